@@ -1,0 +1,206 @@
+/*
+ * queue.h - the queue: instances, series, stacks, jobs, results and events in SQLite.
+ *
+ * One writer (the daemon); anybody may read the views of views.sql while it runs. Every state
+ * change is a guarded UPDATE and an event row in the same transaction; the diagram stands at the
+ * head of queue.c.
+ *
+ * Times are Unix milliseconds (UTC) given by the caller, stored as ISO-8601 text. Calls return 0 or
+ * a negative errno: -EAGAIN when the row was not in the expected state, -ENOENT when it is not
+ * there, -ENOSPC, -EIO, -EBUSY from SQLite; queue_reason tells in words. Not thread-safe: one
+ * thread a queue. Strings in structs returned by the queue are freed with the matching _free or
+ * _clear call.
+ */
+#ifndef NOCTULE_QUEUE_H
+#define NOCTULE_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct queue;
+
+/*
+ * Opens or creates the database, migrates it to this version (a newer one: -EPROTONOSUPPORT),
+ * refuses network file systems (-EREMOTE).
+ */
+int queue_open(const char *path, struct queue **queue, char *reason, size_t reason_size);
+void queue_close(struct queue *queue);
+const char *queue_reason(const struct queue *queue);
+
+/*
+ * Group commit. Between begin and commit any number of calls below join one durable transaction;
+ * outside of it each call is a transaction of its own. A failed call inside leaves the transaction
+ * usable (it is a savepoint). queue_commit returns 0 only when everything is on disk; otherwise all
+ * is rolled back.
+ */
+int queue_begin(struct queue *queue);
+int queue_commit(struct queue *queue);
+void queue_rollback(struct queue *queue);
+
+/* ------------------------------------------------------------------ instances and series ---- */
+
+struct queue_instance {
+    const char *sop_instance_uid, *sop_class_uid, *transfer_syntax_uid;
+    const char *series_uid, *study_uid;
+    const char *modality, *body_part, *series_description;
+    const char *path;   /* relative to the root: series/<Series UID>/<SOP UID>.dcm */
+    const char *source; /* "inbox:<path>", "scu:<AE title>", "recovered" */
+    int64_t size;
+    int32_t frames;
+    int32_t expected_instances; /* of the series; 0 when unknown */
+};
+
+enum queue_arrival {
+    QUEUE_NEW,   /* a row was added; the series gathers (again: a new revision) */
+    QUEUE_KNOWN, /* the same instance of the same series was there: nothing changed but an event */
+};
+
+int queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
+                       enum queue_arrival *arrival, int64_t *series_id);
+
+/* Same UID, other bytes: the second file is in quarantine; the series is flagged
+ * (duplicate_conflicts). */
+int queue_add_quarantine(struct queue *queue, const char *path, const char *original_path,
+                         const char *series_uid, const char *code, const char *sentence,
+                         int64_t now_ms);
+
+struct queue_series {
+    int64_t id;
+    int32_t revision;
+    char *series_uid, *modality, *body_part, *description;
+    int32_t instances, frames, expected_instances;
+    int64_t first_seen_ms, last_seen_ms;
+    bool complete_requested; /* an operator's word, kept until it settles */
+};
+
+void queue_series_clear(struct queue_series *series);
+
+/* Every series in GATHERING, oldest last_seen first; free the array after clearing its elements. */
+int queue_gathering(struct queue *queue, struct queue_series **series, size_t *count);
+int queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *series);
+int queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_id);
+/* Absolute or root-relative paths of its instances, by path; free each and the array. */
+int queue_series_paths(struct queue *queue, int64_t series_id, char ***paths, size_t *count);
+
+struct queue_stack {
+    const char *name; /* "" for the only one */
+    bool accepted;
+    int32_t planes, columns, rows;
+    double spacing_mm;                             /* between planes */
+    const char *code, *sentence, *file_a, *file_b; /* of the refusal; "" when accepted */
+};
+
+/*
+ * GATHERING -> SETTLED (at least one stack accepted) or REFUSED, with the evidence as text and its
+ * stacks. -EAGAIN when the revision is no longer the one given (slices came in meanwhile).
+ */
+int queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
+                 const struct queue_stack *stacks, size_t stack_count, int64_t now_ms);
+int queue_request_complete(struct queue *queue, const char *series_uid, int64_t now_ms);
+
+/* ---------------------------------------------------------------------------------- jobs ---- */
+
+enum queue_job_state {
+    QUEUE_READY,
+    QUEUE_RUNNING,
+    QUEUE_DONE,
+    QUEUE_EMPTY,
+    QUEUE_DELAYED,
+    QUEUE_FAILED,
+    QUEUE_CANCELLED,
+};
+
+const char *queue_job_state_name(enum queue_job_state state);
+
+struct queue_job {
+    int64_t id;
+    int64_t series_id;
+    int32_t revision;
+    char *series_uid;
+    char *stack;    /* name of the stack */
+    char *pipeline; /* name */
+    char *settings; /* the resolved pipeline as text */
+    int32_t priority;
+    int32_t attempts;
+    enum queue_job_state state;
+    int64_t not_before_ms; /* of a DELAYED one */
+    bool alone;            /* it crashed a worker before: run it with no other beside it */
+};
+
+void queue_job_clear(struct queue_job *job);
+
+/*
+ * Makes a READY job for (series, revision, stack, pipeline); READY, DELAYED and RUNNING jobs of
+ * older revisions of the same stack and pipeline become CANCELLED with code SUPERSEDED (their ids
+ * are returned so that running ones can be stopped), finished ones get superseded_by. -EEXIST when
+ * there is one already.
+ */
+int queue_add_job(struct queue *queue, int64_t series_id, int32_t revision, const char *stack,
+                  const char *pipeline, const char *settings, int32_t priority, int64_t now_ms,
+                  int64_t *job_id, int64_t **superseded_running, size_t *superseded_count);
+
+/* READY jobs, by priority (larger first), then age; at most `limit`. DELAYED ones that are due
+ * become READY first. */
+int queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job **jobs,
+                size_t *count);
+int queue_next_due(struct queue *queue, int64_t *due_ms); /* earliest DELAYED; -ENOENT when none */
+int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
+
+/* READY -> RUNNING, attempts + 1, worker and lane named: committed before the worker is told. */
+int queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
+                    int64_t now_ms);
+
+/* What a worker measured. Negative numbers mean "not measured". */
+struct queue_figures {
+    double read_seconds, compute_seconds, write_seconds, verify_seconds, total_seconds;
+    int64_t voxels; /* of the volume */
+    int64_t segmented_voxels;
+    int64_t peak_bytes;  /* resident, of the worker */
+    const char *backend; /* "cpu" ... */
+    const char *note;    /* how it was run when not as usual; "" */
+};
+
+struct queue_result {
+    const char *kind;                                          /* "seg", "codes" */
+    const char *path;                                          /* relative to the root */
+    const char *sop_class_uid, *sop_instance_uid, *series_uid; /* "" for files that are not DICOM */
+    int64_t size;
+    int64_t frames;
+};
+
+/* RUNNING -> DONE with its results, or EMPTY (result_count 0). */
+int queue_finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
+                     const struct queue_figures *figures, const struct queue_result *results,
+                     size_t result_count, const char *code, const char *sentence, int64_t now_ms);
+/* RUNNING -> FAILED. */
+int queue_fail_job(struct queue *queue, int64_t job_id, const char *code, const char *sentence,
+                   const char *file_a, const char *file_b, int64_t now_ms);
+/* RUNNING -> DELAYED until not_before_ms; alone: see queue_job. */
+int queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone,
+                    const char *code, const char *sentence, int64_t now_ms);
+/* RUNNING -> READY, attempts - 1: given back unharmed (drain, a worker that never began it). */
+int queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms);
+/* READY | DELAYED | RUNNING -> CANCELLED; was_running tells whether a worker must be told. */
+int queue_cancel_job(struct queue *queue, int64_t job_id, const char *code, const char *why,
+                     int64_t now_ms, bool *was_running);
+/* FAILED | CANCELLED | DELAYED | EMPTY | DONE -> READY with attempts 0: an operator's retry. */
+int queue_retry_job(struct queue *queue, int64_t job_id, int64_t now_ms);
+
+/*
+ * After a restart: RUNNING goes back to READY with its attempts kept (one that has used up
+ * max_attempts: FAILED, code CRASHED). Returns how many in *returned.
+ */
+int queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t *returned);
+
+/* Does an instance row hold this path? For files without rows and rows without files at start. */
+int queue_has_path(struct queue *queue, const char *path, bool *known);
+int queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path),
+                    void *context);
+/* A file of a row is gone: an event and a flag on the series (missing_files). */
+int queue_report_missing(struct queue *queue, const char *path, int64_t now_ms);
+
+/* The daemon's own life: START, STOP, RELOAD, RELOAD_FAILED, WORKER_DIED ... as an event row. */
+int queue_note(struct queue *queue, const char *kind, const char *detail, int64_t now_ms);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * report.h - what people ask the database: read-only, while the daemon runs or not.
+ *
+ * Everything is answered from the public views (views.sql); JSON is built by SQLite itself.
+ * Calls return 0, -ENOENT when the thing asked for is not there, or another negative errno with a
+ * reason.
+ */
+#ifndef NOCTULE_REPORT_H
+#define NOCTULE_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct report;
+
+int report_open(const char *database_path, struct report **report, char *reason,
+                size_t reason_size);
+void report_close(struct report *report);
+
+/* A summary: v_night. */
+int report_status(struct report *report, FILE *out, bool json, char *reason, size_t reason_size);
+
+struct report_filter {
+    const char *state;    /* NULL: any */
+    const char *pipeline; /* NULL: any */
+    const char *series;   /* Series Instance UID; NULL: any */
+    int64_t limit;        /* newest first; 0: 50 */
+};
+
+int report_jobs(struct report *report, const struct report_filter *filter, FILE *out, bool json,
+                char *reason, size_t reason_size);
+int report_series(struct report *report, const struct report_filter *filter, FILE *out, bool json,
+                  char *reason, size_t reason_size);
+/* One job: its row, results and events. */
+int report_job(struct report *report, int64_t job_id, FILE *out, bool json, char *reason,
+               size_t reason_size);
+
+#endif

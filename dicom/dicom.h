@@ -1,0 +1,160 @@
+/*
+ * dicom.h - reading DICOM files: headers, frames, and the attributes that results inherit.
+ *
+ * The C face of DCMTK and OpenJPEG; no header of theirs is needed to use it. Every call returns 0
+ * or a negative errno and fills a struct dicom_fault with a stable code and a sentence; no C++
+ * exception leaves. All calls may be made from several threads at once after one call of
+ * dicom_init.
+ */
+#ifndef NOCTULE_DICOM_H
+#define NOCTULE_DICOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DICOM_UID_SIZE 65 /* 64 characters and the end (PS3.5, 9.1) */
+#define DICOM_CS_SIZE  17
+#define DICOM_LO_SIZE  260 /* 64 characters of up to 4 bytes */
+#define DICOM_DS_SIZE  32  /* 16 by the standard; senders write longer ones */
+
+/*
+ * Why an input cannot be used: a stable code in capitals (docs/codes.md lists them all), a sentence
+ * that says which file and what to do, and up to two files concerned ("" when there is none). No
+ * patient names or IDs.
+ */
+struct dicom_fault {
+    char code[40];
+    char sentence[512];
+    char file[2][1024];
+};
+
+/* Registers codecs and silences DCMTK's own logger. Call once, before any other call here. */
+void dicom_init(void);
+
+/* One plane of pixels: a classic instance, or one frame of an enhanced multi-frame one. */
+struct dicom_frame {
+    bool has_position;             /* Image Position (Patient) is there and finite */
+    bool has_orientation;          /* Image Orientation (Patient), orthonormal to 1e-3 */
+    bool has_spacing;              /* Pixel Spacing, both positive */
+    bool has_rescale;              /* slope and intercept were given */
+    double position[3];            /* mm, LPS */
+    double orientation[6];         /* direction cosines of the row, then of the column */
+    double pixel_spacing[2];       /* mm between rows, mm between columns (as in the standard) */
+    double slice_thickness;        /* mm; 0 when absent */
+    double spacing_between_slices; /* mm; 0 when absent */
+    double slope, intercept;       /* real-world value = slope * stored + intercept */
+    char position_text[3][DICOM_DS_SIZE]; /* as the source writes them */
+    char orientation_text[6][DICOM_DS_SIZE];
+    char spacing_text[2][DICOM_DS_SIZE];
+    /* What separates stacks within a series; "" or a canonical text, equal texts meaning the same.
+     */
+    char echo[DICOM_DS_SIZE];
+    char phase[DICOM_DS_SIZE]; /* cardiac phase / trigger time / nominal percentage */
+    char b_value[DICOM_DS_SIZE];
+    char temporal[DICOM_DS_SIZE];    /* temporal position identifier / index */
+    char acquisition[DICOM_DS_SIZE]; /* image type value 3, 4 and the like: magnitude, phase, ... */
+};
+
+enum dicom_pixel {
+    DICOM_UINT8,
+    DICOM_INT16,
+    DICOM_UINT16,
+};
+
+/* One file's header. The owner frees it with dicom_instance_free. */
+struct dicom_instance {
+    char *path;
+    int64_t file_size;
+    char sop_class_uid[DICOM_UID_SIZE];
+    char sop_instance_uid[DICOM_UID_SIZE];
+    char study_uid[DICOM_UID_SIZE];
+    char series_uid[DICOM_UID_SIZE];
+    char frame_of_reference_uid[DICOM_UID_SIZE]; /* "" when absent */
+    char transfer_syntax_uid[DICOM_UID_SIZE];
+    char modality[DICOM_CS_SIZE];
+    char body_part[DICOM_CS_SIZE];
+    char image_type[4][DICOM_CS_SIZE];
+    char series_description[DICOM_LO_SIZE];
+    int32_t instance_number;    /* 0 when absent */
+    int32_t series_number;      /* 0 when absent */
+    int32_t expected_instances; /* of the whole series, from the tags that say so; 0 when unknown */
+    int32_t rows, columns;
+    int32_t bits_allocated, bits_stored, high_bit;
+    bool is_signed;
+    bool monochrome1; /* display inversion only: values are never inverted */
+    bool lossy;       /* Lossy Image Compression 01, or a lossy transfer syntax */
+    char lossy_ratio[DICOM_DS_SIZE];
+    char lossy_method[DICOM_CS_SIZE];
+    bool multi_frame;
+    bool own_result; /* written by Noctule: never processed again */
+    bool has_padding;
+    int32_t padding_lo,
+        padding_hi;         /* stored values, inclusive (Pixel Padding Value, Range Limit) */
+    enum dicom_pixel pixel; /* what dicom_pixels_read delivers */
+    int32_t frame_count;
+    struct dicom_frame *frames; /* frame_count of them */
+    int64_t pixel_offset; /* native pixels: where in the file they start; -1 when encapsulated */
+    int64_t pixel_length; /* bytes of native pixel data */
+};
+
+/*
+ * Reads the header of one file and checks that it is an image this program can process: a supported
+ * storage class (classic and enhanced CT, MR, PET), a transfer syntax it can decode, one sample a
+ * pixel, valid UIDs, plausible sizes, and pixel data that is all there (without reading it). Codes:
+ * NOT_DICOM, FILE_EMPTY, FILE_TRUNCATED, FILE_UNREADABLE, TAG_MISSING, TAG_INVALID, UID_INVALID,
+ * SOP_CLASS_UNSUPPORTED, TRANSFER_SYNTAX_UNSUPPORTED, PIXELS_UNSUPPORTED, SIZE_IMPLAUSIBLE,
+ * OWN_RESULT.
+ */
+int dicom_peek(const char *path, struct dicom_instance **instance, struct dicom_fault *fault);
+void dicom_instance_free(struct dicom_instance *instance);
+
+/*
+ * Frames of one instance, decoded one at a time. A reader belongs to one thread; several readers of
+ * one instance may be open at once. The instance outlives its readers.
+ */
+struct dicom_pixels;
+int dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels,
+                      struct dicom_fault *fault);
+/*
+ * Decodes frame 0 .. frame_count - 1 into `destination`: rows * columns values of type
+ * instance->pixel, sign-extended from Bits Stored, overlay bits masked away; rescale is not
+ * applied. Codes: PIXELS_UNDECODABLE, FILE_TRUNCATED, FILE_UNREADABLE.
+ */
+int dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
+                      struct dicom_fault *fault);
+void dicom_pixels_close(struct dicom_pixels *pixels);
+
+/* One attribute as Explicit VR Little Endian bytes: tag, VR, length and value, ready to be written.
+ */
+struct dicom_element {
+    uint32_t tag; /* group << 16 | element */
+    const uint8_t *bytes;
+    size_t size;
+};
+
+/*
+ * What a result object inherits from its source (Patient, General Study, Frame of Reference modules
+ * and Specific Character Set), in ascending tag order, values verbatim. Free with
+ * dicom_inherited_free.
+ */
+struct dicom_inherited {
+    size_t count;
+    struct dicom_element *elements;
+    uint8_t *storage;
+};
+
+int dicom_inherit(const char *path, struct dicom_inherited *inherited, struct dicom_fault *fault);
+void dicom_inherited_free(struct dicom_inherited *inherited);
+
+/* Bytes of one decoded pixel: 1 or 2. */
+size_t dicom_pixel_size(enum dicom_pixel pixel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

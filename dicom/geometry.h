@@ -1,0 +1,70 @@
+/*
+ * geometry.h - from the instances of a series to stacks of parallel planes, and the gate.
+ *
+ * Pure C: no file is opened. A stack is what becomes one volume and one SEG: frames of one
+ * orientation, size, echo, phase, b-value and temporal position, in ascending order along the
+ * normal (row direction x column direction).
+ */
+#ifndef NOCTULE_GEOMETRY_H
+#define NOCTULE_GEOMETRY_H
+
+#include "dicom.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A frame of the stack: instances[instance]->frames[frame]. */
+struct geometry_plane {
+    int32_t instance;
+    int32_t frame;
+    double position; /* mm along the normal */
+};
+
+struct geometry_stack {
+    char name[128]; /* what sets it apart, for people: "echo 1, b 800"; "" for the only stack */
+    bool accepted;
+    struct dicom_fault fault; /* when not accepted */
+    int32_t columns, rows;
+    int32_t plane_count;
+    struct geometry_plane *planes; /* ascending position */
+    enum dicom_pixel pixel;
+    bool has_geometry;
+    double normal[3];
+    double spacing[3]; /* mm between columns (x), rows (y), planes (z); z is the slice thickness, or
+                          1, for one plane */
+    double origin[3];  /* mm, centre of voxel (0, 0, 0) */
+    double axes[9];    /* unit vectors of x, y, z in patient coordinates */
+};
+
+struct geometry_series {
+    int32_t stack_count;
+    struct geometry_stack
+        *stacks; /* in ascending order of name, deterministic whatever the input order */
+};
+
+struct geometry_limits {
+    int32_t min_planes;       /* fewer: TOO_FEW_SLICES; at least 1 */
+    double spacing_tolerance; /* relative to the median spacing, e.g. 0.01 */
+};
+
+/*
+ * Groups, sorts and judges. -EINVAL only when the instances belong to several series
+ * (SERIES_MIXED); a stack that the gate refuses is no error but has accepted = false and its fault:
+ * NO_GEOMETRY, SIZE_MIXED, PIXELS_MIXED, FRAME_OF_REFERENCE_MIXED, DUPLICATE_POSITION,
+ * MISSING_SLICE, SPACING_NOT_UNIFORM, GANTRY_TILT, TOO_FEW_SLICES, RESCALE_INVALID. When several
+ * apply, the first in the order of docs/codes.md is the code and the sentence names the others.
+ */
+int geometry_group(struct dicom_instance *const *instances, int32_t count,
+                   const struct geometry_limits *limits, struct geometry_series **series,
+                   struct dicom_fault *fault);
+void geometry_series_free(struct geometry_series *series);
+
+/* Voxel coordinates (may be fractional or outside) of a point in mm, LPS. */
+void geometry_voxel_from_mm(const struct geometry_stack *stack, const double mm[3],
+                            double voxel[3]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

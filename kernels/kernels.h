@@ -1,0 +1,162 @@
+/*
+ * kernels.h - the compute backends behind one C interface.
+ *
+ * A device is one CPU set or one GPU. A lane of a device runs one job at a time: a volume arrives
+ * in it slice by slice, is worked on, and gives back bits and small numbers. Integer results are
+ * bit-identical on every backend and equal to the references in tests/kernels.
+ *
+ * Shapes:   voxel (x, y, z) = (column, row, slice), x fastest; indices are 64-bit; at most 2^33
+ * voxels. Errors:   every call returns 0 or a negative errno and, where it takes one, writes a
+ * sentence into the caller's `reason` buffer (KERNELS_REASON bytes are always enough). Memory: all
+ * of a lane's memory is reserved by kernels_volume_begin (it grows between jobs, never inside one).
+ * Pointers that a lane hands out are the lane's and live until the next kernels_volume_begin or
+ * kernels_lane_close on it. Threads:  different lanes may be used from different threads at once.
+ * Within one lane only kernels_volume_ready may be called from several threads at the same time.
+ */
+#ifndef NOCTULE_KERNELS_H
+#define NOCTULE_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KERNELS_REASON     256
+#define KERNELS_MAX_VOXELS (INT64_C(1) << 33)
+
+enum kernels_pixel {
+    KERNELS_UINT8,
+    KERNELS_INT16,
+    KERNELS_UINT16,
+};
+
+/* Columns are x, rows are y, slices are z; every one at least 1. */
+struct kernels_extent {
+    int64_t columns;
+    int64_t rows;
+    int64_t slices;
+};
+
+/* Stored values lo..hi, both inclusive; empty when lo > hi. */
+struct kernels_range {
+    int32_t lo;
+    int32_t hi;
+};
+
+enum kernels_shape_kind {
+    KERNELS_SPHERE,    /* (x-cx)^2 + (y-cy)^2 + (z-cz)^2 <= radius[0]^2 (paper 001) */
+    KERNELS_ELLIPSOID, /* ((x-cx)/rx)^2 + ((y-cy)/ry)^2 + ((z-cz)/rz)^2 <= 1 */
+    KERNELS_BOX,       /* |x-cx| <= rx, |y-cy| <= ry, |z-cz| <= rz */
+};
+
+/*
+ * A parametric initial curve in voxel coordinates; voxel centres lie at integers. The tests above
+ * are evaluated in double precision, in the written order (x term + y term) + z term, without fused
+ * multiply-add, so that all backends agree. A radius of 0 is allowed (a point, a plane); negative
+ * or non-finite numbers are -EINVAL.
+ */
+struct kernels_shape {
+    enum kernels_shape_kind kind;
+    double center[3];
+    double radius[3];
+};
+
+/*
+ * One label of the level set of paper 001: its initial region is the union of its shapes, and a
+ * voxel is in range when its stored value lies in ranges[z] and not in padding. Labels evolve
+ * independently. The arrays are borrowed until kernels_level_set_finish returns.
+ */
+struct kernels_level_set_label {
+    const struct kernels_shape *shapes;
+    size_t shape_count;
+    const struct kernels_range *ranges; /* one a slice, or one for all: range_count is either */
+    size_t range_count;
+    struct kernels_range
+        padding; /* stored values never in range (PS3.3 C.7.5.1.1.2); lo > hi: none */
+};
+
+/*
+ * The final region of one label: all voxels whose state ends at 1 or 2. Rows are padded to whole
+ * words; voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]; the
+ * padding bits are 0. The lane owns the words.
+ */
+struct kernels_mask {
+    const uint64_t *bits;
+    int64_t words_per_row;
+    int64_t voxels; /* number of bits set */
+};
+
+struct kernels_device;
+struct kernels_lane;
+
+struct kernels_device_options {
+    const char *backend; /* "auto", "cpu" */
+    int threads; /* CPU threads a lane may use; 0: one a processor this process may run on */
+};
+
+/* Opens a device; kernels_device_close takes it back. The device outlives its lanes. */
+int kernels_device_open(const struct kernels_device_options *options,
+                        struct kernels_device **device, char *reason, size_t reason_size);
+void kernels_device_close(struct kernels_device *device);
+
+/* "cpu"; and a sentence for people: processor, threads, instruction set. */
+const char *kernels_device_backend(const struct kernels_device *device);
+const char *kernels_device_description(const struct kernels_device *device);
+
+int kernels_lane_open(struct kernels_device *device, struct kernels_lane **lane, char *reason,
+                      size_t reason_size);
+void kernels_lane_close(struct kernels_lane *lane);
+
+/*
+ * Starts a job: reserves what a volume of this extent and pixel type with `labels` level set labels
+ * needs and returns in *voxels where slice z belongs: row-major, tightly packed, at byte offset
+ * z * rows * columns * size. -ENOMEM when it does not fit, -E2BIG above KERNELS_MAX_VOXELS.
+ */
+int kernels_volume_begin(struct kernels_lane *lane, struct kernels_extent extent,
+                         enum kernels_pixel pixel, size_t labels, void **voxels, char *reason,
+                         size_t reason_size);
+
+/*
+ * Names the labels of the level set before the first slice is announced, so that work that only
+ * ever grows starts while later slices are still being decoded. `count` is what
+ * kernels_volume_begin was told.
+ */
+int kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
+                            size_t count, char *reason, size_t reason_size);
+
+/*
+ * Announces that slices first .. first + count - 1 are decoded. Each slice is announced exactly
+ * once, in any order, from any thread; larger slabs (8 MiB and more) upload faster on a GPU.
+ */
+int kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count);
+
+/*
+ * Paper 001, stages 1 and 2, to convergence, for every label; needs every slice announced (-EBUSY
+ * otherwise). masks has one element a label.
+ */
+int kernels_level_set_finish(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
+                             size_t reason_size);
+
+/*
+ * Paper 001, stage 3 with resolution 2f(1): the state codes of one label after
+ * kernels_level_set_finish, one int8 a voxel (columns * rows * slices bytes, x fastest, the
+ * caller's): 2 inside with an outside 6-neighbour, 1 inside, -1 outside with an inside 6-neighbour,
+ * -2 outside. Neighbours beyond the volume do not exist and make no border.
+ */
+int kernels_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes);
+
+/* Smallest and largest stored value of the announced volume, padding excluded; -ENODATA if none is
+ * left. */
+int kernels_volume_range(struct kernels_lane *lane, struct kernels_range padding,
+                         struct kernels_range *range);
+
+/* Bytes of a stored value: 1 or 2. */
+size_t kernels_pixel_size(enum kernels_pixel pixel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,18 @@
+/*
+ * layout.h - what lies where below the root folder. Everything but the inbox is on one file system.
+ */
+#ifndef NOCTULE_LAYOUT_H
+#define NOCTULE_LAYOUT_H
+
+#define LAYOUT_DATABASE       "noctule.db"
+#define LAYOUT_LOCK           "lock"       /* flock: one daemon a root */
+#define LAYOUT_INCOMING       "incoming"   /* *.part while a file is being taken in */
+#define LAYOUT_SERIES         "series"     /* series/<Series Instance UID>/<SOP Instance UID>.dcm */
+#define LAYOUT_QUARANTINE     "quarantine" /* <name> and <name>.reason.json beside it */
+#define LAYOUT_JOBS           "jobs"       /* <job>.job: the spec handed to a worker */
+#define LAYOUT_OUTBOX         "outbox"     /* outbox/<job>/seg.dcm ... */
+#define LAYOUT_RUN            "run"
+#define LAYOUT_CONTROL_SOCKET "run/control.sock"
+#define LAYOUT_CONFIG         "run/noctule.conf" /* the configuration in force, for the children */
+
+#endif

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Installs what the project needs on Debian or Ubuntu; says nothing and does nothing where it is all there.
+#   install-deps.sh build    to build and run
+#   install-deps.sh test     also to test: peers and oracles from Debian, and from PyPI into build/venv
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+packages=(cmake ninja-build gcc g++ pkg-config sqlite3
+    libdcmtk-dev libopenjp2-7-dev libsqlite3-dev libuv1-dev libconfig-dev libsystemd-dev libpng-dev
+    libssl-dev check)
+[[ ${1:-build} == test ]] && packages+=(dcmtk dicom3tools git python3 python3-venv)
+
+missing=()
+for package in "${packages[@]}"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' ||
+        missing+=("$package")
+done
+if ((${#missing[@]})); then
+    root=()
+    ((EUID == 0)) || root=(sudo)
+    echo "installing: ${missing[*]}"
+    "${root[@]}" apt-get update -q
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -q -y --no-install-recommends "${missing[@]}"
+fi
+
+if [[ ${1:-build} == test ]]; then
+    stamp=build/venv/requirements.txt
+    if ! cmp -s tests/requirements.txt "$stamp"; then
+        rm -rf build/venv
+        python3 -m venv build/venv
+        build/venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+        cp tests/requirements.txt "$stamp"
+    fi
+fi
