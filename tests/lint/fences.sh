@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Which folder may include what (README, "The rooms"). Prints each offending line; fails when there is one.
+#   fences.sh ROOT
+set -uo pipefail
+cd "$1"
+offences=0
+
+# fence WHAT PATTERN ALLOWED-FILES: an #include that matches PATTERN may stand only in files that match the last.
+fence() {
+    local lines
+    lines=$(grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]$2" -r \
+        service kernels dicom db config tests --include='*.[ch]' --include='*.cc' --include='*.cu' \
+        --include='*.cuh' | grep -vE "^($3)")
+    if [[ -n $lines ]]; then
+        printf '%s is fenced in (%s):\n%s\n' "$1" "$3" "$lines"
+        offences=$((offences + 1))
+    fi
+}
+
+fence libuv 'uv\.h' 'service/|tests/unit/test_service_|tests/tools/'
+fence SQLite 'sqlite3' 'db/[a-z_]+\.[ch]:|tests/unit/test_db_|tests/bench/bench_queue'
+fence libconfig 'libconfig' 'config/[a-z_]+\.[ch]:'
+fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z_]+\.(cc|hh):'
+fence CUDA '(cuda|cub/)' 'kernels/[a-z_]+\.(cu|cuh):'
+fence libpng 'png\.h' 'service/preview\.c:'
+fence systemd 'systemd/' 'service/notify\.c:'
+
+# The four leaves know nobody: neither service/ nor each other.
+for leaf in kernels dicom db config; do
+    for other in service kernels dicom db config; do
+        [[ $leaf == "$other" ]] && continue
+        for header in "$other"/*.h; do
+            [[ -e $leaf/${header##*/} ]] && continue
+            lines=$(grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*\"(\.\./$other/)?${header##*/}\"" \
+                "$leaf"/* 2>/dev/null)
+            if [[ -n $lines ]]; then
+                printf '%s may not know %s:\n%s\n' "$leaf" "$other" "$lines"
+                offences=$((offences + 1))
+            fi
+        done
+    done
+done
+exit $((offences > 0))
