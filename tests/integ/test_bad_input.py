@@ -1,0 +1,225 @@
+"""Each bad input gets a stable code and a sentence, and the daemon goes on."""
+
+import contextlib
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+
+import pydicom
+import pytest
+from conftest import drop, phantom, wait_for
+
+
+def truncated(source, folder):
+    data = source.read_bytes()
+    (folder / "truncated.dcm").write_bytes(data[: len(data) * 2 // 3])
+    return "FILE_TRUNCATED"
+
+
+def empty(source, folder):
+    (folder / "empty.dcm").write_bytes(b"")
+    return "FILE_EMPTY"
+
+
+def jpeg(source, folder):
+    (folder / "photo.dcm").write_bytes(b"\xff\xd8\xff\xe0\x00\x10JFIF\x00" + random.Random(1).randbytes(5000))
+    return "NOT_DICOM"
+
+
+def without_rows(source, folder):
+    dataset = pydicom.dcmread(source)
+    del dataset.Rows
+    dataset.save_as(folder / "rows.dcm")
+    return "TAG_MISSING"
+
+
+def without_series(source, folder):
+    dataset = pydicom.dcmread(source)
+    del dataset.SeriesInstanceUID
+    dataset.save_as(folder / "series.dcm")
+    return "TAG_MISSING"
+
+
+def climbing_uid(source, folder):
+    dataset = pydicom.dcmread(source)
+    with pydicom.config.disable_value_validation():
+        dataset.SeriesInstanceUID = "../../../etc/passwd"
+        dataset.save_as(folder / "climbing.dcm")
+    return "UID_INVALID"
+
+
+def enormous(source, folder):
+    dataset = pydicom.dcmread(source)
+    dataset.Rows = dataset.Columns = 65535
+    dataset.save_as(folder / "enormous.dcm")
+    return ("SIZE_IMPLAUSIBLE", "FILE_TRUNCATED")
+
+
+def secondary_capture(source, folder):
+    dataset = pydicom.dcmread(source)
+    dataset.SOPClassUID = dataset.file_meta.MediaStorageSOPClassUID = pydicom.uid.SecondaryCaptureImageStorage
+    dataset.save_as(folder / "capture.dcm")
+    return "SOP_CLASS_UNSUPPORTED"
+
+
+def broken_sequence(source, folder):
+    """A sequence whose length points far beyond its end."""
+    dataset = pydicom.dcmread(source)
+    dataset.ReferencedStudySequence = [pydicom.Dataset()]
+    dataset.ReferencedStudySequence[0].ReferencedSOPInstanceUID = "1.2.3"
+    path = folder / "sequence.dcm"
+    dataset.save_as(path)
+    data = bytearray(path.read_bytes())
+    at = data.index(b"\x08\x00\x10\x11SQ\x00\x00")
+    data[at + 8 : at + 12] = (0x7FFFFFF0).to_bytes(4, "little")
+    path.write_bytes(data)
+    return ("FILE_TRUNCATED", "NOT_DICOM", "FILE_UNREADABLE", "TAG_MISSING")
+
+
+def nested_sequences(source, folder):
+    """Thirty thousand sequences, one inside the other."""
+    data = source.read_bytes()
+    at = data.index(b"\x08\x00\x16\x00UI")
+    deep = b"\x08\x00\x10\x11SQ\x00\x00\xff\xff\xff\xff\xfe\xff\x00\xe0\xff\xff\xff\xff" * 30_000
+    (folder / "nested.dcm").write_bytes(data[:at] + deep + data[at:])
+    return ("NOT_DICOM", "FILE_TRUNCATED", "FILE_UNREADABLE", "TAG_MISSING", "NESTING_TOO_DEEP")
+
+
+KINDS = [truncated, empty, jpeg, without_rows, without_series, climbing_uid, enormous, secondary_capture,
+         broken_sequence, nested_sequences]
+
+
+def test_every_kind_goes_to_quarantine_with_its_reason(daemon, tmp_path):
+    good = phantom(tmp_path / "series", "--size", "32x32x6")
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    expected = {}
+    for make in KINDS:
+        before = set(bad.iterdir())
+        codes = make(good[0], bad)
+        (path,) = set(bad.iterdir()) - before
+        expected[path.name] = codes if isinstance(codes, tuple) else (codes,)
+    d = daemon(quiet=0.7).start()
+    drop(sorted(bad.iterdir()), d.inbox)
+    drop(good, d.inbox / "good")
+    rows = wait_for(lambda: len(r := d.query("SELECT * FROM v_quarantine")) >= len(KINDS) and r, 40,
+                    "the quarantine")
+    assert len(rows) == len(KINDS)
+    for row in rows:
+        name = os.path.basename(row["original_path"])
+        assert row["code"] in expected[name], (name, row["code"], row["sentence"])
+        assert len(row["sentence"]) > 20
+        stored = d.root / row["path"]
+        assert stored.read_bytes() == (bad / name).read_bytes()
+        assert pathlib.Path(str(stored) + ".reason.json").exists()
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE"
+    # A restart finds the same files in the inbox and quarantines nothing twice.
+    assert d.stop() == 0
+    d.start()
+    more = phantom(tmp_path / "more", "--size", "32x32x6", "--seed", "5")
+    drop(more, d.inbox / "more")
+    d.wait_jobs(2)
+    assert len(d.query("SELECT * FROM v_quarantine")) == len(KINDS)
+    assert len([p for p in (d.root / "quarantine").rglob("*") if p.is_file()]) == 2 * len(KINDS)
+
+
+def test_random_damage_never_stops_the_daemon(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "24x24x8")
+    chance = random.Random(20)
+    d = daemon(quiet=0.5).start()
+    target = d.inbox / "damaged"
+    target.mkdir()
+    for number in range(200):
+        data = bytearray(chance.choice(files).read_bytes())
+        for _ in range(chance.choice([1, 3, 30])):
+            data[chance.randrange(len(data) if chance.random() < 0.3 else 1500)] = chance.randrange(256)
+        (target / f"{number}.dcm").write_bytes(data[: chance.choice([len(data), chance.randrange(len(data))])])
+    wait_for(lambda: d.query("SELECT (SELECT count(*) FROM v_quarantine) + "
+                             "(SELECT count(*) FROM v_events WHERE kind = 'INSTANCE')")[0][0] >= 1, 60, "news")
+    good = phantom(tmp_path / "good", "--size", "32x32x6", "--seed", "77")
+    uid = pydicom.dcmread(good[0]).SeriesInstanceUID
+    drop(good, d.inbox / "good")
+    wait_for(lambda: d.query("SELECT 1 FROM v_jobs WHERE series_uid = ? AND state = 'DONE'", uid), 60,
+             "the good job")
+    assert d.process.poll() is None
+
+
+@contextlib.contextmanager
+def small_file_system(folder, mebibytes):
+    folder.mkdir(parents=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "noctule-test", folder],
+                      capture_output=True).returncode != 0:
+        pytest.skip("mounting a tmpfs is not allowed here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_full_disk_delays_and_loses_nothing(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "128x128x40")
+    with small_file_system(tmp_path / "small", 16) as small:
+        d = daemon(quiet=0.5, attempts=50)
+        d.config.write_text(d.config.read_text().replace(f'root = "{d.root}"', f'root = "{small}"')
+                            .replace("min_free_mib = 1;", "min_free_mib = 0;"))
+        d.root, d.inbox = small, tmp_path / "inbox"
+        d.config.write_text(d.config.read_text().replace('path = "inbox"', f'path = "{d.inbox}"'))
+        d.inbox.mkdir()
+        d.start()
+        ballast = small / "ballast"
+        free = shutil.disk_usage(small).free
+        ballast.write_bytes(bytes(free - 512 * 1024))
+        drop(files, d.inbox)
+        wait_for(lambda: "space" in d.log.read_text().lower() or "ENOSPC" in d.log.read_text(), 60,
+                 "the log's word of the full disk")
+        assert d.process.poll() is None
+        ballast.unlink()
+        (job,) = d.wait_jobs(seconds=120)
+        assert job["state"] == "DONE", job["sentence"]
+        assert d.query("SELECT instances FROM v_series")[0][0] == len(files)
+        assert sorted(p.name for p in d.inbox.iterdir()) == [f.name for f in files]
+        assert d.stop() == 0
+
+
+def test_low_disk_pauses_and_resumes(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    with small_file_system(tmp_path / "small", 64) as small:
+        d = daemon(quiet=0.5)
+        d.config.write_text(d.config.read_text().replace(f'root = "{d.root}"', f'root = "{small}"')
+                            .replace("min_free_mib = 1;", "min_free_mib = 32;"))
+        d.root, d.inbox = small, small / "inbox"
+        d.start()
+        ballast = small / "ballast"
+        ballast.write_bytes(bytes(48 << 20))
+        wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DISK_LOW'"), 60, "the pause")
+        drop(files, d.inbox)
+        ballast.unlink()
+        wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'DISK_OK'"), 60, "the resumption")
+        (job,) = d.wait_jobs()
+        assert job["state"] == "DONE"
+
+
+def test_a_damaged_configuration_is_refused_with_its_line(daemon):
+    d = daemon()
+    d.config.write_text(d.config.read_text().replace("lanes = 2;", "lanes = ;"))
+    result = subprocess.run([*_command(d)], capture_output=True, text=True, timeout=20)
+    assert result.returncode == 5
+    assert "noctule.conf:" in result.stderr
+
+
+def test_an_unwritable_root_is_refused(daemon, tmp_path):
+    d = daemon()
+    (tmp_path / "file").write_text("")
+    d.config.write_text(d.config.read_text().replace(f'root = "{d.root}"', f'root = "{tmp_path}/file/root"'))
+    result = subprocess.run([*_command(d)], capture_output=True, text=True, timeout=20)
+    assert result.returncode > 0
+    assert "file/root" in result.stderr
+
+
+def _command(d):
+    from conftest import BIN
+
+    return [BIN / "noctuled", "--config", d.config]

@@ -1,0 +1,90 @@
+"""A process killed at a named point costs one attempt and nothing else."""
+
+import os
+import signal
+
+import pytest
+from conftest import drop, phantom, wait_for
+
+POINTS = {
+    "worker": ["worker_before_read", "worker_after_compute", "worker_in_write", "worker_after_rename",
+               "worker_before_done"],
+    "intake": ["intake_after_copy_before_rename", "intake_after_rename_before_arrived",
+               "intake_after_arrived", "intake_after_stored_before_original"],
+    "daemon": ["daemon_before_commit", "daemon_after_commit_before_reply",
+               "daemon_after_running_before_run", "daemon_after_done_before_commit"],
+}
+
+
+def assert_whole(d, slices):
+    """One result for the one series, every instance once, nothing half-done, nobody left behind."""
+    (job,) = d.jobs()
+    assert job["state"] == "DONE", job["sentence"]
+    assert job["attempts"] <= 2
+    (series,) = d.query("SELECT * FROM v_series")
+    assert series["instances"] == slices and series["revision"] == 1
+    assert not list(d.root.rglob("*.part"))
+    assert [p.name for p in (d.root / "outbox").rglob("*.dcm")] == ["seg.dcm"]
+    assert len(list((d.root / "series").rglob("*.dcm"))) == slices
+    assert d.query("PRAGMA integrity_check")[0][0] == "ok"
+
+
+@pytest.mark.parametrize("role,point", [(r, p) for r, points in POINTS.items() for p in points])
+@pytest.mark.parametrize("after", ["keep", "delete"])
+def test_killed_at(daemon, tmp_path, role, point, after):
+    if point == "intake_after_stored_before_original" and after == "keep":
+        pytest.skip("with keep the original is not touched")
+    files = phantom(tmp_path / "series", "--size", "48x40x8")
+    once = tmp_path / "crashed"
+    d = daemon(after=after, quiet=0.5,
+               environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
+    d.start(wait=role != "daemon")
+    if role == "daemon":
+        wait_for(lambda: d.process.poll() is not None or d.answers(), 20, "the daemon")
+    drop(files, d.inbox)
+    wait_for(once.exists, 60, f"the crash at {point}")
+    if role == "daemon":
+        d.process.wait(30)
+        assert d.process.returncode == -signal.SIGKILL
+        d.start()
+    d.wait_jobs()
+    wait_for(lambda: d.jobs("DONE"), 30, "DONE")
+    if after == "delete":
+        wait_for(lambda: not list(d.inbox.rglob("*.dcm")), 30, "the empty inbox")
+    assert_whole(d, len(files))
+    children = d.children()
+    assert d.stop() == 0
+    for pid in children:
+        assert not os.path.exists(f"/proc/{pid}"), "a child outlived the daemon"
+
+
+def test_children_die_with_the_daemon(daemon):
+    d = daemon().start()
+    children = wait_for(lambda: len(d.children()) >= 2 and d.children(), 20, "the children")
+    d.process.kill()
+    d.process.wait()
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in children), 20, "their end")
+
+
+def test_a_job_that_always_kills_its_worker_fails_in_the_end(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon(quiet=0.5, attempts=2, environment={"NOCTULE_CRASH_AT": "worker_before_read"}).start()
+    drop(files, d.inbox)
+    (job,) = d.wait_jobs()
+    assert (job["state"], job["code"], job["attempts"]) == ("FAILED", "CRASHED", 2)
+    assert d.process.poll() is None
+    assert d.ctl("status").returncode == 0
+
+
+@pytest.mark.parametrize("role", ["intake", "worker"])
+def test_random_kills_lose_nothing(daemon, tmp_path, role):
+    files = [phantom(tmp_path / f"series{i}", "--size", "64x64x10", "--seed", str(i + 1)) for i in range(6)]
+    d = daemon(quiet=0.7, attempts=20).start()
+    for i, each in enumerate(files):
+        drop(each, d.inbox / str(i))
+        for pid in wait_for(lambda: d.children(role), 20, f"a {role}"):
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda n=pid: n not in d.children(role), 20, "its end")
+    jobs = d.wait_jobs(6, seconds=120)
+    assert [j["state"] for j in jobs] == ["DONE"] * 6
+    assert d.query("SELECT sum(instances) FROM v_series")[0][0] == 60

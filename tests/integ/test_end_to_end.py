@@ -1,0 +1,303 @@
+"""A series dropped in the inbox comes back as a valid SEG, and the database says so."""
+
+import json
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+
+import highdicom
+import pydicom
+import pytest
+from conftest import SHARED, assert_valid, drop, needs_shared, phantom, run_program, wait_for
+
+
+def seg_path(daemon, job):
+    return daemon.root / job["result_path"]
+
+
+def test_a_dropped_series_comes_back(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "96x80x12")
+    d = daemon().start()
+    drop(files, d.inbox / "a" / "b")
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE", job["sentence"]
+    assert job["pipeline"] == "head-ct" and job["attempts"] == 1
+    assert job["segmented_voxels"] > 0 and job["voxels"] == 96 * 80 * 12
+    for stage in ("read_seconds", "compute_seconds", "write_seconds", "verify_seconds", "total_seconds"):
+        assert job[stage] >= 0, stage
+
+    path = seg_path(d, job)
+    assert_valid(path)
+    seg = highdicom.seg.segread(path)
+    assert seg.SOPInstanceUID == job["result_sop_instance_uid"]
+    assert seg.number_of_segments == 1
+    uids = [pydicom.dcmread(f, stop_before_pixels=True).SOPInstanceUID for f in files]
+    mask = seg.get_pixels_by_source_instance(uids, combine_segments=False)
+    assert int(mask.sum()) == job["segmented_voxels"]
+    assert (path.parent / "preview.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((path.parent / "job.json").read_text())
+
+    assert sorted(p.name for p in (d.inbox / "a" / "b").iterdir()) == [f.name for f in files]
+    assert not list(d.root.rglob("*.part"))
+    (series,) = d.query("SELECT * FROM v_series")
+    assert series["state"] == "SETTLED" and series["instances"] == 12 and series["evidence"]
+    assert d.stop() == 0
+    assert d.jobs("DONE")
+
+
+def test_no_patient_in_the_log_or_paths(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    header = pydicom.dcmread(files[0], stop_before_pixels=True)
+    d = daemon().start()
+    drop(files, d.inbox)
+    d.wait_jobs()
+    d.stop()
+    words = [str(header.PatientName).split("^")[0], str(header.PatientID)]
+    dump = "\n".join(sqlite3.connect(d.root / "noctule.db").iterdump())
+    for word in words:
+        assert word and word not in d.log.read_text()
+        assert word not in dump
+        assert not [p for p in d.root.rglob("*") if word in p.name and d.inbox not in p.parents]
+    for line in d.log.read_text().splitlines():
+        assert line.startswith("ts=") and " level=" in line and " event=" in line, line
+
+
+def test_own_results_are_not_processed_again(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon().start()
+    drop(files, d.inbox)
+    (job,) = d.wait_jobs()
+    shutil.copy(seg_path(d, job), d.inbox / "seg.dcm")
+    more = phantom(tmp_path / "more", "--size", "32x32x6", "--seed", "2")
+    drop(more, d.inbox / "more")
+    d.wait_jobs(2)
+    assert len(d.query("SELECT * FROM v_series")) == 2
+    assert d.query("SELECT * FROM v_quarantine") == []
+
+
+def test_a_late_slice_makes_a_new_revision(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x8")
+    d = daemon(quiet=0.5).start()
+    drop(files[1:], d.inbox)
+    (first,) = d.wait_jobs()
+    drop(files[:1], d.inbox)
+    jobs = d.wait_jobs(2)
+    assert [j["revision"] for j in jobs] == [1, 2]
+    assert jobs[0]["superseded_by"] == jobs[1]["job"]
+    assert jobs[1]["state"] == "DONE"
+    assert jobs[0]["result_sop_instance_uid"] != jobs[1]["result_sop_instance_uid"]
+    assert first["result_path"] != jobs[1]["result_path"]
+
+
+def test_a_resend_changes_nothing(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon(quiet=0.5).start()
+    drop(files, d.inbox / "once")
+    d.wait_jobs()
+    drop(files, d.inbox / "again")
+    other = phantom(tmp_path / "other", "--size", "32x32x6", "--seed", "3")
+    drop(other, d.inbox / "other")
+    d.wait_jobs(2)
+    rows = d.query("SELECT revision, duplicate_conflicts FROM v_series")
+    assert [tuple(r) for r in rows] == [(1, 0), (1, 0)]
+
+
+def test_same_uid_other_bytes_keeps_the_first(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon(quiet=0.5).start()
+    drop(files, d.inbox)
+    d.wait_jobs()
+    changed = pydicom.dcmread(files[0])
+    changed.PixelData = bytes(len(changed.PixelData))
+    changed.save_as(d.inbox / "changed.dcm.part")
+    (d.inbox / "changed.dcm.part").rename(d.inbox / "changed.dcm")
+    row = wait_for(lambda: d.query("SELECT * FROM v_quarantine"), 20, "the quarantine row")[0]
+    assert row["code"] == "DUPLICATE_UID_DIFFERENT"
+    (series,) = d.query("SELECT * FROM v_series")
+    assert series["duplicate_conflicts"] == 1 and series["revision"] == 1
+    (stored,) = [p for p in (d.root / "series").rglob("*.dcm")
+                 if p.stem == pydicom.dcmread(files[0]).SOPInstanceUID]
+    assert stored.read_bytes() == files[0].read_bytes()
+
+
+def test_two_echoes_are_two_stacks_and_two_results(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6", "--echoes", "2")
+    d = daemon().start()
+    drop(files, d.inbox)
+    jobs = d.wait_jobs(2)
+    assert [j["state"] for j in jobs] == ["DONE", "DONE"]
+    assert len({j["stack"] for j in jobs}) == 2
+    assert len({pydicom.dcmread(seg_path(d, j)).SeriesInstanceUID for j in jobs}) == 2
+
+
+@pytest.mark.parametrize("option,code", [
+    (("--gap", "3"), "MISSING_SLICE"),
+    (("--duplicate", "3"), "DUPLICATE_POSITION"),
+    (("--tilt", "12"), "GANTRY_TILT"),
+])
+def test_the_gate_refuses_by_name(daemon, tmp_path, option, code):
+    files = phantom(tmp_path / "series", "--size", "32x32x10", *option)
+    d = daemon(quiet=0.5).start()
+    drop(files, d.inbox)
+    row = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")[0]
+    assert row["code"] == code and row["sentence"] and row["file_a"]
+    assert d.jobs() == []
+    shown = json.loads(d.ctl("series", "--json").stdout)
+    assert shown[0]["code"] == code
+
+
+@needs_shared
+def test_real_series(daemon):
+    settings = None
+    d = daemon(settings=settings).start()
+    for name in ("ct-head-tilted", "ct-head-5mm"):
+        drop(sorted((SHARED / name).glob("*.dcm")), d.inbox / name)
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE", job["sentence"]
+    assert_valid(seg_path(d, job))
+    row = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")[0]
+    assert "GANTRY_TILT" in row["code"] + row["sentence"]
+    assert "SPACING_NOT_UNIFORM" in row["code"] + row["sentence"]
+
+
+@pytest.mark.parametrize("after", ["delete", "move"])
+def test_originals_are_handled_as_configured(daemon, tmp_path, after):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon()
+    text = d.config.read_text().replace('after = "keep";', f'after = "{after}"; ' + (
+        f'move_to = "{tmp_path / "done"}";' if after == "move" else ""))
+    d.config.write_text(text)
+    d.start()
+    drop(files, d.inbox / "sub")
+    (d.inbox / "junk.dcm").write_bytes(b"not DICOM")
+    d.wait_jobs()
+    wait_for(lambda: not [p for p in d.inbox.rglob("*") if p.is_file()], 20, "the empty inbox")
+    if after == "move":
+        moved = sorted(p.name for p in (tmp_path / "done").rglob("*.dcm") if p.name != "junk.dcm")
+        assert moved == [f.name for f in files]
+    (row,) = d.query("SELECT * FROM v_quarantine")
+    assert row["code"] == "NOT_DICOM"
+
+
+def test_settling_survives_a_restart(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6", "--instances-lie")
+    d = daemon(quiet=4.0).start()
+    drop(files, d.inbox)
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE instances = 6"), 20, "the instances")
+    d.kill_all()
+    d.start()
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE"
+
+
+def test_an_operator_completes_a_series(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6", "--instances-lie")
+    d = daemon(quiet=600).start()
+    drop(files, d.inbox)
+    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE instances = 6"), 20, "the instances")
+    d.ctl("complete", row["series_uid"])
+    d.wait_jobs()
+    (row,) = d.query("SELECT * FROM v_series")
+    assert "operator" in row["evidence"]
+
+
+def test_ten_thousand_files_do_not_stall_it(daemon, tmp_path):
+    source = tmp_path / "source"
+    run_program("noctule-phantom", "--output", source, "--size", "16x16x100", "--count", "100")
+    files = sorted(source.rglob("*.dcm"))
+    assert len(files) == 10_000
+    d = daemon(quiet=1.0).start()
+    target = d.inbox / "flood"
+    source.rename(target)
+    slowest, done = 0.0, 0
+    deadline = time.monotonic() + 300
+    while done < 10_000:
+        begun = time.monotonic()
+        d.ctl("status")
+        slowest = max(slowest, time.monotonic() - begun)
+        done = d.query("SELECT coalesce(sum(instances), 0) FROM v_series")[0][0]
+        assert time.monotonic() < deadline, f"{done} of 10000 after 300 s"
+    assert slowest < 5
+    jobs = d.wait_jobs(100, seconds=300)
+    assert {j["state"] for j in jobs} <= {"DONE", "EMPTY"}
+    assert d.query("SELECT sum(instances) FROM v_series")[0][0] == 10_000
+
+
+def test_readers_may_hold_long_transactions(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon().start()
+    reader = sqlite3.connect(f"file:{d.root / 'noctule.db'}?mode=ro", uri=True, isolation_level=None)
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM v_jobs").fetchone() == (0,)
+    drop(files, d.inbox)
+    d.wait_jobs()
+    assert reader.execute("SELECT count(*) FROM v_jobs").fetchone() == (0,)
+    reader.execute("COMMIT")
+    assert reader.execute("SELECT count(*) FROM v_jobs").fetchone() == (1,)
+
+
+def test_an_empty_result_is_said(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon()
+    d.config.write_text(d.config.read_text().replace("[ 0.0, 80.0 ]", "[ 30000.0, 30001.0 ]"))
+    d.start()
+    drop(files, d.inbox)
+    (job,) = d.wait_jobs()
+    assert job["state"] == "EMPTY" and job["code"] == "EMPTY" and job["sentence"]
+    assert not job["result_path"]
+    assert not list((d.root / "outbox").rglob("*.dcm"))
+
+
+def test_drain_gives_running_jobs_back(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "512x512x60")
+    d = daemon(quiet=0.5).start()
+    drop(files, d.inbox)
+    wait_for(lambda: d.jobs("RUNNING"), 60, "a running job")
+    assert d.stop(signal.SIGTERM) == 0
+    (job,) = d.jobs()
+    assert job["state"] in ("DONE", "READY")
+    assert not list(d.root.rglob("*.part"))
+    d.start()
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE"
+
+
+def test_reload(daemon, tmp_path):
+    d = daemon().start()
+    good = d.config.read_text()
+    d.config.write_text(good + "\nno_such_option = 1;\n")
+    d.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD_FAILED'"), 20, "the refusal")
+    assert "no_such_option" in d.log.read_text()
+
+    d.config.write_text(good.replace("[ 0.0, 80.0 ]", "[ 30000.0, 30001.0 ]"))
+    d.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: d.query("SELECT 1 FROM v_events WHERE kind = 'RELOAD'"), 20, "the reload")
+    drop(phantom(tmp_path / "series", "--size", "32x32x6"), d.inbox)
+    (job,) = d.wait_jobs()
+    assert job["state"] == "EMPTY"
+
+
+def test_retry_and_cancel(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon().start()
+    drop(files, d.inbox)
+    (job,) = d.wait_jobs()
+    d.ctl("retry", job["job"])
+    wait_for(lambda: d.jobs("DONE") and d.query(
+        "SELECT count(*) FROM v_events WHERE job = ? AND to_state = 'DONE'", job["job"])[0][0] == 2,
+        30, "the second run")
+    assert d.jobs()[0]["result_sop_instance_uid"] == job["result_sop_instance_uid"]
+    assert d.ctl("cancel", job["job"], check=False).returncode != 0
+    assert d.ctl("show", job["job"], "--json").stdout
+    assert d.ctl("show", 4711, check=False).returncode == 3
+
+
+def test_a_second_daemon_is_refused(daemon):
+    d = daemon().start()
+    result = subprocess.run([*d.process.args], capture_output=True, text=True, timeout=20)
+    assert result.returncode not in (0, 1) and result.returncode > 0
+    assert str(d.root) in result.stderr
+    assert d.process.poll() is None
