@@ -1,6 +1,8 @@
 /*
  * channel.h - a framed pipe on a libuv loop: both ends of fd 3, and the control socket's
  * connections.
+ *
+ * The process must ignore SIGPIPE. Everything happens on the loop's thread.
  */
 #ifndef NOCTULE_CHANNEL_H
 #define NOCTULE_CHANNEL_H
@@ -21,10 +23,11 @@ struct channel_events {
     void *context;
 };
 
-/* Takes over the open descriptor `fd` (a socket or pipe, closed with the channel). */
+/* Takes over the open descriptor `fd` (a stream socket), also when it fails: it is closed with the
+ * channel. 0 or -errno. */
 int channel_open(uv_loop_t *loop, int fd, const struct channel_events *events,
                  struct channel **channel);
-/* Takes over an accepted, initialised pipe handle made with malloc; channel_close frees it. */
+/* Takes over an accepted, initialised pipe handle made with malloc, also when it fails. */
 int channel_adopt(uv_pipe_t *pipe, const struct channel_events *events, struct channel **channel);
 
 /* Finishes and queues the frame; the writer is released whatever happens. 0, -ENOMEM, -EMSGSIZE,
@@ -32,7 +35,8 @@ int channel_adopt(uv_pipe_t *pipe, const struct channel_events *events, struct c
 int channel_send(struct channel *channel, struct proto_writer *writer);
 size_t channel_backlog(const struct channel *channel); /* bytes queued and not yet written */
 
-/* Sends what is queued, then closes; no event is called afterwards. NULL is allowed. */
+/* Sends what is queued (a peer that does not read has two seconds), then closes; no event is called
+ * afterwards. NULL is allowed. */
 void channel_close(struct channel *channel);
 
 #endif

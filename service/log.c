@@ -1,0 +1,180 @@
+/*
+ * log.c - logfmt lines on standard error; see log.h.
+ *
+ * A line is put together on the stack and leaves in one write, so lines of several threads and
+ * processes do not mix. When standard error is the journal, lines begin with the "<3>" that
+ * journald reads as the priority.
+ */
+#include "log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* PIPE_BUF: as much as a pipe takes without mixing it with what others write. */
+#define LINE_BYTES 4096
+#define CUT_MARK   " cut=1\n"
+
+struct line {
+    char text[LINE_BYTES];
+    size_t size;
+    bool cut;
+};
+
+static const char *const level_names[] = {
+    [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug"};
+static const char journal_priority[] = {
+    [LOG_ERROR] = '3', [LOG_WARN] = '4', [LOG_INFO] = '6', [LOG_DEBUG] = '7'};
+
+static char role_name[24] = "noctule";
+static bool to_journal;
+static atomic_int threshold = LOG_INFO;
+
+static bool
+stderr_is_journal(void)
+{
+    const char *stream = getenv("JOURNAL_STREAM"); /* "device:inode", set by systemd */
+    struct stat status;
+    uintmax_t device, inode;
+    return stream && sscanf(stream, "%" SCNuMAX ":%" SCNuMAX, &device, &inode) == 2 &&
+           fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device && status.st_ino == inode;
+}
+
+void
+log_open(const char *role, const char *level)
+{
+    snprintf(role_name, sizeof role_name, "%s", role);
+    to_journal = stderr_is_journal();
+    log_set_level(level);
+}
+
+void
+log_set_level(const char *level)
+{
+    for (int i = LOG_ERROR; i <= LOG_DEBUG; i++) {
+        if (level && strcmp(level, level_names[i]) == 0)
+            atomic_store(&threshold, i);
+    }
+}
+
+static void
+add(struct line *line, const char *text, size_t size)
+{
+    size_t room = sizeof line->text - sizeof CUT_MARK - line->size;
+    if (size > room) {
+        line->cut = true;
+        size = room;
+    }
+    memcpy(line->text + line->size, text, size);
+    line->size += size;
+}
+
+static void
+add_text(struct line *line, const char *text)
+{
+    add(line, text, strlen(text));
+}
+
+static bool
+needs_quotes(const char *value)
+{
+    if (!*value)
+        return true;
+    for (const unsigned char *c = (const unsigned char *)value; *c; c++) {
+        if (*c <= ' ' || *c == 0x7f || *c == '"' || *c == '=' || *c == '\\')
+            return true;
+    }
+    return false;
+}
+
+static void
+add_escaped(struct line *line, unsigned char c)
+{
+    char escape[5];
+    if (c == '\n')
+        add_text(line, "\\n");
+    else if (c == '\t')
+        add_text(line, "\\t");
+    else if (c == '"' || c == '\\')
+        add(line, (char[]){'\\', (char)c}, 2);
+    else if (c < ' ' || c == 0x7f)
+        add(line, escape, (size_t)snprintf(escape, sizeof escape, "\\x%02x", c));
+    else
+        add(line, (char[]){(char)c}, 1);
+}
+
+static void
+add_value(struct line *line, const char *value)
+{
+    if (!needs_quotes(value)) {
+        add_text(line, value);
+        return;
+    }
+    add_text(line, "\"");
+    for (const unsigned char *c = (const unsigned char *)value; *c; c++)
+        add_escaped(line, *c);
+    add_text(line, "\"");
+}
+
+static void
+add_field(struct line *line, const struct log_field *field)
+{
+    char number[40];
+    add_text(line, " ");
+    add_text(line, field->key);
+    add_text(line, "=");
+    if (field->kind == 's') {
+        add_value(line, field->value.s ? field->value.s : "");
+        return;
+    }
+    if (field->kind == 'i')
+        snprintf(number, sizeof number, "%" PRId64, field->value.i);
+    else
+        snprintf(number, sizeof number, "%.6g", field->value.f);
+    add_text(line, number);
+}
+
+static void
+add_head(struct line *line, enum log_level level, const char *event)
+{
+    struct timespec now;
+    struct tm utc;
+    char stamp[32], head[128];
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
+    if (to_journal)
+        add(line, (char[]){'<', journal_priority[level], '>'}, 3);
+    snprintf(head, sizeof head, "ts=%s.%03ldZ level=%s role=%s event=", stamp,
+             now.tv_nsec / 1000000, level_names[level], role_name);
+    add_text(line, head);
+    add_value(line, event);
+}
+
+void
+log_write(enum log_level level, const char *event, const struct log_field *fields)
+{
+    if ((int)level > atomic_load_explicit(&threshold, memory_order_relaxed))
+        return;
+    int saved = errno;
+    struct line line;
+    line.size = 0;
+    line.cut = false;
+    add_head(&line, level, event);
+    for (; fields->key; fields++)
+        add_field(&line, fields);
+    const char *ending = line.cut ? CUT_MARK : "\n";
+    memcpy(line.text + line.size, ending, strlen(ending));
+    line.size += strlen(ending);
+    /* Nobody is left to be told when the log itself cannot be written. */
+    if (write(STDERR_FILENO, line.text, line.size) < 0)
+        errno = saved;
+    errno = saved;
+}

@@ -1,0 +1,348 @@
+/*
+ * proto.c - frames and fields on byte buffers; see proto.h for the format.
+ *
+ * No I/O and no state of its own. Every length that comes from a peer is checked against what is
+ * really there before it is used.
+ */
+#include "proto.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH_BYTES   4u
+#define FIRST_CAPACITY 256u
+
+static void
+store_le(uint8_t *at, uint64_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        at[i] = (uint8_t)(value >> (8 * i));
+}
+
+static uint64_t
+load_le(const uint8_t *at, size_t bytes)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < bytes; i++)
+        value |= (uint64_t)at[i] << (8 * i);
+    return value;
+}
+
+/* ---------------------------------------------------------------------------- writing ------ */
+
+static int
+reserve(uint8_t **bytes, size_t *capacity, size_t needed)
+{
+    if (needed <= *capacity)
+        return 0;
+    size_t larger = *capacity ? *capacity : FIRST_CAPACITY;
+    while (larger < needed)
+        larger *= 2;
+    uint8_t *grown = realloc(*bytes, larger);
+    if (!grown)
+        return -ENOMEM;
+    *bytes = grown;
+    *capacity = larger;
+    return 0;
+}
+
+/* Where the next `size` bytes go; NULL once an error is latched. */
+static uint8_t *
+claim(struct proto_writer *writer, size_t size)
+{
+    if (writer->error)
+        return NULL;
+    if (size > LENGTH_BYTES + PROTO_MAX_FRAME - writer->size) {
+        writer->error = -EMSGSIZE;
+        return NULL;
+    }
+    writer->error = reserve(&writer->bytes, &writer->capacity, writer->size + size);
+    if (writer->error)
+        return NULL;
+    uint8_t *at = writer->bytes + writer->size;
+    writer->size += size;
+    return at;
+}
+
+void
+proto_start(struct proto_writer *writer, enum proto_type type)
+{
+    *writer = (struct proto_writer){0};
+    uint8_t *at = claim(writer, PROTO_HEADER);
+    if (at) {
+        store_le(at, 0, LENGTH_BYTES);
+        store_le(at + LENGTH_BYTES, (uint64_t)type, PROTO_HEADER - LENGTH_BYTES);
+    }
+}
+
+void
+proto_put_i64(struct proto_writer *writer, int64_t value)
+{
+    uint8_t *at = claim(writer, sizeof value);
+    if (at)
+        store_le(at, (uint64_t)value, sizeof value);
+}
+
+void
+proto_put_f64(struct proto_writer *writer, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint8_t *at = claim(writer, sizeof bits);
+    if (at)
+        store_le(at, bits, sizeof bits);
+}
+
+void
+proto_put_str(struct proto_writer *writer, const char *value)
+{
+    size_t length = value ? strlen(value) : 0;
+    if (length > PROTO_MAX_FRAME) {
+        if (!writer->error)
+            writer->error = -EMSGSIZE;
+        return;
+    }
+    uint8_t *at = claim(writer, LENGTH_BYTES + length);
+    if (!at)
+        return;
+    store_le(at, length, LENGTH_BYTES);
+    if (length)
+        memcpy(at + LENGTH_BYTES, value, length);
+}
+
+int
+proto_finish(struct proto_writer *writer)
+{
+    if (writer->error)
+        return writer->error;
+    store_le(writer->bytes, writer->size - LENGTH_BYTES, LENGTH_BYTES);
+    return 0;
+}
+
+void
+proto_release(struct proto_writer *writer)
+{
+    free(writer->bytes);
+    *writer = (struct proto_writer){0};
+}
+
+/* ---------------------------------------------------------------------------- reading ------ */
+
+/* The next `size` bytes of the frame; NULL, and the error latched, when they are not there. */
+static uint8_t *
+take(struct proto_reader *reader, size_t size)
+{
+    if (reader->error)
+        return NULL;
+    if (size > reader->size - reader->at) {
+        reader->error = -EBADMSG;
+        return NULL;
+    }
+    uint8_t *at = reader->bytes + reader->at;
+    reader->at += size;
+    return at;
+}
+
+int64_t
+proto_get_i64(struct proto_reader *reader)
+{
+    const uint8_t *at = take(reader, sizeof(int64_t));
+    return at ? (int64_t)load_le(at, sizeof(int64_t)) : 0;
+}
+
+double
+proto_get_f64(struct proto_reader *reader)
+{
+    const uint8_t *at = take(reader, sizeof(double));
+    if (!at)
+        return 0;
+    uint64_t bits = load_le(at, sizeof bits);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+const char *
+proto_get_str(struct proto_reader *reader)
+{
+    uint8_t *prefix = take(reader, LENGTH_BYTES);
+    if (!prefix)
+        return "";
+    size_t length = (size_t)load_le(prefix, LENGTH_BYTES);
+    const uint8_t *text = take(reader, length);
+    if (!text)
+        return "";
+    if (memchr(text, 0, length)) {
+        reader->error = -EBADMSG;
+        return "";
+    }
+    /* The length is not needed any more: moving the text over it makes room for the NUL. */
+    memmove(prefix, text, length);
+    prefix[length] = 0;
+    return (const char *)prefix;
+}
+
+int
+proto_end(struct proto_reader *reader)
+{
+    if (!reader->error && reader->at != reader->size)
+        reader->error = -EBADMSG;
+    return reader->error;
+}
+
+/* ----------------------------------------------------------------------------- stream ------ */
+
+int
+proto_feed(struct proto_stream *stream, const void *bytes, size_t size)
+{
+    if (stream->consumed) {
+        memmove(stream->bytes, stream->bytes + stream->consumed, stream->size - stream->consumed);
+        stream->size -= stream->consumed;
+        stream->consumed = 0;
+    }
+    int error = reserve(&stream->bytes, &stream->capacity, stream->size + size);
+    if (error)
+        return error;
+    if (size)
+        memcpy(stream->bytes + stream->size, bytes, size);
+    stream->size += size;
+    return 0;
+}
+
+int
+proto_next(struct proto_stream *stream, struct proto_reader *reader)
+{
+    size_t there = stream->size - stream->consumed;
+    if (there < LENGTH_BYTES)
+        return 0;
+    uint8_t *frame = stream->bytes + stream->consumed;
+    size_t length = (size_t)load_le(frame, LENGTH_BYTES);
+    if (length < PROTO_HEADER - LENGTH_BYTES || length > PROTO_MAX_FRAME)
+        return -EBADMSG;
+    if (there - LENGTH_BYTES < length)
+        return 0;
+    *reader = (struct proto_reader){
+        .bytes = frame,
+        .size = LENGTH_BYTES + length,
+        .at = PROTO_HEADER,
+        .type = (enum proto_type)load_le(frame + LENGTH_BYTES, PROTO_HEADER - LENGTH_BYTES),
+    };
+    stream->consumed += LENGTH_BYTES + length;
+    return 1;
+}
+
+void
+proto_stream_release(struct proto_stream *stream)
+{
+    free(stream->bytes);
+    *stream = (struct proto_stream){0};
+}
+
+/* ------------------------------------------------------------------------------ names ------ */
+
+const char *
+proto_type_name(enum proto_type type)
+{
+    switch (type) {
+    case PROTO_HELLO:
+        return "HELLO";
+    case PROTO_ALIVE:
+        return "ALIVE";
+    case PROTO_RUN:
+        return "RUN";
+    case PROTO_STOP_JOB:
+        return "STOP_JOB";
+    case PROTO_PROGRESS:
+        return "PROGRESS";
+    case PROTO_DONE:
+        return "DONE";
+    case PROTO_ARRIVED:
+        return "ARRIVED";
+    case PROTO_QUARANTINED:
+        return "QUARANTINED";
+    case PROTO_STORED:
+        return "STORED";
+    case PROTO_INSPECT:
+        return "INSPECT";
+    case PROTO_INSPECTED:
+        return "INSPECTED";
+    case PROTO_PAUSE:
+        return "PAUSE";
+    case PROTO_RESUME:
+        return "RESUME";
+    case PROTO_RELOAD:
+        return "RELOAD";
+    case PROTO_DRAIN:
+        return "DRAIN";
+    case PROTO_RETRY:
+        return "RETRY";
+    case PROTO_CANCEL:
+        return "CANCEL";
+    case PROTO_COMPLETE:
+        return "COMPLETE";
+    case PROTO_PING:
+        return "PING";
+    case PROTO_ANSWER:
+        return "ANSWER";
+    }
+    return "UNKNOWN"; /* a number a broken peer sent */
+}
+
+/* --------------------------------------------------------------------------- build id ------ */
+
+#define NOTE_ALIGN(size) (((size) + 3u) & ~(size_t)3u)
+
+struct build_id {
+    char text[2 * 64 + 1];
+};
+
+static bool
+note_to_build_id(const uint8_t *note, size_t size, struct build_id *id)
+{
+    while (size >= sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) head;
+        memcpy(&head, note, sizeof head);
+        size_t name_at = sizeof head;
+        size_t text_at = name_at + NOTE_ALIGN(head.n_namesz);
+        size_t next = text_at + NOTE_ALIGN(head.n_descsz);
+        if (next > size)
+            return false;
+        if (head.n_type == NT_GNU_BUILD_ID && head.n_namesz == 4 &&
+            memcmp(note + name_at, "GNU", 4) == 0 && head.n_descsz <= 64) {
+            for (size_t i = 0; i < head.n_descsz; i++)
+                snprintf(id->text + 2 * i, 3, "%02x", note[text_at + i]);
+            return head.n_descsz > 0;
+        }
+        note += next;
+        size -= next;
+    }
+    return false;
+}
+
+/* The first object listed is the program itself; libraries do not matter here. */
+static int
+find_build_id(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *head = &info->dlpi_phdr[i];
+        if (head->p_type == PT_NOTE &&
+            note_to_build_id((const uint8_t *)(info->dlpi_addr + head->p_vaddr), head->p_memsz,
+                             context))
+            return 1;
+    }
+    return -1;
+}
+
+const char *
+proto_build_id(void)
+{
+    static struct build_id id;
+    if (!id.text[0] && dl_iterate_phdr(find_build_id, &id) != 1)
+        snprintf(id.text, sizeof id.text, "%s", NOCTULE_VERSION);
+    return id.text;
+}
