@@ -118,6 +118,13 @@ struct conf {
 /* Reads, checks and resolves `path`. -EINVAL with "FILE:LINE: what is wrong", or -ENOENT and the
  * like. */
 int conf_load(const char *path, struct conf **conf, char *reason, size_t reason_size);
+/*
+ * The same with another root folder than the file says (NULL: as the file says); a relative one is
+ * taken from the current folder. Paths of the file that are relative are below the root. In a
+ * loaded configuration every path is absolute.
+ */
+int conf_load_with_root(const char *path, const char *root_override, struct conf **conf,
+                        char *reason, size_t reason_size);
 void conf_free(struct conf *conf);
 
 /*
@@ -135,12 +142,13 @@ int conf_pipeline_from_text(const char *text, struct conf_pipeline **pipeline, c
                             size_t reason_size);
 void conf_pipeline_free(struct conf_pipeline *pipeline);
 
-/* Prints the option table (key, type, default, limits, help), one line an option, for docs and
- * tests. */
+/* The option table (key, type, default, limits, help), one element an option, for docs and tests.
+ */
 struct conf_option {
-    const char *key;  /* "series.quiet_seconds", "pipelines[].segments[].label" */
-    const char *type; /* "number", "integer", "string", "boolean", "enum a|b", "group", "list" */
-    const char *fallback; /* the default as it would be written; NULL: required */
+    const char *key;      /* "series.quiet_seconds", "pipelines[].segments[].label" */
+    const char *type;     /* "number", "integer", "string", "boolean", "enum a|b", "set a|b",
+                             "3 numbers", "number or 3", "group", "list" */
+    const char *fallback; /* the default as it would be written; "": none; NULL: required */
     const char *limits;   /* "0 .. 86400"; "" */
     const char *help;
 };

@@ -1,0 +1,176 @@
+/*
+ * check.c - checks that concern more than one option.
+ */
+#include "check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Folders of the root that are Noctule's own (service/layout.h; a test compares them). */
+static const char *const own_folders[] = {"incoming", "series", "quarantine",
+                                          "jobs",     "outbox", "run"};
+
+__attribute__((format(printf, 3, 4))) static bool
+complain(struct option_complaint *complaint, const char *option, const char *format, ...)
+{
+    snprintf(complaint->option, sizeof(complaint->option), "%s", option);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(complaint->text, sizeof(complaint->text), format, values);
+    va_end(values);
+    return false;
+}
+
+bool
+check_inbox(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_inbox *inbox = object;
+    if (inbox->after == CONF_MOVE && !inbox->move_to)
+        return complain(complaint, "after", "\"move\" needs move_to");
+    if (inbox->after != CONF_MOVE && inbox->move_to)
+        return complain(complaint, "move_to", "is used only with after = \"move\"");
+    return true;
+}
+
+bool
+check_shape(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_shape *shape = object;
+    const double *r = shape->radius;
+    bool round = r[0] <= r[1] && r[1] <= r[2] && r[2] <= r[0];
+    if (shape->kind == CONF_SPHERE && !round)
+        return complain(complaint, shape->radius_unit == CONF_MM ? "radius_mm" : "radius_voxels",
+                        "a sphere has one radius; use kind = \"ellipsoid\"");
+    return true;
+}
+
+bool
+check_segment(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_segment *segment = object;
+    if (segment->range[0] > segment->range[1])
+        return complain(complaint, "range", "the lower end %g is above the upper end %g",
+                        segment->range[0], segment->range[1]);
+    return true;
+}
+
+bool
+check_pipeline(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_pipeline *pipeline = object;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(pipeline->segments[i].label, pipeline->segments[j].label) == 0) {
+                char option[64];
+                snprintf(option, sizeof(option), "segments.[%zu].label", i);
+                return complain(complaint, option, "\"%s\" is the label of an earlier segment",
+                                pipeline->segments[i].label);
+            }
+    return true;
+}
+
+bool
+check_match(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_rule *rule = object;
+    if (rule->max_slices && rule->max_slices < rule->min_slices)
+        return complain(complaint, "max_slices", "%d is below min_slices, %d", rule->max_slices,
+                        rule->min_slices);
+    return true;
+}
+
+static bool
+check_pipeline_names(const struct conf *conf, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(conf->pipelines[i].name, conf->pipelines[j].name) == 0) {
+                char option[64];
+                snprintf(option, sizeof(option), "pipelines.[%zu].name", i);
+                return complain(complaint, option, "\"%s\" is the name of an earlier pipeline",
+                                conf->pipelines[i].name);
+            }
+    return true;
+}
+
+static bool
+check_rules(const struct conf *conf, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < conf->rule_count; i++)
+        if (!conf_find_pipeline(conf, conf->rules[i].pipeline)) {
+            char option[64];
+            snprintf(option, sizeof(option), "rules.[%zu].pipeline", i);
+            return complain(complaint, option, "there is no pipeline named \"%s\"",
+                            conf->rules[i].pipeline);
+        }
+    return true;
+}
+
+/* What is left of `path` below `folder`: "" when they are the same, NULL when it is elsewhere. */
+static const char *
+path_below(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+    if (strncmp(path, folder, length) != 0)
+        return NULL;
+    if (length > 0 && folder[length - 1] == '/')
+        return path + length;
+    if (path[length] == '\0')
+        return path + length;
+    return path[length] == '/' ? path + length + 1 : NULL;
+}
+
+static bool
+is_own_folder(const char *below_root)
+{
+    size_t length = strcspn(below_root, "/");
+    if (length == 0)
+        return true;
+    for (size_t i = 0; i < sizeof(own_folders) / sizeof(own_folders[0]); i++)
+        if (strlen(own_folders[i]) == length && strncmp(own_folders[i], below_root, length) == 0)
+            return true;
+    return false;
+}
+
+/* Noctule's own files must neither be taken in again nor be mixed with originals. */
+static bool
+check_apart_from_root(const struct conf *conf, const char *path, const char *option,
+                      struct option_complaint *complaint)
+{
+    const char *below = path_below(path, conf->root);
+    if (path_below(conf->root, path) || (below && is_own_folder(below)))
+        return complain(complaint, option, "%s is, or holds, a folder of Noctule's own", path);
+    return true;
+}
+
+static bool
+check_inbox_paths(const struct conf *conf, size_t i, struct option_complaint *complaint)
+{
+    const struct conf_inbox *inbox = &conf->inboxes[i];
+    char path_option[64], move_option[64];
+    snprintf(path_option, sizeof(path_option), "inbox.[%zu].path", i);
+    snprintf(move_option, sizeof(move_option), "inbox.[%zu].move_to", i);
+    if (!check_apart_from_root(conf, inbox->path, path_option, complaint))
+        return false;
+    if (inbox->move_to && !check_apart_from_root(conf, inbox->move_to, move_option, complaint))
+        return false;
+    for (size_t j = 0; j < conf->inbox_count; j++) {
+        const struct conf_inbox *other = &conf->inboxes[j];
+        if (j != i && path_below(inbox->path, other->path))
+            return complain(complaint, path_option, "%s is within another inbox", inbox->path);
+        if (inbox->move_to && path_below(inbox->move_to, other->path))
+            return complain(complaint, move_option, "%s is within an inbox", inbox->move_to);
+    }
+    return true;
+}
+
+bool
+check_conf(const void *object, struct option_complaint *complaint)
+{
+    const struct conf *conf = object;
+    for (size_t i = 0; i < conf->inbox_count; i++)
+        if (!check_inbox_paths(conf, i, complaint))
+            return false;
+    return check_pipeline_names(conf, complaint) && check_rules(conf, complaint);
+}

@@ -1,0 +1,20 @@
+/*
+ * check.h - checks that concern more than one option; private to config/.
+ *
+ * Pure functions over the structs of config.h: each returns true, or false with what is wrong.
+ */
+#ifndef NOCTULE_CHECK_H
+#define NOCTULE_CHECK_H
+
+#include "options.h"
+
+bool check_inbox(const void *inbox, struct option_complaint *complaint);
+bool check_shape(const void *shape, struct option_complaint *complaint);
+bool check_segment(const void *segment, struct option_complaint *complaint);
+bool check_pipeline(const void *pipeline, struct option_complaint *complaint);
+bool check_match(const void *rule, struct option_complaint *complaint);
+
+/* The whole of it, once paths are absolute. */
+bool check_conf(const void *conf, struct option_complaint *complaint);
+
+#endif

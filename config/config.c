@@ -1,0 +1,176 @@
+/*
+ * config.c - loading: the file's text, the option table, then paths and checks of the whole.
+ */
+#include "config.h"
+
+#include "check.h"
+#include "options.h"
+#include "read.h"
+#include "source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(enum conf_after) == sizeof(unsigned) &&
+                   sizeof(enum conf_shape_kind) == sizeof(unsigned) &&
+                   sizeof(enum conf_method) == sizeof(unsigned),
+               "choices are stored as unsigned");
+
+/* The path without "//", "/./" and a slash at its end, so that paths can be compared. */
+static void
+tidy_path(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from;) {
+        if (from[0] == '/' && (from[1] == '/' || (from[1] == '\0' && to > path)))
+            from++;
+        else if (from[0] == '/' && from[1] == '.' && (from[2] == '/' || from[2] == '\0'))
+            from += from[2] == '\0' && to == path ? 1 : 2;
+        else
+            *to++ = *from++;
+    }
+    if (to == path)
+        *to++ = '/';
+    *to = '\0';
+}
+
+static int
+make_absolute(char **path, const char *folder)
+{
+    if (!*path)
+        return 0;
+    if ((*path)[0] != '/') {
+        char *absolute;
+        if (asprintf(&absolute, "%s/%s", folder, *path) < 0)
+            return -ENOMEM;
+        free(*path);
+        *path = absolute;
+    }
+    tidy_path(*path);
+    return 0;
+}
+
+static int
+override_root(struct conf *conf, const char *root)
+{
+    char *copy = strdup(root);
+    if (!copy)
+        return -ENOMEM;
+    free(conf->root);
+    conf->root = copy;
+    if (root[0] == '/')
+        return 0;
+    char *here = getcwd(NULL, 0);
+    if (!here)
+        return -ENOMEM;
+    int rc = make_absolute(&conf->root, here);
+    free(here);
+    return rc;
+}
+
+static int
+resolve_paths(void *object, const void *root_override)
+{
+    struct conf *conf = object;
+    int rc = root_override ? override_root(conf, root_override) : 0;
+    if (rc == 0)
+        tidy_path(conf->root);
+    for (size_t i = 0; i < conf->inbox_count && rc == 0; i++) {
+        rc = make_absolute(&conf->inboxes[i].path, conf->root);
+        if (rc == 0)
+            rc = make_absolute(&conf->inboxes[i].move_to, conf->root);
+    }
+    return rc;
+}
+
+int
+conf_load_with_root(const char *path, const char *root_override, struct conf **conf, char *reason,
+                    size_t reason_size)
+{
+    struct source source;
+    struct conf *loaded = calloc(1, sizeof(*loaded));
+    if (!loaded) {
+        snprintf(reason, reason_size, "out of memory");
+        return -ENOMEM;
+    }
+    const struct read_steps steps = {
+        .prepare = resolve_paths, .context = root_override, .check = check_conf};
+    int rc = source_read_file(&source, path, reason, reason_size);
+    if (rc == 0)
+        rc = read_source(&source, &option_root, loaded, &steps, reason, reason_size);
+    source_release(&source);
+    if (rc < 0) {
+        conf_free(loaded);
+        return rc;
+    }
+    *conf = loaded;
+    return 0;
+}
+
+int
+conf_load(const char *path, struct conf **conf, char *reason, size_t reason_size)
+{
+    return conf_load_with_root(path, NULL, conf, reason, reason_size);
+}
+
+void
+conf_free(struct conf *conf)
+{
+    if (conf)
+        option_clear(&option_root, conf);
+    free(conf);
+}
+
+char *
+conf_to_text(const struct conf *conf)
+{
+    return write_section(&option_root, conf);
+}
+
+const struct conf_pipeline *
+conf_find_pipeline(const struct conf *conf, const char *name)
+{
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        if (strcmp(conf->pipelines[i].name, name) == 0)
+            return &conf->pipelines[i];
+    return NULL;
+}
+
+char *
+conf_pipeline_to_text(const struct conf_pipeline *pipeline)
+{
+    return write_section(&option_pipeline, pipeline);
+}
+
+int
+conf_pipeline_from_text(const char *text, struct conf_pipeline **pipeline, char *reason,
+                        size_t reason_size)
+{
+    struct source source;
+    struct conf_pipeline *loaded = calloc(1, sizeof(*loaded));
+    if (!loaded) {
+        snprintf(reason, reason_size, "out of memory");
+        return -ENOMEM;
+    }
+    int rc = source_read_text(&source, "pipeline", text, reason, reason_size);
+    if (rc == 0)
+        rc = read_source(&source, &option_pipeline, loaded, NULL, reason, reason_size);
+    source_release(&source);
+    if (rc < 0) {
+        conf_pipeline_free(loaded);
+        return rc;
+    }
+    *pipeline = loaded;
+    return 0;
+}
+
+void
+conf_pipeline_free(struct conf_pipeline *pipeline)
+{
+    if (pipeline)
+        option_clear(&option_pipeline, pipeline);
+    free(pipeline);
+}

@@ -1,0 +1,415 @@
+/*
+ * options.c - the option table, and what follows from it without any file.
+ *
+ * To add an option: a field in config.h, a row here, a line in noctule.conf. unit.config_options
+ * fails until all three agree.
+ */
+#include "options.h"
+
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+
+#define ROWS(array)       .rows = (array), .row_count = sizeof(array) / sizeof((array)[0])
+#define AT(type, field)   .offset = offsetof(type, field)
+#define LIMITS(low, high) .lo = (low), .hi = (high)
+#define MANY(type, field) .count_offset = offsetof(type, field)
+#define EITHER(type, field, value)                                                                 \
+    .alternative = true, .unit_offset = offsetof(type, field), .unit = (value)
+
+/* Centres may lie outside the volume (mm), but not where arithmetic loses voxels. */
+#define FAR 1e6
+
+static const char *const after_choices[] = {"keep", "move", "delete", NULL};
+static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
+static const char *const method_choices[] = {"level-set", NULL};
+static const char *const result_choices[] = {"seg", "codes", NULL};
+static const char *const backend_choices[] = {"auto", "cpu", NULL};
+static const char *const log_choices[] = {"error", "warn", "info", "debug", NULL};
+
+static const struct option_row inbox_rows[] = {
+    {"path", OPTION_TEXT, AT(struct conf_inbox, path), NULL, LIMITS(1, 4000), .form = FORM_PATH,
+     .help = "folder to watch, with all folders in it; a relative path is below root"},
+    {"after", OPTION_CHOICE, AT(struct conf_inbox, after), "\"keep\"", .choices = after_choices,
+     .help = "what happens to a file once Noctule's own copy and its row are safe on disk"},
+    {"move_to", OPTION_TEXT, AT(struct conf_inbox, move_to), "", LIMITS(1, 4000), .form = FORM_PATH,
+     .help = "with after = \"move\": where originals go"},
+    {"settle_seconds", OPTION_NUMBER, AT(struct conf_inbox, settle_seconds), "2.0", LIMITS(0, 3600),
+     .help = "a file is complete when its size and times stood still for this long"},
+    {"sweep_seconds", OPTION_NUMBER, AT(struct conf_inbox, sweep_seconds), "10.0",
+     LIMITS(0.1, 86400), .help = "a full look at the folder at least this often"},
+};
+
+static const struct option_section inbox_section = {
+    ROWS(inbox_rows), .size = sizeof(struct conf_inbox), .check = check_inbox};
+
+static const struct option_row series_rows[] = {
+    {"quiet_seconds", OPTION_NUMBER, AT(struct conf_series, quiet_seconds), "60.0",
+     LIMITS(0, 86400), .help = "a series is complete when no new slice came for this long"},
+    {"complete_seconds", OPTION_NUMBER, AT(struct conf_series, complete_seconds), "5.0",
+     LIMITS(0, 86400), .help = "instead, once the number of slices that its files name is there"},
+    {"patience_seconds", OPTION_NUMBER, AT(struct conf_series, patience_seconds), "300.0",
+     LIMITS(0, 86400), .help = "instead, while there are fewer than its files name"},
+};
+
+static const struct option_section series_section = {ROWS(series_rows),
+                                                     .size = sizeof(struct conf_series)};
+
+static const struct option_row jobs_rows[] = {
+    {"max_attempts", OPTION_INTEGER, AT(struct conf_jobs, max_attempts), "3", LIMITS(1, 100),
+     .help = "a job that did not get through this often has failed"},
+    {"retry_seconds", OPTION_NUMBER, AT(struct conf_jobs, retry_seconds), "30.0", LIMITS(0, 86400),
+     .help = "the wait before the second attempt; doubled before each further one"},
+    {"retry_max_seconds", OPTION_NUMBER, AT(struct conf_jobs, retry_max_seconds), "600.0",
+     LIMITS(0, 86400), .help = "the longest such wait"},
+    {"deadline_seconds", OPTION_NUMBER, AT(struct conf_jobs, deadline_seconds), "3600.0",
+     LIMITS(1, 604800), .help = "a job that takes longer is stopped; it counts as an attempt"},
+};
+
+static const struct option_section jobs_section = {ROWS(jobs_rows),
+                                                   .size = sizeof(struct conf_jobs)};
+
+static const struct option_row compute_rows[] = {
+    {"backend", OPTION_WORD, AT(struct conf_compute, backend), "\"auto\"",
+     .choices = backend_choices, .help = "where to compute; \"auto\" takes the fastest there is"},
+    {"threads", OPTION_INTEGER, AT(struct conf_compute, threads), "0", LIMITS(0, 1024),
+     .help = "CPU threads; 0 means one for each core"},
+    {"lanes", OPTION_INTEGER, AT(struct conf_compute, lanes), "2", LIMITS(1, 16),
+     .help = "jobs at a time: one reads or writes while another computes"},
+};
+
+static const struct option_section compute_section = {ROWS(compute_rows),
+                                                      .size = sizeof(struct conf_compute)};
+
+static const struct option_row code_rows[] = {
+    {"code", OPTION_TEXT, AT(struct conf_code, value), NULL, LIMITS(1, 16), .form = FORM_DICOM,
+     .help = "Code Value (0008,0100)"},
+    {"scheme", OPTION_TEXT, AT(struct conf_code, scheme), NULL, LIMITS(1, 16), .form = FORM_DICOM,
+     .help = "Coding Scheme Designator (0008,0102): SCT, DCM, FMA, 99... for your own"},
+    {"meaning", OPTION_TEXT, AT(struct conf_code, meaning), NULL, LIMITS(1, 64), .form = FORM_DICOM,
+     .help = "Code Meaning (0008,0104)"},
+};
+
+static const struct option_section code_section = {ROWS(code_rows),
+                                                   .size = sizeof(struct conf_code)};
+
+#define CENTER(name_, unit_, low, high, help_)                                                     \
+    {                                                                                              \
+        (name_), OPTION_NUMBERS, AT(struct conf_shape, center), "", LIMITS(low, high),             \
+            .count = 3, EITHER(struct conf_shape, center_unit, unit_), .help = (help_)             \
+    }
+
+static const struct option_row center_rows[] = {
+    CENTER("voxel", CONF_VOXEL, -FAR, FAR, "column, row and slice, from 0, slices ascending"),
+    CENTER("mm", CONF_MM, -FAR, FAR, "patient coordinates, LPS"),
+    CENTER("fraction", CONF_FRACTION, -10, 10,
+           "of the volume: 0 is the centre of the first voxel, 1 that of the last"),
+};
+
+static const struct option_section center_section = {ROWS(center_rows),
+                                                     .size = sizeof(struct conf_shape)};
+
+#define RADIUS(name_, unit_, help_)                                                                \
+    {                                                                                              \
+        (name_), OPTION_NUMBERS, AT(struct conf_shape, radius), "", LIMITS(1e-3, FAR),             \
+            .count = 3, .uniform = true, EITHER(struct conf_shape, radius_unit, unit_),            \
+            .help = (help_)                                                                        \
+    }
+
+static const struct option_row shape_rows[] = {
+    {"kind", OPTION_CHOICE, AT(struct conf_shape, kind), "\"sphere\"", .choices = shape_choices,
+     .help = "the form of the start region"},
+    {"center", OPTION_GROUP, .offset = 0, NULL, .section = &center_section,
+     .help = "exactly one of voxel, mm and fraction"},
+    RADIUS("radius_voxels", CONF_VOXEL,
+           "radius, or half of a box's side, in voxels: a number, or three (x, y, z)"),
+    RADIUS("radius_mm", CONF_MM, "the same in mm; exactly one of the two is given"),
+};
+
+static const struct option_section shape_section = {
+    ROWS(shape_rows), .size = sizeof(struct conf_shape), .check = check_shape};
+
+static const struct option_row segment_rows[] = {
+    {"label", OPTION_TEXT, AT(struct conf_segment, label), NULL, LIMITS(1, 64), .form = FORM_DICOM,
+     .help = "Segment Label (0062,0005); unique in its pipeline"},
+    {"description", OPTION_TEXT, AT(struct conf_segment, description), "\"\"", LIMITS(0, 1024),
+     .help = "Segment Description (0062,0006)"},
+    {"method", OPTION_CHOICE, AT(struct conf_segment, method), "\"level-set\"",
+     .choices = method_choices, .help = "how the segment is found"},
+    {"range", OPTION_NUMBERS, AT(struct conf_segment, range), NULL, LIMITS(-1e9, 1e9), .count = 2,
+     .help = "lowest and highest value that belong to it, both inclusive, in real-world units (HU "
+             "in CT)"},
+    {"shapes", OPTION_LIST, AT(struct conf_segment, shapes), MANY(struct conf_segment, shape_count),
+     .fallback = NULL, LIMITS(1, 64), .section = &shape_section,
+     .help = "where it starts from: the union of these"},
+    {"category", OPTION_GROUP, AT(struct conf_segment, category),
+     "{ code = \"123037004\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
+     .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
+    {"type", OPTION_GROUP, AT(struct conf_segment, type), NULL, .section = &code_section,
+     .help = "Segmented Property Type Code Sequence (0062,000F)"},
+    {"modifier", OPTION_GROUP, AT(struct conf_segment, modifier), "", .section = &code_section,
+     .help = "Segmented Property Type Modifier Code Sequence (0062,0011): left, right, ..."},
+    {"region", OPTION_GROUP, AT(struct conf_segment, region), "", .section = &code_section,
+     .help = "Anatomic Region Sequence (0008,2218), where the type does not say it"},
+    {"color", OPTION_NUMBERS, AT(struct conf_segment, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1),
+     .count = 3, .help = "red, green and blue that viewers are told to show it in"},
+};
+
+static const struct option_section segment_section = {
+    ROWS(segment_rows), .size = sizeof(struct conf_segment), .check = check_segment};
+
+static const struct option_row pipeline_rows[] = {
+    {"name", OPTION_TEXT, AT(struct conf_pipeline, name), NULL, LIMITS(1, 64), .form = FORM_NAME,
+     .help = "what rules, jobs and the command line call it"},
+    {"segments", OPTION_LIST, AT(struct conf_pipeline, segments),
+     MANY(struct conf_pipeline, segment_count), .fallback = NULL, LIMITS(1, 256),
+     .section = &segment_section, .help = "what to find; segments may overlap"},
+    {"results", OPTION_FLAGS, AT(struct conf_pipeline, results), "[ \"seg\" ]",
+     .choices = result_choices,
+     .help =
+         "what is written: \"seg\" a DICOM Segmentation, \"codes\" the state codes of the level "
+         "set as raw bytes"},
+    {"omit_empty_frames", OPTION_BOOLEAN, AT(struct conf_pipeline, omit_empty_frames), "true",
+     .help = "leave out frames of a segment in which it has no voxel"},
+    {"min_slices", OPTION_INTEGER, AT(struct conf_pipeline, min_slices), "1", LIMITS(1, 65535),
+     .help = "stacks of fewer slices are refused: TOO_FEW_SLICES"},
+    {"spacing_tolerance", OPTION_NUMBER, AT(struct conf_pipeline, spacing_tolerance), "0.01",
+     LIMITS(0, 0.5),
+     .help = "how far slice distances may differ, as a part of the median distance"},
+    {"series_description", OPTION_TEXT, AT(struct conf_pipeline, series_description), "\"\"",
+     LIMITS(0, 64), .form = FORM_DICOM,
+     .help = "Series Description (0008,103E) of the result; made from the name when empty"},
+    {"series_number", OPTION_INTEGER, AT(struct conf_pipeline, series_number), "9000",
+     LIMITS(0, 2147483647), .help = "Series Number (0020,0011) of the result"},
+};
+
+const struct option_section option_pipeline = {
+    ROWS(pipeline_rows), .size = sizeof(struct conf_pipeline), .check = check_pipeline};
+
+static const struct option_row match_rows[] = {
+    {"modality", OPTION_TEXT, AT(struct conf_rule, modality), "", LIMITS(1, 16), .form = FORM_DICOM,
+     .help = "Modality (0008,0060) is this"},
+    {"body_part", OPTION_TEXT, AT(struct conf_rule, body_part), "", LIMITS(1, 16),
+     .form = FORM_DICOM, .help = "Body Part Examined (0018,0015) is this"},
+    {"description", OPTION_TEXT, AT(struct conf_rule, description), "", LIMITS(1, 64),
+     .form = FORM_DICOM,
+     .help = "Series Description (0008,103E) contains this; capitals do not matter"},
+    {"min_slices", OPTION_INTEGER, AT(struct conf_rule, min_slices), "0", LIMITS(0, 1000000),
+     .help = "at least so many slices"},
+    {"max_slices", OPTION_INTEGER, AT(struct conf_rule, max_slices), "0", LIMITS(0, 1000000),
+     .help = "at most so many slices; 0 means any number"},
+};
+
+static const struct option_section match_section = {
+    ROWS(match_rows), .size = sizeof(struct conf_rule), .check = check_match};
+
+static const struct option_row rule_rows[] = {
+    {"match", OPTION_GROUP, .offset = 0, "{ }", .section = &match_section,
+     .help = "all that is given here has to fit; nothing given fits every series"},
+    {"pipeline", OPTION_TEXT, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
+     .form = FORM_NAME, .help = "the pipeline that a series gets for which this rule fits"},
+    {"priority", OPTION_INTEGER, AT(struct conf_rule, priority), "0", LIMITS(-1000, 1000),
+     .help = "jobs with a larger one run first"},
+};
+
+static const struct option_section rule_section = {ROWS(rule_rows),
+                                                   .size = sizeof(struct conf_rule)};
+
+static const struct option_row root_rows[] = {
+    {"root", OPTION_TEXT, AT(struct conf, root), "\"/var/lib/noctule\"", LIMITS(1, 4000),
+     .form = FORM_ABSOLUTE,
+     .help = "database, spool and results; --root on the command line overrides it"},
+    {"inbox", OPTION_LIST, AT(struct conf, inboxes), MANY(struct conf, inbox_count),
+     .fallback = "( { path = \"inbox\"; } )", LIMITS(0, 16), .section = &inbox_section,
+     .help = "folders from which files are taken in"},
+    {"series", OPTION_GROUP, AT(struct conf, series), "{ }", .section = &series_section,
+     .help = "when a series counts as complete"},
+    {"jobs", OPTION_GROUP, AT(struct conf, jobs), "{ }", .section = &jobs_section,
+     .help = "how often and how long a job is tried"},
+    {"compute", OPTION_GROUP, AT(struct conf, compute), "{ }", .section = &compute_section,
+     .help = "what the work is done with"},
+    {"min_free_mib", OPTION_NUMBER, AT(struct conf, min_free_mib), "1024.0", LIMITS(0, 1e9),
+     .help = "with less free disk space, nothing is taken in and no job starts"},
+    {"pipelines", OPTION_LIST, AT(struct conf, pipelines), MANY(struct conf, pipeline_count),
+     .fallback = "( )", LIMITS(0, 256), .section = &option_pipeline,
+     .help = "what can be done with a series"},
+    {"rules", OPTION_LIST, AT(struct conf, rules), MANY(struct conf, rule_count), .fallback = "( )",
+     LIMITS(0, 256), .section = &rule_section,
+     .help = "which series gets which pipelines; every rule that fits makes a job"},
+    {"device_serial_number", OPTION_TEXT, AT(struct conf, device_serial_number), "\"noctule-1\"",
+     LIMITS(1, 64), .form = FORM_DICOM,
+     .help = "Device Serial Number (0018,1000) of this installation, in every result"},
+    {"log_level", OPTION_WORD, AT(struct conf, log_level), "\"info\"", .choices = log_choices,
+     .help = "the least important lines that are logged"},
+};
+
+const struct option_section option_root = {ROWS(root_rows), .size = sizeof(struct conf)};
+
+static void
+clear_list(const struct option_row *row, void *object)
+{
+    char *base = object;
+    char *elements;
+    size_t count;
+    memcpy(&elements, base + row->offset, sizeof(elements));
+    memcpy(&count, base + row->count_offset, sizeof(count));
+    for (size_t i = 0; i < count; i++)
+        option_clear(row->section, elements + i * row->section->size);
+    free(elements);
+}
+
+static void
+clear_text(const struct option_row *row, void *object)
+{
+    char *text;
+    memcpy(&text, (char *)object + row->offset, sizeof(text));
+    free(text);
+}
+
+void
+option_clear(const struct option_section *section, void *object)
+{
+    for (size_t i = 0; i < section->row_count; i++) {
+        const struct option_row *row = &section->rows[i];
+        switch (row->kind) {
+        case OPTION_TEXT:
+        case OPTION_WORD:
+            clear_text(row, object);
+            break;
+        case OPTION_GROUP:
+            option_clear(row->section, (char *)object + row->offset);
+            break;
+        case OPTION_LIST:
+            clear_list(row, object);
+            break;
+        case OPTION_CHOICE:
+        case OPTION_FLAGS:
+        case OPTION_NUMBER:
+        case OPTION_INTEGER:
+        case OPTION_BOOLEAN:
+        case OPTION_NUMBERS:
+            break;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------- the table, for people ---- */
+
+#define MAX_OPTIONS 128
+
+struct listed {
+    char key[96], type[64], limits[64];
+};
+
+static struct listed listed[MAX_OPTIONS];
+static struct conf_option listing[MAX_OPTIONS];
+static size_t listing_count;
+static once_flag listing_once = ONCE_FLAG_INIT;
+
+static void
+describe_choices(char *type, size_t size, const char *what, const char *const *choices)
+{
+    size_t at = (size_t)snprintf(type, size, "%s", what);
+    for (size_t i = 0; choices[i] && at < size; i++)
+        at += (size_t)snprintf(type + at, size - at, "%s%s", i ? "|" : " ", choices[i]);
+}
+
+static void
+describe_type(const struct option_row *row, char *type, size_t size)
+{
+    switch (row->kind) {
+    case OPTION_TEXT:
+        snprintf(type, size, "string");
+        break;
+    case OPTION_WORD:
+    case OPTION_CHOICE:
+        describe_choices(type, size, "enum", row->choices);
+        break;
+    case OPTION_FLAGS:
+        describe_choices(type, size, "set", row->choices);
+        break;
+    case OPTION_NUMBER:
+        snprintf(type, size, "number");
+        break;
+    case OPTION_INTEGER:
+        snprintf(type, size, "integer");
+        break;
+    case OPTION_BOOLEAN:
+        snprintf(type, size, "boolean");
+        break;
+    case OPTION_NUMBERS:
+        snprintf(type, size, row->uniform ? "number or %zu" : "%zu numbers", row->count);
+        break;
+    case OPTION_GROUP:
+        snprintf(type, size, "group");
+        break;
+    case OPTION_LIST:
+        snprintf(type, size, "list");
+        break;
+    }
+}
+
+static void
+describe_limits(const struct option_row *row, char *limits, size_t size)
+{
+    switch (row->kind) {
+    case OPTION_TEXT:
+        snprintf(limits, size, "%.0f .. %.0f characters", row->lo, row->hi);
+        break;
+    case OPTION_LIST:
+        snprintf(limits, size, "%.0f .. %.0f elements", row->lo, row->hi);
+        break;
+    case OPTION_NUMBER:
+    case OPTION_INTEGER:
+    case OPTION_NUMBERS:
+        snprintf(limits, size, "%.10g .. %.10g", row->lo, row->hi);
+        break;
+    case OPTION_WORD:
+    case OPTION_CHOICE:
+    case OPTION_FLAGS:
+    case OPTION_BOOLEAN:
+    case OPTION_GROUP:
+        limits[0] = '\0';
+        break;
+    }
+}
+
+static void
+list_section(const struct option_section *section, const char *prefix)
+{
+    for (size_t i = 0; i < section->row_count && listing_count < MAX_OPTIONS; i++) {
+        const struct option_row *row = &section->rows[i];
+        struct listed *text = &listed[listing_count];
+        snprintf(text->key, sizeof(text->key), "%s%s", prefix, row->name);
+        describe_type(row, text->type, sizeof(text->type));
+        describe_limits(row, text->limits, sizeof(text->limits));
+        listing[listing_count++] = (struct conf_option){.key = text->key,
+                                                        .type = text->type,
+                                                        .fallback = row->fallback,
+                                                        .limits = text->limits,
+                                                        .help = row->help};
+        if (row->section) {
+            char below[128];
+            snprintf(below, sizeof(below), "%s%s", text->key,
+                     row->kind == OPTION_LIST ? "[]." : ".");
+            list_section(row->section, below);
+        }
+    }
+}
+
+static void
+list_all(void)
+{
+    list_section(&option_root, "");
+}
+
+const struct conf_option *
+conf_options(size_t *count)
+{
+    call_once(&listing_once, list_all);
+    *count = listing_count;
+    return listing;
+}

@@ -1,0 +1,74 @@
+/*
+ * options.h - the option table, private to config/: one row an option.
+ *
+ * Reading, defaults, unknown keys, conf_to_text, conf_options and the tests of noctule.conf all
+ * follow from these rows; nothing else knows an option's name. A section is a group of the file and
+ * the struct it fills. Immutable; safe from any thread.
+ */
+#ifndef NOCTULE_OPTIONS_H
+#define NOCTULE_OPTIONS_H
+
+#include "config.h"
+
+enum option_kind {
+    OPTION_TEXT,    /* char * */
+    OPTION_WORD,    /* char *, one of the choices */
+    OPTION_CHOICE,  /* an enum: the number of the choice */
+    OPTION_FLAGS,   /* unsigned: bit n for choice n; an array of strings in the file */
+    OPTION_NUMBER,  /* double */
+    OPTION_INTEGER, /* int */
+    OPTION_BOOLEAN, /* bool */
+    OPTION_NUMBERS, /* double[count]; one number fills them all where `uniform` is set */
+    OPTION_GROUP,   /* a section within the same struct */
+    OPTION_LIST,    /* a pointer to sections, and a size_t */
+};
+
+enum option_form {
+    FORM_FREE,
+    FORM_NAME,     /* A-Z a-z 0-9 _ - */
+    FORM_DICOM,    /* no backslash, which separates values in DICOM */
+    FORM_ABSOLUTE, /* a path from / */
+    FORM_PATH,     /* a path; a relative one is below the root folder */
+};
+
+struct option_section;
+
+struct option_row {
+    const char *name;
+    enum option_kind kind;
+    size_t offset;
+    const char *fallback; /* as it would be written; NULL: required; "": not given means none */
+    double lo, hi;        /* of the value; characters of a string; elements of a list */
+    const char *help;
+    enum option_form form;
+    const char *const *choices; /* ends with NULL */
+    const struct option_section *section;
+    size_t count;        /* OPTION_NUMBERS */
+    size_t count_offset; /* OPTION_LIST */
+    bool uniform;
+    /* Alternatives: exactly one of a section's rows that have it is given, and sets the unit. */
+    bool alternative;
+    size_t unit_offset;
+    enum conf_unit unit;
+};
+
+/* What a check finds wrong, and with which option below its section ("segments.[1].label"). */
+struct option_complaint {
+    char option[160];
+    char text[256];
+};
+
+struct option_section {
+    const struct option_row *rows;
+    size_t row_count;
+    size_t size; /* of the struct */
+    /* What the rows cannot say alone; false with the complaint filled. NULL: nothing more. */
+    bool (*check)(const void *object, struct option_complaint *complaint);
+};
+
+extern const struct option_section option_root, option_pipeline;
+
+/* Frees what the section's rows own within the object, not the object itself. */
+void option_clear(const struct option_section *section, void *object);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * read.h - from libconfig's settings to structs, by the option table, and back to text; private to
+ * config/.
+ */
+#ifndef NOCTULE_READ_H
+#define NOCTULE_READ_H
+
+#include "options.h"
+#include "source.h"
+
+/*
+ * Parses the source and fills `object` (zeroed before, of the section's size) with what it says and
+ * the defaults. 0, -EINVAL or -ENOMEM with a reason; clear the object with option_clear either way.
+ * `prepare` (may be NULL) changes the object before the section's own check sees it.
+ */
+struct read_steps {
+    int (*prepare)(void *object, const void *context);
+    const void *context;
+    bool (*check)(const void *object, struct option_complaint *complaint);
+};
+
+int read_source(const struct source *source, const struct option_section *section, void *object,
+                const struct read_steps *steps, char *reason, size_t reason_size);
+
+/* The object as text that read_source reads back to the same values, malloc'd; NULL: no memory. */
+char *write_section(const struct option_section *section, const void *object);
+
+#endif

@@ -1,0 +1,436 @@
+/*
+ * source.c - a configuration file's text, includes expanded, lexically checked.
+ */
+#include "source.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One file being copied into the source. */
+struct scanner {
+    struct source *source;
+    const char *at, *end;
+    unsigned file, line; /* of `at` */
+    unsigned depth;      /* of includes */
+    char *reason;
+    size_t reason_size;
+};
+
+__attribute__((format(printf, 2, 3))) static int
+fail(const struct scanner *scanner, const char *format, ...)
+{
+    int used = snprintf(scanner->reason, scanner->reason_size,
+                        "%s:%u: ", scanner->source->files[scanner->file], scanner->line);
+    if (used > 0 && (size_t)used < scanner->reason_size) {
+        va_list values;
+        va_start(values, format);
+        vsnprintf(scanner->reason + used, scanner->reason_size - (size_t)used, format, values);
+        va_end(values);
+    }
+    return -EINVAL;
+}
+
+static int
+out_of_memory(const struct scanner *scanner)
+{
+    snprintf(scanner->reason, scanner->reason_size, "out of memory");
+    return -ENOMEM;
+}
+
+/* ---------------------------------------------------------------------- the expanded text ---- */
+
+static int
+append_line(struct scanner *scanner)
+{
+    struct source *source = scanner->source;
+    if (source->line_count >= SOURCE_MAX_LINES)
+        return fail(scanner, "more than %u lines, includes counted", SOURCE_MAX_LINES);
+    if (source->line_count == source->line_capacity) {
+        size_t capacity = source->line_capacity ? 2 * source->line_capacity : 256;
+        struct source_line *lines = realloc(source->lines, capacity * sizeof(*lines));
+        if (!lines)
+            return out_of_memory(scanner);
+        source->lines = lines;
+        source->line_capacity = capacity;
+    }
+    source->lines[source->line_count++] =
+        (struct source_line){.file = scanner->file, .line = scanner->line};
+    return 0;
+}
+
+static int
+append(struct scanner *scanner, const char *bytes, size_t size)
+{
+    struct source *source = scanner->source;
+    if (source->size + size >= SOURCE_MAX_BYTES)
+        return fail(scanner, "more than %u bytes, includes counted", SOURCE_MAX_BYTES);
+    if (source->size + size + 1 > source->capacity) {
+        size_t capacity = 2 * (source->size + size + 1);
+        char *text = realloc(source->text, capacity);
+        if (!text)
+            return out_of_memory(scanner);
+        source->text = text;
+        source->capacity = capacity;
+    }
+    memcpy(source->text + source->size, bytes, size);
+    source->size += size;
+    source->text[source->size] = '\0';
+    return 0;
+}
+
+/* Copies everything up to `to`; each line that begins is noted. */
+static int
+copy(struct scanner *scanner, const char *to)
+{
+    while (scanner->at < to) {
+        const char *newline = memchr(scanner->at, '\n', (size_t)(to - scanner->at));
+        const char *stop = newline ? newline + 1 : to;
+        int rc = append(scanner, scanner->at, (size_t)(stop - scanner->at));
+        scanner->at = stop;
+        if (rc == 0 && newline) {
+            scanner->line++;
+            rc = append_line(scanner);
+        }
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int
+add_file(struct source *source, const char *path, unsigned *file)
+{
+    char **files = realloc(source->files, (source->file_count + 1) * sizeof(*files));
+    if (!files)
+        return -ENOMEM;
+    source->files = files;
+    files[source->file_count] = strdup(path);
+    if (!files[source->file_count])
+        return -ENOMEM;
+    *file = (unsigned)source->file_count++;
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------- lexemes ---- */
+
+static bool
+starts(const struct scanner *scanner, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    return (size_t)(scanner->end - scanner->at) >= length &&
+           memcmp(scanner->at, prefix, length) == 0;
+}
+
+static int
+scan_line_comment(struct scanner *scanner)
+{
+    const char *newline = memchr(scanner->at, '\n', (size_t)(scanner->end - scanner->at));
+    return copy(scanner, newline ? newline : scanner->end);
+}
+
+static int
+scan_block_comment(struct scanner *scanner)
+{
+    const char *close = memmem(scanner->at + 2, (size_t)(scanner->end - scanner->at) - 2, "*/", 2);
+    if (!close)
+        return fail(scanner, "this comment is never closed");
+    return copy(scanner, close + 2);
+}
+
+static int
+scan_string(struct scanner *scanner)
+{
+    const char *at = scanner->at + 1;
+    while (at < scanner->end && *at != '"') {
+        bool escape = *at == '\\' && at + 1 < scanner->end;
+        if (escape && scanner->end - at >= 4 && memcmp(at, "\\x00", 4) == 0)
+            return fail(scanner, "a string cannot hold \\x00");
+        at += escape ? 2 : 1;
+    }
+    if (at >= scanner->end)
+        return fail(scanner, "this string is never closed");
+    return copy(scanner, at + 1);
+}
+
+static bool
+is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '-' || c == '_' || c == '*';
+}
+
+static int
+scan_word(struct scanner *scanner)
+{
+    const char *at = scanner->at;
+    while (at < scanner->end && is_word(*at))
+        at++;
+    return copy(scanner, at);
+}
+
+/* libconfig cuts an integer that does not fit to its low 32 (with an L: 64) bits. */
+static int
+check_integer(const struct scanner *scanner, const char *number)
+{
+    char *end;
+    errno = 0;
+    long long value = strtoll(number, &end, strncasecmp(number, "0x", 2) == 0 ? 16 : 10);
+    bool wide = *end == 'L';
+    end += strspn(end, "L");
+    if (*end != '\0')
+        return 0; /* a float, or nothing that libconfig takes */
+    if (errno == ERANGE || (!wide && (value > INT_MAX || value < INT_MIN)))
+        return fail(scanner, "the integer %s is too large", number);
+    return 0;
+}
+
+static int
+scan_number(struct scanner *scanner)
+{
+    const char *at = scanner->at + 1;
+    bool hex = starts(scanner, "0x") || starts(scanner, "0X");
+    while (at < scanner->end && (isalnum((unsigned char)*at) || *at == '.' ||
+                                 (!hex && (*at == '+' || *at == '-') && tolower(at[-1]) == 'e')))
+        at++;
+    char number[64];
+    size_t length = (size_t)(at - scanner->at);
+    if (length >= sizeof(number))
+        return fail(scanner, "a number of %zu characters", length);
+    memcpy(number, scanner->at, length);
+    number[length] = '\0';
+    int rc = check_integer(scanner, number);
+    return rc < 0 ? rc : copy(scanner, at);
+}
+
+static int scan_include(struct scanner *scanner);
+
+static int
+scan_lexeme(struct scanner *scanner, bool line_begins)
+{
+    char c = *scanner->at;
+    if (line_begins && starts(scanner, "@include"))
+        return scan_include(scanner);
+    if (c == '#' || starts(scanner, "//"))
+        return scan_line_comment(scanner);
+    if (starts(scanner, "/*"))
+        return scan_block_comment(scanner);
+    if (c == '"')
+        return scan_string(scanner);
+    if (isalpha((unsigned char)c) || c == '*')
+        return scan_word(scanner);
+    if (isdigit((unsigned char)c) || c == '.' || c == '-' || c == '+')
+        return scan_number(scanner);
+    if (c == '\0')
+        return fail(scanner, "a NUL byte: this is not a text file");
+    return copy(scanner, scanner->at + 1);
+}
+
+static int
+scan(struct scanner *scanner)
+{
+    if (starts(scanner, "\xef\xbb\xbf")) /* the byte order mark of some editors */
+        scanner->at += 3;
+    bool line_begins = true; /* only blanks since */
+    while (scanner->at < scanner->end) {
+        char c = *scanner->at;
+        int rc = scan_lexeme(scanner, line_begins);
+        if (rc < 0)
+            return rc;
+        line_begins = c == '\n' || (line_begins && (c == ' ' || c == '\t'));
+    }
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------- files ---- */
+
+/* The whole file in malloc'd memory, with a NUL after it. */
+static int
+read_whole(const char *path, char **bytes, size_t *size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return -errno;
+    int rc = 0;
+    size_t capacity = 0;
+    char *buffer = NULL;
+    *size = 0;
+    while (rc == 0) {
+        if (*size == capacity) {
+            capacity = capacity ? 2 * capacity : 16384;
+            char *grown = realloc(buffer, capacity + 1);
+            if (!grown) {
+                rc = -ENOMEM;
+                break;
+            }
+            buffer = grown;
+        }
+        ssize_t got = read(fd, buffer + *size, capacity - *size);
+        if (got < 0 && errno != EINTR)
+            rc = -errno;
+        else if (got > 0 && (*size += (size_t)got) > SOURCE_MAX_BYTES)
+            rc = -EFBIG;
+        else if (got == 0)
+            break;
+    }
+    close(fd);
+    if (rc < 0) {
+        free(buffer);
+        return rc;
+    }
+    buffer[*size] = '\0';
+    *bytes = buffer;
+    return 0;
+}
+
+/* A path written in `from`, relative to the folder that file is in. */
+static char *
+resolve(const char *from, const char *path, size_t length)
+{
+    const char *slash = strrchr(from, '/');
+    int folder = path[0] == '/' || !slash ? 0 : (int)(slash - from) + 1;
+    char *resolved;
+    return asprintf(&resolved, "%.*s%.*s", folder, from, (int)length, path) < 0 ? NULL : resolved;
+}
+
+static int
+scan_file(struct scanner *parent, const char *path)
+{
+    struct scanner scanner = *parent;
+    char *bytes = NULL;
+    size_t size = 0;
+    int rc = read_whole(path, &bytes, &size);
+    if (rc < 0)
+        return fail(parent, "cannot include %s: %s", path, strerror(-rc));
+    scanner.at = bytes;
+    scanner.end = bytes + size;
+    scanner.line = 1;
+    scanner.depth++;
+    rc = add_file(scanner.source, path, &scanner.file);
+    if (rc < 0)
+        rc = out_of_memory(parent);
+    else
+        rc = scan(&scanner);
+    free(bytes);
+    return rc;
+}
+
+/* Nothing but a comment may follow a directive on its line. */
+static bool
+ends_line(const struct scanner *scanner, const char *at)
+{
+    at += strspn(at, " \t\r"); /* ends at the latest with the NUL after the text */
+    return at == scanner->end || *at == '\n' || *at == '#' || (at[0] == '/' && at[1] == '/');
+}
+
+/* At "@include": the file's text takes the directive's place. */
+static int
+scan_include(struct scanner *scanner)
+{
+    const char *open = scanner->at + strlen("@include");
+    while (open < scanner->end && (*open == ' ' || *open == '\t'))
+        open++;
+    const char *name = open + 1;
+    const char *close = open < scanner->end && *open == '"'
+                            ? memchr(name, '"', (size_t)(scanner->end - name))
+                            : NULL;
+    if (!close || close == name || memchr(name, '\n', (size_t)(close - name)) ||
+        memchr(name, '\0', (size_t)(close - name)))
+        return fail(scanner, "@include needs a file's name in quotes");
+    if (!ends_line(scanner, close + 1))
+        return fail(scanner, "nothing may follow @include \"...\" on its line");
+    if (scanner->depth >= SOURCE_MAX_DEPTH)
+        return fail(scanner, "includes are nested more than %d deep", SOURCE_MAX_DEPTH);
+
+    struct source *source = scanner->source;
+    char *path = resolve(source->files[scanner->file], name, (size_t)(close - name));
+    if (!path)
+        return out_of_memory(scanner);
+    source->lines[source->line_count - 1] =
+        (struct source_line){.file = (unsigned)source->file_count, .line = 1};
+    int rc = scan_file(scanner, path);
+    free(path);
+    if (rc == 0)
+        rc = append(scanner, "\n", 1);
+    if (rc == 0)
+        rc = append_line(scanner);
+    scanner->at = close + 1;
+    return rc;
+}
+
+int
+source_read_text(struct source *source, const char *name, const char *text, char *reason,
+                 size_t reason_size)
+{
+    *source = (struct source){0};
+    struct scanner scanner = {.source = source,
+                              .at = text,
+                              .end = text + strlen(text),
+                              .line = 1,
+                              .reason = reason,
+                              .reason_size = reason_size};
+    if (add_file(source, name, &scanner.file) < 0)
+        return out_of_memory(&scanner);
+    int rc = append_line(&scanner);
+    if (rc == 0)
+        rc = append(&scanner, "", 0);
+    return rc < 0 ? rc : scan(&scanner);
+}
+
+int
+source_read_file(struct source *source, const char *path, char *reason, size_t reason_size)
+{
+    *source = (struct source){0};
+    char *bytes = NULL;
+    size_t size = 0;
+    int rc = read_whole(path, &bytes, &size);
+    if (rc < 0) {
+        snprintf(reason, reason_size, "%s: %s", path, strerror(-rc));
+        return rc;
+    }
+    struct scanner scanner = {.source = source,
+                              .at = bytes,
+                              .end = bytes + size,
+                              .line = 1,
+                              .reason = reason,
+                              .reason_size = reason_size};
+    if (add_file(source, path, &scanner.file) < 0)
+        rc = out_of_memory(&scanner);
+    else
+        rc = append_line(&scanner);
+    if (rc == 0)
+        rc = append(&scanner, "", 0);
+    if (rc == 0)
+        rc = scan(&scanner);
+    free(bytes);
+    return rc;
+}
+
+void
+source_release(struct source *source)
+{
+    for (size_t i = 0; i < source->file_count; i++)
+        free(source->files[i]);
+    free(source->files);
+    free(source->lines);
+    free(source->text);
+    *source = (struct source){0};
+}
+
+void
+source_place(const struct source *source, unsigned line, char *place, size_t size)
+{
+    if (line == 0 || line > source->line_count) {
+        snprintf(place, size, "%s", source->files[0]);
+        return;
+    }
+    const struct source_line *origin = &source->lines[line - 1];
+    snprintf(place, size, "%s:%u", source->files[origin->file], origin->line);
+}

@@ -1,0 +1,44 @@
+/*
+ * source.h - a configuration file's text, includes expanded; private to config/.
+ *
+ * libconfig 1.5 ends the process when an include cannot be read (a folder, an I/O error), has no
+ * absolute includes, counts lines in 16 bits, cuts integers that do not fit, and accepts a comment
+ * that is never closed. So the text is read and expanded here, those things are errors with file
+ * and line, and libconfig parses a string.
+ */
+#ifndef NOCTULE_SOURCE_H
+#define NOCTULE_SOURCE_H
+
+#include <stddef.h>
+
+#define SOURCE_MAX_BYTES (4u << 20)
+#define SOURCE_MAX_LINES 65000u /* libconfig's lines are unsigned short */
+#define SOURCE_MAX_DEPTH 10
+
+struct source_line {
+    unsigned file; /* in files */
+    unsigned line; /* from 1 */
+};
+
+struct source {
+    char *text; /* ends with NUL, holds no other */
+    size_t size, capacity;
+    char **files;
+    size_t file_count;
+    struct source_line *lines; /* where each line of the text comes from */
+    size_t line_count, line_capacity;
+};
+
+/*
+ * 0, or a negative errno and a reason ("FILE:LINE: what is wrong", or "FILE: why it cannot be
+ * read"). Release the source either way. source_read_text calls its text `name` in errors.
+ */
+int source_read_file(struct source *source, const char *path, char *reason, size_t reason_size);
+int source_read_text(struct source *source, const char *name, const char *text, char *reason,
+                     size_t reason_size);
+void source_release(struct source *source);
+
+/* Writes "FILE:LINE" of a line of the expanded text (from 1). */
+void source_place(const struct source *source, unsigned line, char *place, size_t size);
+
+#endif
