@@ -3,7 +3,7 @@
  */
 #include "config.h"
 
-#include "check.h"
+#include "cross_check.h"
 #include "options.h"
 #include "read.h"
 #include "source.h"

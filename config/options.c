@@ -6,7 +6,7 @@
  */
 #include "options.h"
 
-#include "check.h"
+#include "cross_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>

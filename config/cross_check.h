@@ -1,10 +1,10 @@
 /*
- * check.h - checks that concern more than one option; private to config/.
+ * cross_check.h - checks that concern more than one option; private to config/.
  *
  * Pure functions over the structs of config.h: each returns true, or false with what is wrong.
  */
-#ifndef NOCTULE_CHECK_H
-#define NOCTULE_CHECK_H
+#ifndef NOCTULE_CROSS_CHECK_H
+#define NOCTULE_CROSS_CHECK_H
 
 #include "options.h"
 

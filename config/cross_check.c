@@ -1,7 +1,7 @@
 /*
- * check.c - checks that concern more than one option.
+ * cross_check.c - checks that concern more than one option.
  */
-#include "check.h"
+#include "cross_check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
