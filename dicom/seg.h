@@ -29,6 +29,7 @@ struct seg_segment {
     struct seg_code modifier; /* value NULL when there is none */
     struct seg_code region;   /* Anatomic Region; value NULL when there is none */
     double color_rgb[3];      /* 0..1, written as Recommended Display CIELab Value */
+    struct seg_code algorithm_family; /* PS3.16 CID 7162; value NULL: Deformable Models */
     const char *algorithm_name;
     const char *algorithm_version;
     const char *algorithm_parameters; /* free text, at most 1024 characters */

@@ -1,0 +1,37 @@
+/*
+ * byte_sink.h - a buffered, checked way into a file descriptor.
+ *
+ * Every write(2) is looped over short writes and EINTR and its result is kept: the first error is
+ * latched, later calls do nothing, and byte_sink_finish returns it. The descriptor stays the
+ * caller's. One thread a sink.
+ */
+#ifndef NOCTULE_BYTE_SINK_H
+#define NOCTULE_BYTE_SINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct byte_sink {
+    int fd;
+    int error; /* 0 or the first -errno */
+    uint8_t *buffer;
+    size_t used;
+    int64_t total; /* bytes handed in, written or still buffered */
+};
+
+int byte_sink_open(struct byte_sink *sink, int fd); /* 0 or -ENOMEM */
+void byte_sink_close(struct byte_sink *sink);       /* frees; writes nothing */
+
+void byte_sink_append(struct byte_sink *sink, const void *bytes, size_t size);
+
+/*
+ * Room for `size` bytes (at most BYTE_SINK_RESERVE) to be filled in place, then committed; what is
+ * not committed may be scribbled on. Never NULL, also after an error.
+ */
+#define BYTE_SINK_RESERVE 65536
+uint8_t *byte_sink_reserve(struct byte_sink *sink, size_t size);
+void byte_sink_commit(struct byte_sink *sink, size_t size);
+
+int byte_sink_finish(struct byte_sink *sink); /* writes the rest; 0 or the latched -errno */
+
+#endif

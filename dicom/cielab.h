@@ -1,0 +1,10 @@
+/* cielab.h - display colours as PCS-values of CIELab (PS3.3 C.10.7.1.1, ICC's D50 white). */
+#ifndef NOCTULE_CIELAB_H
+#define NOCTULE_CIELAB_H
+
+#include <stdint.h>
+
+/* sRGB, 0..1 each (clamped), to L 0..65535 for 0..100 and a, b 0..65535 for -128..127. */
+void cielab_from_srgb(const double rgb[3], uint16_t lab[3]);
+
+#endif

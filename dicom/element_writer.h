@@ -1,0 +1,41 @@
+/*
+ * element_writer.h - data elements in Explicit VR Little Endian (PS3.5 7.1.2), into memory.
+ *
+ * A buffer grows as needed and latches its first error: elements are appended without looking, and
+ * `error` is looked at once before the bytes are used. Sequences and items get explicit lengths,
+ * filled in when they are closed. Callers append in ascending tag order. One thread a buffer.
+ */
+#ifndef NOCTULE_ELEMENT_WRITER_H
+#define NOCTULE_ELEMENT_WRITER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct element_buffer {
+    uint8_t *bytes;
+    size_t size;
+    size_t capacity;
+    int error; /* 0, -ENOMEM, or -EMSGSIZE: a value longer than its length field can say */
+};
+
+void element_buffer_free(struct element_buffer *buffer);
+
+/* Raw bytes, already encoded. */
+void element_append(struct element_buffer *buffer, const void *bytes, size_t size);
+
+/* Tag, VR and length, for a value that the caller appends; `length` is even. */
+void element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], uint32_t length);
+
+/* A text value as it stands, padded to even length: with NUL for UI, else with a space. */
+void element_text(struct element_buffer *buffer, uint32_t tag, const char vr[2], const char *text);
+
+void element_us(struct element_buffer *buffer, uint32_t tag, const uint16_t *values, size_t count);
+void element_ul(struct element_buffer *buffer, uint32_t tag, const uint32_t *values, size_t count);
+void element_at(struct element_buffer *buffer, uint32_t tag, uint32_t value);
+
+/* Each returns the mark that element_close takes; closing is in reverse order of opening. */
+size_t element_open_sequence(struct element_buffer *buffer, uint32_t tag);
+size_t element_open_item(struct element_buffer *buffer);
+void element_close(struct element_buffer *buffer, size_t mark);
+
+#endif

@@ -1,0 +1,29 @@
+/*
+ * seg_plan.h - which frames a segmentation object has, found in one pass over the masks.
+ */
+#ifndef NOCTULE_SEG_PLAN_H
+#define NOCTULE_SEG_PLAN_H
+
+#include "mask_bits.h"
+#include "seg.h"
+
+struct seg_plan {
+    int32_t segment_count;
+    int32_t plane_count;
+    bool *present; /* present[segment * plane_count + plane]: the frame is written */
+    /*
+     * Dimension Index Values (PS3.3 C.7.6.17.1): ordinals from 1 without gaps over what has a
+     * frame; 0 for what has none. A plane has the same one in every segment.
+     */
+    uint32_t *segment_index;
+    uint32_t *plane_index;
+    int64_t frames;
+    bool overlap; /* some voxel is in two segments */
+};
+
+struct mask_plane seg_plan_mask(const struct seg_request *request, int32_t segment, int32_t plane);
+
+int seg_plan_make(const struct seg_request *request, struct seg_plan *plan); /* 0 or -ENOMEM */
+void seg_plan_free(struct seg_plan *plan);
+
+#endif
