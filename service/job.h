@@ -2,7 +2,23 @@
  * job.h - a job, self-contained: input files, the resolved pipeline, the output folder.
  *
  * The daemon writes one as a file for a worker, `noctule run` makes one in memory, a batch script
- * may keep one for later. The file is libconfig text.
+ * may keep one for later. The file is text, a key and its value a line:
+ *
+ *   noctule-job 1
+ *   id 17
+ *   stack echo 1
+ *   output /var/lib/noctule/outbox/17
+ *   device NOCTULE-0123456789
+ *   settings name = "head-ct";
+ *   <tab>segments = ( ... );
+ *   input /var/lib/noctule/series/1.2.3/1.2.3.1.dcm
+ *   input /var/lib/noctule/series/1.2.3/1.2.3.2.dcm
+ *   end 2
+ *
+ * A line that begins with a tab goes on with the value of the line before it, after a line break.
+ * Within a value a backslash is written as \\ and any other control character as \xHH; all other
+ * bytes stand for themselves, so that any file name survives. `end` carries the number of inputs: a
+ * file without it was cut off.
  */
 #ifndef NOCTULE_JOB_H
 #define NOCTULE_JOB_H
@@ -20,8 +36,9 @@ struct job_spec {
     size_t input_count;
 };
 
-int job_spec_write(const struct job_spec *spec,
-                   const char *path); /* durable: synced, renamed into place */
+/* Durable: synced, and renamed into place, so that a reader sees all of it or none. 0 or -errno. */
+int job_spec_write(const struct job_spec *spec, const char *path);
+/* 0; -EBADMSG with "line N: ..." when it is no job spec; another -errno when it cannot be read. */
 int job_spec_read(const char *path, struct job_spec **spec, char *reason, size_t reason_size);
 void job_spec_free(struct job_spec *spec);
 

@@ -1,0 +1,339 @@
+/* job.c - see job.h. */
+#include "job.h"
+
+#include "file_ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FORMAT "noctule-job 1"
+
+/* ------------------------------------------------------------------------------- writing ---- */
+
+static void
+put(FILE *out, const char *key, const char *value)
+{
+    fprintf(out, "%s ", key);
+    for (const unsigned char *s = (const unsigned char *)(value ? value : ""); *s; s++) {
+        if (*s == '\n')
+            fputs("\n\t", out);
+        else if (*s == '\\')
+            fputs("\\\\", out);
+        else if ((*s < 0x20 && *s != '\t') || *s == 0x7f)
+            fprintf(out, "\\x%02x", *s);
+        else
+            fputc(*s, out);
+    }
+    fputc('\n', out);
+}
+
+static void
+put_spec(FILE *out, const struct job_spec *spec)
+{
+    fprintf(out, "%s\nid %" PRId64 "\n", FORMAT, spec->id);
+    put(out, "stack", spec->stack);
+    put(out, "output", spec->output);
+    put(out, "device", spec->device_serial_number);
+    put(out, "settings", spec->settings);
+    for (size_t i = 0; i < spec->input_count; i++)
+        put(out, "input", spec->inputs[i]);
+    fprintf(out, "end %zu\n", spec->input_count);
+}
+
+static int
+sync_folder_of(const char *path)
+{
+    char *copy = strdup(path);
+    if (!copy)
+        return -ENOMEM;
+    int error = file_sync_directory(AT_FDCWD, dirname(copy));
+    free(copy);
+    return error;
+}
+
+static int
+write_synced(const struct job_spec *spec, const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+    if (fd < 0)
+        return -errno;
+    FILE *out = fdopen(fd, "w");
+    if (!out) {
+        int error = -errno;
+        close(fd);
+        return error;
+    }
+    put_spec(out, spec);
+    int error = 0;
+    if (fflush(out) != 0 || fsync(fd) != 0)
+        error = -errno;
+    else if (ferror(out))
+        error = -EIO;
+    if (fclose(out) != 0 && error == 0)
+        error = -errno;
+    return error;
+}
+
+int
+job_spec_write(const struct job_spec *spec, const char *path)
+{
+    char *part;
+    if (asprintf(&part, "%s.part", path) < 0)
+        return -ENOMEM;
+    int error = write_synced(spec, part);
+    if (error == 0 && rename(part, path) != 0)
+        error = -errno;
+    if (error == 0)
+        error = sync_folder_of(path);
+    else
+        unlink(part);
+    free(part);
+    return error;
+}
+
+/* ------------------------------------------------------------------------------- reading ---- */
+
+struct job_reader {
+    FILE *in;
+    char *line; /* getline's, always one ahead of the value being read */
+    size_t capacity;
+    ssize_t length; /* -1: no more lines */
+    int number;
+    struct job_spec *spec;
+    size_t input_capacity;
+    bool has_id, ended;
+    char *reason;
+    size_t reason_size;
+};
+
+static int
+bad(const struct job_reader *reader, const char *what)
+{
+    snprintf(reader->reason, reader->reason_size, "line %d: %s", reader->number, what);
+    return -EBADMSG;
+}
+
+static int
+next_line(struct job_reader *reader)
+{
+    errno = 0;
+    reader->length = getline(&reader->line, &reader->capacity, reader->in);
+    if (reader->length < 0)
+        return ferror(reader->in) || errno == ENOMEM ? -(errno ? errno : EIO) : 0;
+    reader->number++;
+    if (memchr(reader->line, '\0', (size_t)reader->length))
+        return bad(reader, "a NUL character");
+    if (reader->line[reader->length - 1] != '\n')
+        return bad(reader, "the file was cut off");
+    reader->line[--reader->length] = '\0';
+    return 0;
+}
+
+static int
+hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Undoes the escapes of `from` into `to`, which has room; the length, or -1 for a wrong escape. */
+static ptrdiff_t
+unescape(char *to, const char *from)
+{
+    char *at = to;
+    while (*from) {
+        if (*from != '\\') {
+            *at++ = *from++;
+        } else if (from[1] == '\\') {
+            *at++ = '\\';
+            from += 2;
+        } else {
+            int high = from[1] == 'x' ? hex_digit(from[2]) : -1;
+            int low = high >= 0 ? hex_digit(from[3]) : -1;
+            if (low < 0 || high * 16 + low == 0)
+                return -1;
+            *at++ = (char)(high * 16 + low);
+            from += 4;
+        }
+    }
+    *at = '\0';
+    return at - to;
+}
+
+/* Reads the value that starts at `text` within the current line, and the lines that continue it. */
+static int
+take_value(struct job_reader *reader, const char *text, char **value)
+{
+    size_t size = 0;
+    char *joined = NULL;
+    for (bool first = true; first || (reader->length > 0 && reader->line[0] == '\t');
+         first = false) {
+        const char *piece = first ? text : reader->line + 1;
+        char *grown = realloc(joined, size + strlen(piece) + 2);
+        if (!grown) {
+            free(joined);
+            return -ENOMEM;
+        }
+        joined = grown;
+        if (!first)
+            joined[size++] = '\n';
+        ptrdiff_t length = unescape(joined + size, piece);
+        int error = length < 0 ? bad(reader, "a wrong escape") : next_line(reader);
+        if (error) {
+            free(joined);
+            return error;
+        }
+        size += (size_t)length;
+    }
+    *value = joined;
+    return 0;
+}
+
+static int
+take_number(struct job_reader *reader, const char *text, int64_t *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    if (errno || end == text || *end || *value < 0)
+        return bad(reader, "not a number");
+    return next_line(reader);
+}
+
+static int
+take_input(struct job_reader *reader, const char *text)
+{
+    struct job_spec *spec = reader->spec;
+    if (spec->input_count == reader->input_capacity) {
+        size_t capacity = reader->input_capacity ? 2 * reader->input_capacity : 64;
+        char **grown = reallocarray(spec->inputs, capacity, sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        spec->inputs = grown;
+        reader->input_capacity = capacity;
+    }
+    int error = take_value(reader, text, &spec->inputs[spec->input_count]);
+    if (error == 0)
+        spec->input_count++;
+    return error;
+}
+
+static int
+take_end(struct job_reader *reader, const char *text)
+{
+    int64_t count;
+    int error = take_number(reader, text, &count);
+    if (error)
+        return error;
+    if (count != (int64_t)reader->spec->input_count)
+        return bad(reader, "another number of inputs than there are");
+    if (reader->length >= 0)
+        return bad(reader, "something after the end");
+    reader->ended = true;
+    return 0;
+}
+
+static int
+take_line(struct job_reader *reader)
+{
+    struct job_spec *spec = reader->spec;
+
+    const struct {
+        const char *key;
+        char **value;
+    } texts[] = {{"stack", &spec->stack},
+                 {"output", &spec->output},
+                 {"device", &spec->device_serial_number},
+                 {"settings", &spec->settings}};
+
+    char *space = strchr(reader->line, ' ');
+    if (!space)
+        return bad(reader, "neither a key with a value nor a continued value");
+    size_t length = (size_t)(space - reader->line);
+    const char *key = reader->line, *text = space + 1;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (strlen(texts[i].key) == length && memcmp(key, texts[i].key, length) == 0)
+            return *texts[i].value ? bad(reader, "the same key again")
+                                   : take_value(reader, text, texts[i].value);
+    }
+    if (length == 5 && memcmp(key, "input", 5) == 0)
+        return take_input(reader, text);
+    if (length == 3 && memcmp(key, "end", 3) == 0)
+        return take_end(reader, text);
+    if (length == 2 && memcmp(key, "id", 2) == 0) {
+        if (reader->has_id)
+            return bad(reader, "the same key again");
+        reader->has_id = true;
+        return take_number(reader, text, &spec->id);
+    }
+    return bad(reader, "an unknown key");
+}
+
+static int
+take_spec(struct job_reader *reader)
+{
+    int error = next_line(reader);
+    if (error)
+        return error;
+    if (reader->length < 0 || strcmp(reader->line, FORMAT) != 0)
+        return bad(reader, "not a job of this version (\"" FORMAT "\")");
+    error = next_line(reader);
+    while (error == 0 && reader->length >= 0)
+        error = take_line(reader);
+    if (error)
+        return error;
+    const struct job_spec *spec = reader->spec;
+    if (!reader->ended)
+        return bad(reader, "the file was cut off");
+    if (!reader->has_id || !spec->stack || !spec->output || !spec->device_serial_number ||
+        !spec->settings)
+        return bad(reader, "id, stack, output, device or settings is missing");
+    return 0;
+}
+
+int
+job_spec_read(const char *path, struct job_spec **spec, char *reason, size_t reason_size)
+{
+    struct job_reader reader = {.reason = reason, .reason_size = reason_size};
+    int error;
+    *spec = NULL;
+    snprintf(reason, reason_size, "%s", "");
+    reader.in = fopen(path, "re");
+    reader.spec = reader.in ? calloc(1, sizeof *reader.spec) : NULL;
+    if (!reader.spec)
+        error = -errno;
+    else
+        error = take_spec(&reader);
+    if (error && reason[0] == '\0')
+        snprintf(reason, reason_size, "%s", strerror(-error));
+    free(reader.line);
+    if (reader.in)
+        fclose(reader.in);
+    if (error)
+        job_spec_free(reader.spec);
+    else
+        *spec = reader.spec;
+    return error;
+}
+
+void
+job_spec_free(struct job_spec *spec)
+{
+    if (!spec)
+        return;
+    for (size_t i = 0; i < spec->input_count; i++)
+        free(spec->inputs[i]);
+    free(spec->inputs);
+    free(spec->stack);
+    free(spec->settings);
+    free(spec->output);
+    free(spec->device_serial_number);
+    free(spec);
+}
