@@ -1,0 +1,25 @@
+/* clock.h - seconds of the clock that never jumps, for measuring; and the time of day. */
+#ifndef NOCTULE_CLOCK_H
+#define NOCTULE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline double
+clock_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Unix time in milliseconds. */
+static inline int64_t
+clock_unix_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+#endif

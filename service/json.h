@@ -1,0 +1,29 @@
+/*
+ * json.h - writing one JSON document to a stream, indented for people.
+ *
+ * Commas, indentation and escapes are taken care of; keys are NULL inside arrays. Numbers that JSON
+ * cannot hold become null; bytes that are not UTF-8 become U+FFFD. The caller checks ferror().
+ */
+#ifndef NOCTULE_JSON_H
+#define NOCTULE_JSON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json {
+    FILE *out;
+    int depth;
+    bool filled; /* the innermost object or array has an element */
+};
+
+void json_begin_object(struct json *json, const char *key);
+void json_end_object(struct json *json);
+void json_begin_array(struct json *json, const char *key);
+void json_end_array(struct json *json);
+void json_string(struct json *json, const char *key, const char *value);
+void json_integer(struct json *json, const char *key, int64_t value);
+void json_number(struct json *json, const char *key, double value);
+void json_boolean(struct json *json, const char *key, bool value);
+
+#endif
