@@ -1,0 +1,41 @@
+/*
+ * output.h - the output folder of one job: its files appear in it all together, whole, or not at
+ * all.
+ *
+ * A file is written under a hidden name (".<name>.part", mode 0640), synced, and renamed when every
+ * file of the job is ready. The folder is locked (flock) while it is open, so what an earlier,
+ * killed run left under hidden names can be swept away. One thread at a time, but files that
+ * output_create has returned may be written by different threads.
+ */
+#ifndef NOCTULE_OUTPUT_H
+#define NOCTULE_OUTPUT_H
+
+#include <stddef.h>
+
+struct output;
+
+/*
+ * Makes the folder if need be (parents too, each entry synced), locks it and sweeps it. -EBUSY when
+ * another job is writing into it.
+ */
+int output_open(const char *path, struct output **output);
+
+/* A new file, open for reading and writing; *fd is the caller's until output_finish. */
+int output_create(struct output *output, const char *name, int *fd);
+/* Where it lies for now; the caller frees it. NULL: no memory. */
+char *output_part_path(const struct output *output, const char *name);
+/* Syncs and closes it, whatever happens; 0 only when all of it is on disk. */
+int output_finish(int fd);
+
+/*
+ * Renames every file made into place, takes away results of earlier runs that this run did not make
+ * again (a SEG beside an EMPTY record would be a lie), and syncs the folder. On an error none of
+ * this run's files is left.
+ */
+int output_publish(struct output *output);
+
+/* Unlocks; what was not published is removed, and so is the folder if this run made it. NULL is
+ * allowed. */
+void output_close(struct output *output);
+
+#endif
