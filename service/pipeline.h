@@ -6,6 +6,7 @@
 #ifndef NOCTULE_PIPELINE_H
 #define NOCTULE_PIPELINE_H
 
+#include "headers.h"
 #include "job.h"
 #include "proto.h"
 
@@ -14,8 +15,7 @@
 
 #include <stdatomic.h>
 
-#define PIPELINE_MAX_RESULTS 8
-
+/* A file that others will ask for. preview.png and job.json lie beside them and are not listed. */
 struct pipeline_result {
     char kind[16]; /* "seg", "codes" */
     char file[64]; /* name within the output folder */
@@ -26,39 +26,68 @@ struct pipeline_result {
     int64_t frames;
 };
 
+struct pipeline_segment {
+    char label[DICOM_LO_SIZE];
+    int64_t voxels;
+    double millilitres;
+};
+
 struct pipeline_report {
     enum proto_verdict verdict;
     struct dicom_fault fault; /* code and sentence, also of an EMPTY result ("EMPTY") */
     bool empty;
     double read_seconds;    /* headers, grouping, decoding */
     double compute_seconds; /* what was left to compute once all slices were there */
-    double write_seconds;
+    double write_seconds;   /* SEG, codes and preview, synced */
     double verify_seconds;
     double total_seconds;
     int64_t voxels;
-    int64_t segmented_voxels;
-    int64_t peak_bytes;
+    int64_t segmented_voxels; /* in at least one segment */
+    int64_t peak_bytes;       /* resident, of this process so far */
     char backend[16];
     char note[128];
     int32_t columns, rows, planes;
+    double spacing[3]; /* mm between columns, rows, planes */
     char series_uid[DICOM_UID_SIZE];
-    struct pipeline_result results[PIPELINE_MAX_RESULTS];
+    struct pipeline_segment *segments; /* pipeline_report_clear frees these and the results */
+    int32_t segment_count;
+    struct pipeline_result *results;
     int32_t result_count;
 };
 
 struct pipeline_watch {
-    /* Told now and then, from any thread; may be NULL. */
+    /* Told now and then, from any thread, often: throttle there. May be NULL. */
     void (*progress)(void *context, const char *stage, double fraction);
     void *context;
     atomic_bool *stop; /* set by anybody: the job ends with PROTO_VERDICT_STOPPED; may be NULL */
 };
 
+/* What a job computes with: a lane of the device, and how many threads may decode. */
+struct pipeline_compute {
+    const struct kernels_device *device;
+    struct kernels_lane *lane;
+    int threads;
+};
+
+/* The stages that progress tells of, in order; the last one is NULL. */
+extern const char *const pipeline_stages[];
+
 /*
- * Runs the job in the lane with up to `threads` decoding threads. Results are complete, synced and
- * renamed into the output folder when it returns with PROTO_VERDICT_DONE; nothing half-written
- * stays behind otherwise. Returns 0 whenever *report is filled, whatever the verdict.
+ * Runs the job. Results are complete, synced, read back and in the output folder when it returns
+ * with PROTO_VERDICT_DONE; nothing half-written stays behind otherwise. Returns 0 whenever *report
+ * is filled, whatever the verdict. `watch` may be NULL.
  */
-int pipeline_run(const struct job_spec *spec, struct kernels_lane *lane, int threads,
+int pipeline_run(const struct job_spec *spec, const struct pipeline_compute *compute,
                  const struct pipeline_watch *watch, struct pipeline_report *report);
+
+/* The same when the headers of the inputs, all of one series, have been read already (borrowed). */
+int pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
+                         const struct pipeline_compute *compute, const struct pipeline_watch *watch,
+                         struct pipeline_report *report);
+
+void pipeline_report_clear(struct pipeline_report *report);
+
+/* "DONE", "RETRY", "REJECT", "STOPPED". */
+const char *pipeline_verdict_name(enum proto_verdict verdict);
 
 #endif

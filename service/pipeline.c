@@ -1,0 +1,766 @@
+/*
+ * pipeline.c - see pipeline.h.
+ *
+ * A job is a row of steps that share struct job. Each step returns 0 or -errno with report->fault
+ * filled; verdict_of turns the errno of the step that failed into the verdict, so that no step
+ * decides what becomes of the job. The preview is drawn and written by a thread of its own beside
+ * the SEG: both only read the volume and the masks.
+ */
+#include "pipeline.h"
+
+#include "clock.h"
+#include "config.h"
+#include "crash_point.h"
+#include "decode.h"
+#include "failure.h"
+#include "labels.h"
+#include "nrrd.h"
+#include "output.h"
+#include "preview.h"
+#include "record.h"
+#include "seg.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define SEG_FILE      "seg.dcm"
+#define SEG_SOP_CLASS "1.2.840.10008.5.1.4.1.1.66.4"
+
+const char *const pipeline_stages[] = {"headers", "pixels", "compute", "write", "verify", NULL};
+
+struct job {
+    const struct job_spec *spec;
+    const struct headers *headers;
+    const struct pipeline_compute *compute;
+    const struct pipeline_watch *watch;
+    struct pipeline_report *report;
+
+    struct conf_pipeline *pipeline;
+    struct output *output;
+    struct geometry_series *series;
+    const struct geometry_stack *stack;
+    struct labels labels;
+    void *voxels; /* the lane's */
+    struct kernels_mask *masks;
+    struct preview_segment *preview_segments;
+    struct seg_segment *seg_segments;
+    char (*parameters)[1025]; /* of each segment: Segmentation Algorithm Parameters */
+};
+
+static bool
+stopped(const struct job *job)
+{
+    return job->watch && job->watch->stop && atomic_load(job->watch->stop);
+}
+
+/* Begins a stage: tells the watcher, and ends the job if it was told to stop. */
+static int
+enter(struct job *job, const char *stage)
+{
+    if (stopped(job))
+        return -ECANCELED;
+    if (job->watch && job->watch->progress)
+        job->watch->progress(job->watch->context, stage, 0);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------ preparing -- */
+
+static int
+read_settings(struct job *job)
+{
+    char reason[CONF_REASON];
+    int error = conf_pipeline_from_text(job->spec->settings, &job->pipeline, reason, sizeof reason);
+    if (error)
+        return fail_with(&job->report->fault, error, "PIPELINE_INVALID",
+                         "the pipeline of the job cannot be read: %s", reason);
+    return 0;
+}
+
+static int
+open_output(struct job *job)
+{
+    int error = output_open(job->spec->output, &job->output);
+    if (error == -EBUSY)
+        return fail_with(&job->report->fault, error, "OUTPUT_BUSY",
+                         "another job is writing into %s", job->spec->output);
+    if (error) {
+        char what[400];
+        snprintf(what, sizeof what, "use the output folder %s", job->spec->output);
+        return fail_with_system(&job->report->fault, error, what);
+    }
+    return 0;
+}
+
+/* An input that cannot be read stops the job: a result of part of a series would look whole. */
+static int
+check_headers(struct job *job)
+{
+    const struct headers *headers = job->headers;
+    for (size_t i = 0; i < headers->count; i++) {
+        if (headers->errors[i]) {
+            job->report->fault = headers->faults[i];
+            return headers->errors[i];
+        }
+    }
+    if (headers->count == 0)
+        return fail_with(&job->report->fault, -EINVAL, "NO_INPUT", "the job names no input file");
+    return 0;
+}
+
+static int
+choose_stack(struct job *job)
+{
+    struct pipeline_report *report = job->report;
+    const struct geometry_limits limits = {job->pipeline->min_slices,
+                                           job->pipeline->spacing_tolerance};
+    memcpy(report->series_uid, job->headers->instances[0]->series_uid, sizeof report->series_uid);
+    int error = geometry_group(job->headers->instances, (int32_t)job->headers->count, &limits,
+                               &job->series, &report->fault);
+    if (error)
+        return error;
+    for (int32_t i = 0; i < job->series->stack_count && !job->stack; i++) {
+        if (strcmp(job->series->stacks[i].name, job->spec->stack) == 0)
+            job->stack = &job->series->stacks[i];
+    }
+    if (!job->stack)
+        return fail_with(&report->fault, -ENOENT, "STACK_NOT_FOUND",
+                         "the series has no stack named \"%s\" (it has %d)", job->spec->stack,
+                         job->series->stack_count);
+    if (!job->stack->accepted) {
+        report->fault = job->stack->fault;
+        return -EINVAL;
+    }
+    report->columns = job->stack->columns;
+    report->rows = job->stack->rows;
+    report->planes = job->stack->plane_count;
+    report->voxels = (int64_t)report->columns * report->rows * report->planes;
+    memcpy(report->spacing, job->stack->spacing, sizeof report->spacing);
+    return 0;
+}
+
+/* ------------------------------------------------------------------- decoding, computing ---- */
+
+static int
+backend_fault(struct job *job, int error, const char *reason)
+{
+    fail_with(&job->report->fault, error, "COMPUTE_FAILED", "the compute backend: %s", reason);
+    if (error == -E2BIG)
+        snprintf(job->report->fault.code, sizeof job->report->fault.code, "VOLUME_TOO_LARGE");
+    return error;
+}
+
+static int
+begin_volume(struct job *job)
+{
+    char reason[KERNELS_REASON];
+    const struct geometry_stack *stack = job->stack;
+    struct kernels_lane *lane = job->compute->lane;
+    const struct kernels_extent extent = {stack->columns, stack->rows, stack->plane_count};
+    int error = labels_make(job->pipeline, job->headers->instances, stack, &job->labels,
+                            &job->report->fault);
+    if (error)
+        return error;
+    error = kernels_volume_begin(lane, extent, labels_pixel(stack->pixel), job->labels.count,
+                                 &job->voxels, reason, sizeof reason);
+    if (error == 0)
+        error = kernels_level_set_begin(lane, job->labels.items, job->labels.count, reason,
+                                        sizeof reason);
+    return error ? backend_fault(job, error, reason) : 0;
+}
+
+static int
+decode(struct job *job)
+{
+    const struct decode_request request = {.instances = job->headers->instances,
+                                           .stack = job->stack,
+                                           .lane = job->compute->lane,
+                                           .voxels = job->voxels,
+                                           .threads = job->compute->threads,
+                                           .watch = job->watch};
+    int error = begin_volume(job);
+    if (error == 0)
+        error = enter(job, "pixels");
+    return error ? error : decode_stack(&request, &job->report->fault);
+}
+
+static int
+check_contrast(struct job *job)
+{
+    struct kernels_range range;
+    struct kernels_range padding = labels_common_padding(job->headers->instances, job->stack);
+    int error = kernels_volume_range(job->compute->lane, padding, &range);
+    if (error == -ENODATA)
+        return fail_with(&job->report->fault, -EINVAL, "CONSTANT_PIXELS",
+                         "every pixel of the series is padding");
+    if (error)
+        return backend_fault(job, error, strerror(-error));
+    if (range.lo == range.hi)
+        return fail_with(&job->report->fault, -EINVAL, "CONSTANT_PIXELS",
+                         "every pixel of the series has the stored value %d", range.lo);
+    return 0;
+}
+
+/* Voxels in at least one segment. */
+static int64_t
+count_union(const struct kernels_mask *masks, size_t count, int64_t words)
+{
+    int64_t voxels = 0;
+    for (int64_t w = 0; w < words; w++) {
+        uint64_t any = 0;
+        for (size_t i = 0; i < count; i++)
+            any |= masks[i].bits[w];
+        voxels += __builtin_popcountll(any);
+    }
+    return voxels;
+}
+
+static int
+count_voxels(struct job *job)
+{
+    struct pipeline_report *report = job->report;
+    const double *spacing = job->stack->spacing;
+    size_t count = job->labels.count;
+    report->segments = calloc(count + 1, sizeof *report->segments);
+    if (!report->segments)
+        return fail_with_system(&report->fault, -ENOMEM, "count the voxels");
+    report->segment_count = (int32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        struct pipeline_segment *segment = &report->segments[i];
+        snprintf(segment->label, sizeof segment->label, "%s", job->pipeline->segments[i].label);
+        segment->voxels = job->masks[i].voxels;
+        segment->millilitres =
+            (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
+    }
+    report->segmented_voxels =
+        count == 1 ? job->masks[0].voxels
+                   : count_union(job->masks, count,
+                                 job->masks[0].words_per_row * report->rows * report->planes);
+    return 0;
+}
+
+static int
+compute(struct job *job)
+{
+    char reason[KERNELS_REASON];
+    int error = enter(job, "compute");
+    if (error == 0)
+        error = check_contrast(job);
+    if (error)
+        return error;
+    job->masks = calloc(job->labels.count + 1, sizeof *job->masks);
+    if (!job->masks)
+        return fail_with_system(&job->report->fault, -ENOMEM, "hold the masks");
+    error = kernels_level_set_finish(job->compute->lane, job->masks, reason, sizeof reason);
+    return error ? backend_fault(job, error, reason) : count_voxels(job);
+}
+
+/* -------------------------------------------------------------------------------- writing -- */
+
+/* Where a file cannot be made or finished: the name is enough, the folder is known. */
+static int
+file_fault(struct job *job, int error, const char *verb, const char *name)
+{
+    char what[128];
+    snprintf(what, sizeof what, "%s %s", verb, name);
+    return fail_with_system(&job->report->fault, error, what);
+}
+
+static struct pipeline_result *
+add_result(struct job *job, const char *kind, const char *file)
+{
+    struct pipeline_result *result = &job->report->results[job->report->result_count++];
+    snprintf(result->kind, sizeof result->kind, "%s", kind);
+    snprintf(result->file, sizeof result->file, "%s", file);
+    return result;
+}
+
+static const char *
+unit_name(enum conf_unit unit)
+{
+    switch (unit) {
+    case CONF_VOXEL:
+        return "voxel";
+    case CONF_MM:
+        return "mm";
+    case CONF_FRACTION:
+        break;
+    }
+    return "fraction";
+}
+
+static const char *
+shape_name(enum conf_shape_kind kind)
+{
+    switch (kind) {
+    case CONF_SPHERE:
+        return "sphere";
+    case CONF_ELLIPSOID:
+        return "ellipsoid";
+    case CONF_BOX:
+        break;
+    }
+    return "box";
+}
+
+/* What a reader of the SEG needs to do it again; cut at 1024 characters, which the tag allows. */
+static void
+describe(const struct conf_segment *segment, char text[1025])
+{
+    size_t size = 1025;
+    int length = snprintf(text, size, "range %g..%g", segment->range[0], segment->range[1]);
+    for (size_t i = 0; i < segment->shape_count && length > 0 && (size_t)length < size; i++) {
+        const struct conf_shape *shape = &segment->shapes[i];
+        const double *c = shape->center, *r = shape->radius;
+        length += snprintf(text + length, size - (size_t)length,
+                           "; %s center %g,%g,%g %s radius %g,%g,%g %s", shape_name(shape->kind),
+                           c[0], c[1], c[2], unit_name(shape->center_unit), r[0], r[1], r[2],
+                           unit_name(shape->radius_unit));
+    }
+}
+
+static struct seg_code
+to_seg_code(const struct conf_code *code)
+{
+    return (struct seg_code){code->value, code->scheme, code->meaning};
+}
+
+static int
+describe_segments(struct job *job)
+{
+    size_t count = job->labels.count;
+    job->seg_segments = calloc(count + 1, sizeof *job->seg_segments);
+    job->preview_segments = calloc(count + 1, sizeof *job->preview_segments);
+    job->parameters = calloc(count + 1, sizeof *job->parameters);
+    job->report->results = calloc(count + 2, sizeof *job->report->results);
+    if (!job->seg_segments || !job->preview_segments || !job->parameters || !job->report->results)
+        return fail_with_system(&job->report->fault, -ENOMEM, "describe the segments");
+    for (size_t i = 0; i < count; i++) {
+        const struct conf_segment *segment = &job->pipeline->segments[i];
+        describe(segment, job->parameters[i]);
+        job->seg_segments[i] = (struct seg_segment){
+            .label = segment->label,
+            .description = segment->description ? segment->description : "",
+            .category = to_seg_code(&segment->category),
+            .type = to_seg_code(&segment->type),
+            .modifier = to_seg_code(&segment->modifier),
+            .region = to_seg_code(&segment->region),
+            .color_rgb = {segment->color[0], segment->color[1], segment->color[2]},
+            .algorithm_name = "Noctule level set",
+            .algorithm_version = NOCTULE_VERSION,
+            .algorithm_parameters = job->parameters[i],
+            .bits = job->masks[i].bits,
+            .words_per_row = job->masks[i].words_per_row,
+        };
+        job->preview_segments[i] = (struct preview_segment){
+            .mask = &job->masks[i],
+            .color = {segment->color[0], segment->color[1], segment->color[2]},
+        };
+    }
+    return 0;
+}
+
+static struct seg_request
+seg_request_of(const struct job *job)
+{
+    const struct conf_pipeline *pipeline = job->pipeline;
+    return (struct seg_request){
+        .instances = job->headers->instances,
+        .instance_count = (int32_t)job->headers->count,
+        .stack = job->stack,
+        .segments = job->seg_segments,
+        .segment_count = (int32_t)job->labels.count,
+        .omit_empty_frames = pipeline->omit_empty_frames,
+        .pipeline = pipeline->name,
+        .pipeline_settings = job->spec->settings,
+        .software_version = NOCTULE_VERSION,
+        .device_serial_number = job->spec->device_serial_number,
+        .series_description = pipeline->series_description ? pipeline->series_description : "",
+        .series_number = pipeline->series_number,
+        .content_time_ms = clock_unix_ms(),
+    };
+}
+
+static int
+write_seg_file(struct job *job, const struct seg_request *request)
+{
+    int fd;
+    struct seg_summary summary;
+    int error = output_create(job->output, SEG_FILE, &fd);
+    if (error)
+        return file_fault(job, error, "make", SEG_FILE);
+    error = seg_write(request, fd, &summary, &job->report->fault);
+    crash_point("worker_in_write");
+    int finished = output_finish(fd);
+    if (error)
+        return error;
+    if (finished)
+        return file_fault(job, finished, "write", SEG_FILE);
+    struct pipeline_result *result = add_result(job, "seg", SEG_FILE);
+    snprintf(result->sop_class_uid, sizeof result->sop_class_uid, "%s", SEG_SOP_CLASS);
+    memcpy(result->sop_instance_uid, summary.identity.sop_instance_uid, DICOM_UID_SIZE);
+    memcpy(result->series_uid, summary.identity.series_uid, DICOM_UID_SIZE);
+    result->size = summary.bytes;
+    result->frames = summary.frames;
+    return 0;
+}
+
+/* A result that does not read back as computed is this machine's fault: worth another try. */
+static int
+verify_seg_file(struct job *job, const struct seg_request *request)
+{
+    char *path = output_part_path(job->output, SEG_FILE);
+    if (!path)
+        return file_fault(job, -ENOMEM, "read back", SEG_FILE);
+    int error = seg_verify(request, path, &job->report->fault);
+    free(path);
+    return error == 0 || error == -ENOMEM ? error : -EAGAIN;
+}
+
+static int
+write_seg(struct job *job)
+{
+    const struct seg_request request = seg_request_of(job);
+    double begun = clock_seconds();
+    int error = write_seg_file(job, &request);
+    double written = clock_seconds();
+    job->report->write_seconds += written - begun;
+    if (error == 0)
+        error = enter(job, "verify");
+    if (error == 0)
+        error = verify_seg_file(job, &request);
+    job->report->verify_seconds = clock_seconds() - written;
+    return error;
+}
+
+static int
+write_codes_of(struct job *job, size_t segment, int8_t *codes)
+{
+    char name[32];
+    int fd;
+    snprintf(name, sizeof name, "codes-%zu.nrrd", segment + 1);
+    int error = kernels_level_set_codes(job->compute->lane, segment, codes);
+    if (error)
+        return backend_fault(job, error, strerror(-error));
+    error = output_create(job->output, name, &fd);
+    if (error)
+        return file_fault(job, error, "make", name);
+    error = nrrd_write_int8(fd, job->stack, codes);
+    off_t size = lseek(fd, 0, SEEK_CUR);
+    int finished = output_finish(fd);
+    if (error || finished)
+        return file_fault(job, error ? error : finished, "write", name);
+    add_result(job, "codes", name)->size = size;
+    return 0;
+}
+
+static int
+write_codes(struct job *job)
+{
+    double begun = clock_seconds();
+    int8_t *codes = malloc((size_t)job->report->voxels);
+    int error = codes ? 0 : file_fault(job, -ENOMEM, "hold", "the state codes");
+    for (size_t i = 0; i < job->labels.count && error == 0; i++) {
+        error = enter(job, "write");
+        if (error == 0)
+            error = write_codes_of(job, i, codes);
+    }
+    free(codes);
+    job->report->write_seconds += clock_seconds() - begun;
+    return error;
+}
+
+/* ---------------------------------------------------------------------- preview, beside it -- */
+
+struct preview_task {
+    pthread_t thread;
+    bool running;
+    struct preview_request request;
+    int fd;
+    int error;
+};
+
+static void *
+draw_preview(void *argument)
+{
+    struct preview_task *task = argument;
+    task->error = preview_write(&task->request, task->fd);
+    int finished = output_finish(task->fd);
+    if (task->error == 0)
+        task->error = finished;
+    return NULL;
+}
+
+static int
+start_preview(struct job *job, struct preview_task *task)
+{
+    memset(task, 0, sizeof *task);
+    task->request = (struct preview_request){.instances = job->headers->instances,
+                                             .stack = job->stack,
+                                             .voxels = job->voxels,
+                                             .segments = job->preview_segments,
+                                             .segment_count = job->labels.count};
+    int error = output_create(job->output, "preview.png", &task->fd);
+    if (error)
+        return file_fault(job, error, "make", "preview.png");
+    task->running = pthread_create(&task->thread, NULL, draw_preview, task) == 0;
+    if (!task->running)
+        draw_preview(task);
+    return 0;
+}
+
+static int
+end_preview(struct job *job, struct preview_task *task, int error)
+{
+    double begun = clock_seconds();
+    if (task->running)
+        pthread_join(task->thread, NULL);
+    job->report->write_seconds += clock_seconds() - begun;
+    if (error)
+        return error;
+    return task->error ? file_fault(job, task->error, "write", "preview.png") : 0;
+}
+
+/* ------------------------------------------------------------------------------- publishing -- */
+
+static int64_t
+peak_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : -1;
+}
+
+static int
+write_record(struct job *job)
+{
+    const struct record record = {job->report, job->spec, job->pipeline->name,
+                                  job->compute->threads};
+    int fd;
+    int error = output_create(job->output, "job.json", &fd);
+    if (error)
+        return file_fault(job, error, "make", "job.json");
+    error = record_write(fd, &record);
+    int finished = output_finish(fd);
+    if (error || finished)
+        return file_fault(job, error ? error : finished, "write", "job.json");
+    return 0;
+}
+
+static int
+publish(struct job *job, double begun)
+{
+    struct pipeline_report *report = job->report;
+    double start = clock_seconds();
+    report->verdict = PROTO_VERDICT_DONE;
+    report->peak_bytes = peak_bytes();
+    report->total_seconds = clock_seconds() - begun;
+    int error = stopped(job) ? -ECANCELED : write_record(job);
+    if (error == 0) {
+        error = output_publish(job->output);
+        if (error)
+            file_fault(job, error, "publish", "the results");
+    }
+    report->write_seconds += clock_seconds() - start;
+    if (error == 0)
+        crash_point("worker_after_rename");
+    return error;
+}
+
+static int
+write_results(struct job *job, double begun)
+{
+    struct preview_task preview;
+    int error = enter(job, "write");
+    if (error == 0)
+        error = describe_segments(job);
+    if (error == 0)
+        error = start_preview(job, &preview);
+    if (error)
+        return error;
+    job->report->empty = job->report->segmented_voxels == 0;
+    if (job->report->empty) {
+        fail_with(&job->report->fault, 0, "EMPTY",
+                  "no voxel lies in the range of values within reach of the shapes, so there is "
+                  "no object; see preview.png and the range and shapes of the pipeline");
+    } else {
+        if (job->pipeline->results & CONF_RESULT_SEG)
+            error = write_seg(job);
+        if (error == 0 && (job->pipeline->results & CONF_RESULT_CODES))
+            error = write_codes(job);
+    }
+    error = end_preview(job, &preview, error);
+    return error ? error : publish(job, begun);
+}
+
+/* ----------------------------------------------------------------------------- the whole ---- */
+
+/* Trying again may help: the machine was short of something, or its output is in another's hands.
+ */
+static bool
+is_transient(int error)
+{
+    switch (-error) {
+    case ENOMEM:
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EIO:
+    case EBUSY:
+    case EAGAIN:
+    case EINTR:
+    case EMFILE:
+    case ENFILE:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOTDIR:
+    case ESTALE:
+    case ETIMEDOUT:
+    case ENODEV:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum proto_verdict
+verdict_of(int error)
+{
+    if (error == 0)
+        return PROTO_VERDICT_DONE;
+    if (error == -ECANCELED)
+        return PROTO_VERDICT_STOPPED;
+    return is_transient(error) ? PROTO_VERDICT_RETRY : PROTO_VERDICT_REJECT;
+}
+
+static int
+run_steps(struct job *job, double begun)
+{
+    struct pipeline_report *report = job->report;
+    int error = read_settings(job);
+    if (error == 0)
+        error = open_output(job);
+    if (error == 0)
+        error = check_headers(job);
+    if (error == 0)
+        error = choose_stack(job);
+    if (error == 0)
+        error = decode(job);
+    double decoded = clock_seconds();
+    report->read_seconds = decoded - begun;
+    if (error)
+        return error;
+    error = compute(job);
+    report->compute_seconds = clock_seconds() - decoded;
+    crash_point("worker_after_compute");
+    return error ? error : write_results(job, begun);
+}
+
+static void
+release(struct job *job)
+{
+    output_close(job->output);
+    labels_free(&job->labels);
+    free(job->masks);
+    free(job->preview_segments);
+    free(job->seg_segments);
+    free(job->parameters);
+    if (job->series)
+        geometry_series_free(job->series);
+    if (job->pipeline)
+        conf_pipeline_free(job->pipeline);
+}
+
+static void
+end_report(struct pipeline_report *report, int error, double begun)
+{
+    report->verdict = verdict_of(error);
+    if (error) {
+        report->empty = false;
+        report->result_count = 0;
+        if (error == -ECANCELED)
+            fail_with(&report->fault, error, "STOPPED", "the job was told to stop");
+        else
+            failure_normalise(&report->fault, error);
+    }
+    report->peak_bytes = peak_bytes();
+    report->total_seconds = clock_seconds() - begun;
+}
+
+int
+pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
+                     const struct pipeline_compute *compute_with,
+                     const struct pipeline_watch *watch, struct pipeline_report *report)
+{
+    double begun = clock_seconds() - headers->seconds;
+    struct job job = {.spec = spec,
+                      .headers = headers,
+                      .compute = compute_with,
+                      .watch = watch,
+                      .report = report};
+    memset(report, 0, sizeof *report);
+    snprintf(report->backend, sizeof report->backend, "%s",
+             kernels_device_backend(compute_with->device));
+    int error = run_steps(&job, begun);
+    release(&job);
+    end_report(report, error, begun);
+    return 0;
+}
+
+static void
+headers_progress(void *context, double fraction)
+{
+    const struct pipeline_watch *watch = context;
+    watch->progress(watch->context, "headers", fraction);
+}
+
+int
+pipeline_run(const struct job_spec *spec, const struct pipeline_compute *compute_with,
+             const struct pipeline_watch *watch, struct pipeline_report *report)
+{
+    struct headers headers;
+    struct pipeline_watch copy = watch ? *watch : (struct pipeline_watch){0};
+    const struct headers_watch reading = {
+        .progress = copy.progress ? headers_progress : NULL, .context = &copy, .stop = copy.stop};
+    double begun = clock_seconds();
+    crash_point("worker_before_read");
+    int error =
+        headers_read(spec->inputs, spec->input_count, compute_with->threads, &reading, &headers);
+    if (error == 0) {
+        error = pipeline_run_headers(spec, &headers, compute_with, watch, report);
+        headers_free(&headers);
+        return error;
+    }
+    memset(report, 0, sizeof *report);
+    end_report(report, error, begun);
+    return 0;
+}
+
+void
+pipeline_report_clear(struct pipeline_report *report)
+{
+    free(report->segments);
+    free(report->results);
+    report->segments = NULL;
+    report->results = NULL;
+    report->segment_count = report->result_count = 0;
+}
+
+const char *
+pipeline_verdict_name(enum proto_verdict verdict)
+{
+    switch (verdict) {
+    case PROTO_VERDICT_DONE:
+        return "DONE";
+    case PROTO_VERDICT_RETRY:
+        return "RETRY";
+    case PROTO_VERDICT_REJECT:
+        return "REJECT";
+    case PROTO_VERDICT_STOPPED:
+        break;
+    }
+    return "STOPPED";
+}
