@@ -13,6 +13,7 @@ enum {
     EXIT_NO_DAEMON = 4, /* the daemon does not run, or does not answer */
     EXIT_CONFIG = 5,    /* the configuration is missing or wrong */
     EXIT_DATABASE = 6,  /* the database is missing or cannot be read */
+    EXIT_EMPTY = 7,     /* `run`: all went well, but some job found no voxel */
 };
 
 #endif

@@ -1,0 +1,109 @@
+/* collect.c - see collect.h. */
+#include "collect.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool
+ends_in(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), tail = strlen(suffix);
+    return length > tail && strcmp(name + length - tail, suffix) == 0;
+}
+
+static bool
+is_hidden(const FTSENT *entry)
+{
+    return entry->fts_level > FTS_ROOTLEVEL && entry->fts_name[0] == '.';
+}
+
+static bool
+is_unfinished(const FTSENT *entry)
+{
+    return entry->fts_level > FTS_ROOTLEVEL &&
+           (ends_in(entry->fts_name, ".part") || ends_in(entry->fts_name, ".tmp"));
+}
+
+static int
+by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static int
+add(struct collection *collection, const char *path)
+{
+    if (collection->count == collection->capacity) {
+        size_t capacity = collection->capacity ? 2 * collection->capacity : 256;
+        char **grown = reallocarray(collection->paths, capacity, sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        collection->paths = grown;
+        collection->capacity = capacity;
+    }
+    char *copy = strdup(path);
+    if (!copy)
+        return -ENOMEM;
+    collection->paths[collection->count++] = copy;
+    return 0;
+}
+
+static int
+visit(struct collection *collection, FTS *walk, FTSENT *entry)
+{
+    switch (entry->fts_info) {
+    case FTS_D:
+        if (is_hidden(entry))
+            fts_set(walk, entry, FTS_SKIP);
+        return 0;
+    case FTS_F:
+        return is_hidden(entry) || is_unfinished(entry) ? 0 : add(collection, entry->fts_path);
+    case FTS_DNR:
+    case FTS_ERR:
+    case FTS_NS:
+        return entry->fts_errno ? -entry->fts_errno : -EIO;
+    case FTS_SLNONE:
+        return -ENOENT;
+    default: /* the way back out of a folder, loops of links, sockets and devices */
+        return 0;
+    }
+}
+
+int
+collect_input(struct collection *collection, const char *input, char **where)
+{
+    char absolute[PATH_MAX];
+    *where = NULL;
+    if (!realpath(input, absolute)) {
+        int error = -errno;
+        *where = strdup(input);
+        return error;
+    }
+    char *const roots[] = {absolute, NULL};
+    FTS *walk = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
+    if (!walk)
+        return -errno;
+    int error = 0;
+    for (FTSENT *entry; error == 0 && (errno = 0, entry = fts_read(walk)) != NULL;) {
+        error = visit(collection, walk, entry);
+        if (error)
+            *where = strdup(entry->fts_path);
+    }
+    if (error == 0 && errno != 0)
+        error = -errno;
+    fts_close(walk);
+    return error;
+}
+
+void
+collect_free(struct collection *collection)
+{
+    for (size_t i = 0; i < collection->count; i++)
+        free(collection->paths[i]);
+    free(collection->paths);
+    memset(collection, 0, sizeof *collection);
+}

@@ -1,0 +1,23 @@
+/*
+ * collect.h - the files that a list of files and folders stands for.
+ */
+#ifndef NOCTULE_COLLECT_H
+#define NOCTULE_COLLECT_H
+
+#include <stddef.h>
+
+struct collection {
+    char **paths; /* absolute; in the order of the inputs, and by name below a folder */
+    size_t count;
+    size_t capacity;
+};
+
+/*
+ * Adds `input`: a file itself; a folder every regular file below it, through symbolic links, but
+ * none whose name or folder begins with a dot or that ends in .part or .tmp. 0 or -errno with
+ * *where (the caller frees it) naming what could not be read.
+ */
+int collect_input(struct collection *collection, const char *input, char **where);
+void collect_free(struct collection *collection);
+
+#endif

@@ -1,0 +1,107 @@
+/* progress.c - see progress.h. */
+#include "progress.h"
+
+#include "clock.h"
+#include "pipeline.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BAR            28
+#define REDRAW_SECONDS 0.1
+
+/* Share of a job's time that each of pipeline_stages takes, roughly: a bar need not be exact. */
+static const double weights[] = {0.1, 0.5, 0.1, 0.15, 0.15};
+
+struct progress {
+    bool drawing;
+    pthread_mutex_t lock;
+    char title[48];
+    double begun, drawn;
+    double done; /* of the job, 0..1; never falls */
+};
+
+struct progress *
+progress_open(bool wanted)
+{
+    struct progress *progress = calloc(1, sizeof *progress);
+    if (!progress)
+        return NULL;
+    progress->drawing = wanted && isatty(STDERR_FILENO);
+    pthread_mutex_init(&progress->lock, NULL);
+    return progress;
+}
+
+void
+progress_begin(struct progress *progress, const char *title)
+{
+    pthread_mutex_lock(&progress->lock);
+    snprintf(progress->title, sizeof progress->title, "%s", title);
+    progress->begun = progress->drawn = clock_seconds();
+    progress->done = 0;
+    pthread_mutex_unlock(&progress->lock);
+}
+
+static double
+done_of_job(const char *stage, double fraction)
+{
+    double before = 0;
+    for (size_t i = 0; pipeline_stages[i]; i++) {
+        if (strcmp(pipeline_stages[i], stage) == 0)
+            return before + weights[i] * fraction;
+        before += weights[i];
+    }
+    return 0;
+}
+
+static void
+draw(struct progress *progress, const char *stage, double now)
+{
+    char bar[BAR + 1];
+    int filled = (int)lround(progress->done * BAR);
+    for (int i = 0; i < BAR; i++)
+        bar[i] = i < filled ? '#' : '.';
+    bar[BAR] = '\0';
+    fprintf(stderr, "\r%s [%s] %3.0f %% %s", progress->title, bar, 100 * progress->done, stage);
+    double elapsed = now - progress->begun;
+    if (progress->done > 0.05 && elapsed > 1)
+        fprintf(stderr, ", %.0f s left", ceil(elapsed * (1 - progress->done) / progress->done));
+    fputs("\033[K", stderr);
+    fflush(stderr);
+    progress->drawn = now;
+}
+
+void
+progress_tell(void *context, const char *stage, double fraction)
+{
+    struct progress *progress = context;
+    if (!progress->drawing || pthread_mutex_trylock(&progress->lock) != 0)
+        return; /* another thread is drawing: it tells the same */
+    progress->done = fmax(progress->done, done_of_job(stage, fraction));
+    double now = clock_seconds();
+    if (now - progress->drawn >= REDRAW_SECONDS)
+        draw(progress, stage, now);
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void
+progress_clear(struct progress *progress)
+{
+    if (!progress->drawing)
+        return;
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+}
+
+void
+progress_close(struct progress *progress)
+{
+    if (!progress)
+        return;
+    pthread_mutex_destroy(&progress->lock);
+    free(progress);
+}

@@ -1,0 +1,403 @@
+/*
+ * run.c - see run.h: options, the files they stand for, a job for each stack, and what to tell.
+ */
+#include "run.h"
+
+#include "cli.h"
+#include "collect.h"
+#include "headers.h"
+#include "parallel.h"
+#include "pipeline.h"
+#include "progress.h"
+#include "record.h"
+#include "units.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_THREADS 256
+
+struct options {
+    const struct conf_pipeline *pipeline;
+    const char *output;
+    const char *stack; /* NULL: all */
+    int threads;
+    bool json, quiet;
+    char **inputs;
+    int input_count;
+};
+
+struct run {
+    const struct conf *conf;
+    struct options options;
+    struct collection files;
+    struct headers headers;
+    struct units units;
+    size_t skipped; /* no images of the kinds this program processes */
+    size_t faulty;
+    size_t refused, empty;
+    char *settings;
+    struct kernels_device *device;
+    struct kernels_lane *lane;
+    struct progress *progress;
+    struct json json;
+};
+
+static atomic_bool stop;
+static volatile sig_atomic_t stop_signal;
+
+static void
+on_stop(int number)
+{
+    stop_signal = number;
+    atomic_store(&stop, true);
+}
+
+static void
+catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an errno, not a death */
+}
+
+/* ------------------------------------------------------------------------------- options ---- */
+
+static int
+choose_pipeline(const struct conf *conf, const char *name, struct options *options)
+{
+    if (!name)
+        return cli_usage_error("run", "--pipeline is missing");
+    options->pipeline = conf_find_pipeline(conf, name);
+    if (options->pipeline)
+        return EXIT_OK;
+    cli_complain("the configuration has no pipeline \"%s\"; it has:", name);
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        cli_complain("  %s", conf->pipelines[i].name);
+    return EXIT_NOT_FOUND;
+}
+
+static int
+parse_threads(const char *text, struct options *options)
+{
+    int64_t threads;
+    if (cli_parse_number(text, &threads) != 0 || threads > MAX_THREADS)
+        return cli_usage_error("run", "--threads takes a number from 1 to %d", MAX_THREADS);
+    options->threads = (int)threads;
+    return EXIT_OK;
+}
+
+static int
+parse_options(const struct conf *conf, int argc, char **argv, struct options *options)
+{
+    static const struct option longs[] = {{"pipeline", required_argument, NULL, 'p'},
+                                          {"output", required_argument, NULL, 'o'},
+                                          {"stack", required_argument, NULL, 's'},
+                                          {"threads", required_argument, NULL, 't'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"quiet", no_argument, NULL, 'q'},
+                                          {NULL, 0, NULL, 0}};
+    const char *pipeline = NULL;
+    int status = EXIT_OK, option;
+    while (status == EXIT_OK &&
+           (option = getopt_long(argc, argv, "p:o:s:t:jq", longs, NULL)) != -1) {
+        switch (option) {
+        case 'p':
+            pipeline = optarg;
+            break;
+        case 'o':
+            options->output = optarg;
+            break;
+        case 's':
+            options->stack = optarg;
+            break;
+        case 't':
+            status = parse_threads(optarg, options);
+            break;
+        case 'j':
+            options->json = true;
+            break;
+        case 'q':
+            options->quiet = true;
+            break;
+        default:
+            return EXIT_USAGE; /* getopt has said what is wrong */
+        }
+    }
+    if (status != EXIT_OK)
+        return status;
+    options->inputs = argv + optind;
+    options->input_count = argc - optind;
+    if (!options->output || options->output[0] == '\0')
+        return cli_usage_error("run", "--output is missing");
+    if (options->input_count == 0)
+        return cli_usage_error("run", "there is no input: files or folders");
+    if (options->threads == 0)
+        options->threads = conf->compute.threads;
+    if (options->threads == 0)
+        options->threads = parallel_processors();
+    return choose_pipeline(conf, pipeline, options);
+}
+
+/* --------------------------------------------------------------------------------- input ---- */
+
+static void
+complain_fault(struct run *run, const char *what, const struct dicom_fault *fault)
+{
+    progress_clear(run->progress);
+    cli_complain("%s%s%s: %s", what, what[0] ? ": " : "", fault->code, fault->sentence);
+}
+
+static int
+collect(struct run *run)
+{
+    for (int i = 0; i < run->options.input_count; i++) {
+        char *where;
+        int error = collect_input(&run->files, run->options.inputs[i], &where);
+        if (error) {
+            cli_complain("%s: %s", where ? where : run->options.inputs[i], strerror(-error));
+            free(where);
+            return error == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
+        }
+    }
+    return EXIT_OK;
+}
+
+/* Folders hold other things than images; those are counted, and are no failure. */
+static bool
+is_other_thing(const struct dicom_fault *fault)
+{
+    static const char *const codes[] = {"NOT_DICOM", "OWN_RESULT", "SOP_CLASS_UNSUPPORTED"};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        if (strcmp(fault->code, codes[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void
+sort_out(struct run *run)
+{
+    for (size_t i = 0; i < run->headers.count; i++) {
+        const struct dicom_fault *fault = &run->headers.faults[i];
+        if (run->headers.errors[i] == 0)
+            continue;
+        if (is_other_thing(fault)) {
+            run->skipped++;
+            continue;
+        }
+        run->faulty++;
+        complain_fault(run, run->files.paths[i], fault);
+    }
+}
+
+static void
+headers_progress(void *context, double fraction)
+{
+    progress_tell(context, "headers", fraction);
+}
+
+static int
+read_headers(struct run *run)
+{
+    const struct headers_watch watch = {headers_progress, run->progress, &stop};
+    progress_begin(run->progress, "reading");
+    int error = headers_read(run->files.paths, run->files.count, run->options.threads, &watch,
+                             &run->headers);
+    if (error) {
+        if (error != -ECANCELED)
+            cli_complain("the files cannot be read: %s", strerror(-error));
+        return EXIT_PARTIAL;
+    }
+    sort_out(run);
+    if (run->skipped + run->faulty < run->headers.count)
+        return EXIT_OK;
+    cli_complain("no image to process among %zu files", run->headers.count);
+    return run->faulty > 0 ? EXIT_PARTIAL : EXIT_NOT_FOUND;
+}
+
+static int
+make_units(struct run *run)
+{
+    struct dicom_fault fault;
+    if (units_make(&run->headers, run->options.pipeline, run->options.stack, run->options.output,
+                   &run->units, &fault) != 0) {
+        complain_fault(run, "", &fault);
+        return EXIT_PARTIAL;
+    }
+    if (run->units.count > 0)
+        return EXIT_OK;
+    cli_complain("STACK_NOT_FOUND: no series has a stack named \"%s\"; run without --stack to "
+                 "process all",
+                 run->options.stack);
+    return EXIT_NOT_FOUND;
+}
+
+/* ------------------------------------------------------------------------------- running ---- */
+
+static int
+open_device(struct run *run)
+{
+    char reason[KERNELS_REASON];
+    const struct kernels_device_options options = {run->conf->compute.backend,
+                                                   run->options.threads};
+    int error = kernels_device_open(&options, &run->device, reason, sizeof reason);
+    if (error == 0)
+        error = kernels_lane_open(run->device, &run->lane, reason, sizeof reason);
+    if (error)
+        cli_complain("the compute backend cannot be opened: %s", reason);
+    return error ? EXIT_PARTIAL : EXIT_OK;
+}
+
+static void
+tell_done(const struct run *run, const struct unit *unit, const struct pipeline_report *report)
+{
+    if (run->options.quiet || run->options.json)
+        return;
+    for (int32_t i = 0; i < report->result_count; i++)
+        printf("%s/%s\n", unit->output, report->results[i].file);
+    for (int32_t i = 0; i < report->segment_count; i++)
+        printf("  %-24s %12" PRId64 " voxels %10.2f ml\n", report->segments[i].label,
+               report->segments[i].voxels, report->segments[i].millilitres);
+    printf("  %d slices of %d x %d in %.2f s: read %.2f, compute %.2f, write %.2f, verify %.2f\n",
+           report->planes, report->columns, report->rows, report->total_seconds,
+           report->read_seconds, report->compute_seconds, report->write_seconds,
+           report->verify_seconds);
+}
+
+static void
+tell(struct run *run, const struct unit *unit, const struct job_spec *spec,
+     const struct pipeline_report *report)
+{
+    if (report->verdict != PROTO_VERDICT_DONE) {
+        run->refused++;
+        complain_fault(run, unit->output, &report->fault);
+        for (int i = 0; i < 2 && report->fault.file[i][0]; i++)
+            cli_complain("  %s", report->fault.file[i]);
+    } else if (report->empty) {
+        run->empty++;
+        complain_fault(run, unit->output, &report->fault);
+    } else {
+        tell_done(run, unit, report);
+    }
+    if (run->options.json) {
+        const struct record record = {report, spec, run->options.pipeline->name,
+                                      run->options.threads};
+        record_put(&run->json, NULL, &record);
+    }
+}
+
+static void
+run_unit(struct run *run, struct unit *unit)
+{
+    struct job_spec spec = {.stack = unit->stack,
+                            .settings = run->settings,
+                            .output = unit->output,
+                            .device_serial_number = run->conf->device_serial_number,
+                            .inputs = unit->paths,
+                            .input_count = unit->headers->count};
+    const struct pipeline_compute compute = {run->device, run->lane, run->options.threads};
+    const struct pipeline_watch watch = {progress_tell, run->progress, &stop};
+    struct pipeline_report report;
+    char title[48];
+    snprintf(title, sizeof title, "%.24s %zu/%zu", run->options.pipeline->name,
+             (size_t)(unit - run->units.items) + 1, run->units.count);
+    progress_begin(run->progress, title);
+    pipeline_run_headers(&spec, unit->headers, &compute, &watch, &report);
+    progress_clear(run->progress);
+    tell(run, unit, &spec, &report);
+    pipeline_report_clear(&report);
+}
+
+static void
+put_warnings(struct run *run)
+{
+    json_integer(&run->json, "skipped_files", (int64_t)run->skipped);
+    json_begin_array(&run->json, "warnings");
+    for (size_t i = 0; i < run->headers.count; i++) {
+        const struct dicom_fault *fault = &run->headers.faults[i];
+        if (run->headers.errors[i] == 0 || is_other_thing(fault))
+            continue;
+        json_begin_object(&run->json, NULL);
+        json_string(&run->json, "file", run->files.paths[i]);
+        json_string(&run->json, "code", fault->code);
+        json_string(&run->json, "sentence", fault->sentence);
+        json_end_object(&run->json);
+    }
+    json_end_array(&run->json);
+}
+
+static int
+run_units(struct run *run)
+{
+    if (run->options.json) {
+        run->json.out = stdout;
+        json_begin_object(&run->json, NULL);
+        put_warnings(run);
+        json_begin_array(&run->json, "jobs");
+    }
+    for (size_t i = 0; i < run->units.count && !atomic_load(&stop); i++)
+        run_unit(run, &run->units.items[i]);
+    if (run->options.json) {
+        json_end_array(&run->json);
+        json_end_object(&run->json);
+    } else if (run->skipped > 0 && !run->options.quiet) {
+        printf("%zu other files were passed over\n", run->skipped);
+    }
+    if (run->refused > 0 || run->faulty > 0)
+        return EXIT_PARTIAL;
+    return run->empty > 0 ? EXIT_EMPTY : EXIT_OK;
+}
+
+static int
+run_all(struct run *run)
+{
+    dicom_init();
+    run->settings = conf_pipeline_to_text(run->options.pipeline);
+    run->progress = progress_open(!run->options.quiet && !run->options.json);
+    if (!run->settings || !run->progress) {
+        cli_complain("%s", strerror(ENOMEM));
+        return EXIT_PARTIAL;
+    }
+    int status = collect(run);
+    if (status == EXIT_OK)
+        status = read_headers(run);
+    if (status == EXIT_OK)
+        status = make_units(run);
+    if (status == EXIT_OK)
+        status = open_device(run);
+    return status == EXIT_OK ? run_units(run) : status;
+}
+
+static void
+release(struct run *run)
+{
+    if (run->lane)
+        kernels_lane_close(run->lane);
+    if (run->device)
+        kernels_device_close(run->device);
+    units_free(&run->units);
+    headers_free(&run->headers);
+    collect_free(&run->files);
+    progress_close(run->progress);
+    free(run->settings);
+}
+
+int
+run_command(const struct conf *conf, int argc, char **argv)
+{
+    struct run run = {.conf = conf};
+    int status = parse_options(conf, argc, argv, &run.options);
+    if (status != EXIT_OK)
+        return status;
+    catch_signals();
+    status = run_all(&run);
+    release(&run);
+    return atomic_load(&stop) ? 128 + (int)stop_signal : status;
+}
