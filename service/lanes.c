@@ -1,0 +1,372 @@
+/*
+ * lanes.c - see lanes.h.
+ *
+ * Everything in struct lanes below `lock` is guarded by it. A lane's thread holds the lock only
+ * between jobs and for the few words of a progress report.
+ */
+#include "lanes.h"
+
+#include "clock.h"
+#include "crash_point.h"
+#include "failure.h"
+#include "parallel.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_SECONDS 0.2
+
+struct task {
+    struct task *next;
+    int64_t job;
+    char *file;
+    struct pipeline_report report; /* once it has ended */
+};
+
+struct task_list {
+    struct task *first, **end;
+};
+
+struct lane {
+    struct lanes *lanes;
+    struct kernels_lane *compute;
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool stop;
+    const struct task *running; /* NULL: idle */
+    const char *stage;
+    double fraction;
+    double told; /* when progress was last offered */
+    bool has_news;
+};
+
+struct lanes {
+    struct kernels_device *device;
+    int threads;
+    void (*wake)(void *context);
+    void *context;
+    struct lane *items;
+    int count;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct task_list waiting, ended;
+    bool closing;
+};
+
+/* --------------------------------------------------------------------------------- lists ---- */
+
+static void
+list_init(struct task_list *list)
+{
+    list->first = NULL;
+    list->end = &list->first;
+}
+
+static void
+list_append(struct task_list *list, struct task *task)
+{
+    task->next = NULL;
+    *list->end = task;
+    list->end = &task->next;
+}
+
+static struct task *
+list_take_at(struct task_list *list, struct task **at)
+{
+    struct task *task = *at;
+    *at = task->next;
+    if (!task->next)
+        list->end = at;
+    return task;
+}
+
+static struct task *
+list_take(struct task_list *list)
+{
+    return list->first ? list_take_at(list, &list->first) : NULL;
+}
+
+static void
+task_free(struct task *task)
+{
+    if (!task)
+        return;
+    pipeline_report_clear(&task->report);
+    free(task->file);
+    free(task);
+}
+
+/* ------------------------------------------------------------------------ a lane's thread -- */
+
+static void
+on_progress(void *context, const char *stage, double fraction)
+{
+    struct lane *lane = context;
+    double now = clock_seconds();
+    pthread_mutex_lock(&lane->lanes->lock);
+    bool due = now - lane->told >= PROGRESS_SECONDS;
+    if (due) {
+        lane->told = now;
+        lane->stage = stage;
+        lane->fraction = fraction;
+        lane->has_news = true;
+    }
+    pthread_mutex_unlock(&lane->lanes->lock);
+    if (due)
+        lane->lanes->wake(lane->lanes->context);
+}
+
+static void
+run_task(struct lane *lane, struct task *task)
+{
+    const struct pipeline_compute compute = {lane->lanes->device, lane->compute,
+                                             lane->lanes->threads};
+    const struct pipeline_watch watch = {on_progress, lane, &lane->stop};
+    struct job_spec *spec;
+    char reason[256];
+    int error = job_spec_read(task->file, &spec, reason, sizeof reason);
+    if (error) {
+        task->report.verdict = PROTO_VERDICT_RETRY;
+        fail_with(&task->report.fault, error, "JOB_FILE_UNREADABLE", "%.200s: %s", task->file,
+                  reason);
+        return;
+    }
+    pipeline_run(spec, &compute, &watch, &task->report);
+    job_spec_free(spec);
+    crash_point("worker_before_done");
+}
+
+/* Waits for a job; NULL when the lanes close. */
+static struct task *
+begin_task(struct lane *lane)
+{
+    struct lanes *lanes = lane->lanes;
+    pthread_mutex_lock(&lanes->lock);
+    while (!lanes->waiting.first && !lanes->closing)
+        pthread_cond_wait(&lanes->changed, &lanes->lock);
+    struct task *task = lanes->closing ? NULL : list_take(&lanes->waiting);
+    lane->running = task;
+    lane->told = 0;
+    atomic_store(&lane->stop, false);
+    pthread_mutex_unlock(&lanes->lock);
+    return task;
+}
+
+static void
+end_task(struct lane *lane, struct task *task)
+{
+    struct lanes *lanes = lane->lanes;
+    pthread_mutex_lock(&lanes->lock);
+    lane->running = NULL;
+    lane->has_news = false;
+    list_append(&lanes->ended, task);
+    pthread_mutex_unlock(&lanes->lock);
+    lanes->wake(lanes->context);
+}
+
+static void *
+lane_main(void *argument)
+{
+    struct lane *lane = argument;
+    for (struct task *task; (task = begin_task(lane)) != NULL;) {
+        run_task(lane, task);
+        end_task(lane, task);
+    }
+    return NULL;
+}
+
+/* ----------------------------------------------------------------------- opening, closing -- */
+
+static int
+open_lane(struct lanes *lanes, struct lane *lane, char *reason, size_t reason_size)
+{
+    lane->lanes = lanes;
+    int error = kernels_lane_open(lanes->device, &lane->compute, reason, reason_size);
+    if (error)
+        return error;
+    error = -pthread_create(&lane->thread, NULL, lane_main, lane);
+    if (error)
+        snprintf(reason, reason_size, "a thread: %s", strerror(-error));
+    lane->has_thread = error == 0;
+    return error;
+}
+
+int
+lanes_open(const struct lanes_options *options, struct lanes **out, char *reason,
+           size_t reason_size)
+{
+    struct lanes *lanes = calloc(1, sizeof *lanes);
+    if (lanes)
+        lanes->items = calloc((size_t)options->count, sizeof *lanes->items);
+    if (!lanes || !lanes->items) {
+        free(lanes);
+        snprintf(reason, reason_size, "%s", strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    lanes->threads = options->threads > 0 ? options->threads : parallel_processors();
+    lanes->wake = options->wake;
+    lanes->context = options->context;
+    pthread_mutex_init(&lanes->lock, NULL);
+    pthread_cond_init(&lanes->changed, NULL);
+    list_init(&lanes->waiting);
+    list_init(&lanes->ended);
+    const struct kernels_device_options device = {options->backend, options->threads};
+    int error = kernels_device_open(&device, &lanes->device, reason, reason_size);
+    while (error == 0 && lanes->count < options->count)
+        error = open_lane(lanes, &lanes->items[lanes->count++], reason, reason_size);
+    if (error)
+        lanes_close(lanes);
+    else
+        *out = lanes;
+    return error;
+}
+
+const char *
+lanes_description(const struct lanes *lanes)
+{
+    return kernels_device_description(lanes->device);
+}
+
+static void
+stop_threads(struct lanes *lanes)
+{
+    pthread_mutex_lock(&lanes->lock);
+    lanes->closing = true;
+    for (int i = 0; i < lanes->count; i++)
+        atomic_store(&lanes->items[i].stop, true);
+    pthread_cond_broadcast(&lanes->changed);
+    pthread_mutex_unlock(&lanes->lock);
+    for (int i = 0; i < lanes->count; i++) {
+        if (lanes->items[i].has_thread)
+            pthread_join(lanes->items[i].thread, NULL);
+    }
+}
+
+void
+lanes_close(struct lanes *lanes)
+{
+    if (!lanes)
+        return;
+    stop_threads(lanes);
+    for (int i = 0; i < lanes->count; i++) {
+        if (lanes->items[i].compute)
+            kernels_lane_close(lanes->items[i].compute);
+    }
+    if (lanes->device)
+        kernels_device_close(lanes->device);
+    while (lanes->waiting.first)
+        task_free(list_take(&lanes->waiting));
+    while (lanes->ended.first)
+        task_free(list_take(&lanes->ended));
+    pthread_cond_destroy(&lanes->changed);
+    pthread_mutex_destroy(&lanes->lock);
+    free(lanes->items);
+    free(lanes);
+}
+
+/* ------------------------------------------------------------------------------ the loop ---- */
+
+int
+lanes_run(struct lanes *lanes, int64_t job, const char *file)
+{
+    struct task *task = calloc(1, sizeof *task);
+    char *copy = strdup(file);
+    if (!task || !copy) {
+        free(task);
+        free(copy);
+        return -ENOMEM;
+    }
+    task->job = job;
+    task->file = copy;
+    pthread_mutex_lock(&lanes->lock);
+    list_append(&lanes->waiting, task);
+    pthread_cond_signal(&lanes->changed);
+    pthread_mutex_unlock(&lanes->lock);
+    return 0;
+}
+
+/* With the lock held: takes the waiting task at *at out as one that was told to stop. */
+static void
+give_back(struct lanes *lanes, struct task **at)
+{
+    struct task *task = list_take_at(&lanes->waiting, at);
+    task->report.verdict = PROTO_VERDICT_STOPPED;
+    fail_with(&task->report.fault, 0, "STOPPED", "the job was given back before it began");
+    list_append(&lanes->ended, task);
+}
+
+void
+lanes_stop(struct lanes *lanes, int64_t job)
+{
+    pthread_mutex_lock(&lanes->lock);
+    for (int i = 0; i < lanes->count; i++) {
+        if (lanes->items[i].running && lanes->items[i].running->job == job)
+            atomic_store(&lanes->items[i].stop, true);
+    }
+    struct task **at = &lanes->waiting.first;
+    while (*at) {
+        if ((*at)->job == job)
+            give_back(lanes, at);
+        else
+            at = &(*at)->next;
+    }
+    pthread_mutex_unlock(&lanes->lock);
+    lanes->wake(lanes->context);
+}
+
+void
+lanes_give_back(struct lanes *lanes)
+{
+    pthread_mutex_lock(&lanes->lock);
+    while (lanes->waiting.first)
+        give_back(lanes, &lanes->waiting.first);
+    pthread_mutex_unlock(&lanes->lock);
+    lanes->wake(lanes->context);
+}
+
+bool
+lanes_idle(struct lanes *lanes)
+{
+    pthread_mutex_lock(&lanes->lock);
+    bool idle = !lanes->waiting.first && !lanes->ended.first;
+    for (int i = 0; i < lanes->count; i++)
+        idle = idle && !lanes->items[i].running;
+    pthread_mutex_unlock(&lanes->lock);
+    return idle;
+}
+
+static bool
+take_progress(struct lanes *lanes, struct lanes_event *event)
+{
+    for (int i = 0; i < lanes->count; i++) {
+        struct lane *lane = &lanes->items[i];
+        if (!lane->has_news)
+            continue;
+        lane->has_news = false;
+        *event = (struct lanes_event){.kind = LANES_PROGRESS,
+                                      .job = lane->running->job,
+                                      .stage = lane->stage,
+                                      .fraction = lane->fraction};
+        return true;
+    }
+    return false;
+}
+
+bool
+lanes_next_event(struct lanes *lanes, struct lanes_event *event)
+{
+    pthread_mutex_lock(&lanes->lock);
+    bool found = take_progress(lanes, event);
+    struct task *task = found ? NULL : list_take(&lanes->ended);
+    pthread_mutex_unlock(&lanes->lock);
+    if (!task)
+        return found;
+    *event = (struct lanes_event){.kind = LANES_DONE, .job = task->job, .report = task->report};
+    memset(&task->report, 0, sizeof task->report); /* its arrays are the event's now */
+    task_free(task);
+    return true;
+}
