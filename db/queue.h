@@ -7,7 +7,8 @@
  *
  * Times are Unix milliseconds (UTC) given by the caller, stored as ISO-8601 text. Calls return 0 or
  * a negative errno: -EAGAIN when the row was not in the expected state, -ENOENT when it is not
- * there, -ENOSPC, -EIO, -EBUSY from SQLite; queue_reason tells in words. Not thread-safe: one
+ * there, -ENOSPC, -EIO, -EBUSY from SQLite; queue_reason tells in words. Texts are UTF-8 (other
+ * bytes are replaced), NULL is "". Not thread-safe: one
  * thread a queue. Strings in structs returned by the queue are freed with the matching _free or
  * _clear call.
  */
@@ -31,8 +32,9 @@ const char *queue_reason(const struct queue *queue);
 /*
  * Group commit. Between begin and commit any number of calls below join one durable transaction;
  * outside of it each call is a transaction of its own. A failed call inside leaves the transaction
- * usable (it is a savepoint). queue_commit returns 0 only when everything is on disk; otherwise all
- * is rolled back.
+ * usable (it is a savepoint), unless the failure made SQLite roll back everything (full disk, I/O):
+ * then all further calls fail, and so does queue_commit. It returns 0 only when everything is on
+ * disk; otherwise all is rolled back.
  */
 int queue_begin(struct queue *queue);
 int queue_commit(struct queue *queue);
@@ -59,8 +61,11 @@ enum queue_arrival {
 int queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
                        enum queue_arrival *arrival, int64_t *series_id);
 
-/* Same UID, other bytes: the second file is in quarantine; the series is flagged
- * (duplicate_conflicts). */
+/* The code of "same UIDs, other bytes": the first file stays, the second is in quarantine. */
+#define QUEUE_CODE_DUPLICATE "DUPLICATE_UID_DIFFERENT"
+
+/* A file went to quarantine; with QUEUE_CODE_DUPLICATE its series is flagged (duplicate_conflicts).
+ * The same path again changes nothing. */
 int queue_add_quarantine(struct queue *queue, const char *path, const char *original_path,
                          const char *series_uid, const char *code, const char *sentence,
                          int64_t now_ms);
@@ -93,7 +98,9 @@ struct queue_stack {
 
 /*
  * GATHERING -> SETTLED (at least one stack accepted) or REFUSED, with the evidence as text and its
- * stacks. -EAGAIN when the revision is no longer the one given (slices came in meanwhile).
+ * stacks. -EAGAIN when it does not gather, or for another revision than the one given. Slices that
+ * come while it gathers leave the revision as it is: a caller that looked at the files outside of a
+ * transaction compares queue_series.instances before it settles.
  */
 int queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
                  const struct queue_stack *stacks, size_t stack_count, int64_t now_ms);
@@ -133,21 +140,30 @@ void queue_job_clear(struct queue_job *job);
 /*
  * Makes a READY job for (series, revision, stack, pipeline); READY, DELAYED and RUNNING jobs of
  * older revisions of the same stack and pipeline become CANCELLED with code SUPERSEDED (their ids
- * are returned so that running ones can be stopped), finished ones get superseded_by. -EEXIST when
- * there is one already.
+ * are returned so that running ones can be stopped; free the array), finished ones get
+ * superseded_by. -EEXIST when there is one already, -EAGAIN when the series is not SETTLED at this
+ * revision or has not accepted this stack.
  */
 int queue_add_job(struct queue *queue, int64_t series_id, int32_t revision, const char *stack,
                   const char *pipeline, const char *settings, int32_t priority, int64_t now_ms,
                   int64_t *job_id, int64_t **superseded_running, size_t *superseded_count);
 
-/* READY jobs, by priority (larger first), then age; at most `limit`. DELAYED ones that are due
- * become READY first. */
+/*
+ * READY jobs, by priority (larger first), then age; at most `limit`; free the array after clearing
+ * its elements. DELAYED ones that are due become READY first. Jobs of an older revision of their
+ * series are not given: they wait while it gathers, and become CANCELLED (SUPERSEDED) once it has
+ * settled again.
+ */
 int queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job **jobs,
                 size_t *count);
 int queue_next_due(struct queue *queue, int64_t *due_ms); /* earliest DELAYED; -ENOENT when none */
 int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 
-/* READY -> RUNNING, attempts + 1, worker and lane named: committed before the worker is told. */
+/*
+ * READY -> RUNNING, attempts + 1, worker and lane named: committed before the worker is told. A
+ * lane of a worker runs one job at a time (-EBUSY). -EAGAIN also when a late slice has come
+ * meanwhile.
+ */
 int queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
                     int64_t now_ms);
 
@@ -169,7 +185,7 @@ struct queue_result {
     int64_t frames;
 };
 
-/* RUNNING -> DONE with its results, or EMPTY (result_count 0). */
+/* RUNNING -> DONE with its results (at least one), or EMPTY (result_count 0). */
 int queue_finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
                      const struct queue_figures *figures, const struct queue_result *results,
                      size_t result_count, const char *code, const char *sentence, int64_t now_ms);
@@ -184,7 +200,9 @@ int queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64
 /* READY | DELAYED | RUNNING -> CANCELLED; was_running tells whether a worker must be told. */
 int queue_cancel_job(struct queue *queue, int64_t job_id, const char *code, const char *why,
                      int64_t now_ms, bool *was_running);
-/* FAILED | CANCELLED | DELAYED | EMPTY | DONE -> READY with attempts 0: an operator's retry. */
+/* FAILED | CANCELLED | DELAYED | EMPTY | DONE -> READY with attempts 0: an operator's retry. The
+ * rows of its results go, the run to come writes them anew. -ESTALE when its series has a newer
+ * revision. */
 int queue_retry_job(struct queue *queue, int64_t job_id, int64_t now_ms);
 
 /*
@@ -202,5 +220,9 @@ int queue_report_missing(struct queue *queue, const char *path, int64_t now_ms);
 
 /* The daemon's own life: START, STOP, RELOAD, RELOAD_FAILED, WORKER_DIED ... as an event row. */
 int queue_note(struct queue *queue, const char *kind, const char *detail, int64_t now_ms);
+
+/* Checks the invariants at the head of queue.c: 0, -EUCLEAN and what is wrong, or why it could not
+ * be read. For tests; without NDEBUG every commit checks and aborts. */
+int queue_check(struct queue *queue, char *reason, size_t reason_size);
 
 #endif

@@ -1,0 +1,399 @@
+/*
+ * database.c - see database.h.
+ */
+#include "database.h"
+#include "iso_time.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------------------------- errors --- */
+
+/* SQLite tells a full disk from a broken one only while it writes a page: elsewhere (shared memory,
+ * directories) the errno it met is the better witness. */
+static int
+from_system(struct database *db, int otherwise)
+{
+    int error = db->handle ? sqlite3_system_errno(db->handle) : 0;
+    switch (error) {
+    case 0:
+        return otherwise;
+    case EDQUOT:
+    case ENOSPC:
+        return -ENOSPC;
+    default:
+        return -error;
+    }
+}
+
+static int
+to_errno(struct database *db, int extended)
+{
+    switch (extended & 0xff) {
+    case SQLITE_OK:
+        return 0;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return -EBUSY;
+    case SQLITE_FULL:
+        return -ENOSPC;
+    case SQLITE_IOERR:
+        if (extended == SQLITE_IOERR_NOMEM)
+            return -ENOMEM;
+        return from_system(db, -EIO) == -ENOSPC ? -ENOSPC : -EIO;
+    case SQLITE_CANTOPEN:
+        return from_system(db, -ENOENT);
+    case SQLITE_NOMEM:
+        return -ENOMEM;
+    case SQLITE_READONLY:
+        return -EROFS;
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return -EACCES;
+    case SQLITE_CORRUPT:
+        return -EUCLEAN;
+    case SQLITE_NOTADB:
+        return -EBADMSG;
+    case SQLITE_TOOBIG:
+        return -E2BIG;
+    case SQLITE_CONSTRAINT:
+        return extended == SQLITE_CONSTRAINT_UNIQUE || extended == SQLITE_CONSTRAINT_PRIMARYKEY
+                   ? -EEXIST
+                   : -EINVAL;
+    default:
+        return -EIO;
+    }
+}
+
+int
+database_failed(struct database *db)
+{
+    int extended = db->handle ? sqlite3_extended_errcode(db->handle) : SQLITE_NOMEM;
+    const char *words = db->handle ? sqlite3_errmsg(db->handle) : "out of memory";
+    snprintf(db->reason, sizeof db->reason, "SQLite: %s (%d)", words, extended);
+    int error = to_errno(db, extended);
+    return error < 0 ? error : -EIO;
+}
+
+int
+database_refuse(struct database *db, int error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(db->reason, sizeof db->reason, format, arguments);
+    va_end(arguments);
+    return error;
+}
+
+/* ---------------------------------------------------------------------------- open, scripts --- */
+
+int
+database_open(struct database *db, const char *path, int flags)
+{
+    *db = (struct database){0};
+    if (sqlite3_open_v2(path, &db->handle, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                        NULL) == SQLITE_OK)
+        return 0;
+    int rc = database_failed(db);
+    sqlite3_close(db->handle);
+    db->handle = NULL;
+    return rc;
+}
+
+void
+database_close(struct database *db)
+{
+    for (size_t i = 0; i < db->prepared_count; i++)
+        sqlite3_finalize(db->prepared[i].statement);
+    free(db->prepared);
+    sqlite3_close(db->handle);
+    db->prepared = NULL;
+    db->prepared_count = db->prepared_capacity = 0;
+    db->handle = NULL;
+}
+
+int
+database_script(struct database *db, const char *sql)
+{
+    return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : database_failed(db);
+}
+
+/* Prepares `sql` and makes its first step: 1 a row, 0 none. */
+static int
+first_row(struct database *db, const char *sql, sqlite3_stmt **statement)
+{
+    if (sqlite3_prepare_v2(db->handle, sql, -1, statement, NULL) != SQLITE_OK)
+        return database_failed(db);
+    int rc = database_step(db, *statement);
+    if (rc < 0)
+        sqlite3_finalize(*statement);
+    return rc;
+}
+
+int
+database_integer(struct database *db, const char *sql, int64_t *value)
+{
+    sqlite3_stmt *statement;
+    int rc = first_row(db, sql, &statement);
+    if (rc < 0)
+        return rc;
+    *value = rc == 1 ? sqlite3_column_int64(statement, 0) : 0;
+    sqlite3_finalize(statement);
+    return 0;
+}
+
+int
+database_text(struct database *db, const char *sql, char *text, size_t size)
+{
+    sqlite3_stmt *statement;
+    int rc = first_row(db, sql, &statement);
+    if (rc < 0)
+        return rc;
+    const unsigned char *found = rc == 1 ? sqlite3_column_text(statement, 0) : NULL;
+    snprintf(text, size, "%s", found ? (const char *)found : "");
+    sqlite3_finalize(statement);
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------------- texts --- */
+
+/* How many bytes the well-formed UTF-8 character at `s` has; 0 when there is none. */
+static size_t
+utf8_length(const unsigned char *s)
+{
+    static const struct {
+        unsigned char first_low, first_high, second_low, second_high;
+        size_t length;
+    } forms[] = {
+        {0x01, 0x7f, 0x00, 0x00, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (s[0] < forms[i].first_low || s[0] > forms[i].first_high)
+            continue;
+        if (forms[i].length > 1 && (s[1] < forms[i].second_low || s[1] > forms[i].second_high))
+            return 0;
+        for (size_t k = 2; k < forms[i].length; k++) {
+            if (s[k] < 0x80 || s[k] > 0xbf)
+                return 0;
+        }
+        return forms[i].length;
+    }
+    return 0;
+}
+
+/* malloc'd copy with U+FFFD for each byte that is not UTF-8: JSON made of it would not be JSON. */
+static char *
+utf8_repaired(const char *text)
+{
+    char *copy = malloc(3 * strlen(text) + 1);
+    if (!copy)
+        return NULL;
+    char *to = copy;
+    while (*text) {
+        size_t length = utf8_length((const unsigned char *)text);
+        memcpy(to, length ? text : "\xef\xbf\xbd", length ? length : 3);
+        to += length ? length : 3;
+        text += length ? length : 1;
+    }
+    *to = '\0';
+    return copy;
+}
+
+static const char *
+utf8_end(const char *text)
+{
+    size_t length;
+    while ((length = utf8_length((const unsigned char *)text)) > 0)
+        text += length;
+    return text;
+}
+
+/* ------------------------------------------------------------------------------ statements --- */
+
+static int
+find_prepared(struct database *db, const char *sql, sqlite3_stmt **statement)
+{
+    for (size_t i = 0; i < db->prepared_count; i++) {
+        if (db->prepared[i].sql == sql) {
+            *statement = db->prepared[i].statement;
+            return 0;
+        }
+    }
+    if (db->prepared_count == db->prepared_capacity) {
+        size_t capacity = db->prepared_capacity ? 2 * db->prepared_capacity : 64;
+        struct database_prepared *grown = realloc(db->prepared, capacity * sizeof *grown);
+        if (!grown)
+            return database_refuse(db, -ENOMEM, "out of memory");
+        db->prepared = grown;
+        db->prepared_capacity = capacity;
+    }
+    if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL) !=
+        SQLITE_OK)
+        return database_failed(db);
+    db->prepared[db->prepared_count++] = (struct database_prepared){sql, *statement};
+    return 0;
+}
+
+int
+database_prepare(struct database *db, const char *sql)
+{
+    sqlite3_stmt *statement;
+    return find_prepared(db, sql, &statement);
+}
+
+static int
+bind_text(sqlite3_stmt *statement, int index, const char *text)
+{
+    if (!text)
+        text = "";
+    if (*utf8_end(text) == '\0')
+        return sqlite3_bind_text(statement, index, text, -1, SQLITE_STATIC);
+    char *repaired = utf8_repaired(text);
+    return repaired ? sqlite3_bind_text(statement, index, repaired, -1, free) : SQLITE_NOMEM;
+}
+
+static int
+bind_value(struct database *db, sqlite3_stmt *statement, int index,
+           const struct database_value *value)
+{
+    char time[ISO_TIME_SIZE];
+    int rc = SQLITE_ERROR;
+    switch (value->kind) {
+    case VALUE_NULL:
+        rc = sqlite3_bind_null(statement, index);
+        break;
+    case VALUE_INT:
+        rc = sqlite3_bind_int64(statement, index, value->as.i);
+        break;
+    case VALUE_REAL:
+        rc = sqlite3_bind_double(statement, index, value->as.d);
+        break;
+    case VALUE_TEXT:
+        rc = bind_text(statement, index, value->as.s);
+        break;
+    case VALUE_TIME:
+        if (iso_time_from_ms(value->as.i, time) < 0)
+            return database_refuse(db, -EINVAL, "%lld ms is no time between the years 0 and 9999",
+                                   (long long)value->as.i);
+        rc = sqlite3_bind_text(statement, index, time, ISO_TIME_LENGTH, SQLITE_TRANSIENT);
+        break;
+    }
+    if (rc == SQLITE_NOMEM)
+        return database_refuse(db, -ENOMEM, "out of memory");
+    return rc == SQLITE_OK ? 0 : database_failed(db);
+}
+
+static int
+bind_values(struct database *db, sqlite3_stmt *statement, const struct database_value *values,
+            size_t count)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = bind_value(db, statement, (int)i + 1, &values[i]);
+    return rc;
+}
+
+int
+database_query(struct database *db, const char *sql, const struct database_value *values,
+               size_t count, sqlite3_stmt **statement)
+{
+    if (sqlite3_prepare_v2(db->handle, sql, -1, statement, NULL) != SQLITE_OK)
+        return database_failed(db);
+    int rc = bind_values(db, *statement, values, count);
+    if (rc < 0)
+        sqlite3_finalize(*statement);
+    return rc;
+}
+
+int
+database_start(struct database *db, const char *sql, const struct database_value *values,
+               size_t count, sqlite3_stmt **statement)
+{
+    int rc = find_prepared(db, sql, statement);
+    return rc < 0 ? rc : bind_values(db, *statement, values, count);
+}
+
+int
+database_step(struct database *db, sqlite3_stmt *statement)
+{
+    switch (sqlite3_step(statement)) {
+    case SQLITE_ROW:
+        return 1;
+    case SQLITE_DONE:
+        return 0;
+    default:
+        return database_failed(db);
+    }
+}
+
+void
+database_end(sqlite3_stmt *statement)
+{
+    sqlite3_reset(statement);
+}
+
+int
+database_change(struct database *db, const char *sql, const struct database_value *values,
+                size_t count)
+{
+    sqlite3_stmt *statement;
+    int rc = database_start(db, sql, values, count, &statement);
+    if (rc < 0)
+        return rc;
+    rc = database_step(db, statement);
+    database_end(statement);
+    return rc < 0 ? rc : sqlite3_changes(db->handle);
+}
+
+int
+database_get(struct database *db, const char *sql, const struct database_value *values,
+             size_t count, int64_t *value)
+{
+    sqlite3_stmt *statement;
+    int rc = database_start(db, sql, values, count, &statement);
+    if (rc < 0)
+        return rc;
+    rc = database_step(db, statement);
+    if (rc == 1)
+        *value = sqlite3_column_int64(statement, 0);
+    database_end(statement);
+    return rc;
+}
+
+bool
+database_quietly(struct database *db, const char *sql)
+{
+    char reason[sizeof db->reason];
+    memcpy(reason, db->reason, sizeof reason);
+    int rc = database_change(db, sql, NO_VALUES);
+    memcpy(db->reason, reason, sizeof reason);
+    return rc >= 0;
+}
+
+int
+database_column_text(sqlite3_stmt *statement, int column, char **text)
+{
+    const unsigned char *found = sqlite3_column_text(statement, column);
+    if (!found && sqlite3_column_type(statement, column) != SQLITE_NULL)
+        return -ENOMEM;
+    *text = strdup(found ? (const char *)found : "");
+    return *text ? 0 : -ENOMEM;
+}
+
+int
+database_column_time(sqlite3_stmt *statement, int column, int64_t *ms)
+{
+    *ms = 0;
+    if (sqlite3_column_type(statement, column) == SQLITE_NULL)
+        return 0;
+    const unsigned char *found = sqlite3_column_text(statement, column);
+    if (!found)
+        return -ENOMEM;
+    return iso_time_to_ms((const char *)found, ms) < 0 ? -EUCLEAN : 0;
+}

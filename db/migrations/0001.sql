@@ -1,0 +1,171 @@
+-- 0001.sql - the first schema.
+
+-- One row a Series Instance UID. The counters repeat what `instance` says (queue_check compares), so
+-- that a view of 10,000 series need not count 100,000 instances.
+CREATE TABLE series (
+    id INTEGER PRIMARY KEY,
+    series_uid TEXT NOT NULL UNIQUE,
+    study_uid TEXT NOT NULL,
+    modality TEXT NOT NULL,
+    body_part TEXT NOT NULL,
+    description TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('GATHERING', 'SETTLED', 'REFUSED')),
+    revision INTEGER NOT NULL CHECK (revision >= 1),
+    instances INTEGER NOT NULL CHECK (instances >= 0),
+    frames INTEGER NOT NULL CHECK (frames >= 0),
+    expected_instances INTEGER NOT NULL CHECK (expected_instances >= 0), -- 0: unknown
+    first_seen_at TEXT NOT NULL,
+    last_seen_at TEXT NOT NULL,
+    settled_at TEXT,
+    evidence TEXT NOT NULL DEFAULT '',
+    complete_requested INTEGER NOT NULL DEFAULT 0 CHECK (complete_requested IN (0, 1)),
+    duplicate_conflicts INTEGER NOT NULL DEFAULT 0 CHECK (duplicate_conflicts >= 0),
+    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0),
+    CHECK ((state = 'GATHERING') = (settled_at IS NULL))
+) STRICT;
+
+CREATE INDEX series_state ON series (state, last_seen_at);
+
+-- Narrow: there are a hundred of these for each job.
+CREATE TABLE instance (
+    id INTEGER PRIMARY KEY,
+    series_id INTEGER NOT NULL REFERENCES series (id),
+    revision INTEGER NOT NULL, -- of the series when it came
+    sop_instance_uid TEXT NOT NULL,
+    sop_class_uid TEXT NOT NULL,
+    transfer_syntax_uid TEXT NOT NULL,
+    path TEXT NOT NULL UNIQUE, -- relative to the root
+    source TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
+    frames INTEGER NOT NULL CHECK (frames >= 0),
+    missing INTEGER NOT NULL DEFAULT 0 CHECK (missing IN (0, 1)), -- the file is gone
+    received_at TEXT NOT NULL,
+    UNIQUE (series_id, sop_instance_uid)
+) STRICT;
+
+-- What the gate found in a revision of a series.
+CREATE TABLE stack (
+    id INTEGER PRIMARY KEY,
+    series_id INTEGER NOT NULL REFERENCES series (id),
+    revision INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    accepted INTEGER NOT NULL CHECK (accepted IN (0, 1)),
+    planes INTEGER NOT NULL,
+    columns INTEGER NOT NULL,
+    rows INTEGER NOT NULL,
+    spacing_mm REAL NOT NULL,
+    code TEXT NOT NULL,
+    sentence TEXT NOT NULL,
+    file_a TEXT NOT NULL,
+    file_b TEXT NOT NULL,
+    UNIQUE (series_id, revision, name),
+    CHECK (accepted = (code = ''))
+) STRICT;
+
+-- Resolved pipelines as text; thousands of jobs share one.
+CREATE TABLE settings (
+    id INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE job (
+    id INTEGER PRIMARY KEY,
+    series_id INTEGER NOT NULL REFERENCES series (id),
+    revision INTEGER NOT NULL,
+    stack TEXT NOT NULL,
+    pipeline TEXT NOT NULL,
+    settings_id INTEGER NOT NULL REFERENCES settings (id),
+    state TEXT NOT NULL
+        CHECK (state IN ('READY', 'RUNNING', 'DONE', 'EMPTY', 'DELAYED', 'FAILED', 'CANCELLED')),
+    priority INTEGER NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    alone INTEGER NOT NULL DEFAULT 0 CHECK (alone IN (0, 1)),
+    created_at TEXT NOT NULL,
+    ready_at TEXT NOT NULL, -- when it last became READY
+    not_before_at TEXT,
+    started_at TEXT, -- the latest attempt; NULL in READY
+    ended_at TEXT,
+    worker TEXT,
+    lane INTEGER,
+    read_seconds REAL,
+    compute_seconds REAL,
+    write_seconds REAL,
+    verify_seconds REAL,
+    total_seconds REAL,
+    voxels INTEGER,
+    segmented_voxels INTEGER,
+    peak_bytes INTEGER,
+    backend TEXT NOT NULL DEFAULT '',
+    note TEXT NOT NULL DEFAULT '',
+    code TEXT NOT NULL DEFAULT '',
+    sentence TEXT NOT NULL DEFAULT '',
+    file_a TEXT NOT NULL DEFAULT '',
+    file_b TEXT NOT NULL DEFAULT '',
+    superseded_by INTEGER REFERENCES job (id),
+    UNIQUE (series_id, revision, stack, pipeline),
+    FOREIGN KEY (series_id, revision, stack) REFERENCES stack (series_id, revision, name),
+    CHECK ((state = 'DELAYED') = (not_before_at IS NOT NULL)),
+    CHECK ((state IN ('DONE', 'EMPTY', 'FAILED', 'CANCELLED')) = (ended_at IS NOT NULL)),
+    CHECK (state <> 'READY' OR started_at IS NULL),
+    CHECK (state <> 'RUNNING'
+        OR (started_at IS NOT NULL AND attempts >= 1 AND worker IS NOT NULL AND lane IS NOT NULL))
+) STRICT;
+
+CREATE INDEX job_state ON job (state, ended_at);
+CREATE INDEX job_ready ON job (priority DESC, id) WHERE state = 'READY';
+CREATE INDEX job_delayed ON job (not_before_at) WHERE state = 'DELAYED';
+CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX job_superseded_by ON job (superseded_by) WHERE superseded_by IS NOT NULL;
+-- A lane runs one job at a time.
+CREATE UNIQUE INDEX job_lane ON job (worker, lane) WHERE state = 'RUNNING';
+
+CREATE TABLE result (
+    id INTEGER PRIMARY KEY,
+    job_id INTEGER NOT NULL REFERENCES job (id),
+    kind TEXT NOT NULL,
+    path TEXT NOT NULL,
+    sop_class_uid TEXT NOT NULL,
+    sop_instance_uid TEXT NOT NULL,
+    series_uid TEXT NOT NULL,
+    size_bytes INTEGER NOT NULL CHECK (size_bytes >= 0),
+    frames INTEGER NOT NULL CHECK (frames >= 0),
+    created_at TEXT NOT NULL,
+    UNIQUE (job_id, path)
+) STRICT;
+
+CREATE TABLE quarantine (
+    id INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE, -- relative to the root
+    original_path TEXT NOT NULL,
+    series_uid TEXT NOT NULL,
+    code TEXT NOT NULL,
+    sentence TEXT NOT NULL,
+    quarantined_at TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX quarantine_time ON quarantine (quarantined_at);
+
+-- What happened, one row for every state change, in the transaction that made it.
+CREATE TABLE event (
+    id INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    series_id INTEGER REFERENCES series (id),
+    job_id INTEGER REFERENCES job (id),
+    from_state TEXT,
+    to_state TEXT,
+    detail TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX event_series ON event (series_id) WHERE series_id IS NOT NULL;
+CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
+
+CREATE TRIGGER event_stays BEFORE DELETE ON event
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only');
+END;
+
+CREATE TRIGGER event_is_final BEFORE UPDATE ON event
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only');
+END;

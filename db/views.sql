@@ -1,0 +1,100 @@
+-- views.sql - the public views: what administrators and dashboards query while the daemon runs.
+--
+-- A contract (docs/database.md; unit test db_views pins the columns): columns are added at the end,
+-- and change otherwise only with a migration and a line in the changelog. Recreated whenever a
+-- database is opened by a program whose text of them differs (migrate.c).
+
+CREATE VIEW v_jobs AS
+SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.body_part,
+    s.description AS series_description, j.revision, j.attempts, j.priority,
+    j.created_at, j.started_at, j.ended_at, j.not_before_at,
+    max(0.0, round((julianday(coalesce(j.started_at, j.ended_at, 'now')) - julianday(j.ready_at))
+        * 86400.0, 3)) AS wait_seconds,
+    j.read_seconds, j.compute_seconds, j.write_seconds, j.verify_seconds, j.total_seconds,
+    j.voxels, j.segmented_voxels, round(j.peak_bytes / 1048576.0, 1) AS peak_mib,
+    j.backend, j.note, j.code, j.sentence, j.file_a, j.file_b,
+    r.path AS result_path, r.sop_instance_uid AS result_sop_instance_uid, j.superseded_by
+FROM job j
+JOIN series s ON s.id = j.series_id
+LEFT JOIN result r ON r.id =
+    (SELECT id FROM result WHERE job_id = j.id AND kind = 'seg' ORDER BY id LIMIT 1);
+
+CREATE VIEW v_series AS
+SELECT s.series_uid, s.state, s.revision, s.study_uid, s.modality, s.body_part,
+    s.description AS series_description, s.instances, s.frames,
+    nullif(s.expected_instances, 0) AS expected_instances,
+    s.first_seen_at, s.last_seen_at, s.settled_at, s.evidence, s.complete_requested,
+    (SELECT count(*) FROM stack WHERE series_id = s.id AND revision = s.revision) AS stacks,
+    (SELECT count(*) FROM stack WHERE series_id = s.id AND revision = s.revision AND accepted)
+        AS accepted_stacks,
+    coalesce(x.code, '') AS code, coalesce(x.sentence, '') AS sentence,
+    coalesce(x.file_a, '') AS file_a, coalesce(x.file_b, '') AS file_b,
+    s.duplicate_conflicts, s.missing_files,
+    (SELECT count(*) FROM job WHERE series_id = s.id AND revision = s.revision) AS jobs,
+    (SELECT count(*) FROM job WHERE series_id = s.id AND revision = s.revision
+        AND state IN ('DONE', 'EMPTY')) AS jobs_done
+FROM series s
+LEFT JOIN stack x ON x.id =
+    (SELECT id FROM stack WHERE series_id = s.id AND revision = s.revision AND NOT accepted
+        ORDER BY id LIMIT 1);
+
+CREATE VIEW v_results AS
+SELECT r.job_id AS job, j.pipeline, j.stack, s.series_uid, j.revision, r.kind, r.path,
+    r.sop_class_uid, r.sop_instance_uid, r.series_uid AS result_series_uid, r.size_bytes, r.frames,
+    r.created_at, j.superseded_by
+FROM result r
+JOIN job j ON j.id = r.job_id
+JOIN series s ON s.id = j.series_id;
+
+CREATE VIEW v_quarantine AS
+SELECT quarantined_at, path, original_path, series_uid, code, sentence
+FROM quarantine;
+
+CREATE VIEW v_events AS
+SELECT e.id AS event, e.at, e.kind, s.series_uid, e.job_id AS job, e.from_state, e.to_state, e.detail
+FROM event e
+LEFT JOIN series s ON s.id = e.series_id;
+
+-- One row. "Ran" is what says how long a job takes here: those that ended well in the last 24 hours.
+CREATE VIEW v_night AS
+WITH
+clock AS (
+    SELECT strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS now_at,
+        strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-12 hours') AS half_day_ago,
+        strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-24 hours') AS day_ago),
+ran AS MATERIALIZED (
+    SELECT total_seconds, (julianday(ended_at) - julianday(started_at)) * 86400.0 AS lane_seconds,
+        worker || '/' || lane AS place
+    FROM job
+    WHERE ended_at >= (SELECT day_ago FROM clock) AND state IN ('DONE', 'EMPTY')),
+backlog AS (
+    SELECT count(*) AS jobs FROM job WHERE state IN ('READY', 'RUNNING', 'DELAYED'))
+SELECT c.now_at,
+    (SELECT count(*) FROM job WHERE state = 'READY') AS jobs_ready,
+    (SELECT count(*) FROM job WHERE state = 'RUNNING') AS jobs_running,
+    (SELECT count(*) FROM job WHERE state = 'DELAYED') AS jobs_delayed,
+    (SELECT count(*) FROM job WHERE state = 'DONE') AS jobs_done,
+    (SELECT count(*) FROM job WHERE state = 'EMPTY') AS jobs_empty,
+    (SELECT count(*) FROM job WHERE state = 'FAILED') AS jobs_failed,
+    (SELECT count(*) FROM job WHERE state = 'CANCELLED') AS jobs_cancelled,
+    (SELECT count(*) FROM series WHERE state = 'GATHERING') AS series_gathering,
+    (SELECT count(*) FROM series WHERE state = 'SETTLED') AS series_settled,
+    (SELECT count(*) FROM series WHERE state = 'REFUSED') AS series_refused,
+    (SELECT max(0.0, round((julianday(c.now_at) - julianday(min(ready_at))) * 86400.0, 3))
+        FROM job WHERE state IN ('READY', 'DELAYED')) AS oldest_waiting_seconds,
+    (SELECT count(*) FROM job WHERE ended_at >= c.half_day_ago) AS jobs_ended_12h,
+    (SELECT count(*) FROM job WHERE ended_at >= c.day_ago) AS jobs_ended_24h,
+    (SELECT count(*) FROM job WHERE ended_at >= c.day_ago AND state = 'FAILED') AS jobs_failed_24h,
+    (SELECT round(avg(total_seconds), 3) FROM ran) AS mean_seconds,
+    -- The middle one of the sorted, or the mean of the two in the middle.
+    (SELECT round(avg(total_seconds), 3) FROM
+        (SELECT total_seconds FROM ran WHERE total_seconds IS NOT NULL ORDER BY total_seconds
+            LIMIT 2 - (SELECT count(total_seconds) FROM ran) % 2
+            OFFSET max(0, (SELECT (count(total_seconds) - 1) / 2 FROM ran)))) AS median_seconds,
+    b.jobs AS backlog_jobs,
+    -- Jobs to do, times what one occupies a lane, shared by the lanes that have been at work.
+    CASE WHEN b.jobs = 0 THEN 0.0
+        ELSE (SELECT round(b.jobs * avg(lane_seconds) / count(DISTINCT place), 1) FROM ran)
+        END AS eta_seconds,
+    (SELECT count(*) FROM quarantine WHERE quarantined_at >= c.day_ago) AS quarantined_24h
+FROM clock c, backlog b;
