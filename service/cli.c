@@ -1,0 +1,170 @@
+/*
+ * cli.c - `noctule`: global options, then one command from the table.
+ */
+#include "cli.h"
+
+#include "run.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_CONFIG "/etc/noctule/noctule.conf"
+
+struct command {
+    const char *name;
+    bool needs_conf;
+    int (*run)(const struct cli_context *context, int argc, char **argv);
+    const char *arguments;
+    const char *help;
+};
+
+static int
+cli_run(const struct cli_context *context, int argc, char **argv)
+{
+    return run_command(context->conf, argc, argv);
+}
+
+static int
+cli_version(const struct cli_context *context, int argc, char **argv)
+{
+    (void)context;
+    if (argc > 1)
+        return cli_usage_error(argv[0], "takes no arguments");
+    puts("noctule " NOCTULE_VERSION);
+    return EXIT_OK;
+}
+
+static int cli_help(const struct cli_context *context, int argc, char **argv);
+
+static const struct command commands[] = {
+    {"run", true, cli_run, "--pipeline NAME --output DIR INPUT...",
+     "process files or folders now, without the daemon"},
+    {"status", true, cli_status, "[--json]", "how the night goes"},
+    {"jobs", true, cli_jobs,
+     "[--state STATE] [--pipeline NAME] [--series UID] [--limit N] [--json]",
+     "list jobs, newest first"},
+    {"show", true, cli_show, "JOB [--json]", "one job with its results and events"},
+    {"series", true, cli_series, "[--state STATE] [--series UID] [--limit N] [--json]",
+     "list series, newest first"},
+    {"retry", true, cli_retry, "JOB...", "put ended or delayed jobs back into the queue"},
+    {"cancel", true, cli_cancel, "JOB...", "cancel jobs, running ones too"},
+    {"complete", true, cli_complete, "SERIES_UID...", "count series as complete now"},
+    {"ping", true, cli_ping, "", "ask whether the daemon answers"},
+    {"check-config", false, cli_check_config, "[--print] [FILE]", "check a configuration file"},
+    {"version", false, cli_version, "", "print the version"},
+    {"help", false, cli_help, "", "print this"},
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static void
+print_help(FILE *out)
+{
+    fputs("usage: noctule [--config FILE] [--root DIR] COMMAND ...\n\n", out);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        fprintf(out, "  %s%s%s\n        %s\n", commands[i].name,
+                commands[i].arguments[0] ? " " : "", commands[i].arguments, commands[i].help);
+    fputs("\nThe configuration is --config, else $NOCTULE_CONFIG, else " DEFAULT_CONFIG ".\n"
+          "--root replaces its root folder. Exit codes and more: man noctule.\n",
+          out);
+}
+
+static int
+cli_help(const struct cli_context *context, int argc, char **argv)
+{
+    (void)context;
+    if (argc > 1)
+        return cli_usage_error(argv[0], "takes no arguments");
+    print_help(stdout);
+    return EXIT_OK;
+}
+
+static const struct command *
+find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int
+run_with_conf(const struct command *command, struct cli_context *context, int argc, char **argv)
+{
+    char reason[CONF_REASON];
+    struct conf *conf = NULL;
+    if (conf_load_with_root(context->config_path, context->root, &conf, reason, sizeof(reason)) <
+        0) {
+        cli_complain("%s", reason);
+        return EXIT_CONFIG;
+    }
+    context->conf = conf;
+    int status = command->run(context, argc, argv);
+    context->conf = NULL;
+    conf_free(conf);
+    return status;
+}
+
+/* What was printed has to have arrived: a full disk is no success. */
+static int
+flush_output(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    cli_complain("standard output cannot be written");
+    return status == EXIT_OK ? EXIT_PARTIAL : status;
+}
+
+static int
+dispatch(struct cli_context *context, int argc, char **argv)
+{
+    if (argc == 0) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    const struct command *command = find_command(argv[0]);
+    if (!command)
+        return cli_usage_error(NULL, "there is no command \"%s\"", argv[0]);
+    optind = 0; /* getopt starts again, with the command's own options */
+    int status = command->needs_conf ? run_with_conf(command, context, argc, argv)
+                                     : command->run(context, argc, argv);
+    return flush_output(status);
+}
+
+int
+main(int argc, char **argv)
+{
+    static const struct option options[] = {{"config", required_argument, NULL, 'c'},
+                                            {"root", required_argument, NULL, 'r'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {NULL, 0, NULL, 0}};
+    const char *from_environment = getenv("NOCTULE_CONFIG");
+    struct cli_context context = {
+        .config_path = from_environment && from_environment[0] ? from_environment : DEFAULT_CONFIG};
+    int option;
+    while ((option = getopt_long(argc, argv, "+c:r:hV", options, NULL)) != -1) {
+        switch (option) {
+        case 'c':
+            context.config_path = optarg;
+            break;
+        case 'r':
+            context.root = optarg;
+            break;
+        case 'h':
+            print_help(stdout);
+            return flush_output(EXIT_OK);
+        case 'V':
+            puts("noctule " NOCTULE_VERSION);
+            return flush_output(EXIT_OK);
+        default:
+            return cli_usage_error(NULL, "wrong options");
+        }
+    }
+    if (context.root && !context.root[0])
+        return cli_usage_error(NULL, "--root needs a folder");
+    return dispatch(&context, argc - optind, argv + optind);
+}

@@ -1,0 +1,44 @@
+/*
+ * cli.h - the commands of `noctule`, one function each; main and their table are in cli.c.
+ *
+ * A command gets argv from its own name on, writes results to standard output and complaints to
+ * standard error, and returns one of exit_codes.h.
+ */
+#ifndef NOCTULE_CLI_H
+#define NOCTULE_CLI_H
+
+#include "config.h"
+#include "exit_codes.h"
+
+struct cli_context {
+    const char *config_path;
+    const char *root;        /* --root, or NULL */
+    const struct conf *conf; /* NULL for the commands that work without */
+};
+
+int cli_status(const struct cli_context *context, int argc, char **argv);
+int cli_jobs(const struct cli_context *context, int argc, char **argv);
+int cli_show(const struct cli_context *context, int argc, char **argv);
+int cli_series(const struct cli_context *context, int argc, char **argv);
+
+int cli_retry(const struct cli_context *context, int argc, char **argv);
+int cli_cancel(const struct cli_context *context, int argc, char **argv);
+int cli_complete(const struct cli_context *context, int argc, char **argv);
+int cli_ping(const struct cli_context *context, int argc, char **argv);
+
+int cli_check_config(const struct cli_context *context, int argc, char **argv);
+
+/* "noctule: " and the message on standard error. */
+void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Says that the arguments are wrong and where help is; EXIT_USAGE. */
+int cli_usage_error(const char *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A job number or count as decimal digits, 1 .. INT64_MAX; 0 or -EINVAL. */
+int cli_parse_number(const char *text, int64_t *number);
+
+/* PING: 0 when a daemon serves this root, else a negative errno. */
+int cli_daemon_answers(const char *root);
+
+#endif

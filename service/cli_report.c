@@ -1,0 +1,168 @@
+/*
+ * cli_report.c - the commands that read the database: status, jobs, show, series.
+ */
+#include "cli.h"
+
+#include "layout.h"
+#include "report.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define REASON_SIZE 512
+
+struct request {
+    struct report_filter filter;
+    bool json;
+};
+
+static int
+open_report(const struct conf *conf, struct report **report)
+{
+    char path[PATH_MAX], reason[REASON_SIZE] = "";
+    int length = snprintf(path, sizeof(path), "%s/" LAYOUT_DATABASE, conf->root);
+    if (length < 0 || (size_t)length >= sizeof(path)) {
+        cli_complain("the path of the root folder is too long");
+        return EXIT_DATABASE;
+    }
+    int rc = report_open(path, report, reason, sizeof(reason));
+    if (rc == -ENOENT)
+        cli_complain("there is no database %s; it is made when noctuled starts", path);
+    else if (rc < 0)
+        cli_complain("%s", reason[0] ? reason : "the database cannot be opened");
+    return rc < 0 ? EXIT_DATABASE : EXIT_OK;
+}
+
+static int
+report_status_code(int rc, const char *reason)
+{
+    if (rc == 0)
+        return EXIT_OK;
+    cli_complain("%s", reason[0] ? reason : "the database cannot be read");
+    return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
+}
+
+/* Options of the reading commands; `allowed` holds those that this one takes, of "jspSl". */
+static int
+parse_request(int argc, char **argv, const char *allowed, struct request *request)
+{
+    static const struct option all[] = {
+        {"json", no_argument, NULL, 'j'},           {"state", required_argument, NULL, 's'},
+        {"pipeline", required_argument, NULL, 'p'}, {"series", required_argument, NULL, 'S'},
+        {"limit", required_argument, NULL, 'l'},    {NULL, 0, NULL, 0}};
+    struct option options[sizeof(all) / sizeof(all[0])] = {{NULL, 0, NULL, 0}};
+    size_t count = 0;
+    for (const struct option *option = all; option->name; option++)
+        if (strchr(allowed, option->val))
+            options[count++] = *option;
+
+    *request = (struct request){.json = false};
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'j':
+            request->json = true;
+            break;
+        case 's':
+            request->filter.state = optarg;
+            break;
+        case 'p':
+            request->filter.pipeline = optarg;
+            break;
+        case 'S':
+            request->filter.series = optarg;
+            break;
+        case 'l':
+            if (cli_parse_number(optarg, &request->filter.limit) < 0)
+                return cli_usage_error(argv[0], "--limit needs a number from 1");
+            break;
+        default:
+            return cli_usage_error(argv[0], "wrong options");
+        }
+    }
+    return EXIT_OK;
+}
+
+/* For commands without arguments of their own. */
+static int
+parse_options_only(int argc, char **argv, const char *allowed, struct request *request)
+{
+    int status = parse_request(argc, argv, allowed, request);
+    if (status == EXIT_OK && optind < argc)
+        return cli_usage_error(argv[0], "\"%s\" is one argument too many", argv[optind]);
+    return status;
+}
+
+int
+cli_status(const struct cli_context *context, int argc, char **argv)
+{
+    struct request request;
+    struct report *report;
+    int status = parse_options_only(argc, argv, "j", &request);
+    if (status == EXIT_OK)
+        status = open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    char reason[REASON_SIZE] = "";
+    int rc = report_status(report, stdout, request.json, reason, sizeof(reason));
+    report_close(report);
+    if (rc == 0 && !request.json)
+        printf("daemon: %s\n",
+               cli_daemon_answers(context->conf->root) == 0 ? "running" : "not running");
+    return report_status_code(rc, reason);
+}
+
+int
+cli_jobs(const struct cli_context *context, int argc, char **argv)
+{
+    struct request request;
+    struct report *report;
+    int status = parse_options_only(argc, argv, "jspSl", &request);
+    if (status == EXIT_OK)
+        status = open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    char reason[REASON_SIZE] = "";
+    int rc = report_jobs(report, &request.filter, stdout, request.json, reason, sizeof(reason));
+    report_close(report);
+    return report_status_code(rc, reason);
+}
+
+int
+cli_series(const struct cli_context *context, int argc, char **argv)
+{
+    struct request request;
+    struct report *report;
+    int status = parse_options_only(argc, argv, "jsSl", &request);
+    if (status == EXIT_OK)
+        status = open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    char reason[REASON_SIZE] = "";
+    int rc = report_series(report, &request.filter, stdout, request.json, reason, sizeof(reason));
+    report_close(report);
+    return report_status_code(rc, reason);
+}
+
+int
+cli_show(const struct cli_context *context, int argc, char **argv)
+{
+    struct request request;
+    struct report *report;
+    int64_t job;
+    int status = parse_request(argc, argv, "j", &request);
+    if (status != EXIT_OK)
+        return status;
+    if (argc - optind != 1 || cli_parse_number(argv[optind], &job) < 0)
+        return cli_usage_error(argv[0], "needs one job number");
+    status = open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    char reason[REASON_SIZE] = "";
+    int rc = report_job(report, job, stdout, request.json, reason, sizeof(reason));
+    report_close(report);
+    return report_status_code(rc, reason);
+}
