@@ -82,6 +82,7 @@ struct dicom_instance {
     char series_description[DICOM_LO_SIZE];
     int32_t instance_number;    /* 0 when absent */
     int32_t series_number;      /* 0 when absent */
+    int32_t acquisition_number; /* 0 when absent */
     int32_t expected_instances; /* of the whole series, from the tags that say so; 0 when unknown */
     int32_t rows, columns;
     int32_t bits_allocated, bits_stored, high_bit;
@@ -98,7 +99,8 @@ struct dicom_instance {
     enum dicom_pixel pixel; /* what dicom_pixels_read delivers */
     int32_t frame_count;
     struct dicom_frame *frames; /* frame_count of them */
-    int64_t pixel_offset; /* native pixels: where in the file they start; -1 when encapsulated */
+    /* Native pixels: where in the file they start; -1 when encapsulated or deflated. */
+    int64_t pixel_offset;
     int64_t pixel_length; /* bytes of native pixel data */
 };
 
@@ -108,7 +110,8 @@ struct dicom_instance {
  * pixel, valid UIDs, plausible sizes, and pixel data that is all there (without reading it). Codes:
  * NOT_DICOM, FILE_EMPTY, FILE_TRUNCATED, FILE_UNREADABLE, TAG_MISSING, TAG_INVALID, UID_INVALID,
  * SOP_CLASS_UNSUPPORTED, TRANSFER_SYNTAX_UNSUPPORTED, PIXELS_UNSUPPORTED, SIZE_IMPLAUSIBLE,
- * OWN_RESULT.
+ * OWN_RESULT, OUT_OF_MEMORY (-ENOMEM, the only one that may pass by itself besides
+ * FILE_UNREADABLE with the errno of the system call; the others are -EBADMSG).
  */
 int dicom_peek(const char *path, struct dicom_instance **instance, struct dicom_fault *fault);
 void dicom_instance_free(struct dicom_instance *instance);

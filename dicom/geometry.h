@@ -4,6 +4,22 @@
  * Pure C: no file is opened. A stack is what becomes one volume and one SEG: frames of one
  * orientation, size, echo, phase, b-value and temporal position, in ascending order along the
  * normal (row direction x column direction).
+ *
+ * Stacks. Frames of one orientation (each direction cosine within 1e-3) belong together. They are
+ * split further, in this order, by echo, b-value, temporal position, cardiac or respiratory phase,
+ * type of image (magnitude, phase, ...) and acquisition number, where a value really means another
+ * volume and does not merely vary from slice to slice:
+ *   - echo, b-value and temporal position always do, unless there are fewer than two frames for
+ *     each value (a value for every slice is no volume);
+ *   - any of the six does when positions are repeated, splitting leaves fewer repeats, and its
+ *     values cover at least half of the positions each, on average. So trigger times of an ungated
+ *     series, image types and acquisition numbers that change along the body split nothing.
+ * Sizes never split: they make SIZE_MIXED. Positions closer than 0.01 mm are one position.
+ *
+ * Tolerances. A step between planes is regular within spacing_tolerance of the median step, but at
+ * least within 0.01 mm, the rounding of the decimal strings; so is the shift within the planes from
+ * one to the next, beyond which the stack is sheared. The spacing of an accepted stack is its mean
+ * step. A stack of one plane is accepted where min_planes allows.
  */
 #ifndef NOCTULE_GEOMETRY_H
 #define NOCTULE_GEOMETRY_H
@@ -51,9 +67,10 @@ struct geometry_limits {
 /*
  * Groups, sorts and judges. -EINVAL only when the instances belong to several series
  * (SERIES_MIXED); a stack that the gate refuses is no error but has accepted = false and its fault:
- * NO_GEOMETRY, SIZE_MIXED, PIXELS_MIXED, FRAME_OF_REFERENCE_MIXED, DUPLICATE_POSITION,
- * MISSING_SLICE, SPACING_NOT_UNIFORM, GANTRY_TILT, TOO_FEW_SLICES, RESCALE_INVALID. When several
- * apply, the first in the order of docs/codes.md is the code and the sentence names the others.
+ * NO_GEOMETRY, SIZE_MIXED, PIXELS_MIXED, FRAME_OF_REFERENCE_MIXED, RESCALE_INVALID,
+ * TOO_FEW_SLICES, DUPLICATE_POSITION, GANTRY_TILT, MISSING_SLICE, SPACING_NOT_UNIFORM. When several
+ * apply, the first in this order, that of docs/codes.md, is the code and the sentence names the
+ * others. -ENOMEM with OUT_OF_MEMORY.
  */
 int geometry_group(struct dicom_instance *const *instances, int32_t count,
                    const struct geometry_limits *limits, struct geometry_series **series,
