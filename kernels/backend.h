@@ -1,0 +1,67 @@
+/*
+ * backend.h - what a compute backend is: one struct of functions, none of them optional.
+ *
+ * kernels.c checks every argument and keeps the order of calls, so a backend sees only calls that
+ * make sense. A new backend is one file with one struct that is entered in the table of kernels.c;
+ * its device and lane structs begin with the two structs below.
+ */
+#ifndef NOCTULE_BACKEND_H
+#define NOCTULE_BACKEND_H
+
+#include "kernels.h"
+
+struct kernels_device {
+    const struct kernels_backend *backend;
+    char description[256];
+};
+
+enum lane_phase {
+    LANE_EMPTY,     /* no job */
+    LANE_VOLUME,    /* memory reserved */
+    LANE_LABELS,    /* level set labels named */
+    LANE_SEGMENTED, /* masks exist */
+};
+
+/*
+ * The part of a lane that kernels.c owns; backends read it. Only the announcement fields change
+ * while several threads are inside the lane, by atomic operations.
+ */
+struct kernels_lane {
+    struct kernels_device *device;
+    enum lane_phase phase;
+    struct kernels_extent extent;
+    enum kernels_pixel pixel;
+    size_t label_count;
+    uint64_t *announced; /* one bit a slice */
+    size_t announced_words;
+    int64_t slices_ready; /* slices whose volume_ready has returned */
+};
+
+struct kernels_backend {
+    const char *name;
+    /* -ENODEV: there is no such device here, and "auto" looks further. */
+    int (*device_open)(const struct kernels_device_options *options, struct kernels_device **device,
+                       char *reason, size_t reason_size);
+    void (*device_close)(struct kernels_device *device);
+    int (*lane_open)(struct kernels_device *device, struct kernels_lane **lane, char *reason,
+                     size_t reason_size);
+    void (*lane_close)(struct kernels_lane *lane);
+    /* The job's extent, pixel type and label count stand in the lane already. */
+    int (*volume_begin)(struct kernels_lane *lane, void **voxels, char *reason, size_t reason_size);
+    int (*level_set_begin)(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
+                           char *reason, size_t reason_size);
+    int (*volume_ready)(struct kernels_lane *lane, int64_t first, int64_t count);
+    int (*level_set_finish)(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
+                            size_t reason_size);
+    int (*level_set_codes)(struct kernels_lane *lane, size_t label, int8_t *codes);
+    int (*volume_range)(struct kernels_lane *lane, struct kernels_range padding,
+                        struct kernels_range *range);
+};
+
+extern const struct kernels_backend kernels_backend_cpu;
+
+/* Writes the sentence and returns `error`; a null or empty buffer is left alone. */
+int kernels_fail(int error, char *reason, size_t reason_size, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

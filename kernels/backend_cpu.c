@@ -1,0 +1,267 @@
+/*
+ * backend_cpu.c - the CPU backend: device, lanes, memory, and the value range of a volume.
+ *
+ * Memory comes from mmap in huge pages where the system gives them; the pages become resident as
+ * they are written, so a lane costs what its job touches.
+ */
+#include "backend_cpu.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+enum {
+    HUGE_PAGE = 1 << 21,
+    NAME_LENGTH = 49, /* a processor's brand string with its end */
+};
+
+static void
+block_free(struct cpu_block *block)
+{
+    if (block->memory)
+        munmap(block->memory, block->size);
+    *block = (struct cpu_block){0};
+}
+
+int
+cpu_block_reserve(struct cpu_block *block, size_t size)
+{
+    void *memory;
+
+    if (size <= block->size)
+        return 0;
+    block_free(block);
+    if (size > SIZE_MAX - HUGE_PAGE)
+        return -ENOMEM;
+    size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -ENOMEM;
+    madvise(memory, size, MADV_HUGEPAGE); /* only advice: slower without */
+    *block = (struct cpu_block){memory, size};
+    return 0;
+}
+
+/* Processors this process may run on. */
+static int
+processors(void)
+{
+    cpu_set_t set;
+    long online;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        return CPU_COUNT(&set);
+    online = sysconf(_SC_NPROCESSORS_ONLN); /* more processors than a cpu_set_t holds */
+    return online > 0 ? (int)online : 1;
+}
+
+static void
+processor_name(char name[NAME_LENGTH])
+{
+    snprintf(name, NAME_LENGTH, "CPU");
+#ifdef __x86_64__
+    unsigned words[12];
+
+    for (unsigned i = 0; i < 3; i++)
+        if (!__get_cpuid(0x80000002 + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2],
+                         &words[4 * i + 3]))
+            return;
+    memcpy(name, words, sizeof(words));
+    name[NAME_LENGTH - 1] = '\0';
+    for (size_t length = strlen(name); length > 0 && name[length - 1] == ' '; length--)
+        name[length - 1] = '\0';
+#endif
+}
+
+static void
+describe(struct cpu_device *device, int threads)
+{
+    char name[NAME_LENGTH];
+
+    processor_name(name);
+    snprintf(device->base.description, sizeof(device->base.description), "%s, %d thread%s, %s",
+             name, threads, threads == 1 ? "" : "s", device->isa->name);
+}
+
+int
+cpu_device_open(const struct kernels_device_options *options, const char *isa,
+                struct kernels_device **result, char *reason, size_t reason_size)
+{
+    struct cpu_device *device = calloc(1, sizeof(*device));
+    int threads = options->threads > 0 ? options->threads : processors();
+    int error;
+
+    if (!device)
+        return kernels_fail(-ENOMEM, reason, reason_size, "no memory to open the CPU device");
+    device->base.backend = &kernels_backend_cpu;
+    device->isa = isa_find(isa);
+    if (!device->isa) {
+        error = kernels_fail(-ENODEV, reason, reason_size, "this processor does not run %s", isa);
+        goto fail;
+    }
+    error = pool_open(threads, &device->pool);
+    if (error) {
+        kernels_fail(error, reason, reason_size, "cannot start %d threads: %s", threads,
+                     strerror(-error));
+        goto fail;
+    }
+    describe(device, threads);
+    *result = &device->base;
+    return 0;
+
+fail:
+    free(device);
+    return error;
+}
+
+static int
+device_open(const struct kernels_device_options *options, struct kernels_device **device,
+            char *reason, size_t reason_size)
+{
+    return cpu_device_open(options, NULL, device, reason, reason_size);
+}
+
+static void
+device_close(struct kernels_device *base)
+{
+    struct cpu_device *device = (struct cpu_device *)base;
+
+    pool_close(device->pool);
+    free(device);
+}
+
+static int
+lane_open(struct kernels_device *device, struct kernels_lane **result, char *reason,
+          size_t reason_size)
+{
+    struct cpu_lane *lane = calloc(1, sizeof(*lane));
+
+    (void)device;
+    if (!lane)
+        return kernels_fail(-ENOMEM, reason, reason_size, "no memory to open a lane");
+    *result = &lane->base;
+    return 0;
+}
+
+static void
+lane_close(struct kernels_lane *base)
+{
+    struct cpu_lane *lane = cpu_lane_of(base);
+
+    block_free(&lane->bits);
+    block_free(&lane->voxels);
+    free(lane);
+}
+
+static int64_t
+slice_voxels(const struct kernels_lane *lane)
+{
+    return lane->extent.columns * lane->extent.rows;
+}
+
+static int
+volume_begin(struct kernels_lane *base, void **voxels, char *reason, size_t reason_size)
+{
+    struct cpu_lane *lane = cpu_lane_of(base);
+    size_t bytes =
+        (size_t)(slice_voxels(base) * base->extent.slices) * kernels_pixel_size(base->pixel);
+
+    if (cpu_block_reserve(&lane->voxels, bytes) || cpu_level_set_reserve(lane))
+        return kernels_fail(-ENOMEM, reason, reason_size,
+                            "no memory for %lld x %lld x %lld voxels and %zu labels",
+                            (long long)base->extent.columns, (long long)base->extent.rows,
+                            (long long)base->extent.slices, base->label_count);
+    *voxels = lane->voxels.memory;
+    return 0;
+}
+
+static int
+volume_ready(struct kernels_lane *base, int64_t first, int64_t count)
+{
+    for (int64_t z = first; z < first + count; z++)
+        cpu_level_set_slice(cpu_lane_of(base), z);
+    return 0;
+}
+
+/* The value range, slice by slice on all threads, united under a mutex. */
+struct extremes_job {
+    struct cpu_lane *lane;
+    pthread_mutex_t mutex;
+    struct isa_extremes extremes;
+};
+
+static void
+slice_extremes(void *context, int64_t z)
+{
+    struct extremes_job *job = context;
+    const struct kernels_lane *lane = &job->lane->base;
+    const struct isa *isa = cpu_device_of(lane)->isa;
+    struct isa_extremes own = job->extremes;
+    int64_t count = slice_voxels(lane);
+
+    own.smallest = UINT16_MAX;
+    own.largest = 0;
+    if (lane->pixel == KERNELS_UINT8) {
+        own.smallest = UINT8_MAX;
+        isa->extremes8((const uint8_t *)job->lane->voxels.memory + z * count, count, &own);
+    } else {
+        isa->extremes16((const uint16_t *)job->lane->voxels.memory + z * count, count, &own);
+    }
+    pthread_mutex_lock(&job->mutex);
+    if (own.smallest < job->extremes.smallest)
+        job->extremes.smallest = own.smallest;
+    if (own.largest > job->extremes.largest)
+        job->extremes.largest = own.largest;
+    pthread_mutex_unlock(&job->mutex);
+}
+
+static int
+volume_range(struct kernels_lane *base, struct kernels_range padding, struct kernels_range *range)
+{
+    int32_t low = base->pixel == KERNELS_INT16 ? INT16_MIN : 0;
+    int32_t high = low + (base->pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX);
+    struct extremes_job job = {.lane = cpu_lane_of(base)};
+    struct isa_extremes *extremes = &job.extremes;
+
+    padding.lo = padding.lo > low ? padding.lo : low;
+    padding.hi = padding.hi < high ? padding.hi : high;
+    extremes->bias = base->pixel == KERNELS_INT16 ? 0x8000 : 0;
+    extremes->smallest = UINT16_MAX;
+    if (padding.lo <= padding.hi) {
+        extremes->skipping = true;
+        extremes->skip.low = (uint16_t)(padding.lo - low);
+        extremes->skip.span = (uint16_t)(padding.hi - padding.lo);
+    }
+    pthread_mutex_init(&job.mutex, NULL);
+    pool_for(cpu_device_of(base)->pool, base->extent.slices, slice_extremes, &job);
+    pthread_mutex_destroy(&job.mutex);
+    /* A slice of nothing but padding leaves smallest above largest. */
+    if (extremes->smallest > extremes->largest)
+        return -ENODATA;
+    range->lo = low + extremes->smallest;
+    range->hi = low + extremes->largest;
+    return 0;
+}
+
+const struct kernels_backend kernels_backend_cpu = {
+    .name = "cpu",
+    .device_open = device_open,
+    .device_close = device_close,
+    .lane_open = lane_open,
+    .lane_close = lane_close,
+    .volume_begin = volume_begin,
+    .level_set_begin = cpu_level_set_begin,
+    .volume_ready = volume_ready,
+    .level_set_finish = cpu_level_set_finish,
+    .level_set_codes = cpu_level_set_codes,
+    .volume_range = volume_range,
+};

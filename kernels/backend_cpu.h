@@ -1,0 +1,72 @@
+/*
+ * backend_cpu.h - what the files of the CPU backend share.
+ *
+ * A lane owns two blocks of memory, the voxels and the bits, which grow in volume_begin only. All
+ * lanes of a device share its pool of threads.
+ */
+#ifndef NOCTULE_BACKEND_CPU_H
+#define NOCTULE_BACKEND_CPU_H
+
+#include "backend.h"
+#include "isa_cpu.h"
+#include "pool.h"
+
+struct cpu_device {
+    struct kernels_device base;
+    const struct isa *isa;
+    struct pool *pool;
+};
+
+/* Page-aligned; contents are undefined after it has grown. */
+struct cpu_block {
+    void *memory;
+    size_t size;
+};
+
+/* One label of the level set; the arrays stand in the lane's block of bits. */
+struct cpu_label {
+    struct kernels_level_set_label given;
+    uint64_t *range;  /* one bit a voxel: in range; work space once the flood has begun */
+    uint64_t *inside; /* the initial region, then the final one */
+    int64_t voxels;   /* bits set in inside */
+    int64_t runs;     /* runs of in-range voxels within rows */
+};
+
+struct cpu_lane {
+    struct kernels_lane base;
+    struct cpu_block voxels;
+    struct cpu_block bits;
+    struct cpu_label *labels;
+    uint64_t *turned;  /* level set work space: the range bits packed along another axis */
+    void *flood_space; /* level set work space */
+};
+
+/* kernels_device_open, on the named instruction set (isa_find) instead of the best one. */
+int cpu_device_open(const struct kernels_device_options *options, const char *isa,
+                    struct kernels_device **device, char *reason, size_t reason_size);
+
+/* 0 or -ENOMEM, after which the block is empty. */
+int cpu_block_reserve(struct cpu_block *block, size_t size);
+
+static inline struct cpu_lane *
+cpu_lane_of(struct kernels_lane *lane)
+{
+    return (struct cpu_lane *)lane;
+}
+
+static inline const struct cpu_device *
+cpu_device_of(const struct kernels_lane *lane)
+{
+    return (const struct cpu_device *)lane->device;
+}
+
+/* The level set's part of the table, and its share of volume_begin and volume_ready. */
+int cpu_level_set_reserve(struct cpu_lane *lane);
+int cpu_level_set_begin(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
+                        char *reason, size_t reason_size);
+void cpu_level_set_slice(struct cpu_lane *lane, int64_t z);
+int cpu_level_set_finish(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
+                         size_t reason_size);
+int cpu_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes);
+
+#endif

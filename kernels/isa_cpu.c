@@ -1,0 +1,442 @@
+/*
+ * isa_cpu.c - see isa_cpu.h.
+ *
+ * Loops that the compiler vectorises well are written once, as INLINE bodies, and compiled once for
+ * each instruction set; packing, which it does not, is written with intrinsics.
+ */
+#include "isa_cpu.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE int64_t
+run_starts(uint64_t word, uint64_t *carry)
+{
+    uint64_t starts = word & ~(word << 1 | *carry);
+
+    *carry = word >> 63;
+    return __builtin_popcountll(starts);
+}
+
+INLINE bool
+within(uint16_t value, struct isa_interval interval, uint16_t mask)
+{
+    return (uint16_t)((value - interval.low) & mask) <= interval.span;
+}
+
+INLINE uint64_t
+pack_word8(const uint8_t *values, int64_t count, const struct isa_interval pass[2])
+{
+    uint64_t word = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        word |= (uint64_t)(within(values[i], pass[0], 0xFF) | within(values[i], pass[1], 0xFF))
+                << i;
+    return word;
+}
+
+INLINE uint64_t
+pack_word16(const uint16_t *values, int64_t count, const struct isa_interval pass[2])
+{
+    uint64_t word = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        word |= (uint64_t)(within(values[i], pass[0], 0xFFFF) | within(values[i], pass[1], 0xFFFF))
+                << i;
+    return word;
+}
+
+INLINE void
+extremes8_body(const uint8_t *values, int64_t count, struct isa_extremes *extremes)
+{
+    uint8_t smallest = (uint8_t)extremes->smallest, largest = (uint8_t)extremes->largest;
+    uint8_t bias = (uint8_t)extremes->bias, low = (uint8_t)extremes->skip.low;
+    uint8_t span = (uint8_t)extremes->skip.span;
+    bool skipping = extremes->skipping;
+
+    for (int64_t i = 0; i < count; i++) {
+        uint8_t value = values[i] ^ bias;
+        bool skip = skipping & ((uint8_t)(value - low) <= span);
+        uint8_t for_smallest = skip ? UINT8_MAX : value, for_largest = skip ? 0 : value;
+
+        smallest = for_smallest < smallest ? for_smallest : smallest;
+        largest = for_largest > largest ? for_largest : largest;
+    }
+    extremes->smallest = smallest;
+    extremes->largest = largest;
+}
+
+INLINE void
+extremes16_body(const uint16_t *values, int64_t count, struct isa_extremes *extremes)
+{
+    uint16_t smallest = extremes->smallest, largest = extremes->largest;
+    uint16_t bias = extremes->bias, low = extremes->skip.low, span = extremes->skip.span;
+    bool skipping = extremes->skipping;
+
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t value = values[i] ^ bias;
+        bool skip = skipping & ((uint16_t)(value - low) <= span);
+        uint16_t for_smallest = skip ? UINT16_MAX : value, for_largest = skip ? 0 : value;
+
+        smallest = for_smallest < smallest ? for_smallest : smallest;
+        largest = for_largest > largest ? for_largest : largest;
+    }
+    extremes->smallest = smallest;
+    extremes->largest = largest;
+}
+
+INLINE int64_t
+count_new_body(const uint64_t *line, const uint64_t *before, int64_t words)
+{
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < words; i++)
+        count += __builtin_popcountll(line[i] & ~before[i]);
+    return count;
+}
+
+/* Swaps the off-diagonal quarters of ever smaller squares. */
+INLINE void
+transpose_body(uint64_t block[64])
+{
+    uint64_t mask = UINT64_C(0x00000000FFFFFFFF);
+
+    for (int half = 32; half > 0; half >>= 1, mask ^= mask << half) {
+        for (int base = 0; base < 64; base += 2 * half) {
+            for (int row = base; row < base + half; row++) {
+                uint64_t swap = (block[row] >> half ^ block[row + half]) & mask;
+
+                block[row] ^= swap << half;
+                block[row + half] ^= swap;
+            }
+        }
+    }
+}
+
+static bool
+scalar_runs_here(void)
+{
+    return true;
+}
+
+static int64_t
+scalar_pack8(const uint8_t *values, int64_t count, const struct isa_interval pass[2],
+             uint64_t *bits)
+{
+    int64_t runs = 0;
+    uint64_t carry = 0;
+
+    for (int64_t i = 0; i < count; i += 64) {
+        *bits = pack_word8(values + i, count - i < 64 ? count - i : 64, pass);
+        runs += run_starts(*bits++, &carry);
+    }
+    return runs;
+}
+
+static int64_t
+scalar_pack16(const uint16_t *values, int64_t count, const struct isa_interval pass[2],
+              uint64_t *bits)
+{
+    int64_t runs = 0;
+    uint64_t carry = 0;
+
+    for (int64_t i = 0; i < count; i += 64) {
+        *bits = pack_word16(values + i, count - i < 64 ? count - i : 64, pass);
+        runs += run_starts(*bits++, &carry);
+    }
+    return runs;
+}
+
+static void
+scalar_extremes8(const uint8_t *values, int64_t count, struct isa_extremes *extremes)
+{
+    extremes8_body(values, count, extremes);
+}
+
+static void
+scalar_extremes16(const uint16_t *values, int64_t count, struct isa_extremes *extremes)
+{
+    extremes16_body(values, count, extremes);
+}
+
+static int64_t
+scalar_count_new(const uint64_t *line, const uint64_t *before, int64_t words)
+{
+    return count_new_body(line, before, words);
+}
+
+static void
+scalar_transpose(uint64_t block[64])
+{
+    transpose_body(block);
+}
+
+static const struct isa isa_scalar = {
+    .name = "scalar",
+    .runs_here = scalar_runs_here,
+    .pack8 = scalar_pack8,
+    .pack16 = scalar_pack16,
+    .extremes8 = scalar_extremes8,
+    .extremes16 = scalar_extremes16,
+    .count_new = scalar_count_new,
+    .transpose = scalar_transpose,
+};
+
+#ifdef __x86_64__
+
+#include <immintrin.h>
+
+#define AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+
+static bool
+avx2_runs_here(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
+           __builtin_cpu_supports("popcnt");
+}
+
+/* All ones in the 8-bit lanes that pass. */
+AVX2 static inline __m256i
+avx2_pass8(__m256i values, const struct isa_interval *pass)
+{
+    __m256i shifted = _mm256_sub_epi8(values, _mm256_set1_epi8((char)pass->low));
+
+    return _mm256_cmpeq_epi8(_mm256_subs_epu8(shifted, _mm256_set1_epi8((char)pass->span)),
+                             _mm256_setzero_si256());
+}
+
+AVX2 static inline uint64_t
+avx2_pack_half8(const uint8_t *values, const struct isa_interval pass[2])
+{
+    __m256i loaded = _mm256_loadu_si256((const __m256i_u *)values);
+    __m256i any = _mm256_or_si256(avx2_pass8(loaded, &pass[0]), avx2_pass8(loaded, &pass[1]));
+
+    return (uint32_t)_mm256_movemask_epi8(any);
+}
+
+AVX2 static int64_t
+avx2_pack8(const uint8_t *values, int64_t count, const struct isa_interval pass[2], uint64_t *bits)
+{
+    int64_t runs = 0, i = 0;
+    uint64_t carry = 0;
+
+    for (; i + 64 <= count; i += 64) {
+        *bits = avx2_pack_half8(values + i, pass) | avx2_pack_half8(values + i + 32, pass) << 32;
+        runs += run_starts(*bits++, &carry);
+    }
+    if (i < count) {
+        *bits = pack_word8(values + i, count - i, pass);
+        runs += run_starts(*bits, &carry);
+    }
+    return runs;
+}
+
+/* All ones in the 16-bit lanes that pass. */
+AVX2 static inline __m256i
+avx2_pass16(__m256i values, const struct isa_interval *pass)
+{
+    __m256i shifted = _mm256_sub_epi16(values, _mm256_set1_epi16((short)pass->low));
+
+    return _mm256_cmpeq_epi16(_mm256_subs_epu16(shifted, _mm256_set1_epi16((short)pass->span)),
+                              _mm256_setzero_si256());
+}
+
+AVX2 static inline __m256i
+avx2_any16(const uint16_t *values, const struct isa_interval pass[2])
+{
+    __m256i loaded = _mm256_loadu_si256((const __m256i_u *)values);
+
+    return _mm256_or_si256(avx2_pass16(loaded, &pass[0]), avx2_pass16(loaded, &pass[1]));
+}
+
+AVX2 static inline uint64_t
+avx2_pack_half16(const uint16_t *values, const struct isa_interval pass[2])
+{
+    __m256i bytes = _mm256_packs_epi16(avx2_any16(values, pass), avx2_any16(values + 16, pass));
+
+    /* packs works on 128-bit halves: put the quarters back in order. */
+    return (uint32_t)_mm256_movemask_epi8(_mm256_permute4x64_epi64(bytes, 0xD8));
+}
+
+AVX2 static int64_t
+avx2_pack16(const uint16_t *values, int64_t count, const struct isa_interval pass[2],
+            uint64_t *bits)
+{
+    int64_t runs = 0, i = 0;
+    uint64_t carry = 0;
+
+    for (; i + 64 <= count; i += 64) {
+        *bits = avx2_pack_half16(values + i, pass) | avx2_pack_half16(values + i + 32, pass) << 32;
+        runs += run_starts(*bits++, &carry);
+    }
+    if (i < count) {
+        *bits = pack_word16(values + i, count - i, pass);
+        runs += run_starts(*bits, &carry);
+    }
+    return runs;
+}
+
+AVX2 static void
+avx2_extremes8(const uint8_t *values, int64_t count, struct isa_extremes *extremes)
+{
+    extremes8_body(values, count, extremes);
+}
+
+AVX2 static void
+avx2_extremes16(const uint16_t *values, int64_t count, struct isa_extremes *extremes)
+{
+    extremes16_body(values, count, extremes);
+}
+
+AVX2 static int64_t
+avx2_count_new(const uint64_t *line, const uint64_t *before, int64_t words)
+{
+    return count_new_body(line, before, words);
+}
+
+AVX2 static void
+avx2_transpose(uint64_t block[64])
+{
+    transpose_body(block);
+}
+
+static const struct isa isa_avx2 = {
+    .name = "AVX2",
+    .bit_instructions = true,
+    .runs_here = avx2_runs_here,
+    .pack8 = avx2_pack8,
+    .pack16 = avx2_pack16,
+    .extremes8 = avx2_extremes8,
+    .extremes16 = avx2_extremes16,
+    .count_new = avx2_count_new,
+    .transpose = avx2_transpose,
+};
+
+#define AVX512                                                                                     \
+    __attribute__((target("avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi,bmi2,lzcnt,popcnt")))
+
+static bool
+avx512_runs_here(void)
+{
+    return avx2_runs_here() && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vpopcntdq");
+}
+
+AVX512 static inline uint64_t
+avx512_pass8(__m512i values, const struct isa_interval *pass)
+{
+    __m512i shifted = _mm512_sub_epi8(values, _mm512_set1_epi8((char)pass->low));
+
+    return _mm512_cmple_epu8_mask(shifted, _mm512_set1_epi8((char)pass->span));
+}
+
+AVX512 static int64_t
+avx512_pack8(const uint8_t *values, int64_t count, const struct isa_interval pass[2],
+             uint64_t *bits)
+{
+    int64_t runs = 0;
+    uint64_t carry = 0;
+
+    for (int64_t i = 0; i < count; i += 64) {
+        uint64_t present = count - i < 64 ? ~UINT64_C(0) >> (64 - (count - i)) : ~UINT64_C(0);
+        __m512i loaded = _mm512_maskz_loadu_epi8(present, values + i);
+
+        *bits = (avx512_pass8(loaded, &pass[0]) | avx512_pass8(loaded, &pass[1])) & present;
+        runs += run_starts(*bits++, &carry);
+    }
+    return runs;
+}
+
+AVX512 static inline uint32_t
+avx512_pass16(__m512i values, const struct isa_interval *pass)
+{
+    __m512i shifted = _mm512_sub_epi16(values, _mm512_set1_epi16((short)pass->low));
+
+    return _mm512_cmple_epu16_mask(shifted, _mm512_set1_epi16((short)pass->span));
+}
+
+AVX512 static inline uint64_t
+avx512_pack_half16(const uint16_t *values, uint32_t present, const struct isa_interval pass[2])
+{
+    __m512i loaded = _mm512_maskz_loadu_epi16(present, values);
+
+    return (avx512_pass16(loaded, &pass[0]) | avx512_pass16(loaded, &pass[1])) & present;
+}
+
+AVX512 static int64_t
+avx512_pack16(const uint16_t *values, int64_t count, const struct isa_interval pass[2],
+              uint64_t *bits)
+{
+    int64_t runs = 0;
+    uint64_t carry = 0;
+
+    for (int64_t i = 0; i < count; i += 64) {
+        uint64_t present = count - i < 64 ? ~UINT64_C(0) >> (64 - (count - i)) : ~UINT64_C(0);
+
+        *bits = avx512_pack_half16(values + i, (uint32_t)present, pass);
+        if (present >> 32)
+            *bits |= avx512_pack_half16(values + i + 32, (uint32_t)(present >> 32), pass) << 32;
+        runs += run_starts(*bits++, &carry);
+    }
+    return runs;
+}
+
+AVX512 static void
+avx512_extremes8(const uint8_t *values, int64_t count, struct isa_extremes *extremes)
+{
+    extremes8_body(values, count, extremes);
+}
+
+AVX512 static void
+avx512_extremes16(const uint16_t *values, int64_t count, struct isa_extremes *extremes)
+{
+    extremes16_body(values, count, extremes);
+}
+
+AVX512 static int64_t
+avx512_count_new(const uint64_t *line, const uint64_t *before, int64_t words)
+{
+    return count_new_body(line, before, words);
+}
+
+AVX512 static void
+avx512_transpose(uint64_t block[64])
+{
+    transpose_body(block);
+}
+
+static const struct isa isa_avx512 = {
+    .name = "AVX-512",
+    .bit_instructions = true,
+    .runs_here = avx512_runs_here,
+    .pack8 = avx512_pack8,
+    .pack16 = avx512_pack16,
+    .extremes8 = avx512_extremes8,
+    .extremes16 = avx512_extremes16,
+    .count_new = avx512_count_new,
+    .transpose = avx512_transpose,
+};
+
+#endif
+
+/* Best first. */
+static const struct isa *const tables[] = {
+#ifdef __x86_64__
+    &isa_avx512,
+    &isa_avx2,
+#endif
+    &isa_scalar,
+};
+
+const struct isa *
+isa_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+        if ((!name || strcmp(name, tables[i]->name) == 0) && tables[i]->runs_here())
+            return tables[i];
+    return NULL;
+}

@@ -1,0 +1,54 @@
+/*
+ * isa_cpu.h - the innermost loops of the CPU backend, one table for each instruction set.
+ *
+ * All tables compute the same results; the best one this processor can run is chosen when a device
+ * is opened. Bits are packed with the first element in bit 0.
+ */
+#ifndef NOCTULE_ISA_CPU_H
+#define NOCTULE_ISA_CPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Values v with (v - low) modulo 2^bits <= span: signed and unsigned ranges alike. */
+struct isa_interval {
+    uint16_t low;
+    uint16_t span;
+};
+
+/*
+ * Smallest and largest value seen, in the order of (v ^ bias); bias is the sign bit for signed
+ * values. Values in `skip` do not count when skipping.
+ */
+struct isa_extremes {
+    uint16_t bias;
+    bool skipping;
+    struct isa_interval skip; /* of biased values */
+    uint16_t smallest;        /* biased */
+    uint16_t largest;
+};
+
+struct isa {
+    const char *name;
+    bool bit_instructions; /* BMI, LZCNT and POPCNT may be used */
+    bool (*runs_here)(void);
+    /*
+     * One bit an element: whether it lies in one of the two intervals (give the same twice for
+     * one). Writes whole words, the last padded with 0; returns the number of runs of ones.
+     */
+    int64_t (*pack8)(const uint8_t *values, int64_t count, const struct isa_interval pass[2],
+                     uint64_t *bits);
+    int64_t (*pack16)(const uint16_t *values, int64_t count, const struct isa_interval pass[2],
+                      uint64_t *bits);
+    void (*extremes8)(const uint8_t *values, int64_t count, struct isa_extremes *extremes);
+    void (*extremes16)(const uint16_t *values, int64_t count, struct isa_extremes *extremes);
+    /* Number of bits set in `words` words of line and clear in before. */
+    int64_t (*count_new)(const uint64_t *line, const uint64_t *before, int64_t words);
+    /* Bit c of word r goes to bit r of word c. */
+    void (*transpose)(uint64_t block[64]);
+};
+
+/* The named table, or the best one here for NULL; NULL if it is unknown or cannot run here. */
+const struct isa *isa_find(const char *name);
+
+#endif

@@ -1,0 +1,177 @@
+/* ref_level_set.c - see ref_level_set.h. */
+#include "ref_level_set.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t
+voxel_count(struct kernels_extent extent)
+{
+    return extent.columns * extent.rows * extent.slices;
+}
+
+static double
+squared_ratio(double distance, double radius)
+{
+    return distance == 0 ? 0 : (distance / radius) * (distance / radius);
+}
+
+bool
+ref_in_shape(const struct kernels_shape *shape, int64_t x, int64_t y, int64_t z)
+{
+    const double *radius = shape->radius;
+    double dx = (double)x - shape->center[0];
+    double dy = (double)y - shape->center[1];
+    double dz = (double)z - shape->center[2];
+
+    switch (shape->kind) {
+    case KERNELS_SPHERE:
+        return dx * dx + dy * dy + dz * dz <= radius[0] * radius[0];
+    case KERNELS_ELLIPSOID:
+        return squared_ratio(dx, radius[0]) + squared_ratio(dy, radius[1]) +
+                   squared_ratio(dz, radius[2]) <=
+               1;
+    case KERNELS_BOX:
+        return fabs(dx) <= radius[0] && fabs(dy) <= radius[1] && fabs(dz) <= radius[2];
+    }
+    return false;
+}
+
+static int32_t
+stored_value(enum kernels_pixel pixel, const void *voxels, int64_t i)
+{
+    switch (pixel) {
+    case KERNELS_UINT8:
+        return ((const uint8_t *)voxels)[i];
+    case KERNELS_INT16:
+        return ((const int16_t *)voxels)[i];
+    case KERNELS_UINT16:
+        return ((const uint16_t *)voxels)[i];
+    }
+    return 0;
+}
+
+static bool
+holds(struct kernels_range range, int32_t value)
+{
+    return range.lo <= value && value <= range.hi;
+}
+
+static bool
+in_any_shape(const struct kernels_level_set_label *label, int64_t x, int64_t y, int64_t z)
+{
+    for (size_t i = 0; i < label->shape_count; i++)
+        if (ref_in_shape(&label->shapes[i], x, y, z))
+            return true;
+    return false;
+}
+
+void
+ref_level_set_start(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+                    const struct kernels_level_set_label *label, int8_t *states)
+{
+    int64_t i = 0;
+
+    for (int64_t z = 0; z < extent.slices; z++)
+        for (int64_t y = 0; y < extent.rows; y++)
+            for (int64_t x = 0; x < extent.columns; x++, i++) {
+                int32_t value = stored_value(pixel, voxels, i);
+                bool in_range = holds(label->ranges[label->range_count == 1 ? 0 : z], value) &&
+                                !holds(label->padding, value);
+                bool in_shape = in_any_shape(label, x, y, z);
+
+                states[i] = (int8_t)(in_range ? (in_shape ? 1 : -1) : (in_shape ? 2 : -2));
+            }
+}
+
+/* The 6-neighbours of voxel i that exist; returns how many. */
+static int
+neighbours(struct kernels_extent extent, int64_t i, int64_t near[6])
+{
+    int64_t x = i % extent.columns, y = i / extent.columns % extent.rows;
+    int64_t row = extent.columns, slice = extent.columns * extent.rows, z = i / slice;
+    int count = 0;
+
+    if (x > 0)
+        near[count++] = i - 1;
+    if (x + 1 < extent.columns)
+        near[count++] = i + 1;
+    if (y > 0)
+        near[count++] = i - row;
+    if (y + 1 < extent.rows)
+        near[count++] = i + row;
+    if (z > 0)
+        near[count++] = i - slice;
+    if (z + 1 < extent.slices)
+        near[count++] = i + slice;
+    return count;
+}
+
+static bool
+has_neighbour(struct kernels_extent extent, const int8_t *states, int64_t i, int8_t state)
+{
+    int64_t near[6];
+
+    for (int count = neighbours(extent, i, near); count > 0; count--)
+        if (states[near[count - 1]] == state)
+            return true;
+    return false;
+}
+
+void
+ref_level_set_iterate(struct kernels_extent extent, int8_t *states)
+{
+    bool changed = true;
+
+    while (changed) {
+        changed = false;
+        for (int64_t i = 0; i < voxel_count(extent); i++) {
+            if (states[i] == -1 && has_neighbour(extent, states, i, 1))
+                states[i] = 1;
+            else if (states[i] == 2 && has_neighbour(extent, states, i, -2))
+                states[i] = -2;
+            else
+                continue;
+            changed = true;
+        }
+    }
+}
+
+void
+ref_level_set_search(struct kernels_extent extent, int8_t *states)
+{
+    int64_t count = voxel_count(extent), first = 0, end = 0;
+    int64_t *queue = malloc((size_t)count * sizeof(*queue));
+
+    if (!queue)
+        abort();
+    for (int64_t i = 0; i < count; i++)
+        if (states[i] == 1 || states[i] == -2)
+            queue[end++] = i;
+    while (first < end) {
+        int64_t i = queue[first++], near[6];
+
+        for (int n = neighbours(extent, i, near); n > 0; n--) {
+            int64_t j = near[n - 1];
+            if ((states[i] == 1 && states[j] == -1) || (states[i] == -2 && states[j] == 2)) {
+                states[j] = states[i];
+                queue[end++] = j;
+            }
+        }
+    }
+    free(queue);
+}
+
+void
+ref_level_set_codes(struct kernels_extent extent, const int8_t *states, int8_t *codes)
+{
+    for (int64_t i = 0; i < voxel_count(extent); i++) {
+        bool inside = states[i] > 0, border = false;
+        int64_t near[6];
+
+        for (int n = neighbours(extent, i, near); n > 0; n--)
+            border |= (states[near[n - 1]] > 0) != inside;
+        codes[i] = (int8_t)(inside ? (border ? 2 : 1) : (border ? -1 : -2));
+    }
+}

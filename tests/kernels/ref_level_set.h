@@ -1,0 +1,27 @@
+/*
+ * ref_level_set.h - paper 001 as it is written: what every backend must equal.
+ *
+ * Plain loops over voxels, for small volumes; no code is shared with kernels/.
+ */
+#ifndef NOCTULE_REF_LEVEL_SET_H
+#define NOCTULE_REF_LEVEL_SET_H
+
+#include "kernels.h"
+
+/* Whether voxel (x, y, z) lies in the shape, by the tests of kernels.h. */
+bool ref_in_shape(const struct kernels_shape *shape, int64_t x, int64_t y, int64_t z);
+
+/* Stage 1: the states 1, -1, 2, -2, one a voxel. */
+void ref_level_set_start(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+                         const struct kernels_level_set_label *label, int8_t *states);
+
+/* Stage 2, the automaton: over all voxels until a pass changes nothing. */
+void ref_level_set_iterate(struct kernels_extent extent, int8_t *states);
+
+/* Stage 2 by two breadth-first searches: the same states, in time linear in the volume. */
+void ref_level_set_search(struct kernels_extent extent, int8_t *states);
+
+/* Stage 3, resolution 2f(1). */
+void ref_level_set_codes(struct kernels_extent extent, const int8_t *states, int8_t *codes);
+
+#endif

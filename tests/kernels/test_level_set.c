@@ -1,0 +1,511 @@
+/*
+ * test_level_set.c - the level set of every backend against paper 001 as written.
+ *
+ * Every volume goes through every variant: each instruction set that runs here with 1, 2, 3 and 8
+ * threads, slices announced in random order. Masks, counts and codes must equal the reference's.
+ */
+#include "backend_cpu.h"
+#include "ref_drive.h"
+#include "ref_level_set.h"
+#include "ref_volumes.h"
+
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RANDOM_VOLUMES = 3000,
+    MAX_SHAPES = 4,
+    MAX_LABELS = 3,
+};
+
+static const char *const isa_names[] = {"scalar", "AVX2", "AVX-512"};
+static const int thread_counts[] = {1, 2, 3, 8};
+
+struct variant {
+    const char *isa;
+    int threads;
+    struct kernels_device *device;
+    struct kernels_lane *lane;
+};
+
+static struct variant variants[12];
+static size_t variant_count;
+
+static void
+open_variants(void)
+{
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t t = 0; t < 4 && isa_find(isa_names[i]); t++) {
+            struct variant *variant = &variants[variant_count++];
+            struct kernels_device_options options = {"cpu", thread_counts[t]};
+
+            variant->isa = isa_names[i];
+            variant->threads = thread_counts[t];
+            ck_assert_int_eq(cpu_device_open(&options, variant->isa, &variant->device, NULL, 0), 0);
+            ck_assert_int_eq(kernels_lane_open(variant->device, &variant->lane, NULL, 0), 0);
+        }
+    }
+}
+
+static void
+close_variants(void)
+{
+    while (variant_count > 0) {
+        struct variant *variant = &variants[--variant_count];
+        kernels_lane_close(variant->lane);
+        kernels_device_close(variant->device);
+    }
+}
+
+static void *
+allocate(int64_t count, size_t size)
+{
+    void *memory = calloc((size_t)count, size);
+
+    ck_assert_ptr_nonnull(memory);
+    return memory;
+}
+
+/* What the reference says of one label. */
+struct expected {
+    int8_t *states;
+    int8_t *codes;
+    int64_t voxels;
+};
+
+static struct expected
+expect(const struct ref_job *job, const struct kernels_level_set_label *label, bool automaton)
+{
+    int64_t count = ref_voxels(job->extent);
+    struct expected expected = {allocate(count, 1), allocate(count, 1), 0};
+
+    ref_level_set_start(job->extent, job->pixel, job->voxels, label, expected.states);
+    if (automaton)
+        ref_level_set_iterate(job->extent, expected.states);
+    else
+        ref_level_set_search(job->extent, expected.states);
+    ref_level_set_codes(job->extent, expected.states, expected.codes);
+    for (int64_t i = 0; i < count; i++)
+        expected.voxels += expected.states[i] > 0;
+    return expected;
+}
+
+static void
+expected_free(struct expected *expected)
+{
+    free(expected->states);
+    free(expected->codes);
+}
+
+/* Bit by bit, the padding too. */
+static bool
+mask_equals(const struct kernels_mask *mask, struct kernels_extent extent, const int8_t *states)
+{
+    for (int64_t row = 0; row < extent.rows * extent.slices; row++) {
+        for (int64_t x = 0; x < 64 * mask->words_per_row; x++) {
+            bool inside = mask->bits[row * mask->words_per_row + x / 64] >> x % 64 & 1;
+            if (inside != (x < extent.columns && states[row * extent.columns + x] > 0))
+                return false;
+        }
+    }
+    return true;
+}
+
+static void
+check_variant(const struct variant *variant, const struct ref_job *job,
+              const struct expected *expected, const char *what)
+{
+    struct kernels_mask masks[MAX_LABELS];
+    int64_t count = ref_voxels(job->extent);
+    struct ref_job own = *job;
+    int8_t *codes = allocate(count, 1);
+
+    own.threads = variant->threads;
+    ck_assert_int_eq(ref_segment(variant->lane, &own, masks, NULL), 0);
+    for (size_t i = 0; i < job->label_count; i++) {
+        ck_assert_msg(mask_equals(&masks[i], job->extent, expected[i].states),
+                      "%s, label %zu: wrong mask on %s with %d threads", what, i, variant->isa,
+                      variant->threads);
+        ck_assert_int_eq(masks[i].voxels, expected[i].voxels);
+        ck_assert_int_eq(kernels_level_set_codes(variant->lane, i, codes), 0);
+        ck_assert_msg(memcmp(codes, expected[i].codes, (size_t)count) == 0,
+                      "%s, label %zu: wrong codes on %s with %d threads", what, i, variant->isa,
+                      variant->threads);
+    }
+    free(codes);
+}
+
+static void
+shuffle(uint64_t *random, int64_t *order, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int64_t j = ref_random_below(random, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
+
+/* The automaton is the definition; searching gives the same in less time on large volumes. */
+static void
+check_job(struct ref_job *job, bool automaton, const char *what)
+{
+    struct expected expected[MAX_LABELS];
+    uint64_t random = (uint64_t)ref_voxels(job->extent);
+    int64_t *order = allocate(job->extent.slices, sizeof(*order));
+
+    shuffle(&random, order, job->extent.slices);
+    job->order = order;
+    for (size_t i = 0; i < job->label_count; i++)
+        expected[i] = expect(job, &job->labels[i], automaton);
+    for (size_t i = 0; i < variant_count; i++)
+        check_variant(&variants[i], job, expected, what);
+    for (size_t i = 0; i < job->label_count; i++)
+        expected_free(&expected[i]);
+    free(order);
+}
+
+static struct kernels_extent
+random_extent(uint64_t *random)
+{
+    static const int64_t columns[] = {1, 2, 3, 5, 7, 13, 31, 33, 63, 64, 65, 127, 128, 129, 193};
+    static const int64_t others[] = {1, 1, 2, 3, 5, 7, 11, 17, 23};
+    struct kernels_extent extent = {
+        columns[ref_random_below(random, sizeof(columns) / sizeof(columns[0]))],
+        others[ref_random_below(random, sizeof(others) / sizeof(others[0]))],
+        others[ref_random_below(random, sizeof(others) / sizeof(others[0]))],
+    };
+
+    /* Thin in x now and then: the long side goes elsewhere. */
+    if (ref_random_below(random, 3) == 0) {
+        int64_t long_side = extent.columns;
+        extent.columns = extent.slices;
+        extent.slices = long_side;
+    }
+    return extent;
+}
+
+static double
+random_coordinate(uint64_t *random, int64_t size)
+{
+    double coordinate = (double)(ref_random_below(random, 8 * size) - 2 * size) / 4;
+
+    return ref_random_below(random, 2) ? nearbyint(coordinate) : coordinate;
+}
+
+static struct kernels_shape
+random_shape(uint64_t *random, struct kernels_extent extent)
+{
+    int64_t size[3] = {extent.columns, extent.rows, extent.slices};
+    struct kernels_shape shape = {.kind = (enum kernels_shape_kind)ref_random_below(random, 3)};
+
+    for (int i = 0; i < 3; i++) {
+        shape.center[i] = random_coordinate(random, size[i]);
+        shape.radius[i] = fabs(random_coordinate(random, size[i])) / 2;
+        if (ref_random_below(random, 6) == 0)
+            shape.radius[i] = 0;
+    }
+    return shape;
+}
+
+/* Mostly the values that random_values draws; sometimes empty, all, or beyond the pixel type. */
+static struct kernels_range
+random_range(uint64_t *random)
+{
+    static const struct kernels_range special[] = {
+        {1, 0}, {INT32_MIN, INT32_MAX}, {-40000, 2}, {70000, 80000}, {INT32_MAX, INT32_MIN}};
+    int32_t lo = (int32_t)ref_random_below(random, 8);
+
+    if (ref_random_below(random, 8) == 0)
+        return special[ref_random_below(random, sizeof(special) / sizeof(special[0]))];
+    return (struct kernels_range){lo, lo + (int32_t)ref_random_below(random, 6)};
+}
+
+static struct kernels_range
+random_padding(uint64_t *random)
+{
+    int32_t lo = (int32_t)ref_random_below(random, 8);
+
+    if (ref_random_below(random, 2))
+        return (struct kernels_range){1, 0};
+    return (struct kernels_range){lo, lo + (int32_t)ref_random_below(random, 2)};
+}
+
+/* Values 0 .. 7 with runs along x, and the ends of the pixel type. */
+static void
+random_values(uint64_t *random, enum kernels_pixel pixel, int64_t count, void *voxels)
+{
+    int64_t steadiness = 1 + ref_random_below(random, 6);
+    int32_t value = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        int64_t dice = ref_random_below(random, 100);
+        if (ref_random_below(random, steadiness) == 0)
+            value = (int32_t)ref_random_below(random, 8);
+        ref_paint(pixel, &(uint8_t){1}, 1,
+                  dice == 0   ? 0x7FFF
+                  : dice == 1 ? 0x8000
+                              : value,
+                  0, (char *)voxels + (size_t)i * kernels_pixel_size(pixel));
+    }
+}
+
+static void
+check_random_volume(uint64_t seed)
+{
+    uint64_t random = seed;
+    struct ref_job job = {.extent = random_extent(&random),
+                          .pixel = (enum kernels_pixel)ref_random_below(&random, 3)};
+    struct kernels_level_set_label labels[MAX_LABELS];
+    struct kernels_shape shapes[MAX_LABELS][MAX_SHAPES];
+    struct kernels_range *ranges[MAX_LABELS];
+    void *voxels = allocate(ref_voxels(job.extent), 2);
+    char what[64];
+
+    random_values(&random, job.pixel, ref_voxels(job.extent), voxels);
+    job.voxels = voxels;
+    job.labels = labels;
+    job.label_count = 1 + (size_t)ref_random_below(&random, MAX_LABELS);
+    for (size_t i = 0; i < job.label_count; i++) {
+        bool for_each = ref_random_below(&random, 3) == 0;
+
+        labels[i].shape_count = (size_t)ref_random_below(&random, MAX_SHAPES + 1);
+        labels[i].shapes = shapes[i];
+        labels[i].range_count = for_each ? (size_t)job.extent.slices : 1;
+        labels[i].ranges = ranges[i] = allocate(job.extent.slices, sizeof(*ranges[i]));
+        labels[i].padding = random_padding(&random);
+        for (size_t s = 0; s < labels[i].shape_count; s++)
+            shapes[i][s] = random_shape(&random, job.extent);
+        for (size_t r = 0; r < labels[i].range_count; r++)
+            ranges[i][r] = random_range(&random);
+    }
+    snprintf(what, sizeof(what), "random volume %llu", (unsigned long long)seed);
+    check_job(&job, true, what);
+    for (size_t i = 0; i < job.label_count; i++)
+        free(ranges[i]);
+    free(voxels);
+}
+
+START_TEST(random_volumes_equal_the_automaton)
+{
+    for (uint64_t seed = 0; seed < RANDOM_VOLUMES; seed++)
+        check_random_volume(seed);
+}
+
+END_TEST
+
+/*
+ * In and out voxels from a generator, with shapes that let both floods run through the whole
+ * volume: the in-range one from a corner, the other one with a shape that covers nearly all.
+ */
+static void
+check_pattern(struct kernels_extent extent, const uint8_t *in, bool automaton, const char *what)
+{
+    double large = (double)(extent.columns + extent.rows + extent.slices);
+    const struct kernels_shape corner = {.kind = KERNELS_SPHERE, .radius = {1.5}};
+    const struct kernels_shape half = {
+        .kind = KERNELS_BOX, .center = {large, 0, 0}, .radius = {large, large, large}};
+    const struct kernels_shape most = {
+        .kind = KERNELS_BOX,
+        .center = {1 + large, 0, 0},
+        .radius = {large, large, large},
+    };
+    struct kernels_range range = {5, 5};
+    struct kernels_level_set_label labels[] = {{&corner, 1, &range, 1, {1, 0}},
+                                               {&half, 1, &range, 1, {1, 0}},
+                                               {&most, 1, &range, 1, {1, 0}}};
+    uint8_t *voxels = allocate(ref_voxels(extent), 1);
+    struct ref_job job = {.extent = extent,
+                          .pixel = KERNELS_UINT8,
+                          .voxels = voxels,
+                          .labels = labels,
+                          .label_count = 3};
+
+    ref_paint(KERNELS_UINT8, in, ref_voxels(extent), 5, 0, voxels);
+    check_job(&job, automaton, what);
+    ref_paint(KERNELS_UINT8, in, ref_voxels(extent), 0, 5, voxels);
+    check_job(&job, automaton, what);
+    free(voxels);
+}
+
+static void
+check_patterns(struct kernels_extent extent, bool automaton)
+{
+    int64_t count = ref_voxels(extent);
+    uint8_t *in = allocate(count, 1);
+
+    for (int axis = 0; axis < 3; axis++) {
+        ref_serpentine(extent, axis, in);
+        check_pattern(extent, in, automaton, "serpentine");
+    }
+    ref_random_maze(extent, 1, in);
+    check_pattern(extent, in, automaton, "random maze");
+    ref_spiral(extent, in);
+    check_pattern(extent, in, automaton, "spiral");
+    ref_checkerboard(extent, in);
+    check_pattern(extent, in, automaton, "checkerboard");
+    ref_noise(extent, 0.4, 2, in);
+    check_pattern(extent, in, automaton, "noise");
+    ref_sphere(extent, (double)extent.rows / 3, in);
+    check_pattern(extent, in, automaton, "sphere");
+    memset(in, 0, (size_t)count);
+    check_pattern(extent, in, automaton, "all out of range");
+    memset(in, 1, (size_t)count);
+    check_pattern(extent, in, automaton, "all in range");
+    free(in);
+}
+
+static const struct kernels_extent small_extents[] = {
+    {1, 1, 1},  {1, 1, 40}, {1, 40, 1}, {200, 1, 1},
+    {65, 9, 8}, {9, 66, 7}, {8, 9, 67}, {64, 12, 12},
+};
+
+START_TEST(patterns_equal_the_automaton)
+{
+    check_patterns(small_extents[_i], true);
+}
+
+END_TEST
+
+/*
+ * Several tiles along each axis; sizes at which the bits are packed along y and z; thin ones, whose
+ * tiles have other shapes.
+ */
+static const struct kernels_extent medium_extents[] = {
+    {200, 150, 70}, {1100, 40, 40}, {128, 128, 128}, {5000, 90, 1}, {70, 1, 5000}, {1, 3000, 50},
+};
+
+START_TEST(larger_patterns_equal_the_search)
+{
+    check_patterns(medium_extents[_i], false);
+}
+
+END_TEST
+
+START_TEST(the_references_agree)
+{
+    struct kernels_extent extent = {41, 23, 19};
+    int64_t count = ref_voxels(extent);
+    int8_t *one = allocate(count, 1), *other = allocate(count, 1);
+    uint64_t random = 7;
+
+    for (int64_t i = 0; i < count; i++)
+        one[i] = (int8_t[]){-1, -1, -1, 2, 2, 2, -2, 1}[ref_random_below(&random, 8)];
+    memcpy(other, one, (size_t)count);
+    ref_level_set_iterate(extent, one);
+    ref_level_set_search(extent, other);
+    ck_assert_mem_eq(one, other, (size_t)count);
+    free(one);
+    free(other);
+}
+
+END_TEST
+
+/* The accuracy section of the paper: a sphere is found exactly, from inside and from outside. */
+START_TEST(a_sphere_is_found_from_inside_and_outside)
+{
+    struct kernels_extent extent = {96, 96, 96};
+    int64_t count = ref_voxels(extent);
+    uint8_t *in = allocate(count, 1);
+    int16_t *voxels = allocate(count, 2);
+    struct kernels_range range = {900, 1100};
+    struct kernels_shape shapes[] = {{KERNELS_SPHERE, {48, 48, 48}, {12}},
+                                     {KERNELS_SPHERE, {48, 48, 48}, {48}}};
+    struct kernels_level_set_label labels[] = {{&shapes[0], 1, &range, 1, {1, 0}},
+                                               {&shapes[1], 1, &range, 1, {1, 0}}};
+    struct ref_job job = {extent, KERNELS_INT16, voxels, labels, 2, 2, NULL};
+    struct kernels_mask masks[2];
+
+    ref_sphere(extent, 24, in);
+    ref_paint(KERNELS_INT16, in, count, 1000, -1000, voxels);
+    ck_assert_int_eq(ref_segment(variants[0].lane, &job, masks, NULL), 0);
+    for (int64_t i = 0; i < count; i++) {
+        for (int label = 0; label < 2; label++) {
+            uint64_t word = masks[label].bits[i / 96 * 2 + i % 96 / 64];
+            ck_assert_uint_eq(word >> i % 96 % 64 & 1, in[i]);
+        }
+    }
+    free(in);
+    free(voxels);
+}
+
+END_TEST
+
+/* Two lanes of one device, each with its own job, at the same time. */
+struct lane_job {
+    struct kernels_device *device;
+    uint64_t seed;
+};
+
+static void *
+run_lane(void *argument)
+{
+    const struct lane_job *lane_job = argument;
+    struct kernels_extent extent = {100, 80, 60};
+    int64_t count = ref_voxels(extent);
+    uint8_t *in = allocate(count, 1);
+    struct kernels_range range = {1, 1};
+    struct kernels_shape shape = {KERNELS_SPHERE, {50, 40, 30}, {20}};
+    struct kernels_level_set_label label = {&shape, 1, &range, 1, {1, 0}};
+    struct ref_job job = {extent, KERNELS_UINT8, in, &label, 1, 2, NULL};
+    struct variant variant = {"the best", 2, lane_job->device, NULL};
+    struct expected expected;
+
+    ref_noise(extent, 0.5, lane_job->seed, in);
+    expected = expect(&job, &label, false);
+    ck_assert_int_eq(kernels_lane_open(lane_job->device, &variant.lane, NULL, 0), 0);
+    for (int i = 0; i < 50; i++)
+        check_variant(&variant, &job, &expected, "two lanes");
+    kernels_lane_close(variant.lane);
+    expected_free(&expected);
+    free(in);
+    return NULL;
+}
+
+START_TEST(lanes_work_side_by_side)
+{
+    struct kernels_device_options options = {"auto", 3};
+    struct kernels_device *device;
+    struct lane_job jobs[2];
+    pthread_t thread;
+
+    ck_assert_int_eq(kernels_device_open(&options, &device, NULL, 0), 0);
+    for (int i = 0; i < 2; i++)
+        jobs[i] = (struct lane_job){device, (uint64_t)i + 1};
+    ck_assert_int_eq(pthread_create(&thread, NULL, run_lane, &jobs[1]), 0);
+    run_lane(&jobs[0]);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    kernels_device_close(device);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("level_set");
+    TCase *small = tcase_create("small"), *large = tcase_create("large");
+
+    tcase_add_unchecked_fixture(small, open_variants, close_variants);
+    tcase_add_test(small, the_references_agree);
+    tcase_add_test(small, random_volumes_equal_the_automaton);
+    tcase_add_loop_test(small, patterns_equal_the_automaton, 0,
+                        sizeof(small_extents) / sizeof(small_extents[0]));
+    suite_add_tcase(suite, small);
+    tcase_add_unchecked_fixture(large, open_variants, close_variants);
+    tcase_add_loop_test(large, larger_patterns_equal_the_search, 0,
+                        sizeof(medium_extents) / sizeof(medium_extents[0]));
+    tcase_add_test(large, a_sphere_is_found_from_inside_and_outside);
+    tcase_add_test(large, lanes_work_side_by_side);
+    suite_add_tcase(suite, large);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
