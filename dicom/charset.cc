@@ -3,9 +3,12 @@
 #include "dcmtk/config/osconfig.h"
 #include "dcmtk/dcmdata/dcistrmb.h"
 #include "dcmtk/dcmdata/dcostrmb.h"
-#include "dcmtk/dcmdata/dcwcache.h"
 #include "dcmtk/dcmdata/dctk.h"
+#include "dcmtk/dcmdata/dcwcache.h"
 
+#include <iconv.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <new>
@@ -28,6 +31,133 @@ parse(const struct dicom_inherited &inherited, DcmDataset &dataset)
     OFCondition status = dataset.read(stream, EXS_LittleEndianExplicit);
     dataset.transferEnd();
     return status;
+}
+
+/*
+ * DCMTK with glibc's iconv has no ISO 2022 IR 87 and 159, what Japanese sites use; iconv itself
+ * reads them as a whole, escape sequences included. The name of its converter, or nullptr when the
+ * declared sets are not of that family.
+ */
+const char *
+japanese_converter(const std::string &declared)
+{
+    bool kanji = false;
+    bool katakana = false;
+    bool supplement = false;
+    for (size_t start = 0; start <= declared.size();) {
+        const size_t end = std::min(declared.find('\\', start), declared.size());
+        const std::string set = declared.substr(start, end - start);
+        if (set == "ISO 2022 IR 87")
+            kanji = true;
+        else if (set == "ISO 2022 IR 159")
+            supplement = true;
+        else if (set == "ISO 2022 IR 13" || set == "ISO_IR 13")
+            katakana = true;
+        else if (!set.empty() && set != "ISO 2022 IR 6")
+            return nullptr;
+        start = end + 1;
+    }
+    if (!kanji && !supplement)
+        return nullptr; /* DCMTK's */
+    if (katakana && supplement)
+        return nullptr; /* iconv has no converter for both */
+    return katakana ? "ISO-2022-JP-3" : "ISO-2022-JP-2";
+}
+
+/*
+ * Half-width katakana are single bytes 0xA1..0xDF beside whatever set is designated; iconv wants
+ * them designated too. The set that was, comes back after them.
+ */
+std::string
+designate_katakana(const std::string &text)
+{
+    std::string result;
+    std::string designated = "\x1B(B";
+    bool inside = false;
+    for (size_t i = 0; i < text.size(); i++) {
+        const bool single =
+            static_cast<uint8_t>(text[i]) >= 0xA1 && static_cast<uint8_t>(text[i]) <= 0xDF;
+        if (text[i] == '\x1B' && i + 2 < text.size())
+            designated = text.substr(i, 3);
+        if (single != inside)
+            result += single ? std::string("\x1B(I") : designated;
+        inside = single;
+        result += single ? static_cast<char>(text[i] & 0x7F) : text[i];
+    }
+    return inside ? result + "\x1B(B" : result;
+}
+
+/* An open iconv. */
+class Converter
+{
+  public:
+    explicit Converter(const char *from) : handle_(iconv_open("UTF-8", from))
+    {
+    }
+
+    ~Converter()
+    {
+        if (good())
+            iconv_close(handle_);
+    }
+
+    Converter(const Converter &) = delete;
+    Converter &operator=(const Converter &) = delete;
+
+    bool good() const
+    {
+        return handle_ != reinterpret_cast<iconv_t>(-1);
+    }
+
+    bool convert(std::string text, std::string &utf8)
+    {
+        utf8.assign(4 * text.size() + 4, '\0');
+        char *from = text.data();
+        char *to = utf8.data();
+        size_t from_left = text.size();
+        size_t to_left = utf8.size();
+        iconv(handle_, nullptr, nullptr, nullptr, nullptr);
+        if (iconv(handle_, &from, &from_left, &to, &to_left) == static_cast<size_t>(-1))
+            return false;
+        utf8.resize(utf8.size() - to_left);
+        return true;
+    }
+
+  private:
+    iconv_t handle_;
+};
+
+OFCondition
+convert_japanese(DcmDataset &dataset, const char *converter_name)
+{
+    Converter converter(converter_name);
+    if (!converter.good())
+        return EC_InvalidValue;
+    DcmStack stack;
+    while (dataset.nextObject(stack, OFTrue).good()) {
+        DcmObject *object = stack.top();
+        if (!object->isLeaf() || !object->isAffectedBySpecificCharacterSet())
+            continue;
+        DcmElement &element = *static_cast<DcmElement *>(object);
+        OFString text;
+        std::string utf8;
+        if (element.getOFStringArray(text, OFFalse).bad() ||
+            !converter.convert(designate_katakana(std::string(text.c_str(), text.size())), utf8))
+            return EC_InvalidValue;
+        const OFCondition status = element.putOFStringArray(OFString(utf8.data(), utf8.size()));
+        if (status.bad())
+            return status;
+    }
+    return dataset.putAndInsertString(DCM_SpecificCharacterSet, "ISO_IR 192");
+}
+
+OFCondition
+convert(DcmDataset &dataset)
+{
+    OFString declared;
+    dataset.findAndGetOFStringArray(DCM_SpecificCharacterSet, declared);
+    const char *japanese = japanese_converter(std::string(declared.c_str(), declared.size()));
+    return japanese ? convert_japanese(dataset, japanese) : dataset.convertToUTF8();
 }
 
 /* Explicit VR Little Endian bytes of one element; the caller has room for `size`. */
@@ -78,7 +208,7 @@ extern "C" int
 charset_to_utf8(struct dicom_inherited *inherited)
 try {
     DcmDataset dataset;
-    if (parse(*inherited, dataset).bad() || dataset.convertToUTF8().bad())
+    if (parse(*inherited, dataset).bad() || convert(dataset).bad())
         return -EILSEQ;
     struct dicom_inherited converted = {};
     const int error = collect(dataset, converted);

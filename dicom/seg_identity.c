@@ -77,6 +77,7 @@ make_uid(const struct seg_request *request, const char *role, char uid[DICOM_UID
 int
 seg_make_identity(const struct seg_request *request, struct seg_identity *identity)
 {
+    *identity = (struct seg_identity){{0}, {0}, {0}};
     int error = make_uid(request, "SEG instance", identity->sop_instance_uid);
     if (!error)
         error = make_uid(request, "SEG series", identity->series_uid);

@@ -355,8 +355,10 @@ Verifier::plane_of(DcmItem &frame)
     DcmItem &source = item_of(derivation, DCM_SourceImageSequence, "SourceImageSequence");
     const std::string uid =
         text_of(source, DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
-    Sint32 number = 1;
+    Sint32 number = 0;
     const bool numbered = source.findAndGetSint32(DCM_ReferencedFrameNumber, number).good();
+    if (!numbered)
+        number = 1;
     const auto found = planes_.find(source_key(uid, int64_t{number} - 1));
     if (found == planes_.end())
         differ("it refers to frame %d of %.64s, which is no plane of the stack",

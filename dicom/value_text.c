@@ -34,28 +34,34 @@ shorten_exponent(char *text)
     memmove(place, from, strlen(from) + 1);
 }
 
+/* Formats with so many significant digits; whether that reads back as the same number. */
+static bool
+format_digits(double number, int digits, char text[32])
+{
+    snprintf(text, 32, "%.*g", digits, number);
+    bool same = strtod(text, NULL) == number;
+    for (char *c = text; *c; c++) {
+        if (*c == ',') /* the radix character of some locales */
+            *c = '.';
+    }
+    shorten_exponent(text);
+    return same;
+}
+
 void
 value_ds_format(double number, char text[VALUE_DS_SIZE])
 {
-    char best[64] = "0";
+    char attempt[32];
     if (number == 0.0) /* -0 too */
         number = 0.0;
-    for (int digits = 1; digits <= 17; digits++) {
-        char attempt[64];
-        snprintf(attempt, sizeof(attempt), "%.*g", digits, number);
-        bool same = strtod(attempt, NULL) == number;
-        for (char *c = attempt; *c; c++) {
-            if (*c == ',') /* the radix character of some locales */
-                *c = '.';
-        }
-        shorten_exponent(attempt);
-        if (strlen(attempt) > DS_LENGTH)
-            break;
-        strcpy(best, attempt);
-        if (same)
-            break;
-    }
-    memcpy(text, best, VALUE_DS_SIZE);
+    /* 15 digits bring back what was once a decimal of that many; 17 bring back every double. */
+    int digits = 15;
+    while (digits < 17 && !format_digits(number, digits, attempt))
+        digits++;
+    do {
+        format_digits(number, digits, attempt);
+    } while (strlen(attempt) > DS_LENGTH && --digits > 0);
+    memcpy(text, attempt, VALUE_DS_SIZE);
     text[DS_LENGTH] = '\0';
 }
 

@@ -1,0 +1,174 @@
+/*
+ * bench_seg.c - times writing and reading back segmentation objects of 512 x 512 frames with
+ * spheres in them, and what memory that takes. Prints a JSON line a case; times are medians.
+ *
+ *   bench_seg [FOLDER [REPEATS]]     FOLDER is where the objects go, e.g. a tmpfs; /dev/shm
+ *
+ * The sync inside seg_write is timed apart (write_s does not hold it), for it measures the disk.
+ */
+#include "seg_sample.h"
+
+#include <errno.h>
+#include <math.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum {
+    SIDE = 512,
+    MAX_REPEATS = 99,
+};
+
+static double sync_seconds;
+
+static double
+now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* Takes the place of libc's in this program. */
+int
+fdatasync(int fd)
+{
+    double start = now();
+    int result = (int)syscall(SYS_fdatasync, fd);
+    sync_seconds = now() - start;
+    return result;
+}
+
+/* A sphere a segment, off each other's centres; every plane has voxels of every segment. */
+static void
+draw_spheres(struct seg_sample *sample)
+{
+    const struct geometry_stack *stack = &sample->stack;
+    for (int32_t s = 0; s < sample->request.segment_count; s++) {
+        const struct seg_segment *segment = &sample->segments[s];
+        uint64_t *words = sample->words + (segment->bits - sample->words);
+        double centre_x = SIDE / 2.0 + 12.0 * s;
+        double half = stack->plane_count / 2.0;
+        for (int32_t z = 0; z < stack->plane_count; z++) {
+            double height = (z - half) / (half + 1.0);
+            double radius = 200.0 * sqrt(1.0 - height * height);
+            for (int32_t y = 0; y < SIDE; y++) {
+                double dy = y - SIDE / 2.0;
+                double width = radius * radius - dy * dy;
+                if (width < 0.0)
+                    continue;
+                int32_t left = (int32_t)fmax(0.0, ceil(centre_x - sqrt(width)));
+                int32_t right = (int32_t)fmin(SIDE - 1.0, floor(centre_x + sqrt(width)));
+                uint64_t *row = words + ((int64_t)z * SIDE + y) * segment->words_per_row;
+                for (int32_t x = left; x <= right; x++)
+                    row[x / 64] |= UINT64_C(1) << x % 64;
+            }
+        }
+    }
+}
+
+static int
+compare_doubles(const void *a, const void *b)
+{
+    const double *left = a;
+    const double *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+static double
+median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof(*values), compare_doubles);
+    return values[count / 2];
+}
+
+static long
+peak_kib(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+static void
+check(int error, const struct dicom_fault *fault)
+{
+    if (error) {
+        fprintf(stderr, "%s: %s\n", fault->code, fault->sentence);
+        exit(1);
+    }
+}
+
+static void
+run_case(const char *folder, int32_t planes, int32_t segments, int repeats)
+{
+    struct seg_sample_shape shape = {
+        .columns = SIDE, .rows = SIDE, .planes = planes, .segments = segments};
+    struct seg_sample sample;
+    struct seg_summary summary = {0};
+    struct dicom_fault fault;
+    double write_times[MAX_REPEATS];
+    double sync_times[MAX_REPEATS];
+    double verify_times[MAX_REPEATS];
+    long grown_write = 0;
+    long grown_verify = 0;
+
+    seg_sample_make(&sample, &shape);
+    snprintf(sample.target, sizeof(sample.target), "%s/bench_seg-%d.dcm", folder, (int)getpid());
+    draw_spheres(&sample);
+    for (int i = 0; i < repeats; i++) {
+        long before = peak_kib();
+        double start = now();
+        check(seg_sample_write(&sample, &summary, &fault), &fault);
+        write_times[i] = now() - start - sync_seconds;
+        sync_times[i] = sync_seconds;
+        long between = peak_kib();
+        start = now();
+        check(seg_verify(&sample.request, sample.target, &fault), &fault);
+        verify_times[i] = now() - start;
+        if (i == 0) {
+            grown_write = between - before;
+            grown_verify = peak_kib() - between;
+        }
+    }
+    printf("{\"bench\": \"seg\", \"planes\": %d, \"segments\": %d, \"frames\": %lld, "
+           "\"bytes\": %lld, \"write_s\": %.4f, \"sync_s\": %.4f, \"verify_s\": %.4f, "
+           "\"write_peak_kib\": %ld, \"verify_peak_kib\": %ld}\n",
+           planes, segments, (long long)summary.frames, (long long)summary.bytes,
+           median(write_times, repeats), median(sync_times, repeats), median(verify_times, repeats),
+           grown_write, grown_verify);
+    fflush(stdout);
+    seg_sample_free(&sample);
+}
+
+/* A process a case, for a peak of memory belongs to a process. */
+static void
+run_apart(const char *folder, int32_t planes, int32_t segments, int repeats)
+{
+    int status = 0;
+    pid_t child = fork();
+    if (child == 0) {
+        run_case(folder, planes, segments, repeats);
+        exit(0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+        exit(1);
+}
+
+int
+main(int argc, char **argv)
+{
+    const char *folder = argc > 1 ? argv[1] : "/dev/shm";
+    int repeats = argc > 2 ? atoi(argv[2]) : 9;
+    if (repeats < 1 || repeats > MAX_REPEATS) {
+        fprintf(stderr, "REPEATS is 1 to %d\n", MAX_REPEATS);
+        return 2;
+    }
+    dicom_init();
+    run_apart(folder, 300, 1, repeats);
+    run_apart(folder, 1000, 1, repeats);
+    run_apart(folder, 5000, 1, repeats);
+    run_apart(folder, 1000, 5, repeats);
+    return 0;
+}

@@ -1,0 +1,478 @@
+/* seg_write and seg_identify: what is refused, what fails, what stays the same. */
+#include "seg_sample.h"
+
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+static const struct seg_sample_shape odd = {.columns = 33, .rows = 7, .planes = 5, .segments = 3};
+
+static struct seg_sample sample;
+static struct seg_summary summary;
+static struct dicom_fault fault;
+
+static void
+make_odd(void)
+{
+    dicom_init();
+    seg_sample_make(&sample, &odd);
+    seg_sample_set(&sample, 0, 32, 6, 1);
+    seg_sample_set(&sample, 0, 0, 0, 3);
+    seg_sample_set(&sample, 2, 5, 5, 3);
+    fault = (struct dicom_fault){0};
+}
+
+static void
+drop(void)
+{
+    seg_sample_free(&sample);
+}
+
+/* The file written, to be freed. */
+static uint8_t *
+read_target(size_t *size)
+{
+    FILE *file = fopen(sample.target, "rb");
+    ck_assert_ptr_nonnull(file);
+    struct stat status;
+    ck_assert_int_eq(fstat(fileno(file), &status), 0);
+    uint8_t *bytes = malloc((size_t)status.st_size + 1);
+    *size = fread(bytes, 1, (size_t)status.st_size + 1, file);
+    ck_assert_int_eq((int64_t)*size, status.st_size);
+    fclose(file);
+    return bytes;
+}
+
+static bool
+target_has(const char *text)
+{
+    size_t size;
+    uint8_t *bytes = read_target(&size);
+    bool found = memmem(bytes, size, text, strlen(text)) != NULL;
+    free(bytes);
+    return found;
+}
+
+static void
+expect_written(void)
+{
+    int error = seg_sample_write(&sample, &summary, &fault);
+    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
+    error = seg_verify(&sample.request, sample.target, &fault);
+    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
+}
+
+START_TEST(empty_frames_are_left_out)
+{
+    expect_written();
+    ck_assert_int_eq(summary.frames, 3);
+    size_t size;
+    uint8_t *bytes = read_target(&size);
+    ck_assert_int_eq(summary.bytes, (int64_t)size);
+    /* 3 * 33 * 7 = 693 bits: 87 bytes and one to make it even. The first frame's last voxel: */
+    const uint8_t *pixels = bytes + size - 88;
+    ck_assert_mem_eq(pixels - 12, "\xE0\x7F\x10\x00OB\0\0\x58\0\0\0", 12);
+    for (int bit = 0; bit < 704; bit++) {
+        bool expected = bit == 6 * 33 + 32 || bit == 231 || bit == 462 + 5 * 33 + 5;
+        ck_assert_int_eq(pixels[bit / 8] >> bit % 8 & 1, expected);
+    }
+    free(bytes);
+}
+
+END_TEST
+
+START_TEST(empty_frames_are_kept)
+{
+    sample.request.omit_empty_frames = false;
+    expect_written();
+    ck_assert_int_eq(summary.frames, 15);
+}
+
+END_TEST
+
+START_TEST(nothing_segmented_is_no_object)
+{
+    memset(sample.words, 0, sizeof(uint64_t) * 3 * 7 * 5);
+    ck_assert_int_eq(seg_sample_write(&sample, &summary, &fault), -ENODATA);
+    ck_assert_str_eq(fault.code, "SEG_EMPTY");
+    sample.request.omit_empty_frames = false;
+    expect_written();
+    ck_assert_int_eq(summary.frames, 15);
+}
+
+END_TEST
+
+/* Segments Overlap (0062,0013), with its VR and length before the value. */
+static void
+expect_overlap(const char *value)
+{
+    const uint8_t head[8] = {0x62, 0x00, 0x13, 0x00, 'C', 'S', (uint8_t)strlen(value), 0};
+    size_t size;
+    uint8_t *bytes = read_target(&size);
+    const uint8_t *place = memmem(bytes, size, head, sizeof(head));
+    ck_assert_ptr_nonnull(place);
+    ck_assert_mem_eq(place + sizeof(head), value, strlen(value));
+    free(bytes);
+}
+
+START_TEST(overlap_is_found)
+{
+    expect_written();
+    expect_overlap("NO");
+    seg_sample_set(&sample, 2, 0, 0, 3);
+    expect_written();
+    expect_overlap("YES ");
+}
+
+END_TEST
+
+START_TEST(same_input_same_bytes)
+{
+    size_t first_size;
+    size_t second_size;
+    expect_written();
+    uint8_t *first = read_target(&first_size);
+    /* The same instances in another order, with the stack pointing at them as before. */
+    struct dicom_instance *last = sample.instances[4];
+    sample.instances[4] = sample.instances[0];
+    sample.instances[0] = last;
+    sample.stack.planes[0].instance = 4;
+    sample.stack.planes[4].instance = 0;
+    expect_written();
+    uint8_t *second = read_target(&second_size);
+    ck_assert_uint_eq(first_size, second_size);
+    ck_assert_mem_eq(first, second, first_size);
+    free(first);
+    free(second);
+}
+
+END_TEST
+
+START_TEST(identity_follows_from_what_went_in)
+{
+    struct seg_identity base;
+    struct seg_identity other;
+    seg_identify(&sample.request, &base);
+    ck_assert_str_ne(base.sop_instance_uid, base.series_uid);
+    ck_assert_str_ne(base.sop_instance_uid, base.dimension_organization_uid);
+    ck_assert_str_ne(base.series_uid, base.dimension_organization_uid);
+
+    struct seg_request changed = sample.request;
+    changed.content_time_ms += 1000;
+    seg_identify(&changed, &other);
+    ck_assert_mem_eq(&base, &other, sizeof(base));
+    expect_written();
+    ck_assert_mem_eq(&base, &summary.identity, sizeof(base));
+
+    const char *const texts[] = {"pipeline", "settings", "version"};
+    for (size_t i = 0; i < 3; i++) {
+        changed = sample.request;
+        if (i == 0)
+            changed.pipeline = "head-ct2";
+        if (i == 1)
+            changed.pipeline_settings = "range = [ 0, 81 ]";
+        if (i == 2)
+            changed.software_version = "0.1.1";
+        seg_identify(&changed, &other);
+        ck_assert_msg(strcmp(base.sop_instance_uid, other.sop_instance_uid) != 0, "%s", texts[i]);
+        ck_assert_msg(strcmp(base.series_uid, other.series_uid) != 0, "%s", texts[i]);
+    }
+    sample.stack.plane_count--;
+    seg_identify(&sample.request, &other);
+    sample.stack.plane_count++;
+    ck_assert_str_ne(base.sop_instance_uid, other.sop_instance_uid);
+    strcpy(sample.storage[2].sop_instance_uid, "1.2.3.4.6000");
+    seg_identify(&sample.request, &other);
+    ck_assert_str_ne(base.sop_instance_uid, other.sop_instance_uid);
+}
+
+END_TEST
+
+START_TEST(a_missing_frame_of_reference_is_made)
+{
+    for (int32_t i = 0; i < sample.instance_count; i++)
+        sample.storage[i].frame_of_reference_uid[0] = '\0';
+    expect_written();
+    ck_assert(!target_has("1.2.3.4.3 "));
+    ck_assert(target_has("2.25."));
+}
+
+END_TEST
+
+START_TEST(texts_beyond_ascii_make_the_object_utf8)
+{
+    drop();
+    struct seg_sample_shape latin = odd;
+    latin.charset = "ISO_IR 100";
+    latin.patient = "M\xFCller^J\xF6rg";
+    seg_sample_make(&sample, &latin);
+    seg_sample_set(&sample, 1, 3, 3, 2);
+
+    expect_written(); /* ASCII only: the source's set and bytes stay */
+    ck_assert(target_has("ISO_IR 100"));
+    ck_assert(target_has("M\xFCller^J\xF6rg"));
+
+    sample.segments[1].label = "Gro\xC3\x9Fhirn";
+    expect_written();
+    ck_assert(target_has("ISO_IR 192"));
+    ck_assert(target_has("M\xC3\xBCller^J\xC3\xB6rg"));
+    ck_assert(target_has("Gro\xC3\x9Fhirn"));
+}
+
+END_TEST
+
+START_TEST(code_extensions_become_utf8)
+{
+    drop();
+    struct seg_sample_shape kanji = odd;
+    kanji.charset = "\\ISO 2022 IR 87";
+    kanji.patient = "Yamada^Tarou=\x1B$B;3ED\x1B(B^\x1B$BB@O:\x1B(B";
+    seg_sample_make(&sample, &kanji);
+    seg_sample_set(&sample, 1, 3, 3, 2);
+    expect_written();
+    ck_assert(target_has("\\ISO 2022 IR 87"));
+    ck_assert(target_has(kanji.patient));
+    sample.segments[1].label = "\xE8\x84\xB3";
+    expect_written();
+    ck_assert(target_has("ISO_IR 192"));
+    ck_assert(target_has("Yamada^Tarou=\xE5\xB1\xB1\xE7\x94\xB0^\xE5\xA4\xAA\xE9\x83\x8E"));
+    ck_assert(target_has("\xE8\x84\xB3"));
+}
+
+END_TEST
+
+/* Half-width katakana, single bytes beside the kanji of escape sequences. */
+START_TEST(katakana_become_utf8)
+{
+    drop();
+    struct seg_sample_shape katakana = odd;
+    katakana.charset = "ISO 2022 IR 13\\ISO 2022 IR 87";
+    katakana.patient = "\xD4\xCF\xC0\xDE^\xC0\xDB\xB3=\x1B$B;3ED\x1B(J^\x1B$BB@O:\x1B(J";
+    seg_sample_make(&sample, &katakana);
+    seg_sample_set(&sample, 1, 3, 3, 2);
+    sample.segments[1].label = "\xE8\x84\xB3";
+    expect_written();
+    ck_assert(target_has("ISO_IR 192"));
+    ck_assert(target_has("\xEF\xBE\x94\xEF\xBE\x8F\xEF\xBE\x80\xEF\xBE\x9E^"
+                         "\xEF\xBE\x80\xEF\xBE\x9B\xEF\xBD\xB3="
+                         "\xE5\xB1\xB1\xE7\x94\xB0^\xE5\xA4\xAA\xE9\x83\x8E"));
+}
+
+END_TEST
+
+/* Bytes beyond ASCII with no set declared, and a set that nobody knows. */
+START_TEST(text_that_cannot_be_converted_keeps_its_bytes)
+{
+    static const char *const charsets[] = {NULL, "ISO_IR 999"};
+    for (size_t i = 0; i < 2; i++) {
+        drop();
+        struct seg_sample_shape unknown = odd;
+        unknown.charset = charsets[i];
+        unknown.patient = "M\xFCller";
+        seg_sample_make(&sample, &unknown);
+        seg_sample_set(&sample, 1, 3, 3, 2);
+        sample.segments[1].label = "Gro\xC3\x9Fhirn";
+        expect_written();
+        ck_assert(!target_has("ISO_IR 192"));
+        ck_assert(target_has("M\xFCller"));
+        ck_assert(target_has("Gro?hirn"));
+    }
+}
+
+END_TEST
+
+/* An optional value that breaks its VR would make the object invalid: the age of 42 is no AS. */
+START_TEST(invalid_optional_values_stay_behind)
+{
+    expect_written();
+    ck_assert(target_has("Head"));
+    ck_assert(!target_has("AS\x02"));
+}
+
+END_TEST
+
+START_TEST(geometry_is_needed)
+{
+    sample.stack.has_geometry = false;
+    ck_assert_int_eq(seg_sample_write(&sample, &summary, &fault), -EINVAL);
+    ck_assert_str_eq(fault.code, "NO_GEOMETRY");
+}
+
+END_TEST
+
+START_TEST(incomplete_requests_are_refused)
+{
+    for (int i = 0; i < 8; i++) {
+        struct seg_request good = sample.request;
+        struct seg_segment segment = sample.segments[0];
+        int32_t planes = sample.stack.plane_count;
+        if (i == 0)
+            sample.segments[0].bits = NULL;
+        if (i == 1)
+            sample.segments[0].words_per_row = 0;
+        if (i == 2)
+            sample.segments[0].label = "";
+        if (i == 3)
+            sample.segments[0].type.value = NULL;
+        if (i == 4)
+            sample.request.segment_count = 0;
+        if (i == 5)
+            sample.request.device_serial_number = "";
+        if (i == 6)
+            sample.stack.plane_count = 0;
+        if (i == 7)
+            sample.segments[0].algorithm_name = "";
+        ck_assert_int_eq(seg_sample_write(&sample, &summary, &fault), -EINVAL);
+        ck_assert_str_eq(fault.code, "SEG_REQUEST_INVALID");
+        sample.request = good;
+        sample.segments[0] = segment;
+        sample.stack.plane_count = planes;
+    }
+}
+
+END_TEST
+
+START_TEST(an_unreadable_source_is_told)
+{
+    unlink(sample.source);
+    ck_assert_int_lt(seg_sample_write(&sample, &summary, &fault), 0);
+    ck_assert_str_ne(fault.code, "");
+    ck_assert_str_eq(fault.file[0], sample.source);
+}
+
+END_TEST
+
+/* Nine planes of 65535 x 65535 are 4.5 GiB of bits; the mask is address space, hardly touched. */
+START_TEST(four_gib_are_too_much)
+{
+    const int64_t words_per_row = 1024;
+    const size_t words = (size_t)words_per_row * 65535;
+    const size_t bytes = 9 * words * sizeof(uint64_t);
+    uint64_t *mask = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert_ptr_ne(mask, MAP_FAILED);
+    drop();
+    struct seg_sample_shape nine = {.columns = 1, .rows = 1, .planes = 9, .segments = 1};
+    seg_sample_make(&sample, &nine);
+    sample.stack.columns = 65535;
+    sample.stack.rows = 65535;
+    sample.segments[0].bits = mask;
+    sample.segments[0].words_per_row = words_per_row;
+    for (size_t z = 0; z < 9; z++)
+        mask[z * words] = 1;
+    ck_assert_int_eq(seg_sample_write(&sample, &summary, &fault), -EFBIG);
+    ck_assert_str_eq(fault.code, "SEG_TOO_LARGE");
+    munmap(mask, bytes);
+}
+
+END_TEST
+
+START_TEST(a_full_device_is_told)
+{
+    int fd = open("/dev/full", O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(seg_write(&sample.request, fd, &summary, &fault), -ENOSPC);
+    ck_assert_str_eq(fault.code, "WRITE_FAILED");
+    close(fd);
+}
+
+END_TEST
+
+/* A limit on the file's size at every kind of place: in the header, in the frames, in the pixels.
+ */
+START_TEST(a_file_cut_short_is_told)
+{
+    expect_written();
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    const int64_t full = summary.bytes;
+    for (int64_t size = 0; size < full; size += full / 16) {
+        struct rlimit cut = {.rlim_cur = (rlim_t)size, .rlim_max = limit.rlim_max};
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &cut), 0);
+        int error = seg_sample_write(&sample, &summary, &fault);
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        ck_assert_int_eq(error, -EFBIG);
+        ck_assert_str_eq(fault.code, "WRITE_FAILED");
+    }
+    signal(SIGXFSZ, handler);
+    expect_written();
+}
+
+END_TEST
+
+/* What cannot be synced was not written. */
+START_TEST(a_failed_sync_is_told)
+{
+    int fds[2];
+    ck_assert_int_eq(pipe(fds), 0); /* takes the bytes, but fdatasync is EINVAL */
+    ck_assert_int_ge(fcntl(fds[1], F_SETPIPE_SZ, 1 << 20), 0);
+    ck_assert_int_eq(seg_write(&sample.request, fds[1], &summary, &fault), -EINVAL);
+    ck_assert_str_eq(fault.code, "WRITE_FAILED");
+    close(fds[0]);
+    close(fds[1]);
+}
+
+END_TEST
+
+START_TEST(other_shapes_read_back)
+{
+    static const struct seg_sample_shape shapes[] = {
+        {.columns = 1, .rows = 1, .planes = 1, .segments = 1},
+        {.columns = 64, .rows = 3, .planes = 2, .segments = 2},
+        {.columns = 255, .rows = 257, .planes = 3, .segments = 2},
+        {.columns = 100, .rows = 9, .planes = 17, .segments = 1, .multi_frame = true},
+        {.columns = 7, .rows = 5, .planes = 400, .segments = 8},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        drop();
+        seg_sample_make(&sample, &shapes[i]);
+        for (int32_t s = 0; s < shapes[i].segments; s++) {
+            for (int32_t z = s; z < shapes[i].planes; z += 2)
+                seg_sample_set(&sample, s, (s * 3 + z) % shapes[i].columns, z % shapes[i].rows, z);
+        }
+        expect_written();
+        sample.request.omit_empty_frames = false;
+        expect_written();
+        ck_assert_int_eq(summary.frames, (int64_t)shapes[i].planes * shapes[i].segments);
+    }
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("dicom_seg");
+    TCase *tests = tcase_create("write");
+    tcase_add_checked_fixture(tests, make_odd, drop);
+    tcase_add_test(tests, empty_frames_are_left_out);
+    tcase_add_test(tests, empty_frames_are_kept);
+    tcase_add_test(tests, nothing_segmented_is_no_object);
+    tcase_add_test(tests, overlap_is_found);
+    tcase_add_test(tests, same_input_same_bytes);
+    tcase_add_test(tests, identity_follows_from_what_went_in);
+    tcase_add_test(tests, a_missing_frame_of_reference_is_made);
+    tcase_add_test(tests, texts_beyond_ascii_make_the_object_utf8);
+    tcase_add_test(tests, code_extensions_become_utf8);
+    tcase_add_test(tests, katakana_become_utf8);
+    tcase_add_test(tests, text_that_cannot_be_converted_keeps_its_bytes);
+    tcase_add_test(tests, invalid_optional_values_stay_behind);
+    tcase_add_test(tests, geometry_is_needed);
+    tcase_add_test(tests, incomplete_requests_are_refused);
+    tcase_add_test(tests, an_unreadable_source_is_told);
+    tcase_add_test(tests, four_gib_are_too_much);
+    tcase_add_test(tests, a_full_device_is_told);
+    tcase_add_test(tests, a_file_cut_short_is_told);
+    tcase_add_test(tests, a_failed_sync_is_told);
+    tcase_add_test(tests, other_shapes_read_back);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
