@@ -4,7 +4,7 @@
  * Each frame becomes a one-frame pixel sequence of its own, so that no state is shared between
  * readers, memory is one frame, and frames of several fragments need no special case.
  */
-#include "codec.h"
+#include "codec.hh"
 
 #include <dcmtk/config/osconfig.h>
 

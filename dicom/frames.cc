@@ -5,7 +5,7 @@
  * each of which may be shared or per frame. Both go through the same readers: Source answers which
  * item holds a functional group's attributes.
  */
-#include "header.h"
+#include "header.hh"
 
 #include <cmath>
 #include <cstdio>

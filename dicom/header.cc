@@ -1,4 +1,4 @@
-#include "header.h"
+#include "header.hh"
 
 #include <dcmtk/dcmdata/dcistrmb.h>
 

@@ -4,7 +4,7 @@
  * DCMTK re-encodes them (from implicit VR or big endian where need be); values stay as they are, in
  * the source's character set, which is inherited with them.
  */
-#include "header.h"
+#include "header.hh"
 
 #include <dcmtk/dcmdata/dcostrmb.h>
 

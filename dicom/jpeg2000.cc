@@ -1,7 +1,7 @@
 /*
  * jpeg2000.cc - JPEG 2000 and HTJ2K frames through OpenJPEG.
  */
-#include "codec.h"
+#include "codec.hh"
 
 #include <openjpeg.h>
 

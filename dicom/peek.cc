@@ -5,7 +5,7 @@
  * all, then what kind of object, then its identity, its encoding, its pixels, its sizes, and last
  * whether the pixel data are all there. Pixel data are never read, only measured.
  */
-#include "header.h"
+#include "header.hh"
 
 #include <algorithm>
 #include <cerrno>

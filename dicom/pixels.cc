@@ -5,9 +5,9 @@
  * there; only compressed and deflated ones need memory of their own. The file is opened once per
  * reader; a file that changed since its header was read is refused.
  */
-#include "codec.h"
+#include "codec.hh"
 #include "fragments.h"
-#include "header.h"
+#include "header.hh"
 
 #include <cerrno>
 #include <cstring>

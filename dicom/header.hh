@@ -1,5 +1,5 @@
 /*
- * header.h - attributes of a scanned file through DCMTK; private to dicom/, C++.
+ * header.hh - attributes of a scanned file through DCMTK; private to dicom/, C++.
  *
  * Values come back trimmed; numbers are read independently of the locale. A missing attribute is
  * false or "", never an exception; only std::bad_alloc leaves.

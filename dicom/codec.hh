@@ -1,5 +1,5 @@
 /*
- * codec.h - one compressed frame to samples; private to dicom/, C++.
+ * codec.hh - one compressed frame to samples; private to dicom/, C++.
  *
  * Frames are decoded one at a time from bytes that belong to that frame alone. Both decoders check
  * the code stream's own size against the header before anything of that size is allocated, and may
