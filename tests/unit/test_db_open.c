@@ -1,0 +1,295 @@
+/* Opening: whose database it is, the ladder of migrations, the views, where it may lie. */
+#include "filesystem.h"
+
+#include "db_sample.h"
+
+#include <ctype.h>
+#include <sys/stat.h>
+
+static void
+run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    char *error = NULL;
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    int rc = sqlite3_exec(db, sql, NULL, NULL, &error);
+    ck_assert_msg(rc == SQLITE_OK, "%s", error);
+    sqlite3_close(db);
+}
+
+static char *
+read_whole(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s", path);
+    char *text = calloc(1, 1 << 16);
+    size_t size = fread(text, 1, (1 << 16) - 1, file);
+    ck_assert_uint_gt(size, 0);
+    ck_assert_uint_lt(size, (1 << 16) - 1);
+    fclose(file);
+    return text;
+}
+
+/* Without comments and white space: what ALTER TABLE leaves looks different and is the same. */
+static void
+squeeze(char *sql)
+{
+    char *to = sql;
+    for (const char *from = sql; *from; from++) {
+        if (from[0] == '-' && from[1] == '-') {
+            while (from[1] && from[1] != '\n')
+                from++;
+        } else if (!isspace((unsigned char)*from)) {
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+}
+
+/* The text of every table, index and trigger, one after the other by name. */
+static char *
+schema_of(const char *path)
+{
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    char *all = calloc(1, 1 << 16);
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db,
+                                        "SELECT type || ' ' || name || ' ' || sql FROM "
+                                        "sqlite_schema WHERE type <> 'view' AND sql IS NOT NULL "
+                                        "ORDER BY type, name",
+                                        -1, &statement, NULL),
+                     SQLITE_OK);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        strcat(all, (const char *)sqlite3_column_text(statement, 0));
+        strcat(all, "\n");
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    squeeze(all);
+    return all;
+}
+
+START_TEST(migrations_add_up_to_the_schema)
+{
+    struct sample migrated, direct;
+    sample_open(&migrated);
+    sample_folder(&direct);
+    char *text = read_whole(NOCTULE_SOURCE_DIR "/db/schema.sql");
+    run_sql(direct.path, text);
+    free(text);
+    char *by_migration = schema_of(migrated.path), *by_schema = schema_of(direct.path);
+    ck_assert_uint_gt(strlen(by_schema), 1000);
+    ck_assert_str_eq(by_migration, by_schema);
+    free(by_migration);
+    free(by_schema);
+    sample_close(&migrated);
+    sample_close(&direct);
+}
+
+END_TEST
+
+/* The public contract. Adding a column at the end is allowed; everything else is a new version. */
+START_TEST(views_have_their_columns)
+{
+    static const char *const views[][2] = {
+        {"v_jobs", "job,state,pipeline,stack,series_uid,modality,body_part,series_description,"
+                   "revision,attempts,priority,created_at,started_at,ended_at,not_before_at,"
+                   "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
+                   "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,sentence,"
+                   "file_a,file_b,result_path,result_sop_instance_uid,superseded_by"},
+        {"v_series",
+         "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
+         "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
+         "complete_requested,stacks,accepted_stacks,code,sentence,file_a,file_b,"
+         "duplicate_conflicts,missing_files,jobs,jobs_done"},
+        {"v_results",
+         "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
+         "result_series_uid,size_bytes,frames,created_at,superseded_by"},
+        {"v_quarantine", "quarantined_at,path,original_path,series_uid,code,sentence"},
+        {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail"},
+        {"v_night",
+         "now_at,jobs_ready,jobs_running,jobs_delayed,jobs_done,jobs_empty,jobs_failed,"
+         "jobs_cancelled,series_gathering,series_settled,series_refused,oldest_waiting_seconds,"
+         "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
+         "eta_seconds,quarantined_24h"},
+    };
+    struct sample sample;
+    sample_open(&sample);
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        char sql[160];
+        snprintf(sql, sizeof sql,
+                 "SELECT group_concat(name) FROM (SELECT name FROM pragma_table_info('%s') "
+                 "ORDER BY cid)",
+                 views[i][0]);
+        assert_answer(&sample, sql, views[i][1]);
+    }
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "6");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(a_new_database_is_as_it_should_be)
+{
+    struct sample sample;
+    sample_open(&sample);
+    assert_answer(&sample, "PRAGMA journal_mode", "wal");
+    assert_answer(&sample, "PRAGMA application_id", "1315922804");
+    assert_answer(&sample, "PRAGMA user_version", "1");
+    assert_answer(&sample,
+                  "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' "
+                  "AND type = 'table' AND name NOT LIKE 'sqlite%' AND NOT strict",
+                  "0");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(opening_again_changes_nothing)
+{
+    struct sample sample;
+    sample_open(&sample);
+    int64_t job = sample_job(sample.queue, "1.2.3");
+    char before[64];
+    snprintf(before, sizeof before, "%s", sample_ask(&sample, "PRAGMA schema_version"));
+    sample_reopen(&sample);
+    assert_answer(&sample, "PRAGMA schema_version", before);
+    ck_assert_int_eq(sample_state(sample.queue, job), QUEUE_READY);
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(changed_views_are_replaced_and_foreign_ones_left)
+{
+    struct sample sample;
+    sample_open(&sample);
+    sample_job(sample.queue, "1.2.3");
+    queue_close(sample.queue);
+    sample.queue = NULL;
+    run_sql(sample.path, "DROP VIEW v_jobs; CREATE VIEW v_jobs AS SELECT 1 AS old;"
+                         "DROP VIEW v_night; CREATE VIEW of_the_site AS SELECT 2 AS own");
+    sample_reopen(&sample);
+    assert_answer(&sample, "SELECT state FROM v_jobs", "READY");
+    assert_answer(&sample, "SELECT jobs_ready FROM v_night", "1");
+    assert_answer(&sample, "SELECT own FROM of_the_site", "2");
+    sample_close(&sample);
+}
+
+END_TEST
+
+static void
+assert_refused(const char *path, int expected, const char *words)
+{
+    struct queue *queue = NULL;
+    char reason[512] = "";
+    ck_assert_int_eq(queue_open(path, &queue, reason, sizeof reason), expected);
+    ck_assert_ptr_null(queue);
+    ck_assert_msg(strstr(reason, words) && strstr(reason, path), "%s", reason);
+}
+
+START_TEST(a_newer_one_is_refused_untouched)
+{
+    struct sample sample;
+    sample_open(&sample);
+    queue_close(sample.queue);
+    sample.queue = NULL;
+    run_sql(sample.path, "PRAGMA user_version = 99; DROP VIEW v_jobs");
+    assert_refused(sample.path, -EPROTONOSUPPORT, "99");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE name = 'v_jobs'", "0");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(a_foreign_one_is_refused_untouched)
+{
+    struct sample sample;
+    sample_folder(&sample);
+    run_sql(sample.path, "CREATE TABLE theirs (x)");
+    assert_refused(sample.path, -EBADMSG, "another program");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema", "1");
+    assert_answer(&sample, "PRAGMA journal_mode", "delete");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(what_is_no_database_is_refused)
+{
+    struct sample sample;
+    sample_folder(&sample);
+    FILE *file = fopen(sample.path, "w");
+    for (int i = 0; i < 1000; i++)
+        fputs("this is no database", file);
+    fclose(file);
+    assert_refused(sample.path, -EBADMSG, "not a database");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(a_missing_folder_is_refused)
+{
+    assert_refused("/nonexistent/noctule.db", -ENOENT, "No such file");
+}
+
+END_TEST
+
+START_TEST(a_folder_in_its_place_is_refused)
+{
+    struct sample sample;
+    sample_folder(&sample);
+    ck_assert_int_eq(mkdir(sample.path, 0700), 0);
+    assert_refused(sample.path, -EISDIR, "unable to open");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(network_file_systems_are_known)
+{
+    ck_assert_str_eq(filesystem_remote_name(0x6969), "NFS");
+    ck_assert_str_eq(filesystem_remote_name(0xff534d42), "CIFS");
+    ck_assert_str_eq(filesystem_remote_name(0xfe534d42), "SMB2");
+    ck_assert_str_eq(filesystem_remote_name(0x65735546), "FUSE");
+    ck_assert_str_eq(filesystem_remote_name(0x00c36400), "Ceph");
+    ck_assert_str_eq(filesystem_remote_name(0x01021997), "9P");
+    /* As a signed 32-bit f_type arrives in a wider one. */
+    ck_assert_str_eq(filesystem_remote_name((unsigned long)(int)0xff534d42), "CIFS");
+    ck_assert_ptr_null(filesystem_remote_name(0xef53));     /* ext4 */
+    ck_assert_ptr_null(filesystem_remote_name(0x58465342)); /* XFS */
+    ck_assert_ptr_null(filesystem_remote_name(0x01021994)); /* tmpfs */
+    const char *name = "";
+    ck_assert_int_eq(filesystem_check("/nonexistent/noctule.db", &name), -ENOENT);
+    ck_assert_ptr_null(name);
+}
+
+END_TEST
+
+START_TEST(events_are_append_only)
+{
+    struct sample sample;
+    sample_open(&sample);
+    ck_assert_int_eq(queue_note(sample.queue, "START", "a test", SAMPLE_NOW), 0);
+    sqlite3 *db;
+    ck_assert_int_eq(sqlite3_open(sample.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "UPDATE event SET detail = 'x'", NULL, NULL, NULL),
+                     SQLITE_CONSTRAINT);
+    ck_assert_str_eq(sqlite3_errmsg(db), "events are append-only");
+    ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM event", NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    sqlite3_close(db);
+    assert_answer(&sample, "SELECT kind || ' ' || detail || ' ' || at FROM v_events",
+                  "START a test 2026-01-31T02:03:20.000Z");
+    sample_close(&sample);
+}
+
+END_TEST
+
+SAMPLE_MAIN("db_open", NULL, NULL, migrations_add_up_to_the_schema, views_have_their_columns,
+            a_new_database_is_as_it_should_be, opening_again_changes_nothing,
+            changed_views_are_replaced_and_foreign_ones_left, a_newer_one_is_refused_untouched,
+            a_foreign_one_is_refused_untouched, what_is_no_database_is_refused,
+            a_missing_folder_is_refused, a_folder_in_its_place_is_refused,
+            network_file_systems_are_known, events_are_append_only)
