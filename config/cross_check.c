@@ -133,11 +133,23 @@ is_own_folder(const char *below_root)
     return false;
 }
 
+/* ".." would make two names of one folder look apart. */
+static bool
+climbs(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, "/..")); at++)
+        if (at[3] == '/' || at[3] == '\0')
+            return true;
+    return false;
+}
+
 /* Noctule's own files must neither be taken in again nor be mixed with originals. */
 static bool
 check_apart_from_root(const struct conf *conf, const char *path, const char *option,
                       struct option_complaint *complaint)
 {
+    if (climbs(path))
+        return complain(complaint, option, "holds \"..\"");
     const char *below = path_below(path, conf->root);
     if (path_below(conf->root, path) || (below && is_own_folder(below)))
         return complain(complaint, option, "%s is, or holds, a folder of Noctule's own", path);

@@ -191,9 +191,9 @@ const struct option_section option_pipeline = {
 
 static const struct option_row match_rows[] = {
     {"modality", OPTION_TEXT, AT(struct conf_rule, modality), "", LIMITS(1, 16), .form = FORM_DICOM,
-     .help = "Modality (0008,0060) is this"},
+     .help = "Modality (0008,0060) is this; capitals do not matter"},
     {"body_part", OPTION_TEXT, AT(struct conf_rule, body_part), "", LIMITS(1, 16),
-     .form = FORM_DICOM, .help = "Body Part Examined (0018,0015) is this"},
+     .form = FORM_DICOM, .help = "Body Part Examined (0018,0015) is this; capitals do not matter"},
     {"description", OPTION_TEXT, AT(struct conf_rule, description), "", LIMITS(1, 64),
      .form = FORM_DICOM,
      .help = "Series Description (0008,103E) contains this; capitals do not matter"},
@@ -212,7 +212,7 @@ static const struct option_row rule_rows[] = {
     {"pipeline", OPTION_TEXT, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
      .form = FORM_NAME, .help = "the pipeline that a series gets for which this rule fits"},
     {"priority", OPTION_INTEGER, AT(struct conf_rule, priority), "0", LIMITS(-1000, 1000),
-     .help = "jobs with a larger one run first"},
+     .help = "jobs with a larger one run first; the highest of the rules that fit counts"},
 };
 
 static const struct option_section rule_section = {ROWS(rule_rows),
@@ -238,7 +238,7 @@ static const struct option_row root_rows[] = {
      .help = "what can be done with a series"},
     {"rules", OPTION_LIST, AT(struct conf, rules), MANY(struct conf, rule_count), .fallback = "( )",
      LIMITS(0, 256), .section = &rule_section,
-     .help = "which series gets which pipelines; every rule that fits makes a job"},
+     .help = "which series gets which pipelines: those of all rules that fit, each once"},
     {"device_serial_number", OPTION_TEXT, AT(struct conf, device_serial_number), "\"noctule-1\"",
      LIMITS(1, 64), .form = FORM_DICOM,
      .help = "Device Serial Number (0018,1000) of this installation, in every result"},

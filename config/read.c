@@ -256,14 +256,13 @@ read_text(const struct reader *reader, const struct option_row *row,
         text = "";
     size_t characters = 0;
     const char *wrong = measure(text, &characters);
-    if (!wrong)
-        wrong = misformed(row, text);
     if (wrong)
         return fail(reader, setting, "%s", wrong);
     if ((double)characters < row->lo || (double)characters > row->hi)
         return fail(reader, setting, "has %zu characters; %.0f .. %.0f are allowed", characters,
                     row->lo, row->hi);
-    return store_text(reader, text, field);
+    wrong = misformed(row, text);
+    return wrong ? fail(reader, setting, "%s", wrong) : store_text(reader, text, field);
 }
 
 /* Writes "a", "b" or "c". */

@@ -365,14 +365,13 @@ scan_include(struct scanner *scanner)
     return rc;
 }
 
-int
-source_read_text(struct source *source, const char *name, const char *text, char *reason,
-                 size_t reason_size)
+static int
+expand(struct source *source, const char *name, const char *text, size_t size, char *reason,
+       size_t reason_size)
 {
-    *source = (struct source){0};
     struct scanner scanner = {.source = source,
                               .at = text,
-                              .end = text + strlen(text),
+                              .end = text + size,
                               .line = 1,
                               .reason = reason,
                               .reason_size = reason_size};
@@ -380,8 +379,17 @@ source_read_text(struct source *source, const char *name, const char *text, char
         return out_of_memory(&scanner);
     int rc = append_line(&scanner);
     if (rc == 0)
-        rc = append(&scanner, "", 0);
-    return rc < 0 ? rc : scan(&scanner);
+        rc = scan(&scanner);
+    /* libconfig ends a comment only at a newline. */
+    return rc == 0 ? append(&scanner, "\n", 1) : rc;
+}
+
+int
+source_read_text(struct source *source, const char *name, const char *text, char *reason,
+                 size_t reason_size)
+{
+    *source = (struct source){0};
+    return expand(source, name, text, strlen(text), reason, reason_size);
 }
 
 int
@@ -395,20 +403,7 @@ source_read_file(struct source *source, const char *path, char *reason, size_t r
         snprintf(reason, reason_size, "%s: %s", path, strerror(-rc));
         return rc;
     }
-    struct scanner scanner = {.source = source,
-                              .at = bytes,
-                              .end = bytes + size,
-                              .line = 1,
-                              .reason = reason,
-                              .reason_size = reason_size};
-    if (add_file(source, path, &scanner.file) < 0)
-        rc = out_of_memory(&scanner);
-    else
-        rc = append_line(&scanner);
-    if (rc == 0)
-        rc = append(&scanner, "", 0);
-    if (rc == 0)
-        rc = scan(&scanner);
+    rc = expand(source, path, bytes, size, reason, reason_size);
     free(bytes);
     return rc;
 }
@@ -427,10 +422,8 @@ source_release(struct source *source)
 void
 source_place(const struct source *source, unsigned line, char *place, size_t size)
 {
-    if (line == 0 || line > source->line_count) {
-        snprintf(place, size, "%s", source->files[0]);
-        return;
-    }
-    const struct source_line *origin = &source->lines[line - 1];
+    size_t last = source->line_count - 1;
+    size_t at = line == 0 ? 0 : line - 1;
+    const struct source_line *origin = &source->lines[at < last ? at : last];
     snprintf(place, size, "%s:%u", source->files[origin->file], origin->line);
 }

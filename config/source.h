@@ -38,7 +38,7 @@ int source_read_text(struct source *source, const char *name, const char *text, 
                      size_t reason_size);
 void source_release(struct source *source);
 
-/* Writes "FILE:LINE" of a line of the expanded text (from 1). */
+/* Writes "FILE:LINE" of a line of the expanded text (from 1; one beyond its end is the last). */
 void source_place(const struct source *source, unsigned line, char *place, size_t size);
 
 #endif

@@ -1,0 +1,447 @@
+/*
+ * test_config_load.c - what conf_load accepts, and what it says about everything else.
+ */
+#include "config.h"
+#include "config_files.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+/* A good segment and pipeline; cases below change one thing in them. */
+#define SHAPE          "{ kind = \"sphere\"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 40.0; }"
+#define TYPE           "type = { code = \"12738006\"; scheme = \"SCT\"; meaning = \"Brain\"; };"
+#define SEGMENT        "label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( " SHAPE " ); " TYPE
+#define PIPELINE(rest) "pipelines = ( { name = \"a\"; segments = ( { " rest " } ); } );\n"
+#define WITH_SHAPE(shape)                                                                          \
+    PIPELINE("label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( { " shape " } ); " TYPE)
+#define CENTER "center = { voxel = [ 1, 2, 3 ]; };"
+
+static int
+load(const char *path, struct conf **conf, char *reason)
+{
+    reason[0] = '\0';
+    return conf_load(path, conf, reason, CONF_REASON);
+}
+
+static struct conf *
+load_good(const char *text)
+{
+    char reason[CONF_REASON];
+    struct conf *conf = NULL;
+    int rc = load(write_file("good.conf", text), &conf, reason);
+    ck_assert_msg(rc == 0, "%s", reason);
+    return conf;
+}
+
+START_TEST(nothing_given_means_the_defaults)
+{
+    struct conf *conf = load_good("");
+    ck_assert_str_eq(conf->root, "/var/lib/noctule");
+    ck_assert_uint_eq(conf->inbox_count, 1);
+    ck_assert_str_eq(conf->inboxes[0].path, "/var/lib/noctule/inbox");
+    ck_assert_int_eq(conf->inboxes[0].after, CONF_KEEP);
+    ck_assert_ptr_null(conf->inboxes[0].move_to);
+    ck_assert_double_eq(conf->inboxes[0].settle_seconds, 2);
+    ck_assert_double_eq(conf->inboxes[0].sweep_seconds, 10);
+    ck_assert_double_eq(conf->series.quiet_seconds, 60);
+    ck_assert_double_eq(conf->series.complete_seconds, 5);
+    ck_assert_double_eq(conf->series.patience_seconds, 300);
+    ck_assert_int_eq(conf->jobs.max_attempts, 3);
+    ck_assert_double_eq(conf->jobs.retry_seconds, 30);
+    ck_assert_double_eq(conf->jobs.retry_max_seconds, 600);
+    ck_assert_double_eq(conf->jobs.deadline_seconds, 3600);
+    ck_assert_str_eq(conf->compute.backend, "auto");
+    ck_assert_int_eq(conf->compute.threads, 0);
+    ck_assert_int_eq(conf->compute.lanes, 2);
+    ck_assert_double_eq(conf->min_free_mib, 1024);
+    ck_assert_uint_eq(conf->pipeline_count, 0);
+    ck_assert_uint_eq(conf->rule_count, 0);
+    ck_assert_str_eq(conf->device_serial_number, "noctule-1");
+    ck_assert_str_eq(conf->log_level, "info");
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_pipeline_gets_its_defaults)
+{
+    struct conf *conf = load_good(PIPELINE(SEGMENT));
+    const struct conf_pipeline *pipeline = conf_find_pipeline(conf, "a");
+    ck_assert_ptr_nonnull(pipeline);
+    ck_assert_ptr_null(conf_find_pipeline(conf, "b"));
+    ck_assert_uint_eq(pipeline->results, CONF_RESULT_SEG);
+    ck_assert(pipeline->omit_empty_frames);
+    ck_assert_int_eq(pipeline->min_slices, 1);
+    ck_assert_double_eq(pipeline->spacing_tolerance, 0.01);
+    ck_assert_str_eq(pipeline->series_description, "");
+    ck_assert_int_eq(pipeline->series_number, 9000);
+    ck_assert_uint_eq(pipeline->segment_count, 1);
+    const struct conf_segment *segment = &pipeline->segments[0];
+    ck_assert_str_eq(segment->label, "Brain");
+    ck_assert_str_eq(segment->description, "");
+    ck_assert_int_eq(segment->method, CONF_LEVEL_SET);
+    ck_assert_double_eq(segment->range[1], 80);
+    ck_assert_str_eq(segment->category.value, "123037004");
+    ck_assert_str_eq(segment->type.meaning, "Brain");
+    ck_assert_ptr_null(segment->modifier.value);
+    ck_assert_ptr_null(segment->region.scheme);
+    ck_assert_int_eq(segment->shapes[0].kind, CONF_SPHERE);
+    ck_assert_int_eq(segment->shapes[0].center_unit, CONF_FRACTION);
+    ck_assert_int_eq(segment->shapes[0].radius_unit, CONF_MM);
+    ck_assert_double_eq(segment->shapes[0].radius[2], 40);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(numbers_may_be_integers_of_either_size)
+{
+    struct conf *conf = load_good(
+        "series = { quiet_seconds = 60; complete_seconds = 0x10L; patience_seconds = 1e2; "
+        "};\n" WITH_SHAPE(
+            "kind = \"box\"; center = { mm = ( 1, 2.5, -3L ); }; radius_voxels = [ 1, 2, 3 ];"));
+    ck_assert_double_eq(conf->series.quiet_seconds, 60);
+    ck_assert_double_eq(conf->series.complete_seconds, 16);
+    ck_assert_double_eq(conf->series.patience_seconds, 100);
+    const struct conf_shape *shape = &conf->pipelines[0].segments[0].shapes[0];
+    ck_assert_int_eq(shape->kind, CONF_BOX);
+    ck_assert_int_eq(shape->center_unit, CONF_MM);
+    ck_assert_double_eq(shape->center[1], 2.5);
+    ck_assert_double_eq(shape->center[2], -3);
+    ck_assert_int_eq(shape->radius_unit, CONF_VOXEL);
+    ck_assert_double_eq(shape->radius[0], 1);
+    ck_assert_double_eq(shape->radius[2], 3);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(rules_are_read)
+{
+    struct conf *conf = load_good(PIPELINE(
+        SEGMENT) "rules = ( { pipeline = \"a\"; },\n"
+                 "  { match = { modality = \"CT\"; body_part = \"HEAD\"; description = \"thin\";\n"
+                 "              min_slices = 3; max_slices = 9; }; pipeline = \"a\"; priority = "
+                 "-7; } );");
+    ck_assert_uint_eq(conf->rule_count, 2);
+    ck_assert_ptr_null(conf->rules[0].modality);
+    ck_assert_int_eq(conf->rules[0].max_slices, 0);
+    ck_assert_str_eq(conf->rules[1].modality, "CT");
+    ck_assert_str_eq(conf->rules[1].body_part, "HEAD");
+    ck_assert_str_eq(conf->rules[1].description, "thin");
+    ck_assert_int_eq(conf->rules[1].min_slices, 3);
+    ck_assert_int_eq(conf->rules[1].max_slices, 9);
+    ck_assert_int_eq(conf->rules[1].priority, -7);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(paths_are_below_the_root)
+{
+    char reason[CONF_REASON];
+    struct conf *conf;
+    const char *path =
+        write_file("root.conf", "root = \"/srv//noctule/./\";\n"
+                                "inbox = ( { path = \"in\"; after = \"move\"; move_to = \"done/\"; "
+                                "}, { path = \"/data/in/\"; } );");
+    ck_assert_int_eq(load(path, &conf, reason), 0);
+    ck_assert_str_eq(conf->root, "/srv/noctule");
+    ck_assert_str_eq(conf->inboxes[0].path, "/srv/noctule/in");
+    ck_assert_str_eq(conf->inboxes[0].move_to, "/srv/noctule/done");
+    ck_assert_str_eq(conf->inboxes[1].path, "/data/in");
+    conf_free(conf);
+
+    ck_assert_int_eq(conf_load_with_root(path, "/other", &conf, reason, sizeof(reason)), 0);
+    ck_assert_str_eq(conf->root, "/other");
+    ck_assert_str_eq(conf->inboxes[0].path, "/other/in");
+    conf_free(conf);
+
+    char here[PATH_MAX], expected[PATH_MAX + 16];
+    ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+    snprintf(expected, sizeof(expected), "%s/relative", here);
+    ck_assert_int_eq(conf_load_with_root(path, "./relative/", &conf, reason, sizeof(reason)), 0);
+    ck_assert_str_eq(conf->root, expected);
+    conf_free(conf);
+
+    conf = load_good("root = \"/\"; inbox = ( );");
+    ck_assert_str_eq(conf->root, "/");
+    ck_assert_uint_eq(conf->inbox_count, 0);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(includes_are_relative_to_their_file)
+{
+    ck_assert_int_eq(mkdir(test_path("site"), 0700), 0);
+    write_file("site/inner.conf", "threads = 5;");
+    write_file("site/outer.conf",
+               "compute = {\n  @include \"inner.conf\" # a remark\n  lanes = 3; };");
+    struct conf *conf = load_good("log_level = \"warn\";\n"
+                                  "/* not an\n@include \"directive\"\n*/\n"
+                                  "@include \"site/outer.conf\"\n"
+                                  "min_free_mib = 7;\n");
+    ck_assert_int_eq(conf->compute.threads, 5);
+    ck_assert_int_eq(conf->compute.lanes, 3);
+    ck_assert_double_eq(conf->min_free_mib, 7);
+    conf_free(conf);
+
+    /* Lines are counted in the file that they stand in. */
+    char reason[CONF_REASON], absolute[PATH_MAX + 64];
+    write_file("site/inner.conf", "\n\nthreads = \"x\";");
+    const char *path = write_file("main.conf", "@include \"site/outer.conf\"\nlog_level = 1;\n");
+    ck_assert_int_eq(load(path, &conf, reason), -EINVAL);
+    ck_assert_ptr_nonnull(
+        strstr(reason, "/site/inner.conf:3: compute.threads: has to be an integer"));
+    write_file("site/inner.conf", "threads = 1;\n");
+    ck_assert_int_eq(load(path, &conf, reason), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(reason, "/main.conf:2: log_level: "));
+
+    snprintf(absolute, sizeof(absolute), "@include \"%s\"", test_path("site/outer.conf"));
+    conf = load_good(absolute);
+    ck_assert_int_eq(conf->compute.threads, 1);
+    conf_free(conf);
+    ck_assert_int_eq(remove(test_path("site/inner.conf")), 0);
+    ck_assert_int_eq(remove(test_path("site/outer.conf")), 0);
+}
+
+END_TEST
+
+START_TEST(comments_strings_and_byte_order_marks)
+{
+    struct conf *conf =
+        load_good("\xef\xbb\xbf# first\r\n"
+                  "root = \"/a\" \"/b\"; // one string\r\n"
+                  "device_serial_number /* here */ = \"\\\"n\xc3\xb6@include\\\"\"; # end");
+    ck_assert_str_eq(conf->root, "/a/b");
+    ck_assert_str_eq(conf->device_serial_number, "\"n\xc3\xb6@include\"");
+    conf_free(conf);
+}
+
+END_TEST
+
+/* Each text is wrong in one way; the message begins with FILE:LINE and holds the words. */
+static const struct {
+    int line;
+    const char *words;
+    const char *text;
+} wrong[] = {
+    {2, "no_such_option: there is no such option", "\nno_such_option = 1;"},
+    {3, "series.quite_seconds: there is no such option; here are: quiet_seconds",
+     "series = {\n\n quite_seconds = 1.0; };"},
+    {1, "series: has to be a group", "series = 5;"},
+    {1, "pipelines: has to be a list", "pipelines = { };"},
+    {1, "inbox[0]: has to be a group", "inbox = ( 5 );"},
+    {2, "root: has to be a string", "\nroot = 5;"},
+    {1, "root: has to be an absolute path", "root = \"var\";"},
+    {1, "root: has 0 characters", "root = \"\";"},
+    {1, "root: is not valid UTF-8", "root = \"/\xff\";"},
+    {1, "root: is not valid UTF-8", "root = \"/\xed\xa0\x80\";"},
+    {1, "root: is not valid UTF-8", "root = \"/\xc0\xaf\";"},
+    {1, "root: is not valid UTF-8", "root = \"/\xc3\";"},
+    {1, "root: holds a control character", "root = \"/a\\nb\";"},
+    {1, "root: holds a control character", "root = \"/a\xc2\x85\";"},
+    {1, "a string cannot hold \\x00", "root = \"/a\\x00b\";"},
+    {1, "series.quiet_seconds: has to be a number", "series = { quiet_seconds = \"1\"; };"},
+    {1, "series.quiet_seconds: -1 is not within 0 .. 86400", "series = { quiet_seconds = -1; };"},
+    {1, "series.quiet_seconds: inf is not within", "series = { quiet_seconds = 1e999; };"},
+    {1, "jobs.max_attempts: has to be an integer", "jobs = { max_attempts = 1.5; };"},
+    {1, "jobs.max_attempts: 0 is not within 1 .. 100", "jobs = { max_attempts = 0; };"},
+    {2, "the integer 4294967299 is too large", "\njobs = { max_attempts = 4294967299; };"},
+    {2, "the integer 0x100000003 is too large", "\njobs = { max_attempts = 0x100000003; };"},
+    {2, "the integer 99999999999999999999L is too large",
+     "\nmin_free_mib = 99999999999999999999L;"},
+    {1, "compute.backend: has to be \"auto\" or \"cpu\"", "compute = { backend = \"gpu\"; };"},
+    {1, "log_level: has to be \"error\", \"warn\", \"info\" or \"debug\"", "log_level = 3;"},
+    {2, "inbox[0]: path is missing", "inbox = (\n { after = \"keep\"; } );"},
+    {1, "inbox[0].after: \"move\" needs move_to",
+     "inbox = ( { path = \"a\"; after = \"move\"; } );"},
+    {1, "inbox[0].move_to: is used only with", "inbox = ( { path = \"a\"; move_to = \"b\"; } );"},
+    {2, "inbox[1].path: /var/lib/noctule/a/b is within another inbox",
+     "inbox = ( { path = \"a\"; },\n { path = \"a/b\"; } );"},
+    {1, "inbox[0].path: /var/lib/noctule is, or holds, a folder of Noctule's own",
+     "inbox = ( { path = \".\"; } );"},
+    {1, "inbox[0].path: /var is, or holds", "inbox = ( { path = \"/var\"; } );"},
+    {1, "inbox[0].path: /var/lib/noctule/series/x is, or holds",
+     "inbox = ( { path = \"series/x\"; } );"},
+    {1, "inbox[0].path: holds \"..\"", "inbox = ( { path = \"inbox/../series\"; } );"},
+    {1, "inbox[0].move_to: /var/lib/noctule/a/b is within an inbox",
+     "inbox = ( { path = \"a\"; after = \"move\"; move_to = \"a/b\"; } );"},
+    {1, "duplicate setting name", "log_level = \"info\"; log_level = \"warn\";"},
+    {3, "syntax error", "log_level = \"info\";\n\n= 5;"},
+    {2, "this comment is never closed", "log_level = \"info\";\n/* hm"},
+    {2, "this string is never closed", "\nroot = \"/a"},
+    {2, "@include needs a file's name in quotes", "\n@include site.conf"},
+    {2, "nothing may follow @include", "\n@include \"a\" @include \"b\""},
+    {2, "cannot include ", "\n@include \"nowhere.conf\""},
+    {2, "Is a directory", "\n@include \".\""},
+    {1, "includes are nested more than 10 deep", "@include \"wrong.conf\""},
+    {1, "integers and decimals are mixed", PIPELINE("range = [ 0, 80.5 ];")},
+    {1, "pipelines[0]: name is missing", "pipelines = ( { segments = ( { " SEGMENT " } ); } );"},
+    {1, "pipelines[0]: segments is missing", "pipelines = ( { name = \"a\"; } );"},
+    {1, "pipelines[0].segments: has 0 elements; 1 .. 256",
+     "pipelines = ( { name = \"a\"; segments = ( ); } );"},
+    {1, "pipelines[0].name: may hold only", "pipelines = ( { name = \"a b\"; } );"},
+    {1, "pipelines[0].name: has 65 characters",
+     "pipelines = ( { name = "
+     "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"; } );"},
+    {2, "pipelines[1].name: \"a\" is the name of an earlier pipeline",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); },\n"
+     "{ name = \"a\"; segments = ( { " SEGMENT " } ); } );"},
+    {2, "pipelines[0].segments[1].label: \"Brain\" is the label of an earlier segment",
+     PIPELINE(SEGMENT " },\n { " SEGMENT)},
+    {1, "segments[0]: label is missing", PIPELINE("range = [ 0.0, 1.0 ];")},
+    {1, "segments[0].label: holds a backslash", PIPELINE("label = \"a\\\\b\";")},
+    {1, "segments[0]: range is missing", PIPELINE("label = \"a\";")},
+    {1, "segments[0].range: has to be [ ... ] of 2 numbers",
+     PIPELINE("label = \"a\"; range = [ 1.0 ];")},
+    {1, "segments[0].range: has to be [ ... ] of 2 numbers",
+     PIPELINE("label = \"a\"; range = 1.0;")},
+    {1, "segments[0].range[1]: has to be a number",
+     PIPELINE("label = \"a\"; range = ( 1.0, \"2\" );")},
+    {1, "segments[0].range[1]: inf is not within",
+     PIPELINE("label = \"a\"; range = [ 0.0, 1e999 ];")},
+    {1, "segments[0].range: the lower end 9 is above the upper end 8",
+     PIPELINE("label = \"a\"; range = [ 9, 8 ]; shapes = ( " SHAPE " ); " TYPE)},
+    {1, "segments[0]: shapes is missing", PIPELINE("label = \"a\"; range = [ 0, 8 ]; " TYPE)},
+    {1, "segments[0].shapes: has 0 elements",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( );")},
+    {1, "segments[0]: type is missing",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " );")},
+    {1, "segments[0].type: meaning is missing",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE
+              " ); type = { code = \"1\"; scheme = \"SCT\"; };")},
+    {1, "segments[0].region: scheme is missing", PIPELINE(SEGMENT "region = { code = \"1\"; };")},
+    {1, "type.code: has 17 characters",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " ); "
+              "type = { code = \"12345678901234567\"; };")},
+    {1, "segments[0].color[2]: 1.5 is not within 0 .. 1",
+     PIPELINE(SEGMENT "color = [ 0.0, 1.0, 1.5 ];")},
+    {1, "segments[0].method: has to be \"level-set\"", PIPELINE(SEGMENT "method = \"magic\";")},
+    {1, "shapes[0].kind: has to be \"sphere\", \"ellipsoid\" or \"box\"",
+     WITH_SHAPE("kind = \"cube\";")},
+    {1, "shapes[0]: center is missing", WITH_SHAPE("radius_mm = 1.0;")},
+    {1, "shapes[0].center: needs exactly one of voxel, mm, fraction",
+     WITH_SHAPE("center = { }; radius_mm = 1.0;")},
+    {1, "shapes[0].center: needs exactly one of voxel, mm, fraction",
+     WITH_SHAPE("center = { mm = [ 1, 2, 3 ]; voxel = [ 1, 2, 3 ]; }; radius_mm = 1.0;")},
+    {1, "shapes[0].center.mm: has to be [ ... ] of 3 numbers",
+     WITH_SHAPE("center = { mm = [ 1, 2 ]; };")},
+    {1, "shapes[0]: needs exactly one of radius_voxels, radius_mm", WITH_SHAPE(CENTER)},
+    {1, "shapes[0]: needs exactly one of radius_voxels, radius_mm",
+     WITH_SHAPE(CENTER "radius_mm = 1.0; radius_voxels = 1.0;")},
+    {1, "shapes[0].radius_mm: 0 is not within 0.001", WITH_SHAPE(CENTER "radius_mm = 0.0;")},
+    {1, "shapes[0].radius_mm: has to be a number, or [ ... ] of 3",
+     WITH_SHAPE(CENTER "radius_mm = [ 1, 2 ];")},
+    {1, "shapes[0].radius_voxels: a sphere has one radius",
+     WITH_SHAPE(CENTER "radius_voxels = [ 1, 2, 3 ];")},
+    {1, "pipelines[0].results: has to be [ ... ] with at least one of \"seg\" or \"codes\"",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ ]; } );"},
+    {1, "pipelines[0].results[0]: has to be \"seg\" or \"codes\"",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ \"sr\" ]; } );"},
+    {1, "pipelines[0].omit_empty_frames: has to be true or false",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); omit_empty_frames = 1; } );"},
+    {2, "rules[0].pipeline: there is no pipeline named \"b\"",
+     PIPELINE(SEGMENT) "rules = ( { pipeline = \"b\"; } );"},
+    {2, "rules[0]: pipeline is missing", PIPELINE(SEGMENT) "rules = ( { priority = 1; } );"},
+    {3, "rules[0].match.max_slices: 2 is below min_slices, 3",
+     PIPELINE(SEGMENT) "rules = ( { match = {\n min_slices = 3; max_slices = 2; }; pipeline = "
+                       "\"a\"; } );"},
+    {2, "rules[0].match.modality: has 0 characters",
+     PIPELINE(SEGMENT) "rules = ( { match = { modality = \"\"; }; pipeline = \"a\"; } );"},
+};
+
+START_TEST(wrong_files_are_told_with_file_and_line)
+{
+    char reason[CONF_REASON], place[PATH_MAX + 32];
+    struct conf *conf = NULL;
+    const char *path = write_file("wrong.conf", wrong[_i].text);
+    ck_assert_int_eq(load(path, &conf, reason), -EINVAL);
+    ck_assert_ptr_null(conf);
+    snprintf(place, sizeof(place), "%s:%d: ", path, wrong[_i].line);
+    ck_assert_msg(strncmp(reason, place, strlen(place)) == 0, "%s: %s", wrong[_i].text, reason);
+    ck_assert_msg(strstr(reason, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text, reason);
+}
+
+END_TEST
+
+START_TEST(files_that_cannot_be_read)
+{
+    char reason[CONF_REASON];
+    struct conf *conf = NULL;
+    ck_assert_int_eq(load(test_path("nowhere.conf"), &conf, reason), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(reason, "nowhere.conf: No such file"));
+    ck_assert_int_eq(load(test_folder, &conf, reason), -EISDIR);
+    ck_assert_int_eq(load(write_bytes("nul.conf", "# a\n\0;", 6), &conf, reason), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(reason, "nul.conf:2: a NUL byte"));
+}
+
+END_TEST
+
+/* Fills a file of `size` bytes from a repeated unit. */
+static const char *
+write_repeated(const char *unit, size_t size)
+{
+    char *bytes = malloc(size);
+    ck_assert_ptr_nonnull(bytes);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = unit[i % strlen(unit)];
+    const char *path = write_bytes("large.conf", bytes, size);
+    free(bytes);
+    return path;
+}
+
+START_TEST(enormous_and_deep_files_are_refused)
+{
+    char reason[CONF_REASON];
+    struct conf *conf = NULL;
+    ck_assert_int_eq(load(write_repeated("# long comment", 5 << 20), &conf, reason), -EFBIG);
+    ck_assert_int_eq(load(write_repeated("\n", 70000), &conf, reason), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(reason, "more than 65000 lines"));
+    ck_assert_int_eq(load(write_repeated("a=(", 600000), &conf, reason), -EINVAL);
+    ck_assert_int_eq(load(write_repeated("(", 600000), &conf, reason), -EINVAL);
+    ck_assert_int_eq(load(write_repeated("9", 100), &conf, reason), -EINVAL);
+}
+
+END_TEST
+
+/* Cut anywhere, a file is read or refused with a reason; it never brings the process down. */
+START_TEST(truncated_files_are_refused_or_read)
+{
+    char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
+    size_t refused = 0, length = strlen(text);
+    for (size_t size = 0; size < length; size += 7) {
+        char reason[CONF_REASON];
+        struct conf *conf = NULL;
+        int rc = load(write_bytes("cut.conf", text, size), &conf, reason);
+        ck_assert_msg(rc == 0 || (rc == -EINVAL && strstr(reason, "cut.conf:")), "%s", reason);
+        refused += rc != 0;
+        if (rc == 0)
+            conf_free(conf);
+    }
+    free(text);
+    ck_assert_uint_gt(refused, length / 7 / 2);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("load");
+    tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
+    tcase_add_test(tcase, nothing_given_means_the_defaults);
+    tcase_add_test(tcase, a_pipeline_gets_its_defaults);
+    tcase_add_test(tcase, numbers_may_be_integers_of_either_size);
+    tcase_add_test(tcase, rules_are_read);
+    tcase_add_test(tcase, paths_are_below_the_root);
+    tcase_add_test(tcase, includes_are_relative_to_their_file);
+    tcase_add_test(tcase, comments_strings_and_byte_order_marks);
+    tcase_add_loop_test(tcase, wrong_files_are_told_with_file_and_line, 0,
+                        sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tcase, files_that_cannot_be_read);
+    tcase_add_test(tcase, enormous_and_deep_files_are_refused);
+    tcase_add_test(tcase, truncated_files_are_refused_or_read);
+    return run_case(tcase, "config_load");
+}
