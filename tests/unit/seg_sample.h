@@ -69,8 +69,8 @@ seg_sample_source(const struct seg_sample_shape *shape, const char *path)
     element_text(&file, 0x00100010, "PN", shape->patient ? shape->patient : "Doe^Jane");
     element_text(&file, 0x00100020, "LO", "P1");
     element_text(&file, 0x00100030, "DA", "");
+    element_text(&file, 0x00100032, "TM", "9:30"); /* no TM: optional, to be left behind */
     element_text(&file, 0x00100040, "CS", "F");
-    element_text(&file, 0x00101010, "AS", "42");
     element_text(&file, 0x0020000D, "UI", "1.2.3.4.1");
     element_text(&file, 0x0020000E, "UI", "1.2.3.4.2");
     element_text(&file, 0x00200010, "SH", "S1");

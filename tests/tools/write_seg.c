@@ -1,0 +1,232 @@
+/*
+ * write_seg.c - for tests: writes a segmentation of DICOM files with masks given as bytes, reads it
+ * back, and prints what it did as a line of JSON.
+ *
+ *   write_seg [OPTION...] MASKS OUTPUT INPUT...
+ *
+ * MASKS holds one byte a voxel (0 or not), columns fastest, then rows, planes in ascending position
+ * and segments. On a fault, code and sentence go to standard error, and the status is 1.
+ */
+#include "seg.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    MAX_SEGMENTS = 64,
+};
+
+struct options {
+    const char *labels[MAX_SEGMENTS];
+    int32_t label_count;
+    const char *description;
+    const char *stack; /* its name; NULL: the only one */
+    const char *pipeline;
+    bool keep_empty_frames;
+    bool modifier; /* gives every segment a laterality and a region */
+};
+
+struct inputs {
+    struct dicom_instance **instances;
+    int32_t count;
+};
+
+static _Noreturn void
+die(const char *code, const char *sentence)
+{
+    fprintf(stderr, "%s: %s\n", code, sentence);
+    exit(1);
+}
+
+static void
+check(int error, const struct dicom_fault *fault)
+{
+    if (error)
+        die(fault->code, fault->sentence);
+}
+
+static void *
+need(void *memory)
+{
+    if (!memory)
+        die("OUT_OF_MEMORY", "no memory");
+    return memory;
+}
+
+static int
+parse(int argc, char **argv, struct options *options)
+{
+    static const struct option known[] = {
+        {"label", required_argument, NULL, 'l'},
+        {"description", required_argument, NULL, 'd'},
+        {"stack", required_argument, NULL, 's'},
+        {"pipeline", required_argument, NULL, 'p'},
+        {"keep-empty-frames", no_argument, NULL, 'k'},
+        {"modifier", no_argument, NULL, 'm'},
+        {NULL, 0, NULL, 0},
+    };
+    *options = (struct options){.description = "", .pipeline = "test-pipeline"};
+    int option;
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+        if (option == 'l' && options->label_count < MAX_SEGMENTS)
+            options->labels[options->label_count++] = optarg;
+        else if (option == 'd')
+            options->description = optarg;
+        else if (option == 's')
+            options->stack = optarg;
+        else if (option == 'p')
+            options->pipeline = optarg;
+        else if (option == 'k')
+            options->keep_empty_frames = true;
+        else if (option == 'm')
+            options->modifier = true;
+        else
+            return -1;
+    }
+    if (options->label_count == 0)
+        options->labels[options->label_count++] = "Brain";
+    return argc - optind < 3 ? -1 : optind;
+}
+
+static struct inputs
+peek_all(char **paths, int count)
+{
+    struct inputs inputs = {
+        .instances = need(calloc((size_t)count, sizeof(struct dicom_instance *))),
+        .count = count,
+    };
+    struct dicom_fault fault;
+    for (int i = 0; i < count; i++)
+        check(dicom_peek(paths[i], &inputs.instances[i], &fault), &fault);
+    return inputs;
+}
+
+static const struct geometry_stack *
+choose_stack(const struct geometry_series *series, const char *name)
+{
+    const struct geometry_stack *chosen = NULL;
+    for (int32_t i = 0; i < series->stack_count; i++) {
+        if (name ? strcmp(series->stacks[i].name, name) == 0 : series->stack_count == 1)
+            chosen = &series->stacks[i];
+    }
+    if (!chosen)
+        die("STACK_NOT_FOUND", "name one with --stack");
+    check(!chosen->accepted, &chosen->fault);
+    return chosen;
+}
+
+/* All segments' masks as bits, from the bytes of the file. */
+static uint64_t *
+read_masks(const char *path, const struct geometry_stack *stack, int32_t segments)
+{
+    int64_t words_per_row = (stack->columns + 63) / 64;
+    int64_t rows = (int64_t)segments * stack->plane_count * stack->rows;
+    uint64_t *words = need(calloc((size_t)(rows * words_per_row), sizeof(*words)));
+    uint8_t *row = need(malloc((size_t)stack->columns));
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        die("FILE_UNREADABLE", path);
+    for (int64_t y = 0; y < rows; y++) {
+        if (fread(row, (size_t)stack->columns, 1, file) != 1)
+            die("FILE_TRUNCATED", path);
+        for (int32_t x = 0; x < stack->columns; x++)
+            words[y * words_per_row + x / 64] |= (uint64_t)(row[x] != 0) << x % 64;
+    }
+    if (fgetc(file) != EOF)
+        die("FILE_UNREADABLE", "more masks than segments and planes");
+    fclose(file);
+    free(row);
+    return words;
+}
+
+static void
+describe_segments(const struct options *options, const struct geometry_stack *stack,
+                  const uint64_t *words, struct seg_segment *segments)
+{
+    int64_t words_per_row = (stack->columns + 63) / 64;
+    for (int32_t i = 0; i < options->label_count; i++) {
+        segments[i] = (struct seg_segment){
+            .label = options->labels[i],
+            .description = options->description,
+            .category = {"123037004", "SCT", "Anatomical Structure"},
+            .type = {"12738006", "SCT", "Brain"},
+            .color_rgb = {1.0, 0.25 * (i % 4), 0.5},
+            .algorithm_name = "level-set",
+            .algorithm_version = "1",
+            .algorithm_parameters = "range = [ 0, 80 ]",
+            .bits = words + i * words_per_row * stack->rows * stack->plane_count,
+            .words_per_row = words_per_row,
+        };
+        if (options->modifier) {
+            segments[i].type = (struct seg_code){"52988006", "SCT", "Lesion"};
+            segments[i].modifier = (struct seg_code){"7771000", "SCT", "Left"};
+            segments[i].region = (struct seg_code){"12738006", "SCT", "Brain"};
+        }
+    }
+}
+
+static void
+write_and_verify(const struct seg_request *request, const char *output)
+{
+    struct seg_summary summary;
+    struct dicom_fault fault;
+    int fd = open(output, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0)
+        die("OUTPUT_UNWRITABLE", output);
+    check(seg_write(request, fd, &summary, &fault), &fault);
+    close(fd);
+    check(seg_verify(request, output, &fault), &fault);
+    printf("{\"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"frames\": %lld, "
+           "\"bytes\": %lld}\n",
+           summary.identity.sop_instance_uid, summary.identity.series_uid,
+           (long long)summary.frames, (long long)summary.bytes);
+}
+
+int
+main(int argc, char **argv)
+{
+    struct options options;
+    int first = parse(argc, argv, &options);
+    if (first < 0) {
+        fprintf(stderr, "usage: write_seg [--label TEXT]... [--description TEXT] [--stack NAME] "
+                        "[--pipeline NAME] [--keep-empty-frames] [--modifier] "
+                        "MASKS OUTPUT INPUT...\n");
+        return 2;
+    }
+    dicom_init();
+    struct inputs inputs = peek_all(argv + first + 2, argc - first - 2);
+    const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
+    struct geometry_series *series;
+    struct dicom_fault fault;
+    check(geometry_group(inputs.instances, inputs.count, &limits, &series, &fault), &fault);
+    const struct geometry_stack *stack = choose_stack(series, options.stack);
+    uint64_t *words = read_masks(argv[first], stack, options.label_count);
+    struct seg_segment segments[MAX_SEGMENTS];
+    describe_segments(&options, stack, words, segments);
+    const struct seg_request request = {
+        .instances = inputs.instances,
+        .instance_count = inputs.count,
+        .stack = stack,
+        .segments = segments,
+        .segment_count = options.label_count,
+        .omit_empty_frames = !options.keep_empty_frames,
+        .pipeline = options.pipeline,
+        .pipeline_settings = "settings",
+        .software_version = NOCTULE_VERSION,
+        .device_serial_number = "TEST-1",
+        .series_description = "",
+        .series_number = 5001,
+        .content_time_ms = INT64_C(1732190400123),
+    };
+    write_and_verify(&request, argv[first + 1]);
+    free(words);
+    geometry_series_free(series);
+    for (int32_t i = 0; i < inputs.count; i++)
+        dicom_instance_free(inputs.instances[i]);
+    free(inputs.instances);
+    return 0;
+}
