@@ -171,7 +171,7 @@ static const struct option_row pipeline_rows[] = {
      .choices = result_choices,
      .help =
          "what is written: \"seg\" a DICOM Segmentation, \"codes\" the state codes of the level "
-         "set as raw bytes"},
+         "set as a NRRD volume"},
     {"omit_empty_frames", OPTION_BOOLEAN, AT(struct conf_pipeline, omit_empty_frames), "true",
      .help = "leave out frames of a segment in which it has no voxel"},
     {"min_slices", OPTION_INTEGER, AT(struct conf_pipeline, min_slices), "1", LIMITS(1, 65535),

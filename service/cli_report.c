@@ -29,9 +29,7 @@ open_report(const struct conf *conf, struct report **report)
         return EXIT_DATABASE;
     }
     int rc = report_open(path, report, reason, sizeof(reason));
-    if (rc == -ENOENT)
-        cli_complain("there is no database %s; it is made when noctuled starts", path);
-    else if (rc < 0)
+    if (rc < 0)
         cli_complain("%s", reason[0] ? reason : "the database cannot be opened");
     return rc < 0 ? EXIT_DATABASE : EXIT_OK;
 }
@@ -42,6 +40,8 @@ report_status_code(int rc, const char *reason)
     if (rc == 0)
         return EXIT_OK;
     cli_complain("%s", reason[0] ? reason : "the database cannot be read");
+    if (rc == -EINVAL) /* there is no such state */
+        return EXIT_USAGE;
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
 }
 
@@ -110,7 +110,7 @@ cli_status(const struct cli_context *context, int argc, char **argv)
     int rc = report_status(report, stdout, request.json, reason, sizeof(reason));
     report_close(report);
     if (rc == 0 && !request.json)
-        printf("daemon: %s\n",
+        printf("Daemon      %s\n",
                cli_daemon_answers(context->conf->root) == 0 ? "running" : "not running");
     return report_status_code(rc, reason);
 }
