@@ -12,6 +12,7 @@
 
 struct kernels_device {
     const struct kernels_backend *backend;
+    int threads;
     char description[256];
 };
 

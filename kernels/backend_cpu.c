@@ -83,9 +83,10 @@ processor_name(char name[NAME_LENGTH])
 }
 
 static void
-describe(struct cpu_device *device, int threads)
+describe(struct cpu_device *device)
 {
     char name[NAME_LENGTH];
+    int threads = device->base.threads;
 
     processor_name(name);
     snprintf(device->base.description, sizeof(device->base.description), "%s, %d thread%s, %s",
@@ -97,24 +98,24 @@ cpu_device_open(const struct kernels_device_options *options, const char *isa,
                 struct kernels_device **result, char *reason, size_t reason_size)
 {
     struct cpu_device *device = calloc(1, sizeof(*device));
-    int threads = options->threads > 0 ? options->threads : processors();
     int error;
 
     if (!device)
         return kernels_fail(-ENOMEM, reason, reason_size, "no memory to open the CPU device");
     device->base.backend = &kernels_backend_cpu;
+    device->base.threads = options->threads > 0 ? options->threads : processors();
     device->isa = isa_find(isa);
     if (!device->isa) {
         error = kernels_fail(-ENODEV, reason, reason_size, "this processor does not run %s", isa);
         goto fail;
     }
-    error = pool_open(threads, &device->pool);
+    error = cpu_pool_open(device->base.threads, &device->pool);
     if (error) {
-        kernels_fail(error, reason, reason_size, "cannot start %d threads: %s", threads,
-                     strerror(-error));
+        kernels_fail(error, reason, reason_size, "cannot start %d threads: %s",
+                     device->base.threads, strerror(-error));
         goto fail;
     }
-    describe(device, threads);
+    describe(device);
     *result = &device->base;
     return 0;
 
@@ -135,7 +136,7 @@ device_close(struct kernels_device *base)
 {
     struct cpu_device *device = (struct cpu_device *)base;
 
-    pool_close(device->pool);
+    cpu_pool_close(device->pool);
     free(device);
 }
 
@@ -242,7 +243,7 @@ volume_range(struct kernels_lane *base, struct kernels_range padding, struct ker
         extremes->skip.span = (uint16_t)(padding.hi - padding.lo);
     }
     pthread_mutex_init(&job.mutex, NULL);
-    pool_for(cpu_device_of(base)->pool, base->extent.slices, slice_extremes, &job);
+    cpu_pool_for(cpu_device_of(base)->pool, base->extent.slices, slice_extremes, &job);
     pthread_mutex_destroy(&job.mutex);
     /* A slice of nothing but padding leaves smallest above largest. */
     if (extremes->smallest > extremes->largest)

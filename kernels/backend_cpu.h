@@ -8,13 +8,13 @@
 #define NOCTULE_BACKEND_CPU_H
 
 #include "backend.h"
+#include "cpu_pool.h"
 #include "isa_cpu.h"
-#include "pool.h"
 
 struct cpu_device {
     struct kernels_device base;
     const struct isa *isa;
-    struct pool *pool;
+    struct cpu_pool *pool;
 };
 
 /* Page-aligned; contents are undefined after it has grown. */

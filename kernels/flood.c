@@ -546,7 +546,7 @@ flood_begin(struct flood *flood)
 
 int64_t
 flood_run(const struct flood_volume *volume, const struct flood_box *box, const struct isa *isa,
-          struct pool *pool)
+          struct cpu_pool *pool)
 {
     struct flood flood = {.volume = *volume, .bit_instructions = isa->bit_instructions};
 
@@ -554,7 +554,7 @@ flood_run(const struct flood_volume *volume, const struct flood_box *box, const 
     pthread_cond_init(&flood.changed, NULL);
     flood_begin(&flood);
     seed_box(&flood, box);
-    pool_run(pool, flood_thread, &flood);
+    cpu_pool_run(pool, flood_thread, &flood);
     pthread_cond_destroy(&flood.changed);
     pthread_mutex_destroy(&flood.mutex);
     return flood.growth;

@@ -10,7 +10,7 @@
 #define NOCTULE_FLOOD_H
 
 #include "bits.h"
-#include "pool.h"
+#include "cpu_pool.h"
 
 #include <stddef.h>
 
@@ -35,6 +35,6 @@ struct flood_volume {
  * in the box. Returns by how many voxels the region has grown (negative: shrunk).
  */
 int64_t flood_run(const struct flood_volume *volume, const struct flood_box *box,
-                  const struct isa *isa, struct pool *pool);
+                  const struct isa *isa, struct cpu_pool *pool);
 
 #endif

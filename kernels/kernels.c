@@ -87,6 +87,12 @@ kernels_device_description(const struct kernels_device *device)
 }
 
 int
+kernels_device_threads(const struct kernels_device *device)
+{
+    return device->threads;
+}
+
+int
 kernels_lane_open(struct kernels_device *device, struct kernels_lane **lane, char *reason,
                   size_t reason_size)
 {

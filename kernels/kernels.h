@@ -55,8 +55,8 @@ enum kernels_shape_kind {
 /*
  * A parametric initial curve in voxel coordinates; voxel centres lie at integers. The tests above
  * are evaluated in double precision, in the written order (x term + y term) + z term, without fused
- * multiply-add, so that all backends agree. A radius of 0 is allowed (a point, a plane); negative
- * or non-finite numbers are -EINVAL.
+ * multiply-add, so that all backends agree. A radius of 0 is allowed (a point, a plane): a term
+ * whose difference is 0 is 0 whatever the radius. Negative or non-finite numbers are -EINVAL.
  */
 struct kernels_shape {
     enum kernels_shape_kind kind;
@@ -105,6 +105,9 @@ void kernels_device_close(struct kernels_device *device);
 /* "cpu"; and a sentence for people: processor, threads, instruction set. */
 const char *kernels_device_backend(const struct kernels_device *device);
 const char *kernels_device_description(const struct kernels_device *device);
+
+/* CPU threads a lane may use, at least 1. */
+int kernels_device_threads(const struct kernels_device *device);
 
 int kernels_lane_open(struct kernels_device *device, struct kernels_lane **lane, char *reason,
                       size_t reason_size);

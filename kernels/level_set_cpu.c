@@ -277,7 +277,7 @@ choose_axis(const struct cpu_lane *lane, const struct cpu_label *label)
         return 0;
     job.range = label->range;
     job.runs[0] = label->runs;
-    pool_for(device->pool, job.extent.size[2], count_slice, &job);
+    cpu_pool_for(device->pool, job.extent.size[2], count_slice, &job);
     for (int axis = 1; axis < 3; axis++)
         if (may_turn(&job.extent, axis) && job.runs[axis] < job.runs[best] &&
             job.runs[axis] < job.runs[0] / WORTH_TURNING)
@@ -325,7 +325,7 @@ turn(const struct cpu_device *device, const struct bits_extent *extent, int axis
         .target_step = back ? plain_step : sideways_step,
     };
 
-    pool_for(device->pool, other.size[2], turn_plane, &job);
+    cpu_pool_for(device->pool, other.size[2], turn_plane, &job);
 }
 
 /*
@@ -471,6 +471,6 @@ cpu_level_set_codes(struct kernels_lane *base, size_t label, int8_t *codes)
     const struct cpu_lane *lane = cpu_lane_of(base);
     struct codes_job job = {extent_of(base), lane->labels[label].inside, codes};
 
-    pool_for(cpu_device_of(base)->pool, base->extent.slices, code_slice, &job);
+    cpu_pool_for(cpu_device_of(base)->pool, base->extent.slices, code_slice, &job);
     return 0;
 }

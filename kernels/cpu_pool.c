@@ -1,10 +1,11 @@
 /*
- * pool.c - see pool.h.
+ * cpu_pool.c - see cpu_pool.h.
  *
- * A call of pool_run is a region. Regions stand in a list while they accept threads; the first body
- * to return proves that no work is left, and takes its region out. One mutex guards everything.
+ * A call of cpu_pool_run is a region. Regions stand in a list while they accept threads; the first
+ * body to return proves that no work is left, and takes its region out. One mutex guards
+ * everything.
  */
-#include "pool.h"
+#include "cpu_pool.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,7 +20,7 @@ struct region {
     struct region *next;
 };
 
-struct pool {
+struct cpu_pool {
     pthread_mutex_t mutex;
     pthread_cond_t offered; /* a region was listed, or the pool closes */
     pthread_cond_t left;    /* a helper left its region */
@@ -30,7 +31,7 @@ struct pool {
 };
 
 static void
-unlist(struct pool *pool, struct region *region)
+unlist(struct cpu_pool *pool, struct region *region)
 {
     struct region **link = &pool->regions;
 
@@ -43,7 +44,7 @@ unlist(struct pool *pool, struct region *region)
 }
 
 static void
-help(struct pool *pool, struct region *region)
+help(struct cpu_pool *pool, struct region *region)
 {
     region->helpers++;
     pthread_mutex_unlock(&pool->mutex);
@@ -57,7 +58,7 @@ help(struct pool *pool, struct region *region)
 static void *
 serve(void *argument)
 {
-    struct pool *pool = argument;
+    struct cpu_pool *pool = argument;
 
     pthread_mutex_lock(&pool->mutex);
     while (!pool->closing) {
@@ -71,10 +72,10 @@ serve(void *argument)
 }
 
 int
-pool_open(int threads, struct pool **result)
+cpu_pool_open(int threads, struct cpu_pool **result)
 {
     size_t own = (size_t)threads - 1;
-    struct pool *pool = calloc(1, sizeof(*pool) + own * sizeof(pool->threads[0]));
+    struct cpu_pool *pool = calloc(1, sizeof(*pool) + own * sizeof(pool->threads[0]));
 
     if (!pool)
         return -ENOMEM;
@@ -84,7 +85,7 @@ pool_open(int threads, struct pool **result)
     for (size_t i = 0; i < own; i++) {
         int error = pthread_create(&pool->threads[i], NULL, serve, pool);
         if (error) {
-            pool_close(pool);
+            cpu_pool_close(pool);
             return -error;
         }
         pool->thread_count++;
@@ -94,7 +95,7 @@ pool_open(int threads, struct pool **result)
 }
 
 void
-pool_close(struct pool *pool)
+cpu_pool_close(struct cpu_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
     pool->closing = true;
@@ -109,7 +110,7 @@ pool_close(struct pool *pool)
 }
 
 void
-pool_run(struct pool *pool, void (*body)(void *context), void *context)
+cpu_pool_run(struct cpu_pool *pool, void (*body)(void *context), void *context)
 {
     struct region region = {.body = body, .context = context, .listed = true};
 
@@ -150,9 +151,10 @@ count_up(void *argument)
 }
 
 void
-pool_for(struct pool *pool, int64_t count, void (*body)(void *context, int64_t i), void *context)
+cpu_pool_for(struct cpu_pool *pool, int64_t count, void (*body)(void *context, int64_t i),
+             void *context)
 {
     struct counted counted = {.count = count, .body = body, .context = context};
 
-    pool_run(pool, count_up, &counted);
+    cpu_pool_run(pool, count_up, &counted);
 }
