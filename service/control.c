@@ -1,0 +1,264 @@
+/* control.c - see control.h. */
+#include "control.h"
+
+#include "channel.h"
+#include "layout.h"
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define MAX_CLIENTS   32
+#define MAX_BACKLOG   (1u << 20)
+#define IDLE_MILLIS   30000u
+#define SWEEP_MILLIS  5000u
+#define LISTEN_LENGTH 16
+
+struct client {
+    struct client *next;
+    struct control *control;
+    struct channel *channel;
+    int64_t number;
+    uint64_t heard_at;
+};
+
+struct control {
+    uv_pipe_t listener;
+    uv_timer_t sweeper;
+    struct control_events events;
+    struct client *clients;
+    size_t count;
+    int64_t last_number;
+    char *path;
+    int handles;
+};
+
+static void
+drop(struct client *client)
+{
+    struct client **link = &client->control->clients;
+    while (*link != client)
+        link = &(*link)->next;
+    *link = client->next;
+    client->control->count--;
+    channel_close(client->channel);
+    free(client);
+}
+
+static int
+read_request(struct proto_reader *reader, struct control_request *request)
+{
+    *request = (struct control_request){.type = reader->type, .series_uid = ""};
+    if (reader->type == PROTO_RETRY || reader->type == PROTO_CANCEL)
+        request->job = proto_get_i64(reader);
+    else if (reader->type == PROTO_COMPLETE)
+        request->series_uid = proto_get_str(reader);
+    else if (reader->type != PROTO_PING)
+        return -EBADMSG;
+    return proto_end(reader);
+}
+
+static void
+on_frame(void *context, struct channel *channel, struct proto_reader *reader)
+{
+    (void)channel;
+    struct client *client = context;
+    struct control_request request;
+    if (read_request(reader, &request)) {
+        log_warn("control.refused", LOG_INT("client", client->number),
+                 LOG_STR("frame", proto_type_name(reader->type)));
+        drop(client);
+        return;
+    }
+    struct control *control = client->control;
+    client->heard_at = uv_now(control->listener.loop);
+    control->events.request(control->events.context, client->number, &request);
+}
+
+static void
+on_end(void *context, struct channel *channel, int status)
+{
+    (void)channel;
+    struct client *client = context;
+    if (status < 0)
+        log_warn("control.broken", LOG_INT("client", client->number),
+                 LOG_STR("reason", uv_strerror(status)));
+    drop(client);
+}
+
+static void
+on_sweep(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+    struct client *next;
+    for (struct client *client = control->clients; client; client = next) {
+        next = client->next;
+        if (uv_now(timer->loop) - client->heard_at > IDLE_MILLIS)
+            drop(client);
+    }
+}
+
+static void
+free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static int
+add_client(struct control *control, uv_pipe_t *pipe)
+{
+    struct client *client = calloc(1, sizeof *client);
+    if (!client || control->count >= MAX_CLIENTS) {
+        free(client);
+        uv_close((uv_handle_t *)pipe, free_handle);
+        return -EMFILE;
+    }
+    const struct channel_events events = {on_frame, on_end, client};
+    int error = channel_adopt(pipe, &events, &client->channel);
+    if (error) {
+        free(client);
+        return error;
+    }
+    client->control = control;
+    client->number = ++control->last_number;
+    client->heard_at = uv_now(control->listener.loop);
+    client->next = control->clients;
+    control->clients = client;
+    control->count++;
+    return 0;
+}
+
+static void
+on_connection(uv_stream_t *listener, int status)
+{
+    struct control *control = listener->data;
+    uv_pipe_t *pipe = status ? NULL : malloc(sizeof *pipe);
+    int error = status ? status : pipe ? uv_pipe_init(listener->loop, pipe, 0) : -ENOMEM;
+    if (error) {
+        free(pipe);
+        log_warn("control.accept_failed", LOG_STR("reason", uv_strerror(error)));
+        return;
+    }
+    error = uv_accept(listener, (uv_stream_t *)pipe);
+    if (error)
+        uv_close((uv_handle_t *)pipe, free_handle);
+    else
+        error = add_client(control, pipe);
+    if (error)
+        log_warn("control.accept_failed", LOG_STR("reason", uv_strerror(error)));
+}
+
+void
+control_answer(struct control *control, int64_t number, int status, const char *sentence)
+{
+    struct client *client = control->clients;
+    while (client && client->number != number)
+        client = client->next;
+    if (!client)
+        return;
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_ANSWER);
+    proto_put_i64(&writer, status);
+    proto_put_str(&writer, sentence);
+    if (channel_send(client->channel, &writer) || channel_backlog(client->channel) > MAX_BACKLOG)
+        drop(client);
+}
+
+/* --------------------------------------------------------------------------- open, close --- */
+
+/*
+ * A socket bound to `path` and not yet listening. Long roots do not fit into a socket address, so
+ * it is bound through the folder's descriptor.
+ */
+static int
+bind_socket(const char *path, const char *folder)
+{
+    int base = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0)
+        return -errno;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int error = fd < 0 ? -errno : 0;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", base,
+             strrchr(path, '/') + 1);
+    if (!error && unlink(path) < 0 && errno != ENOENT)
+        error = -errno;
+    /* The mode a socket has when it is bound is the mode of its file: it is never open to others.
+     */
+    if (!error &&
+        (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0))
+        error = -errno;
+    close(base);
+    if (error && fd >= 0)
+        close(fd);
+    return error ? error : fd;
+}
+
+static void
+on_closed(uv_handle_t *handle)
+{
+    struct control *control = handle->data;
+    if (--control->handles > 0)
+        return;
+    free(control->path);
+    free(control);
+}
+
+int
+control_open(uv_loop_t *loop, const char *root, const struct control_events *events,
+             struct control **out)
+{
+    struct control *control = calloc(1, sizeof *control);
+    char *folder = NULL;
+    int error = -ENOMEM;
+    if (!control || asprintf(&control->path, "%s/" LAYOUT_CONTROL_SOCKET, root) < 0)
+        goto fail;
+    if (asprintf(&folder, "%s/" LAYOUT_RUN, root) < 0)
+        goto fail_path;
+    int fd = error = bind_socket(control->path, folder);
+    free(folder);
+    if (error < 0)
+        goto fail_path;
+    control->events = *events;
+    control->handles = 2;
+    /* Neither init has a way to fail; after them, closing frees. */
+    uv_pipe_init(loop, &control->listener, 0);
+    uv_timer_init(loop, &control->sweeper);
+    control->listener.data = control->sweeper.data = control;
+    uv_timer_start(&control->sweeper, on_sweep, SWEEP_MILLIS, SWEEP_MILLIS);
+    error = uv_pipe_open(&control->listener, fd);
+    if (error)
+        close(fd);
+    else
+        error = uv_listen((uv_stream_t *)&control->listener, LISTEN_LENGTH, on_connection);
+    if (error) {
+        control_close(control);
+        return error;
+    }
+    *out = control;
+    return 0;
+fail_path:
+    free(control->path);
+fail:
+    free(control);
+    return error;
+}
+
+void
+control_close(struct control *control)
+{
+    if (!control)
+        return;
+    while (control->clients)
+        drop(control->clients);
+    unlink(control->path);
+    uv_close((uv_handle_t *)&control->listener, on_closed);
+    uv_close((uv_handle_t *)&control->sweeper, on_closed);
+}

@@ -1,0 +1,36 @@
+/*
+ * control.h - the socket operators speak to (run/control.sock, mode 0600): requests in, answers
+ * out.
+ *
+ * Clients are not trusted: a broken frame, a silence or a refusal to read closes that client and
+ * nothing else. Clients are named by numbers that are never used again, so an answer to one that
+ * has left goes nowhere.
+ */
+#ifndef NOCTULE_CONTROL_H
+#define NOCTULE_CONTROL_H
+
+#include "proto.h"
+
+#include <uv.h>
+
+struct control;
+
+struct control_request {
+    enum proto_type type; /* RETRY, CANCEL, COMPLETE or PING */
+    int64_t job;
+    const char *series_uid; /* valid during the call */
+};
+
+struct control_events {
+    void (*request)(void *context, int64_t client, const struct control_request *request);
+    void *context;
+};
+
+/* Replaces a socket that a dead daemon left: the caller holds the lock of the root. */
+int control_open(uv_loop_t *loop, const char *root, const struct control_events *events,
+                 struct control **control);
+void control_answer(struct control *control, int64_t client, int status, const char *sentence);
+/* Flushes answers, removes the socket, frees asynchronously. NULL is allowed. */
+void control_close(struct control *control);
+
+#endif

@@ -1,0 +1,646 @@
+/*
+ * daemon.c - the daemon's life: start, drain, stop, reload, disk space, trouble with the database.
+ *
+ *     start --> running <--> paused (disk low, or the database cannot be written)
+ *                  |            |
+ *                  +--SIGTERM---+--> draining --grace over--> stopping jobs --> killing --> end
+ *                                      |                                                    ^
+ *                                      +---------- all children gone, all recorded ---------+
+ *
+ * Everything that happens to jobs is in jobs.c, everything that comes in is in arrivals.c. The
+ * daemon does not wait for anything but the loop: it parses no DICOM and runs no job.
+ */
+#include "daemon.h"
+
+#include "arrivals.h"
+#include "audit.h"
+#include "clock.h"
+#include "control.h"
+#include "core.h"
+#include "exit_codes.h"
+#include "jobs.h"
+#include "layout.h"
+#include "log.h"
+#include "notify.h"
+#include "requests.h"
+#include "spool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#define TICK_MILLIS     1000
+#define GRACE_MILLIS    25000 /* for running jobs after SIGTERM; see TimeoutStopSec in the unit */
+#define STOPPING_MILLIS 3000  /* between STOP_JOB and the end of the children */
+#define PROBE_MILLIS    1000  /* how often a database in trouble is tried again */
+#define ENOUGH_AGAIN    1.1   /* times min_free_mib: where low disk ends */
+
+struct daemon {
+    struct core core;
+    const struct daemon_options *options;
+    char *root, *database, *config_copy;
+    int lock;
+    struct control *control;
+    struct audit *audit;
+    uv_signal_t terminate, interrupt, hangup;
+    uv_timer_t tick, watchdog, deadline, probe;
+    bool announced;    /* systemd was told READY */
+    bool jobs_stopped; /* the grace of a drain is over */
+    char status[128];  /* last told to systemd */
+};
+
+/* ------------------------------------------------------------------------ core's services --- */
+
+bool
+core_closed(const struct core *core)
+{
+    return core->draining || core->disk_low || core->trouble;
+}
+
+bool
+core_is_trouble(int error)
+{
+    switch (-error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EIO:
+    case EROFS:
+    case EBUSY:
+    case ENOMEM:
+    case ENFILE:
+    case EMFILE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void
+core_failed(struct core *core, int error, const char *what)
+{
+    struct daemon *daemon = (struct daemon *)core;
+    const char *reason = queue_reason(core->queue);
+    /* In trouble everything fails, every second anew: said once. */
+    log_write(core->trouble ? LOG_DEBUG : LOG_ERROR, "queue.failed",
+              LOG_FIELDS(LOG_STR("what", what), LOG_STR("error", strerror(-error)),
+                         LOG_STR("reason", reason)));
+    core->probing = false;
+    core->trouble = core->trouble || core_is_trouble(error);
+    arrivals_pause_or_resume(core->arrivals, strerror(-error));
+    if (core->trouble && !uv_is_active((uv_handle_t *)&daemon->probe))
+        uv_timer_start(&daemon->probe, daemon->probe.timer_cb, PROBE_MILLIS, 0);
+}
+
+bool
+core_change(struct core *core)
+{
+    int error = turn_change(core->turn);
+    if (error)
+        core_failed(core, error, "begin a transaction");
+    return error == 0;
+}
+
+char *
+core_path(const struct core *core, const char *path)
+{
+    char *joined;
+    if (*path == '/')
+        return strdup(path);
+    return asprintf(&joined, "%s/%s", core->root, path) < 0 ? NULL : joined;
+}
+
+/* An event row; losing one to a full disk is logged and no more. */
+static void
+note(struct core *core, const char *kind, const char *detail)
+{
+    if (!core_change(core))
+        return;
+    int error = queue_note(core->queue, kind, detail, clock_unix_ms());
+    if (error)
+        core_failed(core, error, "note an event");
+}
+
+/* ------------------------------------------------------------------------------- trouble ---- */
+
+static void
+on_probe(uv_timer_t *timer)
+{
+    struct core *core = timer->data;
+    core->probing = true;
+    jobs_end_turn(core->jobs);
+    if (core->probing)
+        note(core, "DATABASE_OK", "the database can be written again");
+    /* How the commit at the end of this turn goes decides. */
+}
+
+static void
+on_turn_ending(void *context)
+{
+    struct core *core = context;
+    jobs_end_turn(core->jobs);
+    /* The last child is buried and its job recorded, or cannot be for now: the next start does. */
+    if (core->draining && pool_living(core->pool) == 0 &&
+        (jobs_unrecorded(core->jobs) == 0 || core->trouble))
+        uv_stop(&core->loop);
+}
+
+static void
+on_turn_ended(void *context, int status)
+{
+    struct core *core = context;
+    if (status) {
+        core_failed(core, status, "commit");
+        return;
+    }
+    if (!core->probing)
+        return;
+    core->probing = core->trouble = false;
+    log_info("queue.recovered", LOG_STR("root", core->root));
+    arrivals_pause_or_resume(core->arrivals, "");
+    jobs_look(core->jobs);
+}
+
+/* ------------------------------------------------------------------------------ children ---- */
+
+static void
+on_child_ready(void *context, int slot)
+{
+    struct daemon *daemon = context;
+    struct core *core = &daemon->core;
+    if (slot == core->worker) {
+        jobs_worker_ready(core->jobs);
+        return;
+    }
+    arrivals_intake_ready(core->arrivals);
+    if (!daemon->announced)
+        notify_ready();
+    daemon->announced = true;
+}
+
+static void
+on_child_frame(void *context, int slot, struct proto_reader *reader)
+{
+    struct daemon *daemon = context;
+    if (slot == daemon->core.intake)
+        arrivals_frame(daemon->core.arrivals, reader);
+    else
+        jobs_frame(daemon->core.jobs, reader);
+}
+
+static void
+note_death(struct core *core, const char *kind, const struct pool_gone *gone)
+{
+    char detail[160];
+    snprintf(detail, sizeof detail, "%s%sstatus %d, signal %d", gone->why, *gone->why ? "; " : "",
+             (int)gone->exit_status, gone->signal);
+    note(core, kind, detail);
+}
+
+static void
+on_child_gone(void *context, int slot, const struct pool_gone *gone)
+{
+    struct daemon *daemon = context;
+    struct core *core = &daemon->core;
+    bool expected = gone->ordered || core->draining;
+    if (slot == core->intake) {
+        spool_sweep_incoming(core->root);
+        arrivals_intake_gone(core->arrivals);
+        if (!expected)
+            note_death(core, "INTAKE_DIED", gone);
+    } else {
+        jobs_worker_gone(core->jobs, gone);
+        if (!expected)
+            note_death(core, "WORKER_DIED", gone);
+    }
+}
+
+/* --------------------------------------------------------------------------------- stop ----- */
+
+static void
+stop_what_runs(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    if (daemon->jobs_stopped) {
+        pool_kill_all(core->pool, "the daemon stops");
+        return;
+    }
+    daemon->jobs_stopped = true;
+    jobs_stop_all(core->jobs);
+    uv_timer_start(&daemon->deadline, daemon->deadline.timer_cb, STOPPING_MILLIS, 0);
+}
+
+static void
+on_drain_deadline(uv_timer_t *timer)
+{
+    struct core *core = timer->data;
+    stop_what_runs((struct daemon *)core);
+}
+
+static void
+drain(struct daemon *daemon, int number)
+{
+    struct core *core = &daemon->core;
+    log_info("daemon.draining", LOG_INT("signal", number),
+             LOG_INT("running", jobs_running(core->jobs)));
+    core->draining = true;
+    notify_stopping();
+    pool_drain(core->pool);
+    uv_timer_start(&daemon->deadline, daemon->deadline.timer_cb, GRACE_MILLIS, 0);
+}
+
+static void
+on_stop_signal(uv_signal_t *handle, int number)
+{
+    struct core *core = handle->data;
+    struct daemon *daemon = (struct daemon *)core;
+    if (!core->draining) {
+        drain(daemon, number);
+        return;
+    }
+    daemon->jobs_stopped = true;
+    stop_what_runs(daemon);
+}
+
+/* ------------------------------------------------------------------------------- reload ----- */
+
+static int
+write_config_copy(const struct daemon *daemon, const struct conf *conf)
+{
+    char *text = conf_to_text(conf);
+    int error = text ? spool_replace(daemon->config_copy, text) : -ENOMEM;
+    free(text);
+    return error;
+}
+
+static bool
+same_compute(const struct conf_compute *a, const struct conf_compute *b)
+{
+    return strcmp(a->backend, b->backend) == 0 && a->threads == b->threads && a->lanes == b->lanes;
+}
+
+/* The new configuration, checked and written for the children; NULL and a reason otherwise. */
+static struct conf *
+load_anew(struct daemon *daemon, char *reason, size_t reason_size)
+{
+    struct conf *fresh = NULL;
+    if (conf_load_with_root(daemon->options->config_file, daemon->options->root, &fresh, reason,
+                            reason_size))
+        return NULL;
+    int error = 0;
+    if (strcmp(fresh->root, daemon->core.conf->root) != 0) {
+        error = -EINVAL;
+        snprintf(reason, reason_size, "root cannot change while noctuled runs (%s to %s)",
+                 daemon->core.conf->root, fresh->root);
+    } else if ((error = write_config_copy(daemon, fresh))) {
+        snprintf(reason, reason_size, "%s: %s", daemon->config_copy, strerror(-error));
+    }
+    if (!error)
+        return fresh;
+    conf_free(fresh);
+    return NULL;
+}
+
+static void
+tell_reload(struct daemon *daemon, int slot)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_RELOAD);
+    proto_put_str(&writer, daemon->config_copy);
+    pool_send(daemon->core.pool, slot, &writer); /* one that starts reads the new file anyway */
+}
+
+static void
+reload(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    char reason[CONF_REASON];
+    struct conf *fresh = load_anew(daemon, reason, sizeof reason);
+    if (!fresh) {
+        log_error("config.refused", LOG_STR("reason", reason));
+        note(core, "RELOAD_FAILED", reason);
+        return;
+    }
+    struct conf *old = core->conf;
+    core->conf = fresh;
+    log_set_level(fresh->log_level);
+    log_info("config.reloaded", LOG_STR("file", daemon->options->config_file));
+    note(core, "RELOAD", daemon->options->config_file);
+    tell_reload(daemon, core->intake);
+    if (same_compute(&old->compute, &fresh->compute))
+        tell_reload(daemon, core->worker);
+    else
+        jobs_replace_worker(core->jobs);
+    conf_free(old);
+    arrivals_look(core->arrivals);
+}
+
+static void
+on_hangup(uv_signal_t *handle, int number)
+{
+    (void)number;
+    struct core *core = handle->data;
+    struct daemon *daemon = (struct daemon *)core;
+    if (core->draining)
+        return;
+    notify_reloading();
+    reload(daemon);
+    notify_ready();
+}
+
+/* --------------------------------------------------------------------------------- tick ----- */
+
+static void
+watch_disk(struct core *core)
+{
+    double free_mib, least = core->conf->min_free_mib;
+    char detail[128];
+    int error = spool_free_mib(core->root, &free_mib);
+    if (error) {
+        log_error("disk.unknown", LOG_STR("root", core->root), LOG_STR("error", strerror(-error)));
+        return;
+    }
+    bool low = free_mib < (core->disk_low ? ENOUGH_AGAIN * least : least);
+    if (low == core->disk_low)
+        return;
+    core->disk_low = low;
+    snprintf(detail, sizeof detail, "%.0f MiB are free, min_free_mib is %.0f", free_mib, least);
+    if (low)
+        log_error("disk.low", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
+    else
+        log_info("disk.ok", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
+    note(core, low ? "DISK_LOW" : "DISK_OK", detail);
+    arrivals_pause_or_resume(core->arrivals, "the disk is almost full");
+    jobs_look(core->jobs);
+}
+
+static void
+tell_status(struct daemon *daemon)
+{
+    const struct core *core = &daemon->core;
+    char status[sizeof daemon->status];
+    const char *state = core->draining   ? "draining"
+                        : core->trouble  ? "paused, the database cannot be written"
+                        : core->disk_low ? "paused, the disk is almost full"
+                                         : "working";
+    snprintf(status, sizeof status, "%s; %zu jobs running", state, jobs_running(core->jobs));
+    if (strcmp(status, daemon->status) == 0)
+        return;
+    memcpy(daemon->status, status, sizeof status);
+    notify_status(status);
+}
+
+static void
+on_tick(uv_timer_t *timer)
+{
+    struct core *core = timer->data;
+    watch_disk(core);
+    arrivals_tick(core->arrivals);
+    jobs_tick(core->jobs);
+    tell_status((struct daemon *)core);
+}
+
+static void
+on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    notify_alive();
+}
+
+static void
+on_request(void *context, int64_t client, const struct control_request *request)
+{
+    struct daemon *daemon = context;
+    request_handle(&daemon->core, daemon->control, client, request);
+}
+
+/* ------------------------------------------------------------------------- open, close ------ */
+
+static void
+init_timer(struct daemon *daemon, uv_timer_t *timer, uv_timer_cb callback)
+{
+    uv_timer_init(&daemon->core.loop, timer); /* has no way to fail */
+    timer->data = &daemon->core;
+    timer->timer_cb = callback; /* so that it can be started from anywhere */
+}
+
+static int
+catch_signal(struct daemon *daemon, uv_signal_t *handle, int number, uv_signal_cb callback)
+{
+    uv_signal_init(&daemon->core.loop, handle);
+    handle->data = &daemon->core;
+    return uv_signal_start(handle, callback, number);
+}
+
+/* After uv_loop_init; on an error close_parts still has to be called. */
+static int
+open_parts(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    const struct turn_events turn_events = {on_turn_ending, on_turn_ended, core};
+    const struct control_events control_events = {on_request, daemon};
+    const struct pool_options pool_options = {
+        .program = "/proc/self/exe", /* this very file, even after it was replaced */
+        .config_file = daemon->config_copy,
+        .timing = pool_default_timing,
+        .events = {on_child_ready, on_child_frame, on_child_gone, daemon},
+    };
+    init_timer(daemon, &daemon->tick, on_tick);
+    init_timer(daemon, &daemon->watchdog, on_watchdog);
+    init_timer(daemon, &daemon->deadline, on_drain_deadline);
+    init_timer(daemon, &daemon->probe, on_probe);
+    int signals = catch_signal(daemon, &daemon->terminate, SIGTERM, on_stop_signal) |
+                  catch_signal(daemon, &daemon->interrupt, SIGINT, on_stop_signal) |
+                  catch_signal(daemon, &daemon->hangup, SIGHUP, on_hangup);
+    int error = signals ? -EIO : turn_open(&core->loop, core->queue, &turn_events, &core->turn);
+    if (!error)
+        error = arrivals_open(core, &core->arrivals);
+    if (!error)
+        error = jobs_open(core, &core->jobs);
+    if (!error)
+        error = pool_open(&core->loop, &pool_options, &core->pool);
+    if (!error)
+        error = control_open(&core->loop, core->root, &control_events, &daemon->control);
+    return error;
+}
+
+static void
+close_parts(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    uv_handle_t *handles[] = {
+        (uv_handle_t *)&daemon->tick,      (uv_handle_t *)&daemon->watchdog,
+        (uv_handle_t *)&daemon->deadline,  (uv_handle_t *)&daemon->probe,
+        (uv_handle_t *)&daemon->terminate, (uv_handle_t *)&daemon->interrupt,
+        (uv_handle_t *)&daemon->hangup,
+    };
+    audit_stop(daemon->audit);
+    turn_close(core->turn); /* answers what waits */
+    control_close(daemon->control);
+    pool_close(core->pool);
+    jobs_close(core->jobs);
+    arrivals_close(core->arrivals);
+    for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
+        uv_close(handles[i], NULL);
+    uv_run(&core->loop, UV_RUN_DEFAULT);
+}
+
+/* Puts right what the last daemon left, before any child can be at work. */
+static int
+recover(struct core *core)
+{
+    int32_t returned = 0;
+    spool_sweep_incoming(core->root);
+    spool_sweep_jobs(core->root);
+    int error =
+        queue_recover(core->queue, core->conf->jobs.max_attempts, clock_unix_ms(), &returned);
+    if (!error)
+        error = queue_note(core->queue, "START", "noctuled " NOCTULE_VERSION, clock_unix_ms());
+    log_info("daemon.started", LOG_STR("version", NOCTULE_VERSION), LOG_STR("root", core->root),
+             LOG_INT("pid", getpid()), LOG_INT("jobs_returned", returned));
+    return error;
+}
+
+static int
+begin_work(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    int error = recover(core);
+    if (error)
+        return error;
+    error = audit_start(core, &daemon->audit);
+    if (error)
+        log_error("audit.failed", LOG_STR("error", strerror(-error)));
+    core->intake = pool_add(core->pool, "intake", 0);
+    core->worker = core->intake < 0 ? core->intake : pool_add(core->pool, "worker", 0);
+    if (core->worker < 0)
+        return core->worker;
+    watch_disk(core);
+    uv_timer_start(&daemon->tick, on_tick, TICK_MILLIS, TICK_MILLIS);
+    uint64_t watchdog_ms = notify_watchdog_ms();
+    if (watchdog_ms)
+        uv_timer_start(&daemon->watchdog, on_watchdog, 0, watchdog_ms);
+    return 0;
+}
+
+static int
+end_work(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    size_t unrecorded = jobs_unrecorded(core->jobs);
+    note(core, "STOP", unrecorded ? "with jobs whose end could not be recorded" : "clean");
+    int error = turn_commit(core->turn);
+    log_info("daemon.stopped", LOG_INT("unrecorded", unrecorded));
+    return error || unrecorded ? EXIT_DATABASE : EXIT_OK;
+}
+
+static int
+run(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    int error = uv_loop_init(&core->loop);
+    if (error) {
+        log_error("daemon.failed", LOG_STR("error", uv_strerror(error)));
+        return EX_OSERR;
+    }
+    int status = EX_OSERR;
+    error = open_parts(daemon);
+    if (!error) {
+        error = begin_work(daemon);
+        if (error)
+            drain(daemon, 0);
+        uv_run(&core->loop, UV_RUN_DEFAULT);
+        status = end_work(daemon);
+    }
+    if (error) {
+        status = EX_OSERR;
+        log_error("daemon.failed", LOG_STR("error", strerror(-error)),
+                  LOG_STR("reason", queue_reason(core->queue)));
+    }
+    close_parts(daemon);
+    uv_loop_close(&core->loop);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------- start ------ */
+
+/* Exit statuses from here on; each step undoes its own. */
+
+static int
+run_with_queue(struct daemon *daemon)
+{
+    char reason[CONF_REASON] = "";
+    int error = queue_open(daemon->database, &daemon->core.queue, reason, sizeof reason);
+    if (error) {
+        log_error("database.refused", LOG_STR("file", daemon->database), LOG_STR("reason", reason));
+        return EXIT_DATABASE;
+    }
+    int status = run(daemon);
+    queue_close(daemon->core.queue);
+    return status;
+}
+
+static int
+run_in_root(struct daemon *daemon)
+{
+    char reason[CONF_REASON] = "";
+    int error = spool_make(daemon->root, reason, sizeof reason);
+    if (!error)
+        error = spool_lock(daemon->root, &daemon->lock, reason, sizeof reason);
+    if (error) {
+        log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", reason));
+        return error == -EBUSY ? EX_TEMPFAIL : EX_CANTCREAT;
+    }
+    error = write_config_copy(daemon, daemon->core.conf);
+    if (error)
+        log_error("root.refused", LOG_STR("file", daemon->config_copy),
+                  LOG_STR("reason", strerror(-error)));
+    int status = error ? EX_CANTCREAT : run_with_queue(daemon);
+    close(daemon->lock);
+    return status;
+}
+
+static int
+run_configured(struct daemon *daemon)
+{
+    daemon->root = strdup(daemon->core.conf->root);
+    daemon->core.root = daemon->root;
+    if (asprintf(&daemon->database, "%s/" LAYOUT_DATABASE, daemon->root) < 0)
+        daemon->database = NULL;
+    if (asprintf(&daemon->config_copy, "%s/" LAYOUT_CONFIG, daemon->root) < 0)
+        daemon->config_copy = NULL;
+    int status = EX_OSERR;
+    if (daemon->root && daemon->database && daemon->config_copy)
+        status = run_in_root(daemon);
+    free(daemon->config_copy);
+    free(daemon->database);
+    free(daemon->root);
+    return status;
+}
+
+int
+daemon_main(const struct daemon_options *options)
+{
+    char reason[CONF_REASON] = "";
+    struct daemon *daemon = calloc(1, sizeof *daemon);
+    if (!daemon)
+        return EX_OSERR;
+    daemon->options = options;
+    log_open("daemon", "info");
+    int status = EXIT_CONFIG;
+    if (conf_load_with_root(options->config_file, options->root, &daemon->core.conf, reason,
+                            sizeof reason)) {
+        log_error("config.refused", LOG_STR("reason", reason));
+    } else {
+        log_set_level(daemon->core.conf->log_level);
+        status = run_configured(daemon);
+        conf_free(daemon->core.conf);
+    }
+    free(daemon);
+    return status;
+}

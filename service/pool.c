@@ -1,0 +1,466 @@
+/*
+ * pool.c - see pool.h.
+ *
+ *     EMPTY --start--> STARTING --HELLO--> READY --DRAIN--> LEAVING
+ *       ^                  |                 |                |
+ *       |                  +---- TERM, exit or end of pipe ---+
+ *       |                                    v
+ *       +------ exit and end of pipe ----- DYING
+ *
+ * Each state has one deadline, and each slot one timer for it:
+ *
+ *     EMPTY     the next start: it is started (none while draining)
+ *     STARTING  HELLO: TERM, as in the next two
+ *     READY     the next frame
+ *     LEAVING   the next frame
+ *     DYING     the exit: KILL
+ *
+ * An exit or the end of the pipe leads to DYING from everywhere. A child is buried when it has
+ * exited and its pipe is read to the end, whichever comes last: what it sent before a crash counts.
+ */
+#include "pool.h"
+
+#include "channel.h"
+#include "log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_BACKLOG (16u << 20)
+
+enum slot_state { SLOT_EMPTY, SLOT_STARTING, SLOT_READY, SLOT_LEAVING, SLOT_DYING };
+
+struct slot {
+    struct pool *pool;
+    int index;
+    char role[16];
+    int number;
+    enum slot_state state;
+    uv_process_t *process; /* of its own: its handle closes while the next child runs already */
+    struct channel *channel;
+    uv_timer_t timer;
+    bool exited;
+    bool term_sent;
+    bool distrusted; /* it broke the rules: nothing it says counts any more */
+    uint64_t ready_at;
+    int early_deaths; /* in a row */
+    struct pool_gone gone;
+};
+
+struct pool {
+    uv_loop_t *loop;
+    char *program, *config_file;
+    struct pool_timing timing;
+    struct pool_events events;
+    struct slot **slots; /* each of its own: handles must not move */
+    int count;
+    bool draining;
+};
+
+const struct pool_timing pool_default_timing = {
+    .hello = 10000,
+    .silence = 60000,
+    .term = 2000,
+    .young = 10000,
+    .first_wait = 250,
+    .longest_wait = 30000,
+};
+
+static void start(struct slot *slot);
+
+uint64_t
+pool_wait(const struct pool_timing *timing, bool was_ready, int deaths)
+{
+    /* One that had said HELLO gets two immediate chances: most likely its job was to blame. */
+    int doublings = was_ready ? deaths - 3 : deaths - 1;
+    if (doublings < 0)
+        return 0;
+    if (doublings > 30 || timing->first_wait << doublings > timing->longest_wait)
+        return timing->longest_wait;
+    return timing->first_wait << doublings;
+}
+
+/* ---------------------------------------------------------------------------- deadlines ---- */
+
+static uint64_t
+now(const struct slot *slot)
+{
+    return uv_now(slot->pool->loop);
+}
+
+static void on_deadline(uv_timer_t *timer);
+
+static void
+set_deadline(struct slot *slot, uint64_t millis)
+{
+    uv_timer_start(&slot->timer, on_deadline, millis, 0);
+}
+
+static void
+end_child(struct slot *slot, const char *why)
+{
+    if (slot->state == SLOT_EMPTY || slot->term_sent || slot->exited)
+        return;
+    log_warn("child.kill", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
+             LOG_INT("pid", slot->process->pid), LOG_STR("why", why));
+    slot->gone.why = why;
+    slot->state = SLOT_DYING;
+    slot->term_sent = true;
+    uv_process_kill(slot->process, SIGTERM);
+    set_deadline(slot, slot->pool->timing.term);
+}
+
+static void
+distrust(struct slot *slot, const char *why)
+{
+    slot->distrusted = true;
+    end_child(slot, why);
+}
+
+static void
+on_deadline(uv_timer_t *timer)
+{
+    struct slot *slot = timer->data;
+    switch (slot->state) {
+    case SLOT_EMPTY:
+        start(slot);
+        break;
+    case SLOT_STARTING:
+        distrust(slot, "it did not say HELLO in time");
+        break;
+    case SLOT_READY:
+    case SLOT_LEAVING:
+        end_child(slot, "it gave no sign of life");
+        break;
+    case SLOT_DYING:
+        if (!slot->exited)
+            uv_process_kill(slot->process, SIGKILL);
+        break;
+    }
+}
+
+/* -------------------------------------------------------------------------- life, death ---- */
+
+static void
+free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static uint64_t
+wait_after_death(struct slot *slot)
+{
+    const struct pool_timing *timing = &slot->pool->timing;
+    bool early = !slot->gone.was_ready || now(slot) - slot->ready_at < timing->young;
+    slot->early_deaths = early && !slot->gone.ordered ? slot->early_deaths + 1 : 0;
+    return pool_wait(timing, slot->gone.was_ready, slot->early_deaths);
+}
+
+static void
+bury_if_over(struct slot *slot)
+{
+    if (!slot->exited || slot->channel)
+        return;
+    const struct pool_gone gone = slot->gone;
+    uint64_t wait = wait_after_death(slot);
+    log_write(gone.ordered ? LOG_INFO : LOG_WARN, "child.gone",
+              LOG_FIELDS(LOG_STR("child", slot->role), LOG_INT("number", slot->number),
+                         LOG_INT("pid", slot->process->pid), LOG_INT("status", gone.exit_status),
+                         LOG_INT("signal", gone.signal), LOG_STR("why", gone.why),
+                         LOG_INT("restart_ms", slot->pool->draining ? -1 : (int64_t)wait)));
+    uv_close((uv_handle_t *)slot->process, free_handle);
+    slot->process = NULL;
+    slot->state = SLOT_EMPTY;
+    slot->pool->events.gone(slot->pool->events.context, slot->index, &gone);
+    if (!slot->pool->draining)
+        set_deadline(slot, wait);
+}
+
+static void
+on_exit_of_child(uv_process_t *process, int64_t exit_status, int term_signal)
+{
+    struct slot *slot = process->data;
+    slot->exited = true;
+    slot->gone.exit_status = exit_status;
+    slot->gone.signal = term_signal;
+    slot->gone.ordered = slot->gone.ordered && !exit_status && !term_signal;
+    slot->state = SLOT_DYING;
+    uv_timer_stop(&slot->timer);
+    bury_if_over(slot);
+}
+
+static void
+on_end(void *context, struct channel *channel, int status)
+{
+    struct slot *slot = context;
+    channel_close(channel);
+    slot->channel = NULL;
+    if (status < 0 && status != -ECONNRESET) {
+        distrust(slot, "its frames are broken");
+    } else if (!slot->exited && !slot->term_sent) {
+        /* Most likely it is exiting; it has as long as one that was told to. */
+        slot->state = SLOT_DYING;
+        set_deadline(slot, slot->pool->timing.term);
+    }
+    bury_if_over(slot);
+}
+
+/* ------------------------------------------------------------------------------- frames ---- */
+
+static void
+hear_hello(struct slot *slot, struct proto_reader *reader)
+{
+    const char *role = proto_get_str(reader);
+    const char *build = proto_get_str(reader);
+    if (reader->type != PROTO_HELLO || proto_end(reader) || strcmp(role, slot->role) != 0) {
+        distrust(slot, "it did not begin with HELLO");
+        return;
+    }
+    if (strcmp(build, proto_build_id()) != 0) {
+        distrust(slot, "it is of another build");
+        return;
+    }
+    slot->state = SLOT_READY;
+    slot->ready_at = now(slot);
+    slot->gone.was_ready = true;
+    set_deadline(slot, slot->pool->timing.silence);
+    log_info("child.ready", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
+             LOG_INT("pid", slot->process->pid));
+    slot->pool->events.ready(slot->pool->events.context, slot->index);
+}
+
+static void
+on_frame(void *context, struct channel *channel, struct proto_reader *reader)
+{
+    (void)channel;
+    struct slot *slot = context;
+    if (slot->distrusted)
+        return;
+    if (slot->state == SLOT_STARTING) {
+        hear_hello(slot, reader);
+        return;
+    }
+    if (slot->state == SLOT_READY || slot->state == SLOT_LEAVING)
+        set_deadline(slot, slot->pool->timing.silence);
+    if (slot->gone.was_ready && reader->type != PROTO_ALIVE)
+        slot->pool->events.frame(slot->pool->events.context, slot->index, reader);
+    if (proto_end(reader))
+        distrust(slot, "it sent a broken frame");
+}
+
+/* ----------------------------------------------------------------------------- starting ---- */
+
+/* The child, with `pipe` as this end of its fd 3; the pipe stays the caller's when it fails. */
+static int
+spawn(struct slot *slot, uv_pipe_t *pipe)
+{
+    char number[12];
+    snprintf(number, sizeof number, "%d", slot->number);
+    char name[] = "noctuled", role[] = "--role", which[] = "--slot", config[] = "--config";
+    char *arguments[] = {name, role, slot->role, which, number, config, slot->pool->config_file,
+                         NULL};
+    uv_stdio_container_t stdio[] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_INHERIT_FD, .data.fd = 2},
+        {.flags = UV_INHERIT_FD, .data.fd = 2},
+        {.flags = UV_CREATE_PIPE | UV_READABLE_PIPE | UV_WRITABLE_PIPE,
+         .data.stream = (uv_stream_t *)pipe},
+    };
+    const uv_process_options_t options = {
+        .exit_cb = on_exit_of_child,
+        .file = slot->pool->program,
+        .args = arguments,
+        .stdio = stdio,
+        .stdio_count = sizeof stdio / sizeof stdio[0],
+    };
+    return uv_spawn(slot->pool->loop, slot->process, &options);
+}
+
+static int
+try_start(struct slot *slot)
+{
+    uv_process_t *process = calloc(1, sizeof *process);
+    uv_pipe_t *pipe = malloc(sizeof *pipe);
+    int error = process && pipe ? uv_pipe_init(slot->pool->loop, pipe, 0) : -ENOMEM;
+    if (error) {
+        free(process);
+        free(pipe);
+        return error;
+    }
+    process->data = slot;
+    slot->process = process;
+    error = spawn(slot, pipe);
+    if (error) {
+        uv_close((uv_handle_t *)pipe, free_handle);
+        uv_close((uv_handle_t *)process, free_handle);
+        slot->process = NULL;
+        return error;
+    }
+    slot->state = SLOT_STARTING;
+    slot->exited = slot->term_sent = slot->distrusted = false;
+    slot->gone = (struct pool_gone){.why = ""};
+    set_deadline(slot, slot->pool->timing.hello);
+    const struct channel_events events = {on_frame, on_end, slot};
+    if (channel_adopt(pipe, &events, &slot->channel))
+        end_child(slot, "there was no memory for its pipe");
+    return 0;
+}
+
+static void
+start(struct slot *slot)
+{
+    int error = try_start(slot);
+    if (!error)
+        return;
+    uint64_t wait = pool_wait(&slot->pool->timing, false, ++slot->early_deaths);
+    log_error("child.start_failed", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
+              LOG_STR("reason", uv_strerror(error)), LOG_INT("restart_ms", wait));
+    set_deadline(slot, wait);
+}
+
+int
+pool_add(struct pool *pool, const char *role, int number)
+{
+    struct slot *slot = calloc(1, sizeof *slot);
+    struct slot **grown = realloc(pool->slots, ((size_t)pool->count + 1) * sizeof *grown);
+    if (grown)
+        pool->slots = grown;
+    if (!slot || !grown) {
+        free(slot);
+        return -ENOMEM;
+    }
+    *slot = (struct slot){.pool = pool, .index = pool->count, .number = number};
+    snprintf(slot->role, sizeof slot->role, "%s", role);
+    uv_timer_init(pool->loop, &slot->timer); /* has no way to fail */
+    slot->timer.data = slot;
+    pool->slots[pool->count++] = slot;
+    start(slot);
+    return slot->index;
+}
+
+/* ------------------------------------------------------------------------------- orders ---- */
+
+bool
+pool_ready(const struct pool *pool, int slot)
+{
+    return pool->slots[slot]->state == SLOT_READY;
+}
+
+int
+pool_send(struct pool *pool, int index, struct proto_writer *writer)
+{
+    struct slot *slot = pool->slots[index];
+    if ((slot->state != SLOT_READY && slot->state != SLOT_LEAVING) || !slot->channel) {
+        proto_release(writer);
+        return -EPIPE;
+    }
+    int error = channel_send(slot->channel, writer);
+    if (channel_backlog(slot->channel) > MAX_BACKLOG)
+        end_child(slot, "it does not read what it is sent");
+    return error;
+}
+
+int
+pool_tell(struct pool *pool, int slot, enum proto_type type)
+{
+    struct proto_writer writer;
+    proto_start(&writer, type);
+    return pool_send(pool, slot, &writer);
+}
+
+void
+pool_kill(struct pool *pool, int slot, const char *why)
+{
+    end_child(pool->slots[slot], why);
+}
+
+static void
+dismiss(struct slot *slot, const char *why)
+{
+    if (slot->state == SLOT_STARTING)
+        end_child(slot, why);
+    if (slot->state != SLOT_READY)
+        return;
+    slot->gone.ordered = true;
+    if (pool_tell(slot->pool, slot->index, PROTO_DRAIN))
+        end_child(slot, why);
+    else
+        slot->state = SLOT_LEAVING;
+}
+
+void
+pool_restart(struct pool *pool, int slot)
+{
+    dismiss(pool->slots[slot], "a new one is to take its place");
+}
+
+void
+pool_drain(struct pool *pool)
+{
+    pool->draining = true;
+    for (int i = 0; i < pool->count; i++) {
+        if (pool->slots[i]->state == SLOT_EMPTY)
+            uv_timer_stop(&pool->slots[i]->timer);
+        else
+            dismiss(pool->slots[i], "the daemon is stopping");
+    }
+}
+
+void
+pool_kill_all(struct pool *pool, const char *why)
+{
+    for (int i = 0; i < pool->count; i++)
+        end_child(pool->slots[i], why);
+}
+
+size_t
+pool_living(const struct pool *pool)
+{
+    size_t living = 0;
+    for (int i = 0; i < pool->count; i++)
+        living += pool->slots[i]->state != SLOT_EMPTY;
+    return living;
+}
+
+/* ------------------------------------------------------------------------- open, close ---- */
+
+int
+pool_open(uv_loop_t *loop, const struct pool_options *options, struct pool **out)
+{
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return -ENOMEM;
+    *pool = (struct pool){.loop = loop,
+                          .program = strdup(options->program),
+                          .config_file = strdup(options->config_file),
+                          .timing = options->timing,
+                          .events = options->events};
+    if (!pool->program || !pool->config_file) {
+        pool_close(pool);
+        return -ENOMEM;
+    }
+    *out = pool;
+    return 0;
+}
+
+static void
+free_slot(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
+void
+pool_close(struct pool *pool)
+{
+    if (!pool)
+        return;
+    for (int i = 0; i < pool->count; i++)
+        uv_close((uv_handle_t *)&pool->slots[i]->timer, free_slot);
+    free(pool->slots);
+    free(pool->program);
+    free(pool->config_file);
+    free(pool);
+}

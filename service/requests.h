@@ -1,0 +1,12 @@
+/* requests.h - what operators ask of the daemon (control.h), put into effect. */
+#ifndef NOCTULE_REQUESTS_H
+#define NOCTULE_REQUESTS_H
+
+#include "control.h"
+#include "core.h"
+
+/* Answers when the change is on disk. */
+void request_handle(struct core *core, struct control *control, int64_t client,
+                    const struct control_request *request);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * scheduler.h - which job runs next, and where? Pure: no I/O, no clock.
+ *
+ * Jobs come in the order in which they should run and are given to the workers with the fewest
+ * busy lanes. A job that must run alone (it was there when a worker crashed) waits for an empty
+ * worker; that worker takes nothing else until then, so that a busy night cannot starve it.
+ */
+#ifndef NOCTULE_SCHEDULER_H
+#define NOCTULE_SCHEDULER_H
+
+#include "config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sched_job {
+    int64_t id;
+    int64_t not_before_ms; /* 0: now */
+    bool alone;
+};
+
+struct sched_lane {
+    int worker;
+    bool usable; /* its worker is up and may be given work */
+    int64_t job; /* 0: idle */
+    bool alone;  /* the job it runs must have no other beside it */
+};
+
+struct sched_assignment {
+    size_t job, lane; /* indices */
+};
+
+/*
+ * Fills assignments (room for lane_count) and returns how many. closed: nothing may start (drain,
+ * disk low).
+ */
+size_t sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_lane *lanes,
+                  size_t lane_count, bool closed, int64_t now_ms,
+                  struct sched_assignment *assignments);
+
+#define SCHED_MAX_LANES 256
+
+/*
+ * How long a job waits after its attempts-th attempt: doubled each time up to the limit, give or
+ * take a tenth by `salt`, so that what failed together does not come back together.
+ */
+int64_t sched_retry_ms(const struct conf_jobs *settings, int32_t attempts, int64_t salt);
+
+#endif

@@ -1,0 +1,196 @@
+/* spool.c - see spool.h. */
+#include "spool.h"
+
+#include "file_ops.h"
+#include "layout.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* ------------------------------------------------------------------------------- making ---- */
+
+int
+spool_make(const char *root, char *reason, size_t reason_size)
+{
+    static const char *const folders[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE,
+                                          LAYOUT_JOBS,     LAYOUT_OUTBOX, LAYOUT_RUN};
+    int error = file_make_path(root);
+    int base = error ? -1 : open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!error && base < 0)
+        error = -errno;
+    for (size_t i = 0; !error && i < sizeof folders / sizeof folders[0]; i++) {
+        bool made;
+        error = file_make_directory(base, folders[i], &made);
+    }
+    if (!error && faccessat(base, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+        error = -errno;
+    if (error)
+        snprintf(reason, reason_size, "%s cannot be used as the root: %s", root, strerror(-error));
+    if (base >= 0)
+        close(base);
+    return error;
+}
+
+int
+spool_lock(const char *root, int *out, char *reason, size_t reason_size)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/" LAYOUT_LOCK, root) < 0)
+        return -ENOMEM;
+    int error = 0;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        error = -errno;
+        snprintf(reason, reason_size, "%s cannot be opened: %s", path, strerror(errno));
+    } else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        error = errno == EWOULDBLOCK ? -EBUSY : -errno;
+        snprintf(reason, reason_size,
+                 error == -EBUSY
+                     ? "another noctuled works in %s already; stop it, or give this one "
+                       "a root of its own"
+                     : "%s cannot be locked",
+                 root);
+    }
+    free(path);
+    if (error && fd >= 0)
+        close(fd);
+    if (!error)
+        *out = fd;
+    return error;
+}
+
+int
+spool_replace(const char *path, const char *text)
+{
+    char *part = NULL;
+    if (asprintf(&part, "%s.part", path) < 0)
+        return -ENOMEM;
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int error = fd < 0 ? -errno : file_write_all(fd, text, strlen(text));
+    if (fd >= 0) {
+        int closed = file_close(fd);
+        error = error ? error : closed;
+    }
+    if (!error && rename(part, path) < 0)
+        error = -errno;
+    if (error)
+        unlink(part);
+    free(part);
+    return error;
+}
+
+/* ----------------------------------------------------------------------------- sweeping ---- */
+
+char *
+spool_job_file(const char *root, int64_t job)
+{
+    char *path;
+    return asprintf(&path, "%s/" LAYOUT_JOBS "/%" PRId64 ".job", root, job) < 0 ? NULL : path;
+}
+
+char *
+spool_output_folder(const char *root, int64_t job)
+{
+    char *path;
+    return asprintf(&path, "%s/" LAYOUT_OUTBOX "/%" PRId64, root, job) < 0 ? NULL : path;
+}
+
+static bool
+ends_with(const char *name, const char *ending)
+{
+    size_t length = strlen(name), tail = strlen(ending);
+    return length >= tail && strcmp(name + length - tail, ending) == 0;
+}
+
+/* Removes the files whose name ends so; a folder that cannot be read has nothing to sweep. */
+static void
+remove_files(const char *folder, const char *ending)
+{
+    DIR *directory = opendir(folder);
+    if (!directory)
+        return;
+    const struct dirent *entry;
+    while ((entry = readdir(directory))) {
+        if (ends_with(entry->d_name, ending) && strcmp(entry->d_name, ".") != 0 &&
+            strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(directory), entry->d_name, 0);
+    }
+    closedir(directory);
+}
+
+void
+spool_sweep_incoming(const char *root)
+{
+    char *folder;
+    if (asprintf(&folder, "%s/" LAYOUT_INCOMING, root) < 0)
+        return;
+    remove_files(folder, ".part");
+    free(folder);
+}
+
+static void
+clear_output(const char *root, int64_t job, const char *ending)
+{
+    char *folder = spool_output_folder(root, job);
+    if (!folder)
+        return;
+    remove_files(folder, ending);
+    rmdir(folder); /* stays when something is in it */
+    free(folder);
+}
+
+void
+spool_remove_output(const char *root, int64_t job)
+{
+    clear_output(root, job, "");
+}
+
+void
+spool_sweep_job(const char *root, int64_t job)
+{
+    clear_output(root, job, ".part");
+    char *file = spool_job_file(root, job);
+    if (file)
+        unlink(file);
+    free(file);
+}
+
+void
+spool_sweep_jobs(const char *root)
+{
+    char *folder;
+    if (asprintf(&folder, "%s/" LAYOUT_JOBS, root) < 0)
+        return;
+    DIR *directory = opendir(folder);
+    const struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        char *end;
+        int64_t job = strtoll(entry->d_name, &end, 10);
+        if (job > 0 && strcmp(end, ".job") == 0)
+            spool_sweep_job(root, job);
+    }
+    if (directory)
+        closedir(directory);
+    remove_files(folder, ".part");
+    free(folder);
+}
+
+int
+spool_free_mib(const char *root, double *free_mib)
+{
+    struct statvfs status;
+    if (statvfs(root, &status) < 0)
+        return -errno;
+    *free_mib = (double)status.f_bavail * (double)status.f_frsize / (1 << 20);
+    return 0;
+}
