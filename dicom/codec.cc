@@ -1,5 +1,5 @@
 /*
- * codec.cc - JPEG, JPEG-LS and RLE frames through DCMTK's decoders.
+ * codec.cc - JPEG and JPEG-LS frames through DCMTK's decoders.
  *
  * Each frame becomes a one-frame pixel sequence of its own, so that no state is shared between
  * readers, memory is one frame, and frames of several fragments need no special case.
@@ -132,21 +132,16 @@ decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
 } // namespace
 
 std::string
-codec_decode_dcmtk(const codec_frame &frame, uint16_t *samples)
+codec_decode_jpeg(const codec_frame &frame, uint16_t *samples)
 {
-    /* One byte or two a sample is what the code stream says; RLE has the bytes of the header. */
-    unsigned bits = static_cast<unsigned>(frame.instance->bits_allocated);
-    if (frame.syntax->codec != TRANSFER_RLE) {
-        JpegSize size{};
-        const std::string why = check_jpeg(frame, &size);
-        if (!why.empty())
-            return why;
-        bits = size.precision;
-    }
+    JpegSize size{};
+    std::string why = check_jpeg(frame, &size);
+    if (!why.empty())
+        return why;
     const size_t count =
         static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);
-    if (bits > 8)
-        return decode(frame, bits, samples, count * 2);
+    if (size.precision > 8)
+        return decode(frame, size.precision, samples, count * 2);
     /* Decoded into the upper half, then widened from the front. DCMTK wants an even size. */
     std::vector<uint8_t> odd;
     uint8_t *narrow = reinterpret_cast<uint8_t *>(samples) + count;
@@ -154,7 +149,7 @@ codec_decode_dcmtk(const codec_frame &frame, uint16_t *samples)
         odd.resize(count + 1);
         narrow = odd.data();
     }
-    const std::string why = decode(frame, bits, narrow, count + count % 2);
+    why = decode(frame, size.precision, narrow, count + count % 2);
     if (why.empty())
         for (size_t i = 0; i < count; i++)
             samples[i] = narrow[i];

@@ -28,7 +28,7 @@ struct codec_frame {
  * shifted, masked or sign-extended. Returns "" or why the frame cannot be decoded, to follow "frame
  * 3 cannot be decoded: ".
  */
-std::string codec_decode_dcmtk(const codec_frame &frame, uint16_t *samples);    /* JPEG, -LS, RLE */
+std::string codec_decode_jpeg(const codec_frame &frame, uint16_t *samples);     /* and JPEG-LS */
 std::string codec_decode_jpeg2000(const codec_frame &frame, uint16_t *samples); /* and HTJ2K */
 
 #endif

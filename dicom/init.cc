@@ -6,7 +6,6 @@
 #include <dcmtk/config/osconfig.h>
 
 #include <dcmtk/dcmdata/dcdict.h>
-#include <dcmtk/dcmdata/dcrledrg.h>
 #include <dcmtk/dcmjpeg/djdecode.h>
 #include <dcmtk/dcmjpls/djdecode.h>
 #include <dcmtk/oflog/oflog.h>
@@ -22,7 +21,6 @@ dicom_init(void)
         OFLog::configure(OFLogger::OFF_LOG_LEVEL);
         /* Loaded lazily otherwise, under a lock, by the first file. */
         (void)dcmDataDict.isDictionaryLoaded();
-        DcmRLEDecoderRegistration::registerCodecs();
         DJDecoderRegistration::registerCodecs();
         DJLSDecoderRegistration::registerCodecs();
     });

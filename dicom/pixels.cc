@@ -8,6 +8,7 @@
 #include "codec.hh"
 #include "fragments.h"
 #include "header.hh"
+#include "rle.h"
 
 #include <cerrno>
 #include <cstring>
@@ -245,6 +246,30 @@ read_fragments(struct dicom_pixels &pixels, int32_t frame, struct dicom_fault *f
     return 0;
 }
 
+/* Decodes pixels.bytes; "" or why that cannot be done. */
+std::string
+decode(const struct dicom_pixels &pixels, uint16_t *samples)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const codec_frame frame{pixels.syntax, &instance, pixels.bytes};
+    switch (pixels.syntax->codec) {
+    case TRANSFER_RLE:
+        if (const char *why = rle_decode(pixels.bytes.data(), pixels.bytes.size(),
+                                         static_cast<size_t>(instance.bits_allocated / 8),
+                                         frame_pixels(instance), samples))
+            return why;
+        return {};
+    case TRANSFER_JPEG:
+    case TRANSFER_JPEG_LS:
+        return codec_decode_jpeg(frame, samples);
+    case TRANSFER_JPEG_2000:
+        return codec_decode_jpeg2000(frame, samples);
+    case TRANSFER_NATIVE:
+        break;
+    }
+    return "it is not compressed";
+}
+
 int
 read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
                       struct dicom_fault *fault)
@@ -258,10 +283,7 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
     if (narrow)
         pixels.samples.resize(count);
     uint16_t *samples = narrow ? pixels.samples.data() : static_cast<uint16_t *>(destination);
-    const codec_frame compressed{pixels.syntax, &instance, pixels.bytes};
-    const std::string why = pixels.syntax->codec == TRANSFER_JPEG_2000
-                                ? codec_decode_jpeg2000(compressed, samples)
-                                : codec_decode_dcmtk(compressed, samples);
+    const std::string why = decode(pixels, samples);
     if (!why.empty())
         return fault_set(fault, -EBADMSG, "PIXELS_UNDECODABLE", instance.path, nullptr,
                          "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1,
