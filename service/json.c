@@ -42,6 +42,8 @@ quoted(FILE *out, const char *text)
             length = 1;
         } else if (*s == '"' || *s == '\\') {
             fprintf(out, "\\%c", *s);
+        } else if (*s == '\n') {
+            fputs("\\n", out);
         } else if (*s < 0x20 || *s == 0x7f) {
             fprintf(out, "\\u%04x", *s);
         } else {

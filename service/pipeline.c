@@ -175,16 +175,18 @@ begin_volume(struct job *job)
 static int
 decode(struct job *job)
 {
+    int error = begin_volume(job);
+    if (error == 0)
+        error = enter(job, "pixels");
+    if (error)
+        return error;
     const struct decode_request request = {.instances = job->headers->instances,
                                            .stack = job->stack,
                                            .lane = job->compute->lane,
                                            .voxels = job->voxels,
                                            .threads = job->compute->threads,
                                            .watch = job->watch};
-    int error = begin_volume(job);
-    if (error == 0)
-        error = enter(job, "pixels");
-    return error ? error : decode_stack(&request, &job->report->fault);
+    return decode_stack(&request, &job->report->fault);
 }
 
 static int

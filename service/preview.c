@@ -204,9 +204,9 @@ in_any_segment(const struct sheet *sheet, int x, int y, int32_t z)
 }
 
 /*
- * The window is that of the segmented tissue, widened by its own width on both sides, so that it
- * and its neighbours can be told apart (a brain is a hundredth of what a CT shows), but no wider
- * than the picture.
+ * The window is that of the segmented tissue, widened on both sides by one and a half times its own
+ * width, so that it and its neighbours can be told apart (a brain is a twentieth of what a CT
+ * shows), but no wider than the picture.
  */
 static int
 choose_window(struct sheet *sheet)
@@ -233,9 +233,9 @@ choose_window(struct sheet *sheet)
     struct spread window = percentiles(all, all_count);
     if (inside_count > 0) {
         struct spread tissue = percentiles(inside, inside_count);
-        double width = tissue.high - tissue.low;
-        window.low = fmax(window.low, tissue.low - width);
-        window.high = fmin(window.high, tissue.high + width);
+        double margin = 1.5 * (tissue.high - tissue.low);
+        window.low = fmax(window.low, tissue.low - margin);
+        window.high = fmin(window.high, tissue.high + margin);
     }
     sheet->low = window.low;
     sheet->high = window.high > window.low ? window.high : window.low + 1;
