@@ -150,8 +150,7 @@ def test_the_gate_refuses_by_name(daemon, tmp_path, option, code):
 
 @needs_shared
 def test_real_series(daemon):
-    settings = None
-    d = daemon(settings=settings).start()
+    d = daemon().start()
     for name in ("ct-head-tilted", "ct-head-5mm"):
         drop(sorted((SHARED / name).glob("*.dcm")), d.inbox / name)
     (job,) = d.wait_jobs()
