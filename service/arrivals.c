@@ -31,10 +31,12 @@
 #define STACK_MIN_BYTES   60u /* of one stack in an INSPECTED frame */
 
 struct inspection {
-    int64_t series_id; /* 0: free */
-    int32_t revision;
+    int64_t series_id;           /* 0: free */
+    int32_t revision, instances; /* as they are when it is asked for */
     int strikes;
-    bool asked; /* of the intake that lives now */
+    bool gathering; /* at the last look */
+    bool planned;   /* had come to rest at the last look */
+    bool asked;     /* of the intake that lives now */
     uint64_t asked_at;
     char evidence[SERIES_EVIDENCE];
 };
@@ -203,20 +205,40 @@ find_inspection(struct arrivals *arrivals, int64_t series_id)
     return NULL;
 }
 
-/* Plans the inspection of a series that has come to rest; false when the table is full. */
-static bool
+/* Plans the inspection of a series that has come to rest, if there is room. */
+static void
 plan_inspection(struct arrivals *arrivals, const struct queue_series *series, const char *evidence)
 {
     struct inspection *inspection = find_inspection(arrivals, series->id);
-    if (inspection && (inspection->asked || inspection->revision == series->revision))
-        return true;
     if (!inspection)
         inspection = find_inspection(arrivals, 0);
-    if (!inspection)
-        return false;
-    *inspection = (struct inspection){.series_id = series->id, .revision = series->revision};
+    if (!inspection || inspection->asked)
+        return;
+    inspection->series_id = series->id;
+    inspection->revision = series->revision;
+    inspection->instances = series->instances;
+    inspection->gathering = inspection->planned = true;
     snprintf(inspection->evidence, sizeof inspection->evidence, "%s", evidence);
-    return true;
+}
+
+static void
+forget_plans(struct arrivals *arrivals)
+{
+    for (int i = 0; i < MAX_INSPECTIONS; i++)
+        arrivals->inspections[i].planned = arrivals->inspections[i].gathering = false;
+}
+
+/* What was not planned again is free, but for suspects: their strikes count as long as they
+ * gather. */
+static void
+free_unplanned(struct arrivals *arrivals)
+{
+    for (int i = 0; i < MAX_INSPECTIONS; i++) {
+        struct inspection *inspection = &arrivals->inspections[i];
+        bool suspect = inspection->strikes > 0 && inspection->gathering;
+        if (!inspection->asked && !inspection->planned && !suspect)
+            *inspection = (struct inspection){0};
+    }
 }
 
 static void settle_as_refused(struct arrivals *arrivals, struct inspection *inspection,
@@ -282,7 +304,7 @@ ask_what_is_planned(struct arrivals *arrivals)
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
         struct inspection *inspection = &arrivals->inspections[i];
         asked += inspection->asked;
-        if (inspection->strikes > 0)
+        if (inspection->strikes > 0 && (inspection->planned || inspection->asked))
             suspect = inspection->asked || !suspect ? inspection : suspect;
     }
     if (suspect) {
@@ -291,7 +313,7 @@ ask_what_is_planned(struct arrivals *arrivals)
         return;
     }
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
-        if (arrivals->inspections[i].series_id && !arrivals->inspections[i].asked)
+        if (arrivals->inspections[i].planned && !arrivals->inspections[i].asked)
             ask(arrivals, &arrivals->inspections[i]);
     }
 }
@@ -302,7 +324,11 @@ look_at(struct arrivals *arrivals, const struct queue_series *series, size_t cou
 {
     int64_t now_ms = clock_unix_ms(), soonest = MAX_LOOK_MILLIS;
     int64_t listening_ms = arrivals->paused ? now_ms : arrivals->listening_since_ms;
+    forget_plans(arrivals);
     for (size_t i = 0; i < count; i++) {
+        struct inspection *inspection = find_inspection(arrivals, series[i].id);
+        if (inspection)
+            inspection->gathering = true;
         struct series_decision decision;
         series_decide(&series[i], &arrivals->core->conf->series, listening_ms, now_ms, &decision);
         /* A full table is looked at again when an answer makes room. */
@@ -311,6 +337,7 @@ look_at(struct arrivals *arrivals, const struct queue_series *series, size_t cou
         else if (decision.due_ms - now_ms < soonest)
             soonest = decision.due_ms - now_ms;
     }
+    free_unplanned(arrivals);
     return soonest;
 }
 
@@ -466,7 +493,7 @@ settle(struct arrivals *arrivals, struct inspection *inspection, const struct qu
     struct core *core = arrivals->core;
     struct queue_series series;
     int64_t id = inspection->series_id;
-    int32_t revision = inspection->revision;
+    int32_t revision = inspection->revision, instances = inspection->instances;
     char evidence[SERIES_EVIDENCE];
     memcpy(evidence, inspection->evidence, sizeof evidence);
     *inspection = (struct inspection){0};
@@ -477,7 +504,7 @@ settle(struct arrivals *arrivals, struct inspection *inspection, const struct qu
         return;
     }
     /* Slices came in while it was inspected: it gathers again, and is asked about again. */
-    if (series.revision == revision && core_change(core)) {
+    if (series.revision == revision && series.instances == instances && core_change(core)) {
         error = settle_in_turn(core, &series, evidence, stacks, count);
         if (error && error != -EAGAIN) {
             turn_abort(core->turn, error);

@@ -30,6 +30,7 @@ struct core {
     bool disk_low;
     bool trouble; /* the database cannot be written */
     bool probing; /* trying whether it can again */
+    uv_timer_t probe;
 };
 
 /* Nothing new may begin. */
@@ -43,6 +44,14 @@ bool core_change(struct core *core);
  * intake and tries again later. `what` names the call: "store an instance".
  */
 void core_failed(struct core *core, int error, const char *what);
+
+/* The probe's timer: tries again what could not be written. */
+void core_probe(uv_timer_t *timer);
+/* A commit went well while probing: work goes on. */
+void core_recovered(struct core *core);
+
+/* An event row; losing one to a full disk is logged and no more. */
+void core_note(struct core *core, const char *kind, const char *detail);
 
 /* Is the disk or the database to blame, and not what was to be written? */
 bool core_is_trouble(int error);

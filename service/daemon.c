@@ -1,5 +1,5 @@
 /*
- * daemon.c - the daemon's life: start, drain, stop, reload, disk space, trouble with the database.
+ * daemon.c - the daemon's life: start, drain, stop, reload, disk space.
  *
  *     start --> running <--> paused (disk low, or the database cannot be written)
  *                  |            |
@@ -38,7 +38,6 @@
 #define TICK_MILLIS     1000
 #define GRACE_MILLIS    25000 /* for running jobs after SIGTERM; see TimeoutStopSec in the unit */
 #define STOPPING_MILLIS 3000  /* between STOP_JOB and the end of the children */
-#define PROBE_MILLIS    1000  /* how often a database in trouble is tried again */
 #define ENOUGH_AGAIN    1.1   /* times min_free_mib: where low disk ends */
 
 struct daemon {
@@ -49,95 +48,13 @@ struct daemon {
     struct control *control;
     struct audit *audit;
     uv_signal_t terminate, interrupt, hangup;
-    uv_timer_t tick, watchdog, deadline, probe;
+    uv_timer_t tick, watchdog, deadline;
     bool announced;    /* systemd was told READY */
     bool jobs_stopped; /* the grace of a drain is over */
     char status[128];  /* last told to systemd */
 };
 
-/* ------------------------------------------------------------------------ core's services --- */
-
-bool
-core_closed(const struct core *core)
-{
-    return core->draining || core->disk_low || core->trouble;
-}
-
-bool
-core_is_trouble(int error)
-{
-    switch (-error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EIO:
-    case EROFS:
-    case EBUSY:
-    case ENOMEM:
-    case ENFILE:
-    case EMFILE:
-        return true;
-    default:
-        return false;
-    }
-}
-
-void
-core_failed(struct core *core, int error, const char *what)
-{
-    struct daemon *daemon = (struct daemon *)core;
-    const char *reason = queue_reason(core->queue);
-    /* In trouble everything fails, every second anew: said once. */
-    log_write(core->trouble ? LOG_DEBUG : LOG_ERROR, "queue.failed",
-              LOG_FIELDS(LOG_STR("what", what), LOG_STR("error", strerror(-error)),
-                         LOG_STR("reason", reason)));
-    core->probing = false;
-    core->trouble = core->trouble || core_is_trouble(error);
-    arrivals_pause_or_resume(core->arrivals, strerror(-error));
-    if (core->trouble && !uv_is_active((uv_handle_t *)&daemon->probe))
-        uv_timer_start(&daemon->probe, daemon->probe.timer_cb, PROBE_MILLIS, 0);
-}
-
-bool
-core_change(struct core *core)
-{
-    int error = turn_change(core->turn);
-    if (error)
-        core_failed(core, error, "begin a transaction");
-    return error == 0;
-}
-
-char *
-core_path(const struct core *core, const char *path)
-{
-    char *joined;
-    if (*path == '/')
-        return strdup(path);
-    return asprintf(&joined, "%s/%s", core->root, path) < 0 ? NULL : joined;
-}
-
-/* An event row; losing one to a full disk is logged and no more. */
-static void
-note(struct core *core, const char *kind, const char *detail)
-{
-    if (!core_change(core))
-        return;
-    int error = queue_note(core->queue, kind, detail, clock_unix_ms());
-    if (error)
-        core_failed(core, error, "note an event");
-}
-
-/* ------------------------------------------------------------------------------- trouble ---- */
-
-static void
-on_probe(uv_timer_t *timer)
-{
-    struct core *core = timer->data;
-    core->probing = true;
-    jobs_end_turn(core->jobs);
-    if (core->probing)
-        note(core, "DATABASE_OK", "the database can be written again");
-    /* How the commit at the end of this turn goes decides. */
-}
+/* ------------------------------------------------------------------------------- turn ------ */
 
 static void
 on_turn_ending(void *context)
@@ -154,16 +71,10 @@ static void
 on_turn_ended(void *context, int status)
 {
     struct core *core = context;
-    if (status) {
+    if (status)
         core_failed(core, status, "commit");
-        return;
-    }
-    if (!core->probing)
-        return;
-    core->probing = core->trouble = false;
-    log_info("queue.recovered", LOG_STR("root", core->root));
-    arrivals_pause_or_resume(core->arrivals, "");
-    jobs_look(core->jobs);
+    else if (core->probing)
+        core_recovered(core);
 }
 
 /* ------------------------------------------------------------------------------ children ---- */
@@ -199,7 +110,7 @@ note_death(struct core *core, const char *kind, const struct pool_gone *gone)
     char detail[160];
     snprintf(detail, sizeof detail, "%s%sstatus %d, signal %d", gone->why, *gone->why ? "; " : "",
              (int)gone->exit_status, gone->signal);
-    note(core, kind, detail);
+    core_note(core, kind, detail);
 }
 
 static void
@@ -323,14 +234,14 @@ reload(struct daemon *daemon)
     struct conf *fresh = load_anew(daemon, reason, sizeof reason);
     if (!fresh) {
         log_error("config.refused", LOG_STR("reason", reason));
-        note(core, "RELOAD_FAILED", reason);
+        core_note(core, "RELOAD_FAILED", reason);
         return;
     }
     struct conf *old = core->conf;
     core->conf = fresh;
     log_set_level(fresh->log_level);
     log_info("config.reloaded", LOG_STR("file", daemon->options->config_file));
-    note(core, "RELOAD", daemon->options->config_file);
+    core_note(core, "RELOAD", daemon->options->config_file);
     tell_reload(daemon, core->intake);
     if (same_compute(&old->compute, &fresh->compute))
         tell_reload(daemon, core->worker);
@@ -374,7 +285,7 @@ watch_disk(struct core *core)
         log_error("disk.low", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
     else
         log_info("disk.ok", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
-    note(core, low ? "DISK_LOW" : "DISK_OK", detail);
+    core_note(core, low ? "DISK_LOW" : "DISK_OK", detail);
     arrivals_pause_or_resume(core->arrivals, "the disk is almost full");
     jobs_look(core->jobs);
 }
@@ -453,7 +364,7 @@ open_parts(struct daemon *daemon)
     init_timer(daemon, &daemon->tick, on_tick);
     init_timer(daemon, &daemon->watchdog, on_watchdog);
     init_timer(daemon, &daemon->deadline, on_drain_deadline);
-    init_timer(daemon, &daemon->probe, on_probe);
+    init_timer(daemon, &core->probe, core_probe);
     int signals = catch_signal(daemon, &daemon->terminate, SIGTERM, on_stop_signal) |
                   catch_signal(daemon, &daemon->interrupt, SIGINT, on_stop_signal) |
                   catch_signal(daemon, &daemon->hangup, SIGHUP, on_hangup);
@@ -475,7 +386,7 @@ close_parts(struct daemon *daemon)
     struct core *core = &daemon->core;
     uv_handle_t *handles[] = {
         (uv_handle_t *)&daemon->tick,      (uv_handle_t *)&daemon->watchdog,
-        (uv_handle_t *)&daemon->deadline,  (uv_handle_t *)&daemon->probe,
+        (uv_handle_t *)&daemon->deadline,  (uv_handle_t *)&core->probe,
         (uv_handle_t *)&daemon->terminate, (uv_handle_t *)&daemon->interrupt,
         (uv_handle_t *)&daemon->hangup,
     };
@@ -533,7 +444,7 @@ end_work(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     size_t unrecorded = jobs_unrecorded(core->jobs);
-    note(core, "STOP", unrecorded ? "with jobs whose end could not be recorded" : "clean");
+    core_note(core, "STOP", unrecorded ? "with jobs whose end could not be recorded" : "clean");
     int error = turn_commit(core->turn);
     log_info("daemon.stopped", LOG_INT("unrecorded", unrecorded));
     return error || unrecorded ? EXIT_DATABASE : EXIT_OK;

@@ -139,7 +139,7 @@ on_recorded(void *context, int status)
     if (outcome->verdict == CANCELLED)
         spool_remove_output(root, outcome->job);
     /* It was held back until here, and may be READY: looked at in a turn of its own. */
-    uv_timer_start(&outcome->jobs->due, outcome->jobs->due.timer_cb, 0, 0);
+    jobs_look(outcome->jobs);
     remove_outcome(outcome);
 }
 
@@ -676,6 +676,13 @@ describe_lanes(const struct jobs *jobs, struct sched_lane *lanes)
 }
 
 static void
+on_due(uv_timer_t *timer)
+{
+    struct jobs *jobs = timer->data;
+    jobs->look = true;
+}
+
+static void
 wait_for_next_due(struct jobs *jobs)
 {
     int64_t due_ms, now_ms = clock_unix_ms();
@@ -683,7 +690,7 @@ wait_for_next_due(struct jobs *jobs)
     if (queue_next_due(jobs->core->queue, &due_ms))
         return;
     int64_t wait_ms = due_ms > now_ms ? due_ms - now_ms : 0;
-    uv_timer_start(&jobs->due, jobs->due.timer_cb,
+    uv_timer_start(&jobs->due, on_due,
                    (uint64_t)(wait_ms < MAX_DUE_MILLIS ? wait_ms : MAX_DUE_MILLIS) + 1, 0);
 }
 
@@ -725,17 +732,11 @@ start_jobs(struct jobs *jobs)
     wait_for_next_due(jobs);
 }
 
-static void
-on_due(uv_timer_t *timer)
-{
-    struct jobs *jobs = timer->data;
-    jobs->look = true;
-}
-
 void
 jobs_look(struct jobs *jobs)
 {
     jobs->look = true;
+    uv_timer_start(&jobs->due, on_due, 0, 0); /* the loop may be about to sleep */
 }
 
 void
@@ -859,7 +860,6 @@ jobs_open(struct core *core, struct jobs **out)
     set_up_lanes(jobs);
     uv_timer_init(&core->loop, &jobs->due); /* has no way to fail */
     jobs->due.data = jobs;
-    jobs->due.timer_cb = on_due;
     *out = jobs;
     return 0;
 }

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define STACKS_NAMED 8 /* more are only counted */
+#define STACKS_NAMED   8 /* more are only counted */
+#define CLOCK_SLACK_MS 60000
 
 static double
 wait_of(const struct queue_series *series, const struct conf_series *timers)
@@ -41,12 +42,13 @@ series_decide(const struct queue_series *series, const struct conf_series *timer
 {
     int64_t wait_ms = (int64_t)(wait_of(series, timers) * 1000.0);
     int64_t since_ms = series->last_seen_ms;
-    if (listening_since_ms > since_ms && !series->complete_requested)
+    if (listening_since_ms > since_ms)
         since_ms = listening_since_ms;
     *decision = (struct series_decision){.due_ms = since_ms + wait_ms};
-    /* Further ahead than any wait: the clock was set back, and due_ms might never come. */
-    bool clock_went_back = decision->due_ms > now_ms + wait_ms;
-    if (now_ms < decision->due_ms && !clock_went_back)
+    /* A clock that was put right by a little only makes the wait longer; after more, due_ms might
+     * never come. */
+    bool clock_went_back = decision->due_ms > now_ms + 2 * wait_ms + CLOCK_SLACK_MS;
+    if (now_ms < decision->due_ms && !clock_went_back && !series->complete_requested)
         return;
     decision->settle = true;
     int64_t quiet_ms = now_ms - series->last_seen_ms;

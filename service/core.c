@@ -1,0 +1,106 @@
+/*
+ * core.c - see core.h.
+ *
+ * Trouble: when the disk is full or the database fails, nothing new begins, the intake pauses, and
+ * what has ended waits in memory. Every second the whole of it is tried again; the first commit
+ * that succeeds ends the trouble.
+ */
+#include "core.h"
+
+#include "arrivals.h"
+#include "clock.h"
+#include "jobs.h"
+#include "log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROBE_MILLIS 1000
+
+bool
+core_closed(const struct core *core)
+{
+    return core->draining || core->disk_low || core->trouble;
+}
+
+bool
+core_is_trouble(int error)
+{
+    switch (-error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EIO:
+    case EROFS:
+    case EBUSY:
+    case ENOMEM:
+    case ENFILE:
+    case EMFILE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void
+core_failed(struct core *core, int error, const char *what)
+{
+    /* In trouble everything fails, every second anew: said once. */
+    log_write(core->trouble ? LOG_DEBUG : LOG_ERROR, "queue.failed",
+              LOG_FIELDS(LOG_STR("what", what), LOG_STR("error", strerror(-error)),
+                         LOG_STR("reason", queue_reason(core->queue))));
+    core->probing = false;
+    core->trouble = core->trouble || core_is_trouble(error);
+    arrivals_pause_or_resume(core->arrivals, strerror(-error));
+    if (core->trouble && !uv_is_active((uv_handle_t *)&core->probe))
+        uv_timer_start(&core->probe, core_probe, PROBE_MILLIS, 0);
+}
+
+void
+core_probe(uv_timer_t *timer)
+{
+    struct core *core = timer->data;
+    core->probing = true;
+    jobs_end_turn(core->jobs);
+    if (core->probing)
+        core_note(core, "DATABASE_OK", "the database can be written again");
+    /* How the commit at the end of this turn goes decides. */
+}
+
+void
+core_recovered(struct core *core)
+{
+    core->probing = core->trouble = false;
+    log_info("queue.recovered", LOG_STR("root", core->root));
+    arrivals_pause_or_resume(core->arrivals, "");
+    jobs_look(core->jobs);
+}
+
+bool
+core_change(struct core *core)
+{
+    int error = turn_change(core->turn);
+    if (error)
+        core_failed(core, error, "begin a transaction");
+    return error == 0;
+}
+
+void
+core_note(struct core *core, const char *kind, const char *detail)
+{
+    if (!core_change(core))
+        return;
+    int error = queue_note(core->queue, kind, detail, clock_unix_ms());
+    if (error)
+        core_failed(core, error, "note an event");
+}
+
+char *
+core_path(const struct core *core, const char *path)
+{
+    char *joined;
+    if (*path == '/')
+        return strdup(path);
+    return asprintf(&joined, "%s/%s", core->root, path) < 0 ? NULL : joined;
+}
