@@ -100,9 +100,20 @@ inherited_text(const struct seg_writer *w, uint32_t tag, char *text, size_t text
 }
 
 /*
- * Writes what is inherited below `tag`. An optional attribute whose value is not of its VR's form
- * (an age of "42", a weight of 18 digits) stays behind: it would make our object invalid.
+ * Whether an optional inherited attribute may stand in an object that is to be valid: it is not
+ * retired, and its value has the form of its VR (an age of "42" has not).
  */
+static bool
+is_valid_here(const struct dicom_element *element)
+{
+    const char *vr;
+    const char *value;
+    size_t size;
+    element_value(element, &vr, &value, &size);
+    return element->tag != TAG_OtherPatientIDs && value_is_legal(vr, value, size);
+}
+
+/* Writes what is inherited below `tag`. */
 static void
 inherit_below(struct seg_writer *w, uint32_t tag)
 {
@@ -110,11 +121,7 @@ inherit_below(struct seg_writer *w, uint32_t tag)
         const struct dicom_element *element = &w->inherited.elements[w->next_inherited];
         if (element->tag >= tag)
             return;
-        const char *vr;
-        const char *value;
-        size_t size;
-        element_value(element, &vr, &value, &size);
-        if (value_is_legal(vr, value, size))
+        if (is_valid_here(element))
             element_append(&w->header, element->bytes, element->size);
     }
 }
