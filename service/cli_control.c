@@ -152,10 +152,13 @@ ask_about(int fd, const char *root, const char *what, struct proto_writer *write
         return no_daemon(root, rc);
     }
     if (status == 0) {
-        printf("%s: %s\n", what, sentence[0] ? sentence : "done");
+        printf("%s%s\n", sentence[0] ? sentence : what, sentence[0] ? "" : ": done");
         return EXIT_OK;
     }
-    cli_complain("%s: %s", what, sentence[0] ? sentence : strerror((int)-status));
+    if (sentence[0])
+        cli_complain("%s", sentence);
+    else
+        cli_complain("%s: %s", what, strerror((int)-status));
     return status == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
 }
 

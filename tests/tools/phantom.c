@@ -253,10 +253,23 @@ plan_planes(const struct phantom *phantom, struct phantom_plane **planes, int32_
     return 0;
 }
 
+/* The folder and those that it is in. */
 static int
 make_folder(const char *path)
 {
-    return mkdir(path, 0777) < 0 && errno != EEXIST ? -errno : 0;
+    char *part = strdup(path);
+    if (!part)
+        return -ENOMEM;
+    int rc = 0;
+    for (char *slash = strchr(part + 1, '/'); slash && rc == 0; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        rc = mkdir(part, 0777) < 0 && errno != EEXIST ? -errno : 0;
+        *slash = '/';
+    }
+    if (rc == 0 && mkdir(part, 0777) < 0 && errno != EEXIST)
+        rc = -errno;
+    free(part);
+    return rc;
 }
 
 static int

@@ -1,0 +1,290 @@
+"""The command line: arguments, exit codes, JSON, and what it does with a daemon that misbehaves."""
+
+import contextlib
+import json
+import os
+import socket
+import struct
+import subprocess
+import threading
+
+import pytest
+from conftest import BIN, SOURCE, drop, phantom, run_program, wait_for
+
+OK, PARTIAL, USAGE, NOT_FOUND, NO_DAEMON, CONFIG, DATABASE = range(7)
+RETRY, CANCEL, COMPLETE, PING, ANSWER = range(64, 69)
+SHIPPED = SOURCE / "config" / "noctule.conf"
+
+
+def noctule(*arguments, config=SHIPPED, **options):
+    options.setdefault("env", {**os.environ, "NOCTULE_CONFIG": str(config)})
+    return run_program("noctule", *arguments, check=False, **options)
+
+
+# ------------------------------------------------------------------------------------ arguments
+
+
+@pytest.mark.parametrize("arguments", [
+    (), ("nothing",), ("--no-such", "status"), ("--root", "", "status"), ("status", "more"), ("status", "--state", "X"),
+    ("jobs", "--limit", "0"), ("jobs", "--limit", "many"), ("jobs", "--limit"), ("show",), ("show", "x"), ("show", "-1"),
+    ("show", "1", "2"), ("show", "99999999999999999999"), ("series", "--pipeline", "x"), ("retry",), ("retry", "one"),
+    ("retry", "1", "0"), ("cancel",), ("cancel", "--all"), ("complete",), ("complete", "not-a-uid"),
+    ("complete", "1." * 40), ("ping", "x"), ("version", "x"), ("help", "x"), ("check-config", "a", "b"),
+    ("check-config", "--no-such"), ("run",), ("run", "--output", "x"),
+], ids=" ".join)
+def test_wrong_arguments(tmp_path, arguments):
+    result = noctule(*arguments, cwd=tmp_path)
+    assert result.returncode == USAGE, result.stderr
+    assert result.stderr and not result.stdout
+
+
+@pytest.mark.parametrize("arguments", [("help",), ("--help",)], ids=" ".join)
+def test_help_names_every_command(arguments):
+    result = noctule(*arguments)
+    assert result.returncode == OK and not result.stderr
+    for command in ("run", "status", "jobs", "show", "series", "retry", "cancel", "complete", "ping", "check-config"):
+        assert f"\n  {command}" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [("version",), ("--version",)], ids=" ".join)
+def test_version(arguments):
+    result = noctule(*arguments)
+    assert result.returncode == OK and result.stdout.startswith("noctule ")
+
+
+def test_output_that_cannot_be_written_is_a_failure():
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([BIN / "noctule", "help"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert result.returncode == PARTIAL and "cannot be written" in result.stderr
+
+
+# --------------------------------------------------------------------------------- configuration
+
+
+def test_check_config(tmp_path):
+    result = noctule("check-config", SHIPPED)
+    assert result.returncode == OK and result.stdout.startswith(f"{SHIPPED}: OK\n")
+    assert "pipeline: head-ct" in result.stdout and "root: /var/lib/noctule" in result.stdout
+
+    wrong = tmp_path / "wrong.conf"
+    wrong.write_text("root = \"/srv\";\nseries = { quiet = 1; };\n")
+    for arguments in (("check-config", wrong), ("--config", wrong, "check-config"), ("--config", wrong, "status")):
+        result = noctule(*arguments)
+        assert result.returncode == CONFIG and not result.stdout
+        assert f"{wrong}:2: series.quiet: there is no such option" in result.stderr
+    assert noctule("check-config", config=wrong).returncode == CONFIG
+    result = noctule("check-config", tmp_path / "nowhere.conf")
+    assert result.returncode == CONFIG and "No such file" in result.stderr
+
+
+def test_the_printed_configuration_is_a_configuration(tmp_path):
+    printed = noctule("--root", tmp_path / "root", "check-config", "--print").stdout
+    assert f'path = "{tmp_path}/root/inbox"' in printed
+    again = tmp_path / "again.conf"
+    again.write_text(printed)
+    assert noctule("check-config", "--print", again).stdout == printed
+
+
+def test_a_relative_root_is_taken_from_here(tmp_path):
+    result = noctule("--root", "some/where", "check-config", cwd=tmp_path)
+    assert f"root: {tmp_path.resolve()}/some/where\n" in result.stdout
+
+
+# --------------------------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("jobs",), ("series", "--json"), ("show", "1")], ids=" ".join)
+def test_no_database(tmp_path, arguments):
+    result = noctule("--root", tmp_path, *arguments)
+    assert result.returncode == DATABASE and "noctule.db" in result.stderr and not result.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_database_that_is_none(tmp_path):
+    (tmp_path / "noctule.db").write_bytes(b"not a database" * 1000)
+    result = noctule("--root", tmp_path, "jobs")
+    assert result.returncode == DATABASE and result.stderr and not result.stdout
+
+
+def test_reading_and_steering(daemon, tmp_path):
+    d = daemon().start()
+    drop(phantom(tmp_path / "one", "--size", "32x32x6"), d.inbox / "one")
+    (job,) = d.wait_jobs()
+    drop(phantom(tmp_path / "two", "--size", "32x32x6", "--seed", "2"), d.inbox / "two")
+    d.wait_jobs(2)
+
+    status = json.loads(d.ctl("status", "--json").stdout)
+    assert status["jobs_done"] == 2
+    text = d.ctl("status").stdout
+    assert "2 done" in text and "Daemon      running" in text
+
+    jobs = json.loads(d.ctl("jobs", "--json").stdout)
+    assert [row["job"] for row in jobs] == [2, 1]
+    assert json.loads(d.ctl("jobs", "--json", "--limit", "1").stdout) == jobs[:1]
+    assert json.loads(d.ctl("jobs", "--json", "--series", job["series_uid"]).stdout) == jobs[1:]
+    assert json.loads(d.ctl("jobs", "--json", "--state", "FAILED").stdout) == []
+    assert json.loads(d.ctl("jobs", "--json", "--pipeline", "head-ct", "--state", "DONE").stdout) == jobs
+    assert job["series_uid"] in d.ctl("jobs").stdout
+    assert d.ctl("jobs", "--state", "SLEEPING", check=False).returncode == USAGE
+
+    shown = json.loads(d.ctl("show", "1", "--json").stdout)
+    assert shown["job"] == 1 and shown["results"][0]["kind"] == "seg"
+    assert [event["to_state"] for event in shown["events"]][-1] == "DONE"
+    assert d.ctl("show", "7", check=False).returncode == NOT_FOUND
+
+    series = json.loads(d.ctl("series", "--json").stdout)
+    assert len(series) == 2 and {row["state"] for row in series} == {"SETTLED"}
+    assert d.ctl("series", "--state", "REFUSED", "--json").stdout.strip() in ("[]", "[\n]")
+
+    assert "root" in d.ctl("ping").stdout
+    assert d.ctl("retry", "7", check=False).returncode == NOT_FOUND
+    assert d.ctl("retry", "7", "8", check=False).returncode == NOT_FOUND
+    assert d.ctl("cancel", "1", check=False).returncode == PARTIAL
+    mixed = d.ctl("cancel", "1", "7", check=False)
+    assert mixed.returncode == PARTIAL and len(mixed.stderr.splitlines()) == 2
+    assert d.ctl("complete", "1.2.3", check=False).returncode == NOT_FOUND
+    assert d.ctl("retry", "1", "2").stdout.count("\n") == 2
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 30, "the retried jobs")
+
+    d.stop()
+    assert d.ctl("ping", check=False).returncode == NO_DAEMON
+    assert d.ctl("retry", "1", check=False).returncode == NO_DAEMON
+    after = d.ctl("status")
+    assert "Daemon      not running" in after.stdout
+    assert [row["job"] for row in json.loads(d.ctl("jobs", "--json").stdout)] == [2, 1]
+
+
+# -------------------------------------------------------------------------------------- steering
+
+
+def frame(kind, fields=b""):
+    return struct.pack("<IH", 2 + len(fields), kind) + fields
+
+
+def answer(status, sentence):
+    text = sentence.encode()
+    return frame(ANSWER, struct.pack("<qI", status, len(text)) + text)
+
+
+class FakeDaemon:
+    """Listens where noctuled would; hands each frame it gets to respond() and sends what that gives."""
+
+    def __init__(self, root, respond):
+        (root / "run").mkdir(parents=True)
+        self.frames, self.respond = [], respond
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # As a daemon has to with a root whose path is too long for a socket's address.
+        folder = os.open(root / "run", os.O_PATH)
+        self.socket.bind(f"/proc/self/fd/{folder}/control.sock")
+        os.close(folder)
+        self.socket.listen()
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.socket.accept()
+                with client, client.makefile("rb") as stream:
+                    while head := stream.read(6):
+                        length, kind = struct.unpack("<IH", head)
+                        self.frames.append((kind, stream.read(length - 2)))
+                        response = self.respond(*self.frames[-1])
+                        if response is None:
+                            break
+                        client.sendall(response)
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.thread.join(10)
+
+
+@pytest.fixture
+def fake(tmp_path):
+    made = []
+
+    def make(respond, root=tmp_path / "root"):
+        made.append(FakeDaemon(root, respond))
+        return root, made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_what_is_asked(fake):
+    root, daemon = fake(lambda kind, fields: answer(0, "well"))
+    assert noctule("--root", root, "retry", "3", "4").stdout == "well\nwell\n"
+    assert noctule("--root", root, "cancel", "5").returncode == OK
+    assert noctule("--root", root, "complete", "1.2.3").returncode == OK
+    assert noctule("--root", root, "ping").returncode == OK
+    assert daemon.frames == [
+        (RETRY, struct.pack("<q", 3)), (RETRY, struct.pack("<q", 4)), (CANCEL, struct.pack("<q", 5)),
+        (COMPLETE, struct.pack("<I", 5) + b"1.2.3"), (PING, b"")]
+
+
+@pytest.mark.parametrize("statuses,expected", [
+    ((0, 0), OK), ((-2, -2), NOT_FOUND), ((-11, -11), PARTIAL), ((-2, -11), PARTIAL), ((0, -2), NOT_FOUND),
+    ((-11, 0), PARTIAL),
+], ids=str)
+def test_exit_codes_follow_the_answers(fake, statuses, expected):
+    left = list(statuses)
+    root, _ = fake(lambda kind, fields: answer(left.pop(0), ""))
+    result = noctule("--root", root, "cancel", "1", "2")
+    assert result.returncode == expected
+    assert len((result.stdout + result.stderr).splitlines()) == 2
+
+
+@pytest.mark.parametrize("response", [
+    None, b"\xff" * 64, frame(PING), frame(ANSWER), frame(ANSWER, b"\0" * 9),
+    frame(ANSWER, struct.pack("<qI", 0, 2) + b"x"), frame(ANSWER, struct.pack("<qI", 0, 1) + b"xy"),
+], ids=["hang-up", "garbage", "other-type", "empty", "short", "cut", "long"])
+def test_a_peer_that_breaks_the_rules(fake, response):
+    root, _ = fake(lambda kind, fields: response)
+    result = noctule("--root", root, "retry", "1", "2")
+    assert result.returncode == NO_DAEMON and not result.stdout
+
+
+def test_a_daemon_that_does_not_answer(fake):
+    root, _ = fake(lambda kind, fields: b"")
+    result = noctule("--root", root, "retry", "1", timeout=30)
+    assert result.returncode == NO_DAEMON and "did not answer within 10 seconds" in result.stderr
+
+
+def test_no_daemon(tmp_path):
+    assert noctule("--root", tmp_path, "ping").returncode == NO_DAEMON
+    (tmp_path / "run").mkdir()
+    with socket.socket(socket.AF_UNIX) as abandoned:
+        abandoned.bind(str(tmp_path / "run" / "control.sock"))
+    result = noctule("--root", tmp_path, "cancel", "1")
+    assert result.returncode == NO_DAEMON and "not running" in result.stderr
+
+
+def test_a_root_with_a_long_path(fake, tmp_path):
+    root = tmp_path / ("long-" * 12) / ("path-" * 12)
+    fake(lambda kind, fields: answer(0, "here"), root)
+    assert noctule("--root", root, "retry", "1").stdout == "here\n"
+
+
+# --------------------------------------------------------------------------------------- manuals
+
+
+@pytest.mark.parametrize("page", ["noctule.1", "noctuled.8", "noctule.conf.5"])
+def test_man_pages_are_clean(page):
+    result = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", "-Z", SOURCE / "docs" / page],
+                            capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
+    assert result.returncode == 0 and result.stdout and not result.stderr, result.stderr
+
+
+def test_the_manual_has_every_command_and_exit_code():
+    manual = (SOURCE / "docs" / "noctule.1").read_text().replace("\\-", "-")
+    commands = [line.split()[0] for line in noctule("help").stdout.splitlines()
+                if line.startswith("  ") and line[2] != " "]
+    assert len(commands) >= 11
+    for command in commands:
+        assert any(line.startswith(".") and command in line for line in manual.splitlines()), command
+    codes = [line for line in (SOURCE / "service" / "exit_codes.h").read_text().splitlines() if "EXIT_" in line and "=" in line]
+    for line in codes:
+        number = line.split("=")[1].split(",")[0].strip()
+        assert f".TP\n.B {number}\n" in manual, line
