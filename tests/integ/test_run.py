@@ -1,0 +1,437 @@
+"""`noctule run`: a folder in, a SEG out, compared voxel by voxel with numpy and scipy; and every way it ends."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+
+import highdicom
+import numpy as np
+import pydicom
+import pytest
+from conftest import BIN, SHARED, SOURCE, assert_valid, needs_shared, phantom
+
+sys.path.insert(0, str(SOURCE / "tests" / "bench"))
+import peer_pipeline as peer  # noqa: E402
+
+CONFIG = """
+root = "{root}";
+pipelines = (
+  {{ name = "ball";
+    segments = (
+      {{ label = "Ball"; range = [ 0.0, 80.0 ];
+        shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 35.0; }} );
+        type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} );
+    min_slices = 1; }},
+  {{ name = "many";
+    segments = (
+      {{ label = "Soft"; range = [ -50.0, 150.5 ];
+        shapes = ( {{ kind = "ellipsoid"; center = {{ voxel = [ 20.0, 18.5, 4.0 ]; }}; radius_voxels = [ 9.0, 7.0, 3.0 ]; }} );
+        type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }},
+      {{ label = "Bone"; range = [ 300.0, 3000.0 ];
+        shapes = ( {{ kind = "box"; center = {{ voxel = [ 20.0, 18.0, 4.0 ]; }}; radius_voxels = [ 19.0, 17.0, 2.0 ]; }},
+                   {{ kind = "sphere"; center = {{ voxel = [ 3.0, 3.0, 1.0 ]; }}; radius_voxels = 4.0; }} );
+        type = {{ code = "272673000"; scheme = "SCT"; meaning = "Bone"; }}; }},
+      {{ label = "Nothing"; range = [ 20000.0, 20001.0 ];
+        shapes = ( {{ kind = "sphere"; center = {{ voxel = [ 0.0, 0.0, 0.0 ]; }}; radius_voxels = 0.5; }} );
+        type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} );
+    results = [ "seg", "codes" ]; min_slices = 1; }},
+  {{ name = "hot";
+    segments = (
+      {{ label = "Warm"; range = [ 1000.0, 1e7 ];
+        shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_voxels = 6.0; }} );
+        type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }},
+  {{ name = "none";
+    segments = (
+      {{ label = "Nothing"; range = [ 20000.0, 20001.0 ];
+        shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_voxels = 3.0; }} );
+        type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); }}
+);
+rules = ();
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """noctule run with the pipelines above; returns the CompletedProcess."""
+    config = tmp_path / "noctule.conf"
+    config.write_text(CONFIG.format(root=tmp_path / "root"))
+
+    def call(pipeline, output, *inputs, status=0, **options):
+        result = subprocess.run(
+            [BIN / "noctule", "--config", config, "run", "--pipeline", pipeline, "--output", output,
+             *map(str, inputs)], text=True, capture_output=True, timeout=120, **options)
+        assert result.returncode == status, result.stdout + result.stderr
+        return result
+
+    return call
+
+
+def exact_values(datasets):
+    """Real-world values in double precision, (slice, row, column), as the definition has them."""
+    planes = []
+    for dataset in datasets:
+        slope, intercept = float(dataset.get("RescaleSlope", 1)), float(dataset.get("RescaleIntercept", 0))
+        planes.append(slope * dataset.pixel_array.astype(np.float64) + intercept)
+    return np.stack(planes)
+
+
+def ball(datasets, shape, radius_mm):
+    """The start region of "ball": a sphere in millimetres in the middle."""
+    rows, columns = (float(v) for v in datasets[0].PixelSpacing)
+    positions = [np.array([float(v) for v in d.ImagePositionPatient]) for d in datasets[:2]]
+    spacing = [columns, rows, float(np.linalg.norm(positions[1] - positions[0]))]
+    center = [(n - 1) / 2 for n in reversed(shape)]
+    return peer.ellipsoid(shape, center, [radius_mm / s for s in spacing])
+
+
+def seg_masks(path, datasets):
+    """Masks of a SEG, (segment, slice, row, column), read by highdicom."""
+    seg = highdicom.seg.segread(path)
+    uids = [d.SOPInstanceUID for d in datasets]
+    pixels = seg.get_pixels_by_source_instance(uids, combine_segments=False, assert_missing_frames_are_empty=True)
+    return np.moveaxis(pixels, 3, 0).astype(bool)
+
+
+def assert_nothing_left(folder):
+    """No result and no unfinished file; the folder may be there or not."""
+    assert not folder.exists() or list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", [
+    ("--size", "96x80x12"),
+    ("--size", "63x41x9", "--bits", "16", "--signed"),
+    ("--size", "40x56x7", "--bits", "16"),
+    ("--size", "64x64x16", "--kind", "sphere"),
+], ids=" ".join)
+def test_the_mask_is_the_reference(run, tmp_path, options):
+    phantom(tmp_path / "in", *options)
+    output = tmp_path / "new" / "out"
+    result = run("ball", output, tmp_path / "in")
+    assert result.stderr == ""
+    assert sorted(p.name for p in output.iterdir()) == ["job.json", "preview.png", "seg.dcm"]
+    datasets, _ = peer.read_series(tmp_path / "in")
+    values = exact_values(datasets)
+    expected = peer.level_set((values >= 0) & (values <= 80), ball(datasets, values.shape, 35))
+    masks = seg_masks(output / "seg.dcm", datasets)
+    assert masks.shape[0] == 1 and expected.any()
+    assert np.array_equal(masks[0], expected)
+    assert_valid(output / "seg.dcm")
+    assert (output / "preview.png").read_bytes().startswith(b"\x89PNG")
+
+    job = json.loads((output / "job.json").read_text())
+    assert job["outcome"] == "DONE" and job["code"] == ""
+    assert job["volume"]["segmented_voxels"] == job["segments"][0]["voxels"] == int(expected.sum())
+    assert job["input_files"] == len(datasets)
+    assert job["series_instance_uid"] == datasets[0].SeriesInstanceUID
+    seg = pydicom.dcmread(output / "seg.dcm")
+    assert job["results"][0]["sop_instance_uid"] == seg.SOPInstanceUID
+    assert job["results"][0]["bytes"] == (output / "seg.dcm").stat().st_size
+    assert str(datasets[0].PatientID) not in (output / "job.json").read_text()
+
+
+def read_nrrd(path):
+    header, _, data = path.read_bytes().partition(b"\n\n")
+    fields = dict(line.split(": ", 1) for line in header.decode().splitlines() if ": " in line)
+    assert fields["type"] == "int8" and fields["encoding"] == "raw"
+    sizes = [int(n) for n in fields["sizes"].split()]
+    return np.frombuffer(data, np.int8).reshape(sizes[::-1]), fields
+
+
+def state_codes(mask):
+    """2 inside at the border, 1 inside, -1 outside at the border, -2 outside; no border at the volume's."""
+    border = np.zeros(mask.shape, bool)
+    for axis in range(3):
+        near = np.diff(mask, axis=axis)
+        border |= np.concatenate([near, np.zeros_like(np.take(mask, [0], axis))], axis)
+        border |= np.concatenate([np.zeros_like(np.take(mask, [0], axis)), near], axis)
+    return np.where(mask, np.where(border, 2, 1), np.where(border, -1, -2)).astype(np.int8)
+
+
+def test_several_segments_shapes_and_codes(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "41x37x9")
+    run("many", tmp_path / "out", tmp_path / "in")
+    datasets, _ = peer.read_series(tmp_path / "in")
+    values = exact_values(datasets)
+    z, y, x = np.ogrid[0:9, 0:37, 0:41]
+    box = (abs(x - 20) <= 19) & (abs(y - 18) <= 17) & (abs(z - 4) <= 2)
+    expected = [
+        peer.level_set((values >= -50) & (values <= 150.5),
+                       peer.ellipsoid(values.shape, (20, 18.5, 4), (9, 7, 3))),
+        peer.level_set((values >= 300) & (values <= 3000), box | peer.sphere(values.shape, (3, 3, 1), 4)),
+        np.zeros(values.shape, bool),
+    ]
+    masks = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
+    assert expected[0].any() and expected[1].any()
+    for number, mask in enumerate(expected):
+        assert np.array_equal(masks[number], mask), number
+        codes, fields = read_nrrd(tmp_path / "out" / f"codes-{number + 1}.nrrd")
+        assert np.array_equal(codes, state_codes(mask)), number
+        assert fields["space"] == "left-posterior-superior"
+        origin = [float(v) for v in fields["space origin"].strip("()").split(",")]
+        assert origin == pytest.approx([float(v) for v in datasets[0].ImagePositionPatient])
+    assert_valid(tmp_path / "out" / "seg.dcm")
+    job = json.loads((tmp_path / "out" / "job.json").read_text())
+    assert [s["voxels"] for s in job["segments"]] == [int(m.sum()) for m in expected]
+    assert job["volume"]["segmented_voxels"] == int((expected[0] | expected[1]).sum())
+    assert [r["file"] for r in job["results"]] == ["seg.dcm", "codes-1.nrrd", "codes-2.nrrd", "codes-3.nrrd"]
+
+
+def test_every_slice_has_its_own_slope(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "32x32x12", "--kind", "pet")
+    run("hot", tmp_path / "out", tmp_path / "in")
+    datasets, _ = peer.read_series(tmp_path / "in")
+    assert len({float(d.RescaleSlope) for d in datasets}) > 1
+    values = exact_values(datasets)
+    center = [(n - 1) / 2 for n in reversed(values.shape)]
+    expected = peer.level_set((values >= 1000) & (values <= 1e7), peer.sphere(values.shape, center, 6))
+    assert expected.any() and not expected.all()
+    assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets)[0], expected)
+
+
+def test_multi_frame_sources_give_the_same_mask(run, tmp_path):
+    phantom(tmp_path / "classic", "--size", "48x40x10")
+    phantom(tmp_path / "enhanced", "--size", "48x40x10", "--multi-frame")
+    run("ball", tmp_path / "a", tmp_path / "classic")
+    run("ball", tmp_path / "b", tmp_path / "enhanced")
+    a, b = (pydicom.dcmread(tmp_path / n / "seg.dcm") for n in "ab")
+    assert a.PixelData == b.PixelData and a.NumberOfFrames == b.NumberOfFrames
+    assert_valid(tmp_path / "b" / "seg.dcm")
+
+
+def test_the_same_input_gives_the_same_result(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "50x46x11")
+    (tmp_path / "shuffled").mkdir()
+    for number, path in enumerate(reversed(files)):
+        shutil.copy(path, tmp_path / "shuffled" / f"{number:03}.dcm")
+    run("ball", tmp_path / "a", tmp_path / "in", "--threads", "1")
+    run("ball", tmp_path / "b", tmp_path / "shuffled", "--threads", "7")
+    a, b = (pydicom.dcmread(tmp_path / n / "seg.dcm") for n in "ab")
+    assert a.SOPInstanceUID == b.SOPInstanceUID and a.SeriesInstanceUID == b.SeriesInstanceUID
+    assert a.PixelData == b.PixelData
+    run("many", tmp_path / "c", tmp_path / "in")
+    assert pydicom.dcmread(tmp_path / "c" / "seg.dcm").SOPInstanceUID != a.SOPInstanceUID
+
+
+def test_several_series_go_into_folders_of_their_own(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "32x32x6", "--count", "2")
+    result = run("ball", tmp_path / "out", tmp_path / "in", "--json")
+    jobs = json.loads(result.stdout)["jobs"]
+    assert len(jobs) == 2 and len({j["output"] for j in jobs}) == 2
+    uids = {d.SeriesInstanceUID for d in map(pydicom.dcmread, sorted((tmp_path / "in").rglob("*.dcm")))}
+    assert {j["series_instance_uid"] for j in jobs} == uids
+    for folder in (tmp_path / "out").iterdir():
+        assert sorted(p.name for p in folder.iterdir()) == ["job.json", "preview.png", "seg.dcm"]
+
+
+def test_stacks_are_processed_apart_and_can_be_picked(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "32x32x6", "--echoes", "2")
+    jobs = json.loads(run("ball", tmp_path / "out", tmp_path / "in", "--json").stdout)["jobs"]
+    stacks = [j["stack"] for j in jobs]
+    assert len(set(stacks)) == 2
+    assert len(list((tmp_path / "out").glob("*/seg.dcm"))) == 2
+    run("ball", tmp_path / "one", "--stack", stacks[1], tmp_path / "in")
+    one = pydicom.dcmread(tmp_path / "one" / "seg.dcm")
+    assert one.SOPInstanceUID == jobs[1]["results"][0]["sop_instance_uid"]
+    result = run("ball", tmp_path / "no", "--stack", "echo 99", tmp_path / "in", status=3)
+    assert "STACK_NOT_FOUND" in result.stderr
+
+
+def test_what_is_no_image_is_passed_over(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x6")
+    (tmp_path / "in" / "LICENSE.txt").write_text("do what you like\n" * 100)
+    (tmp_path / "in" / ".hidden").write_bytes(b"x")
+    (tmp_path / "in" / "half.dcm.part").write_bytes(files[0].read_bytes()[:500])
+    run("ball", tmp_path / "in" / "out", tmp_path / "in")
+    # Its own result lies in the input now, and does not disturb.
+    result = run("ball", tmp_path / "in" / "out", tmp_path / "in", "--json")
+    told = json.loads(result.stdout)
+    assert told["skipped_files"] == 4 and told["warnings"] == []  # the text and the three results
+    assert len(told["jobs"]) == 1
+
+
+def test_a_damaged_file_is_told_and_is_no_success(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x8")
+    files[7].write_bytes(files[7].read_bytes()[:-700])
+    result = run("ball", tmp_path / "out", tmp_path / "in", "--json", status=1)
+    assert files[7].name in result.stderr and "FILE_TRUNCATED" in result.stderr
+    (warning,) = json.loads(result.stdout)["warnings"]
+    assert warning["code"] == "FILE_TRUNCATED" and warning["file"] == str(files[7])
+
+
+@pytest.mark.parametrize("option,code", [
+    (("--gap", "3"), "MISSING_SLICE"),
+    (("--duplicate", "3"), "DUPLICATE_POSITION"),
+    (("--tilt", "12"), "GANTRY_TILT"),
+])
+def test_refusals_have_a_code_and_leave_nothing(run, tmp_path, option, code):
+    phantom(tmp_path / "in", "--size", "32x32x10", *option)
+    result = run("ball", tmp_path / "out", tmp_path / "in", "--json", status=1)
+    assert code in result.stderr
+    (job,) = json.loads(result.stdout)["jobs"]
+    assert job["outcome"] == "REJECT" and job["code"] == code and job["sentence"] and job["files"]
+    assert_nothing_left(tmp_path / "out")
+
+
+def change(files, edit):
+    for number, path in enumerate(files):
+        dataset = pydicom.dcmread(path)
+        edit(number, dataset)
+        dataset.save_as(path)
+
+
+def test_constant_pixels_are_refused(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x6")
+
+    def flatten(_, dataset):
+        dataset.PixelData = np.full((32, 32), 7, np.uint16).tobytes()
+
+    change(files, flatten)
+    assert "CONSTANT_PIXELS" in run("ball", tmp_path / "out", tmp_path / "in", status=1).stderr
+
+    def pad(_, dataset):
+        pixels = np.full((32, 32), 7, np.uint16)
+        pixels[0, :5] = 9
+        dataset.PixelData = pixels.tobytes()
+        dataset.add_new("PixelPaddingValue", "US", 9)
+
+    change(files, pad)
+    assert "CONSTANT_PIXELS" in run("ball", tmp_path / "out", tmp_path / "in", status=1).stderr
+    assert_nothing_left(tmp_path / "out")
+
+
+def test_padding_is_never_in_range(run, tmp_path):
+    """Padding with a value from the middle of the range, in a block that cuts the brain in two."""
+    files = phantom(tmp_path / "in", "--size", "48x48x8")
+    datasets, _ = peer.read_series(tmp_path / "in")
+    values = exact_values(datasets)
+    brain = values[(values > 20) & (values < 60)]
+    stored = int(np.median(brain) - float(datasets[0].RescaleIntercept))
+
+    def pad(_, dataset):
+        pixels = dataset.pixel_array.copy()
+        pixels[pixels == stored] = stored + 1
+        pixels[:, 22:26] = stored
+        dataset.PixelData = pixels.tobytes()
+        dataset.add_new("PixelPaddingValue", "SS" if dataset.PixelRepresentation else "US", stored)
+
+    change(files, pad)
+    run("ball", tmp_path / "out", tmp_path / "in")
+    datasets, _ = peer.read_series(tmp_path / "in")
+    values = exact_values(datasets)
+    padded = np.stack([d.pixel_array for d in datasets]) == stored
+    assert (padded & (values >= 0) & (values <= 80)).any()
+    start = ball(datasets, values.shape, 35)
+    expected = peer.level_set((values >= 0) & (values <= 80) & ~padded, start)
+    assert not np.array_equal(expected, peer.level_set((values >= 0) & (values <= 80), start))
+    assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets)[0], expected)
+
+
+def test_an_empty_result_is_said_and_replaces_an_earlier_one(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "32x32x6")
+    run("ball", tmp_path / "out", tmp_path / "in")
+    result = run("none", tmp_path / "out", tmp_path / "in", status=7)
+    assert "EMPTY" in result.stderr
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["job.json", "preview.png"]
+    job = json.loads((tmp_path / "out" / "job.json").read_text())
+    assert job["outcome"] == "EMPTY" and job["code"] == "EMPTY" and job["results"] == []
+
+
+def test_wrong_arguments(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "32x32x6")
+    (tmp_path / "empty").mkdir()
+    out = tmp_path / "out"
+    assert "ball" in run("nosuch", out, tmp_path / "in", status=3).stderr
+    assert "nowhere" in run("ball", out, tmp_path / "nowhere", status=3).stderr
+    assert "no image" in run("ball", out, tmp_path / "empty", status=3).stderr
+    run("ball", out, status=2)
+    run("ball", out, "--threads", "0", tmp_path / "in", status=2)
+    run("ball", out, "--threads", "many", tmp_path / "in", status=2)
+    run("ball", out, "--colour", tmp_path / "in", status=2)
+    run("ball", "", tmp_path / "in", status=2)
+    assert_nothing_left(out)
+
+
+def test_an_output_that_cannot_be(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "32x32x6")
+    (tmp_path / "file").write_text("")
+    assert "OUTPUT_UNWRITABLE" in run("ball", tmp_path / "file" / "out", tmp_path / "in", status=1).stderr
+
+
+@pytest.mark.parametrize("limit", [0, 100, 4096, 8000])
+def test_a_disk_that_is_full_leaves_nothing(run, tmp_path, limit):
+    """A limit on file sizes hits at different places: the preview, the head or the frames of the SEG."""
+    phantom(tmp_path / "in", "--size", "128x128x20", "--kind", "sphere")
+    result = run("ball", tmp_path / "out", tmp_path / "in", status=1,
+                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert "DISK_FULL" in result.stderr
+    assert_nothing_left(tmp_path / "out")
+
+
+def test_a_small_file_system_that_is_full_leaves_nothing(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "256x256x20")
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "noctule-test", small],
+                      capture_output=True).returncode != 0:
+        pytest.skip("mounting a tmpfs is not allowed here")
+    try:
+        result = run("ball", small / "out", tmp_path / "in", status=1)
+        assert "DISK_FULL" in result.stderr and "space" in result.stderr
+        assert list(small.rglob("*")) == []
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
+
+
+def test_quiet_says_nothing(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "32x32x6")
+    result = run("ball", tmp_path / "out", "--quiet", tmp_path / "in")
+    assert result.stdout == "" and result.stderr == ""
+    told = run("ball", tmp_path / "out", tmp_path / "in").stdout
+    assert str(tmp_path / "out" / "seg.dcm") in told and "ml" in told
+
+
+def shipped(pipeline, output, folder, status=0):
+    """With the configuration that is installed."""
+    result = subprocess.run(
+        [BIN / "noctule", "--config", SOURCE / "config" / "noctule.conf", "run", "--pipeline", pipeline,
+         "--output", output, folder], text=True, capture_output=True, timeout=120,
+        env={**os.environ, "NOCTULE_CONFIG": ""})
+    assert result.returncode == status, result.stdout + result.stderr
+    return result
+
+
+@needs_shared
+def test_the_brain_is_the_reference(tmp_path):
+    shipped("brain-mr", tmp_path / "out", SHARED / "mr-brain-t1")
+    datasets, values = peer.read_series(SHARED / "mr-brain-t1")
+    center = [(n - 1) / 2 for n in reversed(values.shape)]
+    expected = peer.level_set((values >= 58) & (values <= 90), peer.sphere(values.shape, center, 50), "cc3d")
+    assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets)[0], expected)
+    assert json.loads((tmp_path / "out" / "job.json").read_text())["volume"]["slices"] == 384
+
+
+@needs_shared
+def test_a_real_ct_is_the_reference(tmp_path):
+    shipped("head-ct", tmp_path / "out", SHARED / "ct-head-5mm")
+    datasets, _ = peer.read_series(SHARED / "ct-head-5mm")
+    values = exact_values(datasets)
+    expected = peer.level_set((values >= 0) & (values <= 80), ball(datasets, values.shape, 40))
+    assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets)[0], expected)
+
+
+@needs_shared
+def test_a_tilted_gantry_is_refused_by_name(tmp_path):
+    result = shipped("head-ct", tmp_path / "out", SHARED / "ct-head-tilted", status=1)
+    assert "GANTRY_TILT" in result.stderr and "SPACING_NOT_UNIFORM" in result.stderr
+    assert_nothing_left(tmp_path / "out")
+
+
+@needs_shared
+def test_images_without_positions_are_refused_in_every_transfer_syntax(run, tmp_path):
+    files = sorted((SHARED / "transfer-syntaxes").glob("*.dcm"))
+    assert len(files) == 5
+    for path in files:
+        assert "NO_GEOMETRY" in run("ball", tmp_path / path.stem, path, status=1).stderr
