@@ -42,12 +42,15 @@ void queue_rollback(struct queue *queue);
 
 /* ------------------------------------------------------------------ instances and series ---- */
 
+/* A file without a row, found in its place at start. */
+#define QUEUE_SOURCE_RECOVERED "recovered"
+
 struct queue_instance {
     const char *sop_instance_uid, *sop_class_uid, *transfer_syntax_uid;
     const char *series_uid, *study_uid;
     const char *modality, *body_part, *series_description;
     const char *path;   /* relative to the root: series/<Series UID>/<SOP UID>.dcm */
-    const char *source; /* "inbox:<path>", "scu:<AE title>", "recovered" */
+    const char *source; /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
     int64_t size;
     int32_t frames;
     int32_t expected_instances; /* of the series; 0 when unknown */
@@ -55,7 +58,8 @@ struct queue_instance {
 
 enum queue_arrival {
     QUEUE_NEW,   /* a row was added; the series gathers (again: a new revision) */
-    QUEUE_KNOWN, /* the same instance of the same series was there: nothing changed but an event */
+    QUEUE_KNOWN, /* the same instance of the same series was there: nothing changed; an event when
+                    it came from another source than the first time */
 };
 
 int queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
@@ -65,7 +69,7 @@ int queue_add_instance(struct queue *queue, const struct queue_instance *instanc
 #define QUEUE_CODE_DUPLICATE "DUPLICATE_UID_DIFFERENT"
 
 /* A file went to quarantine; with QUEUE_CODE_DUPLICATE its series is flagged (duplicate_conflicts).
- * The same path again changes nothing. */
+ * Telling the same again changes nothing; path is "" when the file could not be kept. */
 int queue_add_quarantine(struct queue *queue, const char *path, const char *original_path,
                          const char *series_uid, const char *code, const char *sentence,
                          int64_t now_ms);

@@ -121,25 +121,42 @@ add_new_instance(struct queue *queue, const struct queue_instance *instance, boo
     return rc < 0 ? rc : insert_instance(queue, instance, row, now_ms);
 }
 
-/* A resend. It also brings a file back that had been reported missing. */
+/* The file of a known instance came (again): it is no longer missing. Returns 1 when it was. */
+static int
+bring_back(struct queue *queue, int64_t series_id, int64_t instance_id)
+{
+    int rc = database_change(&queue->db, "UPDATE instance SET missing = 0 WHERE id = ? AND missing",
+                             VALUES(value_int(instance_id)));
+    if (rc <= 0)
+        return rc;
+    rc = database_change(&queue->db,
+                         "UPDATE series SET missing_files = missing_files - 1 WHERE id = ?",
+                         VALUES(value_int(series_id)));
+    return rc < 0 ? rc : 1;
+}
+
+/* 1 when it came by another way than the file that is stored: a resend, not the same file told
+ * again, as it is after each restart. */
+static int
+is_resend(struct queue *queue, int64_t instance_id, const char *source)
+{
+    int64_t found;
+    if (source && strcmp(source, QUEUE_SOURCE_RECOVERED) == 0)
+        return 0;
+    return database_get(&queue->db, "SELECT 1 FROM instance WHERE id = ? AND source <> ?",
+                        VALUES(value_int(instance_id), value_text(source)), &found);
+}
+
 static int
 note_known_instance(struct queue *queue, const struct queue_instance *instance,
-                    const struct series_row *row, int64_t now_ms)
+                    const struct series_row *row, int64_t instance_id, int64_t now_ms)
 {
-    int returned =
-        database_change(&queue->db,
-                        "UPDATE instance SET missing = 0 "
-                        "WHERE series_id = ? AND sop_instance_uid = ? AND missing",
-                        VALUES(value_int(row->id), value_text(instance->sop_instance_uid)));
+    int returned = bring_back(queue, row->id, instance_id);
     if (returned < 0)
         return returned;
-    if (returned > 0) {
-        int rc = database_change(&queue->db,
-                                 "UPDATE series SET missing_files = missing_files - 1 WHERE id = ?",
-                                 VALUES(value_int(row->id)));
-        if (rc < 0)
-            return rc;
-    }
+    int resent = returned ? 0 : is_resend(queue, instance_id, instance->source);
+    if (resent < 0 || (!returned && !resent))
+        return resent;
     struct queue_event event = {.kind = returned ? "INSTANCE_RETURNED" : "INSTANCE_KNOWN",
                                 .series_id = row->id,
                                 .detail = instance->sop_instance_uid};
@@ -162,7 +179,7 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
         if (rc < 0)
             return rc;
     }
-    int rc = known ? note_known_instance(queue, instance, &row, now_ms)
+    int rc = known ? note_known_instance(queue, instance, &row, known, now_ms)
                    : add_new_instance(queue, instance, found == 1, &row, now_ms);
     *arrival = known ? QUEUE_KNOWN : QUEUE_NEW;
     *series_id = row.id;
@@ -306,7 +323,7 @@ add_quarantine(struct queue *queue, const char *path, const char *original_path,
         database_change(&queue->db,
                         "INSERT INTO quarantine (path, original_path, series_uid, code, "
                         "sentence, quarantined_at) VALUES (?, ?, ?, ?, ?, ?) "
-                        "ON CONFLICT (path) DO NOTHING",
+                        "ON CONFLICT DO NOTHING",
                         VALUES(value_text(path), value_text(original_path), value_text(series_uid),
                                value_text(code), value_text(sentence), value_time(now_ms)));
     if (rc <= 0)

@@ -139,12 +139,13 @@ CREATE TABLE result (
 
 CREATE TABLE quarantine (
     id INTEGER PRIMARY KEY,
-    path TEXT NOT NULL UNIQUE, -- relative to the root
+    path TEXT NOT NULL, -- relative to the root; '' when it could not be kept
     original_path TEXT NOT NULL,
     series_uid TEXT NOT NULL,
     code TEXT NOT NULL,
     sentence TEXT NOT NULL,
-    quarantined_at TEXT NOT NULL
+    quarantined_at TEXT NOT NULL,
+    UNIQUE (path, original_path, code)
 ) STRICT;
 
 CREATE INDEX quarantine_time ON quarantine (quarantined_at);

@@ -83,11 +83,19 @@ START_TEST(a_resend_changes_nothing_but_an_event)
         "SELECT state || revision || instances || frames || last_seen_at || settled_at || evidence "
         "|| missing_files || duplicate_conflicts || (SELECT count(*) FROM instance) FROM series";
     snprintf(before, sizeof before, "%s", sample_ask(&s, row));
-    enum queue_arrival arrival;
-    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 2, &arrival, &again), 0);
-    ck_assert_int_eq(arrival, QUEUE_KNOWN);
-    ck_assert_int_eq(again, id);
-    assert_answer(&s, row, before);
+    struct queue_instance known = {
+        .sop_instance_uid = "1.2.3.2", .series_uid = "1.2.3", .path = "series/1.2.3/1.2.3.2.dcm"};
+    static const char *const sources[] = {"inbox:drop", QUEUE_SOURCE_RECOVERED, "inbox:again"};
+    for (size_t i = 0; i < 3; i++) {
+        enum queue_arrival arrival;
+        known.source = sources[i];
+        ck_assert_int_eq(queue_add_instance(s.queue, &known, SAMPLE_NOW + 99, &arrival, &again), 0);
+        ck_assert_int_eq(arrival, QUEUE_KNOWN);
+        ck_assert_int_eq(again, id);
+        assert_answer(&s, row, before);
+        /* The same file told again, as after a restart, is not even an event. */
+        assert_answer(&s, "SELECT count(*) FROM v_events", i < 2 ? "2" : "3");
+    }
     ck_assert_ptr_nonnull(strstr(before, "SETTLED"));
     assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC",
                   "INSTANCE_KNOWN 1.2.3.2");
@@ -371,7 +379,6 @@ END_TEST
 
 START_TEST(quarantine)
 {
-    sample_series(s.queue, "1.2.3", 1);
     ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "", "NOT_DICOM",
                                           "a has no DICOM header", SAMPLE_NOW),
                      0);
@@ -383,8 +390,17 @@ START_TEST(quarantine)
                   "sentence FROM v_quarantine",
                   "2026-01-31T02:03:20.000Zquarantine/a/inbox/aNOT_DICOMa has no DICOM header");
     assert_answer(&s, "SELECT count(*) FROM v_quarantine", "1");
-    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC",
+    for (int i = 0; i < 4; i++) {
+        char original[16];
+        snprintf(original, sizeof original, "/inbox/%d", i / 2);
+        ck_assert_int_eq(queue_add_quarantine(s.queue, "", original, "", "FILE_UNREADABLE",
+                                              "it cannot be read", SAMPLE_NOW),
+                         0);
+    }
+    assert_answer(&s, "SELECT count(*) FROM v_quarantine WHERE path = ''", "2");
+    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event",
                   "QUARANTINED NOT_DICOM: quarantine/a");
+    assert_answer(&s, "SELECT count(*) FROM v_events", "3");
 }
 
 END_TEST

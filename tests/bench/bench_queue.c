@@ -1,0 +1,219 @@
+/*
+ * bench_queue.c - how many instance rows and job state changes a second the queue makes durable.
+ * Prints a JSON line a case.
+ *
+ *   bench_queue [SECONDS]      SECONDS: for each case; 2
+ *
+ * The database lies in a new folder in the current one, so the disk under it is what is measured.
+ * Rows come as they do in the daemon: a turn of its loop is one transaction, with as many changes
+ * in it as there were messages (here 64, or 1 when it has nothing else to do).
+ */
+#include "queue.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOW_MS  INT64_C(1769825000000)
+#define LANES   32
+#define SAMPLES 1000000
+
+static struct queue *queue;
+
+static void
+check(int rc, const char *what)
+{
+    if (rc < 0) {
+        fprintf(stderr, "bench_queue: %s: %s (%s)\n", what, strerror(-rc),
+                queue ? queue_reason(queue) : "");
+        exit(1);
+    }
+}
+
+static double
+now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* ------------------------------------------------------------------------------ the changes -- */
+
+/* The next instance; 300 make a series. */
+static void
+add_instance(int64_t number)
+{
+    char series[64], sop[64], path[160];
+    enum queue_arrival arrival;
+    int64_t id;
+    snprintf(series, sizeof series, "1.3.6.1.4.1.14519.5.2.1.6279.6001.%lld",
+             (long long)(100000000 + number / 300));
+    snprintf(sop, sizeof sop, "1.3.6.1.4.1.14519.5.2.1.6279.6002.%lld",
+             (long long)(number * 7919 % 1000000007));
+    snprintf(path, sizeof path, "series/%s/%s.dcm", series, sop);
+    struct queue_instance instance = {.sop_instance_uid = sop,
+                                      .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2",
+                                      .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+                                      .series_uid = series,
+                                      .study_uid = "1.2.3",
+                                      .modality = "CT",
+                                      .body_part = "HEAD",
+                                      .series_description = "Head 5 mm",
+                                      .path = path,
+                                      .source = "inbox:drop",
+                                      .size = 525312,
+                                      .frames = 1};
+    check(queue_add_instance(queue, &instance, NOW_MS, &arrival, &id), "instance");
+}
+
+/* Jobs to change: rows made beforehand, outside of what is timed. */
+static void
+make_jobs(int64_t count)
+{
+    int64_t series, job, *running;
+    size_t running_count;
+    struct queue_stack stack = {.name = "", .accepted = true, .planes = 30, .spacing_mm = 5};
+    check(queue_begin(queue), "begin");
+    add_instance(0);
+    check(queue_find_series(queue, "1.3.6.1.4.1.14519.5.2.1.6279.6001.100000000", &series), "find");
+    check(queue_settle(queue, series, 1, "bench", &stack, 1, NOW_MS), "settle");
+    for (int64_t i = 0; i < count; i++) {
+        char pipeline[32];
+        snprintf(pipeline, sizeof pipeline, "pipeline-%lld", (long long)i);
+        check(queue_add_job(queue, series, 1, "", pipeline, "name = \"bench\";", 5, NOW_MS, &job,
+                            &running, &running_count),
+              "add job");
+    }
+    check(queue_commit(queue), "commit");
+}
+
+/* READY -> RUNNING of LANES jobs, then RUNNING -> DONE of these, and so on. */
+static void
+change_job(int64_t number)
+{
+    static const struct queue_figures figures = {.read_seconds = 0.1,
+                                                 .compute_seconds = 0.2,
+                                                 .write_seconds = 0.1,
+                                                 .verify_seconds = 0.1,
+                                                 .total_seconds = 0.5,
+                                                 .voxels = 7864320,
+                                                 .segmented_voxels = 100000,
+                                                 .peak_bytes = 200 << 20,
+                                                 .backend = "cpu",
+                                                 .note = ""};
+    static const struct queue_result result = {.kind = "seg",
+                                               .path = "outbox/1/seg.dcm",
+                                               .sop_class_uid = "1.2.840.10008.5.1.4.1.1.66.4",
+                                               .sop_instance_uid = "2.25.1",
+                                               .series_uid = "2.25.2",
+                                               .size = 100000,
+                                               .frames = 30};
+    int64_t round = number / (2 * LANES), lane = number % LANES;
+    int64_t job = 1 + round * LANES + lane;
+    if (number % (2 * LANES) < LANES)
+        check(queue_start_job(queue, job, "worker-0", (int32_t)lane, NOW_MS), "start");
+    else
+        check(queue_finish_job(queue, job, QUEUE_DONE, &figures, &result, 1, "", "", NOW_MS),
+              "finish");
+}
+
+/* ----------------------------------------------------------------------------------- a case -- */
+
+static int
+compare(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+struct measure {
+    int64_t changes;
+    int commits;
+    double seconds, median_ms, p99_ms;
+};
+
+/* Commits `batch` changes at a time for so many seconds, or until `limit` changes are made. */
+static struct measure
+run(void (*change)(int64_t), int batch, double seconds, int64_t limit)
+{
+    static double times[SAMPLES];
+    struct measure m = {0};
+    double start = now();
+    while (m.seconds < seconds && m.commits < SAMPLES && m.changes + batch <= limit) {
+        double begun = now();
+        check(queue_begin(queue), "begin");
+        for (int i = 0; i < batch; i++)
+            change(m.changes++);
+        check(queue_commit(queue), "commit");
+        times[m.commits++] = now() - begun;
+        m.seconds = now() - start;
+    }
+    qsort(times, (size_t)m.commits, sizeof *times, compare);
+    m.median_ms = times[m.commits / 2] * 1e3;
+    m.p99_ms = times[m.commits * 99 / 100] * 1e3;
+    return m;
+}
+
+static void
+open_fresh(char *folder, size_t size, char *path, size_t path_size)
+{
+    char reason[256] = "";
+    snprintf(folder, size, "bench-queue-XXXXXX");
+    if (!mkdtemp(folder))
+        check(-errno, "mkdtemp");
+    snprintf(path, path_size, "%s/noctule.db", folder);
+    int rc = queue_open(path, &queue, reason, sizeof reason);
+    if (rc < 0)
+        fprintf(stderr, "%s\n", reason);
+    check(rc, "open");
+}
+
+static void
+close_and_remove(const char *folder, const char *path)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    queue_close(queue);
+    queue = NULL;
+    for (size_t i = 0; i < 3; i++) {
+        char file[96];
+        snprintf(file, sizeof file, "%s%s", path, suffixes[i]);
+        unlink(file);
+    }
+    if (rmdir(folder) < 0)
+        check(-errno, folder);
+}
+
+static void
+bench(const char *name, void (*change)(int64_t), int64_t jobs, int batch, double seconds)
+{
+    char folder[32], path[64];
+    open_fresh(folder, sizeof folder, path, sizeof path);
+    if (jobs)
+        make_jobs(jobs);
+    struct measure m = run(change, batch, seconds, jobs ? 2 * jobs : INT64_MAX);
+    printf("{\"case\": \"%s\", \"batch\": %d, \"changes\": %lld, \"seconds\": %.3f, "
+           "\"per_second\": %.0f, \"commit_median_ms\": %.3f, \"commit_p99_ms\": %.3f}\n",
+           name, batch, (long long)m.changes, m.seconds, (double)m.changes / m.seconds, m.median_ms,
+           m.p99_ms);
+    fflush(stdout);
+    close_and_remove(folder, path);
+}
+
+int
+main(int argc, char **argv)
+{
+    double seconds = argc > 1 ? atof(argv[1]) : 2.0;
+    if (argc > 2 || seconds <= 0) {
+        fprintf(stderr, "usage: bench_queue [SECONDS]\n");
+        return 2;
+    }
+    bench("instance rows", add_instance, 0, 64, seconds);
+    bench("instance rows", add_instance, 0, 1, seconds);
+    bench("job state changes", change_job, 64000, 64, seconds);
+    bench("job state changes", change_job, 64000, 1, seconds);
+    return 0;
+}
