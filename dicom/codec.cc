@@ -33,18 +33,24 @@ is_start_of_frame(uint8_t marker)
     return (in_range && marker != 0xC4 && marker != 0xC8 && marker != 0xCC) || marker == 0xF7;
 }
 
+/* Segments that may come before the frame header: tables, application data, comments. */
+bool
+may_precede_frame(uint8_t marker)
+{
+    return marker == 0xC4 || marker == 0xCC || marker == 0xDB || marker == 0xDD ||
+           (marker >= 0xE0 && marker <= 0xEF) || marker == 0xF8 || marker == 0xFE;
+}
+
+/* Strict, because DCMTK 3.6.7 looks for the frame header too and never ends on some markers that
+ * have no place before it. */
 bool
 find_jpeg_size(const std::vector<uint8_t> &bytes, JpegSize *size)
 {
-    size_t at = 2; /* after SOI */
-    while (at + 4 <= bytes.size()) {
-        if (bytes[at] != 0xFF)
-            return false;
+    if (bytes.size() < 2 || bytes[0] != 0xFF || bytes[1] != 0xD8)
+        return false;
+    size_t at = 2;
+    while (at + 4 <= bytes.size() && bytes[at] == 0xFF) {
         const uint8_t marker = bytes[at + 1];
-        if (marker == 0xFF) { /* fill byte */
-            at++;
-            continue;
-        }
         const size_t length = static_cast<size_t>(bytes[at + 2] << 8 | bytes[at + 3]);
         if (is_start_of_frame(marker)) {
             if (at + 10 > bytes.size())
@@ -55,6 +61,8 @@ find_jpeg_size(const std::vector<uint8_t> &bytes, JpegSize *size)
             size->components = bytes[at + 9];
             return true;
         }
+        if (!may_precede_frame(marker) || length < 2)
+            return false;
         at += 2 + length;
     }
     return false;

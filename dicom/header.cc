@@ -59,10 +59,22 @@ trimmed(const OFString &value)
                                   first + 1);
 }
 
+/* A private element has no VR of its own in implicit VR; its bytes are the text all the same. */
+static OFString
+unknown_text(DcmElement &element)
+{
+    Uint8 *bytes = nullptr;
+    if (element.getUint8Array(bytes).bad() || !bytes)
+        return {};
+    return OFString(reinterpret_cast<const char *>(bytes), element.getLength());
+}
+
 std::string
 header_text(DcmItem &item, const DcmTagKey &tag, unsigned long index)
 {
     DcmElement *element = find(item, tag);
+    if (element && element->ident() == EVR_UN)
+        return trimmed(unknown_text(*element));
     OFString value;
     if (!element || element->getOFString(value, index).bad())
         return {};

@@ -313,8 +313,9 @@ static struct {
     const struct codec *codec;
     unsigned frames, pieces; /* fragments a frame */
     enum table table;
-    size_t drop; /* bytes left out of the last fragment, its length corrected */
-    long flip;   /* byte of the first frame to invert; -1: none */
+    size_t drop;  /* bytes left out of the last fragment, its length corrected */
+    long flip;    /* byte of the first frame to change; -1: none */
+    uint8_t mask; /* its bits to invert */
     bool no_delimiter;
 } plan;
 
@@ -347,7 +348,7 @@ write_pieces(struct dicom_bytes *bytes)
             bytes_put(bytes, plan.codec->bytes + start, size);
             bytes_put(bytes, "", padding);
             if (frame == 0 && plan.flip >= (long)start && plan.flip < (long)end)
-                bytes->data[at + (size_t)plan.flip - start] ^= 0xFF;
+                bytes->data[at + (size_t)plan.flip - start] ^= plan.mask;
         }
 }
 
@@ -396,6 +397,7 @@ start_plan(const struct codec *codec)
     plan.codec = codec;
     plan.frames = plan.pieces = 1;
     plan.flip = -1;
+    plan.mask = 0xFF;
 }
 
 static void
@@ -588,6 +590,21 @@ START_TEST(damaged_bytes)
 
 END_TEST
 
+/* DCMTK never ends its search for the frame header behind such a marker. */
+START_TEST(a_stray_marker_before_the_frame_header)
+{
+    start_plan(&codecs[2]);
+    plan.flip = 21;
+    ck_assert_uint_eq(plan.codec->bytes[plan.flip], 0xDB);
+    plan.mask = 0xDB ^ 0x01;
+    write_plan();
+    struct dicom_instance *instance = peek_or_fail();
+    ck_assert_str_eq(code_of_reading(instance), "PIXELS_UNDECODABLE");
+    dicom_instance_free(instance);
+}
+
+END_TEST
+
 START_TEST(no_such_frame)
 {
     struct dicom_fault fault;
@@ -723,6 +740,7 @@ main(void)
     tcase_add_loop_test(compressed, code_stream_and_header_disagree, 0, (int)CODEC_COUNT);
     tcase_add_loop_test(compressed, frames_cut_short, 0, (int)CODEC_COUNT);
     tcase_add_loop_test(compressed, damaged_bytes, 0, (int)CODEC_COUNT);
+    tcase_add_test(compressed, a_stray_marker_before_the_frame_header);
     tcase_add_test(compressed, several_threads_read_the_same_files);
     suite_add_tcase(suite, compressed);
     SRunner *runner = srunner_create(suite);
