@@ -149,6 +149,13 @@ bind_for_series(struct work *work, const struct dicom_instance *instance)
     work->hand = FOR_SERIES;
 }
 
+/* The UIDs become names of files and folders: whatever the reader lets pass, ".." is not one. */
+static bool
+is_name(const char *uid)
+{
+    return strspn(uid, "0123456789.") == strlen(uid) && strspn(uid, ".") < strlen(uid);
+}
+
 static void
 examine_header(struct work *work, const char *path)
 {
@@ -163,8 +170,8 @@ examine_header(struct work *work, const char *path)
         settle_unopened(work, error);
     else if (error)
         bind_for_quarantine(work, fault.code, fault.sentence);
-    else if (instance->own_result)
-        settle(work, IMPORT_OWN_RESULT, 0);
+    else if (!is_name(instance->series_uid) || !is_name(instance->sop_instance_uid))
+        bind_for_quarantine(work, "UID_INVALID", "A UID in it has no digits.");
     else
         bind_for_series(work, instance);
     if (!error)

@@ -1,0 +1,820 @@
+"""The intake process alone: the real noctuled --role intake, with this test as its daemon."""
+
+import contextlib
+import functools
+import io
+import json
+import os
+import pathlib
+import random
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+
+import proto
+import pydicom
+import pytest
+from conftest import BIN, wait_for
+from pydicom.dataset import Dataset, FileMetaDataset
+
+INBOX = '{{ path = "{path}"; after = "{after}"; {move} settle_seconds = {settle}; sweep_seconds = {sweep}; }}'
+SETTINGS = 'root = "{root}";\nlog_level = "debug";\nmin_free_mib = {min_free};\ninbox = ( {inboxes} );\n'
+
+SERIES = "1.2.826.0.1.3680043.8.498.7"
+
+
+def image(number=1, series=SERIES, size=8, **changes):
+    """The bytes of one small CT slice; equal arguments give equal bytes."""
+    dataset = Dataset()
+    dataset.SOPClassUID = pydicom.uid.CTImageStorage
+    changes = {"SOPInstanceUID": f"{series}.{100000000 + number}", "SeriesInstanceUID": series, **changes}
+    dataset.StudyInstanceUID = "1.2.826.0.1.3680043.8.498.1"
+    dataset.FrameOfReferenceUID = "1.2.826.0.1.3680043.8.498.2"
+    dataset.Modality = "CT"
+    dataset.BodyPartExamined = "HEAD"
+    dataset.SeriesDescription = "Intake test"
+    dataset.PatientName = "Nobody^At All"
+    dataset.PatientID = "none"
+    dataset.InstanceNumber = str(number)
+    dataset.ImageType = ["ORIGINAL", "PRIMARY", "AXIAL"]
+    dataset.ImagePositionPatient = [0, 0, 2.0 * number]
+    dataset.ImageOrientationPatient = [1, 0, 0, 0, 1, 0]
+    dataset.PixelSpacing = [1, 1]
+    dataset.SliceThickness = 2
+    dataset.Rows = dataset.Columns = size
+    dataset.BitsAllocated = dataset.BitsStored = 16
+    dataset.HighBit = 15
+    dataset.PixelRepresentation = 1
+    dataset.SamplesPerPixel = 1
+    dataset.PhotometricInterpretation = "MONOCHROME2"
+    dataset.RescaleSlope = 1
+    dataset.RescaleIntercept = 0
+    dataset.PixelData = random.Random(number).randbytes(2 * size * size)
+    with pydicom.config.disable_value_validation():
+        for key, value in changes.items():
+            setattr(dataset, key, value)
+    dataset.file_meta = FileMetaDataset()
+    dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID
+    dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
+    dataset.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
+    out = io.BytesIO()
+    with pydicom.config.disable_value_validation():
+        pydicom.dcmwrite(out, dataset, enforce_file_format=True)
+    return out.getvalue()
+
+
+class Intake:
+    """An intake process on a root of its own, and the daemon's end of its pipe."""
+
+    def __init__(self, folder, after="keep", settle=0.3, sweep=0.5, root=None, inboxes=None, min_free=1,
+                 environment=None, wrapper=()):
+        self.folder = pathlib.Path(folder)
+        self.root = pathlib.Path(root or self.folder / "root")
+        self.root.mkdir(exist_ok=True)
+        self.inbox = self.folder / "inbox"
+        self.moved = self.folder / "moved"
+        self.log = self.folder / "log"
+        self.config = self.folder / "intake.conf"
+        self.min_free = min_free
+        self.configure(inboxes or [self.inbox], after, settle, sweep)
+        self.environment = {**os.environ, **(environment or {})}
+        self.wrapper = list(wrapper)
+        self.process = self.peer = None
+        self.position = 0  # frames before it have been collected
+
+    def configure(self, inboxes, after="keep", settle=0.3, sweep=0.5):
+        move = f'move_to = "{self.moved}";' if after == "move" else ""
+        rows = [INBOX.format(path=path, after=after, move=move, settle=settle, sweep=sweep) for path in inboxes]
+        self.config.write_text(SETTINGS.format(root=self.root, min_free=self.min_free, inboxes=", ".join(rows)))
+
+    def start(self, hello=True):
+        self.peer = proto.Peer()
+        self.position = 0
+        fd = self.peer.child.fileno()
+        command = [BIN / "noctuled", "--role", "intake", "--slot", "0", "--config", self.config]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                ["bash", "-c", f'exec "$@" 3<&{fd}', "bash", *self.wrapper, *command], stderr=log, stdout=log,
+                stdin=subprocess.DEVNULL, pass_fds=[fd], env=self.environment)
+        self.peer.child.close()
+        if hello:
+            self.wait("HELLO")
+            wait_for(lambda: self.inbox.exists() or "inbox" not in self.config.read_text(), 10, "the inbox")
+            self.sweep_done()
+        return self
+
+    def sweep_done(self):
+        """Waits until all folders are watched: the first sweep has ended."""
+        self.until(lambda: b"event=inbox.swept" in self.log.read_bytes()
+                   or b"inbox.unusable" in self.log.read_bytes(), 20, "the first sweep")
+
+    # ------------------------------------------------------------------------------------ frames
+
+    def until(self, condition, seconds=20, what="it"):
+        """Reads frames until condition() is true, and returns its value."""
+        deadline = time.monotonic() + seconds
+        while True:
+            value = condition()
+            if value:
+                return value
+            left = deadline - time.monotonic()
+            if left <= 0 or self.peer.ended:
+                pytest.fail(f"{what} did not come; the log:\n{self.text()[-3000:]}")
+            self.peer.read(min(left, 0.05))
+
+    def all(self, *names):
+        return [frame for frame in self.peer.frames if frame.name in names]
+
+    def wait(self, name, count=1, seconds=20):
+        """The last of so many frames of a type."""
+        return self.until(lambda: len(found := self.all(name)) >= count and found, seconds, f"{count} {name}")[-1]
+
+    def store(self, frame):
+        self.peer.send("STORED", frame["token"])
+
+    def collect(self, count, seconds=30, names=("ARRIVED", "QUARANTINED")):
+        """Plays the daemon until so many more files have been told of; each is answered."""
+        told = {}
+        deadline = time.monotonic() + seconds
+        while len(told) < count:
+            if self.position == len(self.peer.frames):
+                assert time.monotonic() < deadline, f"{len(told)} of {count}; the log:\n{self.text()[-3000:]}"
+                self.peer.read(0.1)
+                continue
+            frame = self.peer.frames[self.position]
+            self.position += 1
+            if frame.name in names:
+                told[frame["token"]] = frame
+                self.store(frame)
+        return list(told.values())
+
+    def none(self, seconds, *names):
+        """Nothing of these types comes for so long."""
+        before = len(self.all(*names))
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self.peer.read(0.05)
+            assert len(self.all(*names)) == before, self.peer.frames[-1]
+
+    # ------------------------------------------------------------------------------------ life
+
+    def text(self):
+        return self.log.read_text(errors="replace")
+
+    def put(self, name, data):
+        path = self.inbox / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return path
+
+    def stored(self):
+        return sorted(path for path in (self.root / "series").rglob("*") if path.is_file())
+
+    def stop(self, seconds=10):
+        """Closes the pipe, as a daemon that ends."""
+        self.peer.close()
+        return self.process.wait(seconds)
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+        if self.peer:
+            self.peer.close()
+
+
+@pytest.fixture
+def intake(tmp_path):
+    made = []
+
+    def make(folder=None, **options):
+        made.append(Intake(folder or tmp_path, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.kill()
+
+
+# ------------------------------------------------------------------------------------------ coming in
+
+
+def test_a_file_arrives_whole_and_the_original_stays(intake):
+    i = intake().start()
+    hello = i.peer.frames[0]
+    assert (hello.name, hello["role"]) == ("HELLO", "intake") and hello["build_id"]
+    original = i.put("one.dcm", image(1))
+    os.utime(original, ns=(10**18, 1_234_567_890_123_456_789))
+    (frame,) = i.collect(1)
+    assert frame.name == "ARRIVED"
+    assert frame["path"] == f"series/{SERIES}/{SERIES}.100000001.dcm"
+    assert frame["source"] == f"inbox:{i.inbox}"
+    assert (frame["series"], frame["modality"], frame["body_part"]) == (SERIES, "CT", "HEAD")
+    assert frame["sop_instance"] == f"{SERIES}.100000001"
+    assert (frame["size"], frame["frames"]) == (original.stat().st_size, 1)
+    stored = i.root / frame["path"]
+    assert stored.read_bytes() == original.read_bytes() == image(1)
+    assert stored.stat().st_mtime_ns == 1_234_567_890_123_456_789
+    assert stored.stat().st_ino != original.stat().st_ino
+    i.none(1.2, "ARRIVED", "QUARANTINED")
+    assert i.stop() == 0
+
+
+def test_a_growing_file_is_left_alone_until_it_stands_still(intake):
+    i = intake(settle=0.6).start()
+    data = image(1, size=64)
+    path = i.inbox / "slow.dcm"
+    with open(path, "wb", buffering=0) as out:
+        for at in range(0, len(data), len(data) // 20):
+            i.none(0.1, "ARRIVED", "QUARANTINED")
+            out.write(data[at : at + len(data) // 20])
+        last = time.monotonic()
+    frame = i.wait("ARRIVED")
+    assert i.peer.times[i.peer.frames.index(frame)] - last >= 0.55
+    assert (i.root / frame["path"]).read_bytes() == data
+
+
+def test_a_file_renamed_into_place_is_taken_at_once(intake):
+    i = intake(settle=60, sweep=3600).start()
+    part = i.put("one.dcm.part", image(1))
+    i.none(0.5, "ARRIVED")
+    began = time.monotonic()
+    part.rename(i.inbox / "one.dcm")
+    i.wait("ARRIVED")
+    outside = i.folder / "two.dcm"
+    outside.write_bytes(image(2))
+    outside.rename(i.inbox / "two.dcm")
+    i.wait("ARRIVED", 2)
+    assert time.monotonic() - began < 2
+
+
+def test_new_folders_are_watched(intake):
+    i = intake(sweep=3600).start()
+    i.put("a/b/c/one.dcm", image(1))
+    assert [f["path"][-5:] for f in i.collect(1)] == ["1.dcm"]
+    (i.inbox / "a/b/late").mkdir()
+    i.put("a/b/late/two.dcm", image(2))
+    i.collect(1)
+    moved = i.folder / "moved-in"
+    (moved / "deep").mkdir(parents=True)
+    (moved / "deep/three.dcm").write_bytes(image(3))
+    moved.rename(i.inbox / "moved-in")
+    i.wait("ARRIVED", 3)
+    # The folder is known by its new name.
+    i.store(i.all("ARRIVED")[-1])
+    (i.inbox / "a").rename(i.inbox / "z")
+    i.put("z/b/four.dcm", image(4))
+    i.until(lambda: any(f["path"].endswith("4.dcm") for f in i.all("ARRIVED")), what="the fourth")
+
+
+def test_names_that_are_ignored(intake):
+    i = intake().start()
+    for name in ["a.part", "b.TMP", "c.partial", ".hidden.dcm", ".folder/d.dcm", "x/.y/e.dcm"]:
+        i.put(name, image(1))
+    i.put("marker.dcm", image(2))
+    assert [f["path"][-5:] for f in i.collect(1)] == ["2.dcm"]
+    i.none(1.5, "ARRIVED", "QUARANTINED")
+    (i.inbox / "a.part").rename(i.inbox / "a.dcm")
+    i.collect(1)
+
+
+def test_links_and_special_files_are_skipped(intake):
+    i = intake(after="delete").start()
+    outside = i.folder / "outside"
+    outside.mkdir()
+    (outside / "precious.dcm").write_bytes(image(1))
+    (i.inbox / "file.dcm").symlink_to(outside / "precious.dcm")
+    (i.inbox / "folder").symlink_to(outside)
+    os.mkfifo(i.inbox / "pipe.dcm")
+    i.put("marker.dcm", image(2))
+    i.collect(1)
+    i.none(1.5, "ARRIVED", "QUARANTINED")
+    assert (outside / "precious.dcm").exists()
+    lines = [line for line in i.text().splitlines() if "event=inbox.skipped" in line]
+    assert len(lines) == 3
+
+
+def test_odd_names(intake):
+    i = intake().start()
+    odd = [b"with space.dcm", b"line\nbreak.dcm", b"latin\xe9.dcm", "größe.dcm".encode(), b'quote".dcm', b"n" * 250]
+    for number, name in enumerate(odd):
+        with open(os.path.join(os.fsencode(i.inbox), name), "wb") as out:
+            out.write(image(number) if number % 2 else b"junk")
+    frames = i.collect(len(odd))
+    junk = [f for f in frames if f.name == "QUARANTINED"]
+    assert sorted(os.fsencode(os.path.basename(f["original"])) for f in junk) == sorted(odd[::2])
+    for frame in junk:
+        assert (i.root / frame["path"]).read_bytes() == b"junk"
+        assert json.loads((i.root / (frame["path"] + ".reason.json")).read_text())["code"] == "NOT_DICOM"
+    assert "line\nbreak" not in i.text()
+
+
+# ------------------------------------------------------------------------------------------ not for us
+
+
+@functools.cache
+def junk():
+    good = image(1, size=32)
+    return {
+        "empty.dcm": (b"", "FILE_EMPTY"),
+        "photo.dcm": (b"\xff\xd8\xff\xe0\x00\x10JFIF\x00" + bytes(3000), "NOT_DICOM"),
+        "truncated.dcm": (good[: len(good) - 100], "FILE_TRUNCATED"),
+        "letter.txt": (b"Dear colleague,\n" * 100, "NOT_DICOM"),
+        "climbing.dcm": (image(2).replace(SERIES.encode(), b"../../../../../../../tmp/xx"), "UID_INVALID"),
+        "dots.dcm": (image(3, SeriesInstanceUID=".."), "UID_INVALID"),
+        "capture.dcm": (image(4, SOPClassUID="1.2.840.10008.5.1.4.1.1.7"), "SOP_CLASS_UNSUPPORTED"),
+    }
+
+
+@pytest.mark.parametrize("after", ["keep", "move", "delete"])
+def test_junk_goes_to_quarantine_with_its_reason(intake, after):
+    i = intake(after=after).start()
+    for name, (data, _) in junk().items():
+        i.put(name, data)
+    frames = {}
+    i.until(lambda: len(i.all("QUARANTINED")) == len(junk()), what="the quarantine")
+    for frame in i.all("QUARANTINED"):
+        frames[os.path.basename(frame["original"])] = frame
+    # Until the rows are on disk nothing happens to the originals.
+    assert sorted(p.name for p in i.inbox.iterdir()) == sorted(junk())
+    for name, (data, code) in junk().items():
+        frame = frames[name]
+        assert frame["code"] == code, frame
+        assert len(frame["sentence"]) > 10
+        stored = i.root / frame["path"]
+        assert stored.parent.parent == i.root / "quarantine"
+        assert stored.parent.name == time.strftime("%Y%m%d", time.gmtime())
+        assert stored.name.endswith("-" + name)
+        assert stored.read_bytes() == data
+        reason = json.loads(pathlib.Path(str(stored) + ".reason.json").read_text())
+        assert (reason["code"], reason["original_path"]) == (code, str(i.inbox / name))
+        assert reason["sentence"] == frame["sentence"] and reason["time"].endswith("Z")
+        i.store(frame)
+    expected = sorted(junk()) if after == "keep" else []
+    i.until(lambda: sorted(p.name for p in i.inbox.iterdir()) == expected, what="the originals' end")
+    i.none(1.2, "ARRIVED", "QUARANTINED")
+    assert i.stored() == []
+
+
+def test_junk_is_quarantined_once_whatever_happens(intake):
+    i = intake().start()
+    i.put("letter.txt", b"hello")
+    first = i.collect(1)[0]
+    assert i.stop() == 0
+    # A later day's run finds what an earlier one stored, and writes a missing reason.
+    old = i.root / "quarantine" / "20200101"
+    stored = i.root / first["path"]
+    stored.parent.rename(old)
+    reason = old / (stored.name + ".reason.json")
+    reason.unlink()
+    i.start()
+    again = i.collect(1)[0]
+    assert again["path"] == f"quarantine/20200101/{stored.name}"
+    assert len([p for p in (i.root / "quarantine").rglob("*") if p.is_file()]) == 2
+    assert json.loads(reason.read_text())["code"] == first["code"]
+    # Another content under the same name is another file.
+    i.put("letter.txt", b"hello again")
+    assert i.collect(1)[0]["path"] != again["path"]
+
+
+@pytest.mark.parametrize("after", ["keep", "delete", "move"])
+def test_own_results_are_not_taken(intake, after):
+    own = image(1, Manufacturer="Noctule", ManufacturerModelName="noctuled")
+    i = intake(after=after).start()
+    i.put("sub/own.dcm", own)
+    i.put("marker.dcm", image(2))
+    assert [f["path"][-5:] for f in i.collect(1)] == ["2.dcm"]
+    place = i.moved if after == "move" else i.inbox
+    i.until(lambda: (place / "sub/own.dcm").exists(), what="the original")
+    i.none(1, "ARRIVED", "QUARANTINED")
+    assert (place / "sub/own.dcm").read_bytes() == own
+    assert len(list(i.folder.rglob("own.dcm"))) == 1
+    assert len(i.stored()) == 1
+
+
+# ------------------------------------------------------------------------------------------ twins
+
+
+def test_a_resend_changes_nothing(intake):
+    i = intake().start()
+    i.put("one.dcm", image(1))
+    first = i.collect(1)[0]
+    before = (i.root / first["path"]).stat()
+    i.put("again/one-more.dcm", image(1))
+    (second,) = i.collect(1)
+    assert (second.name, second["path"]) == ("ARRIVED", first["path"])
+    after = (i.root / first["path"]).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert len(i.stored()) == 1
+
+
+@pytest.mark.parametrize("after", ["keep", "delete"])
+def test_other_bytes_under_a_known_uid_are_quarantined(intake, after):
+    i = intake(after=after).start()
+    i.put("one.dcm", image(1))
+    first = i.collect(1)[0]
+    other = image(1, SeriesDescription="Another text")
+    i.put("two.dcm", other)
+    frame = i.collect(1, names=("QUARANTINED",))[0]
+    assert (frame["code"], frame["series"]) == ("DUPLICATE_UID_DIFFERENT", SERIES)
+    assert (i.root / frame["path"]).read_bytes() == other
+    assert (i.root / first["path"]).read_bytes() == image(1)
+    if after == "delete":
+        i.until(lambda: not list(i.inbox.iterdir()), what="the empty inbox")
+
+
+def test_a_changed_original_is_a_conflict_too(intake):
+    i = intake().start()
+    i.put("one.dcm", image(1))
+    i.collect(1)
+    i.put("one.dcm", image(1, SeriesDescription="Edited in place"))
+    assert i.collect(1, names=("QUARANTINED",))[0]["code"] == "DUPLICATE_UID_DIFFERENT"
+
+
+def test_one_uid_in_two_series_is_two_files(intake):
+    i = intake().start()
+    i.put("a.dcm", image(1))
+    i.put("b.dcm", image(1, series=SERIES + ".9", SOPInstanceUID=f"{SERIES}.100000001"))
+    frames = i.collect(2)
+    assert {f.name for f in frames} == {"ARRIVED"}
+    assert len({f["sop_instance"] for f in frames}) == 1
+    assert len(i.stored()) == 2
+
+
+# ------------------------------------------------------------------------------------------ originals
+
+
+def test_delete_waits_for_stored(intake):
+    i = intake(after="delete").start()
+    path = i.put("deep/one.dcm", image(1))
+    frame = i.wait("ARRIVED")
+    stored = i.root / frame["path"]
+    i.none(1.2, "QUARANTINED")
+    assert path.exists() and stored.read_bytes() == image(1)
+    i.store(frame)
+    i.until(lambda: not path.exists(), what="the deletion")
+    assert stored.read_bytes() == image(1) and stored.stat().st_nlink == 1
+
+
+def test_delete_copies_what_others_could_change(intake):
+    i = intake(after="delete").start()
+    held = i.folder / "held.dcm"
+    held.write_bytes(image(1))
+    os.link(held, i.inbox / "one.dcm")
+    frame = i.collect(1)[0]
+    assert not held.samefile(i.root / frame["path"])
+    i.until(lambda: not (i.inbox / "one.dcm").exists(), what="the deletion")
+
+
+def test_move_keeps_the_way_and_never_overwrites(intake):
+    i = intake(after="move").start()
+    i.put("a/b/one.dcm", image(1))
+    frame = i.wait("ARRIVED")
+    assert (i.inbox / "a/b/one.dcm").exists() and not i.moved.exists()
+    i.store(frame)
+    i.until(lambda: (i.moved / "a/b/one.dcm").exists(), what="the move")
+    assert not (i.inbox / "a/b/one.dcm").exists()
+    i.put("a/b/one.dcm", image(2))
+    i.collect(2)
+    i.until(lambda: (i.moved / "a/b/one.dcm.1").exists(), what="the second move")
+    assert (i.moved / "a/b/one.dcm").read_bytes() == image(1)
+    assert (i.moved / "a/b/one.dcm.1").read_bytes() == image(2)
+
+
+def test_an_original_that_changed_meanwhile_is_not_deleted(intake):
+    i = intake(after="delete").start()
+    path = i.put("one.dcm", image(1))
+    frame = i.wait("ARRIVED")
+    replacement = i.put("new.part", image(2))
+    replacement.rename(path)
+    i.store(frame)
+    second = i.until(lambda: [f for f in i.all("ARRIVED") if f["path"].endswith("2.dcm")], what="the new one")[0]
+    assert (i.root / second["path"]).read_bytes() == image(2)
+    i.store(second)
+    i.until(lambda: not path.exists(), what="its deletion")
+    assert len(i.stored()) == 2
+
+
+# ------------------------------------------------------------------------------------------ life
+
+
+def test_a_restart_reports_everything_and_stores_nothing_twice(intake):
+    i = intake().start()
+    for number in range(20):
+        i.put(f"{number}.dcm", image(number))
+    i.put("junk", b"junk")
+    i.collect(21)
+    before = {p: p.stat().st_ino for p in i.root.rglob("*") if p.is_file()}
+    assert i.stop() == 0
+    i.start()
+    frames = i.collect(41)
+    recovered = [f for f in frames if f.name == "ARRIVED" and f["source"] == "recovered"]
+    assert len({f["path"] for f in recovered}) == len(recovered) == 20
+    assert len([f for f in frames if f.name == "ARRIVED"]) == 40
+    assert {p: p.stat().st_ino for p in i.root.rglob("*") if p.is_file()} == before
+
+
+def test_recovery_takes_what_belongs_and_leaves_the_rest(intake):
+    i = intake()
+    series = i.root / "series" / SERIES
+    series.mkdir(parents=True)
+    (series / f"{SERIES}.100000001.dcm").write_bytes(image(1))
+    (series / "wrong-name.dcm").write_bytes(image(2))
+    (series / f"{SERIES}.100000003.dcm").write_bytes(b"rotten")
+    (i.root / "series" / "stray.txt").write_bytes(b"stray")
+    incoming = i.root / "incoming"
+    incoming.mkdir()
+    (incoming / "left-over.part").write_bytes(b"half")
+    i.start()
+    (frame,) = i.collect(1)
+    assert (frame["source"], frame["path"]) == ("recovered", f"series/{SERIES}/{SERIES}.100000001.dcm")
+    i.until(lambda: "event=recover.done files=1" in i.text(), what="the end of the recovery")
+    assert len([line for line in i.text().splitlines() if "event=recover.skipped" in line]) == 3
+    assert len(i.stored()) == 4
+    assert list(incoming.iterdir()) == []
+
+
+def test_pause_and_resume(intake):
+    i = intake().start()
+    i.put("one.dcm", image(1))
+    first = i.wait("ARRIVED")
+    i.peer.send("PAUSE", "disk low")
+    i.until(lambda: "event=intake.paused" in i.text(), what="the pause")
+    i.put("two.dcm", image(2))
+    i.none(1.5, "ARRIVED")
+    i.peer.send("RESUME")
+    # What was not answered is told again, with the same words.
+    i.collect(2)
+    assert [dict(f) for f in i.all("ARRIVED")].count(dict(first)) == 2
+    assert len(i.all("ARRIVED")) == 3
+
+
+def test_alive_on_time_and_unanswered_frames_again(intake):
+    i = intake().start()
+    i.put("one.dcm", image(1))
+    first = i.wait("ARRIVED")
+    second = i.wait("ARRIVED", 2, seconds=40)
+    assert dict(first) == dict(second)
+    times = [t for f, t in zip(i.peer.frames, i.peer.times, strict=True) if f.name == "ALIVE"]
+    assert len(times) >= 5
+    assert all(later - earlier < 6 for earlier, later in zip(times, times[1:], strict=False))
+
+
+def test_drain_finishes_what_is_in_hand(intake):
+    i = intake(after="delete").start()
+    path = i.put("one.dcm", image(1))
+    frame = i.wait("ARRIVED")
+    i.peer.send("DRAIN")
+    i.none(0.5, "ARRIVED")
+    assert i.process.poll() is None
+    i.store(frame)
+    assert i.process.wait(5) == 0
+    assert not path.exists()
+
+
+def test_drain_does_not_wait_for_ever(intake):
+    i = intake().start()
+    i.put("one.dcm", image(1))
+    i.wait("ARRIVED")
+    i.peer.send("DRAIN")
+    assert i.process.wait(10) == 0
+
+
+@pytest.mark.parametrize("frame", [proto.encode("STORED", 1)[:-1] + b"", b"\x02\x00\x00\x00\xff\xff",
+                                   b"\xff\xff\xff\x7f\x23\x00", proto.encode("HELLO", "x", "y"),
+                                   b"\x0a\x00\x00\x00\x22\x00" + bytes(8) + proto.encode("ALIVE")])
+def test_a_broken_frame_ends_it(intake, frame):
+    i = intake().start()
+    i.peer.socket.sendall(frame)
+    if frame == proto.encode("STORED", 1)[:-1]:
+        i.peer.socket.shutdown(1)
+        assert i.process.wait(10) == 0  # half a frame is only the end of the pipe
+    else:
+        assert i.process.wait(10) == 1
+        assert "event=intake." in i.text()
+
+
+def test_reload_opens_and_closes_inboxes(intake):
+    i = intake().start()
+    i.put("one.dcm", image(1))
+    i.collect(1)
+    other = i.folder / "other"
+    i.configure([other])
+    i.peer.send("RELOAD", str(i.config))
+    i.until(other.exists, what="the new inbox")
+    (other / "two.dcm").write_bytes(image(2))
+    i.collect(1)
+    i.put("three.dcm", image(3))
+    i.none(1.5, "ARRIVED")
+    i.config.write_text("damaged {")
+    i.peer.send("RELOAD", str(i.config))
+    i.until(lambda: "event=intake.reload" in i.text(), what="the complaint")
+    (other / "four.dcm").write_bytes(image(4))
+    i.collect(1)
+    i.configure([other, i.inbox])
+    i.peer.send("RELOAD", str(i.config))
+    i.until(lambda: any(f["path"].endswith("3.dcm") for f in i.all("ARRIVED")), what="the third")
+    assert i.stop() == 0
+
+
+# ------------------------------------------------------------------------------------------ inspection
+
+
+def inspect(i, paths, tolerance=0.01, number=7):
+    i.peer.send("INSPECT", number, 3, tolerance, [[str(path)] for path in paths])
+    frame = i.until(lambda: [f for f in i.all("INSPECTED") if f["series_id"] == number], what="INSPECTED")[-1]
+    assert frame["revision"] == 3
+    return frame["stacks"]
+
+
+def test_inspection(intake, tmp_path):
+    i = intake().start()
+    paths = []
+    for number in range(1, 41):
+        paths.append(tmp_path / f"{number}.dcm")
+        paths[-1].write_bytes(image(number))
+    (stack,) = inspect(i, random.Random(3).sample(paths, 40))
+    assert (stack["accepted"], stack["planes"], stack["columns"], stack["rows"]) == (1, 40, 8, 8)
+    assert stack["spacing"] == pytest.approx(2.0)
+    assert (stack["name"], stack["code"], stack["file_a"]) == ("", "", "")
+    (stack,) = inspect(i, paths[:20] + paths[21:], number=8)
+    assert (stack["accepted"], stack["code"]) == (0, "MISSING_SLICE")
+    assert stack["sentence"] and stack["file_a"]
+    gone = tmp_path / "gone.dcm"
+    (stack,) = inspect(i, [*paths, gone], number=9)
+    assert (stack["accepted"], stack["code"]) == (0, "FILE_UNREADABLE")
+    assert "gone.dcm" in stack["sentence"] + stack["file_a"]
+
+
+# ------------------------------------------------------------------------------------------ bad days
+
+
+def test_sweeps_find_what_inotify_does_not_tell(intake):
+    """As on a network share: in a user namespace of its own that may have no inotify instance."""
+    wrapper = ["unshare", "--user", "--map-root-user", "sh", "-c",
+               'echo 0 > /proc/sys/user/max_inotify_instances && exec "$@"', "sh"]
+    if subprocess.run([*wrapper, "true"], capture_output=True).returncode != 0:
+        pytest.skip("user namespaces are not allowed here")
+    i = intake(wrapper=wrapper, sweep=0.5).start()
+    assert "event=inbox.watch" in i.text()
+    i.put("a/one.dcm", image(1))
+    i.put("two.dcm", image(2))
+    (i.inbox / "x.part").write_bytes(image(3))
+    (i.inbox / "x.part").rename(i.inbox / "x.dcm")
+    assert {f.name for f in i.collect(3)} == {"ARRIVED"}
+    (i.inbox / "two.dcm").unlink()
+    i.put("a/four.dcm", image(4))
+    i.collect(1)
+
+
+def test_an_unwritable_spool_delays_and_loses_nothing(intake):
+    i = intake(after="delete").start()
+    i.until(lambda: "event=recover.done" in i.text(), what="the start")
+    series = i.root / "series"
+    series.rmdir()
+    series.write_text("in the way")
+    path = i.put("one.dcm", image(1))
+    i.until(lambda: "event=import.delayed" in i.text(), what="the delay")
+    i.none(0.5, "ARRIVED", "QUARANTINED")
+    assert path.exists()
+    series.unlink()
+    frame = i.collect(1)[0]
+    assert (i.root / frame["path"]).read_bytes() == image(1)
+    assert list((i.root / "incoming").iterdir()) == []
+
+
+@contextlib.contextmanager
+def small_file_system(folder, mebibytes):
+    folder.mkdir(parents=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "noctule-test", folder],
+                      capture_output=True).returncode != 0:
+        pytest.skip("mounting a tmpfs is not allowed here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.parametrize("after", ["keep", "delete", "move"])
+def test_a_full_disk_recovers_by_itself(intake, tmp_path, after):
+    with small_file_system(tmp_path / "small", 4) as small:
+        i = intake(after=after, root=small, min_free=0).start()
+        ballast = small / "ballast"
+        ballast.write_bytes(bytes(shutil.disk_usage(small).free - 256 * 1024))
+        originals = {i.put(f"{n}.dcm", image(n, size=256)): image(n, size=256) for n in range(8)}
+        i.put("junk.bin", b"junk" * 100_000)
+        i.until(lambda: "No space left" in i.text(), what="the log's word of the full disk")
+        (frame,) = i.collect(1, names=("QUARANTINED",))
+        assert frame["path"] == ""  # no room, and good files have the better right to it
+        assert all(path.exists() or len(i.stored()) for path in originals)
+        ballast.unlink()
+        for each in i.all("ARRIVED"):
+            i.store(each)
+        i.until(lambda: [i.store(f) for f in i.all("ARRIVED")] and len({f["path"] for f in i.all("ARRIVED")}) == 8,
+                60, "the eight")
+        stored = {p.read_bytes() for p in i.stored()}
+        assert stored == set(originals.values())
+        assert (i.inbox / "junk.bin").exists()
+        i.until(lambda: list((small / "incoming").iterdir()) == [], what="an empty incoming")
+        if after != "keep":
+            i.until(lambda: [p.name for p in i.inbox.iterdir()] == ["junk.bin"], what="the originals' end")
+        if after == "move":  # across file systems
+            assert {p.read_bytes() for p in i.moved.rglob("*.dcm")} == set(originals.values())
+        assert i.stop() == 0
+
+
+def test_unreadable_files_and_folders_are_told_once_and_tried_again(intake):
+    folder = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
+    wrapper = []
+    if os.geteuid() == 0:
+        wrapper = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    try:
+        i = intake(folder, wrapper=wrapper, sweep=0.3)
+        i.inbox.mkdir()
+        secret = i.put("secret.dcm", image(1))
+        closed = i.put("closed/two.dcm", image(2)).parent
+        if wrapper:
+            for path in [folder, *folder.rglob("*")]:
+                os.chown(path, 65534, 65534)
+        secret.chmod(0)
+        closed.chmod(0)
+        i.start()
+        frames = i.collect(2)
+        assert {(f["original"], f["code"], f["path"]) for f in frames} == {
+            (str(secret), "FILE_UNREADABLE", ""), (str(closed), "FILE_UNREADABLE", "")}
+        i.none(1.5, "ARRIVED", "QUARANTINED")
+        secret.chmod(stat.S_IRUSR)
+        closed.chmod(stat.S_IRWXU)
+        i.until(lambda: len({f["path"] for f in i.all("ARRIVED")}) == 2, what="both")
+        i.kill()
+    finally:
+        subprocess.run(["chmod", "-R", "u+rwX", folder], check=True)
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("place", ["root", "series"])
+def test_an_inbox_that_would_feed_on_itself_is_refused(intake, tmp_path, place):
+    """Through a link, which the configuration's own check cannot see."""
+    root = tmp_path / "root"
+    (root / "series" / SERIES).mkdir(parents=True)
+    (root / "series" / SERIES / f"{SERIES}.100000001.dcm").write_bytes(image(1))
+    link = tmp_path / "inbox"
+    link.symlink_to(root if place == "root" else root / "series")
+    i = intake().start()
+    assert "event=inbox.unusable" in i.text()
+    i.until(lambda: "event=recover.done" in i.text(), what="the start")
+    (root / "another.dcm").write_bytes(image(2))
+    i.none(1.5, "QUARANTINED")
+    assert [f["source"] for f in i.all("ARRIVED")] == ["recovered"]
+
+
+def test_a_missing_inbox_is_made_again(intake):
+    i = intake().start()
+    i.inbox.rmdir()
+    i.until(i.inbox.exists, what="the inbox")
+    i.put("one.dcm", image(1))
+    i.collect(1)
+
+
+def test_ten_thousand_files_at_once(intake, tmp_path):
+    count = 10_000
+    source = tmp_path / "source"
+    source.mkdir()
+    template = image(0)
+    old = f"{SERIES}.100000000".encode()
+    for number in range(count):
+        (source / f"{number}.dcm").write_bytes(template.replace(old, f"{SERIES}.{100000000 + number}".encode()))
+    i = intake(settle=0.3, sweep=2).start()
+    began = time.monotonic()
+    source.rename(i.inbox / "drop")
+    told, position, asked, slowest, rounds = set(), 0, None, 0.0, 0
+    while len(told) < count:
+        assert time.monotonic() - began < 120, f"{len(told)} of {count}; the log:\n{i.text()[-2000:]}"
+        if asked is None:  # an empty inspection shows whether the loop and the pool answer
+            rounds += 1
+            asked = time.monotonic()
+            i.peer.send("INSPECT", rounds, 0, 0.01, [[str(tmp_path / "none")]])
+        i.peer.read(0.05)
+        for frame in i.peer.frames[position:]:
+            if frame.name == "ARRIVED":
+                told.add(frame["path"])
+                i.store(frame)
+            elif frame.name == "INSPECTED":
+                slowest, asked = max(slowest, time.monotonic() - asked), None
+        position = len(i.peer.frames)
+        assert asked is None or time.monotonic() - asked < 5, "no answer for 5 s"
+    seconds = time.monotonic() - began
+    with open(f"/proc/{i.process.pid}/status") as status:
+        peak = next(line.split()[1] for line in status if line.startswith("VmHWM"))
+    print(f"{count} files in {seconds:.1f} s, {count / seconds:.0f}/s; slowest answer {slowest * 1000:.0f} ms; "
+          f"peak {int(peak) // 1024} MiB")
+    times = [t for f, t in zip(i.peer.frames, i.peer.times, strict=True) if f.name in ("HELLO", "ALIVE")]
+    assert all(later - earlier < 6 for earlier, later in zip(times, times[1:], strict=False))
+    assert len(i.stored()) == count
+    assert len(i.all("QUARANTINED")) == 0
+    # Sweeps over what is known cost little and tell nothing.
+    i.until(lambda: i.text().count("event=inbox.swept") >= 2, what="another sweep")
+    i.none(3, "ARRIVED")
+    assert i.stop() == 0
