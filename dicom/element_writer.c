@@ -112,6 +112,16 @@ element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], ui
 }
 
 void
+element_item_header(struct element_buffer *buffer, uint32_t length)
+{
+    uint8_t *place = grow(buffer, 8);
+    if (place) {
+        put_tag(place, ITEM_TAG);
+        put32(place + 4, length);
+    }
+}
+
+void
 element_text(struct element_buffer *buffer, uint32_t tag, const char vr[2], const char *text)
 {
     size_t size = strlen(text);
@@ -167,11 +177,7 @@ element_open_sequence(struct element_buffer *buffer, uint32_t tag)
 size_t
 element_open_item(struct element_buffer *buffer)
 {
-    uint8_t *place = grow(buffer, 8);
-    if (place) {
-        put_tag(place, ITEM_TAG);
-        put32(place + 4, 0);
-    }
+    element_item_header(buffer, 0);
     return buffer->size;
 }
 

@@ -26,6 +26,9 @@ void element_append(struct element_buffer *buffer, const void *bytes, size_t siz
 /* Tag, VR and length, for a value that the caller appends; `length` is even. */
 void element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], uint32_t length);
 
+/* The head of an item whose content of `length` bytes the caller appends. */
+void element_item_header(struct element_buffer *buffer, uint32_t length);
+
 /* A text value as it stands, padded to even length: with NUL for UI, else with a space. */
 void element_text(struct element_buffer *buffer, uint32_t tag, const char vr[2], const char *text);
 

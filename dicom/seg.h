@@ -26,14 +26,15 @@ struct seg_segment {
     const char *description; /* "" when there is none */
     struct seg_code category;
     struct seg_code type;
-    struct seg_code modifier; /* value NULL when there is none */
-    struct seg_code region;   /* Anatomic Region; value NULL when there is none */
-    double color_rgb[3];      /* 0..1, written as Recommended Display CIELab Value */
+    struct seg_code modifier;         /* value NULL when there is none */
+    struct seg_code region;           /* Anatomic Region; value NULL when there is none */
+    double color_rgb[3];              /* 0..1, written as Recommended Display CIELab Value */
     struct seg_code algorithm_family; /* PS3.16 CID 7162; value NULL: Deformable Models */
     const char *algorithm_name;
     const char *algorithm_version;
     const char *algorithm_parameters; /* free text, at most 1024 characters */
-    /* Voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]. */
+    /* Voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]; bits beyond
+     * the columns are not looked at. */
     const uint64_t *bits;
     int64_t words_per_row;
 };
@@ -54,7 +55,10 @@ struct seg_request {
     int64_t content_time_ms; /* Unix time, for Content Date and Time; UTC */
 };
 
-/* Identity of the result: the same instances, pipeline, settings and version give the same UIDs. */
+/*
+ * Identity of the result: the same instances, frames, pipeline, settings, version and choice about
+ * empty frames give the same UIDs. Empty strings when memory runs out.
+ */
 struct seg_identity {
     char sop_instance_uid[DICOM_UID_SIZE];
     char series_uid[DICOM_UID_SIZE];
@@ -71,16 +75,21 @@ struct seg_summary {
 
 /*
  * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0) and syncs
- * it (fdatasync); the caller closes and renames. Codes: WRITE_FAILED (with errno: -ENOSPC, -EIO,
- * ...), SEG_TOO_LARGE (2^32 - 2 bytes of pixel data, PS3.5 7.1), SEG_EMPTY when no voxel is set and
- * empty frames are omitted.
+ * it (fdatasync); the caller closes and renames. The first plane's file is read for what the object
+ * inherits (dicom_inherit). A source without Frame of Reference UID gets one that follows from its
+ * series, for positions mean nothing without. Codes: those of dicom_inherit; WRITE_FAILED (with
+ * errno: -ENOSPC, -EIO, ...); SEG_TOO_LARGE (more than 2^32 - 2 bytes of pixel data, PS3.5 7.1);
+ * SEG_EMPTY when no voxel is set and empty frames are omitted; NO_GEOMETRY; OUT_OF_MEMORY;
+ * SEG_REQUEST_INVALID, a defect of the caller.
  */
 int seg_write(const struct seg_request *request, int fd, struct seg_summary *summary,
               struct dicom_fault *fault);
 
 /*
  * Reads the object at `path` with DCMTK, independently of the writer, and compares every voxel,
- * reference, position and segment with the request. SEG_MISMATCH names the first difference.
+ * reference, position and segment with the request; pixels frame by frame, headers at about 8 KiB a
+ * frame. SEG_MISMATCH (-EBADMSG) names the first difference, or why the file cannot be read;
+ * OUT_OF_MEMORY.
  */
 int seg_verify(const struct seg_request *request, const char *path, struct dicom_fault *fault);
 

@@ -1,0 +1,50 @@
+/*
+ * dataset_writer.h - the top level of a result's data set: elements of ours and elements inherited
+ * from the source (dicom_inherit), merged in ascending tag order.
+ *
+ * Elements are put in ascending order. Before one is written, all inherited ones with lower tags
+ * are; one of the same tag is replaced. Everything goes into `elements`, whose latched error is the
+ * writer's. One thread a writer.
+ */
+#ifndef NOCTULE_DATASET_WRITER_H
+#define NOCTULE_DATASET_WRITER_H
+
+#include "dicom.h"
+#include "element_writer.h"
+#include "value_text.h"
+
+enum {
+    SH_CHARACTERS = 16,
+    LO_CHARACTERS = 64,
+    ST_CHARACTERS = 1024,
+};
+
+struct dataset_writer {
+    struct dicom_inherited inherited;
+    size_t next_inherited; /* the first that is not written yet */
+    bool ascii_only;       /* texts of ours must be: the character set is the source's */
+    struct element_buffer elements;
+};
+
+void dataset_writer_free(struct dataset_writer *set);
+
+/* Comes before an element that the caller encodes into `elements` itself. */
+void dataset_reach(struct dataset_writer *set, uint32_t tag);
+
+void dataset_put_text(struct dataset_writer *set, uint32_t tag, const char vr[2], const char *text);
+void dataset_put_us(struct dataset_writer *set, uint32_t tag, uint16_t number);
+/* LO, made fit by value_text_clean. */
+void dataset_put_line(struct dataset_writer *set, uint32_t tag, const char *text);
+/* An attribute of patient or study that must be there: the source's, verbatim, or empty. */
+void dataset_put_inherited(struct dataset_writer *set, uint32_t tag, const char vr[2]);
+
+/* The value of an inherited text without its padding, "" when there is none. */
+void dataset_inherited_text(const struct dataset_writer *set, uint32_t tag, char *text,
+                            size_t text_size);
+
+/* Text of ours into any buffer, made fit by value_text_clean and `ascii_only`. */
+void dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
+                       const char vr[2], const char *text, size_t characters,
+                       enum value_text_kind kind);
+
+#endif
