@@ -19,18 +19,21 @@ _Static_assert(sizeof(enum conf_after) == sizeof(unsigned) &&
                    sizeof(enum conf_method) == sizeof(unsigned),
                "choices are stored as unsigned");
 
-/* The path without "//", "/./" and a slash at its end, so that paths can be compared. */
+/* The absolute path without "//", "/./" and a slash at its end, so that paths can be compared. */
 static void
 tidy_path(char *path)
 {
     char *to = path;
     for (const char *from = path; *from;) {
-        if (from[0] == '/' && (from[1] == '/' || (from[1] == '\0' && to > path)))
-            from++;
-        else if (from[0] == '/' && from[1] == '.' && (from[2] == '/' || from[2] == '\0'))
-            from += from[2] == '\0' && to == path ? 1 : 2;
-        else
-            *to++ = *from++;
+        from += strspn(from, "/");
+        size_t length = strcspn(from, "/");
+        bool is_dot = length == 1 && from[0] == '.';
+        if (length > 0 && !is_dot) {
+            *to++ = '/';
+            memmove(to, from, length);
+            to += length;
+        }
+        from += length;
     }
     if (to == path)
         *to++ = '/';

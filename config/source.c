@@ -94,6 +94,8 @@ copy(struct scanner *scanner, const char *to)
     while (scanner->at < to) {
         const char *newline = memchr(scanner->at, '\n', (size_t)(to - scanner->at));
         const char *stop = newline ? newline + 1 : to;
+        if (memchr(scanner->at, '\0', (size_t)(stop - scanner->at)))
+            return fail(scanner, "a NUL byte: this is not a text file");
         int rc = append(scanner, scanner->at, (size_t)(stop - scanner->at));
         scanner->at = stop;
         if (rc == 0 && newline) {
@@ -228,8 +230,6 @@ scan_lexeme(struct scanner *scanner, bool line_begins)
         return scan_word(scanner);
     if (isdigit((unsigned char)c) || c == '.' || c == '-' || c == '+')
         return scan_number(scanner);
-    if (c == '\0')
-        return fail(scanner, "a NUL byte: this is not a text file");
     return copy(scanner, scanner->at + 1);
 }
 

@@ -164,8 +164,16 @@ START_TEST(paths_are_below_the_root)
     ck_assert_str_eq(conf->root, expected);
     conf_free(conf);
 
-    conf = load_good("root = \"/\"; inbox = ( );");
-    ck_assert_str_eq(conf->root, "/");
+    static const char *const tops[] = {"/", "//", "/.", "/./", "/.//./"};
+    for (size_t i = 0; i < sizeof(tops) / sizeof(tops[0]); i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "root = \"%s\"; inbox = ( );", tops[i]);
+        conf = load_good(text);
+        ck_assert_str_eq(conf->root, "/");
+        conf_free(conf);
+    }
+    conf = load_good("root = \"/.a/b.//..c/.\"; inbox = ( );");
+    ck_assert_str_eq(conf->root, "/.a/b./..c");
     ck_assert_uint_eq(conf->inbox_count, 0);
     conf_free(conf);
 }
@@ -373,8 +381,15 @@ START_TEST(files_that_cannot_be_read)
     ck_assert_int_eq(load(test_path("nowhere.conf"), &conf, reason), -ENOENT);
     ck_assert_ptr_nonnull(strstr(reason, "nowhere.conf: No such file"));
     ck_assert_int_eq(load(test_folder, &conf, reason), -EISDIR);
-    ck_assert_int_eq(load(write_bytes("nul.conf", "# a\n\0;", 6), &conf, reason), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(reason, "nul.conf:2: a NUL byte"));
+    static const char *const unprintable[] = {"\n~;", "\n# ~", "\n/* ~ */", "\nroot = \"/~\";"};
+    for (size_t i = 0; i < sizeof(unprintable) / sizeof(unprintable[0]); i++) {
+        char bytes[64];
+        size_t size = strlen(unprintable[i]);
+        memcpy(bytes, unprintable[i], size);
+        *(char *)memchr(bytes, '~', size) = '\0';
+        ck_assert_int_eq(load(write_bytes("nul.conf", bytes, size), &conf, reason), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(reason, "nul.conf:2: a NUL byte"));
+    }
 }
 
 END_TEST
