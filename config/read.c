@@ -242,7 +242,7 @@ store_text(const struct reader *reader, const char *text, char *field)
     if (!copy)
         return out_of_memory(reader);
     memcpy(field, &copy, sizeof(copy));
-    return 0;
+    return 0; // cppcheck-suppress memleak ; the field has it now
 }
 
 static int
