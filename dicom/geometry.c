@@ -10,10 +10,11 @@
 #include <string.h>
 
 /*
- * Positions are decimal strings, most often written to 0.01 mm or finer: what differs by less is
- * one position, and no step between planes is known better than that.
+ * Positions are decimal strings, most often written to 0.01 mm or finer; over three coordinates
+ * that puts a step between two of them off by up to 0.0173 mm. What differs by less than this is
+ * one position, and no step is known better.
  */
-#define POSITION_FLOOR_MM 0.01
+#define POSITION_FLOOR_MM 0.02
 
 /* Direction cosines are strings too; planes closer than this in every component are parallel. */
 #define ORIENTATION_TOLERANCE 1e-3
@@ -615,8 +616,11 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
 {
     int32_t gap = -1, irregular = -1;
     int64_t missing = 0;
+    double shortest = regular, longest = regular;
     for (int32_t i = 0; i + 1 < group->count; i++) {
         const double step = step_after(group, i);
+        shortest = fmin(shortest, step);
+        longest = fmax(longest, step);
         if (fabs(step - regular) <= tolerance)
             continue;
         if (is_gap(step, regular, tolerance)) {
@@ -636,9 +640,10 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
     if (irregular >= 0)
         refuse(verdict, "SPACING_NOT_UNIFORM", &group->planes[irregular],
                &group->planes[irregular + 1],
-               "The spacing changes: %.4g mm between %s and %s, elsewhere %.4g mm.",
+               "The spacing changes: %.4g mm between %s and %s where %.4g mm are regular; all "
+               "steps are from %.4g to %.4g mm.",
                step_after(group, irregular), name_of(&group->planes[irregular]),
-               name_of(&group->planes[irregular + 1]), regular);
+               name_of(&group->planes[irregular + 1]), regular, shortest, longest);
 }
 
 /* In the order of docs/codes.md. Planes are in ascending position. */

@@ -14,10 +14,10 @@
  *   - any of the six does when positions are repeated, splitting leaves fewer repeats, and its
  *     values cover at least half of the positions each, on average. So trigger times of an ungated
  *     series, image types and acquisition numbers that change along the body split nothing.
- * Sizes never split: they make SIZE_MIXED. Positions closer than 0.01 mm are one position.
+ * Sizes never split: they make SIZE_MIXED. Positions closer than 0.02 mm are one position.
  *
  * Tolerances. A step between planes is regular within spacing_tolerance of the median step, but at
- * least within 0.01 mm, the rounding of the decimal strings; so is the shift within the planes from
+ * least within 0.02 mm, the rounding of the decimal strings; so is the shift within the planes from
  * one to the next, beyond which the stack is sheared. The spacing of an accepted stack is its mean
  * step. A stack of one plane is accepted where min_planes allows.
  */

@@ -73,7 +73,7 @@ std::string
 header_text(DcmItem &item, const DcmTagKey &tag, unsigned long index)
 {
     DcmElement *element = find(item, tag);
-    if (element && element->ident() == EVR_UN)
+    if (element && (element->ident() == EVR_UNKNOWN || element->ident() == EVR_UN))
         return trimmed(unknown_text(*element));
     OFString value;
     if (!element || element->getOFString(value, index).bad())
