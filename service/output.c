@@ -112,6 +112,8 @@ make_one(char *path)
     int error = file_sync_directory(AT_FDCWD, slash ? path : path[0] == '/' ? "/" : ".");
     if (slash)
         *slash = '/';
+    if (error)
+        rmdir(path);
     return error ? error : 1;
 }
 
@@ -145,30 +147,46 @@ lock(int folder)
     return -EBUSY;
 }
 
+/* Unlocks, and takes the folder away if this run made it and nothing is in it. */
+static void
+release(struct output *output)
+{
+    if (output->made)
+        rmdir(output->path);
+    if (output->folder >= 0)
+        close(output->folder);
+    free(output->names);
+    free(output->path);
+    free(output);
+}
+
+static int
+take_folder(struct output *output)
+{
+    output->folder = open(output->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (output->folder < 0)
+        return -errno;
+    if (faccessat(output->folder, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        return -errno;
+    int error = lock(output->folder);
+    return error ? error : sweep(output, leftover);
+}
+
 int
 output_open(const char *path, struct output **output)
 {
-    int made = make_all(path);
-    if (made < 0)
-        return made;
     struct output *o = calloc(1, sizeof *o);
-    if (!o)
-        return -ENOMEM;
-    o->made = made > 0;
-    o->path = strdup(path);
-    o->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int error = !o->path ? -ENOMEM : o->folder < 0 ? -errno : 0;
-    if (error == 0 && faccessat(o->folder, ".", W_OK | X_OK, AT_EACCESS) != 0)
-        error = -errno;
-    if (error == 0)
-        error = lock(o->folder);
-    if (error == 0)
-        error = sweep(o, leftover);
-    if (error) {
-        if (o->folder >= 0)
-            close(o->folder);
-        free(o->path);
+    char *copy = strdup(path);
+    int made = o && copy ? make_all(path) : -ENOMEM;
+    if (made < 0) {
         free(o);
+        free(copy);
+        return made;
+    }
+    *o = (struct output){.path = copy, .made = made > 0};
+    int error = take_folder(o);
+    if (error) {
+        release(o);
         return error;
     }
     *output = o;
@@ -203,12 +221,7 @@ output_close(struct output *output)
         return;
     remove_made(output);
     forget_made(output);
-    free(output->names);
-    if (output->made)
-        rmdir(output->path);
-    close(output->folder);
-    free(output->path);
-    free(output);
+    release(output);
 }
 
 /* ------------------------------------------------------------------------------------ files - */
