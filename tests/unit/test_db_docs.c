@@ -1,5 +1,5 @@
 /* docs/database.md tells the truth: its queries run, and it has every column of every view. */
-#include "db_sample.h"
+#include "test_db_sample.h"
 
 static struct sample s;
 static sqlite3 *reader;

@@ -1,7 +1,7 @@
 /* Transactions: group commit, undoing, a full database, a lock in the way, readers that stay. */
 #include "queue_private.h"
 
-#include "db_sample.h"
+#include "test_db_sample.h"
 
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* Jobs: every call, and every edge from every state: the legal ones go, the others are -EAGAIN. */
-#include "db_sample.h"
+#include "test_db_sample.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Opening: whose database it is, the ladder of migrations, the views, where it may lie. */
 #include "filesystem.h"
 
-#include "db_sample.h"
+#include "test_db_sample.h"
 
 #include <ctype.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* What people ask: tables, JSON that is JSON, who may read what, and the night at a glance. */
 #include "report.h"
 
-#include "db_sample.h"
+#include "test_db_sample.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 /* Instances, quarantine and series: every call, every edge, legal and not. */
-#include "db_sample.h"
+#include "test_db_sample.h"
 
 #include <math.h>
 

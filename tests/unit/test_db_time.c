@@ -1,7 +1,7 @@
 /* Milliseconds to text and back. */
 #include "iso_time.h"
 
-#include "db_sample.h"
+#include "test_db_sample.h"
 
 START_TEST(known_times)
 {

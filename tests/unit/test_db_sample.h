@@ -1,9 +1,9 @@
 /*
- * db_sample.h - what the tests of db/ share: a queue in a temporary folder, a series and a job to
- * play with, and a second connection that looks at the file as an administrator would.
+ * test_db_sample.h - what the tests of db/ share: a queue in a temporary folder, a series and a job
+ * to play with, and a second connection that looks at the file as an administrator would.
  */
-#ifndef NOCTULE_DB_SAMPLE_H
-#define NOCTULE_DB_SAMPLE_H
+#ifndef NOCTULE_TEST_DB_SAMPLE_H
+#define NOCTULE_TEST_DB_SAMPLE_H
 
 #include "queue.h"
 

@@ -1,9 +1,10 @@
 /*
- * failing_vfs.h - a shim between SQLite and its files that makes the n-th write, sync or truncation
- * fail, once or from then on. Syncs that do not fail are not made: the tests kill no power.
+ * test_db_failing_vfs.h - a shim between SQLite and its files that makes the n-th write, sync or
+ * truncation fail, once or from then on. Syncs that do not fail are not made: the tests kill no
+ * power.
  */
-#ifndef NOCTULE_FAILING_VFS_H
-#define NOCTULE_FAILING_VFS_H
+#ifndef NOCTULE_TEST_DB_FAILING_VFS_H
+#define NOCTULE_TEST_DB_FAILING_VFS_H
 
 #include <sqlite3.h>
 #include <stdbool.h>
