@@ -15,11 +15,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MAX_CLIENTS   32
+#define MAX_CLIENTS   128
 #define MAX_BACKLOG   (1u << 20)
 #define IDLE_MILLIS   30000u
 #define SWEEP_MILLIS  5000u
-#define LISTEN_LENGTH 16
+#define LISTEN_LENGTH 128
 
 struct client {
     struct client *next;

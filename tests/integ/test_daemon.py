@@ -1,0 +1,426 @@
+"""The daemon's own life: children, operators, reload, drain, what systemd hears, what is told to whom."""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+from conftest import SOURCE, drop, phantom, run_program, wait_for
+
+BIG = ("--size", "512x512x200")  # a job that takes long enough to be caught running
+
+
+def frame(kind, *fields):
+    """A frame of the daemon's pipes: ints as int64, text with its length."""
+    body = b""
+    for field in fields:
+        if isinstance(field, int):
+            body += struct.pack("<q", field)
+        else:
+            body += struct.pack("<I", len(field)) + field.encode()
+    return struct.pack("<IH", 2 + len(body), kind) + body
+
+
+def control(d):
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.settimeout(20)
+    client.connect(str(d.root / "run" / "control.sock"))
+    return client
+
+
+def answer(client):
+    """Status and sentence of an ANSWER; None when the daemon hung up."""
+    data = b""
+    while len(data) < 4 or len(data) < 4 + struct.unpack("<I", data[:4])[0]:
+        try:
+            more = client.recv(4096)
+        except ConnectionResetError:
+            return None
+        if not more:
+            return None
+        data += more
+    _, kind, status, length = struct.unpack("<IHqI", data[:18])
+    assert kind == 68
+    return status, data[18 : 18 + length].decode()
+
+
+def change(d, old, new):
+    text = d.config.read_text()
+    assert old in text
+    d.config.write_text(text.replace(old, new))
+
+
+def events(d, kind):
+    return d.query("SELECT * FROM v_events WHERE kind = ?", kind)
+
+
+def reload(d):
+    before = len(events(d, "RELOAD")) + len(events(d, "RELOAD_FAILED"))
+    d.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: len(events(d, "RELOAD")) + len(events(d, "RELOAD_FAILED")) > before, 20, "the reload")
+
+
+def ready_children(d):
+    return wait_for(lambda: len(d.children("intake")) == 1 and len(d.children("worker")) == 1
+                    and d.log.read_text().count("event=child.ready") >= 2
+                    and (d.children("intake"), d.children("worker")), 20, "the children")
+
+
+# ------------------------------------------------------------------------------ operators ---------
+
+
+@pytest.mark.parametrize("garbage", [
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\xff\xff\xff\xff\xff\xff",
+    b"\0\0\0\0\0\0",
+    frame(67) + b"\xff" * 6,
+    frame(64),
+    frame(64, 1, 1),
+    frame(2),
+    frame(40),
+    frame(19, 1, 0),
+    os.urandom(4096),
+])
+def test_garbage_from_a_client_closes_that_client(daemon, garbage):
+    d = daemon().start()
+    ready_children(d)
+    with control(d) as good, control(d) as bad:
+        bad.sendall(garbage)
+        heard = answer(bad)
+        assert heard is None or (garbage.startswith(frame(67)) and answer(bad) is None)
+        good.sendall(frame(67))
+        assert answer(good)[0] == 0
+    assert d.process.poll() is None
+    assert len(d.children()) == 2
+
+
+def test_a_client_that_sends_slowly_or_leaves_harms_nobody(daemon):
+    d = daemon().start()
+    with control(d) as slow:
+        slow.sendall(frame(67)[:3])
+        for _ in range(50):
+            with control(d) as hasty:
+                hasty.sendall(frame(67))
+        with control(d) as good:
+            good.sendall(frame(67))
+            assert answer(good)[0] == 0
+        slow.sendall(frame(67)[3:])
+        assert answer(slow)[0] == 0
+
+
+def test_what_cannot_be_done_is_answered_with_a_sentence(daemon):
+    d = daemon().start()
+    with control(d) as client:
+        for request in (frame(64, 4711), frame(65, 4711), frame(66, "1.2.3")):
+            client.sendall(request)
+            status, sentence = answer(client)
+            assert status == -2 and len(sentence) > 10
+
+
+def test_the_socket_and_the_copy_are_private(daemon):
+    d = daemon().start()
+    for name in ("control.sock", "noctule.conf"):
+        assert (d.root / "run" / name).stat().st_mode & 0o077 == 0
+
+
+def test_a_running_job_can_be_cancelled(daemon, tmp_path):
+    files = phantom(tmp_path / "big", *BIG)
+    d = daemon(quiet=0.5).start()
+    _, worker = ready_children(d)
+    drop(files, d.inbox)
+    (job,) = wait_for(lambda: d.jobs("RUNNING"), 60, "a running job")
+    d.ctl("cancel", job["job"])
+    (job,) = d.jobs()
+    assert (job["state"], job["code"]) == ("CANCELLED", "CANCELLED")
+    drop(phantom(tmp_path / "small", "--size", "32x32x6", "--seed", "9"), d.inbox / "small")
+    d.wait_jobs(2)
+    assert [j["state"] for j in d.jobs()] == ["CANCELLED", "DONE"]
+    assert d.children("worker") == worker, "the worker had to die for a cancelled job"
+    wait_for(lambda: not (d.root / "outbox" / str(job["job"])).exists(), 20, "the removal of its output")
+    assert not list((d.root / "jobs").iterdir())
+    d.ctl("retry", job["job"])
+    wait_for(lambda: len(d.jobs("DONE")) == 2, 60, "the retried job")
+
+
+def test_complete_settles_at_once(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon(quiet=600.0)
+    change(d, "complete_seconds = 0.3", "complete_seconds = 600.0")
+    d.start()
+    drop(files, d.inbox)
+    (series,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE instances = 6"), 30, "the series")
+    assert series["state"] == "GATHERING"
+    d.ctl("complete", series["series_uid"])
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE"
+    assert "operator" in d.query("SELECT evidence FROM v_series")[0][0]
+
+
+def test_a_series_that_no_rule_wants_is_told(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon(quiet=0.5)
+    change(d, 'modality = "CT"', 'modality = "PT"')
+    d.start()
+    drop(files, d.inbox)
+    (event,) = wait_for(lambda: events(d, "NO_RULE"), 30, "the event")
+    assert "modality CT" in event["detail"]
+    (series,) = d.query("SELECT * FROM v_series")
+    assert series["state"] == "SETTLED" and "no rule" in series["evidence"]
+    assert d.jobs() == []
+
+
+# ------------------------------------------------------------------- restart, reload, drain --------
+
+
+def test_timers_survive_a_restart(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon(quiet=3.0)
+    change(d, "complete_seconds = 0.3", "complete_seconds = 3.0")
+    d.start()
+    drop(files, d.inbox)
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE instances = 6"), 30, "the series")
+    assert d.stop() == 0
+    assert d.query("SELECT state FROM v_series")[0][0] == "GATHERING"
+    shutil.rmtree(d.inbox)
+    d.inbox.mkdir()
+    d.start()
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE"
+
+
+def test_jobs_wait_for_the_next_daemon(daemon, tmp_path):
+    files = phantom(tmp_path / "big", *BIG)
+    d = daemon(quiet=0.5).start()
+    drop(files, d.inbox)
+    wait_for(lambda: d.jobs("RUNNING"), 60, "a running job")
+    d.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: "daemon.draining" in d.log.read_text(), 20, "the drain")
+    begin = time.monotonic()
+    assert d.stop(signal.SIGTERM) == 0, "a second SIGTERM ends it at once"
+    assert time.monotonic() - begin < 10
+    (job,) = d.jobs()
+    assert (job["state"], job["attempts"]) in [("READY", 0), ("DONE", 1)]
+    assert not list(d.root.rglob("*.part")) and not list((d.root / "jobs").iterdir())
+    d.start()
+    (job,) = d.wait_jobs()
+    assert (job["state"], job["attempts"]) == ("DONE", 1)
+
+
+def test_a_dead_daemons_job_keeps_its_attempt(daemon, tmp_path):
+    files = phantom(tmp_path / "big", *BIG)
+    d = daemon(quiet=0.5).start()
+    drop(files, d.inbox)
+    wait_for(lambda: d.jobs("RUNNING"), 60, "a running job")
+    d.process.kill()
+    d.process.wait()
+    d.start()
+    (job,) = d.wait_jobs()
+    assert (job["state"], job["attempts"]) == ("DONE", 2)
+    assert not list(d.root.rglob("*.part"))
+
+
+def test_reload_keeps_the_old_one_when_the_root_changes(daemon, tmp_path):
+    d = daemon().start()
+    change(d, f'root = "{d.root}"', f'root = "{tmp_path}/elsewhere"')
+    reload(d)
+    (event,) = events(d, "RELOAD_FAILED")
+    assert "root cannot change" in event["detail"]
+    assert not (tmp_path / "elsewhere").exists()
+    assert str(d.root) in (d.root / "run" / "noctule.conf").read_text()
+
+
+def test_reload_replaces_the_worker_only_when_it_must(daemon):
+    d = daemon().start()
+    intake, worker = ready_children(d)
+    change(d, "retry_seconds = 0.2", "retry_seconds = 0.3")
+    reload(d)
+    assert (d.children("intake"), d.children("worker")) == (intake, worker)
+    change(d, "lanes = 2", "lanes = 1")
+    reload(d)
+    wait_for(lambda: d.children("worker") not in ([], worker), 20, "another worker")
+    assert d.children("intake") == intake
+    assert d.ctl("ping").returncode == 0
+
+
+def test_new_lanes_run_jobs(daemon, tmp_path):
+    d = daemon(quiet=0.5).start()
+    ready_children(d)
+    change(d, "lanes = 2", "lanes = 3")
+    reload(d)
+    for seed in range(1, 7):
+        drop(phantom(tmp_path / str(seed), "--size", "32x32x6", "--seed", str(seed)), d.inbox / str(seed))
+    assert {j["state"] for j in d.wait_jobs(6)} == {"DONE"}
+
+
+def test_files_that_went_missing_are_reported_at_start(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    d = daemon(after="delete", quiet=0.5).start()
+    drop(files, d.inbox)
+    d.wait_jobs()
+    assert d.stop() == 0
+    next((d.root / "series").rglob("*.dcm")).unlink()
+    d.start()
+    wait_for(lambda: events(d, "INSTANCE_MISSING"), 20, "the report")
+    assert d.query("SELECT missing_files FROM v_series")[0][0] == 1
+
+
+# --------------------------------------------------------------------------------- children --------
+
+
+def test_a_job_beyond_its_deadline_loses_its_worker(daemon, tmp_path):
+    big = phantom(tmp_path / "big", *BIG)
+    d = daemon(quiet=0.5, attempts=2)
+    change(d, "max_attempts = 2;", "max_attempts = 2; deadline_seconds = 1.0;")
+    # Stopped in the middle of its job, the worker cannot answer any more.
+    d.start()
+    drop(big, d.inbox)
+    stopped = set()
+
+    def failed():
+        if d.jobs("RUNNING"):
+            for pid in d.children("worker"):
+                if pid not in stopped:
+                    os.kill(pid, signal.SIGSTOP)
+                    stopped.add(pid)
+        return d.jobs("FAILED")
+
+    (job,) = wait_for(failed, 60, "the failure")
+    assert (job["code"], job["attempts"]) == ("DEADLINE_EXCEEDED", 2)
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in stopped), 20, "their end")
+    d.ctl("retry", job["job"])
+    change(d, "deadline_seconds = 1.0;", "deadline_seconds = 600.0;")
+    reload(d)
+    wait_for(lambda: d.jobs("DONE"), 60, "the retried job")
+
+
+def test_workers_that_die_young_come_back(daemon):
+    d = daemon().start()
+    ready_children(d)
+    for _ in range(4):
+        (pid,) = wait_for(lambda: d.children("worker"), 20, "a worker")
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda gone=pid: d.children("worker") not in ([], [gone]), 20, "another worker")
+    assert len(events(d, "WORKER_DIED")) >= 4
+    assert d.process.poll() is None
+
+
+def test_children_inherit_nothing_and_hear_no_ctrl_c(daemon):
+    d = daemon().start()
+    ready_children(d)
+    for pid in d.children():
+        names = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+        assert not [name for name in names if "noctule.db" in name or name.endswith("/lock")], names
+        os.kill(pid, signal.SIGINT)
+    assert d.ctl("ping").returncode == 0
+    assert len(d.children()) == 2
+
+
+def test_nothing_is_left_of_the_daemon(daemon):
+    d = daemon().start()
+    ready_children(d)
+    children = d.children()
+    assert d.stop() == 0
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in children)
+    assert not (d.root / "run" / "control.sock").exists()
+    assert events(d, "START") and events(d, "STOP")
+    assert d.query("PRAGMA integrity_check")[0][0] == "ok"
+
+
+# -------------------------------------------------------------------------- the program ------------
+
+
+@pytest.mark.parametrize("arguments", [("--no-such",), ("extra",), ("--slot", "x"), ("--config",)])
+def test_wrong_arguments(arguments):
+    result = run_program("noctuled", *arguments, check=False)
+    assert result.returncode == 2 and "usage:" in result.stderr + result.stdout
+
+
+def test_help_and_version():
+    assert "--config" in run_program("noctuled", "--help").stdout
+    assert run_program("noctuled", "--version").stdout.startswith("noctuled ")
+
+
+def test_an_unknown_role_and_a_role_without_a_daemon(tmp_path):
+    d = run_program("noctuled", "--role", "nobody", check=False)
+    assert d.returncode == 2
+    for role in ("intake", "worker"):
+        result = run_program("noctuled", "--role", role, "--config", "/nowhere", check=False, timeout=20,
+                             stdin=subprocess.DEVNULL)
+        assert result.returncode > 0
+
+
+def test_a_config_that_is_not_there(tmp_path):
+    result = run_program("noctuled", "--config", tmp_path / "none.conf", check=False)
+    assert result.returncode == 5 and "none.conf" in result.stderr
+
+
+def test_a_database_of_somebody_else(daemon):
+    d = daemon()
+    (d.root / "noctule.db").write_text("this is no database, and long enough to be looked at" * 40)
+    result = run_program("noctuled", "--config", d.config, check=False)
+    assert result.returncode == 6 and "noctule.db" in result.stderr
+
+
+def test_the_root_option_wins(daemon, tmp_path):
+    d = daemon()
+    other = tmp_path / "other"
+    process = subprocess.Popen([run_path(), "--config", d.config, "--root", other], stderr=subprocess.PIPE)
+    try:
+        wait_for((other / "run" / "control.sock").exists, 20, "the socket")
+    finally:
+        process.terminate()
+        process.communicate(timeout=40)
+    assert process.returncode == 0
+    assert (other / "noctule.db").exists() and not (d.root / "noctule.db").exists()
+
+
+def run_path():
+    from conftest import BIN
+
+    return BIN / "noctuled"
+
+
+# ------------------------------------------------------------------------------- systemd -----------
+
+
+def test_systemd_hears_ready_reloading_watchdog_and_stopping(daemon, tmp_path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        notify.bind(str(tmp_path / "notify"))
+        notify.settimeout(20)
+        d = daemon(environment={"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"})
+        d.start()
+        heard = []
+
+        def hear(word):
+            while not any(word in message for message in heard):
+                heard.append(notify.recv(4096).decode())
+            found = [message for message in heard if word in message]
+            heard.clear()
+            return found[0]
+
+        hear("READY=1")
+        hear("WATCHDOG=1")
+        hear("STATUS=working")
+        d.process.send_signal(signal.SIGHUP)
+        assert "MONOTONIC_USEC=" in hear("RELOADING=1")
+        hear("READY=1")
+        d.process.send_signal(signal.SIGTERM)
+        hear("STOPPING=1")
+        assert d.process.wait(40) == 0
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+def test_the_unit_is_valid_and_hardened(tmp_path):
+    unit = tmp_path / "noctule.service"
+    text = (SOURCE / "systemd" / "noctule.service").read_text()
+    unit.write_text(text.replace("@CMAKE_INSTALL_FULL_BINDIR@/noctuled", str(run_path())))
+    result = subprocess.run(["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True)
+    assert result.returncode == 0 and not result.stderr.strip(), result.stderr
+    result = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=15", unit],
+                            capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout[-300:]
