@@ -9,6 +9,7 @@ import sys
 
 import highdicom
 import numpy as np
+import PIL.Image
 import pydicom
 import pytest
 from conftest import BIN, SHARED, SOURCE, assert_valid, needs_shared, phantom
@@ -337,6 +338,41 @@ def test_an_empty_result_is_said_and_replaces_an_earlier_one(run, tmp_path):
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["job.json", "preview.png"]
     job = json.loads((tmp_path / "out" / "job.json").read_text())
     assert job["outcome"] == "EMPTY" and job["code"] == "EMPTY" and job["results"] == []
+
+
+def preview(folder):
+    return np.asarray(PIL.Image.open(folder / "preview.png").convert("RGB")).astype(int)
+
+
+def test_the_preview_shows_slices_in_proportion_with_outlines(run, tmp_path):
+    """40 x 80 pixels of 3 mm by 1 mm: tiles are half as high again as they are wide."""
+    phantom(tmp_path / "in", "--size", "80x40x3", "--spacing", "1,3,5")
+    run("ball", tmp_path / "out", tmp_path / "in")
+    picture = preview(tmp_path / "out")
+    columns = np.flatnonzero((picture != 24).any(axis=(0, 2)))
+    tiles = np.split(columns, np.flatnonzero(np.diff(columns) > 1) + 1)
+    rows = np.flatnonzero((picture != 24).any(axis=(1, 2)))
+    slices = json.loads((tmp_path / "out" / "job.json").read_text())["results"][0]["frames"]
+    assert len(tiles) == slices
+    assert {len(t) for t in tiles} == {192} and len(rows) == 288
+    assert (np.ptp(picture, axis=2) > 60).sum() > 100, "no coloured outline"
+
+
+def test_monochrome1_is_inverted_in_the_preview_alone(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "40x40x5")
+    run("ball", tmp_path / "a", tmp_path / "in")
+
+    def invert(_, dataset):
+        dataset.PhotometricInterpretation = "MONOCHROME1"
+
+    change(files, invert)
+    run("ball", tmp_path / "b", tmp_path / "in")
+    a, b = (pydicom.dcmread(tmp_path / n / "seg.dcm") for n in "ab")
+    assert a.PixelData == b.PixelData
+    a, b = preview(tmp_path / "a"), preview(tmp_path / "b")
+    grey = (np.ptp(a, axis=2) == 0) & (np.ptp(b, axis=2) == 0) & (a[..., 0] != b[..., 0])
+    assert grey.mean() > 0.5
+    assert (abs(a[grey] + b[grey] - 255) <= 1).all()
 
 
 def test_wrong_arguments(run, tmp_path):

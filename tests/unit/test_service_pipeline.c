@@ -117,8 +117,8 @@ static void
 stop_at(void *context, const char *stage, double fraction)
 {
     struct stopper *stopper = context;
-    ck_assert(fraction >= 0 && fraction <= 1);
-    atomic_fetch_add(&stopper->told, 1);
+    if (fraction >= 0 && fraction <= 1) /* no assertion here: Check is for one thread */
+        atomic_fetch_add(&stopper->told, 1);
     if (strcmp(stage, stopper->stage) == 0)
         atomic_store(&stopper->stop, true);
 }
@@ -138,7 +138,7 @@ START_TEST(a_job_stops_at_every_stage_and_leaves_nothing)
     struct stopper nobody = {.stage = "none"};
     const struct pipeline_watch watch = {stop_at, &nobody, &nobody.stop};
     ck_assert_int_eq(run_job(&watch).verdict, PROTO_VERDICT_DONE);
-    ck_assert_int_ge(nobody.told, 5 + 2 * SAMPLE_SLICES);
+    ck_assert_int_eq(nobody.told, 5 + 2 * SAMPLE_SLICES);
 }
 
 END_TEST
