@@ -3,7 +3,7 @@
 #   codes.sh ROOT
 set -uo pipefail
 cd "$1"
-given=$(grep -rhoE '"[A-Z][A-Z0-9]+(_[A-Z0-9]+)+"|"(EMPTY|CRASHED|SUPERSEDED|CANCELLED)"' \
+given=$(grep -rhoE '"[A-Z][A-Z0-9_]{3,}"' \
     --include='*.c' --include='*.cc' --include='*.h' service dicom db | tr -d '"' | sort -u)
 listed=$(grep -oE '^\| `?[A-Z][A-Z0-9_]+`? \|' docs/codes.md | tr -d '|` ' | sort -u)
 unused=$(comm -13 <(printf '%s\n' "$given") <(printf '%s\n' "$listed"))

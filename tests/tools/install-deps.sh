@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 packages=(cmake ninja-build gcc g++ pkg-config sqlite3
     libdcmtk-dev libopenjp2-7-dev libsqlite3-dev libuv1-dev libconfig-dev libsystemd-dev libpng-dev
     libssl-dev check)
-[[ ${1:-build} == test ]] && packages+=(dcmtk dicom3tools git python3 python3-venv)
+[[ ${1:-build} == test ]] && packages+=(dcmtk dicom3tools git groff-base man-db python3 python3-venv)
 
 missing=()
 for package in "${packages[@]}"; do
