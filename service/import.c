@@ -407,10 +407,6 @@ seal(struct store *store, struct work *work, int sync_error)
         settle(work, IMPORT_RETRY, sync_error);
         return;
     }
-    if (work->staged.linked && file_stamp_of(work->source, &item->stamp) != 0) {
-        settle(work, IMPORT_CHANGED, 0);
-        return;
-    }
     item->report.size = item->stamp.size;
     snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
     settle(work, work->hand == FOR_SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
@@ -431,6 +427,17 @@ seal_all(struct store *store, struct work *works, size_t count)
                 seal(store, &works[j], error);
         }
     }
+}
+
+static void
+let_go(struct store *store, struct work *work)
+{
+    store_discard(store, &work->staged);
+    /* Second names came and went: the original is to be known again by its new ctime. */
+    if (work->staged.linked && is_unchanged(work, true))
+        file_stamp_of(work->source, &work->item->stamp);
+    if (work->source >= 0)
+        close(work->source);
 }
 
 void
@@ -462,11 +469,8 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
             explain(store, &works[i]);
     }
     seal_all(store, works, count);
-    for (size_t i = 0; i < count; i++) {
-        store_discard(store, &works[i].staged);
-        if (works[i].source >= 0)
-            close(works[i].source);
-    }
+    for (size_t i = 0; i < count; i++)
+        let_go(store, &works[i]);
     free(works);
 }
 
