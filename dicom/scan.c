@@ -49,7 +49,8 @@ struct level {
 static uint16_t
 read_u16(const uint8_t *bytes, bool big_endian)
 {
-    return big_endian ? (uint16_t)(bytes[0] << 8 | bytes[1]) : (uint16_t)(bytes[1] << 8 | bytes[0]);
+    const unsigned high = bytes[big_endian ? 0 : 1], low = bytes[big_endian ? 1 : 0];
+    return (uint16_t)(high << 8 | low);
 }
 
 static uint32_t

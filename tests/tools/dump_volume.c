@@ -1,0 +1,253 @@
+/*
+ * dump_volume.c - for tests: reads DICOM files as a job does, prints what was found as one JSON
+ * object, and writes the decoded planes.
+ *
+ *   dump_volume [--threads N] OUTPUT INPUT...
+ *
+ * OUTPUT gets the planes of all stacks, in the order printed, as dicom_pixels_read delivers them
+ * (little endian). The status is 0 also for refused files and stacks: they are in the JSON.
+ */
+#include "geometry.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct inputs {
+    struct dicom_instance **instances;
+    int32_t count;
+};
+
+static void *
+allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size);
+    if (!memory)
+        abort();
+    return memory;
+}
+
+static void
+print_string(const char *text)
+{
+    putchar('"');
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c < 0x20)
+            printf("\\u%04x", c);
+        else
+            putchar(c);
+    }
+    putchar('"');
+}
+
+static void
+print_fault(const struct dicom_fault *fault)
+{
+    printf("{\"code\": ");
+    print_string(fault->code);
+    printf(", \"sentence\": ");
+    print_string(fault->sentence);
+    printf(", \"files\": [");
+    print_string(fault->file[0]);
+    printf(", ");
+    print_string(fault->file[1]);
+    printf("]}");
+}
+
+/* Reads the headers and prints the files that are refused. */
+static void
+peek_all(int count, char **paths, struct inputs *inputs)
+{
+    inputs->instances = allocate((size_t)count, sizeof(*inputs->instances));
+    bool first = true;
+    printf("\"refused\": [");
+    for (int i = 0; i < count; i++) {
+        struct dicom_fault fault;
+        if (dicom_peek(paths[i], &inputs->instances[inputs->count], &fault) == 0) {
+            inputs->count++;
+            continue;
+        }
+        printf("%s", first ? "" : ", ");
+        print_fault(&fault);
+        first = false;
+    }
+    printf("]");
+}
+
+static void
+print_numbers(const char *name, const double *values, int count)
+{
+    printf(", \"%s\": [", name);
+    for (int i = 0; i < count; i++)
+        printf("%s%.17g", i ? ", " : "", values[i]);
+    printf("]");
+}
+
+static void
+print_plane(const struct inputs *inputs, const struct geometry_plane *plane)
+{
+    const struct dicom_instance *instance = inputs->instances[plane->instance];
+    const struct dicom_frame *frame = &instance->frames[plane->frame];
+    printf("{\"path\": ");
+    print_string(instance->path);
+    printf(", \"frame\": %d, \"position\": %.17g, \"has_rescale\": %s", plane->frame,
+           plane->position, frame->has_rescale ? "true" : "false");
+    printf(", \"slope\": %.17g, \"intercept\": %.17g}", frame->slope, frame->intercept);
+}
+
+static void
+print_stack(const struct inputs *inputs, const struct geometry_stack *stack)
+{
+    static const char *const types[] = {"uint8", "int16", "uint16"};
+    printf("{\"name\": ");
+    print_string(stack->name);
+    printf(", \"accepted\": %s, \"fault\": ", stack->accepted ? "true" : "false");
+    print_fault(&stack->fault);
+    printf(", \"columns\": %d, \"rows\": %d, \"pixel\": \"%s\"", stack->columns, stack->rows,
+           types[stack->pixel]);
+    print_numbers("spacing", stack->spacing, 3);
+    print_numbers("origin", stack->origin, 3);
+    print_numbers("axes", stack->axes, 9);
+    printf(", \"planes\": [");
+    for (int32_t i = 0; i < stack->plane_count; i++) {
+        printf("%s", i ? ", " : "");
+        print_plane(inputs, &stack->planes[i]);
+    }
+    printf("]}");
+}
+
+/* Decoding one stack: threads take planes one by one. */
+struct decoding {
+    const struct inputs *inputs;
+    const struct geometry_stack *stack;
+    uint8_t *volume;
+    size_t plane_size;
+    atomic_int next;
+    atomic_flag faulted; /* the first thread to set it owns `fault` */
+    struct dicom_fault fault;
+};
+
+static int
+decode_plane(const struct decoding *decoding, int32_t index, struct dicom_fault *fault)
+{
+    const struct geometry_plane *plane = &decoding->stack->planes[index];
+    struct dicom_pixels *pixels;
+    int error = dicom_pixels_open(decoding->inputs->instances[plane->instance], &pixels, fault);
+    if (error)
+        return error;
+    error = dicom_pixels_read(pixels, plane->frame,
+                              decoding->volume + (size_t)index * decoding->plane_size, fault);
+    dicom_pixels_close(pixels);
+    return error;
+}
+
+static void *
+decode_planes(void *argument)
+{
+    struct decoding *decoding = argument;
+    for (;;) {
+        const int32_t index = atomic_fetch_add(&decoding->next, 1);
+        if (index >= decoding->stack->plane_count)
+            return NULL;
+        struct dicom_fault fault;
+        if (decode_plane(decoding, index, &fault) && !atomic_flag_test_and_set(&decoding->faulted))
+            decoding->fault = fault;
+    }
+}
+
+static bool
+same_sizes(const struct inputs *inputs, const struct geometry_stack *stack)
+{
+    for (int32_t i = 0; i < stack->plane_count; i++) {
+        const struct dicom_instance *instance = inputs->instances[stack->planes[i].instance];
+        if (instance->rows != stack->rows || instance->columns != stack->columns ||
+            instance->pixel != stack->pixel)
+            return false;
+    }
+    return true;
+}
+
+/* Prints the fault of decoding, its code "" when there was none. */
+static void
+write_stack(const struct inputs *inputs, const struct geometry_stack *stack, int thread_count,
+            FILE *output)
+{
+    struct decoding decoding = {.inputs = inputs, .stack = stack};
+    decoding.plane_size =
+        (size_t)stack->rows * (size_t)stack->columns * dicom_pixel_size(stack->pixel);
+    decoding.volume = allocate((size_t)stack->plane_count, decoding.plane_size);
+    pthread_t threads[64];
+    for (int i = 0; i < thread_count; i++)
+        if (pthread_create(&threads[i], NULL, decode_planes, &decoding))
+            abort();
+    for (int i = 0; i < thread_count; i++)
+        pthread_join(threads[i], NULL);
+    if (fwrite(decoding.volume, decoding.plane_size, (size_t)stack->plane_count, output) !=
+        (size_t)stack->plane_count)
+        abort();
+    print_fault(&decoding.fault);
+    free(decoding.volume);
+}
+
+static void
+dump_stacks(const struct inputs *inputs, const struct geometry_series *series, int thread_count,
+            FILE *output)
+{
+    printf(", \"stacks\": [");
+    for (int32_t i = 0; i < series->stack_count; i++) {
+        printf("%s", i ? ", " : "");
+        print_stack(inputs, &series->stacks[i]);
+    }
+    printf("], \"decoding\": [");
+    bool first = true;
+    for (int32_t i = 0; i < series->stack_count; i++) {
+        if (!same_sizes(inputs, &series->stacks[i]))
+            continue;
+        printf("%s", first ? "" : ", ");
+        write_stack(inputs, &series->stacks[i], thread_count, output);
+        first = false;
+    }
+    printf("]");
+}
+
+int
+main(int argc, char **argv)
+{
+    int first = 1, thread_count = 1;
+    if (argc > 2 && strcmp(argv[1], "--threads") == 0) {
+        thread_count = atoi(argv[2]);
+        first = 3;
+    }
+    if (argc < first + 2 || thread_count < 1 || thread_count > 64) {
+        fprintf(stderr, "usage: dump_volume [--threads N] OUTPUT INPUT...\n");
+        return 2;
+    }
+    FILE *output = fopen(argv[first], "wb");
+    if (!output) {
+        perror(argv[first]);
+        return 2;
+    }
+    dicom_init();
+    struct inputs inputs = {0};
+    printf("{");
+    peek_all(argc - first - 1, argv + first + 1, &inputs);
+    const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
+    struct geometry_series *series;
+    struct dicom_fault fault = {0};
+    if (geometry_group(inputs.instances, inputs.count, &limits, &series, &fault) == 0) {
+        dump_stacks(&inputs, series, thread_count, output);
+        geometry_series_free(series);
+    }
+    printf(", \"fault\": ");
+    print_fault(&fault);
+    printf("}\n");
+    for (int32_t i = 0; i < inputs.count; i++)
+        dicom_instance_free(inputs.instances[i]);
+    free(inputs.instances);
+    return fclose(output) ? 1 : 0;
+}
