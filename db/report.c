@@ -314,36 +314,46 @@ column_width(const struct table *table, size_t column)
     return widest;
 }
 
-/* Pads between columns only: no line ends in spaces. */
+/* Spaces are written when something follows them: no line ends in any. */
 static void
-print_cell(FILE *out, const char *text, int width, bool right, bool last)
+print_line(FILE *out, const struct table *table, const char *const *cells, const int *widths)
 {
-    int padding = width - display_width(text);
-    if (right)
-        fprintf(out, "%*s%s", padding, "", text);
-    else
-        fprintf(out, "%s%*s", text, last ? 0 : padding, "");
-    fputs(last ? "\n" : "  ", out);
+    int spaces = 0;
+    for (size_t i = 0; i < table->column_count; i++) {
+        int padding = widths[i] - display_width(cells[i]);
+        bool right = table->columns[i].right;
+        if (cells[i][0]) {
+            fprintf(out, "%*s%s", spaces + (right ? padding : 0), "", cells[i]);
+            spaces = right ? 0 : padding;
+        } else {
+            spaces += padding;
+        }
+        spaces += 2;
+    }
+    fputc('\n', out);
 }
 
 static int
 print_columns(struct report *report, const struct table *table, FILE *out)
 {
     int *widths = calloc(table->column_count, sizeof *widths);
-    if (!widths)
-        return database_refuse(&report->db, -ENOMEM, "out of memory");
-    size_t last = table->column_count - 1;
-    for (size_t i = 0; i <= last; i++) {
-        widths[i] = column_width(table, i);
-        print_cell(out, table->columns[i].title, widths[i], table->columns[i].right, i == last);
+    const char **titles = calloc(table->column_count, sizeof *titles);
+    int rc = 0;
+    if (widths && titles) {
+        for (size_t i = 0; i < table->column_count; i++) {
+            widths[i] = column_width(table, i);
+            titles[i] = table->columns[i].title;
+        }
+        print_line(out, table, titles, widths);
+        for (size_t row = 0; row < table->row_count; row++)
+            print_line(out, table, (const char *const *)table->cells + row * table->column_count,
+                       widths);
+    } else {
+        rc = database_refuse(&report->db, -ENOMEM, "out of memory");
     }
-    for (size_t row = 0; row < table->row_count; row++) {
-        for (size_t i = 0; i <= last; i++)
-            print_cell(out, table->cells[row * table->column_count + i], widths[i],
-                       table->columns[i].right, i == last);
-    }
+    free(titles);
     free(widths);
-    return 0;
+    return rc;
 }
 
 /* `heading`: NULL, or a line above; with one, a table without rows is not printed at all. */
@@ -429,7 +439,7 @@ print_status_past(sqlite3_stmt *row, FILE *out)
         fprintf(out, "A job took  %s (median), %s (mean), of the last 24 h\n",
                 duration(sqlite3_column_double(row, 16), median, sizeof median),
                 duration(sqlite3_column_double(row, 17), mean, sizeof mean));
-    fprintf(out, "Quarantine  %d files in the last 24 h\n", sqlite3_column_int(row, 18));
+    fprintf(out, "Quarantine  %d in the last 24 h\n", sqlite3_column_int(row, 18));
 }
 
 static int

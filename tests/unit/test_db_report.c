@@ -317,7 +317,7 @@ START_TEST(a_job_as_text)
     ck_assert_ptr_null(strstr(text, "verify_seconds"));
     ck_assert_ptr_nonnull(strstr(text, "\nResults\nKIND  SIZE (MiB)  FRAMES  PATH"));
     ck_assert_ptr_nonnull(strstr(text, "\nEvents\nAT (UTC)"));
-    ck_assert_ptr_nonnull(strstr(text, "2026-01-31 02:03:24.000  JOB_DONE     RUNNING -> DONE"));
+    ck_assert_ptr_nonnull(strstr(text, "2026-01-31 02:03:24.000  JOB_DONE     RUNNING -> DONE\n"));
     free(text);
     text = printed(JOB, NULL, 2, false);
     ck_assert_ptr_nonnull(strstr(text, "a \"quoted\" sentence\n"));
@@ -421,7 +421,7 @@ START_TEST(the_night_at_a_glance)
                                        "these failed\n"
                                        "A job took  3.00 s (median), 4.00 s (mean), of the last "
                                        "24 h\n"
-                                       "Quarantine  1 files in the last 24 h\n"));
+                                       "Quarantine  1 in the last 24 h\n"));
     free(text);
 }
 
@@ -441,7 +441,7 @@ START_TEST(an_idle_night)
                            "Series      0 gathering, 0 settled, 0 refused\n"
                            "Backlog     none\n"
                            "Ended       0 in the last 12 h, 0 in the last 24 h, 0 of these failed\n"
-                           "Quarantine  0 files in the last 24 h\n");
+                           "Quarantine  0 in the last 24 h\n");
     free(text);
     text = printed(JOBS, &everything, 0, true);
     ck_assert_str_eq(text, "[]\n");
