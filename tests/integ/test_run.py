@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ import numpy as np
 import PIL.Image
 import pydicom
 import pytest
-from conftest import BIN, SHARED, SOURCE, assert_valid, needs_shared, phantom
+from conftest import BIN, SHARED, SOURCE, assert_valid, needs_shared, phantom, wait_for
 
 sys.path.insert(0, str(SOURCE / "tests" / "bench"))
 import peer_pipeline as peer  # noqa: E402
@@ -419,6 +420,24 @@ def test_a_small_file_system_that_is_full_leaves_nothing(run, tmp_path):
         assert list(small.rglob("*")) == []
     finally:
         subprocess.run(["umount", "-l", small], check=True)
+
+
+def test_an_interrupted_run_leaves_nothing(run, tmp_path):
+    """Told to stop once it works (the output folder is there); a run that was faster is tried again."""
+    phantom(tmp_path / "in", "--size", "512x512x60")
+    for attempt in range(20):
+        output = tmp_path / f"out{attempt}"
+        process = subprocess.Popen(
+            [BIN / "noctule", "--config", tmp_path / "noctule.conf", "run", "--pipeline", "ball", "--threads", "1",
+             "--output", output, tmp_path / "in"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: output.exists() or process.poll() is not None, 30, "the output folder")
+        process.send_signal(signal.SIGINT)
+        _, complaint = process.communicate(timeout=30)
+        if process.returncode != 0:
+            break
+    assert process.returncode == 128 + signal.SIGINT
+    assert "STOPPED" in complaint
+    assert_nothing_left(output)
 
 
 def test_quiet_says_nothing(run, tmp_path):

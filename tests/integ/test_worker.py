@@ -1,0 +1,209 @@
+"""The worker process alone: the real noctuled --role worker, with this test as its daemon."""
+
+import os
+import pathlib
+import struct
+import subprocess
+import time
+
+import proto
+import pytest
+from conftest import BIN, phantom, wait_for
+
+VERDICTS = ["DONE", "RETRY", "REJECT", "STOPPED"]
+DONE = ["job", "verdict", "code", "sentence", "file_a", "file_b", "empty", "read", "compute", "write", "verify",
+        "total", "voxels", "segmented", "peak", "backend", "note", "results"]
+
+SETTINGS = """name = "ball";
+segments = ( { label = "Ball"; range = [ 0.0, 80.0 ];
+  shapes = ( { kind = "sphere"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 30.0; } );
+  type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; }; } );
+min_slices = 1;"""
+
+
+class Worker:
+    def __init__(self, folder, lanes=1):
+        self.folder = pathlib.Path(folder)
+        self.config = self.folder / "worker.conf"
+        self.log = self.folder / "log"
+        (self.folder / "root").mkdir()
+        self.config.write_text(f'root = "{self.folder}/root";\nlog_level = "debug";\n'
+                               f"compute = {{ lanes = {lanes}; threads = 2; }};\ninbox = ();\n")
+        self.peer = proto.Peer()
+        fd = self.peer.child.fileno()
+        command = [BIN / "noctuled", "--role", "worker", "--slot", "0", "--config", self.config]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{fd}', "bash", *command], stderr=log,
+                                            stdout=log, stdin=subprocess.DEVNULL, pass_fds=[fd])
+        self.peer.child.close()
+        self.until(lambda: self.peer.frames, what="HELLO")
+
+    def until(self, condition, seconds=30, what="it"):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline or self.peer.ended:
+                pytest.fail(f"{what} did not come; the log:\n{self.log.read_text()[-3000:]}")
+            self.peer.read(0.05)
+
+    def write_job(self, number, inputs):
+        settings = SETTINGS.replace("\n", "\n\t")
+        lines = ["noctule-job 1", f"id {number}", "stack ", f"output {self.folder}/out/{number}", "device N1",
+                 f"settings {settings}", *(f"input {path}" for path in inputs), f"end {len(inputs)}"]
+        path = self.folder / f"{number}.job"
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def run(self, number, inputs):
+        self.peer.send("RUN", number, self.write_job(number, inputs))
+
+    def done(self):
+        """What the DONE frames say, by job."""
+        rows = [dict(zip(DONE, f.values(), strict=True)) for f in self.peer.frames if f.name == "DONE"]
+        assert len({r["job"] for r in rows}) == len(rows), "a job was told of twice"
+        return {row["job"]: {**row, "verdict": VERDICTS[row["verdict"]]} for row in rows}
+
+    def parts(self):
+        return list(self.folder.rglob("*.part"))
+
+
+@pytest.fixture
+def worker(tmp_path):
+    made = []
+
+    def make(**options):
+        made.append(Worker(tmp_path, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.peer.close()
+        if each.process.poll() is None:
+            each.process.kill()
+        each.process.wait(20)
+
+
+def test_a_job_and_what_is_told_of_it(worker, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "48x40x8")
+    w = worker()
+    hello = w.peer.frames[0]
+    assert hello.name == "HELLO" and hello["role"] == "worker" and hello["build_id"]
+    w.run(7, files)
+    w.until(lambda: w.done(), what="DONE")
+    told = w.done()[7]
+    assert told["verdict"] == "DONE" and told["code"] == "" and told["empty"] == 0
+    assert told["voxels"] == 48 * 40 * 8 and 0 < told["segmented"] < told["voxels"]
+    assert told["backend"] == "cpu" and told["peak"] > 1 << 20
+    for stage in ("read", "compute", "write", "verify"):
+        assert 0 <= told[stage] <= told["total"]
+    ((kind, name, _, instance, series, size, frames),) = told["results"]
+    path = tmp_path / "out" / "7" / name
+    assert kind == "seg" and path.stat().st_size == size and frames > 0
+    assert instance.startswith("2.25.") and series.startswith("2.25.")
+    assert not w.parts()
+
+
+def test_every_verdict(worker, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x8")
+    w = worker()
+    w.run(1, files)
+    w.run(2, files[:3] + files[5:])
+    w.run(3, [*files, tmp_path / "nowhere.dcm"])
+    w.peer.send("RUN", 4, tmp_path / "nowhere.job")
+    (tmp_path / "out").mkdir(exist_ok=True)
+    (tmp_path / "out" / "5").write_text("in the way")
+    w.run(5, files)
+    w.until(lambda: len(w.done()) == 5, what="five DONEs")
+    told = {job: (row["verdict"], row["code"]) for job, row in w.done().items()}
+    assert told == {1: ("DONE", ""), 2: ("REJECT", "MISSING_SLICE"), 3: ("REJECT", "FILE_UNREADABLE"),
+                    4: ("RETRY", "JOB_FILE_UNREADABLE"), 5: ("RETRY", "OUTPUT_UNWRITABLE")}
+    assert all(row["sentence"] for job, row in w.done().items() if job != 1)
+    assert w.done()[2]["file_a"] == str(files[2])
+
+
+def test_drain_ends_what_runs_and_gives_back_the_rest(worker, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "256x256x40")
+    w = worker()
+    for number in range(1, 7):
+        w.run(number, files)
+    w.until(lambda: any(f.name == "PROGRESS" for f in w.peer.frames), what="PROGRESS")
+    w.peer.send("DRAIN")
+    w.until(lambda: len(w.done()) == 6, what="six DONEs")
+    verdicts = [w.done()[number]["verdict"] for number in range(1, 7)]
+    assert verdicts[0] == "DONE" and verdicts[-1] == "STOPPED"
+    assert set(verdicts) == {"DONE", "STOPPED"}
+    assert w.process.wait(20) == 0
+    assert not w.parts()
+    given_back = [number for number in range(1, 7) if w.done()[number]["verdict"] == "STOPPED"]
+    assert not [number for number in given_back if (tmp_path / "out" / str(number)).exists()]
+
+
+def test_a_job_is_stopped(worker, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "256x256x60")
+    w = worker()
+    w.peer.send("STOP_JOB", 99)  # one that has just ended, for all the worker knows
+    w.run(1, files)
+    w.run(2, files)
+    w.peer.send("STOP_JOB", 2)
+    w.until(lambda: len(w.done()) == 2, what="two DONEs")
+    assert w.done()[1]["verdict"] == "DONE"
+    assert (w.done()[2]["verdict"], w.done()[2]["code"]) == ("STOPPED", "STOPPED")
+    assert not (tmp_path / "out" / "2").exists()
+
+
+def test_progress_is_not_a_flood(worker, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "256x256x100")
+    w = worker()
+    w.run(1, files)
+    w.until(lambda: w.done(), what="DONE")
+    told = [f for f in w.peer.frames if f.name == "PROGRESS"]
+    assert 1 <= len(told) <= 5 * w.done()[1]["total"] + 2
+    assert all(f[1] in ("headers", "pixels", "compute", "write", "verify") and 0 <= f[2] <= 1 for f in told)
+
+
+def test_the_end_of_the_pipe_is_the_end_of_the_worker(worker, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "256x256x60")
+    w = worker(lanes=2)
+    for number in range(1, 9):
+        w.run(number, files)
+    w.until(lambda: any(f.name == "PROGRESS" for f in w.peer.frames), what="PROGRESS")
+    w.peer.close()
+    assert w.process.wait(20) == 0
+    assert not w.parts()
+    finished = list((tmp_path / "out").iterdir()) if (tmp_path / "out").exists() else []
+    assert len(finished) < 8
+    for folder in finished:
+        assert sorted(p.name for p in folder.iterdir()) == ["job.json", "preview.png", "seg.dcm"]
+
+
+@pytest.mark.parametrize("data", [
+    b"\xff" * 64,
+    struct.pack("<IH", 2, 999),
+    struct.pack("<IH", 2, 16),
+    proto.encode("DRAIN")[:4] + struct.pack("<H", 16),
+    struct.pack("<I", 11) + struct.pack("<H", 17) + struct.pack("<qB", 5, 1),
+    proto.encode("ANSWER", 0, "what?"),
+], ids=["noise", "unknown type", "RUN without fields", "short RUN", "left-over byte", "not for a worker"])
+def test_a_broken_daemon_is_not_listened_to(worker, tmp_path, data):
+    w = worker()
+    w.peer.socket.sendall(data)
+    assert w.process.wait(20) == 1
+    assert "level=error" in w.log.read_text()
+
+
+def test_it_gives_signs_of_life_and_way_to_others(worker, tmp_path):
+    w = worker()
+    process = pathlib.Path(f"/proc/{w.process.pid}")
+    wait_for(lambda: (process / "oom_score_adj").read_text().strip() == "500", 10, "the OOM score")
+    assert os.getpriority(os.PRIO_PROCESS, w.process.pid) >= 5
+    w.until(lambda: any(f.name == "ALIVE" for f in w.peer.frames), 15, "ALIVE")
+    w.config.write_text(w.config.read_text().replace("debug", "error"))
+    w.peer.send("RELOAD", w.config)
+    w.peer.send("RELOAD", tmp_path / "nowhere.conf")
+    w.peer.send("DRAIN")
+    assert w.process.wait(20) == 0
+
+
+def test_a_configuration_that_is_gone(tmp_path):
+    result = subprocess.run([BIN / "noctuled", "--role", "worker", "--slot", "0", "--config", tmp_path / "none"],
+                            capture_output=True, text=True, timeout=20)
+    assert result.returncode == 1 and "worker.config" in result.stderr
