@@ -1,65 +1,35 @@
 /*
  * jobs.c - see jobs.h.
  *
- * A lane is busy from the moment its job is chosen until the worker says DONE or is gone. What
- * ended a job is an outcome: it is recorded in the turn in which it came; when that cannot be
- * committed it stays in the list and is recorded when the database can be written again. So a
- * result is never lost to a full disk, and nothing new starts meanwhile.
+ * A lane is busy from the moment its job is chosen until the worker says DONE or is gone; what then
+ * becomes of the job is outcome.c's. When a worker dies
  *
- *     what came                               recorded as
- *     DONE                                    DONE, or EMPTY
- *     RETRY                                   DELAYED, after the last attempt FAILED
- *     REJECT                                  FAILED
- *     STOPPED, worker ended by our order      READY again, attempt not counted
- *     worker died (signal, silence, garbage)  DELAYED and alone from now on, after the last FAILED
- *     deadline                                the same, for the job that outlived it only
+ *     by itself, for its silence or for a broken frame   each job in it is charged the attempt
+ *     because one job outlived its deadline              that one is charged, the others go back
+ *     by our order (drain, replacement)                  all go back, no attempt counts
  *
- * When several jobs were in a worker that died, each is a suspect: even one whose attempts are used
- * up then gets another, alone, so that it does not fail for its neighbour's fault.
+ * When several jobs were in a worker that died by itself, each is a suspect: even one whose
+ * attempts are used up then gets another, alone, so that it does not fail for its neighbour's
+ * fault.
  */
 #include "jobs.h"
 
 #include "clock.h"
 #include "crash_point.h"
 #include "job.h"
-#include "layout.h"
 #include "log.h"
+#include "outcome.h"
 #include "scheduler.h"
 #include "spool.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define READY_LIMIT      64 /* jobs looked at in a turn: more than lanes, so that alone ones show */
-#define STOP_MILLIS      10000 /* between STOP_JOB and the end of the worker */
-#define SENTENCE_BYTES   256
-#define RESULT_MIN_BYTES 36u   /* of one result in a DONE frame */
-#define MAX_DUE_MILLIS   60000 /* looks again at least so often: the clock may be set */
-#define WORKER_NAME      "worker-0"
-
-enum verdict { FINISHED, FOUND_NOTHING, RETRY, REJECTED, CRASHED, GIVEN_BACK, CANCELLED };
-
-/* How a job ended; made together with its start, so that there is always room to note its end. */
-struct outcome {
-    struct outcome *next;
-    struct jobs *jobs;
-    int64_t job;
-    int32_t attempts;
-    enum verdict verdict;
-    bool last_chance; /* with the attempts used up, that was it */
-    bool in_turn;     /* written, not committed */
-    const char *code, *sentence, *file_a, *file_b;
-    char own_sentence[SENTENCE_BYTES];
-    struct queue_figures figures;
-    struct queue_result *results;
-    char **paths; /* of the results; NULL from the first that could not be made */
-    size_t result_count;
-    uint8_t *frame; /* the DONE that the strings point into, or NULL */
-};
+#define READY_LIMIT    64 /* jobs looked at in a turn: more than lanes, so that alone ones show */
+#define STOP_MILLIS    10000 /* between STOP_JOB and the end of the worker */
+#define MAX_DUE_MILLIS 60000 /* looks again at least so often: the clock may be set */
+#define WORKER_NAME    "worker-0"
 
 struct lane {
     struct jobs *jobs;
@@ -76,231 +46,56 @@ struct jobs {
     struct core *core;
     struct lane lanes[SCHED_MAX_LANES]; /* lane_count in use; they never move */
     size_t lane_count;
-    struct outcome *outcomes; /* ended, not yet recorded */
-    uv_timer_t due;           /* of the earliest DELAYED job */
+    struct outcomes *outcomes;
+    uv_timer_t due; /* of the earliest DELAYED job */
     bool look;
     bool replace_worker;
 };
 
-static const char *const verdict_names[] = {
-    [FINISHED] = "DONE",       [FOUND_NOTHING] = "EMPTY", [RETRY] = "RETRY",
-    [REJECTED] = "REJECT",     [CRASHED] = "CRASH",       [GIVEN_BACK] = "RETURNED",
-    [CANCELLED] = "CANCELLED",
-};
-
-static void blame(struct outcome *outcome, const char *code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* The daemon's own word for how a job ended. */
-static void
-blame(struct outcome *outcome, const char *code, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(outcome->own_sentence, sizeof outcome->own_sentence, format, arguments);
-    va_end(arguments);
-    outcome->code = code;
-    outcome->sentence = outcome->own_sentence;
-    outcome->file_a = outcome->file_b = "";
-}
-
-/* ---------------------------------------------------------------------------- recording ---- */
-
-static void
-free_outcome(struct outcome *outcome)
-{
-    for (size_t i = 0; i < outcome->result_count; i++)
-        free(outcome->paths[i]);
-    free(outcome->paths);
-    free(outcome->results);
-    free(outcome->frame);
-    free(outcome);
-}
-
-static void
-remove_outcome(struct outcome *outcome)
-{
-    struct outcome **link = &outcome->jobs->outcomes;
-    while (*link != outcome)
-        link = &(*link)->next;
-    *link = outcome->next;
-    free_outcome(outcome);
-}
-
-static void
-on_recorded(void *context, int status)
-{
-    struct outcome *outcome = context;
-    outcome->in_turn = false;
-    if (status)
-        return;
-    const char *root = outcome->jobs->core->root;
-    spool_sweep_job(root, outcome->job);
-    if (outcome->verdict == CANCELLED)
-        spool_remove_output(root, outcome->job);
-    /* It was held back until here, and may be READY: looked at in a turn of its own. */
-    jobs_look(outcome->jobs);
-    remove_outcome(outcome);
-}
-
-static int
-record_retry(struct outcome *outcome)
-{
-    struct core *core = outcome->jobs->core;
-    const struct conf_jobs *settings = &core->conf->jobs;
-    int64_t now_ms = clock_unix_ms();
-    if (outcome->attempts >= settings->max_attempts && outcome->last_chance)
-        return queue_fail_job(core->queue, outcome->job, outcome->code, outcome->sentence,
-                              outcome->file_a, outcome->file_b, now_ms);
-    int64_t wait_ms = sched_retry_ms(settings, outcome->attempts, outcome->job);
-    return queue_delay_job(core->queue, outcome->job, now_ms + wait_ms, outcome->verdict == CRASHED,
-                           outcome->code, outcome->sentence, now_ms);
-}
-
-static int
-record(struct outcome *outcome)
-{
-    struct queue *queue = outcome->jobs->core->queue;
-    switch (outcome->verdict) {
-    case FINISHED:
-    case FOUND_NOTHING:
-        return queue_finish_job(queue, outcome->job,
-                                outcome->verdict == FINISHED ? QUEUE_DONE : QUEUE_EMPTY,
-                                &outcome->figures, outcome->results,
-                                outcome->verdict == FINISHED ? outcome->result_count : 0,
-                                outcome->code, outcome->sentence, clock_unix_ms());
-    case REJECTED:
-        return queue_fail_job(queue, outcome->job, outcome->code, outcome->sentence,
-                              outcome->file_a, outcome->file_b, clock_unix_ms());
-    case RETRY:
-    case CRASHED:
-        return record_retry(outcome);
-    case GIVEN_BACK:
-        return queue_return_job(queue, outcome->job, outcome->sentence, clock_unix_ms());
-    case CANCELLED:
-        return 0; /* as the row says already */
-    }
-    return -EINVAL;
-}
-
-/* What the database will never take must not be tried for ever: the job fails instead. */
-static int
-record_somehow(struct outcome *outcome)
-{
-    int error = record(outcome);
-    if (!error || core_is_trouble(error))
-        return error;
-    if (error == -EAGAIN || error == -ENOENT) {
-        /* It was cancelled in the same breath; nothing refers to what it wrote. */
-        log_info("job.too_late", LOG_INT("job", outcome->job), LOG_STR("code", outcome->code));
-        outcome->verdict = CANCELLED;
-        return 0;
-    }
-    blame(outcome, "RECORD_FAILED", "what the worker said cannot be recorded: %s",
-          queue_reason(outcome->jobs->core->queue));
-    log_error("job.record_failed", LOG_INT("job", outcome->job),
-              LOG_STR("sentence", outcome->sentence));
-    outcome->verdict = REJECTED;
-    error = record(outcome);
-    if (!error || core_is_trouble(error))
-        return error;
-    outcome->verdict = CANCELLED; /* its row is put right at the next start */
-    return 0;
-}
-
-/* 0, or -errno and nothing of it is written. */
-static int
-record_in_turn(struct outcome *outcome)
-{
-    struct core *core = outcome->jobs->core;
-    int error = record_somehow(outcome);
-    crash_point("daemon_after_done_before_commit");
-    outcome->in_turn = !error;
-    if (!error)
-        error = turn_after(core->turn, on_recorded, outcome);
-    if (error) {
-        turn_abort(core->turn, error);
-        outcome->in_turn = false;
-    }
-    return error;
-}
-
-static struct outcome *
-first_unrecorded(const struct jobs *jobs)
-{
-    struct outcome *outcome = jobs->outcomes;
-    while (outcome && outcome->in_turn)
-        outcome = outcome->next;
-    return outcome;
-}
-
-static void
-record_outcomes(struct jobs *jobs)
-{
-    /* Looked for anew each time: joining the turn may commit a full one, which frees outcomes. */
-    while (first_unrecorded(jobs)) {
-        if (!core_change(jobs->core))
-            return;
-        int error = record_in_turn(first_unrecorded(jobs));
-        if (error) {
-            core_failed(jobs->core, error, "record how a job ended");
-            return;
-        }
-    }
-}
-
 /* ------------------------------------------------------------------------------ the end ---- */
 
-/* Takes the job out of its lane; the outcome waits for the end of the turn. */
-static struct outcome *
-end_job(struct lane *lane, enum verdict verdict)
+/* Takes the job out of its lane. */
+static void
+end_job(struct lane *lane, enum outcome_end end, bool last_chance)
 {
     struct jobs *jobs = lane->jobs;
-    struct outcome *outcome = lane->running;
-    outcome->verdict = lane->cancelled ? CANCELLED : verdict;
-    outcome->next = jobs->outcomes;
-    jobs->outcomes = outcome;
+    outcome_end(lane->running, lane->cancelled ? OUTCOME_CANCELLED : end, last_chance);
     *lane = (struct lane){.jobs = jobs, .number = lane->number};
     jobs->look = true;
-    return outcome;
 }
 
 /* The job goes back as if it had not been begun. */
 static void
 give_back(struct lane *lane, const char *why)
 {
-    struct outcome *outcome = end_job(lane, GIVEN_BACK);
-    blame(outcome, "RETURNED", "%s", why);
-    log_info("job.returned", LOG_INT("job", outcome->job), LOG_STR("why", why));
+    outcome_blame(lane->running, "RETURNED", "%s", why);
+    end_job(lane, OUTCOME_RETURNED, true);
 }
 
 static void
 charge_overdue(struct lane *lane)
 {
-    double seconds = lane->jobs->core->conf->jobs.deadline_seconds;
-    struct outcome *outcome = end_job(lane, CRASHED);
-    outcome->last_chance = true;
-    blame(outcome, "DEADLINE_EXCEEDED", "attempt %d took longer than jobs.deadline_seconds (%g s)",
-          outcome->attempts, seconds);
-    log_warn("job.overdue", LOG_INT("job", outcome->job), LOG_INT("attempt", outcome->attempts));
+    outcome_blame(lane->running, "DEADLINE_EXCEEDED",
+                  "attempt %d took longer than jobs.deadline_seconds (%g s)",
+                  outcome_attempts(lane->running), lane->jobs->core->conf->jobs.deadline_seconds);
+    end_job(lane, OUTCOME_CRASHED, true);
 }
 
 static void
 charge_crash(struct lane *lane, bool only_suspect, const struct pool_gone *gone)
 {
-    struct outcome *outcome = end_job(lane, CRASHED);
-    int attempt = outcome->attempts;
-    outcome->last_chance = only_suspect;
+    struct outcome *outcome = lane->running;
+    int attempt = outcome_attempts(outcome);
     if (*gone->why)
-        blame(outcome, "CRASHED", "the worker was ended in attempt %d: %s", attempt, gone->why);
+        outcome_blame(outcome, "CRASHED", "the worker was ended in attempt %d: %s", attempt,
+                      gone->why);
     else if (gone->signal)
-        blame(outcome, "CRASHED", "the worker died in attempt %d of signal %d (%s)", attempt,
-              gone->signal, strsignal(gone->signal));
+        outcome_blame(outcome, "CRASHED", "the worker died in attempt %d of signal %d (%s)",
+                      attempt, gone->signal, strsignal(gone->signal));
     else
-        blame(outcome, "CRASHED", "the worker ended in attempt %d with status %d", attempt,
-              (int)gone->exit_status);
-    log_warn("job.crashed", LOG_INT("job", outcome->job), LOG_INT("attempt", attempt),
-             LOG_STR("sentence", outcome->sentence));
+        outcome_blame(outcome, "CRASHED", "the worker ended in attempt %d with status %d", attempt,
+                      (int)gone->exit_status);
+    end_job(lane, OUTCOME_CRASHED, only_suspect);
 }
 
 static size_t
@@ -339,7 +134,7 @@ static void
 empty_lane(struct lane *lane, bool innocent, bool only_suspect, const struct pool_gone *gone)
 {
     if (lane->cancelled)
-        blame(end_job(lane, CANCELLED), "CANCELLED", "cancelled");
+        end_job(lane, OUTCOME_CANCELLED, true);
     else if (lane->overdue)
         charge_overdue(lane);
     else if (innocent || !lane->told)
@@ -359,146 +154,37 @@ jobs_worker_gone(struct jobs *jobs, const struct pool_gone *gone)
     set_up_lanes(jobs);
 }
 
-/* --------------------------------------------------------------------------- DONE frames --- */
+/* ------------------------------------------------------------------------------- frames ---- */
 
 static struct lane *
 find_lane(struct jobs *jobs, int64_t job)
 {
     for (size_t i = 0; i < jobs->lane_count; i++) {
-        if (jobs->lanes[i].running && jobs->lanes[i].running->job == job)
+        if (jobs->lanes[i].running && outcome_job(jobs->lanes[i].running) == job)
             return &jobs->lanes[i];
     }
     return NULL;
 }
 
 static void
-read_figures(struct proto_reader *reader, struct queue_figures *figures)
-{
-    figures->read_seconds = proto_get_f64(reader);
-    figures->compute_seconds = proto_get_f64(reader);
-    figures->write_seconds = proto_get_f64(reader);
-    figures->verify_seconds = proto_get_f64(reader);
-    figures->total_seconds = proto_get_f64(reader);
-    figures->voxels = proto_get_i64(reader);
-    figures->segmented_voxels = proto_get_i64(reader);
-    figures->peak_bytes = proto_get_i64(reader);
-    figures->backend = proto_get_str(reader);
-    figures->note = proto_get_str(reader);
-}
-
-static void
-read_result(struct proto_reader *reader, struct outcome *outcome, size_t i)
-{
-    struct queue_result *result = &outcome->results[i];
-    result->kind = proto_get_str(reader);
-    const char *file = proto_get_str(reader);
-    result->sop_class_uid = proto_get_str(reader);
-    result->sop_instance_uid = proto_get_str(reader);
-    result->series_uid = proto_get_str(reader);
-    result->size = proto_get_i64(reader);
-    result->frames = proto_get_i64(reader);
-    result->path = "";
-    if (!*file || strchr(file, '/'))
-        reader->error = -EBADMSG;
-    else if (asprintf(&outcome->paths[i], LAYOUT_OUTBOX "/%" PRId64 "/%s", outcome->job, file) < 0)
-        reader->error = -ENOMEM;
-    else
-        result->path = outcome->paths[i];
-}
-
-static void
-read_results(struct proto_reader *reader, struct outcome *outcome, size_t count)
-{
-    outcome->results = calloc(count + 1, sizeof *outcome->results);
-    outcome->paths = calloc(count + 1, sizeof *outcome->paths);
-    if (!outcome->results || !outcome->paths) {
-        reader->error = -ENOMEM;
-        return;
-    }
-    outcome->result_count = count;
-    for (size_t i = 0; i < count && !reader->error; i++)
-        read_result(reader, outcome, i);
-}
-
-static enum verdict
-verdict_of(int64_t said, bool empty)
-{
-    switch ((enum proto_verdict)said) {
-    case PROTO_VERDICT_DONE:
-        return empty ? FOUND_NOTHING : FINISHED;
-    case PROTO_VERDICT_RETRY:
-        return RETRY;
-    case PROTO_VERDICT_REJECT:
-        return REJECTED;
-    case PROTO_VERDICT_STOPPED:
-        return GIVEN_BACK;
-    }
-    return CANCELLED; /* no such verdict */
-}
-
-/* Everything after the job's number. */
-static enum verdict
-read_done(struct proto_reader *reader, struct outcome *outcome)
-{
-    int64_t said = proto_get_i64(reader);
-    outcome->code = proto_get_str(reader);
-    outcome->sentence = proto_get_str(reader);
-    outcome->file_a = proto_get_str(reader);
-    outcome->file_b = proto_get_str(reader);
-    enum verdict verdict = verdict_of(said, proto_get_i64(reader) != 0);
-    read_figures(reader, &outcome->figures);
-    int64_t count = proto_get_i64(reader);
-    if (verdict == CANCELLED || count < (verdict == FINISHED) ||
-        (uint64_t)count > reader->size / RESULT_MIN_BYTES)
-        reader->error = -EBADMSG;
-    else
-        read_results(reader, outcome, (size_t)count);
-    return verdict;
-}
-
-static void
-end_as_said(struct lane *lane, enum verdict verdict)
-{
-    struct outcome *outcome = end_job(lane, verdict);
-    outcome->last_chance = true;
-    log_info("job.ended", LOG_INT("job", outcome->job), LOG_INT("attempt", outcome->attempts),
-             LOG_STR("verdict", verdict_names[outcome->verdict]), LOG_STR("code", outcome->code),
-             LOG_NUM("seconds", outcome->figures.total_seconds));
-}
-
-/* The strings have to outlive the frame: they are read from a copy of it. */
-static void
-keep_done(struct lane *lane, struct proto_reader *reader)
-{
-    struct outcome *outcome = lane->running;
-    struct proto_reader kept = *reader;
-    enum verdict verdict = RETRY;
-    kept.bytes = outcome->frame = malloc(reader->size);
-    kept.error = kept.bytes ? 0 : -ENOMEM;
-    if (kept.bytes) {
-        memcpy(kept.bytes, reader->bytes, reader->size);
-        verdict = read_done(&kept, outcome);
-    }
-    reader->at = reader->size;
-    int error = proto_end(&kept);
-    if (error == -ENOMEM) {
-        blame(outcome, "OUT_OF_MEMORY", "the daemon had no memory to note how the job ended");
-        end_as_said(lane, RETRY);
-    } else if (error) {
-        reader->error = error; /* the pool ends the worker, and that ends the job */
-    } else {
-        end_as_said(lane, verdict);
-    }
-}
-
-static void
 hear_done(struct jobs *jobs, struct proto_reader *reader)
 {
     struct lane *lane = find_lane(jobs, proto_get_i64(reader));
-    if (!lane || !lane->told)
+    if (!lane || !lane->told) {
         reader->error = -EBADMSG; /* not a job it has */
-    else
-        keep_done(lane, reader);
+        return;
+    }
+    enum outcome_end end = OUTCOME_RETRY;
+    int error = outcome_read(lane->running, reader, &end);
+    if (error == -ENOMEM) {
+        outcome_blame(lane->running, "OUT_OF_MEMORY",
+                      "the daemon had no memory to note how the job ended");
+        end_job(lane, OUTCOME_RETRY, true);
+    } else if (error) {
+        reader->error = error; /* the pool ends the worker, and that ends the job */
+    } else {
+        end_job(lane, end, true);
+    }
 }
 
 static void
@@ -535,7 +221,7 @@ send_run(void *context, int status)
         return; /* the worker went meanwhile; what runs here now was told by its own call */
     if (status) {
         *lane = (struct lane){.jobs = jobs, .number = lane->number};
-        free_outcome(running);
+        outcome_free(running);
         return;
     }
     crash_point("daemon_after_running_before_run");
@@ -543,8 +229,8 @@ send_run(void *context, int status)
         uv_now(&jobs->core->loop) + (uint64_t)(1000 * jobs->core->conf->jobs.deadline_seconds);
     struct proto_writer writer;
     proto_start(&writer, PROTO_RUN);
-    proto_put_i64(&writer, running->job);
-    char *file = spool_job_file(jobs->core->root, running->job);
+    proto_put_i64(&writer, outcome_job(running));
+    char *file = spool_job_file(jobs->core->root, outcome_job(running));
     proto_put_str(&writer, file);
     int error = file ? pool_send(jobs->core->pool, jobs->core->worker, &writer) : -ENOMEM;
     if (!file)
@@ -554,8 +240,8 @@ send_run(void *context, int status)
     if (error)
         give_back(lane, "the worker could not be told");
     else
-        log_info("job.started", LOG_INT("job", running->job), LOG_INT("lane", lane->number),
-                 LOG_INT("attempt", running->attempts));
+        log_info("job.started", LOG_INT("job", outcome_job(running)), LOG_INT("lane", lane->number),
+                 LOG_INT("attempt", outcome_attempts(running)));
 }
 
 static int
@@ -589,7 +275,7 @@ static int
 begin_job(struct lane *lane, const struct queue_job *job)
 {
     struct core *core = lane->jobs->core;
-    struct outcome *outcome = calloc(1, sizeof *outcome);
+    struct outcome *outcome = outcome_new(lane->jobs->outcomes, job->id, job->attempts + 1);
     if (!outcome)
         return -ENOMEM;
     int error = write_job_file(core, job);
@@ -597,12 +283,9 @@ begin_job(struct lane *lane, const struct queue_job *job)
         error = queue_start_job(core->queue, job->id, WORKER_NAME, lane->number, clock_unix_ms());
     if (error) {
         spool_sweep_job(core->root, job->id);
-        free(outcome);
+        outcome_free(outcome);
         return error;
     }
-    outcome->jobs = lane->jobs;
-    outcome->job = job->id;
-    outcome->attempts = job->attempts + 1;
     lane->running = outcome;
     lane->alone = job->alone;
     error = turn_after(core->turn, send_run, lane);
@@ -628,18 +311,6 @@ free_ready(struct ready *ready)
     free(ready->choices);
 }
 
-/* A job that is READY again may still be in the lane that has to stop it, or have files of its last
- * attempt that are swept once its end is on disk. */
-static bool
-is_held(struct jobs *jobs, int64_t job)
-{
-    for (const struct outcome *outcome = jobs->outcomes; outcome; outcome = outcome->next) {
-        if (outcome->job == job)
-            return true;
-    }
-    return find_lane(jobs, job) != NULL;
-}
-
 static int
 read_ready(struct jobs *jobs, struct ready *ready)
 {
@@ -654,10 +325,11 @@ read_ready(struct jobs *jobs, struct ready *ready)
         return -ENOMEM;
     }
     for (size_t i = 0; i < ready->count; i++) {
-        bool held = is_held(jobs, ready->jobs[i].id);
-        ready->choices[i] = (struct sched_job){.id = ready->jobs[i].id,
-                                               .not_before_ms = held ? INT64_MAX : 0,
-                                               .alone = ready->jobs[i].alone};
+        int64_t job = ready->jobs[i].id;
+        /* READY again, but still in the lane that has to stop it, or not yet swept. */
+        bool held = find_lane(jobs, job) || outcomes_hold(jobs->outcomes, job);
+        ready->choices[i] = (struct sched_job){
+            .id = job, .not_before_ms = held ? INT64_MAX : 0, .alone = ready->jobs[i].alone};
     }
     return 0;
 }
@@ -670,7 +342,7 @@ describe_lanes(const struct jobs *jobs, struct sched_lane *lanes)
         const struct lane *lane = &jobs->lanes[i];
         lanes[i] = (struct sched_lane){.worker = jobs->core->worker,
                                        .usable = usable,
-                                       .job = lane->running ? lane->running->job : 0,
+                                       .job = lane->running ? outcome_job(lane->running) : 0,
                                        .alone = lane->alone};
     }
 }
@@ -744,7 +416,7 @@ jobs_end_turn(struct jobs *jobs)
 {
     if (jobs->core->trouble && !jobs->core->probing)
         return;
-    record_outcomes(jobs);
+    outcomes_record(jobs->outcomes);
     start_jobs(jobs);
     if (jobs->replace_worker && busy_lanes(jobs) == 0)
         pool_restart(jobs->core->pool, jobs->core->worker);
@@ -767,7 +439,7 @@ tell_to_stop(struct lane *lane)
     lane->stop_at = uv_now(&core->loop) + STOP_MILLIS;
     struct proto_writer writer;
     proto_start(&writer, PROTO_STOP_JOB);
-    proto_put_i64(&writer, lane->running->job);
+    proto_put_i64(&writer, outcome_job(lane->running));
     pool_send(core->pool, core->worker, &writer); /* a worker that left ends the job as well */
 }
 
@@ -841,10 +513,7 @@ jobs_running(const struct jobs *jobs)
 size_t
 jobs_unrecorded(const struct jobs *jobs)
 {
-    size_t count = 0;
-    for (const struct outcome *outcome = jobs->outcomes; outcome; outcome = outcome->next)
-        count++;
-    return count;
+    return outcomes_count(jobs->outcomes);
 }
 
 /* ------------------------------------------------------------------------- open, close ---- */
@@ -855,6 +524,11 @@ jobs_open(struct core *core, struct jobs **out)
     struct jobs *jobs = calloc(1, sizeof *jobs);
     if (!jobs)
         return -ENOMEM;
+    int error = outcomes_open(core, &jobs->outcomes);
+    if (error) {
+        free(jobs);
+        return error;
+    }
     jobs->core = core;
     jobs->look = true;
     set_up_lanes(jobs);
@@ -868,11 +542,10 @@ static void
 free_jobs(uv_handle_t *timer)
 {
     struct jobs *jobs = timer->data;
-    while (jobs->outcomes)
-        remove_outcome(jobs->outcomes);
+    outcomes_close(jobs->outcomes);
     for (size_t i = 0; i < jobs->lane_count; i++) {
         if (jobs->lanes[i].running)
-            free_outcome(jobs->lanes[i].running);
+            outcome_free(jobs->lanes[i].running);
     }
     free(jobs);
 }

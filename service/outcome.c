@@ -1,0 +1,409 @@
+/* outcome.c - see outcome.h. */
+#include "outcome.h"
+
+#include "clock.h"
+#include "crash_point.h"
+#include "jobs.h"
+#include "layout.h"
+#include "log.h"
+#include "scheduler.h"
+#include "spool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SENTENCE_BYTES   256
+#define RESULT_MIN_BYTES 36u /* of one result in a DONE frame */
+
+struct outcome {
+    struct outcome *next;
+    struct outcomes *outcomes;
+    int64_t job;
+    int32_t attempts;
+    enum outcome_end end;
+    bool last_chance;
+    bool in_turn; /* written, not committed */
+    bool moot;    /* in this turn: the row was no longer RUNNING */
+    const char *code, *sentence, *file_a, *file_b;
+    char own_sentence[SENTENCE_BYTES];
+    struct queue_figures figures;
+    struct queue_result *results;
+    char **paths; /* of the results; NULL from the first that could not be made */
+    size_t result_count;
+    uint8_t *frame; /* the DONE that the strings point into, or NULL */
+};
+
+struct outcomes {
+    struct core *core;
+    struct outcome *first; /* ended, not yet recorded */
+};
+
+const char *
+outcome_end_name(enum outcome_end end)
+{
+    switch (end) {
+    case OUTCOME_DONE:
+        return "DONE";
+    case OUTCOME_EMPTY:
+        return "EMPTY";
+    case OUTCOME_RETRY:
+        return "RETRY";
+    case OUTCOME_REJECTED:
+        return "REJECTED";
+    case OUTCOME_CRASHED:
+        return "CRASHED";
+    case OUTCOME_RETURNED:
+        return "RETURNED";
+    case OUTCOME_CANCELLED:
+        return "CANCELLED";
+    }
+    return "UNKNOWN";
+}
+
+/* -------------------------------------------------------------------------- one outcome ---- */
+
+struct outcome *
+outcome_new(struct outcomes *outcomes, int64_t job, int32_t attempts)
+{
+    struct outcome *outcome = calloc(1, sizeof *outcome);
+    if (!outcome)
+        return NULL;
+    outcome->outcomes = outcomes;
+    outcome->job = job;
+    outcome->attempts = attempts;
+    outcome_blame(outcome, "", "%s", "");
+    return outcome;
+}
+
+void
+outcome_free(struct outcome *outcome)
+{
+    for (size_t i = 0; i < outcome->result_count; i++)
+        free(outcome->paths[i]);
+    free(outcome->paths);
+    free(outcome->results);
+    free(outcome->frame);
+    free(outcome);
+}
+
+int64_t
+outcome_job(const struct outcome *outcome)
+{
+    return outcome->job;
+}
+
+int32_t
+outcome_attempts(const struct outcome *outcome)
+{
+    return outcome->attempts;
+}
+
+void
+outcome_blame(struct outcome *outcome, const char *code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(outcome->own_sentence, sizeof outcome->own_sentence, format, arguments);
+    va_end(arguments);
+    outcome->code = code;
+    outcome->sentence = outcome->own_sentence;
+    outcome->file_a = outcome->file_b = "";
+}
+
+void
+outcome_end(struct outcome *outcome, enum outcome_end end, bool last_chance)
+{
+    outcome->end = end;
+    outcome->last_chance = last_chance;
+    outcome->next = outcome->outcomes->first;
+    outcome->outcomes->first = outcome;
+    log_info("job.ended", LOG_INT("job", outcome->job), LOG_INT("attempt", outcome->attempts),
+             LOG_STR("end", outcome_end_name(end)), LOG_STR("code", outcome->code),
+             LOG_NUM("seconds", outcome->figures.total_seconds),
+             LOG_STR("sentence", outcome->sentence));
+}
+
+/* ----------------------------------------------------------------------------- reading ----- */
+
+static void
+read_figures(struct proto_reader *reader, struct queue_figures *figures)
+{
+    figures->read_seconds = proto_get_f64(reader);
+    figures->compute_seconds = proto_get_f64(reader);
+    figures->write_seconds = proto_get_f64(reader);
+    figures->verify_seconds = proto_get_f64(reader);
+    figures->total_seconds = proto_get_f64(reader);
+    figures->voxels = proto_get_i64(reader);
+    figures->segmented_voxels = proto_get_i64(reader);
+    figures->peak_bytes = proto_get_i64(reader);
+    figures->backend = proto_get_str(reader);
+    figures->note = proto_get_str(reader);
+}
+
+static void
+read_result(struct proto_reader *reader, struct outcome *outcome, size_t i)
+{
+    struct queue_result *result = &outcome->results[i];
+    result->kind = proto_get_str(reader);
+    const char *file = proto_get_str(reader);
+    result->sop_class_uid = proto_get_str(reader);
+    result->sop_instance_uid = proto_get_str(reader);
+    result->series_uid = proto_get_str(reader);
+    result->size = proto_get_i64(reader);
+    result->frames = proto_get_i64(reader);
+    if (!*file || strchr(file, '/'))
+        reader->error = -EBADMSG;
+    else if (asprintf(&outcome->paths[i], LAYOUT_OUTBOX "/%" PRId64 "/%s", outcome->job, file) < 0)
+        reader->error = -ENOMEM;
+    else
+        result->path = outcome->paths[i];
+}
+
+static void
+read_results(struct proto_reader *reader, struct outcome *outcome, size_t count)
+{
+    outcome->results = calloc(count + 1, sizeof *outcome->results);
+    outcome->paths = calloc(count + 1, sizeof *outcome->paths);
+    if (!outcome->results || !outcome->paths) {
+        reader->error = -ENOMEM;
+        return;
+    }
+    outcome->result_count = count;
+    for (size_t i = 0; i < count && !reader->error; i++)
+        read_result(reader, outcome, i);
+}
+
+static int
+end_of_verdict(int64_t verdict, bool empty, enum outcome_end *end)
+{
+    switch (verdict) {
+    case PROTO_VERDICT_DONE:
+        *end = empty ? OUTCOME_EMPTY : OUTCOME_DONE;
+        return 0;
+    case PROTO_VERDICT_RETRY:
+        *end = OUTCOME_RETRY;
+        return 0;
+    case PROTO_VERDICT_REJECT:
+        *end = OUTCOME_REJECTED;
+        return 0;
+    case PROTO_VERDICT_STOPPED:
+        *end = OUTCOME_RETURNED;
+        return 0;
+    default:
+        return -EBADMSG;
+    }
+}
+
+static void
+read_done(struct proto_reader *reader, struct outcome *outcome, enum outcome_end *end)
+{
+    int64_t verdict = proto_get_i64(reader);
+    outcome->code = proto_get_str(reader);
+    outcome->sentence = proto_get_str(reader);
+    outcome->file_a = proto_get_str(reader);
+    outcome->file_b = proto_get_str(reader);
+    bool empty = proto_get_i64(reader) != 0;
+    read_figures(reader, &outcome->figures);
+    int64_t count = proto_get_i64(reader);
+    if (reader->error)
+        return;
+    if (end_of_verdict(verdict, empty, end) || count < 0 ||
+        (uint64_t)count > reader->size / RESULT_MIN_BYTES || (*end == OUTCOME_DONE && count == 0))
+        reader->error = -EBADMSG;
+    else
+        read_results(reader, outcome, (size_t)count);
+}
+
+int
+outcome_read(struct outcome *outcome, struct proto_reader *reader, enum outcome_end *end)
+{
+    /* The strings have to outlive the frame: they are read from a copy of it. */
+    struct proto_reader copy = *reader;
+    copy.bytes = outcome->frame = malloc(reader->size);
+    reader->at = reader->size;
+    if (!copy.bytes)
+        return -ENOMEM;
+    memcpy(copy.bytes, reader->bytes, reader->size);
+    read_done(&copy, outcome, end);
+    return proto_end(&copy);
+}
+
+/* ---------------------------------------------------------------------------- recording ---- */
+
+static void
+remove_outcome(struct outcome *outcome)
+{
+    struct outcome **link = &outcome->outcomes->first;
+    while (*link != outcome)
+        link = &(*link)->next;
+    *link = outcome->next;
+    outcome_free(outcome);
+}
+
+static void
+on_recorded(void *context, int status)
+{
+    struct outcome *outcome = context;
+    struct core *core = outcome->outcomes->core;
+    outcome->in_turn = false;
+    if (status)
+        return;
+    spool_sweep_job(core->root, outcome->job);
+    if (outcome->end == OUTCOME_CANCELLED || outcome->moot)
+        spool_remove_output(core->root, outcome->job);
+    remove_outcome(outcome);
+    jobs_look(core->jobs); /* it was held back until here, and may be READY */
+}
+
+static int
+record_retry(const struct outcome *outcome)
+{
+    const struct core *core = outcome->outcomes->core;
+    const struct conf_jobs *settings = &core->conf->jobs;
+    int64_t now_ms = clock_unix_ms();
+    if (outcome->attempts >= settings->max_attempts && outcome->last_chance)
+        return queue_fail_job(core->queue, outcome->job, outcome->code, outcome->sentence,
+                              outcome->file_a, outcome->file_b, now_ms);
+    int64_t wait_ms = sched_retry_ms(settings, outcome->attempts, outcome->job);
+    return queue_delay_job(core->queue, outcome->job, now_ms + wait_ms,
+                           outcome->end == OUTCOME_CRASHED, outcome->code, outcome->sentence,
+                           now_ms);
+}
+
+static int
+record_as_ended(const struct outcome *outcome)
+{
+    struct queue *queue = outcome->outcomes->core->queue;
+    switch (outcome->end) {
+    case OUTCOME_DONE:
+        return queue_finish_job(queue, outcome->job, QUEUE_DONE, &outcome->figures,
+                                outcome->results, outcome->result_count, outcome->code,
+                                outcome->sentence, clock_unix_ms());
+    case OUTCOME_EMPTY:
+        return queue_finish_job(queue, outcome->job, QUEUE_EMPTY, &outcome->figures, NULL, 0,
+                                outcome->code, outcome->sentence, clock_unix_ms());
+    case OUTCOME_REJECTED:
+        return queue_fail_job(queue, outcome->job, outcome->code, outcome->sentence,
+                              outcome->file_a, outcome->file_b, clock_unix_ms());
+    case OUTCOME_RETRY:
+    case OUTCOME_CRASHED:
+        return record_retry(outcome);
+    case OUTCOME_RETURNED:
+        return queue_return_job(queue, outcome->job, outcome->sentence, clock_unix_ms());
+    case OUTCOME_CANCELLED:
+        return 0;
+    }
+    return -EINVAL;
+}
+
+/* What the database will never take must not be tried for ever: the job fails instead. */
+static int
+record_refused(const struct outcome *outcome)
+{
+    struct queue *queue = outcome->outcomes->core->queue;
+    char sentence[2 * SENTENCE_BYTES];
+    snprintf(sentence, sizeof sentence, "what the worker said cannot be recorded: %s",
+             queue_reason(queue));
+    log_error("job.record_failed", LOG_INT("job", outcome->job), LOG_STR("sentence", sentence));
+    return queue_fail_job(queue, outcome->job, "RECORD_FAILED", sentence, "", "", clock_unix_ms());
+}
+
+/* 0, or -errno: nothing of it is written, and it is tried again. */
+static int
+record(struct outcome *outcome)
+{
+    int error = record_as_ended(outcome);
+    outcome->moot = error == -EAGAIN || error == -ENOENT; /* cancelled in the same breath */
+    if (!error || outcome->moot)
+        return 0;
+    if (!core_is_trouble(error))
+        error = record_refused(outcome);
+    /* A row that takes neither is put right by the next start. */
+    return core_is_trouble(error) ? error : 0;
+}
+
+static int
+record_in_turn(struct outcome *outcome)
+{
+    struct core *core = outcome->outcomes->core;
+    int error = record(outcome);
+    if (error)
+        return error;
+    crash_point("daemon_after_done_before_commit");
+    outcome->in_turn = true;
+    error = turn_after(core->turn, on_recorded, outcome);
+    if (error) {
+        outcome->in_turn = false;
+        turn_abort(core->turn, error);
+    }
+    return error;
+}
+
+static struct outcome *
+first_unrecorded(const struct outcomes *outcomes)
+{
+    struct outcome *outcome = outcomes->first;
+    while (outcome && outcome->in_turn)
+        outcome = outcome->next;
+    return outcome;
+}
+
+void
+outcomes_record(struct outcomes *outcomes)
+{
+    /* Looked for anew each time: joining the turn may commit a full one, which frees outcomes. */
+    while (first_unrecorded(outcomes)) {
+        if (!core_change(outcomes->core))
+            return;
+        int error = record_in_turn(first_unrecorded(outcomes));
+        if (error) {
+            core_failed(outcomes->core, error, "record how a job ended");
+            return;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------ the list --- */
+
+bool
+outcomes_hold(const struct outcomes *outcomes, int64_t job)
+{
+    const struct outcome *outcome = outcomes->first;
+    while (outcome && outcome->job != job)
+        outcome = outcome->next;
+    return outcome != NULL;
+}
+
+size_t
+outcomes_count(const struct outcomes *outcomes)
+{
+    size_t count = 0;
+    for (const struct outcome *outcome = outcomes->first; outcome; outcome = outcome->next)
+        count++;
+    return count;
+}
+
+int
+outcomes_open(struct core *core, struct outcomes **out)
+{
+    struct outcomes *outcomes = calloc(1, sizeof *outcomes);
+    if (!outcomes)
+        return -ENOMEM;
+    outcomes->core = core;
+    *out = outcomes;
+    return 0;
+}
+
+void
+outcomes_close(struct outcomes *outcomes)
+{
+    if (!outcomes)
+        return;
+    while (outcomes->first)
+        remove_outcome(outcomes->first);
+    free(outcomes);
+}
