@@ -4,13 +4,15 @@
 #include <string.h>
 
 enum {
-    BLOCK = 64,                /* a block is 64 rows of one word */
-    SQUARE = 8,                /* a square is 8 x 8 blocks: it reads and writes whole cache lines */
-    SQUARE_BITS = SQUARE * 64, /* the side of a square */
+    WORDS = 8,         /* of a row that are turned at a time: one cache line */
+    STRIPS = 8,        /* of 64 rows, so that the result has whole cache lines too */
+    SIDE = 64 * WORDS, /* bits of the square that they make */
 };
 
-struct square {
-    uint64_t block[SQUARE][SQUARE][BLOCK]; /* [block column][block row][row] */
+/* 64 rows; the padding keeps equal places of the strips in different cache sets. */
+struct strip {
+    uint64_t row[64][WORDS];
+    uint64_t padding[8];
 };
 
 struct bits_extent
@@ -51,64 +53,64 @@ least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The square whose first voxel is (row, column); what lies beyond the matrix is 0. */
+/* The strip whose first voxel is (row, column); what lies beyond the matrix is 0. */
 static void
-load(struct square *square, const struct bits_matrix *matrix, int64_t row, int64_t column)
+load(struct strip *strip, const struct bits_matrix *matrix, int64_t row, int64_t column)
 {
-    int64_t rows = least(matrix->rows - row, SQUARE_BITS);
-    int64_t words = least((matrix->columns + 63) / 64 - column / 64, SQUARE);
+    int64_t rows = least(matrix->rows - row, 64);
+    size_t words = (size_t)least((matrix->columns + 63) / 64 - column / 64, WORDS);
     const uint64_t *from = matrix->words + row * matrix->stride + column / 64;
 
-    if (rows < SQUARE_BITS || words < SQUARE)
-        memset(square, 0, sizeof(*square));
+    if (rows < 64 || words < WORDS)
+        memset(strip->row, 0, sizeof(strip->row));
     for (int64_t r = 0; r < rows; r++, from += matrix->stride)
-        for (int64_t w = 0; w < words; w++)
-            square->block[w][r / BLOCK][r % BLOCK] = from[w];
+        memcpy(strip->row[r], from, words * sizeof(*from));
 }
 
 static bool
-all_zero(const uint64_t block[BLOCK])
+all_zero(const struct strip *strip)
 {
     uint64_t any = 0;
 
-    for (int i = 0; i < BLOCK; i++)
-        any |= block[i];
+    for (int r = 0; r < 64; r++)
+        for (int w = 0; w < WORDS; w++)
+            any |= strip->row[r][w];
     return any == 0;
 }
 
+/* Stores the turned strips side by side: their first voxel is (row, column) of the target. */
 static void
-turn(const struct isa *isa, struct square *square)
+store(const struct strip strips[STRIPS], const struct bits_matrix *matrix, int64_t row,
+      int64_t column)
 {
-    for (int w = 0; w < SQUARE; w++)
-        for (int r = 0; r < SQUARE; r++)
-            if (!all_zero(square->block[w][r]))
-                isa->transpose(square->block[w][r]);
-}
-
-/* Stores a turned square, whose block columns have become rows, at (row, column). */
-static void
-store(const struct square *square, const struct bits_matrix *matrix, int64_t row, int64_t column)
-{
-    int64_t rows = least(matrix->rows - row, SQUARE_BITS);
-    int64_t words = least((matrix->columns + 63) / 64 - column / 64, SQUARE);
+    int64_t rows = least(matrix->rows - row, SIDE);
+    int64_t words = least((matrix->columns + 63) / 64 - column / 64, STRIPS);
     uint64_t *to = matrix->words + row * matrix->stride + column / 64;
 
     for (int64_t r = 0; r < rows; r++, to += matrix->stride)
         for (int64_t w = 0; w < words; w++)
-            to[w] = square->block[r / BLOCK][w][r % BLOCK];
+            to[w] = strips[w].row[r % 64][r / 64];
+}
+
+static void
+transpose_square(const struct isa *isa, const struct bits_matrix *source,
+                 const struct bits_matrix *target, int64_t row, int64_t column)
+{
+    struct strip strips[STRIPS];
+
+    for (int64_t s = 0; s < STRIPS && row + 64 * s < source->rows; s++) {
+        load(&strips[s], source, row + 64 * s, column);
+        if (!all_zero(&strips[s]))
+            isa->transpose8(strips[s].row);
+    }
+    store(strips, target, column, row);
 }
 
 void
 bits_transpose(const struct isa *isa, const struct bits_matrix *source,
                const struct bits_matrix *target)
 {
-    struct square square;
-
-    for (int64_t row = 0; row < source->rows; row += SQUARE_BITS) {
-        for (int64_t column = 0; column < source->columns; column += SQUARE_BITS) {
-            load(&square, source, row, column);
-            turn(isa, &square);
-            store(&square, target, column, row);
-        }
-    }
+    for (int64_t row = 0; row < source->rows; row += SIDE)
+        for (int64_t column = 0; column < source->columns; column += SIDE)
+            transpose_square(isa, source, target, row, column);
 }

@@ -97,22 +97,53 @@ count_new_body(const uint64_t *line, const uint64_t *before, int64_t words)
     return count;
 }
 
-/* Swaps the off-diagonal quarters of ever smaller squares. */
+/* One row of the eight matrices: a vector wherever the instruction set has one. */
+typedef uint64_t lanes __attribute__((vector_size(64), aligned(8)));
+
+/* Swaps the off-diagonal quarters of squares of which a and b are a row of either half. */
 INLINE void
-transpose_body(uint64_t block[64])
+swap_quarters(lanes *a, lanes *b, int half, uint64_t mask)
 {
-    uint64_t mask = UINT64_C(0x00000000FFFFFFFF);
+    lanes swap = (*a >> half ^ *b) & mask;
 
-    for (int half = 32; half > 0; half >>= 1, mask ^= mask << half) {
-        for (int base = 0; base < 64; base += 2 * half) {
-            for (int row = base; row < base + half; row++) {
-                uint64_t swap = (block[row] >> half ^ block[row + half]) & mask;
+    *a ^= swap << half;
+    *b ^= swap;
+}
 
-                block[row] ^= swap << half;
-                block[row + half] ^= swap;
-            }
-        }
-    }
+/*
+ * Three steps of the transpose on eight rows `apart` rows from each other, in registers: squares of
+ * 8, 4 and 2 times that side.
+ */
+INLINE void
+three_steps(lanes *rows, int apart, const uint64_t masks[3])
+{
+    lanes row[8];
+
+    for (int k = 0; k < 8; k++)
+        row[k] = rows[k * apart];
+    for (int k = 0; k < 4; k++)
+        swap_quarters(&row[k], &row[k + 4], 4 * apart, masks[0]);
+    for (int k = 0; k < 4; k++)
+        swap_quarters(&row[k + (k & 2)], &row[k + (k & 2) + 2], 2 * apart, masks[1]);
+    for (int k = 0; k < 4; k++)
+        swap_quarters(&row[2 * k], &row[2 * k + 1], apart, masks[2]);
+    for (int k = 0; k < 8; k++)
+        rows[k * apart] = row[k];
+}
+
+INLINE void
+transpose8_body(uint64_t row[64][8])
+{
+    static const uint64_t wide[3] = {UINT64_C(0x00000000FFFFFFFF), UINT64_C(0x0000FFFF0000FFFF),
+                                     UINT64_C(0x00FF00FF00FF00FF)};
+    static const uint64_t narrow[3] = {UINT64_C(0x0F0F0F0F0F0F0F0F), UINT64_C(0x3333333333333333),
+                                       UINT64_C(0x5555555555555555)};
+    lanes *rows = (lanes *)row;
+
+    for (int r = 0; r < 8; r++)
+        three_steps(rows + r, 8, wide);
+    for (int r = 0; r < 64; r += 8)
+        three_steps(rows + r, 1, narrow);
 }
 
 static bool
@@ -168,9 +199,9 @@ scalar_count_new(const uint64_t *line, const uint64_t *before, int64_t words)
 }
 
 static void
-scalar_transpose(uint64_t block[64])
+scalar_transpose8(uint64_t row[64][8])
 {
-    transpose_body(block);
+    transpose8_body(row);
 }
 
 static const struct isa isa_scalar = {
@@ -181,7 +212,7 @@ static const struct isa isa_scalar = {
     .extremes8 = scalar_extremes8,
     .extremes16 = scalar_extremes16,
     .count_new = scalar_count_new,
-    .transpose = scalar_transpose,
+    .transpose8 = scalar_transpose8,
 };
 
 #ifdef __x86_64__
@@ -298,9 +329,9 @@ avx2_count_new(const uint64_t *line, const uint64_t *before, int64_t words)
 }
 
 AVX2 static void
-avx2_transpose(uint64_t block[64])
+avx2_transpose8(uint64_t row[64][8])
 {
-    transpose_body(block);
+    transpose8_body(row);
 }
 
 static const struct isa isa_avx2 = {
@@ -312,7 +343,7 @@ static const struct isa isa_avx2 = {
     .extremes8 = avx2_extremes8,
     .extremes16 = avx2_extremes16,
     .count_new = avx2_count_new,
-    .transpose = avx2_transpose,
+    .transpose8 = avx2_transpose8,
 };
 
 #define AVX512                                                                                     \
@@ -404,9 +435,9 @@ avx512_count_new(const uint64_t *line, const uint64_t *before, int64_t words)
 }
 
 AVX512 static void
-avx512_transpose(uint64_t block[64])
+avx512_transpose8(uint64_t row[64][8])
 {
-    transpose_body(block);
+    transpose8_body(row);
 }
 
 static const struct isa isa_avx512 = {
@@ -418,7 +449,7 @@ static const struct isa isa_avx512 = {
     .extremes8 = avx512_extremes8,
     .extremes16 = avx512_extremes16,
     .count_new = avx512_count_new,
-    .transpose = avx512_transpose,
+    .transpose8 = avx512_transpose8,
 };
 
 #endif

@@ -44,8 +44,8 @@ struct isa {
     void (*extremes16)(const uint16_t *values, int64_t count, struct isa_extremes *extremes);
     /* Number of bits set in `words` words of line and clear in before. */
     int64_t (*count_new)(const uint64_t *line, const uint64_t *before, int64_t words);
-    /* Bit c of word r goes to bit r of word c. */
-    void (*transpose)(uint64_t block[64]);
+    /* Eight 64 x 64 matrices side by side: bit c of row[r][i] goes to bit r of row[c][i]. */
+    void (*transpose8)(uint64_t row[64][8]);
 };
 
 /* The named table, or the best one here for NULL; NULL if it is unknown or cannot run here. */

@@ -1,0 +1,397 @@
+/* test_kernels.c - devices, lanes, refusals, memory, and the value range of a volume. */
+#include "backend_cpu.h"
+#include "ref_volumes.h"
+
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static struct kernels_device *device;
+static struct kernels_lane *lane;
+static char reason[KERNELS_REASON];
+
+static const struct kernels_extent extent = {5, 4, 3};
+static const struct kernels_range any = {-10, 10};
+static const struct kernels_shape point = {.kind = KERNELS_SPHERE};
+static const struct kernels_level_set_label sound = {&point, 1, &any, 1, {1, 0}};
+
+static void
+open_lane(void)
+{
+    struct kernels_device_options options = {"auto", 2};
+
+    ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof(reason)), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &lane, reason, sizeof(reason)), 0);
+    reason[0] = '\0';
+}
+
+static void
+close_lane(void)
+{
+    kernels_lane_close(lane);
+    kernels_device_close(device);
+}
+
+static void *
+begin(size_t labels)
+{
+    void *voxels = NULL;
+
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, KERNELS_INT16, labels, &voxels, NULL, 0),
+                     0);
+    memset(voxels, 0, 5 * 4 * 3 * 2);
+    return voxels;
+}
+
+START_TEST(a_device_describes_itself)
+{
+    ck_assert_str_eq(kernels_device_backend(device), "cpu");
+    ck_assert_ptr_nonnull(strstr(kernels_device_description(device), "2 threads"));
+    ck_assert_int_eq(kernels_device_threads(device), 2);
+}
+
+END_TEST
+
+START_TEST(a_device_takes_all_processors_by_default)
+{
+    struct kernels_device_options options = {"cpu", 0};
+    struct kernels_device *whole;
+
+    ck_assert_int_eq(kernels_device_open(&options, &whole, NULL, 0), 0);
+    ck_assert_int_ge(kernels_device_threads(whole), 1);
+    kernels_device_close(whole);
+}
+
+END_TEST
+
+START_TEST(unknown_devices_are_refused)
+{
+    struct kernels_device_options unknown = {"abacus", 1}, negative = {"cpu", -1};
+    struct kernels_device_options sound_options = {"cpu", 1};
+    struct kernels_device *none;
+
+    ck_assert_int_eq(kernels_device_open(&unknown, &none, reason, sizeof(reason)), -ENODEV);
+    ck_assert_ptr_nonnull(strstr(reason, "abacus"));
+    ck_assert_int_eq(kernels_device_open(&negative, &none, reason, sizeof(reason)), -EINVAL);
+    ck_assert_int_eq(cpu_device_open(&sound_options, "SSE9", &none, reason, sizeof(reason)),
+                     -ENODEV);
+    ck_assert_ptr_nonnull(strstr(reason, "SSE9"));
+    ck_assert_int_eq(kernels_device_open(&unknown, &none, NULL, 0), -ENODEV);
+}
+
+END_TEST
+
+START_TEST(nothing_can_be_closed)
+{
+    kernels_lane_close(NULL);
+    kernels_device_close(NULL);
+}
+
+END_TEST
+
+START_TEST(impossible_volumes_are_refused)
+{
+    static const struct {
+        struct kernels_extent extent;
+        int error;
+    } cases[] = {
+        {{0, 1, 1}, -EINVAL},
+        {{1, -1, 1}, -EINVAL},
+        {{1, 1, 0}, -EINVAL},
+        {{KERNELS_MAX_VOXELS, 2, 1}, -E2BIG},
+        {{1 << 11, 1 << 11, (1 << 11) + 1}, -E2BIG},
+        {{INT64_MAX, INT64_MAX, INT64_MAX}, -E2BIG},
+        {{1, INT64_MAX, 2}, -E2BIG},
+    };
+
+    void *voxels;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        reason[0] = '\0';
+        ck_assert_int_eq(kernels_volume_begin(lane, cases[i].extent, KERNELS_UINT8, 0, &voxels,
+                                              reason, sizeof(reason)),
+                         cases[i].error);
+        ck_assert_str_ne(reason, "");
+    }
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, (enum kernels_pixel)7, 0, &voxels, reason,
+                                          sizeof(reason)),
+                     -EINVAL);
+    ck_assert_uint_eq(kernels_pixel_size((enum kernels_pixel)7), 0);
+}
+
+END_TEST
+
+START_TEST(more_than_there_is_is_out_of_memory)
+{
+    static const size_t counts[] = {1000000, SIZE_MAX / 2, SIZE_MAX};
+    struct kernels_extent large = {1 << 11, 1 << 11, 1 << 11};
+    void *voxels;
+
+    for (size_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(kernels_volume_begin(lane, large, KERNELS_INT16, counts[i], &voxels,
+                                              reason, sizeof(reason)),
+                         -ENOMEM);
+        ck_assert_ptr_nonnull(strstr(reason, "2048"));
+    }
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1), -EINVAL);
+    begin(1); /* the lane goes on */
+}
+
+END_TEST
+
+START_TEST(a_limit_is_out_of_memory)
+{
+    struct kernels_extent large = {512, 512, 512};
+    struct rlimit before, tight = {1 << 20, 0};
+    void *voxels;
+    int error;
+
+    begin(1);
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
+    tight.rlim_max = before.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
+    error = kernels_volume_begin(lane, large, KERNELS_INT16, 1, &voxels, reason, sizeof(reason));
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
+    ck_assert_int_eq(error, -ENOMEM);
+    ck_assert_int_eq(kernels_volume_begin(lane, large, KERNELS_INT16, 1, &voxels, NULL, 0), 0);
+}
+
+END_TEST
+
+START_TEST(unsound_labels_are_refused)
+{
+    const struct kernels_range three[3] = {{0, 1}, {0, 1}, {0, 1}};
+    const struct kernels_shape bad[] = {
+        {.kind = (enum kernels_shape_kind)9},
+        {.kind = KERNELS_SPHERE, .center = {NAN}},
+        {.kind = KERNELS_SPHERE, .center = {0, 0, INFINITY}},
+        {.kind = KERNELS_SPHERE, .radius = {-1}},
+        {.kind = KERNELS_SPHERE, .radius = {INFINITY}},
+        {.kind = KERNELS_BOX, .radius = {1, 1, -0.5}},
+        {.kind = KERNELS_ELLIPSOID, .radius = {1, NAN, 1}},
+    };
+    struct kernels_level_set_label label = {&point, 1, three, 2, {1, 0}};
+
+    begin(1);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(reason, "2 ranges"));
+    label.range_count = 0;
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
+    label = (struct kernels_level_set_label){&point, 1, NULL, 1, {1, 0}};
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
+    label = (struct kernels_level_set_label){NULL, 1, three, 3, {1, 0}};
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        label = (struct kernels_level_set_label){&bad[i], 1, three, 3, {1, 0}};
+        ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
+    }
+    label = (struct kernels_level_set_label){&point, 1, three, 3, {1, 0}};
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), 0);
+}
+
+END_TEST
+
+START_TEST(calls_out_of_order_are_refused)
+{
+    struct kernels_level_set_label two[] = {sound, sound};
+    struct kernels_mask masks[2];
+    struct kernels_range range;
+    int8_t codes[60];
+
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &sound, 1, reason, sizeof(reason)), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_finish(lane, masks, reason, sizeof(reason)), -EINVAL);
+    ck_assert_int_eq(kernels_volume_range(lane, any, &range), -EINVAL);
+
+    begin(2);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &sound, 1, reason, sizeof(reason)), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_begin(lane, two, 2, reason, sizeof(reason)), 0);
+    ck_assert_int_eq(kernels_level_set_begin(lane, two, 2, reason, sizeof(reason)), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_codes(lane, 0, codes), -EINVAL);
+
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3), 0);
+    ck_assert_int_eq(kernels_level_set_finish(lane, masks, reason, sizeof(reason)), 0);
+    ck_assert_int_eq(kernels_level_set_codes(lane, 1, codes), 0);
+    ck_assert_int_eq(kernels_level_set_codes(lane, 2, codes), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_finish(lane, masks, reason, sizeof(reason)), -EINVAL);
+}
+
+END_TEST
+
+START_TEST(slices_are_announced_once)
+{
+    struct kernels_mask mask;
+    struct kernels_range range;
+
+    begin(1);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &sound, 1, NULL, 0), 0);
+    ck_assert_int_eq(kernels_volume_ready(lane, -1, 1), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, -1), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 2, 2), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 1, INT64_MAX), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 4, 0), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 3, 0), 0);
+    ck_assert_int_eq(kernels_volume_ready(lane, 2, 1), 0);
+    ck_assert_int_eq(kernels_volume_ready(lane, 2, 1), -EALREADY);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1), 0);
+    ck_assert_int_eq(kernels_level_set_finish(lane, &mask, reason, sizeof(reason)), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(reason, "1 of 3 slices"));
+    ck_assert_int_eq(kernels_volume_range(lane, any, &range), -EBUSY);
+    ck_assert_int_eq(kernels_volume_ready(lane, 1, 1), 0);
+    ck_assert_int_eq(kernels_level_set_finish(lane, &mask, reason, sizeof(reason)), 0);
+}
+
+END_TEST
+
+/* A lane is used again, for smaller and larger jobs, and stands a job that was given up. */
+START_TEST(a_lane_takes_job_after_job)
+{
+    for (int64_t side = 1; side < 40; side += 3) {
+        struct kernels_extent cube = {side, side, side};
+        struct kernels_range zero = {0, 0};
+        struct kernels_shape all = {KERNELS_BOX, {0, 0, 0}, {100, 100, 100}};
+        struct kernels_level_set_label label = {&all, 1, &zero, 1, {1, 0}};
+        struct kernels_mask mask;
+        void *voxels;
+
+        begin(3);
+        ck_assert_int_eq(kernels_volume_begin(lane, cube, KERNELS_UINT8, 1, &voxels, NULL, 0), 0);
+        memset(voxels, 0, (size_t)(side * side * side));
+        ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL, 0), 0);
+        ck_assert_int_eq(kernels_volume_ready(lane, 0, side), 0);
+        ck_assert_int_eq(kernels_level_set_finish(lane, &mask, NULL, 0), 0);
+        ck_assert_int_eq(mask.voxels, side * side * side);
+    }
+}
+
+END_TEST
+
+START_TEST(a_volume_needs_no_labels)
+{
+    struct kernels_range range, none = {1, 0};
+    int16_t *voxels = begin(0);
+
+    voxels[7] = -3;
+    voxels[59] = 9;
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3), 0);
+    ck_assert_int_eq(kernels_volume_range(lane, none, &range), 0);
+    ck_assert_int_eq(range.lo, -3);
+    ck_assert_int_eq(range.hi, 9);
+}
+
+END_TEST
+
+static int64_t
+value_of(enum kernels_pixel pixel, const void *voxels, int64_t i)
+{
+    if (pixel == KERNELS_UINT8)
+        return ((const uint8_t *)voxels)[i];
+    if (pixel == KERNELS_INT16)
+        return ((const int16_t *)voxels)[i];
+    return ((const uint16_t *)voxels)[i];
+}
+
+static void
+check_range(struct kernels_lane *on, uint64_t *random)
+{
+    struct kernels_extent size = {1 + ref_random_below(random, 150),
+                                  1 + ref_random_below(random, 4), 1 + ref_random_below(random, 5)};
+    enum kernels_pixel pixel = (enum kernels_pixel)ref_random_below(random, 3);
+    int64_t lowest = INT64_MAX, highest = INT64_MIN;
+    int32_t lo = (int32_t)ref_random_below(random, 70000) - 35000;
+    struct kernels_range padding = {lo, lo + (int32_t)ref_random_below(random, 40000) - 1}, range;
+    void *voxels;
+
+    ck_assert_int_eq(kernels_volume_begin(on, size, pixel, 0, &voxels, NULL, 0), 0);
+    for (int64_t i = 0; i < ref_voxels(size); i++) {
+        int64_t value;
+        ref_paint(pixel, &(uint8_t){1}, 1, (int32_t)(ref_random(random) & 0xFFFF), 0,
+                  (char *)voxels + (size_t)i * kernels_pixel_size(pixel));
+        value = value_of(pixel, voxels, i);
+        if (padding.lo <= value && value <= padding.hi)
+            continue;
+        lowest = value < lowest ? value : lowest;
+        highest = value > highest ? value : highest;
+    }
+    ck_assert_int_eq(kernels_volume_ready(on, 0, size.slices), 0);
+    if (lowest > highest) {
+        ck_assert_int_eq(kernels_volume_range(on, padding, &range), -ENODATA);
+        return;
+    }
+    ck_assert_int_eq(kernels_volume_range(on, padding, &range), 0);
+    ck_assert_int_eq(range.lo, lowest);
+    ck_assert_int_eq(range.hi, highest);
+}
+
+START_TEST(value_ranges_equal_plain_loops)
+{
+    static const char *const names[] = {"scalar", "AVX2", "AVX-512"};
+    struct kernels_device_options options = {"cpu", 2};
+    const char *name = isa_find(names[_i]) ? names[_i] : NULL;
+    struct kernels_device *own;
+    struct kernels_lane *on;
+    uint64_t random = 4;
+
+    ck_assert_int_eq(cpu_device_open(&options, name, &own, NULL, 0), 0);
+    ck_assert_int_eq(kernels_lane_open(own, &on, NULL, 0), 0);
+    for (int round = 0; round < 1000; round++)
+        check_range(on, &random);
+    kernels_lane_close(on);
+    kernels_device_close(own);
+}
+
+END_TEST
+
+START_TEST(nothing_but_padding_has_no_range)
+{
+    struct kernels_range zero = {0, 0}, all = {INT32_MIN, INT32_MAX}, range;
+    int16_t *voxels = begin(0);
+
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3), 0);
+    ck_assert_int_eq(kernels_volume_range(lane, zero, &range), -ENODATA);
+    ck_assert_int_eq(kernels_volume_range(lane, all, &range), -ENODATA);
+    voxels[30] = INT16_MAX;
+    ck_assert_int_eq(kernels_volume_range(lane, zero, &range), 0);
+    ck_assert_int_eq(range.lo, INT16_MAX);
+    ck_assert_int_eq(range.hi, INT16_MAX);
+    voxels[30] = INT16_MIN;
+    ck_assert_int_eq(kernels_volume_range(lane, zero, &range), 0);
+    ck_assert_int_eq(range.lo, INT16_MIN);
+    ck_assert_int_eq(range.hi, INT16_MIN);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("kernels");
+    TCase *all = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+
+    tcase_add_checked_fixture(all, open_lane, close_lane);
+    tcase_add_test(all, a_device_describes_itself);
+    tcase_add_test(all, a_device_takes_all_processors_by_default);
+    tcase_add_test(all, unknown_devices_are_refused);
+    tcase_add_test(all, nothing_can_be_closed);
+    tcase_add_test(all, impossible_volumes_are_refused);
+    tcase_add_test(all, more_than_there_is_is_out_of_memory);
+    tcase_add_test(all, a_limit_is_out_of_memory);
+    tcase_add_test(all, unsound_labels_are_refused);
+    tcase_add_test(all, calls_out_of_order_are_refused);
+    tcase_add_test(all, slices_are_announced_once);
+    tcase_add_test(all, a_lane_takes_job_after_job);
+    tcase_add_test(all, a_volume_needs_no_labels);
+    tcase_add_loop_test(all, value_ranges_equal_plain_loops, 0, 3);
+    tcase_add_test(all, nothing_but_padding_has_no_range);
+    suite_add_tcase(suite, all);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
