@@ -39,7 +39,7 @@
 #define RESEND_MS       30000
 #define DRAIN_MS        5000 /* a daemon that does not answer holds up the end no longer */
 #define STOP_MS         5000 /* nor does a file system that hangs */
-#define RETRY_FIRST_MS  1000
+#define RETRY_FIRST_MS  200
 #define RETRY_MAX_MS    30000
 
 /* A find that waits for its turn. */
