@@ -189,7 +189,8 @@ hear_quarantined(struct arrivals *arrivals, struct proto_reader *reader)
         core_failed(core, error, "record a quarantined file");
         return;
     }
-    log_warn("file.quarantined", LOG_STR("path", path), LOG_STR("code", code));
+    /* Its name may be a patient's: the row has it, the log has not. */
+    log_warn("file.quarantined", LOG_STR("code", code), LOG_STR("series", series));
     store_later(core, token);
 }
 

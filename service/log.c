@@ -98,6 +98,7 @@ static void
 add_escaped(struct line *line, unsigned char c)
 {
     char escape[5];
+    snprintf(escape, sizeof escape, "\\x%02x", c);
     if (c == '\n')
         add_text(line, "\\n");
     else if (c == '\t')
@@ -105,7 +106,7 @@ add_escaped(struct line *line, unsigned char c)
     else if (c == '"' || c == '\\')
         add(line, (char[]){'\\', (char)c}, 2);
     else if (c < ' ' || c == 0x7f)
-        add(line, escape, (size_t)snprintf(escape, sizeof escape, "\\x%02x", c));
+        add_text(line, escape);
     else
         add(line, (char[]){(char)c}, 1);
 }

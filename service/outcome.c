@@ -403,7 +403,10 @@ outcomes_close(struct outcomes *outcomes)
 {
     if (!outcomes)
         return;
-    while (outcomes->first)
-        remove_outcome(outcomes->first);
+    struct outcome *next;
+    for (struct outcome *outcome = outcomes->first; outcome; outcome = next) {
+        next = outcome->next;
+        outcome_free(outcome);
+    }
     free(outcomes);
 }
