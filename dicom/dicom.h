@@ -38,15 +38,15 @@ void dicom_init(void);
 
 /* One plane of pixels: a classic instance, or one frame of an enhanced multi-frame one. */
 struct dicom_frame {
-    bool has_position;             /* Image Position (Patient) is there and finite */
+    bool has_position;             /* Image Position (Patient), within 1e6 mm */
     bool has_orientation;          /* Image Orientation (Patient), orthonormal to 1e-3 */
-    bool has_spacing;              /* Pixel Spacing, both positive */
+    bool has_spacing;              /* Pixel Spacing, both from 1e-3 to 1e3 mm */
     bool has_rescale;              /* slope and intercept were given */
     double position[3];            /* mm, LPS */
     double orientation[6];         /* direction cosines of the row, then of the column */
     double pixel_spacing[2];       /* mm between rows, mm between columns (as in the standard) */
-    double slice_thickness;        /* mm; 0 when absent */
-    double spacing_between_slices; /* mm; 0 when absent */
+    double slice_thickness;        /* mm; 0 when absent or impossible */
+    double spacing_between_slices; /* mm; 0 when absent or impossible */
     double slope, intercept;       /* real-world value = slope * stored + intercept */
     char position_text[3][DICOM_DS_SIZE]; /* as the source writes them */
     char orientation_text[6][DICOM_DS_SIZE];

@@ -97,11 +97,29 @@ is_orthonormal(const double (&o)[6])
            std::fabs(dot) <= tolerance;
 }
 
+/* Lengths beyond these are mistakes, and would overflow what is computed from them. */
+constexpr double max_position_mm = 1e6;
+constexpr double min_spacing_mm = 1e-3;
+constexpr double max_spacing_mm = 1e3;
+
+bool
+is_spacing(double millimetres)
+{
+    return millimetres >= min_spacing_mm && millimetres <= max_spacing_mm;
+}
+
+bool
+is_position(const double (&p)[3])
+{
+    return std::fabs(p[0]) <= max_position_mm && std::fabs(p[1]) <= max_position_mm &&
+           std::fabs(p[2]) <= max_position_mm;
+}
+
 double
-millimetres_or_zero(DcmItem *item, const DcmTagKey &tag)
+spacing_or_zero(DcmItem *item, const DcmTagKey &tag)
 {
     double value;
-    return item && header_number(*item, tag, &value) && std::isfinite(value) ? value : 0;
+    return item && header_number(*item, tag, &value) && is_spacing(value) ? value : 0;
 }
 
 void
@@ -110,7 +128,8 @@ read_geometry(Source &source, bool only_frame, struct dicom_frame &frame)
     frame.has_position =
         (source.has_groups() || only_frame) &&
         read_decimals(source.group(DCM_PlanePositionSequence), DCM_ImagePositionPatient,
-                      frame.position, frame.position_text);
+                      frame.position, frame.position_text) &&
+        is_position(frame.position);
     frame.has_orientation =
         read_decimals(source.group(DCM_PlaneOrientationSequence), DCM_ImageOrientationPatient,
                       frame.orientation, frame.orientation_text) &&
@@ -118,9 +137,9 @@ read_geometry(Source &source, bool only_frame, struct dicom_frame &frame)
     DcmItem *measures = source.group(DCM_PixelMeasuresSequence);
     frame.has_spacing =
         read_decimals(measures, DCM_PixelSpacing, frame.pixel_spacing, frame.spacing_text) &&
-        frame.pixel_spacing[0] > 0 && frame.pixel_spacing[1] > 0;
-    frame.slice_thickness = millimetres_or_zero(measures, DCM_SliceThickness);
-    frame.spacing_between_slices = millimetres_or_zero(measures, DCM_SpacingBetweenSlices);
+        is_spacing(frame.pixel_spacing[0]) && is_spacing(frame.pixel_spacing[1]);
+    frame.slice_thickness = spacing_or_zero(measures, DCM_SliceThickness);
+    frame.spacing_between_slices = spacing_or_zero(measures, DCM_SpacingBetweenSlices);
 }
 
 /* What is there but no number becomes NaN, which the gate refuses. */

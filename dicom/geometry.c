@@ -603,19 +603,20 @@ check_tilt(struct verdict *verdict, const struct group *group, const struct geom
     }
 }
 
-/* Whether a step is a whole number of two or more regular ones. */
+/* Whether a step is a whole number of two or more regular ones. More than a thousand slices are not
+ * missing: that is another scan. */
 static bool
 is_gap(double step, double regular, double tolerance)
 {
     const double slices = round(step / regular);
-    return slices >= 2 && fabs(step - slices * regular) <= slices * tolerance;
+    return slices >= 2 && slices <= 1000 && fabs(step - slices * regular) <= slices * tolerance;
 }
 
 static void
 check_steps(struct verdict *verdict, const struct group *group, double regular, double tolerance)
 {
     int32_t gap = -1, irregular = -1;
-    int64_t missing = 0;
+    int64_t missing = 0; /* at most a thousand for each of 2^31 steps */
     double shortest = regular, longest = regular;
     for (int32_t i = 0; i + 1 < group->count; i++) {
         const double step = step_after(group, i);

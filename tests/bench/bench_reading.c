@@ -34,6 +34,14 @@ now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
+static double
+processor_time(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
 static void
 name_file(int index, char path[300])
 {
@@ -184,15 +192,18 @@ main(int argc, char **argv)
     double alone = 0;
     for (int threads = 1; threads <= most_threads; threads++) {
         const double read_us = median_us(threads, repeats, read_bytes);
+        const double cpu_start = processor_time();
         const double us = median_us(threads, repeats, read_image);
+        const double cpu_us = (processor_time() - cpu_start) / repeats / file_count * 1e6;
         if (threads == 1)
             alone = us;
         struct rusage usage;
         getrusage(RUSAGE_SELF, &usage);
         printf("{\"bench\": \"reading\", \"files\": %d, \"bytes\": %d, \"threads\": %d, "
-               "\"repeats\": %d, \"us_per_file\": %.1f, \"speedup\": %.2f, \"read_us\": %.1f, "
+               "\"repeats\": %d, \"us_per_file\": %.1f, \"speedup\": %.2f, \"cpu_us\": %.1f, "
+               "\"read_us\": %.1f, "
                "\"max_rss_mib\": %ld}\n",
-               file_count, SIDE * SIDE * 2, threads, repeats, us, alone / us, read_us,
+               file_count, SIDE * SIDE * 2, threads, repeats, us, alone / us, cpu_us, read_us,
                usage.ru_maxrss / 1024);
     }
     remove_files();

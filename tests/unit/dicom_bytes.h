@@ -200,7 +200,8 @@ static inline void
 bytes_write(const struct dicom_bytes *bytes, const char *path)
 {
     FILE *file = fopen(path, "wb");
-    if (!file || fwrite(bytes->data, 1, bytes->size, file) != bytes->size || fclose(file) != 0) {
+    if (!file || (bytes->size > 0 && fwrite(bytes->data, bytes->size, 1, file) != 1) ||
+        fclose(file) != 0) {
         perror(path);
         abort();
     }

@@ -376,6 +376,15 @@ START_TEST(missing_slices)
 
 END_TEST
 
+START_TEST(a_gap_without_measure_is_no_missing_slice)
+{
+    add_slices(10, 0, 2);
+    add_slice(500000);
+    ck_assert_str_eq(code_of_group(), "SPACING_NOT_UNIFORM");
+}
+
+END_TEST
+
 START_TEST(a_missing_slice_and_an_irregular_step)
 {
     add_slices(10, 0, 2);
@@ -825,6 +834,7 @@ main(void)
     TCase *gate = new_case(suite, "gate");
     tcase_add_test(gate, spacing_not_uniform);
     tcase_add_test(gate, missing_slices);
+    tcase_add_test(gate, a_gap_without_measure_is_no_missing_slice);
     tcase_add_test(gate, a_missing_slice_and_an_irregular_step);
     tcase_add_test(gate, duplicate_positions);
     tcase_add_test(gate, gantry_tilt);

@@ -141,6 +141,7 @@ START_TEST(geometry_that_is_none)
         {"1\\2\\nan", "1\\0\\0\\0\\1\\inf", "0\\1", false, false, false},
         {"1\\2\\3", "1\\0\\0\\1\\0\\0", "-1\\1", true, false, false},
         {"1\\2\\3", "2\\0\\0\\0\\2\\0", "1\\1", true, false, true},
+        {"1\\2\\1e7", "1\\0\\0\\0\\1\\0", "1e-9\\1", false, true, false},
         {" 1\\+2\\3e1 ", "1\\0\\0\\0\\-1\\0", ".5\\0.5", true, true, true},
         {"1\\2\\3", "0.9996\\0\\0.0004\\0\\1\\0", "1\\1", true, true, true},
     };
@@ -1240,7 +1241,7 @@ main(void)
     TCase *reading = new_case(suite, "reading");
     tcase_add_loop_test(reading, every_attribute_of_a_classic_image, 0, 3);
     tcase_add_loop_test(reading, geometry_of_a_classic_image, 0, 3);
-    tcase_add_loop_test(reading, geometry_that_is_none, 0, 8);
+    tcase_add_loop_test(reading, geometry_that_is_none, 0, 9);
     tcase_add_test(reading, long_decimal_strings_stay_whole);
     tcase_add_loop_test(reading, rescale_that_is_none, 0, 7);
     tcase_add_loop_test(reading, pixel_padding_has_the_signedness_of_the_pixels, 0, 3);

@@ -1,0 +1,117 @@
+/*
+ * fuzz_peek.c - any bytes as a DICOM file: refused with a reason, or a header that holds what
+ * dicom.h promises, and frames that are read or refused with a reason.
+ */
+#include "dicom.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    MOST_PIXELS = 1 << 18, /* decoded a frame; larger ones only cost time */
+    MOST_FRAMES = 4,
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void
+must(bool condition)
+{
+    if (!condition)
+        abort();
+}
+
+static void
+must_be_fault(int error, const struct dicom_fault *fault)
+{
+    must(error < 0 && fault->code[0] && fault->sentence[0]);
+}
+
+static bool
+is_uid(const char *text)
+{
+    const size_t length = strlen(text);
+    return length > 0 && length < DICOM_UID_SIZE && strspn(text, "0123456789.") == length;
+}
+
+static void
+check_instance(const struct dicom_instance *i)
+{
+    must(is_uid(i->sop_class_uid) && is_uid(i->sop_instance_uid));
+    must(is_uid(i->study_uid) && is_uid(i->series_uid));
+    must(!i->frame_of_reference_uid[0] || is_uid(i->frame_of_reference_uid));
+    must(i->rows > 0 && i->columns > 0 && i->frame_count > 0 && i->frames);
+    must(i->bits_allocated == 8 || i->bits_allocated == 16);
+    must(i->bits_stored >= 8 && i->bits_stored <= i->bits_allocated);
+    must(i->high_bit >= i->bits_stored - 1 && i->high_bit < i->bits_allocated);
+    must(i->pixel_offset == -1 ||
+         i->pixel_offset + (int64_t)i->rows * i->columns * i->frame_count * i->bits_allocated / 8 <=
+             i->file_size);
+    must(i->padding_lo <= i->padding_hi);
+}
+
+static void
+read_frames(const struct dicom_instance *instance)
+{
+    const size_t count = (size_t)instance->rows * (size_t)instance->columns;
+    struct dicom_fault fault = {0};
+    struct dicom_pixels *pixels;
+    if (count > MOST_PIXELS)
+        return;
+    void *values = malloc(count * dicom_pixel_size(instance->pixel));
+    must(values != NULL);
+    int error = dicom_pixels_open(instance, &pixels, &fault);
+    if (error)
+        must_be_fault(error, &fault);
+    for (int32_t frame = 0; !error && frame < instance->frame_count && frame < MOST_FRAMES;
+         frame++) {
+        int failed = dicom_pixels_read(pixels, frame, values, &fault);
+        if (failed)
+            must_be_fault(failed, &fault);
+    }
+    if (!error)
+        dicom_pixels_close(pixels);
+    free(values);
+}
+
+static void
+inherit(const char *path)
+{
+    struct dicom_inherited inherited;
+    struct dicom_fault fault = {0};
+    int error = dicom_inherit(path, &inherited, &fault);
+    if (error) {
+        must_be_fault(error, &fault);
+        return;
+    }
+    for (size_t i = 0; i < inherited.count; i++)
+        must(inherited.elements[i].size >= 8 && inherited.elements[i].size % 2 == 0);
+    dicom_inherited_free(&inherited);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    dicom_init();
+    int fd = memfd_create("fuzz", MFD_CLOEXEC);
+    must(fd >= 0 && write(fd, bytes, size) == (ssize_t)size);
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    struct dicom_instance *instance;
+    struct dicom_fault fault = {0};
+    int error = dicom_peek(path, &instance, &fault);
+    if (error) {
+        must_be_fault(error, &fault);
+        must(instance == NULL);
+    } else {
+        check_instance(instance);
+        read_frames(instance);
+        dicom_instance_free(instance);
+    }
+    inherit(path);
+    close(fd);
+    return 0;
+}

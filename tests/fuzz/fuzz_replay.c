@@ -1,0 +1,67 @@
+/*
+ * fuzz_replay.c - runs a fuzz target over stored inputs, without a fuzzer: any compiler will do.
+ *
+ *   replay_<target> FILE-OR-FOLDER...
+ *
+ * A target that finds something wrong aborts. No input at all is a failure, for then nothing was
+ * tested.
+ */
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static int
+replay_file(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    struct stat status;
+    if (!file || fstat(fileno(file), &status)) {
+        perror(path);
+        exit(2);
+    }
+    const size_t size = (size_t)status.st_size;
+    /* Exactly as large as the input, so that a sanitizer sees what lies beyond. */
+    uint8_t *bytes = malloc(size ? size : 1);
+    if (!bytes || (size > 0 && fread(bytes, size, 1, file) != 1)) {
+        perror(path);
+        exit(2);
+    }
+    fclose(file);
+    printf("%s\n", path);
+    fflush(stdout);
+    LLVMFuzzerTestOneInput(bytes, size);
+    free(bytes);
+    return 1;
+}
+
+static int
+replay(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (!folder)
+        return replay_file(path);
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char name[4096];
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+        count += replay(name);
+    }
+    closedir(folder);
+    return count;
+}
+
+int
+main(int argc, char **argv)
+{
+    int count = 0;
+    for (int i = 1; i < argc; i++)
+        count += replay(argv[i]);
+    printf("%d inputs\n", count);
+    return count > 0 ? 0 : 1;
+}
