@@ -1,4 +1,9 @@
-/* control.c - see control.h. */
+/*
+ * control.c - see control.h.
+ *
+ * libuv errors are negative errnos here; strerror names them, for uv_strerror leaks a string for
+ * each errno it does not know, such as EBADMSG.
+ */
 #include "control.h"
 
 #include "channel.h"
@@ -89,7 +94,7 @@ on_end(void *context, struct channel *channel, int status)
     struct client *client = context;
     if (status < 0)
         log_warn("control.broken", LOG_INT("client", client->number),
-                 LOG_STR("reason", uv_strerror(status)));
+                 LOG_STR("reason", strerror(-status)));
     drop(client);
 }
 
@@ -143,7 +148,7 @@ on_connection(uv_stream_t *listener, int status)
     int error = status ? status : pipe ? uv_pipe_init(listener->loop, pipe, 0) : -ENOMEM;
     if (error) {
         free(pipe);
-        log_warn("control.accept_failed", LOG_STR("reason", uv_strerror(error)));
+        log_warn("control.accept_failed", LOG_STR("reason", strerror(-error)));
         return;
     }
     error = uv_accept(listener, (uv_stream_t *)pipe);
@@ -152,7 +157,7 @@ on_connection(uv_stream_t *listener, int status)
     else
         error = add_client(control, pipe);
     if (error)
-        log_warn("control.accept_failed", LOG_STR("reason", uv_strerror(error)));
+        log_warn("control.accept_failed", LOG_STR("reason", strerror(-error)));
 }
 
 void

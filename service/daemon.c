@@ -456,7 +456,7 @@ run(struct daemon *daemon)
     struct core *core = &daemon->core;
     int error = uv_loop_init(&core->loop);
     if (error) {
-        log_error("daemon.failed", LOG_STR("error", uv_strerror(error)));
+        log_error("daemon.failed", LOG_STR("error", strerror(-error)));
         return EX_OSERR;
     }
     int status = EX_OSERR;

@@ -317,7 +317,7 @@ start(struct slot *slot)
         return;
     uint64_t wait = pool_wait(&slot->pool->timing, false, ++slot->early_deaths);
     log_error("child.start_failed", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
-              LOG_STR("reason", uv_strerror(error)), LOG_INT("restart_ms", wait));
+              LOG_STR("reason", strerror(-error)), LOG_INT("restart_ms", wait));
     set_deadline(slot, wait);
 }
 
