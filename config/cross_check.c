@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Folders of the root that are Noctule's own (service/layout.h; a test compares them). */
+/* Folders of the root that are Noctule's own (service/common/layout.h; a test compares them). */
 static const char *const own_folders[] = {"incoming", "series", "quarantine",
                                           "jobs",     "outbox", "run"};
 

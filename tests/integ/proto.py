@@ -1,4 +1,4 @@
-"""Frames between the daemon and its children (service/proto.h), and one end of such a pipe."""
+"""Frames between the daemon and its children (service/common/proto.h), and one end of such a pipe."""
 
 import select
 import socket

@@ -22,8 +22,8 @@ fence SQLite 'sqlite3' 'db/[a-z_]+\.[ch]:|tests/unit/(test_db_|db_sample|failing
 fence libconfig 'libconfig' 'config/[a-z_]+\.[ch]:'
 fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z0-9_]+\.(cc|hh):'
 fence CUDA '(cuda|cub/)' 'kernels/[a-z_]+\.(cu|cuh):'
-fence libpng 'png\.h' 'service/preview\.c:'
-fence systemd 'systemd/' 'service/notify\.c:'
+fence libpng 'png\.h' 'service/worker/preview\.c:'
+fence systemd 'systemd/' 'service/daemon/notify\.c:'
 
 # The four leaves know nobody: neither service/ nor each other.
 for leaf in kernels dicom db config; do
@@ -35,6 +35,19 @@ for leaf in kernels dicom db config; do
                 "$leaf"/* 2>/dev/null)
             if [[ -n $lines ]]; then
                 printf '%s may not know %s:\n%s\n' "$leaf" "$other" "$lines"
+                offences=$((offences + 1))
+            fi
+        done
+    done
+done
+# Within service/ every room may use common/; the command line's `run` also uses the worker's pipeline.
+for room in daemon intake worker cli; do
+    for other in daemon intake worker cli; do
+        [[ $room == "$other" || $room/$other == cli/worker ]] && continue
+        for header in "service/$other"/*.h; do
+            lines=$(grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*\"${header##*/}\"" "service/$room"/*)
+            if [[ -n $lines ]]; then
+                printf 'service/%s may not know service/%s:\n%s\n' "$room" "$other" "$lines"
                 offences=$((offences + 1))
             fi
         done

@@ -8,7 +8,7 @@
 
 #define SHIPPED NOCTULE_SOURCE_DIR "/config/noctule.conf"
 #define MANUAL  NOCTULE_SOURCE_DIR "/docs/noctule.conf.5"
-#define LAYOUT  NOCTULE_SOURCE_DIR "/service/layout.h"
+#define LAYOUT  NOCTULE_SOURCE_DIR "/service/common/layout.h"
 
 /* The last part of the key: what the file calls the option. */
 static const char *
