@@ -196,6 +196,7 @@ volume_ready(struct kernels_lane *base, int64_t first, int64_t count)
 /* The value range, slice by slice on all threads, united under a mutex. */
 struct extremes_job {
     struct cpu_lane *lane;
+    struct isa_extremes empty; /* where every slice begins */
     pthread_mutex_t mutex;
     struct isa_extremes extremes;
 };
@@ -206,17 +207,13 @@ slice_extremes(void *context, int64_t z)
     struct extremes_job *job = context;
     const struct kernels_lane *lane = &job->lane->base;
     const struct isa *isa = cpu_device_of(lane)->isa;
-    struct isa_extremes own = job->extremes;
+    struct isa_extremes own = job->empty;
     int64_t count = slice_voxels(lane);
 
-    own.smallest = UINT16_MAX;
-    own.largest = 0;
-    if (lane->pixel == KERNELS_UINT8) {
-        own.smallest = UINT8_MAX;
+    if (lane->pixel == KERNELS_UINT8)
         isa->extremes8((const uint8_t *)job->lane->voxels.memory + z * count, count, &own);
-    } else {
+    else
         isa->extremes16((const uint16_t *)job->lane->voxels.memory + z * count, count, &own);
-    }
     pthread_mutex_lock(&job->mutex);
     if (own.smallest < job->extremes.smallest)
         job->extremes.smallest = own.smallest;
@@ -231,25 +228,26 @@ volume_range(struct kernels_lane *base, struct kernels_range padding, struct ker
     int32_t low = base->pixel == KERNELS_INT16 ? INT16_MIN : 0;
     int32_t high = low + (base->pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX);
     struct extremes_job job = {.lane = cpu_lane_of(base)};
-    struct isa_extremes *extremes = &job.extremes;
+    struct isa_extremes *empty = &job.empty;
 
     padding.lo = padding.lo > low ? padding.lo : low;
     padding.hi = padding.hi < high ? padding.hi : high;
-    extremes->bias = base->pixel == KERNELS_INT16 ? 0x8000 : 0;
-    extremes->smallest = UINT16_MAX;
+    empty->bias = base->pixel == KERNELS_INT16 ? 0x8000 : 0;
+    empty->smallest = (uint16_t)(high - low);
     if (padding.lo <= padding.hi) {
-        extremes->skipping = true;
-        extremes->skip.low = (uint16_t)(padding.lo - low);
-        extremes->skip.span = (uint16_t)(padding.hi - padding.lo);
+        empty->skipping = true;
+        empty->skip.low = (uint16_t)(padding.lo - low);
+        empty->skip.span = (uint16_t)(padding.hi - padding.lo);
     }
+    job.extremes = *empty;
     pthread_mutex_init(&job.mutex, NULL);
     cpu_pool_for(cpu_device_of(base)->pool, base->extent.slices, slice_extremes, &job);
     pthread_mutex_destroy(&job.mutex);
-    /* A slice of nothing but padding leaves smallest above largest. */
-    if (extremes->smallest > extremes->largest)
+    /* Nothing but padding leaves smallest above largest. */
+    if (job.extremes.smallest > job.extremes.largest)
         return -ENODATA;
-    range->lo = low + extremes->smallest;
-    range->hi = low + extremes->largest;
+    range->lo = low + job.extremes.smallest;
+    range->hi = low + job.extremes.largest;
     return 0;
 }
 

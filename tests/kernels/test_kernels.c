@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static struct kernels_device *device;
 static struct kernels_lane *lane;
@@ -143,16 +144,30 @@ START_TEST(more_than_there_is_is_out_of_memory)
 
 END_TEST
 
+/* Bytes of address space this process has. */
+static rlim_t
+address_space(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
 START_TEST(a_limit_is_out_of_memory)
 {
     struct kernels_extent large = {512, 512, 512};
-    struct rlimit before, tight = {1 << 20, 0};
+    struct rlimit before, tight;
     void *voxels;
     int error;
 
     begin(1);
     ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
-    tight.rlim_max = before.rlim_max;
+    tight = before;
+    tight.rlim_cur = address_space() + (64 << 20);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
     error = kernels_volume_begin(lane, large, KERNELS_INT16, 1, &voxels, reason, sizeof(reason));
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);

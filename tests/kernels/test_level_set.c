@@ -1,8 +1,9 @@
 /*
  * test_level_set.c - the level set of every backend against paper 001 as written.
  *
- * Every volume goes through every variant: each instruction set that runs here with 1, 2, 3 and 8
- * threads, slices announced in random order. Masks, counts and codes must equal the reference's.
+ * Every volume goes through a third of the variants in turn: each instruction set that runs here
+ * with 1, 2, 3 and 8 threads, slices announced in random order. Masks, counts and codes must equal
+ * the reference's.
  */
 #include "backend_cpu.h"
 #include "ref_drive.h"
@@ -35,6 +36,7 @@ struct variant {
 
 static struct variant variants[12];
 static size_t variant_count;
+static size_t jobs_checked;
 
 static void
 open_variants(void)
@@ -168,7 +170,7 @@ check_job(struct ref_job *job, bool automaton, const char *what)
     job->order = order;
     for (size_t i = 0; i < job->label_count; i++)
         expected[i] = expect(job, &job->labels[i], automaton);
-    for (size_t i = 0; i < variant_count; i++)
+    for (size_t i = jobs_checked++ % 3; i < variant_count; i += 3)
         check_variant(&variants[i], job, expected, what);
     for (size_t i = 0; i < job->label_count; i++)
         expected_free(&expected[i]);
