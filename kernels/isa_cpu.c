@@ -32,7 +32,7 @@ pack_word8(const uint8_t *values, int64_t count, const struct isa_interval pass[
     uint64_t word = 0;
 
     for (int64_t i = 0; i < count; i++)
-        word |= (uint64_t)(within(values[i], pass[0], 0xFF) | within(values[i], pass[1], 0xFF))
+        word |= (uint64_t)(within(values[i], pass[0], 0xFF) || within(values[i], pass[1], 0xFF))
                 << i;
     return word;
 }
@@ -43,7 +43,7 @@ pack_word16(const uint16_t *values, int64_t count, const struct isa_interval pas
     uint64_t word = 0;
 
     for (int64_t i = 0; i < count; i++)
-        word |= (uint64_t)(within(values[i], pass[0], 0xFFFF) | within(values[i], pass[1], 0xFFFF))
+        word |= (uint64_t)(within(values[i], pass[0], 0xFFFF) || within(values[i], pass[1], 0xFFFF))
                 << i;
     return word;
 }
@@ -217,16 +217,25 @@ static const struct isa isa_scalar = {
 
 #ifdef __x86_64__
 
+#include <cpuid.h>
 #include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+
+/* __builtin_cpu_supports does not know it in every compiler. */
+static bool
+lzcnt_runs_here(void)
+{
+    unsigned eax, ebx, ecx, edx;
+
+    return __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && (ecx & bit_LZCNT);
+}
 
 static bool
 avx2_runs_here(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
-           __builtin_cpu_supports("popcnt");
+           __builtin_cpu_supports("bmi2") && lzcnt_runs_here() && __builtin_cpu_supports("popcnt");
 }
 
 /* All ones in the 8-bit lanes that pass. */

@@ -445,6 +445,38 @@ START_TEST(a_sphere_is_found_from_inside_and_outside)
 
 END_TEST
 
+/* Indices beyond 2^31: two rooms of zeros, joined by one hole in the wall between them. */
+START_TEST(more_than_2_31_voxels_are_flooded)
+{
+    struct kernels_extent extent = {2048, 2048, 520};
+    int64_t slice = extent.columns * extent.rows, wall = 517, hole = slice - 1;
+    struct kernels_range range = {0, 0};
+    struct kernels_shape shape = {.kind = KERNELS_SPHERE, .radius = {3}};
+    struct kernels_level_set_label label = {&shape, 1, &range, 1, {1, 0}};
+    struct kernels_mask mask;
+    struct kernels_device_options options = {"auto", 2};
+    struct kernels_device *device;
+    struct kernels_lane *lane;
+    void *voxels;
+
+    ck_assert_int_eq(kernels_device_open(&options, &device, NULL, 0), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &lane, NULL, 0), 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, KERNELS_UINT8, 1, &voxels, NULL, 0), 0);
+    memset(voxels, 0, (size_t)ref_voxels(extent));
+    memset((uint8_t *)voxels + wall * slice, 1, (size_t)hole);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL, 0), 0);
+    ck_assert_int_eq(ref_announce(lane, extent.slices, 2, NULL), 0);
+    ck_assert_int_eq(kernels_level_set_finish(lane, &mask, NULL, 0), 0);
+    ck_assert_int_eq(mask.voxels, ref_voxels(extent) - slice + 1);
+    ck_assert_uint_eq(mask.bits[(wall * slice + hole) / 64], UINT64_C(1) << 63);
+    ck_assert_uint_eq(mask.bits[(wall * slice + hole) / 64 - 1], 0);
+    ck_assert_uint_eq(mask.bits[ref_voxels(extent) / 64 - 1], UINT64_MAX);
+    kernels_lane_close(lane);
+    kernels_device_close(device);
+}
+
+END_TEST
+
 /* Two lanes of one device, each with its own job, at the same time. */
 struct lane_job {
     struct kernels_device *device;
@@ -511,6 +543,7 @@ main(void)
                         sizeof(medium_extents) / sizeof(medium_extents[0]));
     tcase_add_test(large, a_sphere_is_found_from_inside_and_outside);
     tcase_add_test(large, lanes_work_side_by_side);
+    tcase_add_test(large, more_than_2_31_voxels_are_flooded);
     suite_add_tcase(suite, large);
 
     SRunner *runner = srunner_create(suite);
