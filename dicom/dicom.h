@@ -92,7 +92,6 @@ struct dicom_instance {
     char lossy_ratio[DICOM_DS_SIZE];
     char lossy_method[DICOM_CS_SIZE];
     bool multi_frame;
-    bool own_result; /* written by Noctule: never processed again */
     bool has_padding;
     int32_t padding_lo,
         padding_hi;         /* stored values, inclusive (Pixel Padding Value, Range Limit) */

@@ -116,10 +116,8 @@ int
 check_kind(Peek &peek)
 {
     if (header_text(peek.dataset, DCM_Manufacturer) == "Noctule" &&
-        header_text(peek.dataset, DCM_ManufacturerModelName) == "noctuled") {
-        peek.instance.own_result = true;
+        header_text(peek.dataset, DCM_ManufacturerModelName) == "noctuled")
         return peek.refuse("OWN_RESULT", "was written by Noctule and is not processed again.");
-    }
     std::string uid = header_text(peek.dataset, DCM_SOPClassUID);
     if (uid.empty())
         uid = peek.scan.media_class_uid;

@@ -15,7 +15,7 @@ def test_every_query_answers(daemon, tmp_path):
         queries += re.findall(r"```sql\n(.*?)```", (SOURCE / page).read_text(), re.S)
     assert len(queries) >= 5
     for query in queries:
-        result = subprocess.run(["sqlite3", "-readonly", d.root / "noctule.db", query],
+        result = subprocess.run(["sqlite3", "-readonly", "-bail", d.root / "noctule.db"], input=query,
                                 capture_output=True, text=True)
         assert result.returncode == 0, (query, result.stderr)
     (night,) = d.query("SELECT * FROM v_night")
