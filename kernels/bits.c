@@ -18,13 +18,13 @@ struct strip {
 struct bits_extent
 bits_extent(int64_t x, int64_t y, int64_t z)
 {
-    return (struct bits_extent){{x, y, z}, (x + 63) / 64};
+    return (struct bits_extent){{x, y, z}, (x + 63) / 64, (x + 63) / 64 * y};
 }
 
 int64_t
 bits_words(const struct bits_extent *extent)
 {
-    return extent->words_per_row * extent->size[1] * extent->size[2];
+    return extent->words_per_slice * extent->size[2];
 }
 
 int64_t

@@ -10,6 +10,7 @@
 struct bits_extent {
     int64_t size[3];       /* voxels along x, y, z */
     int64_t words_per_row; /* along x */
+    int64_t words_per_slice;
 };
 
 struct bits_extent bits_extent(int64_t x, int64_t y, int64_t z);

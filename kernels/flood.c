@@ -537,7 +537,7 @@ flood_begin(struct flood *flood)
     count = tile_counts(extent, flood->shift, flood->tiles);
     flood->step[0] = 1;
     flood->step[1] = extent->words_per_row;
-    flood->step[2] = extent->words_per_row * extent->size[1];
+    flood->step[2] = extent->words_per_slice;
     flood->tail = ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64);
     flood->tile = flood->volume.space;
     flood->queue = (uint32_t *)(flood->tile + count);

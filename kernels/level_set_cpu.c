@@ -30,18 +30,20 @@ extent_of(const struct kernels_lane *lane)
 
 /*
  * The volume packed along y is (y, x, z), along z is (z, x, y): new x, y, z. Both keep planes
- * together that are transposed as one matrix.
+ * together that are transposed as one matrix. One cache line between slices keeps a column of
+ * words, one a slice, out of a single cache set where slices have a power of two of bytes.
  */
 static struct bits_extent
 extent_along(const struct bits_extent *extent, int axis)
 {
     const int64_t *size = extent->size;
+    struct bits_extent turned = *extent;
 
-    if (axis == 1)
-        return bits_extent(size[1], size[0], size[2]);
-    if (axis == 2)
-        return bits_extent(size[2], size[0], size[1]);
-    return *extent;
+    if (axis != 0) {
+        turned = bits_extent(size[axis], size[0], size[3 - axis]);
+        turned.words_per_slice += ALIGNMENT / (int64_t)sizeof(uint64_t);
+    }
+    return turned;
 }
 
 /* Thin volumes do not pack well along their short axes. */
@@ -192,7 +194,7 @@ pack_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z
 
     if (!find_intervals(base->pixel, label->given.ranges[label->given.range_count > 1 ? z : 0],
                         label->given.padding, pass)) {
-        memset(bits, 0, (size_t)(rows * extent.words_per_row) * sizeof(*bits));
+        memset(bits, 0, (size_t)extent.words_per_slice * sizeof(*bits));
         return 0;
     }
     for (int64_t row = z * rows; row < (z + 1) * rows; row++, bits += extent.words_per_row) {
@@ -211,7 +213,7 @@ draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z
     const struct bits_extent extent = extent_of(&lane->base);
     int64_t voxels = 0;
 
-    memset(bits, 0, (size_t)(extent.size[1] * extent.words_per_row) * sizeof(*bits));
+    memset(bits, 0, (size_t)extent.words_per_slice * sizeof(*bits));
     for (size_t i = 0; i < label->given.shape_count; i++) {
         const struct kernels_shape *shape = &label->given.shapes[i];
         struct shape_interval slices = shape_extent(shape, 2, extent.size[2]);
@@ -231,7 +233,7 @@ void
 cpu_level_set_slice(struct cpu_lane *lane, int64_t z)
 {
     struct bits_extent extent = extent_of(&lane->base);
-    int64_t first = z * extent.size[1] * extent.words_per_row;
+    int64_t first = z * extent.words_per_slice;
 
     for (size_t i = 0; i < lane->base.label_count; i++) {
         struct cpu_label *label = &lane->labels[i];
@@ -255,7 +257,7 @@ static void
 count_slice(void *context, int64_t z)
 {
     struct count_job *job = context;
-    int64_t row = job->extent.words_per_row, slice = row * job->extent.size[1];
+    int64_t row = job->extent.words_per_row, slice = job->extent.words_per_slice;
     const uint64_t *bits = job->range + z * slice;
     int64_t along_y = 0, along_z = 0;
 
@@ -285,13 +287,18 @@ choose_axis(const struct cpu_lane *lane, const struct cpu_label *label)
     return best;
 }
 
-/* Packs a volume along another axis, or back along x, plane by plane. */
+/*
+ * Packs a volume along another axis, or back along x, plane by plane. Planes before the first or
+ * after the last to be turned are known to be 0.
+ */
 struct turn_job {
     const struct isa *isa;
     struct bits_matrix source;
     struct bits_matrix target;
     int64_t source_step; /* words from plane to plane */
     int64_t target_step;
+    int64_t first;
+    int64_t last;
 };
 
 static void
@@ -302,30 +309,41 @@ turn_plane(void *context, int64_t i)
 
     source.words += i * job->source_step;
     target.words += i * job->target_step;
-    bits_transpose(job->isa, &source, &target);
+    if (job->first <= i && i <= job->last)
+        bits_transpose(job->isa, &source, &target);
+    else
+        memset(target.words, 0, (size_t)(target.stride * target.rows) * sizeof(uint64_t));
 }
 
-static void
-turn(const struct cpu_device *device, const struct bits_extent *extent, int axis, uint64_t *upright,
-     uint64_t *turned, bool back)
+/* The planes of the volume packed along x that become slices when it is packed along axis. */
+static struct turn_job
+turn_from(const struct isa *isa, const struct bits_extent *extent, int axis, uint64_t *upright,
+          uint64_t *turned)
 {
     struct bits_extent other = extent_along(extent, axis);
-    int64_t row = extent->words_per_row, slice = row * extent->size[1];
-    struct bits_matrix plain = {upright, extent->size[axis], extent->size[0],
-                                axis == 1 ? row : slice};
-    struct bits_matrix sideways = {turned, extent->size[0], extent->size[axis],
-                                   other.words_per_row};
-    int64_t plain_step = axis == 1 ? slice : row;
-    int64_t sideways_step = other.words_per_row * other.size[1];
-    struct turn_job job = {
-        .isa = device->isa,
-        .source = back ? sideways : plain,
-        .target = back ? plain : sideways,
-        .source_step = back ? sideways_step : plain_step,
-        .target_step = back ? plain_step : sideways_step,
-    };
+    int64_t row = extent->words_per_row, slice = extent->words_per_slice;
 
-    cpu_pool_for(device->pool, other.size[2], turn_plane, &job);
+    return (struct turn_job){
+        .isa = isa,
+        .source = {upright, extent->size[axis], extent->size[0], axis == 1 ? row : slice},
+        .target = {turned, extent->size[0], extent->size[axis], other.words_per_row},
+        .source_step = axis == 1 ? slice : row,
+        .target_step = other.words_per_slice,
+        .first = 0,
+        .last = other.size[2] - 1,
+    };
+}
+
+static struct turn_job
+turn_back(const struct turn_job *job)
+{
+    struct turn_job back = *job;
+
+    back.source = job->target;
+    back.target = job->source;
+    back.source_step = job->target_step;
+    back.target_step = job->source_step;
+    return back;
 }
 
 /*
@@ -357,31 +375,48 @@ find_box(const struct kernels_level_set_label *label, const struct bits_extent *
     return any;
 }
 
+static int64_t
+flood_along_x(struct cpu_lane *lane, struct cpu_label *label, const struct flood_box *box)
+{
+    const struct cpu_device *device = cpu_device_of(&lane->base);
+    struct flood_volume volume = {extent_of(&lane->base), label->range, label->inside,
+                                  lane->flood_space};
+
+    return flood_run(&volume, box, device->isa, device->pool);
+}
+
+/* The range bits go to the lane's work space, the region to where the range bits were, and back. */
+static int64_t
+flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const struct flood_box *box)
+{
+    const struct cpu_device *device = cpu_device_of(&lane->base);
+    struct bits_extent extent = extent_of(&lane->base), other = extent_along(&extent, axis);
+    struct flood_volume volume = {other, lane->turned, label->range, lane->flood_space};
+    struct turn_job range = turn_from(device->isa, &extent, axis, label->range, lane->turned);
+    struct turn_job inside = turn_from(device->isa, &extent, axis, label->inside, label->range);
+    struct turn_job back = turn_back(&inside);
+    int64_t growth;
+
+    inside.first = box->first[2];
+    inside.last = box->last[2];
+    cpu_pool_for(device->pool, other.size[2], turn_plane, &range);
+    cpu_pool_for(device->pool, other.size[2], turn_plane, &inside);
+    growth = flood_run(&volume, box, device->isa, device->pool);
+    cpu_pool_for(device->pool, other.size[2], turn_plane, &back);
+    return growth;
+}
+
 static void
 evolve(struct cpu_lane *lane, struct cpu_label *label)
 {
-    const struct cpu_device *device = cpu_device_of(&lane->base);
     struct bits_extent extent = extent_of(&lane->base);
     int axis = choose_axis(lane, label);
-    struct flood_volume volume = {
-        .extent = extent_along(&extent, axis),
-        .range = label->range,
-        .inside = label->inside,
-        .space = lane->flood_space,
-    };
     struct flood_box box;
 
     if (!find_box(&label->given, &extent, axis, &box))
         return;
-    if (axis != 0) {
-        turn(device, &extent, axis, label->range, lane->turned, false);
-        turn(device, &extent, axis, label->inside, label->range, false);
-        volume.range = lane->turned;
-        volume.inside = label->range;
-    }
-    label->voxels += flood_run(&volume, &box, device->isa, device->pool);
-    if (axis != 0)
-        turn(device, &extent, axis, label->inside, label->range, true);
+    label->voxels +=
+        axis == 0 ? flood_along_x(lane, label, &box) : flood_turned(lane, label, axis, &box);
 }
 
 int
@@ -417,7 +452,7 @@ static uint64_t
 beside(const struct codes_job *job, const int64_t where[3], int64_t at, uint64_t flip)
 {
     const struct bits_extent *extent = &job->extent;
-    int64_t step[3] = {1, extent->words_per_row, extent->words_per_row * extent->size[1]};
+    int64_t step[3] = {1, extent->words_per_row, extent->words_per_slice};
     int64_t size[3] = {extent->words_per_row, extent->size[1], extent->size[2]};
     uint64_t tail =
         where[0] + 1 == size[0] ? ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64) : ~UINT64_C(0);
