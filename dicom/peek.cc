@@ -101,7 +101,7 @@ struct Peek {
 bool
 is_uid(const std::string &text)
 {
-    return !text.empty() && text.size() < DICOM_UID_SIZE &&
+    return !text.empty() && text.size() < DICOM_UID_SIZE && text[0] != '.' &&
            text.find_first_not_of("0123456789.") == std::string::npos;
 }
 
@@ -149,7 +149,7 @@ read_uid(Peek &peek, const DcmTagKey &tag, bool required, char (&destination)[si
         return required ? peek.missing(tag) : 0;
     if (!is_uid(text))
         return peek.refuse("UID_INVALID", "has an invalid " + header_tag_name(tag) +
-                                              ": a UID has 1 to 64 digits and dots.");
+                                              ": a UID has 1 to 64 digits and dots, a digit first.");
     header_copy(destination, text);
     return 0;
 }

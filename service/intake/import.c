@@ -149,13 +149,6 @@ bind_for_series(struct work *work, const struct dicom_instance *instance)
     work->hand = FOR_SERIES;
 }
 
-/* The UIDs become names of files and folders: whatever the reader lets pass, ".." is not one. */
-static bool
-is_name(const char *uid)
-{
-    return strspn(uid, "0123456789.") == strlen(uid) && strspn(uid, ".") < strlen(uid);
-}
-
 static void
 examine_header(struct work *work, const char *path)
 {
@@ -170,8 +163,6 @@ examine_header(struct work *work, const char *path)
         settle_unopened(work, error);
     else if (error)
         bind_for_quarantine(work, fault.code, fault.sentence);
-    else if (!is_name(instance->series_uid) || !is_name(instance->sop_instance_uid))
-        bind_for_quarantine(work, "UID_INVALID", "A UID in it has no digits.");
     else
         bind_for_series(work, instance);
     if (!error)

@@ -767,6 +767,12 @@ uid_with_a_path(struct sample_image *image)
 }
 
 static void
+uid_of_dots(struct sample_image *image)
+{
+    image->instance_uid = "..";
+}
+
+static void
 uid_too_long(struct sample_image *image)
 {
     image->study_uid = "1.2.34567890123456789012345678901234567890123456789012345678901234567";
@@ -810,6 +816,7 @@ START_TEST(refusals)
         {private_syntax, "TRANSFER_SYNTAX_UNSUPPORTED"},
         {uid_with_letters, "UID_INVALID"},
         {uid_with_a_path, "UID_INVALID"},
+        {uid_of_dots, "UID_INVALID"},
         {uid_too_long, "UID_INVALID"},
         {frame_of_reference_bad, "UID_INVALID"},
     };
