@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Takes every figure of docs/measurements.md anew and prints them, each after its command.
+# On an idle machine, from anywhere: tests/bench/measure.sh [FOLDER]   (FOLDER: a scratch folder on the disk
+# to be measured; default: below build/). The real series are used where ../shared is.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+cmake --preset release >/dev/null
+cmake --build --preset release >/dev/null
+bin=build/release/bin
+python=build/venv/bin/python
+scratch=$(mktemp -d "${1:-build}/measure.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+brain=../shared/data/mr-brain-t1
+
+measure() {
+    printf '$ %s\n' "$*"
+    "$@"
+    echo
+}
+
+echo "commit $(git describe --always --dirty), $(date -u +%F), $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg)"
+echo
+measure $bin/noctule-bench sphere-512 sphere-512-uint8 sphere-512-labels-4 maze-x-512 maze-y-512 maze-z-512 \
+    maze-random-512 checkerboard-512 noise-30-512 noise-60-512
+measure $python tests/bench/peers_level_set.py --bench $bin/noctule-bench
+measure $bin/bench_reading 2 1000 5
+measure $bin/bench_seg /dev/shm 9
+measure $bin/bench_seg "$scratch" 5
+(cd "$scratch" && measure "$OLDPWD/$bin/bench_queue" 5)
+if [[ -d $brain ]]; then
+    for _ in 1 2 3 4 5 6; do
+        measure /usr/bin/time -f '%e s, %M KiB' $bin/noctule --config config/noctule.conf run --quiet \
+            --pipeline brain-mr --output "$scratch/brain" $brain
+    done
+    for label in scipy cc3d; do
+        for _ in 1 2 3; do
+            measure /usr/bin/time -f '%e s, %M KiB' $python tests/bench/peer_pipeline.py --range 58 90 \
+                --label $label "$scratch/peer.dcm" $brain
+        done
+    done
+fi
