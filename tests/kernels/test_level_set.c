@@ -384,7 +384,7 @@ END_TEST
  * tiles have other shapes.
  */
 static const struct kernels_extent medium_extents[] = {
-    {200, 150, 70}, {1100, 40, 40}, {128, 128, 128}, {5000, 90, 1}, {70, 1, 5000}, {1, 3000, 50},
+    {200, 150, 70}, {1100, 34, 20}, {128, 64, 128}, {5000, 90, 1}, {70, 1, 5000}, {1, 3000, 50},
 };
 
 START_TEST(larger_patterns_equal_the_search)
@@ -445,7 +445,11 @@ START_TEST(a_sphere_is_found_from_inside_and_outside)
 
 END_TEST
 
-/* Indices beyond 2^31: two rooms of zeros, joined by one hole in the wall between them. */
+/*
+ * Indices beyond 2^31: two rooms of zeros, joined by one hole in the wall between them. Not with
+ * ThreadSanitizer, which keeps several shadow bytes for each of these 2 GiB.
+ */
+#ifndef __SANITIZE_THREAD__
 START_TEST(more_than_2_31_voxels_are_flooded)
 {
     struct kernels_extent extent = {2048, 2048, 520};
@@ -476,6 +480,7 @@ START_TEST(more_than_2_31_voxels_are_flooded)
 }
 
 END_TEST
+#endif
 
 /* Two lanes of one device, each with its own job, at the same time. */
 struct lane_job {
@@ -543,7 +548,9 @@ main(void)
                         sizeof(medium_extents) / sizeof(medium_extents[0]));
     tcase_add_test(large, a_sphere_is_found_from_inside_and_outside);
     tcase_add_test(large, lanes_work_side_by_side);
+#ifndef __SANITIZE_THREAD__
     tcase_add_test(large, more_than_2_31_voxels_are_flooded);
+#endif
     suite_add_tcase(suite, large);
 
     SRunner *runner = srunner_create(suite);
