@@ -139,6 +139,8 @@ read_instance(struct proto_reader *reader)
     instance.series_description = proto_get_str(reader);
     instance.path = proto_get_str(reader);
     instance.source = proto_get_str(reader);
+    proto_get_str(reader); /* called AE title */
+    proto_get_str(reader); /* sender */
     instance.size = proto_get_i64(reader);
     instance.frames = clamp_count(proto_get_i64(reader));
     instance.expected_instances = clamp_count(proto_get_i64(reader));

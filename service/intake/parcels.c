@@ -105,6 +105,8 @@ arrived(const struct parcel *parcel, struct proto_writer *writer)
         put_joined(writer, "inbox:", parcel->item.folder, "");
     else
         proto_put_str(writer, "recovered");
+    proto_put_str(writer, ""); /* called AE title */
+    proto_put_str(writer, ""); /* sender */
     proto_put_i64(writer, report->size);
     proto_put_i64(writer, report->frames);
     proto_put_i64(writer, report->expected);
