@@ -99,8 +99,10 @@ enum proto_type {
     PROTO_PING,
     /* daemon -> command line: i64 status (0 or -errno), str sentence */
     PROTO_ANSWER,
-    /* command line -> daemon: i64 delivery, i64 job (one of them is 0): send that delivery, or all
-       deliveries of that job, once more */
+    /*
+     * command line -> daemon: i64 delivery, i64 job, str destination (one of the three is neither 0
+     * nor ""), i64 not_arrived (only what failed or is delayed): send it once more
+     */
     PROTO_RESEND,
 };
 

@@ -48,7 +48,7 @@ fields_of(enum proto_type type)
     case PROTO_ECHOED:
         return "iis";
     case PROTO_RESEND:
-        return "ii";
+        return "iisi";
     case PROTO_COMMITTED:
         return "isi(sii)";
     case PROTO_DELIVER:

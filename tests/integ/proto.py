@@ -33,7 +33,7 @@ TYPES = {
     "COMPLETE": (66, "s"),
     "PING": (67, ""),
     "ANSWER": (68, "is"),
-    "RESEND": (69, "ii"),
+    "RESEND": (69, "iisi"),
 }
 NAMES = {number: name for name, (number, _) in TYPES.items()}
 
