@@ -149,7 +149,7 @@ struct conf_destination {
     char *folder; /* NULL for an AE */
     char *ae_title, *host;
     int port;
-    char *calling_ae_title; /* the first of our titles when the file gives none */
+    char *calling_ae_title; /* the first of our titles where the file gives none */
     bool tls;
     bool commit;           /* storage commitment is asked for; only then is it SENT */
     double commit_seconds; /* for the answer to come in */
@@ -226,7 +226,7 @@ void conf_pipeline_free(struct conf_pipeline *pipeline);
 struct conf_option {
     const char *key;      /* "series.quiet_seconds", "pipelines[].segments[].label" */
     const char *type;     /* "number", "integer", "string", "boolean", "enum a|b", "set a|b",
-                             "3 numbers", "number or 3", "group", "list" */
+                             "3 numbers", "number or 3", "names", "group", "list" */
     const char *fallback; /* the default as it would be written; "": none; NULL: required */
     const char *limits;   /* "0 .. 86400"; "" */
     const char *help;
