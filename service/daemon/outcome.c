@@ -1,12 +1,12 @@
 /* outcome.c - see outcome.h. */
 #include "outcome.h"
 
+#include "backoff.h"
 #include "clock.h"
 #include "crash_point.h"
 #include "jobs.h"
 #include "layout.h"
 #include "log.h"
-#include "scheduler.h"
 #include "spool.h"
 
 #include <errno.h>
@@ -268,7 +268,8 @@ record_retry(const struct outcome *outcome)
     if (outcome->attempts >= settings->max_attempts && outcome->last_chance)
         return queue_fail_job(core->queue, outcome->job, outcome->code, outcome->sentence,
                               outcome->file_a, outcome->file_b, now_ms);
-    int64_t wait_ms = sched_retry_ms(settings, outcome->attempts, outcome->job);
+    int64_t wait_ms = backoff_ms(settings->retry_seconds, settings->retry_max_seconds,
+                                 outcome->attempts, outcome->job);
     return queue_delay_job(core->queue, outcome->job, now_ms + wait_ms,
                            outcome->end == OUTCOME_CRASHED, outcome->code, outcome->sentence,
                            now_ms);
