@@ -260,9 +260,9 @@ struct queue_delivery {
     enum queue_delivery_state state;
     enum queue_commitment commitment;
     int32_t attempts;
-    int64_t created_ms;
-    int64_t due_ms;                         /* PENDING, DELAYED: not to be tried before */
-    char *kind, *path;                      /* of the result; the path is relative to the root */
+    int64_t since_ms;  /* when it was made, or last resent: patience counts from here */
+    int64_t due_ms;    /* PENDING, DELAYED: not to be tried before */
+    char *kind, *path; /* of the result; the path is relative to the root */
     char *sop_class_uid, *sop_instance_uid; /* "" for files that are not DICOM */
 };
 
@@ -296,11 +296,14 @@ struct queue_attempt {
 int queue_delivery_sent(struct queue *queue, int64_t delivery_id,
                         const struct queue_attempt *attempt, const char *transaction_uid,
                         int64_t now_ms);
-/* SENDING -> DELAYED until not_before_ms. */
+/*
+ * SENDING -> DELAYED until not_before_ms, or FAILED. Also from SENT, when the destination was asked
+ * for its commitment and has not given it: the commitment is FAILED, until the next attempt. A
+ * delivery that waits may fail, too: PENDING | DELAYED -> FAILED, when its destination is not
+ * configured any more.
+ */
 int queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_before_ms,
                          const struct queue_attempt *attempt, int64_t now_ms);
-/* SENDING -> FAILED; also PENDING | DELAYED -> FAILED, for a destination that is not configured any
- * more. */
 int queue_fail_delivery(struct queue *queue, int64_t delivery_id,
                         const struct queue_attempt *attempt, int64_t now_ms);
 /* SENDING -> FAILED, and the same result goes to another destination instead: a new PENDING
@@ -316,11 +319,18 @@ int queue_commitment_requested(struct queue *queue, int64_t delivery_id,
                                const char *transaction_uid, int64_t now_ms);
 /*
  * What an N-EVENT-REPORT says of one instance: REQUESTED -> COMMITTED | FAILED. The same told again
- * changes nothing; -ENOENT when no delivery of this instance waits under this transaction.
+ * changes nothing; -ENOENT when no SENT delivery of this instance is under this transaction.
  */
 int queue_delivery_committed(struct queue *queue, const char *transaction_uid,
                              const char *sop_instance_uid, bool committed, const char *code,
                              const char *sentence, int64_t now_ms);
+/* The delivery that it would be about; -ENOENT likewise. */
+int queue_find_commitment(struct queue *queue, const char *transaction_uid,
+                          const char *sop_instance_uid, struct queue_delivery *delivery);
+/* SENT deliveries of a destination whose commitment was REQUESTED before a time, oldest first, at
+ * most `limit`. */
+int queue_overdue_commitments(struct queue *queue, const char *destination, int64_t before_ms,
+                              size_t limit, struct queue_delivery **deliveries, size_t *count);
 
 /*
  * An operator's resend: SENT | DELAYED | FAILED -> PENDING with attempts 0, at once due. One of
