@@ -3,21 +3,19 @@
  * and storage commitment (PS3.4 Annex J).
  *
  * Calls block, within the timeouts of struct dicom_peer, and return 0 or -errno with a fault. What
- * a failure means for a delivery is decided by dicom_outcome() alone, from the code and the numbers
- * in struct dicom_answer. An association belongs to one thread at a time; several associations may
- * be used by several threads at once. SIGPIPE must be ignored. After a failed call other than one
- * with a DIMSE status the association is of no more use: dicom_is_open() tells.
+ * a failure means for a delivery is decided by dicom_outcome_of() alone, from the code and the
+ * numbers in struct dicom_answer. An association belongs to one thread at a time; several
+ * associations may be used by several threads at once. SIGPIPE must be ignored. After a failed call
+ * other than one with a DIMSE status the association is of no more use: dicom_is_open() tells.
  */
 #ifndef NOCTULE_DICOM_SCU_H
 #define NOCTULE_DICOM_SCU_H
 
-#include "dicom.h"
+#include "network.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-struct dicom_tls; /* network.h */
 
 #define DICOM_VERIFICATION_CLASS  "1.2.840.10008.1.1"
 #define DICOM_COMMITMENT_CLASS    "1.2.840.10008.1.20.1"
@@ -29,7 +27,7 @@ struct dicom_peer {
     const char *calling_ae, *called_ae;
     const char *host; /* a name, or an IPv4 address */
     int port;
-    struct dicom_tls *tls; /* NULL: none. Outlives the association. */
+    const struct dicom_tls *tls; /* a client's; NULL: none. Outlives the association. */
     /*
      * For TCP to connect (whole seconds, rounded up; connects that begin at the same moment may get
      * each other's), for the answer to the association request, and for the next part of a message.
@@ -60,7 +58,7 @@ enum dicom_outcome {
  * What came of an attempt that ended with this code ("" for success) and answer. A failure is
  * TRANSIENT unless the peer, or the code, says for sure that it is not.
  */
-enum dicom_outcome dicom_outcome(const char *code, const struct dicom_answer *answer);
+enum dicom_outcome dicom_outcome_of(const char *code, const struct dicom_answer *answer);
 
 struct dicom_association;
 
@@ -86,9 +84,9 @@ int dicom_echo(struct dicom_association *association, struct dicom_answer *answe
  * Sends the data set of a DICOM file: its bytes unchanged when the file's transfer syntax was
  * accepted for its class, else encoded anew as uncompressed as what was accepted (values
  * unchanged). Pixels are read as they are sent; memory does not grow with their size. 0 for 0x0000
- * and for warnings (0xBxxx, 0x0107, 0x0111 ...; see dicom_outcome), answer->status telling which.
- * Codes: NO_PRESENTATION_CONTEXT, STORE_REFUSED (a status that says no for good), STORE_FAILED (any
- * other failure status), PEER_ABORTED, FILE_UNREADABLE, NOT_DICOM, OUT_OF_MEMORY.
+ * and for warnings (0xBxxx, 0x0107, 0x0111 ...; see dicom_outcome_of), answer->status telling
+ * which. Codes: NO_PRESENTATION_CONTEXT, STORE_REFUSED (a status that says no for good),
+ * STORE_FAILED (any other failure status), PEER_ABORTED, FILE_UNREADABLE, NOT_DICOM, OUT_OF_MEMORY.
  */
 int dicom_store(struct dicom_association *association, const char *path,
                 struct dicom_answer *answer, struct dicom_fault *fault);
@@ -101,41 +99,33 @@ struct dicom_reference {
 
 /*
  * Asks the peer to commit to the storage of the references (N-ACTION). 0: it will report, on this
- * association (dicom_reports) or on one of its own. Codes: NO_PRESENTATION_CONTEXT, COMMIT_FAILED,
+ * association (dicom_report) or on one of its own. Codes: COMMIT_UNSUPPORTED, COMMIT_FAILED,
  * PEER_ABORTED.
  */
 int dicom_commit(struct dicom_association *association, const char *transaction_uid,
                  const struct dicom_reference *references, size_t count,
                  struct dicom_answer *answer, struct dicom_fault *fault);
 
-/* One instance in a storage commitment report (N-EVENT-REPORT). */
-struct dicom_committed {
-    char sop_instance[DICOM_UID_SIZE];
-    bool ok;
-    int32_t failure_reason; /* (0008,1197); 0 when ok */
-};
-
-struct dicom_report {
-    char transaction_uid[DICOM_UID_SIZE];
-    size_t count;
-    struct dicom_committed *instances;
-};
-
 /*
- * Takes in what the peer sends by itself while nothing is asked of it, waiting up to `seconds` for
- * it: 1 and a report (release it; it has been answered), 0 when nothing came, -errno when the
- * association has ended: -ECONNRESET when the peer released or aborted it, which needs no fault.
- * Reports that came in the middle of another call are given first.
+ * Takes in what the peer sends by itself while nothing is asked of it, without waiting: 1 and a
+ * report (answered already; valid until the next call on the association), 0 when there is none,
+ * -ECONNRESET when the peer has ended the association or broke its rules. Reports that came in the
+ * middle of another call are given first.
  */
-int dicom_reports(struct dicom_association *association, double seconds,
-                  struct dicom_report *report);
-void dicom_report_release(struct dicom_report *report);
-/* Readable when dicom_reports would have something; -1 once the association is not open. */
+int dicom_report(struct dicom_association *association, const struct dicom_commitment **report);
+/* Readable when dicom_report may have something; -1 once the association is not open. */
 int dicom_descriptor(const struct dicom_association *association);
 
 /* Each ends and frees the association, whatever the peer does; NULL is allowed. */
 void dicom_release(struct dicom_association *association);
 void dicom_abort(struct dicom_association *association);
+
+/*
+ * Is there a DICOM peer that answers? One association with Verification alone, C-ECHO, release.
+ * `greeting` (may be NULL) gets who answered and how fast, "" on failure. Codes as above.
+ */
+int dicom_echo_once(const struct dicom_peer *peer, char *greeting, size_t greeting_size,
+                    struct dicom_fault *fault);
 
 #ifdef __cplusplus
 }
