@@ -1,4 +1,3 @@
-/* clang-format off: it would join the lines of the diagrams */
 /*
  * queue.c - the queue's life, its transactions, its events and its invariants. What moves a series
  * is in queue_series.c, what moves a job in queue_jobs.c; deliveries, with a diagram of their own,
@@ -15,14 +14,13 @@
  *
  * A job:
  *
- *                  +-------+ ---start_job, attempts + 1----> +---------+ --finish_job--> DONE,
- * EMPTY
- *     --add_job--> | READY | <--return_job, attempts - 1---- | RUNNING | --fail_job----> FAILED
- *                  |       | <--recover--------------------- |         | --recover-----> FAILED
- *                  +-------+                                 |         |
- *                      ^         +---------+                 |         |
- *                      +--ready--| DELAYED | <--delay_job--- |         |
- *                                +---------+                 +---------+
+ *                  +-------+ ---start_job, attempts+1---> +---------+ -finish_job-> DONE, EMPTY
+ *     --add_job--> | READY | <--return_job, attempts-1--- | RUNNING | -fail_job---> FAILED
+ *                  |       | <--recover------------------ |         | -recover----> FAILED
+ *                  +-------+                              |         |
+ *                      ^      +---------+                 |         |
+ *                      +-ready| DELAYED | <--delay_job--- |         |
+ *                             +---------+                 +---------+
  *
  *     READY, DELAYED, RUNNING --cancel_job---------------------------> CANCELLED
  *     READY, DELAYED, RUNNING --add_job, of a newer revision---------> CANCELLED (SUPERSEDED)
@@ -52,7 +50,6 @@
  * commit. Then the transaction may be there after the restart. Callers are asked to do again what
  * was not confirmed, which is harmless, since every call knows what is there already.
  */
-/* clang-format on */
 #include "queue_private.h"
 
 #include "filesystem.h"

@@ -1,21 +1,17 @@
-/* clang-format off: it would join the lines of the diagram */
 /*
  * queue_deliveries.c - the outbox: the edges of a delivery, which is one result on its way to one
  * destination.
  *
- *                     +---------+ ---start_delivery, attempts + 1---> +---------+
- *     --finish_job--> | PENDING | <--return_delivery, attempts - 1--- | SENDING |
- * --delivery_sent-----> SENT
- *     --redirect----> |         | <--recover------------------------- |         |
- * --fail_delivery-----> FAILED
- *                     +---------+                                     |         |
- * --redirect_delivery-> FAILED |         |
- *                     +---------+ ---start_delivery, due------------> |         |
- *                     | DELAYED | <--delay_delivery------------------ |         |
- *                     |         |                                     +---------+
- *                     |         | <--delay_delivery, not committed--- SENT --fail_delivery,
- * likewise--> FAILED
- *                     +---------+
+ *                 +---------+ --start_delivery, attempts+1--> +---------+
+ *   -finish_job-> | PENDING | <-return_delivery, attempts-1-- | SENDING | --fail_delivery--> FAILED
+ *   -redirect---> |         | <-recover---------------------- |         | --redirect-------> FAILED
+ *                 +---------+                                 |         |
+ *                 +---------+ --start_delivery, when due----> |         |
+ *                 |         | <-delay_delivery--------------- +---------+
+ *                 | DELAYED |                                      | delivery_sent
+ *                 |         |                                 +---------+
+ *                 |         | <-delay_delivery, when not ---- |  SENT   | --fail_delivery--> FAILED
+ *                 +---------+     committed                   +---------+     (likewise)
  *
  *     PENDING, DELAYED --fail_delivery---------------------------> FAILED
  *     PENDING, DELAYED --finish_job, of a newer revision---------> CANCELLED (SUPERSEDED)
@@ -27,8 +23,8 @@
  * Storage commitment is a second, smaller machine beside SENT. REQUESTED and COMMITTED exist in
  * SENT only; what leaves it not committed takes FAILED along until its next attempt.
  *
- *     NONE, FAILED --delivery_sent, commitment_requested--> REQUESTED --delivery_committed-->
- * COMMITTED, FAILED
+ *     NONE, FAILED --delivery_sent, commitment_requested--> REQUESTED
+ *     REQUESTED    --delivery_committed-------------------> COMMITTED or FAILED
  *
  * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction;
  * invariants are in queue.c.
@@ -45,7 +41,6 @@
  *   - Rows are never deleted. A row that has no result (it was retried and did not come back) is
  *     history and cannot be sent.
  */
-/* clang-format on */
 #include "queue_private.h"
 
 #include <errno.h>
