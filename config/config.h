@@ -147,7 +147,8 @@ struct conf_dicom {
 struct conf_destination {
     char *name;
     char *folder; /* NULL for an AE */
-    char *ae_title, *host;
+    char *ae_title;
+    char *host; /* a name, or an IPv4 address */
     int port;
     char *calling_ae_title; /* the first of our titles where the file gives none */
     bool tls;

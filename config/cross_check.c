@@ -155,6 +155,8 @@ check_destination(const void *object, struct option_complaint *complaint)
         return check_destination_folder(destination, complaint);
     if (!destination->ae_title || !destination->host || destination->port == 0)
         return complain(complaint, "name", "needs ae_title, host and port, or folder");
+    if (strchr(destination->host, ':'))
+        return complain(complaint, "host", "has to be a name or an IPv4 address");
     return true;
 }
 

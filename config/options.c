@@ -304,7 +304,7 @@ static const struct option_row destination_rows[] = {
     {"ae_title", OPTION_TEXT, AT(struct conf_destination, ae_title), "", LIMITS(1, 16),
      .form = FORM_AE, .help = "its AE title"},
     {"host", OPTION_TEXT, AT(struct conf_destination, host), "", LIMITS(1, 253),
-     .help = "its name or address"},
+     .help = "its name, or its IPv4 address"},
     {"port", OPTION_INTEGER, AT(struct conf_destination, port), "0", LIMITS(0, 65535),
      .help = "its port; an AE needs one"},
     {"calling_ae_title", OPTION_TEXT, AT(struct conf_destination, calling_ae_title), "",

@@ -205,7 +205,7 @@ START_TEST(destinations_are_read)
         "destinations = ( { name = \"shelf\"; folder = \"out\"; },\n"
         "  { name = \"PACS\"; ae_title = \"ARCHIVE\"; host = \"pacs.example.org\"; port = 104;\n"
         "    fallback = \"shelf\"; tls = true; commit = true; },\n"
-        "  { name = \"back\"; ae_title = \"ARCHIVE\"; host = \"::1\"; port = 65535;\n"
+        "  { name = \"back\"; ae_title = \"ARCHIVE\"; host = \"10.0.0.6\"; port = 65535;\n"
         "    calling_ae_title = \"OTHER\"; fallback = \"PACS\"; } );\n"
         "pipelines = ( { name = \"a\"; deliver = [ \"PACS\", \"sender\" ];\n"
         "  segments = ( { " SEGMENT " } ); } );");
@@ -498,6 +498,8 @@ static const struct {
      "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; } );"},
     {1, "destinations[0].name: needs ae_title, host and port, or folder",
      "destinations = ( { name = \"a\"; } );"},
+    {1, "destinations[0].host: has to be a name or an IPv4 address",
+     "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"::1\"; port = 104; } );"},
     {1, "destinations[0].port: is not used with folder",
      "destinations = ( { name = \"a\"; folder = \"/out\"; port = 104; } );"},
     {1, "destinations[0].commit: is not used with folder",
