@@ -6,9 +6,13 @@
  *                                                                            |
  *   inbox_done <-- import_finish (pool thread) <---------------------- STORED(token)
  *
+ *   listener --> association's thread --> reception --> parcel (token) --> ARRIVED | QUARANTINED
+ *                                            0x0000 <---------------------- STORED(token)
+ *
  * Messages are hints: a frame without a STORED is sent again, and after a restart everything that
  * is still there is reported anew; rows are idempotent. At most PARCELS_WINDOW files are between
- * their start and their STORED; the inboxes wait with the rest (inbox.h bounds it).
+ * their start and their STORED; the inboxes wait with the rest (inbox.h bounds it), and so do
+ * senders.
  *
  * All state belongs to the loop's thread. Pool threads see the items of one batch, one recover, one
  * inspect, or one parcel, and the loop does not touch those meanwhile.
@@ -17,11 +21,14 @@
 #include "crash_point.h"
 #include "inbox.h"
 #include "inspect.h"
+#include "listener.h"
 #include "log.h"
 #include "parallel.h"
 #include "parcels.h"
+#include "reception.h"
 #include "recover.h"
 #include "role.h"
+#include "settings.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -65,7 +72,8 @@ struct lane {
 struct intake {
     uv_loop_t loop;
     struct channel *channel;
-    struct conf *conf;
+    struct settings *settings;
+    const struct conf *conf; /* of the settings */
     struct store *store;
     struct inbox **inboxes;
     size_t inbox_count;
@@ -73,6 +81,9 @@ struct intake {
     struct ready *ready, **ready_end;
     struct parcels parcels;
     struct lane lanes[LANES];
+
+    struct reception *reception;
+    struct listener *listener;
 
     struct lane recovery; /* parcels for what recover_step finds */
     struct recover *recover;
@@ -100,6 +111,8 @@ struct inspection {
 };
 
 static void stop(struct intake *intake);
+
+static void end_turns(struct intake *intake);
 
 static int64_t
 now_ms(const struct intake *intake)
@@ -155,6 +168,8 @@ close_parcel(struct intake *intake, struct parcel *parcel, enum inbox_fate fate)
         parcels_drop(&intake->parcels, parcel);
     if (parcel->inbox)
         inbox_done(parcel->inbox, parcel->item.relative, &parcel->item.stamp, fate);
+    else if (parcel->handover)
+        reception_drop(intake->reception, parcel->handover);
     else
         intake->recover_in_hand--;
     parcel_free(parcel);
@@ -411,6 +426,46 @@ start_lanes(struct intake *intake)
     }
 }
 
+/* ----------------------------------------------------------------------- reception ------ */
+
+/* Received files go before those of the inboxes: somebody waits for an answer. */
+static void
+take_handovers(struct intake *intake)
+{
+    struct handover *handover;
+    while (parcels_room(&intake->parcels) > 0 && (handover = reception_next(intake->reception))) {
+        struct parcel *parcel = parcels_add_handover(&intake->parcels, handover);
+        if (!parcel) {
+            reception_drop(intake->reception, handover);
+            continue;
+        }
+        if (!handover->commitment)
+            log_taken(parcel);
+        send_parcel(intake, parcel);
+    }
+}
+
+/* They only wake the loop: on_turn does the rest. */
+static void
+on_handover(void *context)
+{
+    (void)context;
+}
+
+static void
+on_association_ended(void *context)
+{
+    (void)context;
+}
+
+static void
+answer_sender(struct intake *intake, struct parcel *parcel)
+{
+    parcels_drop(&intake->parcels, parcel);
+    reception_stored(intake->reception, parcel->handover);
+    parcel_free(parcel);
+}
+
 /* ------------------------------------------------------------------------ recovery ------ */
 
 static void
@@ -653,12 +708,23 @@ reload(struct intake *intake, const char *config_file)
         conf_free(conf);
         return;
     }
+    struct settings *settings;
+    struct dicom_fault fault;
+    error = settings_open(conf, &settings, &fault);
+    if (error || fault.code[0]) {
+        log_error("intake.reload", LOG_STR("error", error ? strerror(-error) : fault.sentence));
+        if (!error)
+            settings_drop(settings);
+        return;
+    }
     log_set_level(conf->log_level);
     error = apply_inboxes(intake, conf);
     if (error)
         log_error("intake.reload", LOG_STR("error", strerror(-error)));
-    conf_free(intake->conf);
+    settings_drop(intake->settings);
+    intake->settings = settings;
     intake->conf = conf;
+    listener_configure(intake->listener, settings);
 }
 
 /* -------------------------------------------------------------------------- frames ------ */
@@ -667,7 +733,11 @@ static void
 on_stored(struct intake *intake, int64_t token)
 {
     struct parcel *parcel = parcels_find(&intake->parcels, token);
-    if (parcel && parcel->sent) /* the answer to a frame that was sent twice comes twice */
+    if (!parcel || !parcel->sent) /* the answer to a frame that was sent twice comes twice */
+        return;
+    if (parcel->handover)
+        answer_sender(intake, parcel);
+    else
         finish_original(intake, parcel);
 }
 
@@ -766,16 +836,28 @@ on_retry(uv_timer_t *timer)
     (void)timer;
 }
 
+static void
+drain(struct intake *intake)
+{
+    listener_stop(intake->listener);
+    if (intake->parcels.count == 0 && intake->working == 0 && listener_idle(intake->listener))
+        stop(intake);
+}
+
 /* Once a turn of the loop, after all that happened in it: begins whatever can begin now. */
 static void
 on_turn(uv_prepare_t *turn)
 {
     struct intake *intake = turn->data;
-    if (intake->stopping)
+    if (intake->stopping) {
+        if (listener_idle(intake->listener))
+            end_turns(intake);
         return;
+    }
+    take_handovers(intake);
+    reception_allow(intake->reception, intake->begun && !intake->paused && !intake->draining);
     if (intake->draining) {
-        if (intake->parcels.count == 0 && intake->working == 0)
-            stop(intake);
+        drain(intake);
         return;
     }
     if (!intake->begun)
@@ -808,13 +890,24 @@ on_stop_timeout(uv_timer_t *timer)
     _exit(intake->status);
 }
 
-/* The loop ends by itself when the last work in the pool has come back. */
+/* The last association is over: no thread is left that would wake the loop. */
+static void
+end_turns(struct intake *intake)
+{
+    listener_close(intake->listener);
+    uv_close((uv_handle_t *)&intake->turn, NULL);
+}
+
+/* The loop ends by itself when the last association is over and the last work in the pool has come
+ * back. */
 static void
 stop(struct intake *intake)
 {
     if (intake->stopping)
         return;
     intake->stopping = true;
+    listener_stop(intake->listener);
+    reception_stop(intake->reception);
     for (size_t i = 0; i < intake->inbox_count; i++)
         inbox_close(intake->inboxes[i]);
     forget_ready(intake, NULL);
@@ -824,7 +917,6 @@ stop(struct intake *intake)
             close_parcel(intake, parcel, INBOX_GONE);
     }
     channel_close(intake->channel);
-    uv_close((uv_handle_t *)&intake->turn, NULL);
     uv_close((uv_handle_t *)&intake->alive, NULL);
     uv_close((uv_handle_t *)&intake->retry, NULL);
     uv_close((uv_handle_t *)&intake->drain, NULL);
@@ -835,21 +927,51 @@ stop(struct intake *intake)
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 static int
-open_files(struct intake *intake, const char *config_file)
+open_settings(struct intake *intake, const char *config_file)
 {
     char reason[CONF_REASON];
-    int error = conf_load(config_file, &intake->conf, reason, sizeof reason);
+    struct conf *conf;
+    int error = conf_load(config_file, &conf, reason, sizeof reason);
     if (error) {
         log_error("intake.config", LOG_STR("error", reason));
         return error;
     }
-    log_set_level(intake->conf->log_level);
+    log_set_level(conf->log_level);
+    struct dicom_fault fault;
+    error = settings_open(conf, &intake->settings, &fault);
+    if (error)
+        return error;
+    if (fault.code[0])
+        log_error("intake.tls", LOG_STR("code", fault.code), LOG_STR("error", fault.sentence));
+    intake->conf = intake->settings->conf;
+    return 0;
+}
+
+static int
+open_files(struct intake *intake, const char *config_file)
+{
+    int error = open_settings(intake, config_file);
+    if (error)
+        return error;
     error = store_open(intake->conf->root, &intake->store);
     if (error) {
         log_error("intake.root", LOG_STR("root", intake->conf->root),
                   LOG_STR("error", strerror(-error)));
-        conf_free(intake->conf);
+        settings_drop(intake->settings);
     }
+    return error;
+}
+
+static int
+open_listener(struct intake *intake)
+{
+    int error =
+        reception_open(&intake->loop, intake->store, on_handover, intake, &intake->reception);
+    if (!error)
+        error = listener_open(&intake->loop, intake->reception, on_association_ended, intake,
+                              &intake->listener);
+    if (!error)
+        listener_configure(intake->listener, intake->settings);
     return error;
 }
 
@@ -869,6 +991,8 @@ open_loop(struct intake *intake)
     intake->turn.data = intake;
     uv_prepare_start(&intake->turn, on_turn);
     error = channel_open(&intake->loop, ROLE_FD, &events, &intake->channel);
+    if (!error)
+        error = open_listener(intake);
     if (error)
         return error;
     say_hello(intake);
@@ -883,8 +1007,10 @@ close_all(struct intake *intake)
     uv_run(&intake->loop, UV_RUN_DEFAULT);
     uv_loop_close(&intake->loop);
     recover_close(intake->recover);
+    listener_free(intake->listener);
+    reception_free(intake->reception);
     store_close(intake->store);
-    conf_free(intake->conf);
+    settings_drop(intake->settings);
     free(intake->inboxes);
 }
 
