@@ -73,11 +73,11 @@ struct dicom_association_request {
 
 enum dicom_admission {              /* result, source, reason of the A-ASSOCIATE-RJ (PS3.8 9.3.4) */
                        DICOM_ADMIT, /* accepted */
-                       DICOM_ADMIT_VERIFICATION, /* accepted, for C-ECHO alone */
-                       DICOM_REFUSE_CALLING,     /* 1, 1, 3: calling AE title not recognized */
-                       DICOM_REFUSE_CALLED,      /* 1, 1, 7: called AE title not recognized */
-                       DICOM_REFUSE_HOST,        /* 1, 1, 1: permanent, no reason given */
-                       DICOM_REFUSE_BUSY,        /* 2, 3, 2: transient, local limit exceeded */
+                       DICOM_ADMIT_ECHO,     /* accepted, for C-ECHO alone */
+                       DICOM_REFUSE_CALLING, /* 1, 1, 3: calling AE title not recognized */
+                       DICOM_REFUSE_CALLED,  /* 1, 1, 7: called AE title not recognized */
+                       DICOM_REFUSE_HOST,    /* 1, 1, 1: permanent, no reason given */
+                       DICOM_REFUSE_BUSY,    /* 2, 3, 2: transient, local limit exceeded */
 };
 
 /* One C-STORE. The UIDs are well-formed (digits and dots, at most 64), the SOP class is the
