@@ -27,7 +27,7 @@ struct dicom_peer {
     const char *calling_ae, *called_ae;
     const char *host; /* a name, or an IPv4 address */
     int port;
-    const struct dicom_tls *tls; /* a client's; NULL: none. Outlives the association. */
+    struct dicom_tls *tls; /* a client's; NULL: none. Outlives the association. */
     /*
      * For TCP to connect (whole seconds, rounded up; connects that begin at the same moment may get
      * each other's), for the answer to the association request, and for the next part of a message.
@@ -88,8 +88,8 @@ int dicom_echo(struct dicom_association *association, struct dicom_answer *answe
  * which. Codes: NO_PRESENTATION_CONTEXT, STORE_REFUSED (a status that says no for good),
  * STORE_FAILED (any other failure status), PEER_ABORTED, FILE_UNREADABLE, NOT_DICOM, OUT_OF_MEMORY.
  */
-int dicom_store(struct dicom_association *association, const char *path,
-                struct dicom_answer *answer, struct dicom_fault *fault);
+int dicom_store_file(struct dicom_association *association, const char *path,
+                     struct dicom_answer *answer, struct dicom_fault *fault);
 
 /* An instance whose safekeeping is asked for. */
 struct dicom_reference {
