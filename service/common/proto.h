@@ -69,9 +69,9 @@ enum proto_type {
     /* daemon -> any child: finish what is running, give back the rest, exit: (nothing) */
     PROTO_DRAIN,
     /*
-     * intake -> daemon: i64 token (answered by STORED once the rows say so), str transaction_uid,
-     * i64 n, then n times: str sop_instance, i64 ok, i64 failure_reason. A peer's storage
-     * commitment report that came on an association of its own.
+     * intake or courier -> daemon: i64 token, str transaction_uid, i64 n, then n times: str
+     * sop_instance, i64 ok, i64 failure_reason. A peer's storage commitment report. The intake's
+     * is answered by STORED once the rows say so, the courier's (token 0) by nothing.
      */
     PROTO_COMMITTED,
 
@@ -81,7 +81,7 @@ enum proto_type {
     /*
      * courier -> daemon: i64 delivery, i64 outcome (enum proto_delivery), i64 dimse_status (of the
      * C-STORE; -1: none came), str code, str sentence, i64 commitment (enum proto_commitment), str
-     * transaction_uid ("" without commitment)
+     * transaction_uid ("": none was asked for)
      */
     PROTO_DELIVERED,
     /* daemon -> courier, and command line -> daemon: i64 token (the asker's own), str destination.
@@ -121,10 +121,8 @@ enum proto_delivery {
 };
 
 enum proto_commitment {
-    PROTO_COMMITMENT_NONE,      /* not asked for */
-    PROTO_COMMITMENT_REQUESTED, /* asked for; the report comes on another association */
-    PROTO_COMMITMENT_CONFIRMED, /* reported on the same association: the peer keeps it */
-    PROTO_COMMITMENT_REFUSED    /* reported on the same association: the peer does not */
+    PROTO_COMMITMENT_NONE,     /* not asked for */
+    PROTO_COMMITMENT_REQUESTED /* asked for; the report is told by COMMITTED */
 };
 
 /* A frame being written. Grows by itself; the first failure is latched and told by proto_finish. */

@@ -12,6 +12,7 @@
 #include "arrivals.h"
 
 #include "clock.h"
+#include "deliveries.h"
 #include "jobs.h"
 #include "log.h"
 #include "rules.h"
@@ -588,6 +589,8 @@ arrivals_frame(struct arrivals *arrivals, struct proto_reader *reader)
         hear_quarantined(arrivals, reader);
     else if (reader->type == PROTO_INSPECTED)
         hear_inspected(arrivals, reader);
+    else if (reader->type == PROTO_COMMITTED)
+        deliveries_committed(arrivals->core->deliveries, reader);
     else
         reader->error = -EBADMSG;
 }
@@ -604,6 +607,7 @@ arrivals_intake_ready(struct arrivals *arrivals)
 void
 arrivals_intake_gone(struct arrivals *arrivals)
 {
+    deliveries_intake_gone(arrivals->core->deliveries);
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
         struct inspection *inspection = &arrivals->inspections[i];
         if (!inspection->asked)

@@ -4,9 +4,11 @@
 #include "backoff.h"
 #include "clock.h"
 #include "crash_point.h"
+#include "deliveries.h"
 #include "jobs.h"
 #include "layout.h"
 #include "log.h"
+#include "routes.h"
 #include "spool.h"
 
 #include <errno.h>
@@ -257,6 +259,7 @@ on_recorded(void *context, int status)
         spool_remove_output(core->root, outcome->job);
     remove_outcome(outcome);
     jobs_look(core->jobs); /* it was held back until here, and may be READY */
+    deliveries_look(core->deliveries);
 }
 
 static int
@@ -275,15 +278,34 @@ record_retry(const struct outcome *outcome)
                            now_ms);
 }
 
+/* With the deliveries of all results that are DICOM objects. */
+static int
+record_done(const struct outcome *outcome)
+{
+    struct core *core = outcome->outcomes->core;
+    struct routes routes;
+    int error = routes_find(core, outcome->job, &routes);
+    for (size_t i = 0; i < outcome->result_count && !error; i++) {
+        struct queue_result *result = &outcome->results[i];
+        bool is_object = *result->sop_instance_uid != 0;
+        result->destinations = is_object ? routes.destinations : NULL;
+        result->destination_count = is_object ? routes.count : 0;
+    }
+    if (!error)
+        error = queue_finish_job(core->queue, outcome->job, QUEUE_DONE, &outcome->figures,
+                                 outcome->results, outcome->result_count, outcome->code,
+                                 outcome->sentence, clock_unix_ms());
+    routes_free(&routes);
+    return error;
+}
+
 static int
 record_as_ended(const struct outcome *outcome)
 {
     struct queue *queue = outcome->outcomes->core->queue;
     switch (outcome->end) {
     case OUTCOME_DONE:
-        return queue_finish_job(queue, outcome->job, QUEUE_DONE, &outcome->figures,
-                                outcome->results, outcome->result_count, outcome->code,
-                                outcome->sentence, clock_unix_ms());
+        return record_done(outcome);
     case OUTCOME_EMPTY:
         return queue_finish_job(queue, outcome->job, QUEUE_EMPTY, &outcome->figures, NULL, 0,
                                 outcome->code, outcome->sentence, clock_unix_ms());
