@@ -135,7 +135,7 @@ struct conf_dicom {
     struct conf_peer *peers;
     size_t peer_count;
     int max_associations;
-    double acse_seconds;  /* for the association request to come in */
+    double acse_seconds;  /* for an association to be asked for, or ours to be granted */
     double dimse_seconds; /* for the next part of a message */
     double idle_seconds;  /* for the next message */
     int max_pdu_kib;

@@ -280,7 +280,7 @@ static const struct option_row dicom_rows[] = {
      LIMITS(1, 1000),
      .help = "associations at a time; further callers are told to come back later"},
     {"acse_seconds", OPTION_NUMBER, AT(struct conf_dicom, acse_seconds), "30.0", LIMITS(0.1, 3600),
-     .help = "how long a connection may take to ask for its association"},
+     .help = "how long an association may take to be asked for, and one of ours to be granted"},
     {"dimse_seconds", OPTION_NUMBER, AT(struct conf_dicom, dimse_seconds), "60.0",
      LIMITS(0.1, 3600), .help = "how long the next part of a message may take"},
     {"idle_seconds", OPTION_NUMBER, AT(struct conf_dicom, idle_seconds), "300.0",
@@ -322,7 +322,7 @@ static const struct option_row destination_rows[] = {
      .help = "the destination of results that this one cannot store; without it their delivery has "
              "failed"},
     {"connect_seconds", OPTION_NUMBER, AT(struct conf_destination, connect_seconds), "10.0",
-     LIMITS(0.1, 600), .help = "how long a connection and its association may take to come about"},
+     LIMITS(0.1, 600), .help = "how long a connection may take to come about"},
     {"dimse_seconds", OPTION_NUMBER, AT(struct conf_destination, dimse_seconds), "60.0",
      LIMITS(0.1, 3600), .help = "how long its answer to a message may take"},
     {"idle_seconds", OPTION_NUMBER, AT(struct conf_destination, idle_seconds), "10.0",
