@@ -300,7 +300,9 @@ static const struct option_row destination_rows[] = {
     {"name", OPTION_TEXT, AT(struct conf_destination, name), NULL, LIMITS(1, 64), .form = FORM_NAME,
      .help = "what pipelines and the command line call it"},
     {"folder", OPTION_TEXT, AT(struct conf_destination, folder), "", LIMITS(1, 4000),
-     .form = FORM_PATH, .help = "a folder that results are copied to, in place of an AE"},
+     .form = FORM_PATH,
+     .help =
+         "a folder that results are copied to, named by their SOP Instance UID, in place of an AE"},
     {"ae_title", OPTION_TEXT, AT(struct conf_destination, ae_title), "", LIMITS(1, 16),
      .form = FORM_AE, .help = "its AE title"},
     {"host", OPTION_TEXT, AT(struct conf_destination, host), "", LIMITS(1, 253),
