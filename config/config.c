@@ -8,6 +8,7 @@
 #include "read.h"
 #include "source.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -105,6 +106,38 @@ tidy_fingerprint(char *fingerprint)
     *to = '\0';
 }
 
+/* The text that inet_ntop has for it, which is what a caller's address is compared as. */
+static int
+tidy_address(char **address)
+{
+    struct in6_addr ipv6;
+    char text[INET6_ADDRSTRLEN];
+    if (!*address || inet_pton(AF_INET6, *address, &ipv6) != 1)
+        return 0; /* of an IPv4 address there is one text only */
+    if (IN6_IS_ADDR_V4MAPPED(&ipv6))
+        inet_ntop(AF_INET, &ipv6.s6_addr[12], text, sizeof(text));
+    else
+        inet_ntop(AF_INET6, &ipv6, text, sizeof(text));
+    char *copy = strdup(text);
+    if (!copy)
+        return -ENOMEM;
+    free(*address);
+    *address = copy;
+    return 0;
+}
+
+static int
+resolve_peers(struct conf_dicom *dicom)
+{
+    int rc = 0;
+    for (size_t i = 0; i < dicom->peer_count && rc == 0; i++) {
+        if (dicom->peers[i].certificate)
+            tidy_fingerprint(dicom->peers[i].certificate);
+        rc = tidy_address(&dicom->peers[i].host);
+    }
+    return rc;
+}
+
 static int
 resolve_calling_titles(struct conf *conf)
 {
@@ -124,9 +157,8 @@ resolve(void *object, const void *root_override)
 {
     struct conf *conf = object;
     int rc = resolve_paths(conf, root_override);
-    for (size_t i = 0; i < conf->dicom.peer_count; i++)
-        if (conf->dicom.peers[i].certificate)
-            tidy_fingerprint(conf->dicom.peers[i].certificate);
+    if (rc == 0)
+        rc = resolve_peers(&conf->dicom);
     return rc < 0 ? rc : resolve_calling_titles(conf);
 }
 

@@ -113,7 +113,7 @@ struct conf_title {
 /* Who may call. What is NULL is not asked; several peers may have one AE title. */
 struct conf_peer {
     char *ae_title;
-    char *host;           /* an IPv4 or IPv6 address */
+    char *host;           /* an IPv4 or IPv6 address, as inet_ntop writes it */
     char *certificate;    /* SHA-256 of the certificate's DER form: 64 lower-case digits */
     int max_associations; /* 0: only the total limits it */
 };

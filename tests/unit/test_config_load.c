@@ -174,7 +174,9 @@ START_TEST(titles_and_peers_are_read)
                           "max_associations = 4; },\n"
                           "            { ae_title = \"CT1\"; certificate = \"" COLONS8 ":" COLONS8
                           ":" COLONS8 ":" COLONS8 "\"; },\n"
-                          "            { ae_title = \"X\"; certificate = \"" DIGITS "\"; } );\n"
+                          "            { ae_title = \"X\"; certificate = \"" DIGITS "\"; },\n"
+                          "            { ae_title = \"Y\"; host = \"FE80:0::01\"; },\n"
+                          "            { ae_title = \"Z\"; host = \"::ffff:10.0.0.7\"; } );\n"
                           "  tls = { certificate = \"a.pem\"; key = \"/b.pem\"; "
                           "ca = \"tls//ca.pem\"; }; };");
     const struct conf_dicom *dicom = &conf->dicom;
@@ -189,6 +191,8 @@ START_TEST(titles_and_peers_are_read)
     ck_assert_int_eq(dicom->peers[1].max_associations, 0);
     ck_assert_str_eq(dicom->peers[1].certificate, DIGITS);
     ck_assert_str_eq(dicom->peers[2].certificate, DIGITS);
+    ck_assert_str_eq(dicom->peers[3].host, "fe80::1");
+    ck_assert_str_eq(dicom->peers[4].host, "10.0.0.7");
     ck_assert_str_eq(dicom->tls.certificate, "/var/lib/noctule/a.pem");
     ck_assert_str_eq(dicom->tls.key, "/b.pem");
     ck_assert_str_eq(dicom->tls.ca, "/var/lib/noctule/tls/ca.pem");
