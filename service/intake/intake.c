@@ -34,6 +34,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define POOL_THREADS                                                                               \
@@ -42,6 +43,7 @@
 #define BATCH           32 /* files in one */
 #define RECOVER_WINDOW  64 /* parcels that recovered files may take up */
 #define INSPECT_THREADS 4
+#define DESCRIPTORS     8192
 #define ALIVE_MS        5000
 #define RESEND_MS       30000
 #define DRAIN_MS        5000 /* a daemon that does not answer holds up the end no longer */
@@ -95,6 +97,7 @@ struct intake {
     uv_work_t begin;
     int begin_error;
     bool beginning, begun; /* store_begin has been done: files may be taken in */
+    bool listening;        /* the listener has been configured */
 
     uv_prepare_t turn;
     uv_timer_t alive, retry, drain, stop;
@@ -544,6 +547,15 @@ on_begin(uv_work_t *work)
         intake->begin_error = recover_open(intake->store, &intake->recover);
 }
 
+/* Not before files can be taken in, unless that is delayed: then senders are told to come again. */
+static void
+listen_now(struct intake *intake)
+{
+    if (!intake->listening)
+        listener_configure(intake->listener, intake->settings);
+    intake->listening = true;
+}
+
 static void
 after_begin(uv_work_t *work, int status)
 {
@@ -557,6 +569,7 @@ after_begin(uv_work_t *work, int status)
         hold_back(intake, intake->begin_error);
     else
         intake->begun = true;
+    listen_now(intake);
 }
 
 static void
@@ -724,7 +737,8 @@ reload(struct intake *intake, const char *config_file)
     settings_drop(intake->settings);
     intake->settings = settings;
     intake->conf = conf;
-    listener_configure(intake->listener, settings);
+    if (intake->listening)
+        listener_configure(intake->listener, settings);
 }
 
 /* -------------------------------------------------------------------------- frames ------ */
@@ -970,8 +984,6 @@ open_listener(struct intake *intake)
     if (!error)
         error = listener_open(&intake->loop, intake->reception, on_association_ended, intake,
                               &intake->listener);
-    if (!error)
-        listener_configure(intake->listener, intake->settings);
     return error;
 }
 
@@ -1014,6 +1026,17 @@ close_all(struct intake *intake)
     free(intake->inboxes);
 }
 
+/* The usual limit of 1024 is for programs that use select; an association needs two. */
+static void
+raise_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int
 intake_main(const struct role_args *args)
 {
@@ -1021,6 +1044,7 @@ intake_main(const struct role_args *args)
     intake.ready_end = &intake.ready;
     setenv("UV_THREADPOOL_SIZE", POOL_THREADS, 0); /* read at the first work */
     signal(SIGXFSZ, SIG_IGN);                      /* a limit on file sizes is a full disk */
+    raise_descriptors();
     dicom_init();
     if (open_files(&intake, args->config_file) != 0)
         return EXIT_FAILURE;
