@@ -214,6 +214,9 @@ CREATE TABLE event (
 CREATE INDEX event_series ON event (series_id) WHERE series_id IS NOT NULL;
 CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
 CREATE INDEX event_delivery ON event (delivery_id) WHERE delivery_id IS NOT NULL;
+-- Few rows: which destinations are down (v_destinations).
+CREATE INDEX event_destination ON event (id)
+    WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP');
 
 CREATE TRIGGER event_stays BEFORE DELETE ON event
 BEGIN

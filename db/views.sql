@@ -72,7 +72,14 @@ SELECT destination,
     min(created_at) FILTER (WHERE state IN ('PENDING', 'SENDING', 'DELAYED'))
         AS oldest_waiting_at,
     min(due_at) FILTER (WHERE state = 'DELAYED') AS next_attempt_at,
-    max(sent_at) AS last_sent_at
+    max(sent_at) AS last_sent_at,
+    -- The daemon tells when it stops and resumes trying; what it knew ends with it.
+    (SELECT CASE e.kind WHEN 'DESTINATION_DOWN' THEN e.at END
+        FROM event e INDEXED BY event_destination
+        WHERE e.kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP')
+        AND (e.kind = 'START'
+            OR substr(e.detail, 1, length(destination) + 2) = destination || ': ')
+        ORDER BY e.id DESC LIMIT 1) AS down_since
 FROM delivery
 GROUP BY destination;
 

@@ -49,3 +49,6 @@ CREATE INDEX delivery_requested ON delivery (destination, requested_at, id)
 ALTER TABLE event ADD COLUMN delivery_id INTEGER REFERENCES delivery (id);
 
 CREATE INDEX event_delivery ON event (delivery_id) WHERE delivery_id IS NOT NULL;
+-- Few rows: which destinations are down (v_destinations).
+CREATE INDEX event_destination ON event (id)
+    WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP');

@@ -837,6 +837,34 @@ START_TEST(the_night_counts_deliveries)
 
 END_TEST
 
+static void
+tell(const char *kind, const char *detail, int64_t ms)
+{
+    ck_assert_int_eq(queue_note(s.queue, kind, detail, ms), 0);
+}
+
+START_TEST(a_destination_is_down_until_it_answers)
+{
+#define DOWN                                                                                       \
+    "SELECT group_concat(destination || coalesce(down_since, '-'), ' ') FROM v_destinations"
+    static const char *const to[] = {"PACS", "PACS2"};
+    done_job("1.2", to, 2);
+    assert_answer(&s, DOWN, "PACS- PACS2-");
+    tell("START", "", THEN);
+    tell("DESTINATION_DOWN", "PACS: 3 failures in a row", THEN);
+    assert_answer(&s, DOWN, "PACS2026-01-31T02:03:25.000Z PACS2-");
+    tell("DESTINATION_UP", "OTHER: it answers again", THEN + 1000);
+    assert_answer(&s, DOWN, "PACS2026-01-31T02:03:25.000Z PACS2-");
+    tell("DESTINATION_UP", "PACS: it answers again", THEN + 1000);
+    assert_answer(&s, DOWN, "PACS- PACS2-");
+    tell("DESTINATION_DOWN", "PACS: 3 failures in a row", THEN + 2000);
+    tell("START", "", THEN + 3000);
+    assert_answer(&s, DOWN, "PACS- PACS2-");
+#undef DOWN
+}
+
+END_TEST
+
 SAMPLE_MAIN("db_deliveries", open_sample, close_sample, done_makes_a_row_for_each_destination,
             a_destination_without_a_name_undoes_all, every_edge_from_every_place,
             every_edge_of_no_delivery, states_have_names, a_start_counts_and_a_return_takes_it_back,
@@ -849,4 +877,5 @@ SAMPLE_MAIN("db_deliveries", open_sample, close_sample, done_makes_a_row_for_eac
             a_newer_revision_takes_back_what_was_not_sent,
             a_newer_revision_that_fails_takes_nothing_back, a_retry_keeps_what_was_sent,
             a_retry_that_makes_another_object_sends_that, a_retry_waits_for_what_is_being_sent,
-            a_restart_takes_up_what_was_being_sent, the_night_counts_deliveries)
+            a_restart_takes_up_what_was_being_sent, the_night_counts_deliveries,
+            a_destination_is_down_until_it_answers)

@@ -183,7 +183,7 @@ START_TEST(views_have_their_columns)
          "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
          "superseded_by"},
         {"v_destinations", "destination,pending,sending,delayed,sent,failed,cancelled,uncommitted,"
-                           "oldest_waiting_at,next_attempt_at,last_sent_at"},
+                           "oldest_waiting_at,next_attempt_at,last_sent_at,down_since"},
     };
     struct sample sample;
     sample_open(&sample);

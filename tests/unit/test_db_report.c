@@ -441,7 +441,8 @@ START_TEST(an_idle_night)
                            "Series      0 gathering, 0 settled, 0 refused\n"
                            "Backlog     none\n"
                            "Ended       0 in the last 12 h, 0 in the last 24 h, 0 of these failed\n"
-                           "Quarantine  0 in the last 24 h\n");
+                           "Quarantine  0 in the last 24 h\n"
+                           "Deliveries  0 waiting, 0 delayed, 0 failed; 0 sent in the last 24 h\n");
     free(text);
     text = printed(JOBS, &everything, 0, true);
     ck_assert_str_eq(text, "[]\n");
