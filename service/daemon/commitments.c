@@ -7,6 +7,7 @@
 #include "commitments.h"
 
 #include "clock.h"
+#include "deliveries.h"
 #include "log.h"
 
 #include <errno.h>
@@ -169,6 +170,7 @@ record_refusal(struct core *core, const struct report *report, const struct item
                                      false, attempt.code, sentence, clock_unix_ms());
     if (!error)
         error = flight_try_later(core, &delivery, &attempt);
+    deliveries_look(core->deliveries);
     queue_delivery_clear(&delivery);
     return error;
 }
@@ -267,6 +269,7 @@ give_up_waiting(struct core *core, const struct conf_destination *destination,
              LOG_STR("destination", delivery->destination));
     const struct queue_attempt attempt = {-1, "COMMITMENT_TIMEOUT", sentence};
     int error = flight_try_later(core, delivery, &attempt);
+    deliveries_look(core->deliveries);
     return error == -EAGAIN ? 0 : error; /* the report came in the same turn */
 }
 
