@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -28,6 +29,28 @@ namespace
 /* A-ABORT sources (PS3.8 9.3.8). */
 constexpr uint8_t abort_by_user = 0;
 constexpr uint8_t abort_by_provider = 2;
+
+constexpr size_t pdu_head_size = 6;  /* type, a reserved byte, length */
+constexpr size_t pdu_value_size = 4; /* of those that release and abort */
+constexpr size_t pdv_length_size = 4;
+constexpr size_t pdv_head_size = 6; /* length, context, message control header */
+constexpr uint8_t pdv_command = 1;
+constexpr uint8_t pdv_last = 2;
+constexpr long min_peer_pdu = 64; /* what a peer's maximum below this is taken for */
+
+uint32_t
+get_u32(const uint8_t *bytes)
+{
+    return static_cast<uint32_t>(bytes[0]) << 24 | static_cast<uint32_t>(bytes[1]) << 16 |
+           static_cast<uint32_t>(bytes[2]) << 8 | bytes[3];
+}
+
+void
+put_u32(uint8_t *bytes, size_t number)
+{
+    for (int i = 3; i >= 0; i--, number >>= 8)
+        bytes[i] = static_cast<uint8_t>(number);
+}
 
 /*
  * DCMTK takes an accepted socket only through a global variable. It is held under this lock from
@@ -146,8 +169,7 @@ Association::hand_over(int fd)
 {
     SSL *ssl = nullptr;
     if (options_.tls) {
-        /* Making a connection counts references of the context and changes nothing else. */
-        ssl = SSL_new(tls_layer(const_cast<struct dicom_tls *>(options_.tls)).getNativeHandle());
+        ssl = SSL_new(tls_layer(options_.tls).getNativeHandle());
         if (!ssl || SSL_set_fd(ssl, fd) != 1) {
             SSL_free(ssl);
             (void)close(fd);
@@ -285,6 +307,7 @@ Association::accept(bool echo_only, bool with_commitments)
         if (ASC_getPresentationContext(association_->params, i, &context).good())
             answer_context(context, echo_only, with_commitments);
     }
+    pdu_.resize(options_.max_pdu);
     const OFCondition condition = ASC_acknowledgeAssociation(association_);
     return condition.good() ? 0 : outcome(condition);
 }
@@ -303,42 +326,100 @@ Association::expect_message()
 }
 
 int
-Association::next_fragment(DUL_PDV &fragment)
+Association::read_bytes(uint8_t *bytes, size_t size)
 {
-    if (DUL_NextPDV(&association_->DULassociation, &fragment).good()) {
-        line_.idle = false; /* it came along with the one before */
-        return 0;
+    while (size > 0) {
+        const ssize_t got = line_.connection ? line_.connection->read(bytes, size) : -1;
+        if (got <= 0)
+            return line_outcome();
+        bytes += got;
+        size -= static_cast<size_t>(got);
     }
-    if (!line_.connection)
-        return -ECONNABORTED;
-    if (line_.connection->await() != 0)
-        return outcome(DUL_NETWORKCLOSED);
-    const bool between_messages = line_.idle;
-    const OFCondition condition =
-        DUL_ReadPDVs(&association_->DULassociation, nullptr, DUL_BLOCK, 0);
-    if (condition == DUL_PEERREQUESTEDRELEASE)
-        return between_messages ? +RELEASED : violation("it releases within a message");
-    if (condition.code() != DULC_PDATAPDUARRIVED)
-        return outcome(condition);
-    return DUL_NextPDV(&association_->DULassociation, &fragment).good()
-               ? 0
-               : violation("a P-DATA-TF PDU is empty");
+    return 0;
 }
 
 int
-Association::send_command(uint8_t context_id, uint8_t *bytes, size_t size)
+Association::read_data_pdu(size_t size)
 {
-    DUL_PDV fragment = {};
-    fragment.fragmentLength = size;
-    fragment.presentationContextID = context_id;
-    fragment.pdvType = DUL_COMMANDPDV;
-    fragment.lastPDV = OFTrue;
-    fragment.data = bytes;
-    DUL_PDVLIST list = {};
-    list.count = 1;
-    list.pdv = &fragment;
-    const OFCondition condition = DUL_WritePDVs(&association_->DULassociation, &list);
-    return condition.good() ? 0 : outcome(condition);
+    if (size > options_.max_pdu)
+        return violation("a PDU is longer than agreed");
+    if (size == 0)
+        return violation("a P-DATA-TF PDU is empty");
+    pdu_at_ = pdu_size_ = 0;
+    const int error = read_bytes(pdu_.data(), size);
+    if (!error)
+        pdu_size_ = size;
+    return error;
+}
+
+int
+Association::read_pdu()
+{
+    if (!line_.connection || line_.connection->await() != 0)
+        return line_outcome();
+    const bool between_messages = line_.idle;
+    uint8_t head[pdu_head_size];
+    if (const int error = read_bytes(head, sizeof(head)))
+        return error;
+    const size_t size = get_u32(head + 2);
+    switch (head[0]) {
+    case DUL_TYPEDATA:
+        return read_data_pdu(size);
+    case DUL_TYPERELEASERQ:
+        if (size != pdu_value_size)
+            return violation("a PDU has a wrong length");
+        if (const int error = read_bytes(pdu_.data(), size))
+            return error;
+        return between_messages ? +RELEASED : violation("it releases within a message");
+    case DUL_TYPEABORT:
+        return -ECONNABORTED;
+    default:
+        return violation("a PDU comes that has no place here");
+    }
+}
+
+int
+Association::next_fragment(Fragment &fragment)
+{
+    if (pdu_at_ == pdu_size_) {
+        if (const int outcome = read_pdu())
+            return outcome;
+    }
+    line_.idle = false; /* it may have come along with the one before */
+    const uint8_t *pdv = pdu_.data() + pdu_at_;
+    const size_t left = pdu_size_ - pdu_at_;
+    const size_t length = left >= pdv_head_size ? get_u32(pdv) : 0;
+    if (length < pdv_head_size - pdv_length_size || length > left - pdv_length_size)
+        return violation("the lengths in a P-DATA-TF PDU contradict each other");
+    fragment = {pdv[4], (pdv[5] & pdv_command) != 0, (pdv[5] & pdv_last) != 0, pdv + pdv_head_size,
+                length - (pdv_head_size - pdv_length_size)};
+    pdu_at_ += pdv_length_size + length;
+    return 0;
+}
+
+/* In PDUs as short as the peer wants them. */
+int
+Association::send_command(uint8_t context_id, const uint8_t *bytes, size_t size)
+{
+    const long agreed = association_->params->theirMaxPDUReceiveSize;
+    size_t most = size;
+    if (agreed > 0 && static_cast<size_t>(agreed) < size + pdv_head_size)
+        most = static_cast<size_t>(std::max(agreed, min_peer_pdu)) - pdv_head_size;
+    while (size > 0) {
+        const size_t part = std::min(most, size);
+        std::vector<uint8_t> pdu(pdu_head_size + pdv_head_size);
+        pdu[0] = DUL_TYPEDATA;
+        put_u32(&pdu[2], pdv_head_size + part);
+        put_u32(&pdu[6], pdv_head_size - pdv_length_size + part);
+        pdu[10] = context_id;
+        pdu[11] = part == size ? pdv_command | pdv_last : pdv_command;
+        pdu.insert(pdu.end(), bytes, bytes + part);
+        if (!line_.connection || line_.connection->write(pdu.data(), pdu.size()) < 0)
+            return line_outcome();
+        bytes += part;
+        size -= part;
+    }
+    return 0;
 }
 
 int
@@ -349,13 +430,21 @@ Association::violation(const char *what)
 }
 
 int
-Association::outcome(const OFCondition &condition)
+Association::line_outcome() const
 {
     if (line_.error == -ETIMEDOUT || line_.error == -ECANCELED)
         return line_.error;
     if (line_.error == -EPROTO || !line_.handshake_failure.empty())
         return -EPROTO;
-    if (line_.error || condition == DUL_PEERABORTEDASSOCIATION || condition == DUL_NETWORKCLOSED)
+    return -ECONNABORTED;
+}
+
+int
+Association::outcome(const OFCondition &condition)
+{
+    if (line_.error)
+        return line_outcome();
+    if (condition == DUL_PEERABORTEDASSOCIATION || condition == DUL_NETWORKCLOSED)
         return -ECONNABORTED;
     if (condition == EC_MemoryExhausted)
         return -ENOMEM;
@@ -365,8 +454,9 @@ Association::outcome(const OFCondition &condition)
 void
 Association::end(int outcome)
 {
-    if (outcome == RELEASED)
-        (void)ASC_acknowledgeRelease(association_);
+    uint8_t release_rp[pdu_head_size + pdu_value_size] = {DUL_TYPERELEASERP, 0, 0, 0, 0, 4};
+    if (outcome == RELEASED && line_.connection)
+        (void)line_.connection->write(release_rp, sizeof(release_rp));
     if (!line_.connection || outcome == -ECONNABORTED || outcome == -EACCES)
         return;
     if (outcome != RELEASED && line_.handshake_failure.empty())

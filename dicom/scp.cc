@@ -144,14 +144,14 @@ int
 Server::receive_data_set(uint8_t context_id, Take take)
 {
     for (;;) {
-        DUL_PDV fragment;
+        Fragment fragment;
         if (const int error = association_.next_fragment(fragment))
             return error;
-        if (fragment.pdvType != DUL_DATASETPDV || fragment.presentationContextID != context_id)
+        if (fragment.is_command || fragment.context_id != context_id)
             return association_.violation("a data set is interrupted by another message");
-        totals_.bytes += fragment.fragmentLength;
-        take(fragment.data, fragment.fragmentLength);
-        if (fragment.lastPDV)
+        totals_.bytes += fragment.size;
+        take(fragment.bytes, fragment.size);
+        if (fragment.is_last)
             return 0;
     }
 }
@@ -161,18 +161,17 @@ Server::receive_command(uint8_t &context_id, std::vector<uint8_t> &bytes)
 {
     association_.expect_message();
     for (;;) {
-        DUL_PDV fragment;
+        Fragment fragment;
         if (const int error = association_.next_fragment(fragment))
             return error;
         if (bytes.empty())
-            context_id = fragment.presentationContextID;
-        if (fragment.pdvType != DUL_COMMANDPDV || fragment.presentationContextID != context_id)
+            context_id = fragment.context_id;
+        if (!fragment.is_command || fragment.context_id != context_id)
             return association_.violation("data where a command is due");
-        if (fragment.fragmentLength > max_command - bytes.size())
+        if (fragment.size > max_command - bytes.size())
             return association_.violation("a command set is too long");
-        const uint8_t *data = static_cast<const uint8_t *>(fragment.data);
-        bytes.insert(bytes.end(), data, data + fragment.fragmentLength);
-        if (fragment.lastPDV)
+        bytes.insert(bytes.end(), fragment.bytes, fragment.bytes + fragment.size);
+        if (fragment.is_last)
             return 0;
     }
 }
@@ -215,7 +214,7 @@ Server::store(const T_ASC_PresentationContext &context, const struct command &co
     totals_.refused++; /* until it has been answered otherwise */
     const int error =
         receive_data_set(context.presentationContextID,
-                         [&store](const void *bytes, size_t size) { store.take(bytes, size); });
+                         [&store](const uint8_t *bytes, size_t size) { store.take(bytes, size); });
     if (error)
         return error;
     if (status == DICOM_SUCCESS)
@@ -260,14 +259,12 @@ Server::report(const T_ASC_PresentationContext &context, const struct command &c
 {
     std::vector<uint8_t> bytes;
     if (command.has_data_set) {
-        const int error = receive_data_set(
-            context.presentationContextID, [&bytes](const void *data, size_t size) {
-                /* Once over the limit, it stays over. */
-                if (bytes.size() <= max_report) {
-                    const uint8_t *from = static_cast<const uint8_t *>(data);
-                    bytes.insert(bytes.end(), from, from + size);
-                }
-            });
+        const int error = receive_data_set(context.presentationContextID,
+                                           [&bytes](const uint8_t *data, size_t size) {
+                                               /* Once over the limit, it stays over. */
+                                               if (bytes.size() <= max_report)
+                                                   bytes.insert(bytes.end(), data, data + size);
+                                           });
         if (error)
             return error;
     }
@@ -287,7 +284,7 @@ Server::answer_message(uint8_t context_id, const struct command &command)
     if (command.field == COMMAND_N_EVENT_REPORT)
         return report(context, command);
     if (command.has_data_set)
-        if (const int error = receive_data_set(context_id, [](const void *, size_t) {}))
+        if (const int error = receive_data_set(context_id, [](const uint8_t *, size_t) {}))
             return error;
     switch (command.field) {
     case COMMAND_C_ECHO:

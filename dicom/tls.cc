@@ -18,7 +18,8 @@ struct dicom_tls {
     {
     }
 
-    DcmTLSTransportLayer layer;
+    /* Making a connection counts references of the context and changes nothing else. */
+    mutable DcmTLSTransportLayer layer;
 };
 
 namespace
@@ -106,7 +107,7 @@ tls_reason(const char *fallback)
 }
 
 DcmTLSTransportLayer &
-tls_layer(struct dicom_tls *tls)
+tls_layer(const struct dicom_tls *tls)
 {
     return tls->layer;
 }

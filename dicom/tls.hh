@@ -14,7 +14,7 @@
 
 /* For ASC_setTransportLayer (which must not take ownership), or for SSL connections made from its
  * native handle. Making connections is safe from several threads at once. */
-DcmTLSTransportLayer &tls_layer(struct dicom_tls *tls);
+DcmTLSTransportLayer &tls_layer(const struct dicom_tls *tls);
 
 /* The certificate that the peer of a finished handshake showed, if any, into `request`. */
 void tls_describe_peer(SSL *ssl, struct dicom_association_request &request);
