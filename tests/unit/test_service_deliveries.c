@@ -462,6 +462,7 @@ main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--role") == 0)
         courier_main();
+    signal(SIGPIPE, SIG_IGN); /* as main.c does */
     Suite *suite = suite_create("service_deliveries");
     TCase *tests = tcase_create("deliveries");
     tcase_add_checked_fixture(tests, set_up, tear_down);
