@@ -14,6 +14,7 @@
 #include "uid.h"
 
 #include <dcmtk/dcmdata/dcistrmf.h>
+#include <dcmtk/dcmdata/dcostrmb.h>
 #include <dcmtk/dcmnet/assoc.h>
 #include <dcmtk/dcmnet/cond.h>
 #include <dcmtk/dcmnet/dcmlayer.h>
@@ -649,31 +650,65 @@ read_part(const struct part10 &file, off_t at, unsigned char *buffer, size_t siz
     return 0;
 }
 
+static OFCondition
+send_pdv(struct dicom_association &association, T_ASC_PresentationContextID context,
+         DUL_DATAPDV type, unsigned char *bytes, size_t size, bool last)
+{
+    DUL_PDV pdv = {};
+    pdv.fragmentLength = size;
+    pdv.presentationContextID = context;
+    pdv.pdvType = type;
+    pdv.lastPDV = last;
+    pdv.data = bytes;
+    DUL_PDVLIST list = {};
+    list.count = 1;
+    list.pdv = &pdv;
+    return DUL_WritePDVs(&association.asc->DULassociation, &list);
+}
+
+/* DCMTK sends no request that promises a data set without one that it has parsed. */
+static OFCondition
+send_store_command(struct dicom_association &association, T_ASC_PresentationContextID context,
+                   const T_DIMSE_C_StoreRQ &request)
+{
+    unsigned char bytes[512];
+    DcmDataset command;
+    command.putAndInsertString(DCM_AffectedSOPClassUID, request.AffectedSOPClassUID);
+    command.putAndInsertUint16(DCM_CommandField, DIMSE_C_STORE_RQ);
+    command.putAndInsertUint16(DCM_MessageID, request.MessageID);
+    command.putAndInsertUint16(DCM_Priority, static_cast<Uint16>(request.Priority));
+    command.putAndInsertUint16(DCM_CommandDataSetType, DIMSE_DATASET_PRESENT);
+    command.putAndInsertString(DCM_AffectedSOPInstanceUID, request.AffectedSOPInstanceUID);
+    DcmOutputBufferStream stream(bytes, sizeof(bytes));
+    command.transferInit();
+    OFCondition condition = command.write(stream, EXS_LittleEndianImplicit, EET_ExplicitLength,
+                                          nullptr, EGL_withGL, EPD_withoutPadding);
+    command.transferEnd();
+    void *start = nullptr;
+    offile_off_t size = 0;
+    stream.flushBuffer(start, size);
+    if (condition.bad())
+        return condition;
+    return send_pdv(association, context, DUL_COMMANDPDV, static_cast<unsigned char *>(start),
+                    static_cast<size_t>(size), true);
+}
+
 /* The data set's bytes, a PDU at a time. `error` is of reading, the result of sending. */
 static OFCondition
 send_bytes(struct dicom_association &association, T_ASC_PresentationContextID context,
            const struct part10 &file, int &error)
 {
-    T_ASC_Association *asc = association.asc;
+    unsigned char *buffer = association.asc->sendPDVBuffer;
+    const size_t room = static_cast<size_t>(association.asc->sendPDVLength) & ~1ul;
     off_t at = file.offset;
     while (at < file.size) {
-        const off_t left = file.size - at;
-        const size_t part =
-            std::min(static_cast<size_t>(left), static_cast<size_t>(asc->sendPDVLength) & ~1ul);
-        error = read_part(file, at, asc->sendPDVBuffer, part);
+        const size_t part = std::min(static_cast<size_t>(file.size - at), room);
+        error = read_part(file, at, buffer, part);
         if (error)
             return EC_Normal;
         at += static_cast<off_t>(part);
-        DUL_PDV pdv = {};
-        pdv.fragmentLength = part;
-        pdv.presentationContextID = context;
-        pdv.pdvType = DUL_DATASETPDV;
-        pdv.lastPDV = at == file.size;
-        pdv.data = asc->sendPDVBuffer;
-        DUL_PDVLIST list = {};
-        list.count = 1;
-        list.pdv = &pdv;
-        const OFCondition condition = DUL_WritePDVs(&asc->DULassociation, &list);
+        const OFCondition condition =
+            send_pdv(association, context, DUL_DATASETPDV, buffer, part, at == file.size);
         if (condition.bad())
             return condition;
     }
@@ -695,10 +730,9 @@ send_transcoded(struct dicom_association &association, T_ASC_PresentationContext
 
 static OFCondition
 send_unchanged(struct dicom_association &association, T_ASC_PresentationContextID context,
-               T_DIMSE_Message &message, const struct part10 &file, int &error)
+               const T_DIMSE_Message &message, const struct part10 &file, int &error)
 {
-    const OFCondition condition = DIMSE_sendMessageUsingMemoryData(
-        association.asc, context, &message, nullptr, nullptr, nullptr, nullptr);
+    const OFCondition condition = send_store_command(association, context, message.msg.CStoreRQ);
     return condition.good() ? send_bytes(association, context, file, error) : condition;
 }
 
