@@ -46,6 +46,23 @@ def data_pdu(context, flags, data):
     return pdu(DATA, struct.pack(">IBB", len(data) + 2, context, flags) + data)
 
 
+def data_pdus(context, data, piece):
+    """A whole data set, in pieces of so many bytes."""
+    for at in range(0, len(data), piece):
+        yield data_pdu(context, 2 if at + piece >= len(data) else 0, data[at:at + piece])
+
+
+def largest_pdu(body):
+    """Of an A-ASSOCIATE-AC: what its sender takes in one PDU; its user information comes last."""
+    at = 68
+    while body[at] != 0x50:
+        at += 4 + struct.unpack_from(">H", body, at + 2)[0]
+    at += 4
+    while body[at] != 0x51:
+        at += 4 + struct.unpack_from(">H", body, at + 2)[0]
+    return struct.unpack_from(">I", body, at + 4)[0]
+
+
 class Peer:
     """One connection; everything waits at most `seconds`."""
 
@@ -103,8 +120,8 @@ class Peer:
     def store(self, data, instance, sop_class=CT, context=1, piece=16000):
         """Sends a data set in pieces; the status that it is answered."""
         self.begin_store(instance, sop_class, context)
-        for at in range(0, len(data), piece):
-            self.send(data_pdu(context, 2 if at + piece >= len(data) else 0, data[at:at + piece]))
+        for part in data_pdus(context, data, piece):
+            self.send(part)
         return self.status()
 
     def release(self):
@@ -119,6 +136,7 @@ def associated(port, **options):
     try:
         kind, body = peer.associate(**options)
         assert kind == ACCEPTED, (kind, body)
+        peer.largest_pdu = largest_pdu(body)
         yield peer
     finally:
         peer.close()
