@@ -238,6 +238,20 @@ fail_request(struct dicom_association &association, const OFCondition &condition
                      condition.text());
 }
 
+/* DCMTK takes another PDU than the answer for one that says nothing. */
+static bool
+was_negotiated(T_ASC_Parameters *parameters)
+{
+    const int count = ASC_countPresentationContexts(parameters);
+    for (int i = 0; i < count; i++) {
+        T_ASC_PresentationContext context;
+        if (ASC_getPresentationContext(parameters, i, &context).good() &&
+            context.resultReason != ASC_P_NOTYETNEGOTIATED)
+            return true;
+    }
+    return false;
+}
+
 static int
 request(struct dicom_association &association, const struct dicom_peer &peer,
         const struct dicom_context *contexts, size_t count, struct dicom_answer *answer,
@@ -263,6 +277,8 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
     set_socket_timeout(association.layer.socket, peer.dimse_seconds);
     if (ASC_countAcceptedPresentationContexts(association.asc->params) > 0)
         return 0;
+    if (!was_negotiated(association.asc->params))
+        return fail_broken(association, DUL_UNEXPECTEDPDU, "negotiating", fault);
     return fault_set(fault, -EPROTONOSUPPORT, "NO_PRESENTATION_CONTEXT", nullptr, nullptr,
                      "%s accepts nothing of what is to be sent. Let it accept the SOP class, or "
                      "name a fallback.",
@@ -551,13 +567,14 @@ int
 dicom_echo_once(const struct dicom_peer *peer, char *greeting, size_t greeting_size,
                 struct dicom_fault *fault)
 {
-    const struct dicom_context contexts[] = {{DICOM_VERIFICATION_CLASS, DICOM_IMPLICIT_LITTLE}};
+    const struct dicom_context contexts[] = {{DICOM_VERIFICATION_CLASS, DICOM_IMPLICIT_LITTLE},
+                                             {DICOM_VERIFICATION_CLASS, DICOM_EXPLICIT_LITTLE}};
     const auto start = std::chrono::steady_clock::now();
     struct dicom_association *association;
     struct dicom_answer answer;
     if (greeting_size > 0)
         greeting[0] = '\0';
-    int error = dicom_connect(peer, contexts, 1, &association, &answer, fault);
+    int error = dicom_connect(peer, contexts, 2, &association, &answer, fault);
     if (error)
         return error;
     error = dicom_echo(association, &answer, fault);

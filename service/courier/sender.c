@@ -145,7 +145,7 @@ drop_association(struct sender *sender)
     sender->owed = 0;
 }
 
-/* Passes on what the peer reported; an association that the peer has ended is dropped. */
+/* Passes on what the peer reported; an association that has ended is dropped. */
 static void
 take_reports(struct sender *sender)
 {
@@ -252,8 +252,6 @@ send_once(struct sender *sender, const struct task *task, struct attempt *attemp
     if (error == 0 && sender->options.destination->commit)
         error = commit(sender, task, attempt);
     sender->last_use = clock_seconds();
-    if (!dicom_is_open(sender->association))
-        drop_association(sender);
     return error;
 }
 
@@ -266,7 +264,8 @@ deliver_to_ae(struct sender *sender, const struct task *task, struct attempt *at
 {
     const bool reused = can_reuse(sender, task);
     int error = send_once(sender, task, attempt);
-    if (error && reused && !sender->association && attempt->store_status < 0) {
+    if (error && reused && !dicom_is_open(sender->association) && attempt->store_status < 0) {
+        take_reports(sender); /* which also lets go of it */
         memset(attempt, 0, sizeof *attempt);
         attempt->store_status = -1;
         error = send_once(sender, task, attempt);
@@ -314,6 +313,7 @@ deliver(struct sender *sender, const struct task *task)
                                            : deliver_to_ae(sender, task, &attempt);
     log_attempt(sender, task, outcome, &attempt, clock_seconds() - start);
     tell_delivered(sender, task, told[outcome], &attempt);
+    take_reports(sender); /* some came while an answer was waited for */
 }
 
 static void
