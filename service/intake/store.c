@@ -33,6 +33,7 @@ struct store {
     pthread_mutex_t lock;
     char durable[DURABLE_FOLDERS][NAME_MAX + 1];
     size_t next_durable;
+    uint64_t made; /* folders, so far: what was synced before is not said of one made since */
 };
 
 /* ----------------------------------------------------------------- durable folders ------ */
@@ -48,19 +49,20 @@ find_durable(struct store *store, const char *folder)
 }
 
 static bool
-is_durable(struct store *store, const char *folder)
+is_durable(struct store *store, const char *folder, uint64_t *made)
 {
     pthread_mutex_lock(&store->lock);
     const bool durable = find_durable(store, folder) != NULL;
+    *made = store->made;
     pthread_mutex_unlock(&store->lock);
     return durable;
 }
 
 static void
-remember_durable(struct store *store, const char *folder)
+remember_durable(struct store *store, const char *folder, uint64_t made)
 {
     pthread_mutex_lock(&store->lock);
-    if (!find_durable(store, folder)) {
+    if (made == store->made && !find_durable(store, folder)) {
         snprintf(store->durable[store->next_durable], sizeof store->durable[0], "%s", folder);
         store->next_durable = (store->next_durable + 1) % DURABLE_FOLDERS;
     }
@@ -71,6 +73,7 @@ static void
 forget_durable(struct store *store, const char *folder)
 {
     pthread_mutex_lock(&store->lock);
+    store->made++;
     char *durable = find_durable(store, folder);
     if (durable)
         durable[0] = '\0';
@@ -358,14 +361,15 @@ store_discard(struct store *store, struct staged *staged)
 int
 store_sync_folder(struct store *store, const char *folder)
 {
+    uint64_t made;
     int error = file_sync_directory(store->root, folder);
     const char *slash = strchr(folder, '/');
-    if (error || !slash || is_durable(store, folder))
+    if (error || !slash || is_durable(store, folder, &made))
         return error;
     char parent[NAME_MAX + 1];
     snprintf(parent, sizeof parent, "%.*s", (int)(slash - folder), folder);
     error = file_sync_directory(store->root, parent);
     if (!error)
-        remember_durable(store, folder);
+        remember_durable(store, folder, made);
     return error;
 }
