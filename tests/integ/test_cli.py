@@ -284,7 +284,7 @@ def test_the_manual_has_every_command_and_exit_code():
     assert len(commands) >= 11
     for command in commands:
         assert any(line.startswith(".") and command in line for line in manual.splitlines()), command
-    codes = [line for line in (SOURCE / "service" / "exit_codes.h").read_text().splitlines() if "EXIT_" in line and "=" in line]
+    codes = [line for line in (SOURCE / "service" / "common" / "exit_codes.h").read_text().splitlines() if "EXIT_" in line and "=" in line]
     for line in codes:
         number = line.split("=")[1].split(",")[0].strip()
         assert f".TP\n.B {number}\n" in manual, line
