@@ -13,11 +13,12 @@ import time
 import proto
 import pydicom
 import pytest
-from conftest import BIN, free_port, orthanc, phantom, run_program, storescp
+from conftest import BIN, drop, free_port, orthanc, phantom, run_program, storescp, wait_for
 from pydicom.dataset import Dataset
 from pydicom.uid import ExplicitVRLittleEndian, ImplicitVRLittleEndian
 from pynetdicom import AE, evt
 from pynetdicom.sop_class import SegmentationStorage, StorageCommitmentPushModel, Verification
+from test_deliveries import destinations, objects, small, to_archive, to_folder, wait_states
 
 SENT, TRANSIENT, PERMANENT, RETURNED = range(4)
 NONE, REQUESTED = range(2)
@@ -106,6 +107,11 @@ class Courier:
         self.peer.send("ECHO", 77, to)
         return self.next("ECHOED", token=77)
 
+    def hang_up(self):
+        """As a daemon that has ended, and has read what there was."""
+        self.peer.socket.shutdown(socket.SHUT_WR)
+        wait_for(lambda: self.peer.read(0.05) is not None and self.peer.ended, 20, "the end of the courier")
+
     def drain(self):
         self.peer.send("DRAIN")
         assert self.process.wait(20) == 0, self.log.read_text()[-4000:]
@@ -123,6 +129,8 @@ def courier(tmp_path):
 
     yield make
     for each in made:
+        if each.process.poll() is None:
+            each.hang_up()
         each.peer.close()
         assert each.process.wait(20) == 0, each.log.read_text()[-4000:]
         assert "level=error" not in each.log.read_text()
@@ -233,7 +241,7 @@ def test_one_association_for_many(courier, seg):
         assert [one.next("DELIVERED", delivery=number)["outcome"] for number in numbers] == [SENT] * 4
         assert len(pacs.associations) == 1
         (association,) = pacs.associations
-        until(lambda: association.is_released, "the release of the idle association")
+        wait_for(lambda: association.is_released, 15, "the release of the idle association")
         assert one.deliver(seg)["outcome"] == SENT
         assert len(pacs.associations) == 2
 
@@ -245,13 +253,6 @@ def test_an_association_the_peer_ended_is_replaced(courier, seg):
         pacs.associations[0].abort()
         assert one.deliver(seg)["outcome"] == SENT
         assert len(pacs.associations) == 2
-
-
-def until(condition, what, seconds=15):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come"
-        time.sleep(0.02)
 
 
 # --------------------------------------------------------------------- it is not taken ---------
@@ -315,7 +316,7 @@ def test_a_busy_archive(courier, seg):
         told = one.deliver(seg)
         assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_BUSY")
         held.release()
-        until(lambda: not pacs.associations[0].is_alive(), "the end of the other association")
+        wait_for(lambda: not pacs.associations[0].is_alive(), 15, "the end of the other association")
         assert one.deliver(seg)["outcome"] == SENT
 
 
@@ -404,7 +405,7 @@ def test_commitment_on_the_same_association(courier, seg):
         committed = one.next("COMMITTED")
         instance = pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
         assert list(committed.values()) == [0, told["transaction_uid"], [[instance, 1, 0]]]
-        until(lambda: pacs.statuses == [0], "the answer to the report")
+        wait_for(lambda: pacs.statuses == [0], 15, "the answer to the report")
         again = one.deliver(seg)
         assert again["transaction_uid"] != told["transaction_uid"]
         assert len(pacs.associations) == 1
@@ -520,7 +521,7 @@ def test_reload_changes_destinations(courier, seg):
         one.peer.send("RELOAD", str(one.config))
         assert one.deliver(seg)["outcome"] == SENT
         assert (len(first.stored), len(second.stored)) == (1, 1)
-        until(lambda: first.associations[0].is_released, "the release of the old association")
+        wait_for(lambda: first.associations[0].is_released, 15, "the release of the old association")
         one.configure()
         one.peer.send("RELOAD", str(one.config))
         assert one.deliver(seg)["outcome"] == RETURNED
@@ -539,7 +540,7 @@ def test_the_pipe_is_its_life(courier, seg):
         one = courier(destination(port=pacs.port))
         one.send(seg)
         assert begun.wait(10)
-        one.peer.close()
+        one.hang_up()
         assert one.process.wait(3) == 0
 
 
@@ -558,3 +559,18 @@ def test_a_daemon_that_breaks_the_rules(tmp_path, frame):
     one.peer.send(*frame)
     assert one.process.wait(10) == 1
     assert "courier.protocol" in one.log.read_text()
+
+
+@pytest.mark.parametrize("point", ["courier_after_part", "courier_after_store"])
+def test_a_courier_that_is_killed(daemon, tmp_path, point):
+    """Whatever it was at is delivered by the next one, and once."""
+    once = tmp_path / "crashed"
+    with storescp(tmp_path / "archive") as pacs:
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT", "PACS" ];',
+                   extra=destinations(to_folder(tmp_path / "out"), to_archive(pacs.port)),
+                   environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)}).start()
+        drop(small(tmp_path / "ct"), d.inbox)
+        wait_for(once.exists, 40, f"the crash at {point}")
+        wait_states(d, ("OUT", "SENT"), ("PACS", "SENT"))
+        (copied,), (stored,) = objects(tmp_path / "out"), pacs.files()
+        assert data_set_bytes(copied) == data_set_bytes(stored)
