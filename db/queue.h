@@ -252,8 +252,6 @@ enum queue_commitment {
     QUEUE_COMMITMENT_FAILED, /* the destination refused it, or does not hold the object */
 };
 
-const char *queue_commitment_name(enum queue_commitment commitment);
-
 struct queue_delivery {
     int64_t id, job_id;
     char *destination; /* a name of the configuration */
@@ -314,9 +312,6 @@ int queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char
 int queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why,
                           int64_t now_ms);
 
-/* SENT, commitment NONE | FAILED -> REQUESTED: for one that is asked for after the fact. */
-int queue_commitment_requested(struct queue *queue, int64_t delivery_id,
-                               const char *transaction_uid, int64_t now_ms);
 /*
  * What an N-EVENT-REPORT says of one instance: REQUESTED -> COMMITTED | FAILED. The same told again
  * changes nothing; -ENOENT when no SENT delivery of this instance is under this transaction.
@@ -336,8 +331,9 @@ int queue_overdue_commitments(struct queue *queue, const char *destination, int6
  * An operator's resend: SENT | DELAYED | FAILED -> PENDING with attempts 0, at once due. One of
  * delivery, job and destination is set. One delivery named by its id may also be CANCELLED (-EAGAIN
  * when it is PENDING or SENDING, -ESTALE when its result is gone); of a job or a destination those
- * that cannot be sent again are passed over. -ENOENT when there is no such delivery or job, or the
- * destination never had one. The number in *count may be 0.
+ * that cannot be sent again are passed over, of a destination also results that a newer revision
+ * has replaced; *count may be 0. -ENOENT when there is no such delivery or job, or the destination
+ * never had one.
  */
 struct queue_resend {
     int64_t delivery_id, job_id; /* 0: not set */
@@ -347,6 +343,8 @@ struct queue_resend {
 
 int queue_resend(struct queue *queue, const struct queue_resend *which, int64_t now_ms,
                  int64_t *count);
+
+/* --------------------------------------------------------------------- files, the daemon ---- */
 
 /* Does an instance row hold this path? For files without rows and rows without files at start. */
 int queue_has_path(struct queue *queue, const char *path, bool *known);

@@ -23,8 +23,8 @@
  * Storage commitment is a second, smaller machine beside SENT. REQUESTED and COMMITTED exist in
  * SENT only; what leaves it not committed takes FAILED along until its next attempt.
  *
- *     NONE, FAILED --delivery_sent, commitment_requested--> REQUESTED
- *     REQUESTED    --delivery_committed-------------------> COMMITTED or FAILED
+ *     NONE      --delivery_sent, with a transaction--> REQUESTED
+ *     REQUESTED --delivery_committed-----------------> COMMITTED or FAILED
  *
  * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction;
  * invariants are in queue.c.
@@ -73,13 +73,6 @@ const char *
 queue_delivery_state_name(enum queue_delivery_state state)
 {
     return (size_t)state < COUNT_OF(state_names) ? state_names[state] : "UNKNOWN";
-}
-
-const char *
-queue_commitment_name(enum queue_commitment commitment)
-{
-    return (size_t)commitment < COUNT_OF(commitment_names) ? commitment_names[commitment]
-                                                           : "UNKNOWN";
 }
 
 /* The index of a name, or -EUCLEAN. */
@@ -671,23 +664,18 @@ queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
     return rc < 0 ? rc : queue_leave(queue, start_delivery(queue, delivery_id, now_ms));
 }
 
-/* SENT; commitment NONE | FAILED -> REQUESTED */
+/* SENT; commitment NONE -> REQUESTED: the attempt that has just ended asked for it. */
 static int
 request_commitment(struct queue *queue, const struct delivery_row *row, const char *transaction_uid,
                    int64_t now_ms)
 {
-    if (!transaction_uid || !transaction_uid[0])
-        return database_refuse(&queue->db, -EINVAL, "a storage commitment has a Transaction UID");
-    int changed = database_change(
+    int rc = database_change(
         &queue->db,
         "UPDATE delivery SET commitment = 'REQUESTED', transaction_uid = ?2, requested_at = ?3 "
-        "WHERE id = ?1 AND state = 'SENT' AND commitment IN ('NONE', 'FAILED')",
+        "WHERE id = ?1 AND state = 'SENT' AND commitment = 'NONE'",
         VALUES(value_int(row->id), value_text(transaction_uid), value_time(now_ms)));
-    if (changed == 0)
-        return database_refuse(&queue->db, -EAGAIN, "delivery %lld: its commitment is %s",
-                               (long long)row->id, commitment_names[row->commitment]);
-    if (changed < 0)
-        return changed;
+    if (rc < 0)
+        return rc;
     return note(queue, row, "COMMITMENT_REQUESTED", NULL, NULL, transaction_uid, now_ms);
 }
 
@@ -864,20 +852,6 @@ queue_recover_deliveries(struct queue *queue, int64_t now_ms)
 }
 
 /* ------------------------------------------------------------------------- storage commitment */
-
-int
-queue_commitment_requested(struct queue *queue, int64_t delivery_id, const char *transaction_uid,
-                           int64_t now_ms)
-{
-    struct delivery_row row;
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    rc = expect_row(queue, delivery_id, SENT, &row);
-    if (rc == 0)
-        rc = request_commitment(queue, &row, transaction_uid, now_ms);
-    return queue_leave(queue, rc);
-}
 
 int
 queue_find_commitment(struct queue *queue, const char *transaction_uid,

@@ -129,7 +129,7 @@ END_TEST
 
 /* ------------------------------------------------------------------------------ the diagram -- */
 
-enum edge { START, SENT, DELAY, FAIL, REDIRECT, RETURN, REQUEST, RESEND, RESEND_LOST, EDGE_COUNT };
+enum edge { START, SENT, DELAY, FAIL, REDIRECT, RETURN, RESEND, RESEND_LOST, EDGE_COUNT };
 
 /* What a delivery may be in: its states, and SENT by what became of the commitment. */
 enum place {
@@ -154,16 +154,16 @@ enum place {
 /* Where each edge leads; -1: it does not leave this place. */
 static const int leads[PLACE_COUNT][EDGE_COUNT] = {
     /* clang-format off */
-    /*                  START       SENT     DELAY       FAIL       REDIRECT   RETURN      REQUEST  RESEND      RESEND_LOST */
-    [PENDING]        = {TO_SENDING, -1,      -1,         TO_FAILED, -1,        -1,         -1,      -1,         -1},
-    [SENDING]        = {-1,         TO_SENT, TO_DELAYED, TO_FAILED, TO_FAILED, TO_PENDING, -1,      -1,         -1},
-    [SENT_PLAIN]     = {-1,         -1,      -1,         -1,        -1,        -1,         TO_SENT, TO_PENDING, -1},
-    [SENT_REQUESTED] = {-1,         -1,      TO_DELAYED, TO_FAILED, -1,        -1,         -1,      TO_PENDING, -1},
-    [SENT_COMMITTED] = {-1,         -1,      -1,         -1,        -1,        -1,         -1,      TO_PENDING, -1},
-    [SENT_REFUSED]   = {-1,         -1,      TO_DELAYED, TO_FAILED, -1,        -1,         TO_SENT, TO_PENDING, -1},
-    [DELAYED]        = {TO_SENDING, -1,      -1,         TO_FAILED, -1,        -1,         -1,      TO_PENDING, TO_PENDING},
-    [FAILED]         = {-1,         -1,      -1,         -1,        -1,        -1,         -1,      TO_PENDING, TO_PENDING},
-    [CANCELLED]      = {-1,         -1,      -1,         -1,        -1,        -1,         -1,      TO_PENDING, -1},
+    /*                  START       SENT     DELAY       FAIL       REDIRECT   RETURN      RESEND      RESEND_LOST */
+    [PENDING]        = {TO_SENDING, -1,      -1,         TO_FAILED, -1,        -1,         -1,         -1},
+    [SENDING]        = {-1,         TO_SENT, TO_DELAYED, TO_FAILED, TO_FAILED, TO_PENDING, -1,         -1},
+    [SENT_PLAIN]     = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, -1},
+    [SENT_REQUESTED] = {-1,         -1,      TO_DELAYED, TO_FAILED, -1,        -1,         TO_PENDING, -1},
+    [SENT_COMMITTED] = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, -1},
+    [SENT_REFUSED]   = {-1,         -1,      TO_DELAYED, TO_FAILED, -1,        -1,         TO_PENDING, -1},
+    [DELAYED]        = {TO_SENDING, -1,      -1,         TO_FAILED, -1,        -1,         TO_PENDING, TO_PENDING},
+    [FAILED]         = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, TO_PENDING},
+    [CANCELLED]      = {-1,         -1,      -1,         -1,        -1,        -1,         TO_PENDING, -1},
     /* clang-format on */
 };
 
@@ -193,8 +193,6 @@ take(enum edge edge, int64_t delivery)
         return queue_redirect_delivery(s.queue, delivery, "FOLDER", &unreachable, THEN + 3000);
     case RETURN:
         return queue_return_delivery(s.queue, delivery, "drain", THEN + 3000);
-    case REQUEST:
-        return queue_commitment_requested(s.queue, delivery, "2.25.78", THEN + 3000);
     case RESEND:
         return resend_one(delivery, false);
     case RESEND_LOST:
@@ -288,7 +286,7 @@ take_one(enum place place, enum edge edge)
                      events + (to < 0             ? 0
                                : edge == REDIRECT ? 2
                                                   : 1));
-    if (to >= 0 && edge != REQUEST)
+    if (to >= 0)
         assert_state_event(delivery, queue_delivery_state_name(before),
                            queue_delivery_state_name((enum queue_delivery_state)to));
     sample_close(&s);
@@ -320,13 +318,9 @@ START_TEST(states_have_names)
 {
     static const char *const states[] = {"PENDING", "SENDING", "SENT",
                                          "DELAYED", "FAILED",  "CANCELLED"};
-    static const char *const commitments[] = {"NONE", "REQUESTED", "COMMITTED", "FAILED"};
     for (int i = 0; i < 6; i++)
         ck_assert_str_eq(queue_delivery_state_name((enum queue_delivery_state)i), states[i]);
-    for (int i = 0; i < 4; i++)
-        ck_assert_str_eq(queue_commitment_name((enum queue_commitment)i), commitments[i]);
     ck_assert_str_eq(queue_delivery_state_name((enum queue_delivery_state)6), "UNKNOWN");
-    ck_assert_str_eq(queue_commitment_name((enum queue_commitment)4), "UNKNOWN");
 }
 
 END_TEST
@@ -537,7 +531,6 @@ START_TEST(unknown_commitments_are_told_so)
             -ENOENT);
         ck_assert_int_eq(queue_find_commitment(s.queue, pairs[i][0], pairs[i][1], &found), -ENOENT);
     }
-    ck_assert_int_eq(queue_commitment_requested(s.queue, plain, "", THEN), -EINVAL);
 }
 
 END_TEST
