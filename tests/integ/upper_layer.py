@@ -46,6 +46,12 @@ def data_pdu(context, flags, data):
     return pdu(DATA, struct.pack(">IBB", len(data) + 2, context, flags) + data)
 
 
+def status_in(body):
+    """The Status of the response in a P-DATA-TF; None when it has none."""
+    at = body.find(struct.pack("<HHI", 0, 0x0900, 2))
+    return struct.unpack_from("<H", body, at + 8)[0] if at >= 0 else None
+
+
 def data_pdus(context, data, piece):
     """A whole data set, in pieces of so many bytes."""
     for at in range(0, len(data), piece):
@@ -114,8 +120,7 @@ class Peer:
         """Of the C-STORE-RSP that comes next."""
         kind, body = self.answer()
         assert kind == DATA, (kind, body)
-        at = body[6:].index(struct.pack("<HHI", 0, 0x0900, 2))
-        return struct.unpack_from("<H", body, 6 + at + 8)[0]
+        return status_in(body)
 
     def store(self, data, instance, sop_class=CT, context=1, piece=16000):
         """Sends a data set in pieces; the status that it is answered."""
