@@ -5,8 +5,8 @@
  * Calls block, within the timeouts of struct dicom_peer, and return 0 or -errno with a fault. What
  * a failure means for a delivery is decided by dicom_outcome_of() alone, from the code and the
  * numbers in struct dicom_answer. An association belongs to one thread at a time; several
- * associations may be used by several threads at once. SIGPIPE must be ignored. After a failed call
- * other than one with a DIMSE status the association is of no more use: dicom_is_open() tells.
+ * associations may be used by several threads at once. SIGPIPE must be ignored. Whether an
+ * association outlived a failed call, dicom_is_open() tells; if not, it is still to be freed.
  */
 #ifndef NOCTULE_DICOM_SCU_H
 #define NOCTULE_DICOM_SCU_H
