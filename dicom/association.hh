@@ -1,21 +1,18 @@
 /*
- * association.hh - one association as its acceptor has it; private to dicom/, C++.
+ * association.hh - one association as its acceptor has it (PS3.8); private to dicom/, C++.
  *
- * DCMTK negotiates. What follows on an established association (P-DATA-TF, release, abort: PS3.8
- * 9.3.5 to 9.3.8) is read and written here: DCMTK 3.6.7 loses its place in a PDU of three or more
- * PDVs of different lengths, and reads beyond it. One thread an association, any number of
- * associations at once.
+ * DCMTK has no part in it: 3.6.7 takes an accepted socket only through a global variable, loses
+ * memory with each malformed request, and reads beyond a PDU of three or more PDVs of different
+ * lengths. One thread an association, any number of associations at once.
  */
 #ifndef NOCTULE_DICOM_ASSOCIATION_HH
 #define NOCTULE_DICOM_ASSOCIATION_HH
 
+#include "associate.hh"
 #include "connection.hh"
 #include "network.h"
 
-#include <dcmtk/config/osconfig.h>
-
-#include <dcmtk/dcmnet/assoc.h>
-
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,7 +29,6 @@ class Association
 {
   public:
     explicit Association(const struct dicom_serve_options &options);
-    ~Association();
     Association(const Association &) = delete;
     Association &operator=(const Association &) = delete;
 
@@ -53,8 +49,8 @@ class Association
     int reject(enum dicom_admission admission);
     int accept(bool echo_only, bool with_commitments);
 
-    /* The accepted context, or false. */
-    bool find_context(uint8_t id, T_ASC_PresentationContext &context) const;
+    /* The accepted context, or nullptr. */
+    const PresentationContext *find_context(uint8_t id) const;
 
     /* From here on a message is waited for, not the rest of one. */
     void expect_message();
@@ -71,26 +67,20 @@ class Association
     void explain(int error, struct dicom_fault *fault) const;
 
   private:
-    int hand_over(int fd);
-    int outcome(const OFCondition &condition);
-    int line_outcome() const;
+    int connect(int fd);
+    int receive_request();
+    void describe_request();
+    int send_reject(uint8_t result, uint8_t source, uint8_t reason);
     int read_pdu();
-    int read_bytes(uint8_t *bytes, size_t size);
     int read_data_pdu(size_t size);
-    bool refuse_context_name();
-    void read_request();
-    int send_reject(T_ASC_RejectParametersResult result, T_ASC_RejectParametersSource source,
-                    T_ASC_RejectParametersReason reason);
-    void answer_context(const T_ASC_PresentationContext &context, bool echo_only,
-                        bool with_commitments);
 
     const struct dicom_serve_options &options_;
     struct dicom_association_request request_ = {};
-    Line line_;
-    T_ASC_Network *network_ = nullptr;
-    T_ASC_Association *association_ = nullptr;
+    AssociateRequest negotiation_;
+    std::unique_ptr<Connection> connection_; /* from the start of `receive` on */
+    bool rejected_ = false;
     std::string violation_;
-    std::vector<uint8_t> pdu_; /* the value of the last P-DATA-TF PDU, of which the rest from */
+    std::vector<uint8_t> pdu_; /* the value of the last PDU; of a P-DATA-TF, the rest from */
     size_t pdu_at_ = 0;        /* here on has not been handed out */
     size_t pdu_size_ = 0;
 };

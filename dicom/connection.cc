@@ -2,8 +2,6 @@
 
 #include "tls.hh"
 
-#include <dcmtk/dcmnet/cond.h>
-
 #include <openssl/err.h>
 
 #include <cerrno>
@@ -20,47 +18,42 @@ namespace
 constexpr milliseconds linger_time(1000);
 
 int
-poll_timeout(Line::Clock::time_point until)
+poll_timeout(Limits::Clock::time_point until)
 {
     const auto left =
-        std::chrono::duration_cast<milliseconds>(until - Line::Clock::now()).count() + 1;
+        std::chrono::duration_cast<milliseconds>(until - Limits::Clock::now()).count() + 1;
     return left <= 0 ? 0 : left > INT_MAX ? INT_MAX : static_cast<int>(left);
 }
 
 } // namespace
 
-Connection::Connection(int fd, SSL *ssl, Line &line)
-    : DcmTransportConnection(fd), ssl_(ssl, SSL_free), line_(line)
+Connection::Connection(int fd, SSL *ssl, const Limits &the_limits)
+    : limits(the_limits), fd_(fd), ssl_(ssl, SSL_free)
 {
-    line_.connection = this;
 }
 
 Connection::~Connection()
 {
-    closeTransportConnection();
-    line_.connection = nullptr;
+    (void)close(fd_);
 }
 
-/* Latches the first error, for the line outlives what DCMTK makes of it. Never EINTR, on which
- * DCMTK would try again. */
-ssize_t
+int
 Connection::fail(int error)
 {
-    if (!line_.error)
-        line_.error = error;
-    errno = -line_.error;
-    return -1;
+    if (!error_)
+        error_ = error;
+    return error_;
 }
 
 int
 Connection::wait(short events)
 {
-    auto until = Line::Clock::now() + (line_.idle ? line_.idle_silence : line_.silence);
-    if (line_.bounded && line_.deadline < until)
-        until = line_.deadline;
-    const bool stoppable = line_.idle && line_.stop_fd >= 0;
+    auto until = Limits::Clock::now() + (limits.idle ? limits.idle_silence : limits.silence);
+    if (limits.bounded && limits.deadline < until)
+        until = limits.deadline;
+    const bool stoppable = limits.idle && limits.stop_fd >= 0;
     for (;;) {
-        struct pollfd fds[2] = {{getSocket(), events, 0}, {line_.stop_fd, POLLIN, 0}};
+        struct pollfd fds[2] = {{fd_, events, 0}, {limits.stop_fd, POLLIN, 0}};
         const int ready = poll(fds, stoppable ? 2 : 1, poll_timeout(until));
         if (ready < 0 && errno != EINTR)
             return -errno;
@@ -82,93 +75,95 @@ Connection::wait_after(int result)
     case SSL_ERROR_SSL:
         return -EPROTO;
     default:
-        return -ECONNRESET;
+        return -ECONNABORTED;
     }
 }
 
 int
 Connection::await()
 {
-    if (!line_.error && !(ssl_ && SSL_pending(ssl_.get()) > 0))
+    if (!error_ && !(ssl_ && SSL_pending(ssl_.get()) > 0))
         if (const int error = wait(POLLIN))
             fail(error);
-    return line_.error;
+    return error_;
 }
 
-ssize_t
-Connection::read(void *buffer, size_t size)
+/* 0 with nothing got: try again. */
+int
+Connection::read_some(uint8_t *bytes, size_t size, size_t &got)
 {
-    if (size > INT_MAX)
-        size = INT_MAX;
-    while (!line_.error) {
-        int error = 0;
-        if (ssl_) {
-            ERR_clear_error();
-            const int got = SSL_read(ssl_.get(), buffer, static_cast<int>(size));
-            if (got > 0) {
-                line_.idle = false;
-                return got;
-            }
-            error = wait_after(got);
-        } else {
-            const ssize_t got = recv(getSocket(), buffer, size, 0);
-            if (got > 0) {
-                line_.idle = false;
-                return got;
-            }
-            if (got == 0)
-                error = -ECONNRESET;
-            else if (errno == EAGAIN)
-                error = wait(POLLIN);
-            else if (errno != EINTR)
-                error = -ECONNRESET;
-        }
-        if (error)
-            return fail(error);
+    got = 0;
+    if (ssl_) {
+        ERR_clear_error();
+        const int result = SSL_read_ex(ssl_.get(), bytes, size, &got);
+        return result == 1 ? 0 : wait_after(result);
     }
-    return fail(line_.error);
+    const ssize_t result = recv(fd_, bytes, size, 0);
+    if (result > 0) {
+        got = static_cast<size_t>(result);
+        return 0;
+    }
+    if (result < 0 && errno == EAGAIN)
+        return wait(POLLIN);
+    return result < 0 && errno == EINTR ? 0 : -ECONNABORTED;
 }
 
-ssize_t
-Connection::write(void *buffer, size_t size)
+int
+Connection::read(uint8_t *bytes, size_t size)
 {
-    const char *bytes = static_cast<const char *>(buffer);
-    size_t left = size;
-    while (left > 0 && !line_.error) {
-        const size_t most = left > INT_MAX ? INT_MAX : left;
-        int error = 0;
-        ssize_t sent;
-        if (ssl_) {
-            ERR_clear_error();
-            sent = SSL_write(ssl_.get(), bytes, static_cast<int>(most));
-            if (sent <= 0)
-                error = wait_after(static_cast<int>(sent));
-        } else {
-            sent = send(getSocket(), bytes, most, MSG_NOSIGNAL);
-            if (sent < 0 && errno == EAGAIN)
-                error = wait(POLLOUT);
-            else if (sent < 0 && errno != EINTR)
-                error = -ECONNRESET;
-        }
-        if (error)
+    while (size > 0 && !error_) {
+        size_t got;
+        if (const int error = read_some(bytes, size, got))
             return fail(error);
-        if (sent > 0) {
-            bytes += sent;
-            left -= static_cast<size_t>(sent);
-        }
+        if (got > 0)
+            limits.idle = false;
+        bytes += got;
+        size -= got;
     }
-    return line_.error ? fail(line_.error) : static_cast<ssize_t>(size);
+    return error_;
+}
+
+int
+Connection::write_some(const uint8_t *bytes, size_t size, size_t &sent)
+{
+    sent = 0;
+    if (ssl_) {
+        ERR_clear_error();
+        const int result = SSL_write_ex(ssl_.get(), bytes, size, &sent);
+        return result == 1 ? 0 : wait_after(result);
+    }
+    const ssize_t result = send(fd_, bytes, size, MSG_NOSIGNAL);
+    if (result >= 0) {
+        sent = static_cast<size_t>(result);
+        return 0;
+    }
+    if (errno == EAGAIN)
+        return wait(POLLOUT);
+    return errno == EINTR ? 0 : -ECONNABORTED;
+}
+
+int
+Connection::write(const uint8_t *bytes, size_t size)
+{
+    while (size > 0 && !error_) {
+        size_t sent;
+        if (const int error = write_some(bytes, size, sent))
+            return fail(error);
+        bytes += sent;
+        size -= sent;
+    }
+    return error_;
 }
 
 void
 Connection::send_abort(uint8_t source, uint8_t reason)
 {
-    uint8_t pdu[] = {0x07, 0, 0, 0, 0, 4, 0, 0, source, reason};
+    const uint8_t pdu[] = {0x07, 0, 0, 0, 0, 4, 0, 0, source, reason};
     if (ssl_) {
         ERR_clear_error();
         (void)SSL_write(ssl_.get(), pdu, sizeof(pdu));
     } else {
-        (void)send(getSocket(), pdu, sizeof(pdu), MSG_NOSIGNAL);
+        (void)send(fd_, pdu, sizeof(pdu), MSG_NOSIGNAL);
     }
 }
 
@@ -177,111 +172,45 @@ Connection::send_abort(uint8_t source, uint8_t reason)
 void
 Connection::linger()
 {
-    const int fd = getSocket();
-    if (fd < 0)
-        return;
     if (ssl_ && SSL_is_init_finished(ssl_.get())) {
         ERR_clear_error();
         (void)SSL_shutdown(ssl_.get());
     }
-    (void)shutdown(fd, SHUT_WR);
-    const auto until = Line::Clock::now() + linger_time;
+    (void)shutdown(fd_, SHUT_WR);
+    const auto until = Limits::Clock::now() + linger_time;
     char dropped[16384];
     for (int left = poll_timeout(until); left > 0; left = poll_timeout(until)) {
-        struct pollfd readable = {fd, POLLIN, 0};
+        struct pollfd readable = {fd_, POLLIN, 0};
         if (poll(&readable, 1, left) <= 0)
             return;
-        const ssize_t got = recv(fd, dropped, sizeof(dropped), 0);
+        const ssize_t got = recv(fd_, dropped, sizeof(dropped), 0);
         if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
             return;
     }
 }
 
 void
-Connection::describe_peer(struct dicom_association_request &request)
+Connection::describe_peer(struct dicom_association_request &request) const
 {
     request.tls = ssl_ != nullptr;
     if (ssl_)
         tls_describe_peer(ssl_.get(), request);
 }
 
-OFCondition
-Connection::serverSideHandshake()
+int
+Connection::accept_handshake()
 {
-    if (!ssl_)
-        return EC_Normal;
     int error = 0;
-    while (!error) {
+    while (ssl_ && !error) {
         ERR_clear_error();
         const int result = SSL_accept(ssl_.get());
         if (result == 1)
-            return EC_Normal;
+            return 0;
         error = wait_after(result);
     }
-    line_.handshake_failure = error == -ETIMEDOUT ? "it took too long"
-                              : error == -EPROTO  ? tls_reason("violation of the protocol")
-                                                  : "the peer closed the connection";
-    fail(error);
-    return DUL_NETWORKCLOSED;
-}
-
-OFCondition
-Connection::clientSideHandshake()
-{
-    return EC_IllegalCall;
-}
-
-OFCondition
-Connection::renegotiate(const char *)
-{
-    return EC_IllegalCall;
-}
-
-void
-Connection::close()
-{
-    if (ssl_ && getSocket() >= 0 && SSL_is_init_finished(ssl_.get())) {
-        ERR_clear_error();
-        (void)SSL_shutdown(ssl_.get());
-    }
-    closeTransportConnection();
-}
-
-void
-Connection::closeTransportConnection()
-{
-    if (getSocket() >= 0)
-        (void)::close(getSocket());
-    setSocket(-1);
-}
-
-unsigned long
-Connection::getPeerCertificateLength()
-{
-    return 0;
-}
-
-unsigned long
-Connection::getPeerCertificate(void *, unsigned long)
-{
-    return 0;
-}
-
-/* The line's limits count, not DCMTK's. */
-OFBool
-Connection::networkDataAvailable(int)
-{
-    return await() == 0;
-}
-
-OFBool
-Connection::isTransparentConnection()
-{
-    return !ssl_;
-}
-
-OFString &
-Connection::dumpConnectionParameters(OFString &text)
-{
-    return text = ssl_ ? SSL_get_version(ssl_.get()) : "plain TCP";
+    if (error)
+        handshake_failure_ = error == -ETIMEDOUT ? "it took too long"
+                             : error == -EPROTO  ? tls_reason("violation of the protocol")
+                                                 : "the peer closed the connection";
+    return error ? fail(error) : 0;
 }

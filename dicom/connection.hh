@@ -1,20 +1,14 @@
 /*
- * connection.hh - an accepted socket, with or without TLS, as DCMTK's upper layer reads and writes
- * it; private to dicom/, C++.
+ * connection.hh - an accepted socket, with or without TLS, read and written within limits of time;
+ * private to dicom/, C++.
  *
- * DCMTK's own connections wait by process-wide settings, one system call at a time: a peer that
- * sends a byte now and then holds them for ever. These wait by limits of their own, and say
- * afterwards why waiting ended. The socket is non-blocking. One thread a connection.
+ * The socket is non-blocking, so that no peer, sending a byte now and then, can stretch a limit.
+ * The first error is latched. One thread a connection.
  */
 #ifndef NOCTULE_DICOM_CONNECTION_HH
 #define NOCTULE_DICOM_CONNECTION_HH
 
 #include "network.h"
-
-#include <dcmtk/config/osconfig.h>
-
-#include <dcmtk/dcmnet/dcmlayer.h>
-#include <dcmtk/dcmnet/dcmtrans.h>
 
 #include <openssl/ssl.h>
 
@@ -22,13 +16,8 @@
 #include <memory>
 #include <string>
 
-class Connection;
-
-/*
- * What outlives a connection, which DCMTK deletes when it likes: how long to wait, and what became
- * of it.
- */
-struct Line {
+/* How long to wait. */
+struct Limits {
     using Clock = std::chrono::steady_clock;
 
     std::chrono::seconds silence{};      /* longest within a message */
@@ -37,47 +26,55 @@ struct Line {
     bool idle = false;                   /* before a message; the first byte of it ends this */
     bool bounded = false;                /* every wait ends at `deadline` at the latest */
     Clock::time_point deadline;
-
-    Connection *connection = nullptr; /* while there is one */
-    int error = 0; /* what ended it: 0, -ECONNRESET, -ETIMEDOUT, -ECANCELED (stop_fd), -EPROTO */
-    std::string handshake_failure; /* why there is no TLS; "" otherwise */
 };
 
-class Connection : public DcmTransportConnection
+class Connection
 {
   public:
     /* Takes the socket; `ssl` is NULL for plain TCP. */
-    Connection(int fd, SSL *ssl, Line &line);
-    ~Connection() override;
+    Connection(int fd, SSL *ssl, const Limits &limits);
+    ~Connection();
+    Connection(const Connection &) = delete;
+    Connection &operator=(const Connection &) = delete;
 
-    /* Waits for something to read: 0 or the line's error, with nothing consumed. */
+    Limits limits; /* may be changed between calls */
+
+    /* Of TLS; nothing for plain TCP. 0 or the error. */
+    int accept_handshake();
+    /* Waits for something to read: 0 or the error, with nothing consumed. */
     int await();
+    /* Exactly so many bytes: 0 or the error. */
+    int read(uint8_t *bytes, size_t size);
+    int write(const uint8_t *bytes, size_t size);
     /* Sends an A-ABORT as far as the socket takes it at once (PS3.8 9.3.8). */
     void send_abort(uint8_t source, uint8_t reason);
     /* Sends no more, and gives the peer a moment to read what was sent and close. */
     void linger();
-    void describe_peer(struct dicom_association_request &request);
+    void describe_peer(struct dicom_association_request &request) const;
 
-    OFCondition serverSideHandshake() override;
-    OFCondition clientSideHandshake() override;
-    OFCondition renegotiate(const char *suite) override;
-    ssize_t read(void *buffer, size_t size) override;
-    ssize_t write(void *buffer, size_t size) override;
-    void close() override;
-    void closeTransportConnection() override;
-    unsigned long getPeerCertificateLength() override;
-    unsigned long getPeerCertificate(void *buffer, unsigned long size) override;
-    OFBool networkDataAvailable(int timeout) override;
-    OFBool isTransparentConnection() override;
-    OFString &dumpConnectionParameters(OFString &text) override;
+    /* What ended it: 0, -ECONNABORTED, -ETIMEDOUT, -ECANCELED (stop_fd), -EPROTO (TLS). */
+    int error() const
+    {
+        return error_;
+    }
+
+    /* Why there is no TLS; "" otherwise. */
+    const std::string &handshake_failure() const
+    {
+        return handshake_failure_;
+    }
 
   private:
     int wait(short events);
     int wait_after(int result); /* of an SSL_ call: 0 when it is to be made again */
-    ssize_t fail(int error);
+    int read_some(uint8_t *bytes, size_t size, size_t &got);
+    int write_some(const uint8_t *bytes, size_t size, size_t &sent);
+    int fail(int error);
 
+    int fd_;
     std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
-    Line &line_;
+    int error_ = 0;
+    std::string handshake_failure_;
 };
 
 #endif

@@ -129,9 +129,9 @@ class Server
     int respond(uint8_t context_id, const struct command &command, uint16_t status);
     template <typename Take> int receive_data_set(uint8_t context_id, Take take);
 
-    int store(const T_ASC_PresentationContext &context, const struct command &command);
-    int report(const T_ASC_PresentationContext &context, const struct command &command);
-    uint16_t judge_report(const T_ASC_PresentationContext &context, const struct command &command,
+    int store(const PresentationContext &context, const struct command &command);
+    int report(const PresentationContext &context, const struct command &command);
+    uint16_t judge_report(const PresentationContext &context, const struct command &command,
                           std::vector<uint8_t> &bytes);
 
     Association association_;
@@ -186,35 +186,32 @@ Server::respond(uint8_t context_id, const struct command &command, uint16_t stat
 
 /* Why an instance cannot be taken, judged before a file is made; DICOM_SUCCESS when it can. */
 uint16_t
-judge_store(const T_ASC_PresentationContext &context, const struct command &command)
+judge_store(const PresentationContext &context, const struct command &command)
 {
-    if (!storage_class_modality(context.abstractSyntax))
+    if (!storage_class_modality(context.abstract_syntax.c_str()))
         return DICOM_SOP_CLASS_NOT_SUPPORTED;
     if (command.uid_invalid || !command.sop_class_uid[0] || !command.sop_instance_uid[0])
         return DICOM_CANNOT_UNDERSTAND;
-    return std::strcmp(command.sop_class_uid, context.abstractSyntax) == 0
-               ? DICOM_SUCCESS
-               : DICOM_DATA_SET_MISMATCH;
+    return context.abstract_syntax == command.sop_class_uid ? DICOM_SUCCESS
+                                                            : DICOM_DATA_SET_MISMATCH;
 }
 
 int
-Server::store(const T_ASC_PresentationContext &context, const struct command &command)
+Server::store(const PresentationContext &context, const struct command &command)
 {
     struct dicom_store about = {};
     about.association = &association_.request();
     std::strcpy(about.sop_class_uid, command.sop_class_uid);
     std::strcpy(about.sop_instance_uid, command.sop_instance_uid);
-    OFStandard::strlcpy(about.transfer_syntax_uid, context.acceptedTransferSyntax,
-                        sizeof(about.transfer_syntax_uid));
+    std::strcpy(about.transfer_syntax_uid, context.transfer_syntax.c_str());
     Store store(receiver_, about);
     uint16_t status = judge_store(context, command);
     const bool judged_good = status == DICOM_SUCCESS;
     if (judged_good)
         status = store.begin();
     totals_.refused++; /* until it has been answered otherwise */
-    const int error =
-        receive_data_set(context.presentationContextID,
-                         [&store](const uint8_t *bytes, size_t size) { store.take(bytes, size); });
+    const int error = receive_data_set(
+        context.id, [&store](const uint8_t *bytes, size_t size) { store.take(bytes, size); });
     if (error)
         return error;
     if (status == DICOM_SUCCESS)
@@ -223,15 +220,14 @@ Server::store(const T_ASC_PresentationContext &context, const struct command &co
         totals_.refused--;
         totals_.instances++;
     }
-    return respond(context.presentationContextID, command, status);
+    return respond(context.id, command, status);
 }
 
 uint16_t
-Server::judge_report(const T_ASC_PresentationContext &context, const struct command &command,
+Server::judge_report(const PresentationContext &context, const struct command &command,
                      std::vector<uint8_t> &bytes)
 {
-    if (!receiver_.committed ||
-        std::strcmp(context.abstractSyntax, UID_StorageCommitmentPushModelSOPClass) != 0 ||
+    if (!receiver_.committed || context.abstract_syntax != UID_StorageCommitmentPushModelSOPClass ||
         std::strcmp(command.sop_class_uid, UID_StorageCommitmentPushModelSOPClass) != 0)
         return DICOM_SOP_CLASS_NOT_SUPPORTED;
     if (std::strcmp(command.sop_instance_uid, UID_StorageCommitmentPushModelSOPInstance) != 0)
@@ -247,7 +243,7 @@ Server::judge_report(const T_ASC_PresentationContext &context, const struct comm
     struct commitment commitment;
     dataset.transferInit();
     const OFCondition parsed =
-        dataset.read(stream, DcmXfer(context.acceptedTransferSyntax).getXfer());
+        dataset.read(stream, DcmXfer(context.transfer_syntax.c_str()).getXfer());
     dataset.transferEnd();
     if (parsed.bad() || !commitment_read(dataset, commitment))
         return INVALID_ARGUMENT;
@@ -255,28 +251,28 @@ Server::judge_report(const T_ASC_PresentationContext &context, const struct comm
 }
 
 int
-Server::report(const T_ASC_PresentationContext &context, const struct command &command)
+Server::report(const PresentationContext &context, const struct command &command)
 {
     std::vector<uint8_t> bytes;
     if (command.has_data_set) {
-        const int error = receive_data_set(context.presentationContextID,
-                                           [&bytes](const uint8_t *data, size_t size) {
-                                               /* Once over the limit, it stays over. */
-                                               if (bytes.size() <= max_report)
-                                                   bytes.insert(bytes.end(), data, data + size);
-                                           });
+        const int error = receive_data_set(context.id, [&bytes](const uint8_t *data, size_t size) {
+            /* Once over the limit, it stays over. */
+            if (bytes.size() <= max_report)
+                bytes.insert(bytes.end(), data, data + size);
+        });
         if (error)
             return error;
     }
-    return respond(context.presentationContextID, command, judge_report(context, command, bytes));
+    return respond(context.id, command, judge_report(context, command, bytes));
 }
 
 int
 Server::answer_message(uint8_t context_id, const struct command &command)
 {
-    T_ASC_PresentationContext context;
-    if (!association_.find_context(context_id, context))
+    const PresentationContext *found = association_.find_context(context_id);
+    if (!found)
         return association_.violation("a message is on a context that was not accepted");
+    const PresentationContext &context = *found;
     if (command.field & COMMAND_RESPONSE)
         return association_.violation("a response came without a request");
     if (command.field == COMMAND_C_STORE && command.has_data_set)
@@ -289,7 +285,7 @@ Server::answer_message(uint8_t context_id, const struct command &command)
     switch (command.field) {
     case COMMAND_C_ECHO:
         return respond(context_id, command,
-                       std::strcmp(context.abstractSyntax, UID_VerificationSOPClass) == 0
+                       context.abstract_syntax == UID_VerificationSOPClass
                            ? DICOM_SUCCESS
                            : DICOM_SOP_CLASS_NOT_SUPPORTED);
     case COMMAND_C_STORE:
@@ -329,7 +325,7 @@ Server::serve()
         return association_.reject(admission);
     if (const int error = association_.accept(echo_only, receiver_.committed != nullptr))
         return error;
-    const auto opened = Line::Clock::now();
+    const auto opened = Limits::Clock::now();
     if (receiver_.opened)
         receiver_.opened(receiver_.context, &association_.request());
     int outcome;
@@ -338,7 +334,7 @@ Server::serve()
     } catch (const std::bad_alloc &) {
         outcome = -ENOMEM;
     }
-    totals_.seconds = std::chrono::duration<double>(Line::Clock::now() - opened).count();
+    totals_.seconds = std::chrono::duration<double>(Limits::Clock::now() - opened).count();
     if (receiver_.closed) {
         struct dicom_fault fault = {};
         const int error = outcome == Association::RELEASED ? 0 : outcome;

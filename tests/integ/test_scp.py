@@ -62,9 +62,9 @@ class Server:
 
     def stop(self):
         self.process.stdin.close()
-        assert self.process.wait(60) == 0
+        said = self.process.stderr.read()
+        assert (self.process.wait(60), said) == (0, ""), "leaves are silent"
         self.reader.join(20)
-        assert self.process.stderr.read() == "", "leaves are silent"
 
     def memory_peak(self):
         """Bytes."""

@@ -40,14 +40,14 @@ static struct settings settings;
 
 /* One connection. */
 struct visit {
+    struct visit *next;
+    pthread_t thread;
     int fd;
     int file;
     char path[512];
 };
 
-static pthread_mutex_t counted = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int visits;
+static struct visit *visits; /* all there have been */
 
 static enum dicom_admission
 admit(void *context, const struct dicom_association_request *request)
@@ -138,11 +138,6 @@ serve(void *argument)
     struct dicom_fault fault = {0};
     const int error = dicom_serve(visit->fd, &settings.serve, &receiver, &fault);
     printf("served %d %s %s\n", error, fault.code, fault.sentence);
-    free(visit);
-    pthread_mutex_lock(&counted);
-    visits--;
-    pthread_cond_signal(&changed);
-    pthread_mutex_unlock(&counted);
     return NULL;
 }
 
@@ -151,16 +146,13 @@ start(int fd)
 {
     const int on = 1;
     struct visit *visit = calloc(1, sizeof(*visit));
-    pthread_t thread;
     if (!visit || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0)
         abort();
     visit->fd = fd;
-    pthread_mutex_lock(&counted);
-    visits++;
-    pthread_mutex_unlock(&counted);
-    if (pthread_create(&thread, NULL, serve, visit) != 0)
+    visit->next = visits;
+    visits = visit;
+    if (pthread_create(&visit->thread, NULL, serve, visit) != 0)
         abort();
-    pthread_detach(thread);
 }
 
 static int
@@ -281,10 +273,13 @@ main(int argc, char **argv)
     close(listener);
     if (eventfd_write(settings.serve.stop_fd, 1) != 0)
         abort();
-    pthread_mutex_lock(&counted);
-    while (visits > 0)
-        pthread_cond_wait(&changed, &counted);
-    pthread_mutex_unlock(&counted);
+    while (visits) {
+        struct visit *visit = visits;
+        visits = visit->next;
+        if (pthread_join(visit->thread, NULL) != 0)
+            abort();
+        free(visit);
+    }
     dicom_tls_close(tls);
     close(settings.serve.stop_fd);
     return 0;
