@@ -364,6 +364,9 @@ hear_delivered(struct deliveries *deliveries, struct proto_reader *reader)
         return;
     } else {
         judge_destination(deliveries, flight);
+        /* It does not know the destination, as when it could not read the new configuration. */
+        if (flight_outcome(flight) == PROTO_DELIVERY_RETURNED && !deliveries->core->draining)
+            flight_put_off(flight);
     }
     flight_end(flight);
     deliveries->look = true;

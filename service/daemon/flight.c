@@ -105,6 +105,12 @@ flight_blame(struct flight *flight, enum proto_delivery outcome, const char *cod
 }
 
 void
+flight_put_off(struct flight *flight)
+{
+    flight->outcome = PROTO_DELIVERY_TRANSIENT;
+}
+
+void
 flight_end(struct flight *flight)
 {
     const struct queue_delivery *delivery = &flight->delivery;

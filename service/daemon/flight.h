@@ -44,6 +44,8 @@ enum proto_delivery flight_outcome(const struct flight *flight);
 /* The daemon's own word for it instead; both texts are literals. */
 void flight_blame(struct flight *flight, enum proto_delivery outcome, const char *code,
                   const char *sentence);
+/* What the courier gave back goes to it again only after a while, the attempt counted. */
+void flight_put_off(struct flight *flight);
 /* It ended so: kept until it is recorded. */
 void flight_end(struct flight *flight);
 /* Ends all that have not: the courier is gone. */

@@ -84,6 +84,8 @@ courier_deliver(struct proto_reader *reader)
         courier_answer(delivery, PROTO_DELIVERY_PERMANENT, 0xa900, "STORE_REFUSED", false);
     else if (strcmp(to, "no-seg") == 0)
         courier_answer(delivery, PROTO_DELIVERY_PERMANENT, -1, "NO_PRESENTATION_CONTEXT", false);
+    else if (strcmp(to, "returns") == 0)
+        courier_answer(delivery, PROTO_DELIVERY_RETURNED, -1, "RETURNED", false);
     else if (strcmp(to, "kills") == 0)
         raise(SIGKILL);
     else if (strcmp(to, "lies") == 0)
@@ -128,7 +130,7 @@ static struct sample s;
 static struct core core;
 static struct conf conf;
 static char names[][16] = {
-    "takes",  "is-down", "refuses",       "no-seg",       "kills",       "lies",
+    "takes",  "is-down", "refuses",       "no-seg",       "returns",     "kills",         "lies",
     "broken", "is-slow", "commits-early", "commits-late", "commits-not", "commits-never",
 };
 #define DESTINATIONS (sizeof names / sizeof names[0])
@@ -335,6 +337,7 @@ static const struct {
      "FAILED STORE_REFUSED 1 0xA900"},
     {"is-down", "code || ' ' || (attempts >= 3)", "CONNECT_FAILED 1"},
     {"no-seg", "group_concat(destination || ' ' || state, ', ')", "no-seg FAILED, takes SENT"},
+    {"returns", "code || ' ' || (attempts > 1)", "RETURNED 1"},
     {"kills", "code || ' ' || (attempts > 1)", "COURIER_DIED 1"},
     {"lies", "code || ' ' || (attempts > 1)", "COURIER_DIED 1"},
     {"broken", "code || ' ' || (attempts > 1)", "COURIER_DIED 1"},
