@@ -51,7 +51,7 @@ Connection::wait(short events)
     auto until = Limits::Clock::now() + (limits.idle ? limits.idle_silence : limits.silence);
     if (limits.bounded && limits.deadline < until)
         until = limits.deadline;
-    const bool stoppable = limits.idle && limits.stop_fd >= 0;
+    const bool stoppable = (limits.idle || limits.bounded) && limits.stop_fd >= 0;
     for (;;) {
         struct pollfd fds[2] = {{fd_, events, 0}, {limits.stop_fd, POLLIN, 0}};
         const int ready = poll(fds, stoppable ? 2 : 1, poll_timeout(until));

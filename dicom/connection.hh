@@ -22,7 +22,7 @@ struct Limits {
 
     std::chrono::seconds silence{};      /* longest within a message */
     std::chrono::seconds idle_silence{}; /* longest before a message */
-    int stop_fd = -1;                    /* readable: no waiting before another message */
+    int stop_fd = -1;                    /* readable: no waiting while idle or bounded */
     bool idle = false;                   /* before a message; the first byte of it ends this */
     bool bounded = false;                /* every wait ends at `deadline` at the latest */
     Clock::time_point deadline;

@@ -71,13 +71,14 @@ struct dicom_association_request {
     char certificate_fingerprint[DICOM_SHA256_SIZE];
 };
 
-enum dicom_admission {              /* result, source, reason of the A-ASSOCIATE-RJ (PS3.8 9.3.4) */
-                       DICOM_ADMIT, /* accepted */
-                       DICOM_ADMIT_ECHO,     /* accepted, for C-ECHO alone */
-                       DICOM_REFUSE_CALLING, /* 1, 1, 3: calling AE title not recognized */
-                       DICOM_REFUSE_CALLED,  /* 1, 1, 7: called AE title not recognized */
-                       DICOM_REFUSE_HOST,    /* 1, 1, 1: permanent, no reason given */
-                       DICOM_REFUSE_BUSY,    /* 2, 3, 2: transient, local limit exceeded */
+/* With the result, source and reason of the A-ASSOCIATE-RJ (PS3.8 9.3.4). */
+enum dicom_admission {
+    DICOM_ADMIT,
+    DICOM_ADMIT_ECHO,     /* accepted, for C-ECHO alone */
+    DICOM_REFUSE_CALLING, /* 1, 1, 3: calling AE title not recognized */
+    DICOM_REFUSE_CALLED,  /* 1, 1, 7: called AE title not recognized */
+    DICOM_REFUSE_HOST,    /* 1, 1, 1: permanent, no reason given */
+    DICOM_REFUSE_BUSY,    /* 2, 3, 2: transient, local limit exceeded */
 };
 
 /* One C-STORE. The UIDs are well-formed (digits and dots, at most 64), the SOP class is the
@@ -145,10 +146,10 @@ struct dicom_receiver {
 };
 
 struct dicom_serve_options {
-    uint32_t max_pdu;       /* DICOM_PDU_MIN .. DICOM_PDU_MAX; what the peer may send */
-    uint32_t acse_seconds;  /* for the TLS handshake and the request, together; for the release */
-    uint32_t dimse_seconds; /* longest silence within a message, either way */
-    uint32_t idle_seconds;  /* longest silence between two messages */
+    uint32_t max_pdu;            /* DICOM_PDU_MIN .. DICOM_PDU_MAX; what the peer may send */
+    uint32_t acse_seconds;       /* for the TLS handshake and the request, together */
+    uint32_t dimse_seconds;      /* longest silence within a message, either way */
+    uint32_t idle_seconds;       /* longest silence between two messages */
     const struct dicom_tls *tls; /* opened as a server; NULL for plain TCP */
     int stop_fd; /* -1, or: once it is readable, the association is aborted when its message under
                     way has been answered */

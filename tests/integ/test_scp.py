@@ -572,14 +572,14 @@ def test_a_peer_that_does_not_read(tmp_path):
 
 
 def test_stopping_finishes_the_message_under_way(server):
-    with Raw(server.port) as idle, Raw(server.port) as busy:
+    with Raw(server.port) as silent, Raw(server.port) as idle, Raw(server.port) as busy:
         for raw in (idle, busy):
             raw.associate([(CT, [IMPLICIT])])
         busy.command(1, command(C_STORE, 1, CT, "1.2.3"))
         busy.data_set(1, bytes(100000), last=False)
         server.wait("begin")
         server.process.stdin.close()
-        assert idle.ends() == ABORT
+        assert idle.ends() == silent.ends() == ABORT
         busy.data_set(1, b"end!")
         assert busy.status() == SUCCESS
         assert busy.ends() == ABORT
