@@ -3,7 +3,8 @@
  * private to dicom/, C++.
  *
  * The socket is non-blocking, so that no peer, sending a byte now and then, can stretch a limit.
- * The first error is latched. One thread a connection.
+ * The first error is latched and returned: -ECONNABORTED, -ETIMEDOUT, -ECANCELED (stop_fd), -EPROTO
+ * (TLS). One thread a connection.
  */
 #ifndef NOCTULE_DICOM_CONNECTION_HH
 #define NOCTULE_DICOM_CONNECTION_HH
@@ -51,12 +52,6 @@ class Connection
     /* Sends no more, and gives the peer a moment to read what was sent and close. */
     void linger();
     void describe_peer(struct dicom_association_request &request) const;
-
-    /* What ended it: 0, -ECONNABORTED, -ETIMEDOUT, -ECANCELED (stop_fd), -EPROTO (TLS). */
-    int error() const
-    {
-        return error_;
-    }
 
     /* Why there is no TLS; "" otherwise. */
     const std::string &handshake_failure() const
