@@ -8,6 +8,8 @@
 #include "read.h"
 #include "source.h"
 
+#include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,9 +77,8 @@ override_root(struct conf *conf, const char *root)
 }
 
 static int
-resolve_paths(void *object, const void *root_override)
+resolve_paths(struct conf *conf, const char *root_override)
 {
-    struct conf *conf = object;
     int rc = root_override ? override_root(conf, root_override) : 0;
     if (rc == 0)
         tidy_path(conf->root);
@@ -86,7 +87,79 @@ resolve_paths(void *object, const void *root_override)
         if (rc == 0)
             rc = make_absolute(&conf->inboxes[i].move_to, conf->root);
     }
+    for (size_t i = 0; i < conf->destination_count && rc == 0; i++)
+        rc = make_absolute(&conf->destinations[i].folder, conf->root);
+    char **files[] = {&conf->dicom.tls.certificate, &conf->dicom.tls.key, &conf->dicom.tls.ca};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && rc == 0; i++)
+        rc = make_absolute(files[i], conf->root);
     return rc;
+}
+
+/* One form of many, so that fingerprints can be compared. */
+static void
+tidy_fingerprint(char *fingerprint)
+{
+    char *to = fingerprint;
+    for (const char *from = fingerprint; *from; from++)
+        if (*from != ':')
+            *to++ = (char)tolower((unsigned char)*from);
+    *to = '\0';
+}
+
+/* The text that inet_ntop has for it, which is what a caller's address is compared as. */
+static int
+tidy_address(char **address)
+{
+    struct in6_addr ipv6;
+    char text[INET6_ADDRSTRLEN];
+    if (!*address || inet_pton(AF_INET6, *address, &ipv6) != 1)
+        return 0; /* of an IPv4 address there is one text only */
+    if (IN6_IS_ADDR_V4MAPPED(&ipv6))
+        inet_ntop(AF_INET, &ipv6.s6_addr[12], text, sizeof(text));
+    else
+        inet_ntop(AF_INET6, &ipv6, text, sizeof(text));
+    char *copy = strdup(text);
+    if (!copy)
+        return -ENOMEM;
+    free(*address);
+    *address = copy;
+    return 0;
+}
+
+static int
+resolve_peers(struct conf_dicom *dicom)
+{
+    int rc = 0;
+    for (size_t i = 0; i < dicom->peer_count && rc == 0; i++) {
+        if (dicom->peers[i].certificate)
+            tidy_fingerprint(dicom->peers[i].certificate);
+        rc = tidy_address(&dicom->peers[i].host);
+    }
+    return rc;
+}
+
+static int
+resolve_calling_titles(struct conf *conf)
+{
+    for (size_t i = 0; i < conf->destination_count; i++) {
+        struct conf_destination *destination = &conf->destinations[i];
+        if (destination->folder || destination->calling_ae_title)
+            continue;
+        destination->calling_ae_title = strdup(conf->dicom.titles[0].ae_title);
+        if (!destination->calling_ae_title)
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+static int
+resolve(void *object, const void *root_override)
+{
+    struct conf *conf = object;
+    int rc = resolve_paths(conf, root_override);
+    if (rc == 0)
+        rc = resolve_peers(&conf->dicom);
+    return rc < 0 ? rc : resolve_calling_titles(conf);
 }
 
 int
@@ -100,7 +173,7 @@ conf_load_with_root(const char *path, const char *root_override, struct conf **c
         return -ENOMEM;
     }
     const struct read_steps steps = {
-        .prepare = resolve_paths, .context = root_override, .check = check_conf};
+        .prepare = resolve, .context = root_override, .check = check_conf};
     int rc = source_read_file(&source, path, reason, reason_size);
     if (rc == 0)
         rc = read_source(&source, &option_root, loaded, &steps, reason, reason_size);
@@ -142,10 +215,42 @@ conf_find_pipeline(const struct conf *conf, const char *name)
     return NULL;
 }
 
+const struct conf_destination *
+conf_find_destination(const struct conf *conf, const char *name)
+{
+    for (size_t i = 0; i < conf->destination_count; i++)
+        if (strcmp(conf->destinations[i].name, name) == 0)
+            return &conf->destinations[i];
+    return NULL;
+}
+
+const struct conf_destination *
+conf_find_destination_ae(const struct conf *conf, const char *ae_title)
+{
+    for (size_t i = 0; i < conf->destination_count; i++) {
+        const char *title = conf->destinations[i].ae_title;
+        if (title && strcmp(title, ae_title) == 0)
+            return &conf->destinations[i];
+    }
+    return NULL;
+}
+
+const struct conf_title *
+conf_find_title(const struct conf *conf, const char *ae_title)
+{
+    for (size_t i = 0; i < conf->dicom.title_count; i++)
+        if (strcmp(conf->dicom.titles[i].ae_title, ae_title) == 0)
+            return &conf->dicom.titles[i];
+    return NULL;
+}
+
 char *
 conf_pipeline_to_text(const struct conf_pipeline *pipeline)
 {
-    return write_section(&option_pipeline, pipeline);
+    struct conf_pipeline settings = *pipeline;
+    settings.deliver = NULL;
+    settings.deliver_count = 0;
+    return write_section(&option_pipeline, &settings);
 }
 
 int

@@ -75,7 +75,12 @@ struct conf_pipeline {
     double spacing_tolerance; /* relative */
     char *series_description; /* "": made from the name */
     int series_number;
+    /* Names of destinations, and CONF_SENDER; not part of the results' identity. */
+    char **deliver;
+    size_t deliver_count;
 };
+
+#define CONF_SENDER "sender" /* in `deliver`: whoever sent the series */
 
 struct conf_rule {
     char *modality;    /* NULL: any */
@@ -99,6 +104,69 @@ struct conf_compute {
     int lanes;     /* jobs at a time in one worker */
 };
 
+/* One of our own AE titles. */
+struct conf_title {
+    char *ae_title;
+    char *pipeline; /* all that is sent to this title gets it; NULL: the rules decide */
+};
+
+/* Who may call. What is NULL is not asked; several peers may have one AE title. */
+struct conf_peer {
+    char *ae_title;
+    char *host;           /* an IPv4 or IPv6 address, as inet_ntop writes it */
+    char *certificate;    /* SHA-256 of the certificate's DER form: 64 lower-case digits */
+    int max_associations; /* 0: only the total limits it */
+};
+
+/* PEM files, for both directions. certificate and key are both NULL or both given. */
+struct conf_tls {
+    char *certificate; /* with its chain */
+    char *key;
+    char *ca;          /* the authorities that are trusted */
+    bool require_peer; /* a caller without a certificate of `ca` is turned away */
+};
+
+struct conf_dicom {
+    char *bind;   /* address to listen on; "": every one of the host */
+    int port;     /* 0: not listening */
+    int tls_port; /* the same */
+    struct conf_title *titles;
+    size_t title_count; /* at least one */
+    struct conf_peer *peers;
+    size_t peer_count;
+    int max_associations;
+    double acse_seconds;  /* for an association to be asked for, or ours to be granted */
+    double dimse_seconds; /* for the next part of a message */
+    double idle_seconds;  /* for the next message */
+    int max_pdu_kib;
+    bool echo_from_anybody; /* C-ECHO, and nothing else, for callers that are no peers */
+    struct conf_tls tls;
+};
+
+/* Either `folder`, or an AE with ae_title, host and port; the rest concerns AEs only. */
+struct conf_destination {
+    char *name;
+    char *folder; /* NULL for an AE */
+    char *ae_title;
+    char *host; /* a name, or an IPv4 address */
+    int port;
+    char *calling_ae_title; /* the first of our titles where the file gives none */
+    bool tls;
+    bool commit;           /* storage commitment is asked for; only then is it SENT */
+    double commit_seconds; /* for the answer to come in */
+    char *fallback;        /* a destination, for what this one does not support; NULL: none */
+    double connect_seconds, dimse_seconds;
+    double idle_seconds; /* an association is kept open for so long to be used again */
+};
+
+struct conf_delivery {
+    double retry_seconds; /* first delay, doubled each time */
+    double retry_max_seconds;
+    double give_up_seconds; /* a delivery that is older has failed */
+    int breaker_failures;   /* so many in a row stop a destination */
+    double breaker_seconds; /* until it is tried again */
+};
+
 struct conf {
     char *root;
     struct conf_inbox *inboxes;
@@ -106,6 +174,10 @@ struct conf {
     struct conf_series series;
     struct conf_jobs jobs;
     struct conf_compute compute;
+    struct conf_dicom dicom;
+    struct conf_destination *destinations;
+    size_t destination_count;
+    struct conf_delivery delivery;
     double min_free_mib; /* below this much free disk nothing is taken in or started */
     struct conf_pipeline *pipelines;
     size_t pipeline_count;
@@ -134,9 +206,17 @@ void conf_free(struct conf *conf);
 char *conf_to_text(const struct conf *conf);
 
 const struct conf_pipeline *conf_find_pipeline(const struct conf *conf, const char *name);
+const struct conf_destination *conf_find_destination(const struct conf *conf, const char *name);
+/* The first AE of that title, which is how CONF_SENDER is resolved; NULL: there is none. */
+const struct conf_destination *conf_find_destination_ae(const struct conf *conf,
+                                                        const char *ae_title);
+const struct conf_title *conf_find_title(const struct conf *conf, const char *ae_title);
 
-/* One pipeline as text, every default written out, and back: a job carries its pipeline with it.
- * malloc'd. */
+/*
+ * One pipeline as text, every default written out, and back: a job carries its pipeline with it.
+ * malloc'd. `deliver` is left out: the text is part of the results' identity, and where they go is
+ * not. Who delivers asks the configuration in force, by the pipeline's name.
+ */
 char *conf_pipeline_to_text(const struct conf_pipeline *pipeline);
 int conf_pipeline_from_text(const char *text, struct conf_pipeline **pipeline, char *reason,
                             size_t reason_size);
@@ -147,7 +227,7 @@ void conf_pipeline_free(struct conf_pipeline *pipeline);
 struct conf_option {
     const char *key;      /* "series.quiet_seconds", "pipelines[].segments[].label" */
     const char *type;     /* "number", "integer", "string", "boolean", "enum a|b", "set a|b",
-                             "3 numbers", "number or 3", "group", "list" */
+                             "3 numbers", "number or 3", "names", "group", "list" */
     const char *fallback; /* the default as it would be written; "": none; NULL: required */
     const char *limits;   /* "0 .. 86400"; "" */
     const char *help;

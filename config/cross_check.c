@@ -70,6 +70,96 @@ check_pipeline(const void *object, struct option_complaint *complaint)
     return true;
 }
 
+/* A title that two rows had would have two pipelines. */
+static bool
+check_titles(const struct conf_dicom *dicom, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < dicom->title_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(dicom->titles[i].ae_title, dicom->titles[j].ae_title) == 0) {
+                char option[64];
+                snprintf(option, sizeof(option), "titles.[%zu].ae_title", i);
+                return complain(complaint, option, "\"%s\" is an earlier title",
+                                dicom->titles[i].ae_title);
+            }
+    return true;
+}
+
+static bool
+check_tls(const struct conf_dicom *dicom, struct option_complaint *complaint)
+{
+    const struct conf_tls *tls = &dicom->tls;
+    if (!tls->certificate != !tls->key)
+        return complain(complaint, "tls", "certificate and key go together");
+    if (dicom->tls_port == 0)
+        return true;
+    if (!tls->certificate)
+        return complain(complaint, "tls_port", "needs tls.certificate and tls.key");
+    if (tls->require_peer && !tls->ca)
+        return complain(complaint, "tls_port", "needs tls.ca, or tls.require_peer = false");
+    return true;
+}
+
+static bool
+check_peers(const struct conf_dicom *dicom, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < dicom->peer_count; i++)
+        if (dicom->peers[i].certificate && dicom->tls_port == 0) {
+            char option[64];
+            snprintf(option, sizeof(option), "peers.[%zu].certificate", i);
+            return complain(complaint, option, "is asked for, but there is no tls_port");
+        }
+    return true;
+}
+
+bool
+check_dicom(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_dicom *dicom = object;
+    if (dicom->port != 0 && dicom->port == dicom->tls_port)
+        return complain(complaint, "tls_port", "%d is the port without TLS", dicom->tls_port);
+    return check_titles(dicom, complaint) && check_tls(dicom, complaint) &&
+           check_peers(dicom, complaint);
+}
+
+static bool
+check_destination_folder(const struct conf_destination *destination,
+                         struct option_complaint *complaint)
+{
+    const struct {
+        const char *option;
+        bool given;
+    } of_an_ae[] = {
+        {"ae_title", destination->ae_title != NULL},
+        {"host", destination->host != NULL},
+        {"port", destination->port != 0},
+        {"calling_ae_title", destination->calling_ae_title != NULL},
+        {"tls", destination->tls},
+        {"commit", destination->commit},
+        {"fallback", destination->fallback != NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(of_an_ae) / sizeof(of_an_ae[0]); i++)
+        if (of_an_ae[i].given)
+            return complain(complaint, of_an_ae[i].option, "is not used with folder");
+    return true;
+}
+
+bool
+check_destination(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_destination *destination = object;
+    if (strcmp(destination->name, CONF_SENDER) == 0)
+        return complain(complaint, "name", "\"%s\" stands for whoever sent a series", CONF_SENDER);
+    if (destination->folder)
+        return check_destination_folder(destination, complaint);
+    if (!destination->ae_title || !destination->host || destination->port == 0)
+        return complain(complaint, "name", "needs ae_title, host and port, or folder");
+    if (strchr(destination->host, ':'))
+        return complain(complaint, "host", "has to be a name or an IPv4 address");
+    return true;
+}
+
 bool
 check_match(const void *object, struct option_complaint *complaint)
 {
@@ -104,6 +194,61 @@ check_rules(const struct conf *conf, struct option_complaint *complaint)
             return complain(complaint, option, "there is no pipeline named \"%s\"",
                             conf->rules[i].pipeline);
         }
+    return true;
+}
+
+static bool
+check_title_pipelines(const struct conf *conf, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < conf->dicom.title_count; i++) {
+        const char *pipeline = conf->dicom.titles[i].pipeline;
+        if (pipeline && !conf_find_pipeline(conf, pipeline)) {
+            char option[64];
+            snprintf(option, sizeof(option), "dicom.titles.[%zu].pipeline", i);
+            return complain(complaint, option, "there is no pipeline named \"%s\"", pipeline);
+        }
+    }
+    return true;
+}
+
+static bool
+check_deliver(const struct conf *conf, size_t i, struct option_complaint *complaint)
+{
+    const struct conf_pipeline *pipeline = &conf->pipelines[i];
+    char option[64];
+    for (size_t j = 0; j < pipeline->deliver_count; j++) {
+        const char *name = pipeline->deliver[j];
+        snprintf(option, sizeof(option), "pipelines.[%zu].deliver", i);
+        if (strcmp(name, CONF_SENDER) != 0 && !conf_find_destination(conf, name))
+            return complain(complaint, option, "there is no destination named \"%s\"", name);
+        for (size_t k = 0; k < j; k++)
+            if (strcmp(name, pipeline->deliver[k]) == 0)
+                return complain(complaint, option, "\"%s\" stands twice", name);
+    }
+    return true;
+}
+
+/* Its own name, and fallbacks that end: a result must not go round in a circle. */
+static bool
+check_destination_names(const struct conf *conf, size_t i, struct option_complaint *complaint)
+{
+    const struct conf_destination *destination = &conf->destinations[i];
+    char option[64];
+    snprintf(option, sizeof(option), "destinations.[%zu].name", i);
+    if (conf_find_destination(conf, destination->name) != destination)
+        return complain(complaint, option, "\"%s\" is the name of an earlier destination",
+                        destination->name);
+    snprintf(option, sizeof(option), "destinations.[%zu].fallback", i);
+    const struct conf_destination *at = destination;
+    for (size_t steps = 0; at->fallback; steps++) {
+        const struct conf_destination *next = conf_find_destination(conf, at->fallback);
+        if (!next)
+            return complain(complaint, option, "there is no destination named \"%s\"",
+                            at->fallback);
+        if (steps == conf->destination_count)
+            return complain(complaint, option, "leads round in a circle");
+        at = next;
+    }
     return true;
 }
 
@@ -177,6 +322,39 @@ check_inbox_paths(const struct conf *conf, size_t i, struct option_complaint *co
     return true;
 }
 
+/* Results must not be taken in again. */
+static bool
+check_destination_folders(const struct conf *conf, size_t i, struct option_complaint *complaint)
+{
+    const char *folder = conf->destinations[i].folder;
+    char option[64];
+    snprintf(option, sizeof(option), "destinations.[%zu].folder", i);
+    if (!folder)
+        return true;
+    if (!check_apart_from_root(conf, folder, option, complaint))
+        return false;
+    for (size_t j = 0; j < conf->inbox_count; j++)
+        if (path_below(folder, conf->inboxes[j].path))
+            return complain(complaint, option, "%s is within an inbox", folder);
+    return true;
+}
+
+static bool
+check_destinations(const struct conf *conf, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < conf->destination_count; i++) {
+        if (!check_destination_names(conf, i, complaint) ||
+            !check_destination_folders(conf, i, complaint))
+            return false;
+        if (conf->destinations[i].tls && !conf->dicom.tls.ca) {
+            char option[64];
+            snprintf(option, sizeof(option), "destinations.[%zu].tls", i);
+            return complain(complaint, option, "needs dicom.tls.ca");
+        }
+    }
+    return true;
+}
+
 bool
 check_conf(const void *object, struct option_complaint *complaint)
 {
@@ -184,5 +362,9 @@ check_conf(const void *object, struct option_complaint *complaint)
     for (size_t i = 0; i < conf->inbox_count; i++)
         if (!check_inbox_paths(conf, i, complaint))
             return false;
-    return check_pipeline_names(conf, complaint) && check_rules(conf, complaint);
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        if (!check_deliver(conf, i, complaint))
+            return false;
+    return check_pipeline_names(conf, complaint) && check_rules(conf, complaint) &&
+           check_title_pipelines(conf, complaint) && check_destinations(conf, complaint);
 }

@@ -184,6 +184,10 @@ static const struct option_row pipeline_rows[] = {
      .help = "Series Description (0008,103E) of the result; made from the name when empty"},
     {"series_number", OPTION_INTEGER, AT(struct conf_pipeline, series_number), "9000",
      LIMITS(0, 2147483647), .help = "Series Number (0020,0011) of the result"},
+    {"deliver", OPTION_NAMES, AT(struct conf_pipeline, deliver),
+     MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16), .form = FORM_NAME,
+     .help = "the destinations that results are sent to; \"sender\" is the one with the AE title "
+             "that sent the series"},
 };
 
 const struct option_section option_pipeline = {
@@ -218,6 +222,135 @@ static const struct option_row rule_rows[] = {
 static const struct option_section rule_section = {ROWS(rule_rows),
                                                    .size = sizeof(struct conf_rule)};
 
+static const struct option_row title_rows[] = {
+    {"ae_title", OPTION_TEXT, AT(struct conf_title, ae_title), NULL, LIMITS(1, 16), .form = FORM_AE,
+     .help = "an AE title that Noctule answers to"},
+    {"pipeline", OPTION_TEXT, AT(struct conf_title, pipeline), "", LIMITS(1, 64), .form = FORM_NAME,
+     .help = "the pipeline of every series that is sent to this title, in place of the rules"},
+};
+
+static const struct option_section title_section = {ROWS(title_rows),
+                                                    .size = sizeof(struct conf_title)};
+
+static const struct option_row peer_rows[] = {
+    {"ae_title", OPTION_TEXT, AT(struct conf_peer, ae_title), NULL, LIMITS(1, 16), .form = FORM_AE,
+     .help = "its calling AE title"},
+    {"host", OPTION_TEXT, AT(struct conf_peer, host), "", LIMITS(1, 45), .form = FORM_ADDRESS,
+     .help = "the IPv4 or IPv6 address that it calls from; any when not given"},
+    {"certificate", OPTION_TEXT, AT(struct conf_peer, certificate), "", LIMITS(64, 95),
+     .form = FORM_FINGERPRINT,
+     .help = "the SHA-256 fingerprint of its TLS certificate, in hexadecimal; with it, it may call "
+             "by TLS only"},
+    {"max_associations", OPTION_INTEGER, AT(struct conf_peer, max_associations), "0",
+     LIMITS(0, 1000),
+     .help = "associations at a time of this peer; 0 means as many as there may be in all"},
+};
+
+static const struct option_section peer_section = {ROWS(peer_rows),
+                                                   .size = sizeof(struct conf_peer)};
+
+static const struct option_row tls_rows[] = {
+    {"certificate", OPTION_TEXT, AT(struct conf_tls, certificate), "", LIMITS(1, 4000),
+     .form = FORM_PATH,
+     .help = "PEM file of Noctule's own certificate and those that vouch for it"},
+    {"key", OPTION_TEXT, AT(struct conf_tls, key), "", LIMITS(1, 4000), .form = FORM_PATH,
+     .help = "PEM file of its private key, without a passphrase"},
+    {"ca", OPTION_TEXT, AT(struct conf_tls, ca), "", LIMITS(1, 4000), .form = FORM_PATH,
+     .help = "PEM file of the authorities whose certificates are believed"},
+    {"require_peer", OPTION_BOOLEAN, AT(struct conf_tls, require_peer), "true",
+     .help = "turn callers away that show no certificate of one of these authorities"},
+};
+
+static const struct option_section tls_section = {ROWS(tls_rows), .size = sizeof(struct conf_tls)};
+
+static const struct option_row dicom_rows[] = {
+    {"bind", OPTION_TEXT, AT(struct conf_dicom, bind), "\"\"", LIMITS(0, 45), .form = FORM_ADDRESS,
+     .help = "the IPv4 or IPv6 address to listen on; every one of the host when empty"},
+    {"port", OPTION_INTEGER, AT(struct conf_dicom, port), "0", LIMITS(0, 65535),
+     .help = "the port for C-STORE and C-ECHO, 11112 by custom; 0 means not to listen"},
+    {"tls_port", OPTION_INTEGER, AT(struct conf_dicom, tls_port), "0", LIMITS(0, 65535),
+     .help = "the same with TLS, 2762 by registration; 0 means not to listen"},
+    {"titles", OPTION_LIST, AT(struct conf_dicom, titles), MANY(struct conf_dicom, title_count),
+     .fallback = "( { ae_title = \"NOCTULE\"; } )", LIMITS(1, 64), .section = &title_section,
+     .help = "the AE titles that Noctule answers to; it calls others by the first"},
+    {"peers", OPTION_LIST, AT(struct conf_dicom, peers), MANY(struct conf_dicom, peer_count),
+     .fallback = "( )", LIMITS(0, 1000), .section = &peer_section,
+     .help = "who may call; nobody else is let in"},
+    {"max_associations", OPTION_INTEGER, AT(struct conf_dicom, max_associations), "25",
+     LIMITS(1, 1000),
+     .help = "associations at a time; further callers are told to come back later"},
+    {"acse_seconds", OPTION_NUMBER, AT(struct conf_dicom, acse_seconds), "30.0", LIMITS(0.1, 3600),
+     .help = "how long an association may take to be asked for, and one of ours to be granted"},
+    {"dimse_seconds", OPTION_NUMBER, AT(struct conf_dicom, dimse_seconds), "60.0",
+     LIMITS(0.1, 3600), .help = "how long the next part of a message may take"},
+    {"idle_seconds", OPTION_NUMBER, AT(struct conf_dicom, idle_seconds), "300.0",
+     LIMITS(0.1, 86400), .help = "how long an association may be open without a message"},
+    {"max_pdu_kib", OPTION_INTEGER, AT(struct conf_dicom, max_pdu_kib), "128", LIMITS(4, 128),
+     .help = "the largest PDU that is received, in KiB"},
+    {"echo_from_anybody", OPTION_BOOLEAN, AT(struct conf_dicom, echo_from_anybody), "false",
+     .help = "answer C-ECHO, and nothing else, to callers that are no peers"},
+    {"tls", OPTION_GROUP, AT(struct conf_dicom, tls), "{ }", .section = &tls_section,
+     .help = "certificates, for calls that come in and for those that go out"},
+};
+
+static const struct option_section dicom_section = {
+    ROWS(dicom_rows), .size = sizeof(struct conf_dicom), .check = check_dicom};
+
+static const struct option_row destination_rows[] = {
+    {"name", OPTION_TEXT, AT(struct conf_destination, name), NULL, LIMITS(1, 64), .form = FORM_NAME,
+     .help = "what pipelines and the command line call it"},
+    {"folder", OPTION_TEXT, AT(struct conf_destination, folder), "", LIMITS(1, 4000),
+     .form = FORM_PATH,
+     .help =
+         "a folder that results are copied to, named by their SOP Instance UID, in place of an AE"},
+    {"ae_title", OPTION_TEXT, AT(struct conf_destination, ae_title), "", LIMITS(1, 16),
+     .form = FORM_AE, .help = "its AE title"},
+    {"host", OPTION_TEXT, AT(struct conf_destination, host), "", LIMITS(1, 253),
+     .help = "its name, or its IPv4 address"},
+    {"port", OPTION_INTEGER, AT(struct conf_destination, port), "0", LIMITS(0, 65535),
+     .help = "its port; an AE needs one"},
+    {"calling_ae_title", OPTION_TEXT, AT(struct conf_destination, calling_ae_title), "",
+     LIMITS(1, 16), .form = FORM_AE,
+     .help = "what Noctule calls itself there; the first of dicom.titles when not given"},
+    {"tls", OPTION_BOOLEAN, AT(struct conf_destination, tls), "false",
+     .help = "call by TLS, with the certificates of dicom.tls"},
+    {"commit", OPTION_BOOLEAN, AT(struct conf_destination, commit), "false",
+     .help = "ask for storage commitment; a result counts as sent once that is given"},
+    {"commit_seconds", OPTION_NUMBER, AT(struct conf_destination, commit_seconds), "3600.0",
+     LIMITS(0.1, 604800),
+     .help = "how long the commitment may take before the result is sent again"},
+    {"fallback", OPTION_TEXT, AT(struct conf_destination, fallback), "", LIMITS(1, 64),
+     .form = FORM_NAME,
+     .help = "the destination of results that this one cannot store; without it their delivery has "
+             "failed"},
+    {"connect_seconds", OPTION_NUMBER, AT(struct conf_destination, connect_seconds), "10.0",
+     LIMITS(0.1, 600), .help = "how long a connection may take to come about"},
+    {"dimse_seconds", OPTION_NUMBER, AT(struct conf_destination, dimse_seconds), "60.0",
+     LIMITS(0.1, 3600), .help = "how long its answer to a message may take"},
+    {"idle_seconds", OPTION_NUMBER, AT(struct conf_destination, idle_seconds), "10.0",
+     LIMITS(0, 3600), .help = "how long an association is kept open for the next result"},
+};
+
+static const struct option_section destination_section = {
+    ROWS(destination_rows), .size = sizeof(struct conf_destination), .check = check_destination};
+
+static const struct option_row delivery_rows[] = {
+    {"retry_seconds", OPTION_NUMBER, AT(struct conf_delivery, retry_seconds), "30.0",
+     LIMITS(0.1, 86400),
+     .help = "the wait before the second attempt; about doubled before each further one"},
+    {"retry_max_seconds", OPTION_NUMBER, AT(struct conf_delivery, retry_max_seconds), "3600.0",
+     LIMITS(0.1, 86400), .help = "the longest such wait"},
+    {"give_up_seconds", OPTION_NUMBER, AT(struct conf_delivery, give_up_seconds), "259200.0",
+     LIMITS(1, 31536000), .help = "a delivery that did not get through for so long has failed"},
+    {"breaker_failures", OPTION_INTEGER, AT(struct conf_delivery, breaker_failures), "5",
+     LIMITS(1, 1000), .help = "after so many failures in a row a destination is left alone"},
+    {"breaker_seconds", OPTION_NUMBER, AT(struct conf_delivery, breaker_seconds), "60.0",
+     LIMITS(0.1, 86400), .help = "for so long; then one delivery tries whether it is back"},
+};
+
+static const struct option_section delivery_section = {ROWS(delivery_rows),
+                                                       .size = sizeof(struct conf_delivery)};
+
 static const struct option_row root_rows[] = {
     {"root", OPTION_TEXT, AT(struct conf, root), "\"/var/lib/noctule\"", LIMITS(1, 4000),
      .form = FORM_ABSOLUTE,
@@ -231,6 +364,13 @@ static const struct option_row root_rows[] = {
      .help = "how often and how long a job is tried"},
     {"compute", OPTION_GROUP, AT(struct conf, compute), "{ }", .section = &compute_section,
      .help = "what the work is done with"},
+    {"dicom", OPTION_GROUP, AT(struct conf, dicom), "{ }", .section = &dicom_section,
+     .help = "receiving from modalities and archives"},
+    {"destinations", OPTION_LIST, AT(struct conf, destinations),
+     MANY(struct conf, destination_count), .fallback = "( )", LIMITS(0, 64),
+     .section = &destination_section, .help = "where results can be sent"},
+    {"delivery", OPTION_GROUP, AT(struct conf, delivery), "{ }", .section = &delivery_section,
+     .help = "how often and how long a delivery is tried"},
     {"min_free_mib", OPTION_NUMBER, AT(struct conf, min_free_mib), "1024.0", LIMITS(0, 1e9),
      .help = "with less free disk space, nothing is taken in and no job starts"},
     {"pipelines", OPTION_LIST, AT(struct conf, pipelines), MANY(struct conf, pipeline_count),
@@ -262,6 +402,18 @@ clear_list(const struct option_row *row, void *object)
 }
 
 static void
+clear_names(const struct option_row *row, void *object)
+{
+    char **names;
+    size_t count;
+    memcpy(&names, (char *)object + row->offset, sizeof(names));
+    memcpy(&count, (char *)object + row->count_offset, sizeof(count));
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+static void
 clear_text(const struct option_row *row, void *object)
 {
     char *text;
@@ -285,6 +437,9 @@ option_clear(const struct option_section *section, void *object)
         case OPTION_LIST:
             clear_list(row, object);
             break;
+        case OPTION_NAMES:
+            clear_names(row, object);
+            break;
         case OPTION_CHOICE:
         case OPTION_FLAGS:
         case OPTION_NUMBER:
@@ -298,7 +453,7 @@ option_clear(const struct option_section *section, void *object)
 
 /* ------------------------------------------------------------------- the table, for people ---- */
 
-#define MAX_OPTIONS 128
+#define MAX_OPTIONS 256
 
 struct listed {
     char key[96], type[64], limits[64];
@@ -349,6 +504,9 @@ describe_type(const struct option_row *row, char *type, size_t size)
     case OPTION_LIST:
         snprintf(type, size, "list");
         break;
+    case OPTION_NAMES:
+        snprintf(type, size, "names");
+        break;
     }
 }
 
@@ -360,6 +518,7 @@ describe_limits(const struct option_row *row, char *limits, size_t size)
         snprintf(limits, size, "%.0f .. %.0f characters", row->lo, row->hi);
         break;
     case OPTION_LIST:
+    case OPTION_NAMES:
         snprintf(limits, size, "%.0f .. %.0f elements", row->lo, row->hi);
         break;
     case OPTION_NUMBER:

@@ -19,16 +19,20 @@ enum option_kind {
     OPTION_INTEGER, /* int */
     OPTION_BOOLEAN, /* bool */
     OPTION_NUMBERS, /* double[count]; one number fills them all where `uniform` is set */
+    OPTION_NAMES,   /* a pointer to char *, and a size_t; an array of strings in the file */
     OPTION_GROUP,   /* a section within the same struct */
     OPTION_LIST,    /* a pointer to sections, and a size_t */
 };
 
 enum option_form {
     FORM_FREE,
-    FORM_NAME,     /* A-Z a-z 0-9 _ - */
-    FORM_DICOM,    /* no backslash, which separates values in DICOM */
-    FORM_ABSOLUTE, /* a path from / */
-    FORM_PATH,     /* a path; a relative one is below the root folder */
+    FORM_NAME,        /* A-Z a-z 0-9 _ - */
+    FORM_DICOM,       /* no backslash, which separates values in DICOM */
+    FORM_AE,          /* an AE title: value representation AE of PS3.5, without padding */
+    FORM_ADDRESS,     /* an IPv4 or IPv6 address, or nothing */
+    FORM_FINGERPRINT, /* 32 bytes in hexadecimal, as openssl prints them */
+    FORM_ABSOLUTE,    /* a path from / */
+    FORM_PATH,        /* a path; a relative one is below the root folder */
 };
 
 struct option_section;
@@ -38,13 +42,13 @@ struct option_row {
     enum option_kind kind;
     size_t offset;
     const char *fallback; /* as it would be written; NULL: required; "": not given means none */
-    double lo, hi;        /* of the value; characters of a string; elements of a list */
+    double lo, hi;        /* of the value; characters of a string; elements of a list or array */
     const char *help;
     enum option_form form;
     const char *const *choices; /* ends with NULL */
     const struct option_section *section;
     size_t count;        /* OPTION_NUMBERS */
-    size_t count_offset; /* OPTION_LIST */
+    size_t count_offset; /* OPTION_LIST, OPTION_NAMES */
     bool uniform;
     /* Alternatives: exactly one of a section's rows that have it is given, and sets the unit. */
     bool alternative;

@@ -5,6 +5,8 @@
  */
 #include "read.h"
 
+#include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -215,6 +217,40 @@ measure(const char *text, size_t *characters)
     return NULL;
 }
 
+/*
+ * PS3.5 allows printable ASCII but backslash; blanks at the ends are padding, and would never be
+ * found equal to what a peer says.
+ */
+static bool
+is_ae_title(const char *text)
+{
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] > 0x7e || text[i] == '\\')
+            return false;
+    return length > 0 && text[0] != ' ' && text[length - 1] != ' ';
+}
+
+static bool
+is_address(const char *text)
+{
+    struct in6_addr address;
+    return inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1;
+}
+
+/* 32 bytes, two digits each, with colons between all of them or none. */
+static bool
+is_fingerprint(const char *text)
+{
+    size_t step = strchr(text, ':') ? 3 : 2;
+    if (strlen(text) != 32 * step - (step - 2))
+        return false;
+    for (size_t i = 0; text[i]; i++)
+        if (i % step == 2 ? text[i] != ':' : !isxdigit((unsigned char)text[i]))
+            return false;
+    return true;
+}
+
 /* A message when the text has not the form of the row. */
 static const char *
 misformed(const struct option_row *row, const char *text)
@@ -226,6 +262,14 @@ misformed(const struct option_row *row, const char *text)
         return text[strspn(text, name_characters)] ? "may hold only A-Z a-z 0-9 _ -" : NULL;
     case FORM_DICOM:
         return strchr(text, '\\') ? "holds a backslash, which separates values in DICOM" : NULL;
+    case FORM_AE:
+        return is_ae_title(text) ? NULL
+                                 : "has to be printable ASCII without backslash, and without "
+                                   "blanks at its ends";
+    case FORM_ADDRESS:
+        return !text[0] || is_address(text) ? NULL : "has to be an IPv4 or IPv6 address";
+    case FORM_FINGERPRINT:
+        return is_fingerprint(text) ? NULL : "has to be 32 bytes in hexadecimal";
     case FORM_ABSOLUTE:
         return text[0] == '/' ? NULL : "has to be an absolute path";
     case FORM_FREE:
@@ -365,6 +409,32 @@ read_list(const struct reader *reader, const struct option_row *row, config_sett
     return 0;
 }
 
+/* Each element is a string of the row's form, 1 .. 64 characters. */
+static int
+read_names(const struct reader *reader, const struct option_row *row,
+           const config_setting_t *setting, void *object)
+{
+    if (!is_sequence(setting))
+        return fail(reader, setting, "has to be an array [ \"...\", \"...\" ]");
+    size_t count = (size_t)config_setting_length(setting);
+    if ((double)count < row->lo || (double)count > row->hi)
+        return fail(reader, setting, "has %zu elements; %.0f .. %.0f are allowed", count, row->lo,
+                    row->hi);
+    char **names = calloc(count ? count : 1, sizeof(*names));
+    if (!names)
+        return out_of_memory(reader);
+    memcpy((char *)object + row->offset, &names, sizeof(names));
+    memcpy((char *)object + row->count_offset, &count, sizeof(count));
+    const struct option_row element = {.form = row->form, .lo = 1, .hi = 64};
+    for (size_t i = 0; i < count; i++) {
+        int rc = read_text(reader, &element, config_setting_get_elem(setting, (unsigned)i),
+                           (char *)&names[i]);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 /* ------------------------------------------------------------------------ rows, sections ---- */
 
 static int
@@ -395,6 +465,8 @@ read_row(const struct reader *reader, const struct option_row *row, config_setti
         return read_group(reader, row, setting, field);
     case OPTION_LIST:
         return read_list(reader, row, setting, object);
+    case OPTION_NAMES:
+        return read_names(reader, row, setting, object);
     }
     return -EINVAL;
 }

@@ -101,6 +101,21 @@ write_list(FILE *out, const struct option_row *row, const char *object, int dept
 }
 
 static void
+write_names(FILE *out, const struct option_row *row, const char *object)
+{
+    char **names;
+    size_t count;
+    memcpy(&names, object + row->offset, sizeof(names));
+    memcpy(&count, object + row->count_offset, sizeof(count));
+    fputs("[ ", out);
+    for (size_t i = 0; i < count; i++) {
+        fputs(i ? ", " : "", out);
+        write_text(out, names[i]);
+    }
+    fputs(" ]", out);
+}
+
+static void
 write_value(FILE *out, const struct option_row *row, const char *object, int depth)
 {
     const char *field = object + row->offset;
@@ -144,10 +159,14 @@ write_value(FILE *out, const struct option_row *row, const char *object, int dep
     case OPTION_LIST:
         write_list(out, row, object, depth);
         break;
+    case OPTION_NAMES:
+        write_names(out, row, object);
+        break;
     }
 }
 
-/* Was it given at all? Strings without a default are NULL then, and so are those of a group. */
+/* Has it a value? Strings without a default are NULL where none was given, and so are those of a
+ * group. */
 static bool
 has_value(const struct option_row *row, const char *object)
 {
@@ -160,6 +179,11 @@ has_value(const struct option_row *row, const char *object)
         const char *text;
         memcpy(&text, object + row->offset, sizeof(text));
         return text != NULL;
+    }
+    if (row->kind == OPTION_NAMES) {
+        char **names;
+        memcpy(&names, object + row->offset, sizeof(names));
+        return names != NULL;
     }
     if (row->kind == OPTION_GROUP) {
         for (size_t i = 0; i < row->section->row_count; i++)

@@ -1,6 +1,7 @@
 /*
  * queue.c - the queue's life, its transactions, its events and its invariants. What moves a series
- * is in queue_series.c, what moves a job in queue_jobs.c.
+ * is in queue_series.c, what moves a job in queue_jobs.c; deliveries, with a diagram of their own,
+ * are in queue_deliveries.c.
  *
  * A series:
  *
@@ -13,16 +14,17 @@
  *
  * A job:
  *
- *                  +-------+ ----start_job, attempts + 1---> +---------+
- *     --add_job--> |       | <---return_job, attempts - 1--- |         | --finish_job--> DONE,
- * EMPTY |       | <---recover-------------------- |         | --fail_job----> FAILED | READY | |
- * RUNNING | --recover-----> FAILED |       |            +---------+          |         | |       |
- * <--ready-- | DELAYED | <-delay- |         |
- *                  +-------+            +---------+   _job   +---------+
- *                     |                      |                    |
- *                     +--cancel_job----------+--------------------+--> CANCELLED
- *                     +--add_job, of a newer revision-------------+--> CANCELLED (SUPERSEDED)
- *                     +--ready, its series has settled anew-------+--> CANCELLED (SUPERSEDED)
+ *                  +-------+ ---start_job, attempts+1---> +---------+ -finish_job-> DONE, EMPTY
+ *     --add_job--> | READY | <--return_job, attempts-1--- | RUNNING | -fail_job---> FAILED
+ *                  |       | <--recover------------------ |         | -recover----> FAILED
+ *                  +-------+                              |         |
+ *                      ^      +---------+                 |         |
+ *                      +-ready| DELAYED | <--delay_job--- |         |
+ *                             +---------+                 +---------+
+ *
+ *     READY, DELAYED, RUNNING --cancel_job---------------------------> CANCELLED
+ *     READY, DELAYED, RUNNING --add_job, of a newer revision---------> CANCELLED (SUPERSEDED)
+ *     READY                   --ready, its series has settled anew---> CANCELLED (SUPERSEDED)
  *
  *     DONE, EMPTY, FAILED, CANCELLED, DELAYED --retry_job, attempts 0--> READY
  *
@@ -35,8 +37,9 @@
  *   4. DONE jobs have results, no others have.
  *   5. superseded_by names a newer revision of the same series, stack and pipeline.
  *   6. The last event that changed a state says the state that the row has.
+ *   7. A delivery says of its result what the result's row says, as long as there is one.
  * The schema itself keeps: states and their times go together, one job a lane, one row a
- * (series, SOP instance) and a (series, revision, stack, pipeline).
+ * (series, SOP instance), a (series, revision, stack, pipeline) and a (result, destination).
  *
  * A job of an older revision never starts: the files of a series are those of its newest revision.
  * While the series gathers it waits; once the series has settled again it is cancelled
@@ -294,7 +297,40 @@ queue_grow(struct queue *queue, void **array, size_t count, size_t *capacity, si
     return 0;
 }
 
+int
+queue_read_ids(struct queue *queue, const char *sql, const struct database_value *values,
+               size_t count, struct queue_ids *ids)
+{
+    sqlite3_stmt *statement;
+    *ids = (struct queue_ids){0};
+    int rc = database_start(&queue->db, sql, values, count, &statement);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&queue->db, statement)) == 1) {
+        rc = queue_grow(queue, (void **)&ids->at, ids->count, &ids->capacity, sizeof *ids->at);
+        if (rc < 0)
+            break;
+        ids->at[ids->count++] = sqlite3_column_int64(statement, 0);
+    }
+    database_end(statement);
+    if (rc < 0) {
+        free(ids->at);
+        *ids = (struct queue_ids){0};
+    }
+    return rc;
+}
+
 /* ------------------------------------------------------------------------------------ events - */
+
+const char *
+queue_code_and_sentence(const char *code, const char *sentence, char *text, size_t size)
+{
+    if (!code || !code[0])
+        return sentence ? sentence : "";
+    snprintf(text, size, "%s%s%s", code, sentence && sentence[0] ? ": " : "",
+             sentence ? sentence : "");
+    return text;
+}
 
 static struct database_value
 id_or_null(int64_t id)
@@ -311,13 +347,15 @@ state_or_null(const char *state)
 int
 queue_add_event(struct queue *queue, const struct queue_event *event, int64_t now_ms)
 {
-    int rc = database_change(
-        &queue->db,
-        "INSERT INTO event (at, kind, series_id, job_id, from_state, to_state, detail) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        VALUES(value_time(now_ms), value_text(event->kind), id_or_null(event->series_id),
-               id_or_null(event->job_id), state_or_null(event->from_state),
-               state_or_null(event->to_state), value_text(event->detail)));
+    int rc =
+        database_change(&queue->db,
+                        "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, "
+                        "to_state, detail) "
+                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                        VALUES(value_time(now_ms), value_text(event->kind),
+                               id_or_null(event->series_id), id_or_null(event->job_id),
+                               id_or_null(event->delivery_id), state_or_null(event->from_state),
+                               state_or_null(event->to_state), value_text(event->detail)));
     return rc < 0 ? rc : 0;
 }
 
@@ -359,12 +397,20 @@ static const struct {
      "   OR n.revision <= j.revision"},
     {"job", "its last event tells another state",
      "SELECT id FROM job j WHERE state IS NOT "
-     "(SELECT to_state FROM event WHERE job_id = j.id AND to_state IS NOT NULL "
-     " ORDER BY id DESC LIMIT 1)"},
+     "(SELECT to_state FROM event WHERE job_id = j.id AND delivery_id IS NULL "
+     " AND to_state IS NOT NULL ORDER BY id DESC LIMIT 1)"},
     {"series", "its last event tells another state",
      "SELECT id FROM series s WHERE state IS NOT "
      "(SELECT to_state FROM event WHERE series_id = s.id AND job_id IS NULL "
      " AND to_state IS NOT NULL ORDER BY id DESC LIMIT 1)"},
+    {"delivery", "it is not of the result that it names",
+     "SELECT d.id FROM delivery d JOIN result r ON r.id = d.result_id "
+     "WHERE r.job_id <> d.job_id OR r.path <> d.path OR r.sop_instance_uid <> d.sop_instance_uid "
+     "   OR r.sop_class_uid <> d.sop_class_uid OR r.kind <> d.kind"},
+    {"delivery", "its last event tells another state",
+     "SELECT id FROM delivery d WHERE state IS NOT "
+     "(SELECT to_state FROM event WHERE delivery_id = d.id AND to_state IS NOT NULL "
+     " ORDER BY id DESC LIMIT 1)"},
 };
 
 int

@@ -1,9 +1,9 @@
 /*
- * queue.h - the queue: instances, series, stacks, jobs, results and events in SQLite.
+ * queue.h - the queue: instances, series, stacks, jobs, results, deliveries and events in SQLite.
  *
  * One writer (the daemon); anybody may read the views of views.sql while it runs. Every state
- * change is a guarded UPDATE and an event row in the same transaction; the diagram stands at the
- * head of queue.c.
+ * change is a guarded UPDATE and an event row in the same transaction; the diagrams stand at the
+ * heads of queue.c and queue_deliveries.c.
  *
  * Times are Unix milliseconds (UTC) given by the caller, stored as ISO-8601 text. Calls return 0 or
  * a negative errno: -EAGAIN when the row was not in the expected state, -ENOENT when it is not
@@ -49,8 +49,10 @@ struct queue_instance {
     const char *sop_instance_uid, *sop_class_uid, *transfer_syntax_uid;
     const char *series_uid, *study_uid;
     const char *modality, *body_part, *series_description;
-    const char *path;   /* relative to the root: series/<Series UID>/<SOP UID>.dcm */
-    const char *source; /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
+    const char *path;      /* relative to the root: series/<Series UID>/<SOP UID>.dcm */
+    const char *source;    /* "inbox:<path>", "scu:<AE title>", QUEUE_SOURCE_RECOVERED */
+    const char *called_ae; /* the title it was sent to; "" when it did not come by C-STORE */
+    const char *sender;    /* the AE title that sent it; "" likewise */
     int64_t size;
     int32_t frames;
     int32_t expected_instances; /* of the series; 0 when unknown */
@@ -78,6 +80,7 @@ struct queue_series {
     int64_t id;
     int32_t revision;
     char *series_uid, *modality, *body_part, *description;
+    char *called_ae, *sender; /* of its first C-STORE; "" when none came that way */
     int32_t instances, frames, expected_instances;
     int64_t first_seen_ms, last_seen_ms;
     bool complete_requested; /* an operator's word, kept until it settles */
@@ -187,9 +190,16 @@ struct queue_result {
     const char *sop_class_uid, *sop_instance_uid, *series_uid; /* "" for files that are not DICOM */
     int64_t size;
     int64_t frames;
+    const char *const *destinations; /* names: each makes a PENDING delivery; a name told twice
+                                        counts once */
+    size_t destination_count;
 };
 
-/* RUNNING -> DONE with its results (at least one), or EMPTY (result_count 0). */
+/*
+ * RUNNING -> DONE with its results (at least one) and their deliveries, or EMPTY (result_count 0).
+ * Deliveries of older revisions (same series, stack, pipeline) that were not sent yet are
+ * withdrawn: PENDING | DELAYED -> CANCELLED, code SUPERSEDED.
+ */
 int queue_finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
                      const struct queue_figures *figures, const struct queue_result *results,
                      size_t result_count, const char *code, const char *sentence, int64_t now_ms);
@@ -204,16 +214,137 @@ int queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64
 /* READY | DELAYED | RUNNING -> CANCELLED; was_running tells whether a worker must be told. */
 int queue_cancel_job(struct queue *queue, int64_t job_id, const char *code, const char *why,
                      int64_t now_ms, bool *was_running);
-/* FAILED | CANCELLED | DELAYED | EMPTY | DONE -> READY with attempts 0: an operator's retry. The
- * rows of its results go, the run to come writes them anew. -ESTALE when its series has a newer
- * revision. */
+/*
+ * FAILED | CANCELLED | DELAYED | EMPTY | DONE -> READY with attempts 0: an operator's retry. The
+ * rows of its results go, the run to come writes them anew; its deliveries stay as the record of
+ * what was sent (PENDING and DELAYED ones become CANCELLED, code RETRIED), and a result that is
+ * made again with the same UID takes them over: see queue_deliveries.c. -ESTALE when its series has
+ * a newer revision, -EBUSY while one of its results is being sent.
+ */
 int queue_retry_job(struct queue *queue, int64_t job_id, int64_t now_ms);
 
 /*
  * After a restart: RUNNING goes back to READY with its attempts kept (one that has used up
- * max_attempts: FAILED, code CRASHED). Returns how many in *returned.
+ * max_attempts: FAILED, code CRASHED), and SENDING to PENDING with its attempts kept. Returns how
+ * many jobs were running in *returned.
  */
 int queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t *returned);
+
+/* ---------------------------------------------------------------------------- deliveries ---- */
+
+/* A delivery is one result on its way to one destination: made by queue_finish_job. */
+
+enum queue_delivery_state {
+    QUEUE_DELIVERY_PENDING,
+    QUEUE_DELIVERY_SENDING,
+    QUEUE_DELIVERY_SENT,
+    QUEUE_DELIVERY_DELAYED,
+    QUEUE_DELIVERY_FAILED,
+    QUEUE_DELIVERY_CANCELLED, /* not wanted any more: superseded, or its job was retried */
+};
+
+const char *queue_delivery_state_name(enum queue_delivery_state state);
+
+enum queue_commitment {
+    QUEUE_COMMITMENT_NONE,      /* not asked for */
+    QUEUE_COMMITMENT_REQUESTED, /* the destination has not answered yet */
+    QUEUE_COMMITMENT_COMMITTED,
+    QUEUE_COMMITMENT_FAILED, /* the destination refused it, or does not hold the object */
+};
+
+struct queue_delivery {
+    int64_t id, job_id;
+    char *destination; /* a name of the configuration */
+    enum queue_delivery_state state;
+    enum queue_commitment commitment;
+    int32_t attempts;
+    int64_t since_ms;  /* when it was made, or last resent: patience counts from here */
+    int64_t due_ms;    /* PENDING, DELAYED: not to be tried before */
+    char *kind, *path; /* of the result; the path is relative to the root */
+    char *sop_class_uid, *sop_instance_uid; /* "" for files that are not DICOM */
+};
+
+void queue_delivery_clear(struct queue_delivery *delivery);
+int queue_get_delivery(struct queue *queue, int64_t delivery_id, struct queue_delivery *delivery);
+
+/*
+ * PENDING deliveries, and DELAYED ones that are due: at most `limit` for each destination but the
+ * blocked ones, by destination, then by due time. Changes nothing. Free the array after clearing
+ * its elements.
+ */
+int queue_due_deliveries(struct queue *queue, int64_t now_ms, size_t limit,
+                         const char *const *blocked, size_t blocked_count,
+                         struct queue_delivery **deliveries, size_t *count);
+/* The earliest due time of all that wait, but for blocked destinations; it may be past. -ENOENT
+ * when none waits. */
+int queue_next_delivery(struct queue *queue, const char *const *blocked, size_t blocked_count,
+                        int64_t *due_ms);
+
+/* PENDING | DELAYED and due -> SENDING, attempts + 1: committed before the courier is told. */
+int queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms);
+
+/* How an attempt ended. A status is that of the C-STORE response; negative: there was none (a
+ * folder, no association). */
+struct queue_attempt {
+    int32_t dimse_status;
+    const char *code, *sentence; /* "" when there is nothing to say */
+};
+
+/* SENDING -> SENT. transaction_uid: of the storage commitment that was asked for ("": none was). */
+int queue_delivery_sent(struct queue *queue, int64_t delivery_id,
+                        const struct queue_attempt *attempt, const char *transaction_uid,
+                        int64_t now_ms);
+/*
+ * SENDING -> DELAYED until not_before_ms, or FAILED. Also from SENT, when the destination was asked
+ * for its commitment and has not given it: the commitment is FAILED, until the next attempt. A
+ * delivery that waits may fail, too: PENDING | DELAYED -> FAILED, when its destination is not
+ * configured any more.
+ */
+int queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_before_ms,
+                         const struct queue_attempt *attempt, int64_t now_ms);
+int queue_fail_delivery(struct queue *queue, int64_t delivery_id,
+                        const struct queue_attempt *attempt, int64_t now_ms);
+/* SENDING -> FAILED, and the same result goes to another destination instead: a new PENDING
+ * delivery (none when that destination has one already). */
+int queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char *destination,
+                            const struct queue_attempt *attempt, int64_t now_ms);
+/* SENDING -> PENDING, attempts - 1: given back untried (drain, a courier that never began it). */
+int queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why,
+                          int64_t now_ms);
+
+/*
+ * What an N-EVENT-REPORT says of one instance: REQUESTED -> COMMITTED | FAILED. The same told again
+ * changes nothing; -ENOENT when no SENT delivery of this instance is under this transaction.
+ */
+int queue_delivery_committed(struct queue *queue, const char *transaction_uid,
+                             const char *sop_instance_uid, bool committed, const char *code,
+                             const char *sentence, int64_t now_ms);
+/* The delivery that it would be about; -ENOENT likewise. */
+int queue_find_commitment(struct queue *queue, const char *transaction_uid,
+                          const char *sop_instance_uid, struct queue_delivery *delivery);
+/* SENT deliveries of a destination whose commitment was REQUESTED before a time, oldest first, at
+ * most `limit`. */
+int queue_overdue_commitments(struct queue *queue, const char *destination, int64_t before_ms,
+                              size_t limit, struct queue_delivery **deliveries, size_t *count);
+
+/*
+ * An operator's resend: SENT | DELAYED | FAILED -> PENDING with attempts 0, at once due. One of
+ * delivery, job and destination is set. One delivery named by its id may also be CANCELLED (-EAGAIN
+ * when it is PENDING or SENDING, -ESTALE when its result is gone); of a job or a destination those
+ * that cannot be sent again are passed over, of a destination also results that a newer revision
+ * has replaced; *count may be 0. -ENOENT when there is no such delivery or job, or the destination
+ * never had one.
+ */
+struct queue_resend {
+    int64_t delivery_id, job_id; /* 0: not set */
+    const char *destination;     /* NULL: not set */
+    bool not_arrived;            /* only FAILED and DELAYED ones */
+};
+
+int queue_resend(struct queue *queue, const struct queue_resend *which, int64_t now_ms,
+                 int64_t *count);
+
+/* --------------------------------------------------------------------- files, the daemon ---- */
 
 /* Does an instance row hold this path? For files without rows and rows without files at start. */
 int queue_has_path(struct queue *queue, const char *path, bool *known);

@@ -113,17 +113,6 @@ moved(struct queue *queue, int changed, const struct job_row *row, enum queue_jo
     return queue_add_event(queue, &event, now_ms);
 }
 
-/* "CODE: sentence" as the detail of an event; whichever part there is. */
-static const char *
-code_and_sentence(const char *code, const char *sentence, char *text, size_t size)
-{
-    if (!code || !code[0])
-        return sentence ? sentence : "";
-    snprintf(text, size, "%s%s%s", code, sentence && sentence[0] ? ": " : "",
-             sentence ? sentence : "");
-    return text;
-}
-
 /* -> CANCELLED, from any state that is not an end. superseded_by: 0 when not known (yet). */
 static int
 cancel(struct queue *queue, const struct job_row *row, const char *kind, const char *code,
@@ -138,7 +127,7 @@ cancel(struct queue *queue, const struct job_row *row, const char *kind, const c
                superseded_by ? value_int(superseded_by) : value_null()));
     char detail[512];
     return moved(queue, changed, row, QUEUE_CANCELLED, kind,
-                 code_and_sentence(code, why, detail, sizeof detail), now_ms);
+                 queue_code_and_sentence(code, why, detail, sizeof detail), now_ms);
 }
 
 static int
@@ -148,35 +137,6 @@ supersede(struct queue *queue, const struct job_row *row, int64_t superseded_by,
     snprintf(why, sizeof why, "late slices came: revision %d of the series takes its place",
              row->series_revision);
     return cancel(queue, row, "JOB_SUPERSEDED", "SUPERSEDED", why, superseded_by, now_ms);
-}
-
-/* A list of job ids, read before the rows are changed. */
-struct ids {
-    int64_t *at;
-    size_t count, capacity;
-};
-
-static int
-read_ids(struct queue *queue, const char *sql, const struct database_value *values, size_t count,
-         struct ids *ids)
-{
-    sqlite3_stmt *statement;
-    *ids = (struct ids){0};
-    int rc = database_start(&queue->db, sql, values, count, &statement);
-    if (rc < 0)
-        return rc;
-    while ((rc = database_step(&queue->db, statement)) == 1) {
-        rc = queue_grow(queue, (void **)&ids->at, ids->count, &ids->capacity, sizeof *ids->at);
-        if (rc < 0)
-            break;
-        ids->at[ids->count++] = sqlite3_column_int64(statement, 0);
-    }
-    database_end(statement);
-    if (rc < 0) {
-        free(ids->at);
-        *ids = (struct ids){0};
-    }
-    return rc;
 }
 
 /* ------------------------------------------------------------------------------------ adding - */
@@ -249,7 +209,7 @@ insert_job(struct queue *queue, int64_t series_id, int32_t revision, const char 
 
 /* Cancels what has not ended yet; the ids of running ones stay in *older, the others leave it. */
 static int
-supersede_unfinished(struct queue *queue, struct ids *older, int64_t job_id, int64_t now_ms)
+supersede_unfinished(struct queue *queue, struct queue_ids *older, int64_t job_id, int64_t now_ms)
 {
     size_t running = 0;
     for (size_t i = 0; i < older->count; i++) {
@@ -267,14 +227,15 @@ supersede_unfinished(struct queue *queue, struct ids *older, int64_t job_id, int
 }
 
 static int
-supersede_older(struct queue *queue, int64_t job_id, int64_t now_ms, struct ids *running)
+supersede_older(struct queue *queue, int64_t job_id, int64_t now_ms, struct queue_ids *running)
 {
-    int rc = read_ids(queue,
-                      "SELECT o.id FROM job n JOIN job o ON o.series_id = n.series_id "
-                      "AND o.stack = n.stack AND o.pipeline = n.pipeline "
-                      "AND o.revision < n.revision "
-                      "WHERE n.id = ? AND o.state IN ('READY', 'DELAYED', 'RUNNING') ORDER BY o.id",
-                      VALUES(value_int(job_id)), running);
+    int rc = queue_read_ids(
+        queue,
+        "SELECT o.id FROM job n JOIN job o ON o.series_id = n.series_id "
+        "AND o.stack = n.stack AND o.pipeline = n.pipeline "
+        "AND o.revision < n.revision "
+        "WHERE n.id = ? AND o.state IN ('READY', 'DELAYED', 'RUNNING') ORDER BY o.id",
+        VALUES(value_int(job_id)), running);
     if (rc == 0)
         rc = supersede_unfinished(queue, running, job_id, now_ms);
     if (rc == 0)
@@ -293,7 +254,7 @@ queue_add_job(struct queue *queue, int64_t series_id, int32_t revision, const ch
               const char *pipeline, const char *settings, int32_t priority, int64_t now_ms,
               int64_t *job_id, int64_t **superseded_running, size_t *superseded_count)
 {
-    struct ids running = {0};
+    struct queue_ids running = {0};
     *superseded_running = NULL;
     *superseded_count = 0;
     int rc = queue_enter(queue);
@@ -407,8 +368,8 @@ for_each_job(struct queue *queue, const char *sql, const struct database_value *
              int (*edge)(struct queue *queue, const struct job_row *row, int64_t now_ms),
              int64_t now_ms)
 {
-    struct ids ids;
-    int rc = read_ids(queue, sql, values, count, &ids);
+    struct queue_ids ids;
+    int rc = queue_read_ids(queue, sql, values, count, &ids);
     for (size_t i = 0; rc == 0 && i < ids.count; i++) {
         struct job_row row;
         rc = read_row(queue, ids.at[i], &row);
@@ -561,6 +522,16 @@ insert_result(struct queue *queue, int64_t job_id, const struct queue_result *re
 }
 
 static int
+add_result(struct queue *queue, int64_t job_id, const struct queue_result *result, int64_t now_ms)
+{
+    int rc = insert_result(queue, job_id, result, now_ms);
+    if (rc < 0)
+        return rc;
+    int64_t result_id = sqlite3_last_insert_rowid(queue->db.handle);
+    return queue_add_deliveries(queue, result_id, result, now_ms);
+}
+
+static int
 update_finished(struct queue *queue, int64_t job_id, enum queue_job_state state,
                 const struct queue_figures *f, const char *code, const char *sentence,
                 int64_t now_ms)
@@ -590,14 +561,12 @@ finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
     if (rc < 0)
         return rc;
     int changed = update_finished(queue, job_id, state, figures, code, sentence, now_ms);
-    for (size_t i = 0; changed > 0 && i < result_count; i++) {
-        rc = insert_result(queue, job_id, &results[i], now_ms);
-        if (rc < 0)
-            return rc;
-    }
     char detail[512];
-    return moved(queue, changed, &row, state, state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY",
-                 code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+    rc = moved(queue, changed, &row, state, state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY",
+               queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+    for (size_t i = 0; rc == 0 && i < result_count; i++)
+        rc = add_result(queue, job_id, &results[i], now_ms);
+    return rc == 0 ? queue_withdraw_superseded(queue, job_id, now_ms) : rc;
 }
 
 int
@@ -629,7 +598,7 @@ fail(struct queue *queue, const struct job_row *row, const char *code, const cha
                value_text(file_a), value_text(file_b)));
     char detail[512];
     return moved(queue, changed, row, QUEUE_FAILED, "JOB_FAILED",
-                 code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+                 queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
 }
 
 int
@@ -662,7 +631,7 @@ delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone
                                value_text(code), value_text(sentence)));
     char detail[512];
     return moved(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED",
-                 code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+                 queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
 }
 
 int
@@ -731,6 +700,9 @@ retry_job(struct queue *queue, int64_t job_id, int64_t now_ms)
                                "job %lld is for revision %d, its series is at %d by now: retry the "
                                "job of that one",
                                (long long)job_id, row.revision, row.series_revision);
+    rc = queue_withdraw_retried(queue, job_id, now_ms);
+    if (rc < 0)
+        return rc;
     rc = database_change(&queue->db, "DELETE FROM result WHERE job_id = ?",
                          VALUES(value_int(job_id)));
     if (rc < 0)
@@ -791,6 +763,8 @@ queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t
     if (rc >= 0)
         rc = for_each_job(queue, "SELECT id FROM job WHERE state = 'RUNNING' ORDER BY id",
                           NO_VALUES, recover_as_ready, now_ms);
+    if (rc == 0)
+        rc = queue_recover_deliveries(queue, now_ms);
     rc = queue_leave(queue, rc);
     if (rc == 0)
         *returned = (int32_t)running;

@@ -102,10 +102,12 @@ insert_instance(struct queue *queue, const struct queue_instance *instance,
         return rc;
     rc = database_change(&queue->db,
                          "UPDATE series SET instances = instances + 1, frames = frames + ?2, "
-                         "expected_instances = max(expected_instances, ?3), last_seen_at = ?4 "
-                         "WHERE id = ?1",
+                         "expected_instances = max(expected_instances, ?3), last_seen_at = ?4, "
+                         "called_ae = iif(sender = '', ?5, called_ae), "
+                         "sender = iif(sender = '', ?6, sender) WHERE id = ?1",
                          VALUES(value_int(row->id), value_int(instance->frames),
-                                value_int(instance->expected_instances), value_time(now_ms)));
+                                value_int(instance->expected_instances), value_time(now_ms),
+                                value_text(instance->called_ae), value_text(instance->sender)));
     return rc < 0 ? rc : 0;
 }
 
@@ -360,12 +362,14 @@ queue_series_clear(struct queue_series *series)
     free(series->modality);
     free(series->body_part);
     free(series->description);
+    free(series->called_ae);
+    free(series->sender);
     *series = (struct queue_series){0};
 }
 
 #define SERIES_COLUMNS                                                                             \
     "id, revision, instances, frames, expected_instances, complete_requested, first_seen_at, "     \
-    "last_seen_at, series_uid, modality, body_part, description"
+    "last_seen_at, series_uid, modality, body_part, description, called_ae, sender"
 
 static int
 read_series(struct queue *queue, sqlite3_stmt *statement, struct queue_series *series)
@@ -389,6 +393,10 @@ read_series(struct queue *queue, sqlite3_stmt *statement, struct queue_series *s
         rc = database_column_text(statement, 10, &series->body_part);
     if (rc == 0)
         rc = database_column_text(statement, 11, &series->description);
+    if (rc == 0)
+        rc = database_column_text(statement, 12, &series->called_ae);
+    if (rc == 0)
+        rc = database_column_text(statement, 13, &series->sender);
     if (rc < 0) {
         int64_t id = series->id;
         queue_series_clear(series);

@@ -396,7 +396,8 @@ duration(double seconds, char *text, size_t size)
     "SELECT jobs_ready, jobs_running, jobs_delayed, jobs_done, jobs_empty, jobs_failed, "          \
     "jobs_cancelled, series_gathering, series_settled, series_refused, oldest_waiting_seconds, "   \
     "backlog_jobs, eta_seconds, jobs_ended_12h, jobs_ended_24h, jobs_failed_24h, "                 \
-    "median_seconds, mean_seconds, quarantined_24h FROM v_night"
+    "median_seconds, mean_seconds, quarantined_24h, deliveries_pending + deliveries_sending, "     \
+    "deliveries_delayed, deliveries_failed, deliveries_sent_24h FROM v_night"
 
 static void
 print_status_counts(sqlite3_stmt *row, FILE *out)
@@ -440,6 +441,9 @@ print_status_past(sqlite3_stmt *row, FILE *out)
                 duration(sqlite3_column_double(row, 16), median, sizeof median),
                 duration(sqlite3_column_double(row, 17), mean, sizeof mean));
     fprintf(out, "Quarantine  %d in the last 24 h\n", sqlite3_column_int(row, 18));
+    fprintf(out, "Deliveries  %d waiting, %d delayed, %d failed; %d sent in the last 24 h\n",
+            sqlite3_column_int(row, 19), sqlite3_column_int(row, 20), sqlite3_column_int(row, 21),
+            sqlite3_column_int(row, 22));
 }
 
 static int
@@ -614,10 +618,146 @@ report_series(struct report *report, const struct report_filter *filter, FILE *o
     return conclude(report, out, rc, reason, reason_size);
 }
 
+/* ----------------------------------------------------------------------------------- deliveries */
+
+static const struct column delivery_columns[] = {
+    {"DELIVERY", "delivery", true},
+    {"STATE", "state", false},
+    {"DESTINATION", "destination", false},
+    {"JOB", "job", true},
+    {"KIND", "kind", false},
+    {"TRIES", "attempts", true},
+    {"SENT (UTC)", SECONDS_OF("sent_at"), false},
+    {"NOT BEFORE (UTC)", SECONDS_OF("not_before_at"), false},
+    {"STATUS", "dimse_status_hex", false},
+    {"COMMITMENT", "nullif(commitment, 'NONE')", false},
+    {"CODE", "code", false},
+    {"SOP INSTANCE", "sop_instance_uid", false},
+};
+
+static int
+no_such_job(struct report *report, int64_t job_id)
+{
+    return database_refuse(&report->db, -ENOENT, "there is no job %lld", (long long)job_id);
+}
+
+static int
+expect_job(struct report *report, int64_t job_id)
+{
+    int64_t found;
+    if (job_id == 0)
+        return 0;
+    int rc = database_get(&report->db, "SELECT 1 FROM v_jobs WHERE job = ?",
+                          VALUES(value_int(job_id)), &found);
+    return rc == 0 ? no_such_job(report, job_id) : rc < 0 ? rc : 0;
+}
+
+static int
+select_deliveries(struct report *report, const struct report_filter *filter, FILE *out, bool json)
+{
+    const char *names[QUEUE_DELIVERY_CANCELLED + 1];
+    for (size_t i = 0; i < COLUMN_COUNT(names); i++)
+        names[i] = queue_delivery_state_name((enum queue_delivery_state)i);
+    const char *state;
+    int rc = match_state(report, filter->state, names, COLUMN_COUNT(names), &state);
+    if (rc == 0)
+        rc = expect_job(report, filter->job);
+    if (rc < 0)
+        return rc;
+    const struct database_value values[] = {text_or_null(state), text_or_null(filter->destination),
+                                            filter->job ? value_int(filter->job) : value_null(),
+                                            value_int(row_limit(filter))};
+    struct selection deliveries = {
+        .view = "v_deliveries",
+        .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR destination = ?2) "
+                "AND (?3 IS NULL OR job = ?3) ORDER BY delivery DESC LIMIT ?4",
+        .values = values,
+        .count = COLUMN_COUNT(values),
+    };
+    if (json)
+        return print_json(report, &deliveries, print_rows, out);
+    return print_table(report, &deliveries, NULL, delivery_columns, COLUMN_COUNT(delivery_columns),
+                       out);
+}
+
+int
+report_deliveries(struct report *report, const struct report_filter *filter, FILE *out, bool json,
+                  char *reason, size_t reason_size)
+{
+    int rc = select_deliveries(report, filter, out, json);
+    return conclude(report, out, rc, reason, reason_size);
+}
+
+/* --------------------------------------------------------------------------------- destinations */
+
+/*
+ * What is configured stands in a table of this connection, which is in memory; the database is
+ * still only read. The view has a row for each name of either side, with all columns of
+ * v_destinations.
+ */
+static const char destinations_sql[] =
+    "CREATE TEMP TABLE IF NOT EXISTS configured (name TEXT, address TEXT);"
+    "CREATE TEMP VIEW IF NOT EXISTS destinations AS "
+    "SELECT n.name AS destination, n.address, n.place IS NOT NULL AS configured, "
+    "  coalesce(v.pending, 0) AS pending, coalesce(v.sending, 0) AS sending, "
+    "  coalesce(v.delayed, 0) AS delayed, coalesce(v.sent, 0) AS sent, "
+    "  coalesce(v.failed, 0) AS failed, coalesce(v.cancelled, 0) AS cancelled, "
+    "  coalesce(v.uncommitted, 0) AS uncommitted, v.oldest_waiting_at, v.next_attempt_at, "
+    "  v.last_sent_at, v.down_since, n.place "
+    "FROM (SELECT name, address, rowid AS place FROM configured UNION ALL "
+    "      SELECT destination, '', NULL FROM v_destinations "
+    "      WHERE destination NOT IN (SELECT name FROM configured)) n "
+    "LEFT JOIN v_destinations v ON v.destination = n.name;"
+    "DELETE FROM configured";
+
+static int
+tell_configured(struct report *report, const struct report_destination *configured, size_t count)
+{
+    int rc = database_script(&report->db, destinations_sql);
+    for (size_t i = 0; rc >= 0 && i < count; i++)
+        rc = database_change(
+            &report->db, "INSERT INTO configured (name, address) VALUES (?, ?)",
+            VALUES(value_text(configured[i].name), value_text(configured[i].address)));
+    return rc < 0 ? rc : 0;
+}
+
+static const struct column destination_columns[] = {
+    {"DESTINATION", "destination", false},
+    {"STATE",
+     "CASE WHEN NOT configured THEN 'not configured' WHEN down_since IS NOT NULL "
+     "THEN 'down' ELSE 'up' END",
+     false},
+    {"PENDING", "pending", true},
+    {"SENDING", "sending", true},
+    {"DELAYED", "delayed", true},
+    {"FAILED", "failed", true},
+    {"SENT", "sent", true},
+    {"UNCOMMITTED", "uncommitted", true},
+    {"LAST SENT (UTC)", SECONDS_OF("last_sent_at"), false},
+    {"NEXT ATTEMPT (UTC)", SECONDS_OF("next_attempt_at"), false},
+    {"ADDRESS", "address", false},
+};
+
+int
+report_destinations(struct report *report, const struct report_destination *configured,
+                    size_t count, FILE *out, bool json, char *reason, size_t reason_size)
+{
+    struct selection destinations = {.view = "destinations",
+                                     .tail = "ORDER BY place IS NULL, place, destination"};
+    int rc = tell_configured(report, configured, count);
+    if (rc == 0 && json)
+        rc = print_json(report, &destinations, print_rows, out);
+    else if (rc == 0)
+        rc = print_table(report, &destinations, NULL, destination_columns,
+                         COLUMN_COUNT(destination_columns), out);
+    return conclude(report, out, rc, reason, reason_size);
+}
+
 /* -------------------------------------------------------------------------------------- one job */
 
-#define RESULTS_OF_JOB "WHERE job = ?1 ORDER BY path"
-#define EVENTS_OF_JOB  "WHERE job = ?1 ORDER BY event"
+#define RESULTS_OF_JOB    "WHERE job = ?1 ORDER BY path"
+#define DELIVERIES_OF_JOB "WHERE job = ?1 ORDER BY delivery"
+#define EVENTS_OF_JOB     "WHERE job = ?1 ORDER BY event"
 
 static const struct column result_columns[] = {
     {"KIND", "kind", false},
@@ -667,12 +807,6 @@ print_fields(struct report *report, sqlite3_stmt *row, FILE *out)
 }
 
 static int
-no_such_job(struct report *report, int64_t job_id)
-{
-    return database_refuse(&report->db, -ENOENT, "there is no job %lld", (long long)job_id);
-}
-
-static int
 print_job_row(struct report *report, int64_t job_id, FILE *out)
 {
     sqlite3_stmt *row;
@@ -694,11 +828,15 @@ print_job_text(struct report *report, int64_t job_id, FILE *out)
 {
     const struct database_value id = value_int(job_id);
     struct selection results = {"v_results", RESULTS_OF_JOB, &id, 1};
+    struct selection deliveries = {"v_deliveries", DELIVERIES_OF_JOB, &id, 1};
     struct selection events = {"v_events", EVENTS_OF_JOB, &id, 1};
     int rc = print_job_row(report, job_id, out);
     if (rc == 0)
         rc = print_table(report, &results, "Results", result_columns, COLUMN_COUNT(result_columns),
                          out);
+    if (rc == 0)
+        rc = print_table(report, &deliveries, "Deliveries", delivery_columns,
+                         COLUMN_COUNT(delivery_columns), out);
     if (rc == 0)
         rc =
             print_table(report, &events, "Events", event_columns, COLUMN_COUNT(event_columns), out);
@@ -727,6 +865,8 @@ print_job_json(struct report *report, int64_t job_id, FILE *out)
     if (rc == 0)
         rc = append_array(report, sql, "results", "v_results", RESULTS_OF_JOB);
     if (rc == 0)
+        rc = append_array(report, sql, "deliveries", "v_deliveries", DELIVERIES_OF_JOB);
+    if (rc == 0)
         rc = append_array(report, sql, "events", "v_events", EVENTS_OF_JOB);
     if (rc < 0) {
         discard(sql);
@@ -742,7 +882,8 @@ print_job_json(struct report *report, int64_t job_id, FILE *out)
     return rc == -ENOENT ? no_such_job(report, job_id) : rc;
 }
 
-/* In one read transaction: the row, the results and the events are of the same moment. */
+/* In one read transaction: the row, the results, the deliveries and the events are of the same
+ * moment. */
 int
 report_job(struct report *report, int64_t job_id, FILE *out, bool json, char *reason,
            size_t reason_size)

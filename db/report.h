@@ -23,17 +23,36 @@ void report_close(struct report *report);
 int report_status(struct report *report, FILE *out, bool json, char *reason, size_t reason_size);
 
 struct report_filter {
-    const char *state;    /* NULL: any */
-    const char *pipeline; /* NULL: any */
-    const char *series;   /* Series Instance UID; NULL: any */
-    int64_t limit;        /* newest first; 0: 50 */
+    const char *state;       /* NULL: any */
+    const char *pipeline;    /* NULL: any */
+    const char *series;      /* Series Instance UID; NULL: any */
+    const char *destination; /* NULL: any; of deliveries */
+    int64_t job;             /* 0: any; of deliveries */
+    int64_t limit;           /* newest first; 0: 50 */
 };
 
 int report_jobs(struct report *report, const struct report_filter *filter, FILE *out, bool json,
                 char *reason, size_t reason_size);
 int report_series(struct report *report, const struct report_filter *filter, FILE *out, bool json,
                   char *reason, size_t reason_size);
-/* One job: its row, results and events. */
+/* Deliveries of the filter's state, job and destination. */
+int report_deliveries(struct report *report, const struct report_filter *filter, FILE *out,
+                      bool json, char *reason, size_t reason_size);
+
+/* A destination of the configuration, which the database does not know until something goes there.
+ */
+struct report_destination {
+    const char *name;
+    const char *address; /* "ORTHANC at 127.0.0.1:4242", a folder */
+};
+
+/*
+ * v_destinations: the configured ones in the order given, then those that are configured no more
+ * but have deliveries.
+ */
+int report_destinations(struct report *report, const struct report_destination *configured,
+                        size_t count, FILE *out, bool json, char *reason, size_t reason_size);
+/* One job: its row, results, deliveries and events. */
 int report_job(struct report *report, int64_t job_id, FILE *out, bool json, char *reason,
                size_t reason_size);
 

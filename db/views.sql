@@ -32,7 +32,8 @@ SELECT s.series_uid, s.state, s.revision, s.study_uid, s.modality, s.body_part,
     s.duplicate_conflicts, s.missing_files,
     (SELECT count(*) FROM job WHERE series_id = s.id AND revision = s.revision) AS jobs,
     (SELECT count(*) FROM job WHERE series_id = s.id AND revision = s.revision
-        AND state IN ('DONE', 'EMPTY')) AS jobs_done
+        AND state IN ('DONE', 'EMPTY')) AS jobs_done,
+    s.called_ae, s.sender
 FROM series s
 LEFT JOIN stack x ON x.id =
     (SELECT id FROM stack WHERE series_id = s.id AND revision = s.revision AND NOT accepted
@@ -46,12 +47,49 @@ FROM result r
 JOIN job j ON j.id = r.job_id
 JOIN series s ON s.id = j.series_id;
 
+CREATE VIEW v_deliveries AS
+SELECT d.id AS delivery, d.job_id AS job, d.destination, d.state, d.attempts, d.kind, d.path,
+    d.sop_class_uid, d.sop_instance_uid, d.dimse_status,
+    CASE WHEN d.dimse_status IS NOT NULL THEN printf('0x%04X', d.dimse_status) END
+        AS dimse_status_hex,
+    d.code, d.sentence, d.commitment, d.transaction_uid, d.created_at,
+    CASE WHEN d.state = 'DELAYED' THEN d.due_at END AS not_before_at,
+    d.started_at, d.sent_at, d.requested_at, d.committed_at,
+    s.series_uid, j.pipeline, j.superseded_by
+FROM delivery d
+JOIN job j ON j.id = d.job_id
+JOIN series s ON s.id = j.series_id;
+
+CREATE VIEW v_destinations AS
+SELECT destination,
+    count(*) FILTER (WHERE state = 'PENDING') AS pending,
+    count(*) FILTER (WHERE state = 'SENDING') AS sending,
+    count(*) FILTER (WHERE state = 'DELAYED') AS delayed,
+    count(*) FILTER (WHERE state = 'SENT') AS sent,
+    count(*) FILTER (WHERE state = 'FAILED') AS failed,
+    count(*) FILTER (WHERE state = 'CANCELLED') AS cancelled,
+    count(*) FILTER (WHERE commitment = 'REQUESTED') AS uncommitted,
+    min(created_at) FILTER (WHERE state IN ('PENDING', 'SENDING', 'DELAYED'))
+        AS oldest_waiting_at,
+    min(due_at) FILTER (WHERE state = 'DELAYED') AS next_attempt_at,
+    max(sent_at) AS last_sent_at,
+    -- The daemon tells when it stops and resumes trying; what it knew ends with it.
+    (SELECT CASE e.kind WHEN 'DESTINATION_DOWN' THEN e.at END
+        FROM event e INDEXED BY event_destination
+        WHERE e.kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP')
+        AND (e.kind = 'START'
+            OR substr(e.detail, 1, length(destination) + 2) = destination || ': ')
+        ORDER BY e.id DESC LIMIT 1) AS down_since
+FROM delivery
+GROUP BY destination;
+
 CREATE VIEW v_quarantine AS
 SELECT quarantined_at, path, original_path, series_uid, code, sentence
 FROM quarantine;
 
 CREATE VIEW v_events AS
-SELECT e.id AS event, e.at, e.kind, s.series_uid, e.job_id AS job, e.from_state, e.to_state, e.detail
+SELECT e.id AS event, e.at, e.kind, s.series_uid, e.job_id AS job, e.from_state, e.to_state, e.detail,
+    e.delivery_id AS delivery
 FROM event e
 LEFT JOIN series s ON s.id = e.series_id;
 
@@ -96,5 +134,14 @@ SELECT c.now_at,
     CASE WHEN b.jobs = 0 THEN 0.0
         ELSE (SELECT round(b.jobs * avg(lane_seconds) / count(DISTINCT place), 1) FROM ran)
         END AS eta_seconds,
-    (SELECT count(*) FROM quarantine WHERE quarantined_at >= c.day_ago) AS quarantined_24h
+    (SELECT count(*) FROM quarantine WHERE quarantined_at >= c.day_ago) AS quarantined_24h,
+    (SELECT count(*) FROM delivery WHERE state = 'PENDING') AS deliveries_pending,
+    (SELECT count(*) FROM delivery WHERE state = 'SENDING') AS deliveries_sending,
+    (SELECT count(*) FROM delivery WHERE state = 'DELAYED') AS deliveries_delayed,
+    (SELECT count(*) FROM delivery WHERE state = 'FAILED') AS deliveries_failed,
+    (SELECT count(*) FROM delivery WHERE state = 'SENT' AND sent_at >= c.day_ago)
+        AS deliveries_sent_24h,
+    (SELECT max(0.0, round((julianday(c.now_at) - julianday(min(created_at))) * 86400.0, 3))
+        FROM delivery WHERE state IN ('PENDING', 'SENDING', 'DELAYED'))
+        AS oldest_delivery_seconds
 FROM clock c, backlog b;

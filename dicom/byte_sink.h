@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct byte_sink {
     int fd;
     int error; /* 0 or the first -errno */
@@ -34,4 +38,7 @@ void byte_sink_commit(struct byte_sink *sink, size_t size);
 
 int byte_sink_finish(struct byte_sink *sink); /* writes the rest; 0 or the latched -errno */
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -13,6 +13,7 @@ enum dicom_tag {
     TAG_TransferSyntaxUID = 0x00020010,
     TAG_ImplementationClassUID = 0x00020012,
     TAG_ImplementationVersionName = 0x00020013,
+    TAG_SourceApplicationEntityTitle = 0x00020016,
 
     TAG_SpecificCharacterSet = 0x00080005,
     TAG_ImageType = 0x00080008,

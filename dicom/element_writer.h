@@ -11,6 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct element_buffer {
     uint8_t *bytes;
     size_t size;
@@ -41,4 +45,7 @@ size_t element_open_sequence(struct element_buffer *buffer, uint32_t tag);
 size_t element_open_item(struct element_buffer *buffer);
 void element_close(struct element_buffer *buffer, size_t mark);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

@@ -6,6 +6,7 @@
  * whether the pixel data are all there. Pixel data are never read, only measured.
  */
 #include "header.hh"
+#include "storage_class.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -29,23 +30,6 @@ constexpr uint32_t wanted_tags[] = {
     0x00280008, 0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103,
     0x00280120, 0x00280121, 0x00281052, 0x00281053, 0x00282110, 0x00282112, 0x00282114, 0x00283000,
     0x00540061, 0x00540071, 0x00540081, 0x00540101, 0x00541330, 0x52009229, 0x52009230,
-};
-
-struct StorageClass {
-    const char *uid;
-    const char *modality;
-};
-
-constexpr StorageClass storage_classes[] = {
-    {UID_CTImageStorage, "CT"},
-    {UID_EnhancedCTImageStorage, "CT"},
-    {UID_LegacyConvertedEnhancedCTImageStorage, "CT"},
-    {UID_MRImageStorage, "MR"},
-    {UID_EnhancedMRImageStorage, "MR"},
-    {UID_LegacyConvertedEnhancedMRImageStorage, "MR"},
-    {UID_PositronEmissionTomographyImageStorage, "PT"},
-    {UID_EnhancedPETImageStorage, "PT"},
-    {UID_LegacyConvertedEnhancedPETImageStorage, "PT"},
 };
 
 struct InstanceFree {
@@ -126,11 +110,9 @@ check_kind(Peek &peek)
             return peek.refuse("NOT_DICOM", "is not a DICOM file.");
         return peek.missing(DCM_SOPClassUID);
     }
-    for (const StorageClass &storage : storage_classes) {
-        if (uid != storage.uid)
-            continue;
+    if (const char *modality = storage_class_modality(uid.c_str())) {
         header_copy(peek.instance.sop_class_uid, uid);
-        header_copy(peek.instance.modality, storage.modality);
+        header_copy(peek.instance.modality, modality);
         return 0;
     }
     const char *known = dcmFindNameOfUID(uid.c_str());

@@ -6,6 +6,7 @@
 
 #include "cielab.h"
 #include "dicom_tags.h"
+#include "file_meta.h"
 #include "seg_internal.h"
 #include "uid.h"
 
@@ -43,23 +44,13 @@ seg_add_code(const struct seg_writer *w, struct element_buffer *to, uint32_t tag
 void
 seg_put_file_meta(struct seg_writer *w)
 {
-    static const uint8_t preamble[128];
-    static const uint8_t version[2] = {0, 1};
-    struct element_buffer *meta = &w->item;
-    element_header(meta, TAG_FileMetaInformationVersion, "OB", 2);
-    element_append(meta, version, sizeof(version));
-    element_text(meta, TAG_MediaStorageSOPClassUID, "UI", SEG_SOP_CLASS_UID);
-    element_text(meta, TAG_MediaStorageSOPInstanceUID, "UI", w->identity.sop_instance_uid);
-    element_text(meta, TAG_TransferSyntaxUID, "UI", "1.2.840.10008.1.2.1");
-    element_text(meta, TAG_ImplementationClassUID, "UI", UID_IMPLEMENTATION_CLASS);
-    element_text(meta, TAG_ImplementationVersionName, "SH", "NOCTULE_" NOCTULE_VERSION);
-
-    const uint32_t length = (uint32_t)meta->size;
-    element_append(&w->set.elements, preamble, sizeof(preamble));
-    element_append(&w->set.elements, "DICM", 4);
-    element_ul(&w->set.elements, TAG_FileMetaInformationGroupLength, &length, 1);
+    const struct file_meta meta = {
+        .sop_class_uid = SEG_SOP_CLASS_UID,
+        .sop_instance_uid = w->identity.sop_instance_uid,
+        .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+    };
+    file_meta_append(&w->set.elements, &meta);
     seg_drain(w, &w->set.elements);
-    seg_drain(w, meta);
 }
 
 /* What people read in a list of series. */

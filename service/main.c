@@ -115,7 +115,7 @@ run_child(const struct arguments *arguments)
     static const struct {
         const char *name;
         int (*run)(const struct role_args *args);
-    } roles[] = {{"intake", intake_main}, {"worker", worker_main}};
+    } roles[] = {{"intake", intake_main}, {"worker", worker_main}, {"courier", courier_main}};
     const struct role_args args = {arguments->daemon.config_file, arguments->slot};
     log_open(arguments->role, "info"); /* each role sets the configured level */
     int error = become_child(arguments->role);

@@ -21,11 +21,16 @@ int cli_jobs(const struct cli_context *context, int argc, char **argv);
 int cli_show(const struct cli_context *context, int argc, char **argv);
 int cli_series(const struct cli_context *context, int argc, char **argv);
 
+int cli_destinations(const struct cli_context *context, int argc, char **argv);
+int cli_deliveries(const struct cli_context *context, int argc, char **argv);
+
 int cli_retry(const struct cli_context *context, int argc, char **argv);
 int cli_cancel(const struct cli_context *context, int argc, char **argv);
 int cli_complete(const struct cli_context *context, int argc, char **argv);
 int cli_ping(const struct cli_context *context, int argc, char **argv);
+int cli_resend(const struct cli_context *context, int argc, char **argv);
 
+int cli_echo(const struct cli_context *context, int argc, char **argv);
 int cli_check_config(const struct cli_context *context, int argc, char **argv);
 
 /* "noctule: " and the message on standard error. */
@@ -35,7 +40,7 @@ void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)))
 int cli_usage_error(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A job number or count as decimal digits, 1 .. INT64_MAX; 0 or -EINVAL. */
+/* A job or delivery number or a count as decimal digits, 1 .. INT64_MAX; 0 or -EINVAL. */
 int cli_parse_number(const char *text, int64_t *number);
 
 /* PING: 0 when a daemon serves this root, else a negative errno. */

@@ -3,9 +3,38 @@
  */
 #include "cli.h"
 
+#include "network.h"
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+static void
+print_dicom(const struct conf_dicom *dicom)
+{
+    const char *bind = dicom->bind[0] ? dicom->bind : "every address";
+    if (dicom->port)
+        printf("listens: %s, port %d\n", bind, dicom->port);
+    if (dicom->tls_port)
+        printf("listens: %s, port %d, TLS\n", bind, dicom->tls_port);
+    for (size_t i = 0; i < dicom->title_count; i++)
+        printf("title: %s -> %s\n", dicom->titles[i].ae_title,
+               dicom->titles[i].pipeline ? dicom->titles[i].pipeline : "rules");
+    for (size_t i = 0; i < dicom->peer_count; i++)
+        printf("peer: %s, %s%s\n", dicom->peers[i].ae_title,
+               dicom->peers[i].host ? dicom->peers[i].host : "any address",
+               dicom->peers[i].certificate ? ", with its certificate" : "");
+}
+
+static void
+print_destination(const struct conf_destination *destination)
+{
+    if (destination->folder)
+        printf("destination: %s, folder %s\n", destination->name, destination->folder);
+    else
+        printf("destination: %s, %s at %s, port %d%s\n", destination->name, destination->ae_title,
+               destination->host, destination->port, destination->tls ? ", TLS" : "");
+}
 
 static void
 print_summary(const char *path, const struct conf *conf)
@@ -14,6 +43,9 @@ print_summary(const char *path, const struct conf *conf)
     printf("root: %s\n", conf->root);
     for (size_t i = 0; i < conf->inbox_count; i++)
         printf("inbox: %s\n", conf->inboxes[i].path);
+    print_dicom(&conf->dicom);
+    for (size_t i = 0; i < conf->destination_count; i++)
+        print_destination(&conf->destinations[i]);
     for (size_t i = 0; i < conf->pipeline_count; i++)
         printf("pipeline: %s (%zu segment%s)\n", conf->pipelines[i].name,
                conf->pipelines[i].segment_count, conf->pipelines[i].segment_count == 1 ? "" : "s");
@@ -23,6 +55,28 @@ print_summary(const char *path, const struct conf *conf)
                rule->body_part ? rule->body_part : "any body part",
                rule->description ? rule->description : "any description", rule->pipeline);
     }
+}
+
+/* Can the files of TLS be used? Asked with the rights of who asks, which may be the service's or
+ * not. */
+static int
+check_tls(const struct conf_dicom *dicom)
+{
+    const struct dicom_tls_settings files = {.certificate = dicom->tls.certificate,
+                                             .key = dicom->tls.key,
+                                             .ca = dicom->tls.ca,
+                                             .require_peer = dicom->tls.require_peer};
+    struct dicom_fault fault;
+    struct dicom_tls *tls;
+    if (!files.certificate && !files.ca)
+        return EXIT_OK;
+    dicom_init();
+    if (dicom_tls_open(&files, dicom->tls_port > 0, &tls, &fault) < 0) {
+        cli_complain("%s", fault.sentence);
+        return EXIT_CONFIG;
+    }
+    dicom_tls_close(tls);
+    return EXIT_OK;
 }
 
 static int
@@ -59,10 +113,10 @@ cli_check_config(const struct cli_context *context, int argc, char **argv)
         cli_complain("%s", reason);
         return EXIT_CONFIG;
     }
-    int status = EXIT_OK;
-    if (print)
+    int status = check_tls(&conf->dicom);
+    if (status == EXIT_OK && print)
         status = print_text(conf);
-    else
+    else if (status == EXIT_OK)
         print_summary(path, conf);
     conf_free(conf);
     return status;

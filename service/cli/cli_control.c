@@ -1,5 +1,5 @@
 /*
- * cli_control.c - the commands that speak to the daemon: retry, cancel, complete, ping.
+ * cli_control.c - the commands that speak to the daemon: retry, cancel, complete, resend, ping.
  *
  * One connection a command, one frame and one ANSWER a thing asked for; blocking, with a timeout.
  */
@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -242,6 +243,101 @@ cli_complete(const struct cli_context *context, int argc, char **argv)
         proto_start(&writer, PROTO_COMPLETE);
         proto_put_str(&writer, argv[i]);
         status = worse(status, ask_about(fd, root, what, &writer, &lost));
+    }
+    close(fd);
+    return status;
+}
+
+/* What `resend` was asked for: deliveries by number, all of a job, or all of a destination. */
+struct resend {
+    char **deliveries;
+    int delivery_count;
+    int64_t job;             /* 0: not given */
+    const char *destination; /* "": not given */
+    bool not_arrived;
+};
+
+static int
+parse_resend(int argc, char **argv, struct resend *resend)
+{
+    static const struct option options[] = {{"job", required_argument, NULL, 'J'},
+                                            {"destination", required_argument, NULL, 'd'},
+                                            {"failed", no_argument, NULL, 'f'},
+                                            {NULL, 0, NULL, 0}};
+    int option;
+    *resend = (struct resend){.destination = ""};
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'J':
+            if (cli_parse_number(optarg, &resend->job) < 0)
+                return cli_usage_error(argv[0], "\"%s\" is not a job number", optarg);
+            break;
+        case 'd':
+            resend->destination = optarg;
+            break;
+        case 'f':
+            resend->not_arrived = true;
+            break;
+        default:
+            return cli_usage_error(argv[0], "wrong options");
+        }
+    }
+    resend->deliveries = argv + optind;
+    resend->delivery_count = argc - optind;
+    return EXIT_OK;
+}
+
+static int
+check_resend(const char *command, const struct resend *resend)
+{
+    int64_t number;
+    if ((resend->delivery_count > 0) + (resend->job != 0) + (resend->destination[0] != '\0') != 1)
+        return cli_usage_error(command, "needs delivery numbers, or --job, or --destination");
+    if (resend->delivery_count > 0 && resend->not_arrived)
+        return cli_usage_error(command, "--failed goes with --job or --destination");
+    for (int i = 0; i < resend->delivery_count; i++)
+        if (cli_parse_number(resend->deliveries[i], &number) < 0)
+            return cli_usage_error(command, "\"%s\" is not a delivery number",
+                                   resend->deliveries[i]);
+    return EXIT_OK;
+}
+
+static int
+ask_resend(int fd, const char *root, int64_t delivery, const struct resend *resend, bool *lost)
+{
+    char what[64] = "resend";
+    struct proto_writer writer;
+    if (delivery)
+        snprintf(what, sizeof(what), "delivery %lld", (long long)delivery);
+    proto_start(&writer, PROTO_RESEND);
+    proto_put_i64(&writer, delivery);
+    proto_put_i64(&writer, resend->job);
+    proto_put_str(&writer, resend->destination);
+    proto_put_i64(&writer, resend->not_arrived);
+    return ask_about(fd, root, what, &writer, lost);
+}
+
+int
+cli_resend(const struct cli_context *context, int argc, char **argv)
+{
+    struct resend resend;
+    int status = parse_resend(argc, argv, &resend);
+    if (status == EXIT_OK)
+        status = check_resend(argv[0], &resend);
+    if (status != EXIT_OK)
+        return status;
+
+    const char *root = context->conf->root;
+    int fd = connect_daemon(root);
+    if (fd < 0)
+        return no_daemon(root, fd);
+    bool lost = false;
+    if (resend.delivery_count == 0)
+        status = ask_resend(fd, root, 0, &resend, &lost);
+    for (int i = 0; i < resend.delivery_count && !lost; i++) {
+        int64_t delivery;
+        cli_parse_number(resend.deliveries[i], &delivery);
+        status = worse(status, ask_resend(fd, root, delivery, &resend, &lost));
     }
     close(fd);
     return status;

@@ -1,5 +1,6 @@
 /*
- * cli_report.c - the commands that read the database: status, jobs, show, series.
+ * cli_report.c - the commands that read the database: status, jobs, show, series, destinations,
+ * deliveries.
  */
 #include "cli.h"
 
@@ -10,6 +11,7 @@
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define REASON_SIZE 512
@@ -45,14 +47,15 @@ report_status_code(int rc, const char *reason)
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
 }
 
-/* Options of the reading commands; `allowed` holds those that this one takes, of "jspSl". */
+/* Options of the reading commands; `allowed` holds those that this one takes, of "jspSldJ". */
 static int
 parse_request(int argc, char **argv, const char *allowed, struct request *request)
 {
     static const struct option all[] = {
         {"json", no_argument, NULL, 'j'},           {"state", required_argument, NULL, 's'},
         {"pipeline", required_argument, NULL, 'p'}, {"series", required_argument, NULL, 'S'},
-        {"limit", required_argument, NULL, 'l'},    {NULL, 0, NULL, 0}};
+        {"limit", required_argument, NULL, 'l'},    {"destination", required_argument, NULL, 'd'},
+        {"job", required_argument, NULL, 'J'},      {NULL, 0, NULL, 0}};
     struct option options[sizeof(all) / sizeof(all[0])] = {{NULL, 0, NULL, 0}};
     size_t count = 0;
     for (const struct option *option = all; option->name; option++)
@@ -78,6 +81,13 @@ parse_request(int argc, char **argv, const char *allowed, struct request *reques
         case 'l':
             if (cli_parse_number(optarg, &request->filter.limit) < 0)
                 return cli_usage_error(argv[0], "--limit needs a number from 1");
+            break;
+        case 'd':
+            request->filter.destination = optarg;
+            break;
+        case 'J':
+            if (cli_parse_number(optarg, &request->filter.job) < 0)
+                return cli_usage_error(argv[0], "\"%s\" is not a job number", optarg);
             break;
         default:
             return cli_usage_error(argv[0], "wrong options");
@@ -145,6 +155,71 @@ cli_series(const struct cli_context *context, int argc, char **argv)
     int rc = report_series(report, &request.filter, stdout, request.json, reason, sizeof(reason));
     report_close(report);
     return report_status_code(rc, reason);
+}
+
+int
+cli_deliveries(const struct cli_context *context, int argc, char **argv)
+{
+    struct request request;
+    struct report *report;
+    int status = parse_options_only(argc, argv, "jsldJ", &request);
+    if (status == EXIT_OK)
+        status = open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    char reason[REASON_SIZE] = "";
+    int rc =
+        report_deliveries(report, &request.filter, stdout, request.json, reason, sizeof(reason));
+    report_close(report);
+    return report_status_code(rc, reason);
+}
+
+#define ADDRESS_SIZE 512
+
+static void
+describe_address(const struct conf_destination *destination, char *text, size_t size)
+{
+    if (destination->folder)
+        snprintf(text, size, "%s", destination->folder);
+    else
+        snprintf(text, size, "%s at %s:%d%s", destination->ae_title, destination->host,
+                 destination->port, destination->tls ? ", TLS" : "");
+}
+
+static int
+print_destinations(const struct conf *conf, struct report *report, bool json)
+{
+    size_t count = conf->destination_count;
+    struct report_destination *configured = calloc(count + 1, sizeof(*configured));
+    char(*addresses)[ADDRESS_SIZE] = calloc(count + 1, sizeof(*addresses));
+    char reason[REASON_SIZE] = "out of memory";
+    int rc = -ENOMEM;
+    if (configured && addresses) {
+        for (size_t i = 0; i < count; i++) {
+            describe_address(&conf->destinations[i], addresses[i], sizeof(addresses[i]));
+            configured[i] = (struct report_destination){.name = conf->destinations[i].name,
+                                                        .address = addresses[i]};
+        }
+        rc = report_destinations(report, configured, count, stdout, json, reason, sizeof(reason));
+    }
+    free(addresses);
+    free(configured);
+    return report_status_code(rc, reason);
+}
+
+int
+cli_destinations(const struct cli_context *context, int argc, char **argv)
+{
+    struct request request;
+    struct report *report;
+    int status = parse_options_only(argc, argv, "j", &request);
+    if (status == EXIT_OK)
+        status = open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    status = print_destinations(context->conf, report, request.json);
+    report_close(report);
+    return status;
 }
 
 int

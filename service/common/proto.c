@@ -278,6 +278,16 @@ proto_type_name(enum proto_type type)
         return "RELOAD";
     case PROTO_DRAIN:
         return "DRAIN";
+    case PROTO_COMMITTED:
+        return "COMMITTED";
+    case PROTO_DELIVER:
+        return "DELIVER";
+    case PROTO_DELIVERED:
+        return "DELIVERED";
+    case PROTO_ECHO:
+        return "ECHO";
+    case PROTO_ECHOED:
+        return "ECHOED";
     case PROTO_RETRY:
         return "RETRY";
     case PROTO_CANCEL:
@@ -288,6 +298,8 @@ proto_type_name(enum proto_type type)
         return "PING";
     case PROTO_ANSWER:
         return "ANSWER";
+    case PROTO_RESEND:
+        return "RESEND";
     }
     return "UNKNOWN"; /* a number a broken peer sent */
 }

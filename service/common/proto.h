@@ -42,13 +42,15 @@ enum proto_type {
     /*
      * intake -> daemon: i64 token, str sop_instance, str sop_class, str transfer_syntax, str
      * series, str study, str modality, str body_part, str series_description, str path (relative to
-     * the root), str source, i64 size, i64 frames, i64 expected
+     * the root), str source, str called_ae, str sender (the calling AE title; both "" for what did
+     * not come over the network), i64 size, i64 frames, i64 expected
      */
     PROTO_ARRIVED = 32,
     /* intake -> daemon: i64 token, str path (relative), str original, str series, str code, str
        sentence */
     PROTO_QUARANTINED,
-    /* daemon -> intake: i64 token; the row is on disk: the original may be moved or deleted */
+    /* daemon -> intake: i64 token; the row is on disk: the original may be moved or deleted, the
+       sender may be told */
     PROTO_STORED,
     /* daemon -> intake: i64 series_id, i64 revision, f64 spacing_tolerance, i64 n, n times str path
        (absolute) */
@@ -66,6 +68,27 @@ enum proto_type {
     PROTO_RELOAD,
     /* daemon -> any child: finish what is running, give back the rest, exit: (nothing) */
     PROTO_DRAIN,
+    /*
+     * intake or courier -> daemon: i64 token, str transaction_uid, i64 n, then n times: str
+     * sop_instance, i64 ok, i64 failure_reason. A peer's storage commitment report. The intake's
+     * is answered by STORED once the rows say so, the courier's (token 0) by nothing.
+     */
+    PROTO_COMMITTED,
+
+    /* daemon -> courier: i64 delivery, str destination, str file (absolute), str sop_class, str
+       sop_instance; answered by one DELIVERED */
+    PROTO_DELIVER = 48,
+    /*
+     * courier -> daemon: i64 delivery, i64 outcome (enum proto_delivery), i64 dimse_status (of the
+     * C-STORE; -1: none came), str code, str sentence, i64 commitment (enum proto_commitment), str
+     * transaction_uid ("": none was asked for)
+     */
+    PROTO_DELIVERED,
+    /* daemon -> courier, and command line -> daemon: i64 token (the asker's own), str destination.
+       The courier answers with ECHOED, the daemon with ANSWER. */
+    PROTO_ECHO,
+    /* courier -> daemon: i64 token, i64 status (0 or -errno), str sentence */
+    PROTO_ECHOED,
 
     /* command line -> daemon: i64 job */
     PROTO_RETRY = 64,
@@ -76,6 +99,11 @@ enum proto_type {
     PROTO_PING,
     /* daemon -> command line: i64 status (0 or -errno), str sentence */
     PROTO_ANSWER,
+    /*
+     * command line -> daemon: i64 delivery, i64 job, str destination (one of the three is neither 0
+     * nor ""), i64 not_arrived (only what failed or is delayed): send it once more
+     */
+    PROTO_RESEND,
 };
 
 enum proto_verdict {
@@ -83,6 +111,18 @@ enum proto_verdict {
     PROTO_VERDICT_RETRY,  /* not this input's fault: disk full, memory */
     PROTO_VERDICT_REJECT, /* this input can never work */
     PROTO_VERDICT_STOPPED /* because it was told to */
+};
+
+enum proto_delivery {
+    PROTO_DELIVERY_SENT,      /* the peer has it (a warning status included) */
+    PROTO_DELIVERY_TRANSIENT, /* may work later: unreachable, busy, out of resources */
+    PROTO_DELIVERY_PERMANENT, /* this peer will never take this instance as it is */
+    PROTO_DELIVERY_RETURNED   /* not tried: the courier is draining */
+};
+
+enum proto_commitment {
+    PROTO_COMMITMENT_NONE,     /* not asked for */
+    PROTO_COMMITMENT_REQUESTED /* asked for; the report is told by COMMITTED */
 };
 
 /* A frame being written. Grows by itself; the first failure is latched and told by proto_finish. */

@@ -17,5 +17,6 @@ struct role_args {
 
 int intake_main(const struct role_args *args);
 int worker_main(const struct role_args *args);
+int courier_main(const struct role_args *args);
 
 #endif

@@ -12,6 +12,7 @@
 #include "arrivals.h"
 
 #include "clock.h"
+#include "deliveries.h"
 #include "jobs.h"
 #include "log.h"
 #include "rules.h"
@@ -139,6 +140,8 @@ read_instance(struct proto_reader *reader)
     instance.series_description = proto_get_str(reader);
     instance.path = proto_get_str(reader);
     instance.source = proto_get_str(reader);
+    instance.called_ae = proto_get_str(reader);
+    instance.sender = proto_get_str(reader);
     instance.size = proto_get_i64(reader);
     instance.frames = clamp_count(proto_get_i64(reader));
     instance.expected_instances = clamp_count(proto_get_i64(reader));
@@ -369,9 +372,13 @@ on_look(uv_timer_t *timer)
 /* ----------------------------------------------------------------------------- settling ---- */
 
 static struct rules_subject
-subject_of(const struct queue_series *series, const struct queue_stack *stack)
+subject_of(const struct conf *conf, const struct queue_series *series,
+           const struct queue_stack *stack)
 {
+    const struct conf_title *title =
+        conf_find_title(conf, series->called_ae ? series->called_ae : "");
     return (struct rules_subject){
+        .pipeline = title ? title->pipeline : NULL,
         .modality = series->modality ? series->modality : "",
         .body_part = series->body_part ? series->body_part : "",
         .description = series->description ? series->description : "",
@@ -407,7 +414,7 @@ static int
 add_stack_jobs(struct core *core, const struct queue_series *series,
                const struct queue_stack *stack, size_t *count)
 {
-    const struct rules_subject subject = subject_of(series, stack);
+    const struct rules_subject subject = subject_of(core->conf, series, stack);
     struct rules_pick *picks = calloc(core->conf->rule_count + 1, sizeof *picks);
     if (!picks)
         return -ENOMEM;
@@ -433,13 +440,15 @@ note_no_rule(struct core *core, const struct queue_series *series)
     return queue_note(core->queue, "NO_RULE", detail, clock_unix_ms());
 }
 
-/* Does any rule want any accepted stack? */
+/* Does any rule, or its AE title, want any accepted stack? */
 static bool
 is_wanted(const struct core *core, const struct queue_series *series,
           const struct queue_stack *stacks, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct rules_subject subject = subject_of(series, &stacks[i]);
+        const struct rules_subject subject = subject_of(core->conf, series, &stacks[i]);
+        if (subject.pipeline && stacks[i].accepted)
+            return true;
         for (size_t r = 0; r < core->conf->rule_count && stacks[i].accepted; r++) {
             struct rules_pick pick;
             if (rules_pick(&core->conf->rules[r], 1, &subject, &pick))
@@ -580,6 +589,8 @@ arrivals_frame(struct arrivals *arrivals, struct proto_reader *reader)
         hear_quarantined(arrivals, reader);
     else if (reader->type == PROTO_INSPECTED)
         hear_inspected(arrivals, reader);
+    else if (reader->type == PROTO_COMMITTED)
+        deliveries_committed(arrivals->core->deliveries, reader);
     else
         reader->error = -EBADMSG;
 }
@@ -596,6 +607,7 @@ arrivals_intake_ready(struct arrivals *arrivals)
 void
 arrivals_intake_gone(struct arrivals *arrivals)
 {
+    deliveries_intake_gone(arrivals->core->deliveries);
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
         struct inspection *inspection = &arrivals->inspections[i];
         if (!inspection->asked)

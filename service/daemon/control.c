@@ -32,6 +32,7 @@ struct client {
     struct channel *channel;
     int64_t number;
     uint64_t heard_at;
+    size_t unanswered; /* requests */
 };
 
 struct control {
@@ -60,13 +61,30 @@ drop(struct client *client)
 static int
 read_request(struct proto_reader *reader, struct control_request *request)
 {
-    *request = (struct control_request){.type = reader->type, .series_uid = ""};
-    if (reader->type == PROTO_RETRY || reader->type == PROTO_CANCEL)
+    *request = (struct control_request){.type = reader->type, .series_uid = "", .destination = ""};
+    switch (reader->type) {
+    case PROTO_RETRY:
+    case PROTO_CANCEL:
         request->job = proto_get_i64(reader);
-    else if (reader->type == PROTO_COMPLETE)
+        break;
+    case PROTO_COMPLETE:
         request->series_uid = proto_get_str(reader);
-    else if (reader->type != PROTO_PING)
+        break;
+    case PROTO_ECHO:
+        proto_get_i64(reader); /* a token: answers come in order here, so it is not needed */
+        request->destination = proto_get_str(reader);
+        break;
+    case PROTO_RESEND:
+        request->delivery = proto_get_i64(reader);
+        request->job = proto_get_i64(reader);
+        request->destination = proto_get_str(reader);
+        request->not_arrived = proto_get_i64(reader) != 0;
+        break;
+    case PROTO_PING:
+        break;
+    default:
         return -EBADMSG;
+    }
     return proto_end(reader);
 }
 
@@ -84,6 +102,7 @@ on_frame(void *context, struct channel *channel, struct proto_reader *reader)
     }
     struct control *control = client->control;
     client->heard_at = uv_now(control->listener.loop);
+    client->unanswered++;
     control->events.request(control->events.context, client->number, &request);
 }
 
@@ -105,7 +124,7 @@ on_sweep(uv_timer_t *timer)
     struct client *next;
     for (struct client *client = control->clients; client; client = next) {
         next = client->next;
-        if (uv_now(timer->loop) - client->heard_at > IDLE_MILLIS)
+        if (client->unanswered == 0 && uv_now(timer->loop) - client->heard_at > IDLE_MILLIS)
             drop(client);
     }
 }
@@ -168,6 +187,8 @@ control_answer(struct control *control, int64_t number, int status, const char *
         client = client->next;
     if (!client)
         return;
+    client->unanswered--;
+    client->heard_at = uv_now(control->listener.loop);
     struct proto_writer writer;
     proto_start(&writer, PROTO_ANSWER);
     proto_put_i64(&writer, status);

@@ -3,8 +3,8 @@
  * out.
  *
  * Clients are not trusted: a broken frame, a silence or a refusal to read closes that client and
- * nothing else. Clients are named by numbers that are never used again, so an answer to one that
- * has left goes nowhere.
+ * nothing else. While an answer is still to be given, silence is not held against it. Clients are
+ * named by numbers that are never used again, so an answer to one that has left goes nowhere.
  */
 #ifndef NOCTULE_CONTROL_H
 #define NOCTULE_CONTROL_H
@@ -16,9 +16,10 @@
 struct control;
 
 struct control_request {
-    enum proto_type type; /* RETRY, CANCEL, COMPLETE or PING */
-    int64_t job;
-    const char *series_uid; /* valid during the call */
+    enum proto_type type; /* RETRY, CANCEL, COMPLETE, PING, ECHO or RESEND */
+    int64_t job, delivery;
+    const char *series_uid, *destination; /* valid during the call */
+    bool not_arrived;
 };
 
 struct control_events {

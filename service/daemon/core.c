@@ -9,6 +9,7 @@
 
 #include "arrivals.h"
 #include "clock.h"
+#include "deliveries.h"
 #include "jobs.h"
 #include "log.h"
 
@@ -75,6 +76,7 @@ core_recovered(struct core *core)
     log_info("queue.recovered", LOG_STR("root", core->root));
     arrivals_pause_or_resume(core->arrivals, "");
     jobs_look(core->jobs);
+    deliveries_look(core->deliveries);
 }
 
 bool

@@ -14,6 +14,8 @@
 #include <uv.h>
 
 struct arrivals;
+struct deliveries;
+struct echoes;
 struct jobs;
 
 struct core {
@@ -25,7 +27,9 @@ struct core {
     struct pool *pool;
     struct arrivals *arrivals;
     struct jobs *jobs;
-    int intake, worker; /* slots */
+    struct deliveries *deliveries;
+    struct echoes *echoes;
+    int intake, worker, courier; /* slots; courier -1: there is none, for nothing is delivered */
     bool draining;
     bool disk_low;
     bool trouble; /* the database cannot be written */

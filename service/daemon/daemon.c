@@ -7,7 +7,8 @@
  *                                      |                                                    ^
  *                                      +---------- all children gone, all recorded ---------+
  *
- * Everything that happens to jobs is in jobs.c, everything that comes in is in arrivals.c. The
+ * Everything that happens to jobs is in jobs.c, everything that comes in is in arrivals.c, and what
+ * goes out in deliveries.c. The
  * daemon does not wait for anything but the loop: it parses no DICOM and runs no job.
  */
 #include "daemon.h"
@@ -17,6 +18,8 @@
 #include "clock.h"
 #include "control.h"
 #include "core.h"
+#include "deliveries.h"
+#include "echoes.h"
 #include "exit_codes.h"
 #include "jobs.h"
 #include "layout.h"
@@ -56,14 +59,20 @@ struct daemon {
 
 /* ------------------------------------------------------------------------------- turn ------ */
 
+static size_t
+unrecorded(const struct core *core)
+{
+    return jobs_unrecorded(core->jobs) + deliveries_unrecorded(core->deliveries);
+}
+
 static void
 on_turn_ending(void *context)
 {
     struct core *core = context;
     jobs_end_turn(core->jobs);
-    /* The last child is buried and its job recorded, or cannot be for now: the next start does. */
-    if (core->draining && pool_living(core->pool) == 0 &&
-        (jobs_unrecorded(core->jobs) == 0 || core->trouble))
+    deliveries_end_turn(core->deliveries);
+    /* The last child is buried and its work recorded, or cannot be for now: the next start does. */
+    if (core->draining && pool_living(core->pool) == 0 && (unrecorded(core) == 0 || core->trouble))
         uv_stop(&core->loop);
 }
 
@@ -88,6 +97,10 @@ on_child_ready(void *context, int slot)
         jobs_worker_ready(core->jobs);
         return;
     }
+    if (slot == core->courier) {
+        deliveries_courier_ready(core->deliveries);
+        return;
+    }
     arrivals_intake_ready(core->arrivals);
     if (!daemon->announced)
         notify_ready();
@@ -98,10 +111,15 @@ static void
 on_child_frame(void *context, int slot, struct proto_reader *reader)
 {
     struct daemon *daemon = context;
-    if (slot == daemon->core.intake)
-        arrivals_frame(daemon->core.arrivals, reader);
+    const struct core *core = &daemon->core;
+    if (slot == core->intake)
+        arrivals_frame(core->arrivals, reader);
+    else if (slot == core->worker)
+        jobs_frame(core->jobs, reader);
+    else if (reader->type == PROTO_ECHOED)
+        echoes_frame(core->echoes, reader);
     else
-        jobs_frame(daemon->core.jobs, reader);
+        deliveries_frame(core->deliveries, reader);
 }
 
 static void
@@ -124,10 +142,15 @@ on_child_gone(void *context, int slot, const struct pool_gone *gone)
         arrivals_intake_gone(core->arrivals);
         if (!expected)
             note_death(core, "INTAKE_DIED", gone);
-    } else {
+    } else if (slot == core->worker) {
         jobs_worker_gone(core->jobs, gone);
         if (!expected)
             note_death(core, "WORKER_DIED", gone);
+    } else {
+        deliveries_courier_gone(core->deliveries, gone);
+        echoes_courier_gone(core->echoes);
+        if (!expected)
+            note_death(core, "COURIER_DIED", gone);
     }
 }
 
@@ -158,7 +181,8 @@ drain(struct daemon *daemon, int number)
 {
     struct core *core = &daemon->core;
     log_info("daemon.draining", LOG_INT("signal", number),
-             LOG_INT("running", jobs_running(core->jobs)));
+             LOG_INT("running", jobs_running(core->jobs)),
+             LOG_INT("sending", deliveries_under_way(core->deliveries)));
     core->draining = true;
     notify_stopping();
     pool_drain(core->pool);
@@ -195,6 +219,42 @@ same_compute(const struct conf_compute *a, const struct conf_compute *b)
     return strcmp(a->backend, b->backend) == 0 && a->threads == b->threads && a->lanes == b->lanes;
 }
 
+/* The courier is started once there is something to deliver to. */
+static int
+start_courier(struct core *core)
+{
+    if (core->courier >= 0 || core->conf->destination_count == 0)
+        return 0;
+    int slot = pool_add(core->pool, "courier", 0);
+    if (slot < 0)
+        return slot;
+    core->courier = slot;
+    return 0;
+}
+
+static void
+tell_reload(struct daemon *daemon, int slot)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_RELOAD);
+    proto_put_str(&writer, daemon->config_copy);
+    pool_send(daemon->core.pool, slot, &writer); /* one that starts reads the new file anyway */
+}
+
+static void
+reload_deliveries(struct daemon *daemon)
+{
+    struct core *core = &daemon->core;
+    if (core->courier >= 0)
+        tell_reload(daemon, core->courier);
+    int error = deliveries_reload(core->deliveries);
+    if (!error)
+        error = start_courier(core);
+    if (error)
+        log_error("reload.failed", LOG_STR("what", "destinations"),
+                  LOG_STR("error", strerror(-error)));
+}
+
 /* The new configuration, checked and written for the children; NULL and a reason otherwise. */
 static struct conf *
 load_anew(struct daemon *daemon, char *reason, size_t reason_size)
@@ -218,15 +278,6 @@ load_anew(struct daemon *daemon, char *reason, size_t reason_size)
 }
 
 static void
-tell_reload(struct daemon *daemon, int slot)
-{
-    struct proto_writer writer;
-    proto_start(&writer, PROTO_RELOAD);
-    proto_put_str(&writer, daemon->config_copy);
-    pool_send(daemon->core.pool, slot, &writer); /* one that starts reads the new file anyway */
-}
-
-static void
 reload(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
@@ -247,6 +298,7 @@ reload(struct daemon *daemon)
         tell_reload(daemon, core->worker);
     else
         jobs_replace_worker(core->jobs);
+    reload_deliveries(daemon);
     conf_free(old);
     arrivals_look(core->arrivals);
 }
@@ -313,6 +365,7 @@ on_tick(uv_timer_t *timer)
     watch_disk(core);
     arrivals_tick(core->arrivals);
     jobs_tick(core->jobs);
+    deliveries_tick(core->deliveries);
     tell_status((struct daemon *)core);
 }
 
@@ -374,6 +427,10 @@ open_parts(struct daemon *daemon)
     if (!error)
         error = jobs_open(core, &core->jobs);
     if (!error)
+        error = deliveries_open(core, &core->deliveries);
+    if (!error)
+        error = echoes_open(core, &core->echoes);
+    if (!error)
         error = pool_open(&core->loop, &pool_options, &core->pool);
     if (!error)
         error = control_open(&core->loop, core->root, &control_events, &daemon->control);
@@ -395,6 +452,8 @@ close_parts(struct daemon *daemon)
     control_close(daemon->control);
     pool_close(core->pool);
     jobs_close(core->jobs);
+    echoes_close(core->echoes);
+    deliveries_close(core->deliveries);
     arrivals_close(core->arrivals);
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
         uv_close(handles[i], NULL);
@@ -431,6 +490,9 @@ begin_work(struct daemon *daemon)
     core->worker = core->intake < 0 ? core->intake : pool_add(core->pool, "worker", 0);
     if (core->worker < 0)
         return core->worker;
+    error = start_courier(core);
+    if (error)
+        return error;
     watch_disk(core);
     uv_timer_start(&daemon->tick, on_tick, TICK_MILLIS, TICK_MILLIS);
     uint64_t watchdog_ms = notify_watchdog_ms();
@@ -443,11 +505,12 @@ static int
 end_work(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
-    size_t unrecorded = jobs_unrecorded(core->jobs);
-    core_note(core, "STOP", unrecorded ? "with jobs whose end could not be recorded" : "clean");
+    size_t lost = unrecorded(core);
+    core_note(core, "STOP",
+              lost ? "with jobs or deliveries whose end could not be recorded" : "clean");
     int error = turn_commit(core->turn);
-    log_info("daemon.stopped", LOG_INT("unrecorded", unrecorded));
-    return error || unrecorded ? EXIT_DATABASE : EXIT_OK;
+    log_info("daemon.stopped", LOG_INT("unrecorded", lost));
+    return error || lost ? EXIT_DATABASE : EXIT_OK;
 }
 
 static int
@@ -542,6 +605,7 @@ daemon_main(const struct daemon_options *options)
     if (!daemon)
         return EX_OSERR;
     daemon->options = options;
+    daemon->core.courier = -1;
     log_open("daemon", "info");
     int status = EXIT_CONFIG;
     if (conf_load_with_root(options->config_file, options->root, &daemon->core.conf, reason,

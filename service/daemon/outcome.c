@@ -1,12 +1,14 @@
 /* outcome.c - see outcome.h. */
 #include "outcome.h"
 
+#include "backoff.h"
 #include "clock.h"
 #include "crash_point.h"
+#include "deliveries.h"
 #include "jobs.h"
 #include "layout.h"
 #include "log.h"
-#include "scheduler.h"
+#include "routes.h"
 #include "spool.h"
 
 #include <errno.h>
@@ -257,6 +259,7 @@ on_recorded(void *context, int status)
         spool_remove_output(core->root, outcome->job);
     remove_outcome(outcome);
     jobs_look(core->jobs); /* it was held back until here, and may be READY */
+    deliveries_look(core->deliveries);
 }
 
 static int
@@ -268,10 +271,32 @@ record_retry(const struct outcome *outcome)
     if (outcome->attempts >= settings->max_attempts && outcome->last_chance)
         return queue_fail_job(core->queue, outcome->job, outcome->code, outcome->sentence,
                               outcome->file_a, outcome->file_b, now_ms);
-    int64_t wait_ms = sched_retry_ms(settings, outcome->attempts, outcome->job);
+    int64_t wait_ms = backoff_ms(settings->retry_seconds, settings->retry_max_seconds,
+                                 outcome->attempts, outcome->job);
     return queue_delay_job(core->queue, outcome->job, now_ms + wait_ms,
                            outcome->end == OUTCOME_CRASHED, outcome->code, outcome->sentence,
                            now_ms);
+}
+
+/* With the deliveries of all results that are DICOM objects. */
+static int
+record_done(const struct outcome *outcome)
+{
+    struct core *core = outcome->outcomes->core;
+    struct routes routes;
+    int error = routes_find(core, outcome->job, &routes);
+    for (size_t i = 0; i < outcome->result_count && !error; i++) {
+        struct queue_result *result = &outcome->results[i];
+        bool is_object = *result->sop_instance_uid != 0;
+        result->destinations = is_object ? routes.destinations : NULL;
+        result->destination_count = is_object ? routes.count : 0;
+    }
+    if (!error)
+        error = queue_finish_job(core->queue, outcome->job, QUEUE_DONE, &outcome->figures,
+                                 outcome->results, outcome->result_count, outcome->code,
+                                 outcome->sentence, clock_unix_ms());
+    routes_free(&routes);
+    return error;
 }
 
 static int
@@ -280,9 +305,7 @@ record_as_ended(const struct outcome *outcome)
     struct queue *queue = outcome->outcomes->core->queue;
     switch (outcome->end) {
     case OUTCOME_DONE:
-        return queue_finish_job(queue, outcome->job, QUEUE_DONE, &outcome->figures,
-                                outcome->results, outcome->result_count, outcome->code,
-                                outcome->sentence, clock_unix_ms());
+        return record_done(outcome);
     case OUTCOME_EMPTY:
         return queue_finish_job(queue, outcome->job, QUEUE_EMPTY, &outcome->figures, NULL, 0,
                                 outcome->code, outcome->sentence, clock_unix_ms());

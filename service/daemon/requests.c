@@ -3,6 +3,8 @@
 
 #include "arrivals.h"
 #include "clock.h"
+#include "deliveries.h"
+#include "echoes.h"
 #include "jobs.h"
 #include "log.h"
 
@@ -67,12 +69,34 @@ complete(struct core *core, const struct control_request *request, struct answer
 }
 
 static int
+resend(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct queue_resend which = {
+        .delivery_id = request->delivery,
+        .job_id = request->job,
+        .destination = *request->destination ? request->destination : NULL,
+        .not_arrived = request->not_arrived,
+    };
+    int64_t count = 0;
+    int error = queue_resend(core->queue, &which, clock_unix_ms(), &count);
+    if (error == 0)
+        deliveries_hurry(core->deliveries);
+    snprintf(answer->sentence, sizeof answer->sentence,
+             count == 1 ? "%" PRId64 " delivery is sent again"
+                        : "%" PRId64 " deliveries are sent again",
+             count);
+    return error;
+}
+
+static int
 change(struct core *core, const struct control_request *request, struct answer *answer)
 {
     if (request->type == PROTO_RETRY)
         return retry(core, request, answer);
     if (request->type == PROTO_CANCEL)
         return cancel(core, request, answer);
+    if (request->type == PROTO_RESEND)
+        return resend(core, request, answer);
     return complete(core, request, answer);
 }
 
@@ -91,6 +115,13 @@ void
 request_handle(struct core *core, struct control *control, int64_t client,
                const struct control_request *request)
 {
+    log_info("control.request", LOG_STR("type", proto_type_name(request->type)),
+             LOG_INT("job", request->job), LOG_STR("series", request->series_uid),
+             LOG_INT("delivery", request->delivery), LOG_STR("destination", request->destination));
+    if (request->type == PROTO_ECHO) {
+        echoes_ask(core->echoes, control, client, request->destination);
+        return;
+    }
     struct answer *answer = calloc(1, sizeof *answer);
     if (!answer) {
         control_answer(control, client, -ENOMEM, "the daemon is out of memory");
@@ -98,8 +129,6 @@ request_handle(struct core *core, struct control *control, int64_t client,
     }
     answer->control = control;
     answer->client = client;
-    log_info("control.request", LOG_STR("type", proto_type_name(request->type)),
-             LOG_INT("job", request->job), LOG_STR("series", request->series_uid));
     if (request->type == PROTO_PING) {
         snprintf(answer->sentence, sizeof answer->sentence, "noctuled " NOCTULE_VERSION);
         send_answer(answer, 0);

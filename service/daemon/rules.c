@@ -34,6 +34,10 @@ rules_pick(const struct conf_rule *rules, size_t rule_count, const struct rules_
            struct rules_pick *picks)
 {
     size_t count = 0;
+    if (subject->pipeline) {
+        picks[0] = (struct rules_pick){subject->pipeline, 0};
+        return 1;
+    }
     for (size_t i = 0; i < rule_count; i++) {
         if (!matches(&rules[i], subject))
             continue;

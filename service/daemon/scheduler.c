@@ -6,8 +6,6 @@
  */
 #include "scheduler.h"
 
-#include <math.h>
-
 struct floor {
     const struct sched_lane *lanes;
     size_t count;
@@ -99,15 +97,4 @@ sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_la
             assignments[assigned++] = (struct sched_assignment){i, lane};
     }
     return assigned;
-}
-
-int64_t
-sched_retry_ms(const struct conf_jobs *settings, int32_t attempts, int64_t salt)
-{
-    double seconds = ldexp(settings->retry_seconds, attempts > 1 ? attempts - 1 : 0);
-    if (seconds > settings->retry_max_seconds)
-        seconds = settings->retry_max_seconds;
-    uint64_t mixed = (uint64_t)(salt + attempts) * 0x9e3779b97f4a7c15u;
-    double spread = 0.9 + 0.2 * (double)(mixed >> 40) / (double)(1 << 24);
-    return (int64_t)(1000 * seconds * spread);
 }

@@ -8,8 +8,6 @@
 #ifndef NOCTULE_SCHEDULER_H
 #define NOCTULE_SCHEDULER_H
 
-#include "config.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,11 +38,5 @@ size_t sched_pick(const struct sched_job *jobs, size_t job_count, const struct s
                   struct sched_assignment *assignments);
 
 #define SCHED_MAX_LANES 256
-
-/*
- * How long a job waits after its attempts-th attempt: doubled each time up to the limit, give or
- * take a tenth by `salt`, so that what failed together does not come back together.
- */
-int64_t sched_retry_ms(const struct conf_jobs *settings, int32_t attempts, int64_t salt);
 
 #endif

@@ -10,6 +10,8 @@
  *   sync:    source unchanged?, fdatasync
  *   publish: rename to where it stays; a twin that came in between is met as in stage
  *   seal:    folders synced; only now the outcome is ARRIVED or QUARANTINED
+ *
+ * A received file comes staged, so it is examined there and nothing is staged for it.
  */
 #include "import.h"
 
@@ -42,6 +44,7 @@ struct work {
     struct staged staged; /* fd and name empty: nothing to publish, it is there already */
     bool present;         /* folder/name holds these bytes */
     bool placed;          /* by this batch */
+    bool received;        /* by import_received */
     char folder[DICOM_UID_SIZE + 16];
     char name[QUARANTINE_NAME];
 };
@@ -226,9 +229,42 @@ compare_with_twin(const struct store *store, const struct work *work, bool *same
     return error;
 }
 
+static int
+digest_file(int fd, uint64_t *digest)
+{
+    char buffer[65536];
+    off_t at = 0;
+    *digest = 0;
+    for (;;) {
+        ssize_t got = pread(fd, buffer, sizeof buffer, at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : 0;
+        *digest = file_digest(*digest, buffer, (size_t)got);
+        at += got;
+    }
+}
+
+/* A refused file is sent again and again, with another time each time: its bytes stand for it. */
+static int
+stamp_received(struct work *work)
+{
+    uint64_t digest;
+    int error = digest_file(work->source, &digest);
+    if (!error)
+        work->item->stamp.mtime_ns = (int64_t)digest;
+    return error;
+}
+
 static void
 find_quarantine_place(const struct store *store, struct work *work)
 {
+    int error = work->received ? stamp_received(work) : 0;
+    if (error) {
+        settle(work, IMPORT_RETRY, error);
+        return;
+    }
     char path[PATH_MAX];
     original_path(work->item, path); /* fitted in examine */
     quarantine_name(path, &work->item->stamp, work->name);
@@ -355,7 +391,7 @@ publish(struct store *store, struct work *work)
     publish_once(store, work);
     if (work->hand == FOR_QUARANTINE && !work->present) {
         find_quarantine_place(store, work);
-        if (!work->present)
+        if (work->hand != SETTLED && !work->present)
             publish_once(store, work);
     }
 }
@@ -463,6 +499,83 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
     for (size_t i = 0; i < count; i++)
         let_go(store, &works[i]);
     free(works);
+}
+
+/* ------------------------------------------------------------------------- received ------ */
+
+static void
+check_claim(struct work *work, const struct import_claim *claim)
+{
+    const struct import_report *report = &work->item->report;
+    if (strcmp(report->sop_class_uid, claim->sop_class_uid) == 0 &&
+        strcmp(report->sop_instance_uid, claim->sop_instance_uid) == 0)
+        return;
+    bind_for_quarantine(work, "COMMAND_MISMATCH",
+                        "The SOP Class or SOP Instance UID in the data set is not the one of the "
+                        "C-STORE command that came with it: correct the sender.");
+}
+
+static void
+examine_received(const struct store *store, struct work *work, const struct import_claim *claim)
+{
+    char path[PATH_MAX];
+    int error = store_staged_path(store, &work->staged, path, sizeof path);
+    if (!error && fstat(work->source, &work->status) != 0)
+        error = -errno;
+    if (error) {
+        settle(work, IMPORT_RETRY, error);
+        return;
+    }
+    file_stamp_from(&work->status, &work->item->stamp);
+    examine_header(work, path);
+    if (work->hand == FOR_SERIES)
+        check_claim(work, claim);
+}
+
+static void
+place_received(const struct store *store, struct work *work)
+{
+    if (work->hand == FOR_SERIES)
+        meet_twin(store, work);
+    if (work->hand == FOR_QUARANTINE)
+        find_quarantine_place(store, work);
+}
+
+static void
+take_in_received(struct store *store, struct work *work)
+{
+    if (!work->present) {
+        int error = store_sync(&work->staged);
+        if (error) {
+            settle(work, IMPORT_RETRY, error);
+            return;
+        }
+        publish(store, work);
+    }
+    if (work->hand == FOR_QUARANTINE)
+        explain(store, work);
+    seal_all(store, work, 1);
+}
+
+void
+import_received(struct store *store, struct staged *staged, const struct import_claim *claim,
+                struct import_item *item)
+{
+    struct work work = {.item = item, .staged = *staged, .received = true};
+    *staged = (struct staged){.fd = -1};
+    item->report = (struct import_report){0};
+    item->after = CONF_DELETE; /* twins are compared by their bytes */
+    work.source = fcntl(work.staged.fd, F_DUPFD_CLOEXEC, 0);
+    if (work.source < 0) {
+        settle(&work, IMPORT_RETRY, -errno);
+    } else {
+        store_hurry(&work.staged);
+        examine_received(store, &work, claim);
+        place_received(store, &work);
+        if (work.hand != SETTLED)
+            take_in_received(store, &work);
+    }
+    let_go(store, &work);
 }
 
 /* ------------------------------------------------------------------------ originals ------ */

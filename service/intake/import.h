@@ -26,7 +26,7 @@ enum import_outcome {
     IMPORT_ARRIVED,     /* it is in series/, put there now or before */
     IMPORT_QUARANTINED, /* it is in quarantine/, or stays where it is for want of space: no path */
     IMPORT_UNREADABLE,  /* stays where it is */
-    IMPORT_OWN_RESULT,  /* nothing to do */
+    IMPORT_OWN_RESULT,  /* nothing to do, nothing kept */
     IMPORT_CHANGED,     /* it is not the file that was looked at: look again */
     IMPORT_GONE,
     IMPORT_RETRY, /* the spool's trouble (error): disk full, not writable */
@@ -64,6 +64,21 @@ struct import_item {
  * free. */
 void import_batch(struct store *store, int64_t reserve_bytes, struct import_item *const *items,
                   size_t count);
+
+/* What the command that came with a received data set says of it. */
+struct import_claim {
+    const char *sop_class_uid, *sop_instance_uid;
+};
+
+/*
+ * Takes in one file that is already staged, complete: checks its header and what was claimed of it,
+ * makes it durable and publishes it, with the same outcomes as a file of an inbox (one that cannot
+ * be used is IMPORT_QUARANTINED). Whatever the outcome, nothing is staged afterwards. item->folder
+ * and item->relative name the sender and the instance; together they are the original's name for
+ * the quarantine, where the same bytes from the same sender are kept once.
+ */
+void import_received(struct store *store, struct staged *staged, const struct import_claim *claim,
+                     struct import_item *item);
 
 /*
  * Deals with the original as the table above says. 0; -ESTALE when it has changed since (it stays),

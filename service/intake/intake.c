@@ -6,9 +6,13 @@
  *                                                                            |
  *   inbox_done <-- import_finish (pool thread) <---------------------- STORED(token)
  *
+ *   listener --> association's thread --> reception --> parcel (token) --> ARRIVED | QUARANTINED
+ *                                            0x0000 <---------------------- STORED(token)
+ *
  * Messages are hints: a frame without a STORED is sent again, and after a restart everything that
  * is still there is reported anew; rows are idempotent. At most PARCELS_WINDOW files are between
- * their start and their STORED; the inboxes wait with the rest (inbox.h bounds it).
+ * their start and their STORED; the inboxes wait with the rest (inbox.h bounds it), and so do
+ * senders.
  *
  * All state belongs to the loop's thread. Pool threads see the items of one batch, one recover, one
  * inspect, or one parcel, and the loop does not touch those meanwhile.
@@ -17,16 +21,20 @@
 #include "crash_point.h"
 #include "inbox.h"
 #include "inspect.h"
+#include "listener.h"
 #include "log.h"
 #include "parallel.h"
 #include "parcels.h"
+#include "reception.h"
 #include "recover.h"
 #include "role.h"
+#include "settings.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define POOL_THREADS                                                                               \
@@ -35,6 +43,7 @@
 #define BATCH           32 /* files in one */
 #define RECOVER_WINDOW  64 /* parcels that recovered files may take up */
 #define INSPECT_THREADS 4
+#define DESCRIPTORS     8192
 #define ALIVE_MS        5000
 #define RESEND_MS       30000
 #define DRAIN_MS        5000 /* a daemon that does not answer holds up the end no longer */
@@ -65,7 +74,8 @@ struct lane {
 struct intake {
     uv_loop_t loop;
     struct channel *channel;
-    struct conf *conf;
+    struct settings *settings;
+    const struct conf *conf; /* of the settings */
     struct store *store;
     struct inbox **inboxes;
     size_t inbox_count;
@@ -73,6 +83,9 @@ struct intake {
     struct ready *ready, **ready_end;
     struct parcels parcels;
     struct lane lanes[LANES];
+
+    struct reception *reception;
+    struct listener *listener;
 
     struct lane recovery; /* parcels for what recover_step finds */
     struct recover *recover;
@@ -84,6 +97,7 @@ struct intake {
     uv_work_t begin;
     int begin_error;
     bool beginning, begun; /* store_begin has been done: files may be taken in */
+    bool listening;        /* the listener has been configured */
 
     uv_prepare_t turn;
     uv_timer_t alive, retry, drain, stop;
@@ -100,6 +114,8 @@ struct inspection {
 };
 
 static void stop(struct intake *intake);
+
+static void end_turns(struct intake *intake);
 
 static int64_t
 now_ms(const struct intake *intake)
@@ -155,6 +171,8 @@ close_parcel(struct intake *intake, struct parcel *parcel, enum inbox_fate fate)
         parcels_drop(&intake->parcels, parcel);
     if (parcel->inbox)
         inbox_done(parcel->inbox, parcel->item.relative, &parcel->item.stamp, fate);
+    else if (parcel->handover)
+        reception_drop(intake->reception, parcel->handover);
     else
         intake->recover_in_hand--;
     parcel_free(parcel);
@@ -411,6 +429,46 @@ start_lanes(struct intake *intake)
     }
 }
 
+/* ----------------------------------------------------------------------- reception ------ */
+
+/* Received files go before those of the inboxes: somebody waits for an answer. */
+static void
+take_handovers(struct intake *intake)
+{
+    struct handover *handover;
+    while (parcels_room(&intake->parcels) > 0 && (handover = reception_next(intake->reception))) {
+        struct parcel *parcel = parcels_add_handover(&intake->parcels, handover);
+        if (!parcel) {
+            reception_drop(intake->reception, handover);
+            continue;
+        }
+        if (!handover->commitment)
+            log_taken(parcel);
+        send_parcel(intake, parcel);
+    }
+}
+
+/* They only wake the loop: on_turn does the rest. */
+static void
+on_handover(void *context)
+{
+    (void)context;
+}
+
+static void
+on_association_ended(void *context)
+{
+    (void)context;
+}
+
+static void
+answer_sender(struct intake *intake, struct parcel *parcel)
+{
+    parcels_drop(&intake->parcels, parcel);
+    reception_stored(intake->reception, parcel->handover);
+    parcel_free(parcel);
+}
+
 /* ------------------------------------------------------------------------ recovery ------ */
 
 static void
@@ -489,6 +547,15 @@ on_begin(uv_work_t *work)
         intake->begin_error = recover_open(intake->store, &intake->recover);
 }
 
+/* Not before files can be taken in, unless that is delayed: then senders are told to come again. */
+static void
+listen_now(struct intake *intake)
+{
+    if (!intake->listening)
+        listener_configure(intake->listener, intake->settings);
+    intake->listening = true;
+}
+
 static void
 after_begin(uv_work_t *work, int status)
 {
@@ -502,6 +569,7 @@ after_begin(uv_work_t *work, int status)
         hold_back(intake, intake->begin_error);
     else
         intake->begun = true;
+    listen_now(intake);
 }
 
 static void
@@ -653,12 +721,24 @@ reload(struct intake *intake, const char *config_file)
         conf_free(conf);
         return;
     }
+    struct settings *settings;
+    struct dicom_fault fault;
+    error = settings_open(conf, &settings, &fault);
+    if (error || fault.code[0]) {
+        log_error("intake.reload", LOG_STR("error", error ? strerror(-error) : fault.sentence));
+        if (!error)
+            settings_drop(settings);
+        return;
+    }
     log_set_level(conf->log_level);
     error = apply_inboxes(intake, conf);
     if (error)
         log_error("intake.reload", LOG_STR("error", strerror(-error)));
-    conf_free(intake->conf);
+    settings_drop(intake->settings);
+    intake->settings = settings;
     intake->conf = conf;
+    if (intake->listening)
+        listener_configure(intake->listener, settings);
 }
 
 /* -------------------------------------------------------------------------- frames ------ */
@@ -667,7 +747,11 @@ static void
 on_stored(struct intake *intake, int64_t token)
 {
     struct parcel *parcel = parcels_find(&intake->parcels, token);
-    if (parcel && parcel->sent) /* the answer to a frame that was sent twice comes twice */
+    if (!parcel || !parcel->sent) /* the answer to a frame that was sent twice comes twice */
+        return;
+    if (parcel->handover)
+        answer_sender(intake, parcel);
+    else
         finish_original(intake, parcel);
 }
 
@@ -766,16 +850,28 @@ on_retry(uv_timer_t *timer)
     (void)timer;
 }
 
+static void
+drain(struct intake *intake)
+{
+    listener_stop(intake->listener);
+    if (intake->parcels.count == 0 && intake->working == 0 && listener_idle(intake->listener))
+        stop(intake);
+}
+
 /* Once a turn of the loop, after all that happened in it: begins whatever can begin now. */
 static void
 on_turn(uv_prepare_t *turn)
 {
     struct intake *intake = turn->data;
-    if (intake->stopping)
+    if (intake->stopping) {
+        if (listener_idle(intake->listener))
+            end_turns(intake);
         return;
+    }
+    take_handovers(intake);
+    reception_allow(intake->reception, intake->begun && !intake->paused && !intake->draining);
     if (intake->draining) {
-        if (intake->parcels.count == 0 && intake->working == 0)
-            stop(intake);
+        drain(intake);
         return;
     }
     if (!intake->begun)
@@ -808,13 +904,24 @@ on_stop_timeout(uv_timer_t *timer)
     _exit(intake->status);
 }
 
-/* The loop ends by itself when the last work in the pool has come back. */
+/* The last association is over: no thread is left that would wake the loop. */
+static void
+end_turns(struct intake *intake)
+{
+    listener_close(intake->listener);
+    uv_close((uv_handle_t *)&intake->turn, NULL);
+}
+
+/* The loop ends by itself when the last association is over and the last work in the pool has come
+ * back. */
 static void
 stop(struct intake *intake)
 {
     if (intake->stopping)
         return;
     intake->stopping = true;
+    listener_stop(intake->listener);
+    reception_stop(intake->reception);
     for (size_t i = 0; i < intake->inbox_count; i++)
         inbox_close(intake->inboxes[i]);
     forget_ready(intake, NULL);
@@ -824,7 +931,6 @@ stop(struct intake *intake)
             close_parcel(intake, parcel, INBOX_GONE);
     }
     channel_close(intake->channel);
-    uv_close((uv_handle_t *)&intake->turn, NULL);
     uv_close((uv_handle_t *)&intake->alive, NULL);
     uv_close((uv_handle_t *)&intake->retry, NULL);
     uv_close((uv_handle_t *)&intake->drain, NULL);
@@ -835,21 +941,49 @@ stop(struct intake *intake)
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 static int
-open_files(struct intake *intake, const char *config_file)
+open_settings(struct intake *intake, const char *config_file)
 {
     char reason[CONF_REASON];
-    int error = conf_load(config_file, &intake->conf, reason, sizeof reason);
+    struct conf *conf;
+    int error = conf_load(config_file, &conf, reason, sizeof reason);
     if (error) {
         log_error("intake.config", LOG_STR("error", reason));
         return error;
     }
-    log_set_level(intake->conf->log_level);
+    log_set_level(conf->log_level);
+    struct dicom_fault fault;
+    error = settings_open(conf, &intake->settings, &fault);
+    if (error)
+        return error;
+    if (fault.code[0])
+        log_error("intake.tls", LOG_STR("code", fault.code), LOG_STR("error", fault.sentence));
+    intake->conf = intake->settings->conf;
+    return 0;
+}
+
+static int
+open_files(struct intake *intake, const char *config_file)
+{
+    int error = open_settings(intake, config_file);
+    if (error)
+        return error;
     error = store_open(intake->conf->root, &intake->store);
     if (error) {
         log_error("intake.root", LOG_STR("root", intake->conf->root),
                   LOG_STR("error", strerror(-error)));
-        conf_free(intake->conf);
+        settings_drop(intake->settings);
     }
+    return error;
+}
+
+static int
+open_listener(struct intake *intake)
+{
+    int error =
+        reception_open(&intake->loop, intake->store, on_handover, intake, &intake->reception);
+    if (!error)
+        error = listener_open(&intake->loop, intake->reception, on_association_ended, intake,
+                              &intake->listener);
     return error;
 }
 
@@ -869,6 +1003,8 @@ open_loop(struct intake *intake)
     intake->turn.data = intake;
     uv_prepare_start(&intake->turn, on_turn);
     error = channel_open(&intake->loop, ROLE_FD, &events, &intake->channel);
+    if (!error)
+        error = open_listener(intake);
     if (error)
         return error;
     say_hello(intake);
@@ -883,9 +1019,22 @@ close_all(struct intake *intake)
     uv_run(&intake->loop, UV_RUN_DEFAULT);
     uv_loop_close(&intake->loop);
     recover_close(intake->recover);
+    listener_free(intake->listener);
+    reception_free(intake->reception);
     store_close(intake->store);
-    conf_free(intake->conf);
+    settings_drop(intake->settings);
     free(intake->inboxes);
+}
+
+/* The usual limit of 1024 is for programs that use select; an association needs two. */
+static void
+raise_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max < DESCRIPTORS ? limit.rlim_max : DESCRIPTORS;
+    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int
@@ -895,6 +1044,7 @@ intake_main(const struct role_args *args)
     intake.ready_end = &intake.ready;
     setenv("UV_THREADPOOL_SIZE", POOL_THREADS, 0); /* read at the first work */
     signal(SIGXFSZ, SIG_IGN);                      /* a limit on file sizes is a full disk */
+    raise_descriptors();
     dicom_init();
     if (open_files(&intake, args->config_file) != 0)
         return EXIT_FAILURE;

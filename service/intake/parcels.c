@@ -34,19 +34,41 @@ new_parcel(struct inbox *inbox, const char *relative, const struct file_stamp *s
     return parcel;
 }
 
-struct parcel *
-parcels_add(struct parcels *parcels, struct inbox *inbox, const char *relative,
-            const struct file_stamp *stamp)
+static void
+give_place(struct parcels *parcels, struct parcel *parcel)
 {
-    struct parcel *parcel = new_parcel(inbox, relative, stamp);
-    if (!parcel)
-        return NULL;
     size_t slot = 0;
     while (parcels->slots[slot])
         slot++;
     parcel->item.token = ++parcels->serial * PARCELS_WINDOW + (int64_t)slot;
     parcels->slots[slot] = parcel;
     parcels->count++;
+}
+
+struct parcel *
+parcels_add(struct parcels *parcels, struct inbox *inbox, const char *relative,
+            const struct file_stamp *stamp)
+{
+    struct parcel *parcel = new_parcel(inbox, relative, stamp);
+    if (parcel)
+        give_place(parcels, parcel);
+    return parcel;
+}
+
+struct parcel *
+parcels_add_handover(struct parcels *parcels, struct handover *handover)
+{
+    struct parcel *parcel = calloc(1, sizeof *parcel);
+    if (!parcel)
+        return NULL;
+    parcel->item = handover->item;
+    parcel->item.relative = strdup(handover->relative);
+    if (!parcel->item.relative) {
+        free(parcel);
+        return NULL;
+    }
+    parcel->handover = handover;
+    give_place(parcels, parcel);
     return parcel;
 }
 
@@ -87,6 +109,20 @@ put_joined(struct proto_writer *writer, const char *a, const char *between, cons
 }
 
 static void
+put_source(const struct parcel *parcel, struct proto_writer *writer)
+{
+    const struct handover *handover = parcel->handover;
+    if (handover)
+        proto_put_str(writer, handover->folder);
+    else if (parcel->inbox)
+        put_joined(writer, "inbox:", parcel->item.folder, "");
+    else
+        proto_put_str(writer, "recovered");
+    proto_put_str(writer, handover ? handover->called_ae : "");
+    proto_put_str(writer, handover ? handover->sender : "");
+}
+
+static void
 arrived(const struct parcel *parcel, struct proto_writer *writer)
 {
     const struct import_report *report = &parcel->item.report;
@@ -101,10 +137,7 @@ arrived(const struct parcel *parcel, struct proto_writer *writer)
     proto_put_str(writer, report->body_part);
     proto_put_str(writer, report->series_description);
     proto_put_str(writer, report->path);
-    if (parcel->inbox)
-        put_joined(writer, "inbox:", parcel->item.folder, "");
-    else
-        proto_put_str(writer, "recovered");
+    put_source(parcel, writer);
     proto_put_i64(writer, report->size);
     proto_put_i64(writer, report->frames);
     proto_put_i64(writer, report->expected);
@@ -123,10 +156,28 @@ quarantined(const struct parcel *parcel, struct proto_writer *writer)
     proto_put_str(writer, report->sentence);
 }
 
+static void
+committed(const struct parcel *parcel, struct proto_writer *writer)
+{
+    const struct dicom_commitment *commitment = parcel->handover->commitment;
+    proto_start(writer, PROTO_COMMITTED);
+    proto_put_i64(writer, parcel->item.token);
+    proto_put_str(writer, commitment->transaction_uid);
+    proto_put_i64(writer, (int64_t)commitment->count);
+    for (size_t i = 0; i < commitment->count; i++) {
+        const struct dicom_commitment_reference *reference = &commitment->references[i];
+        proto_put_str(writer, reference->sop_instance_uid);
+        proto_put_i64(writer, reference->failure_reason == 0);
+        proto_put_i64(writer, reference->failure_reason);
+    }
+}
+
 void
 parcel_frame(const struct parcel *parcel, struct proto_writer *writer)
 {
-    if (parcel->item.outcome == IMPORT_ARRIVED)
+    if (parcel->handover && parcel->handover->commitment)
+        committed(parcel, writer);
+    else if (parcel->item.outcome == IMPORT_ARRIVED)
         arrived(parcel, writer);
     else
         quarantined(parcel, writer);

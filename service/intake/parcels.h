@@ -8,17 +8,18 @@
 #ifndef NOCTULE_PARCELS_H
 #define NOCTULE_PARCELS_H
 
-#include "import.h"
 #include "inbox.h"
 #include "proto.h"
+#include "reception.h"
 
 #define PARCELS_WINDOW 256
 
 struct parcel {
-    struct import_item item; /* owns item.relative */
-    struct inbox *inbox;     /* NULL: found in series/ at start */
-    char *move_to;           /* for import_finish; NULL */
-    bool told;               /* inbox_find.told */
+    struct import_item item;   /* owns item.relative */
+    struct inbox *inbox;       /* with no handover either: found in series/ at start */
+    struct handover *handover; /* it came over the network; or NULL */
+    char *move_to;             /* for import_finish; NULL */
+    bool told;                 /* inbox_find.told */
     bool sent;
     int64_t sent_ms;
     uv_work_t work; /* dealing with the original */
@@ -36,12 +37,15 @@ size_t parcels_room(const struct parcels *parcels);
  * a recovered one, without `relative`. */
 struct parcel *parcels_add(struct parcels *parcels, struct inbox *inbox, const char *relative,
                            const struct file_stamp *stamp);
+/* A parcel for what a thread hands over; NULL: no memory, and the handover is still the caller's.
+ */
+struct parcel *parcels_add_handover(struct parcels *parcels, struct handover *handover);
 struct parcel *parcels_find(struct parcels *parcels, int64_t token); /* NULL: not (any more) here */
 /* The daemon has answered: gives up its place, not the parcel. */
 void parcels_drop(struct parcels *parcels, const struct parcel *parcel);
 void parcel_free(struct parcel *parcel);
 
-/* ARRIVED, or QUARANTINED, as its outcome says. Unfinished: for channel_send. */
+/* ARRIVED or QUARANTINED, as its outcome says, or COMMITTED. Unfinished: for channel_send. */
 void parcel_frame(const struct parcel *parcel, struct proto_writer *writer);
 
 #endif

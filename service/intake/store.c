@@ -11,18 +11,76 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#define DURABLE_FOLDERS 64
+
 struct store {
     int root;
     dev_t device;
     char *path;
     char run[40]; /* begins the names of this run's files in incoming/ */
+    atomic_uint_least64_t created;
+
+    /* Folders below another whose own entries are known to be on disk, so that a file that joins
+     * many others costs one sync and not two. The latest ones only. */
+    pthread_mutex_t lock;
+    char durable[DURABLE_FOLDERS][NAME_MAX + 1];
+    size_t next_durable;
+    uint64_t made; /* folders, so far: what was synced before is not said of one made since */
 };
+
+/* ----------------------------------------------------------------- durable folders ------ */
+
+static char *
+find_durable(struct store *store, const char *folder)
+{
+    for (size_t i = 0; i < DURABLE_FOLDERS; i++) {
+        if (strcmp(store->durable[i], folder) == 0)
+            return store->durable[i];
+    }
+    return NULL;
+}
+
+static bool
+is_durable(struct store *store, const char *folder, uint64_t *made)
+{
+    pthread_mutex_lock(&store->lock);
+    const bool durable = find_durable(store, folder) != NULL;
+    *made = store->made;
+    pthread_mutex_unlock(&store->lock);
+    return durable;
+}
+
+static void
+remember_durable(struct store *store, const char *folder, uint64_t made)
+{
+    pthread_mutex_lock(&store->lock);
+    if (made == store->made && !find_durable(store, folder)) {
+        snprintf(store->durable[store->next_durable], sizeof store->durable[0], "%s", folder);
+        store->next_durable = (store->next_durable + 1) % DURABLE_FOLDERS;
+    }
+    pthread_mutex_unlock(&store->lock);
+}
+
+static void
+forget_durable(struct store *store, const char *folder)
+{
+    pthread_mutex_lock(&store->lock);
+    store->made++;
+    char *durable = find_durable(store, folder);
+    if (durable)
+        durable[0] = '\0';
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* ------------------------------------------------------------------ opening, closing ------ */
 
 int
 store_open(const char *root, struct store **out)
@@ -35,6 +93,7 @@ store_open(const char *root, struct store **out)
     snprintf(store->run, sizeof store->run, "%" PRIx64 "%09ld-%d-", (uint64_t)now.tv_sec,
              now.tv_nsec, (int)getpid());
     int error = -ENOMEM;
+    pthread_mutex_init(&store->lock, NULL); /* has no way to fail */
     store->path = strdup(root);
     if (!store->path)
         goto fail_path;
@@ -53,6 +112,7 @@ fail_root:
         close(store->root);
     free(store->path);
 fail_path:
+    pthread_mutex_destroy(&store->lock);
     free(store);
     return error;
 }
@@ -64,6 +124,7 @@ store_close(struct store *store)
         return;
     close(store->root);
     free(store->path);
+    pthread_mutex_destroy(&store->lock);
     free(store);
 }
 
@@ -81,14 +142,16 @@ store_fd(const struct store *store)
 
 /* Makes each folder of a relative path. */
 static int
-make_folder(const struct store *store, const char *folder)
+make_folder(struct store *store, const char *folder)
 {
     char path[NAME_MAX + 1];
     for (const char *at = folder;; at++) {
         at += strcspn(at, "/");
         if (snprintf(path, sizeof path, "%.*s", (int)(at - folder), folder) >= (int)sizeof path)
             return -ENAMETOOLONG;
-        if (mkdirat(store->root, path, 0750) != 0 && errno != EEXIST)
+        if (mkdirat(store->root, path, 0750) == 0)
+            forget_durable(store, path);
+        else if (errno != EEXIST)
             return -errno;
         if (!*at)
             return 0;
@@ -96,7 +159,7 @@ make_folder(const struct store *store, const char *folder)
 }
 
 static int
-open_incoming(const struct store *store)
+open_incoming(struct store *store)
 {
     int error = make_folder(store, LAYOUT_INCOMING);
     if (error)
@@ -114,7 +177,7 @@ is_left_over(const struct store *store, const char *name)
 }
 
 static int
-remove_left_overs(const struct store *store)
+remove_left_overs(struct store *store)
 {
     int fd = open_incoming(store);
     if (fd < 0)
@@ -194,9 +257,14 @@ stage_copy(int incoming, int source, const struct stat *status, struct staged *s
         unlinkat(incoming, staged->name, 0);
         return error;
     }
-    /* Starts the disk while the rest of the batch is staged; store_sync is what counts. */
-    sync_file_range(staged->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    store_hurry(staged); /* while the rest of the batch is staged */
     return 0;
+}
+
+void
+store_hurry(const struct staged *staged)
+{
+    sync_file_range(staged->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
 int
@@ -218,6 +286,31 @@ store_stage(struct store *store, int source, const struct stat *status, int64_t 
         staged->name[0] = '\0';
     close(incoming);
     return error;
+}
+
+int
+store_create(struct store *store, struct staged *staged)
+{
+    *staged = (struct staged){.fd = -1};
+    int incoming = open_incoming(store);
+    if (incoming < 0)
+        return incoming;
+    const uint64_t serial = atomic_fetch_add(&store->created, 1);
+    snprintf(staged->name, sizeof staged->name, "%sr%" PRIx64 ".part", store->run, serial);
+    staged->fd =
+        openat(incoming, staged->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+    int error = staged->fd < 0 ? -errno : 0;
+    if (error)
+        staged->name[0] = '\0';
+    close(incoming);
+    return error;
+}
+
+int
+store_staged_path(const struct store *store, const struct staged *staged, char *path, size_t size)
+{
+    int length = snprintf(path, size, "%s/" LAYOUT_INCOMING "/%s", store->path, staged->name);
+    return length >= 0 && (size_t)length < size ? 0 : -ENAMETOOLONG;
 }
 
 int
@@ -268,11 +361,15 @@ store_discard(struct store *store, struct staged *staged)
 int
 store_sync_folder(struct store *store, const char *folder)
 {
+    uint64_t made;
     int error = file_sync_directory(store->root, folder);
     const char *slash = strchr(folder, '/');
-    if (error || !slash)
+    if (error || !slash || is_durable(store, folder, &made))
         return error;
     char parent[NAME_MAX + 1];
     snprintf(parent, sizeof parent, "%.*s", (int)(slash - folder), folder);
-    return file_sync_directory(store->root, parent);
+    error = file_sync_directory(store->root, parent);
+    if (!error)
+        remember_durable(store, folder, made);
+    return error;
 }

@@ -25,7 +25,7 @@ int store_fd(const struct store *store); /* of the root, for the *at calls */
  */
 int store_begin(struct store *store);
 
-/* A file on its way in. */
+/* A file on its way in. What is not published must be discarded. */
 struct staged {
     int fd;        /* -1: nothing is staged */
     bool linked;   /* another name of the source, not a copy */
@@ -40,6 +40,13 @@ struct staged {
  */
 int store_stage(struct store *store, int source, const struct stat *status, int64_t token,
                 bool may_link, struct staged *staged, bool *source_failed);
+/* Stages an empty file, open for writing and reading, for bytes that come from elsewhere. */
+int store_create(struct store *store, struct staged *staged);
+/* The absolute path of what is staged; -ENAMETOOLONG. */
+int store_staged_path(const struct store *store, const struct staged *staged, char *path,
+                      size_t size);
+/* Starts the disk on what is written so far; store_sync is what counts. */
+void store_hurry(const struct staged *staged);
 /* Would staging copy it, taking up space? */
 bool store_would_copy(const struct store *store, const struct stat *status, bool may_link);
 /* Data and size are on disk when this returns 0; closes. */

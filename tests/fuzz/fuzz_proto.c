@@ -26,7 +26,7 @@ fields_of(enum proto_type type)
     case PROTO_DONE:
         return "iissssifffffiiissi(sssssii)";
     case PROTO_ARRIVED:
-        return "isssssssssiii";
+        return "issssssssssssiii";
     case PROTO_QUARANTINED:
         return "isssss";
     case PROTO_INSPECT:
@@ -43,7 +43,18 @@ fields_of(enum proto_type type)
     case PROTO_CANCEL:
         return "i";
     case PROTO_ANSWER:
+    case PROTO_ECHO:
         return "is";
+    case PROTO_ECHOED:
+        return "iis";
+    case PROTO_RESEND:
+        return "iisi";
+    case PROTO_COMMITTED:
+        return "isi(sii)";
+    case PROTO_DELIVER:
+        return "issss";
+    case PROTO_DELIVERED:
+        return "iiissis";
     case PROTO_ALIVE:
     case PROTO_RESUME:
     case PROTO_DRAIN:

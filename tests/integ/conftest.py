@@ -1,13 +1,17 @@
-"""What the integration tests share: where the programs are, a daemon in a temporary root, waiting."""
+"""What the integration tests share: where the programs are, a daemon in a temporary root, DICOM peers, waiting."""
 
 import contextlib
+import json
 import os
 import pathlib
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -37,6 +41,192 @@ def run_program(name, *arguments, check=True, **options):
     )
 
 
+def free_port():
+    """A TCP port of 127.0.0.1 that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_listening(port):
+    """Does somebody listen on the port? Asks the kernel, so that a listener sees no connection of ours."""
+    for table in ("tcp", "tcp6"):
+        lines = pathlib.Path("/proc/net", table).read_text().splitlines()[1:]
+        for local, state in ((line.split()[1], line.split()[3]) for line in lines):
+            if state == "0A" and int(local.rpartition(":")[2], 16) == port:
+                return True
+    return False
+
+
+class Certificates:
+    """
+    PEM files of a small hospital: ca; server and client with their keys, vouched for by ca; stranger,
+    which an authority vouches for that nobody believes in (stranger_ca).
+    """
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for authority, names in (("ca", ("server", "client")), ("stranger_ca", ("stranger",))):
+            self.make(authority, "-addext", "basicConstraints=critical,CA:TRUE")
+            for name in names:
+                self.make(name, "-CA", self.folder / f"{authority}.pem", "-CAkey", self.folder / f"{authority}.key",
+                          "-addext", "basicConstraints=critical,CA:FALSE",
+                          "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost")
+
+    def make(self, name, *options):
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", f"/CN={name}",
+             "-keyout", self.folder / f"{name}.key", "-out", self.folder / f"{name}.pem", *map(str, options)],
+            check=True, capture_output=True)
+        setattr(self, name, self.folder / f"{name}.pem")
+        setattr(self, f"{name}_key", self.folder / f"{name}.key")
+
+    def fingerprint(self, name):
+        """SHA-256 of the certificate, as openssl prints it: "8C:1F:..."."""
+        done = subprocess.run(["openssl", "x509", "-noout", "-fingerprint", "-sha256", "-in", getattr(self, name)],
+                              check=True, text=True, capture_output=True)
+        return done.stdout.strip().rpartition("=")[2]
+
+    def dcmtk(self, name):
+        """Options with which a tool of DCMTK shows this certificate and believes in ca."""
+        return ["+tls", str(getattr(self, f"{name}_key")), str(getattr(self, name)), "+cf", str(self.ca)]
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+class Peer:
+    """A program that listens on a port of its own; stop() and start() make an archive that is down for a while."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.log = self.folder.parent / f"{self.folder.name}.log"
+        self.process = None
+
+    def command(self):
+        raise NotImplementedError
+
+    def is_ready(self):
+        return is_listening(self.port)
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, start_new_session=True,
+                                            env={**os.environ, "TCP_NODELAY": "1"})
+
+        def ready():
+            assert self.process.poll() is None, f"{self.command()[0]} ended:\n{self.log.read_text()}"
+            return self.is_ready()
+
+        wait_for(ready, 30, f"{self.command()[0]}'s port")
+        return self
+
+    def stop(self):
+        """Ends it at once, with what it has forked."""
+        if self.process:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(20)
+            self.process = None
+
+
+class StoreScp(Peer):
+    """DCMTK's storescp, which keeps what it gets in `folder`, one file an instance."""
+
+    def __init__(self, folder, options=()):
+        super().__init__(folder)
+        self.options = list(map(str, options))
+
+    def command(self):
+        return ["storescp", "--fork", "--bit-preserving", "--output-directory", str(self.folder), *self.options,
+                str(self.port)]
+
+    def files(self):
+        return sorted(path for path in self.folder.iterdir() if path.is_file())
+
+
+class Orthanc(Peer):
+    """Orthanc with a database of its own, AE title ORTHANC; `options` go over its configuration."""
+
+    def __init__(self, folder, options=None):
+        super().__init__(folder)
+        self.http_port = free_port()
+        self.config = self.folder / "orthanc.json"
+        self.config.write_text(json.dumps({
+            "Name": "test", "DicomAet": "ORTHANC", "DicomPort": self.port, "HttpPort": self.http_port,
+            "StorageDirectory": str(self.folder / "storage"), "IndexDirectory": str(self.folder / "index"),
+            "RemoteAccessAllowed": False, "AuthenticationEnabled": False, "DicomAlwaysAllowStore": True,
+            "OverwriteInstances": True, "Plugins": [], **(options or {})}))
+
+    def command(self):
+        return ["Orthanc", str(self.config)]
+
+    def is_ready(self):
+        try:
+            return super().is_ready() and self.rest("/system")
+        except urllib.error.URLError:
+            return False
+
+    def rest(self, path, body=None, method=None):
+        """Calls the REST interface; the answer as JSON, or as bytes where it is none."""
+        data = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(f"http://127.0.0.1:{self.http_port}{path}", data=data, method=method)
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=60) as response:
+            content = response.read()
+        with contextlib.suppress(ValueError):
+            return json.loads(content)
+        return content
+
+    def instances(self):
+        """Identifiers of what it holds."""
+        return self.rest("/instances")
+
+    def file(self, instance):
+        """The object as Orthanc holds it, Part 10."""
+        return self.rest(f"/instances/{instance}/file")
+
+
+@contextlib.contextmanager
+def storescp(folder, options=()):
+    """A storescp that listens, and ends with the block."""
+    peer = StoreScp(folder, options)
+    try:
+        yield peer.start()
+    finally:
+        peer.stop()
+
+
+@contextlib.contextmanager
+def orthanc(folder, options=None):
+    """An Orthanc that answers, and ends with the block."""
+    peer = Orthanc(folder, options)
+    try:
+        yield peer.start()
+    finally:
+        peer.stop()
+
+
+def storescu(port, *files, called="NOCTULE", calling="STORESCU", options=(), check=True):
+    """Sends files, or what is in folders, with DCMTK's storescu; the CompletedProcess."""
+    return subprocess.run(
+        ["storescu", "-v", "+sd", "+r", "-aet", calling, "-aec", called, *map(str, options), "127.0.0.1", str(port),
+         *map(str, files)],
+        check=check, text=True, capture_output=True, env={**os.environ, "TCP_NODELAY": "1"})
+
+
+def echoscu(port, called="NOCTULE", calling="ECHOSCU", options=(), check=True):
+    """Asks with DCMTK's echoscu; the CompletedProcess."""
+    return subprocess.run(
+        ["echoscu", "-v", "-aet", calling, "-aec", called, *map(str, options), "127.0.0.1", str(port)],
+        check=check, text=True, capture_output=True)
+
+
 # Timers short enough for a test; everything else as shipped.
 SETTINGS = """
 root = "{root}";
@@ -59,25 +249,45 @@ rules = ( {{ match = {{ modality = "CT"; }}; pipeline = "head-ct"; priority = 5;
 """
 
 
+# Who calls in tests that are not about who may call.
+PEERS = """peers = ( { ae_title = "STORESCU"; }, { ae_title = "ECHOSCU"; }, { ae_title = "DCMSEND"; },
+                     { ae_title = "ORTHANC"; }, { ae_title = "PYNETDICOM"; } );"""
+
+
 class Daemon:
-    """A noctuled of its own in a temporary root; its log is kept in root/../log."""
+    """
+    A noctuled of its own in a temporary root; its log is kept in root/../log.
+
+    dicom: what stands in the configuration's dicom group beside bind and port; with it the daemon
+    listens on a free port of 127.0.0.1, and with `certificates` also on another by TLS.
+    extra: further top-level settings (destinations, delivery).
+    """
 
     def __init__(self, folder, after="keep", quiet=1.0, attempts=3, pipeline_extra="", settings=None,
-                 environment=None):
+                 environment=None, dicom=None, certificates=None, extra=""):
         self.folder = pathlib.Path(folder)
         self.root = self.folder / "root"
         self.root.mkdir(parents=True, exist_ok=True)
         self.inbox = self.root / "inbox"
         self.inbox.mkdir(exist_ok=True)
         self.config = self.folder / "noctule.conf"
-        self.config.write_text(
-            settings
-            or SETTINGS.format(root=self.root, after=after, quiet=quiet, attempts=attempts,
-                               pipeline_extra=pipeline_extra)
-        )
+        self.port = free_port() if dicom is not None else None
+        self.tls_port = free_port() if certificates else None
+        settings = settings or SETTINGS.format(root=self.root, after=after, quiet=quiet, attempts=attempts,
+                                               pipeline_extra=pipeline_extra)
+        self.config.write_text(settings + self.dicom_settings(dicom, certificates) + extra)
         self.log = self.folder / "log"
         self.environment = {**os.environ, **(environment or {})}
         self.process = None
+
+    def dicom_settings(self, dicom, certificates):
+        if dicom is None:
+            return ""
+        tls = ""
+        if certificates:
+            tls = (f'tls_port = {self.tls_port}; tls = {{ certificate = "{certificates.server}"; '
+                   f'key = "{certificates.server_key}"; ca = "{certificates.ca}"; }};')
+        return f'dicom = {{ bind = "127.0.0.1"; port = {self.port}; {tls} {dicom} }};\n'
 
     def start(self, wait=True):
         with open(self.log, "ab") as log:
@@ -91,7 +301,9 @@ class Daemon:
 
     def answers(self):
         assert self.process.poll() is None, f"noctuled ended:\n{self.log.read_text()}"
-        return (self.root / "run" / "control.sock").exists() and self.query("SELECT 1")
+        ports = [port for port in (self.port, self.tls_port) if port]
+        return ((self.root / "run" / "control.sock").exists() and self.query("SELECT 1")
+                and all(map(is_listening, ports)))
 
     def stop(self, signal_number=signal.SIGTERM, seconds=60):
         if self.process and self.process.poll() is None:

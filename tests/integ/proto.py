@@ -14,7 +14,7 @@ TYPES = {
     "PROGRESS": (18, "isf"),
     "DONE": (19, ["i", "i", "s", "s", "s", "s", "i", "f", "f", "f", "f", "f", "i", "i", "i", "s", "s",
                   ("s", "s", "s", "s", "s", "i", "i")]),
-    "ARRIVED": (32, "issssssssssiii"),
+    "ARRIVED": (32, "issssssssssssiii"),
     "QUARANTINED": (33, "isssss"),
     "STORED": (34, "i"),
     "INSPECT": (35, ["i", "i", "f", ("s",)]),
@@ -23,20 +23,30 @@ TYPES = {
     "RESUME": (38, ""),
     "RELOAD": (39, "s"),
     "DRAIN": (40, ""),
+    "COMMITTED": (41, ["i", "s", ("s", "i", "i")]),
+    "DELIVER": (48, "issss"),
+    "DELIVERED": (49, "iiissis"),
+    "ECHO": (50, "is"),
+    "ECHOED": (51, "iis"),
     "RETRY": (64, "i"),
     "CANCEL": (65, "i"),
     "COMPLETE": (66, "s"),
     "PING": (67, ""),
     "ANSWER": (68, "is"),
+    "RESEND": (69, "iisi"),
 }
 NAMES = {number: name for name, (number, _) in TYPES.items()}
 
 # Names of the fields that tests look at.
 KEYS = {
     "ARRIVED": ["token", "sop_instance", "sop_class", "transfer_syntax", "series", "study", "modality",
-                "body_part", "series_description", "path", "source", "size", "frames", "expected"],
+                "body_part", "series_description", "path", "source", "called_ae", "sender",
+                "size", "frames", "expected"],
     "QUARANTINED": ["token", "path", "original", "series", "code", "sentence"],
     "HELLO": ["role", "build_id"],
+    "DELIVER": ["delivery", "destination", "file", "sop_class", "sop_instance"],
+    "DELIVERED": ["delivery", "outcome", "dimse_status", "code", "sentence", "commitment", "transaction_uid"],
+    "ECHOED": ["token", "status", "sentence"],
     "INSPECTED": ["series_id", "revision", "stacks"],
 }
 STACK = ["name", "accepted", "planes", "columns", "rows", "spacing", "code", "sentence", "file_a", "file_b"]

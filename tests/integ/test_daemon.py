@@ -84,6 +84,9 @@ def ready_children(d):
     frame(2),
     frame(40),
     frame(19, 1, 0),
+    frame(48, 1, "PACS", "/x", "1.2", "1.3"),
+    frame(50, 0),
+    frame(69, 1, 0, ""),
     os.urandom(4096),
 ])
 def test_garbage_from_a_client_closes_that_client(daemon, garbage):

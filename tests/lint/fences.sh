@@ -41,8 +41,8 @@ for leaf in kernels dicom db config; do
     done
 done
 # Within service/ every room may use common/; the command line's `run` also uses the worker's pipeline.
-for room in daemon intake worker cli; do
-    for other in daemon intake worker cli; do
+for room in daemon intake worker courier cli; do
+    for other in daemon intake worker courier cli; do
         [[ $room == "$other" || $room/$other == cli/worker ]] && continue
         for header in "service/$other"/*.h; do
             lines=$(grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*\"${header##*/}\"" "service/$room"/*)

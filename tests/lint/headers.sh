@@ -4,7 +4,7 @@
 set -uo pipefail
 cd "$1"
 failures=0
-includes=(-Ikernels -Idicom -Idb -Iconfig -Iservice/{common,daemon,intake,worker,cli})
+includes=(-Ikernels -Idicom -Idb -Iconfig -Iservice/{common,daemon,intake,worker,courier,cli})
 for header in {kernels,dicom,db,config,service/*}/*.h; do
     "$2" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror "${includes[@]}" -include "$header" -x c -fsyntax-only /dev/null ||
         { echo "$header does not compile alone"; failures=$((failures + 1)); }

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.."
 packages=(cmake ninja-build gcc g++ pkg-config sqlite3
     libdcmtk-dev libopenjp2-7-dev libsqlite3-dev libuv1-dev libconfig-dev libsystemd-dev libpng-dev
     libssl-dev check)
-[[ ${1:-build} == test ]] && packages+=(dcmtk dicom3tools git groff-base man-db python3 python3-venv)
+[[ ${1:-build} == test ]] && packages+=(dcmtk dicom3tools orthanc openssl git groff-base man-db python3 python3-venv)
 
 missing=()
 for package in "${packages[@]}"; do
@@ -22,6 +22,10 @@ if ((${#missing[@]})); then
     "${root[@]}" apt-get update -q
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get install -q -y --no-install-recommends "${missing[@]}"
+    # Debian starts what it installs; the tests start an Orthanc of their own.
+    if [[ " ${missing[*]} " == *" orthanc "* && -d /run/systemd/system ]]; then
+        "${root[@]}" systemctl disable --quiet --now orthanc
+    fi
 fi
 
 if [[ ${1:-build} == test ]]; then

@@ -14,7 +14,8 @@
 #define PIPELINE(rest) "pipelines = ( { name = \"a\"; segments = ( { " rest " } ); } );\n"
 #define WITH_SHAPE(shape)                                                                          \
     PIPELINE("label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( { " shape " } ); " TYPE)
-#define CENTER "center = { voxel = [ 1, 2, 3 ]; };"
+#define AE(name) "name = \"" name "\"; ae_title = \"A\"; host = \"h\"; port = 104;"
+#define CENTER   "center = { voxel = [ 1, 2, 3 ]; };"
 
 static int
 load(const char *path, struct conf **conf, char *reason)
@@ -53,6 +54,27 @@ START_TEST(nothing_given_means_the_defaults)
     ck_assert_str_eq(conf->compute.backend, "auto");
     ck_assert_int_eq(conf->compute.threads, 0);
     ck_assert_int_eq(conf->compute.lanes, 2);
+    ck_assert_str_eq(conf->dicom.bind, "");
+    ck_assert_int_eq(conf->dicom.port, 0);
+    ck_assert_int_eq(conf->dicom.tls_port, 0);
+    ck_assert_uint_eq(conf->dicom.title_count, 1);
+    ck_assert_str_eq(conf->dicom.titles[0].ae_title, "NOCTULE");
+    ck_assert_ptr_null(conf->dicom.titles[0].pipeline);
+    ck_assert_uint_eq(conf->dicom.peer_count, 0);
+    ck_assert_int_eq(conf->dicom.max_associations, 25);
+    ck_assert_double_eq(conf->dicom.acse_seconds, 30);
+    ck_assert_double_eq(conf->dicom.dimse_seconds, 60);
+    ck_assert_double_eq(conf->dicom.idle_seconds, 300);
+    ck_assert_int_eq(conf->dicom.max_pdu_kib, 128);
+    ck_assert(!conf->dicom.echo_from_anybody);
+    ck_assert_ptr_null(conf->dicom.tls.certificate);
+    ck_assert(conf->dicom.tls.require_peer);
+    ck_assert_uint_eq(conf->destination_count, 0);
+    ck_assert_double_eq(conf->delivery.retry_seconds, 30);
+    ck_assert_double_eq(conf->delivery.retry_max_seconds, 3600);
+    ck_assert_double_eq(conf->delivery.give_up_seconds, 3 * 86400);
+    ck_assert_int_eq(conf->delivery.breaker_failures, 5);
+    ck_assert_double_eq(conf->delivery.breaker_seconds, 60);
     ck_assert_double_eq(conf->min_free_mib, 1024);
     ck_assert_uint_eq(conf->pipeline_count, 0);
     ck_assert_uint_eq(conf->rule_count, 0);
@@ -75,6 +97,7 @@ START_TEST(a_pipeline_gets_its_defaults)
     ck_assert_double_eq(pipeline->spacing_tolerance, 0.01);
     ck_assert_str_eq(pipeline->series_description, "");
     ck_assert_int_eq(pipeline->series_number, 9000);
+    ck_assert_uint_eq(pipeline->deliver_count, 0);
     ck_assert_uint_eq(pipeline->segment_count, 1);
     const struct conf_segment *segment = &pipeline->segments[0];
     ck_assert_str_eq(segment->label, "Brain");
@@ -132,6 +155,85 @@ START_TEST(rules_are_read)
     ck_assert_int_eq(conf->rules[1].min_slices, 3);
     ck_assert_int_eq(conf->rules[1].max_slices, 9);
     ck_assert_int_eq(conf->rules[1].priority, -7);
+    conf_free(conf);
+}
+
+END_TEST
+
+#define DIGITS16 "0123456789abcdef"
+#define DIGITS   DIGITS16 DIGITS16 DIGITS16 DIGITS16
+#define COLONS8  "01:23:45:67:89:AB:CD:EF"
+
+START_TEST(titles_and_peers_are_read)
+{
+    struct conf *conf = load_good(
+        PIPELINE(SEGMENT) "dicom = { bind = \"::1\"; tls_port = 2762;\n"
+                          "  titles = ( { ae_title = \"ONE TWO\"; },\n"
+                          "             { ae_title = \"HEAD\"; pipeline = \"a\"; } );\n"
+                          "  peers = ( { ae_title = \"CT1\"; host = \"10.0.0.5\"; "
+                          "max_associations = 4; },\n"
+                          "            { ae_title = \"CT1\"; certificate = \"" COLONS8 ":" COLONS8
+                          ":" COLONS8 ":" COLONS8 "\"; },\n"
+                          "            { ae_title = \"X\"; certificate = \"" DIGITS "\"; },\n"
+                          "            { ae_title = \"Y\"; host = \"FE80:0::01\"; },\n"
+                          "            { ae_title = \"Z\"; host = \"::ffff:10.0.0.7\"; } );\n"
+                          "  tls = { certificate = \"a.pem\"; key = \"/b.pem\"; "
+                          "ca = \"tls//ca.pem\"; }; };");
+    const struct conf_dicom *dicom = &conf->dicom;
+    ck_assert_str_eq(dicom->bind, "::1");
+    ck_assert_str_eq(conf_find_title(conf, "HEAD")->pipeline, "a");
+    ck_assert_ptr_eq(conf_find_title(conf, "ONE TWO"), &dicom->titles[0]);
+    ck_assert_ptr_null(conf_find_title(conf, "head"));
+    ck_assert_str_eq(dicom->peers[0].host, "10.0.0.5");
+    ck_assert_int_eq(dicom->peers[0].max_associations, 4);
+    ck_assert_ptr_null(dicom->peers[0].certificate);
+    ck_assert_ptr_null(dicom->peers[1].host);
+    ck_assert_int_eq(dicom->peers[1].max_associations, 0);
+    ck_assert_str_eq(dicom->peers[1].certificate, DIGITS);
+    ck_assert_str_eq(dicom->peers[2].certificate, DIGITS);
+    ck_assert_str_eq(dicom->peers[3].host, "fe80::1");
+    ck_assert_str_eq(dicom->peers[4].host, "10.0.0.7");
+    ck_assert_str_eq(dicom->tls.certificate, "/var/lib/noctule/a.pem");
+    ck_assert_str_eq(dicom->tls.key, "/b.pem");
+    ck_assert_str_eq(dicom->tls.ca, "/var/lib/noctule/tls/ca.pem");
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(destinations_are_read)
+{
+    struct conf *conf = load_good(
+        "dicom = { titles = ( { ae_title = \"FIRST\"; }, { ae_title = \"SECOND\"; } );\n"
+        "  tls = { ca = \"/ca.pem\"; }; };\n"
+        "destinations = ( { name = \"shelf\"; folder = \"out\"; },\n"
+        "  { name = \"PACS\"; ae_title = \"ARCHIVE\"; host = \"pacs.example.org\"; port = 104;\n"
+        "    fallback = \"shelf\"; tls = true; commit = true; },\n"
+        "  { name = \"back\"; ae_title = \"ARCHIVE\"; host = \"10.0.0.6\"; port = 65535;\n"
+        "    calling_ae_title = \"OTHER\"; fallback = \"PACS\"; } );\n"
+        "pipelines = ( { name = \"a\"; deliver = [ \"PACS\", \"sender\" ];\n"
+        "  segments = ( { " SEGMENT " } ); } );");
+    ck_assert_uint_eq(conf->destination_count, 3);
+    ck_assert_str_eq(conf->destinations[0].folder, "/var/lib/noctule/out");
+    ck_assert_ptr_null(conf->destinations[0].ae_title);
+    const struct conf_destination *pacs = conf_find_destination(conf, "PACS");
+    ck_assert_str_eq(pacs->ae_title, "ARCHIVE");
+    ck_assert_ptr_null(pacs->folder);
+    ck_assert_str_eq(pacs->calling_ae_title, "FIRST");
+    ck_assert(pacs->tls && pacs->commit);
+    ck_assert_double_eq(pacs->commit_seconds, 3600);
+    ck_assert_double_eq(pacs->connect_seconds, 10);
+    ck_assert_double_eq(pacs->dimse_seconds, 60);
+    ck_assert_double_eq(pacs->idle_seconds, 10);
+    ck_assert_str_eq(conf->destinations[2].calling_ae_title, "OTHER");
+    ck_assert(!conf->destinations[2].tls && !conf->destinations[2].commit);
+    ck_assert_ptr_eq(conf_find_destination_ae(conf, "ARCHIVE"), pacs);
+    ck_assert_ptr_null(conf_find_destination_ae(conf, "PACS"));
+    ck_assert_ptr_null(conf_find_destination(conf, "ARCHIVE"));
+    const struct conf_pipeline *pipeline = &conf->pipelines[0];
+    ck_assert_uint_eq(pipeline->deliver_count, 2);
+    ck_assert_str_eq(pipeline->deliver[0], "PACS");
+    ck_assert_str_eq(pipeline->deliver[1], CONF_SENDER);
     conf_free(conf);
 }
 
@@ -358,6 +460,81 @@ static const struct {
                        "\"a\"; } );"},
     {2, "rules[0].match.modality: has 0 characters",
      PIPELINE(SEGMENT) "rules = ( { match = { modality = \"\"; }; pipeline = \"a\"; } );"},
+    {1, "dicom.bind: has to be an IPv4 or IPv6 address", "dicom = { bind = \"localhost\"; };"},
+    {1, "dicom.port: 65536 is not within 0 .. 65535", "dicom = { port = 65536; };"},
+    {1, "dicom.tls_port: 104 is the port without TLS", "dicom = { port = 104; tls_port = 104; };"},
+    {1, "dicom.tls_port: needs tls.certificate and tls.key", "dicom = { tls_port = 2762; };"},
+    {1, "dicom.tls_port: needs tls.ca, or tls.require_peer = false",
+     "dicom = { tls_port = 2762; tls = { certificate = \"c\"; key = \"k\"; }; };"},
+    {2, "dicom.tls: certificate and key go together",
+     "dicom = {\n tls = { certificate = \"c\"; }; };"},
+    {1, "dicom.tls: certificate and key go together", "dicom = { tls = { key = \"k\"; }; };"},
+    {1, "dicom.max_pdu_kib: 256 is not within 4 .. 128", "dicom = { max_pdu_kib = 256; };"},
+    {1, "dicom.titles: has 0 elements; 1 .. 64", "dicom = { titles = ( ); };"},
+    {2, "dicom.titles[1].ae_title: \"A\" is an earlier title",
+     "dicom = { titles = ( { ae_title = \"A\"; },\n { ae_title = \"A\"; } ); };"},
+    {2, "dicom.titles[0].pipeline: there is no pipeline named \"b\"",
+     PIPELINE(SEGMENT) "dicom = { titles = ( { ae_title = \"A\"; pipeline = \"b\"; } ); };"},
+    {1, "dicom.titles[0].ae_title: has 17 characters",
+     "dicom = { titles = ( { ae_title = \"ABCDEFGHIJKLMNOPQ\"; } ); };"},
+    {1, "dicom.titles[0].ae_title: has to be printable ASCII",
+     "dicom = { titles = ( { ae_title = \" A\"; } ); };"},
+    {1, "dicom.titles[0].ae_title: has to be printable ASCII",
+     "dicom = { titles = ( { ae_title = \"A \"; } ); };"},
+    {1, "dicom.titles[0].ae_title: has to be printable ASCII",
+     "dicom = { titles = ( { ae_title = \"A\\\\B\"; } ); };"},
+    {1, "dicom.peers[0].ae_title: has to be printable ASCII",
+     "dicom = { peers = ( { ae_title = \"\xc3\xb6\"; } ); };"},
+    {1, "dicom.peers[0]: ae_title is missing", "dicom = { peers = ( { host = \"::1\"; } ); };"},
+    {1, "dicom.peers[0].host: has to be an IPv4 or IPv6 address",
+     "dicom = { peers = ( { ae_title = \"A\"; host = \"10.0.0.256\"; } ); };"},
+    {1, "dicom.peers[0].certificate: is asked for, but there is no tls_port",
+     "dicom = { peers = ( { ae_title = \"A\"; certificate = \"" DIGITS "\"; } ); };"},
+    {1, "dicom.peers[0].certificate: has to be 32 bytes in hexadecimal",
+     "dicom = { peers = ( { ae_title = \"A\"; certificate = \"" DIGITS ":\"; } ); };"},
+    {1, "dicom.peers[0].certificate: has to be 32 bytes in hexadecimal",
+     "dicom = { peers = ( { ae_title = \"A\"; certificate = \"g" DIGITS16 DIGITS16 DIGITS16
+     "123456789abcdef\"; } ); };"},
+    {1, "destinations[0]: name is missing", "destinations = ( { folder = \"/out\"; } );"},
+    {1, "destinations[0].name: \"sender\" stands for whoever sent a series",
+     "destinations = ( { name = \"sender\"; folder = \"/out\"; } );"},
+    {1, "destinations[0].name: needs ae_title, host and port, or folder",
+     "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; } );"},
+    {1, "destinations[0].name: needs ae_title, host and port, or folder",
+     "destinations = ( { name = \"a\"; } );"},
+    {1, "destinations[0].host: has to be a name or an IPv4 address",
+     "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"::1\"; port = 104; } );"},
+    {1, "destinations[0].port: is not used with folder",
+     "destinations = ( { name = \"a\"; folder = \"/out\"; port = 104; } );"},
+    {1, "destinations[0].commit: is not used with folder",
+     "destinations = ( { name = \"a\"; folder = \"/out\"; commit = true; } );"},
+    {1, "destinations[0].folder: /var/lib/noctule/inbox/x is within an inbox",
+     "destinations = ( { name = \"a\"; folder = \"inbox/x\"; } );"},
+    {1, "destinations[0].folder: /var/lib/noctule/outbox is, or holds",
+     "destinations = ( { name = \"a\"; folder = \"outbox\"; } );"},
+    {2, "destinations[1].name: \"a\" is the name of an earlier destination",
+     "destinations = ( { name = \"a\"; folder = \"/out\"; },\n { name = \"a\"; folder = "
+     "\"/b\"; } );"},
+    {1, "destinations[0].tls: needs dicom.tls.ca",
+     "destinations = ( { " AE("a") " tls = true; } );"},
+    {1, "destinations[0].fallback: there is no destination named \"b\"",
+     "destinations = ( { " AE("a") " fallback = \"b\"; } );"},
+    {1, "destinations[0].fallback: leads round in a circle",
+     "destinations = ( { " AE("a") " fallback = \"a\"; } );"},
+    {2, "destinations[1].fallback: leads round in a circle",
+     "destinations = ( { name = \"c\"; folder = \"/c\"; },\n"
+     "{ " AE("a") " fallback = \"b\"; }, { " AE("b") " fallback = \"a\"; } );"},
+    {1, "pipelines[0].deliver: there is no destination named \"PACS\"",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); deliver = [ \"PACS\" ]; } );"},
+    {1, "pipelines[0].deliver: \"sender\" stands twice",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); "
+     "deliver = [ \"sender\", \"sender\" ]; } );"},
+    {1, "pipelines[0].deliver: has to be an array",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); deliver = \"sender\"; } );"},
+    {1, "pipelines[0].deliver[0]: may hold only",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); deliver = [ \"a b\" ]; } );"},
+    {1, "pipelines[0].deliver[0]: has to be a string",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); deliver = [ 1 ]; } );"},
 };
 
 START_TEST(wrong_files_are_told_with_file_and_line)
@@ -450,6 +627,8 @@ main(void)
     tcase_add_test(tcase, a_pipeline_gets_its_defaults);
     tcase_add_test(tcase, numbers_may_be_integers_of_either_size);
     tcase_add_test(tcase, rules_are_read);
+    tcase_add_test(tcase, titles_and_peers_are_read);
+    tcase_add_test(tcase, destinations_are_read);
     tcase_add_test(tcase, paths_are_below_the_root);
     tcase_add_test(tcase, includes_are_relative_to_their_file);
     tcase_add_test(tcase, comments_strings_and_byte_order_marks);

@@ -12,8 +12,15 @@ static const char everything[] =
     "          { path = \"/c\"; after = \"delete\"; } );\n"
     "series = { quiet_seconds = 0.30000000000000004; };\n"
     "compute = { backend = \"cpu\"; threads = 7; };\n"
+    "dicom = { port = 11112; titles = ( { ae_title = \"A B\"; pipeline = \"one\"; } );\n"
+    "  peers = ( { ae_title = \"CT1\"; host = \"10.0.0.5\"; } ); tls = { ca = \"ca.pem\"; }; };\n"
+    "destinations = ( { name = \"PACS\"; ae_title = \"P\"; host = \"h\"; port = 104; tls = true; "
+    "fallback = \"shelf\"; },\n"
+    "                 { name = \"shelf\"; folder = \"out\"; } );\n"
+    "delivery = { breaker_failures = 2; };\n"
     "pipelines = (\n"
-    "  { name = \"one\"; results = [ \"codes\", \"seg\" ]; omit_empty_frames = false;\n"
+    "  { name = \"one\"; deliver = [ \"sender\", \"shelf\" ]; results = [ \"codes\", \"seg\" ]; "
+    "omit_empty_frames = false;\n"
     "    spacing_tolerance = 1e-3; series_description = \"D\xc3\xa9"
     "but\"; series_number = 2147483647;\n"
     "    segments = (\n"
@@ -63,6 +70,14 @@ START_TEST(a_configuration_comes_back_the_same)
     ck_assert_str_eq(segment->modifier.meaning, "Left");
     ck_assert_str_eq(segment->region.value, "69536005");
     ck_assert_ptr_null(again->rules[1].modality);
+    ck_assert_int_eq(again->dicom.port, 11112);
+    ck_assert_str_eq(again->dicom.peers[0].host, "10.0.0.5");
+    ck_assert_str_eq(again->dicom.tls.ca, "/srv/n \"q\" \\ \xc3\xb6/ca.pem");
+    ck_assert_str_eq(again->destinations[0].calling_ae_title, "A B");
+    ck_assert_ptr_null(again->destinations[1].calling_ae_title);
+    ck_assert_int_eq(again->delivery.breaker_failures, 2);
+    ck_assert_uint_eq(pipeline->deliver_count, 2);
+    ck_assert_str_eq(pipeline->deliver[1], "shelf");
     free(first);
     free(second);
     conf_free(conf);
@@ -105,6 +120,19 @@ START_TEST(a_pipeline_comes_back_the_same)
 
 END_TEST
 
+/* Results have the same identity wherever they go. */
+START_TEST(a_pipelines_text_does_not_say_where_results_go)
+{
+    struct conf *conf = load_text(everything);
+    char *text = conf_pipeline_to_text(&conf->pipelines[0]);
+    ck_assert_ptr_null(strstr(text, "deliver"));
+    ck_assert_uint_eq(conf->pipelines[0].deliver_count, 2);
+    free(text);
+    conf_free(conf);
+}
+
+END_TEST
+
 START_TEST(a_wrong_pipeline_text_is_told_with_its_line)
 {
     char reason[CONF_REASON] = "";
@@ -133,6 +161,7 @@ main(void)
     tcase_add_test(tcase, a_configuration_comes_back_the_same);
     tcase_add_test(tcase, defaults_and_empty_lists_are_written_out);
     tcase_add_test(tcase, a_pipeline_comes_back_the_same);
+    tcase_add_test(tcase, a_pipelines_text_does_not_say_where_results_go);
     tcase_add_test(tcase, a_wrong_pipeline_text_is_told_with_its_line);
     return run_case(tcase, "config_text");
 }

@@ -1,7 +1,7 @@
 /*
- * A job's whole life while the n-th write to disk fails, for n = 1, 2, ... until none is hit; and a
- * writer that is killed in the middle of its commits. After each: the database opens, it is sound,
- * what was confirmed is there, and the job can be brought to its end.
+ * The whole life of a job and of a delivery while the n-th write to disk fails, for n = 1, 2, ...
+ * until none is hit; and a writer that is killed in the middle of its commits. After each: the
+ * database opens, it is sound, what was confirmed is there, and the job can be brought to its end.
  */
 #include "test_db_failing_vfs.h"
 
@@ -56,12 +56,51 @@ start_it(void)
 static int
 finish_it(void)
 {
-    return sample_finish(s.queue, 1);
+    static const char *const to[] = {"PACS"};
+    struct queue_result result = sample_result;
+    result.destinations = to;
+    result.destination_count = 1;
+    return queue_finish_job(s.queue, 1, QUEUE_DONE, &sample_figures, &result, 1, "", "",
+                            SAMPLE_NOW + 4000);
+}
+
+static const struct queue_attempt attempt = {.dimse_status = 0, .code = "", .sentence = ""};
+
+static int
+start_sending(void)
+{
+    return queue_start_delivery(s.queue, 1, SAMPLE_NOW + 5000);
+}
+
+static int
+delay_it(void)
+{
+    return queue_delay_delivery(s.queue, 1, SAMPLE_NOW + 5000, &attempt, SAMPLE_NOW + 5000);
+}
+
+static int
+have_sent(void)
+{
+    return queue_delivery_sent(s.queue, 1, &attempt, "2.25.77", SAMPLE_NOW + 5000);
+}
+
+static int
+have_committed(void)
+{
+    return queue_delivery_committed(s.queue, "2.25.77", "2.25.1", true, "", "", SAMPLE_NOW + 6000);
+}
+
+static int
+send_again(void)
+{
+    int64_t count;
+    return queue_resend(s.queue, &(struct queue_resend){.job_id = 1}, SAMPLE_NOW + 7000, &count);
 }
 
 /* Each step brings progress() one further. */
-static int (*const steps[])(void) = {add_first,   add_second, settle_it,
-                                     add_the_job, start_it,   finish_it};
+static int (*const steps[])(void) = {add_first,     add_second, settle_it,      add_the_job,
+                                     start_it,      finish_it,  start_sending,  delay_it,
+                                     start_sending, have_sent,  have_committed, send_again};
 
 #define STEPS ((int)(sizeof steps / sizeof *steps))
 
@@ -71,7 +110,9 @@ progress(void)
     return atoi(sample_ask(
         &s, "SELECT (SELECT count(*) FROM instance) + (SELECT count(*) FROM v_series "
             "WHERE state = 'SETTLED') + (SELECT count(*) FROM v_jobs) + (SELECT count(*) FROM "
-            "v_jobs WHERE attempts > 0) + (SELECT count(*) FROM v_jobs WHERE state = 'DONE')"));
+            "v_jobs WHERE attempts > 0) + (SELECT count(*) FROM v_jobs WHERE state = 'DONE') + "
+            "(SELECT count(*) FROM v_events WHERE kind IN ('DELIVERY_STARTED', "
+            "'DELIVERY_DELAYED', 'DELIVERY_SENT', 'COMMITMENT_DONE', 'DELIVERY_RESENT'))"));
 }
 
 /* Takes the steps, `group` of them in a transaction; returns how many were confirmed. */
@@ -94,6 +135,17 @@ live(int group)
     return STEPS;
 }
 
+/* What was RUNNING or SENDING is READY or PENDING after a restart: that step is taken once more. */
+static void
+again_if_recovered(int step)
+{
+    if (steps[step] == finish_it && sample_state(s.queue, 1) == QUEUE_READY)
+        ck_assert_int_eq(start_it(), 0);
+    if ((steps[step] == delay_it || steps[step] == have_sent) &&
+        strcmp(sample_ask(&s, "SELECT state FROM v_deliveries"), "PENDING") == 0)
+        ck_assert_int_eq(start_sending(), 0);
+}
+
 /* What the daemon does after a restart: everything again, from whatever is there. */
 static void
 bring_to_the_end(void)
@@ -101,14 +153,17 @@ bring_to_the_end(void)
     int32_t returned;
     ck_assert_int_eq(queue_recover(s.queue, 3, SAMPLE_NOW, &returned), 0);
     for (int from = progress(); from < STEPS; from++) {
-        if (from == STEPS - 1 && sample_state(s.queue, 1) == QUEUE_READY)
-            ck_assert_int_eq(start_it(), 0);
+        again_if_recovered(from);
         int rc = steps[from]();
         ck_assert_msg(rc == 0, "step %d: %d, %s", from, rc, queue_reason(s.queue));
     }
     assert_answer(&s, "SELECT state || result_path FROM v_jobs", "DONEoutbox/1/seg.dcm");
     assert_answer(&s, "SELECT state || instances || jobs || jobs_done FROM v_series", "SETTLED211");
     assert_answer(&s, "SELECT count(*) FROM v_results", "1");
+    assert_answer(&s,
+                  "SELECT group_concat(destination || state || attempts || commitment || "
+                  "coalesce(sent_at, '')) FROM v_deliveries",
+                  "PACSPENDING0NONE2026-01-31T02:03:25.000Z");
     assert_answer(&s, "PRAGMA integrity_check", "ok");
     sample_assert_sound(s.queue);
 }

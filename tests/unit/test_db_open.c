@@ -89,6 +89,69 @@ START_TEST(migrations_add_up_to_the_schema)
 
 END_TEST
 
+/* A database as version 1 left it, with a series, a finished job and its events. */
+static void
+make_version_1(const char *path)
+{
+    char *text = read_whole(NOCTULE_SOURCE_DIR "/db/migrations/0001.sql");
+    run_sql(path, text);
+    free(text);
+    run_sql(path,
+            "PRAGMA application_id = 1315922804; PRAGMA user_version = 1;"
+            "INSERT INTO series VALUES (1, '1.2', '1', 'CT', '', '', 'SETTLED', 1, 1, 1, 0, "
+            "'2026-01-31T02:03:20.000Z', '2026-01-31T02:03:20.000Z', '2026-01-31T02:03:21.000Z', "
+            "'', 0, 0, 0);"
+            "INSERT INTO instance VALUES (1, 1, 1, '1.2.1', '', '', 'series/1.2/1.2.1.dcm', "
+            "'inbox:a', 1, 1, 0, '2026-01-31T02:03:20.000Z');"
+            "INSERT INTO stack VALUES (1, 1, 1, '', 1, 1, 1, 1, 5.0, '', '', '', '');"
+            "INSERT INTO settings VALUES (1, 'x');"
+            "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
+            "priority, attempts, created_at, ready_at, started_at, ended_at) VALUES (1, 1, 1, '', "
+            "'head-ct', 1, 'DONE', 0, 1, '2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z', "
+            "'2026-01-31T02:03:22.000Z', '2026-01-31T02:03:23.000Z');"
+            "INSERT INTO result VALUES (1, 1, 'seg', 'outbox/1/seg.dcm', '1', '2.25.1', '2.25.2', "
+            "1, 1, '2026-01-31T02:03:23.000Z');"
+            "INSERT INTO event VALUES (1, '2026-01-31T02:03:21.000Z', 'SERIES_SETTLED', 1, NULL, "
+            "'GATHERING', 'SETTLED', ''), (2, '2026-01-31T02:03:23.000Z', 'JOB_DONE', 1, 1, "
+            "'RUNNING', 'DONE', '')");
+}
+
+START_TEST(version_1_is_brought_up_to_date)
+{
+    static const char *const to[] = {"PACS"};
+    struct sample sample;
+    sample_folder(&sample);
+    make_version_1(sample.path);
+    sample_reopen(&sample);
+    sample_assert_sound(sample.queue);
+    assert_answer(&sample, "PRAGMA user_version", "2");
+    assert_answer(&sample, "SELECT state || ' ' || result_path FROM v_jobs",
+                  "DONE outbox/1/seg.dcm");
+    assert_answer(&sample, "SELECT '<' || called_ae || sender || '>' FROM v_series", "<>");
+    assert_answer(&sample, "SELECT count(*) FROM v_events WHERE delivery IS NULL", "2");
+    /* The schema is that of a new one, to the letter. */
+    struct sample fresh;
+    sample_open(&fresh);
+    char *migrated = schema_of(sample.path), *direct = schema_of(fresh.path);
+    ck_assert_str_eq(migrated, direct);
+    free(migrated);
+    free(direct);
+    sample_close(&fresh);
+    /* And it goes on working: the old job is run again, and its result delivered. */
+    struct queue_result result = sample_result;
+    result.destinations = to;
+    result.destination_count = 1;
+    ck_assert_int_eq(queue_retry_job(sample.queue, 1, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_start_job(sample.queue, 1, "worker-0", 0, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_finish_job(sample.queue, 1, QUEUE_DONE, &sample_figures, &result, 1, "",
+                                      "", SAMPLE_NOW),
+                     0);
+    assert_answer(&sample, "SELECT destination || state FROM v_deliveries", "PACSPENDING");
+    sample_close(&sample);
+}
+
+END_TEST
+
 /* The public contract. Adding a column at the end is allowed; everything else is a new version. */
 START_TEST(views_have_their_columns)
 {
@@ -102,17 +165,25 @@ START_TEST(views_have_their_columns)
          "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
          "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
          "complete_requested,stacks,accepted_stacks,code,sentence,file_a,file_b,"
-         "duplicate_conflicts,missing_files,jobs,jobs_done"},
+         "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender"},
         {"v_results",
          "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
          "result_series_uid,size_bytes,frames,created_at,superseded_by"},
         {"v_quarantine", "quarantined_at,path,original_path,series_uid,code,sentence"},
-        {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail"},
+        {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail,delivery"},
         {"v_night",
          "now_at,jobs_ready,jobs_running,jobs_delayed,jobs_done,jobs_empty,jobs_failed,"
          "jobs_cancelled,series_gathering,series_settled,series_refused,oldest_waiting_seconds,"
          "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
-         "eta_seconds,quarantined_24h"},
+         "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
+         "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds"},
+        {"v_deliveries",
+         "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
+         "dimse_status,dimse_status_hex,code,sentence,commitment,transaction_uid,created_at,"
+         "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
+         "superseded_by"},
+        {"v_destinations", "destination,pending,sending,delayed,sent,failed,cancelled,uncommitted,"
+                           "oldest_waiting_at,next_attempt_at,last_sent_at,down_since"},
     };
     struct sample sample;
     sample_open(&sample);
@@ -124,7 +195,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "6");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "8");
     sample_close(&sample);
 }
 
@@ -136,7 +207,7 @@ START_TEST(a_new_database_is_as_it_should_be)
     sample_open(&sample);
     assert_answer(&sample, "PRAGMA journal_mode", "wal");
     assert_answer(&sample, "PRAGMA application_id", "1315922804");
-    assert_answer(&sample, "PRAGMA user_version", "1");
+    assert_answer(&sample, "PRAGMA user_version", "2");
     assert_answer(&sample,
                   "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' "
                   "AND type = 'table' AND name NOT LIKE 'sqlite%' AND NOT strict",
@@ -287,9 +358,10 @@ START_TEST(events_are_append_only)
 
 END_TEST
 
-SAMPLE_MAIN("db_open", NULL, NULL, migrations_add_up_to_the_schema, views_have_their_columns,
-            a_new_database_is_as_it_should_be, opening_again_changes_nothing,
-            changed_views_are_replaced_and_foreign_ones_left, a_newer_one_is_refused_untouched,
-            a_foreign_one_is_refused_untouched, what_is_no_database_is_refused,
-            a_missing_folder_is_refused, a_folder_in_its_place_is_refused,
-            network_file_systems_are_known, events_are_append_only)
+SAMPLE_MAIN("db_open", NULL, NULL, migrations_add_up_to_the_schema, version_1_is_brought_up_to_date,
+            views_have_their_columns, a_new_database_is_as_it_should_be,
+            opening_again_changes_nothing, changed_views_are_replaced_and_foreign_ones_left,
+            a_newer_one_is_refused_untouched, a_foreign_one_is_refused_untouched,
+            what_is_no_database_is_refused, a_missing_folder_is_refused,
+            a_folder_in_its_place_is_refused, network_file_systems_are_known,
+            events_are_append_only)

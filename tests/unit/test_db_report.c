@@ -44,9 +44,14 @@ close_sample(void)
 
 /* -------------------------------------------------------------------------- what was printed - */
 
-enum what { STATUS, JOBS, SERIES, JOB };
+enum what { STATUS, JOBS, SERIES, JOB, DELIVERIES, DESTINATIONS };
 
 static const struct report_filter everything = {0};
+
+static const struct report_destination configured[] = {
+    {.name = "PACS", .address = "ORTHANC at 127.0.0.1:4242"},
+    {.name = "NEW", .address = "/mnt/results"},
+};
 
 /* The printed text, malloc'd; *rc is what the call returned. */
 static char *
@@ -67,6 +72,12 @@ print(enum what what, const struct report_filter *filter, int64_t job, bool json
         break;
     case JOB:
         *rc = report_job(report, job, out, json, reason, sizeof reason);
+        break;
+    case DELIVERIES:
+        *rc = report_deliveries(report, filter, out, json, reason, sizeof reason);
+        break;
+    case DESTINATIONS:
+        *rc = report_destinations(report, configured, 2, out, json, reason, sizeof reason);
         break;
     }
     fclose(out);
@@ -212,6 +223,131 @@ START_TEST(filters)
         assert_json(json, count, series[i].series);
         free(json);
     }
+}
+
+END_TEST
+
+/* The DONE job is run again; its result goes to PACS (SENT) and to OLD (DELAYED). */
+static int64_t
+deliver(void)
+{
+    static const char *const to[] = {"PACS", "OLD"};
+    static const struct queue_attempt sent = {.dimse_status = 0, .code = "", .sentence = ""};
+    static const struct queue_attempt full = {
+        .dimse_status = 0xa700, .code = "STORE_FAILED", .sentence = "full"};
+    struct queue_result result = sample_result;
+    result.destinations = to;
+    result.destination_count = 2;
+    ck_assert_int_eq(queue_retry_job(s.queue, 1, SAMPLE_NOW + 4000), 0);
+    ck_assert_int_eq(queue_start_job(s.queue, 1, "worker-1", 0, SAMPLE_NOW + 4000), 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, 1, QUEUE_DONE, &sample_figures, &result, 1, "", "",
+                                      SAMPLE_NOW + 4000),
+                     0);
+    ck_assert_int_eq(queue_start_delivery(s.queue, 1, SAMPLE_NOW + 5000), 0);
+    ck_assert_int_eq(queue_delivery_sent(s.queue, 1, &sent, "2.25.77", SAMPLE_NOW + 5000), 0);
+    ck_assert_int_eq(queue_start_delivery(s.queue, 2, SAMPLE_NOW + 5000), 0);
+    ck_assert_int_eq(queue_delay_delivery(s.queue, 2, SAMPLE_NOW + 65000, &full, SAMPLE_NOW + 5000),
+                     0);
+    return 1;
+}
+
+START_TEST(deliveries_filtered)
+{
+    static const struct {
+        struct report_filter filter;
+        const char *deliveries;
+    } cases[] = {
+        {{.state = NULL}, "2,1"},
+        {{.state = "sent"}, "1"},
+        {{.state = "PENDING"}, ""},
+        {{.destination = "OLD"}, "2"},
+        {{.destination = "OTHER"}, ""},
+        {{.job = 1}, "2,1"},
+        {{.job = 2}, ""},
+        {{.limit = 1}, "2"},
+        {{.state = "DELAYED", .destination = "OLD", .job = 1, .limit = 5}, "2"},
+        {{.state = "DELAYED", .destination = "PACS"}, ""},
+    };
+
+    deliver();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *json = printed(DELIVERIES, &cases[i].filter, 0, true);
+        assert_json(json,
+                    "SELECT coalesce(group_concat(json_extract(value, '$.delivery')), '') FROM "
+                    "json_each(?1)",
+                    cases[i].deliveries);
+        free(json);
+    }
+    struct report_filter wrong = {.state = "LOST"}, unknown = {.job = 4711};
+    int rc;
+    free(print(DELIVERIES, &wrong, 0, false, &rc));
+    ck_assert_int_eq(rc, -EINVAL);
+    ck_assert_ptr_nonnull(strstr(reason, "PENDING, SENDING, SENT, DELAYED, FAILED, CANCELLED"));
+    free(print(DELIVERIES, &unknown, 0, false, &rc));
+    ck_assert_int_eq(rc, -ENOENT);
+}
+
+END_TEST
+
+START_TEST(deliveries_as_a_table)
+{
+    deliver();
+    char *text = printed(DELIVERIES, &everything, 0, false);
+    ck_assert_str_eq(text, "DELIVERY  STATE    DESTINATION  JOB  KIND  TRIES  SENT (UTC)           "
+                           "NOT BEFORE (UTC)     STATUS  COMMITMENT  CODE          SOP INSTANCE\n"
+                           "       2  DELAYED  OLD            1  seg       1                       "
+                           "2026-01-31 02:04:25  0xA700              STORE_FAILED  2.25.1\n"
+                           "       1  SENT     PACS           1  seg       1  2026-01-31 02:03:25  "
+                           "                     0x0000  REQUESTED                 2.25.1\n");
+    free(text);
+}
+
+END_TEST
+
+START_TEST(destinations_configured_and_not)
+{
+    deliver();
+    for (int again = 0; again < 2; again++) {
+        char *text = printed(DESTINATIONS, NULL, 0, false);
+        ck_assert_str_eq(
+            text,
+            "DESTINATION  STATE           PENDING  SENDING  DELAYED  FAILED  SENT  UNCOMMITTED  "
+            "LAST SENT (UTC)      NEXT ATTEMPT (UTC)   ADDRESS\n"
+            "PACS         up                    0        0        0       0     1            1  "
+            "2026-01-31 02:03:25                       ORTHANC at 127.0.0.1:4242\n"
+            "NEW          up                    0        0        0       0     0            0  "
+            "                                          /mnt/results\n"
+            "OLD          not configured        0        0        1       0     0            0  "
+            "                     2026-01-31 02:04:25\n");
+        free(text);
+    }
+    ck_assert_int_eq(queue_note(s.queue, "DESTINATION_DOWN", "PACS: 3 failures", SAMPLE_NOW), 0);
+    char *json = printed(DESTINATIONS, NULL, 0, true);
+    assert_json(json,
+                "SELECT json_extract(?1, '$[0].destination', '$[0].configured', '$[0].down_since', "
+                "'$[1].sent', '$[1].last_sent_at', '$[2].configured', '$[2].delayed')",
+                "[\"PACS\",1,\"2026-01-31T02:03:20.000Z\",0,null,0,1]");
+    free(json);
+}
+
+END_TEST
+
+START_TEST(a_job_tells_its_deliveries)
+{
+    int64_t job = deliver();
+    char *json = printed(JOB, NULL, job, true);
+    assert_json(json,
+                "SELECT json_extract(?1, '$.deliveries[0].state', '$.deliveries[1].code', "
+                "'$.deliveries[1].dimse_status')",
+                "[\"SENT\",\"STORE_FAILED\",42752]");
+    free(json);
+    char *text = printed(JOB, NULL, job, false);
+    ck_assert_ptr_nonnull(strstr(text, "\nDeliveries\nDELIVERY  STATE"));
+    ck_assert_ptr_nonnull(strstr(text, "DELIVERY_SENT"));
+    free(text);
+    json = printed(JOB, NULL, 4, true);
+    assert_json(json, "SELECT json_extract(?1, '$.deliveries')", "[]");
+    free(json);
 }
 
 END_TEST
@@ -441,7 +577,8 @@ START_TEST(an_idle_night)
                            "Series      0 gathering, 0 settled, 0 refused\n"
                            "Backlog     none\n"
                            "Ended       0 in the last 12 h, 0 in the last 24 h, 0 of these failed\n"
-                           "Quarantine  0 in the last 24 h\n");
+                           "Quarantine  0 in the last 24 h\n"
+                           "Deliveries  0 waiting, 0 delayed, 0 failed; 0 sent in the last 24 h\n");
     free(text);
     text = printed(JOBS, &everything, 0, true);
     ck_assert_str_eq(text, "[]\n");
@@ -555,8 +692,9 @@ START_TEST(another_version_is_refused)
 END_TEST
 
 SAMPLE_MAIN("db_report", open_sample, close_sample, jobs_as_json, series_as_json, status_as_json,
-            a_job_as_json, filters, fifty_rows_unless_told_otherwise, what_is_not_there,
-            jobs_as_a_table, series_as_a_table, a_job_as_text, foreign_text_moves_no_cursor,
-            a_full_disk_is_told, the_night_at_a_glance, an_idle_night,
-            reading_needs_no_right_to_write, reading_works_while_the_daemon_writes,
+            a_job_as_json, filters, deliveries_filtered, deliveries_as_a_table,
+            destinations_configured_and_not, a_job_tells_its_deliveries,
+            fifty_rows_unless_told_otherwise, what_is_not_there, jobs_as_a_table, series_as_a_table,
+            a_job_as_text, foreign_text_moves_no_cursor, a_full_disk_is_told, the_night_at_a_glance,
+            an_idle_night, reading_needs_no_right_to_write, reading_works_while_the_daemon_writes,
             opening_without_a_daemon, another_version_is_refused)

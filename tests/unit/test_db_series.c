@@ -445,6 +445,39 @@ START_TEST(texts_are_made_utf8)
 
 END_TEST
 
+static void
+add_from(int number, const char *called_ae, const char *sender)
+{
+    char sop[16], path[64];
+    snprintf(sop, sizeof sop, "1.%d", number);
+    snprintf(path, sizeof path, "series/1.2.3/1.%d.dcm", number);
+    struct queue_instance instance = {.sop_instance_uid = sop,
+                                      .series_uid = "1.2.3",
+                                      .path = path,
+                                      .called_ae = called_ae,
+                                      .sender = sender};
+    enum queue_arrival arrival;
+    int64_t id;
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &id), 0);
+}
+
+START_TEST(the_first_sender_is_kept)
+{
+    add_from(1, NULL, NULL); /* from the inbox */
+    assert_answer(&s, "SELECT '<' || called_ae || sender || '>' FROM v_series", "<>");
+    add_from(2, "HEADS", "CT1");
+    add_from(3, "CHESTS", "CT2");
+    add_from(4, "", "");
+    assert_answer(&s, "SELECT called_ae || ' ' || sender FROM v_series", "HEADS CT1");
+    struct queue_series series;
+    ck_assert_int_eq(queue_get_series(s.queue, 1, &series), 0);
+    ck_assert_str_eq(series.called_ae, "HEADS");
+    ck_assert_str_eq(series.sender, "CT1");
+    queue_series_clear(&series);
+}
+
+END_TEST
+
 START_TEST(an_impossible_time_is_refused)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 1);
@@ -464,4 +497,4 @@ SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_ser
             series_are_found_by_uid, paths_come_sorted, paths_are_known, each_path_is_visited_once,
             a_missing_file_is_flagged_once_and_may_return, quarantine,
             other_bytes_under_a_known_uid_flag_the_series, texts_are_made_utf8,
-            an_impossible_time_is_refused)
+            the_first_sender_is_kept, an_impossible_time_is_refused)

@@ -387,6 +387,119 @@ START_TEST(an_earlier_run_is_swept_up)
 
 END_TEST
 
+/* ------------------------------------------------------------------------- received ------ */
+
+static const struct import_claim claim = {.sop_class_uid = CLASS_CT,
+                                          .sop_instance_uid = "1.2.3.4.1"};
+
+/* What an association's thread does with the bytes of a file. */
+static struct import_item
+receive(const char *relative, const struct import_claim *claimed)
+{
+    struct import_item item = {.folder = "scu:CT1", .relative = (char *)(uintptr_t) "1.2.3.4.1"};
+    struct staged staged;
+    bool read_failed;
+    ck_assert_int_eq(store_create(store, &staged), 0);
+    int source = open(scratch_path(relative), O_RDONLY);
+    ck_assert_int_eq(file_copy(source, staged.fd, &read_failed), 0);
+    close(source);
+    import_received(store, &staged, claimed, &item);
+    ck_assert_int_eq(staged.fd, -1);
+    ck_assert_int_eq(entries("root/incoming"), 0);
+    return item;
+}
+
+START_TEST(a_received_image_goes_where_a_found_one_goes)
+{
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    struct import_item item = receive("in/a.dcm", &claim);
+    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+    ck_assert_str_eq(item.report.path, "series/1.2.3.4.3/1.2.3.4.1.dcm");
+    ck_assert_str_eq(item.report.series_uid, "1.2.3.4.3");
+    ck_assert_int_eq(item.report.frames, 1);
+    ck_assert(same_files("in/a.dcm", STORED));
+    struct stat status;
+    ck_assert_int_eq(stat(scratch_path(STORED), &status), 0);
+    ck_assert_int_eq(item.report.size, status.st_size);
+}
+
+END_TEST
+
+START_TEST(a_received_resend_changes_nothing)
+{
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    receive("in/a.dcm", &claim);
+    struct import_item again = receive("in/a.dcm", &claim);
+    ck_assert_int_eq(again.outcome, IMPORT_ARRIVED);
+    ck_assert_int_eq(entries("root/series/1.2.3.4.3"), 1);
+}
+
+END_TEST
+
+START_TEST(other_bytes_of_a_received_instance_are_kept_once)
+{
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    put_image("in/b.dcm", "1.2.3.4.1", "Another");
+    receive("in/a.dcm", &claim);
+    struct import_item second = receive("in/b.dcm", &claim);
+    ck_assert_int_eq(second.outcome, IMPORT_QUARANTINED);
+    ck_assert_str_eq(second.report.code, "DUPLICATE_UID_DIFFERENT");
+    ck_assert_str_eq(second.report.series_uid, "1.2.3.4.3");
+    char kept[IMPORT_PATH + 8];
+    snprintf(kept, sizeof kept, "root/%s", second.report.path);
+    ck_assert(same_files("in/b.dcm", kept));
+    ck_assert(same_files("in/a.dcm", STORED));
+    struct import_item third = receive("in/b.dcm", &claim);
+    ck_assert_int_eq(third.outcome, IMPORT_QUARANTINED);
+    ck_assert_str_eq(third.report.path, second.report.path);
+}
+
+END_TEST
+
+START_TEST(a_command_that_claims_otherwise_is_refused)
+{
+    static const struct import_claim claims[] = {
+        {.sop_class_uid = CLASS_MR, .sop_instance_uid = "1.2.3.4.1"},
+        {.sop_class_uid = CLASS_CT, .sop_instance_uid = "1.2.3.4.10"},
+    };
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    for (size_t i = 0; i < 2; i++) {
+        struct import_item item = receive("in/a.dcm", &claims[i]);
+        ck_assert_int_eq(item.outcome, IMPORT_QUARANTINED);
+        ck_assert_str_eq(item.report.code, "COMMAND_MISMATCH");
+        ck_assert(!scratch_has(STORED));
+    }
+}
+
+END_TEST
+
+START_TEST(received_junk_goes_to_quarantine_with_its_reason)
+{
+    static const char junk[] = "this is not DICOM";
+    scratch_write("in/junk", junk, sizeof junk);
+    struct import_item item = receive("in/junk", &claim);
+    ck_assert_int_eq(item.outcome, IMPORT_QUARANTINED);
+    ck_assert_str_eq(item.report.code, "NOT_DICOM");
+    char kept[IMPORT_PATH + 24];
+    snprintf(kept, sizeof kept, "root/%s.reason.json", item.report.path);
+    ck_assert(scratch_has(kept));
+    ck_assert_ptr_nonnull(strstr(item.report.path, "-1.2.3.4.1"));
+}
+
+END_TEST
+
+START_TEST(what_is_given_up_leaves_nothing)
+{
+    struct staged staged;
+    ck_assert_int_eq(store_create(store, &staged), 0);
+    ck_assert_int_eq(entries("root/incoming"), 1);
+    store_discard(store, &staged);
+    ck_assert_int_eq(entries("root/incoming"), 0);
+    store_discard(store, &staged);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -407,6 +520,12 @@ main(void)
     tcase_add_test(tests, junk_does_not_fill_the_disk);
     tcase_add_test(tests, own_results_are_left_or_moved);
     tcase_add_test(tests, an_earlier_run_is_swept_up);
+    tcase_add_test(tests, a_received_image_goes_where_a_found_one_goes);
+    tcase_add_test(tests, a_received_resend_changes_nothing);
+    tcase_add_test(tests, other_bytes_of_a_received_instance_are_kept_once);
+    tcase_add_test(tests, a_command_that_claims_otherwise_is_refused);
+    tcase_add_test(tests, received_junk_goes_to_quarantine_with_its_reason);
+    tcase_add_test(tests, what_is_given_up_leaves_nothing);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -9,33 +9,33 @@ static const struct {
     struct rules_subject subject;
     bool matches;
 } cases[] = {
-    {{0}, {"CT", "HEAD", "Brain 5mm", 30}, true},
-    {{0}, {"", "", "", 0}, true},
-    {{.modality = "CT"}, {"CT", "", "", 1}, true},
-    {{.modality = "CT"}, {"ct", "", "", 1}, true},
-    {{.modality = "CT"}, {"MR", "", "", 1}, false},
-    {{.modality = "CT"}, {"CTX", "", "", 1}, false},
-    {{.modality = "CT"}, {"", "", "", 1}, false},
-    {{.body_part = "HEAD"}, {"CT", "HEAD", "", 1}, true},
-    {{.body_part = "HEAD"}, {"CT", "Head", "", 1}, true},
-    {{.body_part = "HEAD"}, {"CT", "HEADNECK", "", 1}, false},
-    {{.body_part = "HEAD"}, {"CT", "", "", 1}, false},
-    {{.description = "brain"}, {"CT", "", "Axial BRAIN 5 mm", 1}, true},
-    {{.description = "brain"}, {"CT", "", "brain", 1}, true},
-    {{.description = "brain"}, {"CT", "", "Bone", 1}, false},
-    {{.description = "brain"}, {"CT", "", "", 1}, false},
-    {{.description = ""}, {"CT", "", "", 1}, true},
-    {{.min_slices = 20}, {"CT", "", "", 19}, false},
-    {{.min_slices = 20}, {"CT", "", "", 20}, true},
-    {{.max_slices = 20}, {"CT", "", "", 20}, true},
-    {{.max_slices = 20}, {"CT", "", "", 21}, false},
-    {{.min_slices = 5, .max_slices = 9}, {"CT", "", "", 7}, true},
-    {{.min_slices = 5, .max_slices = 9}, {"CT", "", "", 10}, false},
+    {{0}, {"CT", "HEAD", "Brain 5mm", 30, NULL}, true},
+    {{0}, {"", "", "", 0, NULL}, true},
+    {{.modality = "CT"}, {"CT", "", "", 1, NULL}, true},
+    {{.modality = "CT"}, {"ct", "", "", 1, NULL}, true},
+    {{.modality = "CT"}, {"MR", "", "", 1, NULL}, false},
+    {{.modality = "CT"}, {"CTX", "", "", 1, NULL}, false},
+    {{.modality = "CT"}, {"", "", "", 1, NULL}, false},
+    {{.body_part = "HEAD"}, {"CT", "HEAD", "", 1, NULL}, true},
+    {{.body_part = "HEAD"}, {"CT", "Head", "", 1, NULL}, true},
+    {{.body_part = "HEAD"}, {"CT", "HEADNECK", "", 1, NULL}, false},
+    {{.body_part = "HEAD"}, {"CT", "", "", 1, NULL}, false},
+    {{.description = "brain"}, {"CT", "", "Axial BRAIN 5 mm", 1, NULL}, true},
+    {{.description = "brain"}, {"CT", "", "brain", 1, NULL}, true},
+    {{.description = "brain"}, {"CT", "", "Bone", 1, NULL}, false},
+    {{.description = "brain"}, {"CT", "", "", 1, NULL}, false},
+    {{.description = ""}, {"CT", "", "", 1, NULL}, true},
+    {{.min_slices = 20}, {"CT", "", "", 19, NULL}, false},
+    {{.min_slices = 20}, {"CT", "", "", 20, NULL}, true},
+    {{.max_slices = 20}, {"CT", "", "", 20, NULL}, true},
+    {{.max_slices = 20}, {"CT", "", "", 21, NULL}, false},
+    {{.min_slices = 5, .max_slices = 9}, {"CT", "", "", 7, NULL}, true},
+    {{.min_slices = 5, .max_slices = 9}, {"CT", "", "", 10, NULL}, false},
     {{.modality = "CT", .body_part = "HEAD", .description = "brain", .min_slices = 20},
-     {"CT", "HEAD", "Brain", 20},
+     {"CT", "HEAD", "Brain", 20, NULL},
      true},
     {{.modality = "CT", .body_part = "HEAD", .description = "brain", .min_slices = 20},
-     {"CT", "HEAD", "Brain", 5},
+     {"CT", "HEAD", "Brain", 5, NULL},
      false},
 };
 
@@ -64,7 +64,7 @@ START_TEST(several_rules)
         {.body_part = "HEAD", .pipeline = "a", .priority = 9},
         {.body_part = "HEAD", .pipeline = "c", .priority = -8},
     };
-    const struct rules_subject subject = {"CT", "HEAD", "", 10};
+    const struct rules_subject subject = {"CT", "HEAD", "", 10, NULL};
     struct rules_pick picks[5];
     ck_assert_uint_eq(rules_pick(rules, 5, &subject, picks), 2);
     ck_assert_str_eq(picks[0].pipeline, "a");
@@ -75,9 +75,26 @@ START_TEST(several_rules)
 
 END_TEST
 
+START_TEST(an_ae_title_of_its_own_overrides_the_rules)
+{
+    struct conf_rule rules[] = {
+        {.modality = "CT", .pipeline = "a", .priority = 1},
+        {.pipeline = "c", .priority = -3},
+    };
+    const struct rules_subject subject = {"CT", "HEAD", "", 10, "of-the-title"};
+    struct rules_pick picks[2];
+    ck_assert_uint_eq(rules_pick(rules, 2, &subject, picks), 1);
+    ck_assert_str_eq(picks[0].pipeline, "of-the-title");
+    ck_assert_int_eq(picks[0].priority, 0);
+    ck_assert_uint_eq(rules_pick(NULL, 0, &subject, picks), 1);
+    ck_assert_str_eq(picks[0].pipeline, "of-the-title");
+}
+
+END_TEST
+
 START_TEST(no_rules_no_pipelines)
 {
-    const struct rules_subject subject = {"CT", "HEAD", "", 10};
+    const struct rules_subject subject = {"CT", "HEAD", "", 10, NULL};
     struct rules_pick pick;
     ck_assert_uint_eq(rules_pick(NULL, 0, &subject, &pick), 0);
 }
@@ -91,6 +108,7 @@ main(void)
     TCase *tests = tcase_create("rules");
     tcase_add_loop_test(tests, one_rule, 0, sizeof cases / sizeof cases[0]);
     tcase_add_test(tests, several_rules);
+    tcase_add_test(tests, an_ae_title_of_its_own_overrides_the_rules);
     tcase_add_test(tests, no_rules_no_pipelines);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -133,23 +133,6 @@ START_TEST(random_situations_keep_the_rules)
 
 END_TEST
 
-START_TEST(retries_wait_longer_each_time_up_to_a_limit)
-{
-    const struct conf_jobs settings = {.retry_seconds = 10, .retry_max_seconds = 100};
-    static const int64_t base[] = {10000, 20000, 40000, 80000, 100000, 100000};
-    for (int attempt = 1; attempt <= 6; attempt++) {
-        for (int64_t job = 1; job < 200; job++) {
-            int64_t wait = sched_retry_ms(&settings, attempt, job);
-            ck_assert_int_ge(wait, base[attempt - 1] * 9 / 10);
-            ck_assert_int_le(wait, base[attempt - 1] * 11 / 10);
-        }
-    }
-    ck_assert_int_ne(sched_retry_ms(&settings, 1, 1), sched_retry_ms(&settings, 1, 2));
-    ck_assert_int_le(sched_retry_ms(&settings, 100000, 1), 110000);
-}
-
-END_TEST
-
 int
 main(void)
 {
@@ -157,7 +140,6 @@ main(void)
     TCase *tests = tcase_create("scheduler");
     tcase_add_loop_test(tests, the_table_of_situations, 0, sizeof cases / sizeof cases[0]);
     tcase_add_test(tests, random_situations_keep_the_rules);
-    tcase_add_test(tests, retries_wait_longer_each_time_up_to_a_limit);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,84 @@
+/*
+ * cli_echo.c - `noctule echo`: is a destination there? Asked directly, by this process as its user;
+ * no daemon is needed.
+ */
+#include "cli.h"
+
+#include "network.h"
+#include "scu.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GREETING_SIZE 256
+
+static int
+echo_folder(const struct conf_destination *destination)
+{
+    if (access(destination->folder, W_OK | X_OK) == 0) {
+        printf("%s: the folder %s can be written by this user\n", destination->name,
+               destination->folder);
+        return EXIT_OK;
+    }
+    cli_complain("%s: the folder %s cannot be written by this user: %s", destination->name,
+                 destination->folder, strerror(errno));
+    return EXIT_PARTIAL;
+}
+
+/* The client side of TLS as the configuration says; NULL for a destination without. */
+static int
+open_tls(const struct conf *conf, const struct conf_destination *destination,
+         struct dicom_tls **tls, struct dicom_fault *fault)
+{
+    *tls = NULL;
+    if (!destination->tls)
+        return 0;
+    const struct dicom_tls_settings settings = {.certificate = conf->dicom.tls.certificate,
+                                                .key = conf->dicom.tls.key,
+                                                .ca = conf->dicom.tls.ca};
+    return dicom_tls_open(&settings, false, tls, fault);
+}
+
+static int
+echo_ae(const struct conf *conf, const struct conf_destination *destination)
+{
+    char greeting[GREETING_SIZE] = "";
+    struct dicom_fault fault;
+    struct dicom_tls *tls;
+    dicom_init();
+    int rc = open_tls(conf, destination, &tls, &fault);
+    if (rc == 0) {
+        const struct dicom_peer peer = {.calling_ae = destination->calling_ae_title,
+                                        .called_ae = destination->ae_title,
+                                        .host = destination->host,
+                                        .port = destination->port,
+                                        .tls = tls,
+                                        .connect_seconds = destination->connect_seconds,
+                                        .acse_seconds = conf->dicom.acse_seconds,
+                                        .dimse_seconds = destination->dimse_seconds,
+                                        .max_pdu = (uint32_t)conf->dicom.max_pdu_kib << 10};
+        rc = dicom_echo_once(&peer, greeting, sizeof(greeting), &fault);
+        dicom_tls_close(tls);
+    }
+    if (rc < 0) {
+        cli_complain("%s: %s: %s", destination->name, fault.code, fault.sentence);
+        return EXIT_PARTIAL;
+    }
+    printf("%s: %s\n", destination->name, greeting);
+    return EXIT_OK;
+}
+
+int
+cli_echo(const struct cli_context *context, int argc, char **argv)
+{
+    if (argc != 2 || argv[1][0] == '-')
+        return cli_usage_error(argv[0], "needs the name of one destination");
+    const struct conf_destination *destination = conf_find_destination(context->conf, argv[1]);
+    if (!destination) {
+        cli_complain("there is no destination \"%s\" in the configuration", argv[1]);
+        return EXIT_NOT_FOUND;
+    }
+    return destination->folder ? echo_folder(destination) : echo_ae(context->conf, destination);
+}

@@ -1,0 +1,542 @@
+#include "sender.h"
+
+#include "clock.h"
+#include "crash_point.h"
+#include "failure.h"
+#include "folder.h"
+#include "log.h"
+#include "scu.h"
+#include "uid.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* Storage classes proposed on one association: those of what waits when it is made. */
+#define MAX_CLASSES 8
+
+struct task {
+    struct task *next;
+    bool echo;
+    int64_t id; /* the delivery, or the token */
+    char *file, *sop_class, *sop_instance;
+};
+
+struct sender {
+    struct sender_options options;
+    pthread_t thread;
+    int wake; /* an eventfd: there is a task, or the end */
+    pthread_mutex_t mutex;
+    struct task *first; /* guarded by the mutex, as is stopping */
+    bool stopping;
+    atomic_bool ended;
+    /* The thread's own. */
+    struct dicom_association *association; /* NULL: none */
+    double last_use;                       /* clock_seconds */
+    int64_t owed;                          /* commitment reports asked for on this association */
+};
+
+/* How one delivery went. */
+struct attempt {
+    struct dicom_fault fault; /* code "": all went well */
+    struct dicom_answer answer;
+    int32_t store_status;
+    char transaction[DICOM_UID_SIZE];
+};
+
+/* ------------------------------------------------------------------------------- telling ---- */
+
+static void
+tell(struct sender *sender, struct proto_writer *frame)
+{
+    sender->options.events.frame(sender->options.events.context, frame);
+}
+
+static void
+tell_delivered(struct sender *sender, const struct task *task, enum proto_delivery outcome,
+               const struct attempt *attempt)
+{
+    const bool committing = outcome == PROTO_DELIVERY_SENT && attempt->transaction[0] != '\0';
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_DELIVERED);
+    proto_put_i64(&writer, task->id);
+    proto_put_i64(&writer, outcome);
+    proto_put_i64(&writer, attempt->store_status);
+    proto_put_str(&writer, attempt->fault.code);
+    proto_put_str(&writer, attempt->fault.sentence);
+    proto_put_i64(&writer, committing ? PROTO_COMMITMENT_REQUESTED : PROTO_COMMITMENT_NONE);
+    proto_put_str(&writer, committing ? attempt->transaction : "");
+    tell(sender, &writer);
+}
+
+static void
+tell_returned(struct sender *sender, const struct task *task)
+{
+    struct attempt attempt = {.store_status = -1};
+    fail_with(&attempt.fault, -ECANCELED, "RETURNED", "It was not tried: the courier is ending.");
+    tell_delivered(sender, task, PROTO_DELIVERY_RETURNED, &attempt);
+}
+
+static void
+tell_echoed(struct sender *sender, const struct task *task, int status, const char *sentence)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_ECHOED);
+    proto_put_i64(&writer, task->id);
+    proto_put_i64(&writer, status);
+    proto_put_str(&writer, sentence);
+    tell(sender, &writer);
+}
+
+static void
+tell_committed(struct sender *sender, const struct dicom_commitment *report)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_COMMITTED);
+    proto_put_i64(&writer, 0); /* needs no answer: without one in time the daemon asks again */
+    proto_put_str(&writer, report->transaction_uid);
+    proto_put_i64(&writer, (int64_t)report->count);
+    for (size_t i = 0; i < report->count; i++) {
+        const struct dicom_commitment_reference *reference = &report->references[i];
+        proto_put_str(&writer, reference->sop_instance_uid);
+        proto_put_i64(&writer, reference->failure_reason == 0);
+        proto_put_i64(&writer, reference->failure_reason);
+    }
+    tell(sender, &writer);
+}
+
+/* -------------------------------------------------------------------------- the association - */
+
+/* Never without TLS where it is asked for. */
+static int
+describe_peer(const struct sender *sender, struct dicom_peer *peer, struct dicom_fault *fault)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    const struct conf_dicom *dicom = sender->options.dicom;
+    if (destination->tls && !sender->options.tls)
+        return fail_with(
+            fault, -ENOKEY, "TLS_FAILED",
+            "Our own TLS certificate, key or authorities cannot be used: see the log.");
+    *peer = (struct dicom_peer){.calling_ae = destination->calling_ae_title,
+                                .called_ae = destination->ae_title,
+                                .host = destination->host,
+                                .port = destination->port,
+                                .tls = destination->tls ? sender->options.tls : NULL,
+                                .connect_seconds = destination->connect_seconds,
+                                .acse_seconds = dicom->acse_seconds,
+                                .dimse_seconds = destination->dimse_seconds,
+                                .max_pdu = (uint32_t)dicom->max_pdu_kib << 10};
+    return 0;
+}
+
+static void
+drop_association(struct sender *sender)
+{
+    dicom_release(sender->association);
+    sender->association = NULL;
+    sender->owed = 0;
+}
+
+/* Passes on what the peer reported; an association that has ended is dropped. */
+static void
+take_reports(struct sender *sender)
+{
+    const struct dicom_commitment *report;
+    int found = 0;
+    while (sender->association && (found = dicom_report(sender->association, &report)) > 0) {
+        tell_committed(sender, report);
+        sender->last_use = clock_seconds();
+        sender->owed -= sender->owed > 0;
+    }
+    if (found < 0)
+        drop_association(sender);
+}
+
+static bool
+has_class(const char *const *classes, size_t count, const char *sop_class)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(classes[i], sop_class) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the task and those behind it need; the strings are the tasks', copied out under the lock. */
+static size_t
+gather_classes(struct sender *sender, const struct task *task, char classes[][DICOM_UID_SIZE])
+{
+    const char *known[MAX_CLASSES] = {classes[0]};
+    size_t count = 1;
+    snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
+    pthread_mutex_lock(&sender->mutex);
+    for (const struct task *next = sender->first; next && count < MAX_CLASSES; next = next->next) {
+        if (next->echo || has_class(known, count, next->sop_class))
+            continue;
+        snprintf(classes[count], DICOM_UID_SIZE, "%s", next->sop_class);
+        known[count] = classes[count];
+        count++;
+    }
+    pthread_mutex_unlock(&sender->mutex);
+    return count;
+}
+
+static int
+connect_for(struct sender *sender, const struct task *task, struct attempt *attempt)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    char classes[MAX_CLASSES][DICOM_UID_SIZE] = {{0}};
+    struct dicom_context contexts[2 * MAX_CLASSES + 1];
+    struct dicom_peer peer;
+    size_t count = 0, class_count = gather_classes(sender, task, classes);
+    for (size_t i = 0; i < class_count; i++) {
+        contexts[count++] = (struct dicom_context){classes[i], DICOM_EXPLICIT_LITTLE};
+        contexts[count++] = (struct dicom_context){classes[i], DICOM_IMPLICIT_LITTLE};
+    }
+    if (destination->commit)
+        contexts[count++] = (struct dicom_context){DICOM_COMMITMENT_CLASS, DICOM_IMPLICIT_LITTLE};
+    attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
+    int error = describe_peer(sender, &peer, &attempt->fault);
+    if (error)
+        return error;
+    return dicom_connect(&peer, contexts, count, &sender->association, &attempt->answer,
+                         &attempt->fault);
+}
+
+/* Is the association at hand good for the task? Otherwise it is dropped. */
+static bool
+can_reuse(struct sender *sender, const struct task *task)
+{
+    take_reports(sender);
+    if (sender->association && !dicom_accepts(sender->association, task->sop_class))
+        drop_association(sender);
+    return sender->association != NULL;
+}
+
+/* ---------------------------------------------------------------------------- delivering ---- */
+
+static int
+commit(struct sender *sender, const struct task *task, struct attempt *attempt)
+{
+    const struct dicom_reference reference = {task->sop_class, task->sop_instance};
+    uint8_t bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        return fail_with_system(&attempt->fault, -EIO, "get random bytes");
+    uid_from_bytes(bytes, attempt->transaction);
+    int error = dicom_commit(sender->association, attempt->transaction, &reference, 1,
+                             &attempt->answer, &attempt->fault);
+    if (error == 0)
+        sender->owed++;
+    return error;
+}
+
+static int
+send_once(struct sender *sender, const struct task *task, struct attempt *attempt)
+{
+    int error = 0;
+    if (!sender->association)
+        error = connect_for(sender, task, attempt);
+    if (error)
+        return error;
+    error = dicom_store_file(sender->association, task->file, &attempt->answer, &attempt->fault);
+    attempt->store_status = attempt->answer.status;
+    crash_point("courier_after_store");
+    if (error == 0 && sender->options.destination->commit)
+        error = commit(sender, task, attempt);
+    sender->last_use = clock_seconds();
+    return error;
+}
+
+/*
+ * An association that stood idle may turn out dead at its next use, which says nothing about the
+ * peer: that once, a new one is tried at once. Storing the same instance again does no harm.
+ */
+static enum dicom_outcome
+deliver_to_ae(struct sender *sender, const struct task *task, struct attempt *attempt)
+{
+    const bool reused = can_reuse(sender, task);
+    int error = send_once(sender, task, attempt);
+    if (error && reused && !dicom_is_open(sender->association) && attempt->store_status < 0) {
+        take_reports(sender); /* which also lets go of it */
+        memset(attempt, 0, sizeof *attempt);
+        attempt->store_status = -1;
+        error = send_once(sender, task, attempt);
+    }
+    if (error == 0)
+        attempt->fault.code[0] = attempt->fault.sentence[0] = '\0';
+    return dicom_outcome_of(attempt->fault.code, &attempt->answer);
+}
+
+static enum dicom_outcome
+deliver_to_folder(struct sender *sender, const struct task *task, struct attempt *attempt)
+{
+    attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
+    int error = folder_deliver(sender->options.destination->folder, task->file, task->sop_instance,
+                               &attempt->fault);
+    return error ? dicom_outcome_of(attempt->fault.code, &attempt->answer) : DICOM_SENT;
+}
+
+static void
+log_attempt(const struct sender *sender, const struct task *task, enum dicom_outcome outcome,
+            const struct attempt *attempt, double seconds)
+{
+    static const char *const names[] = {"sent", "transient", "permanent"};
+    const char *destination = sender->options.destination->name;
+    if (outcome == DICOM_SENT)
+        log_info("courier.sent", LOG_INT("delivery", task->id), LOG_STR("destination", destination),
+                 LOG_INT("status", attempt->store_status), LOG_NUM("seconds", seconds));
+    else
+        log_warn("courier.failed", LOG_INT("delivery", task->id),
+                 LOG_STR("destination", destination), LOG_STR("outcome", names[outcome]),
+                 LOG_STR("code", attempt->fault.code), LOG_INT("status", attempt->store_status),
+                 LOG_STR("sentence", attempt->fault.sentence), LOG_NUM("seconds", seconds));
+}
+
+static void
+deliver(struct sender *sender, const struct task *task)
+{
+    static const enum proto_delivery told[] = {[DICOM_SENT] = PROTO_DELIVERY_SENT,
+                                               [DICOM_TRANSIENT] = PROTO_DELIVERY_TRANSIENT,
+                                               [DICOM_PERMANENT] = PROTO_DELIVERY_PERMANENT};
+    struct attempt attempt = {.store_status = -1};
+    const double start = clock_seconds();
+    const enum dicom_outcome outcome = sender->options.destination->folder
+                                           ? deliver_to_folder(sender, task, &attempt)
+                                           : deliver_to_ae(sender, task, &attempt);
+    log_attempt(sender, task, outcome, &attempt, clock_seconds() - start);
+    tell_delivered(sender, task, told[outcome], &attempt);
+    take_reports(sender); /* some came while an answer was waited for */
+}
+
+static void
+echo(struct sender *sender, const struct task *task)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    struct dicom_fault fault = {0};
+    char greeting[256] = "The folder can be written.";
+    int error;
+    if (destination->folder) {
+        error = folder_check(destination->folder, &fault);
+    } else {
+        struct dicom_peer peer;
+        error = describe_peer(sender, &peer, &fault);
+        if (error == 0)
+            error = dicom_echo_once(&peer, greeting, sizeof greeting, &fault);
+    }
+    tell_echoed(sender, task, error, error ? fault.sentence : greeting);
+}
+
+/* ------------------------------------------------------------------------------ the queue --- */
+
+static void
+free_task(struct task *task)
+{
+    free(task->file);
+    free(task->sop_class);
+    free(task->sop_instance);
+    free(task);
+}
+
+static void
+wake_up(struct sender *sender)
+{
+    const uint64_t one = 1;
+    /* It can fail for a counter that is full only, and then the thread wakes up anyway. */
+    ssize_t written = write(sender->wake, &one, sizeof one);
+    (void)written;
+}
+
+static void
+enqueue(struct sender *sender, struct task *task)
+{
+    pthread_mutex_lock(&sender->mutex);
+    struct task **place = &sender->first;
+    while (*place && !task->echo)
+        place = &(*place)->next;
+    task->next = *place;
+    *place = task;
+    pthread_mutex_unlock(&sender->mutex);
+    wake_up(sender);
+}
+
+/* NULL when there is none; *stopping tells whether there will be none any more. */
+static struct task *
+take(struct sender *sender, bool *stopping)
+{
+    pthread_mutex_lock(&sender->mutex);
+    struct task *task = sender->first;
+    if (task)
+        sender->first = task->next;
+    *stopping = sender->stopping;
+    pthread_mutex_unlock(&sender->mutex);
+    return task;
+}
+
+/* Seconds until the association has been idle for too long. */
+static double
+idle_left(const struct sender *sender)
+{
+    const struct conf_destination *destination = sender->options.destination;
+    double patience = destination->idle_seconds;
+    if (sender->owed > 0)
+        patience = fmax(patience, destination->dimse_seconds);
+    return sender->last_use + patience - clock_seconds();
+}
+
+/* Sleeps until there is a task, the peer says something, or the association has idled enough. */
+static void
+wait_for_work(struct sender *sender)
+{
+    struct pollfd polled[2] = {{.fd = sender->wake, .events = POLLIN}, {.fd = -1}};
+    int timeout = -1;
+    if (sender->association) {
+        const double left = idle_left(sender);
+        if (left <= 0) {
+            drop_association(sender);
+            return;
+        }
+        timeout = (int)fmin(ceil(left * 1000), 86400e3);
+        polled[1].fd = dicom_descriptor(sender->association);
+        polled[1].events = POLLIN;
+    }
+    if (poll(polled, 2, timeout) <= 0)
+        return;
+    if (polled[0].revents) {
+        uint64_t count;
+        ssize_t got = read(sender->wake, &count, sizeof count);
+        (void)got;
+    }
+    if (polled[1].revents)
+        take_reports(sender);
+}
+
+static void
+work_on(struct sender *sender, const struct task *task, bool stopping)
+{
+    if (task->echo && stopping)
+        tell_echoed(sender, task, -ECANCELED, "The courier is ending.");
+    else if (task->echo)
+        echo(sender, task);
+    else if (stopping)
+        tell_returned(sender, task);
+    else
+        deliver(sender, task);
+}
+
+static void *
+run(void *argument)
+{
+    struct sender *sender = argument;
+    for (;;) {
+        bool stopping;
+        struct task *task = take(sender, &stopping);
+        if (task) {
+            work_on(sender, task, stopping);
+            free_task(task);
+        } else if (stopping) {
+            break;
+        } else {
+            wait_for_work(sender);
+        }
+    }
+    take_reports(sender);
+    drop_association(sender);
+    atomic_store(&sender->ended, true);
+    sender->options.events.ended(sender->options.events.context);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------- from outside ----- */
+
+int
+sender_open(const struct sender_options *options, struct sender **out)
+{
+    struct sender *sender = calloc(1, sizeof *sender);
+    if (!sender)
+        return -ENOMEM;
+    sender->options = *options;
+    pthread_mutex_init(&sender->mutex, NULL);
+    int error;
+    sender->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (sender->wake < 0) {
+        error = -errno;
+        goto fail_wake;
+    }
+    error = -pthread_create(&sender->thread, NULL, run, sender);
+    if (error)
+        goto fail_thread;
+    *out = sender;
+    return 0;
+fail_thread:
+    close(sender->wake);
+fail_wake:
+    pthread_mutex_destroy(&sender->mutex);
+    free(sender);
+    return error;
+}
+
+int
+sender_deliver(struct sender *sender, int64_t delivery, const char *file, const char *sop_class,
+               const char *sop_instance)
+{
+    struct task *task = calloc(1, sizeof *task);
+    if (!task)
+        return -ENOMEM;
+    task->id = delivery;
+    task->file = strdup(file);
+    task->sop_class = strdup(sop_class);
+    task->sop_instance = strdup(sop_instance);
+    if (!task->file || !task->sop_class || !task->sop_instance) {
+        free_task(task);
+        return -ENOMEM;
+    }
+    enqueue(sender, task);
+    return 0;
+}
+
+int
+sender_echo(struct sender *sender, int64_t token)
+{
+    struct task *task = calloc(1, sizeof *task);
+    if (!task)
+        return -ENOMEM;
+    task->id = token;
+    task->echo = true;
+    enqueue(sender, task);
+    return 0;
+}
+
+void
+sender_stop(struct sender *sender)
+{
+    pthread_mutex_lock(&sender->mutex);
+    sender->stopping = true;
+    pthread_mutex_unlock(&sender->mutex);
+    wake_up(sender);
+}
+
+bool
+sender_has_ended(const struct sender *sender)
+{
+    return atomic_load(&sender->ended);
+}
+
+void
+sender_close(struct sender *sender)
+{
+    if (!sender)
+        return;
+    sender_stop(sender);
+    pthread_join(sender->thread, NULL);
+    close(sender->wake);
+    pthread_mutex_destroy(&sender->mutex);
+    free(sender);
+}

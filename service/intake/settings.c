@@ -1,0 +1,67 @@
+/*
+ * settings.c - see settings.h.
+ */
+#include "settings.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct counted {
+    struct settings settings; /* first: a struct settings is one of these */
+    atomic_int references;
+};
+
+static struct counted *
+counted_of(struct settings *settings)
+{
+    return (struct counted *)settings;
+}
+
+static struct dicom_tls *
+open_tls(const struct conf_dicom *conf, struct dicom_fault *fault)
+{
+    const struct dicom_tls_settings files = {
+        .certificate = conf->tls.certificate,
+        .key = conf->tls.key,
+        .ca = conf->tls.ca,
+        .require_peer = conf->tls.require_peer,
+    };
+    struct dicom_tls *tls = NULL;
+    return dicom_tls_open(&files, true, &tls, fault) == 0 ? tls : NULL;
+}
+
+int
+settings_open(struct conf *conf, struct settings **settings, struct dicom_fault *fault)
+{
+    *fault = (struct dicom_fault){0};
+    struct counted *counted = calloc(1, sizeof *counted);
+    if (!counted) {
+        conf_free(conf);
+        return -ENOMEM;
+    }
+    counted->settings.conf = conf;
+    if (conf->dicom.tls_port > 0)
+        counted->settings.tls = open_tls(&conf->dicom, fault);
+    atomic_init(&counted->references, 1);
+    *settings = &counted->settings;
+    return 0;
+}
+
+struct settings *
+settings_keep(struct settings *settings)
+{
+    atomic_fetch_add(&counted_of(settings)->references, 1);
+    return settings;
+}
+
+void
+settings_drop(struct settings *settings)
+{
+    if (!settings || atomic_fetch_sub(&counted_of(settings)->references, 1) > 1)
+        return;
+    if (settings->tls)
+        dicom_tls_close(settings->tls);
+    conf_free(settings->conf);
+    free(settings);
+}

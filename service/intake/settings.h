@@ -1,0 +1,23 @@
+/*
+ * settings.h - a configuration that outlives its reload: associations keep the one they began with.
+ *
+ * Reference-counted; immutable once open. Any thread.
+ */
+#ifndef NOCTULE_SETTINGS_H
+#define NOCTULE_SETTINGS_H
+
+#include "config.h"
+#include "network.h"
+
+struct settings {
+    struct conf *conf;
+    struct dicom_tls *tls; /* NULL: no TLS port, or its files cannot be used */
+};
+
+/* Takes over `conf`, also when it fails (-ENOMEM). Where the TLS files cannot be used there is no
+ * `tls`, and the fault says why. */
+int settings_open(struct conf *conf, struct settings **settings, struct dicom_fault *fault);
+struct settings *settings_keep(struct settings *settings);
+void settings_drop(struct settings *settings); /* NULL is allowed */
+
+#endif

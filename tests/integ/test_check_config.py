@@ -1,0 +1,58 @@
+"""`noctule check-config`: what it says of ports, peers, destinations and certificates."""
+
+import shutil
+
+import pytest
+from conftest import run_program
+
+CONFIG = 5
+
+
+def check(path, text):
+    path.write_text(text)
+    return run_program("noctule", "check-config", path, check=False)
+
+
+def tls(certificates, **other):
+    files = {"certificate": certificates.server, "key": certificates.server_key, "ca": certificates.ca, **other}
+    return " ".join(f'{name} = "{file}";' for name, file in files.items())
+
+
+def test_summary(tmp_path, certificates):
+    result = check(tmp_path / "noctule.conf", f"""
+        dicom = {{ port = 11112; tls_port = 2762; bind = "127.0.0.1"; tls = {{ {tls(certificates)} }};
+                  peers = ( {{ ae_title = "CT1"; host = "10.0.0.5"; }},
+                            {{ ae_title = "PACS"; certificate = "{certificates.fingerprint("client")}"; }} ); }};
+        destinations = ( {{ name = "PACS"; ae_title = "ARCHIVE"; host = "pacs"; port = 104; tls = true; }},
+                         {{ name = "shelf"; folder = "/srv/results"; }} );""")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    for line in ("listens: 127.0.0.1, port 11112", "listens: 127.0.0.1, port 2762, TLS", "title: NOCTULE -> rules",
+                 "peer: CT1, 10.0.0.5", "peer: PACS, any address, with its certificate",
+                 "destination: PACS, ARCHIVE at pacs, port 104, TLS", "destination: shelf, folder /srv/results"):
+        assert line in lines, (line, lines)
+
+
+@pytest.mark.parametrize("option, source", [
+    ("certificate", None), ("certificate", "server_key"), ("key", None), ("key", "client_key"), ("key", "ca"),
+    ("ca", None), ("ca", "server_key"),
+])
+def test_files_that_cannot_be_used(tmp_path, certificates, option, source):
+    """A file that is missing, of another kind, or a key that does not belong to the certificate."""
+    wrong = tmp_path / "wrong.pem"
+    if source:
+        shutil.copy(getattr(certificates, source), wrong)
+    text = f"dicom = {{ tls_port = 2762; tls = {{ {tls(certificates, **{option: wrong})} }}; }};"
+    for print_text in ((), ("--print",)):
+        (tmp_path / "noctule.conf").write_text(text)
+        result = run_program("noctule", "check-config", *print_text, tmp_path / "noctule.conf", check=False)
+        assert result.returncode == CONFIG
+        assert str(wrong) in result.stderr and not result.stdout
+
+
+def test_authorities_for_calls_that_go_out(tmp_path, certificates):
+    text = ('dicom = {{ tls = {{ ca = "{}"; }}; }}; '
+            'destinations = ( {{ name = "a"; ae_title = "A"; host = "h"; port = 104; tls = true; }} );')
+    path = tmp_path / "noctule.conf"
+    assert check(path, text.format(certificates.ca)).returncode == 0
+    assert check(path, text.format(tmp_path / "nowhere.pem")).returncode == CONFIG

@@ -1,0 +1,576 @@
+"""Delivery: the courier alone, with this test as its daemon, to archives of every temper."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import proto
+import pydicom
+import pytest
+from conftest import BIN, drop, free_port, orthanc, phantom, run_program, storescp, wait_for
+from pydicom.dataset import Dataset
+from pydicom.uid import ExplicitVRLittleEndian, ImplicitVRLittleEndian
+from pynetdicom import AE, evt
+from pynetdicom.sop_class import SegmentationStorage, StorageCommitmentPushModel, Verification
+from test_deliveries import destinations, objects, small, to_archive, to_folder, wait_states
+
+SENT, TRANSIENT, PERMANENT, RETURNED = range(4)
+NONE, REQUESTED = range(2)
+
+SETTINGS = """
+root = "{folder}/root";
+log_level = "debug";
+inbox = ();
+dicom = {{ titles = ( {{ ae_title = "NOCTULE"; }} ); acse_seconds = 2.0; {tls} }};
+destinations = ( {destinations} );
+pipelines = ( {{ name = "ball"; segments = ( {{ label = "Ball"; method = "level-set"; range = [ 0.0, 80.0 ];
+  shapes = ( {{ kind = "sphere"; center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 30.0; }} );
+  category = {{ code = "123037004"; scheme = "SCT"; meaning = "Anatomical Structure"; }};
+  type = {{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }}; }} ); min_slices = 1; }} );
+"""
+
+
+def destination(name="PACS", port=0, ae_title="ARCHIVE", more=""):
+    return (f'{{ name = "{name}"; ae_title = "{ae_title}"; host = "127.0.0.1"; port = {port}; '
+            f"connect_seconds = 2.0; dimse_seconds = 3.0; {more} }}")
+
+
+@pytest.fixture(scope="session")
+def seg(tmp_path_factory):
+    """A result as the pipeline writes it."""
+    folder = tmp_path_factory.mktemp("result")
+    config = folder / "noctule.conf"
+    config.write_text(SETTINGS.format(folder=folder, tls="", destinations=""))
+    phantom(folder / "ct", "--size", "64x64x12")
+    run_program("noctule", "--config", config, "run", "--pipeline", "ball", "--output", folder / "out", folder / "ct")
+    return folder / "out" / "seg.dcm"
+
+
+def data_set_bytes(path):
+    """What follows the file meta information."""
+    content = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack_from("<I", content, 140)
+    return content[144 + length :]
+
+
+class Courier:
+    def __init__(self, folder, *destinations, tls=""):
+        self.folder = pathlib.Path(folder)
+        self.config = self.folder / "courier.conf"
+        self.log = self.folder / "courier.log"
+        self.configure(*destinations, tls=tls)
+        self.peer = proto.Peer()
+        self.deliveries = 0
+        fd = self.peer.child.fileno()
+        command = [BIN / "noctuled", "--role", "courier", "--slot", "0", "--config", self.config]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(["bash", "-c", f'exec "$@" 3<&{fd}', "bash", *command], stderr=log,
+                                            stdout=log, stdin=subprocess.DEVNULL, pass_fds=[fd])
+        self.peer.child.close()
+        hello = self.next("HELLO")
+        assert hello["role"] == "courier"
+
+    def configure(self, *destinations, tls=""):
+        self.config.write_text(SETTINGS.format(folder=self.folder, tls=tls, destinations=", ".join(destinations)))
+
+    def next(self, name, seconds=20, **fields):
+        """The next frame of that type, with these fields, not handed out yet."""
+        deadline = time.monotonic() + seconds
+        while True:
+            for frame in self.peer.frames:
+                if frame.name == name and all(frame[key] == value for key, value in fields.items()):
+                    self.peer.frames.remove(frame)
+                    return frame
+            if time.monotonic() > deadline or self.peer.ended:
+                pytest.fail(f"{name} {fields} did not come; the log:\n{self.log.read_text()[-4000:]}")
+            self.peer.read(0.05)
+
+    def send(self, path, to="PACS"):
+        """Asks for a delivery and returns its number."""
+        meta = pydicom.dcmread(path, stop_before_pixels=True).file_meta
+        self.deliveries += 1
+        self.peer.send("DELIVER", self.deliveries, to, str(path), meta.MediaStorageSOPClassUID,
+                       meta.MediaStorageSOPInstanceUID)
+        return self.deliveries
+
+    def deliver(self, path, to="PACS", seconds=20):
+        """Delivers, and returns what came of it."""
+        return self.next("DELIVERED", seconds, delivery=self.send(path, to))
+
+    def echo(self, to="PACS"):
+        self.peer.send("ECHO", 77, to)
+        return self.next("ECHOED", token=77)
+
+    def hang_up(self):
+        """As a daemon that has ended, and has read what there was."""
+        self.peer.socket.shutdown(socket.SHUT_WR)
+        wait_for(lambda: self.peer.read(0.05) is not None and self.peer.ended, 20, "the end of the courier")
+
+    def drain(self):
+        self.peer.send("DRAIN")
+        assert self.process.wait(20) == 0, self.log.read_text()[-4000:]
+
+
+@pytest.fixture
+def courier(tmp_path):
+    made = []
+
+    def make(*destinations, tls=""):
+        folder = tmp_path / f"courier{len(made)}"
+        folder.mkdir()
+        made.append(Courier(folder, *destinations, tls=tls))
+        return made[-1]
+
+    yield make
+    for each in made:
+        if each.process.poll() is None:
+            each.hang_up()
+        each.peer.close()
+        assert each.process.wait(20) == 0, each.log.read_text()[-4000:]
+        assert "level=error" not in each.log.read_text()
+
+
+class Archive:
+    """A pynetdicom archive of our own making, which does as it is told."""
+
+    def __init__(self, status=0x0000, classes=(SegmentationStorage,), syntaxes=(ExplicitVRLittleEndian,),
+                 commitment=False, commit_status=0x0000, on_store=None, titles=(), failed=False):
+        self.status, self.on_store, self.commitment, self.failed = status, on_store, commitment, failed
+        self.commit_status = commit_status
+        self.stored, self.associations, self.requests, self.statuses = [], [], [], []
+        self.ae = AE(ae_title="ARCHIVE")
+        self.ae.require_calling_aet = list(titles)
+        for each in classes:
+            self.ae.add_supported_context(each, list(syntaxes))
+        if commitment:
+            self.ae.add_supported_context(StorageCommitmentPushModel)
+        self.server = self.ae.start_server(
+            ("127.0.0.1", 0), block=False,
+            evt_handlers=[(evt.EVT_C_STORE, self.take), (evt.EVT_N_ACTION, self.promise),
+                          (evt.EVT_ACCEPTED, lambda event: self.associations.append(event.assoc))])
+        self.port = self.server.socket.getsockname()[1]
+
+    def take(self, event):
+        self.stored.append(event.encoded_dataset(include_meta=False))
+        if self.on_store:
+            self.on_store(event)
+        return self.status
+
+    def promise(self, event):
+        request = event.action_information
+        self.requests.append(request)
+        if self.commit_status == 0x0000:
+            threading.Thread(target=self.report, args=(event.assoc, request), daemon=True).start()
+        return self.commit_status, None
+
+    def report(self, association, request):
+        """Tells what has been committed, on the association it was asked on."""
+        report = Dataset()
+        report.TransactionUID = request.TransactionUID
+        if self.failed:
+            for item in request.ReferencedSOPSequence:
+                item.FailureReason = 0x0112
+            report.FailedSOPSequence = request.ReferencedSOPSequence
+        else:
+            report.ReferencedSOPSequence = request.ReferencedSOPSequence
+        status, _ = association.send_n_event_report(report, 2 if self.failed else 1, StorageCommitmentPushModel,
+                                                    "1.2.840.10008.1.20.1.1")
+        self.statuses.append(status.get("Status"))
+
+    def close(self):
+        self.server.shutdown()
+
+
+@contextlib.contextmanager
+def archive(**options):
+    made = Archive(**options)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+# ------------------------------------------------------------------------------- it arrives ----
+
+
+def test_storescp_gets_the_bytes_of_the_file(courier, seg, tmp_path):
+    with storescp(tmp_path / "pacs") as pacs:
+        one = courier(destination(port=pacs.port))
+        told = one.deliver(seg)
+        assert (told["outcome"], told["dimse_status"], told["code"], told["commitment"]) == (SENT, 0, "", NONE)
+        (received,) = pacs.files()
+        assert data_set_bytes(received) == data_set_bytes(seg)
+        one.drain()
+
+
+def test_an_implicit_archive_gets_the_same_values(courier, seg):
+    with archive(syntaxes=(ImplicitVRLittleEndian,)) as pacs:
+        told = courier(destination(port=pacs.port)).deliver(seg)
+        assert (told["outcome"], told["dimse_status"]) == (SENT, 0)
+        (received,) = pacs.stored
+        got = pydicom.filereader.read_dataset(pydicom.filebase.DicomBytesIO(received), True, True)
+        want = pydicom.dcmread(seg)
+        assert got.PixelData == want.PixelData
+        assert got.PerFrameFunctionalGroupsSequence == want.PerFrameFunctionalGroupsSequence
+        assert [element.tag for element in got] == [element.tag for element in want]
+
+
+def test_orthanc_takes_and_shows_it(courier, seg, tmp_path):
+    with orthanc(tmp_path / "orthanc") as pacs:
+        one = courier(destination(port=pacs.port, ae_title="ORTHANC"))
+        assert one.echo()["status"] == 0
+        assert [one.deliver(seg)["outcome"] for _ in range(2)] == [SENT, SENT]
+        (instance,) = pacs.instances()
+        tags = pacs.rest(f"/instances/{instance}/simplified-tags")
+        assert tags["Modality"] == "SEG"
+        assert tags["SOPInstanceUID"] == pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
+        held = pydicom.dcmread(pydicom.filebase.DicomBytesIO(pacs.file(instance)))
+        assert held.PixelData == pydicom.dcmread(seg).PixelData
+
+
+def test_one_association_for_many(courier, seg):
+    with archive() as pacs:
+        one = courier(destination(port=pacs.port, more="idle_seconds = 1.0;"))
+        numbers = [one.send(seg) for _ in range(4)]
+        assert [one.next("DELIVERED", delivery=number)["outcome"] for number in numbers] == [SENT] * 4
+        assert len(pacs.associations) == 1
+        (association,) = pacs.associations
+        wait_for(lambda: association.is_released, 15, "the release of the idle association")
+        assert one.deliver(seg)["outcome"] == SENT
+        assert len(pacs.associations) == 2
+
+
+def test_an_association_the_peer_ended_is_replaced(courier, seg):
+    with archive() as pacs:
+        one = courier(destination(port=pacs.port))
+        assert one.deliver(seg)["outcome"] == SENT
+        pacs.associations[0].abort()
+        assert one.deliver(seg)["outcome"] == SENT
+        assert len(pacs.associations) == 2
+
+
+# --------------------------------------------------------------------- it is not taken ---------
+
+
+@pytest.mark.parametrize("status, outcome, code", [
+    (0xB000, SENT, ""), (0xB007, SENT, ""), (0x0111, SENT, ""), (0x0107, SENT, ""),
+    (0xA700, TRANSIENT, "STORE_FAILED"), (0x0110, TRANSIENT, "STORE_FAILED"),
+    (0xA900, PERMANENT, "STORE_REFUSED"), (0xC000, PERMANENT, "STORE_REFUSED"),
+    (0x0122, PERMANENT, "STORE_REFUSED"), (0x0124, PERMANENT, "STORE_REFUSED"),
+])
+def test_statuses(courier, seg, status, outcome, code):
+    with archive(status=status) as pacs:
+        told = courier(destination(port=pacs.port)).deliver(seg)
+        assert (told["outcome"], told["dimse_status"], told["code"]) == (outcome, status, code)
+        assert len(pacs.stored) == 1
+
+
+def test_an_archive_without_seg(courier, seg):
+    with archive(classes=(Verification,)) as pacs:
+        one = courier(destination(port=pacs.port))
+        told = one.deliver(seg)
+        assert (told["outcome"], told["dimse_status"], told["code"]) == (PERMANENT, -1, "NO_PRESENTATION_CONTEXT")
+        assert one.echo()["status"] == 0
+
+
+def test_nobody_there(courier, seg):
+    one = courier(destination(port=free_port()))
+    told = one.deliver(seg)
+    assert (told["outcome"], told["dimse_status"], told["code"]) == (TRANSIENT, -1, "PEER_UNREACHABLE")
+    assert one.echo()["status"] < 0
+
+
+def test_a_host_without_address(courier, seg):
+    one = courier('{ name = "PACS"; ae_title = "A"; host = "no-such-host.invalid"; port = 104; }')
+    told = one.deliver(seg)
+    assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_UNREACHABLE")
+
+
+def test_it_knows_another_caller(courier, seg):
+    with archive(titles=["SOMEBODY"]) as pacs:
+        told = courier(destination(port=pacs.port)).deliver(seg)
+        assert (told["outcome"], told["code"]) == (PERMANENT, "PEER_REJECTED")
+        assert "does not know our AE title" in told["sentence"]
+
+
+def test_orthanc_that_checks_titles(courier, seg, tmp_path):
+    with orthanc(tmp_path / "orthanc", {"DicomCheckCalledAet": True}) as pacs:
+        told = courier(destination(port=pacs.port, ae_title="WRONG")).deliver(seg)
+        assert (told["outcome"], told["code"]) == (PERMANENT, "PEER_REJECTED")
+        assert pacs.instances() == []
+
+
+def test_a_busy_archive(courier, seg):
+    with archive() as pacs:
+        pacs.ae.maximum_associations = 1
+        holder = AE(ae_title="HOLDER")
+        holder.add_requested_context(SegmentationStorage)
+        held = holder.associate("127.0.0.1", pacs.port)
+        one = courier(destination(port=pacs.port))
+        told = one.deliver(seg)
+        assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_BUSY")
+        held.release()
+        wait_for(lambda: not pacs.associations[0].is_alive(), 15, "the end of the other association")
+        assert one.deliver(seg)["outcome"] == SENT
+
+
+@pytest.mark.parametrize("option", ["--refuse", "--abort-after", "--abort-during"])
+def test_storescp_that_fails(courier, seg, tmp_path, option):
+    with storescp(tmp_path / "pacs", [option]) as pacs:
+        told = courier(destination(port=pacs.port)).deliver(seg)
+        assert told["outcome"] in (TRANSIENT, PERMANENT)
+        expected = {"--refuse": "PEER_REJECTED"}.get(option, "PEER_ABORTED")
+        assert (told["code"], told["dimse_status"]) == (expected, -1)
+        assert told["outcome"] == (PERMANENT if option == "--refuse" else TRANSIENT)
+
+
+def test_an_archive_that_aborts(courier, seg):
+    with archive(on_store=lambda event: event.assoc.abort()) as pacs:
+        told = courier(destination(port=pacs.port)).deliver(seg)
+        assert (told["outcome"], told["code"], told["dimse_status"]) == (TRANSIENT, "PEER_ABORTED", -1)
+
+
+@pytest.mark.parametrize("words", [b"", b"HTTP/1.0 400 Bad Request\r\n\r\n", b"\x02\x00\xff\xff\xff\xff" + b"x" * 4096,
+                                   b"\x04\x00\x00\x00\x00\x06\x00\x00\x00\x02\x01\x03"])
+def test_what_answers_is_no_archive(courier, seg, words):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def talk():
+            connection, _ = server.accept()
+            connection.recv(65536)
+            connection.sendall(words)
+            connection.close()
+
+        talker = threading.Thread(target=talk, daemon=True)
+        talker.start()
+        told = courier(destination(port=server.getsockname()[1])).deliver(seg)
+        assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_ABORTED")
+
+
+def test_silence_does_not_last(courier, seg, tmp_path):
+    """An archive that stands still (SIGSTOP): the connection is accepted, and nothing else happens."""
+    with orthanc(tmp_path / "orthanc") as pacs, storescp(tmp_path / "other") as other:
+        one = courier(destination(port=pacs.port, ae_title="ORTHANC"), destination("OTHER", other.port))
+        os.killpg(pacs.process.pid, signal.SIGSTOP)
+        start = time.monotonic()
+        stuck = one.send(seg)
+        assert one.deliver(seg, "OTHER")["outcome"] == SENT
+        assert time.monotonic() - start < 1.5, "another destination held this one up"
+        told = one.next("DELIVERED", delivery=stuck)
+        assert (told["outcome"], told["code"]) == (TRANSIENT, "PEER_ABORTED")
+        assert 1.5 < time.monotonic() - start < 8
+        os.killpg(pacs.process.pid, signal.SIGCONT)
+        assert one.deliver(seg)["outcome"] == SENT
+
+
+def test_an_archive_that_stops_in_the_middle(courier, seg):
+    """It took the data set and never answers: dimse_seconds."""
+    with archive(on_store=lambda event: time.sleep(6)) as pacs:
+        start = time.monotonic()
+        told = courier(destination(port=pacs.port)).deliver(seg)
+        assert (told["outcome"], told["code"], told["dimse_status"]) == (TRANSIENT, "PEER_ABORTED", -1)
+        assert 2.5 < time.monotonic() - start < 6
+
+
+def test_a_file_that_is_gone_or_none(courier, tmp_path, seg):
+    broken = tmp_path / "broken.dcm"
+    broken.write_bytes(b"no DICOM")
+    with archive() as pacs:
+        one = courier(destination(port=pacs.port))
+        for number, path, outcome, code in ((1, tmp_path / "gone.dcm", TRANSIENT, "FILE_UNREADABLE"),
+                                            (2, broken, PERMANENT, "NOT_DICOM")):
+            one.peer.send("DELIVER", number, "PACS", str(path), SegmentationStorage, "1.2.3")
+            told = one.next("DELIVERED", delivery=number)
+            assert (told["outcome"], told["code"]) == (outcome, code)
+        one.deliveries = 2
+        assert one.deliver(seg)["outcome"] == SENT
+        assert len(pacs.associations) == 1
+
+
+# ------------------------------------------------------------------------------ commitment -----
+
+
+def test_commitment_on_the_same_association(courier, seg):
+    with archive(commitment=True) as pacs:
+        one = courier(destination(port=pacs.port, more="commit = true;"))
+        told = one.deliver(seg)
+        assert (told["outcome"], told["dimse_status"], told["commitment"]) == (SENT, 0, REQUESTED)
+        (request,) = pacs.requests
+        assert request.TransactionUID == told["transaction_uid"]
+        committed = one.next("COMMITTED")
+        instance = pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
+        assert list(committed.values()) == [0, told["transaction_uid"], [[instance, 1, 0]]]
+        wait_for(lambda: pacs.statuses == [0], 15, "the answer to the report")
+        again = one.deliver(seg)
+        assert again["transaction_uid"] != told["transaction_uid"]
+        assert len(pacs.associations) == 1
+
+
+def test_commitment_that_fails(courier, seg):
+    with archive(commitment=True, failed=True) as pacs:
+        one = courier(destination(port=pacs.port, more="commit = true;"))
+        told = one.deliver(seg)
+        committed = one.next("COMMITTED")
+        instance = pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
+        assert list(committed.values()) == [0, told["transaction_uid"], [[instance, 0, 0x0112]]]
+
+
+def test_commitment_refused(courier, seg):
+    with archive(commitment=True, commit_status=0x0110) as pacs:
+        told = courier(destination(port=pacs.port, more="commit = true;")).deliver(seg)
+        assert (told["outcome"], told["code"], told["dimse_status"]) == (TRANSIENT, "COMMIT_FAILED", 0)
+        assert (told["commitment"], told["transaction_uid"]) == (NONE, "")
+
+
+def test_an_archive_without_commitment(courier, seg):
+    with archive() as pacs:
+        told = courier(destination(port=pacs.port, more="commit = true;")).deliver(seg)
+        assert (told["outcome"], told["code"], told["dimse_status"]) == (PERMANENT, "COMMIT_UNSUPPORTED", 0)
+
+
+# ------------------------------------------------------------------------------------- TLS -----
+
+
+def tls_settings(certificates, name="client"):
+    return (f'tls = {{ certificate = "{getattr(certificates, name)}"; key = "{getattr(certificates, name + "_key")}"; '
+            f'ca = "{certificates.ca}"; }};')
+
+
+def test_tls_both_ways(courier, seg, tmp_path, certificates):
+    with storescp(tmp_path / "pacs", [*certificates.dcmtk("server"), "--require-peer-cert"]) as pacs:
+        one = courier(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates))
+        assert one.echo()["status"] == 0
+        assert one.deliver(seg)["outcome"] == SENT
+        (received,) = pacs.files()
+        assert data_set_bytes(received) == data_set_bytes(seg)
+
+
+@pytest.mark.parametrize("ours, theirs", [("stranger", "server"), ("client", "stranger")])
+def test_tls_with_a_stranger(courier, seg, tmp_path, certificates, ours, theirs):
+    with storescp(tmp_path / "pacs", [*certificates.dcmtk(theirs), "--require-peer-cert"]) as pacs:
+        one = courier(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates, ours))
+        told = one.deliver(seg)
+        assert told["outcome"] == TRANSIENT
+        assert told["code"] in ("TLS_FAILED", "PEER_ABORTED")
+        assert pacs.files() == []
+
+
+# ---------------------------------------------------------------------------------- folders ----
+
+
+def test_a_folder(courier, seg, tmp_path):
+    folder = tmp_path / "results" / "here"
+    one = courier(f'{{ name = "FOLDER"; folder = "{folder}"; }}')
+    instance = pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
+    for _ in range(2):
+        told = one.deliver(seg, "FOLDER")
+        assert (told["outcome"], told["dimse_status"], told["code"]) == (SENT, -1, "")
+        assert [path.name for path in folder.iterdir()] == [f"{instance}.dcm"]
+        assert (folder / f"{instance}.dcm").read_bytes() == seg.read_bytes()
+    (folder / f"{instance}.dcm").write_bytes(b"other")
+    told = one.deliver(seg, "FOLDER")
+    assert (told["outcome"], told["code"]) == (PERMANENT, "FOLDER_CONFLICT")
+    assert (folder / f"{instance}.dcm").read_bytes() == b"other"
+    assert len(list(folder.iterdir())) == 1
+    assert one.echo("FOLDER")["status"] == 0
+
+
+def test_a_folder_that_cannot_be(courier, seg, tmp_path):
+    (tmp_path / "file").write_text("")
+    one = courier(f'{{ name = "FOLDER"; folder = "{tmp_path}/file/below"; }}')
+    told = one.deliver(seg, "FOLDER")
+    assert (told["outcome"], told["code"]) == (TRANSIENT, "FOLDER_UNWRITABLE")
+    assert one.echo("FOLDER")["status"] < 0
+
+
+# ---------------------------------------------------------------------------- a courier's life -
+
+
+def test_drain_finishes_one_and_returns_the_rest(courier, seg):
+    release = threading.Event()
+    begun = threading.Event()
+
+    def wait(_event):
+        begun.set()
+        release.wait(10)
+
+    with archive(on_store=wait) as pacs:
+        one = courier(destination(port=pacs.port, more="dimse_seconds = 10.0;").replace("dimse_seconds = 3.0; ", ""))
+        numbers = [one.send(seg) for _ in range(3)]
+        assert begun.wait(10)
+        one.peer.send("DRAIN")
+        late = one.send(seg)
+        assert one.next("DELIVERED", delivery=late)["outcome"] == RETURNED
+        release.set()
+        told = [one.next("DELIVERED", delivery=number) for number in numbers]
+        assert [each["outcome"] for each in told] == [SENT, RETURNED, RETURNED]
+        assert one.process.wait(20) == 0
+        assert len(pacs.stored) == 1
+
+
+def test_reload_changes_destinations(courier, seg):
+    with archive() as first, archive() as second:
+        one = courier(destination(port=first.port))
+        assert one.deliver(seg)["outcome"] == SENT
+        one.configure(destination(port=second.port))
+        one.peer.send("RELOAD", str(one.config))
+        assert one.deliver(seg)["outcome"] == SENT
+        assert (len(first.stored), len(second.stored)) == (1, 1)
+        wait_for(lambda: first.associations[0].is_released, 15, "the release of the old association")
+        one.configure()
+        one.peer.send("RELOAD", str(one.config))
+        assert one.deliver(seg)["outcome"] == RETURNED
+        assert one.echo()["status"] < 0
+        one.drain()
+
+
+def test_the_pipe_is_its_life(courier, seg):
+    begun = threading.Event()
+
+    def wait(_event):
+        begun.set()
+        time.sleep(5)
+
+    with archive(on_store=wait) as pacs:
+        one = courier(destination(port=pacs.port))
+        one.send(seg)
+        assert begun.wait(10)
+        one.hang_up()
+        assert one.process.wait(3) == 0
+
+
+def test_it_says_that_it_lives(courier, seg):
+    with archive(on_store=lambda event: time.sleep(2.5)) as pacs:
+        one = courier(destination(port=pacs.port))
+        numbers = [one.send(seg) for _ in range(3)]
+        one.next("ALIVE", seconds=6.5)
+        assert one.next("DELIVERED", delivery=numbers[2], seconds=6)["outcome"] == SENT
+
+
+@pytest.mark.parametrize("frame", [("RUN", 1, "x"), ("DELIVER", 1, "PACS", "relative", "1.2", "1.2"),
+                                   ("DELIVER", 1, "PACS", "/x", "1.2", "../../1")])
+def test_a_daemon_that_breaks_the_rules(tmp_path, frame):
+    one = Courier(tmp_path, destination(port=free_port()))
+    one.peer.send(*frame)
+    assert one.process.wait(10) == 1
+    assert "courier.protocol" in one.log.read_text()
+
+
+@pytest.mark.parametrize("point", ["courier_after_part", "courier_after_store"])
+def test_a_courier_that_is_killed(daemon, tmp_path, point):
+    """Whatever it was at is delivered by the next one, and once."""
+    once = tmp_path / "crashed"
+    with storescp(tmp_path / "archive") as pacs:
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT", "PACS" ];',
+                   extra=destinations(to_folder(tmp_path / "out"), to_archive(pacs.port)),
+                   environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)}).start()
+        drop(small(tmp_path / "ct"), d.inbox)
+        wait_for(once.exists, 40, f"the crash at {point}")
+        wait_states(d, ("OUT", "SENT"), ("PACS", "SENT"))
+        (copied,), (stored,) = objects(tmp_path / "out"), pacs.files()
+        assert data_set_bytes(copied) == data_set_bytes(stored)

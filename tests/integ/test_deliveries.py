@@ -1,0 +1,218 @@
+"""Delivery, the whole way: series in, results out to folders and archives, with daemon and courier as they run."""
+
+import os
+import signal
+import struct
+
+import pytest
+from conftest import drop, free_port, orthanc, phantom, storescp, storescu, wait_for
+from test_daemon import answer, change, control, events, frame, reload
+
+# Timers short enough for a test.
+QUICK = """delivery = { retry_seconds = 0.2; retry_max_seconds = 0.5; breaker_failures = 3; breaker_seconds = 0.5; };
+"""
+
+
+def to_folder(folder, name="OUT"):
+    folder.mkdir(exist_ok=True)
+    return f'{{ name = "{name}"; folder = "{folder}"; }}'
+
+
+def to_archive(port, name="PACS", ae_title="ARCHIVE", more=""):
+    return (f'{{ name = "{name}"; ae_title = "{ae_title}"; host = "127.0.0.1"; port = {port}; '
+            f"connect_seconds = 2.0; dimse_seconds = 5.0; {more} }}")
+
+
+def destinations(*entries):
+    return QUICK + f"destinations = ( {', '.join(entries)} );\n"
+
+
+def small(folder, seed=1):
+    return phantom(folder, "--size", "32x32x6", "--seed", str(seed))
+
+
+def deliveries(d):
+    return d.query("SELECT * FROM v_deliveries ORDER BY delivery")
+
+
+def states(d):
+    return [(row["destination"], row["state"]) for row in deliveries(d)]
+
+
+def wait_states(d, *expected):
+    def as_expected():
+        return states(d) == list(expected)
+
+    try:
+        wait_for(as_expected, 40, f"deliveries {expected}")
+    except pytest.fail.Exception:
+        print([dict(row) for row in deliveries(d)], d.log.read_text()[-6000:])
+        raise
+
+
+def objects(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_result_goes_to_each_destination(daemon, tmp_path):
+    with storescp(tmp_path / "archive") as archive:
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT", "PACS" ];',
+                   extra=destinations(to_folder(tmp_path / "out"), to_archive(archive.port))).start()
+        drop(small(tmp_path / "ct"), d.inbox)
+        wait_states(d, ("OUT", "SENT"), ("PACS", "SENT"))
+        (job,) = d.jobs()
+        (result,) = d.query("SELECT * FROM v_deliveries WHERE destination = 'OUT'")
+        (file,) = objects(tmp_path / "out")
+        assert file.read_bytes() == (d.root / result["path"]).read_bytes()
+        assert len(archive.files()) == 1
+        assert [row["dimse_status"] for row in deliveries(d)] == [None, 0]
+        assert {row["job"] for row in deliveries(d)} == {job["job"]}
+
+
+@pytest.mark.parametrize("point", ["daemon_after_sending_before_deliver", "daemon_after_delivered_before_commit"])
+def test_killed_at(daemon, tmp_path, point):
+    once = tmp_path / "crashed"
+    d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ];', extra=destinations(to_folder(tmp_path / "out")),
+               environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)}).start()
+    drop(small(tmp_path / "ct"), d.inbox)
+    wait_for(once.exists, 60, f"the crash at {point}")
+    d.process.wait(30)
+    assert d.process.returncode == -signal.SIGKILL
+    assert states(d) == [("OUT", "SENDING")]
+    d.start()
+    wait_states(d, ("OUT", "SENT"))
+    assert deliveries(d)[0]["attempts"] == 2
+    assert len(objects(tmp_path / "out")) == 1
+
+
+def test_a_courier_that_is_killed_is_replaced(daemon, tmp_path):
+    d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ];',
+               extra=destinations(to_folder(tmp_path / "out"))).start()
+    (courier,) = wait_for(lambda: d.children("courier"), 20, "the courier")
+    os.kill(courier, signal.SIGKILL)
+    wait_for(lambda: events(d, "COURIER_DIED"), 20, "the note of its death")
+    drop(small(tmp_path / "ct"), d.inbox)
+    wait_states(d, ("OUT", "SENT"))
+    assert d.stop() == 0
+
+
+def test_an_archive_that_is_down_gets_it_later_and_delays_nobody(daemon, tmp_path):
+    with storescp(tmp_path / "archive") as archive:
+        archive.stop()
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS", "OUT" ];',
+                   extra=destinations(to_archive(archive.port), to_folder(tmp_path / "out"))).start()
+        drop(small(tmp_path / "ct"), d.inbox)
+        wait_for(lambda: events(d, "DESTINATION_DOWN"), 40, "the note that it is down")
+        assert dict(states(d))["OUT"] == "SENT"
+        assert dict(states(d))["PACS"] in ("DELAYED", "SENDING")
+        archive.start()
+        wait_states(d, ("PACS", "SENT"), ("OUT", "SENT"))
+        assert len(events(d, "DESTINATION_UP")) == 1
+        assert len(archive.files()) == 1
+
+
+def test_what_was_waiting_at_the_end_is_sent_after_the_start(daemon, tmp_path):
+    with storescp(tmp_path / "archive") as archive:
+        archive.stop()
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS" ];',
+                   extra=destinations(to_archive(archive.port))).start()
+        drop(small(tmp_path / "ct"), d.inbox)
+        wait_for(lambda: deliveries(d) and deliveries(d)[0]["attempts"] >= 1, 40, "an attempt")
+        assert d.stop() == 0
+        archive.start()
+        d.start()
+        wait_states(d, ("PACS", "SENT"))
+
+
+def test_the_sender_gets_its_own_back(daemon, tmp_path):
+    with storescp(tmp_path / "archive") as archive:
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "sender" ];',
+                   dicom='peers = ( { ae_title = "STORESCU"; }, { ae_title = "DCMSEND"; } );',
+                   extra=destinations(to_archive(archive.port, name="CT1", ae_title="STORESCU"))).start()
+        storescu(d.port, *small(tmp_path / "a"))
+        wait_states(d, ("CT1", "SENT"))
+        storescu(d.port, *small(tmp_path / "b", seed=2), calling="DCMSEND")
+        drop(small(tmp_path / "c", seed=3), d.inbox)
+        d.wait_jobs(3)
+        wait_for(lambda: len(events(d, "NO_SENDER")) == 2, 20, "the notes of unknown senders")
+        assert states(d) == [("CT1", "SENT")]
+
+
+def test_an_ae_title_chooses_the_pipeline(daemon, tmp_path):
+    d = daemon(quiet=0.5, dicom='titles = ( { ae_title = "NOCTULE"; }, '
+                                '{ ae_title = "HEADS"; pipeline = "head-ct"; } ); '
+                                'peers = ( { ae_title = "STORESCU"; } );')
+    change(d, 'modality = "CT"', 'modality = "MR"')
+    d.start()
+    storescu(d.port, *small(tmp_path / "a"))
+    wait_for(lambda: events(d, "NO_RULE"), 40, "the note that no rule matches")
+    assert not d.jobs()
+    storescu(d.port, *small(tmp_path / "b", seed=2), called="HEADS")
+    (job,) = d.wait_jobs()
+    assert (job["pipeline"], job["state"]) == ("head-ct", "DONE")
+    assert len(events(d, "NO_RULE")) == 1
+
+
+def test_a_reload_brings_destinations_and_takes_them(daemon, tmp_path):
+    d = daemon(quiet=0.5, pipeline_extra="min_slices = 1;").start()
+    assert not d.children("courier")
+    change(d, "min_slices = 1;", 'deliver = [ "OUT" ];')
+    d.config.write_text(d.config.read_text() + destinations(to_folder(tmp_path / "out")))
+    reload(d)
+    drop(small(tmp_path / "a"), d.inbox)
+    wait_states(d, ("OUT", "SENT"))
+    change(d, 'deliver = [ "OUT" ];', "min_slices = 1;")
+    change(d, '"OUT"', '"ELSEWHERE"')
+    reload(d)
+    d.ctl("resend", deliveries(d)[0]["delivery"])
+    wait_states(d, ("OUT", "FAILED"))
+    assert deliveries(d)[0]["code"] == "NO_SUCH_DESTINATION"
+
+
+def test_resend_sends_again(daemon, tmp_path):
+    d = daemon(quiet=0.5, pipeline_extra='deliver = [ "OUT" ];',
+               extra=destinations(to_folder(tmp_path / "out"))).start()
+    drop(small(tmp_path / "ct"), d.inbox)
+    wait_states(d, ("OUT", "SENT"))
+    (file,) = objects(tmp_path / "out")
+    file.unlink()
+    with control(d) as client:
+        client.sendall(frame(69, 4711, 0, "", 0))
+        assert answer(client)[0] == -2
+        client.sendall(frame(69, 0, deliveries(d)[0]["job"], "", 1))
+        assert answer(client) == (0, "0 deliveries are sent again")
+        client.sendall(frame(69, 0, deliveries(d)[0]["job"], "", 0))
+        assert answer(client) == (0, "1 delivery is sent again")
+    wait_for(lambda: objects(tmp_path / "out") == [file], 20, "the file")
+    wait_states(d, ("OUT", "SENT"))
+
+
+def test_echo_by_way_of_the_daemon(daemon, tmp_path):
+    with storescp(tmp_path / "archive") as archive:
+        d = daemon(extra=destinations(to_archive(archive.port), to_archive(free_port(), name="NOBODY"))).start()
+        wait_for(lambda: "event=child.ready child=courier" in d.log.read_text(), 20, "the courier")
+        with control(d) as client:
+            for name, good in (("PACS", True), ("NOBODY", False), ("UNKNOWN", False)):
+                client.sendall(frame(50, 0, name))
+                status, sentence = answer(client)
+                assert (status == 0) == good and len(sentence) > 3, (name, status, sentence)
+        with control(d) as broken:
+            broken.sendall(frame(50, 0) + struct.pack("<I", 5))
+            assert answer(broken) is None
+
+
+def test_orthanc_commits_on_an_association_of_its_own(daemon, tmp_path):
+    port = free_port()
+    with orthanc(tmp_path / "orthanc", {"DicomModalities": {"noctule": ["NOCTULE", "127.0.0.1", port]},
+                                        "DicomAlwaysAllowStore": True}) as archive:
+        d = daemon(quiet=0.5, pipeline_extra='deliver = [ "PACS" ];',
+                   dicom='peers = ( { ae_title = "ORTHANC"; } );',
+                   extra=destinations(to_archive(archive.port, ae_title="ORTHANC", more="commit = true;")))
+        change(d, f"port = {d.port};", f"port = {port};")
+        d.port = port
+        d.start()
+        drop(small(tmp_path / "ct"), d.inbox)
+        wait_states(d, ("PACS", "SENT"))
+        wait_for(lambda: deliveries(d)[0]["commitment"] == "COMMITTED", 40, "the commitment")
+        assert len(archive.instances()) == 1
+        assert deliveries(d)[0]["attempts"] == 1

@@ -1,0 +1,693 @@
+"""Receiving by the network: the real noctuled, DCMTK's senders, and a hostile client."""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import pydicom
+import pytest
+from conftest import PEERS, echoscu, phantom, storescu, wait_for
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.filebase import DicomBytesIO
+from pydicom.filewriter import write_dataset
+from pynetdicom import AE
+from pynetdicom.sop_class import CTImageStorage, Verification
+from upper_layer import (ABORTED, ACCEPTED, CT, EXPLICIT, REJECTED, SECONDARY_CAPTURE, Peer, associate_request,
+                         associated, data_pdu, data_pdus, pdu, status_in, store_command)
+
+SERIES = "1.2.826.0.1.3680043.8.498.9"
+BUSY, UNKNOWN_CALLER, UNKNOWN_TITLE = b"\0\2\3\2", b"\0\1\1\3", b"\0\1\1\7"
+OUT_OF_RESOURCES, MISMATCH, NOT_UNDERSTOOD, DUPLICATE = 0xA700, 0xA900, 0xC000, 0x0111
+
+
+def uid(number, series=SERIES):
+    return f"{series}.{1000 + number}"
+
+
+def ct(number=1, series=SERIES, size=32, **changes):
+    """A CT slice; equal arguments give equal ones."""
+    dataset = Dataset()
+    dataset.SOPClassUID = CT
+    dataset.SOPInstanceUID = uid(number, SERIES)
+    dataset.StudyInstanceUID = "1.2.826.0.1.3680043.8.498.1"
+    dataset.SeriesInstanceUID = series
+    dataset.FrameOfReferenceUID = "1.2.826.0.1.3680043.8.498.2"
+    dataset.Modality = "CT"
+    dataset.PatientName = "Nobody^At All"
+    dataset.PatientID = "none"
+    dataset.InstanceNumber = str(number)
+    dataset.ImagePositionPatient = [0, 0, 2.0 * number]
+    dataset.ImageOrientationPatient = [1, 0, 0, 0, 1, 0]
+    dataset.PixelSpacing = [1, 1]
+    dataset.Rows = dataset.Columns = size
+    dataset.BitsAllocated = dataset.BitsStored = 16
+    dataset.HighBit = 15
+    dataset.PixelRepresentation = 1
+    dataset.SamplesPerPixel = 1
+    dataset.PhotometricInterpretation = "MONOCHROME2"
+    dataset.RescaleSlope = 1
+    dataset.RescaleIntercept = 0
+    dataset.PixelData = random.Random(number).randbytes(2 * size * size)
+    for key, value in changes.items():
+        if value is None:
+            delattr(dataset, key)
+        else:
+            setattr(dataset, key, value)
+    return dataset
+
+
+def encoded(dataset):
+    out = DicomBytesIO()
+    out.is_little_endian, out.is_implicit_VR = True, False
+    with pydicom.config.disable_value_validation():
+        write_dataset(out, dataset)
+    return out.getvalue()
+
+
+def slice_bytes(number=1, **changes):
+    return encoded(ct(number, **changes))
+
+
+def write(dataset, path):
+    dataset.file_meta = FileMetaDataset()
+    dataset.file_meta.MediaStorageSOPClassUID = dataset.SOPClassUID
+    dataset.file_meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
+    dataset.file_meta.TransferSyntaxUID = EXPLICIT
+    dataset.save_as(path, enforce_file_format=True)
+    return path
+
+
+def stored(d):
+    """What the daemon has on record: SOP Instance UID to file."""
+    return {row["sop_instance_uid"]: d.root / row["path"]
+            for row in d.query("SELECT sop_instance_uid, path FROM instance")}
+
+
+def data_set_of(path):
+    """The data set's bytes in a Part 10 file, as they are."""
+    with open(path, "rb") as file:
+        file.seek(132)
+        meta = pydicom.filereader.read_file_meta_info(path)
+        return path.read_bytes()[132 + 12 + meta.FileMetaInformationGroupLength:]
+
+
+def reasons(d):
+    return [json.loads(path.read_text()) for path in sorted((d.root / "quarantine").rglob("*.reason.json"))]
+
+
+def parts(d):
+    return list((d.root / "incoming").iterdir())
+
+
+def assert_serves(d):
+    """A stranger's misdeeds have cost nobody else anything."""
+    echoscu(d.port)
+    assert len(d.children("intake")) == 1
+
+
+@pytest.fixture
+def receiver(daemon):
+    """A daemon that listens and has no rule to make jobs by soon."""
+    def make(dicom=PEERS, **options):
+        return daemon(dicom=dicom, quiet=600.0, **options).start()
+    return make
+
+
+# ---- what must work ----
+
+
+def test_echo(receiver):
+    d = receiver()
+    assert "Received Echo Response (Success)" in echoscu(d.port).stderr
+    assert "association.opened calling=ECHOSCU called=NOCTULE host=127.0.0.1" in d.log.read_text()
+
+
+@pytest.mark.parametrize("sender", ["storescu", "dcmsend"])
+def test_series_arrives_as_it_was_sent(receiver, tmp_path, sender):
+    d = receiver()
+    files = phantom(tmp_path / "series", "--size", "64x48x10")
+    if sender == "storescu":
+        storescu(d.port, *files)
+    else:
+        subprocess.run(["dcmsend", "-aet", "DCMSEND", "-aec", "NOCTULE", "127.0.0.1", str(d.port), *files],
+                       check=True, capture_output=True)
+    on_record = stored(d)  # no waiting: they have been acknowledged
+    assert len(on_record) == 10 and not parts(d)
+    for path in files:
+        original = pydicom.dcmread(path)
+        assert pydicom.dcmread(on_record[original.SOPInstanceUID]) == original
+    wait_for(lambda: "instances=10 refused=0" in d.log.read_text(), 10, "the association's log line")
+    assert "Phantom" not in d.log.read_text()
+
+
+def test_received_series_becomes_a_result(daemon, tmp_path):
+    d = daemon(dicom=PEERS, quiet=0.5).start()
+    storescu(d.port, *phantom(tmp_path / "series", "--size", "64x64x12"))
+    (job,) = d.wait_jobs()
+    assert job["state"] == "DONE"
+    (row,) = d.query("SELECT * FROM v_series")
+    assert (row["called_ae"], row["sender"]) == ("NOCTULE", "STORESCU")
+
+
+def test_pynetdicom_sends_and_goes_on(receiver):
+    d = receiver()
+    client = AE(ae_title="PYNETDICOM")
+    client.add_requested_context(CTImageStorage, [EXPLICIT, "1.2.840.10008.1.2"])
+    client.add_requested_context(Verification)
+    association = client.associate("127.0.0.1", d.port, ae_title="NOCTULE")
+    assert association.is_established
+    for number in range(3):
+        dataset = ct(number)
+        write(dataset, d.folder / "sent.dcm")
+        assert association.send_c_store(dataset).Status == 0
+    assert association.send_c_echo().Status == 0
+    association.release()
+    assert sorted(stored(d)) == [uid(0), uid(1), uid(2)]
+
+
+def test_data_set_is_not_touched(receiver):
+    d = receiver()
+    data = slice_bytes(1)
+    with associated(d.port) as peer:
+        assert peer.store(data, uid(1), piece=1000) == 0
+    assert data_set_of(stored(d)[uid(1)]) == data
+
+
+# ---- who may ----
+
+
+@pytest.mark.parametrize("calling,called,answer", [
+    ("STRANGER", "NOCTULE", UNKNOWN_CALLER),
+    ("stORESCU", "NOCTULE", UNKNOWN_CALLER),
+    ("STORESCU", "ANY-SCP", UNKNOWN_TITLE),
+    ("ELSEWHERE", "NOCTULE", UNKNOWN_CALLER),
+    ("HERE", "HEADS", None),
+])
+def test_admission(receiver, calling, called, answer):
+    d = receiver('titles = ( { ae_title = "NOCTULE"; }, { ae_title = "HEADS"; } ); '
+                 'peers = ( { ae_title = "STORESCU"; }, { ae_title = "ELSEWHERE"; host = "10.1.2.3"; }, '
+                 '{ ae_title = "HERE"; host = "127.0.0.1"; }, { ae_title = "ECHOSCU"; } );')
+    peer = Peer(d.port)
+    kind, body = peer.associate(calling=calling, called=called)
+    if answer:
+        assert (kind, body) == (REJECTED, answer)
+        assert peer.ended()
+        assert "association.rejected" in d.log.read_text()
+    else:
+        assert kind == ACCEPTED
+    assert_serves(d)
+
+
+def test_echo_from_anybody_and_nothing_else(receiver, tmp_path):
+    d = receiver(f"echo_from_anybody = true; {PEERS}")
+    echoscu(d.port, calling="STRANGER")
+    result = storescu(d.port, write(ct(), tmp_path / "a.dcm"), calling="STRANGER", check=False)
+    assert result.returncode != 0 and not stored(d)
+
+
+def test_limits_are_transient(receiver):
+    d = receiver('max_associations = 3; peers = ( { ae_title = "ONE"; max_associations = 1; }, '
+                 '{ ae_title = "PYNETDICOM"; }, { ae_title = "ECHOSCU"; } );')
+    with contextlib.ExitStack() as open_ones:
+        one = open_ones.enter_context(associated(d.port, calling="ONE"))
+        second = Peer(d.port)
+        assert second.associate(calling="ONE") == (REJECTED, BUSY)
+        wait_for(second.ended, 5)
+        for _ in range(2):
+            wait_for(lambda: open_unless_busy(d.port, open_ones), 5, "the limit's last place")
+        fourth = Peer(d.port)
+        assert fourth.associate() == (REJECTED, BUSY)
+        assert fourth.ended()
+        assert one.release() == 6
+        one.close()
+        wait_for(lambda: open_unless_busy(d.port, open_ones, calling="ONE"), 5, "the place set free")
+    wait_for(lambda: echoscu(d.port, check=False).returncode == 0, 5, "an end of the rush")
+
+
+def open_unless_busy(port, stack, **options):
+    peer = stack.enter_context(contextlib.closing(Peer(port)))
+    kind, body = peer.associate(**options)
+    assert (kind, body) == (REJECTED, BUSY) or kind == ACCEPTED
+    return kind == ACCEPTED
+
+
+def test_unacceptable_contexts(receiver):
+    d = receiver()
+    with associated(d.port, contexts=((SECONDARY_CAPTURE, EXPLICIT), (CT, EXPLICIT), (CT, "1.2.3"))) as peer:
+        assert peer.store(slice_bytes(1), uid(1), context=3) == 0
+        peer.begin_store(uid(2), SECONDARY_CAPTURE, context=1)
+        assert peer.ended()
+    assert list(stored(d)) == [uid(1)]
+    assert_serves(d)
+
+
+# ---- bad input ----
+
+GARBAGE = {
+    "http": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "zeros": bytes(100),
+    "noise": random.Random(1).randbytes(4096),
+    "huge length": b"\1\0\xff\xff\xff\xff" + bytes(1000),
+    "short length": b"\1\0\0\0\0\4" + bytes(4),
+    "length over the limit": b"\1\0\0\1\0\0" + bytes(1000),
+    "tls on the plain port": b"\x16\3\1\2\0\1\0\1\xfc\3\3" + bytes(600),
+    "no association": data_pdu(1, 3, store_command(CT, "1.2.3")),
+    "an empty request": pdu(1, bytes(68)),
+    "a request of noise": pdu(1, random.Random(2).randbytes(3000)),
+    "items that overrun": pdu(1, associate_request()[6:74] + b"\x20\0\xff\xff" + bytes(20)),
+    "no contexts": associate_request(contexts=()),
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_is_sent_away(receiver, name):
+    d = receiver("acse_seconds = 2.0; " + PEERS)
+    peer = Peer(d.port)
+    with contextlib.suppress(ConnectionError):
+        peer.send(GARBAGE[name])
+        peer.socket.shutdown(socket.SHUT_WR)
+    assert peer.ended()
+    assert_serves(d)
+
+
+@pytest.mark.parametrize("after", [
+    b"\4\0\xff\xff\xff\xff" + bytes(100),                                  # a PDU of 4 GiB
+    pdu(4, struct.pack(">IBB", 100000, 1, 2) + b"short"),                  # a PDV longer than its PDU
+    pdu(4, struct.pack(">IBB", 0, 1, 2)),                                  # one shorter than its header
+    data_pdu(99, 3, store_command(CT, "1.2.3")),                           # a context nobody agreed on
+    data_pdu(1, 2, b"a data set before its command"),
+    data_pdu(1, 3, random.Random(3).randbytes(500)),                       # a command of noise
+    data_pdu(1, 3, store_command(CT, "1.2.3")) + data_pdu(1, 3, store_command(CT, "1.2.3")),
+    pdu(0x42, bytes(10)),
+    associate_request(),                                                   # a second request
+])
+def test_violations_end_the_association(receiver, after):
+    d = receiver("dimse_seconds = 2.0; idle_seconds = 3.0; " + PEERS)
+    with associated(d.port) as good:
+        assert good.store(slice_bytes(1), uid(1)) == 0
+        with contextlib.suppress(ConnectionError):
+            good.send(after)
+            good.socket.shutdown(socket.SHUT_WR)
+        assert good.ended()
+    assert list(stored(d)) == [uid(1)]
+    wait_for(lambda: not parts(d), 10, "an empty incoming/")
+    assert_serves(d)
+
+
+def test_silent_connections_delay_nobody_and_are_closed(receiver, tmp_path):
+    d = receiver("acse_seconds = 4.0; " + PEERS)
+    silent = [Peer(d.port) for _ in range(20)]
+    for i, peer in enumerate(silent):
+        peer.send(associate_request()[:3 * (i % 8)])
+    files = [write(ct(i), tmp_path / f"{i}.dcm") for i in range(3)]
+    start = time.monotonic()
+    storescu(d.port, *files)
+    assert time.monotonic() - start < 2
+    assert len(stored(d)) == 3
+    for peer in silent:
+        assert peer.ended()
+    assert 3 < time.monotonic() - start < 15
+    assert d.log.read_text().count("reason=silent") == 20
+
+
+def test_associations_that_stop_are_ended(receiver):
+    d = receiver("dimse_seconds = 1.0; idle_seconds = 2.0; " + PEERS)
+    with associated(d.port) as idle, associated(d.port) as stuck, associated(d.port) as half:
+        assert stuck.store(slice_bytes(1), uid(1)) == 0
+        stuck.begin_store(uid(2))
+        stuck.send(data_pdu(1, 0, slice_bytes(2)[:500]))
+        half.send(data_pdu(1, 3, store_command(CT, "1.2.3"))[:20])
+        assert stuck.ended() and half.ended() and idle.ended()
+    wait_for(lambda: not parts(d), 10, "an empty incoming/")
+    assert list(stored(d)) == [uid(1)]
+
+
+@pytest.mark.parametrize("how", ["abort", "reset", "close"])
+def test_abort_inside_a_data_set(receiver, how):
+    d = receiver()
+    with associated(d.port) as peer:
+        assert peer.store(slice_bytes(1), uid(1)) == 0
+        peer.begin_store(uid(2))
+        peer.send(data_pdu(1, 0, slice_bytes(2, size=256)[:60000]))
+        wait_for(lambda: parts(d), 10, "the file in incoming/")
+        if how == "abort":
+            peer.send(pdu(ABORTED, bytes(4)))
+        elif how == "reset":
+            peer.reset()
+        else:
+            peer.close()
+        wait_for(lambda: not parts(d), 10, "an empty incoming/")
+    assert list(stored(d)) == [uid(1)]
+    assert [p.name for p in (d.root / "series").rglob("*.dcm")] == [f"{uid(1)}.dcm"]
+    assert_serves(d)
+
+
+def test_500_connections_at_once(receiver):
+    d = receiver("max_associations = 20; acse_seconds = 5.0; " + PEERS)
+    peers = [Peer(d.port) for _ in range(500)]
+    for peer in peers:
+        with contextlib.suppress(ConnectionError):
+            peer.send(associate_request())
+    answers = []
+    for peer in peers:
+        try:
+            answers.append(peer.answer())
+        except (EOFError, ConnectionError):
+            answers.append(None)
+    accepted = [peer for peer, answer in zip(peers, answers) if answer and answer[0] == ACCEPTED]
+    assert len(accepted) >= 20
+    assert all(a is None or a[0] == ACCEPTED or a == (REJECTED, BUSY) for a in answers)
+    for i, peer in enumerate(accepted[:20]):
+        assert peer.store(slice_bytes(i), uid(i)) == 0
+    for peer in peers:
+        peer.close()
+    wait_for(lambda: echoscu(d.port, check=False).returncode == 0, 10, "an end of the rush")
+    assert len(stored(d)) == 20
+    assert_serves(d)
+
+
+BAD_DATA_SETS = {
+    "no SOP Instance UID": (dict(SOPInstanceUID=None), MISMATCH, "TAG_MISSING"),
+    "no series": (dict(SeriesInstanceUID=None), MISMATCH, "TAG_MISSING"),
+    "another instance": (dict(SOPInstanceUID=uid(7)), MISMATCH, "COMMAND_MISMATCH"),
+    "another class": (dict(SOPClassUID="1.2.840.10008.5.1.4.1.1.4", Modality="MR"), MISMATCH, "COMMAND_MISMATCH"),
+    "an unsupported class": (dict(SOPClassUID=SECONDARY_CAPTURE), MISMATCH, "SOP_CLASS_UNSUPPORTED"),
+    "a path for a series": (dict(SeriesInstanceUID="../../etc"), MISMATCH, "UID_INVALID"),
+    "dots for a series": (dict(SeriesInstanceUID=".."), MISMATCH, "UID_INVALID"),
+    "colour": (dict(SamplesPerPixel=3), NOT_UNDERSTOOD, "PIXELS_UNSUPPORTED"),
+    "pixels missing": (dict(PixelData=b"\0\0"), NOT_UNDERSTOOD, "FILE_TRUNCATED"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_DATA_SETS)
+def test_bad_data_sets_are_refused_and_kept(receiver, name):
+    changes, status, code = BAD_DATA_SETS[name]
+    d = receiver()
+    with pydicom.config.disable_value_validation():
+        bad = slice_bytes(1, **changes)
+    with associated(d.port) as peer:
+        for _ in range(2):  # a resend of the same does not fill the quarantine
+            assert peer.store(bad, uid(1)) == status
+        assert peer.store(slice_bytes(2), uid(2)) == 0
+    assert list(stored(d)) == [uid(2)]
+    (reason,) = reasons(d)
+    assert reason["code"] == code
+    assert reason["original_path"] == f"scu:PYNETDICOM/{uid(1)}"
+    assert not parts(d)
+    assert not [p for p in d.root.rglob("*") if "etc" in p.name]
+
+
+@pytest.mark.parametrize("instance", ["../../../etc/passwd", "1.2/../../x", "1.2.3\\4", "a b", "9" * 65, ""])
+def test_bad_uids_in_the_command(receiver, instance):
+    d = receiver()
+    before = {p for p in d.folder.rglob("*")}
+    with associated(d.port) as peer:
+        peer.begin_store(instance)
+        with contextlib.suppress(ConnectionError):
+            peer.send(data_pdu(1, 2, slice_bytes(1)))
+        try:
+            kind, body = peer.answer()
+        except (EOFError, ConnectionError):
+            kind = ABORTED
+        assert kind == ABORTED or status_in(body) not in (0, None)
+    assert not stored(d)
+    assert not [p for p in {p for p in d.folder.rglob("*")} - before if p.suffix == ".dcm"]
+    assert_serves(d)
+
+
+def test_data_set_of_noise(receiver):
+    d = receiver()
+    with associated(d.port) as peer:
+        assert peer.store(random.Random(4).randbytes(50000), uid(1)) in (MISMATCH, NOT_UNDERSTOOD)
+        assert peer.store(slice_bytes(2), uid(2)) == 0
+    assert list(stored(d)) == [uid(2)]
+    assert len(reasons(d)) == 1
+
+
+# ---- duplicates ----
+
+
+def test_duplicates(receiver):
+    d = receiver()
+    first, other = slice_bytes(1), slice_bytes(1, SeriesDescription="Other bytes")
+    with associated(d.port) as peer:
+        assert peer.store(first, uid(1)) == 0
+        path = stored(d)[uid(1)]
+        before = path.stat()
+        assert peer.store(first, uid(1)) == 0
+        assert path.stat().st_ino == before.st_ino and path.stat().st_mtime_ns == before.st_mtime_ns
+        for _ in range(2):
+            assert peer.store(other, uid(1)) == DUPLICATE
+    assert data_set_of(path) == first
+    (kept,) = [p for p in (d.root / "quarantine").rglob("*") if p.is_file() and p.suffix != ".json"]
+    assert data_set_of(kept) == other
+    (reason,) = reasons(d)
+    assert (reason["code"], reason["series_uid"]) == ("DUPLICATE_UID_DIFFERENT", SERIES)
+    (row,) = d.query("SELECT * FROM v_series")
+    assert row["instances"] == 1 and row["duplicate_conflicts"] == 1
+
+
+def test_one_uid_in_two_series_is_two_instances(receiver):
+    d = receiver()
+    with associated(d.port) as peer:
+        for series in (SERIES, SERIES + ".1"):
+            assert peer.store(slice_bytes(1, series=series), uid(1)) == 0
+    assert len(d.query("SELECT * FROM instance")) == 2
+    assert len(list((d.root / "series").rglob("*.dcm"))) == 2
+
+
+def test_the_same_instance_on_many_associations(receiver):
+    d = receiver()
+    data = slice_bytes(1, size=256)
+
+    def send(_):
+        with associated(d.port) as peer:
+            return peer.store(data, uid(1))
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(send, range(16))) == {0}
+    assert list(stored(d)) == [uid(1)] and not reasons(d) and not parts(d)
+
+
+# ---- trouble of our own ----
+
+
+@contextlib.contextmanager
+def small_file_system(folder, mebibytes):
+    folder.mkdir(parents=True)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mebibytes}m", "noctule-test", folder],
+                      capture_output=True).returncode != 0:
+        pytest.skip("mounting a tmpfs is not allowed here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_disk_that_fills_is_transient(daemon, tmp_path):
+    d = daemon(dicom=PEERS, quiet=600.0)
+    with small_file_system(tmp_path / "small", 24) as small:
+        d.config.write_text(d.config.read_text().replace(f'root = "{d.root}"', f'root = "{small}"'))
+        d.root = small
+        (small / "inbox").mkdir()
+        d.start()
+        ballast = small / "ballast"
+        with associated(d.port) as peer:
+            assert peer.store(slice_bytes(1), uid(1)) == 0
+            ballast.write_bytes(bytes(shutil.disk_usage(small).free - 2 * 1024 * 1024))
+            # above the low-water mark of 1 MiB when it begins, and no room for its end
+            assert peer.store(slice_bytes(2, size=1536), uid(2)) == OUT_OF_RESOURCES
+            ballast.write_bytes(bytes(ballast.stat().st_size + shutil.disk_usage(small).free - 512 * 1024))
+            assert peer.store(slice_bytes(3), uid(3)) == OUT_OF_RESOURCES
+            assert not parts(d)
+            ballast.unlink()
+            wait_for(lambda: peer.store(slice_bytes(3), uid(3)) == 0, 30, "recovery")
+            assert peer.store(slice_bytes(2, size=1536), uid(2)) == 0
+        assert sorted(stored(d)) == [uid(1), uid(2), uid(3)]
+        d.kill_all()
+
+
+POINTS = ["receive_after_rename_before_arrived", "receive_after_stored_before_answer",
+          "intake_after_copy_before_rename", "intake_after_arrived", "daemon_before_commit",
+          "daemon_after_commit_before_reply"]
+
+
+def send_until_acknowledged(d, numbers, deadline):
+    """Sends each until it is acknowledged, whatever happens; what was acknowledged, as it happened."""
+    acknowledged, waiting = [], list(numbers)
+    while waiting and time.monotonic() < deadline:
+        try:
+            with associated(d.port) as peer:
+                while waiting and peer.store(slice_bytes(waiting[0], size=64), uid(waiting[0])) == 0:
+                    acknowledged.append(waiting.pop(0))
+        except (OSError, EOFError, AssertionError):
+            pass
+        time.sleep(0.02)
+    assert not waiting, f"{len(waiting)} were not acknowledged in time"
+    return acknowledged
+
+
+def assert_all_there(d, numbers):
+    on_record = stored(d)
+    for number in numbers:
+        assert data_set_of(on_record[uid(number)]) == slice_bytes(number, size=64)
+    assert not reasons(d)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at(daemon, tmp_path, point):
+    once = tmp_path / "crashed"
+    d = daemon(dicom=PEERS, quiet=600.0,
+               environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)})
+    with contextlib.suppress(AssertionError):
+        d.start()
+    if point.startswith("daemon") and once.exists():
+        d.process.wait(20)
+        d.start()
+
+    def revive():
+        while not stop.wait(0.05):
+            if d.process.poll() is not None:
+                d.start()
+
+    stop = threading.Event()
+    keeper = threading.Thread(target=revive)
+    keeper.start()
+    try:
+        send_until_acknowledged(d, range(8), time.monotonic() + 60)
+    finally:
+        stop.set()
+        keeper.join()
+    assert once.exists()
+    assert_all_there(d, range(8))
+    wait_for(lambda: not parts(d), 30, "an empty incoming/")
+
+
+def test_intake_killed_at_random_under_load(receiver):
+    d = receiver()
+    chance = random.Random(5)
+    deadline = time.monotonic() + 90
+    groups = [range(i * 100, i * 100 + 40) for i in range(4)]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        senders = [pool.submit(send_until_acknowledged, d, group, deadline) for group in groups]
+        kills = 0
+        while kills < 10 and not all(sender.done() for sender in senders):
+            time.sleep(chance.uniform(0.05, 0.4))
+            for pid in d.children("intake"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                    kills += 1
+        acknowledged = [number for sender in senders for number in sender.result()]
+    assert len(acknowledged) == 160 and kills > 0
+    assert_all_there(d, acknowledged)
+
+
+def test_drain_finishes_what_is_under_way(receiver):
+    d = receiver()
+    data = slice_bytes(1, size=256)
+    with associated(d.port) as peer, associated(d.port) as idle:
+        peer.begin_store(uid(1))
+        peer.send(data_pdu(1, 0, data[:50000]))
+        wait_for(lambda: parts(d), 10, "the file in incoming/")
+        d.process.send_signal(signal.SIGTERM)
+        assert idle.ended()
+        peer.send(data_pdu(1, 0, data[50000:100000]) + data_pdu(1, 2, data[100000:]))
+        assert peer.status() == 0
+        assert peer.ended()
+    d.process.wait(30)
+    assert d.process.returncode == 0
+    assert data_set_of(stored(d)[uid(1)]) == data
+
+
+def test_reload_is_for_new_associations(receiver):
+    d = receiver()
+    with associated(d.port) as old:
+        d.config.write_text(d.config.read_text().replace('"PYNETDICOM"', '"SOMEBODY"'))
+        d.process.send_signal(signal.SIGHUP)
+
+        def turned_away():
+            with contextlib.closing(Peer(d.port)) as peer:
+                return peer.associate() == (REJECTED, UNKNOWN_CALLER)
+
+        wait_for(turned_away, 10, "the new configuration")
+        assert old.store(slice_bytes(1), uid(1)) == 0
+        with associated(d.port, calling="SOMEBODY") as new:
+            assert new.store(slice_bytes(2), uid(2)) == 0
+    assert d.log.read_text().count("listener.open") == 1, "the port was closed meanwhile"
+
+
+# ---- TLS ----
+
+
+def test_tls(receiver, certificates, tmp_path):
+    d = receiver(certificates=certificates)
+    path = write(ct(1), tmp_path / "a.dcm")
+    storescu(d.tls_port, path, options=certificates.dcmtk("client"))
+    assert list(stored(d)) == [uid(1)]
+    for options in (certificates.dcmtk("stranger"), ["+tla", "-ic"], []):
+        assert echoscu(d.tls_port, options=options, check=False).returncode != 0
+    assert echoscu(d.port, options=certificates.dcmtk("client"), check=False).returncode != 0
+    echoscu(d.tls_port, options=certificates.dcmtk("client"))
+    assert "TLS_HANDSHAKE_FAILED" in d.log.read_text()
+    assert_serves(d)
+
+
+def test_tls_certificate_is_asked_for(receiver, certificates):
+    d = receiver(f'peers = ( {{ ae_title = "ECHOSCU"; certificate = "{certificates.fingerprint("client")}"; }}, '
+                 f'{{ ae_title = "STORESCU"; certificate = "{certificates.fingerprint("server")}"; }} );',
+                 certificates=certificates)
+    echoscu(d.tls_port, options=certificates.dcmtk("client"))
+    for port, calling, options in [(d.tls_port, "STORESCU", certificates.dcmtk("client")), (d.port, "ECHOSCU", [])]:
+        result = echoscu(port, calling=calling, options=options, check=False)
+        assert result.returncode != 0 and "Calling AE Title Not Recognized" in result.stderr
+
+
+def test_silent_tls_connections_delay_nobody(receiver, certificates):
+    d = receiver("max_associations = 5; acse_seconds = 3.0; " + PEERS, certificates=certificates)
+    silent = [Peer(d.tls_port) for _ in range(20)]
+    start = time.monotonic()
+    echoscu(d.tls_port, options=certificates.dcmtk("client"))
+    assert time.monotonic() - start < 2
+    for peer in silent:
+        assert peer.ended()
+
+
+# ---- memory ----
+
+
+def resident_kib(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return int(next(line for line in status if line.startswith("VmRSS")).split()[1])
+
+
+def test_100_slow_associations(receiver):
+    d = receiver("max_associations = 100; " + PEERS)
+    (pid,) = d.children("intake")
+    with associated(d.port) as peer:
+        assert peer.store(slice_bytes(999, size=512), uid(999)) == 0
+    before = resident_kib(pid)
+    data = [slice_bytes(i, size=512) for i in range(100)]
+    with contextlib.ExitStack() as stack:
+        peers = [stack.enter_context(associated(d.port)) for _ in range(100)]
+        for i, peer in enumerate(peers):
+            peer.begin_store(uid(i))
+            peer.send(data_pdu(1, 0, data[i][:60000]))
+        wait_for(lambda: len(parts(d)) == 100, 20, "100 files in incoming/")
+        growth = resident_kib(pid) - before
+        print(f"{growth / 100:.0f} KiB an association")
+        assert growth / 100 <= 2048
+        for i, peer in enumerate(peers):
+            for part in data_pdus(1, data[i][60000:], 60000):
+                peer.send(part)
+        assert [peer.status() for peer in peers] == [0] * 100
+    assert len(stored(d)) == 101
+    assert_serves(d)

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# docs/conformance.md names the version, the UIDs and the statuses that the sources have, and no others.
+#   conformance.sh ROOT
+set -uo pipefail
+cd "$1"
+statement=docs/conformance.md
+failures=0
+
+# compare WHAT IN-THE-SOURCES IN-THE-STATEMENT
+compare() {
+    local difference
+    [[ -n $2 ]] || { echo "no $1 found in the sources"; failures=$((failures + 1)); }
+    difference=$(diff <(sort -u <<<"$2") <(sort -u <<<"$3"))
+    if [[ -n $difference ]]; then
+        printf '%s: < only in the sources, > only in %s\n%s\n' "$1" "$statement" "$difference"
+        failures=$((failures + 1))
+    fi
+}
+
+# section NUMBER: the text under that heading.
+section() {
+    awk -v number="$1" '/^#/ { inside = ($2 == number) } inside' "$statement"
+}
+
+# rows FILE: UIDs of a table whose rows begin with ROOT, with ROOT put in.
+rows() {
+    local root
+    root=$(sed -n 's/^#define ROOT "\(.*\)"$/\1/p' "$1")
+    sed -nE 's/^ *\{ROOT( "([0-9.]*)")?,.*/\2/p' "$1" | sed "s/^/$root/"
+}
+
+uids() {
+    grep -oE '\b(1\.2\.840|2\.25)(\.[0-9]+)+'
+}
+
+defined() { # NAMES FILE
+    grep -E "^#define ($1) " "$2" | uids
+}
+
+compare 'storage classes' "$(rows dicom/storage_class.c)" "$(section 2.1.2 | uids)"
+compare 'transfer syntaxes' "$(rows dicom/transfer.c)" "$(section 2.1.4 | uids)"
+compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/seg_internal.h
+    defined 'DICOM_VERIFICATION_CLASS|DICOM_COMMITMENT_CLASS|DICOM_COMMITMENT_INSTANCE' dicom/scu.h)" "$(section 2.1.3 | uids)"
+implementation=$(defined UID_IMPLEMENTATION_CLASS dicom/uid.h)
+for part in 2.2.1 2.3.1; do
+    compare "implementation class UID of $part" "$implementation" "$(section $part | uids | grep '^2\.25')"
+done
+compare 'C-STORE statuses' \
+    "$(awk '/^enum dicom_status/, /};/' dicom/network.h | grep -oE '= 0x[0-9A-F]{4}' | cut -c3-)" \
+    "$(section 2.2.4 | grep -oE '^\| 0x[0-9A-F]{4}' | cut -c3-)"
+compare version "$(sed -nE 's/^project\(.*VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)" \
+    "$(sed -nE 's/^Noctule, version ([0-9.]+)\..*/\1/p' "$statement")"
+exit $((failures > 0))
