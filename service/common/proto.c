@@ -284,10 +284,6 @@ proto_type_name(enum proto_type type)
         return "DELIVER";
     case PROTO_DELIVERED:
         return "DELIVERED";
-    case PROTO_ECHO:
-        return "ECHO";
-    case PROTO_ECHOED:
-        return "ECHOED";
     case PROTO_RETRY:
         return "RETRY";
     case PROTO_CANCEL:

@@ -84,11 +84,6 @@ enum proto_type {
      * transaction_uid ("": none was asked for)
      */
     PROTO_DELIVERED,
-    /* daemon -> courier, and command line -> daemon: i64 token (the asker's own), str destination.
-       The courier answers with ECHOED, the daemon with ANSWER. */
-    PROTO_ECHO,
-    /* courier -> daemon: i64 token, i64 status (0 or -errno), str sentence */
-    PROTO_ECHOED,
 
     /* command line -> daemon: i64 job */
     PROTO_RETRY = 64,

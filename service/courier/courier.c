@@ -1,6 +1,6 @@
 /*
- * courier.c - the role that delivers: DELIVER and ECHO come in over fd 3, and what came of each
- * goes back, as do reports of storage commitment.
+ * courier.c - the role that delivers: DELIVER comes in over fd 3, and what came of it goes
+ * back, as do reports of storage commitment.
  *
  * One libuv loop in the main thread owns the channel and a sender for each destination in use
  * (sender.h), whose threads hand it complete frames. After a RELOAD new senders are made, with the
@@ -309,37 +309,6 @@ on_deliver(struct courier *courier, struct proto_reader *reader)
 }
 
 static void
-answer_echo(struct courier *courier, int64_t token, int status, const char *sentence)
-{
-    struct proto_writer writer;
-    proto_start(&writer, PROTO_ECHOED);
-    proto_put_i64(&writer, token);
-    proto_put_i64(&writer, status);
-    proto_put_str(&writer, sentence);
-    send_frame(courier, &writer);
-}
-
-static void
-on_echo(struct courier *courier, struct proto_reader *reader)
-{
-    int64_t token = proto_get_i64(reader);
-    const char *name = proto_get_str(reader);
-    struct sender *sender;
-    if (proto_end(reader) != 0) {
-        break_off(courier, "an ECHO that is none");
-        return;
-    }
-    const struct conf_destination *destination =
-        conf_find_destination(courier->settings->conf, name);
-    if (!destination)
-        answer_echo(courier, token, -ENOENT, "There is no destination of that name.");
-    else if (courier->draining)
-        answer_echo(courier, token, -ECANCELED, "The courier is ending.");
-    else if (open_post(courier, destination, &sender) != 0 || sender_echo(sender, token) != 0)
-        break_off(courier, "no memory or thread for an echo");
-}
-
-static void
 stop_posts(struct courier *courier)
 {
     for (struct post *post = courier->posts; post; post = post->next)
@@ -382,8 +351,6 @@ on_frame(void *context, struct channel *channel, struct proto_reader *reader)
     (void)channel;
     if (reader->type == PROTO_DELIVER)
         on_deliver(courier, reader);
-    else if (reader->type == PROTO_ECHO)
-        on_echo(courier, reader);
     else if (reader->type == PROTO_RELOAD)
         on_reload(courier, reader);
     else if (reader->type == PROTO_DRAIN)

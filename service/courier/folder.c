@@ -111,14 +111,3 @@ folder_deliver(const char *folder, const char *file, const char *sop_instance,
     close(source);
     return error;
 }
-
-int
-folder_check(const char *folder, struct dicom_fault *fault)
-{
-    int base = open_folder(folder);
-    if (base < 0)
-        return fail_folder(fault, base, folder);
-    int error = faccessat(base, ".", W_OK | X_OK, 0) < 0 ? -errno : 0;
-    close(base);
-    return error ? fail_folder(fault, error, folder) : 0;
-}

@@ -15,7 +15,4 @@
 int folder_deliver(const char *folder, const char *file, const char *sop_instance,
                    struct dicom_fault *fault);
 
-/* Could something be delivered? Codes: FOLDER_UNWRITABLE. */
-int folder_check(const char *folder, struct dicom_fault *fault);
-
 #endif

@@ -25,8 +25,7 @@
 
 struct task {
     struct task *next;
-    bool echo;
-    int64_t id; /* the delivery, or the token */
+    int64_t delivery;
     char *file, *sop_class, *sop_instance;
 };
 
@@ -67,7 +66,7 @@ tell_delivered(struct sender *sender, const struct task *task, enum proto_delive
     const bool committing = outcome == PROTO_DELIVERY_SENT && attempt->transaction[0] != '\0';
     struct proto_writer writer;
     proto_start(&writer, PROTO_DELIVERED);
-    proto_put_i64(&writer, task->id);
+    proto_put_i64(&writer, task->delivery);
     proto_put_i64(&writer, outcome);
     proto_put_i64(&writer, attempt->store_status);
     proto_put_str(&writer, attempt->fault.code);
@@ -83,17 +82,6 @@ tell_returned(struct sender *sender, const struct task *task)
     struct attempt attempt = {.store_status = -1};
     fail_with(&attempt.fault, -ECANCELED, "RETURNED", "It was not tried: the courier is ending.");
     tell_delivered(sender, task, PROTO_DELIVERY_RETURNED, &attempt);
-}
-
-static void
-tell_echoed(struct sender *sender, const struct task *task, int status, const char *sentence)
-{
-    struct proto_writer writer;
-    proto_start(&writer, PROTO_ECHOED);
-    proto_put_i64(&writer, task->id);
-    proto_put_i64(&writer, status);
-    proto_put_str(&writer, sentence);
-    tell(sender, &writer);
 }
 
 static void
@@ -179,7 +167,7 @@ gather_classes(struct sender *sender, const struct task *task, char classes[][DI
     snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
     pthread_mutex_lock(&sender->mutex);
     for (const struct task *next = sender->first; next && count < MAX_CLASSES; next = next->next) {
-        if (next->echo || has_class(known, count, next->sop_class))
+        if (has_class(known, count, next->sop_class))
             continue;
         snprintf(classes[count], DICOM_UID_SIZE, "%s", next->sop_class);
         known[count] = classes[count];
@@ -291,10 +279,11 @@ log_attempt(const struct sender *sender, const struct task *task, enum dicom_out
     static const char *const names[] = {"sent", "transient", "permanent"};
     const char *destination = sender->options.destination->name;
     if (outcome == DICOM_SENT)
-        log_info("courier.sent", LOG_INT("delivery", task->id), LOG_STR("destination", destination),
-                 LOG_INT("status", attempt->store_status), LOG_NUM("seconds", seconds));
+        log_info("courier.sent", LOG_INT("delivery", task->delivery),
+                 LOG_STR("destination", destination), LOG_INT("status", attempt->store_status),
+                 LOG_NUM("seconds", seconds));
     else
-        log_warn("courier.failed", LOG_INT("delivery", task->id),
+        log_warn("courier.failed", LOG_INT("delivery", task->delivery),
                  LOG_STR("destination", destination), LOG_STR("outcome", names[outcome]),
                  LOG_STR("code", attempt->fault.code), LOG_INT("status", attempt->store_status),
                  LOG_STR("sentence", attempt->fault.sentence), LOG_NUM("seconds", seconds));
@@ -314,24 +303,6 @@ deliver(struct sender *sender, const struct task *task)
     log_attempt(sender, task, outcome, &attempt, clock_seconds() - start);
     tell_delivered(sender, task, told[outcome], &attempt);
     take_reports(sender); /* some came while an answer was waited for */
-}
-
-static void
-echo(struct sender *sender, const struct task *task)
-{
-    const struct conf_destination *destination = sender->options.destination;
-    struct dicom_fault fault = {0};
-    char greeting[256] = "The folder can be written.";
-    int error;
-    if (destination->folder) {
-        error = folder_check(destination->folder, &fault);
-    } else {
-        struct dicom_peer peer;
-        error = describe_peer(sender, &peer, &fault);
-        if (error == 0)
-            error = dicom_echo_once(&peer, greeting, sizeof greeting, &fault);
-    }
-    tell_echoed(sender, task, error, error ? fault.sentence : greeting);
 }
 
 /* ------------------------------------------------------------------------------ the queue --- */
@@ -359,9 +330,8 @@ enqueue(struct sender *sender, struct task *task)
 {
     pthread_mutex_lock(&sender->mutex);
     struct task **place = &sender->first;
-    while (*place && !task->echo)
+    while (*place)
         place = &(*place)->next;
-    task->next = *place;
     *place = task;
     pthread_mutex_unlock(&sender->mutex);
     wake_up(sender);
@@ -421,11 +391,7 @@ wait_for_work(struct sender *sender)
 static void
 work_on(struct sender *sender, const struct task *task, bool stopping)
 {
-    if (task->echo && stopping)
-        tell_echoed(sender, task, -ECANCELED, "The courier is ending.");
-    else if (task->echo)
-        echo(sender, task);
-    else if (stopping)
+    if (stopping)
         tell_returned(sender, task);
     else
         deliver(sender, task);
@@ -490,7 +456,7 @@ sender_deliver(struct sender *sender, int64_t delivery, const char *file, const 
     struct task *task = calloc(1, sizeof *task);
     if (!task)
         return -ENOMEM;
-    task->id = delivery;
+    task->delivery = delivery;
     task->file = strdup(file);
     task->sop_class = strdup(sop_class);
     task->sop_instance = strdup(sop_instance);
@@ -498,18 +464,6 @@ sender_deliver(struct sender *sender, int64_t delivery, const char *file, const 
         free_task(task);
         return -ENOMEM;
     }
-    enqueue(sender, task);
-    return 0;
-}
-
-int
-sender_echo(struct sender *sender, int64_t token)
-{
-    struct task *task = calloc(1, sizeof *task);
-    if (!task)
-        return -ENOMEM;
-    task->id = token;
-    task->echo = true;
     enqueue(sender, task);
     return 0;
 }

@@ -16,7 +16,7 @@
 struct sender;
 
 struct sender_events {
-    /* DELIVERED, ECHOED or COMMITTED: takes over what the frame holds. */
+    /* DELIVERED or COMMITTED: takes over what the frame holds. */
     void (*frame)(void *context, struct proto_writer *frame);
     /* After sender_stop: nothing comes any more, and sender_close does not block. */
     void (*ended)(void *context);
@@ -32,11 +32,9 @@ struct sender_options {
 
 int sender_open(const struct sender_options *options, struct sender **sender);
 
-/* Each is answered by exactly one frame. 0 or -ENOMEM. */
+/* Answered by exactly one DELIVERED. 0 or -ENOMEM. */
 int sender_deliver(struct sender *sender, int64_t delivery, const char *file, const char *sop_class,
                    const char *sop_instance);
-/* Goes before every delivery that is waiting. */
-int sender_echo(struct sender *sender, int64_t token);
 
 /* Finishes what it is at, gives back the rest, and ends. May be called again. */
 void sender_stop(struct sender *sender);

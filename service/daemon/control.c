@@ -70,10 +70,6 @@ read_request(struct proto_reader *reader, struct control_request *request)
     case PROTO_COMPLETE:
         request->series_uid = proto_get_str(reader);
         break;
-    case PROTO_ECHO:
-        proto_get_i64(reader); /* a token: answers come in order here, so it is not needed */
-        request->destination = proto_get_str(reader);
-        break;
     case PROTO_RESEND:
         request->delivery = proto_get_i64(reader);
         request->job = proto_get_i64(reader);

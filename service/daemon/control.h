@@ -16,7 +16,7 @@
 struct control;
 
 struct control_request {
-    enum proto_type type; /* RETRY, CANCEL, COMPLETE, PING, ECHO or RESEND */
+    enum proto_type type; /* RETRY, CANCEL, COMPLETE, PING or RESEND */
     int64_t job, delivery;
     const char *series_uid, *destination; /* valid during the call */
     bool not_arrived;

@@ -15,7 +15,6 @@
 
 struct arrivals;
 struct deliveries;
-struct echoes;
 struct jobs;
 
 struct core {
@@ -28,7 +27,6 @@ struct core {
     struct arrivals *arrivals;
     struct jobs *jobs;
     struct deliveries *deliveries;
-    struct echoes *echoes;
     int intake, worker, courier; /* slots; courier -1: there is none, for nothing is delivered */
     bool draining;
     bool disk_low;

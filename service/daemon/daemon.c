@@ -19,7 +19,6 @@
 #include "control.h"
 #include "core.h"
 #include "deliveries.h"
-#include "echoes.h"
 #include "exit_codes.h"
 #include "jobs.h"
 #include "layout.h"
@@ -116,8 +115,6 @@ on_child_frame(void *context, int slot, struct proto_reader *reader)
         arrivals_frame(core->arrivals, reader);
     else if (slot == core->worker)
         jobs_frame(core->jobs, reader);
-    else if (reader->type == PROTO_ECHOED)
-        echoes_frame(core->echoes, reader);
     else
         deliveries_frame(core->deliveries, reader);
 }
@@ -148,7 +145,6 @@ on_child_gone(void *context, int slot, const struct pool_gone *gone)
             note_death(core, "WORKER_DIED", gone);
     } else {
         deliveries_courier_gone(core->deliveries, gone);
-        echoes_courier_gone(core->echoes);
         if (!expected)
             note_death(core, "COURIER_DIED", gone);
     }
@@ -429,8 +425,6 @@ open_parts(struct daemon *daemon)
     if (!error)
         error = deliveries_open(core, &core->deliveries);
     if (!error)
-        error = echoes_open(core, &core->echoes);
-    if (!error)
         error = pool_open(&core->loop, &pool_options, &core->pool);
     if (!error)
         error = control_open(&core->loop, core->root, &control_events, &daemon->control);
@@ -452,7 +446,6 @@ close_parts(struct daemon *daemon)
     control_close(daemon->control);
     pool_close(core->pool);
     jobs_close(core->jobs);
-    echoes_close(core->echoes);
     deliveries_close(core->deliveries);
     arrivals_close(core->arrivals);
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)

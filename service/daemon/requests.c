@@ -4,7 +4,6 @@
 #include "arrivals.h"
 #include "clock.h"
 #include "deliveries.h"
-#include "echoes.h"
 #include "jobs.h"
 #include "log.h"
 
@@ -118,10 +117,6 @@ request_handle(struct core *core, struct control *control, int64_t client,
     log_info("control.request", LOG_STR("type", proto_type_name(request->type)),
              LOG_INT("job", request->job), LOG_STR("series", request->series_uid),
              LOG_INT("delivery", request->delivery), LOG_STR("destination", request->destination));
-    if (request->type == PROTO_ECHO) {
-        echoes_ask(core->echoes, control, client, request->destination);
-        return;
-    }
     struct answer *answer = calloc(1, sizeof *answer);
     if (!answer) {
         control_answer(control, client, -ENOMEM, "the daemon is out of memory");

@@ -43,10 +43,7 @@ fields_of(enum proto_type type)
     case PROTO_CANCEL:
         return "i";
     case PROTO_ANSWER:
-    case PROTO_ECHO:
         return "is";
-    case PROTO_ECHOED:
-        return "iis";
     case PROTO_RESEND:
         return "iisi";
     case PROTO_COMMITTED:

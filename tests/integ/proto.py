@@ -26,8 +26,6 @@ TYPES = {
     "COMMITTED": (41, ["i", "s", ("s", "i", "i")]),
     "DELIVER": (48, "issss"),
     "DELIVERED": (49, "iiissis"),
-    "ECHO": (50, "is"),
-    "ECHOED": (51, "iis"),
     "RETRY": (64, "i"),
     "CANCEL": (65, "i"),
     "COMPLETE": (66, "s"),
@@ -46,7 +44,6 @@ KEYS = {
     "HELLO": ["role", "build_id"],
     "DELIVER": ["delivery", "destination", "file", "sop_class", "sop_instance"],
     "DELIVERED": ["delivery", "outcome", "dimse_status", "code", "sentence", "commitment", "transaction_uid"],
-    "ECHOED": ["token", "status", "sentence"],
     "INSPECTED": ["series_id", "revision", "stacks"],
 }
 STACK = ["name", "accepted", "planes", "columns", "rows", "spacing", "code", "sentence", "file_a", "file_b"]

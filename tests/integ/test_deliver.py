@@ -103,10 +103,6 @@ class Courier:
         """Delivers, and returns what came of it."""
         return self.next("DELIVERED", seconds, delivery=self.send(path, to))
 
-    def echo(self, to="PACS"):
-        self.peer.send("ECHO", 77, to)
-        return self.next("ECHOED", token=77)
-
     def hang_up(self):
         """As a daemon that has ended, and has read what there was."""
         self.peer.socket.shutdown(socket.SHUT_WR)
@@ -224,7 +220,6 @@ def test_an_implicit_archive_gets_the_same_values(courier, seg):
 def test_orthanc_takes_and_shows_it(courier, seg, tmp_path):
     with orthanc(tmp_path / "orthanc") as pacs:
         one = courier(destination(port=pacs.port, ae_title="ORTHANC"))
-        assert one.echo()["status"] == 0
         assert [one.deliver(seg)["outcome"] for _ in range(2)] == [SENT, SENT]
         (instance,) = pacs.instances()
         tags = pacs.rest(f"/instances/{instance}/simplified-tags")
@@ -276,14 +271,12 @@ def test_an_archive_without_seg(courier, seg):
         one = courier(destination(port=pacs.port))
         told = one.deliver(seg)
         assert (told["outcome"], told["dimse_status"], told["code"]) == (PERMANENT, -1, "NO_PRESENTATION_CONTEXT")
-        assert one.echo()["status"] == 0
 
 
 def test_nobody_there(courier, seg):
     one = courier(destination(port=free_port()))
     told = one.deliver(seg)
     assert (told["outcome"], told["dimse_status"], told["code"]) == (TRANSIENT, -1, "PEER_UNREACHABLE")
-    assert one.echo()["status"] < 0
 
 
 def test_a_host_without_address(courier, seg):
@@ -444,7 +437,6 @@ def tls_settings(certificates, name="client"):
 def test_tls_both_ways(courier, seg, tmp_path, certificates):
     with storescp(tmp_path / "pacs", [*certificates.dcmtk("server"), "--require-peer-cert"]) as pacs:
         one = courier(destination(port=pacs.port, more="tls = true;"), tls=tls_settings(certificates))
-        assert one.echo()["status"] == 0
         assert one.deliver(seg)["outcome"] == SENT
         (received,) = pacs.files()
         assert data_set_bytes(received) == data_set_bytes(seg)
@@ -477,7 +469,6 @@ def test_a_folder(courier, seg, tmp_path):
     assert (told["outcome"], told["code"]) == (PERMANENT, "FOLDER_CONFLICT")
     assert (folder / f"{instance}.dcm").read_bytes() == b"other"
     assert len(list(folder.iterdir())) == 1
-    assert one.echo("FOLDER")["status"] == 0
 
 
 def test_a_folder_that_cannot_be(courier, seg, tmp_path):
@@ -485,7 +476,6 @@ def test_a_folder_that_cannot_be(courier, seg, tmp_path):
     one = courier(f'{{ name = "FOLDER"; folder = "{tmp_path}/file/below"; }}')
     told = one.deliver(seg, "FOLDER")
     assert (told["outcome"], told["code"]) == (TRANSIENT, "FOLDER_UNWRITABLE")
-    assert one.echo("FOLDER")["status"] < 0
 
 
 # ---------------------------------------------------------------------------- a courier's life -
@@ -525,7 +515,6 @@ def test_reload_changes_destinations(courier, seg):
         one.configure()
         one.peer.send("RELOAD", str(one.config))
         assert one.deliver(seg)["outcome"] == RETURNED
-        assert one.echo()["status"] < 0
         one.drain()
 
 

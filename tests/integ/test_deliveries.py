@@ -2,7 +2,6 @@
 
 import os
 import signal
-import struct
 
 import pytest
 from conftest import drop, free_port, orthanc, phantom, storescp, storescu, wait_for
@@ -185,20 +184,6 @@ def test_resend_sends_again(daemon, tmp_path):
         assert answer(client) == (0, "1 delivery is sent again")
     wait_for(lambda: objects(tmp_path / "out") == [file], 20, "the file")
     wait_states(d, ("OUT", "SENT"))
-
-
-def test_echo_by_way_of_the_daemon(daemon, tmp_path):
-    with storescp(tmp_path / "archive") as archive:
-        d = daemon(extra=destinations(to_archive(archive.port), to_archive(free_port(), name="NOBODY"))).start()
-        wait_for(lambda: "event=child.ready child=courier" in d.log.read_text(), 20, "the courier")
-        with control(d) as client:
-            for name, good in (("PACS", True), ("NOBODY", False), ("UNKNOWN", False)):
-                client.sendall(frame(50, 0, name))
-                status, sentence = answer(client)
-                assert (status == 0) == good and len(sentence) > 3, (name, status, sentence)
-        with control(d) as broken:
-            broken.sendall(frame(50, 0) + struct.pack("<I", 5))
-            assert answer(broken) is None
 
 
 def test_orthanc_commits_on_an_association_of_its_own(daemon, tmp_path):
