@@ -556,16 +556,8 @@ echo(struct dicom_association &association, struct dicom_answer *answer, struct 
 }
 
 int
-dicom_echo(struct dicom_association *association, struct dicom_answer *answer,
+dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size,
            struct dicom_fault *fault)
-{
-    clear_answer(answer);
-    return header_guard("", fault, [&] { return echo(*association, answer, fault); });
-}
-
-int
-dicom_echo_once(const struct dicom_peer *peer, char *greeting, size_t greeting_size,
-                struct dicom_fault *fault)
 {
     const struct dicom_context contexts[] = {{DICOM_VERIFICATION_CLASS, DICOM_IMPLICIT_LITTLE},
                                              {DICOM_VERIFICATION_CLASS, DICOM_EXPLICIT_LITTLE}};
@@ -577,7 +569,8 @@ dicom_echo_once(const struct dicom_peer *peer, char *greeting, size_t greeting_s
     int error = dicom_connect(peer, contexts, 2, &association, &answer, fault);
     if (error)
         return error;
-    error = dicom_echo(association, &answer, fault);
+    clear_answer(&answer);
+    error = header_guard("", fault, [&] { return echo(*association, &answer, fault); });
     const std::chrono::duration<double, std::milli> taken =
         std::chrono::steady_clock::now() - start;
     if (error == 0 && greeting) {

@@ -76,10 +76,6 @@ int dicom_connect(const struct dicom_peer *peer, const struct dicom_context *con
 bool dicom_accepts(const struct dicom_association *association, const char *sop_class);
 bool dicom_is_open(const struct dicom_association *association);
 
-/* Codes: NO_PRESENTATION_CONTEXT, ECHO_FAILED, PEER_ABORTED. */
-int dicom_echo(struct dicom_association *association, struct dicom_answer *answer,
-               struct dicom_fault *fault);
-
 /*
  * Sends the data set of a DICOM file: its bytes unchanged when the file's transfer syntax was
  * accepted for its class, else encoded anew as uncompressed as what was accepted (values
@@ -122,10 +118,11 @@ void dicom_abort(struct dicom_association *association);
 
 /*
  * Is there a DICOM peer that answers? One association with Verification alone, C-ECHO, release.
- * `greeting` (may be NULL) gets who answered and how fast, "" on failure. Codes as above.
+ * `greeting` (may be NULL) gets who answered and how fast, "" on failure. Codes:
+ * those of dicom_connect, NO_PRESENTATION_CONTEXT, ECHO_FAILED, PEER_ABORTED.
  */
-int dicom_echo_once(const struct dicom_peer *peer, char *greeting, size_t greeting_size,
-                    struct dicom_fault *fault);
+int dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size,
+               struct dicom_fault *fault);
 
 #ifdef __cplusplus
 }

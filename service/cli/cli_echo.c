@@ -59,7 +59,7 @@ echo_ae(const struct conf *conf, const struct conf_destination *destination)
                                         .acse_seconds = conf->dicom.acse_seconds,
                                         .dimse_seconds = destination->dimse_seconds,
                                         .max_pdu = (uint32_t)conf->dicom.max_pdu_kib << 10};
-        rc = dicom_echo_once(&peer, greeting, sizeof(greeting), &fault);
+        rc = dicom_echo(&peer, greeting, sizeof(greeting), &fault);
         dicom_tls_close(tls);
     }
     if (rc < 0) {
