@@ -131,8 +131,8 @@ fail_broken(struct dicom_association &association, const OFCondition &condition,
 {
     break_off(association);
     return fault_set(fault, -ECONNABORTED, "PEER_ABORTED", nullptr, nullptr,
-                     "%s broke off while %s (%s). It is tried again.", association.name.c_str(),
-                     doing, condition.text());
+                     "%s broke off while %s (%s). Deliveries are tried again.",
+                     association.name.c_str(), doing, condition.text());
 }
 
 /* --------------------------------------------------------------------------- connecting --- */
@@ -214,7 +214,8 @@ fail_rejected(struct dicom_association &association, struct dicom_answer *answer
                      "%s rejected the association %s (result %d, source %d, reason %d)%s.%s",
                      association.name.c_str(), busy ? "for now" : "for good", answer->reject_result,
                      answer->reject_source, answer->reject_reason, why,
-                     busy ? " It is tried again." : " Correct the destination or the peer.");
+                     busy ? " Deliveries are tried again."
+                          : " Correct the destination or the peer.");
 }
 
 static int
@@ -226,16 +227,17 @@ fail_request(struct dicom_association &association, const OFCondition &condition
     const char *name = association.name.c_str();
     if (association.layer.socket < 0)
         return fault_set(fault, -EHOSTUNREACH, "PEER_UNREACHABLE", nullptr, nullptr,
-                         "There is no connection to %s (%s). It is tried again.", name,
+                         "There is no connection to %s (%s). Deliveries are tried again.", name,
                          condition.text());
     if (condition.module() == OFM_dcmtls ||
         (condition.module() == OFM_dcmnet && condition.code() == DULC_TLSERROR))
         return fault_set(fault, -EPROTO, "TLS_FAILED", nullptr, nullptr,
                          "TLS with %s failed (%s). See to the certificates of both sides.", name,
                          condition.text());
-    return fault_set(fault, -ECONNABORTED, "PEER_ABORTED", nullptr, nullptr,
-                     "%s gave no answer to the association request (%s). It is tried again.", name,
-                     condition.text());
+    return fault_set(
+        fault, -ECONNABORTED, "PEER_ABORTED", nullptr, nullptr,
+        "%s gave no answer to the association request (%s). Deliveries are tried again.", name,
+        condition.text());
 }
 
 /* DCMTK takes another PDU than the answer for one that says nothing. */
@@ -780,7 +782,7 @@ judge_store(const struct dicom_association &association, const struct dicom_answ
     return fault_set(fault, -EREMOTEIO, final ? "STORE_REFUSED" : "STORE_FAILED", nullptr, nullptr,
                      "%s answered C-STORE with status 0x%04X.%s", association.name.c_str(),
                      static_cast<unsigned>(answer.status),
-                     final ? " It would do so again." : " It is tried again.");
+                     final ? " It would do so again." : " Deliveries are tried again.");
 }
 
 static int
