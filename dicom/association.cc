@@ -120,12 +120,11 @@ answer_context(PresentationContext &context, bool echo_only, bool with_commitmen
 std::vector<RoleSelection>
 answer_roles(const AssociateRequest &request, bool echo_only, bool with_commitments)
 {
-    std::vector<RoleSelection> roles;
     for (const RoleSelection &role : request.roles)
         if (with_commitments && !echo_only &&
             role.sop_class == UID_StorageCommitmentPushModelSOPClass)
-            roles.push_back({role.sop_class, false, role.scp});
-    return roles;
+            return {{role.sop_class, false, role.scp}}; /* one, however often it was proposed */
+    return {};
 }
 
 } // namespace

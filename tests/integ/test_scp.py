@@ -729,7 +729,7 @@ def test_commitment_reports_of_a_peer_in_its_role(server):
     assert server.wait("committed") == ["ARCHIVE", "1.2.9", "2", "1.2.3=0", f"1.2.4={0x0112}"]
 
 
-@pytest.mark.parametrize("roles", [(), [(COMMITMENT, 0, 1)], [(COMMITMENT, 1, 1)]])
+@pytest.mark.parametrize("roles", [(), [(COMMITMENT, 0, 1)], [(COMMITMENT, 1, 1)], [(COMMITMENT, 0, 1)] * 2339])
 def test_commitment_roles(server, roles):
     with Raw(server.port) as raw:
         assert raw.associate([(COMMITMENT, [IMPLICIT])], roles=roles)[1] == (0, IMPLICIT)
