@@ -125,53 +125,41 @@ cli_status(const struct cli_context *context, int argc, char **argv)
     return report_status_code(rc, reason);
 }
 
-int
-cli_jobs(const struct cli_context *context, int argc, char **argv)
+/* A list of the database's, by the options that it takes. */
+static int
+list(const struct cli_context *context, int argc, char **argv, const char *options,
+     int (*report_list)(struct report *, const struct report_filter *, FILE *, bool, char *,
+                        size_t))
 {
     struct request request;
     struct report *report;
-    int status = parse_options_only(argc, argv, "jspSl", &request);
+    int status = parse_options_only(argc, argv, options, &request);
     if (status == EXIT_OK)
         status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
     char reason[REASON_SIZE] = "";
-    int rc = report_jobs(report, &request.filter, stdout, request.json, reason, sizeof(reason));
+    int rc = report_list(report, &request.filter, stdout, request.json, reason, sizeof(reason));
     report_close(report);
     return report_status_code(rc, reason);
+}
+
+int
+cli_jobs(const struct cli_context *context, int argc, char **argv)
+{
+    return list(context, argc, argv, "jspSl", report_jobs);
 }
 
 int
 cli_series(const struct cli_context *context, int argc, char **argv)
 {
-    struct request request;
-    struct report *report;
-    int status = parse_options_only(argc, argv, "jsSl", &request);
-    if (status == EXIT_OK)
-        status = open_report(context->conf, &report);
-    if (status != EXIT_OK)
-        return status;
-    char reason[REASON_SIZE] = "";
-    int rc = report_series(report, &request.filter, stdout, request.json, reason, sizeof(reason));
-    report_close(report);
-    return report_status_code(rc, reason);
+    return list(context, argc, argv, "jsSl", report_series);
 }
 
 int
 cli_deliveries(const struct cli_context *context, int argc, char **argv)
 {
-    struct request request;
-    struct report *report;
-    int status = parse_options_only(argc, argv, "jsldJ", &request);
-    if (status == EXIT_OK)
-        status = open_report(context->conf, &report);
-    if (status != EXIT_OK)
-        return status;
-    char reason[REASON_SIZE] = "";
-    int rc =
-        report_deliveries(report, &request.filter, stdout, request.json, reason, sizeof(reason));
-    report_close(report);
-    return report_status_code(rc, reason);
+    return list(context, argc, argv, "jsldJ", report_deliveries);
 }
 
 #define ADDRESS_SIZE 512
