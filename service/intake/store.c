@@ -158,14 +158,25 @@ make_folder(struct store *store, const char *folder)
     }
 }
 
+/* Opens it, made when missing: it mostly is there. */
+static int
+open_folder(struct store *store, const char *folder)
+{
+    const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(store->root, folder, flags);
+    if (fd >= 0 || errno != ENOENT)
+        return fd < 0 ? -errno : fd;
+    int error = make_folder(store, folder);
+    if (error)
+        return error;
+    fd = openat(store->root, folder, flags);
+    return fd < 0 ? -errno : fd;
+}
+
 static int
 open_incoming(struct store *store)
 {
-    int error = make_folder(store, LAYOUT_INCOMING);
-    if (error)
-        return error;
-    int fd = openat(store->root, LAYOUT_INCOMING, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
+    return open_folder(store, LAYOUT_INCOMING);
 }
 
 static bool
@@ -179,13 +190,15 @@ is_left_over(const struct store *store, const char *name)
 static int
 remove_left_overs(struct store *store)
 {
-    int fd = open_incoming(store);
-    if (fd < 0)
-        return fd;
-    DIR *directory = fdopendir(fd);
+    int error = make_folder(store, LAYOUT_INCOMING);
+    if (error)
+        return error;
+    int fd = openat(store->root, LAYOUT_INCOMING, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
     if (!directory) {
-        int error = -errno;
-        close(fd);
+        error = -errno;
+        if (fd >= 0)
+            close(fd);
         return error;
     }
     int64_t removed = 0;
@@ -328,14 +341,8 @@ store_publish(struct store *store, struct staged *staged, const char *folder, co
     int incoming = open_incoming(store);
     if (incoming < 0)
         return incoming;
-    int to = -1;
-    int error = make_folder(store, folder);
-    if (!error) {
-        to = openat(store->root, folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        error = to < 0 ? -errno : 0;
-    }
-    if (!error)
-        error = file_rename_new(incoming, staged->name, to, name);
+    int to = open_folder(store, folder);
+    int error = to < 0 ? to : file_rename_new(incoming, staged->name, to, name);
     if (to >= 0)
         close(to);
     close(incoming);

@@ -106,36 +106,59 @@ def data_set(path):
     return data, meta.MediaStorageSOPClassUID, meta.MediaStorageSOPInstanceUID
 
 
-def send(port, files, sop_class, called):
+def message(file, piece):
+    """All PDUs of one C-STORE-RQ, as one string of bytes."""
+    data, sop_class, instance = file
+    command = upper_layer.data_pdu(1, 3, upper_layer.store_command(sop_class, instance))
+    return b"".join([command, *upper_layer.data_pdus(1, data, piece)])
+
+
+def send(port, files, sop_class, called, ready):
     with upper_layer.associated(port, called=called, contexts=((sop_class, upper_layer.EXPLICIT),)) as peer:
         piece = min(peer.largest_pdu, 131072) - 6
-        for data, data_class, instance in files:
-            command = upper_layer.data_pdu(1, 3, upper_layer.store_command(data_class, instance))
-            peer.send(b"".join([command, *upper_layer.data_pdus(1, data, piece)]))
+        messages = [message(file, piece) for file in files]
+        ready.wait()
+        start = time.monotonic()
+        for each in messages:
+            peer.send(each)
             status = peer.status()
             assert status == 0, hex(status)
+        end = time.monotonic()
         peer.release()
+        return start, end
 
 
 def timed(port, files, associations, called, sop_class=upper_layer.CT):
+    """Seconds from the first byte to the last answer."""
+    ready = threading.Barrier(associations)
     with concurrent.futures.ThreadPoolExecutor(associations) as pool:
-        start = time.monotonic()
-        for sent in [pool.submit(send, port, files[i::associations], sop_class, called) for i in range(associations)]:
-            sent.result()
-        return time.monotonic() - start
+        sent = [pool.submit(send, port, files[i::associations], sop_class, called, ready)
+                for i in range(associations)]
+        times = [each.result() for each in sent]
+    return max(end for _, end in times) - min(start for start, _ in times)
+
+
+def settle(scratch, size):
+    """The same start for each: a disk with nothing left to write, and as much of the page cache as will be needed
+    backed by real memory, which on a virtual machine costs more than the write itself."""
+    os.sync()
+    with tempfile.TemporaryFile(dir=scratch) as file:
+        for _ in range(size >> 20):
+            file.write(bytes(1 << 20))
 
 
 @contextlib.contextmanager
-def running(name, folder):
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+def running(name, scratch, size):
+    """A server in a new folder that `size` bytes will be sent to. What it stored stays until the end of all: a
+    disk that frees thousands of files is busy with that while the next server is measured."""
+    folder = pathlib.Path(tempfile.mkdtemp(dir=scratch))
     subject = server(name, folder)
     subject.start()
+    settle(scratch, size)
     try:
         yield subject
     finally:
         subject.stop()
-        shutil.rmtree(folder)
 
 
 def watch_peak(subject, peaks, done):
@@ -143,10 +166,10 @@ def watch_peak(subject, peaks, done):
         peaks.append(resident_mb(subject.pids()))
 
 
-def memory(name, folder, path):
+def memory(name, scratch, path):
     """Megabytes more than before while one large object comes in."""
     files = [data_set(path)]
-    with running(name, folder) as subject:
+    with running(name, scratch, sum(len(file[0]) for file in files)) as subject:
         warm = resident_mb(subject.pids())
         peaks, done = [warm], threading.Event()
         watcher = threading.Thread(target=watch_peak, args=(subject, peaks, done))
@@ -177,7 +200,7 @@ def main():
         for _ in range(options.rounds):
             for name in options.servers:
                 for associations in (1, 4):
-                    with running(name, scratch / "server") as subject:
+                    with running(name, scratch, sum(len(file[0]) for file in files)) as subject:
                         seconds = timed(subject.port, files, associations, "NOCTULE")
                     rates.setdefault((name, associations), []).append(len(files) / seconds)
         for (name, associations), values in rates.items():
@@ -187,7 +210,7 @@ def main():
         del files
         (large,) = conftest.phantom(scratch / "large", "--size", "512x512x600", "--multi-frame", "--bits", "16")
         for name in options.servers:
-            print(json.dumps(memory(name, scratch / "server", large)), flush=True)
+            print(json.dumps(memory(name, scratch, large)), flush=True)
 
 
 if __name__ == "__main__":
