@@ -32,7 +32,8 @@ struct kernels_lane {
     enum lane_phase phase;
     struct kernels_extent extent;
     enum kernels_pixel pixel;
-    size_t label_count;
+    struct kernels_demand demand;
+    bool fuzzy_done;     /* this job's kernels_fuzzy_run has been called */
     uint64_t *announced; /* one bit a slice */
     size_t announced_words;
     int64_t slices_ready; /* slices whose volume_ready has returned */
@@ -47,7 +48,7 @@ struct kernels_backend {
     int (*lane_open)(struct kernels_device *device, struct kernels_lane **lane, char *reason,
                      size_t reason_size);
     void (*lane_close)(struct kernels_lane *lane);
-    /* The job's extent, pixel type and label count stand in the lane already. */
+    /* The job's extent, pixel type and demand stand in the lane already. */
     int (*volume_begin)(struct kernels_lane *lane, void **voxels, char *reason, size_t reason_size);
     int (*level_set_begin)(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
                            char *reason, size_t reason_size);
@@ -55,11 +56,18 @@ struct kernels_backend {
     int (*level_set_finish)(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
                             size_t reason_size);
     int (*level_set_codes)(struct kernels_lane *lane, size_t label, int8_t *codes);
+    int (*fuzzy_run)(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
+                     bool relative, struct kernels_fuzzy_result *results, char *reason,
+                     size_t reason_size);
     int (*volume_range)(struct kernels_lane *lane, struct kernels_range padding,
                         struct kernels_range *range);
 };
 
 extern const struct kernels_backend kernels_backend_cpu;
+#ifdef NOCTULE_CUDA
+extern const struct kernels_backend kernels_backend_cuda;
+int cuda_gpus(struct kernels_gpu *gpus, int capacity); /* kernels_gpus */
+#endif
 
 /* Writes the sentence and returns `error`; a null or empty buffer is left alone. */
 int kernels_fail(int error, char *reason, size_t reason_size, const char *format, ...)

@@ -180,7 +180,7 @@ volume_begin(struct kernels_lane *base, void **voxels, char *reason, size_t reas
         return kernels_fail(-ENOMEM, reason, reason_size,
                             "no memory for %lld x %lld x %lld voxels and %zu labels",
                             (long long)base->extent.columns, (long long)base->extent.rows,
-                            (long long)base->extent.slices, base->label_count);
+                            (long long)base->extent.slices, base->demand.level_set_labels);
     *voxels = lane->voxels.memory;
     return 0;
 }
@@ -262,5 +262,6 @@ const struct kernels_backend kernels_backend_cpu = {
     .volume_ready = volume_ready,
     .level_set_finish = cpu_level_set_finish,
     .level_set_codes = cpu_level_set_codes,
+    .fuzzy_run = cpu_fuzzy_run,
     .volume_range = volume_range,
 };

@@ -69,4 +69,8 @@ int cpu_level_set_finish(struct kernels_lane *lane, struct kernels_mask *masks, 
                          size_t reason_size);
 int cpu_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes);
 
+int cpu_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
+                  bool relative, struct kernels_fuzzy_result *results, char *reason,
+                  size_t reason_size);
+
 #endif

@@ -16,6 +16,9 @@
 
 /* In the order in which "auto" tries them. */
 static const struct kernels_backend *const backends[] = {
+#ifdef NOCTULE_CUDA
+    &kernels_backend_cuda,
+#endif
     &kernels_backend_cpu,
 };
 
@@ -65,6 +68,18 @@ kernels_device_open(const struct kernels_device_options *options, struct kernels
     }
     return kernels_fail(-ENODEV, reason, reason_size, "there is no compute backend \"%s\"",
                         options->backend);
+}
+
+int
+kernels_gpus(struct kernels_gpu *gpus, int capacity)
+{
+#ifdef NOCTULE_CUDA
+    return cuda_gpus(gpus, capacity);
+#else
+    (void)gpus;
+    (void)capacity;
+    return 0;
+#endif
 }
 
 void
@@ -149,8 +164,8 @@ reserve_announcements(struct kernels_lane *lane, int64_t slices)
 
 int
 kernels_volume_begin(struct kernels_lane *lane, struct kernels_extent extent,
-                     enum kernels_pixel pixel, size_t labels, void **voxels, char *reason,
-                     size_t reason_size)
+                     enum kernels_pixel pixel, const struct kernels_demand *demand, void **voxels,
+                     char *reason, size_t reason_size)
 {
     lane->phase = LANE_EMPTY;
     int error = check_extent(&extent, reason, reason_size);
@@ -163,7 +178,8 @@ kernels_volume_begin(struct kernels_lane *lane, struct kernels_extent extent,
                             (long long)extent.slices);
     lane->extent = extent;
     lane->pixel = pixel;
-    lane->label_count = labels;
+    lane->demand = *demand;
+    lane->fuzzy_done = false;
     lane->slices_ready = 0;
     error = lane->device->backend->volume_begin(lane, voxels, reason, reason_size);
     if (error == 0)
@@ -214,10 +230,10 @@ kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_level_se
     if (lane->phase != LANE_VOLUME || lane->slices_ready > 0)
         return kernels_fail(-EINVAL, reason, reason_size,
                             "labels are named once, before the first slice is announced");
-    if (count != lane->label_count)
+    if (count != lane->demand.level_set_labels)
         return kernels_fail(-EINVAL, reason, reason_size,
                             "%zu labels are named where memory was reserved for %zu", count,
-                            lane->label_count);
+                            lane->demand.level_set_labels);
     for (size_t i = 0; i < count; i++) {
         int error = check_label(&labels[i], i, lane->extent.slices, reason, reason_size);
         if (error)
@@ -241,7 +257,8 @@ announce(struct kernels_lane *lane, int64_t z)
 int
 kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count)
 {
-    bool named = lane->phase == LANE_LABELS || (lane->phase == LANE_VOLUME && !lane->label_count);
+    bool named = lane->phase == LANE_LABELS ||
+                 (lane->phase == LANE_VOLUME && !lane->demand.level_set_labels);
 
     if (!named || first < 0 || count < 0 || first > lane->extent.slices ||
         count > lane->extent.slices - first)
@@ -279,9 +296,82 @@ kernels_level_set_finish(struct kernels_lane *lane, struct kernels_mask *masks, 
 int
 kernels_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes)
 {
-    if (lane->phase != LANE_SEGMENTED || label >= lane->label_count)
+    if (lane->phase != LANE_SEGMENTED || label >= lane->demand.level_set_labels)
         return -EINVAL;
     return lane->device->backend->level_set_codes(lane, label, codes);
+}
+
+static bool
+is_positive(double number)
+{
+    return isfinite(number) && number > 0;
+}
+
+static bool
+seeds_are_inside(const struct kernels_fuzzy_object *object, const struct kernels_extent *extent)
+{
+    if (!object->seeds && object->seed_count > 0)
+        return false;
+    for (size_t i = 0; i < object->seed_count; i++) {
+        const struct kernels_voxel *seed = &object->seeds[i];
+
+        if (seed->x < 0 || seed->x >= extent->columns || seed->y < 0 || seed->y >= extent->rows ||
+            seed->z < 0 || seed->z >= extent->slices)
+            return false;
+    }
+    return true;
+}
+
+static int
+check_object(const struct kernels_fuzzy_object *object, size_t index,
+             const struct kernels_extent *extent, char *reason, size_t reason_size)
+{
+    if (!seeds_are_inside(object, extent))
+        return kernels_fail(-EINVAL, reason, reason_size,
+                            "object %zu has a seed outside of the volume", index);
+    if (!isfinite(object->mean) || !is_positive(object->sigma) ||
+        !is_positive(object->homogeneity_sigma) || !(object->weight >= 0 && object->weight <= 1))
+        return kernels_fail(
+            -EINVAL, reason, reason_size,
+            "object %zu needs a finite mean, sigmas above 0, and a weight of 0 to 1", index);
+    return 0;
+}
+
+static int
+check_objects(const struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
+              size_t count, bool relative, char *reason, size_t reason_size)
+{
+    size_t scenes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int error = check_object(&objects[i], i, &lane->extent, reason, reason_size);
+        if (error)
+            return error;
+        scenes += objects[i].scene;
+    }
+    if (count != lane->demand.fuzzy_objects || scenes != lane->demand.fuzzy_scenes ||
+        relative != lane->demand.fuzzy_relative)
+        return kernels_fail(-EINVAL, reason, reason_size,
+                            "memory was reserved for other objects than these %zu", count);
+    return 0;
+}
+
+int
+kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
+                  size_t count, bool relative, struct kernels_fuzzy_result *results, char *reason,
+                  size_t reason_size)
+{
+    if (lane->phase == LANE_EMPTY || lane->fuzzy_done)
+        return kernels_fail(-EINVAL, reason, reason_size,
+                            "fuzzy connectedness runs once a job, after kernels_volume_begin");
+    int error = check_objects(lane, objects, count, relative, reason, reason_size);
+    if (error)
+        return error;
+    if (slices_missing(lane) > 0)
+        return kernels_fail(-EBUSY, reason, reason_size, "%lld of %lld slices are not announced",
+                            (long long)slices_missing(lane), (long long)lane->extent.slices);
+    lane->fuzzy_done = true;
+    return lane->device->backend->fuzzy_run(lane, objects, relative, results, reason, reason_size);
 }
 
 int

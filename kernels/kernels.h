@@ -65,9 +65,10 @@ struct kernels_shape {
 };
 
 /*
- * One label of the level set of paper 001: its initial region is the union of its shapes, and a
- * voxel is in range when its stored value lies in ranges[z] and not in padding. Labels evolve
- * independently. The arrays are borrowed until kernels_level_set_finish returns.
+ * One label of the level set of paper 001: its initial region is the union of its shapes and of its
+ * dense mask (the paper's first form of an initial curve), and a voxel is in range when its stored
+ * value lies in ranges[z] and not in padding. Labels evolve independently. The arrays are borrowed
+ * until kernels_level_set_finish returns.
  */
 struct kernels_level_set_label {
     const struct kernels_shape *shapes;
@@ -75,7 +76,8 @@ struct kernels_level_set_label {
     const struct kernels_range *ranges; /* one a slice, or one for all: range_count is either */
     size_t range_count;
     struct kernels_range
-        padding; /* stored values never in range (PS3.3 C.7.5.1.1.2); lo > hi: none */
+        padding;          /* stored values never in range (PS3.3 C.7.5.1.1.2); lo > hi: none */
+    const uint64_t *mask; /* laid out like struct kernels_mask's bits; NULL: none */
 };
 
 /*
@@ -89,20 +91,67 @@ struct kernels_mask {
     int64_t voxels; /* number of bits set */
 };
 
+struct kernels_voxel {
+    int64_t x, y, z;
+};
+
+/*
+ * One object of fuzzy connectedness (paper 003, Udupa and Samarasekera 1996), 6-connected. With
+ *   first[s]  = weight * exp(-(s / 2 - mean)^2 / (2 sigma^2))                 s = a + b
+ *   second[d] = (1 - weight) * exp(-(d / 2)^2 / (2 homogeneity_sigma^2))      d = |a - b|
+ * the affinity of two neighbours of stored values a and b is floor(65535 * (first + second)) in
+ * double precision without fused multiply-add, at most 65535; it is 0 when either value is padding.
+ * The scene of a voxel is the largest, over all paths from a seed, of the smallest affinity on the
+ * path; 65535 at a seed. The object is where scene > threshold. Seeds lie in the volume (-EINVAL
+ * otherwise); a seed that is padding counts as any other, and reaches nothing. Sigmas are > 0, the
+ * weight is in 0..1, everything is finite.
+ */
+struct kernels_fuzzy_object {
+    const struct kernels_voxel *seeds;
+    size_t seed_count; /* 0: the scene is 0 everywhere */
+    double mean, sigma;
+    double homogeneity_sigma;
+    double weight;
+    uint16_t threshold;
+    struct kernels_range padding; /* lo > hi: none */
+    bool scene;                   /* is the scene wanted back? */
+};
+
+/* The lane owns both. */
+struct kernels_fuzzy_result {
+    struct kernels_mask object;
+    const uint16_t *scene; /* one a voxel, x fastest, tightly packed; NULL when not wanted */
+};
+
 struct kernels_device;
 struct kernels_lane;
 
 struct kernels_device_options {
-    const char *backend; /* "auto", "cpu" */
+    const char *backend; /* "auto" (CUDA where there is a GPU, else the CPU), "cuda", "cpu" */
+    const char *device;  /* of CUDA: its index or UUID ("GPU-..."); NULL or "": the first */
     int threads; /* CPU threads a lane may use; 0: one a processor this process may run on */
 };
+
+#define KERNELS_UUID 48
+
+/* A GPU that can be opened: what kernels_device_options.device takes. */
+struct kernels_gpu {
+    int index;
+    char uuid[KERNELS_UUID]; /* "GPU-" and 36 characters */
+    char name[64];
+    int64_t memory_bytes;
+};
+
+/* Lists at most `capacity` GPUs and returns how many there are; 0 also without a driver or where
+ * the CUDA backend was not built. Creates no context. */
+int kernels_gpus(struct kernels_gpu *gpus, int capacity);
 
 /* Opens a device; kernels_device_close takes it back. The device outlives its lanes. */
 int kernels_device_open(const struct kernels_device_options *options,
                         struct kernels_device **device, char *reason, size_t reason_size);
 void kernels_device_close(struct kernels_device *device);
 
-/* "cpu"; and a sentence for people: processor, threads, instruction set. */
+/* "cpu" or "cuda"; and a sentence for people: processor or GPU, threads, instruction set. */
 const char *kernels_device_backend(const struct kernels_device *device);
 const char *kernels_device_description(const struct kernels_device *device);
 
@@ -113,14 +162,24 @@ int kernels_lane_open(struct kernels_device *device, struct kernels_lane **lane,
                       size_t reason_size);
 void kernels_lane_close(struct kernels_lane *lane);
 
+/* What a job will ask for: memory is reserved by it. */
+struct kernels_demand {
+    size_t level_set_labels;
+    size_t fuzzy_objects;
+    size_t fuzzy_scenes; /* of them whose scene is wanted */
+    bool fuzzy_relative;
+};
+
 /*
- * Starts a job: reserves what a volume of this extent and pixel type with `labels` level set labels
- * needs and returns in *voxels where slice z belongs: row-major, tightly packed, at byte offset
- * z * rows * columns * size. -ENOMEM when it does not fit, -E2BIG above KERNELS_MAX_VOXELS.
+ * Starts a job: reserves what a volume of this extent and pixel type with this demand needs and
+ * returns in *voxels where slice z belongs: row-major, tightly packed, at byte offset z * rows *
+ * columns * size; pinned memory on a GPU's lane. -ENOMEM when it does not fit (on a GPU: run the
+ * job on the CPU), -E2BIG above KERNELS_MAX_VOXELS, -EIO when the device has failed: then every
+ * further call on it is -EIO too, and only a new process gets it back.
  */
 int kernels_volume_begin(struct kernels_lane *lane, struct kernels_extent extent,
-                         enum kernels_pixel pixel, size_t labels, void **voxels, char *reason,
-                         size_t reason_size);
+                         enum kernels_pixel pixel, const struct kernels_demand *demand,
+                         void **voxels, char *reason, size_t reason_size);
 
 /*
  * Names the labels of the level set before the first slice is announced, so that work that only
@@ -150,6 +209,17 @@ int kernels_level_set_finish(struct kernels_lane *lane, struct kernels_mask *mas
  * -2 outside. Neighbours beyond the volume do not exist and make no border.
  */
 int kernels_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes);
+
+/*
+ * Paper 003, to convergence, for every object; needs every slice announced (-EBUSY otherwise), once
+ * a job, before or after the level set. With `relative` a voxel that is above the thresholds of
+ * several objects belongs to the one whose scene is strictly the largest there, and to none when
+ * two are equally strong (Saha and Udupa 2001). objects and results have one element for each of
+ * the demand's objects, and `scene` is set in as many as it said.
+ */
+int kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
+                      size_t count, bool relative, struct kernels_fuzzy_result *results,
+                      char *reason, size_t reason_size);
 
 /* Smallest and largest stored value of the announced volume, padding excluded; -ENODATA if none is
  * left. */

@@ -105,7 +105,7 @@ cpu_level_set_reserve(struct cpu_lane *lane)
 {
     struct bits_extent extent = extent_of(&lane->base);
     struct needs needs = find_needs(&extent);
-    size_t count = lane->base.label_count, total = 0;
+    size_t count = lane->base.demand.level_set_labels, total = 0;
     unsigned char *next;
     int error;
 
@@ -139,7 +139,7 @@ cpu_level_set_begin(struct kernels_lane *base, const struct kernels_level_set_la
 
     (void)reason;
     (void)reason_size;
-    for (size_t i = 0; i < base->label_count; i++) {
+    for (size_t i = 0; i < base->demand.level_set_labels; i++) {
         lane->labels[i].given = labels[i];
         lane->labels[i].voxels = 0;
         lane->labels[i].runs = 0;
@@ -235,7 +235,7 @@ cpu_level_set_slice(struct cpu_lane *lane, int64_t z)
     struct bits_extent extent = extent_of(&lane->base);
     int64_t first = z * extent.words_per_slice;
 
-    for (size_t i = 0; i < lane->base.label_count; i++) {
+    for (size_t i = 0; i < lane->base.demand.level_set_labels; i++) {
         struct cpu_label *label = &lane->labels[i];
         int64_t runs = pack_slice(lane, label, z, label->range + first);
         int64_t voxels = draw_slice(lane, label, z, label->inside + first);
@@ -427,7 +427,7 @@ cpu_level_set_finish(struct kernels_lane *base, struct kernels_mask *masks, char
 
     (void)reason;
     (void)reason_size;
-    for (size_t i = 0; i < base->label_count; i++) {
+    for (size_t i = 0; i < base->demand.level_set_labels; i++) {
         struct cpu_label *label = &lane->labels[i];
 
         evolve(lane, label);

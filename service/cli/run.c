@@ -245,8 +245,8 @@ static int
 open_device(struct run *run)
 {
     char reason[KERNELS_REASON];
-    const struct kernels_device_options options = {run->conf->compute.backend,
-                                                   run->options.threads};
+    const struct kernels_device_options options = {.backend = run->conf->compute.backend,
+                                                   .threads = run->options.threads};
     int error = kernels_device_open(&options, &run->device, reason, sizeof reason);
     if (error == 0)
         error = kernels_lane_open(run->device, &run->lane, reason, sizeof reason);

@@ -214,7 +214,8 @@ lanes_open(const struct lanes_options *options, struct lanes **out, char *reason
     pthread_cond_init(&lanes->changed, NULL);
     list_init(&lanes->waiting);
     list_init(&lanes->ended);
-    const struct kernels_device_options device = {options->backend, options->threads};
+    const struct kernels_device_options device = {.backend = options->backend,
+                                                  .threads = options->threads};
     int error = kernels_device_open(&device, &lanes->device, reason, reason_size);
     while (error == 0 && lanes->count < options->count)
         error = open_lane(lanes, &lanes->items[lanes->count++], reason, reason_size);

@@ -164,8 +164,9 @@ begin_volume(struct job *job)
                             &job->report->fault);
     if (error)
         return error;
-    error = kernels_volume_begin(lane, extent, labels_pixel(stack->pixel), job->labels.count,
-                                 &job->voxels, reason, sizeof reason);
+    const struct kernels_demand demand = {.level_set_labels = job->labels.count};
+    error = kernels_volume_begin(lane, extent, labels_pixel(stack->pixel), &demand, &job->voxels,
+                                 reason, sizeof reason);
     if (error == 0)
         error = kernels_level_set_begin(lane, job->labels.items, job->labels.count, reason,
                                         sizeof reason);

@@ -499,7 +499,8 @@ parse_options(int argc, char **argv)
 static void
 open_bench(struct bench *bench)
 {
-    struct kernels_device_options device = {bench->options->backend, bench->options->threads};
+    struct kernels_device_options device = {.backend = bench->options->backend,
+                                                 .threads = bench->options->threads};
     char reason[KERNELS_REASON];
 
     if (kernels_device_open(&device, &bench->device, reason, sizeof(reason)) ||

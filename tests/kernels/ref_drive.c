@@ -66,7 +66,9 @@ ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct kernels
     void *voxels;
     int error;
 
-    error = kernels_volume_begin(lane, job->extent, job->pixel, job->label_count, &voxels, NULL, 0);
+    error = kernels_volume_begin(lane, job->extent, job->pixel,
+                                 &(struct kernels_demand){.level_set_labels = job->label_count},
+                                 &voxels, NULL, 0);
     if (error)
         return error;
     begun -= ref_clock();

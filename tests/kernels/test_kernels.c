@@ -23,7 +23,7 @@ static const struct kernels_level_set_label sound = {&point, 1, &any, 1, {1, 0}}
 static void
 open_lane(void)
 {
-    struct kernels_device_options options = {"auto", 2};
+    struct kernels_device_options options = {.backend = "auto", .threads = 2};
 
     ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof(reason)), 0);
     ck_assert_int_eq(kernels_lane_open(device, &lane, reason, sizeof(reason)), 0);
@@ -42,7 +42,9 @@ begin(size_t labels)
 {
     void *voxels = NULL;
 
-    ck_assert_int_eq(kernels_volume_begin(lane, extent, KERNELS_INT16, labels, &voxels, NULL, 0),
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, KERNELS_INT16,
+                                          &(struct kernels_demand){.level_set_labels = labels},
+                                          &voxels, NULL, 0),
                      0);
     memset(voxels, 0, 5 * 4 * 3 * 2);
     return voxels;
@@ -59,7 +61,7 @@ END_TEST
 
 START_TEST(a_device_takes_all_processors_by_default)
 {
-    struct kernels_device_options options = {"cpu", 0};
+    struct kernels_device_options options = {.backend = "cpu", .threads = 0};
     struct kernels_device *whole;
 
     ck_assert_int_eq(kernels_device_open(&options, &whole, NULL, 0), 0);
@@ -71,8 +73,9 @@ END_TEST
 
 START_TEST(unknown_devices_are_refused)
 {
-    struct kernels_device_options unknown = {"abacus", 1}, negative = {"cpu", -1};
-    struct kernels_device_options sound_options = {"cpu", 1};
+    struct kernels_device_options unknown = {.backend = "abacus", .threads = 1};
+    struct kernels_device_options negative = {.backend = "cpu", .threads = -1};
+    struct kernels_device_options sound_options = {.backend = "cpu", .threads = 1};
     struct kernels_device *none;
 
     ck_assert_int_eq(kernels_device_open(&unknown, &none, reason, sizeof(reason)), -ENODEV);
@@ -113,13 +116,15 @@ START_TEST(impossible_volumes_are_refused)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         reason[0] = '\0';
-        ck_assert_int_eq(kernels_volume_begin(lane, cases[i].extent, KERNELS_UINT8, 0, &voxels,
-                                              reason, sizeof(reason)),
+        ck_assert_int_eq(kernels_volume_begin(lane, cases[i].extent, KERNELS_UINT8,
+                                              &(struct kernels_demand){.level_set_labels = 0},
+                                              &voxels, reason, sizeof(reason)),
                          cases[i].error);
         ck_assert_str_ne(reason, "");
     }
-    ck_assert_int_eq(kernels_volume_begin(lane, extent, (enum kernels_pixel)7, 0, &voxels, reason,
-                                          sizeof(reason)),
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, (enum kernels_pixel)7,
+                                          &(struct kernels_demand){.level_set_labels = 0}, &voxels,
+                                          reason, sizeof(reason)),
                      -EINVAL);
     ck_assert_uint_eq(kernels_pixel_size((enum kernels_pixel)7), 0);
 }
@@ -133,9 +138,11 @@ START_TEST(more_than_there_is_is_out_of_memory)
     void *voxels;
 
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_int_eq(kernels_volume_begin(lane, large, KERNELS_INT16, counts[i], &voxels,
-                                              reason, sizeof(reason)),
-                         -ENOMEM);
+        ck_assert_int_eq(
+            kernels_volume_begin(lane, large, KERNELS_INT16,
+                                 &(struct kernels_demand){.level_set_labels = counts[i]}, &voxels,
+                                 reason, sizeof(reason)),
+            -ENOMEM);
         ck_assert_ptr_nonnull(strstr(reason, "2048"));
     }
     ck_assert_int_eq(kernels_volume_ready(lane, 0, 1), -EINVAL);
@@ -169,10 +176,15 @@ START_TEST(a_limit_is_out_of_memory)
     tight = before;
     tight.rlim_cur = address_space() + (64 << 20);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
-    error = kernels_volume_begin(lane, large, KERNELS_INT16, 1, &voxels, reason, sizeof(reason));
+    error = kernels_volume_begin(lane, large, KERNELS_INT16,
+                                 &(struct kernels_demand){.level_set_labels = 1}, &voxels, reason,
+                                 sizeof(reason));
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
     ck_assert_int_eq(error, -ENOMEM);
-    ck_assert_int_eq(kernels_volume_begin(lane, large, KERNELS_INT16, 1, &voxels, NULL, 0), 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, large, KERNELS_INT16,
+                                          &(struct kernels_demand){.level_set_labels = 1}, &voxels,
+                                          NULL, 0),
+                     0);
 }
 
 END_TEST
@@ -275,7 +287,10 @@ START_TEST(a_lane_takes_job_after_job)
         void *voxels;
 
         begin(3);
-        ck_assert_int_eq(kernels_volume_begin(lane, cube, KERNELS_UINT8, 1, &voxels, NULL, 0), 0);
+        ck_assert_int_eq(kernels_volume_begin(lane, cube, KERNELS_UINT8,
+                                              &(struct kernels_demand){.level_set_labels = 1},
+                                              &voxels, NULL, 0),
+                         0);
         memset(voxels, 0, (size_t)(side * side * side));
         ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL, 0), 0);
         ck_assert_int_eq(kernels_volume_ready(lane, 0, side), 0);
@@ -322,7 +337,10 @@ check_range(struct kernels_lane *on, uint64_t *random)
     struct kernels_range padding = {lo, lo + (int32_t)ref_random_below(random, 40000) - 1}, range;
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(on, size, pixel, 0, &voxels, NULL, 0), 0);
+    ck_assert_int_eq(kernels_volume_begin(on, size, pixel,
+                                          &(struct kernels_demand){.level_set_labels = 0}, &voxels,
+                                          NULL, 0),
+                     0);
     for (int64_t i = 0; i < ref_voxels(size); i++) {
         int64_t value;
         ref_paint(pixel, &(uint8_t){1}, 1, (int32_t)(ref_random(random) & 0xFFFF), 0,
@@ -346,7 +364,7 @@ check_range(struct kernels_lane *on, uint64_t *random)
 START_TEST(value_ranges_equal_plain_loops)
 {
     static const char *const names[] = {"scalar", "AVX2", "AVX-512"};
-    struct kernels_device_options options = {"cpu", 2};
+    struct kernels_device_options options = {.backend = "cpu", .threads = 2};
     const char *name = isa_find(names[_i]) ? names[_i] : NULL;
     struct kernels_device *own;
     struct kernels_lane *on;

@@ -44,7 +44,7 @@ open_variants(void)
     for (size_t i = 0; i < 3; i++) {
         for (size_t t = 0; t < 4 && isa_find(isa_names[i]); t++) {
             struct variant *variant = &variants[variant_count++];
-            struct kernels_device_options options = {"cpu", thread_counts[t]};
+            struct kernels_device_options options = {.backend = "cpu", .threads = thread_counts[t]};
 
             variant->isa = isa_names[i];
             variant->threads = thread_counts[t];
@@ -458,14 +458,17 @@ START_TEST(more_than_2_31_voxels_are_flooded)
     struct kernels_shape shape = {.kind = KERNELS_SPHERE, .radius = {3}};
     struct kernels_level_set_label label = {&shape, 1, &range, 1, {1, 0}};
     struct kernels_mask mask;
-    struct kernels_device_options options = {"auto", 2};
+    struct kernels_device_options options = {.backend = "auto", .threads = 2};
     struct kernels_device *device;
     struct kernels_lane *lane;
     void *voxels;
 
     ck_assert_int_eq(kernels_device_open(&options, &device, NULL, 0), 0);
     ck_assert_int_eq(kernels_lane_open(device, &lane, NULL, 0), 0);
-    ck_assert_int_eq(kernels_volume_begin(lane, extent, KERNELS_UINT8, 1, &voxels, NULL, 0), 0);
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, KERNELS_UINT8,
+                                          &(struct kernels_demand){.level_set_labels = 1}, &voxels,
+                                          NULL, 0),
+                     0);
     memset(voxels, 0, (size_t)ref_voxels(extent));
     memset((uint8_t *)voxels + wall * slice, 1, (size_t)hole);
     ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL, 0), 0);
@@ -515,7 +518,7 @@ run_lane(void *argument)
 
 START_TEST(lanes_work_side_by_side)
 {
-    struct kernels_device_options options = {"auto", 3};
+    struct kernels_device_options options = {.backend = "auto", .threads = 3};
     struct kernels_device *device;
     struct lane_job jobs[2];
     pthread_t thread;

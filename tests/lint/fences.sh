@@ -21,7 +21,7 @@ fence libuv 'uv\.h' 'service/|tests/unit/test_service_|tests/tools/'
 fence SQLite 'sqlite3' 'db/[a-z_]+\.[ch]:|tests/unit/(test_db_|db_sample|failing_vfs)'
 fence libconfig 'libconfig' 'config/[a-z_]+\.[ch]:'
 fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z0-9_]+\.(cc|hh):'
-fence CUDA '(cuda|cub/)' 'kernels/[a-z_]+\.(cu|cuh):'
+fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9]+\.(cu|cuh):'
 fence libpng 'png\.h' 'service/worker/preview\.c:'
 fence systemd 'systemd/' 'service/daemon/notify\.c:'
 

@@ -20,7 +20,7 @@ static void
 set_up(void)
 {
     char reason[KERNELS_REASON];
-    const struct kernels_device_options options = {"cpu", 2};
+    const struct kernels_device_options options = {.backend = "cpu", .threads = 2};
     dicom_init();
     signal(SIGXFSZ, SIG_IGN);
     job_sample_make(&sample);

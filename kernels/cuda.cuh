@@ -1,0 +1,139 @@
+/*
+ * cuda.cuh - what the files of the CUDA backend share.
+ *
+ * backend_cuda.cu owns the device, the lanes, their memory, the uploads and the value range;
+ * level_set_cuda.cu and fuzzy_cuda.cu are one algorithm each. All memory is taken in volume_begin:
+ * each algorithm says what it needs (cuda_*_needs), the backend lets the lane's two arenas grow to
+ * the sum, and each takes its pieces (cuda_*_place). Nothing is allocated inside a job.
+ *
+ * A lane has three streams. `upload` carries the voxels to the device, slab by slab; `work` carries
+ * every kernel; `download` what comes back beside them. An event a slab orders work after upload.
+ * Host threads of one lane meet at its mutex: kernels_volume_ready may come from several.
+ *
+ * Every call of the CUDA runtime stands inside CUDA_TRY (or CUDA_OF where its error is handled),
+ * so that a test can let any one of them fail.
+ */
+#ifndef NOCTULE_CUDA_CUH
+#define NOCTULE_CUDA_CUH
+
+#include "backend.h"
+
+#include <cuda_runtime.h>
+#include <pthread.h>
+
+/* Memory that grows between jobs and is carved up inside one. */
+struct cuda_arena {
+    bool pinned; /* host memory that the GPU's copy engines reach; else device memory */
+    unsigned char *memory;
+    size_t size;
+    size_t used;
+};
+
+/* A piece of `bytes` at the next multiple of 256; the arena was reserved for it. */
+void *cuda_arena_take(struct cuda_arena *arena, size_t bytes);
+
+/* What an algorithm takes from the two arenas; sums of pieces rounded up to 256 bytes each. */
+struct cuda_needs {
+    size_t device;
+    size_t pinned;
+};
+
+/* Adds a piece of count * size bytes to one of the sums; false on overflow. */
+bool cuda_needs_add(size_t *sum, size_t count, size_t size);
+
+struct cuda_device {
+    struct kernels_device base;
+    int index;
+    int multiprocessors;
+    size_t l2_bytes;
+    size_t shared_per_block; /* at most, after cudaFuncSetAttribute */
+    bool failed;             /* by an error that only a new process gets rid of; atomic */
+};
+
+struct cuda_level_set; /* of level_set_cuda.cu */
+struct cuda_fuzzy;     /* of fuzzy_cuda.cu */
+
+struct cuda_lane {
+    struct kernels_lane base;
+    cudaStream_t upload, work, download;
+    struct cuda_arena device, pinned;
+    pthread_mutex_t mutex;
+    void *host_voxels;   /* pinned; where the decoder writes */
+    void *device_voxels; /* the same on the device, x fastest, tightly packed */
+    struct cuda_level_set *level_set;
+    struct cuda_fuzzy *fuzzy;
+};
+
+static inline struct cuda_lane *
+cuda_lane_of(struct kernels_lane *lane)
+{
+    return (struct cuda_lane *)lane;
+}
+
+static inline struct cuda_device *
+cuda_device_of(const struct kernels_lane *lane)
+{
+    return (struct cuda_device *)lane->device;
+}
+
+/*
+ * The errno of a CUDA error: -ENOMEM for memory; -EIO for all others, after which the device counts
+ * as failed. Writes a sentence that names the call into the reason (may be NULL).
+ */
+int cuda_failed(struct cuda_device *device, cudaError_t error, const char *call, char *reason,
+                size_t reason_size);
+
+/* Whether the next call is to fail for a test (only in builds with crash points): the error it is
+ * to fail with, else cudaSuccess. */
+cudaError_t cuda_fault(void);
+
+/* The result of a call, or the error that a test wants in its place. */
+#define CUDA_OF(call) (cuda_fault_or([&] { return (call); }))
+
+template <typename Call>
+static inline cudaError_t
+cuda_fault_or(const Call &call)
+{
+    cudaError_t wanted = cuda_fault();
+
+    return wanted != cudaSuccess ? wanted : call();
+}
+
+/* Leaves the function with the errno when a call fails; `reason` and `reason_size` are in scope. */
+#define CUDA_TRY(device, call)                                                                     \
+    do {                                                                                           \
+        cudaError_t cuda_error_ = CUDA_OF(call);                                                   \
+        if (cuda_error_ != cudaSuccess)                                                            \
+            return cuda_failed((device), cuda_error_, #call, reason, reason_size);                 \
+    } while (0)
+
+/* A kernel launch's own error. */
+#define CUDA_LAUNCHED(device) CUDA_TRY(device, cudaGetLastError())
+
+/*
+ * The level set. The backend calls begin before the first slab; slab, on the lane's mutex, once the
+ * upload of slices first .. first + count - 1 has been queued and `work` has been told to wait for
+ * it; finish once all slabs have been queued. Open and close come once a lane.
+ */
+int cuda_level_set_open(struct cuda_lane *lane);
+void cuda_level_set_close(struct cuda_lane *lane);
+bool cuda_level_set_needs(const struct cuda_lane *lane, struct cuda_needs *needs);
+void cuda_level_set_place(struct cuda_lane *lane);
+int cuda_level_set_begin(struct cuda_lane *lane, const struct kernels_level_set_label *labels,
+                         char *reason, size_t reason_size);
+int cuda_level_set_slab(struct cuda_lane *lane, int64_t first, int64_t count, char *reason,
+                        size_t reason_size);
+int cuda_level_set_finish(struct cuda_lane *lane, struct kernels_mask *masks, char *reason,
+                          size_t reason_size);
+int cuda_level_set_codes(struct cuda_lane *lane, size_t label, int8_t *codes);
+
+/* Fuzzy connectedness: all at once, after the last slab. */
+int cuda_fuzzy_open(struct cuda_lane *lane);
+void cuda_fuzzy_close(struct cuda_lane *lane);
+bool cuda_fuzzy_needs(const struct cuda_lane *lane, struct cuda_needs *needs);
+void cuda_fuzzy_place(struct cuda_lane *lane);
+int cuda_fuzzy_run(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects,
+                   bool relative, struct kernels_fuzzy_result *results, char *reason,
+                   size_t reason_size);
+
+#endif
