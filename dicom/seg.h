@@ -1,8 +1,9 @@
 /*
- * seg.h - DICOM Segmentation objects (PS3.3 A.51), BINARY, written as a stream, and read back.
+ * seg.h - DICOM Segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL, written as a stream, and
+ * read back.
  *
- * Pure C. Memory is constant in the number of frames beyond the caller's masks; every write is
- * checked.
+ * Pure C. Memory is constant in the number of frames beyond the caller's masks and scenes; every
+ * write is checked.
  */
 #ifndef NOCTULE_SEG_H
 #define NOCTULE_SEG_H
@@ -34,9 +35,12 @@ struct seg_segment {
     const char *algorithm_version;
     const char *algorithm_parameters; /* free text, at most 1024 characters */
     /* Voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]; bits beyond
-     * the columns are not looked at. */
+     * the columns are not looked at. BINARY objects only. */
     const uint64_t *bits;
     int64_t words_per_row;
+    /* Fuzzy connectedness of voxel (x, y, z), 0 to 65535, is scene[(z * rows + y) * columns + x].
+     * FRACTIONAL objects only. */
+    const uint16_t *scene;
 };
 
 struct seg_request {
@@ -46,18 +50,25 @@ struct seg_request {
     const struct seg_segment *segments;
     int32_t segment_count;
     bool omit_empty_frames;
+    /*
+     * false: BINARY, from the segments' bits. true: FRACTIONAL (PS3.3 C.8.20.2), the segments'
+     * scenes as probabilities of 8 bits: round(scene * 255 / 65535), halves up, of 255. A frame
+     * whose stored values are all 0 is an empty one. The two objects of one job differ in all UIDs:
+     * a series has one segmentation.
+     */
+    bool fractional;
     const char *pipeline;          /* name; part of the identity */
     const char *pipeline_settings; /* the resolved pipeline as text; part of the identity */
     const char *software_version;
     const char *device_serial_number; /* stable per installation, not empty */
-    const char *series_description;   /* "" : "<pipeline> segmentation" */
+    const char *series_description;   /* "" : "<pipeline> segmentation", FRACTIONAL: "... scene" */
     int32_t series_number;
     int64_t content_time_ms; /* Unix time, for Content Date and Time; UTC */
 };
 
 /*
- * Identity of the result: the same instances, frames, pipeline, settings, version and choice about
- * empty frames give the same UIDs. Empty strings when memory runs out.
+ * Identity of the result: the same instances, frames, pipeline, settings, version, type and choice
+ * about empty frames give the same UIDs. Empty strings when memory runs out.
  */
 struct seg_identity {
     char sop_instance_uid[DICOM_UID_SIZE];
