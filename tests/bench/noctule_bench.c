@@ -291,7 +291,11 @@ run_case(const struct bench *bench, const struct level_set_case *chosen)
                           .threads = bench->threads};
 
     for (size_t i = 0; i < chosen->labels; i++)
-        labels[i] = (struct kernels_level_set_label){&sphere, 1, &range, 1, {1, 0}};
+        labels[i] = (struct kernels_level_set_label){.shapes = &sphere,
+                                                     .shape_count = 1,
+                                                     .ranges = &range,
+                                                     .range_count = 1,
+                                                     .padding = {1, 0}};
     generate(chosen->pattern, extent, in);
     ref_paint(chosen->pixel, in, (int64_t)count, IN_VALUE, OUT_VALUE, voxels);
     free(in);
@@ -335,7 +339,11 @@ run_raw(const struct bench *bench)
 {
     const struct options *options = bench->options;
     size_t bytes = (size_t)ref_voxels(options->extent) * kernels_pixel_size(options->pixel);
-    struct kernels_level_set_label label = {&options->sphere, 1, &options->range, 1, {1, 0}};
+    struct kernels_level_set_label label = {.shapes = &options->sphere,
+                                            .shape_count = 1,
+                                            .ranges = &options->range,
+                                            .range_count = 1,
+                                            .padding = {1, 0}};
     struct kernels_mask mask;
     void *voxels = allocate(bytes);
     struct ref_job job = {.extent = options->extent,
@@ -500,7 +508,7 @@ static void
 open_bench(struct bench *bench)
 {
     struct kernels_device_options device = {.backend = bench->options->backend,
-                                                 .threads = bench->options->threads};
+                                            .threads = bench->options->threads};
     char reason[KERNELS_REASON];
 
     if (kernels_device_open(&device, &bench->device, reason, sizeof(reason)) ||

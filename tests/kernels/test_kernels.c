@@ -18,12 +18,13 @@ static char reason[KERNELS_REASON];
 static const struct kernels_extent extent = {5, 4, 3};
 static const struct kernels_range any = {-10, 10};
 static const struct kernels_shape point = {.kind = KERNELS_SPHERE};
-static const struct kernels_level_set_label sound = {&point, 1, &any, 1, {1, 0}};
+static const struct kernels_level_set_label sound = {
+    .shapes = &point, .shape_count = 1, .ranges = &any, .range_count = 1, .padding = {1, 0}};
 
 static void
 open_lane(void)
 {
-    struct kernels_device_options options = {.backend = "auto", .threads = 2};
+    struct kernels_device_options options = {.backend = "cpu", .threads = 2};
 
     ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof(reason)), 0);
     ck_assert_int_eq(kernels_lane_open(device, &lane, reason, sizeof(reason)), 0);
@@ -201,22 +202,30 @@ START_TEST(unsound_labels_are_refused)
         {.kind = KERNELS_BOX, .radius = {1, 1, -0.5}},
         {.kind = KERNELS_ELLIPSOID, .radius = {1, NAN, 1}},
     };
-    struct kernels_level_set_label label = {&point, 1, three, 2, {1, 0}};
+    struct kernels_level_set_label label = {
+        .shapes = &point, .shape_count = 1, .ranges = three, .range_count = 2, .padding = {1, 0}};
 
     begin(1);
     ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
     ck_assert_ptr_nonnull(strstr(reason, "2 ranges"));
     label.range_count = 0;
     ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
-    label = (struct kernels_level_set_label){&point, 1, NULL, 1, {1, 0}};
+    label = (struct kernels_level_set_label){
+        .shapes = &point, .shape_count = 1, .ranges = NULL, .range_count = 1, .padding = {1, 0}};
     ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
-    label = (struct kernels_level_set_label){NULL, 1, three, 3, {1, 0}};
+    label = (struct kernels_level_set_label){
+        .shapes = NULL, .shape_count = 1, .ranges = three, .range_count = 3, .padding = {1, 0}};
     ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        label = (struct kernels_level_set_label){&bad[i], 1, three, 3, {1, 0}};
+        label = (struct kernels_level_set_label){.shapes = &bad[i],
+                                                 .shape_count = 1,
+                                                 .ranges = three,
+                                                 .range_count = 3,
+                                                 .padding = {1, 0}};
         ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
     }
-    label = (struct kernels_level_set_label){&point, 1, three, 3, {1, 0}};
+    label = (struct kernels_level_set_label){
+        .shapes = &point, .shape_count = 1, .ranges = three, .range_count = 3, .padding = {1, 0}};
     ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), 0);
 }
 
@@ -282,7 +291,8 @@ START_TEST(a_lane_takes_job_after_job)
         struct kernels_extent cube = {side, side, side};
         struct kernels_range zero = {0, 0};
         struct kernels_shape all = {KERNELS_BOX, {0, 0, 0}, {100, 100, 100}};
-        struct kernels_level_set_label label = {&all, 1, &zero, 1, {1, 0}};
+        struct kernels_level_set_label label = {
+            .shapes = &all, .shape_count = 1, .ranges = &zero, .range_count = 1, .padding = {1, 0}};
         struct kernels_mask mask;
         void *voxels;
 

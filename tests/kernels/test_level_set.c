@@ -268,7 +268,7 @@ check_random_volume(uint64_t seed)
     uint64_t random = seed;
     struct ref_job job = {.extent = random_extent(&random),
                           .pixel = (enum kernels_pixel)ref_random_below(&random, 3)};
-    struct kernels_level_set_label labels[MAX_LABELS];
+    struct kernels_level_set_label labels[MAX_LABELS] = {0};
     struct kernels_shape shapes[MAX_LABELS][MAX_SHAPES];
     struct kernels_range *ranges[MAX_LABELS];
     void *voxels = allocate(ref_voxels(job.extent), 2);
@@ -323,9 +323,14 @@ check_pattern(struct kernels_extent extent, const uint8_t *in, bool automaton, c
         .radius = {large, large, large},
     };
     struct kernels_range range = {5, 5};
-    struct kernels_level_set_label labels[] = {{&corner, 1, &range, 1, {1, 0}},
-                                               {&half, 1, &range, 1, {1, 0}},
-                                               {&most, 1, &range, 1, {1, 0}}};
+    struct kernels_level_set_label labels[] = {
+        {.shapes = &corner,
+         .shape_count = 1,
+         .ranges = &range,
+         .range_count = 1,
+         .padding = {1, 0}},
+        {.shapes = &half, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}},
+        {.shapes = &most, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}}};
     uint8_t *voxels = allocate(ref_voxels(extent), 1);
     struct ref_job job = {.extent = extent,
                           .pixel = KERNELS_UINT8,
@@ -423,8 +428,16 @@ START_TEST(a_sphere_is_found_from_inside_and_outside)
     struct kernels_range range = {900, 1100};
     struct kernels_shape shapes[] = {{KERNELS_SPHERE, {48, 48, 48}, {12}},
                                      {KERNELS_SPHERE, {48, 48, 48}, {48}}};
-    struct kernels_level_set_label labels[] = {{&shapes[0], 1, &range, 1, {1, 0}},
-                                               {&shapes[1], 1, &range, 1, {1, 0}}};
+    struct kernels_level_set_label labels[] = {{.shapes = &shapes[0],
+                                                .shape_count = 1,
+                                                .ranges = &range,
+                                                .range_count = 1,
+                                                .padding = {1, 0}},
+                                               {.shapes = &shapes[1],
+                                                .shape_count = 1,
+                                                .ranges = &range,
+                                                .range_count = 1,
+                                                .padding = {1, 0}}};
     struct ref_job job = {extent, KERNELS_INT16, voxels, labels, 2, 2, NULL};
     struct kernels_mask masks[2];
     int64_t wrong = 0;
@@ -456,9 +469,10 @@ START_TEST(more_than_2_31_voxels_are_flooded)
     int64_t slice = extent.columns * extent.rows, wall = 517, hole = slice - 1;
     struct kernels_range range = {0, 0};
     struct kernels_shape shape = {.kind = KERNELS_SPHERE, .radius = {3}};
-    struct kernels_level_set_label label = {&shape, 1, &range, 1, {1, 0}};
+    struct kernels_level_set_label label = {
+        .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}};
     struct kernels_mask mask;
-    struct kernels_device_options options = {.backend = "auto", .threads = 2};
+    struct kernels_device_options options = {.backend = "cpu", .threads = 2};
     struct kernels_device *device;
     struct kernels_lane *lane;
     void *voxels;
@@ -500,7 +514,8 @@ run_lane(void *argument)
     uint8_t *in = allocate(count, 1);
     struct kernels_range range = {1, 1};
     struct kernels_shape shape = {KERNELS_SPHERE, {50, 40, 30}, {20}};
-    struct kernels_level_set_label label = {&shape, 1, &range, 1, {1, 0}};
+    struct kernels_level_set_label label = {
+        .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}};
     struct ref_job job = {extent, KERNELS_UINT8, in, &label, 1, 2, NULL};
     struct variant variant = {"the best", 2, lane_job->device, NULL};
     struct expected expected;
@@ -518,7 +533,7 @@ run_lane(void *argument)
 
 START_TEST(lanes_work_side_by_side)
 {
-    struct kernels_device_options options = {.backend = "auto", .threads = 3};
+    struct kernels_device_options options = {.backend = "cpu", .threads = 3};
     struct kernels_device *device;
     struct lane_job jobs[2];
     pthread_t thread;
