@@ -1,0 +1,81 @@
+/*
+ * gpu_bench.cuh - timing for the GPU's cases of noctule-bench.
+ *
+ * Times are medians between two events on one stream, after rounds that warm up. Before each round
+ * a buffer of several times the L2 cache is read, so that nothing of the input is in the cache and
+ * nothing dirty is left to be written back. A failed call of the CUDA runtime ends the program:
+ * a time that follows one is worth nothing.
+ */
+#ifndef NOCTULE_GPU_BENCH_CUH
+#define NOCTULE_GPU_BENCH_CUH
+
+#include "gpu_bench.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cuda_runtime.h>
+#include <vector>
+
+#define GPU_BENCH_TRY(call) gpu_bench_check((call), #call)
+void gpu_bench_check(cudaError_t error, const char *call);
+
+struct gpu_bench_result {
+    const char *name;
+    size_t bytes;       /* of the volume */
+    double median_ms;   /* input resident, result on the device */
+    double read_ms;     /* gpu_bench_read_ms of the volume */
+    double upload_ms;   /* gpu_bench_upload_ms; 0: not measured */
+    double paper_ms;    /* the paper's own method; 0: not measured */
+    int64_t mismatches; /* voxels that differ from the reference; -1: not compared */
+};
+
+/* Whether the filter lets the case through. */
+bool gpu_bench_wants(const struct gpu_bench *bench, const char *name);
+
+/* Prints the line: ratio_to_read and ratio_to_upload are median over those, ratio_to_paper is how
+ * many times faster than the paper's method. What was not measured is null. */
+void gpu_bench_report(const struct gpu_bench *bench, const struct gpu_bench_result *result);
+
+/* Puts other bytes than anybody's input into the L2 cache, in the stream's order. */
+void gpu_bench_flush_l2(cudaStream_t stream);
+
+double gpu_bench_median(std::vector<float> times);
+
+/* The median time of run(stream), which must do the same work each time. */
+template <typename Run>
+double
+gpu_bench_median_ms(const struct gpu_bench *bench, cudaStream_t stream, const Run &run)
+{
+    const int warm_up = 2;
+    std::vector<float> times;
+    cudaEvent_t begun, ended;
+
+    GPU_BENCH_TRY(cudaEventCreate(&begun));
+    GPU_BENCH_TRY(cudaEventCreate(&ended));
+    for (int round = 0; round < warm_up + bench->rounds; round++) {
+        float milliseconds;
+
+        gpu_bench_flush_l2(stream);
+        GPU_BENCH_TRY(cudaEventRecord(begun, stream));
+        run(stream);
+        GPU_BENCH_TRY(cudaEventRecord(ended, stream));
+        GPU_BENCH_TRY(cudaEventSynchronize(ended));
+        GPU_BENCH_TRY(cudaGetLastError());
+        GPU_BENCH_TRY(cudaEventElapsedTime(&milliseconds, begun, ended));
+        if (round >= warm_up)
+            times.push_back(milliseconds);
+    }
+    GPU_BENCH_TRY(cudaEventDestroy(begun));
+    GPU_BENCH_TRY(cudaEventDestroy(ended));
+    return gpu_bench_median(times);
+}
+
+/* One read of `bytes` of device memory, 16-byte aligned, and nothing else. */
+double gpu_bench_read_ms(const struct gpu_bench *bench, cudaStream_t stream, const void *memory,
+                         size_t bytes);
+
+/* One copy of `bytes` from pinned memory to device memory, which it overwrites. */
+double gpu_bench_upload_ms(const struct gpu_bench *bench, cudaStream_t stream, void *memory,
+                           size_t bytes);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * gpu_bench.h - the cases of noctule-bench that time kernels on a GPU, input resident there.
+ *
+ * One JSON line a case: what it is, on what device, the bytes of the volume, the median time, and
+ * beside it, from the same run, one read of the volume, its bare upload from pinned memory, and the
+ * paper's own method.
+ */
+#ifndef NOCTULE_GPU_BENCH_H
+#define NOCTULE_GPU_BENCH_H
+
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gpu_bench {
+    int rounds;         /* timed repetitions, at least 1; the median is reported */
+    const char *filter; /* only the cases whose name contains this; NULL: all */
+    FILE *out;
+};
+
+/* Each returns how many of its cases differ from their reference or could not run. */
+int gpu_bench_level_set(const struct gpu_bench *bench);
+int gpu_bench_fuzzy(const struct gpu_bench *bench);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
