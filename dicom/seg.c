@@ -1,9 +1,9 @@
 /*
- * seg.c - writes BINARY segmentation objects (PS3.3 A.51) as a stream.
+ * seg.c - writes segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL, as a stream.
  *
  * The data set is written in one go in ascending tag order: seg_modules.c has what is of fixed
  * size, seg_frames.c what grows with the frames, dataset_writer.c merges in what is inherited from
- * the source. Pixels go from the caller's masks straight into the file's buffer.
+ * the source. Pixels go from the caller's masks or scenes straight into the file's buffer.
  *
  * Text. Ours is UTF-8, inherited text is in the source's character set, and an object has one set.
  * When all of ours is ASCII, the source's set and bytes are kept as they are. Else inherited text
@@ -28,19 +28,27 @@ enum {
 };
 
 static const char *
-invalid_segment(const struct seg_request *request, const struct seg_segment *segment)
+invalid_voxels(const struct seg_request *request, const struct seg_segment *segment)
 {
+    if (request->fractional)
+        return segment->scene ? NULL : "a segment without a scene";
     if (!segment->bits)
         return "a segment without a mask";
     if (segment->words_per_row < ((int64_t)request->stack->columns + 63) / 64)
         return "a mask with rows that are too short";
+    return NULL;
+}
+
+static const char *
+invalid_segment(const struct seg_request *request, const struct seg_segment *segment)
+{
     if (segment->label[0] == '\0' || segment->algorithm_name[0] == '\0' ||
         segment->algorithm_version[0] == '\0')
         return "a segment without label or algorithm";
     if (!segment->category.value || !segment->type.value || segment->category.value[0] == '\0' ||
         segment->type.value[0] == '\0')
         return "a segment without category or type";
-    return NULL;
+    return invalid_voxels(request, segment);
 }
 
 static const char *

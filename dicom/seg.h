@@ -61,7 +61,7 @@ struct seg_request {
     const char *pipeline_settings; /* the resolved pipeline as text; part of the identity */
     const char *software_version;
     const char *device_serial_number; /* stable per installation, not empty */
-    const char *series_description;   /* "" : "<pipeline> segmentation", FRACTIONAL: "... scene" */
+    const char *series_description;   /* "": "<pipeline> segmentation[, fractional]" */
     int32_t series_number;
     int64_t content_time_ms; /* Unix time, for Content Date and Time; UTC */
 };

@@ -11,6 +11,7 @@
 #include "dicom_tags.h"
 #include "mask_bits.h"
 #include "seg_internal.h"
+#include "seg_scene.h"
 
 #include <errno.h>
 #include <math.h>
@@ -256,9 +257,22 @@ seg_put_functional_groups(struct seg_writer *w)
 uint64_t
 seg_pixel_data_length(const struct seg_writer *w)
 {
-    const struct geometry_stack *stack = w->request->stack;
-    uint64_t bits = (uint64_t)w->plan.frames * (uint64_t)stack->rows * (uint64_t)stack->columns;
-    return (bits + 15) / 16 * 2;
+    uint64_t voxels = (uint64_t)w->plan.frames * (uint64_t)seg_plan_voxels(w->request);
+    if (w->request->fractional)
+        return (voxels + 1) / 2 * 2;
+    return (voxels + 15) / 16 * 2;
+}
+
+static void
+write_frame(struct seg_writer *w, struct mask_packer *packer, int32_t segment, int32_t plane)
+{
+    if (w->request->fractional) {
+        seg_scene_append(&w->sink, seg_plan_scene(w->request, segment, plane),
+                         seg_plan_voxels(w->request));
+        return;
+    }
+    struct mask_plane mask = seg_plan_mask(w->request, segment, plane);
+    mask_pack(packer, &mask);
 }
 
 static void
@@ -269,10 +283,8 @@ write_pixels(struct seg_writer *w)
     int64_t start = w->sink.total;
     for (int32_t s = 0; s < plan->segment_count; s++) {
         for (int32_t p = 0; p < plan->plane_count && !w->sink.error; p++) {
-            if (!plan->present[(int64_t)s * plan->plane_count + p])
-                continue;
-            struct mask_plane mask = seg_plan_mask(w->request, s, p);
-            mask_pack(&packer, &mask);
+            if (plan->present[(int64_t)s * plan->plane_count + p])
+                write_frame(w, &packer, s, p);
         }
     }
     mask_pack_finish(&packer);

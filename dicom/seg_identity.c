@@ -74,15 +74,27 @@ make_uid(const struct seg_request *request, const char *role, char uid[DICOM_UID
     return error ? error : end_error;
 }
 
+/* What the UIDs are for: part of their names. */
+struct roles {
+    const char *instance;
+    const char *series;
+    const char *dimensions;
+};
+
+static const struct roles binary_roles = {"SEG instance", "SEG series", "SEG dimensions"};
+static const struct roles fractional_roles = {"FRACTIONAL SEG instance", "FRACTIONAL SEG series",
+                                              "FRACTIONAL SEG dimensions"};
+
 int
 seg_make_identity(const struct seg_request *request, struct seg_identity *identity)
 {
+    const struct roles *roles = request->fractional ? &fractional_roles : &binary_roles;
     *identity = (struct seg_identity){{0}, {0}, {0}};
-    int error = make_uid(request, "SEG instance", identity->sop_instance_uid);
+    int error = make_uid(request, roles->instance, identity->sop_instance_uid);
     if (!error)
-        error = make_uid(request, "SEG series", identity->series_uid);
+        error = make_uid(request, roles->series, identity->series_uid);
     if (!error)
-        error = make_uid(request, "SEG dimensions", identity->dimension_organization_uid);
+        error = make_uid(request, roles->dimensions, identity->dimension_organization_uid);
     if (error)
         *identity = (struct seg_identity){{0}, {0}, {0}};
     return error;

@@ -8,6 +8,7 @@
 #include "dicom_tags.h"
 #include "file_meta.h"
 #include "seg_internal.h"
+#include "seg_scene.h"
 #include "uid.h"
 
 #include <math.h>
@@ -63,7 +64,8 @@ put_description(struct seg_writer *w, uint32_t tag)
         return;
     }
     char text[512];
-    snprintf(text, sizeof(text), "%s segmentation", request->pipeline);
+    snprintf(text, sizeof(text), "%s segmentation%s", request->pipeline,
+             request->fractional ? ", fractional" : "");
     dataset_put_line(&w->set, tag, text);
 }
 
@@ -207,6 +209,7 @@ put_lossiness(struct seg_writer *w)
 void
 seg_put_image(struct seg_writer *w)
 {
+    const uint16_t bits = w->request->fractional ? 8 : 1;
     char frames[24];
     snprintf(frames, sizeof(frames), "%lld", (long long)w->plan.frames);
     dataset_put_us(&w->set, TAG_SamplesPerPixel, 1);
@@ -214,9 +217,9 @@ seg_put_image(struct seg_writer *w)
     dataset_put_text(&w->set, TAG_NumberOfFrames, "IS", frames);
     dataset_put_us(&w->set, TAG_Rows, (uint16_t)w->request->stack->rows);
     dataset_put_us(&w->set, TAG_Columns, (uint16_t)w->request->stack->columns);
-    dataset_put_us(&w->set, TAG_BitsAllocated, 1);
-    dataset_put_us(&w->set, TAG_BitsStored, 1);
-    dataset_put_us(&w->set, TAG_HighBit, 0);
+    dataset_put_us(&w->set, TAG_BitsAllocated, bits);
+    dataset_put_us(&w->set, TAG_BitsStored, bits);
+    dataset_put_us(&w->set, TAG_HighBit, (uint16_t)(bits - 1));
     dataset_put_us(&w->set, TAG_PixelRepresentation, 0);
     put_lossiness(w);
 }
@@ -298,17 +301,31 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     return error;
 }
 
+/* Of probabilities nobody can say where one segment ends and another begins. */
+static const char *
+segments_overlap(const struct seg_writer *w)
+{
+    if (w->request->fractional && w->request->segment_count > 1)
+        return "UNDEFINED";
+    return w->plan.overlap ? "YES" : "NO";
+}
+
 int
 seg_put_segments(struct seg_writer *w)
 {
+    bool fractional = w->request->fractional;
     int error = 0;
-    dataset_put_text(&w->set, TAG_SegmentationType, "CS", "BINARY");
+    dataset_put_text(&w->set, TAG_SegmentationType, "CS", fractional ? "FRACTIONAL" : "BINARY");
     dataset_reach(&w->set, TAG_SegmentSequence);
     size_t sequence = element_open_sequence(&w->set.elements, TAG_SegmentSequence);
     for (int32_t i = 0; i < w->request->segment_count && !error; i++)
         error = add_segment(w, &w->set.elements, i);
     element_close(&w->set.elements, sequence);
-    dataset_put_text(&w->set, TAG_SegmentsOverlap, "CS", w->plan.overlap ? "YES" : "NO");
+    if (fractional) {
+        dataset_put_us(&w->set, TAG_MaximumFractionalValue, SEG_SCENE_MAX);
+        dataset_put_text(&w->set, TAG_SegmentationFractionalType, "CS", "PROBABILITY");
+    }
+    dataset_put_text(&w->set, TAG_SegmentsOverlap, "CS", segments_overlap(w));
     return error;
 }
 

@@ -1,5 +1,7 @@
 #include "seg_plan.h"
 
+#include "seg_scene.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,28 @@ seg_plan_mask(const struct seg_request *request, int32_t segment, int32_t plane)
     };
 }
 
+int64_t
+seg_plan_voxels(const struct seg_request *request)
+{
+    return (int64_t)request->stack->rows * request->stack->columns;
+}
+
+const uint16_t *
+seg_plan_scene(const struct seg_request *request, int32_t segment, int32_t plane)
+{
+    return request->segments[segment].scene + plane * seg_plan_voxels(request);
+}
+
+/* Whether the frame has a voxel that is not 0. */
+static bool
+any_voxel(const struct seg_request *request, int32_t segment, int32_t plane)
+{
+    if (request->fractional)
+        return seg_scene_any(seg_plan_scene(request, segment, plane), seg_plan_voxels(request));
+    struct mask_plane mask = seg_plan_mask(request, segment, plane);
+    return mask_any(&mask);
+}
+
 /* The frames of one plane; `seen` is a plane of words to find overlaps with, or NULL. */
 static void
 plan_plane(const struct seg_request *request, struct seg_plan *plan, int32_t plane, uint64_t *seen,
@@ -23,8 +47,7 @@ plan_plane(const struct seg_request *request, struct seg_plan *plan, int32_t pla
 {
     bool fresh = true;
     for (int32_t s = 0; s < plan->segment_count; s++) {
-        struct mask_plane mask = seg_plan_mask(request, s, plane);
-        bool any = mask_any(&mask);
+        bool any = any_voxel(request, s, plane);
         if (any || !request->omit_empty_frames) {
             plan->present[(int64_t)s * plan->plane_count + plane] = true;
             plan->segment_index[s] = 1;
@@ -36,6 +59,7 @@ plan_plane(const struct seg_request *request, struct seg_plan *plan, int32_t pla
         if (fresh)
             memset(seen, 0, seen_bytes);
         fresh = false;
+        struct mask_plane mask = seg_plan_mask(request, s, plane);
         plan->overlap = mask_add(&mask, seen);
     }
 }
@@ -57,7 +81,8 @@ seg_plan_make(const struct seg_request *request, struct seg_plan *plan)
     int32_t segments = request->segment_count;
     int32_t planes = request->stack->plane_count;
     size_t words = ((size_t)request->stack->columns + 63) / 64 * (size_t)request->stack->rows;
-    uint64_t *seen = segments > 1 ? malloc(words * sizeof(*seen)) : NULL;
+    bool look_for_overlap = segments > 1 && !request->fractional;
+    uint64_t *seen = look_for_overlap ? malloc(words * sizeof(*seen)) : NULL;
     *plan = (struct seg_plan){
         .segment_count = segments,
         .plane_count = planes,
@@ -65,7 +90,8 @@ seg_plan_make(const struct seg_request *request, struct seg_plan *plan)
         .segment_index = calloc((size_t)segments, sizeof(*plan->segment_index)),
         .plane_index = calloc((size_t)planes, sizeof(*plan->plane_index)),
     };
-    if (!plan->present || !plan->segment_index || !plan->plane_index || (segments > 1 && !seen)) {
+    if (!plan->present || !plan->segment_index || !plan->plane_index ||
+        (look_for_overlap && !seen)) {
         free(seen);
         seg_plan_free(plan);
         return -ENOMEM;

@@ -4,8 +4,9 @@
  *
  * Nothing here is shared with the writer but the names (seg_internal.h): attributes come from
  * DCMTK's parser, frames are found by their source references, and bits are taken out of the stream
- * by a routine of this file (that of DCMTK 3.6.7 is wrong for frames that do not end on a byte).
- * DCMTK leaves the pixel data in the file; one frame at a time is in memory.
+ * by a routine of this file (that of DCMTK 3.6.7 is wrong for frames that do not end on a byte),
+ * probabilities judged by their distance from the scene. DCMTK leaves the pixel data in the file;
+ * one frame at a time is in memory.
  */
 #include "seg.h"
 
@@ -180,7 +181,20 @@ class Verifier
     void check_dimensions();
     void check_pixels();
     void check_omitted(const std::vector<bool> &present);
-    void compare_frame(const uint8_t *bytes, unsigned first_bit, const Frame &frame);
+    void compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame);
+    void compare_scene(const uint8_t *values, const Frame &frame);
+    bool is_empty(const Frame &frame) const;
+    bool mask_is_empty(const Frame &frame) const;
+
+    int64_t voxels() const /* of a frame */
+    {
+        return static_cast<int64_t>(stack_.rows) * stack_.columns;
+    }
+
+    const uint16_t *scene_of(const Frame &frame) const
+    {
+        return request_.segments[frame.segment].scene + frame.plane * voxels();
+    }
 
     size_t slot(const Frame &frame) const
     {
@@ -237,14 +251,21 @@ void
 Verifier::check_image()
 {
     DcmDataset &dataset = *file_.getDataset();
-    expect_text(dataset, DCM_SegmentationType, "SegmentationType", "BINARY");
+    const int64_t bits = request_.fractional ? 8 : 1;
+    expect_text(dataset, DCM_SegmentationType, "SegmentationType",
+                request_.fractional ? "FRACTIONAL" : "BINARY");
+    if (request_.fractional) {
+        expect_text(dataset, DCM_SegmentationFractionalType, "SegmentationFractionalType",
+                    "PROBABILITY");
+        expect_number(dataset, DCM_MaximumFractionalValue, "MaximumFractionalValue", 255);
+    }
     expect_text(dataset, DCM_PhotometricInterpretation, "PhotometricInterpretation", "MONOCHROME2");
     expect_number(dataset, DCM_SamplesPerPixel, "SamplesPerPixel", 1);
     expect_number(dataset, DCM_Rows, "Rows", stack_.rows);
     expect_number(dataset, DCM_Columns, "Columns", stack_.columns);
-    expect_number(dataset, DCM_BitsAllocated, "BitsAllocated", 1);
-    expect_number(dataset, DCM_BitsStored, "BitsStored", 1);
-    expect_number(dataset, DCM_HighBit, "HighBit", 0);
+    expect_number(dataset, DCM_BitsAllocated, "BitsAllocated", bits);
+    expect_number(dataset, DCM_BitsStored, "BitsStored", bits);
+    expect_number(dataset, DCM_HighBit, "HighBit", bits - 1);
     expect_number(dataset, DCM_PixelRepresentation, "PixelRepresentation", 0);
 }
 
@@ -539,7 +560,7 @@ bits_at(const uint8_t *bytes, uint64_t at)
 }
 
 void
-Verifier::compare_frame(const uint8_t *bytes, unsigned first_bit, const Frame &frame)
+Verifier::compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame)
 {
     const struct seg_segment &segment = request_.segments[frame.segment];
     const int32_t columns = stack_.columns;
@@ -559,27 +580,71 @@ Verifier::compare_frame(const uint8_t *bytes, unsigned first_bit, const Frame &f
     }
 }
 
+/*
+ * How far `value` of 255 is from `scene` of 65535, in steps of the scene. The nearest value is not
+ * farther than half of its own step, 65535 / 255 = 257; halves do not occur.
+ */
+int32_t
+distance(uint8_t value, uint16_t scene)
+{
+    return std::abs(int32_t{value} * 257 - int32_t{scene});
+}
+
+const int32_t max_distance = 128;
+
+void
+Verifier::compare_scene(const uint8_t *values, const Frame &frame)
+{
+    const uint16_t *scene = scene_of(frame);
+    const int64_t count = voxels();
+    int32_t farthest = 0;
+    for (int64_t i = 0; i < count; i++)
+        farthest = std::max(farthest, distance(values[i], scene[i]));
+    if (farthest <= max_distance)
+        return;
+    int64_t i = 0;
+    while (distance(values[i], scene[i]) <= max_distance)
+        i++;
+    differ("voxel (%d, %d, %d) of segment %d is %u of 255 instead of %u of 65535",
+           static_cast<int>(i % stack_.columns), static_cast<int>(i / stack_.columns), frame.plane,
+           frame.segment + 1, static_cast<unsigned>(values[i]), static_cast<unsigned>(scene[i]));
+}
+
+bool
+Verifier::mask_is_empty(const Frame &frame) const
+{
+    const struct seg_segment &segment = request_.segments[frame.segment];
+    const int64_t first = static_cast<int64_t>(frame.plane) * stack_.rows;
+    for (int32_t y = 0; y < stack_.rows; y++) {
+        const uint64_t *row = segment.bits + (first + y) * segment.words_per_row;
+        for (int32_t x = 0; x < stack_.columns; x += 64) {
+            const int32_t count = std::min(stack_.columns - x, 64);
+            if (row[x / 64] << (64 - count) != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the frame has nothing but zeros to store. */
+bool
+Verifier::is_empty(const Frame &frame) const
+{
+    if (!request_.fractional)
+        return mask_is_empty(frame);
+    const uint16_t *scene = scene_of(frame);
+    return std::all_of(scene, scene + voxels(),
+                       [](uint16_t value) { return distance(0, value) <= max_distance; });
+}
+
 /* Frames that were left out must have no voxel; with empty frames kept, none is left out. */
 void
 Verifier::check_omitted(const std::vector<bool> &present)
 {
     for (Frame frame = {0, 0}; frame.segment < request_.segment_count; frame.segment++) {
-        const struct seg_segment &segment = request_.segments[frame.segment];
         for (frame.plane = 0; frame.plane < stack_.plane_count; frame.plane++) {
-            if (present[slot(frame)])
-                continue;
-            if (!request_.omit_empty_frames)
+            if (!present[slot(frame)] && (!request_.omit_empty_frames || !is_empty(frame)))
                 differ("plane %d of segment %d is missing", frame.plane, frame.segment + 1);
-            for (int32_t y = 0; y < stack_.rows; y++) {
-                const uint64_t *row =
-                    segment.bits +
-                    (static_cast<int64_t>(frame.plane) * stack_.rows + y) * segment.words_per_row;
-                for (int32_t x = 0; x < stack_.columns; x += 64) {
-                    const int32_t count = std::min(stack_.columns - x, 64);
-                    if (row[x / 64] << (64 - count) != 0)
-                        differ("plane %d of segment %d is missing", frame.plane, frame.segment + 1);
-                }
-            }
         }
     }
 }
@@ -590,8 +655,7 @@ Verifier::check_pixels()
     DcmElement *pixels = nullptr;
     if (file_.getDataset()->findAndGetElement(DCM_PixelData, pixels).bad() || !pixels)
         differ("PixelData is missing");
-    const uint64_t frame_bits =
-        static_cast<uint64_t>(stack_.rows) * static_cast<uint64_t>(stack_.columns);
+    const uint64_t frame_bits = static_cast<uint64_t>(voxels()) * (request_.fractional ? 8 : 1);
     const uint64_t length = (frame_bits * frames_.size() + 15) / 16 * 2;
     if (pixels->getLength() != length)
         differ("PixelData has %u bytes instead of %llu", static_cast<unsigned>(pixels->getLength()),
@@ -607,7 +671,10 @@ Verifier::check_pixels()
         present[slot(frames_[f])] = true;
         unsigned first_bit = 0;
         const uint8_t *bytes = stream.next(first_bit);
-        compare_frame(bytes, first_bit, frames_[f]);
+        if (request_.fractional)
+            compare_scene(bytes, frames_[f]);
+        else
+            compare_mask(bytes, first_bit, frames_[f]);
     }
     stream.finish(length);
     check_omitted(present);

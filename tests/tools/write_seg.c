@@ -5,10 +5,12 @@
  *   write_seg [OPTION...] MASKS OUTPUT INPUT...
  *
  * MASKS holds one byte a voxel (0 or not), columns fastest, then rows, planes in ascending position
- * and segments. On a fault, code and sentence go to standard error, and the status is 1.
+ * and segments; with --fractional, the scenes: two bytes a voxel, little endian. On a fault, code
+ * and sentence go to standard error, and the status is 1.
  */
 #include "seg.h"
 
+#include <endian.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -27,6 +29,7 @@ struct options {
     const char *stack; /* its name; NULL: the only one */
     const char *pipeline;
     bool keep_empty_frames;
+    bool fractional;
     bool modifier; /* gives every segment a laterality and a region */
 };
 
@@ -66,6 +69,7 @@ parse(int argc, char **argv, struct options *options)
         {"stack", required_argument, NULL, 's'},
         {"pipeline", required_argument, NULL, 'p'},
         {"keep-empty-frames", no_argument, NULL, 'k'},
+        {"fractional", no_argument, NULL, 'f'},
         {"modifier", no_argument, NULL, 'm'},
         {NULL, 0, NULL, 0},
     };
@@ -82,6 +86,8 @@ parse(int argc, char **argv, struct options *options)
             options->pipeline = optarg;
         else if (option == 'k')
             options->keep_empty_frames = true;
+        else if (option == 'f')
+            options->fractional = true;
         else if (option == 'm')
             options->modifier = true;
         else
@@ -143,11 +149,60 @@ read_masks(const char *path, const struct geometry_stack *stack, int32_t segment
     return words;
 }
 
+/* All segments' scenes. */
+static uint16_t *
+read_scenes(const char *path, const struct geometry_stack *stack, int32_t segments)
+{
+    size_t voxels = (size_t)segments * (size_t)stack->plane_count * (size_t)stack->rows *
+                    (size_t)stack->columns;
+    uint16_t *scenes = need(malloc(voxels * sizeof(*scenes)));
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        die("FILE_UNREADABLE", path);
+    if (fread(scenes, sizeof(*scenes), voxels, file) != voxels)
+        die("FILE_TRUNCATED", path);
+    if (fgetc(file) != EOF)
+        die("FILE_UNREADABLE", "more scenes than segments and planes");
+    fclose(file);
+    for (size_t i = 0; i < voxels; i++)
+        scenes[i] = le16toh(scenes[i]);
+    return scenes;
+}
+
+/* Masks or scenes of all segments; the other is NULL. */
+struct voxels {
+    uint64_t *words;
+    uint16_t *scenes;
+};
+
+static struct voxels
+read_voxels(const char *path, const struct geometry_stack *stack, const struct options *options)
+{
+    struct voxels voxels = {0};
+    if (options->fractional)
+        voxels.scenes = read_scenes(path, stack, options->label_count);
+    else
+        voxels.words = read_masks(path, stack, options->label_count);
+    return voxels;
+}
+
 static void
-describe_segments(const struct options *options, const struct geometry_stack *stack,
-                  const uint64_t *words, struct seg_segment *segments)
+place_voxels(const struct voxels *voxels, const struct geometry_stack *stack, int32_t index,
+             struct seg_segment *segment)
 {
     int64_t words_per_row = (stack->columns + 63) / 64;
+    int64_t rows = (int64_t)index * stack->rows * stack->plane_count;
+    if (voxels->scenes) {
+        segment->scene = voxels->scenes + rows * stack->columns;
+        return;
+    }
+    segment->bits = voxels->words + rows * words_per_row;
+    segment->words_per_row = words_per_row;
+}
+
+static void
+describe_segments(const struct options *options, struct seg_segment *segments)
+{
     for (int32_t i = 0; i < options->label_count; i++) {
         segments[i] = (struct seg_segment){
             .label = options->labels[i],
@@ -155,11 +210,9 @@ describe_segments(const struct options *options, const struct geometry_stack *st
             .category = {"123037004", "SCT", "Anatomical Structure"},
             .type = {"12738006", "SCT", "Brain"},
             .color_rgb = {1.0, 0.25 * (i % 4), 0.5},
-            .algorithm_name = "level-set",
+            .algorithm_name = options->fractional ? "fuzzy-connectedness" : "level-set",
             .algorithm_version = "1",
             .algorithm_parameters = "range = [ 0, 80 ]",
-            .bits = words + i * words_per_row * stack->rows * stack->plane_count,
-            .words_per_row = words_per_row,
         };
         if (options->modifier) {
             segments[i].type = (struct seg_code){"52988006", "SCT", "Lesion"};
@@ -193,7 +246,7 @@ main(int argc, char **argv)
     int first = parse(argc, argv, &options);
     if (first < 0) {
         fprintf(stderr, "usage: write_seg [--label TEXT]... [--description TEXT] [--stack NAME] "
-                        "[--pipeline NAME] [--keep-empty-frames] [--modifier] "
+                        "[--pipeline NAME] [--keep-empty-frames] [--fractional] [--modifier] "
                         "MASKS OUTPUT INPUT...\n");
         return 2;
     }
@@ -204,9 +257,11 @@ main(int argc, char **argv)
     struct dicom_fault fault;
     check(geometry_group(inputs.instances, inputs.count, &limits, &series, &fault), &fault);
     const struct geometry_stack *stack = choose_stack(series, options.stack);
-    uint64_t *words = read_masks(argv[first], stack, options.label_count);
+    struct voxels voxels = read_voxels(argv[first], stack, &options);
     struct seg_segment segments[MAX_SEGMENTS];
-    describe_segments(&options, stack, words, segments);
+    describe_segments(&options, segments);
+    for (int32_t i = 0; i < options.label_count; i++)
+        place_voxels(&voxels, stack, i, &segments[i]);
     const struct seg_request request = {
         .instances = inputs.instances,
         .instance_count = inputs.count,
@@ -214,6 +269,7 @@ main(int argc, char **argv)
         .segments = segments,
         .segment_count = options.label_count,
         .omit_empty_frames = !options.keep_empty_frames,
+        .fractional = options.fractional,
         .pipeline = options.pipeline,
         .pipeline_settings = "settings",
         .software_version = NOCTULE_VERSION,
@@ -223,7 +279,8 @@ main(int argc, char **argv)
         .content_time_ms = INT64_C(1732190400123),
     };
     write_and_verify(&request, argv[first + 1]);
-    free(words);
+    free(voxels.words);
+    free(voxels.scenes);
     geometry_series_free(series);
     for (int32_t i = 0; i < inputs.count; i++)
         dicom_instance_free(inputs.instances[i]);

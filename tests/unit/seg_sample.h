@@ -18,6 +18,7 @@
 
 struct seg_sample_shape {
     int32_t columns, rows, planes, segments;
+    bool fractional;     /* scenes in the place of masks */
     bool multi_frame;    /* one instance with all planes, in descending order */
     const char *charset; /* Specific Character Set of the source; NULL: none */
     const char *patient; /* Patient's Name, in that set; NULL: "Doe^Jane" */
@@ -32,7 +33,8 @@ struct seg_sample {
     struct dicom_instance **instances;
     struct dicom_frame *frames;
     struct geometry_stack stack;
-    uint64_t *words; /* of all segments */
+    uint64_t *words;  /* of all segments; none in a fractional sample */
+    uint16_t *scenes; /* of all segments; none in a binary sample */
     struct seg_segment segments[SEG_SAMPLE_MAX_SEGMENTS];
     char labels[SEG_SAMPLE_MAX_SEGMENTS][32];
     struct seg_request request;
@@ -161,6 +163,12 @@ seg_sample_stack(struct seg_sample *sample, const struct seg_sample_shape *shape
     }
 }
 
+static inline int64_t
+seg_sample_voxels(const struct seg_sample_shape *shape) /* of a segment */
+{
+    return (int64_t)shape->columns * shape->rows * shape->planes;
+}
+
 static inline void
 seg_sample_segment(struct seg_sample *sample, int32_t index, const struct seg_sample_shape *shape)
 {
@@ -176,9 +184,13 @@ seg_sample_segment(struct seg_sample *sample, int32_t index, const struct seg_sa
         .algorithm_name = "level-set",
         .algorithm_version = "1",
         .algorithm_parameters = "range 0..80",
-        .bits = sample->words + index * words,
-        .words_per_row = words_per_row,
     };
+    if (shape->fractional) {
+        sample->segments[index].scene = sample->scenes + index * seg_sample_voxels(shape);
+        return;
+    }
+    sample->segments[index].bits = sample->words + index * words;
+    sample->segments[index].words_per_row = words_per_row;
 }
 
 static inline void
@@ -190,7 +202,15 @@ seg_sample_set(struct seg_sample *sample, int32_t segment, int32_t x, int32_t y,
     sample->words[row + x / 64] |= UINT64_C(1) << x % 64;
 }
 
-/* Masks are empty. */
+static inline void
+seg_sample_set_scene(struct seg_sample *sample, int32_t segment, int32_t x, int32_t y, int32_t z,
+                     uint16_t scene)
+{
+    int64_t plane = (int64_t)segment * sample->stack.plane_count + z;
+    sample->scenes[(plane * sample->stack.rows + y) * sample->stack.columns + x] = scene;
+}
+
+/* Masks and scenes are empty. */
 static inline void
 seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
 {
@@ -209,8 +229,13 @@ seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
     sample->storage = calloc((size_t)sample->instance_count, sizeof(*sample->storage));
     sample->instances = calloc((size_t)sample->instance_count, sizeof(*sample->instances));
     sample->frames = calloc((size_t)shape->planes, sizeof(*sample->frames));
-    sample->words = calloc((size_t)(words * shape->segments), sizeof(*sample->words));
-    if (!sample->storage || !sample->instances || !sample->frames || !sample->words)
+    if (shape->fractional)
+        sample->scenes =
+            calloc((size_t)(seg_sample_voxels(shape) * shape->segments), sizeof(*sample->scenes));
+    else
+        sample->words = calloc((size_t)(words * shape->segments), sizeof(*sample->words));
+    if (!sample->storage || !sample->instances || !sample->frames ||
+        (!sample->words && !sample->scenes))
         abort();
     seg_sample_stack(sample, shape);
     for (int32_t i = 0; i < sample->instance_count; i++)
@@ -224,6 +249,7 @@ seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
         .segments = sample->segments,
         .segment_count = shape->segments,
         .omit_empty_frames = true,
+        .fractional = shape->fractional,
         .pipeline = "head-ct",
         .pipeline_settings = "range = [ 0, 80 ]",
         .software_version = "0.1.0",
@@ -245,6 +271,7 @@ seg_sample_free(struct seg_sample *sample)
     free(sample->frames);
     free(sample->stack.planes);
     free(sample->words);
+    free(sample->scenes);
 }
 
 static inline int

@@ -1,0 +1,33 @@
+#include "seg_scene.h"
+
+enum {
+    BLOCK = 4096, /* voxels looked at before asking whether that was enough */
+};
+
+bool
+seg_scene_any(const uint16_t *voxels, int64_t count)
+{
+    for (int64_t start = 0; start < count; start += BLOCK) {
+        int64_t end = count - start < BLOCK ? count : start + BLOCK;
+        uint8_t any = 0;
+        for (int64_t i = start; i < end; i++)
+            any |= seg_scene_value(voxels[i]);
+        if (any)
+            return true;
+    }
+    return false;
+}
+
+void
+seg_scene_append(struct byte_sink *sink, const uint16_t *voxels, int64_t count)
+{
+    while (count > 0) {
+        int64_t part = count < BYTE_SINK_RESERVE ? count : BYTE_SINK_RESERVE;
+        uint8_t *place = byte_sink_reserve(sink, (size_t)part);
+        for (int64_t i = 0; i < part; i++)
+            place[i] = seg_scene_value(voxels[i]);
+        byte_sink_commit(sink, (size_t)part);
+        voxels += part;
+        count -= part;
+    }
+}

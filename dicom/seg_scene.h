@@ -1,0 +1,31 @@
+/*
+ * seg_scene.h - a plane of fuzzy connectedness, 0 to 65535 a voxel, as the stored values of a
+ * FRACTIONAL segmentation: probabilities of 8 bits, 255 for certainty (PS3.3 C.8.20.2.3).
+ */
+#ifndef NOCTULE_SEG_SCENE_H
+#define NOCTULE_SEG_SCENE_H
+
+#include "byte_sink.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SEG_SCENE_MAX 255
+
+/*
+ * round(scene * 255 / 65535) = round(scene / 257), in 16 bits, which compilers make vectors of.
+ * 257 is odd: no scene lies half-way.
+ */
+static inline uint8_t
+seg_scene_value(uint16_t scene)
+{
+    return (uint8_t)((uint16_t)(scene - (scene >> 8) + 128) >> 8);
+}
+
+/* Whether a stored value is not 0. */
+bool seg_scene_any(const uint16_t *voxels, int64_t count);
+
+/* Appends the stored values, a byte each. */
+void seg_scene_append(struct byte_sink *sink, const uint16_t *voxels, int64_t count);
+
+#endif
