@@ -50,15 +50,36 @@ struct conf_code {
     char *value, *scheme, *meaning; /* all NULL when not given */
 };
 
-enum conf_method { CONF_LEVEL_SET };
+enum conf_method { CONF_LEVEL_SET, CONF_FUZZY };
+
+/* Where fuzzy connectedness starts from: one voxel, the nearest to this point. */
+struct conf_seed {
+    enum conf_unit unit; /* { voxel | mm | fraction = [x, y, z]; } */
+    double at[3];
+};
+
+/* A number that is measured at the seeds when the file does not give it. */
+struct conf_estimable {
+    bool given;
+    double value; /* real-world units */
+};
 
 struct conf_segment {
     char *label;
     char *description; /* "" when not given */
     enum conf_method method;
+    /* CONF_LEVEL_SET only */
     double range[2]; /* real-world units, inclusive */
     struct conf_shape *shapes;
     size_t shape_count;
+    /* CONF_FUZZY only */
+    struct conf_seed *seeds;
+    size_t seed_count;
+    struct conf_estimable object_mean, object_sigma, homogeneity_sigma;
+    int estimate_voxels; /* half of the cube's side around each seed that is measured */
+    double weight;       /* of the object's Gaussian against the homogeneity's */
+    double threshold;    /* the object is where the scene, of 0..1, is above it */
+    bool scene;          /* written too, as a FRACTIONAL segmentation */
     struct conf_code category, type, modifier, region;
     double color[3]; /* RGB, 0..1 */
 };
@@ -70,6 +91,8 @@ struct conf_pipeline {
     struct conf_segment *segments;
     size_t segment_count;
     unsigned results; /* enum conf_result */
+    bool
+        relative_connectedness; /* among the CONF_FUZZY segments each voxel has one owner at most */
     bool omit_empty_frames;
     int min_slices;           /* fewer: TOO_FEW_SLICES */
     double spacing_tolerance; /* relative */
@@ -99,9 +122,11 @@ struct conf_jobs {
 };
 
 struct conf_compute {
-    char *backend; /* "auto", "cpu" */
-    int threads;   /* 0: all */
-    int lanes;     /* jobs at a time in one worker */
+    char *backend;  /* "auto", "cuda", "cpu" */
+    char **devices; /* GPUs, by index or UUID; none named: all there are */
+    size_t device_count;
+    int threads; /* 0: all */
+    int lanes;   /* jobs at a time in one worker */
 };
 
 /* One of our own AE titles. */

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Folders of the root that are Noctule's own (service/common/layout.h; a test compares them). */
 static const char *const own_folders[] = {"incoming", "series", "quarantine",
@@ -49,9 +50,39 @@ bool
 check_segment(const void *object, struct option_complaint *complaint)
 {
     const struct conf_segment *segment = object;
-    if (segment->range[0] > segment->range[1])
+    if (segment->method == CONF_LEVEL_SET && segment->range[0] > segment->range[1])
         return complain(complaint, "range", "the lower end %g is above the upper end %g",
                         segment->range[0], segment->range[1]);
+    if (segment->method == CONF_FUZZY && segment->threshold >= 1)
+        return complain(complaint, "threshold", "nothing is connected more strongly than 1");
+    return true;
+}
+
+bool
+check_compute(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_compute *compute = object;
+    if (compute->device_count > 0 && strcmp(compute->backend, "cpu") == 0)
+        return complain(complaint, "devices", "is not used with backend = \"cpu\"");
+    for (size_t i = 0; i < compute->device_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcasecmp(compute->devices[i], compute->devices[j]) == 0)
+                return complain(complaint, "devices", "\"%s\" stands twice", compute->devices[i]);
+    return true;
+}
+
+static bool
+check_methods(const struct conf_pipeline *pipeline, struct option_complaint *complaint)
+{
+    size_t fuzzy = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        fuzzy += pipeline->segments[i].method == CONF_FUZZY;
+    if ((pipeline->results & CONF_RESULT_CODES) && fuzzy == pipeline->segment_count)
+        return complain(complaint, "results",
+                        "\"codes\" are those of level sets, and the pipeline has none");
+    if (pipeline->relative_connectedness && fuzzy < 2)
+        return complain(complaint, "relative_connectedness",
+                        "needs two segments or more with method = \"fuzzy-connectedness\"");
     return true;
 }
 
@@ -67,7 +98,7 @@ check_pipeline(const void *object, struct option_complaint *complaint)
                 return complain(complaint, option, "\"%s\" is the label of an earlier segment",
                                 pipeline->segments[i].label);
             }
-    return true;
+    return check_methods(pipeline, complaint);
 }
 
 /* A title that two rows had would have two pipelines. */

@@ -19,15 +19,20 @@
 #define MANY(type, field) .count_offset = offsetof(type, field)
 #define EITHER(type, field, value)                                                                 \
     .alternative = true, .unit_offset = offsetof(type, field), .unit = (value)
+#define ESTIMABLE(type, field)                                                                     \
+    .offset = offsetof(type, field.value), .optional = true,                                       \
+    .given_offset = offsetof(type, field.given), .fallback = ""
+#define LEVEL_SET_ONLY .with = "method", .with_choice = CONF_LEVEL_SET
+#define FUZZY_ONLY     .with = "method", .with_choice = CONF_FUZZY
 
 /* Centres may lie outside the volume (mm), but not where arithmetic loses voxels. */
 #define FAR 1e6
 
 static const char *const after_choices[] = {"keep", "move", "delete", NULL};
 static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
-static const char *const method_choices[] = {"level-set", NULL};
+static const char *const method_choices[] = {"level-set", "fuzzy-connectedness", NULL};
 static const char *const result_choices[] = {"seg", "codes", NULL};
-static const char *const backend_choices[] = {"auto", "cpu", NULL};
+static const char *const backend_choices[] = {"auto", "cuda", "cpu", NULL};
 static const char *const log_choices[] = {"error", "warn", "info", "debug", NULL};
 
 static const struct option_row inbox_rows[] = {
@@ -74,15 +79,20 @@ static const struct option_section jobs_section = {ROWS(jobs_rows),
 
 static const struct option_row compute_rows[] = {
     {"backend", OPTION_WORD, AT(struct conf_compute, backend), "\"auto\"",
-     .choices = backend_choices, .help = "where to compute; \"auto\" takes the fastest there is"},
+     .choices = backend_choices,
+     .help = "where to compute: \"cuda\" on GPUs, \"cpu\", or \"auto\", GPUs where there are any"},
+    {"devices", OPTION_NAMES, AT(struct conf_compute, devices),
+     MANY(struct conf_compute, device_count), .fallback = "[ ]", LIMITS(0, 64), .form = FORM_GPU,
+     .help = "the GPUs to compute on, by index or UUID as nvidia-smi -L prints them; all when none "
+             "is named"},
     {"threads", OPTION_INTEGER, AT(struct conf_compute, threads), "0", LIMITS(0, 1024),
      .help = "CPU threads; 0 means one for each core"},
     {"lanes", OPTION_INTEGER, AT(struct conf_compute, lanes), "2", LIMITS(1, 16),
      .help = "jobs at a time: one reads or writes while another computes"},
 };
 
-static const struct option_section compute_section = {ROWS(compute_rows),
-                                                      .size = sizeof(struct conf_compute)};
+static const struct option_section compute_section = {
+    ROWS(compute_rows), .size = sizeof(struct conf_compute), .check = check_compute};
 
 static const struct option_row code_rows[] = {
     {"code", OPTION_TEXT, AT(struct conf_code, value), NULL, LIMITS(1, 16), .form = FORM_DICOM,
@@ -132,6 +142,22 @@ static const struct option_row shape_rows[] = {
 static const struct option_section shape_section = {
     ROWS(shape_rows), .size = sizeof(struct conf_shape), .check = check_shape};
 
+#define SEED(name_, unit_, low, high, help_)                                                       \
+    {                                                                                              \
+        (name_), OPTION_NUMBERS, AT(struct conf_seed, at), "", LIMITS(low, high),                  \
+            .count = 3, EITHER(struct conf_seed, unit, unit_), .help = (help_)                     \
+    }
+
+static const struct option_row seed_rows[] = {
+    SEED("voxel", CONF_VOXEL, 0, FAR, "column, row and slice, from 0, slices ascending"),
+    SEED("mm", CONF_MM, -FAR, FAR, "patient coordinates, LPS"),
+    SEED("fraction", CONF_FRACTION, 0, 1,
+         "of the volume: 0 is the centre of the first voxel, 1 that of the last"),
+};
+
+static const struct option_section seed_section = {ROWS(seed_rows),
+                                                   .size = sizeof(struct conf_seed)};
+
 static const struct option_row segment_rows[] = {
     {"label", OPTION_TEXT, AT(struct conf_segment, label), NULL, LIMITS(1, 64), .form = FORM_DICOM,
      .help = "Segment Label (0062,0005); unique in its pipeline"},
@@ -140,11 +166,41 @@ static const struct option_row segment_rows[] = {
     {"method", OPTION_CHOICE, AT(struct conf_segment, method), "\"level-set\"",
      .choices = method_choices, .help = "how the segment is found"},
     {"range", OPTION_NUMBERS, AT(struct conf_segment, range), NULL, LIMITS(-1e9, 1e9), .count = 2,
-     .help = "lowest and highest value that belong to it, both inclusive, in real-world units (HU "
-             "in CT)"},
+     LEVEL_SET_ONLY,
+     .help = "level set: lowest and highest value that belong to it, both inclusive, in real-world "
+             "units (HU in CT)"},
     {"shapes", OPTION_LIST, AT(struct conf_segment, shapes), MANY(struct conf_segment, shape_count),
-     .fallback = NULL, LIMITS(1, 64), .section = &shape_section,
-     .help = "where it starts from: the union of these"},
+     .fallback = NULL, LIMITS(1, 64), .section = &shape_section, LEVEL_SET_ONLY,
+     .help = "level set: where it starts from, the union of these"},
+    {"seeds", OPTION_LIST, AT(struct conf_segment, seeds), MANY(struct conf_segment, seed_count),
+     .fallback = NULL, LIMITS(1, 256), .section = &seed_section, FUZZY_ONLY,
+     .help =
+         "fuzzy connectedness: points in the object, each exactly one of voxel, mm and fraction"},
+    {"object_mean", OPTION_NUMBER, ESTIMABLE(struct conf_segment, object_mean), LIMITS(-1e9, 1e9),
+     FUZZY_ONLY,
+     .help = "fuzzy connectedness: mean value of the object, in real-world units; measured at the "
+             "seeds when not given"},
+    {"object_sigma", OPTION_NUMBER, ESTIMABLE(struct conf_segment, object_sigma), LIMITS(1e-6, 1e9),
+     FUZZY_ONLY,
+     .help = "fuzzy connectedness: standard deviation of the object's values, likewise"},
+    {"homogeneity_sigma", OPTION_NUMBER, ESTIMABLE(struct conf_segment, homogeneity_sigma),
+     LIMITS(1e-6, 1e9), FUZZY_ONLY,
+     .help = "fuzzy connectedness: root mean square of half the difference of neighbours in the "
+             "object, likewise"},
+    {"estimate_voxels", OPTION_INTEGER, AT(struct conf_segment, estimate_voxels), "2",
+     LIMITS(1, 16), FUZZY_ONLY,
+     .help = "fuzzy connectedness: what is not given is measured in cubes that reach so far from "
+             "each seed"},
+    {"weight", OPTION_NUMBER, AT(struct conf_segment, weight), "0.5", LIMITS(0, 1), FUZZY_ONLY,
+     .help =
+         "fuzzy connectedness: how much the object's values count; the rest is for homogeneity"},
+    {"threshold", OPTION_NUMBER, AT(struct conf_segment, threshold), "0.5", LIMITS(0, 1),
+     FUZZY_ONLY,
+     .help = "fuzzy connectedness: what is connected more strongly than this belongs to the "
+             "segment"},
+    {"scene", OPTION_BOOLEAN, AT(struct conf_segment, scene), "false", FUZZY_ONLY,
+     .help = "fuzzy connectedness: write the strength of connectedness too, as a FRACTIONAL DICOM "
+             "Segmentation"},
     {"category", OPTION_GROUP, AT(struct conf_segment, category),
      "{ code = \"123037004\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
      .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
@@ -172,6 +228,10 @@ static const struct option_row pipeline_rows[] = {
      .help =
          "what is written: \"seg\" a DICOM Segmentation, \"codes\" the state codes of the level "
          "set as a NRRD volume"},
+    {"relative_connectedness", OPTION_BOOLEAN, AT(struct conf_pipeline, relative_connectedness),
+     "false",
+     .help = "a voxel that several fuzzy connectedness segments claim goes to the one it is "
+             "connected to most strongly, and to none of them when two are equal"},
     {"omit_empty_frames", OPTION_BOOLEAN, AT(struct conf_pipeline, omit_empty_frames), "true",
      .help = "leave out frames of a segment in which it has no voxel"},
     {"min_slices", OPTION_INTEGER, AT(struct conf_pipeline, min_slices), "1", LIMITS(1, 65535),
@@ -387,6 +447,26 @@ static const struct option_row root_rows[] = {
 };
 
 const struct option_section option_root = {ROWS(root_rows), .size = sizeof(struct conf)};
+
+const struct option_row *
+option_find(const struct option_section *section, const char *name)
+{
+    for (size_t i = 0; i < section->row_count; i++)
+        if (strcmp(section->rows[i].name, name) == 0)
+            return &section->rows[i];
+    return NULL;
+}
+
+bool
+option_applies(const struct option_section *section, const struct option_row *row,
+               const void *object)
+{
+    if (!row->with)
+        return true;
+    unsigned choice;
+    memcpy(&choice, (const char *)object + option_find(section, row->with)->offset, sizeof(choice));
+    return choice == row->with_choice;
+}
 
 static void
 clear_list(const struct option_row *row, void *object)

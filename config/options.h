@@ -31,6 +31,7 @@ enum option_form {
     FORM_AE,          /* an AE title: value representation AE of PS3.5, without padding */
     FORM_ADDRESS,     /* an IPv4 or IPv6 address, or nothing */
     FORM_FINGERPRINT, /* 32 bytes in hexadecimal, as openssl prints them */
+    FORM_GPU,         /* the index of a GPU, or its UUID, as nvidia-smi -L prints it */
     FORM_ABSOLUTE,    /* a path from / */
     FORM_PATH,        /* a path; a relative one is below the root folder */
 };
@@ -54,6 +55,13 @@ struct option_row {
     bool alternative;
     size_t unit_offset;
     enum conf_unit unit;
+    /* A row that is used only where an earlier OPTION_CHOICE of its section, named here, has this
+     * value; elsewhere it is refused, has no default and is not written. NULL: used always. */
+    const char *with;
+    unsigned with_choice;
+    /* Without a default: the bool that says whether the file gives it. */
+    bool optional;
+    size_t given_offset;
 };
 
 /* What a check finds wrong, and with which option below its section ("segments.[1].label"). */
@@ -71,6 +79,12 @@ struct option_section {
 };
 
 extern const struct option_section option_root, option_pipeline;
+
+const struct option_row *option_find(const struct option_section *section, const char *name);
+
+/* Is the row used, given the choices that the object has already? */
+bool option_applies(const struct option_section *section, const struct option_row *row,
+                    const void *object);
 
 /* Frees what the section's rows own within the object, not the object itself. */
 void option_clear(const struct option_section *section, void *object);

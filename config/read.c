@@ -251,6 +251,17 @@ is_fingerprint(const char *text)
     return true;
 }
 
+/* Digits, or GPU- and the digits of a UUID. */
+static bool
+is_gpu(const char *text)
+{
+    static const char uuid[] = "GPU-";
+    if (strncmp(text, uuid, strlen(uuid)) != 0)
+        return strlen(text) <= 4 && text[strspn(text, "0123456789")] == '\0';
+    const char *digits = text + strlen(uuid);
+    return strlen(digits) == 36 && digits[strspn(digits, "0123456789abcdefABCDEF-")] == '\0';
+}
+
 /* A message when the text has not the form of the row. */
 static const char *
 misformed(const struct option_row *row, const char *text)
@@ -270,6 +281,8 @@ misformed(const struct option_row *row, const char *text)
         return !text[0] || is_address(text) ? NULL : "has to be an IPv4 or IPv6 address";
     case FORM_FINGERPRINT:
         return is_fingerprint(text) ? NULL : "has to be 32 bytes in hexadecimal";
+    case FORM_GPU:
+        return is_gpu(text) ? NULL : "has to be the index of a GPU, or its UUID (\"GPU-...\")";
     case FORM_ABSOLUTE:
         return text[0] == '/' ? NULL : "has to be an absolute path";
     case FORM_FREE:
@@ -487,15 +500,6 @@ read_fallback(const struct reader *reader, const struct option_row *row, void *o
     return rc;
 }
 
-static const struct option_row *
-find_row(const struct option_section *section, const char *name)
-{
-    for (size_t i = 0; i < section->row_count; i++)
-        if (strcmp(section->rows[i].name, name) == 0)
-            return &section->rows[i];
-    return NULL;
-}
-
 /* Writes the names of the rows, all or the alternatives only: "a, b, c". */
 static void
 name_rows(const struct option_section *section, bool alternatives, char *text, size_t size)
@@ -514,7 +518,7 @@ refuse_unknown(const struct reader *reader, const struct option_section *section
 {
     for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
         const config_setting_t *setting = config_setting_get_elem(group, i);
-        if (!find_row(section, config_setting_name(setting))) {
+        if (!option_find(section, config_setting_name(setting))) {
             char known[256];
             name_rows(section, false, known, sizeof(known));
             return fail(reader, setting, "there is no such option; here are: %s", known);
@@ -523,11 +527,25 @@ refuse_unknown(const struct reader *reader, const struct option_section *section
     return 0;
 }
 
+/* The line is that of the option that has no use. */
 static int
-read_or_default(const struct reader *reader, const struct option_row *row, config_setting_t *group,
-                void *object)
+refuse_unused(const struct reader *reader, const struct option_section *section,
+              const struct option_row *row, const config_setting_t *setting)
+{
+    return fail(reader, setting, "is used only with %s = \"%s\"", row->with,
+                option_find(section, row->with)->choices[row->with_choice]);
+}
+
+static int
+read_or_default(const struct reader *reader, const struct option_section *section,
+                const struct option_row *row, config_setting_t *group, void *object)
 {
     config_setting_t *setting = config_setting_get_member(group, row->name);
+    if (!option_applies(section, row, object))
+        return setting ? refuse_unused(reader, section, row, setting) : 0;
+    bool given = setting != NULL;
+    if (row->optional)
+        memcpy((char *)object + row->given_offset, &given, sizeof(given));
     if (setting)
         return read_row(reader, row, setting, object);
     if (!row->fallback)
@@ -570,7 +588,7 @@ read_section(const struct reader *reader, const struct option_section *section,
 {
     int rc = refuse_unknown(reader, section, group);
     for (size_t i = 0; i < section->row_count && rc == 0; i++)
-        rc = read_or_default(reader, &section->rows[i], group, object);
+        rc = read_or_default(reader, section, &section->rows[i], group, object);
     if (rc == 0)
         rc = check_alternatives(reader, section, group);
     return rc < 0 ? rc : run_check(reader, group, object, section->check);

@@ -168,8 +168,15 @@ write_value(FILE *out, const struct option_row *row, const char *object, int dep
 /* Has it a value? Strings without a default are NULL where none was given, and so are those of a
  * group. */
 static bool
-has_value(const struct option_row *row, const char *object)
+has_value(const struct option_section *section, const struct option_row *row, const char *object)
 {
+    if (!option_applies(section, row, object))
+        return false;
+    if (row->optional) {
+        bool given;
+        memcpy(&given, object + row->given_offset, sizeof(given));
+        return given;
+    }
     if (row->alternative) {
         enum conf_unit unit;
         memcpy(&unit, object + row->unit_offset, sizeof(unit));
@@ -187,7 +194,7 @@ has_value(const struct option_row *row, const char *object)
     }
     if (row->kind == OPTION_GROUP) {
         for (size_t i = 0; i < row->section->row_count; i++)
-            if (has_value(&row->section->rows[i], object + row->offset))
+            if (has_value(row->section, &row->section->rows[i], object + row->offset))
                 return true;
         return false;
     }
@@ -199,7 +206,7 @@ write_rows(FILE *out, const struct option_section *section, const char *object, 
 {
     for (size_t i = 0; i < section->row_count; i++) {
         const struct option_row *row = &section->rows[i];
-        if (!has_value(row, object))
+        if (!has_value(section, row, object))
             continue;
         fprintf(out, "%*s%s = ", 2 * depth, "", row->name);
         write_value(out, row, object, depth);

@@ -14,8 +14,11 @@
 #define PIPELINE(rest) "pipelines = ( { name = \"a\"; segments = ( { " rest " } ); } );\n"
 #define WITH_SHAPE(shape)                                                                          \
     PIPELINE("label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( { " shape " } ); " TYPE)
-#define AE(name) "name = \"" name "\"; ae_title = \"A\"; host = \"h\"; port = 104;"
-#define CENTER   "center = { voxel = [ 1, 2, 3 ]; };"
+#define SEEDS            "seeds = ( { voxel = [ 1, 2, 3 ]; } );"
+#define FUZZY(rest)      "{ label = \"Vessel\"; method = \"fuzzy-connectedness\"; " rest "\n" TYPE " }"
+#define WITH_FUZZY(rest) "pipelines = ( { name = \"a\"; segments = ( " FUZZY(rest) " ); } );\n"
+#define AE(name)         "name = \"" name "\"; ae_title = \"A\"; host = \"h\"; port = 104;"
+#define CENTER           "center = { voxel = [ 1, 2, 3 ]; };"
 
 static int
 load(const char *path, struct conf **conf, char *reason)
@@ -54,6 +57,7 @@ START_TEST(nothing_given_means_the_defaults)
     ck_assert_str_eq(conf->compute.backend, "auto");
     ck_assert_int_eq(conf->compute.threads, 0);
     ck_assert_int_eq(conf->compute.lanes, 2);
+    ck_assert_uint_eq(conf->compute.device_count, 0);
     ck_assert_str_eq(conf->dicom.bind, "");
     ck_assert_int_eq(conf->dicom.port, 0);
     ck_assert_int_eq(conf->dicom.tls_port, 0);
@@ -134,6 +138,70 @@ START_TEST(numbers_may_be_integers_of_either_size)
     ck_assert_int_eq(shape->radius_unit, CONF_VOXEL);
     ck_assert_double_eq(shape->radius[0], 1);
     ck_assert_double_eq(shape->radius[2], 3);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_fuzzy_segment_gets_its_defaults)
+{
+    struct conf *conf = load_good("pipelines = ( { name = \"a\"; segments = ( { " SEGMENT
+                                  " }, " FUZZY(SEEDS) " ); } );");
+    const struct conf_segment *segment = &conf->pipelines[0].segments[1];
+    ck_assert_int_eq(conf->pipelines[0].segments[0].method, CONF_LEVEL_SET);
+    ck_assert_int_eq(segment->method, CONF_FUZZY);
+    ck_assert_uint_eq(segment->seed_count, 1);
+    ck_assert_int_eq(segment->seeds[0].unit, CONF_VOXEL);
+    ck_assert_double_eq(segment->seeds[0].at[2], 3);
+    ck_assert(!segment->object_mean.given && !segment->object_sigma.given &&
+              !segment->homogeneity_sigma.given);
+    ck_assert_int_eq(segment->estimate_voxels, 2);
+    ck_assert_double_eq(segment->weight, 0.5);
+    ck_assert_double_eq(segment->threshold, 0.5);
+    ck_assert(!segment->scene);
+    ck_assert(!conf->pipelines[0].relative_connectedness);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_fuzzy_segment_is_read)
+{
+    struct conf *conf = load_good(
+        "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( " FUZZY(
+            "seeds = ( { mm = [ -12.0, 30.5, 110.0 ]; }, { fraction = [ 0.0, 0.5, 1.0 ]; } );"
+            "object_mean = 0; object_sigma = 25.0; homogeneity_sigma = 12.0; estimate_voxels = 16;"
+            "weight = 1.0; threshold = 0.0; scene = true;") ",\n"
+                                                            "{ label = \"B\"; method = "
+                                                            "\"fuzzy-connectedness\"; " SEEDS TYPE
+                                                            " } ); } );");
+    const struct conf_segment *segment = &conf->pipelines[0].segments[0];
+    ck_assert(conf->pipelines[0].relative_connectedness);
+    ck_assert_uint_eq(segment->seed_count, 2);
+    ck_assert_int_eq(segment->seeds[0].unit, CONF_MM);
+    ck_assert_double_eq(segment->seeds[0].at[0], -12);
+    ck_assert_int_eq(segment->seeds[1].unit, CONF_FRACTION);
+    ck_assert(segment->object_mean.given); /* 0 is a mean like any other */
+    ck_assert_double_eq(segment->object_mean.value, 0);
+    ck_assert_double_eq(segment->object_sigma.value, 25);
+    ck_assert_double_eq(segment->homogeneity_sigma.value, 12);
+    ck_assert_int_eq(segment->estimate_voxels, 16);
+    ck_assert_double_eq(segment->weight, 1);
+    ck_assert_double_eq(segment->threshold, 0);
+    ck_assert(segment->scene);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(gpus_are_named_by_index_or_uuid)
+{
+    struct conf *conf = load_good("compute = { backend = \"cuda\"; devices = [ \"0\", "
+                                  "\"GPU-8a56a4bc-2184-bd3e-1b37-5e3b1c2d3e4f\" ]; };");
+    ck_assert_str_eq(conf->compute.backend, "cuda");
+    ck_assert_uint_eq(conf->compute.device_count, 2);
+    ck_assert_str_eq(conf->compute.devices[0], "0");
+    ck_assert_str_eq(conf->compute.devices[1], "GPU-8a56a4bc-2184-bd3e-1b37-5e3b1c2d3e4f");
     conf_free(conf);
 }
 
@@ -362,7 +430,7 @@ static const struct {
     {2, "the integer 0x100000003 is too large", "\njobs = { max_attempts = 0x100000003; };"},
     {2, "the integer 99999999999999999999L is too large",
      "\nmin_free_mib = 99999999999999999999L;"},
-    {1, "compute.backend: has to be \"auto\" or \"cpu\"", "compute = { backend = \"gpu\"; };"},
+    {1, "compute.backend: has to be \"auto\", \"cuda\" or \"cpu\"", "compute = { backend = \"gpu\"; };"},
     {1, "log_level: has to be \"error\", \"warn\", \"info\" or \"debug\"", "log_level = 3;"},
     {2, "inbox[0]: path is missing", "inbox = (\n { after = \"keep\"; } );"},
     {1, "inbox[0].after: \"move\" needs move_to",
@@ -428,7 +496,8 @@ static const struct {
               "type = { code = \"12345678901234567\"; };")},
     {1, "segments[0].color[2]: 1.5 is not within 0 .. 1",
      PIPELINE(SEGMENT "color = [ 0.0, 1.0, 1.5 ];")},
-    {1, "segments[0].method: has to be \"level-set\"", PIPELINE(SEGMENT "method = \"magic\";")},
+    {1, "segments[0].method: has to be \"level-set\" or \"fuzzy-connectedness\"",
+     PIPELINE(SEGMENT "method = \"magic\";")},
     {1, "shapes[0].kind: has to be \"sphere\", \"ellipsoid\" or \"box\"",
      WITH_SHAPE("kind = \"cube\";")},
     {1, "shapes[0]: center is missing", WITH_SHAPE("radius_mm = 1.0;")},
@@ -460,6 +529,49 @@ static const struct {
                        "\"a\"; } );"},
     {2, "rules[0].match.modality: has 0 characters",
      PIPELINE(SEGMENT) "rules = ( { match = { modality = \"\"; }; pipeline = \"a\"; } );"},
+    {1, "segments[0]: seeds is missing", WITH_FUZZY("")},
+    {1, "segments[0].range: is used only with method = \"level-set\"",
+     WITH_FUZZY(SEEDS "range = [ 0, 1 ];")},
+    {2, "segments[0].shapes: is used only with method = \"level-set\"",
+     WITH_FUZZY(SEEDS "\nshapes = ( " SHAPE " );")},
+    {2, "segments[0].seeds: is used only with method = \"fuzzy-connectedness\"",
+     PIPELINE(SEGMENT "\n" SEEDS)},
+    {2, "segments[0].object_mean: is used only with method = \"fuzzy-connectedness\"",
+     PIPELINE(SEGMENT "\nobject_mean = 1.0;")},
+    {1, "segments[0].threshold: is used only with", PIPELINE(SEGMENT "threshold = 0.5;")},
+    {1, "segments[0].scene: is used only with", PIPELINE(SEGMENT "scene = false;")},
+    {1, "segments[0].seeds: has 0 elements; 1 .. 256", WITH_FUZZY("seeds = ( );")},
+    {1, "segments[0].seeds[0]: needs exactly one of voxel, mm, fraction",
+     WITH_FUZZY("seeds = ( { } );")},
+    {1, "segments[0].seeds[0]: needs exactly one of voxel, mm, fraction",
+     WITH_FUZZY("seeds = ( { mm = [ 1, 2, 3 ]; voxel = [ 1, 2, 3 ]; } );")},
+    {1, "segments[0].seeds[0].fraction[1]: 1.1 is not within 0 .. 1",
+     WITH_FUZZY("seeds = ( { fraction = [ 0.0, 1.1, 0.5 ]; } );")},
+    {1, "segments[0].seeds[0].voxel[0]: -1 is not within 0 ..",
+     WITH_FUZZY("seeds = ( { voxel = [ -1, 0, 0 ]; } );")},
+    {1, "segments[0].object_sigma: 0 is not within", WITH_FUZZY(SEEDS "object_sigma = 0.0;")},
+    {1, "segments[0].homogeneity_sigma: -1 is not within",
+     WITH_FUZZY(SEEDS "homogeneity_sigma = -1.0;")},
+    {1, "segments[0].object_mean: has to be a number", WITH_FUZZY(SEEDS "object_mean = \"1\";")},
+    {1, "segments[0].estimate_voxels: 17 is not within 1 .. 16",
+     WITH_FUZZY(SEEDS "estimate_voxels = 17;")},
+    {1, "segments[0].weight: 1.5 is not within 0 .. 1", WITH_FUZZY(SEEDS "weight = 1.5;")},
+    {1, "segments[0].threshold: nothing is connected more strongly than 1",
+     WITH_FUZZY(SEEDS "threshold = 1.0;")},
+    {1, "pipelines[0].results: \"codes\" are those of level sets, and the pipeline has none",
+     "pipelines = ( { name = \"a\"; results = [ \"seg\", \"codes\" ]; segments = ( " FUZZY(
+         SEEDS) " ); } );"},
+    {1, "pipelines[0].relative_connectedness: needs two segments or more",
+     "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( { " SEGMENT
+     " }, " FUZZY(SEEDS) " ); } );"},
+    {1, "compute.devices[0]: has to be the index of a GPU, or its UUID",
+     "compute = { devices = [ \"GPU-8a56\" ]; };"},
+    {1, "compute.devices[0]: has to be the index of a GPU, or its UUID",
+     "compute = { devices = [ \"first\" ]; };"},
+    {2, "compute.devices: \"0\" stands twice",
+     "compute = {\ndevices = [ \"0\", \"1\", \"0\" ]; };"},
+    {1, "compute.devices: is not used with backend = \"cpu\"",
+     "compute = { backend = \"cpu\"; devices = [ \"0\" ]; };"},
     {1, "dicom.bind: has to be an IPv4 or IPv6 address", "dicom = { bind = \"localhost\"; };"},
     {1, "dicom.port: 65536 is not within 0 .. 65535", "dicom = { port = 65536; };"},
     {1, "dicom.tls_port: 104 is the port without TLS", "dicom = { port = 104; tls_port = 104; };"},
@@ -626,6 +738,9 @@ main(void)
     tcase_add_test(tcase, nothing_given_means_the_defaults);
     tcase_add_test(tcase, a_pipeline_gets_its_defaults);
     tcase_add_test(tcase, numbers_may_be_integers_of_either_size);
+    tcase_add_test(tcase, a_fuzzy_segment_gets_its_defaults);
+    tcase_add_test(tcase, a_fuzzy_segment_is_read);
+    tcase_add_test(tcase, gpus_are_named_by_index_or_uuid);
     tcase_add_test(tcase, rules_are_read);
     tcase_add_test(tcase, titles_and_peers_are_read);
     tcase_add_test(tcase, destinations_are_read);

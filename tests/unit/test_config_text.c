@@ -32,7 +32,11 @@ static const char everything[] =
     "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
     "        modifier = { code = \"7771000\"; scheme = \"SCT\"; meaning = \"Left\"; };\n"
     "        region = { code = \"69536005\"; scheme = \"SCT\"; meaning = \"Head\"; };\n"
-    "        color = [ 0.0, 0.5, 1.0 ]; } ); } );\n"
+    "        color = [ 0.0, 0.5, 1.0 ]; },\n"
+    "      { label = \"B\"; method = \"fuzzy-connectedness\";\n"
+    "        seeds = ( { mm = [ -0.1, 0.0, 1e5 ]; }, { fraction = [ 0.0, 0.25, 1.0 ]; } );\n"
+    "        object_sigma = 0.1; weight = 0.75; scene = true;\n"
+    "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } ); } );\n"
     "rules = ( { match = { modality = \"CT\"; max_slices = 4; }; pipeline = \"one\"; priority = 3; "
     "},\n"
     "          { pipeline = \"one\"; } );\n"
@@ -69,6 +73,15 @@ START_TEST(a_configuration_comes_back_the_same)
     ck_assert_double_eq(segment->shapes[1].radius[2], 2.5);
     ck_assert_str_eq(segment->modifier.meaning, "Left");
     ck_assert_str_eq(segment->region.value, "69536005");
+    const struct conf_segment *fuzzy = &pipeline->segments[1];
+    ck_assert_int_eq(fuzzy->method, CONF_FUZZY);
+    ck_assert_int_eq(fuzzy->seeds[0].unit, CONF_MM);
+    ck_assert_double_eq(fuzzy->seeds[0].at[0], -0.1);
+    ck_assert_int_eq(fuzzy->seeds[1].unit, CONF_FRACTION);
+    ck_assert(!fuzzy->object_mean.given && !fuzzy->homogeneity_sigma.given);
+    ck_assert(fuzzy->object_sigma.given && fuzzy->scene);
+    ck_assert_double_eq(fuzzy->object_sigma.value, 0.1);
+    ck_assert_double_eq(fuzzy->weight, 0.75);
     ck_assert_ptr_null(again->rules[1].modality);
     ck_assert_int_eq(again->dicom.port, 11112);
     ck_assert_str_eq(again->dicom.peers[0].host, "10.0.0.5");
