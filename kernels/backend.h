@@ -10,6 +10,10 @@
 
 #include "kernels.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct kernels_device {
     const struct kernels_backend *backend;
     int threads;
@@ -73,4 +77,10 @@ int cuda_gpus(struct kernels_gpu *gpus, int capacity); /* kernels_gpus */
 int kernels_fail(int error, char *reason, size_t reason_size, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Processors this process may run on. */
+int kernels_processors(void);
+
+#ifdef __cplusplus
+}
+#endif
 #endif

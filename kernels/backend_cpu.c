@@ -51,9 +51,8 @@ cpu_block_reserve(struct cpu_block *block, size_t size)
     return 0;
 }
 
-/* Processors this process may run on. */
-static int
-processors(void)
+int
+kernels_processors(void)
 {
     cpu_set_t set;
     long online;
@@ -103,7 +102,7 @@ cpu_device_open(const struct kernels_device_options *options, const char *isa,
     if (!device)
         return kernels_fail(-ENOMEM, reason, reason_size, "no memory to open the CPU device");
     device->base.backend = &kernels_backend_cpu;
-    device->base.threads = options->threads > 0 ? options->threads : processors();
+    device->base.threads = options->threads > 0 ? options->threads : kernels_processors();
     device->isa = isa_find(isa);
     if (!device->isa) {
         error = kernels_fail(-ENODEV, reason, reason_size, "this processor does not run %s", isa);

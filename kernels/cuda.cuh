@@ -17,6 +17,7 @@
 #define NOCTULE_CUDA_CUH
 
 #include "backend.h"
+#include "cuda_fault.h"
 
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -46,8 +47,11 @@ struct cuda_device {
     int index;
     int multiprocessors;
     size_t l2_bytes;
-    size_t shared_per_block; /* at most, after cudaFuncSetAttribute */
-    bool failed;             /* by an error that only a new process gets rid of; atomic */
+    size_t shared_per_block;      /* at most, after cudaFuncSetAttribute */
+    bool failed;                  /* by an error that only a new process gets rid of; atomic */
+    bool failing;                 /* taken, atomically, by who writes `failure` */
+    char failure[KERNELS_REASON]; /* why; written before failed */
+    pthread_mutex_t memory;       /* one lane at a time takes memory */
 };
 
 struct cuda_level_set; /* of level_set_cuda.cu */
@@ -60,6 +64,12 @@ struct cuda_lane {
     pthread_mutex_t mutex;
     void *host_voxels;   /* pinned; where the decoder writes */
     void *device_voxels; /* the same on the device, x fastest, tightly packed */
+    cudaEvent_t uploaded;
+    int64_t slab_count;
+    int64_t *slab_missing; /* slices that are not announced yet, one a slab; atomic */
+    int64_t slab_capacity;
+    uint32_t *device_extremes; /* of cuda_volume_range: 2 */
+    uint32_t *host_extremes;
     struct cuda_level_set *level_set;
     struct cuda_fuzzy *fuzzy;
 };
@@ -83,8 +93,7 @@ cuda_device_of(const struct kernels_lane *lane)
 int cuda_failed(struct cuda_device *device, cudaError_t error, const char *call, char *reason,
                 size_t reason_size);
 
-/* Whether the next call is to fail for a test (only in builds with crash points): the error it is
- * to fail with, else cudaSuccess. */
+/* cuda_fault.h: the error that a test wants in place of the next call, else cudaSuccess. */
 cudaError_t cuda_fault(void);
 
 /* The result of a call, or the error that a test wants in its place. */
@@ -126,6 +135,11 @@ int cuda_level_set_slab(struct cuda_lane *lane, int64_t first, int64_t count, ch
 int cuda_level_set_finish(struct cuda_lane *lane, struct kernels_mask *masks, char *reason,
                           size_t reason_size);
 int cuda_level_set_codes(struct cuda_lane *lane, size_t label, int8_t *codes);
+
+/* Smallest and largest stored value that is not padding, once all slabs have been queued; waits
+ * for the answer. -ENODATA when there is none. */
+int cuda_volume_range(struct cuda_lane *lane, struct kernels_range padding,
+                      struct kernels_range *range, char *reason, size_t reason_size);
 
 /* Fuzzy connectedness: all at once, after the last slab. */
 int cuda_fuzzy_open(struct cuda_lane *lane);
