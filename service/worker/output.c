@@ -45,8 +45,8 @@ static bool
 is_result(const char *name)
 {
     size_t length = strlen(name);
-    return strcmp(name, "seg.dcm") == 0 || strcmp(name, "preview.png") == 0 ||
-           strcmp(name, "job.json") == 0 ||
+    return strcmp(name, "seg.dcm") == 0 || strcmp(name, "seg-fractional.dcm") == 0 ||
+           strcmp(name, "preview.png") == 0 || strcmp(name, "job.json") == 0 ||
            (strncmp(name, "codes-", 6) == 0 && length > 11 &&
             strcmp(name + length - 5, ".nrrd") == 0);
 }

@@ -45,7 +45,10 @@ struct pipeline_report {
     int64_t segmented_voxels; /* in at least one segment */
     int64_t peak_bytes;       /* resident, of this process so far */
     char backend[16];
-    char note[128];
+    char
+        note[256]; /* what is worth knowing of a job that worked: what was measured, where it ran */
+    /* The device has failed (COMPUTE_DEVICE_LOST): this process cannot use it any more. */
+    bool device_lost;
     int32_t columns, rows, planes;
     double spacing[3]; /* mm between columns, rows, planes */
     char series_uid[DICOM_UID_SIZE];
@@ -62,11 +65,17 @@ struct pipeline_watch {
     atomic_bool *stop; /* set by anybody: the job ends with PROTO_VERDICT_STOPPED; may be NULL */
 };
 
-/* What a job computes with: a lane of the device, and how many threads may decode. */
+/*
+ * What a job computes with: a lane of the device, how many threads may decode, and a second lane
+ * for jobs that do not fit into the first one's memory (of a CPU, where the first is a GPU's). The
+ * lanes are the job's alone while it runs.
+ */
 struct pipeline_compute {
     const struct kernels_device *device;
     struct kernels_lane *lane;
     int threads;
+    const struct kernels_device *fallback_device; /* NULL: none */
+    struct kernels_lane *fallback_lane;
 };
 
 /* The stages that progress tells of, in order; the last one is NULL. */
