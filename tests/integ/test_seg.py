@@ -1,7 +1,8 @@
 """Segmentation objects, judged by readers that are not ours: pydicom, highdicom, dciodvfy, dcmdump.
 
-write_seg reads generated or real series, writes the masks given here, and reads them back; everything
-else is checked from outside, first of all what dciodvfy does not notice.
+write_seg reads generated or real series, writes the masks or scenes given here, and reads them back;
+everything else is checked from outside, first of all what dciodvfy does not notice. Here are the judges,
+and the cases of BINARY objects; test_seg_fractional.py has those of FRACTIONAL ones.
 """
 
 import json
@@ -196,10 +197,15 @@ def apart(segments, planes, rows, columns):
 # --- the writer, and the judges ---
 
 
-def write(folder, paths, masks, labels=None, options=()):
-    labels = labels or [f"Part {index + 1}" for index in range(len(masks))]
-    raw = folder / "masks.raw"
-    masks.astype(numpy.uint8).tofile(raw)
+def write(folder, paths, voxels, labels=None, options=()):
+    """Writes masks (bool) as a BINARY object, scenes (16 bits) as a FRACTIONAL one."""
+    labels = labels or [f"Part {index + 1}" for index in range(len(voxels))]
+    raw = folder / "voxels.raw"
+    if voxels.dtype == bool:
+        voxels.astype(numpy.uint8).tofile(raw)
+    else:
+        voxels.astype("<u2").tofile(raw)
+        options = ["--fractional", *options]
     output = folder / "seg.dcm"
     label_options = [part for label in labels for part in ("--label", label)]
     done = run_program("write_seg", *options, *label_options, raw, output, *paths, check=False)
@@ -256,16 +262,16 @@ def assert_equipment_and_series(seg, summary):
     assert "DimensionOrganizationType" not in seg
 
 
-def assert_segments(seg, labels):
+def assert_segments(seg, labels, algorithm_name):
     assert [item.SegmentNumber for item in seg.SegmentSequence] == list(range(1, len(labels) + 1))
     assert [item.SegmentLabel for item in seg.SegmentSequence] == labels
     tracking = {item.TrackingUID for item in seg.SegmentSequence}
     assert len(tracking) == len(labels)
     for item in seg.SegmentSequence:
-        assert item.SegmentAlgorithmType == "AUTOMATIC" and item.SegmentAlgorithmName == "level-set"
+        assert item.SegmentAlgorithmType == "AUTOMATIC" and item.SegmentAlgorithmName == algorithm_name
         algorithm = item.SegmentationAlgorithmIdentificationSequence[0]
         assert algorithm.AlgorithmFamilyCodeSequence[0].CodeValue == "123111"
-        assert (algorithm.AlgorithmName, algorithm.AlgorithmVersion) == ("level-set", "1")
+        assert (algorithm.AlgorithmName, algorithm.AlgorithmVersion) == (algorithm_name, "1")
         assert item.TrackingID == f"test-pipeline: {item.SegmentLabel}"
 
 
@@ -316,18 +322,25 @@ def frame_plane(group, planes):
     return index
 
 
-def assert_frames(seg, planes, masks, keep_empty):
+def encoded(frames):
+    """Frames of bits or of bytes as Pixel Data."""
+    flat = numpy.array(frames).ravel()
+    encoded_bytes = (numpy.packbits(flat, bitorder="little") if flat.dtype == bool else flat).tobytes()
+    return encoded_bytes + b"\0" * (len(encoded_bytes) % 2)
+
+
+def assert_frames(seg, planes, stored, keep_empty):
     frames = seg.pixel_array.reshape(-1, seg.Rows, seg.Columns)
     groups = seg.PerFrameFunctionalGroupsSequence
     assert len(groups) == seg.NumberOfFrames == len(frames)
-    expected = [(segment, plane) for segment in range(len(masks)) for plane in range(len(planes))
-                if keep_empty or masks[segment, plane].any()]
+    expected = [(segment, plane) for segment in range(len(stored)) for plane in range(len(planes))
+                if keep_empty or stored[segment, plane].any()]
     found = []
     indices = []
     for group, frame in zip(groups, frames):
         segment = group.SegmentIdentificationSequence[0].ReferencedSegmentNumber - 1
         plane = frame_plane(group, planes)
-        assert numpy.array_equal(frame.astype(bool), masks[segment, plane])
+        assert numpy.array_equal(frame, stored[segment, plane])
         found.append((segment, plane))
         indices.append(tuple(group.FrameContentSequence[0].DimensionIndexValues))
     assert found == expected  # segment by segment, in ascending position
@@ -336,26 +349,24 @@ def assert_frames(seg, planes, masks, keep_empty):
     planes_used = sorted({plane for _, plane in found})
     assert indices == [(segments_used.index(segment) + 1, planes_used.index(plane) + 1)
                        for segment, plane in found]
-    packed = numpy.packbits(numpy.array([masks[item] for item in expected]).ravel(),
-                            bitorder="little").tobytes()
-    assert seg.PixelData == packed + b"\0" * (len(packed) % 2)
+    assert seg.PixelData == encoded([stored[item] for item in expected])
 
 
-def assert_highdicom_reads(path, planes, masks):
+def assert_highdicom_reads(path, planes, stored):
     seg = highdicom.seg.segread(path)
-    numbers = list(range(1, len(masks) + 1))
-    volume = numpy.moveaxis(masks, 0, -1)
+    numbers = list(range(1, len(stored) + 1))
+    volume = numpy.moveaxis(stored, 0, -1)
     if planes[0].frame is None:
         pixels = seg.get_pixels_by_source_instance(
             [plane.source.SOPInstanceUID for plane in planes], segment_numbers=numbers,
-            assert_missing_frames_are_empty=True)
+            assert_missing_frames_are_empty=True, rescale_fractional=False)
     else:
         pixels = seg.get_pixels_by_source_frame(
             planes[0].source.SOPInstanceUID, [plane.frame for plane in planes],
-            segment_numbers=numbers, assert_missing_frames_are_empty=True)
-    assert numpy.array_equal(pixels.astype(bool), volume)
-    used = numpy.flatnonzero(masks.any(axis=(0, 2, 3)))
-    read = seg.get_volume(segment_numbers=numbers)
+            segment_numbers=numbers, assert_missing_frames_are_empty=True, rescale_fractional=False)
+    assert numpy.array_equal(pixels, volume)
+    used = numpy.flatnonzero(stored.any(axis=(0, 2, 3)))
+    read = seg.get_volume(segment_numbers=numbers, rescale_fractional=False)
     array = read.array if read.array.ndim == 4 else read.array[..., None]
     first, last = (0, len(planes) - 1) if len(array) == len(planes) else (used[0], used[-1])
     expected = volume[first:last + 1]
@@ -366,12 +377,28 @@ def assert_highdicom_reads(path, planes, masks):
         array, ends = array[::-1], ends[::-1]
     assert numpy.allclose(ends[0], numpy.array(planes[first].ImagePositionPatient, float), atol=1e-4)
     assert numpy.allclose(ends[1], numpy.array(planes[last].ImagePositionPatient, float), atol=1e-4)
-    assert numpy.array_equal(array.astype(bool), expected)
+    assert numpy.array_equal(array, expected)
 
 
-def judge(path, summary, paths, masks, labels=None, keep_empty=False):
-    """Everything that must be true of every object."""
-    labels = labels or [f"Part {index + 1}" for index in range(len(masks))]
+def assert_binary(seg, masks):
+    assert seg.SegmentationType == "BINARY"
+    assert (seg.BitsAllocated, seg.BitsStored, seg.HighBit) == (1, 1, 0)
+    assert "SegmentationFractionalType" not in seg and "MaximumFractionalValue" not in seg
+    overlap = (masks.sum(axis=0, dtype=int) > 1).any()
+    assert seg.SegmentsOverlap == ("YES" if overlap else "NO")
+
+
+def assert_fractional(seg, stored):
+    assert seg.SegmentationType == "FRACTIONAL" and seg.SegmentationFractionalType == "PROBABILITY"
+    assert seg.MaximumFractionalValue == 255
+    assert (seg.BitsAllocated, seg.BitsStored, seg.HighBit) == (8, 8, 7)
+    assert seg.SegmentsOverlap == ("NO" if len(stored) == 1 else "UNDEFINED")
+
+
+def judge(path, summary, paths, stored, labels=None, keep_empty=False):
+    """Everything that must be true of every object; `stored` is masks (bool) or probabilities (uint8)."""
+    labels = labels or [f"Part {index + 1}" for index in range(len(stored))]
+    binary = stored.dtype == bool
     planes = planes_of(paths)
     assert_dciodvfy_is_silent(path, planes[0].source.filename)
     assert_dcmdump_reads(path)
@@ -379,15 +406,14 @@ def judge(path, summary, paths, masks, labels=None, keep_empty=False):
     seg = pydicom.dcmread(path)
     assert seg.NumberOfFrames == summary["frames"]
     assert all(len(text) <= 16 for text in decimal_strings(seg))
-    overlap = (masks.sum(axis=0, dtype=int) > 1).any()
-    assert seg.SegmentsOverlap == ("YES" if overlap else "NO")
+    (assert_binary if binary else assert_fractional)(seg, stored)
     assert_inherits(seg, planes[0].source)
     assert_equipment_and_series(seg, summary)
-    assert_segments(seg, labels)
+    assert_segments(seg, labels, "level-set" if binary else "fuzzy-connectedness")
     assert_shared_groups(seg, planes)
     assert_references(seg, planes)
-    assert_frames(seg, planes, masks, keep_empty)
-    assert_highdicom_reads(path, planes, masks)
+    assert_frames(seg, planes, stored, keep_empty)
+    assert_highdicom_reads(path, planes, stored)
     return seg
 
 
