@@ -17,6 +17,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
@@ -95,8 +96,15 @@ def server(name, folder):
         return Noctule(folder)
     if name == "storescp":
         return storescp(folder)
-    peer = conftest.Orthanc(folder)
+    peer = conftest.Orthanc(folder, base=debian_configuration())
     return Peer(peer, peer.command)
+
+
+def debian_configuration():
+    """Orthanc's as the package installs it: JSON with comments."""
+    text = pathlib.Path("/etc/orthanc/orthanc.json").read_text()
+    without = re.sub(r'("(?:\\.|[^"\\])*")|/\*.*?\*/|//[^\n]*', lambda found: found[1] or "", text, flags=re.DOTALL)
+    return json.loads(without)
 
 
 def data_set(path):

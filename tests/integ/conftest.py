@@ -151,17 +151,20 @@ class StoreScp(Peer):
 
 
 class Orthanc(Peer):
-    """Orthanc with a database of its own, AE title ORTHANC; `options` go over its configuration."""
+    """
+    Orthanc with a database of its own, AE title ORTHANC; `options` go over its configuration, which goes over
+    `base`: nothing, or the distribution's.
+    """
 
-    def __init__(self, folder, options=None):
+    def __init__(self, folder, options=None, base=None):
         super().__init__(folder)
         self.http_port = free_port()
         self.config = self.folder / "orthanc.json"
+        own = {"DicomAlwaysAllowStore": True, "OverwriteInstances": True, "Plugins": []} if base is None else base
         self.config.write_text(json.dumps({
-            "Name": "test", "DicomAet": "ORTHANC", "DicomPort": self.port, "HttpPort": self.http_port,
+            **own, "Name": "test", "DicomAet": "ORTHANC", "DicomPort": self.port, "HttpPort": self.http_port,
             "StorageDirectory": str(self.folder / "storage"), "IndexDirectory": str(self.folder / "index"),
-            "RemoteAccessAllowed": False, "AuthenticationEnabled": False, "DicomAlwaysAllowStore": True,
-            "OverwriteInstances": True, "Plugins": [], **(options or {})}))
+            "RemoteAccessAllowed": False, "AuthenticationEnabled": False, **(options or {})}))
 
     def command(self):
         return ["Orthanc", str(self.config)]
