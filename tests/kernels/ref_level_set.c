@@ -1,15 +1,10 @@
 /* ref_level_set.c - see ref_level_set.h. */
 #include "ref_level_set.h"
+#include "ref_volumes.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int64_t
-voxel_count(struct kernels_extent extent)
-{
-    return extent.columns * extent.rows * extent.slices;
-}
 
 static double
 squared_ratio(double distance, double radius)
@@ -38,20 +33,6 @@ ref_in_shape(const struct kernels_shape *shape, int64_t x, int64_t y, int64_t z)
     return false;
 }
 
-static int32_t
-stored_value(enum kernels_pixel pixel, const void *voxels, int64_t i)
-{
-    switch (pixel) {
-    case KERNELS_UINT8:
-        return ((const uint8_t *)voxels)[i];
-    case KERNELS_INT16:
-        return ((const int16_t *)voxels)[i];
-    case KERNELS_UINT16:
-        return ((const uint16_t *)voxels)[i];
-    }
-    return 0;
-}
-
 static bool
 holds(struct kernels_range range, int32_t value)
 {
@@ -76,7 +57,7 @@ ref_level_set_start(struct kernels_extent extent, enum kernels_pixel pixel, cons
     for (int64_t z = 0; z < extent.slices; z++)
         for (int64_t y = 0; y < extent.rows; y++)
             for (int64_t x = 0; x < extent.columns; x++, i++) {
-                int32_t value = stored_value(pixel, voxels, i);
+                int32_t value = ref_stored(pixel, voxels, i);
                 bool in_range = holds(label->ranges[label->range_count == 1 ? 0 : z], value) &&
                                 !holds(label->padding, value);
                 bool in_shape = in_any_shape(label, x, y, z);
@@ -126,7 +107,7 @@ ref_level_set_iterate(struct kernels_extent extent, int8_t *states)
 
     while (changed) {
         changed = false;
-        for (int64_t i = 0; i < voxel_count(extent); i++) {
+        for (int64_t i = 0; i < ref_voxels(extent); i++) {
             if (states[i] == -1 && has_neighbour(extent, states, i, 1))
                 states[i] = 1;
             else if (states[i] == 2 && has_neighbour(extent, states, i, -2))
@@ -141,7 +122,7 @@ ref_level_set_iterate(struct kernels_extent extent, int8_t *states)
 void
 ref_level_set_search(struct kernels_extent extent, int8_t *states)
 {
-    int64_t count = voxel_count(extent), first = 0, end = 0;
+    int64_t count = ref_voxels(extent), first = 0, end = 0;
     int64_t *queue = malloc((size_t)count * sizeof(*queue));
 
     if (!queue)
@@ -166,7 +147,7 @@ ref_level_set_search(struct kernels_extent extent, int8_t *states)
 void
 ref_level_set_codes(struct kernels_extent extent, const int8_t *states, int8_t *codes)
 {
-    for (int64_t i = 0; i < voxel_count(extent); i++) {
+    for (int64_t i = 0; i < ref_voxels(extent); i++) {
         bool inside = states[i] > 0, border = false;
         int64_t near[6];
 

@@ -1,6 +1,7 @@
 /* ref_volumes.c - see ref_volumes.h. */
 #include "ref_volumes.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -183,15 +184,267 @@ ref_noise(struct kernels_extent extent, double density, uint64_t seed, uint8_t *
         in[i] = (double)(ref_random(&seed) >> 11) < density * 0x1p53;
 }
 
+int32_t
+ref_stored(enum kernels_pixel pixel, const void *voxels, int64_t i)
+{
+    switch (pixel) {
+    case KERNELS_UINT8:
+        return ((const uint8_t *)voxels)[i];
+    case KERNELS_INT16:
+        return ((const int16_t *)voxels)[i];
+    case KERNELS_UINT16:
+        return ((const uint16_t *)voxels)[i];
+    }
+    return 0;
+}
+
+void
+ref_store(enum kernels_pixel pixel, void *voxels, int64_t i, int32_t value)
+{
+    if (pixel == KERNELS_UINT8)
+        ((uint8_t *)voxels)[i] = (uint8_t)value;
+    else
+        ((uint16_t *)voxels)[i] = (uint16_t)value;
+}
+
 void
 ref_paint(enum kernels_pixel pixel, const uint8_t *in, int64_t count, int32_t in_value,
           int32_t out_value, void *voxels)
 {
-    for (int64_t i = 0; i < count; i++) {
-        int32_t value = in[i] ? in_value : out_value;
-        if (pixel == KERNELS_UINT8)
-            ((uint8_t *)voxels)[i] = (uint8_t)value;
-        else
-            ((uint16_t *)voxels)[i] = (uint16_t)value;
+    for (int64_t i = 0; i < count; i++)
+        ref_store(pixel, voxels, i, in[i] ? in_value : out_value);
+}
+
+/* A number in 0 .. 1 that depends on its place in a lattice only. */
+static double
+lattice_value(uint64_t seed, int64_t x, int64_t y, int64_t z)
+{
+    uint64_t state = seed ^ ((uint64_t)x << 42 | (uint64_t)y << 21 | (uint64_t)z);
+
+    return (double)(ref_random(&state) >> 11) * 0x1p-53;
+}
+
+/* The lattice's values on one line of voxels along x, at x = 0, spacing, 2 * spacing, ... */
+static double
+lattice_node(uint64_t seed, int64_t node, int64_t spacing, int64_t y, int64_t z)
+{
+    double down = (double)(y % spacing) / (double)spacing;
+    double back = (double)(z % spacing) / (double)spacing;
+    double sides[2];
+
+    for (int side = 0; side < 2; side++) {
+        double near = lattice_value(seed, node, y / spacing, z / spacing + side);
+        double far = lattice_value(seed, node, y / spacing + 1, z / spacing + side);
+        sides[side] = near + (far - near) * down;
     }
+    return sides[0] + (sides[1] - sides[0]) * back;
+}
+
+static void
+add_lattice(uint64_t seed, int64_t spacing, double strength, int64_t y, int64_t z, int64_t columns,
+            double *line)
+{
+    double left = 0, right = lattice_node(seed, 0, spacing, y, z);
+
+    for (int64_t x = 0; x < columns; x++) {
+        if (x % spacing == 0) {
+            left = right;
+            right = lattice_node(seed, x / spacing + 1, spacing, y, z);
+        }
+        line[x] += strength * (left + (right - left) * (double)(x % spacing) / (double)spacing);
+    }
+}
+
+void
+ref_smooth(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, uint64_t seed,
+           void *voxels)
+{
+    size_t bytes = (size_t)extent.columns * sizeof(double);
+    double *line = malloc(bytes);
+
+    if (!line)
+        abort();
+    for (int64_t row = 0; row < extent.rows * extent.slices; row++) {
+        int64_t y = row % extent.rows, z = row / extent.rows;
+
+        memset(line, 0, bytes);
+        add_lattice(seed, 16, 4.0 / 7, y, z, extent.columns, line);
+        add_lattice(seed + 1, 8, 2.0 / 7, y, z, extent.columns, line);
+        add_lattice(seed + 2, 4, 1.0 / 7, y, z, extent.columns, line);
+        for (int64_t x = 0; x < extent.columns; x++)
+            ref_store(pixel, voxels, row * extent.columns + x, (int32_t)(line[x] * top));
+    }
+    free(line);
+}
+
+void
+ref_plateaus(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, int32_t levels,
+             uint64_t seed, void *voxels)
+{
+    ref_smooth(extent, pixel, top, seed, voxels);
+    for (int64_t i = 0; i < ref_voxels(extent); i++) {
+        int32_t level = ref_stored(pixel, voxels, i) * levels / (top + 1);
+        ref_store(pixel, voxels, i, level * top / (levels - 1));
+    }
+}
+
+void
+ref_scatter(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, uint64_t seed,
+            void *voxels)
+{
+    for (int64_t i = 0; i < ref_voxels(extent); i++)
+        ref_store(pixel, voxels, i, (int32_t)ref_random_below(&seed, top + 1));
+}
+
+void
+ref_islands(struct kernels_extent extent, enum kernels_pixel pixel, int count, int32_t value,
+            uint64_t seed, void *voxels)
+{
+    int64_t size[3] = {extent.columns, extent.rows, extent.slices};
+
+    while (count-- > 0) {
+        int64_t first[3], end[3];
+
+        for (int axis = 0; axis < 3; axis++) {
+            first[axis] = ref_random_below(&seed, size[axis]);
+            end[axis] = first[axis] + 1 + ref_random_below(&seed, size[axis] / 3 + 1);
+            end[axis] = end[axis] < size[axis] ? end[axis] : size[axis];
+        }
+        for (int64_t z = first[2]; z < end[2]; z++)
+            for (int64_t y = first[1]; y < end[1]; y++)
+                for (int64_t x = first[0]; x < end[0]; x++)
+                    ref_store(pixel, voxels, (z * extent.rows + y) * extent.columns + x, value);
+    }
+}
+
+/* The end of a tube that still grows. */
+struct tip {
+    double at[3];
+    double direction[3];
+    double radius;
+};
+
+enum { MAX_TIPS = 64 };
+
+static double
+random_side(uint64_t *state)
+{
+    return (double)(ref_random(state) >> 11) * 0x1p-52 - 1;
+}
+
+static void
+turn(struct tip *tip, double most, uint64_t *state)
+{
+    double length = 0;
+
+    for (int axis = 0; axis < 3; axis++) {
+        tip->direction[axis] += most * random_side(state);
+        length += tip->direction[axis] * tip->direction[axis];
+    }
+    for (int axis = 0; axis < 3; axis++)
+        tip->direction[axis] /= length > 0 ? sqrt(length) : 1;
+}
+
+static void
+paint_ball(struct kernels_extent extent, const struct tip *tip, uint8_t *in)
+{
+    int64_t size[3] = {extent.columns, extent.rows, extent.slices}, first[3], last[3];
+
+    for (int axis = 0; axis < 3; axis++) {
+        first[axis] = (int64_t)ceil(fmax(tip->at[axis] - tip->radius, 0));
+        last[axis] = (int64_t)floor(fmin(tip->at[axis] + tip->radius, (double)(size[axis] - 1)));
+    }
+    for (int64_t z = first[2]; z <= last[2]; z++)
+        for (int64_t y = first[1]; y <= last[1]; y++)
+            for (int64_t x = first[0]; x <= last[0]; x++) {
+                double dx = (double)x - tip->at[0], dy = (double)y - tip->at[1];
+                double dz = (double)z - tip->at[2];
+
+                if (dx * dx + dy * dy + dz * dz <= tip->radius * tip->radius)
+                    in[(z * extent.rows + y) * extent.columns + x] = 1;
+            }
+}
+
+static bool
+is_outside(struct kernels_extent extent, const struct tip *tip)
+{
+    return tip->at[0] < 0 || tip->at[0] >= (double)extent.columns || tip->at[1] < 0 ||
+           tip->at[1] >= (double)extent.rows || tip->at[2] < 0 ||
+           tip->at[2] >= (double)extent.slices;
+}
+
+/* A tree from its root: every tip wanders, thins out, and forks now and then. */
+static void
+grow_tree(struct kernels_extent extent, struct tip root, uint64_t *state, uint8_t *in)
+{
+    struct tip tips[MAX_TIPS] = {root};
+    int count = 1;
+
+    while (count > 0) {
+        struct tip tip = tips[--count];
+
+        while (tip.radius > 0.8 && !is_outside(extent, &tip)) {
+            paint_ball(extent, &tip, in);
+            for (int axis = 0; axis < 3; axis++)
+                tip.at[axis] += tip.direction[axis];
+            turn(&tip, 0.25, state);
+            tip.radius *= 0.9985;
+            if (count < MAX_TIPS && ref_random_below(state, 40) == 0) {
+                tips[count] = tip;
+                tips[count].radius *= 0.8;
+                turn(&tips[count++], 1.5, state);
+            }
+        }
+    }
+}
+
+/* About normal: the sum of four even ones; its standard deviation is 1. */
+static double
+random_normal(uint64_t *state)
+{
+    uint64_t bits = ref_random(state);
+    double sum = 0;
+
+    for (int part = 0; part < 4; part++)
+        sum += (double)(bits >> 16 * part & 0xFFFF) * 0x1p-15 - 1;
+    return sum * sqrt(0.75);
+}
+
+static void
+paint_vessels(int64_t count, enum kernels_pixel pixel, int32_t top, const uint8_t *in,
+              uint64_t *state, void *voxels)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double value = in[i] ? top * (0.75 + 0.04 * random_normal(state))
+                             : top * (0.25 + 0.07 * random_normal(state));
+
+        ref_store(pixel, voxels, i, (int32_t)value);
+    }
+}
+
+void
+ref_vessels(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, int trees,
+            uint64_t seed, void *voxels, struct kernels_voxel *roots)
+{
+    int64_t count = ref_voxels(extent), shortest = extent.columns;
+    uint8_t *in = calloc((size_t)count, 1);
+
+    if (!in)
+        abort();
+    shortest = extent.rows < shortest ? extent.rows : shortest;
+    shortest = extent.slices < shortest ? extent.slices : shortest;
+    for (int i = 0; i < trees; i++) {
+        struct tip tip = {.radius = 1 + (double)shortest / 20};
+
+        roots[i] = (struct kernels_voxel){ref_random_below(&seed, extent.columns),
+                                          ref_random_below(&seed, extent.rows),
+                                          ref_random_below(&seed, extent.slices)};
+        tip.at[0] = (double)roots[i].x;
+        tip.at[1] = (double)roots[i].y;
+        tip.at[2] = (double)roots[i].z;
+        turn(&tip, 1, &seed);
+        grow_tree(extent, tip, &seed, in);
+    }
+    paint_vessels(count, pixel, top, in, &seed, voxels);
+    free(in);
 }

@@ -35,8 +35,36 @@ void ref_checkerboard(struct kernels_extent extent, uint8_t *in);
 /* Each voxel is in with probability `density`, independently. */
 void ref_noise(struct kernels_extent extent, double density, uint64_t seed, uint8_t *in);
 
-/* Stored values: in_value or out_value. */
+/* One stored value, and all of them: in_value or out_value. */
+int32_t ref_stored(enum kernels_pixel pixel, const void *voxels, int64_t i);
+void ref_store(enum kernels_pixel pixel, void *voxels, int64_t i, int32_t value);
 void ref_paint(enum kernels_pixel pixel, const uint8_t *in, int64_t count, int32_t in_value,
                int32_t out_value, void *voxels);
+
+/*
+ * The volumes below are stored values in 0 .. top. Smooth: random numbers on lattices of 16, 8 and
+ * 4 voxels, each half as strong as the one before, interpolated.
+ */
+void ref_smooth(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, uint64_t seed,
+                void *voxels);
+
+/*
+ * Vessels: `trees` trees of tubes that wander, branch and thin out, about 3/4 of top with little
+ * noise, in noise of about 1/4 of top. Each tree's root, which is inside it, becomes roots[i].
+ */
+void ref_vessels(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, int trees,
+                 uint64_t seed, void *voxels, struct kernels_voxel *roots);
+
+/* Plateaus: `levels` values, 0 among them and top, in steps of the smooth volume; many ties. */
+void ref_plateaus(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top,
+                  int32_t levels, uint64_t seed, void *voxels);
+
+/* Every value anew and alike probable. */
+void ref_scatter(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, uint64_t seed,
+                 void *voxels);
+
+/* Sets boxes of up to a third of each side, `count` of them, to this value. */
+void ref_islands(struct kernels_extent extent, enum kernels_pixel pixel, int count, int32_t value,
+                 uint64_t seed, void *voxels);
 
 #endif
