@@ -41,8 +41,8 @@ struct run {
     size_t faulty;
     size_t refused, empty;
     char *settings;
-    struct kernels_device *device;
-    struct kernels_lane *lane;
+    struct kernels_device *device, *fallback_device;
+    struct kernels_lane *lane, *fallback_lane;
     struct progress *progress;
     struct json json;
 };
@@ -242,17 +242,30 @@ make_units(struct run *run)
 /* ------------------------------------------------------------------------------- running ---- */
 
 static int
-open_device(struct run *run)
+open_device(const struct run *run, const char *backend, const char *name,
+            struct kernels_device **device, struct kernels_lane **lane)
 {
     char reason[KERNELS_REASON];
-    const struct kernels_device_options options = {.backend = run->conf->compute.backend,
-                                                   .threads = run->options.threads};
-    int error = kernels_device_open(&options, &run->device, reason, sizeof reason);
+    const struct kernels_device_options options = {
+        .backend = backend, .device = name, .threads = run->options.threads};
+    int error = kernels_device_open(&options, device, reason, sizeof reason);
     if (error == 0)
-        error = kernels_lane_open(run->device, &run->lane, reason, sizeof reason);
+        error = kernels_lane_open(*device, lane, reason, sizeof reason);
     if (error)
         cli_complain("the compute backend cannot be opened: %s", reason);
     return error ? EXIT_PARTIAL : EXIT_OK;
+}
+
+/* The first of the configured GPUs, and the CPU for what does not fit into it; or the CPU. */
+static int
+open_devices(struct run *run)
+{
+    const struct conf_compute *compute = &run->conf->compute;
+    const char *first = compute->device_count > 0 ? compute->devices[0] : NULL;
+    int status = open_device(run, compute->backend, first, &run->device, &run->lane);
+    if (status != EXIT_OK || strcmp(kernels_device_backend(run->device), "cpu") == 0)
+        return status;
+    return open_device(run, "cpu", NULL, &run->fallback_device, &run->fallback_lane);
 }
 
 static void
@@ -269,6 +282,8 @@ tell_done(const struct run *run, const struct unit *unit, const struct pipeline_
            report->planes, report->columns, report->rows, report->total_seconds,
            report->read_seconds, report->compute_seconds, report->write_seconds,
            report->verify_seconds);
+    if (report->note[0])
+        printf("  %s\n", report->note);
 }
 
 static void
@@ -302,7 +317,11 @@ run_unit(struct run *run, struct unit *unit)
                             .device_serial_number = run->conf->device_serial_number,
                             .inputs = unit->paths,
                             .input_count = unit->headers->count};
-    const struct pipeline_compute compute = {run->device, run->lane, run->options.threads};
+    const struct pipeline_compute compute = {.device = run->device,
+                                             .lane = run->lane,
+                                             .threads = run->options.threads,
+                                             .fallback_device = run->fallback_device,
+                                             .fallback_lane = run->fallback_lane};
     const struct pipeline_watch watch = {progress_tell, run->progress, &stop};
     struct pipeline_report report;
     char title[48];
@@ -371,7 +390,7 @@ run_all(struct run *run)
     if (status == EXIT_OK)
         status = make_units(run);
     if (status == EXIT_OK)
-        status = open_device(run);
+        status = open_devices(run);
     return status == EXIT_OK ? run_units(run) : status;
 }
 
@@ -380,8 +399,10 @@ release(struct run *run)
 {
     if (run->lane)
         kernels_lane_close(run->lane);
-    if (run->device)
-        kernels_device_close(run->device);
+    if (run->fallback_lane)
+        kernels_lane_close(run->fallback_lane);
+    kernels_device_close(run->device);
+    kernels_device_close(run->fallback_device);
     units_free(&run->units);
     headers_free(&run->headers);
     collect_free(&run->files);

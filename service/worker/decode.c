@@ -52,7 +52,7 @@ decode_plane(struct decoding *decoding, int64_t z, struct open_reader *reader,
     if (error)
         return error;
     error = kernels_volume_ready(request->lane, z, 1);
-    return error ? fail_with_system(fault, error, "hand a slice to the compute backend") : 0;
+    return error ? pipeline_compute_fault(fault, error, "a slice cannot be handed over") : 0;
 }
 
 static void

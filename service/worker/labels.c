@@ -99,8 +99,8 @@ labels_rescale(struct dicom_instance *const *instances, const struct geometry_pl
 
 /* ------------------------------------------------------------------------------ padding ---- */
 
-static struct kernels_range
-padding_of(const struct dicom_instance *instance)
+struct kernels_range
+labels_padding(const struct dicom_instance *instance)
 {
     struct kernels_range padding = {instance->padding_lo, instance->padding_hi};
     return instance->has_padding && !is_empty(padding) ? padding : nothing;
@@ -109,9 +109,9 @@ padding_of(const struct dicom_instance *instance)
 struct kernels_range
 labels_common_padding(struct dicom_instance *const *instances, const struct geometry_stack *stack)
 {
-    struct kernels_range common = padding_of(instances[stack->planes[0].instance]);
+    struct kernels_range common = labels_padding(instances[stack->planes[0].instance]);
     for (int32_t z = 1; z < stack->plane_count; z++) {
-        struct kernels_range padding = padding_of(instances[stack->planes[z].instance]);
+        struct kernels_range padding = labels_padding(instances[stack->planes[z].instance]);
         if (padding.lo != common.lo || padding.hi != common.hi)
             return nothing;
     }
@@ -143,7 +143,7 @@ check_hole(const struct kernels_range *ranges, struct dicom_instance *const *ins
 {
     for (int32_t z = 0; z < stack->plane_count; z++) {
         const struct dicom_instance *instance = instances[stack->planes[z].instance];
-        struct kernels_range padding = padding_of(instance);
+        struct kernels_range padding = labels_padding(instance);
         bool same = padding.lo == hole.lo && padding.hi == hole.hi;
         if (same || !overlap(ranges[z], hole))
             continue;
@@ -169,7 +169,7 @@ make_ranges(const struct conf_segment *segment, struct dicom_instance *const *in
     *hole = nothing;
     for (int32_t z = 0; z < stack->plane_count; z++) {
         const struct geometry_plane *plane = &stack->planes[z];
-        struct kernels_range padding = padding_of(instances[plane->instance]);
+        struct kernels_range padding = labels_padding(instances[plane->instance]);
         double slope, intercept;
         labels_rescale(instances, plane, &slope, &intercept);
         ranges[z] = labels_stored_range(segment->range, slope, intercept, limits);
@@ -183,21 +183,21 @@ make_ranges(const struct conf_segment *segment, struct dicom_instance *const *in
 
 /* ------------------------------------------------------------------------------- shapes ---- */
 
-static void
-center_in_voxels(const struct conf_shape *shape, const struct geometry_stack *stack,
-                 double center[3])
+void
+labels_point(const double point[3], enum conf_unit unit, const struct geometry_stack *stack,
+             double voxel[3])
 {
     const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
-    switch (shape->center_unit) {
+    switch (unit) {
     case CONF_VOXEL:
-        memcpy(center, shape->center, sizeof shape->center);
+        memcpy(voxel, point, 3 * sizeof *voxel);
         break;
     case CONF_MM:
-        geometry_voxel_from_mm(stack, shape->center, center);
+        geometry_voxel_from_mm(stack, point, voxel);
         break;
     case CONF_FRACTION:
         for (int axis = 0; axis < 3; axis++)
-            center[axis] = shape->center[axis] * (size[axis] - 1);
+            voxel[axis] = point[axis] * (size[axis] - 1);
         break;
     }
 }
@@ -206,7 +206,7 @@ int
 labels_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
              struct kernels_shape *voxels)
 {
-    center_in_voxels(shape, stack, voxels->center);
+    labels_point(shape->center, shape->center_unit, stack, voxels->center);
     for (int axis = 0; axis < 3; axis++) {
         voxels->radius[axis] = shape->radius[axis];
         if (shape->radius_unit == CONF_MM)
@@ -234,12 +234,22 @@ labels_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
 
 /* ------------------------------------------------------------------------------- labels ---- */
 
+/* Segments of other methods have no shapes. */
 static size_t
 count_shapes(const struct conf_pipeline *pipeline)
 {
     size_t count = 0;
     for (size_t i = 0; i < pipeline->segment_count; i++)
         count += pipeline->segments[i].shape_count;
+    return count;
+}
+
+static size_t
+count_level_sets(const struct conf_pipeline *pipeline)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        count += pipeline->segments[i].method == CONF_LEVEL_SET;
     return count;
 }
 
@@ -264,24 +274,34 @@ make_label(const struct conf_segment *segment, struct dicom_instance *const *ins
     return make_ranges(segment, instances, stack, ranges, &label->padding, fault);
 }
 
+static int
+reserve(struct labels *labels, const struct conf_pipeline *pipeline, size_t planes,
+        struct dicom_fault *fault)
+{
+    size_t count = count_level_sets(pipeline);
+    labels->items = calloc(count + 1, sizeof *labels->items);
+    labels->segments = calloc(count + 1, sizeof *labels->segments);
+    labels->ranges = calloc(count * planes + 1, sizeof *labels->ranges);
+    labels->shapes = calloc(count_shapes(pipeline) + 1, sizeof *labels->shapes);
+    bool complete = labels->items && labels->segments && labels->ranges && labels->shapes;
+    return complete ? 0 : fail_with_system(fault, -ENOMEM, "prepare the segments");
+}
+
 int
 labels_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
             const struct geometry_stack *stack, struct labels *labels, struct dicom_fault *fault)
 {
     size_t planes = (size_t)stack->plane_count;
     memset(labels, 0, sizeof *labels);
-    labels->count = pipeline->segment_count;
-    labels->items = calloc(labels->count + 1, sizeof *labels->items);
-    labels->ranges = calloc(labels->count * planes + 1, sizeof *labels->ranges);
-    labels->shapes = calloc(count_shapes(pipeline) + 1, sizeof *labels->shapes);
-    int error = 0;
-    if (!labels->items || !labels->ranges || !labels->shapes)
-        error = fail_with_system(fault, -ENOMEM, "prepare the segments");
+    int error = reserve(labels, pipeline, planes, fault);
     struct kernels_shape *shapes = labels->shapes;
-    for (size_t i = 0; i < labels->count && error == 0; i++) {
+    for (size_t i = 0; i < pipeline->segment_count && error == 0; i++) {
         const struct conf_segment *segment = &pipeline->segments[i];
-        error = make_label(segment, instances, stack, labels->ranges + i * planes, shapes,
-                           &labels->items[i], fault);
+        if (segment->method != CONF_LEVEL_SET)
+            continue;
+        error = make_label(segment, instances, stack, labels->ranges + labels->count * planes,
+                           shapes, &labels->items[labels->count], fault);
+        labels->segments[labels->count++] = i;
         shapes += segment->shape_count;
     }
     if (error)
@@ -293,6 +313,7 @@ void
 labels_free(struct labels *labels)
 {
     free(labels->items);
+    free(labels->segments);
     free(labels->ranges);
     free(labels->shapes);
     memset(labels, 0, sizeof *labels);

@@ -34,16 +34,24 @@ struct kernels_range labels_stored_range(const double range[2], double slope, do
 void labels_rescale(struct dicom_instance *const *instances, const struct geometry_plane *plane,
                     double *slope, double *intercept);
 
+/* The padding of an instance; empty (lo > hi) when it has none. */
+struct kernels_range labels_padding(const struct dicom_instance *instance);
+
 /* The padding that every plane has; empty (lo > hi) when there is none or they differ. */
 struct kernels_range labels_common_padding(struct dicom_instance *const *instances,
                                            const struct geometry_stack *stack);
+
+/* A point of the configuration in voxel coordinates. */
+void labels_point(const double point[3], enum conf_unit unit, const struct geometry_stack *stack,
+                  double voxel[3]);
 
 /* -EINVAL for a shape that no kernel takes (a radius that is not finite). */
 int labels_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
                  struct kernels_shape *voxels);
 
 struct labels {
-    struct kernels_level_set_label *items; /* one a segment */
+    struct kernels_level_set_label *items; /* one a segment of method CONF_LEVEL_SET, in order */
+    size_t *segments;                      /* which of the pipeline's each one is */
     size_t count;
     struct kernels_range *ranges; /* storage of the items' */
     struct kernels_shape *shapes;

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "crash_point.h"
 #include "decode.h"
+#include "describe.h"
 #include "failure.h"
 #include "labels.h"
 #include "nrrd.h"
@@ -26,8 +27,14 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define SEG_FILE      "seg.dcm"
-#define SEG_SOP_CLASS "1.2.840.10008.5.1.4.1.1.66.4"
+#define SEG_FILE        "seg.dcm"
+#define FRACTIONAL_FILE "seg-fractional.dcm"
+#define SEG_SOP_CLASS   "1.2.840.10008.5.1.4.1.1.66.4"
+
+#define DEVICE_LOST     "COMPUTE_DEVICE_LOST"
+
+/* What fuzzy connectedness is called in PS3.16 CID 7162, as near as it gets. */
+static const struct seg_code neighborhood_analysis = {"123101", "DCM", "Neighborhood Analysis"};
 
 const char *const pipeline_stages[] = {"headers", "pixels", "compute", "write", "verify", NULL};
 
@@ -42,12 +49,18 @@ struct job {
     struct output *output;
     struct geometry_series *series;
     const struct geometry_stack *stack;
+    struct kernels_lane *lane; /* the one that the job runs on */
     struct labels labels;
+    struct fuzzy_objects objects;
     void *voxels; /* the lane's */
+    /* One a segment of the pipeline, in its order, whatever the method. */
     struct kernels_mask *masks;
+    const uint16_t **scenes; /* NULL: none wanted */
     struct preview_segment *preview_segments;
     struct seg_segment *seg_segments;
-    char (*parameters)[1025]; /* of each segment: Segmentation Algorithm Parameters */
+    char (*parameters)[DESCRIBE_SIZE];
+    struct seg_segment *scene_segments; /* those with a scene */
+    int32_t scene_count;
 };
 
 static bool
@@ -144,33 +157,85 @@ choose_stack(struct job *job)
 
 /* ------------------------------------------------------------------- decoding, computing ---- */
 
+int
+pipeline_compute_fault(struct dicom_fault *fault, int error, const char *reason)
+{
+    if (error == -E2BIG)
+        return fail_with(fault, error, "VOLUME_TOO_LARGE", "the compute backend: %s", reason);
+    if (error == -EIO)
+        return fail_with(fault, error, DEVICE_LOST, "the compute backend: %s", reason);
+    return fail_with(fault, error, "COMPUTE_FAILED", "the compute backend: %s", reason);
+}
+
 static int
 backend_fault(struct job *job, int error, const char *reason)
 {
-    fail_with(&job->report->fault, error, "COMPUTE_FAILED", "the compute backend: %s", reason);
-    if (error == -E2BIG)
-        snprintf(job->report->fault.code, sizeof job->report->fault.code, "VOLUME_TOO_LARGE");
-    return error;
+    return pipeline_compute_fault(&job->report->fault, error, reason);
+}
+
+/* Adds to what the job has to say of itself; cut where there is no more room. */
+static void
+note(struct pipeline_report *report, const char *text)
+{
+    size_t length = strlen(report->note);
+    snprintf(report->note + length, sizeof report->note - length, "%s%s", length > 0 ? "; " : "",
+             text);
+}
+
+static void
+use_lane(struct job *job, const struct kernels_device *device, struct kernels_lane *lane)
+{
+    job->lane = lane;
+    snprintf(job->report->backend, sizeof job->report->backend, "%s",
+             kernels_device_backend(device));
+}
+
+/* What does not fit into a device's memory runs on the other, which has more and is slower. */
+static void
+fall_back(struct job *job, const char *reason)
+{
+    char text[KERNELS_REASON + 32];
+    use_lane(job, job->compute->fallback_device, job->compute->fallback_lane);
+    snprintf(text, sizeof text, "ran on the %s: %s",
+             strcmp(job->report->backend, "cpu") == 0 ? "CPU" : job->report->backend, reason);
+    note(job->report, text);
+}
+
+static int
+reserve(struct job *job)
+{
+    char reason[KERNELS_REASON] = "";
+    const struct geometry_stack *stack = job->stack;
+    const struct kernels_extent extent = {stack->columns, stack->rows, stack->plane_count};
+    const struct kernels_demand demand = {
+        .level_set_labels = job->labels.count,
+        .fuzzy_objects = job->objects.count,
+        .fuzzy_scenes = job->objects.scenes,
+        .fuzzy_relative = job->pipeline->relative_connectedness && job->objects.count > 0,
+    };
+    enum kernels_pixel pixel = labels_pixel(stack->pixel);
+    int error = kernels_volume_begin(job->lane, extent, pixel, &demand, &job->voxels, reason,
+                                     sizeof reason);
+    if (error == -ENOMEM && job->compute->fallback_lane) {
+        fall_back(job, reason);
+        error = kernels_volume_begin(job->lane, extent, pixel, &demand, &job->voxels, reason,
+                                     sizeof reason);
+    }
+    if (error == 0 && job->labels.count > 0)
+        error = kernels_level_set_begin(job->lane, job->labels.items, job->labels.count, reason,
+                                        sizeof reason);
+    return error ? backend_fault(job, error, reason) : 0;
 }
 
 static int
 begin_volume(struct job *job)
 {
-    char reason[KERNELS_REASON];
-    const struct geometry_stack *stack = job->stack;
-    struct kernels_lane *lane = job->compute->lane;
-    const struct kernels_extent extent = {stack->columns, stack->rows, stack->plane_count};
-    int error = labels_make(job->pipeline, job->headers->instances, stack, &job->labels,
-                            &job->report->fault);
-    if (error)
-        return error;
-    const struct kernels_demand demand = {.level_set_labels = job->labels.count};
-    error = kernels_volume_begin(lane, extent, labels_pixel(stack->pixel), &demand, &job->voxels,
-                                 reason, sizeof reason);
+    struct dicom_instance *const *instances = job->headers->instances;
+    struct dicom_fault *fault = &job->report->fault;
+    int error = labels_make(job->pipeline, instances, job->stack, &job->labels, fault);
     if (error == 0)
-        error = kernels_level_set_begin(lane, job->labels.items, job->labels.count, reason,
-                                        sizeof reason);
-    return error ? backend_fault(job, error, reason) : 0;
+        error = fuzzy_objects_make(job->pipeline, instances, job->stack, &job->objects, fault);
+    return error ? error : reserve(job);
 }
 
 static int
@@ -183,7 +248,7 @@ decode(struct job *job)
         return error;
     const struct decode_request request = {.instances = job->headers->instances,
                                            .stack = job->stack,
-                                           .lane = job->compute->lane,
+                                           .lane = job->lane,
                                            .voxels = job->voxels,
                                            .threads = job->compute->threads,
                                            .watch = job->watch};
@@ -195,7 +260,7 @@ check_contrast(struct job *job)
 {
     struct kernels_range range;
     struct kernels_range padding = labels_common_padding(job->headers->instances, job->stack);
-    int error = kernels_volume_range(job->compute->lane, padding, &range);
+    int error = kernels_volume_range(job->lane, padding, &range);
     if (error == -ENODATA)
         return fail_with(&job->report->fault, -EINVAL, "CONSTANT_PIXELS",
                          "every pixel of the series is padding");
@@ -226,7 +291,7 @@ count_voxels(struct job *job)
 {
     struct pipeline_report *report = job->report;
     const double *spacing = job->stack->spacing;
-    size_t count = job->labels.count;
+    size_t count = job->pipeline->segment_count;
     report->segments = calloc(count + 1, sizeof *report->segments);
     if (!report->segments)
         return fail_with_system(&report->fault, -ENOMEM, "count the voxels");
@@ -234,6 +299,7 @@ count_voxels(struct job *job)
     for (size_t i = 0; i < count; i++) {
         struct pipeline_segment *segment = &report->segments[i];
         snprintf(segment->label, sizeof segment->label, "%s", job->pipeline->segments[i].label);
+        segment->method = job->pipeline->segments[i].method;
         segment->voxels = job->masks[i].voxels;
         segment->millilitres =
             (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
@@ -242,23 +308,83 @@ count_voxels(struct job *job)
         count == 1 ? job->masks[0].voxels
                    : count_union(job->masks, count,
                                  job->masks[0].words_per_row * report->rows * report->planes);
+    for (size_t k = 0; k < job->objects.count; k++)
+        report->segments[job->objects.segments[k]].gaussians = job->objects.gaussians[k];
     return 0;
+}
+
+static int
+run_level_sets(struct job *job)
+{
+    char reason[KERNELS_REASON];
+    size_t count = job->labels.count;
+    if (count == 0)
+        return 0;
+    struct kernels_mask *masks = calloc(count, sizeof *masks);
+    if (!masks)
+        return fail_with_system(&job->report->fault, -ENOMEM, "hold the masks");
+    int error = kernels_level_set_finish(job->lane, masks, reason, sizeof reason);
+    for (size_t k = 0; k < count && error == 0; k++)
+        job->masks[job->labels.segments[k]] = masks[k];
+    free(masks);
+    return error ? backend_fault(job, error, reason) : 0;
+}
+
+/* Tells what was measured, of every object that something was measured of. */
+static void
+note_measurements(struct job *job)
+{
+    char text[256];
+    for (size_t k = 0; k < job->objects.count; k++) {
+        const char *label = job->pipeline->segments[job->objects.segments[k]].label;
+        if (describe_measured(label, &job->objects.gaussians[k], text, sizeof text))
+            note(job->report, text);
+    }
+}
+
+static int
+run_fuzzy_objects(struct job *job)
+{
+    char reason[KERNELS_REASON];
+    const struct fuzzy_objects *objects = &job->objects;
+    if (objects->count == 0)
+        return 0;
+    int error = fuzzy_objects_measure(&job->objects, job->pipeline, job->stack, job->voxels,
+                                      &job->report->fault);
+    if (error)
+        return error;
+    note_measurements(job);
+    struct kernels_fuzzy_result *results = calloc(objects->count, sizeof *results);
+    if (!results)
+        return fail_with_system(&job->report->fault, -ENOMEM, "hold the objects");
+    error =
+        kernels_fuzzy_run(job->lane, objects->items, objects->count,
+                          job->pipeline->relative_connectedness, results, reason, sizeof reason);
+    for (size_t k = 0; k < objects->count && error == 0; k++) {
+        job->masks[objects->segments[k]] = results[k].object;
+        job->scenes[objects->segments[k]] = results[k].scene;
+    }
+    free(results);
+    return error ? backend_fault(job, error, reason) : 0;
 }
 
 static int
 compute(struct job *job)
 {
-    char reason[KERNELS_REASON];
+    size_t count = job->pipeline->segment_count;
     int error = enter(job, "compute");
     if (error == 0)
         error = check_contrast(job);
     if (error)
         return error;
-    job->masks = calloc(job->labels.count + 1, sizeof *job->masks);
-    if (!job->masks)
+    job->masks = calloc(count, sizeof *job->masks);
+    job->scenes = calloc(count, sizeof *job->scenes);
+    if (!job->masks || !job->scenes)
         return fail_with_system(&job->report->fault, -ENOMEM, "hold the masks");
-    error = kernels_level_set_finish(job->compute->lane, job->masks, reason, sizeof reason);
-    return error ? backend_fault(job, error, reason) : count_voxels(job);
+    error = run_level_sets(job);
+    if (error == 0)
+        error = run_fuzzy_objects(job);
+    return error ? error : count_voxels(job);
 }
 
 /* -------------------------------------------------------------------------------- writing -- */
@@ -281,69 +407,44 @@ add_result(struct job *job, const char *kind, const char *file)
     return result;
 }
 
-static const char *
-unit_name(enum conf_unit unit)
-{
-    switch (unit) {
-    case CONF_VOXEL:
-        return "voxel";
-    case CONF_MM:
-        return "mm";
-    case CONF_FRACTION:
-        break;
-    }
-    return "fraction";
-}
-
-static const char *
-shape_name(enum conf_shape_kind kind)
-{
-    switch (kind) {
-    case CONF_SPHERE:
-        return "sphere";
-    case CONF_ELLIPSOID:
-        return "ellipsoid";
-    case CONF_BOX:
-        break;
-    }
-    return "box";
-}
-
-/* What a reader of the SEG needs to do it again; cut at 1024 characters, which the tag allows. */
-static void
-describe(const struct conf_segment *segment, char text[1025])
-{
-    size_t size = 1025;
-    int length = snprintf(text, size, "range %g..%g", segment->range[0], segment->range[1]);
-    for (size_t i = 0; i < segment->shape_count && length > 0 && (size_t)length < size; i++) {
-        const struct conf_shape *shape = &segment->shapes[i];
-        const double *c = shape->center, *r = shape->radius;
-        length += snprintf(text + length, size - (size_t)length,
-                           "; %s center %g,%g,%g %s radius %g,%g,%g %s", shape_name(shape->kind),
-                           c[0], c[1], c[2], unit_name(shape->center_unit), r[0], r[1], r[2],
-                           unit_name(shape->radius_unit));
-    }
-}
-
 static struct seg_code
 to_seg_code(const struct conf_code *code)
 {
     return (struct seg_code){code->value, code->scheme, code->meaning};
 }
 
+/* Algorithm Parameters: what a reader of the SEG needs to do it again. */
+static void
+describe_parameters(struct job *job)
+{
+    const struct conf_segment *segments = job->pipeline->segments;
+    for (size_t k = 0; k < job->labels.count; k++) {
+        size_t i = job->labels.segments[k];
+        describe_level_set(&segments[i], job->parameters[i]);
+    }
+    for (size_t k = 0; k < job->objects.count; k++) {
+        size_t i = job->objects.segments[k];
+        describe_fuzzy(&segments[i], &job->objects.items[k], &job->objects.gaussians[k],
+                       job->pipeline->relative_connectedness, job->parameters[i]);
+    }
+}
+
 static int
 describe_segments(struct job *job)
 {
-    size_t count = job->labels.count;
-    job->seg_segments = calloc(count + 1, sizeof *job->seg_segments);
-    job->preview_segments = calloc(count + 1, sizeof *job->preview_segments);
-    job->parameters = calloc(count + 1, sizeof *job->parameters);
+    size_t count = job->pipeline->segment_count;
+    job->seg_segments = calloc(count, sizeof *job->seg_segments);
+    job->scene_segments = calloc(count, sizeof *job->scene_segments);
+    job->preview_segments = calloc(count, sizeof *job->preview_segments);
+    job->parameters = calloc(count, sizeof *job->parameters);
     job->report->results = calloc(count + 2, sizeof *job->report->results);
-    if (!job->seg_segments || !job->preview_segments || !job->parameters || !job->report->results)
+    if (!job->seg_segments || !job->scene_segments || !job->preview_segments || !job->parameters ||
+        !job->report->results)
         return fail_with_system(&job->report->fault, -ENOMEM, "describe the segments");
+    describe_parameters(job);
     for (size_t i = 0; i < count; i++) {
         const struct conf_segment *segment = &job->pipeline->segments[i];
-        describe(segment, job->parameters[i]);
+        bool fuzzy = segment->method == CONF_FUZZY;
         job->seg_segments[i] = (struct seg_segment){
             .label = segment->label,
             .description = segment->description ? segment->description : "",
@@ -352,12 +453,16 @@ describe_segments(struct job *job)
             .modifier = to_seg_code(&segment->modifier),
             .region = to_seg_code(&segment->region),
             .color_rgb = {segment->color[0], segment->color[1], segment->color[2]},
-            .algorithm_name = "Noctule level set",
+            .algorithm_family = fuzzy ? neighborhood_analysis : (struct seg_code){0},
+            .algorithm_name = fuzzy ? "Noctule fuzzy connectedness" : "Noctule level set",
             .algorithm_version = NOCTULE_VERSION,
             .algorithm_parameters = job->parameters[i],
             .bits = job->masks[i].bits,
             .words_per_row = job->masks[i].words_per_row,
+            .scene = job->scenes[i],
         };
+        if (job->scenes[i])
+            job->scene_segments[job->scene_count++] = job->seg_segments[i];
         job->preview_segments[i] = (struct preview_segment){
             .mask = &job->masks[i],
             .color = {segment->color[0], segment->color[1], segment->color[2]},
@@ -375,7 +480,7 @@ seg_request_of(const struct job *job)
         .instance_count = (int32_t)job->headers->count,
         .stack = job->stack,
         .segments = job->seg_segments,
-        .segment_count = (int32_t)job->labels.count,
+        .segment_count = (int32_t)pipeline->segment_count,
         .omit_empty_frames = pipeline->omit_empty_frames,
         .pipeline = pipeline->name,
         .pipeline_settings = job->spec->settings,
@@ -387,22 +492,41 @@ seg_request_of(const struct job *job)
     };
 }
 
+/* The scenes of fuzzy connectedness, in an object of their own. */
+static struct seg_request
+fractional_request_of(const struct job *job)
+{
+    struct seg_request request = seg_request_of(job);
+    request.segments = job->scene_segments;
+    request.segment_count = job->scene_count;
+    request.fractional = true;
+    return request;
+}
+
+static const char *
+seg_file_of(const struct seg_request *request)
+{
+    return request->fractional ? FRACTIONAL_FILE : SEG_FILE;
+}
+
 static int
 write_seg_file(struct job *job, const struct seg_request *request)
 {
     int fd;
     struct seg_summary summary;
-    int error = output_create(job->output, SEG_FILE, &fd);
+    const char *file = seg_file_of(request);
+    int error = output_create(job->output, file, &fd);
     if (error)
-        return file_fault(job, error, "make", SEG_FILE);
+        return file_fault(job, error, "make", file);
     error = seg_write(request, fd, &summary, &job->report->fault);
     crash_point("worker_in_write");
     int finished = output_finish(fd);
     if (error)
         return error;
     if (finished)
-        return file_fault(job, finished, "write", SEG_FILE);
-    struct pipeline_result *result = add_result(job, "seg", SEG_FILE);
+        return file_fault(job, finished, "write", file);
+    struct pipeline_result *result =
+        add_result(job, request->fractional ? "seg-fractional" : "seg", file);
     snprintf(result->sop_class_uid, sizeof result->sop_class_uid, "%s", SEG_SOP_CLASS);
     memcpy(result->sop_instance_uid, summary.identity.sop_instance_uid, DICOM_UID_SIZE);
     memcpy(result->series_uid, summary.identity.series_uid, DICOM_UID_SIZE);
@@ -415,37 +539,44 @@ write_seg_file(struct job *job, const struct seg_request *request)
 static int
 verify_seg_file(struct job *job, const struct seg_request *request)
 {
-    char *path = output_part_path(job->output, SEG_FILE);
+    char *path = output_part_path(job->output, seg_file_of(request));
     if (!path)
-        return file_fault(job, -ENOMEM, "read back", SEG_FILE);
+        return file_fault(job, -ENOMEM, "read back", seg_file_of(request));
     int error = seg_verify(request, path, &job->report->fault);
     free(path);
     return error == 0 || error == -ENOMEM ? error : -EAGAIN;
 }
 
 static int
-write_seg(struct job *job)
+write_segs(struct job *job)
 {
-    const struct seg_request request = seg_request_of(job);
+    struct seg_request requests[2];
+    int count = 0, error = 0;
+    if (job->pipeline->results & CONF_RESULT_SEG)
+        requests[count++] = seg_request_of(job);
+    if (job->scene_count > 0)
+        requests[count++] = fractional_request_of(job);
     double begun = clock_seconds();
-    int error = write_seg_file(job, &request);
+    for (int i = 0; i < count && error == 0; i++)
+        error = write_seg_file(job, &requests[i]);
     double written = clock_seconds();
     job->report->write_seconds += written - begun;
-    if (error == 0)
+    if (error == 0 && count > 0)
         error = enter(job, "verify");
-    if (error == 0)
-        error = verify_seg_file(job, &request);
+    for (int i = 0; i < count && error == 0; i++)
+        error = verify_seg_file(job, &requests[i]);
     job->report->verify_seconds = clock_seconds() - written;
     return error;
 }
 
+/* The file's number is that of the segment. */
 static int
-write_codes_of(struct job *job, size_t segment, int8_t *codes)
+write_codes_of(struct job *job, size_t label, int8_t *codes)
 {
     char name[32];
     int fd;
-    snprintf(name, sizeof name, "codes-%zu.nrrd", segment + 1);
-    int error = kernels_level_set_codes(job->compute->lane, segment, codes);
+    snprintf(name, sizeof name, "codes-%zu.nrrd", job->labels.segments[label] + 1);
+    int error = kernels_level_set_codes(job->lane, label, codes);
     if (error)
         return backend_fault(job, error, strerror(-error));
     error = output_create(job->output, name, &fd);
@@ -505,7 +636,7 @@ start_preview(struct job *job, struct preview_task *task)
                                              .stack = job->stack,
                                              .voxels = job->voxels,
                                              .segments = job->preview_segments,
-                                             .segment_count = job->labels.count};
+                                             .segment_count = job->pipeline->segment_count};
     int error = output_create(job->output, "preview.png", &task->fd);
     if (error)
         return file_fault(job, error, "make", "preview.png");
@@ -586,11 +717,10 @@ write_results(struct job *job, double begun)
     job->report->empty = job->report->segmented_voxels == 0;
     if (job->report->empty) {
         fail_with(&job->report->fault, 0, "EMPTY",
-                  "no voxel lies in the range of values within reach of the shapes, so there is "
-                  "no object; see preview.png and the range and shapes of the pipeline");
+                  "no voxel belongs to a segment, so there is no object; see preview.png and the "
+                  "range and shapes, or the seeds and Gaussians, of the pipeline");
     } else {
-        if (job->pipeline->results & CONF_RESULT_SEG)
-            error = write_seg(job);
+        error = write_segs(job);
         if (error == 0 && (job->pipeline->results & CONF_RESULT_CODES))
             error = write_codes(job);
     }
@@ -667,7 +797,10 @@ release(struct job *job)
 {
     output_close(job->output);
     labels_free(&job->labels);
+    fuzzy_objects_free(&job->objects);
     free(job->masks);
+    free(job->scenes);
+    free(job->scene_segments);
     free(job->preview_segments);
     free(job->seg_segments);
     free(job->parameters);
@@ -689,6 +822,7 @@ end_report(struct pipeline_report *report, int error, double begun)
         else
             failure_normalise(&report->fault, error);
     }
+    report->device_lost = strcmp(report->fault.code, DEVICE_LOST) == 0;
     report->peak_bytes = peak_bytes();
     report->total_seconds = clock_seconds() - begun;
 }
@@ -705,8 +839,7 @@ pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
                       .watch = watch,
                       .report = report};
     memset(report, 0, sizeof *report);
-    snprintf(report->backend, sizeof report->backend, "%s",
-             kernels_device_backend(compute_with->device));
+    use_lane(&job, compute_with->device, compute_with->lane);
     int error = run_steps(&job, begun);
     release(&job);
     end_report(report, error, begun);

@@ -6,6 +6,7 @@
 #ifndef NOCTULE_PIPELINE_H
 #define NOCTULE_PIPELINE_H
 
+#include "fuzzy_objects.h"
 #include "headers.h"
 #include "job.h"
 #include "proto.h"
@@ -17,7 +18,7 @@
 
 /* A file that others will ask for. preview.png and job.json lie beside them and are not listed. */
 struct pipeline_result {
-    char kind[16]; /* "seg", "codes" */
+    char kind[16]; /* "seg", "seg-fractional", "codes" */
     char file[64]; /* name within the output folder */
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];
@@ -30,6 +31,8 @@ struct pipeline_segment {
     char label[DICOM_LO_SIZE];
     int64_t voxels;
     double millilitres;
+    enum conf_method method;
+    struct fuzzy_gaussians gaussians; /* with CONF_FUZZY */
 };
 
 struct pipeline_report {
@@ -95,6 +98,9 @@ int pipeline_run_headers(const struct job_spec *spec, const struct headers *head
                          struct pipeline_report *report);
 
 void pipeline_report_clear(struct pipeline_report *report);
+
+/* What a failure of the compute backend is called; returns `error`. */
+int pipeline_compute_fault(struct dicom_fault *fault, int error, const char *reason);
 
 /* "DONE", "RETRY", "REJECT", "STOPPED". */
 const char *pipeline_verdict_name(enum proto_verdict verdict);

@@ -49,6 +49,28 @@ put_volume(struct json *json, const struct pipeline_report *report)
     json_end_object(json);
 }
 
+/* Of fuzzy connectedness: the numbers that were used, and which of them were measured. */
+static void
+put_gaussians(struct json *json, const struct fuzzy_gaussians *gaussians)
+{
+    const struct {
+        const char *key;
+        const struct conf_estimable *number;
+    } numbers[] = {{"object_mean", &gaussians->mean},
+                   {"object_sigma", &gaussians->sigma},
+                   {"homogeneity_sigma", &gaussians->homogeneity_sigma}};
+
+    size_t count = sizeof numbers / sizeof numbers[0];
+    for (size_t i = 0; i < count; i++)
+        json_number(json, numbers[i].key, numbers[i].number->value);
+    json_begin_array(json, "measured");
+    for (size_t i = 0; i < count; i++)
+        if (!numbers[i].number->given)
+            json_string(json, NULL, numbers[i].key);
+    json_end_array(json);
+    json_integer(json, "measured_voxels", gaussians->measured_voxels);
+}
+
 static void
 put_segments(struct json *json, const struct pipeline_report *report)
 {
@@ -59,6 +81,10 @@ put_segments(struct json *json, const struct pipeline_report *report)
         json_string(json, "label", report->segments[i].label);
         json_integer(json, "voxels", report->segments[i].voxels);
         json_number(json, "millilitres", report->segments[i].millilitres);
+        json_string(json, "method",
+                    report->segments[i].method == CONF_FUZZY ? "fuzzy-connectedness" : "level-set");
+        if (report->segments[i].method == CONF_FUZZY)
+            put_gaussians(json, &report->segments[i].gaussians);
         json_end_object(json);
     }
     json_end_array(json);
