@@ -301,10 +301,13 @@ kernels_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes)
     return lane->device->backend->level_set_codes(lane, label, codes);
 }
 
+/* Whether a Gaussian of this standard deviation can be computed: 2 sigma^2 divides. */
 static bool
-is_positive(double number)
+sigma_is_sound(double sigma)
 {
-    return isfinite(number) && number > 0;
+    double doubled = 2 * (sigma * sigma);
+
+    return sigma > 0 && isnormal(doubled);
 }
 
 static bool
@@ -329,8 +332,8 @@ check_object(const struct kernels_fuzzy_object *object, size_t index,
     if (!seeds_are_inside(object, extent))
         return kernels_fail(-EINVAL, reason, reason_size,
                             "object %zu has a seed outside of the volume", index);
-    if (!isfinite(object->mean) || !is_positive(object->sigma) ||
-        !is_positive(object->homogeneity_sigma) || !(object->weight >= 0 && object->weight <= 1))
+    if (!isfinite(object->mean) || !sigma_is_sound(object->sigma) ||
+        !sigma_is_sound(object->homogeneity_sigma) || !(object->weight >= 0 && object->weight <= 1))
         return kernels_fail(
             -EINVAL, reason, reason_size,
             "object %zu needs a finite mean, sigmas above 0, and a weight of 0 to 1", index);

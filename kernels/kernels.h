@@ -76,8 +76,9 @@ struct kernels_level_set_label {
     const struct kernels_range *ranges; /* one a slice, or one for all: range_count is either */
     size_t range_count;
     struct kernels_range
-        padding;          /* stored values never in range (PS3.3 C.7.5.1.1.2); lo > hi: none */
-    const uint64_t *mask; /* laid out like struct kernels_mask's bits; NULL: none */
+        padding; /* stored values never in range (PS3.3 C.7.5.1.1.2); lo > hi: none */
+    /* Laid out like struct kernels_mask's bits, whose padding bits may be anything; NULL: none. */
+    const uint64_t *mask;
 };
 
 /*
@@ -104,7 +105,8 @@ struct kernels_voxel {
  * The scene of a voxel is the largest, over all paths from a seed, of the smallest affinity on the
  * path; 65535 at a seed. The object is where scene > threshold. Seeds lie in the volume (-EINVAL
  * otherwise); a seed that is padding counts as any other, and reaches nothing. Sigmas are > 0, the
- * weight is in 0..1, everything is finite.
+ * weight is in 0..1, everything is finite, and so are the sigmas' squares, which are not 0 either,
+ * in double precision.
  */
 struct kernels_fuzzy_object {
     const struct kernels_voxel *seeds;
@@ -213,9 +215,9 @@ int kernels_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *cod
 /*
  * Paper 003, to convergence, for every object; needs every slice announced (-EBUSY otherwise), once
  * a job, before or after the level set. With `relative` a voxel that is above the thresholds of
- * several objects belongs to the one whose scene is strictly the largest there, and to none when
- * two are equally strong (Saha and Udupa 2001). objects and results have one element for each of
- * the demand's objects, and `scene` is set in as many as it said.
+ * several objects belongs to that of them whose scene is strictly the largest there, and to none
+ * when the strongest two are equally strong (Saha and Udupa 2001). objects and results have one
+ * element for each of the demand's objects, and `scene` is set in as many as it said.
  */
 int kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
                       size_t count, bool relative, struct kernels_fuzzy_result *results,

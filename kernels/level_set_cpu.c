@@ -206,14 +206,33 @@ pack_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z
     return runs;
 }
 
+/* The dense part of the initial region in a slice, nothing where there is none; returns its number
+ * of voxels. */
+static int64_t
+copy_mask(const struct bits_extent *extent, const uint64_t *mask, int64_t z, uint64_t *bits)
+{
+    uint64_t tail = ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64);
+    int64_t words = extent->words_per_slice, voxels = 0;
+
+    if (!mask) {
+        memset(bits, 0, (size_t)words * sizeof(*bits));
+        return 0;
+    }
+    memcpy(bits, mask + z * words, (size_t)words * sizeof(*bits));
+    for (int64_t last = extent->words_per_row - 1; last < words; last += extent->words_per_row)
+        bits[last] &= tail;
+    for (int64_t i = 0; i < words; i++)
+        voxels += __builtin_popcountll(bits[i]);
+    return voxels;
+}
+
 /* The initial region in a slice; returns its number of voxels. */
 static int64_t
 draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z, uint64_t *bits)
 {
     const struct bits_extent extent = extent_of(&lane->base);
-    int64_t voxels = 0;
+    int64_t voxels = copy_mask(&extent, label->given.mask, z, bits);
 
-    memset(bits, 0, (size_t)extent.words_per_slice * sizeof(*bits));
     for (size_t i = 0; i < label->given.shape_count; i++) {
         const struct kernels_shape *shape = &label->given.shapes[i];
         struct shape_interval slices = shape_extent(shape, 2, extent.size[2]);
@@ -346,33 +365,64 @@ turn_back(const struct turn_job *job)
     return back;
 }
 
+static void
+widen(struct flood_box *box, int axis, int64_t first, int64_t last)
+{
+    box->first[axis] = first < box->first[axis] ? first : box->first[axis];
+    box->last[axis] = last > box->last[axis] ? last : box->last[axis];
+}
+
+static void
+add_shape(const struct kernels_shape *shape, const struct bits_extent *extent,
+          struct flood_box *box)
+{
+    struct shape_interval sides[3];
+
+    for (int i = 0; i < 3; i++) {
+        sides[i] = shape_extent(shape, i, extent->size[i]);
+        if (sides[i].first > sides[i].last)
+            return;
+    }
+    for (int i = 0; i < 3; i++)
+        widen(box, i, sides[i].first, sides[i].last);
+}
+
+/* Whole words: the columns of the box may reach 63 beyond the mask's. */
+static void
+add_mask(const uint64_t *mask, const struct bits_extent *extent, struct flood_box *box)
+{
+    for (int64_t row = 0; row < extent->size[1] * extent->size[2]; row++)
+        for (int64_t x = 0; x < extent->words_per_row; x++) {
+            int64_t beyond = 64 * x + 63, last = extent->size[0] - 1;
+
+            if (!mask[row * extent->words_per_row + x])
+                continue;
+            widen(box, 0, 64 * x, beyond < last ? beyond : last);
+            widen(box, 1, row % extent->size[1], row % extent->size[1]);
+            widen(box, 2, row / extent->size[1], row / extent->size[1]);
+        }
+}
+
 /*
- * The smallest box of voxels around all shapes, in the axes of the volume packed along `axis`.
- * Returns false when no shape reaches the volume.
+ * A small box of voxels around the initial region, in the axes of the volume packed along `axis`.
+ * Returns false when nothing of it reaches the volume.
  */
 static bool
 find_box(const struct kernels_level_set_label *label, const struct bits_extent *extent, int axis,
          struct flood_box *box)
 {
     static const int axis_of[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1}};
-    bool any = false;
+    struct flood_box upright = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}};
 
-    for (size_t s = 0; s < label->shape_count; s++) {
-        struct shape_interval sides[3];
-
-        for (int i = 0; i < 3; i++)
-            sides[i] = shape_extent(&label->shapes[s], i, extent->size[i]);
-        if (sides[0].first > sides[0].last || sides[1].first > sides[1].last ||
-            sides[2].first > sides[2].last)
-            continue;
-        for (int i = 0; i < 3; i++) {
-            struct shape_interval side = sides[axis_of[axis][i]];
-            box->first[i] = any && box->first[i] < side.first ? box->first[i] : side.first;
-            box->last[i] = any && box->last[i] > side.last ? box->last[i] : side.last;
-        }
-        any = true;
+    for (size_t s = 0; s < label->shape_count; s++)
+        add_shape(&label->shapes[s], extent, &upright);
+    if (label->mask)
+        add_mask(label->mask, extent, &upright);
+    for (int i = 0; i < 3; i++) {
+        box->first[i] = upright.first[axis_of[axis][i]];
+        box->last[i] = upright.last[axis_of[axis][i]];
     }
-    return any;
+    return upright.last[0] >= 0;
 }
 
 static int64_t

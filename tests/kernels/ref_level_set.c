@@ -48,6 +48,14 @@ in_any_shape(const struct kernels_level_set_label *label, int64_t x, int64_t y, 
     return false;
 }
 
+static bool
+in_mask(struct kernels_extent extent, const uint64_t *mask, int64_t x, int64_t y, int64_t z)
+{
+    int64_t words_per_row = (extent.columns + 63) / 64;
+
+    return mask && mask[(z * extent.rows + y) * words_per_row + x / 64] >> x % 64 & 1;
+}
+
 void
 ref_level_set_start(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
                     const struct kernels_level_set_label *label, int8_t *states)
@@ -60,9 +68,10 @@ ref_level_set_start(struct kernels_extent extent, enum kernels_pixel pixel, cons
                 int32_t value = ref_stored(pixel, voxels, i);
                 bool in_range = holds(label->ranges[label->range_count == 1 ? 0 : z], value) &&
                                 !holds(label->padding, value);
-                bool in_shape = in_any_shape(label, x, y, z);
+                bool initial =
+                    in_any_shape(label, x, y, z) || in_mask(extent, label->mask, x, y, z);
 
-                states[i] = (int8_t)(in_range ? (in_shape ? 1 : -1) : (in_shape ? 2 : -2));
+                states[i] = (int8_t)(in_range ? (initial ? 1 : -1) : (initial ? 2 : -2));
             }
 }
 

@@ -262,6 +262,30 @@ random_values(uint64_t *random, enum kernels_pixel pixel, int64_t count, void *v
     }
 }
 
+/*
+ * None, empty, full, or boxes; the padding bits are anything, as the caller may leave them.
+ */
+static uint64_t *
+random_mask(uint64_t *random, struct kernels_extent extent)
+{
+    int64_t words_per_row = (extent.columns + 63) / 64, rows = extent.rows * extent.slices;
+    int64_t kind = ref_random_below(random, 6);
+    uint64_t *mask = allocate(rows * words_per_row, sizeof(*mask));
+    uint8_t *in = allocate(ref_voxels(extent), 1);
+
+    memset(in, kind == 1, (size_t)ref_voxels(extent));
+    if (kind > 1)
+        ref_islands(extent, KERNELS_UINT8, (int)kind, 1, ref_random(random), in);
+    for (int64_t bit = 0; bit < rows * words_per_row * 64; bit++) {
+        int64_t x = bit % (words_per_row * 64), row = bit / (words_per_row * 64);
+        bool set = x < extent.columns ? in[row * extent.columns + x] : ref_random(random) & 1;
+
+        mask[bit / 64] |= (uint64_t)set << bit % 64;
+    }
+    free(in);
+    return mask;
+}
+
 static void
 check_random_volume(uint64_t seed)
 {
@@ -271,6 +295,7 @@ check_random_volume(uint64_t seed)
     struct kernels_level_set_label labels[MAX_LABELS] = {0};
     struct kernels_shape shapes[MAX_LABELS][MAX_SHAPES];
     struct kernels_range *ranges[MAX_LABELS];
+    uint64_t *masks[MAX_LABELS];
     void *voxels = allocate(ref_voxels(job.extent), 2);
     char what[64];
 
@@ -286,6 +311,8 @@ check_random_volume(uint64_t seed)
         labels[i].range_count = for_each ? (size_t)job.extent.slices : 1;
         labels[i].ranges = ranges[i] = allocate(job.extent.slices, sizeof(*ranges[i]));
         labels[i].padding = random_padding(&random);
+        masks[i] = random_mask(&random, job.extent);
+        labels[i].mask = ref_random_below(&random, 2) ? masks[i] : NULL;
         for (size_t s = 0; s < labels[i].shape_count; s++)
             shapes[i][s] = random_shape(&random, job.extent);
         for (size_t r = 0; r < labels[i].range_count; r++)
@@ -293,8 +320,10 @@ check_random_volume(uint64_t seed)
     }
     snprintf(what, sizeof(what), "random volume %llu", (unsigned long long)seed);
     check_job(&job, true, what);
-    for (size_t i = 0; i < job.label_count; i++)
+    for (size_t i = 0; i < job.label_count; i++) {
         free(ranges[i]);
+        free(masks[i]);
+    }
     free(voxels);
 }
 
@@ -459,6 +488,50 @@ START_TEST(a_sphere_is_found_from_inside_and_outside)
 END_TEST
 
 /*
+ * A mask in one corner of a volume of several tiles and a shape in the opposite one: the box around
+ * both is what the flood begins with. Packed along every axis.
+ */
+static void
+check_mask(struct kernels_extent extent, int axis, bool with_shape)
+{
+    int64_t words_per_row = (extent.columns + 63) / 64;
+    uint64_t *mask = allocate(words_per_row * extent.rows * extent.slices, sizeof(*mask));
+    uint8_t *in = allocate(ref_voxels(extent), 1);
+    struct kernels_range range = {1, 1};
+    struct kernels_shape shape = {.kind = KERNELS_SPHERE, .radius = {2}};
+    struct kernels_level_set_label label = {.shapes = &shape,
+                                            .shape_count = with_shape,
+                                            .ranges = &range,
+                                            .range_count = 1,
+                                            .padding = {1, 0},
+                                            .mask = mask};
+    struct ref_job job = {extent, KERNELS_UINT8, in, &label, 1, 1, NULL};
+
+    shape.center[0] = (double)(extent.columns - 1);
+    shape.center[1] = (double)(extent.rows - 1);
+    shape.center[2] = (double)(extent.slices - 1);
+    mask[0] = 1;
+    ref_serpentine(extent, axis, in);
+    check_job(&job, false, with_shape ? "mask and shape" : "mask");
+    memset(mask, 0, (size_t)(words_per_row * extent.rows * extent.slices) * sizeof(*mask));
+    mask[words_per_row * extent.rows * extent.slices - 1] = UINT64_C(1)
+                                                            << (extent.columns - 1) % 64;
+    check_job(&job, false, with_shape ? "far mask and shape" : "far mask");
+    free(mask);
+    free(in);
+}
+
+START_TEST(a_mask_is_an_initial_region)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        check_mask((struct kernels_extent){129, 130, 65}, axis, false);
+        check_mask((struct kernels_extent){129, 130, 65}, axis, true);
+    }
+}
+
+END_TEST
+
+/*
  * Indices beyond 2^31: two rooms of zeros, joined by one hole in the wall between them. Not with
  * ThreadSanitizer, which keeps several shadow bytes for each of these 2 GiB.
  */
@@ -565,6 +638,7 @@ main(void)
     tcase_add_loop_test(large, larger_patterns_equal_the_search, 0,
                         sizeof(medium_extents) / sizeof(medium_extents[0]));
     tcase_add_test(large, a_sphere_is_found_from_inside_and_outside);
+    tcase_add_test(large, a_mask_is_an_initial_region);
     tcase_add_test(large, lanes_work_side_by_side);
 #ifndef __SANITIZE_THREAD__
     tcase_add_test(large, more_than_2_31_voxels_are_flooded);
