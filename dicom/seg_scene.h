@@ -12,14 +12,11 @@
 
 #define SEG_SCENE_MAX 255
 
-/*
- * round(scene * 255 / 65535), which is round(scene / 257); 257 is odd, so nothing lies half-way. As
- * (scene + 128) / 257 with the division made a product, exact for all 16 bits.
- */
+/* round(scene * 255 / 65535), which is round(scene / 257); 257 is odd, so nothing lies half-way. */
 static inline uint8_t
 seg_scene_value(uint16_t scene)
 {
-    return (uint8_t)((scene + 128u) * 65281u >> 24);
+    return (uint8_t)((scene + 128u) / 257u);
 }
 
 /* Whether a stored value is not 0. */

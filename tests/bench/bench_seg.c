@@ -1,6 +1,7 @@
 /*
  * bench_seg.c - times writing and reading back segmentation objects of 512 x 512 frames with
- * spheres in them, and what memory that takes. Prints a JSON line a case; times are medians.
+ * spheres in them, BINARY, or fading to their borders, FRACTIONAL, and what memory that takes.
+ * Prints a JSON line a case; times are medians.
  *
  *   bench_seg [FOLDER [REPEATS]]     FOLDER is where the objects go, e.g. a tmpfs; /dev/shm
  *
@@ -68,6 +69,29 @@ draw_spheres(struct seg_sample *sample)
     }
 }
 
+/* The same spheres with their connectedness falling from the axis outwards. */
+static void
+draw_fading_spheres(struct seg_sample *sample)
+{
+    const struct geometry_stack *stack = &sample->stack;
+    for (int32_t s = 0; s < sample->request.segment_count; s++) {
+        double half = stack->plane_count / 2.0;
+        for (int32_t z = 0; z < stack->plane_count; z++) {
+            double height = (z - half) / (half + 1.0);
+            double radius = 200.0 * sqrt(1.0 - height * height);
+            for (int32_t y = 0; y < SIDE; y++) {
+                for (int32_t x = 0; x < SIDE; x++) {
+                    double dx = x - SIDE / 2.0 - 12.0 * s;
+                    double dy = y - SIDE / 2.0;
+                    double left = 1.0 - (dx * dx + dy * dy) / (radius * radius);
+                    if (left > 0.0)
+                        seg_sample_set_scene(sample, s, x, y, z, (uint16_t)(left * 65535.0));
+                }
+            }
+        }
+    }
+}
+
 static int
 compare_doubles(const void *a, const void *b)
 {
@@ -100,11 +124,20 @@ check(int error, const struct dicom_fault *fault)
     }
 }
 
+struct bench_case {
+    int32_t planes;
+    int32_t segments;
+    bool fractional;
+};
+
 static void
-run_case(const char *folder, int32_t planes, int32_t segments, int repeats)
+run_case(const char *folder, const struct bench_case *bench, int repeats)
 {
-    struct seg_sample_shape shape = {
-        .columns = SIDE, .rows = SIDE, .planes = planes, .segments = segments};
+    struct seg_sample_shape shape = {.columns = SIDE,
+                                     .rows = SIDE,
+                                     .planes = bench->planes,
+                                     .segments = bench->segments,
+                                     .fractional = bench->fractional};
     struct seg_sample sample;
     struct seg_summary summary = {0};
     struct dicom_fault fault;
@@ -116,7 +149,10 @@ run_case(const char *folder, int32_t planes, int32_t segments, int repeats)
 
     seg_sample_make(&sample, &shape);
     snprintf(sample.target, sizeof(sample.target), "%s/bench_seg-%d.dcm", folder, (int)getpid());
-    draw_spheres(&sample);
+    if (bench->fractional)
+        draw_fading_spheres(&sample);
+    else
+        draw_spheres(&sample);
     for (int i = 0; i < repeats; i++) {
         long before = peak_kib();
         double start = now();
@@ -132,24 +168,25 @@ run_case(const char *folder, int32_t planes, int32_t segments, int repeats)
             grown_verify = peak_kib() - between;
         }
     }
-    printf("{\"bench\": \"seg\", \"planes\": %d, \"segments\": %d, \"frames\": %lld, "
+    printf("{\"bench\": \"seg\", \"type\": \"%s\", \"planes\": %d, \"segments\": %d, \"frames\": "
+           "%lld, "
            "\"bytes\": %lld, \"write_s\": %.4f, \"sync_s\": %.4f, \"verify_s\": %.4f, "
            "\"write_peak_kib\": %ld, \"verify_peak_kib\": %ld}\n",
-           planes, segments, (long long)summary.frames, (long long)summary.bytes,
-           median(write_times, repeats), median(sync_times, repeats), median(verify_times, repeats),
-           grown_write, grown_verify);
+           bench->fractional ? "FRACTIONAL" : "BINARY", bench->planes, bench->segments,
+           (long long)summary.frames, (long long)summary.bytes, median(write_times, repeats),
+           median(sync_times, repeats), median(verify_times, repeats), grown_write, grown_verify);
     fflush(stdout);
     seg_sample_free(&sample);
 }
 
 /* A process a case, for a peak of memory belongs to a process. */
 static void
-run_apart(const char *folder, int32_t planes, int32_t segments, int repeats)
+run_apart(const char *folder, const struct bench_case *bench, int repeats)
 {
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
-        run_case(folder, planes, segments, repeats);
+        run_case(folder, bench, repeats);
         exit(0);
     }
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
@@ -159,6 +196,10 @@ run_apart(const char *folder, int32_t planes, int32_t segments, int repeats)
 int
 main(int argc, char **argv)
 {
+    static const struct bench_case cases[] = {
+        {300, 1, false}, {1000, 1, false}, {5000, 1, false}, {1000, 5, false},
+        {300, 1, true},  {1000, 1, true},  {1000, 3, true},
+    };
     const char *folder = argc > 1 ? argv[1] : "/dev/shm";
     int repeats = argc > 2 ? atoi(argv[2]) : 9;
     if (repeats < 1 || repeats > MAX_REPEATS) {
@@ -166,9 +207,7 @@ main(int argc, char **argv)
         return 2;
     }
     dicom_init();
-    run_apart(folder, 300, 1, repeats);
-    run_apart(folder, 1000, 1, repeats);
-    run_apart(folder, 5000, 1, repeats);
-    run_apart(folder, 1000, 5, repeats);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        run_apart(folder, &cases[i], repeats);
     return 0;
 }

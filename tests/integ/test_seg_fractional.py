@@ -154,7 +154,7 @@ def test_both_objects_of_a_job(tmp_path):
 
 @needs_shared
 def test_real_series(tmp_path):
-    paths = sorted((SHARED / "mr-brain-t1").glob("*.dcm"))
+    paths = sorted((SHARED / "ct-head-5mm").glob("*.dcm"))
     planes = planes_of(paths)
     scenes = scenes_of(1, len(planes), planes[0].source.Rows, planes[0].source.Columns)
     judge(*write(tmp_path, paths, scenes), paths, stored_values(scenes))

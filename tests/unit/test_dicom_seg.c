@@ -25,6 +25,22 @@ make_odd(void)
     fault = (struct dicom_fault){0};
 }
 
+/* The same frames with connectedness; elsewhere the highest that is stored as 0. */
+static void
+make_fractional(void)
+{
+    struct seg_sample_shape shape = odd;
+    shape.fractional = true;
+    dicom_init();
+    seg_sample_make(&sample, &shape);
+    for (int i = 0; i < 3 * 5 * 7 * 33; i++)
+        sample.scenes[i] = 128;
+    seg_sample_set_scene(&sample, 0, 32, 6, 1, 65535);
+    seg_sample_set_scene(&sample, 0, 0, 0, 3, 129);
+    seg_sample_set_scene(&sample, 2, 5, 5, 3, 32768);
+    fault = (struct dicom_fault){0};
+}
+
 static void
 drop(void)
 {
@@ -187,6 +203,31 @@ START_TEST(identity_follows_from_what_went_in)
     strcpy(sample.storage[2].sop_instance_uid, "1.2.3.4.6000");
     seg_identify(&sample.request, &other);
     ck_assert_str_ne(base.sop_instance_uid, other.sop_instance_uid);
+}
+
+END_TEST
+
+/* Archives hold objects under these UIDs: a release that makes others sends everything twice. */
+START_TEST(identity_stays_over_releases)
+{
+    static const struct seg_identity expected[2] = {
+        {"2.25.43870723618113295156164073687420602407",
+         "2.25.252828168646304758310124724271008391102",
+         "2.25.212209942735104307994139275565965629238"},
+        {"2.25.19776405650904711135452997915337704742",
+         "2.25.337337206412261445870360586531171465632",
+         "2.25.24294042556220204003631005721596106090"},
+    };
+
+    for (int i = 0; i < 2; i++) {
+        struct seg_identity identity;
+        sample.request.fractional = i == 1;
+        seg_identify(&sample.request, &identity);
+        ck_assert_str_eq(identity.sop_instance_uid, expected[i].sop_instance_uid);
+        ck_assert_str_eq(identity.series_uid, expected[i].series_uid);
+        ck_assert_str_eq(identity.dimension_organization_uid,
+                         expected[i].dimension_organization_uid);
+    }
 }
 
 END_TEST
@@ -370,6 +411,30 @@ START_TEST(four_gib_are_too_much)
 
 END_TEST
 
+/* Of bytes, two planes of 65535 x 65535 are. */
+START_TEST(four_gib_of_scenes_are_too_much)
+{
+    const size_t voxels = (size_t)65535 * 65535;
+    const size_t bytes = 2 * voxels * sizeof(uint16_t);
+    uint16_t *scene = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert_ptr_ne(scene, MAP_FAILED);
+    drop();
+    struct seg_sample_shape two = {
+        .columns = 1, .rows = 1, .planes = 2, .segments = 1, .fractional = true};
+    seg_sample_make(&sample, &two);
+    sample.stack.columns = 65535;
+    sample.stack.rows = 65535;
+    sample.segments[0].scene = scene;
+    scene[0] = UINT16_MAX;
+    scene[voxels] = UINT16_MAX;
+    ck_assert_int_eq(seg_sample_write(&sample, &summary, &fault), -EFBIG);
+    ck_assert_str_eq(fault.code, "SEG_TOO_LARGE");
+    munmap(scene, bytes);
+}
+
+END_TEST
+
 START_TEST(a_full_device_is_told)
 {
     int fd = open("/dev/full", O_RDWR);
@@ -444,6 +509,143 @@ START_TEST(other_shapes_read_back)
 
 END_TEST
 
+/* --- FRACTIONAL --- */
+
+START_TEST(probabilities_of_frames)
+{
+    expect_written();
+    ck_assert_int_eq(summary.frames, 3);
+    size_t size;
+    uint8_t *bytes = read_target(&size);
+    ck_assert_int_eq(summary.bytes, (int64_t)size);
+    /* 3 * 33 * 7 = 693 bytes and one to make it even. */
+    const uint8_t *pixels = bytes + size - 694;
+    ck_assert_mem_eq(pixels - 12, "\xE0\x7F\x10\x00OB\0\0\xB6\x02\0\0", 12);
+    for (int i = 0; i < 694; i++) {
+        int expected = 0;
+        if (i == 6 * 33 + 32)
+            expected = 255;
+        if (i == 231)
+            expected = 1;
+        if (i == 462 + 5 * 33 + 5)
+            expected = 128;
+        ck_assert_int_eq(pixels[i], expected);
+    }
+    free(bytes);
+}
+
+END_TEST
+
+START_TEST(empty_probabilities)
+{
+    sample.request.omit_empty_frames = false;
+    expect_written();
+    ck_assert_int_eq(summary.frames, 15);
+    for (int i = 0; i < 3 * 5 * 7 * 33; i++)
+        sample.scenes[i] = 128;
+    expect_written();
+    ck_assert_int_eq(summary.frames, 15);
+    sample.request.omit_empty_frames = true;
+    ck_assert_int_eq(seg_sample_write(&sample, &summary, &fault), -ENODATA);
+    ck_assert_str_eq(fault.code, "SEG_EMPTY");
+}
+
+END_TEST
+
+START_TEST(overlap_of_probabilities)
+{
+    expect_written();
+    expect_overlap("UNDEFINED ");
+    sample.request.segment_count = 1;
+    expect_written();
+    expect_overlap("NO");
+}
+
+END_TEST
+
+START_TEST(descriptions)
+{
+    expect_written();
+    ck_assert(target_has("head-ct segmentation, fractional"));
+    sample.request.series_description = "Vessels, connectedness";
+    sample.request.series_number = 1002;
+    sample.segments[0].algorithm_name = "Noctule fuzzy connectedness";
+    expect_written();
+    ck_assert(target_has("Vessels, connectedness"));
+    ck_assert(!target_has("head-ct segmentation"));
+    ck_assert(target_has("Noctule fuzzy connectedness"));
+    ck_assert(target_has("IS\x04"
+                         "\0"
+                         "1002"));
+}
+
+END_TEST
+
+/* Each type needs its own voxels, and looks at no others. */
+START_TEST(voxels_of_the_other_type)
+{
+    const uint16_t *scene = sample.segments[0].scene;
+    sample.segments[0].scene = NULL;
+    ck_assert_int_eq(seg_sample_write(&sample, &summary, &fault), -EINVAL);
+    ck_assert_str_eq(fault.code, "SEG_REQUEST_INVALID");
+    sample.segments[0].scene = scene;
+    sample.request.fractional = false; /* there are no masks */
+    ck_assert_int_eq(seg_sample_write(&sample, &summary, &fault), -EINVAL);
+    ck_assert_str_eq(fault.code, "SEG_REQUEST_INVALID");
+}
+
+END_TEST
+
+START_TEST(other_shapes_of_probabilities)
+{
+    static const struct seg_sample_shape shapes[] = {
+        {.columns = 1, .rows = 1, .planes = 1, .segments = 1},
+        {.columns = 1, .rows = 1, .planes = 3, .segments = 1},
+        {.columns = 255, .rows = 257, .planes = 3, .segments = 2},
+        {.columns = 512, .rows = 300, .planes = 2, .segments = 1},
+        {.columns = 100, .rows = 9, .planes = 17, .segments = 1, .multi_frame = true},
+        {.columns = 7, .rows = 5, .planes = 400, .segments = 8},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct seg_sample_shape shape = shapes[i];
+        shape.fractional = true;
+        drop();
+        seg_sample_make(&sample, &shape);
+        int64_t voxels = seg_sample_voxels(&shape) * shape.segments;
+        for (int64_t v = 0; v < voxels; v++)
+            sample.scenes[v] = (uint16_t)((v + 7) * 40503);
+        expect_written();
+        sample.request.omit_empty_frames = false;
+        expect_written();
+        ck_assert_int_eq(summary.frames, (int64_t)shape.planes * shape.segments);
+    }
+}
+
+END_TEST
+
+static TCase *
+fractional_case(void)
+{
+    TCase *tests = tcase_create("write fractional");
+    tcase_add_checked_fixture(tests, make_fractional, drop);
+    tcase_add_test(tests, probabilities_of_frames);
+    tcase_add_test(tests, empty_probabilities);
+    tcase_add_test(tests, overlap_of_probabilities);
+    tcase_add_test(tests, descriptions);
+    tcase_add_test(tests, voxels_of_the_other_type);
+    tcase_add_test(tests, other_shapes_of_probabilities);
+    tcase_add_test(tests, same_input_same_bytes);
+    tcase_add_test(tests, identity_follows_from_what_went_in);
+    tcase_add_test(tests, a_missing_frame_of_reference_is_made);
+    tcase_add_test(tests, geometry_is_needed);
+    tcase_add_test(tests, an_unreadable_source_is_told);
+    tcase_add_test(tests, four_gib_of_scenes_are_too_much);
+    tcase_add_test(tests, a_full_device_is_told);
+    tcase_add_test(tests, a_file_cut_short_is_told);
+    tcase_add_test(tests, a_failed_sync_is_told);
+    return tests;
+}
+
 int
 main(void)
 {
@@ -456,6 +658,7 @@ main(void)
     tcase_add_test(tests, overlap_is_found);
     tcase_add_test(tests, same_input_same_bytes);
     tcase_add_test(tests, identity_follows_from_what_went_in);
+    tcase_add_test(tests, identity_stays_over_releases);
     tcase_add_test(tests, a_missing_frame_of_reference_is_made);
     tcase_add_test(tests, texts_beyond_ascii_make_the_object_utf8);
     tcase_add_test(tests, code_extensions_become_utf8);
@@ -471,6 +674,7 @@ main(void)
     tcase_add_test(tests, a_failed_sync_is_told);
     tcase_add_test(tests, other_shapes_read_back);
     suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, fractional_case());
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);

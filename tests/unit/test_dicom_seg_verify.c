@@ -44,6 +44,21 @@ make(void)
     write_sample();
 }
 
+/* The same frames with connectedness: 5 * 231 bytes, and one to make it even. */
+static void
+make_fractional(void)
+{
+    struct seg_sample_shape fractional = shape;
+    fractional.fractional = true;
+    dicom_init();
+    seg_sample_make(&sample, &fractional);
+    for (int32_t z = 1; z <= 3; z++)
+        seg_sample_set_scene(&sample, 0, 4 + z, 3, z, 65535);
+    for (int32_t z = 2; z <= 3; z++)
+        seg_sample_set_scene(&sample, 1, 20 + z, 5, z, 771); /* 3 * 257 */
+    write_sample();
+}
+
 static void
 drop(void)
 {
@@ -375,6 +390,104 @@ START_TEST(a_frame_number)
 
 END_TEST
 
+/* --- FRACTIONAL --- */
+
+/* Each value one too high, or with another bit changed; the byte of padding too. */
+START_TEST(any_other_value)
+{
+    for (size_t i = 0; i < 1156; i++) {
+        uint8_t *byte = bytes + size - 1156 + i;
+        const uint8_t kept = *byte;
+        *byte ^= (uint8_t)(1 << i % 8);
+        expect_mismatch(i < 1155 ? "voxel (" : "padding");
+        *byte = (uint8_t)(kept + 1);
+        expect_mismatch(i < 1155 ? "voxel (" : "padding");
+        *byte = kept;
+    }
+    struct dicom_fault fault;
+    write_bytes(size);
+    ck_assert_int_eq(seg_verify(&sample.request, sample.target, &fault), 0);
+}
+
+END_TEST
+
+START_TEST(the_value_is_named)
+{
+    bytes[size - 1156 + 3 * 231 + 5 * 33 + 22] = 4; /* voxel (22, 5) of the fourth frame */
+    expect_mismatch("voxel (22, 5, 2) of segment 2 is 4 of 255 instead of 771 of 65535");
+}
+
+END_TEST
+
+/* A scene that moves within what is stored as the same value is the scene that was written. */
+START_TEST(the_nearest_value)
+{
+    struct dicom_fault fault;
+    for (uint16_t scene = 771 - 128; scene <= 771 + 128; scene++) {
+        seg_sample_set_scene(&sample, 1, 22, 5, 2, scene);
+        ck_assert_int_eq(seg_verify(&sample.request, sample.target, &fault), 0);
+    }
+    seg_sample_set_scene(&sample, 1, 22, 5, 2, 771 + 129);
+    expect_mismatch("is 3 of 255 instead of 900 of 65535");
+    seg_sample_set_scene(&sample, 1, 22, 5, 2, 771 - 129);
+    expect_mismatch("is 3 of 255 instead of 642 of 65535");
+}
+
+END_TEST
+
+START_TEST(a_scene_that_should_be_there)
+{
+    struct dicom_fault fault;
+    seg_sample_set_scene(&sample, 1, 32, 6, 4, 128);
+    ck_assert_int_eq(seg_verify(&sample.request, sample.target, &fault), 0);
+    seg_sample_set_scene(&sample, 1, 32, 6, 4, 129);
+    expect_mismatch("plane 4 of segment 2 is missing");
+}
+
+END_TEST
+
+START_TEST(what_makes_it_fractional)
+{
+    uint8_t *kind = find_value(0x00620010, "CS", 1);
+    ck_assert_mem_eq(kind, "PROBABILITY ", 12);
+    kind[10] = 'X';
+    expect_mismatch("SegmentationFractionalType");
+    kind[10] = 'Y';
+    uint8_t *maximum = find_value(0x0062000E, "US", 1);
+    ck_assert_uint_eq(maximum[0], 255);
+    maximum[0] = 254;
+    expect_mismatch("MaximumFractionalValue");
+    maximum[0] = 255;
+    static const uint32_t bits[] = {0x00280100, 0x00280101, 0x00280102};
+    static const char *const names[] = {"BitsAllocated", "BitsStored", "HighBit"};
+    for (int i = 0; i < 3; i++) {
+        uint8_t *value = find_value(bits[i], "US", 1);
+        ck_assert_uint_eq(value[0], i == 2 ? 7 : 8);
+        value[0]++;
+        expect_mismatch(names[i]);
+        value[0]--;
+    }
+    memcpy(find_value(0x00620001, "CS", 1), "BINARY    ", 10);
+    expect_mismatch("SegmentationType");
+}
+
+END_TEST
+
+static TCase *
+fractional_case(void)
+{
+    TCase *tests = tcase_create("damage to fractional objects");
+    tcase_add_checked_fixture(tests, make_fractional, drop);
+    tcase_add_test(tests, any_other_value);
+    tcase_add_test(tests, the_value_is_named);
+    tcase_add_test(tests, the_nearest_value);
+    tcase_add_test(tests, a_scene_that_should_be_there);
+    tcase_add_test(tests, what_makes_it_fractional);
+    tcase_add_test(tests, uids_of_the_object);
+    tcase_add_test(tests, truncated_files);
+    return tests;
+}
+
 int
 main(void)
 {
@@ -401,6 +514,7 @@ main(void)
     tcase_add_test(tests, no_file);
     tcase_add_test(tests, a_frame_number);
     suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, fractional_case());
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
