@@ -217,6 +217,9 @@ CREATE INDEX event_delivery ON event (delivery_id) WHERE delivery_id IS NOT NULL
 -- Few rows: which destinations are down (v_destinations).
 CREATE INDEX event_destination ON event (id)
     WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP');
+-- Few rows: v_night.compute_waiting.
+CREATE INDEX event_compute ON event (id)
+    WHERE kind IN ('START', 'COMPUTE_WAITING', 'COMPUTE_READY');
 
 CREATE TRIGGER event_stays BEFORE DELETE ON event
 BEGIN

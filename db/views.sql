@@ -143,5 +143,10 @@ SELECT c.now_at,
         AS deliveries_sent_24h,
     (SELECT max(0.0, round((julianday(c.now_at) - julianday(min(created_at))) * 86400.0, 3))
         FROM delivery WHERE state IN ('PENDING', 'SENDING', 'DELAYED'))
-        AS oldest_delivery_seconds
+        AS oldest_delivery_seconds,
+    -- The daemon tells when nothing can compute, and when something can again.
+    (SELECT CASE e.kind WHEN 'COMPUTE_WAITING' THEN e.detail END
+        FROM event e INDEXED BY event_compute
+        WHERE e.kind IN ('START', 'COMPUTE_WAITING', 'COMPUTE_READY')
+        ORDER BY e.id DESC LIMIT 1) AS compute_waiting
 FROM clock c, backlog b;

@@ -2,7 +2,7 @@
  * main.c - noctuled: the daemon, or one of its children (role.h).
  *
  *     noctuled [--config FILE] [--root DIR]
- *     noctuled --role NAME --slot N --config FILE     by the daemon only
+ *     noctuled --role NAME --slot N --config FILE [--device NAME --share N]     by the daemon only
  */
 #include "daemon.h"
 #include "exit_codes.h"
@@ -38,20 +38,21 @@ static const char usage[] =
 struct arguments {
     struct daemon_options daemon;
     const char *role;
-    int slot;
+    const char *device;
+    int slot, share;
 };
 
 enum parsed { PARSED_RUN, PARSED_OVER, PARSED_WRONG };
 
 static bool
-to_slot(const char *text, int *slot)
+to_number(const char *text, int *number)
 {
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
     if (errno || end == text || *end || value < 0 || value > 1023)
         return false;
-    *slot = (int)value;
+    *number = (int)value;
     return true;
 }
 
@@ -63,6 +64,8 @@ parse(int argc, char **argv, struct arguments *arguments)
         {"root", required_argument, NULL, 'r'},
         {"role", required_argument, NULL, 'R'},
         {"slot", required_argument, NULL, 'S'},
+        {"device", required_argument, NULL, 'D'},
+        {"share", required_argument, NULL, 'H'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
@@ -75,13 +78,16 @@ parse(int argc, char **argv, struct arguments *arguments)
             arguments->daemon.root = optarg;
         } else if (option == 'R') {
             arguments->role = optarg;
+        } else if (option == 'D') {
+            arguments->device = optarg;
         } else if (option == 'h') {
             fputs(usage, stdout);
             return PARSED_OVER;
         } else if (option == 'V') {
             puts("noctuled " NOCTULE_VERSION);
             return PARSED_OVER;
-        } else if (option != 'S' || !to_slot(optarg, &arguments->slot)) {
+        } else if (!(option == 'S' && to_number(optarg, &arguments->slot)) &&
+                   !(option == 'H' && to_number(optarg, &arguments->share))) {
             fputs(usage, stderr);
             return PARSED_WRONG;
         }
@@ -115,8 +121,14 @@ run_child(const struct arguments *arguments)
     static const struct {
         const char *name;
         int (*run)(const struct role_args *args);
-    } roles[] = {{"intake", intake_main}, {"worker", worker_main}, {"courier", courier_main}};
-    const struct role_args args = {arguments->daemon.config_file, arguments->slot};
+    } roles[] = {{"intake", intake_main},
+                 {"worker", worker_main},
+                 {"courier", courier_main},
+                 {"probe", probe_main}};
+    const struct role_args args = {.config_file = arguments->daemon.config_file,
+                                   .slot = arguments->slot,
+                                   .device = arguments->device,
+                                   .share = arguments->share};
     log_open(arguments->role, "info"); /* each role sets the configured level */
     int error = become_child(arguments->role);
     if (error) {
@@ -147,7 +159,9 @@ main(int argc, char **argv)
 {
     const char *named = getenv("NOCTULE_CONFIG");
     struct arguments arguments = {.daemon.config_file =
-                                      named && *named ? named : "/etc/noctule/noctule.conf"};
+                                      named && *named ? named : "/etc/noctule/noctule.conf",
+                                  .device = "cpu",
+                                  .share = 1};
     enum parsed parsed = parse(argc, argv, &arguments);
     if (parsed != PARSED_RUN)
         return parsed == PARSED_OVER ? EXIT_OK : EXIT_USAGE;

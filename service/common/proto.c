@@ -260,6 +260,10 @@ proto_type_name(enum proto_type type)
         return "PROGRESS";
     case PROTO_DONE:
         return "DONE";
+    case PROTO_DEVICE_LOST:
+        return "DEVICE_LOST";
+    case PROTO_DEVICES:
+        return "DEVICES";
     case PROTO_ARRIVED:
         return "ARRIVED";
     case PROTO_QUARANTINED:

@@ -38,6 +38,12 @@ enum proto_type {
      * str series, i64 size, i64 frames
      */
     PROTO_DONE,
+    /* worker -> daemon: str why; its device has failed: it takes no job any more, and leaves when
+       those that run have ended */
+    PROTO_DEVICE_LOST,
+    /* probe -> daemon: i64 n, then n times: i64 index, str uuid, str name, i64 memory_bytes. The
+       GPUs of this machine */
+    PROTO_DEVICES,
 
     /*
      * intake -> daemon: i64 token, str sop_instance, str sop_class, str transfer_syntax, str

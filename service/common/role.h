@@ -10,13 +10,21 @@
 
 #define ROLE_FD 3
 
+/* A worker's exit status when its device cannot be opened or has failed: no job is to blame, and
+ * none that it has not told of was begun. */
+#define ROLE_EXIT_DEVICE 69
+
 struct role_args {
     const char *config_file; /* what the daemon checked: conf_to_text, complete */
     int slot;                /* which of several workers */
+    const char *device;      /* a worker's: "cpu", or the UUID of a GPU */
+    int share;               /* a worker's: how many workers share this machine's processors */
 };
 
 int intake_main(const struct role_args *args);
 int worker_main(const struct role_args *args);
 int courier_main(const struct role_args *args);
+/* Tells which GPUs there are, and leaves. */
+int probe_main(const struct role_args *args);
 
 #endif

@@ -98,6 +98,15 @@ core_note(struct core *core, const char *kind, const char *detail)
         core_failed(core, error, "note an event");
 }
 
+void
+core_note_death(struct core *core, const char *kind, const struct pool_gone *gone)
+{
+    char detail[160];
+    snprintf(detail, sizeof detail, "%s%sstatus %d, signal %d", gone->why, *gone->why ? "; " : "",
+             (int)gone->exit_status, gone->signal);
+    core_note(core, kind, detail);
+}
+
 char *
 core_path(const struct core *core, const char *path)
 {

@@ -16,6 +16,7 @@
 struct arrivals;
 struct deliveries;
 struct jobs;
+struct workers;
 
 struct core {
     uv_loop_t loop;
@@ -26,8 +27,9 @@ struct core {
     struct pool *pool;
     struct arrivals *arrivals;
     struct jobs *jobs;
+    struct workers *workers;
     struct deliveries *deliveries;
-    int intake, worker, courier; /* slots; courier -1: there is none, for nothing is delivered */
+    int intake, courier; /* slots; courier -1: there is none, for nothing is delivered */
     bool draining;
     bool disk_low;
     bool trouble; /* the database cannot be written */
@@ -54,6 +56,9 @@ void core_recovered(struct core *core);
 
 /* An event row; losing one to a full disk is logged and no more. */
 void core_note(struct core *core, const char *kind, const char *detail);
+
+/* The same of a child that died without being told to. */
+void core_note_death(struct core *core, const char *kind, const struct pool_gone *gone);
 
 /* Is the disk or the database to blame, and not what was to be written? */
 bool core_is_trouble(int error);

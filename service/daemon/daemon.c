@@ -26,6 +26,7 @@
 #include "notify.h"
 #include "requests.h"
 #include "spool.h"
+#include "workers.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -53,7 +54,7 @@ struct daemon {
     uv_timer_t tick, watchdog, deadline;
     bool announced;    /* systemd was told READY */
     bool jobs_stopped; /* the grace of a drain is over */
-    char status[128];  /* last told to systemd */
+    char status[320];  /* last told to systemd */
 };
 
 /* ------------------------------------------------------------------------------- turn ------ */
@@ -92,10 +93,14 @@ on_child_ready(void *context, int slot)
 {
     struct daemon *daemon = context;
     struct core *core = &daemon->core;
-    if (slot == core->worker) {
-        jobs_worker_ready(core->jobs);
+    int worker = workers_find(core->workers, slot);
+    if (worker >= 0) {
+        workers_ready(core->workers, (size_t)worker);
+        jobs_worker_ready(core->jobs, (size_t)worker);
         return;
     }
+    if (workers_is_probe(core->workers, slot))
+        return;
     if (slot == core->courier) {
         deliveries_courier_ready(core->deliveries);
         return;
@@ -111,21 +116,15 @@ on_child_frame(void *context, int slot, struct proto_reader *reader)
 {
     struct daemon *daemon = context;
     const struct core *core = &daemon->core;
+    int worker = workers_find(core->workers, slot);
     if (slot == core->intake)
         arrivals_frame(core->arrivals, reader);
-    else if (slot == core->worker)
-        jobs_frame(core->jobs, reader);
+    else if (worker >= 0)
+        jobs_frame(core->jobs, (size_t)worker, reader);
+    else if (workers_is_probe(core->workers, slot))
+        workers_probe_frame(core->workers, reader);
     else
         deliveries_frame(core->deliveries, reader);
-}
-
-static void
-note_death(struct core *core, const char *kind, const struct pool_gone *gone)
-{
-    char detail[160];
-    snprintf(detail, sizeof detail, "%s%sstatus %d, signal %d", gone->why, *gone->why ? "; " : "",
-             (int)gone->exit_status, gone->signal);
-    core_note(core, kind, detail);
 }
 
 static void
@@ -134,19 +133,21 @@ on_child_gone(void *context, int slot, const struct pool_gone *gone)
     struct daemon *daemon = context;
     struct core *core = &daemon->core;
     bool expected = gone->ordered || core->draining;
+    int worker = workers_find(core->workers, slot);
     if (slot == core->intake) {
         spool_sweep_incoming(core->root);
         arrivals_intake_gone(core->arrivals);
         if (!expected)
-            note_death(core, "INTAKE_DIED", gone);
-    } else if (slot == core->worker) {
-        jobs_worker_gone(core->jobs, gone);
-        if (!expected)
-            note_death(core, "WORKER_DIED", gone);
+            core_note_death(core, "INTAKE_DIED", gone);
+    } else if (worker >= 0) {
+        jobs_worker_gone(core->jobs, (size_t)worker, gone);
+        workers_gone(core->workers, (size_t)worker, gone);
+    } else if (workers_is_probe(core->workers, slot)) {
+        workers_probe_gone(core->workers, gone);
     } else {
         deliveries_courier_gone(core->deliveries, gone);
         if (!expected)
-            note_death(core, "COURIER_DIED", gone);
+            core_note_death(core, "COURIER_DIED", gone);
     }
 }
 
@@ -207,12 +208,6 @@ write_config_copy(const struct daemon *daemon, const struct conf *conf)
     int error = text ? spool_replace(daemon->config_copy, text) : -ENOMEM;
     free(text);
     return error;
-}
-
-static bool
-same_compute(const struct conf_compute *a, const struct conf_compute *b)
-{
-    return strcmp(a->backend, b->backend) == 0 && a->threads == b->threads && a->lanes == b->lanes;
 }
 
 /* The courier is started once there is something to deliver to. */
@@ -290,10 +285,7 @@ reload(struct daemon *daemon)
     log_info("config.reloaded", LOG_STR("file", daemon->options->config_file));
     core_note(core, "RELOAD", daemon->options->config_file);
     tell_reload(daemon, core->intake);
-    if (same_compute(&old->compute, &fresh->compute))
-        tell_reload(daemon, core->worker);
-    else
-        jobs_replace_worker(core->jobs);
+    workers_reload(core->workers, daemon->config_copy);
     reload_deliveries(daemon);
     conf_free(old);
     arrivals_look(core->arrivals);
@@ -343,10 +335,11 @@ tell_status(struct daemon *daemon)
 {
     const struct core *core = &daemon->core;
     char status[sizeof daemon->status];
-    const char *state = core->draining   ? "draining"
-                        : core->trouble  ? "paused, the database cannot be written"
-                        : core->disk_low ? "paused, the disk is almost full"
-                                         : "working";
+    const char *state = core->draining                    ? "draining"
+                        : core->trouble                   ? "paused, the database cannot be written"
+                        : core->disk_low                  ? "paused, the disk is almost full"
+                        : *workers_trouble(core->workers) ? workers_trouble(core->workers)
+                                                          : "working";
     snprintf(status, sizeof status, "%s; %zu jobs running", state, jobs_running(core->jobs));
     if (strcmp(status, daemon->status) == 0)
         return;
@@ -360,6 +353,7 @@ on_tick(uv_timer_t *timer)
     struct core *core = timer->data;
     watch_disk(core);
     arrivals_tick(core->arrivals);
+    workers_tick(core->workers);
     jobs_tick(core->jobs);
     deliveries_tick(core->deliveries);
     tell_status((struct daemon *)core);
@@ -423,6 +417,8 @@ open_parts(struct daemon *daemon)
     if (!error)
         error = jobs_open(core, &core->jobs);
     if (!error)
+        error = workers_open(core, &core->workers);
+    if (!error)
         error = deliveries_open(core, &core->deliveries);
     if (!error)
         error = pool_open(&core->loop, &pool_options, &core->pool);
@@ -446,6 +442,7 @@ close_parts(struct daemon *daemon)
     control_close(daemon->control);
     pool_close(core->pool);
     jobs_close(core->jobs);
+    workers_close(core->workers);
     deliveries_close(core->deliveries);
     arrivals_close(core->arrivals);
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
@@ -480,10 +477,9 @@ begin_work(struct daemon *daemon)
     if (error)
         log_error("audit.failed", LOG_STR("error", strerror(-error)));
     core->intake = pool_add(core->pool, "intake", 0);
-    core->worker = core->intake < 0 ? core->intake : pool_add(core->pool, "worker", 0);
-    if (core->worker < 0)
-        return core->worker;
-    error = start_courier(core);
+    error = core->intake < 0 ? core->intake : workers_start(core->workers);
+    if (!error)
+        error = start_courier(core);
     if (error)
         return error;
     watch_disk(core);

@@ -7,10 +7,11 @@
  *     by itself, for its silence or for a broken frame   each job in it is charged the attempt
  *     because one job outlived its deadline              that one is charged, the others go back
  *     by our order (drain, replacement)                  all go back, no attempt counts
+ *     after it lost its device                           all go back: what it ran it has told
  *
- * When several jobs were in a worker that died by itself, each is a suspect: even one whose
- * attempts are used up then gets another, alone, so that it does not fail for its neighbour's
- * fault.
+ * When several jobs were in a worker that died by itself, or lost its device, each that did not end
+ * well is a suspect: even one whose attempts are used up then gets another, alone, so that it does
+ * not fail for its neighbour's fault.
  */
 #include "jobs.h"
 
@@ -19,8 +20,10 @@
 #include "job.h"
 #include "log.h"
 #include "outcome.h"
+#include "role.h"
 #include "scheduler.h"
 #include "spool.h"
+#include "workers.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,10 +32,12 @@
 #define READY_LIMIT    64 /* jobs looked at in a turn: more than lanes, so that alone ones show */
 #define STOP_MILLIS    10000 /* between STOP_JOB and the end of the worker */
 #define MAX_DUE_MILLIS 60000 /* looks again at least so often: the clock may be set */
-#define WORKER_NAME    "worker-0"
+#define MAX_LANES      (SCHED_MAX_LANES / WORKERS_MAX)
+#define DEVICE_LOST    "COMPUTE_DEVICE_LOST" /* the worker's code */
 
 struct lane {
     struct jobs *jobs;
+    size_t worker; /* its number */
     int number;
     struct outcome *running; /* NULL: idle */
     bool alone;
@@ -42,15 +47,26 @@ struct lane {
     uint64_t deadline_at, stop_at; /* of the loop's clock; stop_at 0: not told to stop */
 };
 
+/* The lanes of one worker: lane_count in use. */
+struct crew {
+    struct lane lanes[MAX_LANES];
+    size_t lane_count;
+    size_t suspects; /* jobs that were there when its device was lost; 0: it was not */
+};
+
 struct jobs {
     struct core *core;
-    struct lane lanes[SCHED_MAX_LANES]; /* lane_count in use; they never move */
-    size_t lane_count;
+    struct crew crews[WORKERS_MAX]; /* by the worker's number; they never move */
     struct outcomes *outcomes;
     uv_timer_t due; /* of the earliest DELAYED job */
     bool look;
-    bool replace_worker;
 };
+
+static struct lane
+idle_lane(struct jobs *jobs, size_t worker, int number)
+{
+    return (struct lane){.jobs = jobs, .worker = worker, .number = number};
+}
 
 /* ------------------------------------------------------------------------------ the end ---- */
 
@@ -60,7 +76,7 @@ end_job(struct lane *lane, enum outcome_end end, bool last_chance)
 {
     struct jobs *jobs = lane->jobs;
     outcome_end(lane->running, lane->cancelled ? OUTCOME_CANCELLED : end, last_chance);
-    *lane = (struct lane){.jobs = jobs, .number = lane->number};
+    *lane = idle_lane(jobs, lane->worker, lane->number);
     jobs->look = true;
 }
 
@@ -99,35 +115,25 @@ charge_crash(struct lane *lane, bool only_suspect, const struct pool_gone *gone)
 }
 
 static size_t
-busy_lanes(const struct jobs *jobs)
+busy_lanes(const struct crew *crew)
 {
     size_t busy = 0;
-    for (size_t i = 0; i < jobs->lane_count; i++)
-        busy += jobs->lanes[i].running != NULL;
+    for (size_t i = 0; i < crew->lane_count; i++)
+        busy += crew->lanes[i].running != NULL;
     return busy;
 }
 
 /* Somebody else gave the worker cause to be ended: an overdue neighbour, or the daemon's stop. */
 static bool
-is_innocent(const struct jobs *jobs, const struct pool_gone *gone)
+is_innocent(const struct core *core, const struct crew *crew, const struct pool_gone *gone)
 {
-    if (gone->ordered || (jobs->core->draining && *gone->why))
+    if (gone->ordered || (core->draining && *gone->why) || gone->exit_status == ROLE_EXIT_DEVICE)
         return true;
-    for (size_t i = 0; i < jobs->lane_count; i++) {
-        if (jobs->lanes[i].overdue || (jobs->lanes[i].cancelled && *gone->why))
+    for (size_t i = 0; i < crew->lane_count; i++) {
+        if (crew->lanes[i].overdue || (crew->lanes[i].cancelled && *gone->why))
             return true;
     }
     return false;
-}
-
-static void
-set_up_lanes(struct jobs *jobs)
-{
-    int wanted = jobs->core->conf->compute.lanes;
-    jobs->lane_count = wanted < 1 ? 1 : wanted > SCHED_MAX_LANES ? SCHED_MAX_LANES : (size_t)wanted;
-    for (size_t i = 0; i < jobs->lane_count; i++)
-        jobs->lanes[i] = (struct lane){.jobs = jobs, .number = (int)i};
-    jobs->replace_worker = false;
 }
 
 static void
@@ -144,32 +150,68 @@ empty_lane(struct lane *lane, bool innocent, bool only_suspect, const struct poo
 }
 
 void
-jobs_worker_gone(struct jobs *jobs, const struct pool_gone *gone)
+jobs_worker_gone(struct jobs *jobs, size_t worker, const struct pool_gone *gone)
 {
-    bool innocent = is_innocent(jobs, gone), alone = busy_lanes(jobs) == 1;
-    for (size_t i = 0; i < jobs->lane_count; i++) {
-        if (jobs->lanes[i].running)
-            empty_lane(&jobs->lanes[i], innocent, alone, gone);
+    struct crew *crew = &jobs->crews[worker];
+    bool innocent = is_innocent(jobs->core, crew, gone), alone = busy_lanes(crew) == 1;
+    for (size_t i = 0; i < crew->lane_count; i++) {
+        if (crew->lanes[i].running)
+            empty_lane(&crew->lanes[i], innocent, alone, gone);
     }
-    set_up_lanes(jobs);
+    crew->suspects = 0;
+}
+
+/* It has read what the configuration says of lanes by now, and runs nothing yet. */
+void
+jobs_worker_ready(struct jobs *jobs, size_t worker)
+{
+    struct crew *crew = &jobs->crews[worker];
+    int wanted = jobs->core->conf->compute.lanes;
+    crew->lane_count = wanted < 1 ? 1 : wanted > MAX_LANES ? MAX_LANES : (size_t)wanted;
+    for (size_t i = 0; i < crew->lane_count; i++)
+        crew->lanes[i] = idle_lane(jobs, worker, (int)i);
+    jobs->look = true;
 }
 
 /* ------------------------------------------------------------------------------- frames ---- */
 
 static struct lane *
-find_lane(struct jobs *jobs, int64_t job)
+find_in_crew(struct crew *crew, int64_t job)
 {
-    for (size_t i = 0; i < jobs->lane_count; i++) {
-        if (jobs->lanes[i].running && outcome_job(jobs->lanes[i].running) == job)
-            return &jobs->lanes[i];
+    for (size_t i = 0; i < crew->lane_count; i++) {
+        if (crew->lanes[i].running && outcome_job(crew->lanes[i].running) == job)
+            return &crew->lanes[i];
     }
     return NULL;
 }
 
-static void
-hear_done(struct jobs *jobs, struct proto_reader *reader)
+static struct lane *
+find_lane(struct jobs *jobs, int64_t job)
 {
-    struct lane *lane = find_lane(jobs, proto_get_i64(reader));
+    struct lane *lane = NULL;
+    for (size_t i = 0; i < WORKERS_MAX && !lane; i++)
+        lane = find_in_crew(&jobs->crews[i], job);
+    return lane;
+}
+
+/* Its word for it is known: the job ends so. */
+static void
+end_as_told(struct lane *lane, enum outcome_end end)
+{
+    const struct crew *crew = &lane->jobs->crews[lane->worker];
+    if (end == OUTCOME_DONE || end == OUTCOME_EMPTY)
+        workers_proven(lane->jobs->core->workers, lane->worker);
+    if (crew->suspects && end == OUTCOME_RETRY &&
+        strcmp(outcome_code(lane->running), DEVICE_LOST) == 0)
+        end_job(lane, OUTCOME_CRASHED, crew->suspects == 1);
+    else
+        end_job(lane, end, true);
+}
+
+static void
+hear_done(struct jobs *jobs, size_t worker, struct proto_reader *reader)
+{
+    struct lane *lane = find_in_crew(&jobs->crews[worker], proto_get_i64(reader));
     if (!lane || !lane->told) {
         reader->error = -EBADMSG; /* not a job it has */
         return;
@@ -183,28 +225,40 @@ hear_done(struct jobs *jobs, struct proto_reader *reader)
     } else if (error) {
         reader->error = error; /* the pool ends the worker, and that ends the job */
     } else {
-        end_job(lane, end, true);
+        end_as_told(lane, end);
     }
 }
 
 static void
-hear_progress(struct jobs *jobs, struct proto_reader *reader)
+hear_device_lost(struct jobs *jobs, size_t worker, struct proto_reader *reader)
+{
+    const char *why = proto_get_str(reader);
+    if (proto_end(reader))
+        return;
+    jobs->crews[worker].suspects = busy_lanes(&jobs->crews[worker]);
+    workers_device_lost(jobs->core->workers, worker, why);
+}
+
+static void
+hear_progress(struct jobs *jobs, size_t worker, struct proto_reader *reader)
 {
     int64_t job = proto_get_i64(reader);
     const char *stage = proto_get_str(reader);
     double fraction = proto_get_f64(reader);
-    if (proto_end(reader) == 0 && find_lane(jobs, job))
+    if (proto_end(reader) == 0 && find_in_crew(&jobs->crews[worker], job))
         log_debug("job.progress", LOG_INT("job", job), LOG_STR("stage", stage),
                   LOG_NUM("fraction", fraction));
 }
 
 void
-jobs_frame(struct jobs *jobs, struct proto_reader *reader)
+jobs_frame(struct jobs *jobs, size_t worker, struct proto_reader *reader)
 {
     if (reader->type == PROTO_DONE)
-        hear_done(jobs, reader);
+        hear_done(jobs, worker, reader);
     else if (reader->type == PROTO_PROGRESS)
-        hear_progress(jobs, reader);
+        hear_progress(jobs, worker, reader);
+    else if (reader->type == PROTO_DEVICE_LOST)
+        hear_device_lost(jobs, worker, reader);
     else
         reader->error = -EBADMSG;
 }
@@ -220,7 +274,7 @@ send_run(void *context, int status)
     if (!running || lane->told)
         return; /* the worker went meanwhile; what runs here now was told by its own call */
     if (status) {
-        *lane = (struct lane){.jobs = jobs, .number = lane->number};
+        *lane = idle_lane(jobs, lane->worker, lane->number);
         outcome_free(running);
         return;
     }
@@ -232,7 +286,8 @@ send_run(void *context, int status)
     proto_put_i64(&writer, outcome_job(running));
     char *file = spool_job_file(jobs->core->root, outcome_job(running));
     proto_put_str(&writer, file);
-    int error = file ? pool_send(jobs->core->pool, jobs->core->worker, &writer) : -ENOMEM;
+    int slot = workers_slot(jobs->core->workers, lane->worker);
+    int error = file ? pool_send(jobs->core->pool, slot, &writer) : -ENOMEM;
     if (!file)
         proto_release(&writer);
     free(file);
@@ -240,7 +295,8 @@ send_run(void *context, int status)
     if (error)
         give_back(lane, "the worker could not be told");
     else
-        log_info("job.started", LOG_INT("job", outcome_job(running)), LOG_INT("lane", lane->number),
+        log_info("job.started", LOG_INT("job", outcome_job(running)),
+                 LOG_INT("worker", lane->worker), LOG_INT("lane", lane->number),
                  LOG_INT("attempt", outcome_attempts(running)));
 }
 
@@ -275,12 +331,14 @@ static int
 begin_job(struct lane *lane, const struct queue_job *job)
 {
     struct core *core = lane->jobs->core;
+    char worker[24];
     struct outcome *outcome = outcome_new(lane->jobs->outcomes, job->id, job->attempts + 1);
     if (!outcome)
         return -ENOMEM;
+    snprintf(worker, sizeof worker, "worker-%zu", lane->worker);
     int error = write_job_file(core, job);
     if (!error)
-        error = queue_start_job(core->queue, job->id, WORKER_NAME, lane->number, clock_unix_ms());
+        error = queue_start_job(core->queue, job->id, worker, lane->number, clock_unix_ms());
     if (error) {
         spool_sweep_job(core->root, job->id);
         outcome_free(outcome);
@@ -334,17 +392,46 @@ read_ready(struct jobs *jobs, struct ready *ready)
     return 0;
 }
 
+/* What the scheduler sees, and which lane each of these is. */
+struct floor {
+    struct sched_lane seen[SCHED_MAX_LANES];
+    struct lane *lanes[SCHED_MAX_LANES];
+    size_t count;
+};
+
 static void
-describe_lanes(const struct jobs *jobs, struct sched_lane *lanes)
+describe_crew(struct jobs *jobs, size_t worker, struct floor *floor)
 {
-    bool usable = pool_ready(jobs->core->pool, jobs->core->worker) && !jobs->replace_worker;
-    for (size_t i = 0; i < jobs->lane_count; i++) {
-        const struct lane *lane = &jobs->lanes[i];
-        lanes[i] = (struct sched_lane){.worker = jobs->core->worker,
-                                       .usable = usable,
-                                       .job = lane->running ? outcome_job(lane->running) : 0,
-                                       .alone = lane->alone};
+    struct crew *crew = &jobs->crews[worker];
+    bool usable = workers_usable(jobs->core->workers, worker);
+    for (size_t i = 0; i < crew->lane_count; i++) {
+        struct lane *lane = &crew->lanes[i];
+        floor->seen[floor->count] =
+            (struct sched_lane){.worker = (int)worker,
+                                .usable = usable,
+                                .job = lane->running ? outcome_job(lane->running) : 0,
+                                .alone = lane->alone};
+        floor->lanes[floor->count++] = lane;
     }
+}
+
+static void
+describe_floor(struct jobs *jobs, struct floor *floor)
+{
+    floor->count = 0;
+    for (size_t i = 0; i < workers_count(jobs->core->workers); i++)
+        describe_crew(jobs, i, floor);
+}
+
+static bool
+has_room(const struct jobs *jobs)
+{
+    for (size_t i = 0; i < workers_count(jobs->core->workers); i++) {
+        const struct crew *crew = &jobs->crews[i];
+        if (workers_usable(jobs->core->workers, i) && busy_lanes(crew) < crew->lane_count)
+            return true;
+    }
+    return false;
 }
 
 static void
@@ -374,13 +461,13 @@ start_ready(struct jobs *jobs)
     int error = read_ready(jobs, &ready);
     if (error)
         return error;
-    struct sched_lane lanes[SCHED_MAX_LANES];
+    struct floor floor;
     struct sched_assignment picks[SCHED_MAX_LANES];
-    describe_lanes(jobs, lanes);
-    size_t count = sched_pick(ready.choices, ready.count, lanes, jobs->lane_count,
+    describe_floor(jobs, &floor);
+    size_t count = sched_pick(ready.choices, ready.count, floor.seen, floor.count,
                               core_closed(jobs->core), clock_unix_ms(), picks);
     for (size_t i = 0; i < count && !error; i++) {
-        error = begin_job(&jobs->lanes[picks[i].lane], &ready.jobs[picks[i].job]);
+        error = begin_job(floor.lanes[picks[i].lane], &ready.jobs[picks[i].job]);
         if (error == -EAGAIN)
             error = 0; /* a slice came in the same turn: its series gathers again */
     }
@@ -392,8 +479,7 @@ static void
 start_jobs(struct jobs *jobs)
 {
     struct core *core = jobs->core;
-    if (!jobs->look || core_closed(core) || jobs->replace_worker ||
-        !pool_ready(core->pool, core->worker) || busy_lanes(jobs) == jobs->lane_count)
+    if (!jobs->look || core_closed(core) || !has_room(jobs))
         return; /* each of these looks again when it is over */
     jobs->look = false;
     if (!core_change(core))
@@ -418,14 +504,6 @@ jobs_end_turn(struct jobs *jobs)
         return;
     outcomes_record(jobs->outcomes);
     start_jobs(jobs);
-    if (jobs->replace_worker && busy_lanes(jobs) == 0)
-        pool_restart(jobs->core->pool, jobs->core->worker);
-}
-
-void
-jobs_worker_ready(struct jobs *jobs)
-{
-    jobs->look = true;
 }
 
 /* ----------------------------------------------------------------------------- stopping ---- */
@@ -440,7 +518,8 @@ tell_to_stop(struct lane *lane)
     struct proto_writer writer;
     proto_start(&writer, PROTO_STOP_JOB);
     proto_put_i64(&writer, outcome_job(lane->running));
-    pool_send(core->pool, core->worker, &writer); /* a worker that left ends the job as well */
+    /* A worker that left ends the job as well. */
+    pool_send(core->pool, workers_slot(core->workers, lane->worker), &writer);
 }
 
 struct stop_order {
@@ -474,40 +553,47 @@ jobs_stop(struct jobs *jobs, int64_t job)
 void
 jobs_stop_all(struct jobs *jobs)
 {
-    for (size_t i = 0; i < jobs->lane_count; i++) {
-        if (jobs->lanes[i].running)
-            tell_to_stop(&jobs->lanes[i]);
+    for (size_t i = 0; i < WORKERS_MAX; i++) {
+        struct crew *crew = &jobs->crews[i];
+        for (size_t k = 0; k < crew->lane_count; k++) {
+            if (crew->lanes[k].running)
+                tell_to_stop(&crew->lanes[k]);
+        }
+    }
+}
+
+static void
+watch_lane(struct lane *lane, uint64_t now)
+{
+    struct core *core = lane->jobs->core;
+    if (!lane->told)
+        return;
+    int slot = workers_slot(core->workers, lane->worker);
+    if (now > lane->deadline_at) {
+        lane->overdue = true;
+        pool_kill(core->pool, slot, "a job outlived its deadline");
+    } else if (lane->stop_at && now > lane->stop_at) {
+        pool_kill(core->pool, slot, "it did not stop a job that it was told to stop");
     }
 }
 
 void
 jobs_tick(struct jobs *jobs)
 {
-    struct core *core = jobs->core;
-    uint64_t now = uv_now(&core->loop);
-    for (size_t i = 0; i < jobs->lane_count; i++) {
-        struct lane *lane = &jobs->lanes[i];
-        if (!lane->told)
-            continue;
-        if (now > lane->deadline_at) {
-            lane->overdue = true;
-            pool_kill(core->pool, core->worker, "a job outlived its deadline");
-        } else if (lane->stop_at && now > lane->stop_at) {
-            pool_kill(core->pool, core->worker, "it did not stop a job that it was told to stop");
-        }
+    uint64_t now = uv_now(&jobs->core->loop);
+    for (size_t i = 0; i < WORKERS_MAX; i++) {
+        for (size_t k = 0; k < jobs->crews[i].lane_count; k++)
+            watch_lane(&jobs->crews[i].lanes[k], now);
     }
-}
-
-void
-jobs_replace_worker(struct jobs *jobs)
-{
-    jobs->replace_worker = true;
 }
 
 size_t
 jobs_running(const struct jobs *jobs)
 {
-    return busy_lanes(jobs);
+    size_t running = 0;
+    for (size_t i = 0; i < WORKERS_MAX; i++)
+        running += busy_lanes(&jobs->crews[i]);
+    return running;
 }
 
 size_t
@@ -531,7 +617,6 @@ jobs_open(struct core *core, struct jobs **out)
     }
     jobs->core = core;
     jobs->look = true;
-    set_up_lanes(jobs);
     uv_timer_init(&core->loop, &jobs->due); /* has no way to fail */
     jobs->due.data = jobs;
     *out = jobs;
@@ -543,9 +628,12 @@ free_jobs(uv_handle_t *timer)
 {
     struct jobs *jobs = timer->data;
     outcomes_close(jobs->outcomes);
-    for (size_t i = 0; i < jobs->lane_count; i++) {
-        if (jobs->lanes[i].running)
-            outcome_free(jobs->lanes[i].running);
+    for (size_t i = 0; i < WORKERS_MAX; i++) {
+        struct crew *crew = &jobs->crews[i];
+        for (size_t k = 0; k < crew->lane_count; k++) {
+            if (crew->lanes[k].running)
+                outcome_free(crew->lanes[k].running);
+        }
     }
     free(jobs);
 }

@@ -12,10 +12,11 @@ int jobs_open(struct core *core, struct jobs **jobs);
 /* Frees asynchronously. NULL is allowed. */
 void jobs_close(struct jobs *jobs);
 
-/* The worker's slot. An unknown or impossible frame is latched as an error in the reader. */
-void jobs_worker_ready(struct jobs *jobs);
-void jobs_worker_gone(struct jobs *jobs, const struct pool_gone *gone);
-void jobs_frame(struct jobs *jobs, struct proto_reader *reader);
+/* A worker, by its number in workers.h. An unknown or impossible frame is latched as an error in
+ * the reader. */
+void jobs_worker_ready(struct jobs *jobs, size_t worker);
+void jobs_worker_gone(struct jobs *jobs, size_t worker, const struct pool_gone *gone);
+void jobs_frame(struct jobs *jobs, size_t worker, struct proto_reader *reader);
 
 /* Jobs may have become READY, or may be started again: look at the end of the turn. */
 void jobs_look(struct jobs *jobs);
@@ -28,9 +29,6 @@ void jobs_tick(struct jobs *jobs);
 void jobs_stop(struct jobs *jobs, int64_t job);
 /* Tells the workers to stop everything they run; what they stop is given back. */
 void jobs_stop_all(struct jobs *jobs);
-
-/* The compute settings changed: the worker is replaced as soon as it is idle. */
-void jobs_replace_worker(struct jobs *jobs);
 
 size_t jobs_running(const struct jobs *jobs);
 /* Ended, but not yet recorded. */

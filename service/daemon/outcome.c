@@ -98,6 +98,12 @@ outcome_job(const struct outcome *outcome)
     return outcome->job;
 }
 
+const char *
+outcome_code(const struct outcome *outcome)
+{
+    return outcome->code;
+}
+
 int32_t
 outcome_attempts(const struct outcome *outcome)
 {

@@ -43,6 +43,8 @@ void outcomes_close(struct outcomes *outcomes);
 struct outcome *outcome_new(struct outcomes *outcomes, int64_t job, int32_t attempts);
 void outcome_free(struct outcome *outcome);
 int64_t outcome_job(const struct outcome *outcome);
+/* What the worker gave as the reason; "": none. */
+const char *outcome_code(const struct outcome *outcome);
 int32_t outcome_attempts(const struct outcome *outcome);
 
 /*

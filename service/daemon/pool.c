@@ -9,7 +9,7 @@
  *
  * Each state has one deadline, and each slot one timer for it:
  *
- *     EMPTY     the next start: it is started (none while draining)
+ *     EMPTY     the next start: it is started (none while draining, or when it is to stay empty)
  *     STARTING  HELLO: TERM, as in the next two
  *     READY     the next frame
  *     LEAVING   the next frame
@@ -30,6 +30,7 @@
 #include <string.h>
 
 #define MAX_BACKLOG (16u << 20)
+#define POOL_DEVICE 64
 
 enum slot_state { SLOT_EMPTY, SLOT_STARTING, SLOT_READY, SLOT_LEAVING, SLOT_DYING };
 
@@ -38,6 +39,9 @@ struct slot {
     int index;
     char role[16];
     int number;
+    char device[POOL_DEVICE];
+    int share;
+    bool wanted; /* it is filled again when its child is gone */
     enum slot_state state;
     uv_process_t *process; /* of its own: its handle closes while the next child runs already */
     struct channel *channel;
@@ -61,7 +65,7 @@ struct pool {
 };
 
 const struct pool_timing pool_default_timing = {
-    .hello = 10000,
+    .hello = 30000, /* a GPU that sleeps takes seconds to be opened */
     .silence = 60000,
     .term = 2000,
     .young = 10000,
@@ -166,16 +170,17 @@ bury_if_over(struct slot *slot)
         return;
     const struct pool_gone gone = slot->gone;
     uint64_t wait = wait_after_death(slot);
+    bool refilled = slot->wanted && !slot->pool->draining;
     log_write(gone.ordered ? LOG_INFO : LOG_WARN, "child.gone",
               LOG_FIELDS(LOG_STR("child", slot->role), LOG_INT("number", slot->number),
                          LOG_INT("pid", slot->process->pid), LOG_INT("status", gone.exit_status),
                          LOG_INT("signal", gone.signal), LOG_STR("why", gone.why),
-                         LOG_INT("restart_ms", slot->pool->draining ? -1 : (int64_t)wait)));
+                         LOG_INT("restart_ms", refilled ? (int64_t)wait : -1)));
     uv_close((uv_handle_t *)slot->process, free_handle);
     slot->process = NULL;
     slot->state = SLOT_EMPTY;
     slot->pool->events.gone(slot->pool->events.context, slot->index, &gone);
-    if (!slot->pool->draining)
+    if (slot->wanted && !slot->pool->draining)
         set_deadline(slot, wait);
 }
 
@@ -257,11 +262,16 @@ on_frame(void *context, struct channel *channel, struct proto_reader *reader)
 static int
 spawn(struct slot *slot, uv_pipe_t *pipe)
 {
-    char number[12];
+    char number[12], share[12];
     snprintf(number, sizeof number, "%d", slot->number);
+    snprintf(share, sizeof share, "%d", slot->share);
     char name[] = "noctuled", role[] = "--role", which[] = "--slot", config[] = "--config";
-    char *arguments[] = {name, role, slot->role, which, number, config, slot->pool->config_file,
-                         NULL};
+    char device[] = "--device", part[] = "--share";
+    char *arguments[] = {
+        name,   role,         slot->role, which, number, config, slot->pool->config_file,
+        device, slot->device, part,       share, NULL};
+    if (!*slot->device)
+        arguments[7] = NULL;
     uv_stdio_container_t stdio[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_INHERIT_FD, .data.fd = 2},
@@ -322,7 +332,7 @@ start(struct slot *slot)
 }
 
 int
-pool_add(struct pool *pool, const char *role, int number)
+pool_reserve(struct pool *pool, const char *role, int number)
 {
     struct slot *slot = calloc(1, sizeof *slot);
     struct slot **grown = realloc(pool->slots, ((size_t)pool->count + 1) * sizeof *grown);
@@ -337,8 +347,18 @@ pool_add(struct pool *pool, const char *role, int number)
     uv_timer_init(pool->loop, &slot->timer); /* has no way to fail */
     slot->timer.data = slot;
     pool->slots[pool->count++] = slot;
-    start(slot);
     return slot->index;
+}
+
+int
+pool_add(struct pool *pool, const char *role, int number)
+{
+    int index = pool_reserve(pool, role, number);
+    if (index < 0)
+        return index;
+    pool->slots[index]->wanted = true;
+    start(pool->slots[index]);
+    return index;
 }
 
 /* ------------------------------------------------------------------------------- orders ---- */
@@ -392,9 +412,28 @@ dismiss(struct slot *slot, const char *why)
 }
 
 void
-pool_restart(struct pool *pool, int slot)
+pool_fill(struct pool *pool, int index, const char *device, int share)
 {
-    dismiss(pool->slots[slot], "a new one is to take its place");
+    struct slot *slot = pool->slots[index];
+    snprintf(slot->device, sizeof slot->device, "%s", device);
+    slot->share = share;
+    slot->wanted = true;
+    slot->early_deaths = 0;
+    if (slot->state != SLOT_EMPTY)
+        dismiss(slot, "a new one is to take its place");
+    else if (!pool->draining)
+        set_deadline(slot, 0);
+}
+
+void
+pool_empty(struct pool *pool, int index)
+{
+    struct slot *slot = pool->slots[index];
+    slot->wanted = false;
+    if (slot->state == SLOT_EMPTY)
+        uv_timer_stop(&slot->timer);
+    else
+        dismiss(slot, "it is not needed any more");
 }
 
 void

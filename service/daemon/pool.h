@@ -59,6 +59,17 @@ int pool_open(uv_loop_t *loop, const struct pool_options *options, struct pool *
 
 /* A slot for a child of this role, filled at once. Returns the slot's number or -errno. */
 int pool_add(struct pool *pool, const char *role, int number);
+/* The same, but empty until pool_fill. */
+int pool_reserve(struct pool *pool, const char *role, int number);
+
+/*
+ * Children of the slot are started with --device `device` and --share `share` from now on ("":
+ * without either). A child that lives there is told to DRAIN, and the next one started when it has
+ * ended; the throttle begins anew.
+ */
+void pool_fill(struct pool *pool, int slot, const char *device, int share);
+/* DRAIN, and nobody after it. */
+void pool_empty(struct pool *pool, int slot);
 
 bool pool_ready(const struct pool *pool, int slot);
 /* Queues a frame; the writer is released whatever happens. -EPIPE when no child listens. A child
@@ -69,8 +80,6 @@ int pool_tell(struct pool *pool, int slot, enum proto_type type);
 
 /* TERM now, KILL later; `why` is a literal. Nothing happens when no child lives. */
 void pool_kill(struct pool *pool, int slot, const char *why);
-/* DRAIN, and a new child when this one has ended. */
-void pool_restart(struct pool *pool, int slot);
 
 /* DRAIN to all; no slot is filled any more. */
 void pool_drain(struct pool *pool);

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "crash_point.h"
 #include "failure.h"
+#include "fake_gpus.h"
 #include "parallel.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ struct task_list {
 struct lane {
     struct lanes *lanes;
     struct kernels_lane *compute;
+    struct kernels_lane *fallback; /* NULL until a job needs it */
     pthread_t thread;
     bool has_thread;
     atomic_bool stop;
@@ -45,6 +47,8 @@ struct lane {
 
 struct lanes {
     struct kernels_device *device;
+    struct kernels_device *fallback; /* NULL until a job needs it */
+    struct fake_gpu *fake;           /* NULL but in tests */
     int threads;
     void (*wake)(void *context);
     void *context;
@@ -55,6 +59,7 @@ struct lanes {
     pthread_cond_t changed;
     struct task_list waiting, ended;
     bool closing;
+    bool lost; /* the device has failed */
 };
 
 /* --------------------------------------------------------------------------------- lists ---- */
@@ -100,6 +105,23 @@ task_free(struct task *task)
     free(task);
 }
 
+/* With the lock held: takes the waiting task at *at out as one that was told to stop. */
+static void
+give_back(struct lanes *lanes, struct task **at)
+{
+    struct task *task = list_take_at(&lanes->waiting, at);
+    task->report.verdict = PROTO_VERDICT_STOPPED;
+    fail_with(&task->report.fault, 0, "STOPPED", "the job was given back before it began");
+    list_append(&lanes->ended, task);
+}
+
+static void
+give_back_all(struct lanes *lanes)
+{
+    while (lanes->waiting.first)
+        give_back(lanes, &lanes->waiting.first);
+}
+
 /* ------------------------------------------------------------------------ a lane's thread -- */
 
 static void
@@ -120,11 +142,62 @@ on_progress(void *context, const char *stage, double fraction)
         lane->lanes->wake(lane->lanes->context);
 }
 
+/* As a job whose device fails, for tests. */
+static void
+fail_as_lost(struct task *task)
+{
+    task->report.verdict = PROTO_VERDICT_RETRY;
+    task->report.device_lost = true;
+    fail_with(&task->report.fault, -EIO, "COMPUTE_DEVICE_LOST",
+              "the compute backend: the device has failed");
+}
+
+/* The CPUs behind a GPU, for what does not fit into its memory: theirs is not spent before. */
+static bool
+open_fallback(struct lane *lane)
+{
+    struct lanes *lanes = lane->lanes;
+    const struct kernels_device_options options = {.backend = "cpu", .threads = lanes->threads};
+    char reason[KERNELS_REASON];
+    pthread_mutex_lock(&lanes->lock);
+    if (!lanes->fallback)
+        kernels_device_open(&options, &lanes->fallback, reason, sizeof reason);
+    if (lanes->fallback && !lane->fallback)
+        kernels_lane_open(lanes->fallback, &lane->fallback, reason, sizeof reason);
+    pthread_mutex_unlock(&lanes->lock);
+    return lane->fallback != NULL;
+}
+
+static bool
+may_fall_back(const struct lane *lane, const struct pipeline_report *report)
+{
+    return !lane->fallback && report->verdict == PROTO_VERDICT_RETRY &&
+           strcmp(report->fault.code, "OUT_OF_MEMORY") == 0 &&
+           strcmp(kernels_device_backend(lane->lanes->device), "cpu") != 0;
+}
+
+static void
+compute_task(struct lane *lane, const struct job_spec *spec, const struct pipeline_watch *watch,
+             struct pipeline_report *report)
+{
+    struct pipeline_compute compute = {.device = lane->lanes->device,
+                                       .lane = lane->compute,
+                                       .threads = lane->lanes->threads,
+                                       .fallback_device =
+                                           lane->fallback ? lane->lanes->fallback : NULL,
+                                       .fallback_lane = lane->fallback};
+    pipeline_run(spec, &compute, watch, report);
+    if (!may_fall_back(lane, report) || !open_fallback(lane))
+        return;
+    compute.fallback_device = lane->lanes->fallback;
+    compute.fallback_lane = lane->fallback;
+    pipeline_report_clear(report);
+    pipeline_run(spec, &compute, watch, report);
+}
+
 static void
 run_task(struct lane *lane, struct task *task)
 {
-    const struct pipeline_compute compute = {lane->lanes->device, lane->compute,
-                                             lane->lanes->threads};
     const struct pipeline_watch watch = {on_progress, lane, &lane->stop};
     struct job_spec *spec;
     char reason[256];
@@ -135,7 +208,10 @@ run_task(struct lane *lane, struct task *task)
                   reason);
         return;
     }
-    pipeline_run(spec, &compute, &watch, &task->report);
+    if (lane->lanes->fake && fake_gpu_fails(lane->lanes->fake))
+        fail_as_lost(task);
+    else
+        compute_task(lane, spec, &watch, &task->report);
     job_spec_free(spec);
     crash_point("worker_before_done");
 }
@@ -146,7 +222,7 @@ begin_task(struct lane *lane)
 {
     struct lanes *lanes = lane->lanes;
     pthread_mutex_lock(&lanes->lock);
-    while (!lanes->waiting.first && !lanes->closing)
+    while ((!lanes->waiting.first || lanes->lost) && !lanes->closing)
         pthread_cond_wait(&lanes->changed, &lanes->lock);
     struct task *task = lanes->closing ? NULL : list_take(&lanes->waiting);
     lane->running = task;
@@ -164,6 +240,10 @@ end_task(struct lane *lane, struct task *task)
     lane->running = NULL;
     lane->has_news = false;
     list_append(&lanes->ended, task);
+    if (task->report.device_lost) {
+        lanes->lost = true;
+        give_back_all(lanes);
+    }
     pthread_mutex_unlock(&lanes->lock);
     lanes->wake(lanes->context);
 }
@@ -195,6 +275,24 @@ open_lane(struct lanes *lanes, struct lane *lane, char *reason, size_t reason_si
     return error;
 }
 
+/* A GPU that a test made up computes on the CPUs. */
+static int
+open_device(struct lanes *lanes, const char *name, char *reason, size_t reason_size)
+{
+    bool is_cpu = strcmp(name, "cpu") == 0;
+    struct kernels_device_options options = {.backend = is_cpu ? "cpu" : "cuda",
+                                             .device = is_cpu ? "" : name,
+                                             .threads = lanes->threads};
+    if (!is_cpu && fake_gpus_in_use()) {
+        int error = fake_gpu_open(name, &lanes->fake, reason, reason_size);
+        if (error)
+            return error;
+        options.backend = "cpu";
+        options.device = "";
+    }
+    return kernels_device_open(&options, &lanes->device, reason, reason_size);
+}
+
 int
 lanes_open(const struct lanes_options *options, struct lanes **out, char *reason,
            size_t reason_size)
@@ -214,9 +312,7 @@ lanes_open(const struct lanes_options *options, struct lanes **out, char *reason
     pthread_cond_init(&lanes->changed, NULL);
     list_init(&lanes->waiting);
     list_init(&lanes->ended);
-    const struct kernels_device_options device = {.backend = options->backend,
-                                                  .threads = options->threads};
-    int error = kernels_device_open(&device, &lanes->device, reason, reason_size);
+    int error = open_device(lanes, options->device, reason, reason_size);
     while (error == 0 && lanes->count < options->count)
         error = open_lane(lanes, &lanes->items[lanes->count++], reason, reason_size);
     if (error)
@@ -256,13 +352,18 @@ lanes_close(struct lanes *lanes)
     for (int i = 0; i < lanes->count; i++) {
         if (lanes->items[i].compute)
             kernels_lane_close(lanes->items[i].compute);
+        if (lanes->items[i].fallback)
+            kernels_lane_close(lanes->items[i].fallback);
     }
+    if (lanes->fallback)
+        kernels_device_close(lanes->fallback);
     if (lanes->device)
         kernels_device_close(lanes->device);
     while (lanes->waiting.first)
         task_free(list_take(&lanes->waiting));
     while (lanes->ended.first)
         task_free(list_take(&lanes->ended));
+    fake_gpu_close(lanes->fake);
     pthread_cond_destroy(&lanes->changed);
     pthread_mutex_destroy(&lanes->lock);
     free(lanes->items);
@@ -285,19 +386,14 @@ lanes_run(struct lanes *lanes, int64_t job, const char *file)
     task->file = copy;
     pthread_mutex_lock(&lanes->lock);
     list_append(&lanes->waiting, task);
+    if (lanes->lost)
+        give_back_all(lanes);
+    bool lost = lanes->lost;
     pthread_cond_signal(&lanes->changed);
     pthread_mutex_unlock(&lanes->lock);
+    if (lost)
+        lanes->wake(lanes->context);
     return 0;
-}
-
-/* With the lock held: takes the waiting task at *at out as one that was told to stop. */
-static void
-give_back(struct lanes *lanes, struct task **at)
-{
-    struct task *task = list_take_at(&lanes->waiting, at);
-    task->report.verdict = PROTO_VERDICT_STOPPED;
-    fail_with(&task->report.fault, 0, "STOPPED", "the job was given back before it began");
-    list_append(&lanes->ended, task);
 }
 
 void
@@ -323,10 +419,18 @@ void
 lanes_give_back(struct lanes *lanes)
 {
     pthread_mutex_lock(&lanes->lock);
-    while (lanes->waiting.first)
-        give_back(lanes, &lanes->waiting.first);
+    give_back_all(lanes);
     pthread_mutex_unlock(&lanes->lock);
     lanes->wake(lanes->context);
+}
+
+bool
+lanes_lost(struct lanes *lanes)
+{
+    pthread_mutex_lock(&lanes->lock);
+    bool lost = lanes->lost;
+    pthread_mutex_unlock(&lanes->lock);
+    return lost;
 }
 
 bool

@@ -12,8 +12,8 @@
 struct lanes;
 
 struct lanes_options {
-    const char *backend; /* as in the configuration */
-    int threads;         /* of each job; 0: one a processor */
+    const char *device; /* "cpu", or the UUID of a GPU */
+    int threads;        /* of each job; 0: one a processor */
     int count;
     void (*wake)(void *context);
     void *context;
@@ -23,6 +23,12 @@ struct lanes_options {
 int lanes_open(const struct lanes_options *options, struct lanes **lanes, char *reason,
                size_t reason_size);
 const char *lanes_description(const struct lanes *lanes);
+
+/*
+ * The device has failed under a job, which says so (COMPUTE_DEVICE_LOST): what other lanes run goes
+ * on to its end, nothing new begins, and what waits or comes is given back.
+ */
+bool lanes_lost(struct lanes *lanes);
 
 /* Queues a job: its spec is read from `file` when a lane takes it. 0 or -ENOMEM. */
 int lanes_run(struct lanes *lanes, int64_t job, const char *file);

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "lanes.h"
 #include "log.h"
+#include "parallel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,6 +30,7 @@ struct worker {
     struct channel *channel;
     struct lanes *lanes;
     bool draining;
+    bool lost;   /* the device has failed, and the daemon was told */
     bool failed; /* the daemon broke the rules, or its pipe did */
 };
 
@@ -103,12 +105,27 @@ tell_done(struct worker *worker, const struct lanes_event *event)
               LOG_STR("code", report->fault.code), LOG_NUM("seconds", report->total_seconds));
 }
 
+/* Before the job that found out is told of: otherwise its lane would be given another. */
+static void
+tell_loss(struct worker *worker)
+{
+    struct proto_writer writer;
+    if (worker->lost || !lanes_lost(worker->lanes))
+        return;
+    worker->lost = worker->draining = true;
+    log_error("worker.device_lost", LOG_STR("device", lanes_description(worker->lanes)));
+    proto_start(&writer, PROTO_DEVICE_LOST);
+    proto_put_str(&writer, lanes_description(worker->lanes));
+    send_frame(worker, &writer);
+}
+
 static void
 on_news(uv_async_t *news)
 {
     struct worker *worker = news->data;
     struct lanes_event event;
     while (!worker->failed && lanes_next_event(worker->lanes, &event)) {
+        tell_loss(worker);
         switch (event.kind) {
         case LANES_PROGRESS:
             tell_progress(worker, &event);
@@ -249,21 +266,31 @@ step_back(void)
         close(fd);
 }
 
+/* Of each job: the configured number, or this worker's part of the processors. */
 static int
-open_lanes(struct worker *worker, const struct conf *conf)
+threads_of(const struct conf *conf, const struct role_args *args)
+{
+    int part = parallel_processors() / (args->share > 0 ? args->share : 1);
+    if (conf->compute.threads > 0)
+        return conf->compute.threads;
+    return part > 0 ? part : 1;
+}
+
+static int
+open_lanes(struct worker *worker, const struct conf *conf, const struct role_args *args)
 {
     char reason[KERNELS_REASON];
-    const struct lanes_options options = {.backend = conf->compute.backend,
-                                          .threads = conf->compute.threads,
+    const struct lanes_options options = {.device = args->device,
+                                          .threads = threads_of(conf, args),
                                           .count = conf->compute.lanes,
                                           .wake = wake,
                                           .context = worker};
     int error = lanes_open(&options, &worker->lanes, reason, sizeof reason);
     if (error)
-        log_error("worker.device", LOG_STR("error", reason));
+        log_error("worker.device", LOG_STR("device", args->device), LOG_STR("error", reason));
     else
         log_info("worker.ready", LOG_STR("device", lanes_description(worker->lanes)),
-                 LOG_INT("lanes", conf->compute.lanes));
+                 LOG_INT("lanes", conf->compute.lanes), LOG_INT("threads", options.threads));
     return error;
 }
 
@@ -290,12 +317,14 @@ serve(struct worker *worker)
 }
 
 static int
-open_and_serve(struct worker *worker, const struct conf *conf)
+open_and_serve(struct worker *worker, const struct conf *conf, const struct role_args *args)
 {
     const struct channel_events events = {.frame = on_frame, .end = on_end, .context = worker};
-    int error = open_lanes(worker, conf);
-    if (error)
+    int error = open_lanes(worker, conf, args);
+    if (error) {
+        worker->lost = strcmp(args->device, "cpu") != 0;
         return error;
+    }
     error = channel_open(&worker->loop, ROLE_FD, &events, &worker->channel);
     if (error == 0)
         serve(worker);
@@ -304,7 +333,7 @@ open_and_serve(struct worker *worker, const struct conf *conf)
 }
 
 static int
-run_worker(struct worker *worker, const struct conf *conf)
+run_worker(struct worker *worker, const struct conf *conf, const struct role_args *args)
 {
     int error = uv_loop_init(&worker->loop);
     if (error)
@@ -313,7 +342,7 @@ run_worker(struct worker *worker, const struct conf *conf)
     worker->alive.data = worker->news.data = worker;
     error = uv_async_init(&worker->loop, &worker->news, on_news);
     if (error == 0) {
-        error = open_and_serve(worker, conf);
+        error = open_and_serve(worker, conf, args);
         uv_close((uv_handle_t *)&worker->news, NULL);
     }
     uv_close((uv_handle_t *)&worker->alive, NULL);
@@ -338,9 +367,11 @@ worker_main(const struct role_args *args)
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an errno, not a death */
     step_back();
     dicom_init();
-    error = run_worker(&worker, conf);
+    error = run_worker(&worker, conf, args);
     conf_free(conf);
     if (error)
         log_error("worker.start", LOG_STR("error", strerror(-error)));
+    if (worker.lost && !worker.failed)
+        return ROLE_EXIT_DEVICE;
     return error || worker.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -14,6 +14,8 @@ TYPES = {
     "PROGRESS": (18, "isf"),
     "DONE": (19, ["i", "i", "s", "s", "s", "s", "i", "f", "f", "f", "f", "f", "i", "i", "i", "s", "s",
                   ("s", "s", "s", "s", "s", "i", "i")]),
+    "DEVICE_LOST": (20, "s"),
+    "DEVICES": (21, [("i", "s", "s", "i")]),
     "ARRIVED": (32, "issssssssssssiii"),
     "QUARANTINED": (33, "isssss"),
     "STORED": (34, "i"),

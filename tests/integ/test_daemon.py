@@ -67,7 +67,7 @@ def reload(d):
 
 def ready_children(d):
     return wait_for(lambda: len(d.children("intake")) == 1 and len(d.children("worker")) == 1
-                    and d.log.read_text().count("event=child.ready") >= 2
+                    and all(f"child.ready child={role}" in d.log.read_text() for role in ("intake", "worker"))
                     and (d.children("intake"), d.children("worker")), 20, "the children")
 
 

@@ -124,7 +124,7 @@ START_TEST(version_1_is_brought_up_to_date)
     make_version_1(sample.path);
     sample_reopen(&sample);
     sample_assert_sound(sample.queue);
-    assert_answer(&sample, "PRAGMA user_version", "2");
+    assert_answer(&sample, "PRAGMA user_version", "3");
     assert_answer(&sample, "SELECT state || ' ' || result_path FROM v_jobs",
                   "DONE outbox/1/seg.dcm");
     assert_answer(&sample, "SELECT '<' || called_ae || sender || '>' FROM v_series", "<>");
@@ -176,7 +176,7 @@ START_TEST(views_have_their_columns)
          "jobs_cancelled,series_gathering,series_settled,series_refused,oldest_waiting_seconds,"
          "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
          "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
-         "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds"},
+         "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting"},
         {"v_deliveries",
          "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
          "dimse_status,dimse_status_hex,code,sentence,commitment,transaction_uid,created_at,"
@@ -207,7 +207,7 @@ START_TEST(a_new_database_is_as_it_should_be)
     sample_open(&sample);
     assert_answer(&sample, "PRAGMA journal_mode", "wal");
     assert_answer(&sample, "PRAGMA application_id", "1315922804");
-    assert_answer(&sample, "PRAGMA user_version", "2");
+    assert_answer(&sample, "PRAGMA user_version", "3");
     assert_answer(&sample,
                   "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' "
                   "AND type = 'table' AND name NOT LIKE 'sqlite%' AND NOT strict",

@@ -25,7 +25,7 @@ open_lanes(int count)
 {
     char reason[KERNELS_REASON];
     const struct lanes_options options = {
-        .backend = "cpu", .threads = 1, .count = count, .wake = wake, .context = &news};
+        .device = "cpu", .threads = 1, .count = count, .wake = wake, .context = &news};
     ck_assert_int_eq(lanes_open(&options, &lanes, reason, sizeof reason), 0);
 }
 
@@ -165,7 +165,7 @@ START_TEST(a_backend_that_is_not_there)
 {
     char reason[KERNELS_REASON];
     const struct lanes_options options = {
-        .backend = "abacus", .threads = 1, .count = 1, .wake = wake, .context = &news};
+        .device = "GPU-abacus", .threads = 1, .count = 1, .wake = wake, .context = &news};
     ck_assert_int_lt(lanes_open(&options, &lanes, reason, sizeof reason), 0);
     ck_assert_ptr_null(lanes);
     ck_assert_str_ne(reason, "");

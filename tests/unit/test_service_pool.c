@@ -253,7 +253,7 @@ START_TEST(a_restart_brings_another_at_once)
 {
     int slot = pool_add(pool, "good", 0);
     turn_until(seen.ready == 1);
-    pool_restart(pool, slot);
+    pool_fill(pool, slot, "", 0);
     turn_until(seen.ready == 2);
     ck_assert_int_eq(seen.gone, 1);
     ck_assert(seen.last.ordered);

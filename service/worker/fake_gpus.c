@@ -1,0 +1,105 @@
+/* fake_gpus.c - see fake_gpus.h. */
+#include "fake_gpus.h"
+
+#ifdef NOCTULE_CRASH_POINTS
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fake_gpu {
+    char *file;
+    atomic_int jobs;
+};
+
+static const char *
+folder(void)
+{
+    const char *named = getenv("NOCTULE_FAKE_GPUS");
+    return named && *named ? named : NULL;
+}
+
+bool
+fake_gpus_in_use(void)
+{
+    return folder() != NULL;
+}
+
+static int
+is_gpu(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+int
+fake_gpus_list(struct kernels_gpu *gpus, int capacity)
+{
+    struct dirent **entries;
+    int count = scandir(folder(), &entries, is_gpu, alphasort);
+    if (count < 0)
+        return 0;
+    for (int i = 0; i < count; i++) {
+        if (i < capacity) {
+            gpus[i] = (struct kernels_gpu){.index = i, .name = "made up", .memory_bytes = 1 << 30};
+            snprintf(gpus[i].uuid, sizeof gpus[i].uuid, "%.47s", entries[i]->d_name);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return count;
+}
+
+/* The first line of its file; false when there is none. */
+static bool
+read_state(const char *path, char *state, int size)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    if (!fgets(state, size, file))
+        *state = '\0';
+    fclose(file);
+    return true;
+}
+
+int
+fake_gpu_open(const char *uuid, struct fake_gpu **out, char *reason, size_t reason_size)
+{
+    char state[32];
+    struct fake_gpu *gpu = calloc(1, sizeof *gpu);
+    int error = -ENOMEM;
+    if (gpu && asprintf(&gpu->file, "%s/%s", folder(), uuid) >= 0)
+        error = !read_state(gpu->file, state, sizeof state) ? -ENODEV
+                : strncmp(state, "broken", 6) == 0          ? -EIO
+                                                            : 0;
+    if (error) {
+        snprintf(reason, reason_size, "the made-up GPU %s: %s", uuid, strerror(-error));
+        fake_gpu_close(gpu);
+        return error;
+    }
+    *out = gpu;
+    return 0;
+}
+
+bool
+fake_gpu_fails(struct fake_gpu *gpu)
+{
+    char state[32];
+    int at;
+    int job = atomic_fetch_add(&gpu->jobs, 1) + 1;
+    return !read_state(gpu->file, state, sizeof state) ||
+           (sscanf(state, "lost %d", &at) == 1 && job >= at);
+}
+
+void
+fake_gpu_close(struct fake_gpu *gpu)
+{
+    if (gpu)
+        free(gpu->file);
+    free(gpu);
+}
+
+#endif

@@ -1,0 +1,266 @@
+"""A worker for each GPU: which are used, what happens when one is lost. The GPUs are made up (fake_gpus.h)."""
+
+import os
+import pathlib
+import signal
+
+import pytest
+from conftest import BIN, drop, phantom, wait_for
+
+A, B, C, Z = (f"GPU-{letter * 8}-0000-4000-8000-000000000000" for letter in "abcf")
+SMALL = ("--size", "32x32x6")
+
+needs_fakes = pytest.mark.skipif(b"NOCTULE_FAKE_GPUS" not in (BIN / "noctuled").read_bytes(),
+                                 reason="built without NOCTULE_CRASH_POINTS")
+pytestmark = needs_fakes
+
+
+class Gpus:
+    """A folder of made-up GPUs: the name of a file is a UUID, what is in it how that GPU is."""
+
+    def __init__(self, folder, *names):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir()
+        for name in names:
+            self.set(name)
+
+    def set(self, name, how=""):
+        new = self.folder / f".{name}"
+        new.write_text(how)
+        new.rename(self.folder / name)
+
+    def remove(self, name):
+        (self.folder / name).unlink()
+
+
+@pytest.fixture
+def gpus(tmp_path):
+    return Gpus(tmp_path / "gpus", A, B)
+
+
+@pytest.fixture
+def start(daemon, gpus):
+    """Starts a daemon with what stands in its compute group."""
+
+    def begin(compute="", attempts=3, lanes=2, environment=None):
+        d = daemon(quiet=0.5, attempts=attempts,
+                   environment={"NOCTULE_FAKE_GPUS": str(gpus.folder), **(environment or {})})
+        configure(d, compute, lanes)
+        return d.start()
+
+    return begin
+
+
+def configure(d, compute, lanes=2):
+    lines = [line for line in d.config.read_text().splitlines() if not line.startswith("compute =")]
+    d.config.write_text("\n".join([*lines, f"compute = {{ lanes = {lanes}; {compute} }};", ""]))
+
+
+def reload(d):
+    before = len(events(d, "RELOAD"))
+    d.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: len(events(d, "RELOAD")) > before, 20, "the reload")
+
+
+def events(d, kind):
+    return [row["detail"] for row in d.query("SELECT detail FROM v_events WHERE kind = ? ORDER BY event", kind)]
+
+
+def devices(d):
+    """What each living worker was started with, by its number."""
+    found = {}
+    for pid in d.children("worker"):
+        try:
+            command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        except OSError:
+            continue
+        if "--device" in command:
+            found[int(command[command.index("--slot") + 1])] = command[command.index("--device") + 1]
+    return found
+
+
+def wait_devices(d, expected):
+    try:
+        wait_for(lambda: devices(d) == expected, 40, f"the workers {expected}")
+    except pytest.fail.Exception:
+        print(devices(d), d.log.read_text()[-6000:])
+        raise
+
+
+def feed(d, tmp_path, count, size=SMALL):
+    for seed in range(1, count + 1):
+        drop(phantom(tmp_path / f"series{seed}", *size, "--seed", str(seed)), d.inbox / str(seed))
+
+
+# -------------------------------------------------------------------------------- which are used ----
+
+
+@pytest.mark.parametrize("compute,expected", [
+    ('backend = "auto";', {0: A, 1: B}),
+    ('backend = "cuda";', {0: A, 1: B}),
+    (f'backend = "cuda"; devices = [ "GPU-{B[4:].upper()}" ];', {0: B}),
+    (f'backend = "auto"; devices = [ "1", "{A}", "{B}" ];', {0: B, 1: A}),
+    ('backend = "cpu";', {0: "cpu"}),
+], ids=["all", "cuda", "by UUID in capitals", "by index, in order", "cpu"])
+def test_a_worker_for_each(start, compute, expected):
+    d = start(compute)
+    wait_devices(d, expected)
+    assert d.children("probe") == []
+    (ready,) = wait_for(lambda: events(d, "COMPUTE_READY"), 20, "the event")
+    assert ready == ", ".join(expected.values())
+
+
+def test_jobs_go_to_all_of_them(start, tmp_path):
+    d = start('backend = "cuda";', lanes=1)
+    wait_devices(d, {0: A, 1: B})
+    feed(d, tmp_path, 8, ("--size", "256x256x30"))
+    assert {job["state"] for job in d.wait_jobs(8)} == {"DONE"}
+    places = {detail.split(",")[0] for detail in events(d, "JOB_STARTED")}
+    assert places == {"worker-0", "worker-1"}
+
+
+def test_one_that_is_not_there_is_told_by_name(start):
+    d = start(f'backend = "auto"; devices = [ "{B}", "{Z}" ];')
+    wait_devices(d, {0: B})
+    (missing,) = events(d, "DEVICE_MISSING")
+    assert Z in missing and f"device={Z}" in d.log.read_text()
+
+
+def test_auto_without_any_takes_the_cpus(start, gpus, tmp_path):
+    gpus.remove(A)
+    gpus.remove(B)
+    d = start('backend = "auto";')
+    wait_devices(d, {0: "cpu"})
+    feed(d, tmp_path, 1)
+    assert d.wait_jobs()[0]["state"] == "DONE"
+
+
+def test_cuda_without_any_waits_and_says_why(start, gpus, tmp_path):
+    gpus.remove(A)
+    gpus.remove(B)
+    d = start('backend = "cuda";')
+    wait_for(lambda: events(d, "COMPUTE_WAITING"), 20, "the event")
+    feed(d, tmp_path, 1)
+    (job,) = wait_for(lambda: d.jobs("READY"), 30, "a job that waits")
+    assert job["attempts"] == 0 and devices(d) == {}
+    assert "no GPU was found" in d.query("SELECT compute_waiting FROM v_night")[0][0]
+    assert "event=compute.waiting" in d.log.read_text()
+    gpus.set(C)
+    reload(d)
+    wait_devices(d, {0: C})
+    assert d.wait_jobs()[0]["state"] == "DONE"
+    assert d.query("SELECT compute_waiting FROM v_night")[0][0] is None
+    assert d.stop() == 0
+
+
+def test_a_reload_follows_the_configuration(start, gpus):
+    d = start('backend = "auto";')
+    wait_devices(d, {0: A, 1: B})
+    before = d.children("worker")
+    reload(d)
+    wait_for(lambda: d.log.read_text().count("event=device.found") == 4 and not d.children("probe"), 20, "a probe")
+    assert d.children("worker") == before, "nothing has changed for them"
+    configure(d, f'backend = "auto"; devices = [ "{A}" ];')
+    reload(d)
+    wait_devices(d, {0: A})
+    configure(d, 'backend = "cpu";')
+    reload(d)
+    wait_devices(d, {0: "cpu"})
+    configure(d, 'backend = "auto";')
+    gpus.set(C)
+    reload(d)
+    wait_devices(d, {0: A, 1: B, 2: C})
+
+
+def test_a_probe_that_dies_leaves_the_cpus(daemon, tmp_path):
+    d = daemon(quiet=0.5, environment={"NOCTULE_CRASH_AT": "probe_before_devices"})
+    configure(d, 'backend = "auto";')
+    d.start()
+    wait_devices(d, {0: "cpu"})
+    assert "event=probe.failed" in d.log.read_text()
+    feed(d, tmp_path, 1)
+    assert d.wait_jobs()[0]["state"] == "DONE"
+
+
+# -------------------------------------------------------------------------------------- lost ones ---
+
+
+def test_a_job_that_kills_every_gpu_it_meets_fails(start, gpus, tmp_path):
+    gpus.set(A, "lost 1")
+    gpus.set(B, "lost 1")
+    d = start('backend = "auto";', attempts=2)
+    feed(d, tmp_path, 1)
+    (job,) = d.wait_jobs()
+    assert (job["state"], job["code"], job["attempts"]) == ("FAILED", "COMPUTE_DEVICE_LOST", 2)
+    assert len(events(d, "DEVICE_LOST")) == 2
+    gpus.set(A)
+    gpus.set(B)
+    wait_devices(d, {0: A, 1: B})
+    d.ctl("retry", job["job"])
+    wait_for(lambda: d.jobs("DONE"), 60, "the retried job")
+
+
+def test_the_jobs_of_a_lost_gpu_run_elsewhere(start, gpus, tmp_path):
+    d = start('backend = "cuda";', attempts=3)
+    wait_devices(d, {0: A, 1: B})
+    gpus.set(A, "lost 2")
+    feed(d, tmp_path, 12)
+    jobs = d.wait_jobs(12, seconds=120)
+    assert [job["state"] for job in jobs] == ["DONE"] * 12
+    assert events(d, "DEVICE_LOST")
+    # Each attempt is a run that began, and each that did not end well was the loss of a device.
+    started = events(d, "JOB_STARTED")
+    returned, delayed = events(d, "JOB_RETURNED"), events(d, "JOB_DELAYED")
+    assert all("COMPUTE_DEVICE_LOST" in detail for detail in delayed), delayed
+    assert len(started) == 12 + len(returned) + len(delayed)
+    assert sum(job["attempts"] for job in jobs) == 12 + len(delayed)
+
+
+def test_a_gpu_that_cannot_be_opened_is_given_up(start, gpus, tmp_path):
+    gpus.set(A, "broken")
+    d = start('backend = "auto";')
+    (detail,) = wait_for(lambda: events(d, "DEVICE_GIVEN_UP"), 40, "the event")
+    assert A in detail and "others work without it" in detail
+    wait_devices(d, {1: B})
+    feed(d, tmp_path, 2)
+    assert {job["state"] for job in d.wait_jobs(2)} == {"DONE"}
+    gpus.set(A)
+    reload(d)
+    wait_devices(d, {0: A, 1: B})
+
+
+def test_when_the_last_one_is_given_up_the_cpus_take_over(start, gpus, tmp_path):
+    gpus.set(A, "broken")
+    gpus.set(B, "broken")
+    d = start('backend = "auto";')
+    feed(d, tmp_path, 1)
+    (job,) = d.wait_jobs(seconds=120)
+    assert (job["state"], job["attempts"], job["backend"]) == ("DONE", 1, "cpu")
+    assert len(events(d, "DEVICE_GIVEN_UP")) == 2 and "jobs run on the CPUs" in events(d, "DEVICE_GIVEN_UP")[1]
+    assert set(devices(d).values()) == {"cpu"}
+
+
+def test_cuda_never_takes_the_cpus(start, gpus, tmp_path):
+    gpus.set(A, "broken")
+    gpus.set(B, "broken")
+    d = start('backend = "cuda";')
+    feed(d, tmp_path, 1)
+    (detail,) = wait_for(lambda: events(d, "COMPUTE_WAITING"), 60, "the event")
+    assert "every GPU fails" in detail
+    assert "every GPU fails" in d.query("SELECT compute_waiting FROM v_night")[0][0]
+    assert d.jobs("READY") and not events(d, "DEVICE_GIVEN_UP")
+    gpus.set(A)
+    reload_or_wait = wait_for(lambda: d.jobs("DONE"), 60, "the job, once a GPU works again")
+    assert reload_or_wait[0]["attempts"] == 1
+
+
+def test_a_dead_worker_is_not_a_lost_gpu(start, tmp_path):
+    d = start('backend = "auto";')
+    wait_devices(d, {0: A, 1: B})
+    for _ in range(6):
+        pid = min(wait_for(lambda: len(d.children("worker")) == 2 and d.children("worker"), 40, "both workers"))
+        ready = d.log.read_text().count("child.ready child=worker")
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda n=ready: d.log.read_text().count("child.ready child=worker") > n, 40, "the next one")
+    assert not events(d, "DEVICE_GIVEN_UP")
+    wait_devices(d, {0: A, 1: B})
