@@ -173,13 +173,25 @@ backend_fault(struct job *job, int error, const char *reason)
     return pipeline_compute_fault(&job->report->fault, error, reason);
 }
 
+/* Takes the part of a character off that UTF-8 text was cut within. */
+static void
+mend_end(char *text)
+{
+    size_t length = strlen(text), tail = 0;
+    while (tail < length && ((unsigned char)text[length - 1 - tail] & 0xc0) == 0x80)
+        tail++;
+    if (tail < length && ((unsigned char)text[length - 1 - tail] & 0xc0) == 0xc0)
+        text[length - 1 - tail] = '\0';
+}
+
 /* Adds to what the job has to say of itself; cut where there is no more room. */
 static void
 note(struct pipeline_report *report, const char *text)
 {
-    size_t length = strlen(report->note);
-    snprintf(report->note + length, sizeof report->note - length, "%s%s", length > 0 ? "; " : "",
-             text);
+    size_t length = strlen(report->note), room = sizeof report->note - length;
+    int needed = snprintf(report->note + length, room, "%s%s", length > 0 ? "; " : "", text);
+    if (needed < 0 || (size_t)needed >= room)
+        mend_end(report->note);
 }
 
 static void

@@ -1,6 +1,7 @@
 /* Whole jobs: what comes out, and that nothing comes out when a job is stopped or cannot go on. */
 #include "pipeline.h"
 
+#include "backend.h"
 #include "job_sample.h"
 #include "output.h"
 
@@ -25,8 +26,7 @@ set_up(void)
     signal(SIGXFSZ, SIG_IGN);
     job_sample_make(&sample);
     ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof reason), 0);
-    compute.device = device;
-    compute.threads = 2;
+    compute = (struct pipeline_compute){.device = device, .threads = 2};
     ck_assert_int_eq(kernels_lane_open(device, &compute.lane, reason, sizeof reason), 0);
 }
 
@@ -107,6 +107,288 @@ START_TEST(an_empty_job)
 
 END_TEST
 
+/* ------------------------------------------------------------------- fuzzy connectedness ---- */
+
+#define TYPE "type = { code = \"12738006\"; scheme = \"SCT\"; meaning = \"Brain\"; };"
+#define LEVEL_SET                                                                                  \
+    "{ label = \"Block\"; range = [ 0.0, 80.0 ]; shapes = ( { center = { fraction = [ 0.5, 0.5, "  \
+    "0.5 ]; }; radius_voxels = 2.0; } ); " TYPE " }"
+#define FUZZY(label, rest)                                                                         \
+    "{ label = \"" label "\"; method = \"fuzzy-connectedness\"; " rest TYPE " }"
+#define IN_BLOCK "seeds = ( { voxel = [ 12, 10, 3 ]; } ); "
+#define IN_AIR   "seeds = ( { voxel = [ 0, 0, 0 ]; } ); "
+#define GAUSSIANS(mean, sigma)                                                                     \
+    "object_mean = " mean "; object_sigma = " sigma "; homogeneity_sigma = " sigma "; "
+#define SOFT FUZZY("Soft", IN_BLOCK GAUSSIANS("40.0", "10.0") "scene = true; ")
+#define MIXED(first, second)                                                                       \
+    "name = \"mixed\"; results = [ \"seg\", \"codes\" ]; segments = ( " first ", " second " );"
+
+static int64_t
+voxels_of(const struct pipeline_report *report, int segment)
+{
+    ck_assert_int_lt(segment, report->segment_count);
+    return report->segments[segment].voxels;
+}
+
+static struct pipeline_report
+run_well(char *settings)
+{
+    struct pipeline_report report;
+    sample.spec.settings = settings;
+    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.fault.sentence);
+    return report;
+}
+
+START_TEST(methods_are_mixed_in_either_order)
+{
+    static char level_set_first[] = MIXED(LEVEL_SET, SOFT), fuzzy_first[] = MIXED(SOFT, LEVEL_SET);
+
+    const struct {
+        char *settings;
+        const char *codes;
+    } orders[] = {{level_set_first, "codes-1.nrrd"}, {fuzzy_first, "codes-2.nrrd"}};
+
+    for (int i = 0; i < 2; i++) {
+        struct pipeline_report report = run_well(orders[i].settings);
+        ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
+        ck_assert_int_eq(voxels_of(&report, 1), SAMPLE_BLOCK);
+        ck_assert_str_eq(report.segments[i].label, "Block");
+        ck_assert_int_eq(report.segments[1 - i].method, CONF_FUZZY);
+        ck_assert_double_eq(report.segments[1 - i].gaussians.sigma.value, 10);
+        ck_assert_int_eq(report.segmented_voxels, SAMPLE_BLOCK);
+        ck_assert_int_eq(report.result_count, 3);
+        ck_assert_str_eq(report.results[0].kind, "seg");
+        ck_assert_int_eq(report.results[0].frames, 8);
+        ck_assert_str_eq(report.results[1].kind, "seg-fractional");
+        ck_assert_str_eq(report.results[1].file, "seg-fractional.dcm");
+        ck_assert_int_eq(report.results[1].frames, 4);
+        ck_assert_str_ne(report.results[1].sop_instance_uid, report.results[0].sop_instance_uid);
+        ck_assert_str_eq(report.results[2].file, orders[i].codes);
+        ck_assert_str_eq(report.note, "");
+        ck_assert_int_eq(job_sample_output_entries(&sample), 5);
+        pipeline_report_clear(&report);
+    }
+}
+
+END_TEST
+
+START_TEST(without_scene_no_fractional_object_and_an_old_one_goes)
+{
+    static char with[] = "name = \"a\"; segments = ( " SOFT " );";
+    static char without[] =
+        "name = \"a\"; segments = ( " FUZZY("Soft", IN_BLOCK GAUSSIANS("40.0", "10.0")) " );";
+    struct pipeline_report report = run_well(with);
+    ck_assert_int_eq(report.result_count, 2);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 4);
+    pipeline_report_clear(&report);
+    report = run_well(without);
+    ck_assert_int_eq(report.result_count, 1);
+    ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 3);
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
+START_TEST(what_is_not_given_is_measured_and_told)
+{
+    static char settings[] = "name = \"a\"; segments = ( " FUZZY(
+        "Soft", IN_BLOCK "estimate_voxels = 1; homogeneity_sigma = 5.0; ") " );";
+    struct pipeline_report report = run_well(settings);
+    const struct fuzzy_gaussians *gaussians = &report.segments[0].gaussians;
+    ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
+    ck_assert_int_eq(gaussians->measured_voxels, 27);
+    ck_assert_double_eq(gaussians->mean.value, 40);
+    ck_assert(!gaussians->mean.given && gaussians->homogeneity_sigma.given);
+    ck_assert_str_eq(report.note, "Soft: measured mean 40, sigma 1");
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
+/* A wide object claims the air as well, until the air has an owner of its own. */
+#define WIDE FUZZY("Wide", IN_BLOCK GAUSSIANS("40.0", "2000.0"))
+#define AIR  FUZZY("Air", IN_AIR GAUSSIANS("-1000.0", "50.0"))
+
+START_TEST(relative_connectedness_gives_each_voxel_one_owner)
+{
+    static char apart[] = "name = \"a\"; segments = ( " WIDE ", " AIR " );";
+    static char relative[] = "name = \"a\"; relative_connectedness = true; segments = ( " WIDE
+                             ", " LEVEL_SET ", " AIR " );";
+    const int64_t all = SAMPLE_SLICES * SAMPLE_COLUMNS * SAMPLE_ROWS;
+    struct pipeline_report report = run_well(apart);
+    ck_assert_int_eq(voxels_of(&report, 0), all);
+    ck_assert_int_eq(voxels_of(&report, 1), all - SAMPLE_BLOCK);
+    pipeline_report_clear(&report);
+    report = run_well(relative);
+    ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 1), SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 2), all - SAMPLE_BLOCK);
+    ck_assert_int_eq(report.segmented_voxels, all);
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
+START_TEST(objects_that_tie_everywhere_are_empty)
+{
+    sample.spec.settings =
+        (char[]){"name = \"a\"; relative_connectedness = true; segments = ( " SOFT
+                 ", " FUZZY("Twin", IN_BLOCK GAUSSIANS("40.0", "10.0")) " );"};
+    struct pipeline_report report = run_job(NULL);
+    ck_assert_int_eq(report.verdict, PROTO_VERDICT_DONE);
+    ck_assert(report.empty);
+    ck_assert_str_eq(report.fault.code, "EMPTY");
+    ck_assert_int_eq(report.result_count, 0);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 2); /* no scene of nothing */
+}
+
+END_TEST
+
+START_TEST(series_that_fuzzy_connectedness_refuses)
+{
+    sample.spec.settings = (char[]){"name = \"a\"; segments = ( " FUZZY(
+        "Soft", "seeds = ( { voxel = [ 12, 10, 6 ]; } ); ") " );"};
+    assert_ended(PROTO_VERDICT_REJECT, "SEED_OUTSIDE");
+    sample.spec.settings = (char[]){"name = \"a\"; segments = ( " FUZZY(
+        "Soft", "seeds = ( { mm = [ 0.0, 0.0, 99.0 ]; } ); ") " );"};
+    assert_ended(PROTO_VERDICT_REJECT, "SEED_OUTSIDE");
+}
+
+END_TEST
+
+/* --------------------------------------------------------------------- devices that fail ---- */
+
+/* The CPU's backend with one call that fails, under another name. */
+static struct kernels_backend broken;
+
+static int
+no_memory(struct kernels_lane *lane, void **voxels, char *reason, size_t reason_size)
+{
+    (void)lane;
+    (void)voxels;
+    return kernels_fail(-ENOMEM, reason, reason_size,
+                        "needs 12.3 GiB of device memory, 8.1 are free");
+}
+
+static int
+lost_at_begin(struct kernels_lane *lane, void **voxels, char *reason, size_t reason_size)
+{
+    (void)lane;
+    (void)voxels;
+    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+}
+
+static int
+lost_at_ready(struct kernels_lane *lane, int64_t first, int64_t count)
+{
+    (void)lane;
+    (void)first;
+    (void)count;
+    return -EIO;
+}
+
+static int
+lost_at_finish(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
+               size_t reason_size)
+{
+    (void)lane;
+    (void)masks;
+    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+}
+
+static int
+lost_at_codes(struct kernels_lane *lane, size_t label, int8_t *codes)
+{
+    (void)lane;
+    (void)label;
+    (void)codes;
+    return -EIO;
+}
+
+static int
+lost_at_fuzzy(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects, bool relative,
+              struct kernels_fuzzy_result *results, char *reason, size_t reason_size)
+{
+    (void)lane;
+    (void)objects;
+    (void)relative;
+    (void)results;
+    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+}
+
+static int
+lost_at_range(struct kernels_lane *lane, struct kernels_range padding, struct kernels_range *range)
+{
+    (void)lane;
+    (void)padding;
+    (void)range;
+    return -EIO;
+}
+
+START_TEST(what_does_not_fit_runs_on_the_cpu)
+{
+    char reason[KERNELS_REASON];
+    struct kernels_device *second;
+    struct kernels_lane *lane;
+    const struct kernels_device_options options = {.backend = "cpu", .threads = 1};
+    broken = *device->backend;
+    broken.name = "cuda";
+    broken.volume_begin = no_memory;
+    device->backend = &broken;
+    assert_ended(PROTO_VERDICT_RETRY, "OUT_OF_MEMORY"); /* there is no other device */
+
+    ck_assert_int_eq(kernels_device_open(&options, &second, reason, sizeof reason), 0);
+    ck_assert_int_eq(kernels_lane_open(second, &lane, reason, sizeof reason), 0);
+    compute.fallback_device = second;
+    compute.fallback_lane = lane;
+    struct pipeline_report report = run_job(NULL);
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.fault.sentence);
+    ck_assert_int_eq(report.segmented_voxels, SAMPLE_BLOCK);
+    ck_assert_str_eq(report.backend, "cpu");
+    ck_assert_str_eq(report.note, "ran on the CPU: needs 12.3 GiB of device memory, 8.1 are free");
+    ck_assert(!report.device_lost);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 4);
+    kernels_lane_close(lane);
+    kernels_device_close(second);
+}
+
+END_TEST
+
+static void
+assert_device_lost(void)
+{
+    struct pipeline_report report = run_job(NULL);
+    ck_assert_int_eq(report.verdict, PROTO_VERDICT_RETRY);
+    ck_assert_str_eq(report.fault.code, "COMPUTE_DEVICE_LOST");
+    ck_assert(report.device_lost);
+    ck_assert_str_eq(report.backend, "cuda");
+    ck_assert_int_le(job_sample_output_entries(&sample), 0);
+}
+
+START_TEST(a_device_that_fails_at_any_call_is_lost)
+{
+    sample.spec.settings = (char[]){MIXED(LEVEL_SET, SOFT)};
+    const struct kernels_backend *whole = device->backend;
+    for (int call = 0; call < 6; call++) {
+        broken = *whole;
+        broken.name = "cuda";
+        broken.volume_begin = call == 0 ? lost_at_begin : whole->volume_begin;
+        broken.volume_ready = call == 1 ? lost_at_ready : whole->volume_ready;
+        broken.volume_range = call == 2 ? lost_at_range : whole->volume_range;
+        broken.level_set_finish = call == 3 ? lost_at_finish : whole->level_set_finish;
+        broken.fuzzy_run = call == 4 ? lost_at_fuzzy : whole->fuzzy_run;
+        broken.level_set_codes = call == 5 ? lost_at_codes : whole->level_set_codes;
+        device->backend = &broken;
+        assert_device_lost();
+    }
+    device->backend = whole;
+    ck_assert_int_eq(run_job(NULL).verdict, PROTO_VERDICT_DONE);
+}
+
+END_TEST
+
 /* ------------------------------------------------------------------------------- stopping ---- */
 
 struct stopper {
@@ -174,6 +456,7 @@ START_TEST(a_full_disk_at_any_place_leaves_nothing)
 {
     int refused = 0;
     bool done = false;
+    sample.spec.settings = (char[]){MIXED(LEVEL_SET, SOFT)};
     for (rlim_t bytes = 0; !done; bytes += 256) {
         ck_assert_uint_lt(bytes, 1u << 20);
         struct rlimit before = limit(RLIMIT_FSIZE, bytes);
@@ -188,7 +471,7 @@ START_TEST(a_full_disk_at_any_place_leaves_nothing)
         ck_assert_int_eq(job_sample_output_entries(&sample), -1);
     }
     ck_assert_int_gt(refused, 10);
-    ck_assert_int_eq(job_sample_output_entries(&sample), 4);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 5);
 }
 
 END_TEST
@@ -275,6 +558,14 @@ main(void)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_job_that_works);
     tcase_add_test(tests, an_empty_job);
+    tcase_add_test(tests, methods_are_mixed_in_either_order);
+    tcase_add_test(tests, without_scene_no_fractional_object_and_an_old_one_goes);
+    tcase_add_test(tests, what_is_not_given_is_measured_and_told);
+    tcase_add_test(tests, relative_connectedness_gives_each_voxel_one_owner);
+    tcase_add_test(tests, objects_that_tie_everywhere_are_empty);
+    tcase_add_test(tests, series_that_fuzzy_connectedness_refuses);
+    tcase_add_test(tests, what_does_not_fit_runs_on_the_cpu);
+    tcase_add_test(tests, a_device_that_fails_at_any_call_is_lost);
     tcase_add_test(tests, a_job_stops_at_every_stage_and_leaves_nothing);
     tcase_add_test(tests, a_job_stopped_before_it_began);
     tcase_add_test(tests, a_full_disk_at_any_place_leaves_nothing);
