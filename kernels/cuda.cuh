@@ -17,7 +17,7 @@
 #define NOCTULE_CUDA_CUH
 
 #include "backend.h"
-#include "cuda_fault.h"
+#include "fault_cuda.h"
 
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -93,7 +93,7 @@ cuda_device_of(const struct kernels_lane *lane)
 int cuda_failed(struct cuda_device *device, cudaError_t error, const char *call, char *reason,
                 size_t reason_size);
 
-/* cuda_fault.h: the error that a test wants in place of the next call, else cudaSuccess. */
+/* fault_cuda.h: the error that a test wants in place of the next call, else cudaSuccess. */
 cudaError_t cuda_fault(void);
 
 /* The result of a call, or the error that a test wants in its place. */

@@ -1,12 +1,12 @@
 /*
- * cuda_fault.h - lets any one call of the CUDA runtime fail, in builds with crash points.
+ * fault_cuda.h - lets any one call of the CUDA runtime fail, in builds with crash points.
  *
  * The calls of this process are counted from 1. NOCTULE_CUDA_FAIL_AT=N[:memory|:lost] in the
  * environment, or cuda_fault_at, names the one that fails in place of being made. What releases
  * memory is not counted: nobody acts on its errors. Any thread.
  */
-#ifndef NOCTULE_CUDA_FAULT_H
-#define NOCTULE_CUDA_FAULT_H
+#ifndef NOCTULE_FAULT_CUDA_H
+#define NOCTULE_FAULT_CUDA_H
 
 #include <stdint.h>
 

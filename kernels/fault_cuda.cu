@@ -1,4 +1,4 @@
-/* cuda_fault.cu - see cuda_fault.h. */
+/* fault_cuda.cu - see fault_cuda.h. */
 #include "cuda.cuh"
 
 #ifdef NOCTULE_CRASH_POINTS
