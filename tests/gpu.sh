@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Passes the tests that need a GPU, on a machine that has one, and times the kernels there.
+#   tests/gpu.sh [FOLDER]    the programs' folder: build/release/bin, or a copy of it on another machine
+# Parity with the CPU and the references, fault injection, compute-sanitizer, then noctule-bench. Real volumes
+# come in by NOCTULE_TEST_VOLUMES (tests/kernels/test_cuda.c). LOGS is where the logs go; STEPS picks some of
+# parity memcheck racecheck kernels jobs. Ends non-zero when a step fails; the summary comes last.
+set -uo pipefail
+programs=${1:-$(dirname "$0")/../build/release/bin}
+logs=${LOGS:-$(mktemp -d)}
+steps=${STEPS:-parity memcheck racecheck kernels jobs}
+mkdir -p "$logs"
+export CK_FORK=no CK_DEFAULT_TIMEOUT=0
+
+# A launcher script stands before the program where it was copied with its libraries.
+sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+summary=()
+failures=0
+
+# step NAME COMMAND...
+step() {
+    local name=$1 begun=$SECONDS status=0
+    shift
+    [[ " $steps " == *" $name "* ]] || return 0
+    "$@" >"$logs/$name.log" 2>&1 || status=$?
+    case $status in
+    0) verdict=passed ;;
+    77) verdict=skipped ;;
+    *) verdict="FAILED ($status)" && tail -n 25 "$logs/$name.log" ;;
+    esac
+    ((status == 0)) || failures=$((failures + 1))
+    summary+=("$(printf '%-10s %-12s %4d s  %s' "$name" "$verdict" $((SECONDS - begun)) \
+        "$(grep -E '^[0-9]+%: |ERROR SUMMARY|RACECHECK SUMMARY|^skipped' "$logs/$name.log" | tail -n 1)")")
+}
+
+sanitize() {
+    "$sanitizer" --tool "$1" --target-processes all --error-exitcode 1 \
+        "$programs/kernels_test_cuda" --quick
+}
+
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+step parity "$programs/kernels_test_cuda"
+step memcheck sanitize memcheck
+step racecheck sanitize racecheck
+step kernels "$programs/noctule-bench" --backend cuda --kernels
+step jobs "$programs/noctule-bench" --backend cuda
+
+# One line a case: what the JSON lines in the logs say in full.
+for log in kernels jobs; do
+    [[ -s $logs/$log.log ]] && python3 - "$logs/$log.log" <<'END'
+import json, sys
+for line in open(sys.argv[1]):
+    if not line.startswith("{"):
+        continue
+    case = json.loads(line)
+    milliseconds = case.get("median_ms") or 1000 * case["median_seconds"]
+    def number(name):
+        return "     -" if case.get(name) is None else "%6.2f" % case[name]
+    print("%-28s %9.3f ms  read x%s  upload x%s  paper /%s  mismatches %s" % (
+        case["case"], milliseconds, number("ratio_to_read"), number("ratio_to_upload"),
+        number("ratio_to_paper"), case.get("mismatches", "-")))
+END
+done
+printf '%s\n' "${summary[@]}" "logs in $logs"
+exit $((failures > 0))

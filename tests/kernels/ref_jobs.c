@@ -1,0 +1,493 @@
+/* ref_jobs.c - see ref_jobs.h. */
+#include "ref_jobs.h"
+#include "ref_fuzzy.h"
+#include "ref_level_set.h"
+#include "ref_volumes.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *
+allocate(int64_t count, size_t size)
+{
+    void *memory = calloc(count > 0 ? (size_t)count : 1, size);
+
+    if (!memory)
+        abort();
+    return memory;
+}
+
+int64_t
+ref_mask_words(struct kernels_extent extent)
+{
+    return (extent.columns + 63) / 64 * extent.rows * extent.slices;
+}
+
+static struct kernels_demand
+demand_of(const struct ref_whole *whole)
+{
+    struct kernels_demand demand = {.level_set_labels = whole->job.label_count,
+                                    .fuzzy_objects = whole->object_count,
+                                    .fuzzy_relative = whole->relative};
+
+    for (size_t i = 0; i < whole->object_count; i++)
+        demand.fuzzy_scenes += whole->objects[i].scene;
+    return demand;
+}
+
+static int
+run_fuzzy(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
+          char *reason, size_t reason_size)
+{
+    if (whole->object_count == 0)
+        return 0;
+    return kernels_fuzzy_run(lane, whole->objects, whole->object_count, whole->relative,
+                             results->fuzzy, reason, reason_size);
+}
+
+static int
+run_level_set(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
+              char *reason, size_t reason_size)
+{
+    if (whole->job.label_count == 0)
+        return 0;
+    return kernels_level_set_finish(lane, results->masks, reason, reason_size);
+}
+
+/* All that comes after the voxels are in the lane. */
+static int
+work(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
+     char *reason, size_t reason_size)
+{
+    const struct ref_job *job = &whole->job;
+    int error = 0;
+
+    if (job->label_count > 0)
+        error = kernels_level_set_begin(lane, job->labels, job->label_count, reason, reason_size);
+    if (!error)
+        error = ref_announce(lane, job->extent.slices, job->threads, job->order);
+    if (!error && whole->fuzzy_first)
+        error = run_fuzzy(lane, whole, results, reason, reason_size);
+    if (!error)
+        error = run_level_set(lane, whole, results, reason, reason_size);
+    if (!error && !whole->fuzzy_first)
+        error = run_fuzzy(lane, whole, results, reason, reason_size);
+    return error;
+}
+
+int
+ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
+        double *seconds, char *reason, size_t reason_size)
+{
+    const struct ref_job *job = &whole->job;
+    struct kernels_demand demand = demand_of(whole);
+    size_t bytes = (size_t)ref_voxels(job->extent) * kernels_pixel_size(job->pixel);
+    double begun = ref_clock(), spent;
+    void *voxels;
+    int error =
+        kernels_volume_begin(lane, job->extent, job->pixel, &demand, &voxels, reason, reason_size);
+
+    if (error)
+        return error;
+    spent = ref_clock() - begun;
+    if (job->voxels)
+        memcpy(voxels, job->voxels, bytes);
+    begun = ref_clock();
+    error = work(lane, whole, results, reason, reason_size);
+    if (seconds)
+        *seconds = spent + ref_clock() - begun;
+    return error;
+}
+
+/* What the references say */
+
+static void
+set_bit(struct kernels_extent extent, struct ref_outcome *outcome, int64_t i)
+{
+    int64_t x = i % extent.columns, row = i / extent.columns;
+
+    outcome->bits[row * ((extent.columns + 63) / 64) + x / 64] |= UINT64_C(1) << x % 64;
+    outcome->voxels++;
+}
+
+static void
+expect_label(const struct ref_job *job, size_t label, struct ref_outcome *outcome)
+{
+    int64_t count = ref_voxels(job->extent);
+    int8_t *states = allocate(count, 1);
+
+    outcome->codes = allocate(count, 1);
+    outcome->bits = allocate(ref_mask_words(job->extent), sizeof(uint64_t));
+    ref_level_set_start(job->extent, job->pixel, job->voxels, &job->labels[label], states);
+    ref_level_set_search(job->extent, states);
+    ref_level_set_codes(job->extent, states, outcome->codes);
+    for (int64_t i = 0; i < count; i++)
+        if (states[i] > 0)
+            set_bit(job->extent, outcome, i);
+    free(states);
+}
+
+static void
+expect_objects(const struct ref_whole *whole, struct ref_outcome *outcomes)
+{
+    struct kernels_extent extent = whole->job.extent;
+    int64_t count = ref_voxels(extent);
+    uint16_t *scenes[REF_MOST];
+    uint8_t *in = allocate(count, 1);
+
+    for (size_t i = 0; i < whole->object_count; i++) {
+        outcomes[i].scene = scenes[i] = allocate(count, sizeof(uint16_t));
+        outcomes[i].bits = allocate(ref_mask_words(extent), sizeof(uint64_t));
+        ref_fuzzy_scene(extent, whole->job.pixel, whole->job.voxels, &whole->objects[i], scenes[i]);
+    }
+    for (size_t i = 0; i < whole->object_count; i++) {
+        ref_fuzzy_object(count, whole->objects, scenes, whole->object_count, i, whole->relative,
+                         in);
+        for (int64_t v = 0; v < count; v++)
+            if (in[v])
+                set_bit(extent, &outcomes[i], v);
+    }
+    free(in);
+}
+
+void
+ref_expect(const struct ref_whole *whole, struct ref_expected *expected)
+{
+    memset(expected, 0, sizeof(*expected));
+    for (size_t i = 0; i < whole->job.label_count; i++)
+        expect_label(&whole->job, i, &expected->labels[i]);
+    expect_objects(whole, expected->objects);
+}
+
+static void
+outcome_free(struct ref_outcome *outcome)
+{
+    free(outcome->bits);
+    free(outcome->codes);
+    free(outcome->scene);
+}
+
+void
+ref_expected_free(struct ref_expected *expected)
+{
+    for (size_t i = 0; i < REF_MOST; i++) {
+        outcome_free(&expected->labels[i]);
+        outcome_free(&expected->objects[i]);
+    }
+}
+
+/* Comparing */
+
+static _Thread_local char difference[KERNELS_REASON + 64];
+
+static bool
+mask_differs(struct kernels_extent extent, const struct kernels_mask *mask,
+             const struct ref_outcome *outcome, const char *what, size_t index)
+{
+    size_t words = (size_t)ref_mask_words(extent), first = 0;
+
+    difference[0] = '\0';
+    if (mask->words_per_row != (extent.columns + 63) / 64 || mask->voxels != outcome->voxels)
+        snprintf(difference, sizeof(difference), "%s %zu has %lld voxels, not %lld", what, index,
+                 (long long)mask->voxels, (long long)outcome->voxels);
+    else if (memcmp(mask->bits, outcome->bits, words * sizeof(*mask->bits)) != 0) {
+        while (mask->bits[first] == outcome->bits[first])
+            first++;
+        snprintf(difference, sizeof(difference), "%s %zu differs first in word %zu of %zu", what,
+                 index, first, words);
+    }
+    return difference[0] != '\0';
+}
+
+static bool
+codes_differ(struct kernels_lane *lane, const struct ref_job *job,
+             const struct ref_outcome *outcome, size_t label)
+{
+    int64_t count = ref_voxels(job->extent);
+    int8_t *codes = allocate(count, 1);
+    int error = kernels_level_set_codes(lane, label, codes);
+
+    difference[0] = '\0';
+    if (error)
+        snprintf(difference, sizeof(difference), "codes of label %zu: %s", label, strerror(-error));
+    else if (memcmp(codes, outcome->codes, (size_t)count) != 0)
+        snprintf(difference, sizeof(difference), "codes of label %zu differ", label);
+    free(codes);
+    return difference[0] != '\0';
+}
+
+static bool
+scene_differs(const struct ref_whole *whole, const struct kernels_fuzzy_result *result,
+              const struct ref_outcome *outcome, size_t object)
+{
+    int64_t count = ref_voxels(whole->job.extent), wrong = 0;
+
+    if (whole->objects[object].scene != (result->scene != NULL)) {
+        snprintf(difference, sizeof(difference), "scene %zu is there, or not, unasked", object);
+        return true;
+    }
+    for (int64_t i = 0; i < count && result->scene; i++)
+        wrong += result->scene[i] != outcome->scene[i];
+    if (wrong > 0)
+        snprintf(difference, sizeof(difference), "%lld voxels of scene %zu differ",
+                 (long long)wrong, object);
+    return wrong > 0;
+}
+
+const char *
+ref_compare(struct kernels_lane *lane, const struct ref_whole *whole,
+            const struct ref_expected *expected)
+{
+    const struct ref_job *job = &whole->job;
+    struct ref_results results;
+    char reason[KERNELS_REASON] = "no sentence";
+    int error = ref_run(lane, whole, &results, NULL, reason, sizeof(reason));
+
+    if (error) {
+        snprintf(difference, sizeof(difference), "%s (%s)", reason, strerror(-error));
+        return difference;
+    }
+    for (size_t i = 0; i < job->label_count; i++)
+        if (mask_differs(job->extent, &results.masks[i], &expected->labels[i], "label", i) ||
+            codes_differ(lane, job, &expected->labels[i], i))
+            return difference;
+    for (size_t i = 0; i < whole->object_count; i++)
+        if (mask_differs(job->extent, &results.fuzzy[i].object, &expected->objects[i], "object",
+                         i) ||
+            scene_differs(whole, &results.fuzzy[i], &expected->objects[i], i))
+            return difference;
+    return "";
+}
+
+/* Random jobs */
+
+struct random_job {
+    struct ref_whole whole; /* first: what the caller has */
+    struct kernels_level_set_label labels[REF_MOST];
+    struct kernels_shape shapes[REF_MOST][REF_MOST];
+    struct kernels_fuzzy_object objects[REF_MOST];
+    struct kernels_voxel seeds[REF_MOST][REF_MOST];
+};
+
+void
+ref_shuffle(uint64_t *random, int64_t *order, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int64_t j = ref_random_below(random, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
+
+static struct kernels_extent
+random_extent(uint64_t *random)
+{
+    static const int64_t columns[] = {1, 2, 3, 5, 7, 13, 31, 33, 63, 64, 65, 127, 128, 129, 193};
+    static const int64_t others[] = {1, 1, 2, 3, 5, 7, 8, 11, 16, 17, 23, 37};
+    struct kernels_extent extent = {
+        columns[ref_random_below(random, sizeof(columns) / sizeof(columns[0]))],
+        others[ref_random_below(random, sizeof(others) / sizeof(others[0]))],
+        others[ref_random_below(random, sizeof(others) / sizeof(others[0]))],
+    };
+
+    /* Thin in x now and then: the long side goes elsewhere. */
+    if (ref_random_below(random, 3) == 0) {
+        int64_t long_side = extent.columns;
+        extent.columns = extent.slices;
+        extent.slices = long_side;
+    }
+    return extent;
+}
+
+/* Values 0 .. 7 with runs along x, and the ends of the pixel type. */
+static void
+random_values(uint64_t *random, struct ref_job *job)
+{
+    int64_t count = ref_voxels(job->extent), steadiness = 1 + ref_random_below(random, 6);
+    char *voxels = allocate(count, kernels_pixel_size(job->pixel));
+    int32_t value = 0;
+
+    job->voxels = voxels;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t dice = ref_random_below(random, 100);
+        if (ref_random_below(random, steadiness) == 0)
+            value = (int32_t)ref_random_below(random, 8);
+        ref_paint(job->pixel, &(uint8_t){1}, 1,
+                  dice == 0   ? 0x7FFF
+                  : dice == 1 ? 0x8000
+                              : value,
+                  0, voxels + (size_t)i * kernels_pixel_size(job->pixel));
+    }
+}
+
+static double
+random_coordinate(uint64_t *random, int64_t size)
+{
+    double coordinate = (double)(ref_random_below(random, 8 * size) - 2 * size) / 4;
+
+    return ref_random_below(random, 2) ? nearbyint(coordinate) : coordinate;
+}
+
+static struct kernels_shape
+random_shape(uint64_t *random, struct kernels_extent extent)
+{
+    int64_t size[3] = {extent.columns, extent.rows, extent.slices};
+    struct kernels_shape shape = {.kind = (enum kernels_shape_kind)ref_random_below(random, 3)};
+
+    for (int i = 0; i < 3; i++) {
+        shape.center[i] = random_coordinate(random, size[i]);
+        shape.radius[i] = fabs(random_coordinate(random, size[i])) / 2;
+        if (ref_random_below(random, 6) == 0)
+            shape.radius[i] = 0;
+    }
+    return shape;
+}
+
+/* Mostly the values that random_values draws; sometimes empty, all, or beyond the pixel type. */
+static struct kernels_range
+random_range(uint64_t *random)
+{
+    static const struct kernels_range special[] = {
+        {1, 0}, {INT32_MIN, INT32_MAX}, {-40000, 2}, {70000, 80000}, {INT32_MAX, INT32_MIN}};
+    int32_t lo = (int32_t)ref_random_below(random, 8);
+
+    if (ref_random_below(random, 8) == 0)
+        return special[ref_random_below(random, sizeof(special) / sizeof(special[0]))];
+    return (struct kernels_range){lo, lo + (int32_t)ref_random_below(random, 6)};
+}
+
+static struct kernels_range
+random_padding(uint64_t *random)
+{
+    int32_t lo = (int32_t)ref_random_below(random, 8);
+
+    if (ref_random_below(random, 2))
+        return (struct kernels_range){1, 0};
+    return (struct kernels_range){lo, lo + (int32_t)ref_random_below(random, 2)};
+}
+
+/* Sparse bits, none beyond the last column. */
+static const uint64_t *
+random_mask(uint64_t *random, struct kernels_extent extent)
+{
+    int64_t words = ref_mask_words(extent), words_per_row = (extent.columns + 63) / 64;
+    uint64_t *bits = allocate(words, sizeof(*bits));
+
+    for (int64_t i = 0; i < words; i++) {
+        int64_t columns = extent.columns - i % words_per_row * 64;
+        bits[i] = ref_random(random) & ref_random(random) & ref_random(random);
+        if (columns < 64)
+            bits[i] &= (UINT64_C(1) << columns) - 1;
+    }
+    return bits;
+}
+
+static void
+random_label(uint64_t *random, struct kernels_extent extent, struct kernels_shape *shapes,
+             struct kernels_level_set_label *label)
+{
+    bool for_each = ref_random_below(random, 3) == 0;
+    struct kernels_range *ranges = allocate(extent.slices, sizeof(*ranges));
+
+    label->shape_count = (size_t)ref_random_below(random, REF_MOST + 1);
+    label->shapes = shapes;
+    label->range_count = for_each ? (size_t)extent.slices : 1;
+    label->ranges = ranges;
+    label->padding = random_padding(random);
+    if (ref_random_below(random, 4) == 0)
+        label->mask = random_mask(random, extent);
+    for (size_t s = 0; s < label->shape_count; s++)
+        shapes[s] = random_shape(random, extent);
+    for (size_t r = 0; r < label->range_count; r++)
+        ranges[r] = random_range(random);
+}
+
+/* A border voxel as often as one within. */
+static int64_t
+random_place(uint64_t *random, int64_t size)
+{
+    switch (ref_random_below(random, 4)) {
+    case 0:
+        return 0;
+    case 1:
+        return size - 1;
+    default:
+        return ref_random_below(random, size);
+    }
+}
+
+static void
+random_object(uint64_t *random, struct kernels_extent extent, struct kernels_voxel *seeds,
+              struct kernels_fuzzy_object *object)
+{
+    static const uint16_t thresholds[] = {0, 1, 8191, 32767, 50000, 65534, 65535};
+    static const double weights[] = {0, 0.25, 0.5, 0.9, 1};
+
+    object->seeds = seeds;
+    object->seed_count = (size_t)ref_random_below(random, REF_MOST + 1);
+    for (size_t i = 0; i < object->seed_count; i++)
+        seeds[i] = (struct kernels_voxel){random_place(random, extent.columns),
+                                          random_place(random, extent.rows),
+                                          random_place(random, extent.slices)};
+    object->mean = (double)ref_random_below(random, 32) / 4;
+    object->sigma = 0.5 + (double)ref_random_below(random, 16) / 4;
+    object->homogeneity_sigma = 0.25 + (double)ref_random_below(random, 12) / 4;
+    object->weight = weights[ref_random_below(random, sizeof(weights) / sizeof(weights[0]))];
+    object->threshold =
+        thresholds[ref_random_below(random, sizeof(thresholds) / sizeof(thresholds[0]))];
+    object->padding = random_padding(random);
+    object->scene = ref_random_below(random, 2) == 0;
+}
+
+struct ref_whole *
+ref_random_job(uint64_t seed)
+{
+    struct random_job *own = allocate(1, sizeof(*own));
+    struct ref_job *job = &own->whole.job;
+    uint64_t random = seed;
+    int64_t *order;
+
+    job->extent = random_extent(&random);
+    job->pixel = (enum kernels_pixel)ref_random_below(&random, 3);
+    random_values(&random, job);
+    job->threads = 1 + (int)ref_random_below(&random, 3);
+    job->order = order = allocate(job->extent.slices, sizeof(*order));
+    ref_shuffle(&random, order, job->extent.slices);
+    job->labels = own->labels;
+    job->label_count = (size_t)ref_random_below(&random, REF_MOST + 1);
+    for (size_t i = 0; i < job->label_count; i++)
+        random_label(&random, job->extent, own->shapes[i], &own->labels[i]);
+    own->whole.objects = own->objects;
+    own->whole.object_count = (size_t)ref_random_below(&random, REF_MOST + 1);
+    for (size_t i = 0; i < own->whole.object_count; i++)
+        random_object(&random, job->extent, own->seeds[i], &own->objects[i]);
+    own->whole.relative = ref_random_below(&random, 2) == 0;
+    own->whole.fuzzy_first = ref_random_below(&random, 2) == 0;
+    return &own->whole;
+}
+
+/* calloc'd memory that the structs hold as const. */
+static void
+free_const(const void *memory)
+{
+    union {
+        const void *given;
+        void *own;
+    } pointer = {.given = memory};
+
+    free(pointer.own);
+}
+
+void
+ref_random_job_free(struct ref_whole *whole)
+{
+    for (size_t i = 0; i < whole->job.label_count; i++) {
+        free_const(whole->job.labels[i].ranges);
+        free_const(whole->job.labels[i].mask);
+    }
+    free_const(whole->job.voxels);
+    free_const(whole->job.order);
+    free(whole);
+}

@@ -1,0 +1,856 @@
+/*
+ * test_cuda.c - the CUDA backend beside the CPU's and the references: bit for bit the same.
+ *
+ *   kernels_test_cuda [--quick]    --quick: a selection for compute-sanitizer
+ *
+ * Exits with 77, which is "skipped" to CTest, where there is no GPU. NOCTULE_TEST_VOLUMES may name
+ * volumes of real series, as FILE:COLUMNS,ROWS,SLICES:PIXEL with ; between them: stored values as
+ * dump_volume writes them, PIXEL one of uint8, int16, uint16.
+ */
+#include "fault_cuda.h"
+#include "ref_jobs.h"
+#include "ref_volumes.h"
+
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SKIPPED = 77, ANNOUNCERS = 8 };
+
+static bool quick;
+static struct kernels_device *cpu, *gpu;
+static struct kernels_lane *cpu_lane, *gpu_lane;
+static char reason[KERNELS_REASON];
+
+static const struct kernels_range none = {1, 0};
+
+static void *
+allocate(int64_t count, size_t size)
+{
+    void *memory = calloc(count > 0 ? (size_t)count : 1, size);
+
+    ck_assert_ptr_nonnull(memory);
+    return memory;
+}
+
+static void
+open_backend(const char *backend, struct kernels_device **device, struct kernels_lane **lane)
+{
+    struct kernels_device_options options = {.backend = backend, .threads = 4};
+    int error = kernels_device_open(&options, device, reason, sizeof(reason));
+
+    ck_assert_msg(error == 0, "%s: %s", backend, reason);
+    error = kernels_lane_open(*device, lane, reason, sizeof(reason));
+    ck_assert_msg(error == 0, "%s: %s", backend, reason);
+}
+
+static void
+open_both(void)
+{
+    open_backend("cpu", &cpu, &cpu_lane);
+    open_backend("cuda", &gpu, &gpu_lane);
+}
+
+static void
+close_both(void)
+{
+    kernels_lane_close(gpu_lane);
+    kernels_device_close(gpu);
+    kernels_lane_close(cpu_lane);
+    kernels_device_close(cpu);
+}
+
+/* The GPU's lane and the CPU's give what the references say. */
+static void
+check_job(const struct ref_whole *whole, const char *what)
+{
+    struct ref_expected expected;
+    const char *difference;
+
+    ref_expect(whole, &expected);
+    difference = ref_compare(gpu_lane, whole, &expected);
+    ck_assert_msg(*difference == '\0', "%s, GPU: %s", what, difference);
+    difference = ref_compare(cpu_lane, whole, &expected);
+    ck_assert_msg(*difference == '\0', "%s, CPU: %s", what, difference);
+    ref_expected_free(&expected);
+}
+
+/* Devices */
+
+START_TEST(a_gpu_is_opened_by_index_and_uuid)
+{
+    struct kernels_gpu gpus[8];
+    int count = kernels_gpus(gpus, 8);
+    char index[16];
+
+    ck_assert_int_ge(count, 1);
+    for (int i = 0; i < count && i < 8; i++) {
+        snprintf(index, sizeof(index), "%d", gpus[i].index);
+        ck_assert_int_eq((int)strlen(gpus[i].uuid), 40);
+        ck_assert_int_gt(gpus[i].memory_bytes, 0);
+        for (int by_uuid = 0; by_uuid < 2; by_uuid++) {
+            struct kernels_device_options options = {
+                .backend = "cuda", .device = by_uuid ? gpus[i].uuid : index, .threads = 3};
+            struct kernels_device *device;
+
+            ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof(reason)), 0);
+            ck_assert_str_eq(kernels_device_backend(device), "cuda");
+            ck_assert_ptr_nonnull(strstr(kernels_device_description(device), gpus[i].name));
+            ck_assert_int_eq(kernels_device_threads(device), 3);
+            kernels_device_close(device);
+        }
+    }
+}
+
+END_TEST
+
+START_TEST(a_gpu_that_is_not_there_is_refused)
+{
+    static const char *const unknown[] = {"9999", "0x", "GPU-00000000-0000-0000-0000-000000000000",
+                                          "abacus"};
+
+    for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
+        struct kernels_device_options options = {.backend = "cuda", .device = unknown[i]};
+        struct kernels_device *device;
+
+        ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof(reason)), -ENODEV);
+        ck_assert_ptr_nonnull(strstr(reason, unknown[i]));
+    }
+}
+
+END_TEST
+
+START_TEST(auto_is_the_gpu)
+{
+    struct kernels_device_options options = {.backend = "auto"};
+    struct kernels_device *device;
+
+    ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof(reason)), 0);
+    ck_assert_str_eq(kernels_device_backend(device), "cuda");
+    ck_assert_int_ge(kernels_device_threads(device), 1);
+    kernels_device_close(device);
+}
+
+END_TEST
+
+/* The value range */
+
+static void
+check_range(uint64_t *random)
+{
+    struct kernels_extent extent = {1 + ref_random_below(random, 300),
+                                    1 + ref_random_below(random, 40),
+                                    1 + ref_random_below(random, 9)};
+    enum kernels_pixel pixel = (enum kernels_pixel)ref_random_below(random, 3);
+    int32_t lo = (int32_t)ref_random_below(random, 70000) - 35000;
+    struct kernels_range padding = {lo, lo + (int32_t)ref_random_below(random, 60000) - 1};
+    struct kernels_demand nothing = {0};
+    struct kernels_lane *lanes[] = {cpu_lane, gpu_lane};
+    struct kernels_range ranges[2];
+    int errors[2];
+    int64_t count = ref_voxels(extent);
+    uint16_t *values = allocate(count, 2);
+    void *voxels;
+
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (uint16_t)(0x7000 + ref_random_below(random, 0x2000));
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(kernels_volume_begin(lanes[i], extent, pixel, &nothing, &voxels, NULL, 0),
+                         0);
+        memcpy(voxels, values, (size_t)count * kernels_pixel_size(pixel));
+        ck_assert_int_eq(ref_announce(lanes[i], extent.slices, 2, NULL), 0);
+        errors[i] = kernels_volume_range(lanes[i], padding, &ranges[i]);
+    }
+    ck_assert_int_eq(errors[0], errors[1]);
+    ck_assert(errors[0] == 0 || errors[0] == -ENODATA);
+    if (errors[0] == 0) {
+        ck_assert_int_eq(ranges[0].lo, ranges[1].lo);
+        ck_assert_int_eq(ranges[0].hi, ranges[1].hi);
+    }
+    free(values);
+}
+
+START_TEST(value_ranges_are_the_cpus)
+{
+    uint64_t random = 5;
+
+    for (int round = 0; round < (quick ? 40 : 1500); round++)
+        check_range(&random);
+}
+
+END_TEST
+
+/* The only largest value lies in one slice after the other of a volume of several slabs. */
+START_TEST(every_slice_is_uploaded)
+{
+    struct kernels_extent extent = {700, 512, quick ? 60 : 200};
+    int64_t slice = extent.columns * extent.rows, order[200];
+    struct kernels_demand nothing = {0};
+    uint64_t random = 6;
+    uint16_t *voxels;
+    void *memory;
+
+    for (int64_t z = 0; z < extent.slices; z += quick ? 7 : 3) {
+        struct kernels_range range;
+
+        ck_assert_int_eq(
+            kernels_volume_begin(gpu_lane, extent, KERNELS_UINT16, &nothing, &memory, NULL, 0), 0);
+        voxels = memory;
+        memset(voxels, 0, (size_t)ref_voxels(extent) * sizeof(*voxels));
+        voxels[z * slice + ref_random_below(&random, slice)] = (uint16_t)(z + 1);
+        ref_shuffle(&random, order, extent.slices);
+        ck_assert_int_eq(ref_announce(gpu_lane, extent.slices, ANNOUNCERS, order), 0);
+        ck_assert_int_eq(kernels_volume_range(gpu_lane, none, &range), 0);
+        ck_assert_int_eq(range.lo, 0);
+        ck_assert_int_eq(range.hi, z + 1);
+    }
+}
+
+END_TEST
+
+/* Random jobs, one after the other on one lane */
+
+START_TEST(random_jobs_are_the_references)
+{
+    for (uint64_t seed = 0; seed < (quick ? 60 : 3000); seed++) {
+        struct ref_whole *whole = ref_random_job(seed);
+        char what[64];
+
+        snprintf(what, sizeof(what), "random job %llu", (unsigned long long)seed);
+        check_job(whole, what);
+        ref_random_job_free(whole);
+    }
+}
+
+END_TEST
+
+/* Patterns of in and out */
+
+/*
+ * Shapes let both floods run through the whole volume, the in-range one from a corner, the other
+ * one with a box that covers nearly all; the object grows from the corner too, and competes with
+ * another from the opposite corner.
+ */
+static void
+check_pattern(struct kernels_extent extent, const uint8_t *in, const char *what)
+{
+    double large = (double)(extent.columns + extent.rows + extent.slices);
+    const struct kernels_shape corner = {.kind = KERNELS_SPHERE, .radius = {1.5}};
+    const struct kernels_shape half = {
+        .kind = KERNELS_BOX, .center = {large, 0, 0}, .radius = {large, large, large}};
+    const struct kernels_shape most = {
+        .kind = KERNELS_BOX, .center = {1 + large, 0, 0}, .radius = {large, large, large}};
+    struct kernels_range range = {5, 5};
+    const struct kernels_level_set_label labels[] = {
+        {.shapes = &corner, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none},
+        {.shapes = &half, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none},
+        {.shapes = &most, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none}};
+    const struct kernels_voxel first = {0, 0, 0},
+                               last = {extent.columns - 1, extent.rows - 1, extent.slices - 1};
+    const struct kernels_fuzzy_object objects[] = {{.seeds = &first,
+                                                    .seed_count = 1,
+                                                    .mean = 5,
+                                                    .sigma = 1,
+                                                    .homogeneity_sigma = 1,
+                                                    .weight = 0.5,
+                                                    .threshold = 40000,
+                                                    .padding = none,
+                                                    .scene = true},
+                                                   {.seeds = &last,
+                                                    .seed_count = 1,
+                                                    .mean = 0,
+                                                    .sigma = 2,
+                                                    .homogeneity_sigma = 3,
+                                                    .weight = 0.7,
+                                                    .threshold = 20000,
+                                                    .padding = none}};
+    uint8_t *voxels = allocate(ref_voxels(extent), 1);
+    struct ref_whole whole = {.job = {.extent = extent,
+                                      .pixel = KERNELS_UINT8,
+                                      .voxels = voxels,
+                                      .labels = labels,
+                                      .label_count = 3,
+                                      .threads = ANNOUNCERS},
+                              .objects = objects,
+                              .object_count = 2,
+                              .relative = extent.rows % 2 == 0};
+
+    ref_paint(KERNELS_UINT8, in, ref_voxels(extent), 5, 0, voxels);
+    check_job(&whole, what);
+    ref_paint(KERNELS_UINT8, in, ref_voxels(extent), 0, 5, voxels);
+    check_job(&whole, what);
+    free(voxels);
+}
+
+static void
+check_patterns(struct kernels_extent extent)
+{
+    int64_t count = ref_voxels(extent);
+    uint8_t *in = allocate(count, 1);
+
+    for (int axis = 0; axis < 3; axis++) {
+        ref_serpentine(extent, axis, in);
+        check_pattern(extent, in, "serpentine");
+    }
+    ref_random_maze(extent, 1, in);
+    check_pattern(extent, in, "random maze");
+    ref_spiral(extent, in);
+    check_pattern(extent, in, "spiral");
+    ref_checkerboard(extent, in);
+    check_pattern(extent, in, "checkerboard");
+    ref_noise(extent, 0.4, 2, in);
+    check_pattern(extent, in, "noise");
+    ref_sphere(extent, (double)extent.rows / 3, in);
+    check_pattern(extent, in, "sphere");
+    memset(in, 0, (size_t)count);
+    check_pattern(extent, in, "all out of range");
+    memset(in, 1, (size_t)count);
+    check_pattern(extent, in, "all in range");
+    free(in);
+}
+
+/* The first ones are the quick selection; the last ones are many tiles and many slabs. */
+static const struct kernels_extent extents[] = {
+    {1, 1, 1},     {65, 9, 8},    {33, 20, 17},  {1, 1, 40},     {1, 40, 1},     {200, 1, 1},
+    {9, 66, 7},    {8, 9, 67},    {64, 12, 12},  {200, 150, 70}, {1100, 34, 20}, {128, 64, 128},
+    {5000, 90, 1}, {70, 1, 5000}, {1, 3000, 50}, {130, 131, 80}, {700, 600, 40},
+};
+
+enum { QUICK_EXTENTS = 3, EXTENTS = sizeof(extents) / sizeof(extents[0]) };
+
+START_TEST(patterns_are_the_references)
+{
+    check_patterns(extents[_i]);
+}
+
+END_TEST
+
+/* Grey volumes */
+
+enum grey { SMOOTH, VESSELS, PLATEAUS, SCATTER, GREYS };
+
+static void
+draw_grey(enum grey grey, struct kernels_extent extent, enum kernels_pixel pixel, int32_t top,
+          void *voxels)
+{
+    struct kernels_voxel roots[2];
+
+    switch (grey) {
+    case SMOOTH:
+        ref_smooth(extent, pixel, top, 1, voxels);
+        break;
+    case VESSELS:
+        ref_vessels(extent, pixel, top, 2, 2, voxels, roots);
+        break;
+    case PLATEAUS:
+        ref_plateaus(extent, pixel, top, 5, 3, voxels);
+        break;
+    case SCATTER:
+        ref_scatter(extent, pixel, top, 4, voxels);
+        break;
+    case GREYS:
+        break;
+    }
+    ref_islands(extent, pixel, 2, 0, 5, voxels); /* what is padding below */
+}
+
+/* Two objects about two strengths, seeds within and on borders, in volumes with padding. */
+static void
+check_grey(enum grey grey, struct kernels_extent extent, enum kernels_pixel pixel, bool relative)
+{
+    const int32_t top = pixel == KERNELS_UINT8 ? 255 : 3000;
+    const struct kernels_range padding = {0, 0}, range = {top / 3, top};
+    const struct kernels_shape shape = {
+        KERNELS_ELLIPSOID,
+        {(double)extent.columns / 2, (double)extent.rows / 2, (double)extent.slices / 2},
+        {(double)extent.columns / 5, (double)extent.rows / 4, (double)extent.slices / 3}};
+    const struct kernels_level_set_label label = {
+        .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = padding};
+    const struct kernels_voxel middle[] = {
+        {extent.columns / 2, extent.rows / 2, extent.slices / 2},
+        {extent.columns / 3, extent.rows / 3, extent.slices / 3},
+    };
+    const struct kernels_voxel border[] = {{0, extent.rows - 1, 0},
+                                           {extent.columns - 1, 0, extent.slices - 1}};
+    struct kernels_fuzzy_object objects[] = {{.seeds = middle,
+                                              .seed_count = 2,
+                                              .mean = 0.75 * top,
+                                              .sigma = 0.2 * top,
+                                              .homogeneity_sigma = 0.1 * top,
+                                              .weight = 0.5,
+                                              .threshold = 45000,
+                                              .padding = padding,
+                                              .scene = true},
+                                             {.seeds = border,
+                                              .seed_count = 2,
+                                              .mean = 0.25 * top,
+                                              .sigma = 0.1 * top,
+                                              .homogeneity_sigma = 0.05 * top,
+                                              .weight = 0.3,
+                                              .threshold = 30000,
+                                              .padding = none,
+                                              .scene = relative}};
+    void *voxels = allocate(ref_voxels(extent), kernels_pixel_size(pixel));
+    struct ref_whole whole = {.job = {.extent = extent,
+                                      .pixel = pixel,
+                                      .voxels = voxels,
+                                      .labels = &label,
+                                      .label_count = 1,
+                                      .threads = ANNOUNCERS},
+                              .objects = objects,
+                              .object_count = 2,
+                              .relative = relative,
+                              .fuzzy_first = relative};
+    char what[80];
+
+    draw_grey(grey, extent, pixel, top, voxels);
+    snprintf(what, sizeof(what), "grey volume %d, pixel %d, %lld columns", (int)grey, (int)pixel,
+             (long long)extent.columns);
+    check_job(&whole, what);
+    free(voxels);
+}
+
+START_TEST(grey_volumes_are_the_references)
+{
+    static const struct kernels_extent small = {70, 37, 21}, large = {300, 260, 90};
+    struct kernels_extent extent = quick ? small : large;
+
+    for (int pixel = 0; pixel < 3; pixel++) {
+        check_grey((enum grey)_i, small, (enum kernels_pixel)pixel, pixel % 2 == 0);
+        check_grey((enum grey)_i, extent, (enum kernels_pixel)pixel, pixel % 2 == 1);
+    }
+}
+
+END_TEST
+
+/* Order, lanes, sizes */
+
+static void
+random_order(uint64_t seed, int64_t *order, int64_t count)
+{
+    ref_shuffle(&seed, order, count);
+}
+
+/* Slices of many slabs, announced by many threads in another order each time. */
+START_TEST(any_order_of_slices_gives_the_same)
+{
+    struct kernels_extent extent = {512, 512, quick ? 40 : 150};
+    int64_t count = ref_voxels(extent), *order = allocate(extent.slices, sizeof(*order));
+    const struct kernels_shape shape = {KERNELS_SPHERE, {256, 256, 20}, {30}};
+    const struct kernels_range range = {1000, 3000};
+    const struct kernels_level_set_label label = {
+        .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
+    int16_t *voxels = allocate(count, sizeof(*voxels));
+    struct ref_whole whole = {.job = {.extent = extent,
+                                      .pixel = KERNELS_INT16,
+                                      .voxels = voxels,
+                                      .labels = &label,
+                                      .label_count = 1,
+                                      .threads = ANNOUNCERS,
+                                      .order = order}};
+    struct ref_expected expected;
+
+    ref_smooth(extent, KERNELS_INT16, 3000, 9, voxels);
+    ref_expect(&whole, &expected);
+    for (uint64_t round = 0; round < (quick ? 2 : 20); round++) {
+        random_order(round, order, extent.slices);
+        const char *difference = ref_compare(gpu_lane, &whole, &expected);
+        ck_assert_msg(*difference == '\0', "round %d: %s", (int)round, difference);
+    }
+    ref_expected_free(&expected);
+    free(voxels);
+    free(order);
+}
+
+END_TEST
+
+/* Job after job on a lane of its own, of sizes that go up and down. */
+struct lane_work {
+    uint64_t first_seed;
+    int jobs;
+    char difference[2 * KERNELS_REASON];
+};
+
+static void *
+work_on_lane(void *argument)
+{
+    struct lane_work *work = argument;
+    struct kernels_lane *lane;
+
+    if (kernels_lane_open(gpu, &lane, work->difference, sizeof(work->difference)))
+        return NULL;
+    for (int i = 0; i < work->jobs && work->difference[0] == '\0'; i++) {
+        struct ref_whole *whole = ref_random_job(work->first_seed + (uint64_t)i);
+        struct ref_expected expected;
+
+        ref_expect(whole, &expected);
+        for (int round = 0; round < 3; round++)
+            snprintf(work->difference, sizeof(work->difference), "%s",
+                     ref_compare(lane, whole, &expected));
+        ref_expected_free(&expected);
+        ref_random_job_free(whole);
+    }
+    kernels_lane_close(lane);
+    return NULL;
+}
+
+START_TEST(lanes_work_side_by_side)
+{
+    enum { LANES = 3 };
+    struct lane_work works[LANES] = {{0}};
+    pthread_t threads[LANES];
+
+    for (int i = 0; i < LANES; i++) {
+        works[i].first_seed = 100000 + 1000 * (uint64_t)i;
+        works[i].jobs = quick ? 5 : 200;
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, work_on_lane, &works[i]), 0);
+    }
+    for (int i = 0; i < LANES; i++)
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+    for (int i = 0; i < LANES; i++)
+        ck_assert_msg(works[i].difference[0] == '\0', "lane %d: %s", i, works[i].difference);
+}
+
+END_TEST
+
+/* A job is given up at any point; the lane takes the next one. */
+START_TEST(a_job_may_be_given_up)
+{
+    struct kernels_extent extent = {300, 300, 120};
+    const struct kernels_shape shape = {KERNELS_SPHERE, {150, 150, 60}, {50}};
+    const struct kernels_range range = {0, 0};
+    const struct kernels_level_set_label label = {
+        .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
+    struct kernels_demand demand = {.level_set_labels = 1};
+    void *voxels;
+
+    for (int64_t slices = 0; slices <= extent.slices; slices += 40) {
+        struct ref_whole *whole = ref_random_job((uint64_t)slices);
+
+        ck_assert_int_eq(
+            kernels_volume_begin(gpu_lane, extent, KERNELS_INT16, &demand, &voxels, NULL, 0), 0);
+        memset(voxels, 0, (size_t)ref_voxels(extent) * 2);
+        ck_assert_int_eq(kernels_level_set_begin(gpu_lane, &label, 1, NULL, 0), 0);
+        ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, slices), 0);
+        check_job(whole, "after a job that was given up");
+        ref_random_job_free(whole);
+    }
+}
+
+END_TEST
+
+START_TEST(what_does_not_fit_is_out_of_memory)
+{
+    static const size_t labels[] = {200, 1000000, SIZE_MAX / 2, SIZE_MAX};
+    struct kernels_extent large = {1 << 11, 1 << 11, 1 << 11};
+    struct ref_whole *whole = ref_random_job(1);
+    void *voxels;
+
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+        struct kernels_demand demand = {.level_set_labels = labels[i]};
+
+        ck_assert_int_eq(kernels_volume_begin(gpu_lane, large, KERNELS_INT16, &demand, &voxels,
+                                              reason, sizeof(reason)),
+                         -ENOMEM);
+        ck_assert_msg(strstr(reason, "2048") && strstr(reason, "memory"), "%s", reason);
+        ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, 1), -EINVAL);
+        check_job(whole, "after one that did not fit");
+    }
+    ref_random_job_free(whole);
+}
+
+END_TEST
+
+/*
+ * Indices beyond 2^31, also in bytes: two rooms of zeros, joined by one hole in the wall between
+ * them.
+ */
+START_TEST(more_than_2_31_voxels_are_flooded)
+{
+    struct kernels_extent extent = {2048, 2048, 520};
+    int64_t slice = extent.columns * extent.rows, wall = 517, hole = slice - 1;
+    const struct kernels_range range = {0, 0};
+    const struct kernels_shape shape = {.kind = KERNELS_SPHERE, .radius = {3}};
+    const struct kernels_level_set_label label = {
+        .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
+    struct kernels_demand demand = {.level_set_labels = 1};
+    struct kernels_mask mask;
+    void *voxels;
+
+    ck_assert_int_eq(
+        kernels_volume_begin(gpu_lane, extent, KERNELS_UINT8, &demand, &voxels, NULL, 0), 0);
+    memset(voxels, 0, (size_t)ref_voxels(extent));
+    memset((uint8_t *)voxels + wall * slice, 1, (size_t)hole);
+    ck_assert_int_eq(kernels_level_set_begin(gpu_lane, &label, 1, NULL, 0), 0);
+    ck_assert_int_eq(ref_announce(gpu_lane, extent.slices, 2, NULL), 0);
+    ck_assert_int_eq(kernels_level_set_finish(gpu_lane, &mask, NULL, 0), 0);
+    ck_assert_int_eq(mask.voxels, ref_voxels(extent) - slice + 1);
+    ck_assert_uint_eq(mask.bits[(wall * slice + hole) / 64], UINT64_C(1) << 63);
+    ck_assert_uint_eq(mask.bits[(wall * slice + hole) / 64 - 1], 0);
+    ck_assert_uint_eq(mask.bits[ref_voxels(extent) / 64 - 1], UINT64_MAX);
+}
+
+END_TEST
+
+/* Real series */
+
+static const char *const pixel_names[] = {"uint8", "int16", "uint16"};
+
+static void *
+load_volume(const char *path, struct kernels_extent extent, enum kernels_pixel pixel)
+{
+    size_t size = kernels_pixel_size(pixel), count = (size_t)ref_voxels(extent);
+    void *voxels = allocate((int64_t)count, size);
+    FILE *file = fopen(path, "rb");
+
+    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
+    ck_assert_msg(fread(voxels, size, count, file) == count, "%s is too short", path);
+    fclose(file);
+    return voxels;
+}
+
+/* Everything about the value in the middle: a label, and an object from there. */
+static void
+check_series(const char *path, struct kernels_extent extent, enum kernels_pixel pixel)
+{
+    void *voxels = load_volume(path, extent, pixel);
+    const struct kernels_voxel middle = {extent.columns / 2, extent.rows / 2, extent.slices / 2};
+    int64_t index = (middle.z * extent.rows + middle.y) * extent.columns + middle.x;
+    int32_t value = ref_stored(pixel, voxels, index);
+    const struct kernels_range range = {value - 60, value + 60};
+    const struct kernels_shape shape = {KERNELS_SPHERE,
+                                        {(double)middle.x, (double)middle.y, (double)middle.z},
+                                        {(double)extent.columns / 8}};
+    const struct kernels_level_set_label label = {
+        .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
+    const struct kernels_fuzzy_object object = {.seeds = &middle,
+                                                .seed_count = 1,
+                                                .mean = value,
+                                                .sigma = 60,
+                                                .homogeneity_sigma = 20,
+                                                .weight = 0.5,
+                                                .threshold = 32767,
+                                                .padding = none,
+                                                .scene = true};
+    const struct ref_whole whole = {.job = {.extent = extent,
+                                            .pixel = pixel,
+                                            .voxels = voxels,
+                                            .labels = &label,
+                                            .label_count = 1,
+                                            .threads = ANNOUNCERS},
+                                    .objects = &object,
+                                    .object_count = 1};
+
+    check_job(&whole, path);
+    free(voxels);
+}
+
+START_TEST(real_series_are_the_references)
+{
+    char *list = strdup(getenv("NOCTULE_TEST_VOLUMES")), *rest = list, *entry;
+
+    ck_assert_ptr_nonnull(list);
+    while ((entry = strtok_r(rest, ";", &rest))) {
+        struct kernels_extent extent;
+        char path[4096], name[8];
+        int pixel = 0;
+
+        ck_assert_msg(sscanf(entry, "%4095[^:]:%ld,%ld,%ld:%7s", path, &extent.columns,
+                             &extent.rows, &extent.slices, name) == 5,
+                      "%s is no volume", entry);
+        while (pixel < 3 && strcmp(pixel_names[pixel], name) != 0)
+            pixel++;
+        ck_assert_msg(pixel < 3, "%s has no pixel type", entry);
+        check_series(path, extent, (enum kernels_pixel)pixel);
+    }
+    free(list);
+}
+
+END_TEST
+
+/* Faults */
+
+#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+
+/* After an error on a lane: memory comes back, a failed device stays failed and says so. */
+static void
+check_lane_after(struct kernels_lane *lane, int error, const struct ref_whole *whole,
+                 const struct ref_expected *expected)
+{
+    struct ref_results results;
+
+    cuda_fault_at(0, CUDA_FAULT_UNKNOWN);
+    if (error == -ENOMEM) {
+        ck_assert_str_eq(ref_compare(lane, whole, expected), "");
+        return;
+    }
+    ck_assert_int_eq(error, -EIO);
+    reason[0] = '\0';
+    ck_assert_int_eq(ref_run(lane, whole, &results, NULL, reason, sizeof(reason)), -EIO);
+    ck_assert_ptr_nonnull(strstr(reason, "failed"));
+}
+
+static int
+run_everything(struct kernels_lane *lane, const struct ref_whole *whole)
+{
+    struct ref_results results;
+    struct kernels_range range;
+    int8_t *codes = allocate(ref_voxels(whole->job.extent), 1);
+    int error = ref_run(lane, whole, &results, NULL, reason, sizeof(reason));
+
+    if (!error)
+        error = kernels_volume_range(lane, none, &range);
+    if (!error)
+        error = kernels_level_set_codes(lane, 0, codes);
+    free(codes);
+    return error;
+}
+
+/* From opening the device to closing it, while a call is to fail. *calls: how many were made. */
+static int
+attempt(const struct ref_whole *whole, const struct ref_expected *expected, int64_t *calls)
+{
+    struct kernels_device_options options = {.backend = "cuda", .threads = 1};
+    struct kernels_device *device = NULL;
+    struct kernels_lane *lane = NULL;
+    int error = kernels_device_open(&options, &device, reason, sizeof(reason));
+
+    if (!error)
+        error = kernels_lane_open(device, &lane, reason, sizeof(reason));
+    if (error)
+        ck_assert_str_ne(reason, "");
+    else
+        error = run_everything(lane, whole);
+    *calls = cuda_fault_calls();
+    if (lane)
+        check_lane_after(lane, error ? error : -ENOMEM, whole, expected);
+    if (lane)
+        kernels_lane_close(lane);
+    if (device)
+        kernels_device_close(device);
+    return error;
+}
+
+/* The n-th call fails, for n = 1, 2, ... until there is no such call. */
+START_TEST(any_call_may_fail)
+{
+    struct kernels_extent extent = {90, 40, 30};
+    const struct kernels_shape shape = {KERNELS_SPHERE, {45, 20, 15}, {9}};
+    const struct kernels_range range = {0, 1500};
+    const struct kernels_level_set_label label = {
+        .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
+    const struct kernels_voxel seed = {45, 20, 15};
+    const struct kernels_fuzzy_object objects[] = {{.seeds = &seed,
+                                                    .seed_count = 1,
+                                                    .mean = 1500,
+                                                    .sigma = 500,
+                                                    .homogeneity_sigma = 200,
+                                                    .weight = 0.5,
+                                                    .threshold = 30000,
+                                                    .padding = none,
+                                                    .scene = true},
+                                                   {.seeds = &seed,
+                                                    .seed_count = 1,
+                                                    .mean = 500,
+                                                    .sigma = 500,
+                                                    .homogeneity_sigma = 200,
+                                                    .weight = 0.5,
+                                                    .threshold = 30000,
+                                                    .padding = none}};
+    uint16_t *voxels = allocate(ref_voxels(extent), sizeof(*voxels));
+    const struct ref_whole whole = {.job = {.extent = extent,
+                                            .pixel = KERNELS_UINT16,
+                                            .voxels = voxels,
+                                            .labels = &label,
+                                            .label_count = 1,
+                                            .threads = 1},
+                                    .objects = objects,
+                                    .object_count = 2,
+                                    .relative = true};
+    struct ref_expected expected;
+    int64_t calls;
+
+    ref_smooth(extent, KERNELS_UINT16, 3000, 1, voxels);
+    ref_expect(&whole, &expected);
+    for (int64_t nth = 1;; nth++) {
+        cuda_fault_at(nth, (enum cuda_fault_kind)_i);
+        int error = attempt(&whole, &expected, &calls);
+        cuda_fault_at(0, CUDA_FAULT_UNKNOWN);
+        if (calls < nth) {
+            ck_assert_int_eq(error, 0);
+            ck_assert_int_gt(nth, 20);
+            break;
+        }
+        ck_assert_msg(error == -EIO || error == -ENOMEM || error == -ENODEV, "call %d: %s",
+                      (int)nth, strerror(-error));
+        const char *difference = ref_compare(cpu_lane, &whole, &expected);
+        ck_assert_msg(*difference == '\0', "the CPU after call %d: %s", (int)nth, difference);
+    }
+    ref_expected_free(&expected);
+    free(voxels);
+}
+
+END_TEST
+
+#endif
+
+static TCase *
+add_case(Suite *suite, const char *name)
+{
+    TCase *tcase = tcase_create(name);
+
+    suite_add_tcase(suite, tcase);
+    tcase_add_unchecked_fixture(tcase, open_both, close_both);
+    return tcase;
+}
+
+static Suite *
+make_suite(void)
+{
+    Suite *suite = suite_create("cuda");
+    TCase *devices = add_case(suite, "devices"), *parity = add_case(suite, "parity");
+    TCase *lanes = add_case(suite, "lanes");
+
+    tcase_add_test(devices, a_gpu_is_opened_by_index_and_uuid);
+    tcase_add_test(devices, a_gpu_that_is_not_there_is_refused);
+    tcase_add_test(devices, auto_is_the_gpu);
+    tcase_add_test(devices, value_ranges_are_the_cpus);
+    tcase_add_test(devices, every_slice_is_uploaded);
+    tcase_add_test(parity, random_jobs_are_the_references);
+    tcase_add_loop_test(parity, patterns_are_the_references, 0, quick ? QUICK_EXTENTS : EXTENTS);
+    tcase_add_loop_test(parity, grey_volumes_are_the_references, 0, GREYS);
+    if (getenv("NOCTULE_TEST_VOLUMES"))
+        tcase_add_test(parity, real_series_are_the_references);
+    tcase_add_test(lanes, any_order_of_slices_gives_the_same);
+    tcase_add_test(lanes, lanes_work_side_by_side);
+    tcase_add_test(lanes, a_job_may_be_given_up);
+    tcase_add_test(lanes, what_does_not_fit_is_out_of_memory);
+    if (quick)
+        return suite;
+    tcase_add_test(lanes, more_than_2_31_voxels_are_flooded);
+#if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
+    tcase_add_loop_test(add_case(suite, "faults"), any_call_may_fail, CUDA_FAULT_UNKNOWN,
+                        CUDA_FAULT_LOST + 1);
+#endif
+    return suite;
+}
+
+int
+main(int argc, char **argv)
+{
+    quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+    if (kernels_gpus(NULL, 0) == 0) {
+        puts("skipped: there is no GPU, or no driver for it, or the CUDA backend was not built");
+        return SKIPPED;
+    }
+
+    SRunner *runner = srunner_create(make_suite());
+    srunner_set_fork_status(runner, CK_NOFORK); /* a driver does not survive fork */
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
