@@ -130,6 +130,22 @@ gpu_bench_upload_ms(const struct gpu_bench *bench, cudaStream_t stream, void *me
     return median;
 }
 
+double
+gpu_bench_bare_upload(int rounds, size_t bytes)
+{
+    const struct gpu_bench bench = {rounds, nullptr, nullptr};
+    cudaStream_t stream;
+    void *memory;
+    double milliseconds;
+
+    GPU_BENCH_TRY(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    GPU_BENCH_TRY(cudaMalloc(&memory, bytes));
+    milliseconds = gpu_bench_upload_ms(&bench, stream, memory, bytes);
+    GPU_BENCH_TRY(cudaFree(memory));
+    GPU_BENCH_TRY(cudaStreamDestroy(stream));
+    return milliseconds / 1000;
+}
+
 /* `name`: number, or null where it was not measured. */
 static void
 print_number(FILE *out, const char *name, bool measured, double number)

@@ -8,6 +8,7 @@
 #ifndef NOCTULE_GPU_BENCH_H
 #define NOCTULE_GPU_BENCH_H
 
+#include <stddef.h>
 #include <stdio.h>
 
 #ifdef __cplusplus
@@ -23,6 +24,9 @@ struct gpu_bench {
 /* Each returns how many of its cases differ from their reference or could not run. */
 int gpu_bench_level_set(const struct gpu_bench *bench);
 int gpu_bench_fuzzy(const struct gpu_bench *bench);
+
+/* The median seconds of one bare copy of so many bytes from pinned memory to the first GPU. */
+double gpu_bench_bare_upload(int rounds, size_t bytes);
 
 #ifdef __cplusplus
 }

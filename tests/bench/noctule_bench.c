@@ -1,15 +1,22 @@
 /*
  * noctule_bench.c - the program noctule-bench: times each kernel, one JSON line a case.
  *
- * A level set job is timed from kernels_volume_begin to the masks, from voxels in memory, its
- * slices announced by as many threads as the device has. Beside it stands the time of reading the
- * volume once with the same number of threads, taken in the same run: the ratio of the two is what
- * can be compared between machines. Times are medians; a line is printed as soon as its case is
- * done.
+ * A job is timed from kernels_volume_begin to its results, from voxels in the lane's memory, its
+ * slices announced by as many threads as the device has on the CPU, by one for a GPU, where
+ * announcing is all there is to do. Beside it stands the time of reading the volume once with the
+ * CPU's threads and, for a GPU, of its bare upload, taken in the same run: the ratios are what can
+ * be compared between machines. Times are medians; a line is printed as soon as its case is done.
+ *
+ * On a GPU, cases of the kernels alone follow, input resident there: gpu_bench.h.
  */
 #include "kernels.h"
 #include "ref_drive.h"
+#include "ref_jobs.h"
 #include "ref_volumes.h"
+
+#ifdef NOCTULE_CUDA
+#include "gpu_bench.h"
+#endif
 
 #include <errno.h>
 #include <getopt.h>
@@ -20,10 +27,11 @@
 #include <string.h>
 
 enum {
-    MAX_LABELS = 4,
     MAX_THREADS = 4096,
     IN_VALUE = 100,
     OUT_VALUE = 0,
+    TOP_VALUE = 3000, /* of grey volumes */
+    LANES = 2,        /* that overlap */
 };
 
 enum pattern {
@@ -37,33 +45,82 @@ enum pattern {
     NOISE_60,
 };
 
+/* Of fuzzy connectedness. */
+enum grey {
+    VESSELS,
+    SMOOTH,
+    MAZE,
+};
+
 struct level_set_case {
     const char *name;
     const char *description;
     enum pattern pattern;
-    int64_t side;
+    struct kernels_extent extent;
+    double radius; /* of the initial sphere; 0: an eighth of the columns */
     enum kernels_pixel pixel;
     size_t labels;
     bool only_by_name;
 };
 
+#define CUBE(side)                                                                                 \
+    {                                                                                              \
+        side, side, side                                                                           \
+    }
+
 static const struct level_set_case cases[] = {
-    {"sphere-128", "sphere, int16", SPHERE, 128, KERNELS_INT16, 1, false},
-    {"sphere-256", "sphere, int16", SPHERE, 256, KERNELS_INT16, 1, false},
-    {"sphere-512", "sphere, int16", SPHERE, 512, KERNELS_INT16, 1, false},
-    {"sphere-512-uint8", "sphere, uint8", SPHERE, 512, KERNELS_UINT8, 1, false},
-    {"sphere-512-labels-4", "sphere, int16, 4 labels", SPHERE, 512, KERNELS_INT16, 4, false},
-    {"sphere-1024", "sphere, int16", SPHERE, 1024, KERNELS_INT16, 1, true},
-    {"maze-x-512", "serpentine along x", SERPENTINE_X, 512, KERNELS_INT16, 1, false},
-    {"maze-y-512", "serpentine along y", SERPENTINE_Y, 512, KERNELS_INT16, 1, false},
-    {"maze-z-512", "serpentine along z", SERPENTINE_Z, 512, KERNELS_INT16, 1, false},
-    {"maze-random-512", "spanning tree of random walks", RANDOM_MAZE, 512, KERNELS_INT16, 1, false},
-    {"checkerboard-512", "checkerboard", CHECKERBOARD, 512, KERNELS_INT16, 1, false},
-    {"noise-30-512", "noise, 30 % in range", NOISE_30, 512, KERNELS_INT16, 1, false},
-    {"noise-60-512", "noise, 60 % in range", NOISE_60, 512, KERNELS_INT16, 1, false},
+    {"sphere-128", "sphere, int16", SPHERE, CUBE(128), 0, KERNELS_INT16, 1, false},
+    {"sphere-256", "sphere, int16", SPHERE, CUBE(256), 0, KERNELS_INT16, 1, false},
+    {"brain-384",
+     "sphere, int16, extent and radius of paper 001's MRI",
+     SPHERE,
+     {274, 384, 384},
+     50,
+     KERNELS_INT16,
+     1,
+     false},
+    {"sphere-512", "sphere, int16", SPHERE, CUBE(512), 0, KERNELS_INT16, 1, false},
+    {"sphere-512-uint8", "sphere, uint8", SPHERE, CUBE(512), 0, KERNELS_UINT8, 1, false},
+    {"sphere-512-labels-4", "sphere, int16, 4 labels", SPHERE, CUBE(512), 0, KERNELS_INT16, 4,
+     false},
+    {"sphere-1024", "sphere, int16", SPHERE, CUBE(1024), 0, KERNELS_INT16, 1, true},
+    {"sphere-1024-inward", "sphere, int16, from outside", SPHERE, CUBE(1024), 512, KERNELS_INT16, 1,
+     true},
+    {"maze-x-512", "serpentine along x", SERPENTINE_X, CUBE(512), 0, KERNELS_INT16, 1, false},
+    {"maze-y-512", "serpentine along y", SERPENTINE_Y, CUBE(512), 0, KERNELS_INT16, 1, false},
+    {"maze-z-512", "serpentine along z", SERPENTINE_Z, CUBE(512), 0, KERNELS_INT16, 1, false},
+    {"maze-random-512", "spanning tree of random walks", RANDOM_MAZE, CUBE(512), 0, KERNELS_INT16,
+     1, false},
+    {"checkerboard-512", "checkerboard", CHECKERBOARD, CUBE(512), 0, KERNELS_INT16, 1, false},
+    {"noise-30-512", "noise, 30 % in range", NOISE_30, CUBE(512), 0, KERNELS_INT16, 1, false},
+    {"noise-60-512", "noise, 60 % in range", NOISE_60, CUBE(512), 0, KERNELS_INT16, 1, false},
 };
 
-enum { CASE_COUNT = sizeof(cases) / sizeof(cases[0]) };
+struct fuzzy_case {
+    const char *name;
+    const char *description;
+    enum grey grey;
+    struct kernels_extent extent;
+    bool scene;
+    bool only_by_name;
+};
+
+/* The slices are those of paper 003's three series. */
+static const struct fuzzy_case fuzzy_cases[] = {
+    {"fuzzy-vessels-131", "vessels in noise, scene", VESSELS, {512, 512, 131}, true, false},
+    {"fuzzy-vessels-261", "vessels in noise, scene", VESSELS, {512, 512, 261}, true, true},
+    {"fuzzy-vessels-576", "vessels in noise, scene", VESSELS, {512, 512, 576}, true, true},
+    {"fuzzy-smooth-131", "smooth field, scene", SMOOTH, {512, 512, 131}, true, false},
+    {"fuzzy-smooth-261", "smooth field, scene", SMOOTH, {512, 512, 261}, true, true},
+    {"fuzzy-smooth-576", "smooth field, scene", SMOOTH, {512, 512, 576}, true, true},
+    {"fuzzy-object-576", "vessels in noise, object only", VESSELS, {512, 512, 576}, false, true},
+    {"fuzzy-maze-256", "serpentine, scene", MAZE, CUBE(256), true, false},
+};
+
+enum {
+    CASE_COUNT = sizeof(cases) / sizeof(cases[0]),
+    FUZZY_CASE_COUNT = sizeof(fuzzy_cases) / sizeof(fuzzy_cases[0]),
+};
 
 struct options {
     const char *backend;
@@ -75,6 +132,8 @@ struct options {
     struct kernels_range range;
     struct kernels_shape sphere;
     const char *mask_out;
+    bool kernels; /* only the kernels alone, those whose name contains kernel_filter */
+    const char *kernel_filter;
 };
 
 struct measured {
@@ -86,7 +145,9 @@ struct bench {
     const struct options *options;
     struct kernels_device *device;
     struct kernels_lane *lane;
-    int threads;
+    int threads;    /* of the CPU */
+    int announcers; /* of slices */
+    bool gpu;
 };
 
 static void *
@@ -184,24 +245,78 @@ measure_read(const struct bench *bench, const struct ref_job *job)
     return measured;
 }
 
+static void
+run_job(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
+        double *seconds)
+{
+    char reason[KERNELS_REASON] = "a slice was not taken";
+    int error = ref_run(lane, whole, results, seconds, reason, sizeof(reason));
+
+    if (error) {
+        fprintf(stderr, "noctule-bench: %s: %s\n", reason, strerror(-error));
+        exit(EXIT_FAILURE);
+    }
+}
+
 static struct measured
-measure_job(const struct bench *bench, const struct ref_job *job, struct kernels_mask *masks)
+measure_job(const struct bench *bench, const struct ref_whole *whole, struct ref_results *results)
 {
     int repeat = bench->options->repeat;
     double *seconds = allocate((size_t)(repeat + 1) * sizeof(*seconds));
     struct measured measured;
 
     /* The first run is the one that reserves memory. */
-    for (int i = 0; i < repeat + 1; i++) {
-        int error = ref_segment(bench->lane, job, masks, &seconds[i]);
-        if (error) {
-            fprintf(stderr, "noctule-bench: the level set failed: %s\n", strerror(-error));
-            exit(EXIT_FAILURE);
-        }
-    }
+    for (int i = 0; i < repeat + 1; i++)
+        run_job(bench->lane, whole, results, &seconds[i]);
     measured = summarise(seconds + 1, repeat);
     free(seconds);
     return measured;
+}
+
+/* One of several lanes that run the same job at the same time. */
+struct lane_share {
+    const struct bench *bench;
+    struct kernels_lane *lane;
+    struct ref_whole whole;
+    struct ref_results results;
+};
+
+static void *
+run_share(void *argument)
+{
+    struct lane_share *share = argument;
+
+    for (int i = 0; i < share->bench->options->repeat; i++)
+        run_job(share->lane, &share->whole, &share->results, NULL);
+    return NULL;
+}
+
+/* Seconds a job, from the first begin to the last result, while LANES lanes are at work, their
+ * voxels in place already. */
+static double
+measure_lanes(const struct bench *bench, const struct ref_whole *whole)
+{
+    struct lane_share shares[LANES];
+    pthread_t threads[LANES];
+    double begun;
+
+    for (int i = 0; i < LANES; i++) {
+        shares[i] = (struct lane_share){.bench = bench, .whole = *whole};
+        if (kernels_lane_open(bench->device, &shares[i].lane, NULL, 0))
+            abort();
+        run_job(shares[i].lane, whole, &shares[i].results, NULL);
+        shares[i].whole.job.voxels = NULL;
+    }
+    begun = ref_clock();
+    for (int i = 0; i < LANES; i++)
+        if (pthread_create(&threads[i], NULL, run_share, &shares[i]))
+            abort();
+    for (int i = 0; i < LANES; i++)
+        pthread_join(threads[i], NULL);
+    begun = ref_clock() - begun;
+    for (int i = 0; i < LANES; i++)
+        kernels_lane_close(shares[i].lane);
+    return begun / LANES / bench->options->repeat;
 }
 
 static const char *
@@ -218,27 +333,64 @@ pixel_name(enum kernels_pixel pixel)
     return "";
 }
 
-static void
-measure_level_set(const struct bench *bench, const char *name, const struct ref_job *job,
-                  struct kernels_mask *masks)
+static double
+bare_upload(int repeat, size_t bytes)
 {
-    struct measured own = measure_job(bench, job, masks);
-    struct measured plain = measure_read(bench, job);
-    int64_t voxels = ref_voxels(job->extent), segmented = 0;
+#ifdef NOCTULE_CUDA
+    return gpu_bench_bare_upload(repeat, bytes);
+#else
+    (void)repeat;
+    (void)bytes;
+    return 0;
+#endif
+}
 
-    for (size_t i = 0; i < job->label_count; i++)
-        segmented += masks[i].voxels;
+/* What only a GPU has: the bare upload, and lanes that overlap. */
+static void
+print_gpu(const struct bench *bench, const struct ref_whole *whole, double median, size_t bytes)
+{
+    double upload = bare_upload(bench->options->repeat, bytes);
+    double lanes = measure_lanes(bench, whole);
+
+    printf("\"upload_seconds\":%.6f,\"ratio_to_upload\":%.3f,\"lanes\":%d,"
+           "\"lanes_seconds\":%.6f,\"lanes_ratio_to_upload\":%.3f,",
+           upload, median / upload, LANES, lanes, lanes / upload);
+}
+
+static int64_t
+results_voxels(const struct ref_whole *whole, const struct ref_results *results)
+{
+    int64_t voxels = 0;
+
+    for (size_t i = 0; i < whole->job.label_count; i++)
+        voxels += results->masks[i].voxels;
+    for (size_t i = 0; i < whole->object_count; i++)
+        voxels += results->fuzzy[i].object.voxels;
+    return voxels;
+}
+
+static void
+measure(const struct bench *bench, const char *name, const struct ref_whole *whole,
+        struct ref_results *results)
+{
+    const struct ref_job *job = &whole->job;
+    struct measured own = measure_job(bench, whole, results);
+    struct measured plain = measure_read(bench, job);
+    int64_t voxels = ref_voxels(job->extent), bytes = voxels;
+
+    bytes *= (int64_t)kernels_pixel_size(job->pixel);
     printf("{\"case\":\"%s\",\"backend\":\"%s\",\"description\":\"%s\",\"threads\":%d,"
            "\"extent\":[%" PRId64 ",%" PRId64 ",%" PRId64 "],\"pixel\":\"%s\",\"labels\":%zu,"
-           "\"bytes\":%" PRId64 ",\"repeat\":%d,\"median_seconds\":%.6f,\"min_seconds\":%.6f,"
-           "\"read_seconds\":%.6f,\"ratio_to_read\":%.2f,\"voxels_per_second\":%.4g,"
-           "\"segmented_voxels\":%" PRId64 ",\"version\":\"%s\"}\n",
+           "\"objects\":%zu,\"bytes\":%" PRId64 ",\"repeat\":%d,\"median_seconds\":%.6f,"
+           "\"min_seconds\":%.6f,\"read_seconds\":%.6f,\"ratio_to_read\":%.2f,",
            name, kernels_device_backend(bench->device), kernels_device_description(bench->device),
            bench->threads, job->extent.columns, job->extent.rows, job->extent.slices,
-           pixel_name(job->pixel), job->label_count,
-           voxels * (int64_t)kernels_pixel_size(job->pixel), bench->options->repeat, own.median,
-           own.least, plain.median, own.median / plain.median, (double)voxels / own.median,
-           segmented, NOCTULE_VERSION);
+           pixel_name(job->pixel), job->label_count, whole->object_count, bytes,
+           bench->options->repeat, own.median, own.least, plain.median, own.median / plain.median);
+    if (bench->gpu)
+        print_gpu(bench, whole, own.median, (size_t)bytes);
+    printf("\"voxels_per_second\":%.4g,\"segmented_voxels\":%" PRId64 ",\"version\":\"%s\"}\n",
+           (double)voxels / own.median, results_voxels(whole, results), NOCTULE_VERSION);
     fflush(stdout);
 }
 
@@ -269,26 +421,29 @@ generate(enum pattern pattern, struct kernels_extent extent, uint8_t *in)
     }
 }
 
-/* The initial curve is a sphere of an eighth of the side, as in paper 001's outward evolution. */
+/* The initial curve is a sphere in the middle; an eighth of the side is paper 001's outward
+ * evolution. */
 static void
 run_case(const struct bench *bench, const struct level_set_case *chosen)
 {
-    double middle = (double)chosen->side / 2;
-    struct kernels_extent extent = {chosen->side, chosen->side, chosen->side};
+    struct kernels_extent extent = chosen->extent;
     struct kernels_range range = {IN_VALUE, IN_VALUE};
+    double radius = chosen->radius > 0 ? chosen->radius : (double)extent.columns / 8;
     struct kernels_shape sphere = {
-        KERNELS_SPHERE, {middle, middle, middle}, {(double)chosen->side / 8}};
-    struct kernels_level_set_label labels[MAX_LABELS];
-    struct kernels_mask masks[MAX_LABELS];
+        KERNELS_SPHERE,
+        {(double)extent.columns / 2, (double)extent.rows / 2, (double)extent.slices / 2},
+        {radius}};
+    struct kernels_level_set_label labels[REF_MOST];
+    struct ref_results results;
     size_t count = (size_t)ref_voxels(extent);
     uint8_t *in = allocate(count);
     void *voxels = allocate(count * kernels_pixel_size(chosen->pixel));
-    struct ref_job job = {.extent = extent,
-                          .pixel = chosen->pixel,
-                          .voxels = voxels,
-                          .labels = labels,
-                          .label_count = chosen->labels,
-                          .threads = bench->threads};
+    struct ref_whole whole = {.job = {.extent = extent,
+                                      .pixel = chosen->pixel,
+                                      .voxels = voxels,
+                                      .labels = labels,
+                                      .label_count = chosen->labels,
+                                      .threads = bench->announcers}};
 
     for (size_t i = 0; i < chosen->labels; i++)
         labels[i] = (struct kernels_level_set_label){.shapes = &sphere,
@@ -299,7 +454,58 @@ run_case(const struct bench *bench, const struct level_set_case *chosen)
     generate(chosen->pattern, extent, in);
     ref_paint(chosen->pixel, in, (int64_t)count, IN_VALUE, OUT_VALUE, voxels);
     free(in);
-    measure_level_set(bench, chosen->name, &job, masks);
+    measure(bench, chosen->name, &whole, &results);
+    free(voxels);
+}
+
+/* Returns where the object begins. */
+static struct kernels_voxel
+draw_grey(enum grey grey, struct kernels_extent extent, int16_t *voxels)
+{
+    struct kernels_voxel seed = {extent.columns / 2, extent.rows / 2, extent.slices / 2};
+    uint8_t *in;
+
+    switch (grey) {
+    case VESSELS:
+        ref_vessels(extent, KERNELS_INT16, TOP_VALUE, 1, 1, voxels, &seed);
+        break;
+    case SMOOTH:
+        ref_smooth(extent, KERNELS_INT16, TOP_VALUE, 1, voxels);
+        break;
+    case MAZE:
+        in = allocate((size_t)ref_voxels(extent));
+        ref_serpentine(extent, 0, in);
+        ref_paint(KERNELS_INT16, in, ref_voxels(extent), 3 * TOP_VALUE / 4, 0, voxels);
+        free(in);
+        seed = (struct kernels_voxel){0, 0, 0};
+        break;
+    }
+    return seed;
+}
+
+static void
+run_fuzzy_case(const struct bench *bench, const struct fuzzy_case *chosen)
+{
+    int16_t *voxels = allocate((size_t)ref_voxels(chosen->extent) * sizeof(*voxels));
+    struct kernels_voxel seed = draw_grey(chosen->grey, chosen->extent, voxels);
+    struct kernels_fuzzy_object object = {.seeds = &seed,
+                                          .seed_count = 1,
+                                          .mean = 0.75 * TOP_VALUE,
+                                          .sigma = 0.1 * TOP_VALUE,
+                                          .homogeneity_sigma = 0.05 * TOP_VALUE,
+                                          .weight = 0.5,
+                                          .threshold = 32767,
+                                          .padding = {1, 0},
+                                          .scene = chosen->scene};
+    struct ref_whole whole = {.job = {.extent = chosen->extent,
+                                      .pixel = KERNELS_INT16,
+                                      .voxels = voxels,
+                                      .threads = bench->announcers},
+                              .objects = &object,
+                              .object_count = 1};
+    struct ref_results results;
+
+    measure(bench, chosen->name, &whole, &results);
     free(voxels);
 }
 
@@ -344,41 +550,86 @@ run_raw(const struct bench *bench)
                                             .ranges = &options->range,
                                             .range_count = 1,
                                             .padding = {1, 0}};
-    struct kernels_mask mask;
+    struct ref_results results;
     void *voxels = allocate(bytes);
-    struct ref_job job = {.extent = options->extent,
-                          .pixel = options->pixel,
-                          .voxels = voxels,
-                          .labels = &label,
-                          .label_count = 1,
-                          .threads = bench->threads};
+    struct ref_whole whole = {.job = {.extent = options->extent,
+                                      .pixel = options->pixel,
+                                      .voxels = voxels,
+                                      .labels = &label,
+                                      .label_count = 1,
+                                      .threads = bench->announcers}};
 
     load_raw(options->raw, voxels, bytes);
-    measure_level_set(bench, "raw", &job, &mask);
+    measure(bench, "raw", &whole, &results);
     if (options->mask_out)
-        save_mask(options->mask_out, options->extent, &mask);
+        save_mask(options->mask_out, options->extent, &results.masks[0]);
     free(voxels);
+}
+
+static void
+list_case(const char *name, const char *description, bool only_by_name)
+{
+    printf("%-20s %s%s\n", name, description, only_by_name ? " (only when named)" : "");
 }
 
 static void
 list_cases(void)
 {
     for (size_t i = 0; i < CASE_COUNT; i++)
-        printf("%-20s %s%s\n", cases[i].name, cases[i].description,
-               cases[i].only_by_name ? " (only when named)" : "");
+        list_case(cases[i].name, cases[i].description, cases[i].only_by_name);
+    for (size_t i = 0; i < FUZZY_CASE_COUNT; i++)
+        list_case(fuzzy_cases[i].name, fuzzy_cases[i].description, fuzzy_cases[i].only_by_name);
 }
 
-static const struct level_set_case *
-find_case(const char *name)
+/* Whether there is a case of that name, which is run unless the bench is NULL. */
+static bool
+take_case(const struct bench *bench, const char *name)
 {
     for (size_t i = 0; i < CASE_COUNT; i++)
-        if (strcmp(cases[i].name, name) == 0)
-            return &cases[i];
-    return NULL;
+        if (strcmp(cases[i].name, name) == 0) {
+            if (bench)
+                run_case(bench, &cases[i]);
+            return true;
+        }
+    for (size_t i = 0; i < FUZZY_CASE_COUNT; i++)
+        if (strcmp(fuzzy_cases[i].name, name) == 0) {
+            if (bench)
+                run_fuzzy_case(bench, &fuzzy_cases[i]);
+            return true;
+        }
+    return false;
+}
+
+static void
+run_all(const struct bench *bench)
+{
+    for (size_t i = 0; i < CASE_COUNT; i++)
+        if (!cases[i].only_by_name)
+            run_case(bench, &cases[i]);
+    for (size_t i = 0; i < FUZZY_CASE_COUNT; i++)
+        if (!fuzzy_cases[i].only_by_name)
+            run_fuzzy_case(bench, &fuzzy_cases[i]);
+}
+
+/* How many of the GPU's own cases differ from their references. */
+static int
+run_kernels(const struct bench *bench)
+{
+#ifdef NOCTULE_CUDA
+    const struct gpu_bench kernels = {
+        .rounds = bench->options->repeat, .filter = bench->options->kernel_filter, .out = stdout};
+
+    if (bench->gpu)
+        return gpu_bench_level_set(&kernels) + gpu_bench_fuzzy(&kernels);
+#else
+    (void)bench;
+#endif
+    return 0;
 }
 
 static const char usage[] =
     "usage: noctule-bench [--backend NAME] [--threads N] [--repeat N] [CASE...]\n"
+    "       noctule-bench --kernels[=PART OF A NAME] [--repeat N]    on a GPU, input resident\n"
     "       noctule-bench --list\n"
     "       noctule-bench --raw FILE --extent COLUMNS,ROWS,SLICES --pixel int16|uint16|uint8\n"
     "                     --range LO,HI --sphere X,Y,Z,RADIUS [--mask-out FILE]\n";
@@ -453,12 +704,19 @@ static struct options
 parse_options(int argc, char **argv)
 {
     static const struct option known[] = {
-        {"backend", required_argument, NULL, 'b'}, {"threads", required_argument, NULL, 't'},
-        {"repeat", required_argument, NULL, 'r'},  {"list", no_argument, NULL, 'l'},
-        {"raw", required_argument, NULL, 'w'},     {"extent", required_argument, NULL, 'e'},
-        {"pixel", required_argument, NULL, 'p'},   {"range", required_argument, NULL, 'g'},
-        {"sphere", required_argument, NULL, 's'},  {"mask-out", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+        {"backend", required_argument, NULL, 'b'},
+        {"threads", required_argument, NULL, 't'},
+        {"repeat", required_argument, NULL, 'r'},
+        {"list", no_argument, NULL, 'l'},
+        {"raw", required_argument, NULL, 'w'},
+        {"extent", required_argument, NULL, 'e'},
+        {"pixel", required_argument, NULL, 'p'},
+        {"range", required_argument, NULL, 'g'},
+        {"sphere", required_argument, NULL, 's'},
+        {"mask-out", required_argument, NULL, 'm'},
+        {"kernels", optional_argument, NULL, 'k'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     struct options options = {.backend = "auto", .repeat = 7, .pixel = KERNELS_INT16};
     int option;
@@ -489,6 +747,10 @@ parse_options(int argc, char **argv)
         case 'm':
             options.mask_out = optarg;
             break;
+        case 'k':
+            options.kernels = true;
+            options.kernel_filter = optarg;
+            break;
         case 'e':
         case 'g':
         case 's':
@@ -517,6 +779,8 @@ open_bench(struct bench *bench)
         exit(EXIT_FAILURE);
     }
     bench->threads = kernels_device_threads(bench->device);
+    bench->gpu = strcmp(kernels_device_backend(bench->device), "cuda") == 0;
+    bench->announcers = bench->gpu ? 1 : bench->threads;
 }
 
 int
@@ -524,9 +788,11 @@ main(int argc, char **argv)
 {
     struct options options = parse_options(argc, argv);
     struct bench bench = {.options = &options};
+    bool everything = optind == argc && !options.raw && !options.kernels;
+    int wrong = 0;
 
     for (int i = optind; i < argc; i++)
-        if (!find_case(argv[i])) {
+        if (!take_case(NULL, argv[i])) {
             fprintf(stderr, "noctule-bench: there is no case \"%s\"; see --list\n", argv[i]);
             return 2;
         }
@@ -534,11 +800,12 @@ main(int argc, char **argv)
     if (options.raw)
         run_raw(&bench);
     for (int i = optind; i < argc; i++)
-        run_case(&bench, find_case(argv[i]));
-    for (size_t i = 0; i < CASE_COUNT && optind == argc && !options.raw; i++)
-        if (!cases[i].only_by_name)
-            run_case(&bench, &cases[i]);
+        take_case(&bench, argv[i]);
+    if (everything)
+        run_all(&bench);
+    if (everything || options.kernels)
+        wrong = run_kernels(&bench);
     kernels_lane_close(bench.lane);
     kernels_device_close(bench.device);
-    return EXIT_SUCCESS;
+    return wrong ? EXIT_FAILURE : EXIT_SUCCESS;
 }
