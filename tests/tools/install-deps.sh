@@ -2,6 +2,7 @@
 # Installs what the project needs on Debian or Ubuntu; says nothing and does nothing where it is all there.
 #   install-deps.sh build    to build and run
 #   install-deps.sh test     also to test: peers and oracles from Debian, and from PyPI into build/venv
+# Not nvcc, which only the CUDA backend needs and which is not in Debian's main section: see the README.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
