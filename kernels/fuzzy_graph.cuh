@@ -1,0 +1,384 @@
+/*
+ * fuzzy_graph.cuh - Boruvka's levels on what the tiles left over, and the way back down to the
+ * voxels: see fuzzy_scene.cuh.
+ *
+ * Every kernel reads the sizes of its level from device memory and strides over them with a grid of
+ * any size, so that levels are launched before anybody knows how many there are; a level without
+ * edges does nothing.
+ */
+#ifndef NOCTULE_FUZZY_GRAPH_CUH
+#define NOCTULE_FUZZY_GRAPH_CUH
+
+#include "fuzzy_tile.cuh"
+
+#define GRAPH_THREADS 256
+#define GRAPH_BATCH   8 /* consecutive rounds of a block that share one addition to a counter */
+
+/* Takes mine places of a counter for each thread of the block; returns the thread's first. */
+static __device__ uint32_t
+block_take(uint32_t *counter, uint32_t mine)
+{
+    __shared__ uint32_t warps[GRAPH_THREADS / 32];
+    __shared__ uint32_t start;
+    uint32_t lane = threadIdx.x & 31, warp = threadIdx.x >> 5, before = mine, total = 0;
+
+    for (uint32_t step = 1; step < 32; step *= 2) {
+        uint32_t other = __shfl_up_sync(0xffffffff, before, step);
+
+        before += lane >= step ? other : 0;
+    }
+    __syncthreads(); /* the last call's reads */
+    if (lane == 31)
+        warps[warp] = before;
+    __syncthreads();
+    before -= mine;
+    for (uint32_t i = 0; i < GRAPH_THREADS / 32; i++) {
+        before += i < warp ? warps[i] : 0;
+        total += warps[i];
+    }
+    if (threadIdx.x == 0)
+        start = total == 0 ? 0 : atomicAdd(counter, total);
+    __syncthreads();
+    return start + before;
+}
+
+/* The node of a component of a tile. */
+static __device__ __forceinline__ uint32_t
+node_of(const struct fuzzy_scene_memory &memory, uint32_t tile, uint32_t place)
+{
+    uint32_t component = memory.component[(size_t)tile * FUZZY_TILE_VOXELS + place];
+
+    if (component == TILE_NONE)
+        return FUZZY_NO_NODE;
+    return component == TILE_SEEDED ? 0 : memory.base[tile] + component;
+}
+
+/* Level 0: where the edges end that the tiles' components chose. */
+static __global__ void
+choose_first(const struct fuzzy_scene_memory memory)
+{
+    uint32_t nodes = memory.levels[0].nodes, stride = gridDim.x * blockDim.x;
+
+    for (uint32_t node = 1 + blockIdx.x * blockDim.x + threadIdx.x; node < nodes; node += stride) {
+        uint32_t place = memory.chosen[node];
+
+        memory.chosen[node] = node_of(memory, place / FUZZY_TILE_VOXELS, place % FUZZY_TILE_VOXELS);
+    }
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        memory.chosen[0] = 0;
+}
+
+/* Other levels: from the edges that were offered. A node without edges is never reached. */
+static __global__ void
+choose(const struct fuzzy_scene_memory memory, int level)
+{
+    uint32_t nodes = memory.levels[level].nodes, stride = gridDim.x * blockDim.x;
+    uint64_t offset = memory.levels[level].offset;
+    const struct fuzzy_edges edges = memory.edges[level & 1];
+
+    if (memory.levels[level].edges == 0)
+        return;
+    for (uint32_t node = blockIdx.x * blockDim.x + threadIdx.x; node < nodes; node += stride) {
+        unsigned long long best = memory.best[node];
+        uint32_t chosen = FUZZY_NO_NODE;
+
+        if (best != 0 && node != 0) {
+            uint2 ends = edges.nodes[(uint32_t)best];
+
+            chosen = ends.x == node ? ends.y : ends.x;
+        }
+        memory.chosen[node] = node == 0 ? 0 : chosen;
+        memory.strongest[offset + node] = (uint16_t)(best >> 32);
+    }
+}
+
+/* Whether a node stays: of two that chose the same edge the smaller does. */
+static __device__ __forceinline__ bool
+stays(const uint32_t *chosen, uint32_t node)
+{
+    uint32_t other = chosen[node];
+
+    return other != FUZZY_NO_NODE && node < other && chosen[other] == node;
+}
+
+/* Numbers the nodes of the next level, of which these are the roots. */
+static __global__ void
+number_roots(const struct fuzzy_scene_memory memory, int level)
+{
+    uint32_t nodes = memory.levels[level].nodes;
+    uint32_t *parent = memory.parent + memory.levels[level].offset;
+    const uint32_t chunk = GRAPH_THREADS * GRAPH_BATCH;
+
+    if (level > 0 && memory.levels[level].edges == 0)
+        return;
+    for (uint64_t first = (uint64_t)blockIdx.x * chunk; first < nodes;
+         first += (uint64_t)gridDim.x * chunk) {
+        uint32_t roots = 0, number;
+
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
+            uint64_t node = first + i * GRAPH_THREADS + threadIdx.x;
+
+            roots |= (node < nodes && stays(memory.chosen, (uint32_t)node) ? 1u : 0u) << i;
+        }
+        number = block_take(&memory.levels[level + 1].nodes, __popc(roots));
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
+            uint32_t node = (uint32_t)first + i * GRAPH_THREADS + threadIdx.x;
+
+            if ((roots >> i & 1) != 0)
+                parent[node] = number++;
+        }
+    }
+}
+
+/* The root of a node; halves the way for those who come after. Roots are known by their partner. */
+static __device__ uint32_t
+root_of(uint32_t *chosen, uint32_t node)
+{
+    uint32_t at = node, next = __ldcg(&chosen[at]);
+
+    for (;;) {
+        uint32_t after;
+
+        if (next == 0)
+            return 0;
+        after = __ldcg(&chosen[next]);
+        if (after == 0)
+            return 0;
+        if (after == at) /* the two chose the same edge */
+            return min(at, next);
+        if (__ldcg(&chosen[after]) == next) /* next and after did */
+            return min(next, after);
+        __stcg(&chosen[at], after);
+        at = after;
+        next = __ldcg(&chosen[at]);
+    }
+}
+
+/* Every node's node of the next level; clears the offers of that. */
+static __global__ void
+find_parents(const struct fuzzy_scene_memory memory, int level)
+{
+    uint32_t nodes = memory.levels[level].nodes, next = memory.levels[level + 1].nodes;
+    uint32_t stride = gridDim.x * blockDim.x, self = blockIdx.x * blockDim.x + threadIdx.x;
+    uint64_t offset = memory.levels[level].offset;
+    uint32_t *parent = memory.parent + offset;
+
+    if (level > 0 && memory.levels[level].edges == 0)
+        return;
+    for (uint32_t node = self; node < nodes; node += stride) {
+        uint32_t root;
+
+        if (node == 0) {
+            parent[node] = 0;
+        } else if (__ldcg(&memory.chosen[node]) == FUZZY_NO_NODE) {
+            parent[node] = FUZZY_NO_NODE;
+        } else {
+            root = root_of(memory.chosen, node);
+            if (root != node)
+                parent[node] = root == 0 ? 0 : parent[root];
+        }
+    }
+    for (uint32_t node = self; node < next; node += stride)
+        memory.best[node] = 0;
+    if (self == 0)
+        memory.levels[level + 1].offset = offset + nodes;
+}
+
+struct graph_edge {
+    uint2 ends;
+    uint32_t affinity;
+};
+
+/* The edge between the parents of an edge's ends; affinity 0 when they are one. */
+static __device__ __forceinline__ struct graph_edge
+lifted(const uint32_t *parent, uint2 ends, uint32_t affinity)
+{
+    struct graph_edge edge = {{0, 0}, 0};
+
+    if (affinity == 0)
+        return edge;
+    edge.ends.x = parent[ends.x];
+    edge.ends.y = parent[ends.y];
+    edge.affinity = edge.ends.x == edge.ends.y ? 0 : affinity;
+    return edge;
+}
+
+static __device__ __forceinline__ void
+offer_edge(unsigned long long *best, uint32_t node, unsigned long long key)
+{
+    if (node != 0 && __ldcg(&best[node]) < key)
+        atomicMax(&best[node], key);
+}
+
+/* Appends the block's edges of affinity over 0 to a level and offers them to their ends. */
+template <unsigned COUNT>
+static __device__ __forceinline__ void
+append_edges(const struct fuzzy_scene_memory &memory, int level,
+             const struct graph_edge (&found)[COUNT])
+{
+    const struct fuzzy_edges edges = memory.edges[level & 1];
+    uint32_t mine = 0, place;
+
+#pragma unroll
+    for (unsigned i = 0; i < COUNT; i++)
+        mine += found[i].affinity != 0;
+    place = block_take(&memory.levels[level].edges, mine);
+#pragma unroll
+    for (unsigned i = 0; i < COUNT; i++) {
+        unsigned long long key = (unsigned long long)found[i].affinity << 32 | place;
+
+        if (found[i].affinity == 0)
+            continue;
+        edges.nodes[place] = found[i].ends;
+        edges.affinity[place] = (uint16_t)found[i].affinity;
+        offer_edge(memory.best, found[i].ends.x, key);
+        offer_edge(memory.best, found[i].ends.y, key);
+        place++;
+    }
+}
+
+/* The edges of the next level from a list of this level's. */
+static __device__ void
+lift_list(const struct fuzzy_scene_memory &memory, int level, const struct fuzzy_edges &edges,
+          uint32_t first_edge, uint32_t count)
+{
+    const uint32_t *parent = memory.parent + memory.levels[level].offset;
+    const uint32_t chunk = GRAPH_THREADS * GRAPH_BATCH;
+
+    for (uint64_t first = first_edge + (uint64_t)blockIdx.x * chunk; first < count;
+         first += (uint64_t)gridDim.x * chunk) {
+        struct graph_edge found[GRAPH_BATCH];
+
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
+            uint64_t edge = first + i * GRAPH_THREADS + threadIdx.x;
+            uint32_t affinity = edge < count ? edges.affinity[edge] : 0;
+
+            found[i] =
+                lifted(parent, affinity != 0 ? edges.nodes[edge] : make_uint2(0, 0), affinity);
+        }
+        append_edges(memory, level + 1, found);
+    }
+}
+
+static __global__ void
+__launch_bounds__(GRAPH_THREADS) lift_edges(const struct fuzzy_scene_memory memory, int level)
+{
+    lift_list(memory, level, memory.edges[level & 1], 0, memory.levels[level].edges);
+}
+
+/* Level 1 from the forests inside the tiles: one edge a node at most. */
+static __global__ void
+__launch_bounds__(GRAPH_THREADS) lift_forest(const struct fuzzy_scene_memory memory)
+{
+    lift_list(memory, 0, memory.forest, 1, memory.levels[0].nodes);
+}
+
+/* Level 1 from the edges across the far faces of the tiles. One block a tile. */
+static __global__ void
+__launch_bounds__(GRAPH_THREADS)
+    lift_faces(const struct fuzzy_scene_memory memory, const struct fuzzy_grid grid)
+{
+    uint32_t tile = blockIdx.x, y = threadIdx.x >> 4, x = threadIdx.x & 15;
+    uint32_t steps[3] = {1, grid.tiles[0], grid.tiles[0] * grid.tiles[1]};
+    uint32_t near[3] = {y << 8 | x << 4 | 15, y << 8 | 15 << 4 | x, 15 << 8 | threadIdx.x};
+    struct graph_edge found[3];
+
+#pragma unroll
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        uint32_t affinity =
+            memory.faces[(size_t)tile * FUZZY_TILE_FACES + axis * 256 + threadIdx.x];
+        uint2 ends = make_uint2(0, 0);
+
+        if (affinity != 0) {
+            ends.x = node_of(memory, tile, near[axis]);
+            ends.y = node_of(memory, tile + steps[axis], near[axis] ^ 15u << 4 * axis);
+        }
+        found[axis] = lifted(memory.parent, ends, affinity);
+    }
+    append_edges(memory, 1, found);
+}
+
+/* The result of a level from that of the next, which for the last is 0 but at node 0. */
+static __global__ void
+descend(const struct fuzzy_scene_memory memory, int level)
+{
+    uint32_t nodes = memory.levels[level].nodes, stride = gridDim.x * blockDim.x;
+    uint64_t offset = memory.levels[level].offset, above = memory.levels[level + 1].offset;
+    bool last = level > 0 && memory.levels[level].edges == 0;
+
+    for (uint32_t node = blockIdx.x * blockDim.x + threadIdx.x; node < nodes; node += stride) {
+        uint32_t value = 0;
+
+        if (node == 0) {
+            value = 65535;
+        } else if (!last) {
+            uint32_t parent = memory.parent[offset + node];
+
+            if (parent != FUZZY_NO_NODE)
+                value = min((uint32_t)memory.strongest[offset + node],
+                            (uint32_t)memory.connected[above + parent]);
+        }
+        memory.connected[offset + node] = (uint16_t)value;
+    }
+}
+
+static __device__ __forceinline__ uint32_t
+scene_at(const struct fuzzy_scene_memory &memory, uint32_t tile, uint32_t voxel)
+{
+    size_t place = (size_t)tile * FUZZY_TILE_VOXELS + voxel;
+    uint32_t component = memory.component[place];
+
+    if (component == TILE_NONE)
+        return 0;
+    if (component == TILE_SEEDED)
+        return memory.cap[place];
+    return min((uint32_t)memory.cap[place],
+               (uint32_t)memory.connected[memory.base[tile] + component]);
+}
+
+/* The scene row by row. One block four tiles along x, one warp a row of 64 voxels. */
+static __global__ void
+__launch_bounds__(GRAPH_THREADS)
+    write_scene(const struct fuzzy_scene_memory memory, const struct fuzzy_grid grid,
+                const struct fuzzy_output output)
+{
+    uint32_t lane = threadIdx.x & 31, voxels = 0;
+    int64_t group = blockIdx.x % output.words_per_row;
+    uint64_t rest = blockIdx.x / output.words_per_row;
+    int64_t y0 = (int64_t)(rest % grid.tiles[1]) * FUZZY_TILE_SIDE;
+    int64_t z0 = (int64_t)(rest / grid.tiles[1]) * FUZZY_TILE_SIDE;
+    uint32_t tile_row = (uint32_t)(rest * grid.tiles[0]);
+
+    for (uint32_t row = threadIdx.x >> 5; row < FUZZY_TILE_SIDE * FUZZY_TILE_SIDE;
+         row += GRAPH_THREADS / 32) {
+        int64_t y = y0 + (row & 15), z = z0 + (row >> 4);
+        int64_t line = z * grid.size[1] + y;
+        uint32_t half[2];
+
+        if (y >= grid.size[1] || z >= grid.size[2])
+            continue;
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            int64_t x = group * 64 + i * 32 + lane;
+            uint32_t value = 0;
+
+            if (x < grid.size[0]) {
+                value = scene_at(memory, tile_row + (uint32_t)(x >> 4), row << 4 | (lane & 15));
+                if (output.scene != NULL)
+                    output.scene[line * grid.size[0] + x] = (uint16_t)value;
+            }
+            half[i] = __ballot_sync(0xffffffff, x < grid.size[0] && value > output.threshold);
+        }
+        voxels += __popc(half[0]) + __popc(half[1]);
+        if (output.bits != NULL && lane == 0)
+            output.bits[line * output.words_per_row + group] =
+                (unsigned long long)half[1] << 32 | half[0];
+    }
+    if (lane == 0 && voxels != 0 && output.count != NULL)
+        atomicAdd(output.count, (unsigned long long)voxels);
+}
+
+#endif
