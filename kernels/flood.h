@@ -9,32 +9,20 @@
 #ifndef NOCTULE_FLOOD_H
 #define NOCTULE_FLOOD_H
 
-#include "bits.h"
-#include "cpu_pool.h"
-
-#include <stddef.h>
-
-/* Voxels first[axis] .. last[axis], inclusive, inside the volume. */
-struct flood_box {
-    int64_t first[3];
-    int64_t last[3];
-};
-
-/* Bytes of work space for a volume of this extent; about 1.6 % of one bit a voxel. */
-size_t flood_space(const struct bits_extent *extent);
+#include "tiles.h"
 
 struct flood_volume {
     struct bits_extent extent;
     const uint64_t *range;
     uint64_t *inside;
-    void *space; /* flood_space bytes, 64-byte aligned, contents ignored */
+    void *space; /* tiles_space bytes, 64-byte aligned, contents ignored */
 };
 
 /*
  * Turns `inside` from the initial region into the final one; every voxel of the initial region lies
  * in the box. Returns by how many voxels the region has grown (negative: shrunk).
  */
-int64_t flood_run(const struct flood_volume *volume, const struct flood_box *box,
+int64_t flood_run(const struct flood_volume *volume, const struct tiles_box *box,
                   const struct isa *isa, struct cpu_pool *pool);
 
 #endif

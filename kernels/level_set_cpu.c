@@ -81,7 +81,7 @@ find_needs(const struct bits_extent *extent)
 
     for (int axis = 0; axis < 3; axis++) {
         struct bits_extent turned = extent_along(extent, axis);
-        size_t words = (size_t)bits_words(&turned), flood = flood_space(&turned);
+        size_t words = (size_t)bits_words(&turned), flood = tiles_space(&turned);
 
         if (!may_turn(extent, axis))
             continue;
@@ -366,7 +366,7 @@ turn_back(const struct turn_job *job)
 }
 
 static void
-widen(struct flood_box *box, int axis, int64_t first, int64_t last)
+widen(struct tiles_box *box, int axis, int64_t first, int64_t last)
 {
     box->first[axis] = first < box->first[axis] ? first : box->first[axis];
     box->last[axis] = last > box->last[axis] ? last : box->last[axis];
@@ -374,7 +374,7 @@ widen(struct flood_box *box, int axis, int64_t first, int64_t last)
 
 static void
 add_shape(const struct kernels_shape *shape, const struct bits_extent *extent,
-          struct flood_box *box)
+          struct tiles_box *box)
 {
     struct shape_interval sides[3];
 
@@ -389,7 +389,7 @@ add_shape(const struct kernels_shape *shape, const struct bits_extent *extent,
 
 /* Whole words: the columns of the box may reach 63 beyond the mask's. */
 static void
-add_mask(const uint64_t *mask, const struct bits_extent *extent, struct flood_box *box)
+add_mask(const uint64_t *mask, const struct bits_extent *extent, struct tiles_box *box)
 {
     for (int64_t row = 0; row < extent->size[1] * extent->size[2]; row++)
         for (int64_t x = 0; x < extent->words_per_row; x++) {
@@ -409,10 +409,10 @@ add_mask(const uint64_t *mask, const struct bits_extent *extent, struct flood_bo
  */
 static bool
 find_box(const struct kernels_level_set_label *label, const struct bits_extent *extent, int axis,
-         struct flood_box *box)
+         struct tiles_box *box)
 {
     static const int axis_of[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1}};
-    struct flood_box upright = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}};
+    struct tiles_box upright = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}};
 
     for (size_t s = 0; s < label->shape_count; s++)
         add_shape(&label->shapes[s], extent, &upright);
@@ -426,7 +426,7 @@ find_box(const struct kernels_level_set_label *label, const struct bits_extent *
 }
 
 static int64_t
-flood_along_x(struct cpu_lane *lane, struct cpu_label *label, const struct flood_box *box)
+flood_along_x(struct cpu_lane *lane, struct cpu_label *label, const struct tiles_box *box)
 {
     const struct cpu_device *device = cpu_device_of(&lane->base);
     struct flood_volume volume = {extent_of(&lane->base), label->range, label->inside,
@@ -437,7 +437,7 @@ flood_along_x(struct cpu_lane *lane, struct cpu_label *label, const struct flood
 
 /* The range bits go to the lane's work space, the region to where the range bits were, and back. */
 static int64_t
-flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const struct flood_box *box)
+flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const struct tiles_box *box)
 {
     const struct cpu_device *device = cpu_device_of(&lane->base);
     struct bits_extent extent = extent_of(&lane->base), other = extent_along(&extent, axis);
@@ -461,7 +461,7 @@ evolve(struct cpu_lane *lane, struct cpu_label *label)
 {
     struct bits_extent extent = extent_of(&lane->base);
     int axis = choose_axis(lane, label);
-    struct flood_box box;
+    struct tiles_box box;
 
     if (!find_box(&label->given, &extent, axis, &box))
         return;
