@@ -171,6 +171,24 @@ read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *de
     return 0;
 }
 
+/* T is the type of the pixels, so that the second shift brings in their sign or zeros. */
+template <typename T>
+void
+shift(uint16_t *samples, size_t count, int left, int right)
+{
+    const auto one = [left, right](uint16_t sample) {
+        return static_cast<uint16_t>(static_cast<T>(static_cast<uint16_t>(sample << left)) >>
+                                     right);
+    };
+    constexpr size_t block = 64; /* a loop of known length is made of vector instructions */
+    size_t i = 0;
+    for (; i + block <= count; i += block)
+        for (size_t k = 0; k < block; k++)
+            samples[i + k] = one(samples[i + k]);
+    for (; i < count; i++)
+        samples[i] = one(samples[i]);
+}
+
 /* Shifts by High Bit, drops overlay bits, extends the sign from Bits Stored; in place. */
 void
 adjust(const struct dicom_instance &instance, uint16_t *samples)
@@ -180,15 +198,10 @@ adjust(const struct dicom_instance &instance, uint16_t *samples)
     const int right = 16 - instance.bits_stored;
     if (right == 0)
         return;
-    if (instance.is_signed) {
-        for (size_t i = 0; i < count; i++) {
-            const auto high = static_cast<int16_t>(static_cast<uint16_t>(samples[i] << left));
-            samples[i] = static_cast<uint16_t>(high >> right);
-        }
-    } else {
-        for (size_t i = 0; i < count; i++)
-            samples[i] = static_cast<uint16_t>(static_cast<uint16_t>(samples[i] << left) >> right);
-    }
+    if (instance.is_signed)
+        shift<int16_t>(samples, count, left, right);
+    else
+        shift<uint16_t>(samples, count, left, right);
 }
 
 void

@@ -82,39 +82,34 @@ lay_out(struct sheet *sheet)
 
 /* ------------------------------------------------------------------------------ sampling ---- */
 
-static double
-stored_value(const struct preview_request *request, int64_t x, int64_t y, int64_t z)
+/* A row of stored values. */
+static void
+read_row(const struct preview_request *request, int64_t y, int64_t z, double *row)
 {
     const struct geometry_stack *stack = request->stack;
-    int64_t at = (z * stack->rows + y) * stack->columns + x;
+    int64_t at = (z * stack->rows + y) * stack->columns;
     switch (stack->pixel) {
     case DICOM_UINT8:
-        return ((const uint8_t *)request->voxels)[at];
+        for (int64_t x = 0; x < stack->columns; x++)
+            row[x] = ((const uint8_t *)request->voxels)[at + x];
+        break;
     case DICOM_INT16:
-        return ((const int16_t *)request->voxels)[at];
+        for (int64_t x = 0; x < stack->columns; x++)
+            row[x] = ((const int16_t *)request->voxels)[at + x];
+        break;
     case DICOM_UINT16:
+        for (int64_t x = 0; x < stack->columns; x++)
+            row[x] = ((const uint16_t *)request->voxels)[at + x];
         break;
     }
-    return ((const uint16_t *)request->voxels)[at];
 }
 
-/* Linear between voxel centres, constant beyond the outermost. */
-static double
-interpolated(const struct preview_request *request, double x, double y, int64_t z)
-{
-    const struct geometry_stack *stack = request->stack;
-    x = fmin(fmax(x, 0), stack->columns - 1);
-    y = fmin(fmax(y, 0), stack->rows - 1);
-    int64_t x0 = (int64_t)x, y0 = (int64_t)y;
-    int64_t x1 = x0 + 1 < stack->columns ? x0 + 1 : x0;
-    int64_t y1 = y0 + 1 < stack->rows ? y0 + 1 : y0;
-    double fx = x - (double)x0, fy = y - (double)y0;
-    double top =
-        (1 - fx) * stored_value(request, x0, y0, z) + fx * stored_value(request, x1, y0, z);
-    double bottom =
-        (1 - fx) * stored_value(request, x0, y1, z) + fx * stored_value(request, x1, y1, z);
-    return (1 - fy) * top + fy * bottom;
-}
+/* A sample between two voxels of a row or column: linear between their centres, constant beyond the
+ * outermost. */
+struct tap {
+    int first, second;
+    double part; /* of the second */
+};
 
 /* How many samples a side make one pixel of `tile` out of `source` voxels without gaps. */
 static int
@@ -124,6 +119,72 @@ samples_for(int source, int tile)
     return samples < MAX_SAMPLES ? samples : MAX_SAMPLES;
 }
 
+/* Sample i of pixel p of a tile is tap p * samples + i. NULL: no memory. */
+static struct tap *
+make_taps(int source, int tile, int samples)
+{
+    struct tap *taps = malloc((size_t)tile * (size_t)samples * sizeof *taps);
+    double step = (double)source / tile;
+    for (int i = 0; taps && i < tile * samples; i++) {
+        double at = (i / samples + (i % samples + 0.5) / samples) * step - 0.5;
+        at = fmin(fmax(at, 0), source - 1);
+        int first = (int)at;
+        taps[i] = (struct tap){first, first + 1 < source ? first + 1 : first, at - first};
+    }
+    return taps;
+}
+
+/* What all tiles are sampled with. */
+struct sampler {
+    struct tap *columns, *rows;
+    int across, down;      /* samples of a pixel */
+    double *upper, *lower; /* the two rows of voxels around a sample */
+    double *sums;          /* one a pixel of a tile's row */
+};
+
+static void
+sampler_free(struct sampler *sampler)
+{
+    free(sampler->columns);
+    free(sampler->rows);
+    free(sampler->upper);
+    free(sampler->lower);
+    free(sampler->sums);
+}
+
+static int
+sampler_make(const struct sheet *sheet, struct sampler *sampler)
+{
+    const struct geometry_stack *stack = sheet->request->stack;
+    sampler->across = samples_for(stack->columns, sheet->tile_width);
+    sampler->down = samples_for(stack->rows, sheet->tile_height);
+    sampler->columns = make_taps(stack->columns, sheet->tile_width, sampler->across);
+    sampler->rows = make_taps(stack->rows, sheet->tile_height, sampler->down);
+    sampler->upper = malloc((size_t)stack->columns * sizeof *sampler->upper);
+    sampler->lower = malloc((size_t)stack->columns * sizeof *sampler->lower);
+    sampler->sums = malloc((size_t)sheet->tile_width * sizeof *sampler->sums);
+    return sampler->columns && sampler->rows && sampler->upper && sampler->lower && sampler->sums
+               ? 0
+               : -ENOMEM;
+}
+
+/* Adds one line of samples to the sums of the pixels it lies in. */
+static void
+add_line(const struct sampler *sampler, int width, double part)
+{
+    const struct tap *tap = sampler->columns;
+    const double *upper = sampler->upper, *lower = sampler->lower;
+    for (int x = 0; x < width; x++) {
+        double sum = sampler->sums[x];
+        for (int i = 0; i < sampler->across; i++, tap++) {
+            double above = (1 - tap->part) * upper[tap->first] + tap->part * upper[tap->second];
+            double below = (1 - tap->part) * lower[tap->first] + tap->part * lower[tap->second];
+            sum += (1 - part) * above + part * below;
+        }
+        sampler->sums[x] = sum;
+    }
+}
+
 static float *
 tile_values(const struct sheet *sheet, int tile)
 {
@@ -131,31 +192,38 @@ tile_values(const struct sheet *sheet, int tile)
 }
 
 static void
-sample_tile(struct sheet *sheet, int tile)
+sample_tile(struct sheet *sheet, const struct sampler *sampler, int tile)
 {
     const struct preview_request *request = sheet->request;
     const struct geometry_stack *stack = request->stack;
     int32_t z = sheet->slices[tile];
-    double step_x = (double)stack->columns / sheet->tile_width;
-    double step_y = (double)stack->rows / sheet->tile_height;
-    int across = samples_for(stack->columns, sheet->tile_width);
-    int down = samples_for(stack->rows, sheet->tile_height);
+    const struct tap *tap = sampler->rows;
     double slope, intercept;
     labels_rescale(request->instances, &stack->planes[z], &slope, &intercept);
 
     float *value = tile_values(sheet, tile);
     for (int y = 0; y < sheet->tile_height; y++) {
-        for (int x = 0; x < sheet->tile_width; x++) {
-            double sum = 0;
-            for (int j = 0; j < down; j++) {
-                double source_y = (y + (j + 0.5) / down) * step_y - 0.5;
-                for (int i = 0; i < across; i++)
-                    sum +=
-                        interpolated(request, (x + (i + 0.5) / across) * step_x - 0.5, source_y, z);
-            }
-            *value++ = (float)(slope * sum / (across * down) + intercept);
+        memset(sampler->sums, 0, (size_t)sheet->tile_width * sizeof *sampler->sums);
+        for (int j = 0; j < sampler->down; j++, tap++) {
+            read_row(request, tap->first, z, sampler->upper);
+            read_row(request, tap->second, z, sampler->lower);
+            add_line(sampler, sheet->tile_width, tap->part);
         }
+        for (int x = 0; x < sheet->tile_width; x++)
+            *value++ =
+                (float)(slope * sampler->sums[x] / (sampler->across * sampler->down) + intercept);
     }
+}
+
+static int
+sample_tiles(struct sheet *sheet)
+{
+    struct sampler sampler = {0};
+    int error = sampler_make(sheet, &sampler);
+    for (int tile = 0; tile < sheet->tile_count && error == 0; tile++)
+        sample_tile(sheet, &sampler, tile);
+    sampler_free(&sampler);
+    return error;
 }
 
 /* Is the voxel under the centre of this pixel of the tile in the segment? False off the tile. */
@@ -174,23 +242,45 @@ covered(const struct sheet *sheet, const struct kernels_mask *mask, int x, int y
 
 /* --------------------------------------------------------------------------- grey window ---- */
 
-static int
-by_value(const void *a, const void *b)
+/* The value that would stand at `at` if all were sorted (Hoare's selection); reorders them. */
+static float
+select_value(float *values, size_t count, size_t at)
 {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
+    ptrdiff_t low = 0, high = (ptrdiff_t)count - 1, wanted = (ptrdiff_t)at;
+    while (low < high) {
+        float pivot = values[low + (high - low) / 2];
+        ptrdiff_t i = low, j = high;
+        while (i <= j) {
+            while (values[i] < pivot)
+                i++;
+            while (pivot < values[j])
+                j--;
+            if (i > j)
+                break;
+            float swapped = values[i];
+            values[i++] = values[j];
+            values[j--] = swapped;
+        }
+        if (wanted <= j)
+            high = j;
+        else if (wanted >= i)
+            low = i;
+        else
+            break;
+    }
+    return values[at];
 }
 
 struct spread {
     double low, high;
 };
 
-/* The 1st and 99.5th percentile; sorts the values. */
+/* The 1st and 99.5th percentile; reorders the values. */
 static struct spread
 percentiles(float *values, size_t count)
 {
-    qsort(values, count, sizeof *values, by_value);
-    return (struct spread){values[count / 100], values[count - 1 - count / 200]};
+    float low = select_value(values, count, count / 100);
+    return (struct spread){low, select_value(values, count, count - 1 - count / 200)};
 }
 
 static bool
@@ -261,7 +351,7 @@ set_pixel(struct sheet *sheet, int x, int y, struct pixel color)
 static uint8_t
 to_byte(double value)
 {
-    return (uint8_t)lround(255 * fmin(fmax(value, 0), 1));
+    return (uint8_t)(255 * (value < 0 ? 0 : value > 1 ? 1 : value) + 0.5);
 }
 
 static void
@@ -383,8 +473,8 @@ preview_write(const struct preview_request *request, int fd)
                           (size_t)sheet.tile_width * (size_t)sheet.tile_height);
     sheet.rgb = malloc(3 * (size_t)sheet.width * (size_t)sheet.height);
     int error = sheet.values && sheet.rgb ? 0 : -ENOMEM;
-    for (int tile = 0; tile < sheet.tile_count && error == 0; tile++)
-        sample_tile(&sheet, tile);
+    if (error == 0)
+        error = sample_tiles(&sheet);
     if (error == 0)
         error = choose_window(&sheet);
     if (error == 0) {
