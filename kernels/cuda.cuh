@@ -1,10 +1,11 @@
 /*
  * cuda.cuh - what the files of the CUDA backend share.
  *
- * backend_cuda.cu owns the device, the lanes, their memory, the uploads and the value range;
- * level_set_cuda.cu and fuzzy_cuda.cu are one algorithm each. All memory is taken in volume_begin:
- * each algorithm says what it needs (cuda_*_needs), the backend lets the lane's two arenas grow to
- * the sum, and each takes its pieces (cuda_*_place). Nothing is allocated inside a job.
+ * device_cuda.cu owns the device, backend_cuda.cu the lanes, their memory and the uploads,
+ * range_cuda.cu the value range; level_set_cuda.cu and fuzzy_cuda.cu are one algorithm each. All
+ * memory is taken in volume_begin: each algorithm says what it needs (cuda_*_needs), the backend
+ * lets the lane's two arenas grow to the sum, and each takes its pieces (cuda_*_place). Nothing is
+ * allocated inside a job.
  *
  * A lane has three streams. `upload` carries the voxels to the device, slab by slab; `work` carries
  * every kernel; `download` what comes back beside them. An event a slab orders work after upload.
@@ -92,6 +93,14 @@ cuda_device_of(const struct kernels_lane *lane)
  */
 int cuda_failed(struct cuda_device *device, cudaError_t error, const char *call, char *reason,
                 size_t reason_size);
+
+/* Makes the device the calling thread's; -EIO once it has failed. Every entry begins with it. */
+int cuda_enter(struct cuda_device *device, char *reason, size_t reason_size);
+
+/* The table's two. */
+int cuda_device_open(const struct kernels_device_options *options, struct kernels_device **device,
+                     char *reason, size_t reason_size);
+void cuda_device_close(struct kernels_device *device);
 
 /* fault_cuda.h: the error that a test wants in place of the next call, else cudaSuccess. */
 cudaError_t cuda_fault(void);
