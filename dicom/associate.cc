@@ -42,6 +42,14 @@ text(Span value)
     return std::string(value.bytes, value.bytes + value.size);
 }
 
+/* As a C string it would be another one: no UID has a NUL inside. "" matches nothing. */
+std::string
+uid(Span value)
+{
+    std::string all = text(value);
+    return all.find('\0') == std::string::npos ? all : std::string();
+}
+
 /* Calls take(type, value) for each item; false when their lengths do not add up. */
 template <typename Take>
 bool
@@ -74,9 +82,9 @@ parse_context(Span value, AssociateRequest &request)
     const Span items = {value.bytes + context_head_size, value.size - context_head_size};
     const bool whole = for_items(items, [&context](uint8_t type, Span item) {
         if (type == ITEM_ABSTRACT_SYNTAX)
-            context.abstract_syntax = text(item);
+            context.abstract_syntax = uid(item);
         else if (type == ITEM_TRANSFER_SYNTAX)
-            context.proposed.push_back(text(item));
+            context.proposed.push_back(uid(item));
         return true;
     });
     request.contexts.push_back(std::move(context));
@@ -91,7 +99,7 @@ parse_role(Span value, AssociateRequest &request)
     const size_t length = static_cast<size_t>(value.bytes[0]) << 8 | value.bytes[1];
     if (length != value.size - 4)
         return false;
-    request.roles.push_back({text({value.bytes + 2, length}), value.bytes[2 + length] != 0,
+    request.roles.push_back({uid({value.bytes + 2, length}), value.bytes[2 + length] != 0,
                              value.bytes[3 + length] != 0});
     return true;
 }
@@ -106,7 +114,7 @@ parse_user_item(uint8_t type, Span item, AssociateRequest &request)
         request.max_pdu = get_u32(item.bytes);
         return true;
     case ITEM_IMPLEMENTATION_UID:
-        request.implementation_uid = text(item);
+        request.implementation_uid = uid(item);
         return true;
     case ITEM_IMPLEMENTATION_VERSION:
         request.implementation_version = text(item);
@@ -123,7 +131,7 @@ parse_item(uint8_t type, Span item, AssociateRequest &request)
 {
     switch (type) {
     case ITEM_APPLICATION_CONTEXT:
-        request.application_context = text(item);
+        request.application_context = uid(item);
         return true;
     case ITEM_CONTEXT_RQ:
         return parse_context(item, request);

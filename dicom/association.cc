@@ -34,7 +34,6 @@ constexpr uint8_t by_user = 1;
 constexpr uint8_t by_acse = 2;
 constexpr uint8_t by_presentation = 3;
 
-constexpr size_t pdu_value_size = 4; /* of those that reject, release and abort */
 constexpr size_t pdv_length_size = 4;
 constexpr size_t pdv_head_size = 6; /* length, context, message control header */
 constexpr uint8_t pdv_command = 1;
@@ -178,14 +177,14 @@ Association::receive_request()
         return violation("it does not begin with an association request");
     if (size > max_request)
         return violation("the association request is too long");
-    pdu_.resize(size);
-    if (const int error = connection_->read(pdu_.data(), size))
+    std::vector<uint8_t> pdu(size);
+    if (const int error = connection_->read(pdu.data(), size))
         return error;
-    if (!associate_version_is_known(pdu_.data(), size)) {
+    if (!associate_version_is_known(pdu.data(), size)) {
         (void)send_reject(permanent, by_acse, 2);
         return violation("its protocol version is unknown");
     }
-    if (const char *wrong = associate_parse(pdu_.data(), size, negotiation_))
+    if (const char *wrong = associate_parse(pdu.data(), size, negotiation_))
         return violation(wrong);
     if (negotiation_.application_context != UID_StandardApplicationContext) {
         (void)send_reject(permanent, by_user, 2);
@@ -237,7 +236,7 @@ Association::accept(bool echo_only, bool with_commitments)
 {
     for (PresentationContext &context : negotiation_.contexts)
         answer_context(context, echo_only, with_commitments);
-    pdu_.resize(options_.max_pdu);
+    pdus_ = std::make_unique<DataPdus>(options_.max_pdu);
     const std::vector<uint8_t> pdu = associate_accept(
         negotiation_, answer_roles(negotiation_, echo_only, with_commitments), options_.max_pdu);
     return connection_->write(pdu.data(), pdu.size());
@@ -256,65 +255,17 @@ void
 Association::expect_message()
 {
     connection_->limits.idle = true;
-}
-
-int
-Association::read_data_pdu(size_t size)
-{
-    if (size > options_.max_pdu)
-        return violation("a PDU is longer than agreed");
-    if (size == 0)
-        return violation("a P-DATA-TF PDU is empty");
-    pdu_at_ = pdu_size_ = 0;
-    const int error = connection_->read(pdu_.data(), size);
-    if (!error)
-        pdu_size_ = size;
-    return error;
-}
-
-int
-Association::read_pdu()
-{
-    if (const int error = connection_->await())
-        return error;
-    const bool between_messages = connection_->limits.idle;
-    uint8_t head[pdu_head_size];
-    if (const int error = connection_->read(head, sizeof(head)))
-        return error;
-    const size_t size = get_u32(head + 2);
-    switch (head[0]) {
-    case PDU_DATA:
-        return read_data_pdu(size);
-    case PDU_RELEASE_RQ:
-        if (size != pdu_value_size)
-            return violation("a PDU has a wrong length");
-        if (const int error = connection_->read(pdu_.data(), size))
-            return error;
-        return between_messages ? +RELEASED : violation("it releases within a message");
-    case PDU_ABORT:
-        return -ECONNABORTED;
-    default:
-        return violation("a PDU comes that has no place here");
-    }
+    pdus_->expect_message();
 }
 
 int
 Association::next_fragment(Fragment &fragment)
 {
-    if (pdu_at_ == pdu_size_) {
-        if (const int outcome = read_pdu())
-            return outcome;
-    }
+    const int outcome = pdus_->next(*connection_, fragment);
     connection_->limits.idle = false; /* it may have come along with the one before */
-    const uint8_t *pdv = pdu_.data() + pdu_at_;
-    const size_t left = pdu_size_ - pdu_at_;
-    const size_t length = left >= pdv_head_size ? get_u32(pdv) : 0;
-    if (length < pdv_head_size - pdv_length_size || length > left - pdv_length_size)
-        return violation("the lengths in a P-DATA-TF PDU contradict each other");
-    fragment = {pdv[4], (pdv[5] & pdv_command) != 0, (pdv[5] & pdv_last) != 0, pdv + pdv_head_size,
-                length - (pdv_head_size - pdv_length_size)};
-    pdu_at_ += pdv_length_size + length;
-    return 0;
+    if (outcome == -EPROTO)
+        violation_ = pdus_->violation();
+    return outcome;
 }
 
 /* In PDUs as short as the peer wants them. */

@@ -10,20 +10,12 @@
 
 #include "associate.hh"
 #include "connection.hh"
+#include "data_pdus.hh"
 #include "network.h"
 
 #include <memory>
 #include <string>
 #include <vector>
-
-/* The fragment of a message in one PDV. */
-struct Fragment {
-    uint8_t context_id;
-    bool is_command;
-    bool is_last;
-    const uint8_t *bytes;
-    size_t size;
-};
 
 class Association
 {
@@ -36,7 +28,7 @@ class Association
      * What the calls below return: 0, RELEASED, or a negative errno as dicom_serve does, for which
      * `explain` fills the fault.
      */
-    enum { RELEASED = 1 };
+    enum { RELEASED = DataPdus::RELEASED };
 
     /* TLS handshake and A-ASSOCIATE-RQ; takes the socket in every case. */
     int receive(int fd);
@@ -71,8 +63,6 @@ class Association
     int receive_request();
     void describe_request();
     int send_reject(uint8_t result, uint8_t source, uint8_t reason);
-    int read_pdu();
-    int read_data_pdu(size_t size);
 
     const struct dicom_serve_options &options_;
     struct dicom_association_request request_ = {};
@@ -80,9 +70,7 @@ class Association
     std::unique_ptr<Connection> connection_; /* from the start of `receive` on */
     bool rejected_ = false;
     std::string violation_;
-    std::vector<uint8_t> pdu_; /* the value of the last PDU; of a P-DATA-TF, the rest from */
-    size_t pdu_at_ = 0;        /* here on has not been handed out */
-    size_t pdu_size_ = 0;
+    std::unique_ptr<DataPdus> pdus_; /* from `accept` on */
 };
 
 #endif

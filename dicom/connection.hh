@@ -9,6 +9,7 @@
 #ifndef NOCTULE_DICOM_CONNECTION_HH
 #define NOCTULE_DICOM_CONNECTION_HH
 
+#include "data_pdus.hh"
 #include "network.h"
 
 #include <openssl/ssl.h>
@@ -29,12 +30,12 @@ struct Limits {
     Clock::time_point deadline;
 };
 
-class Connection
+class Connection : public ByteSource
 {
   public:
     /* Takes the socket; `ssl` is NULL for plain TCP. */
     Connection(int fd, SSL *ssl, const Limits &limits);
-    ~Connection();
+    ~Connection() override;
     Connection(const Connection &) = delete;
     Connection &operator=(const Connection &) = delete;
 
@@ -42,10 +43,9 @@ class Connection
 
     /* Of TLS; nothing for plain TCP. 0 or the error. */
     int accept_handshake();
-    /* Waits for something to read: 0 or the error, with nothing consumed. */
-    int await();
+    int await() override;
+    int read(uint8_t *bytes, size_t size) override;
     /* Exactly so many bytes: 0 or the error. */
-    int read(uint8_t *bytes, size_t size);
     int write(const uint8_t *bytes, size_t size);
     /* Sends an A-ABORT as far as the socket takes it at once (PS3.8 9.3.8). */
     void send_abort(uint8_t source, uint8_t reason);

@@ -27,6 +27,8 @@ namespace
 
 /* A command set is a dozen short elements. */
 constexpr size_t max_command = 16384;
+/* Fragments of it that hold nothing: they cost the sender next to nothing, too. */
+constexpr int max_empty_fragments = 16;
 /* Some hundred references; DCMTK's parser recurses, so this also bounds its stack. */
 constexpr size_t max_report = 65536;
 
@@ -160,16 +162,19 @@ int
 Server::receive_command(uint8_t &context_id, std::vector<uint8_t> &bytes)
 {
     association_.expect_message();
-    for (;;) {
+    int empty = 0;
+    for (bool first = true;; first = false) {
         Fragment fragment;
         if (const int error = association_.next_fragment(fragment))
             return error;
-        if (bytes.empty())
+        if (first)
             context_id = fragment.context_id;
         if (!fragment.is_command || fragment.context_id != context_id)
             return association_.violation("data where a command is due");
         if (fragment.size > max_command - bytes.size())
             return association_.violation("a command set is too long");
+        if (fragment.size == 0 && ++empty > max_empty_fragments)
+            return association_.violation("a command set has too many empty fragments");
         bytes.insert(bytes.end(), fragment.bytes, fragment.bytes + fragment.size);
         if (fragment.is_last)
             return 0;

@@ -195,6 +195,17 @@ def test_the_first_proposed_transfer_syntax_is_taken(server):
         raw.release()
 
 
+def test_a_uid_with_a_nul_inside_is_no_uid(server):
+    """Read as C strings these are what the acceptor knows."""
+    nul = "\0.5"
+    with Raw(server.port) as raw:
+        answers = raw.associate([(CT, [EXPLICIT + nul]), (CT, [EXPLICIT + nul, IMPLICIT]), (CT + nul, [IMPLICIT]),
+                                 (VERIFICATION, [IMPLICIT + nul])])
+        assert [answers[i][0] for i in (1, 5, 7)] == [4, 3, 4]
+        assert answers[3] == (0, IMPLICIT)
+        raw.release()
+
+
 def test_many_messages_in_one_packet(server):
     """A sender that does not wait for answers, with command and data set in one PDU."""
     with Raw(server.port) as raw:
@@ -219,6 +230,18 @@ def test_commands_in_fragments(server):
         assert response[0x0100] == b"\x30\x80" and response[0x0800] == b"\x01\x01"
         assert response[0x0000] == struct.pack("<I", sum(len(value) + 8 for value in response.values()) - 12)
         raw.release()
+
+
+def test_empty_fragments_of_a_command_are_limited(server):
+    echo = command(C_ECHO, 1, VERIFICATION, data_set=False)
+    with Raw(server.port) as raw:
+        raw.associate([(VERIFICATION, [IMPLICIT])])
+        raw.send(pdu(DATA, pdv(1, 1, b"") * 3 + pdv(1, 3, echo)))
+        assert raw.status() == SUCCESS
+        with contextlib.suppress(ConnectionError):
+            raw.send(pdu(DATA, pdv(1, 1, b"") * 1000))
+        assert raw.ends() in (ABORT, None)
+    assert server.wait("served")[1] == "ASSOCIATION_INVALID"
 
 
 @pytest.mark.parametrize("size", [4096, 131072])
@@ -338,10 +361,10 @@ def test_full_disk(tmp_path):
             assert raw.store(1, CT, "1.2.2", bytes(299000)) == SUCCESS
             assert raw.store(1, CT, "1.2.3", bytes(300000)) == OUT_OF_RESOURCES
             raw.release()
+        assert server.wait("closed")[1:3] == ["1", "2"]
         assert server.files() == ["1.2.2.dcm"]
         ends = server.said("end")
         assert [end[2] for end in ends] == [str(-errno.EFBIG), "0", str(-errno.EFBIG)]
-        assert server.wait("closed")[1:3] == ["1", "2"]
 
 
 def test_no_file_can_be_made(server):
