@@ -3,6 +3,7 @@
  */
 #include "store.h"
 
+#include "folder_sync.h"
 #include "layout.h"
 #include "log.h"
 
@@ -27,6 +28,7 @@ struct store {
     char *path;
     char run[40]; /* begins the names of this run's files in incoming/ */
     atomic_uint_least64_t created;
+    struct folder_sync *folders;
 
     /* Folders below another whose own entries are known to be on disk, so that a file that joins
      * many others costs one sync and not two. The latest ones only. */
@@ -104,6 +106,9 @@ store_open(const char *root, struct store **out)
         goto fail_root;
     }
     store->device = status.st_dev;
+    error = folder_sync_open(store->root, file_sync_directory, &store->folders);
+    if (error)
+        goto fail_root;
     *out = store;
     return 0;
 
@@ -122,6 +127,7 @@ store_close(struct store *store)
 {
     if (!store)
         return;
+    folder_sync_close(store->folders);
     close(store->root);
     free(store->path);
     pthread_mutex_destroy(&store->lock);
@@ -369,13 +375,13 @@ int
 store_sync_folder(struct store *store, const char *folder)
 {
     uint64_t made;
-    int error = file_sync_directory(store->root, folder);
+    int error = folder_sync_run(store->folders, folder);
     const char *slash = strchr(folder, '/');
     if (error || !slash || is_durable(store, folder, &made))
         return error;
     char parent[NAME_MAX + 1];
     snprintf(parent, sizeof parent, "%.*s", (int)(slash - folder), folder);
-    error = file_sync_directory(store->root, parent);
+    error = folder_sync_run(store->folders, parent);
     if (!error)
         remember_durable(store, folder, made);
     return error;
