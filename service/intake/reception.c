@@ -109,10 +109,12 @@ wait_locked(struct reception *reception, struct handover *handover)
         error = pthread_cond_timedwait(&handover->answered, &reception->lock, &deadline);
 }
 
-/* Gives it to the loop and waits for the daemon's answer; lets go of it. Did the answer come? */
-static bool
+/* Gives it to the loop and waits for the daemon's answer, HANDOVER_OPEN when none comes in time;
+ * lets go of it. */
+static enum handover_answer
 hand_over(struct reception *reception, struct handover *handover)
 {
+    enum handover_answer outcome = HANDOVER_DROPPED;
     pthread_mutex_lock(&reception->lock);
     if (!reception->stopped) {
         handover->references++;
@@ -122,11 +124,11 @@ hand_over(struct reception *reception, struct handover *handover)
         uv_async_send(&reception->wake);
         wait_locked(reception, handover);
         reception->open--;
+        outcome = handover->answer;
     }
-    const bool stored = handover->answer == HANDOVER_STORED;
     release_locked(handover);
     pthread_mutex_unlock(&reception->lock);
-    return stored;
+    return outcome;
 }
 
 /* --------------------------------------------------------------------------- files ------ */
@@ -180,12 +182,22 @@ file_handover(const struct dicom_store *store)
     return handover;
 }
 
+static void
+log_unstored(enum handover_answer outcome)
+{
+    if (outcome == HANDOVER_OPEN)
+        log_warn("receive.unanswered", LOG_INT("seconds", ANSWER_SECONDS));
+    else
+        log_warn("receive.dropped", LOG_STR("reason", "the intake stops, or is out of memory"));
+}
+
 static uint16_t
 settle_arrived(struct reception *reception, struct handover *handover)
 {
     crash_point("receive_after_rename_before_arrived");
-    if (!hand_over(reception, handover)) {
-        log_warn("receive.unanswered", LOG_INT("seconds", ANSWER_SECONDS));
+    const enum handover_answer outcome = hand_over(reception, handover);
+    if (outcome != HANDOVER_STORED) {
+        log_unstored(outcome);
         return DICOM_OUT_OF_RESOURCES;
     }
     crash_point("receive_after_stored_before_answer");
@@ -261,7 +273,8 @@ reception_committed(struct reception *reception, const struct dicom_commitment *
         destroy_handover(handover);
         return DICOM_PROCESSING_FAILURE;
     }
-    return hand_over(reception, handover) ? DICOM_SUCCESS : DICOM_PROCESSING_FAILURE;
+    return hand_over(reception, handover) == HANDOVER_STORED ? DICOM_SUCCESS
+                                                             : DICOM_PROCESSING_FAILURE;
 }
 
 /* ------------------------------------------------------------------- loop's thread ------ */
