@@ -1,0 +1,540 @@
+/*
+ * level_set_pack.cu - stage 1 of paper 001 on CUDA: the range bits, the initial region, and the
+ * tiles where the flood begins.
+ */
+#include "cuda.cuh"
+#include "level_set_cuda.cuh"
+#include "level_set_shape.cuh"
+
+#include <limits.h>
+
+enum {
+    PACK_THREADS = 256,
+    PACK_LOADS = 8,                    /* of 16 bytes (8 of uint8) a thread in flight */
+    PACK_COLUMNS = 2048,               /* wider rows are cut */
+    PACK_PITCH = PACK_COLUMNS / 8 + 8, /* bytes; a cut row's ends stick out */
+    PACK_LABELS = 4,                   /* at a time */
+    DRAW_THREADS = 128,
+    CLASSIFY_WARPS = 4,
+    RELEASE_THREADS = 1024,
+};
+
+/* Sizes */
+
+static bool
+tiles_along(int64_t size, int64_t of, uint32_t *tiles)
+{
+    *tiles = (uint32_t)((size - 1) / of + 1);
+    return (size - 1) / of < INT32_MAX;
+}
+
+bool
+level_set_measure(struct level_set_job *job, struct kernels_extent extent, enum kernels_pixel pixel,
+                  size_t labels)
+{
+    uint64_t tiles, places = 1;
+
+    job->columns = extent.columns;
+    job->rows = extent.rows;
+    job->slices = extent.slices;
+    job->words_per_row = (extent.columns - 1) / 64 + 1;
+    job->words = job->words_per_row * extent.rows * extent.slices;
+    job->pixel = pixel;
+    if (!tiles_along(extent.columns, TILE_COLUMNS, &job->tiles_x) ||
+        !tiles_along(extent.rows, TILE_ROWS, &job->tiles_y) ||
+        !tiles_along(extent.slices, TILE_SLICES, &job->tiles_z))
+        return false;
+    /* At most 2^33 voxels: no overflow. */
+    tiles = (uint64_t)job->tiles_x * job->tiles_y * job->tiles_z;
+    if (tiles * labels > (uint64_t)1 << 28 || labels > (uint64_t)1 << 28)
+        return false;
+    /* Beside tiles, one word for each block of the flood that it is over. */
+    while (places < tiles * labels + 4096)
+        places *= 2;
+    job->tiles = (uint32_t)tiles;
+    job->labels = (uint32_t)labels;
+    job->queue_mask = (uint32_t)places - 1;
+    return true;
+}
+
+bool
+level_set_can_unite(const struct level_set_job *job)
+{
+    return (int64_t)job->tiles * TILE_WORDS * (TILE_COLUMNS / 2) < UINT32_MAX;
+}
+
+uint64_t
+level_set_budget(const struct level_set_job *job)
+{
+    const uint64_t least = 250000;
+
+    return least + (uint64_t)(job->columns * job->rows * job->slices) / 1000;
+}
+
+/* Values in range */
+
+static void
+add_interval(struct level_set_pass *pass, int64_t lo, int64_t hi, int64_t low, int64_t high)
+{
+    lo = lo > low ? lo : low;
+    hi = hi < high ? hi : high;
+    if (lo > hi)
+        return;
+    pass->minus_low[pass->intervals] = ((uint32_t)-lo & 0xFFFF) * 0x10001;
+    pass->span[pass->intervals] = (uint32_t)(hi - lo) * 0x10001;
+    pass->minus_span[pass->intervals] = ((uint32_t)(lo - hi) & 0xFFFF) * 0x10001;
+    pass->intervals++;
+}
+
+struct level_set_pass
+level_set_make_pass(enum kernels_pixel pixel, struct kernels_range range,
+                    struct kernels_range padding)
+{
+    int64_t low = pixel == KERNELS_INT16 ? INT16_MIN : 0;
+    int64_t high = low + (pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX);
+    struct level_set_pass pass = {};
+
+    if (padding.lo > padding.hi) {
+        add_interval(&pass, range.lo, range.hi, low, high);
+    } else {
+        int64_t below = (int64_t)padding.lo - 1, above = (int64_t)padding.hi + 1;
+        add_interval(&pass, range.lo, range.hi < below ? range.hi : below, low, high);
+        add_interval(&pass, range.lo > above ? range.lo : above, range.hi, low, high);
+    }
+    return pass;
+}
+
+/*
+ * Range bits. A block takes up to 32 rows of a slice, of up to 2048 columns each: one run of memory
+ * where the rows are whole. It is read in aligned pieces of eight values whatever the rows' own
+ * alignment; the bits are shifted into place on their way from shared memory to the tiles.
+ */
+struct pack_item {
+    int64_t first; /* voxel */
+    uint32_t x;    /* in tiles */
+    uint32_t y;
+    uint32_t z;       /* in slices */
+    uint32_t rows;    /* that exist */
+    uint32_t columns; /* of this item */
+    uint32_t strips;  /* runs of memory */
+    uint32_t strip;   /* voxels of one */
+};
+
+__device__ static __forceinline__ struct pack_item
+pack_item_of(const struct level_set_job &job, int64_t number, int64_t first_slice)
+{
+    const uint32_t cuts = (job.tiles_x - 1) / (PACK_COLUMNS / TILE_COLUMNS) + 1;
+    struct pack_item item;
+
+    item.x = (uint32_t)(number % cuts) * (PACK_COLUMNS / TILE_COLUMNS);
+    number /= cuts;
+    item.y = (uint32_t)(number % job.tiles_y);
+    item.z = (uint32_t)(first_slice + number / job.tiles_y);
+    item.rows = (uint32_t)min((int64_t)TILE_ROWS, job.rows - (int64_t)item.y * TILE_ROWS);
+    item.columns =
+        (uint32_t)min((int64_t)PACK_COLUMNS, job.columns - (int64_t)item.x * TILE_COLUMNS);
+    item.first = (item.z * job.rows + (int64_t)item.y * TILE_ROWS) * job.columns +
+                 (int64_t)item.x * TILE_COLUMNS;
+    item.strips = cuts == 1 ? 1 : item.rows;
+    item.strip = cuts == 1 ? item.rows * item.columns : item.columns;
+    return item;
+}
+
+/* The voxel at which piece `piece` begins, a multiple of 8, or -1 beyond the item. */
+__device__ static __forceinline__ int64_t
+pack_piece(const struct level_set_job &job, const struct pack_item &item, uint32_t piece,
+           uint32_t pieces, uint32_t *at)
+{
+    int64_t first = item.first;
+
+    *at = piece;
+    if (item.strips > 1) {
+        uint32_t row = piece / pieces;
+
+        piece -= row * pieces;
+        if (row >= item.strips)
+            return -1;
+        first += row * job.columns;
+        *at = row * PACK_PITCH + piece;
+    }
+    int64_t voxel = (first & ~INT64_C(7)) + (int64_t)piece * 8;
+    return voxel < first + item.strip ? voxel : -1;
+}
+
+/* 64 bits from bit `at` on. */
+__device__ static __forceinline__ uint64_t
+bits_at(const uint32_t *words, uint32_t at)
+{
+    uint32_t word = at >> 5, shift = at & 31;
+    uint32_t low = __funnelshift_r(words[word], words[word + 1], shift);
+    uint32_t high = __funnelshift_r(words[word + 1], words[word + 2], shift);
+
+    return (uint64_t)high << 32 | low;
+}
+
+template <typename Value, int LABELS>
+__device__ static __forceinline__ void
+pack_read(const struct level_set_job &job, const struct pack_item &item,
+          const struct level_set_pass passes[LABELS], uint8_t (*bytes)[TILE_ROWS * PACK_PITCH + 16])
+{
+    using eight = typename level_set_eight<Value>::type;
+    const Value *voxels = (const Value *)job.voxels;
+    const uint32_t pieces = (item.strip + 7) / 8 + 1;
+
+    for (uint32_t piece = threadIdx.x; piece < pieces * item.strips;
+         piece += PACK_THREADS * PACK_LOADS) {
+        eight loaded[PACK_LOADS];
+        uint32_t at[PACK_LOADS];
+        bool exists[PACK_LOADS];
+
+#pragma unroll
+        for (int i = 0; i < PACK_LOADS; i++) {
+            int64_t voxel =
+                pack_piece(job, item, piece + (uint32_t)i * PACK_THREADS, pieces, &at[i]);
+
+            exists[i] = voxel >= 0;
+            if (exists[i])
+                loaded[i] = __ldcs((const eight *)(voxels + voxel));
+        }
+#pragma unroll
+        for (int i = 0; i < PACK_LOADS; i++)
+#pragma unroll
+            for (int label = 0; label < LABELS; label++)
+                if (exists[i])
+                    bytes[label][at[i]] =
+                        (uint8_t)level_set_in_range<Value>(loaded[i], passes[label]);
+    }
+}
+
+template <int LABELS>
+__device__ static __forceinline__ void
+pack_write(const struct level_set_job &job, const struct pack_item &item, uint32_t first_label,
+           const uint8_t (*bytes)[TILE_ROWS * PACK_PITCH + 16])
+{
+    const uint32_t words = (item.columns - 1) / 64 + 1;
+    const uint32_t tiles_before = (item.z / TILE_SLICES * job.tiles_y + item.y) * job.tiles_x;
+
+    for (uint32_t i = threadIdx.x; i < words * TILE_ROWS; i += PACK_THREADS) {
+        uint32_t row = i % TILE_ROWS, word = i / TILE_ROWS, at = word * 64;
+        uint64_t exist = level_set_columns(job, item.x + word);
+
+        if (row >= item.rows)
+            continue;
+        if (item.strips == 1)
+            at += (uint32_t)(item.first & 7) + row * item.columns;
+        else
+            at += row * PACK_PITCH * 8 + (uint32_t)(item.first + row * job.columns & 7);
+#pragma unroll
+        for (int label = 0; label < LABELS; label++) {
+            size_t tile =
+                (size_t)(first_label + (uint32_t)label) * job.tiles + tiles_before + item.x + word;
+            job.range[tile * TILE_WORDS + item.z % TILE_SLICES * TILE_ROWS + row] =
+                bits_at((const uint32_t *)bytes[label], at) & exist;
+        }
+    }
+}
+
+template <typename Value, int LABELS>
+__global__ void
+__launch_bounds__(PACK_THREADS) pack(const __grid_constant__ struct level_set_job job,
+                                     uint32_t first_label, int64_t first, int64_t items)
+{
+    __shared__ __align__(8) uint8_t bytes[LABELS][TILE_ROWS * PACK_PITCH + 16];
+
+    for (int64_t number = blockIdx.x; number < items; number += gridDim.x) {
+        struct pack_item item = pack_item_of(job, number, first);
+        struct level_set_pass passes[LABELS];
+
+#pragma unroll
+        for (int label = 0; label < LABELS; label++)
+            passes[label] = job.passes[(first_label + (uint32_t)label) * job.slices + item.z];
+        pack_read<Value, LABELS>(job, item, passes, bytes);
+        __syncthreads();
+        pack_write<LABELS>(job, item, first_label, bytes);
+        __syncthreads();
+    }
+}
+
+template <typename Value>
+static void
+launch_pack(const struct level_set_job *job, int64_t first, int64_t count, cudaStream_t stream)
+{
+    int64_t cuts = (job->tiles_x - 1) / (PACK_COLUMNS / TILE_COLUMNS) + 1;
+    int64_t items = cuts * job->tiles_y * count;
+    unsigned blocks = (unsigned)(items < INT_MAX ? items : INT_MAX);
+
+    for (uint32_t label = 0; label < job->labels; label += PACK_LABELS) {
+        switch (job->labels - label) {
+        case 1:
+            pack<Value, 1><<<blocks, PACK_THREADS, 0, stream>>>(*job, label, first, items);
+            break;
+        case 2:
+            pack<Value, 2><<<blocks, PACK_THREADS, 0, stream>>>(*job, label, first, items);
+            break;
+        case 3:
+            pack<Value, 3><<<blocks, PACK_THREADS, 0, stream>>>(*job, label, first, items);
+            break;
+        default:
+            pack<Value, 4><<<blocks, PACK_THREADS, 0, stream>>>(*job, label, first, items);
+        }
+    }
+}
+
+void
+level_set_pack(const struct level_set_job *job, int64_t first, int64_t count, cudaStream_t stream)
+{
+    if (job->pixel == KERNELS_UINT8)
+        launch_pack<uint8_t>(job, first, count, stream);
+    else
+        launch_pack<uint16_t>(job, first, count, stream);
+}
+
+/* The initial region */
+
+cudaError_t
+level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t stream)
+{
+    size_t zeros = (size_t)((char *)(job->counts + 1) - (char *)job->state);
+    size_t regions = (size_t)job->labels * (size_t)job->words * sizeof(*job->inside);
+    cudaError_t error = CUDA_OF(cudaMemsetAsync(job->state, 0, zeros, stream));
+
+    if (error == cudaSuccess)
+        error = CUDA_OF(cudaMemsetAsync(job->inside, 0, regions, stream));
+    if (error == cudaSuccess && resident)
+        error = CUDA_OF(cudaMemsetAsync(job->layer, 1, job->tiles_z, stream));
+    return error;
+}
+
+/* Rows of the shape's box, one a thread; then its words, one a lane. */
+struct draw_rows {
+    int64_t first_y, count_y, first_z, count;
+};
+
+__global__ void
+__launch_bounds__(DRAW_THREADS)
+    draw(const __grid_constant__ struct level_set_job job, uint32_t label,
+         const __grid_constant__ struct kernels_shape shape,
+         const __grid_constant__ struct draw_rows rows)
+{
+    __shared__ int64_t first[DRAW_THREADS], last[DRAW_THREADS], where[DRAW_THREADS];
+    int64_t number = (int64_t)blockIdx.x * DRAW_THREADS + threadIdx.x;
+    uint64_t *region = job.inside + label * job.words;
+
+    first[threadIdx.x] = 0;
+    last[threadIdx.x] = -1;
+    if (number < rows.count) {
+        int64_t y = rows.first_y + number % rows.count_y, z = rows.first_z + number / rows.count_y;
+        struct shape_interval columns = device_shape_row(shape, y, z, job.columns);
+
+        first[threadIdx.x] = columns.first;
+        last[threadIdx.x] = columns.last;
+        where[threadIdx.x] = (z * job.rows + y) * job.words_per_row;
+    }
+    __syncwarp();
+    for (unsigned row = threadIdx.x / 32 * 32, end = row + 32; row < end; row++) {
+        if (first[row] > last[row])
+            continue;
+        for (int64_t word = first[row] / 64 + threadIdx.x % 32; word <= last[row] / 64;
+             word += 32) {
+            uint64_t bits = ~UINT64_C(0);
+
+            if (word == first[row] / 64)
+                bits &= ~UINT64_C(0) << first[row] % 64;
+            if (word == last[row] / 64)
+                bits &= ~UINT64_C(0) >> (63 - last[row] % 64);
+            region[where[row] + word] |= bits;
+        }
+    }
+}
+
+void
+level_set_draw(const struct level_set_job *job, uint32_t label, const struct kernels_shape *shape,
+               cudaStream_t stream)
+{
+    struct shape_interval y = shape_extent(shape, 1, job->rows);
+    struct shape_interval z = shape_extent(shape, 2, job->slices);
+    struct draw_rows rows = {y.first, y.last - y.first + 1, z.first, 0};
+
+    if (y.first > y.last || z.first > z.last)
+        return;
+    rows.count = rows.count_y * (z.last - z.first + 1);
+    draw<<<(unsigned)((rows.count - 1) / DRAW_THREADS + 1), DRAW_THREADS, 0, stream>>>(
+        *job, label, *shape, rows);
+}
+
+bool
+level_set_find_box(const struct level_set_job *job, const struct kernels_level_set_label *label,
+                   struct level_set_box *box)
+{
+    const int64_t size[3] = {job->columns, job->rows, job->slices};
+    const int64_t tile[3] = {TILE_COLUMNS, TILE_ROWS, TILE_SLICES};
+    bool any = label->mask != NULL;
+
+    for (int axis = 0; axis < 3; axis++) {
+        box->first[axis] = any ? 0 : UINT32_MAX;
+        box->last[axis] = any ? (uint32_t)((size[axis] - 1) / tile[axis]) : 0;
+    }
+    for (size_t s = 0; s < label->shape_count; s++) {
+        struct shape_interval side[3];
+
+        for (int axis = 0; axis < 3; axis++)
+            side[axis] = shape_extent(&label->shapes[s], axis, size[axis]);
+        if (side[0].first > side[0].last || side[1].first > side[1].last ||
+            side[2].first > side[2].last)
+            continue;
+        for (int axis = 0; axis < 3; axis++) {
+            uint32_t first = (uint32_t)(side[axis].first / tile[axis]);
+            uint32_t last = (uint32_t)(side[axis].last / tile[axis]);
+
+            box->first[axis] = first < box->first[axis] ? first : box->first[axis];
+            box->last[axis] = last > box->last[axis] ? last : box->last[axis];
+        }
+        any = true;
+    }
+    return any;
+}
+
+/* Tiles */
+
+__device__ static __forceinline__ void
+push(const struct level_set_job &job, uint32_t tile)
+{
+    atomicAdd(&job.counts->outstanding, 1);
+    job.queue[atomicAdd(&job.counts->tail, 1) & job.queue_mask] = tile + 1;
+}
+
+/* What has been seen of a tile: `around` counts the voxels one further. */
+struct seen {
+    uint64_t ones, zeros;
+    bool ones_around, zeros_around;
+    uint32_t voxels;
+};
+
+/* A row of a tile or, with y or z just outside of it, of its faces. */
+__device__ static __forceinline__ void
+see_row(const struct level_set_job &job, uint64_t *region, const struct level_set_place &place,
+        int row, int slice, struct seen *seen)
+{
+    int64_t y = (int64_t)place.y * TILE_ROWS + row, z = (int64_t)place.z * TILE_SLICES + slice;
+    bool row_inside = row >= 0 && row < TILE_ROWS, slice_inside = slice >= 0 && slice < TILE_SLICES;
+    uint64_t exist = level_set_columns(job, place.x), *word;
+
+    if (y < 0 || y >= job.rows || z < 0 || z >= job.slices || (!row_inside && !slice_inside))
+        return;
+    word = region + (z * job.rows + y) * job.words_per_row + place.x;
+    if (!row_inside || !slice_inside) {
+        seen->ones_around |= (*word & exist) != 0;
+        seen->zeros_around |= (~*word & exist) != 0;
+        return;
+    }
+    if (*word & ~exist)
+        *word &= exist; /* a mask's padding */
+    seen->ones |= *word & exist;
+    seen->zeros |= ~*word & exist;
+    seen->voxels += (uint32_t)__popcll(*word & exist);
+    if (place.x > 0) {
+        seen->ones_around |= word[-1] >> 63 != 0;
+        seen->zeros_around |= word[-1] >> 63 == 0;
+    }
+    if (place.x + 1 < job.tiles_x) {
+        seen->ones_around |= (word[1] & 1) != 0;
+        seen->zeros_around |= (word[1] & 1) == 0;
+    }
+}
+
+__device__ static __forceinline__ void
+note_tile(const struct level_set_job &job, uint32_t tile, const struct level_set_place &place,
+          bool ones, bool zeros, bool begins)
+{
+    job.kind[tile] = ones && zeros ? TILE_MIXED : ones ? 1 : 0;
+    if (!begins)
+        return;
+    if (job.layer[place.z]) {
+        job.state[tile] = STATE_INITIAL | STATE_QUEUED;
+        push(job, tile);
+    } else {
+        job.state[tile] = STATE_INITIAL;
+    }
+}
+
+/* A warp a tile. */
+__global__ void __launch_bounds__(32 * CLASSIFY_WARPS)
+    classify(const __grid_constant__ struct level_set_job job, uint32_t label,
+             const __grid_constant__ struct level_set_box box)
+{
+    const uint32_t size_x = box.last[0] - box.first[0] + 1, size_y = box.last[1] - box.first[1] + 1;
+    const uint32_t groups = (size_x - 1) / CLASSIFY_WARPS + 1;
+    uint64_t *region = job.inside + label * job.words;
+    const int rows = TILE_ROWS + 2, slices = TILE_SLICES + 2;
+    struct seen seen = {};
+    struct level_set_place place;
+
+    place.label = label;
+    place.x = box.first[0] + blockIdx.x % groups * CLASSIFY_WARPS + threadIdx.x / 32;
+    place.y = box.first[1] + blockIdx.x / groups % size_y;
+    place.z = box.first[2] + blockIdx.x / groups / size_y;
+    if (place.x > box.last[0])
+        return;
+#pragma unroll 4
+    for (int i = (int)(threadIdx.x % 32); i < rows * slices; i += 32)
+        see_row(job, region, place, i % rows - 1, i / rows - 1, &seen);
+    bool ones = __any_sync(~0u, seen.ones != 0), zeros = __any_sync(~0u, seen.zeros != 0);
+    bool ones_around = __any_sync(~0u, seen.ones_around);
+    bool zeros_around = __any_sync(~0u, seen.zeros_around);
+    uint32_t voxels = __reduce_add_sync(~0u, seen.voxels);
+
+    if (threadIdx.x % 32 != 0)
+        return;
+    if (voxels)
+        atomicAdd((unsigned long long *)&job.voxels_in[label], voxels);
+    uint32_t tile =
+        ((label * job.tiles_z + place.z) * job.tiles_y + place.y) * job.tiles_x + place.x;
+    note_tile(job, tile, place, ones, zeros, (ones || ones_around) && (zeros || zeros_around));
+}
+
+void
+level_set_classify(const struct level_set_job *job, uint32_t label, const struct level_set_box *box,
+                   cudaStream_t stream)
+{
+    const uint32_t tiles[3] = {job->tiles_x, job->tiles_y, job->tiles_z};
+    struct level_set_box wide = *box;
+    uint32_t size[3];
+
+    for (int axis = 0; axis < 3; axis++) {
+        wide.first[axis] -= wide.first[axis] > 0;
+        wide.last[axis] += wide.last[axis] + 1 < tiles[axis];
+        size[axis] = wide.last[axis] - wide.first[axis] + 1;
+    }
+    classify<<<((size[0] - 1) / CLASSIFY_WARPS + 1) * size[1] * size[2], 32 * CLASSIFY_WARPS, 0,
+               stream>>>(*job, label, wide);
+}
+
+/* One block. */
+__global__ void
+__launch_bounds__(RELEASE_THREADS)
+    release(const __grid_constant__ struct level_set_job job, uint32_t first, uint32_t count)
+{
+    const uint32_t a_layer = job.tiles_x * job.tiles_y, tiles = count * a_layer;
+
+    if (threadIdx.x < count)
+        job.layer[first + threadIdx.x] = 1;
+    for (uint32_t i = RELEASE_THREADS + threadIdx.x; i < count; i += RELEASE_THREADS)
+        job.layer[first + i] = 1;
+    __syncthreads();
+    for (uint32_t label = 0; label < job.labels; label++)
+        for (uint32_t i = threadIdx.x; i < tiles; i += RELEASE_THREADS) {
+            uint32_t tile = label * job.tiles + first * a_layer + i, state = job.state[tile];
+
+            if (state & (STATE_INITIAL | STATE_PENDING) && !(state & STATE_QUEUED)) {
+                job.state[tile] = state | STATE_QUEUED;
+                push(job, tile);
+            }
+        }
+}
+
+void
+level_set_release(const struct level_set_job *job, uint32_t first, uint32_t count,
+                  cudaStream_t stream)
+{
+    release<<<1, RELEASE_THREADS, 0, stream>>>(*job, first, count);
+}

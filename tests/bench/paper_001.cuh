@@ -1,0 +1,35 @@
+/*
+ * paper_001.cuh - the method of paper 001 as its authors describe it (section III, "8vx-aligned"):
+ * what the level set of kernels/ is compared with.
+ *
+ * One launch a stage 1 and 3, one a pass of stage 2. A block of 8 x 8 x 8 threads has 16 x 16 x 16
+ * voxels, a thread 2 x 2 x 2; states are one byte; each pass loads a block's states and those one
+ * further into shared memory; a block without a voxel of state -1 or 2 is passed over; a flag says
+ * whether a pass changed anything, and the host repeats until none did. The resolutions of what the
+ * paper leaves open are those of kernels.h, so that the result is the same.
+ */
+#ifndef NOCTULE_PAPER_001_CUH
+#define NOCTULE_PAPER_001_CUH
+
+#include "kernels.h"
+
+#include <cuda_runtime.h>
+
+struct paper_001 {
+    struct kernels_extent extent;
+    enum kernels_pixel pixel;
+    const void *voxels; /* on the device */
+    struct kernels_range range;
+    struct kernels_shape sphere;
+    int8_t *states;  /* on the device; codes in the end */
+    uint8_t *active; /* on the device, one a block of 16 x 16 x 16 voxels */
+    int *changed;    /* pinned, and on the device by the same address */
+};
+
+/* Blocks of 16 x 16 x 16 voxels. */
+size_t paper_001_blocks(struct kernels_extent extent);
+
+/* All three stages; waits for the stream after each pass. Returns the number of passes. */
+int paper_001_run(const struct paper_001 *run, cudaStream_t stream);
+
+#endif
