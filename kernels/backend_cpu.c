@@ -157,6 +157,7 @@ lane_close(struct kernels_lane *base)
 {
     struct cpu_lane *lane = cpu_lane_of(base);
 
+    block_free(&lane->connected);
     block_free(&lane->bits);
     block_free(&lane->voxels);
     free(lane);
@@ -175,11 +176,13 @@ volume_begin(struct kernels_lane *base, void **voxels, char *reason, size_t reas
     size_t bytes =
         (size_t)(slice_voxels(base) * base->extent.slices) * kernels_pixel_size(base->pixel);
 
-    if (cpu_block_reserve(&lane->voxels, bytes) || cpu_level_set_reserve(lane))
+    if (cpu_block_reserve(&lane->voxels, bytes) || cpu_level_set_reserve(lane) ||
+        cpu_fuzzy_reserve(lane))
         return kernels_fail(-ENOMEM, reason, reason_size,
-                            "no memory for %lld x %lld x %lld voxels and %zu labels",
+                            "no memory for %lld x %lld x %lld voxels, %zu labels and %zu objects",
                             (long long)base->extent.columns, (long long)base->extent.rows,
-                            (long long)base->extent.slices, base->demand.level_set_labels);
+                            (long long)base->extent.slices, base->demand.level_set_labels,
+                            base->demand.fuzzy_objects);
     *voxels = lane->voxels.memory;
     return 0;
 }

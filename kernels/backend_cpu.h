@@ -1,7 +1,8 @@
 /*
  * backend_cpu.h - what the files of the CPU backend share.
  *
- * A lane owns two blocks of memory, the voxels and the bits, which grow in volume_begin only. All
+ * A lane owns three blocks of memory, the voxels, the bits of the level set and what fuzzy
+ * connectedness needs, which grow in volume_begin only. All
  * lanes of a device share its pool of threads.
  */
 #ifndef NOCTULE_BACKEND_CPU_H
@@ -32,10 +33,25 @@ struct cpu_label {
     int64_t runs;     /* runs of in-range voxels within rows */
 };
 
+/* What fuzzy connectedness needs, in the lane's block of its name. */
+struct cpu_fuzzy {
+    double *first; /* the tables of fuzzy.h, for any span of the pixel type */
+    double *second;
+    uint64_t **objects;    /* one packed volume an object */
+    uint64_t *edge[3];     /* packed, of one step */
+    uint64_t *settled;     /* packed, of one step; NULL where no scene is computed */
+    void *space;           /* tiles_space bytes */
+    uint16_t *affinity[3]; /* one a voxel, with the next one along an axis; NULL likewise */
+    uint16_t *scenes;      /* those that are wanted, and one for work if others are computed */
+    uint16_t *best;        /* the strongest so far of several objects; NULL where none compete */
+};
+
 struct cpu_lane {
     struct kernels_lane base;
     struct cpu_block voxels;
     struct cpu_block bits;
+    struct cpu_block connected;
+    struct cpu_fuzzy fuzzy;
     struct cpu_label *labels;
     uint64_t *turned;  /* level set work space: the range bits packed along another axis */
     void *flood_space; /* level set work space */
@@ -69,6 +85,8 @@ int cpu_level_set_finish(struct kernels_lane *lane, struct kernels_mask *masks, 
                          size_t reason_size);
 int cpu_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes);
 
+/* Fuzzy connectedness likewise. */
+int cpu_fuzzy_reserve(struct cpu_lane *lane);
 int cpu_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
                   bool relative, struct kernels_fuzzy_result *results, char *reason,
                   size_t reason_size);

@@ -7,6 +7,7 @@
 #include "isa_cpu.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -95,6 +96,45 @@ count_new_body(const uint64_t *line, const uint64_t *before, int64_t words)
     for (int64_t i = 0; i < words; i++)
         count += __builtin_popcountll(line[i] & ~before[i]);
     return count;
+}
+
+INLINE void
+join16_word(const struct isa_join *join, int64_t from, int64_t count, uint64_t *edges,
+            uint64_t *settled)
+{
+    uint64_t edge = 0, settle = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t own = join->own[from + i], other = join->other[from + i];
+        uint64_t strong = join->affinity[from + i] >= own + join->step;
+
+        edge |= (strong & (own == other)) << i;
+        settle |= (strong & (own < other)) << i;
+    }
+    if (edges)
+        edges[from / 64] = edge;
+    settled[from / 64] |= settle;
+}
+
+INLINE void
+raise16_body(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (uint16_t)(values[i] | (bits[i / 64] >> i % 64 & 1) * bit);
+}
+
+INLINE void
+affinity16_body(const struct isa_pair *pair, int64_t count, uint16_t *restrict affinity)
+{
+    const uint16_t *a = pair->a, *b = pair->b;
+    const double *first = pair->first, *second = pair->second;
+
+    for (int64_t i = 0; i < count; i++) {
+        int32_t sum = a[i] + b[i], apart = abs(a[i] - b[i]);
+        double scaled = 65535.0 * (first[sum] + second[apart]);
+
+        affinity[i] = (uint16_t)(int32_t)(scaled < 65535.0 ? scaled : 65535.0);
+    }
 }
 
 /* One row of the eight matrices: a vector wherever the instruction set has one. */
@@ -204,6 +244,25 @@ scalar_transpose8(uint64_t row[64][8])
     transpose8_body(row);
 }
 
+static void
+scalar_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
+{
+    for (int64_t i = 0; i < count; i += 64)
+        join16_word(join, i, count - i < 64 ? count - i : 64, edges, settled);
+}
+
+static void
+scalar_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
+{
+    raise16_body(bits, count, bit, values);
+}
+
+static void
+scalar_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity)
+{
+    affinity16_body(pair, count, affinity);
+}
+
 static const struct isa isa_scalar = {
     .name = "scalar",
     .runs_here = scalar_runs_here,
@@ -212,6 +271,9 @@ static const struct isa isa_scalar = {
     .extremes8 = scalar_extremes8,
     .extremes16 = scalar_extremes16,
     .count_new = scalar_count_new,
+    .join16 = scalar_join16,
+    .raise16 = scalar_raise16,
+    .affinity16 = scalar_affinity16,
     .transpose8 = scalar_transpose8,
 };
 
@@ -343,6 +405,70 @@ avx2_transpose8(uint64_t row[64][8])
     transpose8_body(row);
 }
 
+/* Two vectors of 16-bit lanes, all ones or all zeros, as 32 bits in their order. */
+AVX2 static inline uint64_t
+avx2_bits(__m256i low, __m256i high)
+{
+    __m256i bytes = _mm256_packs_epi16(low, high);
+
+    return (uint32_t)_mm256_movemask_epi8(_mm256_permute4x64_epi64(bytes, 0xD8));
+}
+
+/* All ones where they are edges, or settle. */
+struct avx2_joined {
+    __m256i edge;
+    __m256i settle;
+};
+
+AVX2 static inline struct avx2_joined
+avx2_join(const struct isa_join *join, int64_t from)
+{
+    __m256i own = _mm256_loadu_si256((const __m256i_u *)(join->own + from));
+    __m256i other = _mm256_loadu_si256((const __m256i_u *)(join->other + from));
+    __m256i affinity = _mm256_loadu_si256((const __m256i_u *)(join->affinity + from));
+    __m256i least = _mm256_add_epi16(own, _mm256_set1_epi16((short)join->step));
+    __m256i strong = _mm256_cmpeq_epi16(_mm256_max_epu16(affinity, least), affinity);
+    __m256i equal = _mm256_cmpeq_epi16(own, other);
+    __m256i below = _mm256_cmpeq_epi16(_mm256_max_epu16(own, other), other);
+
+    return (struct avx2_joined){
+        _mm256_and_si256(strong, equal),
+        _mm256_and_si256(strong, _mm256_andnot_si256(equal, below)),
+    };
+}
+
+AVX2 static void
+avx2_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
+{
+    int64_t i = 0;
+
+    for (; i + 64 <= count; i += 64) {
+        struct avx2_joined joined[4];
+
+        for (int k = 0; k < 4; k++)
+            joined[k] = avx2_join(join, i + 16 * k);
+        if (edges)
+            edges[i / 64] = avx2_bits(joined[0].edge, joined[1].edge) |
+                            avx2_bits(joined[2].edge, joined[3].edge) << 32;
+        settled[i / 64] |= avx2_bits(joined[0].settle, joined[1].settle) |
+                           avx2_bits(joined[2].settle, joined[3].settle) << 32;
+    }
+    if (i < count)
+        join16_word(join, i, count - i, edges, settled);
+}
+
+AVX2 static void
+avx2_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
+{
+    raise16_body(bits, count, bit, values);
+}
+
+AVX2 static void
+avx2_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity)
+{
+    affinity16_body(pair, count, affinity);
+}
+
 static const struct isa isa_avx2 = {
     .name = "AVX2",
     .bit_instructions = true,
@@ -352,6 +478,9 @@ static const struct isa isa_avx2 = {
     .extremes8 = avx2_extremes8,
     .extremes16 = avx2_extremes16,
     .count_new = avx2_count_new,
+    .join16 = avx2_join16,
+    .raise16 = avx2_raise16,
+    .affinity16 = avx2_affinity16,
     .transpose8 = avx2_transpose8,
 };
 
@@ -449,6 +578,62 @@ avx512_transpose8(uint64_t row[64][8])
     transpose8_body(row);
 }
 
+struct avx512_joined {
+    uint64_t edge;
+    uint64_t settle;
+};
+
+AVX512 static inline struct avx512_joined
+avx512_join(const struct isa_join *join, int64_t from, uint32_t present)
+{
+    __m512i own = _mm512_maskz_loadu_epi16(present, join->own + from);
+    __m512i other = _mm512_maskz_loadu_epi16(present, join->other + from);
+    __m512i affinity = _mm512_maskz_loadu_epi16(present, join->affinity + from);
+    __m512i least = _mm512_add_epi16(own, _mm512_set1_epi16((short)join->step));
+    __mmask32 strong = _mm512_mask_cmpge_epu16_mask(present, affinity, least);
+
+    return (struct avx512_joined){
+        _mm512_mask_cmpeq_epu16_mask(strong, own, other),
+        _mm512_mask_cmplt_epu16_mask(strong, own, other),
+    };
+}
+
+AVX512 static void
+avx512_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
+{
+    for (int64_t i = 0; i < count; i += 64) {
+        uint64_t present = count - i < 64 ? ~UINT64_C(0) >> (64 - (count - i)) : ~UINT64_C(0);
+        struct avx512_joined low = avx512_join(join, i, (uint32_t)present), high = {0, 0};
+
+        if (present >> 32)
+            high = avx512_join(join, i + 32, (uint32_t)(present >> 32));
+        if (edges)
+            edges[i / 64] = low.edge | high.edge << 32;
+        settled[i / 64] |= low.settle | high.settle << 32;
+    }
+}
+
+AVX512 static void
+avx512_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
+{
+    __m512i raise = _mm512_set1_epi16((short)bit);
+
+    for (int64_t i = 0; i < count; i += 32) {
+        __mmask32 present = count - i < 32 ? UINT32_MAX >> (32 - (count - i)) : UINT32_MAX;
+        __mmask32 raised = (__mmask32)(bits[i / 64] >> i % 64) & present;
+        __m512i value = _mm512_maskz_loadu_epi16(raised, values + i);
+
+        if (raised)
+            _mm512_mask_storeu_epi16(values + i, raised, _mm512_or_si512(value, raise));
+    }
+}
+
+AVX512 static void
+avx512_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity)
+{
+    affinity16_body(pair, count, affinity);
+}
+
 static const struct isa isa_avx512 = {
     .name = "AVX-512",
     .bit_instructions = true,
@@ -458,6 +643,9 @@ static const struct isa isa_avx512 = {
     .extremes8 = avx512_extremes8,
     .extremes16 = avx512_extremes16,
     .count_new = avx512_count_new,
+    .join16 = avx512_join16,
+    .raise16 = avx512_raise16,
+    .affinity16 = avx512_affinity16,
     .transpose8 = avx512_transpose8,
 };
 

@@ -28,6 +28,22 @@ struct isa_extremes {
     uint16_t largest;
 };
 
+/* What fuzzy connectedness compares: sums own + step stay below 65536. */
+struct isa_join {
+    const uint16_t *own;
+    const uint16_t *other;
+    const uint16_t *affinity;
+    uint16_t step;
+};
+
+/* Neighbouring values, counted from the smallest, and the tables that they are looked up in. */
+struct isa_pair {
+    const uint16_t *a;
+    const uint16_t *b;
+    const double *first;
+    const double *second;
+};
+
 struct isa {
     const char *name;
     bool bit_instructions; /* BMI, LZCNT and POPCNT may be used */
@@ -44,6 +60,16 @@ struct isa {
     void (*extremes16)(const uint16_t *values, int64_t count, struct isa_extremes *extremes);
     /* Number of bits set in `words` words of line and clear in before. */
     int64_t (*count_new)(const uint64_t *line, const uint64_t *before, int64_t words);
+    /*
+     * One bit an element: edges where own == other and affinity >= own + step, settled where own <
+     * other and affinity >= own + step. Writes edges as whole words, the last padded with 0; adds
+     * to settled. edges may be NULL.
+     */
+    void (*join16)(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled);
+    /* Adds `bit` to the values whose bit is set. */
+    void (*raise16)(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values);
+    /* floor(65535 * (first[a + b] + second[|a - b|])), at most 65535. */
+    void (*affinity16)(const struct isa_pair *pair, int64_t count, uint16_t *affinity);
     /* Eight 64 x 64 matrices side by side: bit c of row[r][i] goes to bit r of row[c][i]. */
     void (*transpose8)(uint64_t row[64][8]);
 };
