@@ -15,9 +15,19 @@ enum {
 static int
 open_sink(struct byte_sink *sink, int fd, bool past_cache)
 {
-    *sink = (struct byte_sink){
-        .fd = fd, .buffer = aligned_alloc(BLOCK, CAPACITY), .past_cache = past_cache};
+    *sink = (struct byte_sink){.buffer = aligned_alloc(BLOCK, CAPACITY),
+                               .wants_past_cache = past_cache};
+    byte_sink_restart(sink, fd);
     return sink->buffer ? 0 : -ENOMEM;
+}
+
+void
+byte_sink_restart(struct byte_sink *sink, int fd)
+{
+    *sink = (struct byte_sink){.fd = fd,
+                               .buffer = sink->buffer,
+                               .wants_past_cache = sink->wants_past_cache,
+                               .past_cache = sink->wants_past_cache};
 }
 
 int
@@ -84,7 +94,6 @@ flush_past_cache(struct byte_sink *sink)
     if (!sink->begun && whole > BYTE_SINK_HEAD) {
         head = BYTE_SINK_HEAD;
         write_all(sink, sink->buffer, head);
-        sync_file_range(sink->fd, 0, 0, SYNC_FILE_RANGE_WRITE); /* on its way meanwhile */
     }
     sink->begun = true;
     if (!sink->direct && !set_direct(sink, true))

@@ -22,9 +22,10 @@ struct byte_sink {
     uint8_t *buffer;
     size_t used;
     int64_t total; /* bytes handed in, written or still buffered */
-    bool past_cache;
-    bool direct; /* O_DIRECT is set on the descriptor */
-    bool begun;  /* something has been written */
+    bool wants_past_cache;
+    bool past_cache; /* the file system has not refused */
+    bool direct;     /* O_DIRECT is set on the descriptor */
+    bool begun;      /* something has been written */
 };
 
 int byte_sink_open(struct byte_sink *sink, int fd); /* 0 or -ENOMEM */
@@ -37,7 +38,9 @@ int byte_sink_open(struct byte_sink *sink, int fd); /* 0 or -ENOMEM */
  */
 #define BYTE_SINK_HEAD 16384
 int byte_sink_open_past_cache(struct byte_sink *sink, int fd); /* 0 or -ENOMEM */
-void byte_sink_close(struct byte_sink *sink);                  /* frees; writes nothing */
+/* Another file, with the same buffer: one that is made anew for each costs more than the copy. */
+void byte_sink_restart(struct byte_sink *sink, int fd);
+void byte_sink_close(struct byte_sink *sink); /* frees; writes nothing */
 
 void byte_sink_append(struct byte_sink *sink, const void *bytes, size_t size);
 

@@ -47,12 +47,26 @@ is_failure(uint16_t status)
            status != 0x0107 && status != 0x0116;
 }
 
+/* An association's, for its files one after the other; without a buffer before the first. */
+struct Sink {
+    Sink() = default;
+    Sink(const Sink &) = delete;
+    Sink &operator=(const Sink &) = delete;
+
+    ~Sink()
+    {
+        byte_sink_close(&sink);
+    }
+
+    struct byte_sink sink = {};
+};
+
 /* A file being received; told of its end exactly once. */
 class Store
 {
   public:
-    Store(const struct dicom_receiver &receiver, const struct dicom_store &store)
-        : receiver_(receiver), store_(store)
+    Store(const struct dicom_receiver &receiver, const struct dicom_store &store, Sink &sink)
+        : receiver_(receiver), store_(store), sink_(sink.sink)
     {
     }
 
@@ -60,7 +74,6 @@ class Store
     {
         if (begun_)
             (void)end(-ECONNABORTED);
-        byte_sink_close(&sink_);
     }
 
     Store(const Store &) = delete;
@@ -69,18 +82,21 @@ class Store
     /* What there is to allocate comes before the receiver is asked. */
     uint16_t begin()
     {
-        if (byte_sink_open_past_cache(&sink_, -1) != 0)
+        if (!sink_.buffer && byte_sink_open_past_cache(&sink_, -1) != 0)
             return DICOM_OUT_OF_RESOURCES;
         struct element_buffer head = {};
         const struct file_meta meta = {store_.sop_class_uid, store_.sop_instance_uid,
                                        store_.transfer_syntax_uid, store_.association->calling_ae};
         file_meta_append(&head, &meta);
         uint16_t status = DICOM_OUT_OF_RESOURCES;
+        int fd = -1;
         if (!head.error)
-            status = receiver_.store_begin(receiver_.context, &store_, &sink_.fd);
+            status = receiver_.store_begin(receiver_.context, &store_, &fd);
         begun_ = status == DICOM_SUCCESS;
-        if (begun_)
+        if (begun_) {
+            byte_sink_restart(&sink_, fd);
             byte_sink_append(&sink_, head.bytes, head.size);
+        }
         element_buffer_free(&head);
         return status;
     }
@@ -108,7 +124,7 @@ class Store
 
     const struct dicom_receiver &receiver_;
     const struct dicom_store &store_;
-    struct byte_sink sink_ = {};
+    struct byte_sink &sink_;
     int64_t bytes_ = 0;
     bool begun_ = false;
 };
@@ -138,6 +154,7 @@ class Server
 
     Association association_;
     const struct dicom_receiver &receiver_;
+    Sink sink_;
     struct dicom_association_totals totals_ = {};
 };
 
@@ -209,7 +226,7 @@ Server::store(const PresentationContext &context, const struct command &command)
     std::strcpy(about.sop_class_uid, command.sop_class_uid);
     std::strcpy(about.sop_instance_uid, command.sop_instance_uid);
     std::strcpy(about.transfer_syntax_uid, context.transfer_syntax.c_str());
-    Store store(receiver_, about);
+    Store store(receiver_, about, sink_);
     uint16_t status = judge_store(context, command);
     const bool judged_good = status == DICOM_SUCCESS;
     if (judged_good)

@@ -143,6 +143,35 @@ START_TEST(a_file_system_that_refuses_is_written_to_as_usual)
 
 END_TEST
 
+START_TEST(one_buffer_serves_file_after_file)
+{
+    struct byte_sink sink;
+    disk.full_at = BYTE_SINK_HEAD; /* of the first */
+    uint8_t *bytes = calloc(1, BUFFER);
+    int fd = open_file();
+    ck_assert_int_eq(byte_sink_open_past_cache(&sink, fd), 0);
+    byte_sink_append(&sink, bytes, BUFFER);
+    ck_assert_int_eq(byte_sink_finish(&sink), -ENOSPC);
+    close(fd);
+    disk.full_at = 0;
+    for (size_t i = 0; i < BUFFER; i++)
+        bytes[i] = byte_at(i);
+    for (size_t size = 1000; size <= BUFFER; size += BUFFER - 1000) {
+        fd = open_file();
+        byte_sink_restart(&sink, fd);
+        byte_sink_append(&sink, bytes, size);
+        ck_assert_int_eq(byte_sink_finish(&sink), 0);
+        ck_assert_int_eq(sink.total, (int64_t)size);
+        check(fd, size);
+        close(fd);
+    }
+    ck_assert_int_gt(disk.bypassed, 0); /* also after an error */
+    byte_sink_close(&sink);
+    free(bytes);
+}
+
+END_TEST
+
 START_TEST(a_full_disk_is_told)
 {
     disk.full_at = 1;
@@ -167,6 +196,7 @@ main(void)
     tcase_add_test(tests, short_writes_are_gone_on_with);
     tcase_add_test(tests, the_bulk_bypasses_the_cache);
     tcase_add_test(tests, a_file_system_that_refuses_is_written_to_as_usual);
+    tcase_add_test(tests, one_buffer_serves_file_after_file);
     tcase_add_test(tests, a_full_disk_is_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
