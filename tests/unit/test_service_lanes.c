@@ -5,7 +5,14 @@
 
 #include <check.h>
 #include <semaphore.h>
+#include <sys/stat.h>
 #include <time.h>
+
+#ifdef NOCTULE_CRASH_POINTS
+#define CAN_FAKE true /* devices: fake_gpus.h */
+#else
+#define CAN_FAKE false
+#endif
 
 enum { JOBS = 12, DEADLINE_SECONDS = 30 };
 
@@ -161,6 +168,44 @@ START_TEST(closing_upon_jobs_leaves_nothing_unfinished)
 
 END_TEST
 
+/* The third job of this device loses it. */
+START_TEST(what_a_lost_device_leaves_is_given_back)
+{
+    char folder[200], file[240];
+    snprintf(folder, sizeof folder, "%s/gpus", sample.folder);
+    snprintf(file, sizeof file, "%s/GPU-1", folder);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    FILE *gpu = fopen(file, "w");
+    fputs("lost 3", gpu);
+    fclose(gpu);
+    setenv("NOCTULE_FAKE_GPUS", folder, 1);
+    char reason[KERNELS_REASON];
+    const struct lanes_options options = {
+        .device = "GPU-1", .threads = 1, .count = 2, .wake = wake, .context = &news};
+    ck_assert_int_eq(lanes_open(&options, &lanes, reason, sizeof reason), 0);
+    for (int i = 1; i < JOBS; i++)
+        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
+    int done = 0, lost = 0, given_back = 0;
+    for (int i = 1; i < JOBS; i++) {
+        struct lanes_event event = wait_done();
+        done += event.report.verdict == PROTO_VERDICT_DONE;
+        given_back += event.report.verdict == PROTO_VERDICT_STOPPED;
+        lost += event.report.device_lost;
+        ck_assert(!event.report.device_lost || lanes_lost(lanes));
+        pipeline_report_clear(&event.report);
+    }
+    ck_assert_int_eq(done, 2);
+    ck_assert_int_ge(lost, 1); /* the other lane may have begun another before it was known */
+    ck_assert_int_eq(done + lost + given_back, JOBS - 1);
+    ck_assert_int_ge(given_back, JOBS - 1 - 4);
+    ck_assert_int_eq(lanes_run(lanes, JOBS, files[JOBS]), 0);
+    ck_assert_int_eq(wait_done().report.verdict, PROTO_VERDICT_STOPPED);
+    ck_assert(lanes_idle(lanes));
+    unsetenv("NOCTULE_FAKE_GPUS");
+}
+
+END_TEST
+
 START_TEST(a_backend_that_is_not_there)
 {
     char reason[KERNELS_REASON];
@@ -184,6 +229,8 @@ main(void)
     tcase_add_test(tests, waiting_jobs_are_given_back_and_running_ones_end);
     tcase_add_test(tests, any_job_can_be_stopped);
     tcase_add_test(tests, closing_upon_jobs_leaves_nothing_unfinished);
+    if (CAN_FAKE)
+        tcase_add_test(tests, what_a_lost_device_leaves_is_given_back);
     tcase_add_test(tests, a_backend_that_is_not_there);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

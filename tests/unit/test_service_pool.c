@@ -91,6 +91,8 @@ run_child(const char *role)
         child_wait_for_the_end();
     if (strcmp(role, "exits") == 0)
         _exit(7);
+    if (strcmp(role, "shares") == 0)
+        _exit(0); /* with a share: see main */
     if (strcmp(role, "other-build") == 0)
         child_hello(role, "0123456789");
     if (strcmp(role, "other-role") == 0)
@@ -168,6 +170,12 @@ static struct {
     struct pool_gone last;
     bool kill_on_frame;
 } seen;
+
+static void
+on_time(uv_timer_t *timer)
+{
+    *(bool *)timer->data = true;
+}
 
 static void
 on_ready(void *context, int slot)
@@ -257,6 +265,45 @@ START_TEST(a_restart_brings_another_at_once)
     turn_until(seen.ready == 2);
     ck_assert_int_eq(seen.gone, 1);
     ck_assert(seen.last.ordered);
+}
+
+END_TEST
+
+START_TEST(a_slot_is_filled_and_emptied_as_told)
+{
+    int slot = pool_reserve(pool, "shares", 0);
+    ck_assert_uint_eq(pool_living(pool), 0);
+    pool_fill(pool, slot, "GPU-1", 17);
+    turn_until(seen.gone == 1);
+    ck_assert_int_eq(seen.last.exit_status, 17);
+    pool_fill(pool, slot, "", 0); /* the next one is started without a device */
+    turn_until(seen.last.exit_status == 0);
+    pool_empty(pool, slot);
+    turn_until(pool_living(pool) == 0);
+    int gone = seen.gone;
+    uv_timer_t timer;
+    uv_timer_init(&loop, &timer);
+    bool over = false;
+    timer.data = &over;
+    uv_timer_start(&timer, on_time, 2 * quick.longest_wait, 0);
+    turn_until(over);
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    ck_assert_int_eq(seen.gone, gone);
+}
+
+END_TEST
+
+START_TEST(a_child_that_is_not_needed_leaves)
+{
+    int slot = pool_add(pool, "good", 0);
+    turn_until(seen.ready == 1);
+    pool_empty(pool, slot);
+    turn_until(seen.gone == 1);
+    ck_assert(seen.last.ordered);
+    ck_assert_uint_eq(pool_living(pool), 0);
+    pool_fill(pool, slot, "", 0);
+    turn_until(seen.ready == 2);
 }
 
 END_TEST
@@ -440,6 +487,9 @@ int
 main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
+    if (argc > 10 && strcmp(argv[2], "shares") == 0 && strcmp(argv[7], "--device") == 0 &&
+        strcmp(argv[8], "GPU-1") == 0 && strcmp(argv[9], "--share") == 0)
+        return atoi(argv[10]);
     if (argc > 2 && strcmp(argv[1], "--role") == 0)
         run_child(argv[2]);
     log_open("test", "error");
@@ -449,6 +499,8 @@ main(int argc, char **argv)
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, a_good_child_is_ready_answers_and_leaves_when_told);
     tcase_add_test(tests, a_restart_brings_another_at_once);
+    tcase_add_test(tests, a_slot_is_filled_and_emptied_as_told);
+    tcase_add_test(tests, a_child_that_is_not_needed_leaves);
     tcase_add_test(tests, slots_do_not_disturb_each_other);
     tcase_add_loop_test(tests, misfits_are_ended_and_replaced, 0,
                         sizeof misfits / sizeof misfits[0]);
