@@ -25,6 +25,7 @@ struct session {
     pthread_t thread;
     const struct conf_peer *peer; /* guarded; NULL: none, or not yet */
     bool counted;                 /* guarded: it is one of the peer's associations */
+    bool known;                   /* guarded: it has asked to be admitted */
     bool rejected, opened;
     struct staged staged;
 };
@@ -78,6 +79,14 @@ static const struct answer {
     [ADMISSION_BUSY] = {DICOM_REFUSE_BUSY, "too many associations"},
 };
 
+static void
+know(struct session *session)
+{
+    pthread_mutex_lock(&session->associations->lock);
+    session->known = true;
+    pthread_mutex_unlock(&session->associations->lock);
+}
+
 static enum dicom_admission
 on_admit(void *context, const struct dicom_association_request *request)
 {
@@ -88,6 +97,7 @@ on_admit(void *context, const struct dicom_association_request *request)
         .host = session->connection.host,
         .certificate = request->certificate_fingerprint,
     };
+    know(session);
     const enum admission_verdict verdict =
         session->connection.busy ? ADMISSION_BUSY : decide(session, &caller);
     session->rejected = answers[verdict].reason != NULL;
@@ -302,6 +312,17 @@ size_t
 associations_busy(const struct associations *associations)
 {
     return associations->busy;
+}
+
+size_t
+associations_unknown(struct associations *associations, const char *host)
+{
+    size_t unknown = 0;
+    pthread_mutex_lock(&associations->lock);
+    for (const struct session *each = associations->running; each; each = each->next)
+        unknown += !each->known && strcmp(each->connection.host, host) == 0;
+    pthread_mutex_unlock(&associations->lock);
+    return unknown;
 }
 
 /* ----------------------------------------------------------------- opening, closing ------ */

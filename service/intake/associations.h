@@ -30,6 +30,8 @@ int associations_begin(struct associations *associations, struct settings *setti
                        const struct connection *connection);
 size_t associations_count(const struct associations *associations); /* of those not `busy` */
 size_t associations_busy(const struct associations *associations);  /* of those */
+/* Of both, those from this host that have not said yet who they are. */
+size_t associations_unknown(struct associations *associations, const char *host);
 
 /* Each ends once its message under way has been answered; no other may begin. */
 void associations_stop(struct associations *associations);

@@ -2,7 +2,8 @@
  * listener.c - see listener.h.
  *
  *   accept --> waiting --> whole greeting --> thread (associations.h)
- *                 |              \----------> one too many: A-ASSOCIATE-RJ --> leaving
+ *                 |             |\----------> one too many: A-ASSOCIATE-RJ --> leaving
+ *                 |             \-----------> its host has too many TLS handshakes: later
  *                 |-- something else: A-ABORT -------------------------------> leaving --> closed
  *                 \-- silent for acse_seconds, hung up, or pushed out by others: closed
  *
@@ -28,6 +29,7 @@
 
 #define BACKLOG          511
 #define MAX_WAITING      256 /* the oldest is closed for one more */
+#define MAX_OF_HOST      128 /* of these; its oldest is */
 #define MAX_BUSY_THREADS 8   /* that refuse a TLS connection too many */
 #define LEAVING_MS       2000
 #define TICK_MS          250
@@ -54,6 +56,7 @@ struct visitor {
     struct connection connection;
     int64_t deadline_ms;
     bool leaving;
+    bool postponed; /* until the next tick */
 };
 
 struct totals {
@@ -196,13 +199,31 @@ refuse_as_busy(struct visitor *visitor)
     say_farewell(visitor, reply);
 }
 
+/* A handshake takes up a thread before anybody has said who it is: one host gets half of them. */
+static bool
+has_too_many_handshakes(const struct visitor *visitor, size_t most)
+{
+    return visitor->connection.tls &&
+           associations_unknown(visitor->listener->associations, visitor->connection.host) >=
+               (most + 1) / 2;
+}
+
+static void
+postpone(struct visitor *visitor)
+{
+    visitor->postponed = true;
+    uv_poll_stop(&visitor->poll);
+}
+
 static void
 welcome(struct visitor *visitor)
 {
     const struct listener *listener = visitor->listener;
-    const int most = listener->settings->conf->dicom.max_associations;
-    if (associations_count(listener->associations) >= (size_t)most)
+    const size_t most = (size_t)listener->settings->conf->dicom.max_associations;
+    if (associations_count(listener->associations) >= most)
         refuse_as_busy(visitor);
+    else if (has_too_many_handshakes(visitor, most))
+        postpone(visitor);
     else
         begin_association(visitor);
 }
@@ -261,14 +282,24 @@ on_readable(uv_poll_t *poll, int status, int events)
 }
 
 static void
+listen_to(struct visitor *visitor)
+{
+    visitor->postponed = false;
+    uv_poll_start(&visitor->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+}
+
+static void
 on_tick(uv_timer_t *tick)
 {
     struct listener *listener = tick->data;
     const int64_t now = now_ms(listener);
     for (struct visitor *visitor = listener->oldest, *next; visitor; visitor = next) {
         next = visitor->next;
-        if (now < visitor->deadline_ms)
+        if (now < visitor->deadline_ms) {
+            if (visitor->postponed)
+                listen_to(visitor);
             continue;
+        }
         if (!visitor->leaving) {
             listener->totals.silent++;
             log_turned_away(visitor, "silent");
@@ -278,11 +309,28 @@ on_tick(uv_timer_t *tick)
 }
 
 static void
-push_out_oldest(struct listener *listener)
+push_out(struct visitor *visitor)
 {
-    listener->totals.pushed_out++;
-    log_turned_away(listener->oldest, "too many wait");
-    turn_out(listener->oldest);
+    visitor->listener->totals.pushed_out++;
+    log_turned_away(visitor, "too many wait");
+    turn_out(visitor);
+}
+
+/* The one that is to make room, if any. */
+static struct visitor *
+find_surplus(const struct listener *listener, const char *host)
+{
+    struct visitor *oldest = NULL;
+    size_t of_host = 0;
+    for (struct visitor *each = listener->newest; each; each = each->previous) {
+        if (strcmp(each->connection.host, host) == 0) {
+            oldest = each;
+            of_host++;
+        }
+    }
+    if (of_host > MAX_OF_HOST)
+        return oldest;
+    return listener->waiting > MAX_WAITING ? listener->oldest : NULL;
 }
 
 static void
@@ -309,9 +357,10 @@ receive_visitor(struct listener *listener, const struct connection *connection)
     listener->newest = visitor;
     if (listener->waiting++ == 0)
         uv_timer_start(&listener->tick, on_tick, TICK_MS, TICK_MS);
-    uv_poll_start(&visitor->poll, UV_READABLE | UV_DISCONNECT, on_readable);
-    if (listener->waiting > MAX_WAITING)
-        push_out_oldest(listener);
+    listen_to(visitor);
+    struct visitor *surplus = find_surplus(listener, connection->host);
+    if (surplus)
+        push_out(surplus);
 }
 
 /* ----------------------------------------------------------------------- accepting ------ */
@@ -353,7 +402,7 @@ on_connection(uv_poll_t *poll, int status, int events)
         if (fd >= 0) {
             accept_one(port, fd, &address);
         } else if (errno == EMFILE && port->listener->oldest) {
-            push_out_oldest(port->listener);
+            push_out(port->listener->oldest);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             rest(port, -errno);
             return;

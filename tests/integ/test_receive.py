@@ -5,9 +5,11 @@ import contextlib
 import json
 import os
 import random
+import select
 import shutil
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import threading
@@ -375,6 +377,20 @@ def test_500_connections_at_once(receiver):
     assert_serves(d)
 
 
+def test_a_host_that_floods_pushes_out_its_own(receiver):
+    d = receiver()
+    request = associate_request()
+    early = Peer(d.port)
+    early.send(request[:20])
+    flood = [Peer(d.port, host="127.0.0.2") for _ in range(300)]
+    assert all(peer.ended() for peer in flood[:300 - 128])
+    early.send(request[20:])
+    assert early.answer()[0] == ACCEPTED
+    assert early.store(slice_bytes(1), uid(1)) == 0
+    for peer in [early, *flood]:
+        peer.close()
+
+
 BAD_DATA_SETS = {
     "no SOP Instance UID": (dict(SOPInstanceUID=None), MISMATCH, "TAG_MISSING"),
     "no series": (dict(SeriesInstanceUID=None), MISMATCH, "TAG_MISSING"),
@@ -649,6 +665,31 @@ def test_tls_certificate_is_asked_for(receiver, certificates):
     for port, calling, options in [(d.tls_port, "STORESCU", certificates.dcmtk("client")), (d.port, "ECHOSCU", [])]:
         result = echoscu(port, calling=calling, options=options, check=False)
         assert result.returncode != 0 and "Calling AE Title Not Recognized" in result.stderr
+
+
+def client_hello():
+    sent = ssl.MemoryBIO()
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return sent.read()
+
+
+def test_handshakes_of_one_host_leave_room_for_others(receiver, certificates):
+    d = receiver("max_associations = 4; " + PEERS, certificates=certificates)
+    stuck = [Peer(d.tls_port, host="127.0.0.2") for _ in range(2)]
+    for peer in stuck:
+        peer.send(client_hello())
+        assert peer.receive(1)  # a thread has answered it, and waits for more
+    third = Peer(d.tls_port, host="127.0.0.2")
+    third.send(client_hello())
+    echoscu(d.tls_port, options=certificates.dcmtk("client"))
+    assert select.select([third.socket], [], [], 0)[0] == []
+    stuck[0].close()
+    assert third.receive(1)  # now it is its turn
+    echoscu(d.tls_port, options=certificates.dcmtk("client"))
+    for peer in [*stuck, third]:
+        peer.close()
 
 
 def test_silent_tls_connections_delay_nobody(receiver, certificates):
