@@ -191,7 +191,9 @@ on_exit_of_child(uv_process_t *process, int64_t exit_status, int term_signal)
     slot->exited = true;
     slot->gone.exit_status = exit_status;
     slot->gone.signal = term_signal;
-    slot->gone.ordered = slot->gone.ordered && !exit_status && !term_signal;
+    /* One that was told to go before its HELLO was told by a signal. */
+    bool as_told = !slot->gone.was_ready || (!exit_status && !term_signal);
+    slot->gone.ordered = slot->gone.ordered && as_told;
     slot->state = SLOT_DYING;
     uv_timer_stop(&slot->timer);
     bury_if_over(slot);
@@ -400,11 +402,13 @@ pool_kill(struct pool *pool, int slot, const char *why)
 static void
 dismiss(struct slot *slot, const char *why)
 {
-    if (slot->state == SLOT_STARTING)
-        end_child(slot, why);
-    if (slot->state != SLOT_READY)
+    if (slot->state != SLOT_STARTING && slot->state != SLOT_READY)
         return;
     slot->gone.ordered = true;
+    if (slot->state == SLOT_STARTING) {
+        end_child(slot, why);
+        return;
+    }
     if (pool_tell(slot->pool, slot->index, PROTO_DRAIN))
         end_child(slot, why);
     else

@@ -139,15 +139,19 @@ def report(arguments, service, processor):
                          "AS done_after FROM v_jobs WHERE state = 'DONE' ORDER BY ended_at")
     after = [job["done_after"] for job in jobs]
     half = len(jobs) // 2
+    ready = service.query("SELECT detail FROM v_events WHERE kind = 'COMPUTE_READY' ORDER BY event DESC LIMIT 1")
+    workers = ready[0]["detail"].split(", ")
+    busy = sum(job["total_seconds"] for job in jobs)
     line = {
         "case": "service", "backend": sorted({job["backend"] for job in jobs}), "size": arguments.size,
         "series": len(jobs), "lanes": arguments.lanes, "processors": os.cpu_count(),
-        "workers": service.query("SELECT count(*) FROM v_events WHERE kind = 'COMPUTE_READY'") and
-        service.query("SELECT detail FROM v_events WHERE kind = 'COMPUTE_READY' ORDER BY event DESC LIMIT 1")[0][0],
+        "workers": workers,
         "seconds": round(after[-1], 3),
         "series_per_second": round(len(jobs) / after[-1], 2),
         # Without the first half, which warms up: memory is reserved, pages are touched.
         "series_per_second_second_half": round((len(jobs) - half) / (after[-1] - after[half - 1]), 2) if half else None,
+        # What is missing to 1 a lane waited for the daemon: two commits and a job's file for each job.
+        "lanes_busy": round(busy / (after[-1] * arguments.lanes * len(workers)), 3),
         "worker_processor_seconds_per_series": [round(each / len(jobs), 3) for each in processor],
         "peak_mib": max(job["peak_mib"] for job in jobs),
         "notes": sorted({job["note"] for job in jobs if job["note"]}),

@@ -308,6 +308,19 @@ START_TEST(a_child_that_is_not_needed_leaves)
 
 END_TEST
 
+START_TEST(who_has_not_even_begun_can_be_replaced)
+{
+    int slot = pool_add(pool, "silent", 0);
+    pool_fill(pool, slot, "", 0);
+    turn_until(seen.gone == 1);
+    ck_assert(seen.last.ordered && !seen.last.was_ready);
+    ck_assert_str_eq(seen.last.why, "a new one is to take its place");
+    turn_until(seen.gone == 2);
+    ck_assert(!seen.last.ordered); /* that one is as silent, and nobody told it to go */
+}
+
+END_TEST
+
 START_TEST(slots_do_not_disturb_each_other)
 {
     int first = pool_add(pool, "good", 0), second = pool_add(pool, "good2", 1);
@@ -501,6 +514,7 @@ main(int argc, char **argv)
     tcase_add_test(tests, a_restart_brings_another_at_once);
     tcase_add_test(tests, a_slot_is_filled_and_emptied_as_told);
     tcase_add_test(tests, a_child_that_is_not_needed_leaves);
+    tcase_add_test(tests, who_has_not_even_begun_can_be_replaced);
     tcase_add_test(tests, slots_do_not_disturb_each_other);
     tcase_add_loop_test(tests, misfits_are_ended_and_replaced, 0,
                         sizeof misfits / sizeof misfits[0]);
