@@ -392,17 +392,14 @@ END_TEST
 
 /* --- FRACTIONAL --- */
 
-/* Each value one too high, or with another bit changed; the byte of padding too. */
+/* Each value with a bit changed, the lowest among them; the byte of padding too. */
 START_TEST(any_other_value)
 {
     for (size_t i = 0; i < 1156; i++) {
         uint8_t *byte = bytes + size - 1156 + i;
-        const uint8_t kept = *byte;
         *byte ^= (uint8_t)(1 << i % 8);
         expect_mismatch(i < 1155 ? "voxel (" : "padding");
-        *byte = (uint8_t)(kept + 1);
-        expect_mismatch(i < 1155 ? "voxel (" : "padding");
-        *byte = kept;
+        *byte ^= (uint8_t)(1 << i % 8);
     }
     struct dicom_fault fault;
     write_bytes(size);
