@@ -72,6 +72,7 @@ struct conf_segment {
     double range[2]; /* real-world units, inclusive */
     struct conf_shape *shapes;
     size_t shape_count;
+    char *from; /* label of an earlier CONF_FUZZY segment whose object it starts from; NULL: none */
     /* CONF_FUZZY only */
     struct conf_seed *seeds;
     size_t seed_count;

@@ -53,6 +53,8 @@ check_segment(const void *object, struct option_complaint *complaint)
     if (segment->method == CONF_LEVEL_SET && segment->range[0] > segment->range[1])
         return complain(complaint, "range", "the lower end %g is above the upper end %g",
                         segment->range[0], segment->range[1]);
+    if (segment->method == CONF_LEVEL_SET && segment->shape_count == 0 && !segment->from)
+        return complain(complaint, "shapes", "a level set starts from shapes, or from a segment");
     if (segment->method == CONF_FUZZY && segment->threshold >= 1)
         return complain(complaint, "threshold", "nothing is connected more strongly than 1");
     return true;
@@ -86,6 +88,25 @@ check_methods(const struct conf_pipeline *pipeline, struct option_complaint *com
     return true;
 }
 
+static bool
+check_from(const struct conf_pipeline *pipeline, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const char *from = pipeline->segments[i].from;
+        size_t j = 0;
+        while (from && j < i && strcmp(pipeline->segments[j].label, from) != 0)
+            j++;
+        if (!from || (j < i && pipeline->segments[j].method == CONF_FUZZY))
+            continue;
+        char option[64];
+        snprintf(option, sizeof(option), "segments.[%zu].from", i);
+        return complain(complaint, option,
+                        "there is no earlier segment \"%s\" with method = \"fuzzy-connectedness\"",
+                        from);
+    }
+    return true;
+}
+
 bool
 check_pipeline(const void *object, struct option_complaint *complaint)
 {
@@ -98,7 +119,7 @@ check_pipeline(const void *object, struct option_complaint *complaint)
                 return complain(complaint, option, "\"%s\" is the label of an earlier segment",
                                 pipeline->segments[i].label);
             }
-    return check_methods(pipeline, complaint);
+    return check_methods(pipeline, complaint) && check_from(pipeline, complaint);
 }
 
 /* A title that two rows had would have two pipelines. */

@@ -170,8 +170,12 @@ static const struct option_row segment_rows[] = {
      .help = "level set: lowest and highest value that belong to it, both inclusive, in real-world "
              "units (HU in CT)"},
     {"shapes", OPTION_LIST, AT(struct conf_segment, shapes), MANY(struct conf_segment, shape_count),
-     .fallback = NULL, LIMITS(1, 64), .section = &shape_section, LEVEL_SET_ONLY,
-     .help = "level set: where it starts from, the union of these"},
+     .fallback = "( )", LIMITS(0, 64), .section = &shape_section, LEVEL_SET_ONLY,
+     .help = "level set: where it starts from, the union of these and of the object of from"},
+    {"from", OPTION_TEXT, AT(struct conf_segment, from), "", LIMITS(1, 64), .form = FORM_DICOM,
+     LEVEL_SET_ONLY,
+     .help = "level set: label of an earlier fuzzy connectedness segment, whose object it starts "
+             "from"},
     {"seeds", OPTION_LIST, AT(struct conf_segment, seeds), MANY(struct conf_segment, seed_count),
      .fallback = NULL, LIMITS(1, 256), .section = &seed_section, FUZZY_ONLY,
      .help =

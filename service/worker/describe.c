@@ -56,6 +56,8 @@ describe_level_set(const struct conf_segment *segment, char text[DESCRIBE_SIZE])
                shape_name(shape->kind), c[0], c[1], c[2], unit_name(shape->center_unit), r[0], r[1],
                r[2], unit_name(shape->radius_unit));
     }
+    if (segment->from)
+        append(text, DESCRIBE_SIZE, "; from the object of segment %s", segment->from);
 }
 
 static const char *

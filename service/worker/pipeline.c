@@ -56,6 +56,8 @@ struct job {
     /* One a segment of the pipeline, in its order, whatever the method. */
     struct kernels_mask *masks;
     const uint16_t **scenes; /* NULL: none wanted */
+    bool two_passes;         /* level sets start from objects, and so come after them */
+    void **kept;             /* masks and scenes of the first pass, two an object */
     struct preview_segment *preview_segments;
     struct seg_segment *seg_segments;
     char (*parameters)[DESCRIBE_SIZE];
@@ -214,16 +216,16 @@ fall_back(struct job *job, const char *reason)
 }
 
 static int
-reserve(struct job *job)
+reserve(struct job *job, bool level_sets, bool objects)
 {
     char reason[KERNELS_REASON] = "";
     const struct geometry_stack *stack = job->stack;
     const struct kernels_extent extent = {stack->columns, stack->rows, stack->plane_count};
     const struct kernels_demand demand = {
-        .level_set_labels = job->labels.count,
-        .fuzzy_objects = job->objects.count,
-        .fuzzy_scenes = job->objects.scenes,
-        .fuzzy_relative = job->pipeline->relative_connectedness && job->objects.count > 0,
+        .level_set_labels = level_sets ? job->labels.count : 0,
+        .fuzzy_objects = objects ? job->objects.count : 0,
+        .fuzzy_scenes = objects ? job->objects.scenes : 0,
+        .fuzzy_relative = objects && job->pipeline->relative_connectedness,
     };
     enum kernels_pixel pixel = labels_pixel(stack->pixel);
     int error = kernels_volume_begin(job->lane, extent, pixel, &demand, &job->voxels, reason,
@@ -233,10 +235,19 @@ reserve(struct job *job)
         error = kernels_volume_begin(job->lane, extent, pixel, &demand, &job->voxels, reason,
                                      sizeof reason);
     }
-    if (error == 0 && job->labels.count > 0)
+    if (error == 0 && demand.level_set_labels > 0)
         error = kernels_level_set_begin(job->lane, job->labels.items, job->labels.count, reason,
                                         sizeof reason);
     return error ? backend_fault(job, error, reason) : 0;
+}
+
+static bool
+starts_from_objects(const struct conf_pipeline *pipeline)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        if (pipeline->segments[i].from)
+            return true;
+    return false;
 }
 
 static int
@@ -247,7 +258,8 @@ begin_volume(struct job *job)
     int error = labels_make(job->pipeline, instances, job->stack, &job->labels, fault);
     if (error == 0)
         error = fuzzy_objects_make(job->pipeline, instances, job->stack, &job->objects, fault);
-    return error ? error : reserve(job);
+    job->two_passes = starts_from_objects(job->pipeline);
+    return error ? error : reserve(job, !job->two_passes, true);
 }
 
 static int
@@ -380,6 +392,99 @@ run_fuzzy_objects(struct job *job)
     return error ? backend_fault(job, error, reason) : 0;
 }
 
+/* ----------------------------------------------- level sets that start from objects ---- */
+
+/* A copy without what there may be between rows beyond whole words, as initial masks are laid out.
+ */
+static uint64_t *
+copy_bits(const struct kernels_mask *mask, const struct geometry_stack *stack)
+{
+    size_t words = ((size_t)stack->columns + 63) / 64;
+    size_t rows = (size_t)stack->rows * (size_t)stack->plane_count;
+    uint64_t *copy = malloc(rows * words * sizeof *copy);
+    for (size_t row = 0; copy && row < rows; row++)
+        memcpy(copy + row * words, mask->bits + row * (size_t)mask->words_per_row,
+               words * sizeof *copy);
+    return copy;
+}
+
+/* What the lane has found is its own until the next volume; the job needs it longer. */
+static int
+keep_object(struct job *job, size_t k)
+{
+    size_t i = job->objects.segments[k];
+    uint64_t *bits = copy_bits(&job->masks[i], job->stack);
+    uint16_t *scene = NULL;
+    size_t scene_bytes = (size_t)job->report->voxels * sizeof *scene;
+    job->kept[2 * k] = bits;
+    if (job->scenes[i]) {
+        scene = malloc(scene_bytes);
+        job->kept[2 * k + 1] = scene;
+    }
+    if (!bits || (job->scenes[i] && !scene))
+        return fail_with_system(&job->report->fault, -ENOMEM, "keep the objects");
+    if (scene)
+        job->scenes[i] = memcpy(scene, job->scenes[i], scene_bytes);
+    job->masks[i].bits = bits;
+    job->masks[i].words_per_row = (job->stack->columns + 63) / 64;
+    return 0;
+}
+
+static void
+name_masks(struct job *job)
+{
+    const struct conf_segment *segments = job->pipeline->segments;
+    for (size_t k = 0; k < job->labels.count; k++) {
+        const char *from = segments[job->labels.segments[k]].from;
+        for (size_t i = 0; from && i < job->pipeline->segment_count; i++)
+            if (strcmp(segments[i].label, from) == 0)
+                job->labels.items[k].mask = job->masks[i].bits;
+    }
+}
+
+/* The same voxels once more: labels are named before the first slice is announced. */
+static int
+announce_again(struct job *job)
+{
+    size_t bytes = (size_t)job->report->voxels * dicom_pixel_size(job->stack->pixel);
+    void *voxels = malloc(bytes);
+    if (!voxels)
+        return fail_with_system(&job->report->fault, -ENOMEM, "keep the volume");
+    memcpy(voxels, job->voxels, bytes);
+    int error = reserve(job, true, false);
+    if (error == 0) {
+        memcpy(job->voxels, voxels, bytes);
+        error = kernels_volume_ready(job->lane, 0, job->stack->plane_count);
+        if (error)
+            backend_fault(job, error, "the volume cannot be handed over");
+    }
+    free(voxels);
+    return error;
+}
+
+static int
+run_two_passes(struct job *job)
+{
+    int error = run_fuzzy_objects(job);
+    job->kept = calloc(2 * job->objects.count, sizeof *job->kept);
+    if (error == 0 && !job->kept)
+        error = fail_with_system(&job->report->fault, -ENOMEM, "keep the objects");
+    for (size_t k = 0; k < job->objects.count && error == 0; k++)
+        error = keep_object(job, k);
+    if (error)
+        return error;
+    name_masks(job);
+    error = stopped(job) ? -ECANCELED : announce_again(job);
+    return error ? error : run_level_sets(job);
+}
+
+static int
+run_one_pass(struct job *job)
+{
+    int error = run_level_sets(job);
+    return error ? error : run_fuzzy_objects(job);
+}
+
 static int
 compute(struct job *job)
 {
@@ -393,9 +498,7 @@ compute(struct job *job)
     job->scenes = calloc(count, sizeof *job->scenes);
     if (!job->masks || !job->scenes)
         return fail_with_system(&job->report->fault, -ENOMEM, "hold the masks");
-    error = run_level_sets(job);
-    if (error == 0)
-        error = run_fuzzy_objects(job);
+    error = job->two_passes ? run_two_passes(job) : run_one_pass(job);
     return error ? error : count_voxels(job);
 }
 
@@ -809,6 +912,9 @@ release(struct job *job)
 {
     output_close(job->output);
     labels_free(&job->labels);
+    for (size_t i = 0; job->kept && i < 2 * job->objects.count; i++)
+        free(job->kept[i]);
+    free(job->kept);
     fuzzy_objects_free(&job->objects);
     free(job->masks);
     free(job->scenes);

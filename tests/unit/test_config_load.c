@@ -165,6 +165,18 @@ START_TEST(a_fuzzy_segment_gets_its_defaults)
 
 END_TEST
 
+START_TEST(a_level_set_may_start_from_a_segment_alone)
+{
+    struct conf *conf = load_good("pipelines = ( { name = \"a\"; segments = ( " FUZZY(
+        SEEDS) ", { label = \"B\"; range = [ 0, 8 ]; from = \"Vessel\"; " TYPE " } ); } );");
+    ck_assert_str_eq(conf->pipelines[0].segments[1].from, "Vessel");
+    ck_assert_uint_eq(conf->pipelines[0].segments[1].shape_count, 0);
+    ck_assert_ptr_null(conf->pipelines[0].segments[0].from);
+    conf_free(conf);
+}
+
+END_TEST
+
 START_TEST(a_fuzzy_segment_is_read)
 {
     struct conf *conf = load_good(
@@ -430,7 +442,8 @@ static const struct {
     {2, "the integer 0x100000003 is too large", "\njobs = { max_attempts = 0x100000003; };"},
     {2, "the integer 99999999999999999999L is too large",
      "\nmin_free_mib = 99999999999999999999L;"},
-    {1, "compute.backend: has to be \"auto\", \"cuda\" or \"cpu\"", "compute = { backend = \"gpu\"; };"},
+    {1, "compute.backend: has to be \"auto\", \"cuda\" or \"cpu\"",
+     "compute = { backend = \"gpu\"; };"},
     {1, "log_level: has to be \"error\", \"warn\", \"info\" or \"debug\"", "log_level = 3;"},
     {2, "inbox[0]: path is missing", "inbox = (\n { after = \"keep\"; } );"},
     {1, "inbox[0].after: \"move\" needs move_to",
@@ -482,9 +495,8 @@ static const struct {
      PIPELINE("label = \"a\"; range = [ 0.0, 1e999 ];")},
     {1, "segments[0].range: the lower end 9 is above the upper end 8",
      PIPELINE("label = \"a\"; range = [ 9, 8 ]; shapes = ( " SHAPE " ); " TYPE)},
-    {1, "segments[0]: shapes is missing", PIPELINE("label = \"a\"; range = [ 0, 8 ]; " TYPE)},
-    {1, "segments[0].shapes: has 0 elements",
-     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( );")},
+    {1, "segments[0].shapes: a level set starts from shapes, or from a segment",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( ); " TYPE)},
     {1, "segments[0]: type is missing",
      PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " );")},
     {1, "segments[0].type: meaning is missing",
@@ -529,6 +541,17 @@ static const struct {
                        "\"a\"; } );"},
     {2, "rules[0].match.modality: has 0 characters",
      PIPELINE(SEGMENT) "rules = ( { match = { modality = \"\"; }; pipeline = \"a\"; } );"},
+    {1, "segments[0].from: is used only with method = \"level-set\"",
+     WITH_FUZZY(SEEDS "from = \"A\";")},
+    {1, "segments[0]: shapes: a level set starts from shapes, or from a segment",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; " TYPE)},
+    {2, "segments[0].from: there is no earlier segment \"Vessel\" with method",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT
+     "\nfrom = \"Vessel\"; }, " FUZZY(SEEDS) " ); } );"},
+    {2, "segments[1].from: there is no earlier segment \"Brain\" with method",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT
+     " }, { label = \"B\"; range = [ 0, 8 ];"
+     "\nfrom = \"Brain\"; " TYPE " } ); } );"},
     {1, "segments[0]: seeds is missing", WITH_FUZZY("")},
     {1, "segments[0].range: is used only with method = \"level-set\"",
      WITH_FUZZY(SEEDS "range = [ 0, 1 ];")},
@@ -739,6 +762,7 @@ main(void)
     tcase_add_test(tcase, a_pipeline_gets_its_defaults);
     tcase_add_test(tcase, numbers_may_be_integers_of_either_size);
     tcase_add_test(tcase, a_fuzzy_segment_gets_its_defaults);
+    tcase_add_test(tcase, a_level_set_may_start_from_a_segment_alone);
     tcase_add_test(tcase, a_fuzzy_segment_is_read);
     tcase_add_test(tcase, gpus_are_named_by_index_or_uuid);
     tcase_add_test(tcase, rules_are_read);

@@ -33,9 +33,11 @@ static const char everything[] =
     "        modifier = { code = \"7771000\"; scheme = \"SCT\"; meaning = \"Left\"; };\n"
     "        region = { code = \"69536005\"; scheme = \"SCT\"; meaning = \"Head\"; };\n"
     "        color = [ 0.0, 0.5, 1.0 ]; },\n"
-    "      { label = \"B\"; method = \"fuzzy-connectedness\";\n"
+    "      { label = \"F\"; method = \"fuzzy-connectedness\";\n"
     "        seeds = ( { mm = [ -0.1, 0.0, 1e5 ]; }, { fraction = [ 0.0, 0.25, 1.0 ]; } );\n"
     "        object_sigma = 0.1; weight = 0.75; scene = true;\n"
+    "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; },\n"
+    "      { label = \"G\"; range = [ 0, 1 ]; from = \"F\";\n"
     "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } ); } );\n"
     "rules = ( { match = { modality = \"CT\"; max_slices = 4; }; pipeline = \"one\"; priority = 3; "
     "},\n"
@@ -82,6 +84,8 @@ START_TEST(a_configuration_comes_back_the_same)
     ck_assert(fuzzy->object_sigma.given && fuzzy->scene);
     ck_assert_double_eq(fuzzy->object_sigma.value, 0.1);
     ck_assert_double_eq(fuzzy->weight, 0.75);
+    ck_assert_str_eq(pipeline->segments[2].from, "F");
+    ck_assert_uint_eq(pipeline->segments[2].shape_count, 0);
     ck_assert_ptr_null(again->rules[1].modality);
     ck_assert_int_eq(again->dicom.port, 11112);
     ck_assert_str_eq(again->dicom.peers[0].host, "10.0.0.5");

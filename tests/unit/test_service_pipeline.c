@@ -246,6 +246,30 @@ START_TEST(objects_that_tie_everywhere_are_empty)
 
 END_TEST
 
+/* The block is in range; of the air, which is not, all lies in the object and so stays inside. */
+START_TEST(a_level_set_starts_from_an_object)
+{
+    static char settings[] =
+        "name = \"a\"; results = [ \"seg\", \"codes\" ]; segments = ( " SOFT ", " AIR
+        ", { label = \"Grown\"; range = [ 0.0, 80.0 ]; from = \"Soft\"; " TYPE
+        " }, { label = \"Other\"; range = [ 0.0, 80.0 ]; from = \"Air\"; " TYPE " }, " LEVEL_SET
+        " );";
+    const int64_t all = SAMPLE_SLICES * SAMPLE_COLUMNS * SAMPLE_ROWS;
+    struct pipeline_report report = run_well(settings);
+    ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 1), all - SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 2), SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 3), all - SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 4), SAMPLE_BLOCK);
+    ck_assert_int_eq(report.segmented_voxels, all);
+    ck_assert_int_eq(report.result_count, 5);
+    ck_assert_str_eq(report.results[1].kind, "seg-fractional");
+    ck_assert_str_eq(report.results[2].file, "codes-3.nrrd");
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
 START_TEST(series_that_fuzzy_connectedness_refuses)
 {
     sample.spec.settings = (char[]){"name = \"a\"; segments = ( " FUZZY(
@@ -563,6 +587,7 @@ main(void)
     tcase_add_test(tests, what_is_not_given_is_measured_and_told);
     tcase_add_test(tests, relative_connectedness_gives_each_voxel_one_owner);
     tcase_add_test(tests, objects_that_tie_everywhere_are_empty);
+    tcase_add_test(tests, a_level_set_starts_from_an_object);
     tcase_add_test(tests, series_that_fuzzy_connectedness_refuses);
     tcase_add_test(tests, what_does_not_fit_runs_on_the_cpu);
     tcase_add_test(tests, a_device_that_fails_at_any_call_is_lost);
