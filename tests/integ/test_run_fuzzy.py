@@ -11,7 +11,7 @@ import pydicom
 import pytest
 import scipy.sparse
 from conftest import BIN, SHARED, SOURCE, assert_valid, drop, needs_shared, phantom, wait_for
-from test_run import assert_nothing_left, change, exact_values, seg_masks
+from test_run import assert_nothing_left, change, exact_values, read_nrrd, seg_masks, state_codes
 
 sys.path.insert(0, str(SOURCE / "tests" / "bench"))
 import peer_pipeline as peer  # noqa: E402
@@ -35,6 +35,12 @@ pipelines = (
         object_mean = 40.0; object_sigma = 400.0; homogeneity_sigma = 1000.0; {type} }},
       {{ label = "Air"; method = "fuzzy-connectedness"; seeds = ( {{ voxel = [ 0, 0, 0 ]; }} );
         object_mean = -1000.0; object_sigma = 200.0; homogeneity_sigma = 1000.0; {type} }} ); }},
+  {{ name = "grown"; results = [ "seg", "codes" ];
+    segments = (
+      {{ label = "Core"; method = "fuzzy-connectedness"; seeds = ( {{ fraction = [ 0.5, 0.5, 0.5 ]; }} );
+        object_mean = 40.0; object_sigma = 10.0; homogeneity_sigma = 5.0; threshold = 0.75; scene = true; {type} }},
+      {{ label = "Grown"; range = [ 20.0, 60.0 ]; from = "Core";
+        shapes = ( {{ center = {{ voxel = [ 2.0, 2.0, 2.0 ]; }}; radius_voxels = 2.5; }} ); {type} }} ); }},
   {{ name = "outside";
     segments = (
       {{ label = "Far"; method = "fuzzy-connectedness";
@@ -224,6 +230,22 @@ def test_relative_connectedness(run, tmp_path):
     assert np.array_equal(found[0], (scenes[0] > soft.threshold) & ~(both & (scenes[1] >= scenes[0])))
     assert np.array_equal(found[1], (scenes[1] > air.threshold) & ~(both & (scenes[0] >= scenes[1])))
     assert not (found[0] & found[1]).any()
+
+
+def test_a_level_set_starts_from_an_object(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "70x36x9")
+    run("grown", tmp_path / "out", tmp_path / "in")
+    datasets, stored, values = read(tmp_path / "in")
+    rescale = float(datasets[0].RescaleSlope), float(datasets[0].RescaleIntercept)
+    core = Object(stored, *rescale, 40, 10, 5, 0.5, 0.75)
+    scene = core.scene([middle(values.shape)])
+    mask = scene > core.threshold
+    grown = peer.level_set((values >= 20) & (values <= 60), mask | peer.sphere(values.shape, (2, 2, 2), 2.5))
+    assert mask.any() and (grown & ~mask).any()
+    assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets), np.stack([mask, grown]))
+    assert np.array_equal(scenes_of(tmp_path / "out" / "seg-fractional.dcm", datasets)[0], eight_bits(scene))
+    codes, _ = read_nrrd(tmp_path / "out" / "codes-2.nrrd")
+    assert np.array_equal(codes, state_codes(grown))
 
 
 def test_a_wall_of_padding_is_not_crossed(run, tmp_path):
