@@ -397,7 +397,8 @@ duration(double seconds, char *text, size_t size)
     "jobs_cancelled, series_gathering, series_settled, series_refused, oldest_waiting_seconds, "   \
     "backlog_jobs, eta_seconds, jobs_ended_12h, jobs_ended_24h, jobs_failed_24h, "                 \
     "median_seconds, mean_seconds, quarantined_24h, deliveries_pending + deliveries_sending, "     \
-    "deliveries_delayed, deliveries_failed, deliveries_sent_24h FROM v_night"
+    "deliveries_delayed, deliveries_failed, deliveries_sent_24h, compute_waiting "                 \
+    "FROM v_night"
 
 static void
 print_status_counts(sqlite3_stmt *row, FILE *out)
@@ -428,6 +429,9 @@ print_status_backlog(sqlite3_stmt *row, FILE *out)
     if (sqlite3_column_type(row, 10) != SQLITE_NULL)
         fprintf(out, "Waiting     the oldest for %s\n",
                 duration(sqlite3_column_double(row, 10), text, sizeof text));
+    if (sqlite3_column_type(row, 23) != SQLITE_NULL)
+        fprintf(out, "Compute     no job can run: %s\n",
+                (const char *)sqlite3_column_text(row, 23));
 }
 
 static void

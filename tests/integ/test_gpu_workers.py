@@ -145,6 +145,7 @@ def test_cuda_without_any_waits_and_says_why(start, gpus, tmp_path):
     assert job["attempts"] == 0 and devices(d) == {}
     assert "no GPU was found" in d.query("SELECT compute_waiting FROM v_night")[0][0]
     assert "event=compute.waiting" in d.log.read_text()
+    assert "Compute     no job can run" in d.ctl("status").stdout
     gpus.set(C)
     reload(d)
     wait_devices(d, {0: C})
@@ -250,8 +251,8 @@ def test_cuda_never_takes_the_cpus(start, gpus, tmp_path):
     assert "every GPU fails" in d.query("SELECT compute_waiting FROM v_night")[0][0]
     assert d.jobs("READY") and not events(d, "DEVICE_GIVEN_UP")
     gpus.set(A)
-    reload_or_wait = wait_for(lambda: d.jobs("DONE"), 60, "the job, once a GPU works again")
-    assert reload_or_wait[0]["attempts"] == 1
+    (job,) = wait_for(lambda: d.jobs("DONE"), 60, "the job, once a GPU works again")
+    assert job["attempts"] == 1
 
 
 def test_a_dead_worker_is_not_a_lost_gpu(start, tmp_path):
