@@ -1,0 +1,78 @@
+/* discretise.c - see texture_features.h. Rules: paper 002; IBSI K15C and Q3RU; pyradiomics'
+ * getBinEdges. */
+#include "texture_features.h"
+
+#include "texture.h"
+
+#include <errno.h>
+#include <math.h>
+
+const char *const discretisation_names[4] = {
+    "paper",
+    "fixed-bin-number",
+    "fixed-bin-size",
+    "pyradiomics-bin-width",
+};
+
+/* What the rule counts from, and the level of a real-world value that lies in lo .. hi. */
+struct rule {
+    const struct discretisation_settings *settings;
+    double lo, hi;
+    double origin;
+};
+
+static double
+level_of_value(const struct rule *rule, double value)
+{
+    const struct discretisation_settings *settings = rule->settings;
+    double level = 0;
+
+    switch (settings->kind) {
+    case DISCRETISATION_PAPER:
+        return floor(value * settings->levels / 256) + 1;
+    case DISCRETISATION_FIXED_BIN_NUMBER:
+        if (!(rule->hi > rule->lo))
+            return 1;
+        level = floor(settings->levels * (value - rule->lo) / (rule->hi - rule->lo)) + 1;
+        return level < settings->levels ? level : settings->levels;
+    case DISCRETISATION_FIXED_BIN_SIZE:
+        return floor((value - rule->origin) / settings->bin_width) + 1;
+    case DISCRETISATION_PYRADIOMICS_BIN_WIDTH:
+        return floor(value / settings->bin_width) - floor(rule->lo / settings->bin_width) + 1;
+    }
+    return level;
+}
+
+static bool
+is_left_out(const struct rule *rule, double value)
+{
+    const struct discretisation_settings *settings = rule->settings;
+
+    return value < rule->lo || value > rule->hi ||
+           (settings->has_range && (value < settings->range[0] || value > settings->range[1]));
+}
+
+int
+discretise(const struct discretisation_settings *settings, const struct basic_rescale *rescales,
+           size_t table_count, size_t values, int32_t smallest, double lo, double hi,
+           uint16_t *level_of, int *levels)
+{
+    const struct rule rule = {settings, lo, hi, settings->has_range ? settings->range[0] : lo};
+    const bool by_number =
+        settings->kind == DISCRETISATION_PAPER || settings->kind == DISCRETISATION_FIXED_BIN_NUMBER;
+    const double highest = by_number ? settings->levels : level_of_value(&rule, hi);
+
+    if (settings->kind == DISCRETISATION_PAPER && (lo < 0 || hi > 255))
+        return -EDOM;
+    if (!(highest >= 1 && highest <= TEXTURE_MAX_LEVELS))
+        return -ERANGE;
+    for (size_t i = 0; i < table_count * values; i++) {
+        const struct basic_rescale *rescale = &rescales[i / values];
+        const double stored = (double)smallest + (double)(i % values);
+        const double value = rescale->slope * stored + rescale->intercept;
+
+        level_of[i] = is_left_out(&rule, value) ? 0 : (uint16_t)level_of_value(&rule, value);
+    }
+    *levels = highest < 2 ? 2 : (int)highest;
+    return 0;
+}
