@@ -265,3 +265,19 @@ def test_a_dead_worker_is_not_a_lost_gpu(start, tmp_path):
         wait_for(lambda n=ready: d.log.read_text().count("child.ready child=worker") > n, 40, "the next one")
     assert not events(d, "DEVICE_GIVEN_UP")
     wait_devices(d, {0: A, 1: B})
+
+
+def test_workers_killed_and_gpus_lost_at_random_lose_nothing(start, gpus, tmp_path):
+    d = start('backend = "auto";', attempts=30)
+    files = [phantom(tmp_path / f"series{seed}", "--size", "64x64x10", "--seed", str(seed)) for seed in range(1, 11)]
+    for number, each in enumerate(files):
+        drop(each, d.inbox / str(number))
+        gpus.set(A, "lost 2" if number % 3 == 0 else "")
+        for pid in wait_for(lambda: d.children("worker"), 40, "a worker")[:1]:
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda gone=pid: gone not in d.children("worker"), 20, "its end")
+    gpus.set(A)
+    jobs = d.wait_jobs(10, seconds=180)
+    assert [job["state"] for job in jobs] == ["DONE"] * 10
+    assert len(list((d.root / "outbox").rglob("seg.dcm"))) == 10
+    assert not list(d.root.rglob("*.part")) and d.query("PRAGMA integrity_check")[0][0] == "ok"
