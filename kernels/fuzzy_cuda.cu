@@ -125,26 +125,6 @@ cuda_fuzzy_place(struct cuda_lane *lane)
     all_pieces(&pieces, lane->fuzzy, &lane->base);
 }
 
-/* Fixed point of the doubles, without the zeros at both ends; returns how many entries there are.
- */
-static uint32_t
-fix(const double *values, size_t count, bool keep_start, uint32_t *table, int32_t *start)
-{
-    size_t first = 0, last = count;
-
-    for (size_t i = 0; i < count; i++)
-        table[i] = (uint32_t)(65535.0 * values[i] * 65536.0);
-    while (last > 0 && table[last - 1] == 0)
-        last--;
-    while (!keep_start && first < last && table[first] == 0)
-        first++;
-    for (size_t i = first; i < last; i++)
-        table[i - first] = table[i];
-    table[last - first] = 0;
-    *start = (int32_t)first;
-    return (uint32_t)(last - first);
-}
-
 static int
 upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
               struct fuzzy_lookup *lookup, char *reason, size_t reason_size)
@@ -154,7 +134,6 @@ upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
     struct kernels_range range;
     struct fuzzy_tables tables;
     size_t sums, differences;
-    int32_t start;
     int error = cuda_volume_range(lane, object->padding, &range, reason, reason_size);
 
     if (error == -ENODATA)
@@ -168,14 +147,10 @@ upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
     fuzzy_fill_tables(object, &tables);
     differences = (size_t)tables.span + 1;
     sums = 2 * (size_t)tables.span + 1;
-    lookup->sums = fix(tables.first, sums, false, fuzzy->host_table, &lookup->sum_low);
-    lookup->differences =
-        fix(tables.second, differences, true, fuzzy->host_table + lookup->sums + 1, &start);
+    fuzzy_fix_tables(&tables, fuzzy->host_table, lookup);
     lookup->table = fuzzy->table;
     lookup->first = fuzzy->first;
     lookup->second = fuzzy->second;
-    lookup->low = tables.low;
-    lookup->span = tables.span;
     lookup->padding = object->padding;
     CUDA_TRY(device, cudaMemcpyAsync(fuzzy->first, fuzzy->host_first, sums * sizeof(double),
                                      cudaMemcpyHostToDevice, lane->work));
@@ -183,7 +158,7 @@ upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
              cudaMemcpyAsync(fuzzy->second, fuzzy->host_second, differences * sizeof(double),
                              cudaMemcpyHostToDevice, lane->work));
     CUDA_TRY(device, cudaMemcpyAsync(fuzzy->table, fuzzy->host_table,
-                                     (lookup->sums + lookup->differences + 2) * sizeof(uint32_t),
+                                     fuzzy_fixed_entries(lookup) * sizeof(uint32_t),
                                      cudaMemcpyHostToDevice, lane->work));
     return 0;
 }

@@ -12,6 +12,10 @@
 #include "fuzzy_tile.cuh"
 
 #define GRAPH_THREADS 256
+#define SCENE_ROWS    4
+#define PAIR_ROOM     16        /* slots a node */
+#define PAIR_STEPS    8         /* slots that are tried */
+#define PAIR_EDGES    (1 << 16) /* fewer are not worth it */
 #define GRAPH_BATCH   8 /* consecutive rounds of a block that share one addition to a counter */
 
 /* Takes mine places of a counter for each thread of the block; returns the thread's first. */
@@ -239,6 +243,49 @@ append_edges(const struct fuzzy_scene_memory &memory, int level,
     }
 }
 
+/*
+ * Where nodes have become few, many edges lie between the same two. Then edges go through a hash
+ * table that keeps the strongest of each pair: 24 bits a node and 16 the affinity, which counts for
+ * the next level. What finds no slot in a few steps is appended as it is.
+ */
+static __device__ __forceinline__ uint32_t
+pair_slots(const struct fuzzy_scene_memory &memory, int level)
+{
+    uint32_t nodes = memory.levels[level + 1].nodes, slots = memory.pair_slots;
+
+    if (nodes > memory.pair_slots / PAIR_ROOM || memory.levels[level].edges < PAIR_EDGES)
+        return 0;
+    while (slots > 4096 && slots / 2 >= nodes * PAIR_ROOM)
+        slots /= 2;
+    return slots;
+}
+
+/* True if the table holds this edge or a stronger one. */
+static __device__ bool
+insert_pair(unsigned long long *pairs, uint32_t slots, const struct graph_edge &edge)
+{
+    unsigned long long low = min(edge.ends.x, edge.ends.y), high = max(edge.ends.x, edge.ends.y);
+    unsigned long long key = low << 40 | high << 16 | edge.affinity;
+    uint32_t hash =
+        (edge.ends.x ^ edge.ends.y) * 0x9e3779b1u ^ (edge.ends.x + edge.ends.y) * 0x85ebca6bu;
+
+    hash ^= hash >> 15;
+    for (uint32_t step = 0; step < PAIR_STEPS; step++) {
+        unsigned long long *slot = &pairs[(hash + step) & (slots - 1)], held = __ldcg(slot);
+
+        if (held == 0)
+            held = atomicCAS(slot, 0ull, key);
+        if (held == 0)
+            return true;
+        if (held >> 16 == key >> 16) {
+            if (held < key)
+                atomicMax(slot, key);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The edges of the next level from a list of this level's. */
 static __device__ void
 lift_list(const struct fuzzy_scene_memory &memory, int level, const struct fuzzy_edges &edges,
@@ -246,6 +293,7 @@ lift_list(const struct fuzzy_scene_memory &memory, int level, const struct fuzzy
 {
     const uint32_t *parent = memory.parent + memory.levels[level].offset;
     const uint32_t chunk = GRAPH_THREADS * GRAPH_BATCH;
+    uint32_t slots = level == 0 ? 0 : pair_slots(memory, level);
 
     for (uint64_t first = first_edge + (uint64_t)blockIdx.x * chunk; first < count;
          first += (uint64_t)gridDim.x * chunk) {
@@ -258,6 +306,8 @@ lift_list(const struct fuzzy_scene_memory &memory, int level, const struct fuzzy
 
             found[i] =
                 lifted(parent, affinity != 0 ? edges.nodes[edge] : make_uint2(0, 0), affinity);
+            if (slots != 0 && found[i].affinity != 0 && insert_pair(memory.pairs, slots, found[i]))
+                found[i].affinity = 0;
         }
         append_edges(memory, level + 1, found);
     }
@@ -267,6 +317,30 @@ static __global__ void
 __launch_bounds__(GRAPH_THREADS) lift_edges(const struct fuzzy_scene_memory memory, int level)
 {
     lift_list(memory, level, memory.edges[level & 1], 0, memory.levels[level].edges);
+}
+
+/* After lift_edges: what the table holds becomes edges of the next level; empties it. */
+static __global__ void
+__launch_bounds__(GRAPH_THREADS) drain_pairs(const struct fuzzy_scene_memory memory, int level)
+{
+    const uint32_t chunk = GRAPH_THREADS * GRAPH_BATCH;
+    uint32_t slots = pair_slots(memory, level);
+
+    for (uint32_t first = blockIdx.x * chunk; first < slots; first += gridDim.x * chunk) {
+        struct graph_edge found[GRAPH_BATCH];
+
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
+            unsigned long long *slot = &memory.pairs[first + i * GRAPH_THREADS + threadIdx.x];
+            unsigned long long held = *slot;
+
+            if (held != 0)
+                *slot = 0;
+            found[i].ends = make_uint2((uint32_t)(held >> 40), (uint32_t)(held >> 16) & 0xffffff);
+            found[i].affinity = (uint32_t)held & 0xffff;
+        }
+        append_edges(memory, level + 1, found);
+    }
 }
 
 /* Level 1 from the forests inside the tiles: one edge a node at most. */
@@ -325,59 +399,97 @@ descend(const struct fuzzy_scene_memory memory, int level)
     }
 }
 
-static __device__ __forceinline__ uint32_t
-scene_at(const struct fuzzy_scene_memory &memory, uint32_t tile, uint32_t voxel)
-{
-    size_t place = (size_t)tile * FUZZY_TILE_VOXELS + voxel;
-    uint32_t component = memory.component[place];
+/* Where a lane's voxels lie: half a row of 64 each, in one of two tiles. */
+struct scene_lane {
+    int64_t x[2];
+    size_t tile[2]; /* first voxel */
+    uint32_t base[2];
+};
 
-    if (component == TILE_NONE)
-        return 0;
-    if (component == TILE_SEEDED)
-        return memory.cap[place];
-    return min((uint32_t)memory.cap[place],
-               (uint32_t)memory.connected[memory.base[tile] + component]);
+/* The scene of SCENE_ROWS rows from `row` on, or 0 beyond the volume. All loads go out at once. */
+static __device__ __forceinline__ void
+scene_rows(const struct fuzzy_scene_memory &memory, const struct fuzzy_grid &grid,
+           const struct scene_lane &at, uint32_t row, int64_t y0, int64_t z,
+           uint32_t (&value)[SCENE_ROWS][2])
+{
+    uint32_t component[SCENE_ROWS][2];
+
+#pragma unroll
+    for (uint32_t j = 0; j < SCENE_ROWS; j++)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; i++) {
+            size_t place = at.tile[i] + ((row + j) << 4 | (threadIdx.x & 15));
+            bool inside = at.x[i] < grid.size[0] && y0 + j < grid.size[1] && z < grid.size[2];
+
+            component[j][i] = inside ? memory.component[place] : TILE_NONE;
+            value[j][i] = inside ? memory.cap[place] : 0;
+        }
+#pragma unroll
+    for (uint32_t j = 0; j < SCENE_ROWS; j++)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; i++) {
+            uint32_t one = component[j][i];
+
+            if (one == TILE_NONE)
+                value[j][i] = 0;
+            else if (one != TILE_SEEDED)
+                value[j][i] = min(value[j][i], (uint32_t)memory.connected[at.base[i] + one]);
+        }
 }
 
-/* The scene row by row. One block four tiles along x, one warp a row of 64 voxels. */
+static __device__ __forceinline__ uint32_t
+write_row(const struct fuzzy_output &output, const struct fuzzy_grid &grid,
+          const struct scene_lane &at, int64_t line, int64_t group, const uint32_t (&value)[2])
+{
+    uint32_t half[2];
+
+#pragma unroll
+    for (uint32_t i = 0; i < 2; i++) {
+        if (output.scene != NULL && at.x[i] < grid.size[0])
+            output.scene[line * grid.size[0] + at.x[i]] = (uint16_t)value[i];
+        half[i] = __ballot_sync(0xffffffff, value[i] > output.threshold);
+    }
+    if (output.bits != NULL && (threadIdx.x & 31) == 0)
+        output.bits[line * output.words_per_row + group] =
+            (unsigned long long)half[1] << 32 | half[0];
+    return __popc(half[0]) + __popc(half[1]);
+}
+
+/* The scene row by row. One block four tiles along x, one warp SCENE_ROWS rows of 64 voxels. */
 static __global__ void
 __launch_bounds__(GRAPH_THREADS)
     write_scene(const struct fuzzy_scene_memory memory, const struct fuzzy_grid grid,
                 const struct fuzzy_output output)
 {
-    uint32_t lane = threadIdx.x & 31, voxels = 0;
+    const uint32_t rows = FUZZY_TILE_SIDE * FUZZY_TILE_SIDE;
     int64_t group = blockIdx.x % output.words_per_row;
     uint64_t rest = blockIdx.x / output.words_per_row;
-    int64_t y0 = (int64_t)(rest % grid.tiles[1]) * FUZZY_TILE_SIDE;
     int64_t z0 = (int64_t)(rest / grid.tiles[1]) * FUZZY_TILE_SIDE;
-    uint32_t tile_row = (uint32_t)(rest * grid.tiles[0]);
+    uint32_t voxels = 0;
+    struct scene_lane at;
 
-    for (uint32_t row = threadIdx.x >> 5; row < FUZZY_TILE_SIDE * FUZZY_TILE_SIDE;
-         row += GRAPH_THREADS / 32) {
-        int64_t y = y0 + (row & 15), z = z0 + (row >> 4);
-        int64_t line = z * grid.size[1] + y;
-        uint32_t half[2];
+    for (int i = 0; i < 2; i++) {
+        uint32_t tile;
 
-        if (y >= grid.size[1] || z >= grid.size[2])
-            continue;
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            int64_t x = group * 64 + i * 32 + lane;
-            uint32_t value = 0;
-
-            if (x < grid.size[0]) {
-                value = scene_at(memory, tile_row + (uint32_t)(x >> 4), row << 4 | (lane & 15));
-                if (output.scene != NULL)
-                    output.scene[line * grid.size[0] + x] = (uint16_t)value;
-            }
-            half[i] = __ballot_sync(0xffffffff, x < grid.size[0] && value > output.threshold);
-        }
-        voxels += __popc(half[0]) + __popc(half[1]);
-        if (output.bits != NULL && lane == 0)
-            output.bits[line * output.words_per_row + group] =
-                (unsigned long long)half[1] << 32 | half[0];
+        at.x[i] = group * 64 + i * 32 + (threadIdx.x & 31);
+        tile = (uint32_t)(rest * grid.tiles[0]) +
+               (uint32_t)(min(at.x[i], grid.size[0] - 1) / FUZZY_TILE_SIDE);
+        at.tile[i] = (size_t)tile * FUZZY_TILE_VOXELS;
+        at.base[i] = memory.base[tile];
     }
-    if (lane == 0 && voxels != 0 && output.count != NULL)
+    for (uint32_t row = (threadIdx.x >> 5) * SCENE_ROWS; row < rows;
+         row += GRAPH_THREADS / 32 * SCENE_ROWS) {
+        int64_t y0 = (int64_t)(rest % grid.tiles[1]) * FUZZY_TILE_SIDE + (row & 15);
+        int64_t z = z0 + (row >> 4);
+        uint32_t value[SCENE_ROWS][2];
+
+        scene_rows(memory, grid, at, row, y0, z, value);
+#pragma unroll
+        for (uint32_t j = 0; j < SCENE_ROWS; j++)
+            if (y0 + j < grid.size[1] && z < grid.size[2])
+                voxels += write_row(output, grid, at, z * grid.size[1] + y0 + j, group, value[j]);
+    }
+    if ((threadIdx.x & 31) == 0 && voxels != 0 && output.count != NULL)
         atomicAdd(output.count, (unsigned long long)voxels);
 }
 

@@ -10,8 +10,44 @@
             return error_;                                                                         \
     } while (0)
 
+/* Levels that are queued before the host asks whether there are more: an empty one costs less than
+ * the answer does. */
+#define LEVELS_UNASKED 12
+
 /* Voxels on the surface of a tile: a component that is left when the tile is contracted has one. */
 #define TILE_SURFACE 1352
+
+/* Fixed point of the doubles, without the zeros at both ends; returns how many entries there are.
+ */
+static uint32_t
+fix(const double *values, size_t count, bool keep_start, uint32_t *table, int32_t *start)
+{
+    size_t first = 0, last = count;
+
+    for (size_t i = 0; i < count; i++)
+        table[i] = (uint32_t)(65535.0 * values[i] * 65536.0);
+    while (last > 0 && table[last - 1] == 0)
+        last--;
+    while (!keep_start && first < last && table[first] == 0)
+        first++;
+    for (size_t i = first; i < last; i++)
+        table[i - first] = table[i];
+    table[last - first] = 0;
+    *start = (int32_t)first;
+    return (uint32_t)(last - first);
+}
+
+void
+fuzzy_fix_tables(const struct fuzzy_tables *tables, uint32_t *table, struct fuzzy_lookup *lookup)
+{
+    size_t differences = (size_t)tables->span + 1, sums = 2 * (size_t)tables->span + 1;
+    int32_t start;
+
+    lookup->sums = fix(tables->first, sums, false, table, &lookup->sum_low);
+    lookup->differences = fix(tables->second, differences, true, table + lookup->sums + 1, &start);
+    lookup->low = tables->low;
+    lookup->span = tables->span;
+}
 
 struct layout {
     unsigned char *start;
@@ -55,6 +91,10 @@ fuzzy_scene_place(const struct fuzzy_grid *grid, unsigned char *start,
     take_edges(&layout, &memory->forest, nodes);
     take_edges(&layout, &memory->edges[0], nodes + faces);
     take_edges(&layout, &memory->edges[1], nodes + faces);
+    memory->pair_slots = 1 << 12;
+    while (memory->pair_slots < 1 << 22 && memory->pair_slots < nodes)
+        memory->pair_slots *= 2;
+    take(&layout, &memory->pairs, memory->pair_slots);
     take(&layout, &memory->levels, FUZZY_LEVELS + 1);
     return layout.used;
 }
@@ -87,7 +127,7 @@ contract_pixels(const struct contract_arguments *arguments, cudaStream_t stream)
 {
     const struct fuzzy_lookup *lookup = &arguments->lookup;
 
-    return lookup->sums + lookup->differences + 2 <= FUZZY_SMALL_TABLE
+    return fuzzy_fixed_entries(lookup) <= FUZZY_SMALL_TABLE
                ? contract_with<Voxel, true>(arguments, stream)
                : contract_with<Voxel, false>(arguments, stream);
 }
@@ -139,8 +179,9 @@ climb(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory
     for (int level = 1; level < FUZZY_LEVELS; level++) {
         SCENE_TRY(merge_level(memory, level, blocks, stream));
         lift_edges<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, level);
+        drain_pairs<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, level);
         SCENE_TRY(cudaGetLastError());
-        if (level % 4 != 0)
+        if (level < LEVELS_UNASKED || level % 4 != 0)
             continue;
         SCENE_TRY(cudaMemcpyAsync(levels, memory->levels, (FUZZY_LEVELS + 1) * sizeof *levels,
                                   cudaMemcpyDeviceToHost, stream));
@@ -164,6 +205,8 @@ fuzzy_scene_run(const struct fuzzy_volume *volume, const struct fuzzy_scene_memo
     unsigned blocks = (unsigned)multiprocessors * (2048 / GRAPH_THREADS);
     int top = 0;
 
+    SCENE_TRY(
+        cudaMemsetAsync(memory->pairs, 0, memory->pair_slots * sizeof *memory->pairs, stream));
     clear_levels<<<1, FUZZY_LEVELS + 1, 0, stream>>>(memory->levels);
     SCENE_TRY(contract_volume(volume, memory, stream));
     SCENE_TRY(climb(volume, memory, levels, blocks, stream, &top));

@@ -21,7 +21,7 @@
 #ifndef NOCTULE_FUZZY_SCENE_CUH
 #define NOCTULE_FUZZY_SCENE_CUH
 
-#include "kernels.h"
+#include "fuzzy.h"
 
 #include <cuda_runtime.h>
 
@@ -79,6 +79,8 @@ struct fuzzy_scene_memory {
     uint16_t *connected;      /* of all levels: the result */
     unsigned long long *best; /* of one level */
     struct fuzzy_edges forest, edges[2];
+    unsigned long long *pairs;  /* a hash table: the strongest edge between two nodes */
+    uint32_t pair_slots;        /* a power of two */
     struct fuzzy_level *levels; /* FUZZY_LEVELS + 1 */
 };
 
@@ -118,6 +120,16 @@ fuzzy_grid_of(struct kernels_extent extent)
     /* Places in tiles are 32-bit numbers. */
     grid.tile_count = count * FUZZY_TILE_VOXELS > UINT32_MAX ? 0 : (uint32_t)count;
     return grid;
+}
+
+/* Fills `table` (at most 3 * span + 4 entries) and what the lookup says of it and of the tables. */
+void fuzzy_fix_tables(const struct fuzzy_tables *tables, uint32_t *table,
+                      struct fuzzy_lookup *lookup);
+
+static inline __host__ __device__ uint32_t
+fuzzy_fixed_entries(const struct fuzzy_lookup *lookup)
+{
+    return lookup->sums + lookup->differences + 2;
 }
 
 /* With `binary` all affinities above the threshold become 65535 and all others 0: the object is the

@@ -20,17 +20,32 @@
 #define TILE_NONE    0xffffu /* component: no edges, the scene is 0 */
 #define TILE_SEEDED  0xfffeu /* component: holds a seed */
 
+/*
+ * Components are numbered from 0; `root` leads from each to the one that stands for what they have
+ * become since they were numbered. What shares memory is never alive at the same time.
+ */
 struct tile_memory {
-    uint32_t best[FUZZY_TILE_VOXELS]; /* of a component, at its root; before: the voxels' values */
-    uint16_t affinity[3][FUZZY_TILE_VOXELS];
-    uint16_t label[FUZZY_TILE_VOXELS];  /* the root of a voxel's component */
-    uint16_t parent[FUZZY_TILE_VOXELS]; /* of roots */
-
     union {
         uint32_t table[FUZZY_SMALL_TABLE];
-        uint16_t rank[FUZZY_TILE_VOXELS];
+        uint32_t best[FUZZY_TILE_VOXELS]; /* keys of roots */
     };
 
+    union {
+        int32_t values[FUZZY_TILE_VOXELS];
+
+        struct {
+            uint16_t root[FUZZY_TILE_VOXELS];
+
+            union {
+                uint16_t cap[FUZZY_TILE_VOXELS];  /* of components, since they were numbered */
+                uint16_t rank[FUZZY_TILE_VOXELS]; /* of components: as in fuzzy_scene_memory */
+            };
+        };
+    };
+
+    uint16_t affinity[3][FUZZY_TILE_VOXELS];
+    uint16_t label[FUZZY_TILE_VOXELS];  /* a voxel's component */
+    uint16_t parent[FUZZY_TILE_VOXELS]; /* of roots, for one round; or their new number */
     uint32_t warps[TILE_THREADS / 32];
     uint32_t base;
 };
@@ -42,10 +57,12 @@ struct contract_arguments {
     struct fuzzy_scene_memory memory;
 };
 
-/* What a thread keeps: its voxels are column + (i << 8). */
+/* What a thread keeps: its voxels are column + (i << 8), its components threadIdx.x + i *
+ * TILE_THREADS. */
 struct tile_thread {
     uint32_t column;
-    uint32_t roots;      /* which of them are roots, one bit each */
+    uint32_t components; /* of the tile */
+    uint32_t roots;      /* which of the thread's are roots, one bit each */
     uint32_t alive;      /* edges between components, bit axis * 8 + i */
     uint32_t waiting;    /* the same, both ends final */
     uint32_t leaving[3]; /* keys of its edges that leave the tile, one an axis; 0: none */
@@ -210,10 +227,12 @@ inside_affinities(const struct fuzzy_lookup &lookup, const uint32_t *table, cons
     }
 }
 
-/* The first choice: a voxel's strongest edge inside the tile. */
+/* The first choice: a voxel's strongest edge inside the tile. Every voxel is a component. */
 static __device__ void
-first_keys(struct tile_memory *tile, const struct tile_thread *self, const uint32_t *seeds)
+first_keys(struct tile_memory *tile, struct tile_thread *self, const uint32_t *seeds)
 {
+    self->components = FUZZY_TILE_VOXELS;
+    self->roots = (1u << TILE_COLUMN) - 1;
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN; i++) {
         uint32_t voxel = self->column + (i << 8);
@@ -234,6 +253,8 @@ first_keys(struct tile_memory *tile, const struct tile_thread *self, const uint3
             key = TILE_SEED;
         tile->best[voxel] = key;
         tile->label[voxel] = (uint16_t)voxel;
+        tile->root[voxel] = (uint16_t)voxel;
+        tile->cap[voxel] = 65535;
     }
 }
 
@@ -250,34 +271,44 @@ look(const uint32_t *best)
     return *(volatile const uint32_t *)best;
 }
 
-/* Offers the thread's edges between components to both of their ends. */
+static __device__ __forceinline__ uint32_t
+root_at(const struct tile_memory *tile, uint32_t voxel)
+{
+    return tile->root[tile->label[voxel]];
+}
+
+/*
+ * Offers the thread's edges between components to both of their ends. What is final is so because
+ * its key is greater than any of its edges inside, so an offer does it no harm. ROOTS: all
+ * components are roots. Without branches, since threads come here with other edges each.
+ */
+template <bool ROOTS>
 static __device__ void
 offer_inside(struct tile_memory *tile, struct tile_thread *self)
 {
+    uint32_t alive = 0;
+
     for (uint32_t left = self->alive; left != 0; left &= left - 1) {
         uint32_t bit = __ffs(left) - 1;
         uint32_t axis = bit >> 3, voxel = self->column + ((bit & 7) << 8);
-        uint32_t a = tile->label[voxel], b = tile->label[voxel + (1u << 4 * axis)];
-        uint32_t best_a, best_b, key;
+        uint32_t other = voxel + (1u << 4 * axis);
+        uint32_t a = ROOTS ? tile->label[voxel] : root_at(tile, voxel);
+        uint32_t b = ROOTS ? tile->label[other] : root_at(tile, other);
+        uint32_t best_a = look(&tile->best[a]), best_b = look(&tile->best[b]);
+        uint32_t key =
+            (uint32_t)tile->affinity[axis][voxel] << 16 | TILE_INSIDE | axis << 12 | voxel;
+        uint32_t between = a != b ? 1u : 0u, waits = (best_a & best_b) / TILE_FINAL & between;
 
-        if (a == b) {
-            self->alive &= ~(1u << bit);
-            continue;
-        }
-        best_a = look(&tile->best[a]);
-        best_b = look(&tile->best[b]);
-        if ((best_a & best_b & TILE_FINAL) != 0) {
-            self->alive &= ~(1u << bit);
-            self->waiting |= 1u << bit;
-            continue;
-        }
-        key = (uint32_t)tile->affinity[axis][voxel] << 16 | TILE_INSIDE | axis << 12 | voxel;
-        /* What is final is so because its key is greater than any of its edges inside: no harm. */
-        if ((best_a & TILE_FINAL) == 0)
-            offer(&tile->best[a], best_a, key);
-        if ((best_b & TILE_FINAL) == 0)
-            offer(&tile->best[b], best_b, key);
+        alive |= (between & ~waits) << bit;
+        self->waiting |= waits << bit;
+        key = between != 0 ? key : 0;
+        if (key > best_a)
+            atomicMax(&tile->best[a], key);
+        if (key > best_b)
+            atomicMax(&tile->best[b], key);
     }
+    self->alive = alive;
+    __syncwarp();
 }
 
 static __device__ void
@@ -285,25 +316,13 @@ offer_leaving(struct tile_memory *tile, const struct tile_thread *self)
 {
 #pragma unroll
     for (uint32_t axis = 0; axis < 3; axis++) {
-        uint32_t side, voxel = leaving_voxel(axis, threadIdx.x, &side), root, held;
+        uint32_t side, voxel = leaving_voxel(axis, threadIdx.x, &side), root;
 
         if (self->leaving[axis] == 0)
             continue;
-        root = tile->label[voxel];
-        held = look(&tile->best[root]);
-        if ((held & TILE_FINAL) == 0)
-            offer(&tile->best[root], held, self->leaving[axis]);
+        root = root_at(tile, voxel);
+        offer(&tile->best[root], look(&tile->best[root]), self->leaving[axis]);
     }
-}
-
-/* The root at the other end of a root's chosen edge. */
-static __device__ __forceinline__ uint32_t
-other_end(const struct tile_memory *tile, uint32_t root, uint32_t key)
-{
-    uint32_t voxel = key & 0xfff, axis = key >> 12 & 3;
-    uint32_t near = tile->label[voxel], far = tile->label[voxel + (1u << 4 * axis)];
-
-    return near == root ? far : near;
 }
 
 static __device__ __forceinline__ bool
@@ -312,86 +331,144 @@ chooses(uint32_t key)
     return (key & (TILE_INSIDE | TILE_FINAL)) == TILE_INSIDE;
 }
 
-/* Every root that chose an edge inside hooks onto its other end; of two that chose the same edge,
- * the smaller stays. True if one did. */
+/* Where a root hooks: onto the other end of the edge inside that it chose; of two that chose the
+ * same edge, the smaller stays. */
+static __device__ __forceinline__ uint32_t
+target_of(const struct tile_memory *tile, uint32_t root)
+{
+    uint32_t key = tile->best[root], voxel, near, far, other;
+
+    if (!chooses(key))
+        return root;
+    voxel = key & 0xfff;
+    near = root_at(tile, voxel);
+    far = root_at(tile, voxel + (1u << 4 * (key >> 12 & 3)));
+    other = near == root ? far : near;
+    return tile->best[other] != key || other < root ? other : root;
+}
+
+/* Every root hooks; true if one of the thread's did. */
 static __device__ bool
 hook(struct tile_memory *tile, const struct tile_thread *self)
 {
     bool hooked = false;
 
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t root = self->column + (i << 8), key, target;
+    for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS) {
+        uint32_t target;
 
         if ((self->roots >> i & 1) == 0)
             continue;
-        key = tile->best[root];
-        target = root;
-        if (chooses(key)) {
-            uint32_t other = other_end(tile, root, key);
-
-            if (tile->best[other] != key || other < root)
-                target = other;
-        }
+        target = target_of(tile, root);
         hooked = hooked || target != root;
         tile->parent[root] = (uint16_t)target;
     }
     return hooked;
 }
 
+/* No path into a component is stronger than the edge it chose. */
+static __device__ void
+lower_caps(struct tile_memory *tile, const struct tile_thread *self)
+{
+    for (uint32_t one = threadIdx.x; one < self->components; one += TILE_THREADS)
+        tile->cap[one] = (uint16_t)min((uint32_t)tile->cap[one], tile->best[tile->root[one]] >> 16);
+}
+
 /* Roots find the root they are under now; those that stay forget their choice, or keep it for good
  * when it was no edge inside. */
 static __device__ void
-settle(struct tile_memory *tile, struct tile_thread *self)
+settle(struct tile_memory *tile, const struct tile_thread *self)
 {
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t root = self->column + (i << 8), target, next;
+    for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS) {
+        uint32_t target, next;
 
         if ((self->roots >> i & 1) == 0)
             continue;
         target = tile->parent[root];
         if (target == root) {
-            tile->best[root] = chooses(tile->best[root]) ? 0 : tile->best[root] | TILE_FINAL;
+            uint32_t key = tile->best[root];
+
+            tile->best[root] = chooses(key) ? 0 : key | TILE_FINAL;
             continue;
         }
         while ((next = tile->parent[target]) != target)
             target = next;
-        tile->label[root] = (uint16_t)target;
+        tile->root[root] = (uint16_t)target;
     }
 }
 
+/* What hooked is a root no more, and what hooked before follows. */
 static __device__ void
-relabel(struct tile_memory *tile, struct tile_thread *self)
+follow(struct tile_memory *tile, struct tile_thread *self)
 {
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t voxel = self->column + (i << 8);
-
+    for (uint32_t i = 0, one = threadIdx.x; one < self->components; i++, one += TILE_THREADS) {
         if ((self->roots >> i & 1) == 0)
-            tile->label[voxel] = tile->label[tile->label[voxel]];
-    }
-}
-
-/* After relabel: what hooked is a root no more. */
-static __device__ void
-drop_roots(const struct tile_memory *tile, struct tile_thread *self)
-{
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t voxel = self->column + (i << 8);
-
-        if ((self->roots >> i & 1) != 0 && tile->parent[voxel] != voxel)
+            tile->root[one] = tile->root[tile->root[one]];
+        else if (tile->parent[one] != one)
             self->roots &= ~(1u << i);
     }
 }
 
-static __device__ __forceinline__ void
-lower_caps(const struct tile_memory *tile, struct tile_thread *self)
+/* The sum of `mine` over the threads before this one, and over all. */
+static __device__ uint32_t
+block_sum(struct tile_memory *tile, uint32_t mine, uint32_t *total)
 {
+    uint32_t lane = threadIdx.x & 31, warp = threadIdx.x >> 5, before = mine;
+
+    for (uint32_t step = 1; step < 32; step *= 2) {
+        uint32_t other = __shfl_up_sync(0xffffffff, before, step);
+
+        before += lane >= step ? other : 0;
+    }
+    if (lane == 31)
+        tile->warps[warp] = before;
+    __syncthreads();
+    before -= mine;
+    *total = 0;
+    for (uint32_t i = 0; i < TILE_THREADS / 32; i++) {
+        before += i < warp ? tile->warps[i] : 0;
+        *total += tile->warps[i];
+    }
+    return before;
+}
+
+/* Gives the roots the numbers from 0, when all components were roots before this round. */
+static __device__ void
+renumber(struct tile_memory *tile, struct tile_thread *self)
+{
+    uint32_t kept[TILE_COLUMN], roots = 0, number, total;
+
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++)
-        self->cap[i] = min(self->cap[i], tile->best[tile->label[self->column + (i << 8)]] >> 16);
+    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+        uint32_t one = threadIdx.x + i * TILE_THREADS;
+
+        if (one >= self->components || tile->parent[one] != one)
+            continue;
+        kept[i] = tile->best[one];
+        roots |= 1u << i;
+    }
+    number = block_sum(tile, __popc(roots), &total);
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+        if ((roots >> i & 1) == 0)
+            continue;
+        tile->parent[threadIdx.x + i * TILE_THREADS] = (uint16_t)number;
+        tile->best[number++] = kept[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+        uint32_t voxel = self->column + (i << 8), label = tile->label[voxel];
+
+        self->cap[i] = min(self->cap[i], (uint32_t)tile->cap[label]);
+        tile->label[voxel] = tile->parent[tile->root[label]];
+    }
+    __syncthreads();
+    self->components = total;
+    self->roots = (1u << TILE_COLUMN) - 1;
+    for (uint32_t one = threadIdx.x; one < total; one += TILE_THREADS) {
+        tile->root[one] = (uint16_t)one;
+        tile->cap[one] = 65535;
+    }
 }
 
 /* Merges components until the strongest edge of each leaves the tile. */
@@ -405,60 +482,22 @@ contract(struct tile_memory *tile, struct tile_thread *self)
         hooked = hook(tile, self);
         hooked = __syncthreads_or(hooked) != 0;
         settle(tile, self);
+        __syncthreads();
         if (!hooked)
-            break;
+            return;
+        if (self->components > TILE_THREADS) {
+            renumber(tile, self);
+            __syncthreads();
+            offer_leaving(tile, self);
+            offer_inside<true>(tile, self);
+        } else {
+            follow(tile, self);
+            __syncthreads();
+            offer_leaving(tile, self);
+            offer_inside<false>(tile, self);
+        }
         __syncthreads();
-        relabel(tile, self);
-        drop_roots(tile, self);
-        __syncthreads();
-        offer_inside(tile, self);
-        offer_leaving(tile, self);
-        __syncthreads();
     }
-    __syncthreads();
-}
-
-/* Numbers the components that are nodes of the graph and takes as many numbers of it. */
-static __device__ uint32_t
-number_components(struct tile_memory *tile, const struct tile_thread *self,
-                  struct fuzzy_level *first)
-{
-    uint32_t lane = threadIdx.x & 31, warp = threadIdx.x >> 5, mine = 0, before, total = 0;
-
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t key = tile->best[self->column + (i << 8)];
-
-        mine += (self->roots >> i & 1) != 0 && key >> 16 != 0 && key != TILE_SEED;
-    }
-    before = mine;
-    for (uint32_t step = 1; step < 32; step *= 2) {
-        uint32_t other = __shfl_up_sync(0xffffffff, before, step);
-
-        before += lane >= step ? other : 0;
-    }
-    if (lane == 31)
-        tile->warps[warp] = before;
-    __syncthreads();
-    before -= mine;
-    for (uint32_t i = 0; i < TILE_THREADS / 32; i++) {
-        before += i < warp ? tile->warps[i] : 0;
-        total += tile->warps[i];
-    }
-    if (threadIdx.x == 0)
-        tile->base = atomicAdd(&first->nodes, total);
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t root = self->column + (i << 8), key;
-
-        if ((self->roots >> i & 1) == 0)
-            continue;
-        key = tile->best[root];
-        tile->parent[root] =
-            key == TILE_SEED ? TILE_SEEDED : (key >> 16 != 0 ? (uint16_t)before++ : TILE_NONE);
-    }
-    __syncthreads();
-    return tile->base;
 }
 
 /* Where an edge that leaves the tile ends, as a place in the next one. */
@@ -471,50 +510,103 @@ far_end(const struct fuzzy_grid &grid, uint32_t tile, uint32_t key)
     return (tile + (side != 0 ? step : 0u - step)) * FUZZY_TILE_VOXELS + (voxel ^ 15u << 4 * axis);
 }
 
-/* Writes out the tile's share of the voxels and of the nodes. */
+/* Writes out what a component is that becomes a node of the graph. */
 static __device__ void
-write_components(const struct contract_arguments &arguments, struct tile_memory *tile,
-                 const struct tile_thread *self, const struct tile_origin &origin, uint32_t base)
+write_node(const struct contract_arguments &arguments, uint32_t tile, uint32_t node, uint32_t key)
 {
     const struct fuzzy_scene_memory &memory = arguments.memory;
 
+    memory.chosen[node] = far_end(arguments.grid, tile, key);
+    memory.strongest[node] = (uint16_t)(key >> 16);
+    memory.forest.affinity[node] = 0;
+}
+
+static __device__ __forceinline__ bool
+is_node(uint32_t key)
+{
+    return key >> 16 != 0 && key != TILE_SEED;
+}
+
+/* Ranks the roots that become nodes, and takes as many of the graph; returns the first. */
+static __device__ uint32_t
+rank_roots(const struct contract_arguments &arguments, struct tile_memory *tile,
+           const struct tile_thread *self, uint32_t number)
+{
+    uint32_t mine = 0, rank, total;
+
+    for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS)
+        mine += (self->roots >> i & 1) != 0 && is_node(tile->best[root]);
+    rank = block_sum(tile, mine, &total);
+    if (threadIdx.x == 0) {
+        tile->base = atomicAdd(&arguments.memory.levels[0].nodes, total);
+        arguments.memory.base[number] = tile->base;
+    }
+    __syncthreads();
+    for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS) {
+        uint32_t key;
+
+        if ((self->roots >> i & 1) == 0)
+            continue;
+        key = tile->best[root];
+        tile->parent[root] = key == TILE_SEED ? TILE_SEEDED : TILE_NONE;
+        if (is_node(key)) {
+            write_node(arguments, number, tile->base + rank, key);
+            tile->parent[root] = (uint16_t)rank++;
+        }
+        tile->best[root] = key == TILE_SEED ? key : 0;
+    }
+    return tile->base;
+}
+
+/* Writes out the tile's voxels and nodes; leaves the ranks of the components behind, and the roots
+ * that may still hook without a choice. */
+static __device__ uint32_t
+write_components(const struct contract_arguments &arguments, struct tile_memory *tile,
+                 struct tile_thread *self, uint32_t number)
+{
+    const struct fuzzy_scene_memory &memory = arguments.memory;
+    uint32_t base;
+
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+        uint32_t label = tile->label[self->column + (i << 8)];
+
+        self->cap[i] = min(self->cap[i], (uint32_t)tile->cap[label]);
+    }
+    base = rank_roots(arguments, tile, self, number);
+    __syncthreads();
+    for (uint32_t one = threadIdx.x; one < self->components; one += TILE_THREADS)
+        tile->rank[one] = tile->parent[tile->root[one]];
+    __syncthreads();
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN; i++) {
         uint32_t voxel = self->column + (i << 8);
-        size_t place = (size_t)origin.tile * FUZZY_TILE_VOXELS + voxel;
-        uint16_t rank = tile->parent[tile->label[voxel]];
+        size_t place = (size_t)number * FUZZY_TILE_VOXELS + voxel;
 
-        tile->rank[voxel] = rank;
-        memory.component[place] = rank;
+        memory.component[place] = tile->rank[tile->label[voxel]];
         memory.cap[place] = (uint16_t)self->cap[i];
-        if ((self->roots >> i & 1) != 0 && rank < TILE_SEEDED) {
-            uint32_t key = tile->best[voxel];
-
-            memory.chosen[base + rank] = far_end(arguments.grid, origin.tile, key);
-            memory.strongest[base + rank] = (uint16_t)(key >> 16);
-            memory.forest.affinity[base + rank] = 0;
-        }
     }
+    return base;
 }
 
-/* Writes the edge by which a root was hooked, at the number of its component. */
+/* Writes the edges by which roots were hooked, each at the rank of its root. */
 static __device__ void
 write_forest(const struct fuzzy_edges &forest, const struct tile_memory *tile,
              const struct tile_thread *self, uint32_t base)
 {
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t root = self->column + (i << 8), key, voxel, near, far;
+    for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS) {
+        uint32_t key, voxel, near, far, place;
 
         if ((self->roots >> i & 1) == 0 || tile->parent[root] == root)
             continue;
         key = tile->best[root];
         voxel = key & 0xfff;
-        near = tile->rank[voxel];
-        far = tile->rank[voxel + (1u << 4 * (key >> 12 & 3))];
-        forest.nodes[base + tile->rank[root]] =
+        near = tile->rank[tile->label[voxel]];
+        far = tile->rank[tile->label[voxel + (1u << 4 * (key >> 12 & 3))]];
+        place = base + tile->rank[root];
+        forest.nodes[place] =
             make_uint2(near == TILE_SEEDED ? 0 : base + near, far == TILE_SEEDED ? 0 : base + far);
-        forest.affinity[base + tile->rank[root]] = (uint16_t)(key >> 16);
+        forest.affinity[place] = (uint16_t)(key >> 16);
     }
 }
 
@@ -524,28 +616,18 @@ span(const struct fuzzy_edges &forest, struct tile_memory *tile, struct tile_thr
      uint32_t base)
 {
     self->alive |= self->waiting;
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t voxel = self->column + (i << 8);
-
-        if ((self->roots >> i & 1) != 0 && tile->best[voxel] != TILE_SEED)
-            tile->best[voxel] = 0;
-    }
-    __syncthreads();
     for (;;) {
         bool hooked;
 
-        offer_inside(tile, self);
+        offer_inside<false>(tile, self);
         __syncthreads();
         hooked = hook(tile, self);
         if (__syncthreads_or(hooked) == 0)
             return;
         write_forest(forest, tile, self, base);
-        __syncthreads();
         settle(tile, self);
         __syncthreads();
-        relabel(tile, self);
-        drop_roots(tile, self);
+        follow(tile, self);
         __syncthreads();
     }
 }
@@ -561,22 +643,20 @@ __launch_bounds__(TILE_THREADS, 3)
     struct tile_origin origin = tile_origin_of(arguments.grid, blockIdx.x);
     const struct fuzzy_lookup &lookup = arguments.lookup;
     const uint32_t *table = SMALL ? tile->table : lookup.table;
-    int32_t *values = (int32_t *)tile->best;
     struct tile_thread self;
     uint32_t base;
 
     self.column = (threadIdx.x & 255) | (threadIdx.x >> 8) << 11;
-    self.roots = (1u << TILE_COLUMN) - 1;
     self.waiting = 0;
-    load_values<Voxel>(arguments, origin, self.column, values);
+    load_values<Voxel>(arguments, origin, self.column, tile->values);
     if (SMALL)
-        for (uint32_t i = threadIdx.x; i < lookup.sums + lookup.differences + 2; i += TILE_THREADS)
+        for (uint32_t i = threadIdx.x; i < fuzzy_fixed_entries(&lookup); i += TILE_THREADS)
             tile->table[i] = lookup.table[i];
     __syncthreads();
-    inside_affinities(lookup, table, values, tile, &self);
+    inside_affinities(lookup, table, tile->values, tile, &self);
 #pragma unroll
     for (uint32_t axis = 0; axis < 3; axis++)
-        self.leaving[axis] = leaving_key<Voxel>(arguments, origin, table, values, axis);
+        self.leaving[axis] = leaving_key<Voxel>(arguments, origin, table, tile->values, axis);
     __syncthreads();
     first_keys(tile, &self,
                arguments.memory.seeds + (size_t)origin.tile * (FUZZY_TILE_VOXELS / 32));
@@ -587,11 +667,7 @@ __launch_bounds__(TILE_THREADS, 3)
     offer_leaving(tile, &self);
     __syncthreads();
     contract(tile, &self);
-    base = number_components(tile, &self, arguments.memory.levels);
-    if (threadIdx.x == 0)
-        arguments.memory.base[origin.tile] = base;
-    write_components(arguments, tile, &self, origin, base);
-    __syncthreads();
+    base = write_components(arguments, tile, &self, origin.tile);
     span(arguments.memory.forest, tile, &self, base);
 }
 
