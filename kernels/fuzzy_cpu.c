@@ -21,7 +21,7 @@
 enum {
     ALIGNMENT = 64,
     CHUNK = 512,  /* columns whose affinities are worked on at a time, in the nearest cache */
-    ROWS = 32,    /* that a thread takes at a time */
+    SIDE = 32,    /* rows, and slices, that a thread takes at a time */
     BESIDE = 32,  /* elements before and after a scene or affinities that may be read */
     TOP_BIT = 15, /* of a strength */
     STRONGEST = 65535,
@@ -138,28 +138,34 @@ struct run {
     uint16_t *scene; /* NULL: only the object is wanted */
     uint64_t *bits;  /* the object */
     size_t index;
-    uint16_t step; /* the bit of the scene that is being found */
+    int64_t *voxels; /* of the object: a count */
+    uint16_t step;   /* the bit of the scene that is being found */
     void (*row)(const struct run *run, int64_t row);
 };
 
+/* Rows of neighbouring slices one after the other: what a row shares with them stays in cache. */
 static void
-run_rows(void *context, int64_t group)
+run_block(void *context, int64_t block)
 {
     const struct run *run = context;
-    int64_t rows = run->extent.size[1] * run->extent.size[2], end = (group + 1) * ROWS;
+    const int64_t *size = run->extent.size;
+    int64_t across = (size[1] + SIDE - 1) / SIDE;
+    int64_t first[2] = {block % across * SIDE, block / across * SIDE};
 
-    for (int64_t row = group * ROWS; row < end && row < rows; row++)
-        run->row(run, row);
+    for (int64_t z = first[1]; z < first[1] + SIDE && z < size[2]; z++)
+        for (int64_t y = first[0]; y < first[0] + SIDE && y < size[1]; y++)
+            run->row(run, z * size[1] + y);
 }
 
 /* run->row on every row, by all threads. */
 static void
 each_row(struct run *run, void (*row)(const struct run *run, int64_t row))
 {
-    int64_t rows = run->extent.size[1] * run->extent.size[2];
+    const int64_t *size = run->extent.size;
+    int64_t blocks = ((size[1] + SIDE - 1) / SIDE) * ((size[2] + SIDE - 1) / SIDE);
 
     run->row = row;
-    cpu_pool_for(cpu_device_of(&run->lane->base)->pool, (rows + ROWS - 1) / ROWS, run_rows, run);
+    cpu_pool_for(cpu_device_of(&run->lane->base)->pool, blocks, run_block, run);
 }
 
 /*
@@ -171,33 +177,35 @@ struct values {
     uint16_t valid[CHUNK + 1];
 };
 
-static inline int32_t
-stored(const struct kernels_lane *lane, const void *voxels, int64_t i)
+/* What a value counts, and whether it is no padding. */
+TILES_INLINE void
+load_value(const struct run *run, int32_t value, int64_t i, struct values *values)
 {
-    switch (lane->pixel) {
-    case KERNELS_UINT8:
-        return ((const uint8_t *)voxels)[i];
-    case KERNELS_INT16:
-        return ((const int16_t *)voxels)[i];
-    case KERNELS_UINT16:
-        break;
-    }
-    return ((const uint16_t *)voxels)[i];
+    struct kernels_range padding = run->object->padding;
+    bool valid = !run->padded || value < padding.lo || value > padding.hi;
+
+    values->above[i] = valid ? (uint16_t)(value - run->tables.low) : 0;
+    values->valid[i] = valid ? UINT16_MAX : 0;
 }
 
 static void
 load_values(const struct run *run, int64_t first, int64_t count, struct values *values)
 {
-    const struct kernels_lane *lane = &run->lane->base;
-    struct kernels_range padding = run->object->padding;
-    int32_t low = run->tables.low;
+    const void *voxels = run->lane->voxels.memory;
 
-    for (int64_t i = 0; i < count; i++) {
-        int32_t value = stored(lane, run->lane->voxels.memory, first + i);
-        bool valid = !run->padded || value < padding.lo || value > padding.hi;
-
-        values->above[i] = valid ? (uint16_t)(value - low) : 0;
-        values->valid[i] = valid ? UINT16_MAX : 0;
+    switch (run->lane->base.pixel) {
+    case KERNELS_UINT8:
+        for (int64_t i = 0; i < count; i++)
+            load_value(run, ((const uint8_t *)voxels)[first + i], i, values);
+        break;
+    case KERNELS_INT16:
+        for (int64_t i = 0; i < count; i++)
+            load_value(run, ((const int16_t *)voxels)[first + i], i, values);
+        break;
+    case KERNELS_UINT16:
+        for (int64_t i = 0; i < count; i++)
+            load_value(run, ((const uint16_t *)voxels)[first + i], i, values);
+        break;
     }
 }
 
@@ -497,32 +505,15 @@ prepare(struct run *run, const struct kernels_fuzzy_object *object)
     fuzzy_fill_tables(object, &run->tables);
 }
 
-struct count_job {
-    const struct run *run;
-    int64_t voxels;
-};
-
 static void
-count_rows(void *context, int64_t group)
+count_row(const struct run *run, int64_t row)
 {
-    struct count_job *job = context;
-    const struct bits_extent *extent = &job->run->extent;
-    int64_t end = (group + 1) * ROWS * extent->words_per_row, words = bits_words(extent);
+    const uint64_t *bits = run->bits + row * run->extent.words_per_row;
     int64_t voxels = 0;
 
-    for (int64_t i = group * ROWS * extent->words_per_row; i < end && i < words; i++)
-        voxels += __builtin_popcountll(job->run->bits[i]);
-    __atomic_fetch_add(&job->voxels, voxels, __ATOMIC_RELAXED);
-}
-
-static int64_t
-count_voxels(const struct run *run)
-{
-    struct count_job job = {.run = run};
-    int64_t rows = run->extent.size[1] * run->extent.size[2];
-
-    cpu_pool_for(cpu_device_of(&run->lane->base)->pool, (rows + ROWS - 1) / ROWS, count_rows, &job);
-    return job.voxels;
+    for (int64_t i = 0; i < run->extent.words_per_row; i++)
+        voxels += __builtin_popcountll(bits[i]);
+    __atomic_fetch_add(run->voxels, voxels, __ATOMIC_RELAXED);
 }
 
 int
@@ -561,8 +552,9 @@ cpu_fuzzy_run(struct kernels_lane *base, const struct kernels_fuzzy_object *obje
     }
     for (size_t i = 0; i < demand->fuzzy_objects; i++) {
         run.bits = lane->fuzzy.objects[i];
-        results[i].object =
-            (struct kernels_mask){run.bits, run.extent.words_per_row, count_voxels(&run)};
+        results[i].object = (struct kernels_mask){run.bits, run.extent.words_per_row, 0};
+        run.voxels = &results[i].object.voxels;
+        each_row(&run, count_row);
     }
     return 0;
 }
