@@ -216,30 +216,6 @@ fill_passes(const struct cuda_level_set *own)
     }
 }
 
-static int
-start_label(struct cuda_lane *lane, uint32_t number, char *reason, size_t reason_size)
-{
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct level_set_job *job = &lane->level_set->job;
-    const struct kernels_level_set_label *label = &lane->level_set->labels[number];
-    size_t words = (size_t)job->words;
-    struct level_set_box box;
-
-    if (!level_set_find_box(job, label, &box))
-        return 0;
-    if (label->mask)
-        CUDA_TRY(device,
-                 cudaMemcpyAsync(job->inside + number * words, label->mask,
-                                 words * sizeof(*label->mask), cudaMemcpyHostToDevice, lane->work));
-    for (size_t i = 0; i < label->shape_count; i++) {
-        level_set_draw(job, number, &label->shapes[i], lane->work);
-        CUDA_LAUNCHED(device);
-    }
-    level_set_classify(job, number, &box, lane->work);
-    CUDA_LAUNCHED(device);
-    return 0;
-}
-
 int
 cuda_level_set_begin(struct cuda_lane *lane, const struct kernels_level_set_label *labels,
                      char *reason, size_t reason_size)
@@ -247,7 +223,6 @@ cuda_level_set_begin(struct cuda_lane *lane, const struct kernels_level_set_labe
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_level_set *own = lane->level_set;
     const struct level_set_job *job = &own->job;
-    int error = 0;
 
     own->labels = labels;
     for (uint32_t z = 0; z < job->tiles_z; z++) {
@@ -260,9 +235,11 @@ cuda_level_set_begin(struct cuda_lane *lane, const struct kernels_level_set_labe
                                      (size_t)(job->labels * job->slices) * sizeof(*own->passes),
                                      cudaMemcpyHostToDevice, lane->work));
     CUDA_TRY(device, level_set_begin(job, false, lane->work));
-    for (uint32_t i = 0; i < job->labels && !error; i++)
-        error = start_label(lane, i, reason, reason_size);
-    return error;
+    for (uint32_t i = 0; i < job->labels; i++) {
+        CUDA_TRY(device, level_set_draw(job, i, &labels[i], lane->work));
+        CUDA_LAUNCHED(device);
+    }
+    return 0;
 }
 
 /* Counts the slices as there and finds the layers, side by side, that are whole by that. */
@@ -289,7 +266,7 @@ cuda_level_set_slab(struct cuda_lane *lane, int64_t first, int64_t count, char *
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_level_set *own = lane->level_set;
     const struct level_set_job *job = &own->job;
-    uint64_t budget = job->parent ? level_set_budget(job) : 0;
+    int64_t budget = job->parent ? level_set_budget(job) : 0;
     uint32_t from, layers;
 
     level_set_pack(job, first, count, lane->work);

@@ -49,6 +49,7 @@ enum {
     STATE_INITIAL = 1 << 12, /* S is not the same in the tile and one voxel around */
     STATE_QUEUED = 1 << 13,  /* or being visited */
     STATE_VISITED = 1 << 14, /* `grown` (and, lazily, `range`) are there */
+    STATE_CLOSED = 1 << 15,  /* every voxel has settled: nothing can arrive */
 };
 
 /*
@@ -100,12 +101,6 @@ struct level_set_job {
     struct level_set_counts *counts;
 };
 
-/* Inclusive, in tiles. */
-struct level_set_box {
-    uint32_t first[3];
-    uint32_t last[3];
-};
-
 /* Fills in the sizes. False when a number does not fit. */
 bool level_set_measure(struct level_set_job *job, struct kernels_extent extent,
                        enum kernels_pixel pixel, size_t labels);
@@ -121,24 +116,21 @@ struct level_set_pass level_set_make_pass(enum kernels_pixel pixel, struct kerne
  * the volume's end.
  *
  *   begin     everything to zero; `resident`: the whole volume is there, no layer needs release
- *   draw      a shape into a label's region
- *   classify  the tiles of the box and around it once the label's region is drawn
+ *   draw      the initial region of a label, and what it makes of the tiles
  *   pack      the range bits of slices first .. first + count - 1
  *   release   queues what waits in the layers of tiles first .. first + count - 1, which are there
  *   flood     to the fixed point of all layers that are there. Lazily: range bits are made at the
- *             first visit. Stops after budget_ns (0: never).
+ *             first visit. Stops after `budget` cycles of a processor (0: never).
  *   unite     the same, from scratch, for one label whose range bits are there: final
  */
 cudaError_t level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t stream);
-void level_set_draw(const struct level_set_job *job, uint32_t label,
-                    const struct kernels_shape *shape, cudaStream_t stream);
-void level_set_classify(const struct level_set_job *job, uint32_t label,
-                        const struct level_set_box *box, cudaStream_t stream);
+cudaError_t level_set_draw(const struct level_set_job *job, uint32_t number,
+                           const struct kernels_level_set_label *label, cudaStream_t stream);
 void level_set_pack(const struct level_set_job *job, int64_t first, int64_t count,
                     cudaStream_t stream);
 void level_set_release(const struct level_set_job *job, uint32_t first, uint32_t count,
                        cudaStream_t stream);
-void level_set_flood(const struct level_set_job *job, bool lazy, int blocks, uint64_t budget_ns,
+void level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget,
                      cudaStream_t stream);
 cudaError_t level_set_unite(const struct level_set_job *job, uint32_t label, cudaStream_t stream);
 
@@ -150,15 +142,11 @@ void level_set_codes(const struct level_set_job *job, uint32_t label, int64_t fi
 size_t level_set_zeros(const struct level_set_job *job);
 void level_set_place_zeros(struct level_set_job *job, void *memory);
 
-/* The tiles that hold voxels of the shapes; false when no shape reaches the volume. */
-bool level_set_find_box(const struct level_set_job *job,
-                        const struct kernels_level_set_label *label, struct level_set_box *box);
-
 /* Blocks of the flood that the device runs at once. */
 cudaError_t level_set_blocks(enum kernels_pixel pixel, bool lazy, int *blocks);
 
 /* What it may take before paths are taken for a maze's: several times any other flood. */
-uint64_t level_set_budget(const struct level_set_job *job);
+int64_t level_set_budget(const struct level_set_job *job);
 
 /* The device's part. */
 

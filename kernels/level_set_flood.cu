@@ -19,6 +19,7 @@ enum {
     BLOCKS_A_PROCESSOR = 4,
 };
 
+static const uint32_t OPEN = 1u << 31; /* not every voxel is known to have settled */
 static const uint32_t NOTHING = UINT32_MAX;
 static const uint32_t END = UINT32_MAX; /* in a place of the queue: there will be no more */
 
@@ -30,7 +31,7 @@ struct visit {
     uint32_t state;            /* when the visit began */
     uint32_t neighbour[FACES]; /* NOTHING: the volume ends there */
     uint32_t kinds[FACES];
-    uint32_t sends; /* bit 2 * face + class: something new crosses the face */
+    uint32_t sends; /* bit 2 * face + class: something new crosses the face; and OPEN */
 };
 
 /* Of a thread. */
@@ -44,15 +45,6 @@ struct visitor {
     int64_t grown;   /* voxels that came into the region */
 };
 
-__device__ static __forceinline__ uint64_t
-nanoseconds()
-{
-    uint64_t now;
-
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
-
 __device__ static __forceinline__ uint32_t
 look(const uint32_t *word)
 {
@@ -64,7 +56,7 @@ look(const uint32_t *word)
  * takes what is put there, whoever's it was.
  */
 __device__ static uint32_t
-pop(const struct level_set_job &job, uint64_t deadline)
+pop(const struct level_set_job &job, int64_t deadline)
 {
     uint32_t *place = &job.queue[atomicAdd(&job.counts->head, 1) & job.queue_mask];
 
@@ -73,7 +65,7 @@ pop(const struct level_set_job &job, uint64_t deadline)
 
         if (taken)
             return taken == END ? NOTHING : taken - 1;
-        if (deadline && nanoseconds() > deadline) {
+        if (deadline && clock64() > deadline) {
             job.counts->stopped = 1;
             return NOTHING;
         }
@@ -107,8 +99,9 @@ count_tiles(const struct level_set_job &job, int32_t more)
     if (!__shfl_sync(~0u, last, 0))
         return;
     ticket = __shfl_sync(~0u, ticket, 0);
+    /* There is no tile in the queue, so these places are empty. */
     for (uint32_t i = threadIdx.x; i < gridDim.x; i += 32)
-        put(job, ticket + i, END);
+        *(volatile uint32_t *)&job.queue[(ticket + i) & job.queue_mask] = END;
 }
 
 /* The 32-bit halves of a row that exist. */
@@ -183,9 +176,9 @@ threshold(const struct level_set_job &job, const struct visitor &own, struct vis
     __syncthreads();
 }
 
-/* Sets the mask and what is settled of one class, two rows at a time. */
-template <bool LAZY>
-__device__ static void
+/* Sets the mask and what is settled of one class, two rows at a time. Returns whether all of the
+ * tile is of the class. */
+__device__ static bool
 load_class(const struct level_set_job &job, const struct visitor &own, struct visit *visit,
            uint32_t value, bool thresholded)
 {
@@ -194,6 +187,7 @@ load_class(const struct level_set_job &job, const struct visitor &own, struct vi
     const bool fresh = own.first && !(own.kind == TILE_MIXED && value == 1);
     const uint32_t flip = value ? 0 : ~0u;
     const uint2 *region = (const uint2 *)job.inside;
+    bool full = true;
 
 #pragma unroll
     for (uint32_t i = 0; i < PIECES / THREADS; i++) {
@@ -234,11 +228,12 @@ load_class(const struct level_set_job &job, const struct visitor &own, struct vi
         for (uint32_t k = 0; k < 4; k++) {
             uint32_t mask = (ins[k] ^ flip) & exist[k];
 
+            full &= mask == ~0u;
             visit->mask[at + k] = mask;
             visit->settled[at + k] = mask & ((initial[k] ^ flip) | lates[k]);
         }
     }
-    __syncthreads();
+    return __syncthreads_and(full);
 }
 
 /* What has arrived across the faces. */
@@ -349,11 +344,7 @@ settle(const struct visitor &own, struct visit *visit, const uint32_t mask[LINE]
     uint32_t *along_y = &visit->settled[own.across * PITCH + own.from * 2 + own.half];
     uint32_t *along_z = &visit->settled[own.from * PITCH + own.across * 2 + own.half];
     const uint32_t *z_mask = &visit->mask[own.from * PITCH + own.across * 2 + own.half];
-    uint32_t across[LINE];
 
-#pragma unroll
-    for (int i = 0; i < LINE; i++)
-        across[i] = z_mask[i * PITCH];
     for (;;) {
         uint32_t beyond = own.from ? along_y[-2] : along_y[LINE * 2];
 
@@ -362,10 +353,12 @@ settle(const struct visitor &own, struct visit *visit, const uint32_t mask[LINE]
         bool changed = put_line(along_y, 2, settled);
         __syncthreads();
 
-        uint32_t line[LINE];
+        uint32_t line[LINE], across[LINE];
 #pragma unroll
-        for (int i = 0; i < LINE; i++)
+        for (int i = 0; i < LINE; i++) {
             line[i] = along_z[i * PITCH];
+            across[i] = z_mask[i * PITCH];
+        }
         beyond = own.from ? along_z[-PITCH] : along_z[LINE * PITCH];
         __syncthreads();
         sweep_up(line, across, own.from ? beyond : 0);
@@ -410,66 +403,71 @@ write_region(const struct level_set_job &job, struct visitor *own, const struct 
     own->grown += value ? voxels : -voxels;
 }
 
+/* The plane of the neighbour's inbox, or NULL when nothing in it can concern the neighbour. */
+__device__ static __forceinline__ uint32_t *
+inbox_beyond(const struct level_set_job &job, const struct visit *visit, uint32_t face,
+             uint32_t value)
+{
+    uint32_t tile = visit->neighbour[face], kind = visit->kinds[face];
+
+    if (tile == NOTHING || kind == value)
+        return NULL;
+    return job.inbox + (size_t)tile * INBOX_WORDS + ((face ^ 1) * 2 + value) * FACE_WORDS;
+}
+
 /* Bit `face` of the result: something new crosses it. Planes are written whole. */
 __device__ static __forceinline__ uint32_t
 fill_inboxes(const struct level_set_job &job, const struct visitor &own, const struct visit *visit,
              uint32_t value, const uint32_t settled[LINE], const uint32_t before[LINE])
 {
     uint32_t any = 0, bits = 0, fresh = 0, sends = 0;
-    uint32_t *plane[FACES];
+    const uint32_t edge = own.half ? 31 : 0, side = 2 + own.from / LINE;
+    uint32_t *plane;
 
-#pragma unroll
-    for (uint32_t face = 0; face < FACES; face++) {
-        bool wanted = visit->neighbour[face] != NOTHING &&
-                      (visit->kinds[face] == TILE_MIXED || visit->kinds[face] != value);
-
-        plane[face] = wanted ? job.inbox + (size_t)visit->neighbour[face] * INBOX_WORDS +
-                                   ((face ^ 1) * 2 + value) * FACE_WORDS
-                             : NULL;
-    }
 #pragma unroll
     for (int i = 0; i < LINE; i++) {
         uint32_t late = own.first ? settled[i] : settled[i] & ~before[i];
-        uint32_t edge = own.half ? 31 : 0;
 
         any |= late;
         bits |= (settled[i] >> edge & 1) << i;
         fresh |= late >> edge & 1;
     }
-    if (plane[own.half]) {
-        ((uint16_t *)plane[own.half])[own.across * 2 + own.from / LINE] = (uint16_t)bits;
+    plane = inbox_beyond(job, visit, own.half, value);
+    if (plane) {
+        ((uint16_t *)plane)[own.across * 2 + own.from / LINE] = (uint16_t)bits;
         sends |= fresh << own.half;
     }
-    const uint32_t side = 2 + own.from / LINE;
-    const uint32_t last = own.from ? settled[LINE - 1] : settled[0];
-    const uint32_t old = own.first ? 0 : own.from ? before[LINE - 1] : before[0];
-    if (plane[side]) {
-        plane[side][own.across * 2 + own.half] = last;
+    plane = inbox_beyond(job, visit, side, value);
+    if (plane) {
+        uint32_t last = own.from ? settled[LINE - 1] : settled[0];
+        uint32_t old = own.first ? 0 : own.from ? before[LINE - 1] : before[0];
+
+        plane[own.across * 2 + own.half] = last;
         sends |= (uint32_t)((last & ~old) != 0) << side;
     }
-#pragma unroll
-    for (uint32_t face = 4; face < FACES; face++) {
-        if (own.across != (face == 4 ? 0 : TILE_SLICES - 1) || !plane[face])
-            continue;
+    if (own.across != 0 && own.across != TILE_SLICES - 1)
+        return sends;
+    const uint32_t face = own.across == 0 ? 4 : 5;
+    plane = inbox_beyond(job, visit, face, value);
+    if (plane) {
 #pragma unroll
         for (uint32_t i = 0; i < LINE; i++)
-            plane[face][(own.from + i) * 2 + own.half] = settled[i];
+            plane[(own.from + i) * 2 + own.half] = settled[i];
         sends |= (uint32_t)(any != 0) << face;
     }
     return sends;
 }
 
 /* One class of one tile. */
-template <bool LAZY>
 __device__ static void
 visit_class(const struct level_set_job &job, struct visitor *own, struct visit *visit,
             uint32_t value, bool thresholded)
 {
     uint32_t *line = &visit->settled[own->across * PITCH + own->from * 2 + own->half];
     uint32_t mask[LINE], settled[LINE], before[LINE];
-    bool arrived;
+    bool arrived, open = false;
 
-    load_class<LAZY>(job, *own, visit, value, thresholded);
+    bool full = load_class(job, *own, visit, value, thresholded);
 #pragma unroll
     for (int i = 0; i < LINE; i++) {
         mask[i] = visit->mask[own->across * PITCH + (own->from + i) * 2 + own->half];
@@ -479,12 +477,20 @@ visit_class(const struct level_set_job &job, struct visitor *own, struct visit *
     if (own->kind != value) {
         take_inbox(job, *own, visit, value, mask, settled);
         arrived = put_line(line, 2, settled);
-        if (__syncthreads_or(arrived) || (own->kind == TILE_MIXED && own->first))
+        arrived = __syncthreads_or(arrived) != 0;
+        if (full && arrived) {
+#pragma unroll
+            for (int i = 0; i < LINE; i++)
+                settled[i] = line[i * 2] = ~0u;
+        } else if (arrived || (own->kind == TILE_MIXED && own->first)) {
             settle(*own, visit, mask, settled);
+        }
         bool late = false;
 #pragma unroll
-        for (int i = 0; i < LINE; i++)
+        for (int i = 0; i < LINE; i++) {
             late |= settled[i] != before[i];
+            open |= settled[i] != mask[i];
+        }
         late = __syncthreads_or(late) != 0;
         if (late)
             write_region(job, own, visit, value, settled, before);
@@ -499,13 +505,16 @@ visit_class(const struct level_set_job &job, struct visitor *own, struct visit *
                 grown[piece] = make_uint4(two[0], two[1], two[2], two[3]);
             }
         }
-        if (!late && !own->first)
+        if (!late && !own->first) {
+            if (threadIdx.x == 0)
+                atomicOr(&visit->sends, OPEN);
             return;
+        }
     }
     uint32_t sends = fill_inboxes(job, *own, visit, value, settled, before);
-    sends = __reduce_or_sync(~0u, sends);
+    sends = __reduce_or_sync(~0u, sends | (open ? OPEN : 0));
     if (threadIdx.x % 32 == 0 && sends) {
-        uint32_t spread = 0;
+        uint32_t spread = sends & OPEN;
 
         for (uint32_t face = 0; face < FACES; face++)
             spread |= (sends >> face & 1) << (2 * face + value);
@@ -522,6 +531,7 @@ end_visit(const struct level_set_job &job, const struct visit *visit)
 {
     const uint32_t lane = threadIdx.x;
     const uint32_t held = visit->state & ~(uint32_t)(STATE_PENDING | STATE_INITIAL);
+    const uint32_t gains = STATE_VISITED | (visit->sends & OPEN ? 0 : STATE_CLOSED);
     uint32_t wakes = NOTHING, ticket = 0;
 
     __threadfence();
@@ -532,15 +542,18 @@ end_visit(const struct level_set_job &job, const struct visit *visit)
 
         if (job.layer[z])
             bits |= STATE_QUEUED;
-        if (!(atomicOr(&job.state[tile], bits) & STATE_QUEUED) && bits & STATE_QUEUED)
+        uint32_t old = atomicOr(&job.state[tile], bits);
+
+        if (!(old & (STATE_QUEUED | STATE_CLOSED)) && bits & STATE_QUEUED)
             wakes = tile;
     } else if (lane == FACES) {
         uint32_t *state = &job.state[visit->tile];
 
         /* What has arrived meanwhile is the next thing to do. */
-        if (atomicCAS(state, held, (held | STATE_VISITED) & ~(uint32_t)STATE_QUEUED) != held) {
-            atomicOr(state, STATE_VISITED);
-            wakes = visit->tile;
+        if (atomicCAS(state, held, (held | gains) & ~(uint32_t)STATE_QUEUED) != held) {
+            atomicOr(state, gains);
+            if (!(gains & STATE_CLOSED))
+                wakes = visit->tile;
         }
     }
     /* This block goes on with the last of them: the tile itself where that is to be visited. */
@@ -568,14 +581,14 @@ __device__ static __forceinline__ uint32_t
 neighbour_of(const struct level_set_job &job, const struct level_set_place &place, uint32_t tile,
              uint32_t face)
 {
-    const uint32_t steps[3] = {1, job.tiles_x, job.tiles_x * job.tiles_y};
-    const uint32_t at[3] = {place.x, place.y, place.z};
-    const uint32_t size[3] = {job.tiles_x, job.tiles_y, job.tiles_z};
     const uint32_t axis = face / 2;
+    const uint32_t step = axis == 0 ? 1 : axis == 1 ? job.tiles_x : job.tiles_x * job.tiles_y;
+    const uint32_t at = axis == 0 ? place.x : axis == 1 ? place.y : place.z;
+    const uint32_t size = axis == 0 ? job.tiles_x : axis == 1 ? job.tiles_y : job.tiles_z;
 
     if (face % 2 == 0)
-        return at[axis] > 0 ? tile - steps[axis] : NOTHING;
-    return at[axis] + 1 < size[axis] ? tile + steps[axis] : NOTHING;
+        return at > 0 ? tile - step : NOTHING;
+    return at + 1 < size ? tile + step : NOTHING;
 }
 
 /* Takes note of what is new; what arrives from here on makes another visit. */
@@ -593,6 +606,8 @@ begin_visit(const struct level_set_job &job, struct visit *visit)
 
         visit->neighbour[face] = other;
         visit->kinds[face] = other == NOTHING ? 0 : job.kind[other];
+        if (other != NOTHING && look(&job.state[other]) & STATE_CLOSED)
+            visit->neighbour[face] = NOTHING;
     }
     __syncthreads();
 }
@@ -619,7 +634,7 @@ visit_tile(const struct level_set_job &job, struct visit *visit)
     for (uint32_t value = 0; value < 2; value++) {
         if (own.kind == value && !(visit->state & STATE_INITIAL && own.first))
             continue;
-        visit_class<LAZY>(job, &own, visit, value, thresholded);
+        visit_class(job, &own, visit, value, thresholded);
         thresholded = false;
         __syncthreads();
     }
@@ -632,10 +647,10 @@ visit_tile(const struct level_set_job &job, struct visit *visit)
 template <typename Value, bool LAZY>
 __global__ void
 __launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
-    flood(const __grid_constant__ struct level_set_job job, uint64_t budget)
+    flood(const __grid_constant__ struct level_set_job job, int64_t budget)
 {
     __shared__ struct visit visit;
-    uint64_t deadline = budget ? nanoseconds() + budget : 0;
+    const int64_t deadline = budget ? clock64() + budget : 0;
     uint32_t next = NOTHING;
 
     if (look(&job.counts->stopped))
@@ -653,7 +668,7 @@ __launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
         if (threadIdx.x >= 32)
             continue;
         next = end_visit(job, &visit);
-        if (deadline && nanoseconds() > deadline)
+        if (deadline && clock64() > deadline)
             next = NOTHING; /* as pop finds out, too */
     }
 }
@@ -682,15 +697,15 @@ level_set_blocks(enum kernels_pixel pixel, bool lazy, int *blocks)
 }
 
 void
-level_set_flood(const struct level_set_job *job, bool lazy, int blocks, uint64_t budget_ns,
+level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget,
                 cudaStream_t stream)
 {
     const unsigned grid = (unsigned)blocks;
 
     if (job->pixel == KERNELS_UINT8 && lazy)
-        flood<uint8_t, true><<<grid, THREADS, 0, stream>>>(*job, budget_ns);
+        flood<uint8_t, true><<<grid, THREADS, 0, stream>>>(*job, budget);
     else if (!lazy)
-        flood<uint16_t, false><<<grid, THREADS, 0, stream>>>(*job, budget_ns);
+        flood<uint16_t, false><<<grid, THREADS, 0, stream>>>(*job, budget);
     else
-        flood<uint16_t, true><<<grid, THREADS, 0, stream>>>(*job, budget_ns);
+        flood<uint16_t, true><<<grid, THREADS, 0, stream>>>(*job, budget);
 }

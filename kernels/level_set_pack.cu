@@ -10,12 +10,13 @@
 
 enum {
     PACK_THREADS = 256,
-    PACK_LOADS = 8,                    /* of 16 bytes (8 of uint8) a thread in flight */
+    PACK_LOADS = 4,                    /* of 16 bytes (8 of uint8) a thread in flight */
     PACK_COLUMNS = 2048,               /* wider rows are cut */
     PACK_PITCH = PACK_COLUMNS / 8 + 8, /* bytes; a cut row's ends stick out */
     PACK_LABELS = 4,                   /* at a time */
     DRAW_THREADS = 128,
     CLASSIFY_WARPS = 4,
+    OUTLINE_THREADS = 1024,
     RELEASE_THREADS = 1024,
 };
 
@@ -63,12 +64,12 @@ level_set_can_unite(const struct level_set_job *job)
     return (int64_t)job->tiles * TILE_WORDS * (TILE_COLUMNS / 2) < UINT32_MAX;
 }
 
-uint64_t
+int64_t
 level_set_budget(const struct level_set_job *job)
 {
-    const uint64_t least = 250000;
+    const int64_t least = 500000, voxels_a_cycle = 150;
 
-    return least + (uint64_t)(job->columns * job->rows * job->slices) / 1000;
+    return least + job->columns * job->rows * job->slices / voxels_a_cycle;
 }
 
 /* Values in range */
@@ -305,6 +306,12 @@ level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t str
     return error;
 }
 
+/* Inclusive, in tiles. */
+struct tile_box {
+    uint32_t first[3];
+    uint32_t last[3];
+};
+
 /* Rows of the shape's box, one a thread; then its words, one a lane. */
 struct draw_rows {
     int64_t first_y, count_y, first_z, count;
@@ -347,9 +354,9 @@ __launch_bounds__(DRAW_THREADS)
     }
 }
 
-void
-level_set_draw(const struct level_set_job *job, uint32_t label, const struct kernels_shape *shape,
-               cudaStream_t stream)
+static void
+draw_shape(const struct level_set_job *job, uint32_t label, const struct kernels_shape *shape,
+           cudaStream_t stream)
 {
     struct shape_interval y = shape_extent(shape, 1, job->rows);
     struct shape_interval z = shape_extent(shape, 2, job->slices);
@@ -362,9 +369,10 @@ level_set_draw(const struct level_set_job *job, uint32_t label, const struct ker
         *job, label, *shape, rows);
 }
 
-bool
-level_set_find_box(const struct level_set_job *job, const struct kernels_level_set_label *label,
-                   struct level_set_box *box)
+/* The tiles that may hold voxels of the region; false when it is empty. */
+static bool
+find_box(const struct level_set_job *job, const struct kernels_level_set_label *label,
+         struct tile_box *box)
 {
     const int64_t size[3] = {job->columns, job->rows, job->slices};
     const int64_t tile[3] = {TILE_COLUMNS, TILE_ROWS, TILE_SLICES};
@@ -460,7 +468,7 @@ note_tile(const struct level_set_job &job, uint32_t tile, const struct level_set
 /* A warp a tile. */
 __global__ void __launch_bounds__(32 * CLASSIFY_WARPS)
     classify(const __grid_constant__ struct level_set_job job, uint32_t label,
-             const __grid_constant__ struct level_set_box box)
+             const __grid_constant__ struct tile_box box)
 {
     const uint32_t size_x = box.last[0] - box.first[0] + 1, size_y = box.last[1] - box.first[1] + 1;
     const uint32_t groups = (size_x - 1) / CLASSIFY_WARPS + 1;
@@ -492,21 +500,171 @@ __global__ void __launch_bounds__(32 * CLASSIFY_WARPS)
     note_tile(job, tile, place, ones, zeros, (ones || ones_around) && (zeros || zeros_around));
 }
 
-void
-level_set_classify(const struct level_set_job *job, uint32_t label, const struct level_set_box *box,
-                   cudaStream_t stream)
+/*
+ * One shape alone, the usual case: draw and classify in one. A block takes all tiles of one place
+ * along y and z. Whether a tile is inside or outside follows from the rows' least and greatest
+ * ends; where that leaves it open the tile counts as mixed, which is never wrong.
+ */
+struct ends {
+    int32_t least_first, greatest_first, least_last, greatest_last;
+    bool empty; /* is there a row without a voxel? */
+};
+
+__device__ static __forceinline__ void
+take_ends(struct ends *ends, const struct shape_interval &row)
+{
+    if (row.first > row.last) {
+        ends->empty = true;
+        return;
+    }
+    ends->least_first = min(ends->least_first, (int32_t)row.first);
+    ends->greatest_first = max(ends->greatest_first, (int32_t)row.first);
+    ends->least_last = min(ends->least_last, (int32_t)row.last);
+    ends->greatest_last = max(ends->greatest_last, (int32_t)row.last);
+}
+
+/* Over all threads of the block; `shared` has five words. */
+__device__ static struct ends
+join_ends(struct ends own, int32_t *shared)
+{
+    if (threadIdx.x == 0) {
+        shared[0] = shared[2] = INT32_MAX;
+        shared[1] = shared[3] = -1;
+    }
+    bool empty = __syncthreads_or(own.empty);
+    own.least_first = __reduce_min_sync(~0u, own.least_first);
+    own.greatest_first = __reduce_max_sync(~0u, own.greatest_first);
+    own.least_last = __reduce_min_sync(~0u, own.least_last);
+    own.greatest_last = __reduce_max_sync(~0u, own.greatest_last);
+    if (threadIdx.x % 32 == 0) {
+        atomicMin(&shared[0], own.least_first);
+        atomicMax(&shared[1], own.greatest_first);
+        atomicMin(&shared[2], own.least_last);
+        atomicMax(&shared[3], own.greatest_last);
+    }
+    __syncthreads();
+    return {shared[0], shared[1], shared[2], shared[3], empty};
+}
+
+/* Whether columns first .. last of all rows are in the shape (1), outside (0), or it is open. */
+__device__ static __forceinline__ uint32_t
+kind_of(const struct ends &ends, int64_t first, int64_t last)
+{
+    if (!ends.empty && ends.greatest_first <= first && last <= ends.least_last)
+        return 1;
+    return ends.least_first > last || ends.greatest_last < first ? 0 : TILE_MIXED;
+}
+
+/* The bits first .. last of a word; any may lie outside of it. */
+__device__ static __forceinline__ uint64_t
+bits_between(int64_t first, int64_t last)
+{
+    if (last < 0 || first > 63 || first > last)
+        return 0;
+    return ~UINT64_C(0) << (first > 0 ? first : 0) & ~UINT64_C(0) >> (last < 63 ? 63 - last : 0);
+}
+
+__global__ void
+__launch_bounds__(OUTLINE_THREADS)
+    outline(const __grid_constant__ struct level_set_job job, uint32_t label,
+            const __grid_constant__ struct kernels_shape shape,
+            const __grid_constant__ struct tile_box box)
+{
+    __shared__ int32_t first[TILE_WORDS], last[TILE_WORDS], inner_ends[4], outer_ends[4];
+    const uint32_t size_y = box.last[1] - box.first[1] + 1;
+    const int rows = TILE_ROWS + 2, slices = TILE_SLICES + 2;
+    const struct level_set_place place = {label, 0, box.first[1] + blockIdx.x % size_y,
+                                          box.first[2] + blockIdx.x / size_y};
+    const int64_t begin_y = (int64_t)place.y * TILE_ROWS, begin_z = (int64_t)place.z * TILE_SLICES;
+    struct ends inner = {INT32_MAX, -1, INT32_MAX, -1, false}, outer = inner;
+    uint32_t voxels = 0;
+
+    for (int i = (int)threadIdx.x; i < rows * slices; i += OUTLINE_THREADS) {
+        int row = i % rows - 1, slice = i / rows - 1;
+        bool row_inside = row >= 0 && row < TILE_ROWS;
+        bool slice_inside = slice >= 0 && slice < TILE_SLICES;
+        int64_t y = begin_y + row, z = begin_z + slice;
+        struct shape_interval columns = {0, -1};
+        bool exists = y >= 0 && y < job.rows && z >= 0 && z < job.slices;
+
+        if (exists && (row_inside || slice_inside)) {
+            columns = device_shape_row(shape, y, z, job.columns);
+            take_ends(&outer, columns);
+        }
+        if (!row_inside || !slice_inside)
+            continue;
+        if (exists) {
+            take_ends(&inner, columns);
+            voxels += (uint32_t)(columns.last - columns.first + 1);
+        }
+        first[slice * TILE_ROWS + row] = (int32_t)columns.first;
+        last[slice * TILE_ROWS + row] = (int32_t)columns.last;
+    }
+    inner = join_ends(inner, inner_ends);
+    outer = join_ends(outer, outer_ends);
+    voxels = __reduce_add_sync(~0u, voxels);
+    if (threadIdx.x % 32 == 0 && voxels)
+        atomicAdd((unsigned long long *)&job.voxels_in[label], voxels);
+    for (uint32_t x = box.first[0] + threadIdx.x; x <= box.last[0]; x += OUTLINE_THREADS) {
+        uint32_t tile = ((label * job.tiles_z + place.z) * job.tiles_y + place.y) * job.tiles_x + x;
+        int64_t from = (int64_t)x * TILE_COLUMNS, to = min(from + TILE_COLUMNS, job.columns) - 1;
+        uint32_t kind = kind_of(inner, from, to);
+        uint32_t around = kind_of(outer, from - (from > 0), to + (to + 1 < job.columns));
+
+        note_tile(job, tile, place, kind != 0, kind != 1, around == TILE_MIXED);
+    }
+    const uint32_t size_x = box.last[0] - box.first[0] + 1;
+    for (uint32_t i = threadIdx.x; i < TILE_WORDS * size_x; i += OUTLINE_THREADS) {
+        uint32_t row = i / size_x, x = box.first[0] + i % size_x;
+        int64_t y = begin_y + row % TILE_ROWS, z = begin_z + row / TILE_ROWS;
+        int64_t from = (int64_t)x * TILE_COLUMNS;
+        uint64_t bits = bits_between(first[row] - from, last[row] - from);
+
+        if (bits)
+            job.inside[label * job.words + (z * job.rows + y) * job.words_per_row + x] = bits;
+    }
+}
+
+static uint32_t
+widen(const struct level_set_job *job, struct tile_box *box, uint32_t size[3])
 {
     const uint32_t tiles[3] = {job->tiles_x, job->tiles_y, job->tiles_z};
-    struct level_set_box wide = *box;
-    uint32_t size[3];
 
     for (int axis = 0; axis < 3; axis++) {
-        wide.first[axis] -= wide.first[axis] > 0;
-        wide.last[axis] += wide.last[axis] + 1 < tiles[axis];
-        size[axis] = wide.last[axis] - wide.first[axis] + 1;
+        box->first[axis] -= box->first[axis] > 0;
+        box->last[axis] += box->last[axis] + 1 < tiles[axis];
+        size[axis] = box->last[axis] - box->first[axis] + 1;
     }
-    classify<<<((size[0] - 1) / CLASSIFY_WARPS + 1) * size[1] * size[2], 32 * CLASSIFY_WARPS, 0,
-               stream>>>(*job, label, wide);
+    return size[1] * size[2];
+}
+
+cudaError_t
+level_set_draw(const struct level_set_job *job, uint32_t number,
+               const struct kernels_level_set_label *label, cudaStream_t stream)
+{
+    struct tile_box box;
+    uint32_t size[3], places;
+
+    if (!find_box(job, label, &box))
+        return cudaSuccess;
+    places = widen(job, &box, size);
+    if (label->shape_count == 1 && !label->mask && job->columns <= INT32_MAX) {
+        outline<<<places, OUTLINE_THREADS, 0, stream>>>(*job, number, label->shapes[0], box);
+        return cudaSuccess;
+    }
+    if (label->mask) {
+        size_t words = (size_t)job->words;
+        cudaError_t error =
+            CUDA_OF(cudaMemcpyAsync(job->inside + number * words, label->mask,
+                                    words * sizeof(*label->mask), cudaMemcpyHostToDevice, stream));
+        if (error != cudaSuccess)
+            return error;
+    }
+    for (size_t i = 0; i < label->shape_count; i++)
+        draw_shape(job, number, &label->shapes[i], stream);
+    classify<<<((size[0] - 1) / CLASSIFY_WARPS + 1) * places, 32 * CLASSIFY_WARPS, 0, stream>>>(
+        *job, number, box);
+    return cudaSuccess;
 }
 
 /* One block. */
