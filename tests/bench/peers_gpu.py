@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Times cupyx.scipy.ndimage.label on the level set's spheres and mazes; one JSON line a case.
+
+    python3 tests/bench/peers_gpu.py
+
+Two labellings (in range, out of range), the flags of the components that hold a settled voxel, and
+the choice of voxels: the whole problem from a mask on the device to the region there. Only the two
+calls of label are timed in "label_ms"; "all_ms" has the rest. Beside noctule-bench's lines of the
+same machine, cases have the same names.
+"""
+
+import argparse
+import json
+import statistics
+
+import cupy
+import cupyx.scipy.ndimage
+
+
+def ball(side, radius):
+    z, y, x = cupy.ogrid[:side, :side, :side]
+    middle = side // 2
+    return (x - middle) ** 2 + (y - middle) ** 2 + (z - middle) ** 2 <= radius**2
+
+
+def serpentine(side):
+    """One path through even rows and slices, corridors along x."""
+    mask = cupy.zeros((side, side, side), bool)
+    lanes = (side + 1) // 2
+    mask[::2, ::2, :] = True
+    z, y, x = [], [], []
+    for corridor in range(lanes * lanes - 1):
+        level, turn = divmod(corridor, lanes)
+        lane = lanes - 1 - turn if level % 2 else turn
+        last = turn + 1 == lanes
+        x.append(0 if corridor % 2 else side - 1)
+        y.append(2 * lane + (0 if last else -1 if level % 2 else 1))
+        z.append(2 * level + (1 if last else 0))
+    mask[cupy.asarray(z), cupy.asarray(y), cupy.asarray(x)] = True
+    return mask
+
+
+def reached(labels, seeds):
+    """Voxels of the components that hold a seed."""
+    touched = cupy.zeros(int(labels.max()) + 1, bool)
+    touched[labels[seeds]] = True
+    touched[0] = False
+    return touched[labels]
+
+
+def milliseconds(call, repeat):
+    times = []
+    for _ in range(repeat + 1):
+        begun, ended = cupy.cuda.Event(), cupy.cuda.Event()
+        begun.record()
+        result = call()
+        ended.record()
+        ended.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(begun, ended))
+    return statistics.median(times[1:]), result
+
+
+def solve(mask, shape):
+    grown = cupyx.scipy.ndimage.label(mask)[0]
+    inside = reached(grown, mask & shape)
+    del grown
+    shrunk = cupyx.scipy.ndimage.label(~mask)[0]
+    return inside | (shape & ~mask & ~reached(shrunk, ~mask & ~shape))
+
+
+def label_both(mask):
+    cupyx.scipy.ndimage.label(mask)
+    cupyx.scipy.ndimage.label(~mask)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    cases = [(f"level-set-{side}-r{side // 8}", side, side / 8, None) for side in (128, 256, 512)]
+    cases += [("level-set-1024-r128", 1024, 128, None)]
+    cases += [("level-set-serpentine-x-512", 512, 64, serpentine)]
+    for name, side, radius, make in cases:
+        mask, shape = make(side) if make else ball(side, side / 4), ball(side, radius)
+        label_ms, _ = milliseconds(lambda: label_both(mask), options.repeat)
+        all_ms, inside = milliseconds(lambda: solve(mask, shape), options.repeat)
+        print(json.dumps({
+            "case": name,
+            "device": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
+            "label_ms": round(label_ms, 3),
+            "all_ms": round(all_ms, 3),
+            "segmented_voxels": int(inside.sum()),
+        }), flush=True)
+        del mask, shape, inside
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
+if __name__ == "__main__":
+    main()
