@@ -253,7 +253,8 @@ pair_slots(const struct fuzzy_scene_memory &memory, int level)
 {
     uint32_t nodes = memory.levels[level + 1].nodes, slots = memory.pair_slots;
 
-    if (nodes > memory.pair_slots / PAIR_ROOM || memory.levels[level].edges < PAIR_EDGES)
+    if (nodes > memory.pair_slots / PAIR_ROOM ||
+        (level > 0 && memory.levels[level].edges < PAIR_EDGES))
         return 0;
     while (slots > 4096 && slots / 2 >= nodes * PAIR_ROOM)
         slots /= 2;
@@ -293,7 +294,7 @@ lift_list(const struct fuzzy_scene_memory &memory, int level, const struct fuzzy
 {
     const uint32_t *parent = memory.parent + memory.levels[level].offset;
     const uint32_t chunk = GRAPH_THREADS * GRAPH_BATCH;
-    uint32_t slots = level == 0 ? 0 : pair_slots(memory, level);
+    uint32_t slots = pair_slots(memory, level);
 
     for (uint64_t first = first_edge + (uint64_t)blockIdx.x * chunk; first < count;
          first += (uint64_t)gridDim.x * chunk) {
@@ -319,7 +320,7 @@ __launch_bounds__(GRAPH_THREADS) lift_edges(const struct fuzzy_scene_memory memo
     lift_list(memory, level, memory.edges[level & 1], 0, memory.levels[level].edges);
 }
 
-/* After lift_edges: what the table holds becomes edges of the next level; empties it. */
+/* After the lifts of a level: what the table holds becomes edges of the next level; empties it. */
 static __global__ void
 __launch_bounds__(GRAPH_THREADS) drain_pairs(const struct fuzzy_scene_memory memory, int level)
 {
@@ -358,6 +359,7 @@ __launch_bounds__(GRAPH_THREADS)
     uint32_t tile = blockIdx.x, y = threadIdx.x >> 4, x = threadIdx.x & 15;
     uint32_t steps[3] = {1, grid.tiles[0], grid.tiles[0] * grid.tiles[1]};
     uint32_t near[3] = {y << 8 | x << 4 | 15, y << 8 | 15 << 4 | x, 15 << 8 | threadIdx.x};
+    uint32_t slots = pair_slots(memory, 0);
     struct graph_edge found[3];
 
 #pragma unroll
@@ -371,6 +373,9 @@ __launch_bounds__(GRAPH_THREADS)
             ends.y = node_of(memory, tile + steps[axis], near[axis] ^ 15u << 4 * axis);
         }
         found[axis] = lifted(memory.parent, ends, affinity);
+        if (slots != 0 && found[axis].affinity != 0 &&
+            insert_pair(memory.pairs, slots, found[axis]))
+            found[axis].affinity = 0;
     }
     append_edges(memory, 1, found);
 }

@@ -176,6 +176,7 @@ climb(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory
     SCENE_TRY(merge_level(memory, 0, blocks, stream));
     lift_forest<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
     lift_faces<<<volume->grid.tile_count, GRAPH_THREADS, 0, stream>>>(*memory, volume->grid);
+    drain_pairs<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, 0);
     for (int level = 1; level < FUZZY_LEVELS; level++) {
         SCENE_TRY(merge_level(memory, level, blocks, stream));
         lift_edges<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, level);

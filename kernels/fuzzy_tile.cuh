@@ -610,16 +610,86 @@ write_forest(const struct fuzzy_edges &forest, const struct tile_memory *tile,
     }
 }
 
+/*
+ * The edges of a warp's threads as a list of places, so that no thread waits for one with more of
+ * them. It lies behind the keys of the components.
+ */
+struct warp_edges {
+    uint16_t *places;
+    uint32_t count;
+    bool fits;
+};
+
+/* Neighbours in the list are neighbours along x, whose labels lie in other banks. */
+static __device__ struct warp_edges
+list_edges(struct tile_memory *tile, const struct tile_thread *self)
+{
+    uint32_t lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    uint32_t room = (FUZZY_TILE_VOXELS - self->components) * 2 / (TILE_THREADS / 32);
+    struct warp_edges list;
+
+    list.places = (uint16_t *)(tile->best + self->components) + warp * room;
+    list.count = __reduce_add_sync(0xffffffff, __popc(self->alive));
+    list.fits = list.count <= room;
+    list.count = 0;
+    for (uint32_t bit = 0; list.fits && bit < 3 * TILE_COLUMN; bit++) {
+        bool has = (self->alive >> bit & 1) != 0;
+        uint32_t all = __ballot_sync(0xffffffff, has);
+
+        if (has)
+            list.places[list.count + __popc(all & ((1u << lane) - 1))] =
+                (uint16_t)((bit >> 3) << 12 | (self->column + ((bit & 7) << 8)));
+        list.count += __popc(all);
+    }
+    __syncwarp();
+    return list;
+}
+
+/* As offer_inside; keeps what still lies between components. */
+static __device__ void
+offer_list(struct tile_memory *tile, struct warp_edges *list)
+{
+    uint32_t lane = threadIdx.x & 31, kept = 0;
+
+    for (uint32_t first = 0; first < list->count; first += 32) {
+        bool active = first + lane < list->count;
+        uint32_t place = active ? list->places[first + lane] : 0, voxel = place & 0xfff;
+        uint32_t a = root_at(tile, voxel), b = root_at(tile, voxel + (1u << 4 * (place >> 12)));
+        uint32_t best_a = look(&tile->best[a]), best_b = look(&tile->best[b]);
+        bool between = active && a != b && (best_a & best_b & TILE_FINAL) == 0;
+        uint32_t all = __ballot_sync(0xffffffff, between);
+        uint32_t key = (uint32_t)(&tile->affinity[0][0])[place] << 16 | TILE_INSIDE | place;
+
+        key = between ? key : 0;
+        if (key > best_a)
+            atomicMax(&tile->best[a], key);
+        if (key > best_b)
+            atomicMax(&tile->best[b], key);
+        __syncwarp();
+        if (between)
+            list->places[kept + __popc(all & ((1u << lane) - 1))] = (uint16_t)place;
+        kept += __popc(all);
+        __syncwarp();
+    }
+    list->count = kept;
+}
+
 /* The forest of the edges inside the tile that are left. */
 static __device__ void
 span(const struct fuzzy_edges &forest, struct tile_memory *tile, struct tile_thread *self,
      uint32_t base)
 {
+    struct warp_edges list;
+
     self->alive |= self->waiting;
+    list = list_edges(tile, self);
     for (;;) {
         bool hooked;
 
-        offer_inside<false>(tile, self);
+        if (list.fits)
+            offer_list(tile, &list);
+        else
+            offer_inside<false>(tile, self);
         __syncthreads();
         hooked = hook(tile, self);
         if (__syncthreads_or(hooked) == 0)
