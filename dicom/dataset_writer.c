@@ -1,5 +1,6 @@
 #include "dataset_writer.h"
 
+#include "charset.h"
 #include "dicom_tags.h"
 
 #include <errno.h>
@@ -42,6 +43,34 @@ dataset_inherited_text(const struct dataset_writer *set, uint32_t tag, char *tex
             size--;
         snprintf(text, text_size, "%.*s", (int)(size < text_size ? size : text_size - 1), value);
     }
+}
+
+int
+dataset_settle_character_set(struct dataset_writer *set, bool ascii)
+{
+    char name[64];
+    dataset_inherited_text(set, TAG_SpecificCharacterSet, name, sizeof(name));
+    set->ascii_only = ascii;
+    if (ascii || strcmp(name, "ISO_IR 192") == 0)
+        return 0;
+    int error = charset_to_utf8(&set->inherited);
+    set->ascii_only = error != 0;
+    return error == -ENOMEM ? error : 0;
+}
+
+void
+dataset_date_time(const struct dataset_writer *set, int64_t unix_ms, char date[VALUE_DA_SIZE],
+                  char time[VALUE_TM_SIZE])
+{
+    char offset[8];
+    int hours;
+    int minutes;
+    char sign;
+    int east = 0;
+    dataset_inherited_text(set, TAG_TimezoneOffsetFromUTC, offset, sizeof(offset));
+    if (sscanf(offset, "%c%2d%2d", &sign, &hours, &minutes) == 3 && (sign == '+' || sign == '-'))
+        east = (sign == '-' ? -1 : 1) * (hours * 60 + minutes);
+    value_date_time(unix_ms, east, date, time);
 }
 
 /*
@@ -124,4 +153,36 @@ dataset_put_line(struct dataset_writer *set, uint32_t tag, const char *text)
 {
     dataset_reach(set, tag);
     dataset_add_clean(set, &set->elements, tag, "LO", text, LO_CHARACTERS, VALUE_LINE);
+}
+
+void
+dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to,
+                        const struct seg_code *code)
+{
+    bool is_long = strlen(code->value) > SH_CHARACTERS;
+    if (!is_long)
+        dataset_add_clean(set, to, TAG_CodeValue, "SH", code->value, SH_CHARACTERS, VALUE_LINE);
+    dataset_add_clean(set, to, TAG_CodingSchemeDesignator, "SH", code->scheme, SH_CHARACTERS,
+                      VALUE_LINE);
+    dataset_add_clean(set, to, TAG_CodeMeaning, "LO", code->meaning, LO_CHARACTERS, VALUE_LINE);
+    if (is_long)
+        dataset_add_clean(set, to, TAG_LongCodeValue, "UC", code->value, SIZE_MAX, VALUE_LINE);
+}
+
+void
+dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
+                 const struct seg_code *code)
+{
+    size_t sequence = element_open_sequence(to, tag);
+    size_t item = element_open_item(to);
+    dataset_add_code_values(set, to, code);
+    element_close(to, item);
+    element_close(to, sequence);
+}
+
+bool
+dataset_code_is_ascii(const struct seg_code *code)
+{
+    return !code->value || (value_text_is_ascii(code->value) && value_text_is_ascii(code->scheme) &&
+                            value_text_is_ascii(code->meaning));
 }

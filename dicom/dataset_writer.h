@@ -5,12 +5,18 @@
  * Elements are put in ascending order. Before one is written, all inherited ones with lower tags
  * are; one of the same tag is replaced. Everything goes into `elements`, whose latched error is the
  * writer's. One thread a writer.
+ *
+ * Text. Ours is UTF-8, inherited text is in the source's character set, and an object has one set.
+ * When all of ours is ASCII, the source's set and bytes are kept as they are. Else inherited text
+ * is converted to UTF-8; where that fails (text that is not in the set it claims), the source's
+ * bytes are kept and our characters beyond ASCII become '?': the patient's name matters more.
  */
 #ifndef NOCTULE_DATASET_WRITER_H
 #define NOCTULE_DATASET_WRITER_H
 
 #include "dicom.h"
 #include "element_writer.h"
+#include "seg.h"
 #include "value_text.h"
 
 enum {
@@ -27,6 +33,16 @@ struct dataset_writer {
 };
 
 void dataset_writer_free(struct dataset_writer *set);
+
+/* Settles, before anything is put, the set for texts of ours that are all ASCII or not: 0, -ENOMEM.
+ */
+int dataset_settle_character_set(struct dataset_writer *set, bool ascii);
+/*
+ * Dates and times of ours are UTC, unless the source declares the offset that all times of an
+ * object have.
+ */
+void dataset_date_time(const struct dataset_writer *set, int64_t unix_ms, char date[VALUE_DA_SIZE],
+                       char time[VALUE_TM_SIZE]);
 
 /* Comes before an element that the caller encodes into `elements` itself. */
 void dataset_reach(struct dataset_writer *set, uint32_t tag);
@@ -46,5 +62,13 @@ void dataset_inherited_text(const struct dataset_writer *set, uint32_t tag, char
 void dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
                        const char vr[2], const char *text, size_t characters,
                        enum value_text_kind kind);
+
+/* A coded concept (PS3.3 8.8): its attributes into an open item, or a sequence of one. */
+void dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to,
+                             const struct seg_code *code);
+void dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
+                      const struct seg_code *code);
+/* Also when there is none. */
+bool dataset_code_is_ascii(const struct seg_code *code);
 
 #endif

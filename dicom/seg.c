@@ -4,15 +4,9 @@
  * The data set is written in one go in ascending tag order: seg_modules.c has what is of fixed
  * size, seg_frames.c what grows with the frames, dataset_writer.c merges in what is inherited from
  * the source. Pixels go from the caller's masks or scenes straight into the file's buffer.
- *
- * Text. Ours is UTF-8, inherited text is in the source's character set, and an object has one set.
- * When all of ours is ASCII, the source's set and bytes are kept as they are. Else inherited text
- * is converted to UTF-8; where that fails (text that is not in the set it claims), the source's
- * bytes are kept and our characters beyond ASCII become '?': the patient's name matters more.
  */
 #include "seg_writer.h"
 
-#include "charset.h"
 #include "dicom_tags.h"
 #include "fault.h"
 #include "seg_internal.h"
@@ -85,22 +79,15 @@ check_request(const struct seg_request *request, struct dicom_fault *fault)
 }
 
 static bool
-code_is_ascii(const struct seg_code *code)
-{
-    return !code->value || (value_text_is_ascii(code->value) && value_text_is_ascii(code->scheme) &&
-                            value_text_is_ascii(code->meaning));
-}
-
-static bool
 segment_is_ascii(const struct seg_segment *segment)
 {
     return value_text_is_ascii(segment->label) && value_text_is_ascii(segment->description) &&
            value_text_is_ascii(segment->algorithm_name) &&
            value_text_is_ascii(segment->algorithm_version) &&
            value_text_is_ascii(segment->algorithm_parameters) &&
-           code_is_ascii(&segment->category) && code_is_ascii(&segment->type) &&
-           code_is_ascii(&segment->modifier) && code_is_ascii(&segment->region) &&
-           code_is_ascii(&segment->algorithm_family);
+           dataset_code_is_ascii(&segment->category) && dataset_code_is_ascii(&segment->type) &&
+           dataset_code_is_ascii(&segment->modifier) && dataset_code_is_ascii(&segment->region) &&
+           dataset_code_is_ascii(&segment->algorithm_family);
 }
 
 static bool
@@ -113,38 +100,6 @@ request_is_ascii(const struct seg_request *request)
     for (int32_t i = 0; i < request->segment_count && ascii; i++)
         ascii = segment_is_ascii(&request->segments[i]);
     return ascii;
-}
-
-/* One character set for the object; see the head of this file. */
-static int
-settle_character_set(struct seg_writer *w)
-{
-    char set[64];
-    dataset_inherited_text(&w->set, TAG_SpecificCharacterSet, set, sizeof(set));
-    w->set.ascii_only = request_is_ascii(w->request);
-    if (w->set.ascii_only || strcmp(set, "ISO_IR 192") == 0)
-        return 0;
-    int error = charset_to_utf8(&w->set.inherited);
-    w->set.ascii_only = error != 0;
-    return error == -ENOMEM ? error : 0;
-}
-
-/*
- * Dates and times of ours are UTC, unless the source declares the offset that all times of an
- * object have.
- */
-static void
-settle_time(struct seg_writer *w)
-{
-    char offset[8];
-    int hours;
-    int minutes;
-    char sign;
-    int east = 0;
-    dataset_inherited_text(&w->set, TAG_TimezoneOffsetFromUTC, offset, sizeof(offset));
-    if (sscanf(offset, "%c%2d%2d", &sign, &hours, &minutes) == 3 && (sign == '+' || sign == '-'))
-        east = (sign == '-' ? -1 : 1) * (hours * 60 + minutes);
-    value_date_time(w->request->content_time_ms, east, w->date, w->time);
 }
 
 static int
@@ -179,11 +134,12 @@ prepare(struct seg_writer *w, int fd, struct dicom_fault *fault)
     if (error)
         return error;
     w->referenced = calloc((size_t)request->instance_count, sizeof(*w->referenced));
-    if (!w->referenced || settle_character_set(w) || seg_make_identity(request, &w->identity) ||
+    if (!w->referenced || dataset_settle_character_set(&w->set, request_is_ascii(request)) ||
+        seg_make_identity(request, &w->identity) ||
         seg_frame_of_reference_uid(request, w->frame_of_reference_uid) ||
         seg_plan_make(request, &w->plan) || byte_sink_open(&w->sink, fd))
         return out_of_memory(fault);
-    settle_time(w);
+    dataset_date_time(&w->set, request->content_time_ms, w->date, w->time);
     return check_plan(w, fault);
 }
 

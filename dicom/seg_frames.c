@@ -113,10 +113,10 @@ add_derivation(const struct seg_writer *w, struct element_buffer *to, int32_t pl
         element_text(to, TAG_ReferencedFrameNumber, "IS", number);
     }
     element_text(to, TAG_SpatialLocationsPreserved, "CS", "YES");
-    seg_add_code(w, to, TAG_PurposeOfReferenceCodeSequence, &source_for_processing);
+    dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &source_for_processing);
     element_close(to, item);
     element_close(to, sources);
-    seg_add_code(w, to, TAG_DerivationCodeSequence, &derived_by_segmentation);
+    dataset_add_code(&w->set, to, TAG_DerivationCodeSequence, &derived_by_segmentation);
     element_close(to, derivation);
     element_close(to, derivations);
 }

@@ -3,6 +3,7 @@
 #include "uid.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,13 @@ seg_tracking_uid(const struct seg_request *request, const struct seg_segment *se
     uid_name_text(name, request->pipeline);
     uid_name_text(name, segment->label);
     return uid_name_end(name, uid);
+}
+
+void
+seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment,
+                char id[SEG_TRACKING_ID_SIZE])
+{
+    snprintf(id, SEG_TRACKING_ID_SIZE, "%s: %s", request->pipeline, segment->label);
 }
 
 int

@@ -27,6 +27,11 @@ int seg_make_identity(const struct seg_request *request, struct seg_identity *id
 int seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment,
                      char uid[DICOM_UID_SIZE]);
 
+/* Tracking ID of a segment, the same in every object that speaks of it; cut when it is too long. */
+#define SEG_TRACKING_ID_SIZE 512
+void seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment,
+                     char id[SEG_TRACKING_ID_SIZE]);
+
 /*
  * The source's Frame of Reference UID. A source without one still has positions, which mean nothing
  * without a frame of reference; then the UID follows from its series, so that all results of a

@@ -17,31 +17,6 @@
 
 static const struct seg_code deformable_models = {"123111", "DCM", "Deformable Models"};
 
-/* The attributes of a coded concept (PS3.3 8.8), into an open item. */
-static void
-add_code_values(const struct seg_writer *w, struct element_buffer *to, const struct seg_code *code)
-{
-    bool is_long = strlen(code->value) > SH_CHARACTERS;
-    if (!is_long)
-        dataset_add_clean(&w->set, to, TAG_CodeValue, "SH", code->value, SH_CHARACTERS, VALUE_LINE);
-    dataset_add_clean(&w->set, to, TAG_CodingSchemeDesignator, "SH", code->scheme, SH_CHARACTERS,
-                      VALUE_LINE);
-    dataset_add_clean(&w->set, to, TAG_CodeMeaning, "LO", code->meaning, LO_CHARACTERS, VALUE_LINE);
-    if (is_long)
-        dataset_add_clean(&w->set, to, TAG_LongCodeValue, "UC", code->value, SIZE_MAX, VALUE_LINE);
-}
-
-void
-seg_add_code(const struct seg_writer *w, struct element_buffer *to, uint32_t tag,
-             const struct seg_code *code)
-{
-    size_t sequence = element_open_sequence(to, tag);
-    size_t item = element_open_item(to);
-    add_code_values(w, to, code);
-    element_close(to, item);
-    element_close(to, sequence);
-}
-
 void
 seg_put_file_meta(struct seg_writer *w)
 {
@@ -232,7 +207,7 @@ add_algorithm(const struct seg_writer *w, struct element_buffer *to,
         segment->algorithm_family.value ? &segment->algorithm_family : &deformable_models;
     size_t sequence = element_open_sequence(to, TAG_SegmentationAlgorithmIdentificationSequence);
     size_t item = element_open_item(to);
-    seg_add_code(w, to, TAG_AlgorithmFamilyCodeSequence, family);
+    dataset_add_code(&w->set, to, TAG_AlgorithmFamilyCodeSequence, family);
     dataset_add_clean(&w->set, to, TAG_AlgorithmVersion, "LO", segment->algorithm_version,
                       LO_CHARACTERS, VALUE_LINE);
     if (segment->algorithm_parameters[0] != '\0')
@@ -250,9 +225,10 @@ add_type(const struct seg_writer *w, struct element_buffer *to, const struct seg
 {
     size_t sequence = element_open_sequence(to, TAG_SegmentedPropertyTypeCodeSequence);
     size_t item = element_open_item(to);
-    add_code_values(w, to, &segment->type);
+    dataset_add_code_values(&w->set, to, &segment->type);
     if (segment->modifier.value)
-        seg_add_code(w, to, TAG_SegmentedPropertyTypeModifierCodeSequence, &segment->modifier);
+        dataset_add_code(&w->set, to, TAG_SegmentedPropertyTypeModifierCodeSequence,
+                         &segment->modifier);
     element_close(to, item);
     element_close(to, sequence);
 }
@@ -262,11 +238,11 @@ add_tracking(const struct seg_writer *w, struct element_buffer *to,
              const struct seg_segment *segment)
 {
     char uid[DICOM_UID_SIZE];
-    char id[512];
+    char id[SEG_TRACKING_ID_SIZE];
     int error = seg_tracking_uid(w->request, segment, uid);
     if (error)
         return error;
-    snprintf(id, sizeof(id), "%s: %s", w->request->pipeline, segment->label);
+    seg_tracking_id(w->request, segment, id);
     dataset_add_clean(&w->set, to, TAG_TrackingID, "UT", id, SIZE_MAX, VALUE_LINES);
     element_text(to, TAG_TrackingUID, "UI", uid);
     return 0;
@@ -282,8 +258,8 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
 
     size_t item = element_open_item(to);
     if (segment->region.value)
-        seg_add_code(w, to, TAG_AnatomicRegionSequence, &segment->region);
-    seg_add_code(w, to, TAG_SegmentedPropertyCategoryCodeSequence, &segment->category);
+        dataset_add_code(&w->set, to, TAG_AnatomicRegionSequence, &segment->region);
+    dataset_add_code(&w->set, to, TAG_SegmentedPropertyCategoryCodeSequence, &segment->category);
     element_us(to, TAG_SegmentNumber, &number, 1);
     dataset_add_clean(&w->set, to, TAG_SegmentLabel, "LO", segment->label, LO_CHARACTERS,
                       VALUE_LINE);

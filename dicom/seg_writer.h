@@ -31,10 +31,6 @@ uint64_t seg_pixel_data_length(const struct seg_writer *w);
 /* Hands a buffer's bytes to the sink and empties it. */
 void seg_drain(struct seg_writer *w, struct element_buffer *buffer);
 
-/* A sequence of one coded concept. */
-void seg_add_code(const struct seg_writer *w, struct element_buffer *to, uint32_t tag,
-                  const struct seg_code *code);
-
 /*
  * The parts of the object, in the order of their tags. Each returns 0, -EFBIG when a sequence grows
  * beyond its length field, or -ENOMEM; write errors are latched in the sink, encoding errors in the
