@@ -28,7 +28,7 @@ struct cuda_level_set {
     /* Pinned: */
     struct level_set_pass *passes;
     uint64_t *masks;
-    int64_t *voxels_in;
+    int64_t *voxels_in; /* and `counts`, as on the device */
     struct level_set_counts *counts;
 };
 
@@ -70,13 +70,30 @@ level_set_place_zeros(struct level_set_job *job, void *memory)
     job->counts = (struct level_set_counts *)next;
 }
 
+/* From `voxels_in` to the end of `counts`: what the host wants beside the regions. */
+static size_t
+small_numbers(const struct level_set_job *job)
+{
+    return up(job->labels * sizeof(*job->voxels_in)) + sizeof(*job->counts);
+}
+
 /* A lane */
 
 int
 cuda_level_set_open(struct cuda_lane *lane)
 {
-    lane->level_set = (struct cuda_level_set *)calloc(1, sizeof(*lane->level_set));
-    return lane->level_set ? 0 : -ENOMEM;
+    struct cuda_level_set *own = (struct cuda_level_set *)calloc(1, sizeof(*own));
+
+    if (!own)
+        return -ENOMEM;
+    /* Range bits are made before the flood, which then knows nothing of pixels. */
+    if (CUDA_OF(level_set_blocks(KERNELS_UINT16, false, &own->blocks)) != cudaSuccess) {
+        (void)cudaGetLastError();
+        free(own);
+        return -EIO;
+    }
+    lane->level_set = own;
+    return 0;
 }
 
 void
@@ -134,8 +151,7 @@ cuda_level_set_needs(const struct cuda_lane *lane, struct cuda_needs *needs)
            cuda_needs_add(&needs->device, level_set_zeros(&job), 1) &&
            cuda_needs_add(&needs->pinned, labels * slices, sizeof(*job.passes)) &&
            cuda_needs_add(&needs->pinned, labels * (size_t)job.words, sizeof(*job.inside)) &&
-           cuda_needs_add(&needs->pinned, labels, sizeof(*job.voxels_in)) &&
-           cuda_needs_add(&needs->pinned, 1, sizeof(*job.counts)) &&
+           cuda_needs_add(&needs->pinned, small_numbers(&job), 1) &&
            cuda_needs_add(&needs->pinned, job.tiles_z, sizeof(int64_t));
 }
 
@@ -151,8 +167,8 @@ place_pinned(struct cuda_lane *lane)
                                                                       sizeof(*own->passes));
     own->masks =
         (uint64_t *)cuda_arena_take(arena, labels * (size_t)job->words * sizeof(*own->masks));
-    own->voxels_in = (int64_t *)cuda_arena_take(arena, labels * sizeof(*own->voxels_in));
-    own->counts = (struct level_set_counts *)cuda_arena_take(arena, sizeof(*own->counts));
+    own->voxels_in = (int64_t *)cuda_arena_take(arena, small_numbers(job));
+    own->counts = (struct level_set_counts *)((char *)own->voxels_in + small_numbers(job)) - 1;
     own->layer_missing =
         (int64_t *)cuda_arena_take(arena, job->tiles_z * sizeof(*own->layer_missing));
 }
@@ -230,7 +246,6 @@ cuda_level_set_begin(struct cuda_lane *lane, const struct kernels_level_set_labe
         own->layer_missing[z] = left < (int64_t)TILE_SLICES ? left : (int64_t)TILE_SLICES;
     }
     fill_passes(own);
-    CUDA_TRY(device, level_set_blocks(job->pixel, false, &own->blocks));
     CUDA_TRY(device, cudaMemcpyAsync((void *)(uintptr_t)job->passes, own->passes,
                                      (size_t)(job->labels * job->slices) * sizeof(*own->passes),
                                      cudaMemcpyHostToDevice, lane->work));
@@ -291,10 +306,7 @@ fetch(struct cuda_lane *lane, char *reason, size_t reason_size)
 
     CUDA_TRY(device, cudaMemcpyAsync(own->masks, job->inside, words * sizeof(*own->masks),
                                      cudaMemcpyDeviceToHost, lane->work));
-    CUDA_TRY(device,
-             cudaMemcpyAsync(own->voxels_in, job->voxels_in, job->labels * sizeof(*own->voxels_in),
-                             cudaMemcpyDeviceToHost, lane->work));
-    CUDA_TRY(device, cudaMemcpyAsync(own->counts, job->counts, sizeof(*own->counts),
+    CUDA_TRY(device, cudaMemcpyAsync(own->voxels_in, job->voxels_in, small_numbers(job),
                                      cudaMemcpyDeviceToHost, lane->work));
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
     return 0;
