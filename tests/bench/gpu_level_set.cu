@@ -244,8 +244,8 @@ time_paper(const struct gpu_bench *bench, const struct resident *resident,
     size_t count = (size_t)ref_voxels(extent);
     struct gpu_bench few = *bench;
     std::vector<int8_t> codes(count);
-    struct paper_001 paper = {extent, job->pixel, resident->voxels, resident->range,
-                              resident->sphere};
+    struct paper_001 paper = {
+        extent, job->pixel, resident->voxels, resident->range, resident->sphere, NULL, NULL, NULL};
 
     few.rounds = bench->rounds < 3 ? bench->rounds : 3;
     GPU_BENCH_TRY(cudaMalloc(&paper.states, count));
