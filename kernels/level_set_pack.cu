@@ -176,7 +176,7 @@ bits_at(const uint32_t *words, uint32_t at)
 template <typename Value, int LABELS>
 __device__ static __forceinline__ void
 pack_read(const struct level_set_job &job, const struct pack_item &item,
-          const struct level_set_pass passes[LABELS], uint8_t (*bytes)[TILE_ROWS * PACK_PITCH + 16])
+          const struct level_set_pass *passes, uint8_t (*bytes)[TILE_ROWS * PACK_PITCH + 16])
 {
     using eight = typename level_set_eight<Value>::type;
     const Value *voxels = (const Value *)job.voxels;
