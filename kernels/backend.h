@@ -1,14 +1,15 @@
 /*
- * backend.h - what a compute backend is: one struct of functions, none of them optional.
+ * backend.h - what a compute backend is: one struct of functions, none of them optional but those
+ * of texture.
  *
- * kernels.c checks every argument and keeps the order of calls, so a backend sees only calls that
- * make sense. A new backend is one file with one struct that is entered in the table of kernels.c;
- * its device and lane structs begin with the two structs below.
+ * kernels.c and texture.c check every argument and keep the order of calls, so a backend sees only
+ * calls that make sense. A new backend is one file with one struct that is entered in the table of
+ * kernels.c; its device and lane structs begin with the two structs below.
  */
 #ifndef NOCTULE_BACKEND_H
 #define NOCTULE_BACKEND_H
 
-#include "kernels.h"
+#include "texture.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -65,6 +66,13 @@ struct kernels_backend {
                      size_t reason_size);
     int (*volume_range)(struct kernels_lane *lane, struct kernels_range padding,
                         struct kernels_range *range);
+    /* texture.h, at any time once every slice is announced; NULL: not on this backend. */
+    int (*glcm_run)(struct kernels_lane *lane, const struct texture_glcm *request, uint64_t *counts,
+                    char *reason, size_t reason_size);
+    int (*histogram_run)(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
+                         uint64_t *counts, char *reason, size_t reason_size);
+    int (*patterns_run)(struct kernels_lane *lane, const struct texture_patterns *request,
+                        char *reason, size_t reason_size);
 };
 
 extern const struct kernels_backend kernels_backend_cpu;
@@ -76,6 +84,9 @@ int cuda_gpus(struct kernels_gpu *gpus, int capacity); /* kernels_gpus */
 /* Writes the sentence and returns `error`; a null or empty buffer is left alone. */
 int kernels_fail(int error, char *reason, size_t reason_size, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Slices whose kernels_volume_ready has not returned yet. */
+int64_t kernels_slices_missing(struct kernels_lane *lane);
 
 /* Processors this process may run on. */
 int kernels_processors(void);

@@ -157,6 +157,7 @@ lane_close(struct kernels_lane *base)
 {
     struct cpu_lane *lane = cpu_lane_of(base);
 
+    block_free(&lane->textured);
     block_free(&lane->connected);
     block_free(&lane->bits);
     block_free(&lane->voxels);
@@ -177,12 +178,12 @@ volume_begin(struct kernels_lane *base, void **voxels, char *reason, size_t reas
         (size_t)(slice_voxels(base) * base->extent.slices) * kernels_pixel_size(base->pixel);
 
     if (cpu_block_reserve(&lane->voxels, bytes) || cpu_level_set_reserve(lane) ||
-        cpu_fuzzy_reserve(lane))
+        cpu_fuzzy_reserve(lane) || cpu_texture_reserve(lane))
         return kernels_fail(-ENOMEM, reason, reason_size,
-                            "no memory for %lld x %lld x %lld voxels, %zu labels and %zu objects",
+                            "no memory for %lld x %lld x %lld voxels, %zu labels, %zu objects%s",
                             (long long)base->extent.columns, (long long)base->extent.rows,
                             (long long)base->extent.slices, base->demand.level_set_labels,
-                            base->demand.fuzzy_objects);
+                            base->demand.fuzzy_objects, base->demand.texture ? " and texture" : "");
     *voxels = lane->voxels.memory;
     return 0;
 }
@@ -266,4 +267,7 @@ const struct kernels_backend kernels_backend_cpu = {
     .level_set_codes = cpu_level_set_codes,
     .fuzzy_run = cpu_fuzzy_run,
     .volume_range = volume_range,
+    .glcm_run = cpu_glcm_run,
+    .histogram_run = cpu_histogram_run,
+    .patterns_run = cpu_patterns_run,
 };

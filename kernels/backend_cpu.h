@@ -1,9 +1,9 @@
 /*
  * backend_cpu.h - what the files of the CPU backend share.
  *
- * A lane owns three blocks of memory, the voxels, the bits of the level set and what fuzzy
- * connectedness needs, which grow in volume_begin only. All
- * lanes of a device share its pool of threads.
+ * A lane owns four blocks of memory, the voxels, the bits of the level set, what fuzzy
+ * connectedness needs and what texture needs, which grow in volume_begin only. All lanes of a
+ * device share its pool of threads.
  */
 #ifndef NOCTULE_BACKEND_CPU_H
 #define NOCTULE_BACKEND_CPU_H
@@ -46,12 +46,19 @@ struct cpu_fuzzy {
     uint16_t *best;        /* the strongest so far of several objects; NULL where none compete */
 };
 
+/* What texture needs, in the lane's block of its name. */
+struct cpu_texture {
+    uint16_t *thresholds; /* of TLBAP, one for each largest value of a window */
+};
+
 struct cpu_lane {
     struct kernels_lane base;
     struct cpu_block voxels;
     struct cpu_block bits;
     struct cpu_block connected;
+    struct cpu_block textured;
     struct cpu_fuzzy fuzzy;
+    struct cpu_texture texture;
     struct cpu_label *labels;
     uint64_t *turned;  /* level set work space: the range bits packed along another axis */
     void *flood_space; /* level set work space */
@@ -90,5 +97,14 @@ int cpu_fuzzy_reserve(struct cpu_lane *lane);
 int cpu_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
                   bool relative, struct kernels_fuzzy_result *results, char *reason,
                   size_t reason_size);
+
+/* Texture likewise. */
+int cpu_texture_reserve(struct cpu_lane *lane);
+int cpu_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request, uint64_t *counts,
+                 char *reason, size_t reason_size);
+int cpu_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
+                      uint64_t *counts, char *reason, size_t reason_size);
+int cpu_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request,
+                     char *reason, size_t reason_size);
 
 #endif

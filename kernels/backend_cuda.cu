@@ -480,4 +480,7 @@ const struct kernels_backend kernels_backend_cuda = {
     /* .level_set_codes = */ level_set_codes,
     /* .fuzzy_run = */ fuzzy_run,
     /* .volume_range = */ volume_range,
+    /* .glcm_run = */ nullptr,
+    /* .histogram_run = */ nullptr,
+    /* .patterns_run = */ nullptr,
 };

@@ -272,8 +272,8 @@ kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count)
     return error;
 }
 
-static int64_t
-slices_missing(struct kernels_lane *lane)
+int64_t
+kernels_slices_missing(struct kernels_lane *lane)
 {
     return lane->extent.slices - __atomic_load_n(&lane->slices_ready, __ATOMIC_ACQUIRE);
 }
@@ -284,9 +284,10 @@ kernels_level_set_finish(struct kernels_lane *lane, struct kernels_mask *masks, 
 {
     if (lane->phase != LANE_LABELS)
         return kernels_fail(-EINVAL, reason, reason_size, "no labels were named");
-    if (slices_missing(lane) > 0)
+    if (kernels_slices_missing(lane) > 0)
         return kernels_fail(-EBUSY, reason, reason_size, "%lld of %lld slices are not announced",
-                            (long long)slices_missing(lane), (long long)lane->extent.slices);
+                            (long long)kernels_slices_missing(lane),
+                            (long long)lane->extent.slices);
     int error = lane->device->backend->level_set_finish(lane, masks, reason, reason_size);
     if (error == 0)
         lane->phase = LANE_SEGMENTED;
@@ -370,9 +371,10 @@ kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *
     int error = check_objects(lane, objects, count, relative, reason, reason_size);
     if (error)
         return error;
-    if (slices_missing(lane) > 0)
+    if (kernels_slices_missing(lane) > 0)
         return kernels_fail(-EBUSY, reason, reason_size, "%lld of %lld slices are not announced",
-                            (long long)slices_missing(lane), (long long)lane->extent.slices);
+                            (long long)kernels_slices_missing(lane),
+                            (long long)lane->extent.slices);
     lane->fuzzy_done = true;
     return lane->device->backend->fuzzy_run(lane, objects, relative, results, reason, reason_size);
 }
@@ -383,7 +385,7 @@ kernels_volume_range(struct kernels_lane *lane, struct kernels_range padding,
 {
     if (lane->phase == LANE_EMPTY)
         return -EINVAL;
-    if (slices_missing(lane) > 0)
+    if (kernels_slices_missing(lane) > 0)
         return -EBUSY;
     return lane->device->backend->volume_range(lane, padding, range);
 }

@@ -170,6 +170,7 @@ struct kernels_demand {
     size_t fuzzy_objects;
     size_t fuzzy_scenes; /* of them whose scene is wanted */
     bool fuzzy_relative;
+    bool texture; /* texture.h is called */
 };
 
 /*

@@ -5,8 +5,10 @@
  * Everything here is integers, bit-identical on every backend and equal to the references in
  * tests/kernels; texture_features.h turns counts into features. Conventions (shapes, errors,
  * threads) are those of kernels.h. All calls need every slice announced (-EBUSY otherwise) and may
- * be made any number of times a job; what they need is reserved by kernels_volume_begin when the
- * demand says `texture`. Arrays for results are the caller's.
+ * be made any number of times a job, before or after the level set and fuzzy connectedness, whose
+ * results they leave alone; what they need is reserved by kernels_volume_begin when the demand says
+ * `texture` (-EINVAL otherwise). Bits that pad a region's rows may be anything. Arrays for results
+ * are the caller's. -EOPNOTSUPP: this backend has no texture, the job belongs on the CPU.
  */
 #ifndef NOCTULE_TEXTURE_H
 #define NOCTULE_TEXTURE_H
@@ -27,7 +29,7 @@ extern "C" {
 struct texture_levels {
     int levels; /* 2 .. TEXTURE_MAX_LEVELS */
     const uint16_t *level_of;
-    size_t table_count;
+    size_t table_count; /* 1, or one a slice */
 };
 
 struct texture_offset {
@@ -42,7 +44,7 @@ struct texture_glcm {
     struct texture_levels levels;
     const uint64_t *region;               /* bits as of struct kernels_mask; NULL: every voxel */
     const struct texture_offset *offsets; /* none is (0, 0, 0); |component| <= 255 */
-    size_t offset_count;
+    size_t offset_count;                  /* at least 1; the same offset may stand there twice */
     bool per_slice; /* a matrix for each slice of v, else one for all slices */
 };
 
@@ -68,14 +70,19 @@ enum texture_pattern {
 };
 
 /*
- * Local patterns of each slice's 3x3 windows, on stored values. Bits of all three: E 1, NE 2, N 4,
- * NW 8, W 16, SW 32, S 64, SE 128 (x to the right, y down). With centre c, neighbour n, maximum m
- * of the window: LBP    n >= c TLBAP  n >= c and n >= threshold * m, exactly, the threshold being
- * threshold_millionths / 10^6; `strict`: > for both (the listing of paper 004) LANADP of neighbour
- * n_i, with the averages of n_i+1, n_i+2 and of n_i-1, n_i-2 (cyclic): both
- *          >= n_i or both <= n_i; exact halves, or with `integer_average` truncated to integers as
- *          the listing's arithmetic does
- * A pattern exists for voxels that are not on the edge of their slice.
+ * Local patterns of each slice's 3x3 windows, on stored values. A pattern exists for voxels that
+ * are not on the edge of their slice. Bits of all three: E 1, NE 2, N 4, NW 8, W 16, SW 32, S 64,
+ * SE 128 (x to the right, y down). For a window of centre c and largest value m (the centre's or a
+ * neighbour's) the bit of neighbour n is set
+ *
+ * - by LBP where n >= c;
+ *
+ * - by TLBAP where n >= c and n >= threshold * m, exactly, the threshold being threshold_millionths
+ *   / 10^6; `strict`: > for both (the listing of paper 004);
+ *
+ * - by LANADP where the averages of n_i+1, n_i+2 and of n_i-1, n_i-2 (cyclic) are both >= n_i or
+ *   both <= n_i; exact halves, or with `integer_average` cut to integers towards 0 as the listing's
+ *   arithmetic does.
  */
 struct texture_patterns {
     bool wanted[TEXTURE_PATTERNS];
@@ -85,7 +92,8 @@ struct texture_patterns {
     /* Maps of (columns - 2) * (rows - 2) * slices codes, x fastest; NULL: not wanted back. */
     uint8_t *maps[TEXTURE_PATTERNS];
     /* Histograms of the codes within regions (their voxels not on an edge); a NULL region is the
-     * whole volume. histograms[(region * TEXTURE_PATTERNS + pattern) * 256 + code]. */
+     * whole volume. histograms[(region * TEXTURE_PATTERNS + pattern) * 256 + code], overwritten; 0
+     * for patterns that are not wanted. */
     const uint64_t *const *regions;
     size_t region_count;
     uint64_t *histograms; /* NULL when region_count is 0 */
