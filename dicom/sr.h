@@ -55,7 +55,7 @@ struct sr_measurement {
 };
 
 struct sr_group {
-    int32_t segment; /* index into the SEG request's segments, from 0; one group a segment */
+    int32_t segment; /* index into the SEG request's segments, from 0 */
     const struct sr_measurement *measurements;
     size_t measurement_count;
 };

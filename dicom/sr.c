@@ -1,0 +1,246 @@
+/*
+ * sr.c - writes measurement reports: checks the request, encodes the object in memory
+ * (sr_modules.c, sr_tree.c) and hands it to the descriptor.
+ */
+#include "sr.h"
+
+#include "byte_sink.h"
+#include "fault.h"
+#include "seg_internal.h"
+#include "sr_internal.h"
+#include "sr_writer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool
+is_code(const struct seg_code *code)
+{
+    return code->value && code->scheme && code->meaning && code->value[0] != '\0' &&
+           code->scheme[0] != '\0' && code->meaning[0] != '\0';
+}
+
+static const char *
+invalid_measurement(const struct sr_measurement *measurement)
+{
+    if (!is_code(&measurement->concept) || !is_code(&measurement->unit))
+        return "a measurement without concept or unit";
+    if (measurement->modifier_count > SR_MAX_MODIFIERS ||
+        measurement->parameter_count > SR_MAX_PARAMETERS)
+        return "a measurement with too many settings";
+    for (size_t i = 0; i < measurement->modifier_count; i++) {
+        if (!is_code(&measurement->modifiers[i][0]) || !is_code(&measurement->modifiers[i][1]))
+            return "a modifier without a code";
+    }
+    for (size_t i = 0; i < measurement->parameter_count; i++) {
+        const struct sr_parameter *parameter = &measurement->parameters[i];
+        if (!is_code(&parameter->concept) || !is_code(&parameter->unit))
+            return "a parameter without concept or unit";
+        if (!isfinite(parameter->value))
+            return "a parameter that is no number";
+    }
+    return NULL;
+}
+
+static const char *
+invalid_group(const struct sr_request *request, const struct sr_group *group)
+{
+    if (group->segment < 0 || group->segment >= request->seg->segment_count ||
+        group->segment >= UINT16_MAX)
+        return "a group without a segment";
+    const struct seg_segment *segment = &request->seg->segments[group->segment];
+    if (!is_code(&segment->category) || !is_code(&segment->type) || segment->label[0] == '\0')
+        return "a segment without label, category or type";
+    for (size_t i = 0; i < group->measurement_count; i++) {
+        const char *what = invalid_measurement(&group->measurements[i]);
+        if (what)
+            return what;
+    }
+    return NULL;
+}
+
+static const char *
+invalid_request(const struct sr_request *request)
+{
+    if (request->seg->stack->plane_count < 1)
+        return "a stack without planes";
+    if (request->seg->device_serial_number[0] == '\0' || request->seg->software_version[0] == '\0')
+        return "no serial number or version";
+    if (request->seg_identity->sop_instance_uid[0] == '\0' ||
+        request->seg_identity->series_uid[0] == '\0')
+        return "a segmentation without identity";
+    if (request->group_count == 0)
+        return "no measurement group";
+    for (size_t i = 0; i < request->group_count; i++) {
+        const char *what = invalid_group(request, &request->groups[i]);
+        if (what)
+            return what;
+    }
+    return NULL;
+}
+
+static bool
+measurement_is_ascii(const struct sr_measurement *measurement)
+{
+    bool ascii = dataset_code_is_ascii(&measurement->concept) &&
+                 dataset_code_is_ascii(&measurement->unit) &&
+                 (!measurement->absence || value_text_is_ascii(measurement->absence));
+    for (size_t i = 0; i < measurement->modifier_count; i++)
+        ascii = ascii && dataset_code_is_ascii(&measurement->modifiers[i][0]) &&
+                dataset_code_is_ascii(&measurement->modifiers[i][1]);
+    for (size_t i = 0; i < measurement->parameter_count; i++)
+        ascii = ascii && dataset_code_is_ascii(&measurement->parameters[i].concept) &&
+                dataset_code_is_ascii(&measurement->parameters[i].unit);
+    return ascii;
+}
+
+static bool
+group_is_ascii(const struct sr_request *request, const struct sr_group *group)
+{
+    const struct seg_segment *segment = &request->seg->segments[group->segment];
+    bool ascii = value_text_is_ascii(segment->label) && dataset_code_is_ascii(&segment->category) &&
+                 dataset_code_is_ascii(&segment->type) &&
+                 dataset_code_is_ascii(&segment->modifier) &&
+                 dataset_code_is_ascii(&segment->region);
+    for (size_t i = 0; i < group->measurement_count && ascii; i++)
+        ascii = measurement_is_ascii(&group->measurements[i]);
+    return ascii;
+}
+
+static bool
+request_is_ascii(const struct sr_request *request)
+{
+    bool ascii = value_text_is_ascii(request->seg->pipeline) &&
+                 value_text_is_ascii(request->series_description) &&
+                 value_text_is_ascii(request->seg->software_version) &&
+                 value_text_is_ascii(request->seg->device_serial_number);
+    for (size_t i = 0; i < request->group_count && ascii; i++)
+        ascii = group_is_ascii(request, &request->groups[i]);
+    return ascii;
+}
+
+const struct dicom_instance *
+sr_source(const struct sr_writer *w, int32_t i)
+{
+    return w->request->seg->instances[w->sources[i]];
+}
+
+/* A multi-frame instance has many planes. */
+static int
+list_sources(struct sr_writer *w)
+{
+    const struct seg_request *seg = w->request->seg;
+    bool *seen = calloc((size_t)seg->instance_count, sizeof(*seen));
+    w->sources = calloc((size_t)seg->instance_count, sizeof(*w->sources));
+    if (!seen || !w->sources) {
+        free(seen);
+        return -ENOMEM;
+    }
+    for (int32_t p = 0; p < seg->stack->plane_count; p++) {
+        int32_t instance = seg->stack->planes[p].instance;
+        if (!seen[instance])
+            w->sources[w->source_count++] = instance;
+        seen[instance] = true;
+    }
+    free(seen);
+    return 0;
+}
+
+static int
+out_of_memory(struct dicom_fault *fault)
+{
+    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", NULL, NULL,
+                     "There is not enough memory to write the report.");
+}
+
+static int
+invalid(struct dicom_fault *fault, int error, const char *what)
+{
+    return fault_set(fault, error, "SR_REQUEST_INVALID", NULL, NULL,
+                     "The report cannot be written: %s. This is a defect of Noctule.", what);
+}
+
+static int
+prepare(struct sr_writer *w, struct dicom_fault *fault)
+{
+    const struct sr_request *request = w->request;
+    const char *path = seg_plane_instance(request->seg, 0)->path;
+    int error = dicom_inherit(path, &w->set.inherited, fault);
+    if (error)
+        return error;
+    if (dataset_settle_character_set(&w->set, request_is_ascii(request)) ||
+        sr_make_identity(request, &w->identity) || sr_device_uid(request->seg, w->device_uid) ||
+        list_sources(w))
+        return out_of_memory(fault);
+    dataset_date_time(&w->set, request->seg->content_time_ms, w->date, w->time);
+    return 0;
+}
+
+static int
+encode(struct sr_writer *w, struct dicom_fault *fault)
+{
+    sr_put_modules(w);
+    sr_put_content(w);
+    if (w->set.elements.error == -EMSGSIZE)
+        return invalid(fault, -EMSGSIZE, "a text or a sequence is too long");
+    return w->set.elements.error ? out_of_memory(fault) : 0;
+}
+
+static int
+sync_file(int fd)
+{
+    int result;
+    do {
+        result = fdatasync(fd);
+    } while (result < 0 && errno == EINTR);
+    return result < 0 ? -errno : 0;
+}
+
+static int
+write_and_sync(const struct element_buffer *bytes, int fd, struct dicom_fault *fault)
+{
+    struct byte_sink sink;
+    if (byte_sink_open(&sink, fd))
+        return out_of_memory(fault);
+    byte_sink_append(&sink, bytes->bytes, bytes->size);
+    int error = byte_sink_finish(&sink);
+    if (!error)
+        error = sync_file(fd);
+    byte_sink_close(&sink);
+    if (error)
+        return fault_set(fault, error, "WRITE_FAILED", NULL, NULL,
+                         "Writing the report of %zu bytes failed: %s.", bytes->size,
+                         strerror(-error));
+    return 0;
+}
+
+static int
+write_report(struct sr_writer *w, int fd, struct dicom_fault *fault)
+{
+    int error = prepare(w, fault);
+    if (!error)
+        error = encode(w, fault);
+    return error ? error : write_and_sync(&w->set.elements, fd, fault);
+}
+
+int
+sr_write(const struct sr_request *request, int fd, struct seg_summary *summary,
+         struct dicom_fault *fault)
+{
+    const char *what = invalid_request(request);
+    if (what)
+        return invalid(fault, -EINVAL, what);
+    struct sr_writer w = {.request = request};
+    int error = write_report(&w, fd, fault);
+    if (!error)
+        *summary = (struct seg_summary){
+            .identity = w.identity,
+            .bytes = (int64_t)w.set.elements.size,
+        };
+    free(w.sources);
+    dataset_writer_free(&w.set);
+    return error;
+}

@@ -1,0 +1,84 @@
+/* sr_identity.c - who a report is: its UIDs, from the SEG it refers to and what it says. */
+#include "sr_internal.h"
+#include "uid.h"
+
+#include <string.h>
+
+static void
+name_code(struct uid_name *name, const struct seg_code *code)
+{
+    uid_name_text(name, code->value);
+    uid_name_text(name, code->scheme);
+    uid_name_text(name, code->meaning);
+}
+
+/* By its bits: numbers that differ in the last of them make two reports. */
+static void
+name_value(struct uid_name *name, double value)
+{
+    int64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    uid_name_number(name, bits);
+}
+
+static void
+name_measurement(struct uid_name *name, const struct sr_measurement *measurement)
+{
+    name_code(name, &measurement->concept);
+    name_code(name, &measurement->unit);
+    name_value(name, measurement->value);
+    uid_name_text(name, measurement->absence ? measurement->absence : "");
+    uid_name_number(name, measurement->qualifier);
+    uid_name_number(name, (int64_t)measurement->modifier_count);
+    for (size_t i = 0; i < measurement->modifier_count; i++) {
+        name_code(name, &measurement->modifiers[i][0]);
+        name_code(name, &measurement->modifiers[i][1]);
+    }
+    uid_name_number(name, (int64_t)measurement->parameter_count);
+    for (size_t i = 0; i < measurement->parameter_count; i++) {
+        name_code(name, &measurement->parameters[i].concept);
+        name_code(name, &measurement->parameters[i].unit);
+        name_value(name, measurement->parameters[i].value);
+    }
+}
+
+static int
+make_uid(const struct sr_request *request, const char *role, char uid[DICOM_UID_SIZE])
+{
+    struct uid_name *name;
+    int error = uid_name_begin(&name);
+    if (error)
+        return error;
+    uid_name_text(name, role);
+    uid_name_text(name, request->seg_identity->sop_instance_uid);
+    uid_name_text(name, request->seg_identity->series_uid);
+    uid_name_number(name, (int64_t)request->group_count);
+    for (size_t g = 0; g < request->group_count; g++) {
+        const struct sr_group *group = &request->groups[g];
+        uid_name_number(name, group->segment);
+        uid_name_number(name, (int64_t)group->measurement_count);
+        for (size_t i = 0; i < group->measurement_count; i++)
+            name_measurement(name, &group->measurements[i]);
+    }
+    return uid_name_end(name, uid);
+}
+
+int
+sr_make_identity(const struct sr_request *request, struct seg_identity *identity)
+{
+    *identity = (struct seg_identity){{0}, {0}, {0}};
+    int error = make_uid(request, "SR instance", identity->sop_instance_uid);
+    return error ? error : make_uid(request, "SR series", identity->series_uid);
+}
+
+int
+sr_device_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE])
+{
+    struct uid_name *name;
+    int error = uid_name_begin(&name);
+    if (error)
+        return error;
+    uid_name_text(name, "device observer");
+    uid_name_text(name, request->device_serial_number);
+    return uid_name_end(name, uid);
+}

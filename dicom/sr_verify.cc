@@ -1,0 +1,664 @@
+/*
+ * sr_verify.cc - reads a report back with DCMTK and compares it with what it was to say.
+ *
+ * Nothing here is shared with the writer but names (sr_internal.h, seg_internal.h): attributes come
+ * from DCMTK's parser, the content from dcmsr, which also judges the relationships of an Enhanced
+ * SR, and the concepts of the templates from its tables of codes. Items are expected in the order
+ * of the templates, and none besides.
+ */
+#include "fault.h"
+#include "seg_internal.h"
+#include "sr_internal.h"
+#include "value_text.h"
+
+#include "dcmtk/config/osconfig.h"
+#include "dcmtk/dcmdata/dctk.h"
+#include "dcmtk/dcmsr/codes/dcm.h"
+#include "dcmtk/dcmsr/codes/sct.h"
+#include "dcmtk/dcmsr/codes/ucum.h"
+#include "dcmtk/dcmsr/dsrdoc.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cfloat>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace
+{
+
+/* The first difference, on its way to the fault. */
+struct Mismatch {
+    char sentence[400];
+};
+
+[[noreturn]] __attribute__((format(printf, 1, 2))) void
+differ(const char *format, ...)
+{
+    Mismatch mismatch;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(mismatch.sentence, sizeof(mismatch.sentence), format, arguments);
+    va_end(arguments);
+    throw mismatch;
+}
+
+std::string
+trimmed(const std::string &text)
+{
+    const size_t first = text.find_first_not_of(' ');
+    if (first == std::string::npos)
+        return "";
+    return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+std::string
+text_of(DcmItem &item, const DcmTagKey &tag, const char *name)
+{
+    OFString value;
+    if (item.findAndGetOFStringArray(tag, value).bad())
+        differ("%s is missing", name);
+    return trimmed(std::string(value.c_str(), value.size()));
+}
+
+void
+expect_text(DcmItem &item, const DcmTagKey &tag, const char *name, const std::string &expected)
+{
+    const std::string value = text_of(item, tag, name);
+    if (value != expected)
+        differ("%s is \"%.64s\" instead of \"%.64s\"", name, value.c_str(), expected.c_str());
+}
+
+DcmSequenceOfItems &
+sequence_of(DcmItem &item, const DcmTagKey &tag, const char *name, size_t count)
+{
+    DcmSequenceOfItems *sequence = nullptr;
+    if (item.findAndGetSequence(tag, sequence).bad() || !sequence)
+        differ("%s is missing", name);
+    if (sequence->card() != count)
+        differ("%s has %lu items instead of %zu", name, sequence->card(), count);
+    return *sequence;
+}
+
+/* A code as it is expected; made of the request's texts or of DCMTK's tables. */
+struct Code {
+    std::string value, scheme, meaning;
+
+    Code(const DSRBasicCodedEntry &entry)
+        : value(entry.CodeValue.c_str()), scheme(entry.CodingSchemeDesignator.c_str()),
+          meaning(entry.CodeMeaning.c_str())
+    {
+    }
+
+    Code(std::string its_value, std::string its_scheme, std::string its_meaning)
+        : value(std::move(its_value)), scheme(std::move(its_scheme)),
+          meaning(std::move(its_meaning))
+    {
+    }
+};
+
+uint64_t
+bits_of(double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof(bits));
+    return bits;
+}
+
+/* Goes through the tree in document order and insists on what comes next. */
+class Walk
+{
+  public:
+    explicit Walk(DSRDocumentTree &tree) : tree_(tree)
+    {
+        if (!tree_.gotoRoot())
+            differ("there is no content");
+    }
+
+    /* What is being read, for sentences. */
+    std::string where = "the report";
+
+    DSRContentItem &root()
+    {
+        return tree_.getCurrentContentItem();
+    }
+
+    DSRContentItem &next(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type,
+                         const Code *concept)
+    {
+        const char *name = concept ? concept->meaning.c_str() : "image";
+        if (!fresh_ && !tree_.gotoNext())
+            differ("%s: %s is missing", where.c_str(), name);
+        fresh_ = false;
+        DSRContentItem &item = tree_.getCurrentContentItem();
+        if (concept)
+            expect_code(item.getConceptName(), *concept, "a concept name");
+        if (item.getValueType() != type || item.getRelationshipType() != relation)
+            differ("%s: %s has another relationship or type of value", where.c_str(), name);
+        if (!concept && !item.getConceptName().isEmpty())
+            differ("%s: an image has a concept name", where.c_str());
+        return item;
+    }
+
+    void down()
+    {
+        if (!tree_.goDown())
+            differ("%s: items are missing", where.c_str());
+        fresh_ = true;
+    }
+
+    void up()
+    {
+        if (fresh_ || tree_.gotoNext())
+            differ("%s: there is an item too many", where.c_str());
+        tree_.goUp();
+    }
+
+    void no_children()
+    {
+        if (tree_.goDown())
+            differ("%s: there is an item too many", where.c_str());
+    }
+
+    void expect_code(const DSRCodedEntryValue &code, const Code &expected, const char *what)
+    {
+        const std::string value = code.getCodeValue().c_str();
+        const std::string scheme = code.getCodingSchemeDesignator().c_str();
+        const std::string meaning = code.getCodeMeaning().c_str();
+        if (value != expected.value || scheme != expected.scheme || meaning != expected.meaning)
+            differ("%s: %s is (%.32s, %.16s, %.64s) instead of (%.32s, %.16s, %.64s)",
+                   where.c_str(), what, value.c_str(), scheme.c_str(), meaning.c_str(),
+                   expected.value.c_str(), expected.scheme.c_str(), expected.meaning.c_str());
+    }
+
+    void container(const Code &concept)
+    {
+        next(DSRTypes::RT_contains, DSRTypes::VT_Container, &concept);
+        down();
+    }
+
+    void string(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type,
+                const Code &concept, const std::string &expected)
+    {
+        const DSRContentItem &item = next(relation, type, &concept);
+        const std::string value = item.getStringValue().c_str();
+        if (value != expected)
+            differ("%s: %s is \"%.64s\" instead of \"%.64s\"", where.c_str(),
+                   concept.meaning.c_str(), value.c_str(), expected.c_str());
+        no_children();
+    }
+
+    void text(DSRTypes::E_RelationshipType relation, const Code &concept,
+              const std::string &expected)
+    {
+        string(relation, DSRTypes::VT_Text, concept, expected);
+    }
+
+    void uid(DSRTypes::E_RelationshipType relation, const Code &concept,
+             const std::string &expected)
+    {
+        string(relation, DSRTypes::VT_UIDRef, concept, expected);
+    }
+
+    /* Leaves the cursor on the item, whose children are the caller's. */
+    void code(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected)
+    {
+        DSRContentItem &item = next(relation, DSRTypes::VT_Code, &concept);
+        expect_code(*item.getCodeValuePtr(), expected, concept.meaning.c_str());
+    }
+
+    void code_leaf(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected)
+    {
+        code(relation, concept, expected);
+        no_children();
+    }
+
+    void number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
+                const Code &unit)
+    {
+        DSRContentItem &item = next(relation, DSRTypes::VT_Num, &concept);
+        expect_number(*item.getNumericValuePtr(), concept.meaning.c_str(), expected);
+        expect_code(item.getNumericValuePtr()->getMeasurementUnit(), unit, "a unit");
+    }
+
+    void number_leaf(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
+                     const Code &unit)
+    {
+        number(relation, concept, expected, unit);
+        no_children();
+    }
+
+    void absent(const Code &concept, const Code &qualifier)
+    {
+        DSRContentItem &item = next(DSRTypes::RT_contains, DSRTypes::VT_Num, &concept);
+        const DSRNumericMeasurementValue &value = *item.getNumericValuePtr();
+        Float64 number;
+        if (!value.getNumericValue().empty() || value.getFloatingPointRepresentation(number).good())
+            differ("%s: %s has a value", where.c_str(), concept.meaning.c_str());
+        expect_code(value.getNumericValueQualifier(), qualifier, "a qualifier");
+    }
+
+    void image(const Code *concept, const std::string &class_uid, const std::string &instance_uid,
+               uint16_t segment)
+    {
+        DSRContentItem &item = next(DSRTypes::RT_contains, DSRTypes::VT_Image, concept);
+        DSRImageReferenceValue &reference = *item.getImageReferencePtr();
+        if (reference.getSOPClassUID() != class_uid.c_str() ||
+            reference.getSOPInstanceUID() != instance_uid.c_str())
+            differ("%s: it refers to %.64s instead of %.64s", where.c_str(),
+                   reference.getSOPInstanceUID().c_str(), instance_uid.c_str());
+        const size_t segments = segment == 0 ? 0 : 1;
+        if (reference.getSegmentList().getNumberOfItems() != segments ||
+            reference.getFrameList().getNumberOfItems() != 0)
+            differ("%s: it refers to other segments or frames", where.c_str());
+        if (segments == 1 && !reference.getSegmentList().isElement(segment))
+            differ("%s: it does not refer to segment %u", where.c_str(),
+                   static_cast<unsigned>(segment));
+        no_children();
+    }
+
+  private:
+    void expect_number(const DSRNumericMeasurementValue &value, const char *name, double expected)
+    {
+        Float64 number = 0.0;
+        if (value.getFloatingPointRepresentation(number).bad() ||
+            bits_of(number) != bits_of(expected))
+            differ("%s: %s is %.17g instead of %.17g", where.c_str(), name, number, expected);
+        OFBool good = OFFalse;
+        const OFString &text = value.getNumericValue();
+        const double decimal = OFStandard::atof(text.c_str(), &good);
+        /* Sixteen characters may leave nine digits; DCMTK reads what is below DBL_MIN as 0. */
+        const double tolerance = std::max(1e-7 * std::fabs(expected), DBL_MIN);
+        if (!good || text.size() > 16 || !(std::fabs(decimal - expected) <= tolerance))
+            differ("%s: %s is written \"%.20s\" for %.17g", where.c_str(), name, text.c_str(),
+                   expected);
+        if (!value.getNumericValueQualifier().isEmpty())
+            differ("%s: %s has a value and a qualifier", where.c_str(), name);
+    }
+
+    DSRDocumentTree &tree_;
+    bool fresh_ = false; /* the cursor stands on an item that has not been looked at */
+};
+
+class Verifier
+{
+  public:
+    Verifier(const struct sr_request &request, const char *path)
+        : request_(request), seg_(*request.seg), path_(path)
+    {
+        list_sources();
+    }
+
+    void run()
+    {
+        load();
+        check_identity();
+        check_flags();
+        check_coding_schemes();
+        check_evidence();
+        check_content();
+    }
+
+  private:
+    void list_sources();
+    void load();
+    void check_identity();
+    void check_flags();
+    void check_coding_schemes();
+    void check_evidence();
+    void check_series(DcmItem &series, const std::string &series_uid,
+                      std::set<std::string> expected);
+    void check_content();
+    void check_context(Walk &walk);
+    void check_library(Walk &walk);
+    void check_group(Walk &walk, const struct sr_group &group);
+    void check_finding(Walk &walk, const struct seg_segment &segment);
+    void check_site(Walk &walk, const struct seg_segment &segment);
+    void check_measurement(Walk &walk, const struct sr_measurement &measurement);
+
+    std::string clean(const char *text, size_t characters, enum value_text_kind kind) const
+    {
+        const std::unique_ptr<char, void (*)(void *)> made(
+            value_text_clean(text, characters, kind, !utf8_), std::free);
+        if (!made)
+            throw std::bad_alloc();
+        return made.get();
+    }
+
+    std::string lines(const char *text) const
+    {
+        return clean(text, SIZE_MAX, VALUE_LINES);
+    }
+
+    Code code(const struct seg_code &of) const
+    {
+        return {clean(of.value, SIZE_MAX, VALUE_LINE), clean(of.scheme, 16, VALUE_LINE),
+                clean(of.meaning, 64, VALUE_LINE)};
+    }
+
+    const struct sr_request &request_;
+    const struct seg_request &seg_;
+    const char *path_;
+    std::vector<const struct dicom_instance *> sources_; /* by ascending plane, each once */
+    DcmFileFormat file_;
+    bool utf8_ = false;
+};
+
+void
+Verifier::list_sources()
+{
+    std::set<const struct dicom_instance *> seen;
+    for (int32_t p = 0; p < seg_.stack->plane_count; p++) {
+        const struct dicom_instance *instance = seg_plane_instance(&seg_, p);
+        if (seen.insert(instance).second)
+            sources_.push_back(instance);
+    }
+}
+
+void
+Verifier::load()
+{
+    const OFCondition status = file_.loadFile(path_, EXS_Unknown, EGL_noChange);
+    if (status.bad())
+        differ("it cannot be read: %s", status.text());
+    if (file_.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)
+        differ("its transfer syntax is not Explicit VR Little Endian");
+    OFString set;
+    file_.getDataset()->findAndGetOFString(DCM_SpecificCharacterSet, set);
+    utf8_ = set == "ISO_IR 192";
+}
+
+void
+Verifier::check_identity()
+{
+    DcmDataset &dataset = *file_.getDataset();
+    struct seg_identity identity;
+    if (sr_make_identity(&request_, &identity))
+        throw std::bad_alloc();
+    expect_text(*file_.getMetaInfo(), DCM_MediaStorageSOPClassUID, "MediaStorageSOPClassUID",
+                UID_EnhancedSRStorage);
+    expect_text(*file_.getMetaInfo(), DCM_MediaStorageSOPInstanceUID, "MediaStorageSOPInstanceUID",
+                identity.sop_instance_uid);
+    expect_text(dataset, DCM_SOPClassUID, "SOPClassUID", UID_EnhancedSRStorage);
+    expect_text(dataset, DCM_SOPInstanceUID, "SOPInstanceUID", identity.sop_instance_uid);
+    expect_text(dataset, DCM_SeriesInstanceUID, "SeriesInstanceUID", identity.series_uid);
+    expect_text(dataset, DCM_StudyInstanceUID, "StudyInstanceUID", sources_[0]->study_uid);
+    expect_text(dataset, DCM_Modality, "Modality", "SR");
+}
+
+void
+Verifier::check_flags()
+{
+    DcmDataset &dataset = *file_.getDataset();
+    expect_text(dataset, DCM_CompletionFlag, "CompletionFlag", "COMPLETE");
+    expect_text(dataset, DCM_VerificationFlag, "VerificationFlag", "UNVERIFIED");
+    DcmSequenceOfItems &templates =
+        sequence_of(dataset, DCM_ContentTemplateSequence, "ContentTemplateSequence", 1);
+    expect_text(*templates.getItem(0), DCM_TemplateIdentifier, "TemplateIdentifier", "1500");
+    expect_text(*templates.getItem(0), DCM_MappingResource, "MappingResource", "DCMR");
+}
+
+/* Whoever reads IBSI's codes, or ours, finds out what they are. */
+void
+Verifier::check_coding_schemes()
+{
+    std::set<std::string> named;
+    DcmSequenceOfItems *schemes = nullptr;
+    if (file_.getDataset()
+            ->findAndGetSequence(DCM_CodingSchemeIdentificationSequence, schemes)
+            .good()) {
+        for (unsigned long i = 0; i < schemes->card(); i++)
+            named.insert(text_of(*schemes->getItem(i), DCM_CodingSchemeDesignator,
+                                 "CodingSchemeDesignator"));
+    }
+    for (size_t g = 0; g < request_.group_count; g++) {
+        for (size_t i = 0; i < request_.groups[g].measurement_count; i++) {
+            const char *scheme = request_.groups[g].measurements[i].concept.scheme;
+            const bool known = strcmp(scheme, "IBSI") != 0 && strcmp(scheme, "99NOCTULE") != 0;
+            if (!known && named.count(scheme) == 0)
+                differ("CodingSchemeIdentificationSequence lacks %.16s", scheme);
+        }
+    }
+}
+
+void
+Verifier::check_series(DcmItem &series, const std::string &series_uid,
+                       std::set<std::string> expected)
+{
+    expect_text(series, DCM_SeriesInstanceUID, "SeriesInstanceUID of the evidence", series_uid);
+    DcmSequenceOfItems &instances =
+        sequence_of(series, DCM_ReferencedSOPSequence, "ReferencedSOPSequence", expected.size());
+    for (DcmObject *object = instances.nextInContainer(nullptr); object;
+         object = instances.nextInContainer(object)) {
+        auto &item = *static_cast<DcmItem *>(object);
+        const std::string class_and_instance =
+            text_of(item, DCM_ReferencedSOPClassUID, "ReferencedSOPClassUID") + ' ' +
+            text_of(item, DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
+        if (expected.erase(class_and_instance) != 1)
+            differ("the evidence names %.128s, which is not referred to or is there twice",
+                   class_and_instance.c_str());
+    }
+}
+
+void
+Verifier::check_evidence()
+{
+    std::set<std::string> images;
+    for (const struct dicom_instance *source : sources_)
+        images.insert(std::string(source->sop_class_uid) + ' ' + source->sop_instance_uid);
+    DcmSequenceOfItems &studies =
+        sequence_of(*file_.getDataset(), DCM_CurrentRequestedProcedureEvidenceSequence,
+                    "CurrentRequestedProcedureEvidenceSequence", 1);
+    DcmItem &study = *studies.getItem(0);
+    expect_text(study, DCM_StudyInstanceUID, "StudyInstanceUID of the evidence",
+                sources_[0]->study_uid);
+    DcmSequenceOfItems &series =
+        sequence_of(study, DCM_ReferencedSeriesSequence, "ReferencedSeriesSequence", 2);
+    check_series(*series.getItem(0), sources_[0]->series_uid, images);
+    check_series(
+        *series.getItem(1), request_.seg_identity->series_uid,
+        {std::string(UID_SegmentationStorage) + ' ' + request_.seg_identity->sop_instance_uid});
+}
+
+/* Device observer and procedure. */
+void
+Verifier::check_context(Walk &walk)
+{
+    char device[DICOM_UID_SIZE];
+    if (sr_device_uid(&seg_, device))
+        throw std::bad_alloc();
+    const auto context = DSRTypes::RT_hasObsContext;
+    walk.code_leaf(DSRTypes::RT_hasConceptMod, CODE_DCM_LanguageOfContentItemAndDescendants,
+                   {"eng", "RFC5646", "English"});
+    walk.code_leaf(context, CODE_DCM_ObserverType, CODE_DCM_Device);
+    walk.uid(context, CODE_DCM_DeviceObserverUID, device);
+    walk.text(context, CODE_DCM_DeviceObserverName, "Noctule");
+    walk.text(context, CODE_DCM_DeviceObserverManufacturer, "Noctule");
+    walk.text(context, CODE_DCM_DeviceObserverModelName, "noctuled");
+    walk.text(context, CODE_DCM_DeviceObserverSerialNumber, lines(seg_.device_serial_number));
+    const std::string modality = sources_[0]->modality;
+    const Code procedure = modality == "CT"   ? Code("25045-6", "LN", "CT unspecified body region")
+                           : modality == "MR" ? Code("25056-3", "LN", "MRI unspecified body region")
+                           : modality == "PT" ? Code("44136-0", "LN", "PET unspecified body region")
+                                              : Code(CODE_SCT_ImagingProcedure);
+    walk.code_leaf(DSRTypes::RT_hasConceptMod, CODE_DCM_ProcedureReported, procedure);
+}
+
+void
+Verifier::check_library(Walk &walk)
+{
+    const auto context = DSRTypes::RT_hasAcqContext;
+    const struct geometry_stack &stack = *seg_.stack;
+    const Code pixels("{pixels}", "UCUM", "Pixels");
+    const Code millimeter("mm", "UCUM", "millimeter");
+    const std::string modality = sources_[0]->modality;
+    walk.where = "the image library";
+    walk.container(CODE_DCM_ImageLibrary);
+    walk.container(CODE_DCM_ImageLibraryGroup);
+    if (modality == "CT")
+        walk.code_leaf(context, CODE_DCM_Modality, {"CT", "DCM", "Computed Tomography"});
+    else if (modality == "MR")
+        walk.code_leaf(context, CODE_DCM_Modality, {"MR", "DCM", "Magnetic Resonance"});
+    else if (modality == "PT")
+        walk.code_leaf(context, CODE_DCM_Modality, {"PT", "DCM", "Positron emission tomography"});
+    walk.number_leaf(context, CODE_DCM_PixelDataRows, stack.rows, pixels);
+    walk.number_leaf(context, CODE_DCM_PixelDataColumns, stack.columns, pixels);
+    if (sources_[0]->frame_of_reference_uid[0] != '\0')
+        walk.uid(context, CODE_DCM_FrameOfReferenceUID, sources_[0]->frame_of_reference_uid);
+    walk.number_leaf(context, CODE_DCM_HorizontalPixelSpacing, stack.spacing[0], millimeter);
+    walk.number_leaf(context, CODE_DCM_VerticalPixelSpacing, stack.spacing[1], millimeter);
+    if (stack.plane_count > 1)
+        walk.number_leaf(context, CODE_DCM_SpacingBetweenSlices, stack.spacing[2], millimeter);
+    for (const struct dicom_instance *source : sources_)
+        walk.image(nullptr, source->sop_class_uid, source->sop_instance_uid, 0);
+    walk.up();
+    walk.up();
+}
+
+bool
+is_side(const struct seg_code &code)
+{
+    static const std::set<std::string> sides = {"24028007", "7771000", "51440002", "66459002"};
+    return code.value && strcmp(code.scheme, "SCT") == 0 && sides.count(code.value) == 1;
+}
+
+void
+Verifier::check_finding(Walk &walk, const struct seg_segment &segment)
+{
+    walk.code_leaf(DSRTypes::RT_contains, {"276214006", "SCT", "Finding category"},
+                   code(segment.category));
+    walk.code(DSRTypes::RT_contains, CODE_DCM_Finding, code(segment.type));
+    if (!segment.modifier.value || (segment.region.value && is_side(segment.modifier))) {
+        walk.no_children();
+        return;
+    }
+    const Code name = is_side(segment.modifier)
+                          ? Code(CODE_SCT_Laterality)
+                          : Code("TYPE_MODIFIER", "99NOCTULE", "Segmented Property Type Modifier");
+    walk.down();
+    walk.code_leaf(DSRTypes::RT_hasConceptMod, name, code(segment.modifier));
+    walk.up();
+}
+
+void
+Verifier::check_site(Walk &walk, const struct seg_segment &segment)
+{
+    if (!segment.region.value)
+        return;
+    walk.code(DSRTypes::RT_hasConceptMod, CODE_SCT_FindingSite, code(segment.region));
+    if (!is_side(segment.modifier)) {
+        walk.no_children();
+        return;
+    }
+    walk.down();
+    walk.code_leaf(DSRTypes::RT_hasConceptMod, CODE_SCT_Laterality, code(segment.modifier));
+    walk.up();
+}
+
+void
+Verifier::check_measurement(Walk &walk, const struct sr_measurement &measurement)
+{
+    const bool explained = measurement.absence && measurement.absence[0] != '\0';
+    const bool absent = explained || !std::isfinite(measurement.value);
+    const Code concept = code(measurement.concept);
+    if (absent)
+        walk.absent(concept, measurement.qualifier == SR_MEASUREMENT_FAILURE
+                                 ? CODE_DCM_MeasurementFailure
+                                 : CODE_DCM_NotANumber);
+    else
+        walk.number(DSRTypes::RT_contains, concept, measurement.value, code(measurement.unit));
+    if (!absent && measurement.modifier_count == 0 && measurement.parameter_count == 0) {
+        walk.no_children();
+        return;
+    }
+    walk.down();
+    for (size_t i = 0; i < measurement.modifier_count; i++)
+        walk.code_leaf(DSRTypes::RT_hasConceptMod, code(measurement.modifiers[i][0]),
+                       code(measurement.modifiers[i][1]));
+    for (size_t i = 0; i < measurement.parameter_count; i++)
+        walk.number_leaf(DSRTypes::RT_inferredFrom, code(measurement.parameters[i].concept),
+                         measurement.parameters[i].value, code(measurement.parameters[i].unit));
+    if (absent)
+        walk.text(DSRTypes::RT_hasProperties, CODE_DCM_Comment,
+                  explained ? lines(measurement.absence)
+                            : "The computation gave no finite number.");
+    walk.up();
+}
+
+void
+Verifier::check_group(Walk &walk, const struct sr_group &group)
+{
+    const struct seg_segment &segment = seg_.segments[group.segment];
+    char tracking_uid[DICOM_UID_SIZE];
+    char tracking_id[SEG_TRACKING_ID_SIZE];
+    if (seg_tracking_uid(&seg_, &segment, tracking_uid))
+        throw std::bad_alloc();
+    seg_tracking_id(&seg_, &segment, tracking_id);
+    walk.container(CODE_DCM_MeasurementGroup);
+    walk.text(DSRTypes::RT_hasObsContext, CODE_DCM_TrackingIdentifier, lines(tracking_id));
+    walk.uid(DSRTypes::RT_hasObsContext, CODE_DCM_TrackingUniqueIdentifier, tracking_uid);
+    check_finding(walk, segment);
+    const Code referenced_segment = CODE_DCM_ReferencedSegment;
+    walk.image(&referenced_segment, UID_SegmentationStorage,
+               request_.seg_identity->sop_instance_uid, static_cast<uint16_t>(group.segment + 1));
+    walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation, sources_[0]->series_uid);
+    check_site(walk, segment);
+    walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmName, "Noctule");
+    walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion, lines(seg_.software_version));
+    for (size_t i = 0; i < group.measurement_count; i++)
+        check_measurement(walk, group.measurements[i]);
+    walk.up();
+}
+
+void
+Verifier::check_content()
+{
+    DSRDocument document;
+    const OFCondition status = document.read(*file_.getDataset());
+    if (status.bad())
+        differ("its content cannot be read: %s", status.text());
+    Walk walk(document.getTree());
+    walk.expect_code(walk.root().getConceptName(), CODE_DCM_ImagingMeasurementReport, "the title");
+    walk.down();
+    check_context(walk);
+    check_library(walk);
+    walk.where = "the measurements";
+    walk.container(CODE_DCM_ImagingMeasurements);
+    for (size_t g = 0; g < request_.group_count; g++) {
+        walk.where = "measurement group " + std::to_string(g + 1);
+        check_group(walk, request_.groups[g]);
+    }
+    walk.up();
+    walk.up();
+}
+
+} // namespace
+
+extern "C" int
+sr_verify(const struct sr_request *request, const char *path, struct dicom_fault *fault)
+try {
+    Verifier(*request, path).run();
+    return 0;
+
+} catch (const Mismatch &mismatch) {
+    return fault_set(fault, -EBADMSG, "SR_MISMATCH", path, nullptr,
+                     "The report read back from %.80s is not the one written: %.380s.",
+                     fault_base_name(path), mismatch.sentence);
+
+} catch (const std::bad_alloc &) {
+
+    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, nullptr,
+                     "There is not enough memory to read the report back.");
+
+} catch (...) {
+
+    return fault_set(fault, -EIO, "SR_MISMATCH", path, nullptr, "The report cannot be read back.");
+}
