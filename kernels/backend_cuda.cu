@@ -109,7 +109,6 @@ arena_reserve(struct cuda_lane *lane, struct cuda_arena *arena, size_t wanted, s
     const char *kind = arena->pinned ? "pinned" : "GPU";
     cudaError_t error;
 
-    arena->used = 0;
     if (wanted <= arena->size)
         return 0;
     available += arena->size;
@@ -160,6 +159,11 @@ reserve(struct cuda_lane *lane, const struct cuda_needs *needs, char *reason, si
     pthread_mutex_t *mutex = &cuda_device_of(&lane->base)->memory;
     int error;
 
+    lane->device.used = 0;
+    lane->pinned.used = 0;
+    /* Asking what is free is not for every job: it takes its time. */
+    if (needs->device <= lane->device.size && needs->pinned <= lane->pinned.size)
+        return 0;
     pthread_mutex_lock(mutex);
     error = reserve_locked(lane, needs, reason, reason_size);
     pthread_mutex_unlock(mutex);
