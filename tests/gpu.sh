@@ -3,15 +3,15 @@
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/release/bin, or a copy of it on another machine
 # Parity with the CPU and the references, fault injection, compute-sanitizer, then noctule-bench. Real volumes
 # come in by NOCTULE_TEST_VOLUMES (tests/kernels/test_cuda.c). LOGS is where the logs go; STEPS picks some of
-# parity memcheck racecheck kernels jobs. Ends non-zero when a step fails; the summary comes last.
+# parity memcheck racecheck kernels jobs, LIMIT how long each may take. Ends non-zero when a step fails; the summary comes last.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/release/bin}
 logs=${LOGS:-$(mktemp -d)}
 steps=${STEPS:-parity memcheck racecheck kernels jobs}
+limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
 
-# A launcher script stands before the program where it was copied with its libraries.
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 summary=()
 failures=0
@@ -32,17 +32,19 @@ step() {
         "$(grep -E '^[0-9]+%: |ERROR SUMMARY|RACECHECK SUMMARY|^skipped' "$logs/$name.log" | tail -n 1)")")
 }
 
+# shellcheck disable=SC2317 # called through step
+# All processes: a script may stand before the program.
 sanitize() {
-    "$sanitizer" --tool "$1" --target-processes all --error-exitcode 1 \
+    timeout "$limit" "$sanitizer" --tool "$1" --target-processes all --error-exitcode 1 \
         "$programs/kernels_test_cuda" --quick
 }
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-step parity "$programs/kernels_test_cuda"
+step parity timeout "$limit" "$programs/kernels_test_cuda"
 step memcheck sanitize memcheck
 step racecheck sanitize racecheck
-step kernels "$programs/noctule-bench" --backend cuda --kernels
-step jobs "$programs/noctule-bench" --backend cuda
+step kernels timeout "$limit" "$programs/noctule-bench" --backend cuda --kernels
+step jobs timeout "$limit" "$programs/noctule-bench" --backend cuda
 
 # One line a case: what the JSON lines in the logs say in full.
 for log in kernels jobs; do

@@ -5,6 +5,7 @@
 #include "ref_volumes.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,42 @@ expect_label(const struct ref_job *job, size_t label, struct ref_outcome *outcom
     free(states);
 }
 
+/* One label, or one scene, on a thread of its own: the references are what large tests wait for. */
+struct expectation {
+    const struct ref_whole *whole;
+    size_t index;
+    bool is_label;
+    struct ref_outcome *outcome;
+    pthread_t thread;
+};
+
+static void *
+expect_one(void *argument)
+{
+    struct expectation *own = argument;
+    const struct ref_job *job = &own->whole->job;
+
+    if (own->is_label) {
+        expect_label(job, own->index, own->outcome);
+        return NULL;
+    }
+    own->outcome->scene = allocate(ref_voxels(job->extent), sizeof(uint16_t));
+    ref_fuzzy_scene(job->extent, job->pixel, job->voxels, &own->whole->objects[own->index],
+                    own->outcome->scene);
+    return NULL;
+}
+
+static void
+expect_all(struct expectation *expectations, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pthread_create(&expectations[i].thread, NULL, expect_one, &expectations[i]))
+            abort();
+    for (size_t i = 0; i < count; i++)
+        pthread_join(expectations[i].thread, NULL);
+}
+
+/* What each object keeps, from all scenes. */
 static void
 expect_objects(const struct ref_whole *whole, struct ref_outcome *outcomes)
 {
@@ -137,12 +174,10 @@ expect_objects(const struct ref_whole *whole, struct ref_outcome *outcomes)
     uint16_t *scenes[REF_MOST];
     uint8_t *in = allocate(count, 1);
 
+    for (size_t i = 0; i < whole->object_count; i++)
+        scenes[i] = outcomes[i].scene;
     for (size_t i = 0; i < whole->object_count; i++) {
-        outcomes[i].scene = scenes[i] = allocate(count, sizeof(uint16_t));
         outcomes[i].bits = allocate(ref_mask_words(extent), sizeof(uint64_t));
-        ref_fuzzy_scene(extent, whole->job.pixel, whole->job.voxels, &whole->objects[i], scenes[i]);
-    }
-    for (size_t i = 0; i < whole->object_count; i++) {
         ref_fuzzy_object(count, whole->objects, scenes, whole->object_count, i, whole->relative,
                          in);
         for (int64_t v = 0; v < count; v++)
@@ -155,9 +190,17 @@ expect_objects(const struct ref_whole *whole, struct ref_outcome *outcomes)
 void
 ref_expect(const struct ref_whole *whole, struct ref_expected *expected)
 {
+    struct expectation expectations[2 * REF_MOST];
+    size_t count = 0;
+
     memset(expected, 0, sizeof(*expected));
     for (size_t i = 0; i < whole->job.label_count; i++)
-        expect_label(&whole->job, i, &expected->labels[i]);
+        expectations[count++] = (struct expectation){
+            .whole = whole, .index = i, .is_label = true, .outcome = &expected->labels[i]};
+    for (size_t i = 0; i < whole->object_count; i++)
+        expectations[count++] =
+            (struct expectation){.whole = whole, .index = i, .outcome = &expected->objects[i]};
+    expect_all(expectations, count);
     expect_objects(whole, expected->objects);
 }
 
