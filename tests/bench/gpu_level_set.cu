@@ -296,9 +296,10 @@ time_job(const struct gpu_bench *bench, struct kernels_lane *lane, const struct 
 {
     const struct level_set_job *job = &resident->job;
     const struct kernels_extent extent = {job->columns, job->rows, job->slices};
-    const struct kernels_demand demand = {1, 0, 0, false};
+    struct kernels_demand demand = {};
     std::vector<float> times;
 
+    demand.level_set_labels = 1;
     for (int round = 0; round < bench->rounds + 2; round++) {
         void *memory;
 
