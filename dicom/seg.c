@@ -1,9 +1,10 @@
 /*
  * seg.c - writes segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL, as a stream.
  *
- * The data set is written in one go in ascending tag order: seg_modules.c has what is of fixed
- * size, seg_frames.c what grows with the frames, dataset_writer.c merges in what is inherited from
- * the source. Pixels go from the caller's masks or scenes straight into the file's buffer.
+ * The data set is written in one go in ascending tag order: stack_writer.c has what all objects
+ * made from a stack have, seg_modules.c the segments, seg_frames.c what grows with the frames,
+ * dataset_writer.c merges in what is inherited from the source. Pixels go from the caller's masks
+ * or scenes straight into the file's buffer.
  */
 #include "seg_writer.h"
 
@@ -12,10 +13,6 @@
 #include "seg_internal.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     MAX_NUMBER = UINT16_MAX, /* of rows, columns and segments */
@@ -103,20 +100,13 @@ request_is_ascii(const struct seg_request *request)
 }
 
 static int
-out_of_memory(struct dicom_fault *fault)
-{
-    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", NULL, NULL,
-                     "There is not enough memory to write the segmentation.");
-}
-
-static int
 check_plan(const struct seg_writer *w, struct dicom_fault *fault)
 {
     if (w->plan.frames == 0)
         return fault_set(fault, -ENODATA, "SEG_EMPTY", NULL, NULL,
                          "No voxel is in any segment, and empty frames are left out: there is "
                          "nothing to write.");
-    if (w->plan.frames > INT32_MAX || seg_pixel_data_length(w) > SEG_MAX_VALUE_LENGTH)
+    if (w->plan.frames > INT32_MAX || seg_pixel_data_length(w) > STACK_MAX_VALUE_LENGTH)
         return fault_set(fault, -EFBIG, "SEG_TOO_LARGE", NULL, NULL,
                          "%lld frames of %d x %d are more than the 4 GiB of one object; leave out "
                          "empty frames or segments.",
@@ -125,55 +115,57 @@ check_plan(const struct seg_writer *w, struct dicom_fault *fault)
     return 0;
 }
 
+static const struct seg_code derived_by_segmentation = {"113076", "DCM", "Segmentation"};
+
 /* Everything that can be known before the first byte is written. */
 static int
 prepare(struct seg_writer *w, int fd, struct dicom_fault *fault)
 {
     const struct seg_request *request = w->request;
-    int error = dicom_inherit(seg_plane_instance(request, 0)->path, &w->set.inherited, fault);
+    w->out.source = request;
+    w->out.object = (struct stack_object){
+        .what = "segmentation",
+        .sop_class_uid = SEG_SOP_CLASS_UID,
+        .modality = "SEG",
+        .image_type = "DERIVED\\PRIMARY",
+        .description = seg_description(w),
+        .derivation = &derived_by_segmentation,
+    };
+    int error = stack_writer_open(&w->out, request_is_ascii(request), fd, fault);
     if (error)
         return error;
-    w->referenced = calloc((size_t)request->instance_count, sizeof(*w->referenced));
-    if (!w->referenced || dataset_settle_character_set(&w->set, request_is_ascii(request)) ||
-        seg_make_identity(request, &w->identity) ||
-        seg_frame_of_reference_uid(request, w->frame_of_reference_uid) ||
-        seg_plan_make(request, &w->plan) || byte_sink_open(&w->sink, fd))
-        return out_of_memory(fault);
-    dataset_date_time(&w->set, request->content_time_ms, w->date, w->time);
+    if (seg_make_identity(request, &w->out.identity) || seg_plan_make(request, &w->plan))
+        return stack_out_of_memory(&w->out, fault);
     return check_plan(w, fault);
 }
+
+static const struct stack_dimension dimensions[] = {
+    {TAG_ReferencedSegmentNumber, TAG_SegmentIdentificationSequence, "ReferencedSegmentNumber"},
+    {TAG_ImagePositionPatient, TAG_PlanePositionSequence, "ImagePositionPatient"},
+};
 
 /* 0, or why an encoding failed; write errors are the sink's. */
 static int
 write_object(struct seg_writer *w)
 {
-    seg_put_file_meta(w);
-    seg_put_identification(w);
-    int error = seg_put_references(w);
+    stack_put_file_meta(&w->out);
+    stack_put_identification(&w->out);
+    int error = stack_put_references(&w->out);
     if (error)
         return error;
-    seg_put_patient_and_equipment(w);
-    seg_put_relationship(w);
-    seg_put_image(w);
+    stack_put_patient_and_equipment(&w->out);
+    stack_put_relationship(&w->out, w->request->series_number, dimensions, 2);
+    stack_put_pixels(&w->out, w->plan.frames, w->request->fractional ? 8 : 1);
+    stack_put_lossiness(&w->out);
     error = seg_put_segments(w);
     if (error)
         return error;
-    seg_put_content(w);
+    stack_put_content(&w->out, w->request->pipeline, "SEGMENTATION");
     error = seg_put_functional_groups(w);
     if (error)
         return error;
     seg_put_pixel_data(w);
-    return w->set.elements.error ? w->set.elements.error : w->item.error;
-}
-
-static int
-sync_file(int fd)
-{
-    int result;
-    do {
-        result = fdatasync(fd);
-    } while (result < 0 && errno == EINTR);
-    return result < 0 ? -errno : 0;
+    return stack_encoding_error(&w->out);
 }
 
 static int
@@ -189,25 +181,15 @@ write_and_sync(struct seg_writer *w, struct dicom_fault *fault)
                          "The segmentation cannot be written: a text is too long. This is a defect "
                          "of Noctule.");
     if (error)
-        return out_of_memory(fault);
-    error = byte_sink_finish(&w->sink);
-    if (!error)
-        error = sync_file(w->sink.fd);
-    if (error)
-        return fault_set(fault, error, "WRITE_FAILED", NULL, NULL,
-                         "Writing the segmentation failed after %lld bytes: %s.",
-                         (long long)w->sink.total, strerror(-error));
-    return 0;
+        return stack_out_of_memory(&w->out, fault);
+    return stack_writer_finish(&w->out, fault);
 }
 
 static void
 release(struct seg_writer *w)
 {
-    byte_sink_close(&w->sink);
-    element_buffer_free(&w->item);
     seg_plan_free(&w->plan);
-    free(w->referenced);
-    dataset_writer_free(&w->set);
+    stack_writer_close(&w->out);
 }
 
 int
@@ -222,9 +204,9 @@ seg_write(const struct seg_request *request, int fd, struct seg_summary *summary
         error = write_and_sync(&w, fault);
     if (!error)
         *summary = (struct seg_summary){
-            .identity = w.identity,
+            .identity = w.out.identity,
             .frames = w.plan.frames,
-            .bytes = w.sink.total,
+            .bytes = w.out.sink.total,
         };
     release(&w);
     return error;
