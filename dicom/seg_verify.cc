@@ -3,53 +3,32 @@
  * say.
  *
  * Nothing here is shared with the writer but the names (seg_internal.h): attributes come from
- * DCMTK's parser, frames are found by their source references, and bits are taken out of the stream
- * by a routine of this file (that of DCMTK 3.6.7 is wrong for frames that do not end on a byte),
- * probabilities judged by their distance from the scene. DCMTK leaves the pixel data in the file;
- * one frame at a time is in memory.
+ * DCMTK's parser (read_back.hh), frames are found by their source references, and bits are taken
+ * out of the stream by a routine of this file (that of DCMTK 3.6.7 is wrong for frames that do not
+ * end on a byte), probabilities judged by their distance from the scene. DCMTK leaves the pixel
+ * data in the file; one frame at a time is in memory.
  */
 #include "seg.h"
 
 #include "fault.h"
+#include "read_back.hh"
 #include "seg_internal.h"
 #include "value_text.h"
-
-#include "dcmtk/config/osconfig.h"
-#include "dcmtk/dcmdata/dcfcache.h"
-#include "dcmtk/dcmdata/dctk.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
+
+using namespace read_back;
 
 namespace
 {
-
-/* The first difference, on its way to the fault. */
-struct Mismatch {
-    char sentence[400];
-};
-
-[[noreturn]] __attribute__((format(printf, 1, 2))) void
-differ(const char *format, ...)
-{
-    Mismatch mismatch;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(mismatch.sentence, sizeof(mismatch.sentence), format, arguments);
-    va_end(arguments);
-    throw mismatch;
-}
 
 /* One written frame: whose voxels it holds. */
 struct Frame {
@@ -57,97 +36,13 @@ struct Frame {
     int32_t plane;
 };
 
-std::string
-trimmed(const std::string &text)
-{
-    const size_t first = text.find_first_not_of(' ');
-    if (first == std::string::npos)
-        return "";
-    return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-/* --- attributes --- */
-
-std::string
-text_of(DcmItem &item, const DcmTagKey &tag, const char *name)
-{
-    OFString value;
-    if (item.findAndGetOFStringArray(tag, value).bad())
-        differ("%s is missing", name);
-    return trimmed(std::string(value.c_str(), value.size()));
-}
-
-void
-expect_text(DcmItem &item, const DcmTagKey &tag, const char *name, const std::string &expected)
-{
-    const std::string value = text_of(item, tag, name);
-    if (value != trimmed(expected))
-        differ("%s is \"%.64s\" instead of \"%.64s\"", name, value.c_str(), expected.c_str());
-}
-
-void
-expect_number(DcmItem &item, const DcmTagKey &tag, const char *name, int64_t expected)
-{
-    Uint16 value = 0;
-    if (item.findAndGetUint16(tag, value).bad())
-        differ("%s is missing", name);
-    if (value != expected)
-        differ("%s is %u instead of %lld", name, static_cast<unsigned>(value),
-               static_cast<long long>(expected));
-}
-
-double
-decimal_of(DcmItem &item, const DcmTagKey &tag, const char *name, unsigned long index)
-{
-    OFString text;
-    if (item.findAndGetOFString(tag, text, index).bad() || text.empty())
-        differ("%s is missing or too short", name);
-    OFBool good = OFFalse;
-    const double value = OFStandard::atof(text.c_str(), &good);
-    if (!good || !std::isfinite(value))
-        differ("%s holds \"%.20s\", which is no number", name, text.c_str());
-    return value;
-}
-
-/* A decimal string has 16 characters at most: the last digits of a double may be lost. */
-void
-expect_decimal(DcmItem &item, const DcmTagKey &tag, const char *name, unsigned long index,
-               double expected)
-{
-    const double value = decimal_of(item, tag, name, index);
-    if (std::fabs(value - expected) > 1e-6 * std::max(1.0, std::fabs(expected)))
-        differ("%s [%lu] is %.9g instead of %.9g", name, index, value, expected);
-}
-
-DcmItem &
-item_of(DcmItem &item, const DcmTagKey &tag, const char *name)
-{
-    DcmSequenceOfItems *sequence = nullptr;
-    if (item.findAndGetSequence(tag, sequence).bad() || !sequence || sequence->card() == 0)
-        differ("%s is missing", name);
-    if (sequence->card() != 1)
-        differ("%s has %lu items instead of one", name, sequence->card());
-    return *sequence->getItem(0);
-}
-
-DcmSequenceOfItems &
-sequence_of(DcmItem &item, const DcmTagKey &tag, const char *name, size_t count)
-{
-    DcmSequenceOfItems *sequence = nullptr;
-    if (item.findAndGetSequence(tag, sequence).bad() || !sequence)
-        differ("%s is missing", name);
-    if (sequence->card() != count)
-        differ("%s has %lu items instead of %zu", name, sequence->card(), count);
-    return *sequence;
-}
-
 /* --- the comparison --- */
 
 class Verifier
 {
   public:
     Verifier(const struct seg_request &request, const char *path)
-        : request_(request), stack_(*request.stack), path_(path)
+        : request_(request), stack_(*request.stack), path_(path), references_(request)
     {
     }
 
@@ -157,9 +52,10 @@ class Verifier
         check_identity();
         check_image();
         check_segments();
-        check_shared_groups();
-        check_referenced_series();
-        index_planes();
+        references_.check_shared_groups(item_of(*file_.getDataset(),
+                                                DCM_SharedFunctionalGroupsSequence,
+                                                "SharedFunctionalGroupsSequence"));
+        references_.check_referenced_series(*file_.getDataset());
         check_frames();
         check_dimensions();
         check_pixels();
@@ -170,14 +66,9 @@ class Verifier
     void check_identity();
     void check_image();
     void check_segments();
-    void check_code(DcmItem &item, const DcmTagKey &tag, const char *name, const seg_code &code);
     void check_label(DcmItem &item, const char *label);
-    void check_shared_groups();
-    void check_referenced_series();
-    void index_planes();
     void check_frames();
     Frame check_frame(DcmItem &item);
-    int32_t plane_of(DcmItem &frame);
     void check_dimensions();
     void check_pixels();
     void check_omitted(const std::vector<bool> &present);
@@ -205,9 +96,9 @@ class Verifier
     const struct seg_request &request_;
     const struct geometry_stack &stack_;
     const char *path_;
+    const StackReferences references_;
     DcmFileFormat file_;
     bool utf8_ = false;
-    std::unordered_map<std::string, int32_t> planes_; /* by source instance and frame number */
     std::vector<Frame> frames_;
     std::vector<uint32_t> indices_; /* two Dimension Index Values a frame */
 };
@@ -270,15 +161,6 @@ Verifier::check_image()
 }
 
 void
-Verifier::check_code(DcmItem &item, const DcmTagKey &tag, const char *name, const seg_code &code)
-{
-    DcmItem &coded = item_of(item, tag, name);
-    const bool is_long = !coded.tagExists(DCM_CodeValue);
-    expect_text(coded, is_long ? DCM_LongCodeValue : DCM_CodeValue, name, code.value);
-    expect_text(coded, DCM_CodingSchemeDesignator, name, code.scheme);
-}
-
-void
 Verifier::check_label(DcmItem &item, const char *label)
 {
     const std::unique_ptr<char, void (*)(void *)> clean(
@@ -299,110 +181,19 @@ Verifier::check_segments()
         const struct seg_segment &segment = request_.segments[i];
         expect_number(item, DCM_SegmentNumber, "SegmentNumber", i + 1);
         check_label(item, segment.label);
-        check_code(item, DCM_SegmentedPropertyCategoryCodeSequence,
-                   "SegmentedPropertyCategoryCodeSequence", segment.category);
-        check_code(item, DCM_SegmentedPropertyTypeCodeSequence, "SegmentedPropertyTypeCodeSequence",
-                   segment.type);
+        expect_code(item, DCM_SegmentedPropertyCategoryCodeSequence,
+                    "SegmentedPropertyCategoryCodeSequence", segment.category);
+        expect_code(item, DCM_SegmentedPropertyTypeCodeSequence,
+                    "SegmentedPropertyTypeCodeSequence", segment.type);
         expect_text(item, DCM_SegmentAlgorithmType, "SegmentAlgorithmType", "AUTOMATIC");
     }
-}
-
-void
-Verifier::check_shared_groups()
-{
-    DcmItem &groups = item_of(*file_.getDataset(), DCM_SharedFunctionalGroupsSequence,
-                              "SharedFunctionalGroupsSequence");
-    DcmItem &orientation =
-        item_of(groups, DCM_PlaneOrientationSequence, "PlaneOrientationSequence");
-    DcmItem &measures = item_of(groups, DCM_PixelMeasuresSequence, "PixelMeasuresSequence");
-    const struct dicom_frame &first = *seg_plane_frame(&request_, 0);
-    for (unsigned long i = 0; i < 6; i++)
-        expect_decimal(orientation, DCM_ImageOrientationPatient, "ImageOrientationPatient", i,
-                       first.orientation[i]);
-    for (unsigned long i = 0; i < 2; i++)
-        expect_decimal(measures, DCM_PixelSpacing, "PixelSpacing", i, first.pixel_spacing[i]);
-    if (decimal_of(measures, DCM_SliceThickness, "SliceThickness", 0) <= 0.0)
-        differ("SliceThickness is not positive");
-    if (stack_.plane_count > 1)
-        expect_decimal(measures, DCM_SpacingBetweenSlices, "SpacingBetweenSlices", 0,
-                       stack_.spacing[2]);
-    else if (measures.tagExists(DCM_SpacingBetweenSlices))
-        differ("SpacingBetweenSlices is there for one plane");
-}
-
-void
-Verifier::check_referenced_series()
-{
-    std::unordered_set<std::string> expected;
-    for (int32_t p = 0; p < stack_.plane_count; p++)
-        expected.insert(seg_plane_instance(&request_, p)->sop_instance_uid);
-
-    DcmItem &series =
-        item_of(*file_.getDataset(), DCM_ReferencedSeriesSequence, "ReferencedSeriesSequence");
-    expect_text(series, DCM_SeriesInstanceUID, "SeriesInstanceUID of the source",
-                seg_plane_instance(&request_, 0)->series_uid);
-    DcmSequenceOfItems &references = sequence_of(series, DCM_ReferencedInstanceSequence,
-                                                 "ReferencedInstanceSequence", expected.size());
-    for (DcmObject *object = references.nextInContainer(nullptr); object;
-         object = references.nextInContainer(object)) {
-        const std::string uid = text_of(*static_cast<DcmItem *>(object),
-                                        DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
-        if (expected.erase(uid) != 1)
-            differ(
-                "ReferencedInstanceSequence names %.64s, which is not a source or is there twice",
-                uid.c_str());
-    }
-}
-
-std::string
-source_key(const std::string &sop_instance_uid, int64_t frame)
-{
-    return sop_instance_uid + '#' + std::to_string(frame);
-}
-
-void
-Verifier::index_planes()
-{
-    for (int32_t p = 0; p < stack_.plane_count; p++) {
-        const int32_t frame = stack_.planes[p].frame;
-        planes_.emplace(source_key(seg_plane_instance(&request_, p)->sop_instance_uid, frame), p);
-    }
-}
-
-int32_t
-Verifier::plane_of(DcmItem &frame)
-{
-    DcmItem &derivation = item_of(frame, DCM_DerivationImageSequence, "DerivationImageSequence");
-    DcmItem &source = item_of(derivation, DCM_SourceImageSequence, "SourceImageSequence");
-    const std::string uid =
-        text_of(source, DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
-    Sint32 number = 0;
-    const bool numbered = source.findAndGetSint32(DCM_ReferencedFrameNumber, number).good();
-    if (!numbered)
-        number = 1;
-    const auto found = planes_.find(source_key(uid, int64_t{number} - 1));
-    if (found == planes_.end())
-        differ("it refers to frame %d of %.64s, which is no plane of the stack",
-               static_cast<int>(number), uid.c_str());
-    const struct dicom_instance &instance = *seg_plane_instance(&request_, found->second);
-    if (numbered != instance.multi_frame)
-        differ("its ReferencedFrameNumber is %s", numbered ? "needless" : "missing");
-    expect_text(source, DCM_ReferencedSOPClassUID, "ReferencedSOPClassUID", instance.sop_class_uid);
-    expect_text(source, DCM_SpatialLocationsPreserved, "SpatialLocationsPreserved", "YES");
-    return found->second;
 }
 
 Frame
 Verifier::check_frame(DcmItem &item)
 {
     Frame frame;
-    frame.plane = plane_of(item);
-
-    DcmItem &position = item_of(item, DCM_PlanePositionSequence, "PlanePositionSequence");
-    const struct dicom_frame &expected = *seg_plane_frame(&request_, frame.plane);
-    for (unsigned long i = 0; i < 3; i++)
-        expect_decimal(position, DCM_ImagePositionPatient, "ImagePositionPatient", i,
-                       expected.position[i]);
+    frame.plane = references_.plane_of(item);
 
     Uint16 number = 0;
     DcmItem &segment =
@@ -482,70 +273,6 @@ Verifier::check_dimensions()
 }
 
 /* --- pixels --- */
-
-/* Pixel data, read once from front to back; a byte that two frames share is kept between them. */
-class PixelStream
-{
-  public:
-    PixelStream(DcmElement &element, uint64_t frame_bits)
-        : element_(element), frame_bits_(frame_bits), buffer_(frame_bits / 8 + 16)
-    {
-    }
-
-    /* The next frame's bytes, eight more to be read without harm, and its first bit in them. */
-    const uint8_t *next(unsigned &first_bit)
-    {
-        const uint64_t end = bit_ + frame_bits_;
-        const uint64_t begin_byte = bit_ / 8;
-        const uint64_t end_byte = (end + 7) / 8;
-        size_t kept = 0;
-        if (begin_byte < read_) {
-            buffer_[0] = last_;
-            kept = 1;
-        }
-        const size_t wanted = static_cast<size_t>(end_byte - read_);
-        fetch(&buffer_[kept], wanted);
-        first_bit = static_cast<unsigned>(bit_ % 8);
-        if (kept + wanted > 0)
-            last_ = buffer_[kept + wanted - 1];
-        read_ = end_byte;
-        bit_ = end;
-        return buffer_.data();
-    }
-
-    /* What follows the last frame must be zero bits. */
-    void finish(uint64_t length)
-    {
-        const size_t rest = static_cast<size_t>(length - read_);
-        fetch(buffer_.data(), rest);
-        const unsigned used = static_cast<unsigned>(bit_ % 8);
-        bool zero = used == 0 || last_ >> used == 0;
-        for (size_t i = 0; i < rest; i++)
-            zero = zero && buffer_[i] == 0;
-        if (!zero)
-            differ("the padding after the last frame is not zero");
-    }
-
-  private:
-    void fetch(uint8_t *place, size_t size)
-    {
-        if (size == 0)
-            return;
-        const OFCondition status =
-            element_.getPartialValue(place, static_cast<Uint32>(read_), static_cast<Uint32>(size),
-                                     &cache_, EBO_LittleEndian);
-        if (status.bad())
-            differ("PixelData cannot be read: %s", status.text());
-    }
-
-    DcmElement &element_;
-    DcmFileCache cache_;
-    const uint64_t frame_bits_;
-    std::vector<uint8_t> buffer_;
-    uint64_t bit_ = 0;  /* where the next frame begins */
-    uint64_t read_ = 0; /* bytes fetched */
-    uint8_t last_ = 0;
-};
 
 /* 64 bits from bit `at` on; nine bytes are touched. */
 uint64_t

@@ -1,0 +1,257 @@
+#include "read_back.hh"
+
+#include "seg_internal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <unordered_set>
+
+namespace read_back
+{
+
+void
+differ(const char *format, ...)
+{
+    Mismatch mismatch;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(mismatch.sentence, sizeof(mismatch.sentence), format, arguments);
+    va_end(arguments);
+    throw mismatch;
+}
+
+namespace
+{
+
+std::string
+trimmed(const std::string &text)
+{
+    const size_t first = text.find_first_not_of(' ');
+    if (first == std::string::npos)
+        return "";
+    return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+std::string
+source_key(const std::string &sop_instance_uid, int64_t frame)
+{
+    return sop_instance_uid + '#' + std::to_string(frame);
+}
+
+} // namespace
+
+std::string
+text_of(DcmItem &item, const DcmTagKey &tag, const char *name)
+{
+    OFString value;
+    if (item.findAndGetOFStringArray(tag, value).bad())
+        differ("%s is missing", name);
+    return trimmed(std::string(value.c_str(), value.size()));
+}
+
+void
+expect_text(DcmItem &item, const DcmTagKey &tag, const char *name, const std::string &expected)
+{
+    const std::string value = text_of(item, tag, name);
+    if (value != trimmed(expected))
+        differ("%s is \"%.64s\" instead of \"%.64s\"", name, value.c_str(), expected.c_str());
+}
+
+void
+expect_number(DcmItem &item, const DcmTagKey &tag, const char *name, int64_t expected)
+{
+    Uint16 value = 0;
+    if (item.findAndGetUint16(tag, value).bad())
+        differ("%s is missing", name);
+    if (value != expected)
+        differ("%s is %u instead of %lld", name, static_cast<unsigned>(value),
+               static_cast<long long>(expected));
+}
+
+double
+decimal_of(DcmItem &item, const DcmTagKey &tag, const char *name, unsigned long index)
+{
+    OFString text;
+    if (item.findAndGetOFString(tag, text, index).bad() || text.empty())
+        differ("%s is missing or too short", name);
+    OFBool good = OFFalse;
+    const double value = OFStandard::atof(text.c_str(), &good);
+    if (!good || !std::isfinite(value))
+        differ("%s holds \"%.20s\", which is no number", name, text.c_str());
+    return value;
+}
+
+void
+expect_decimal(DcmItem &item, const DcmTagKey &tag, const char *name, unsigned long index,
+               double expected)
+{
+    const double value = decimal_of(item, tag, name, index);
+    if (std::fabs(value - expected) > 1e-6 * std::max(1.0, std::fabs(expected)))
+        differ("%s [%lu] is %.9g instead of %.9g", name, index, value, expected);
+}
+
+DcmItem &
+item_of(DcmItem &item, const DcmTagKey &tag, const char *name)
+{
+    DcmSequenceOfItems *sequence = nullptr;
+    if (item.findAndGetSequence(tag, sequence).bad() || !sequence || sequence->card() == 0)
+        differ("%s is missing", name);
+    if (sequence->card() != 1)
+        differ("%s has %lu items instead of one", name, sequence->card());
+    return *sequence->getItem(0);
+}
+
+DcmSequenceOfItems &
+sequence_of(DcmItem &item, const DcmTagKey &tag, const char *name, size_t count)
+{
+    DcmSequenceOfItems *sequence = nullptr;
+    if (item.findAndGetSequence(tag, sequence).bad() || !sequence)
+        differ("%s is missing", name);
+    if (sequence->card() != count)
+        differ("%s has %lu items instead of %zu", name, sequence->card(), count);
+    return *sequence;
+}
+
+void
+expect_code(DcmItem &item, const DcmTagKey &tag, const char *name, const seg_code &code)
+{
+    DcmItem &coded = item_of(item, tag, name);
+    const bool is_long = !coded.tagExists(DCM_CodeValue);
+    expect_text(coded, is_long ? DCM_LongCodeValue : DCM_CodeValue, name, code.value);
+    expect_text(coded, DCM_CodingSchemeDesignator, name, code.scheme);
+}
+
+StackReferences::StackReferences(const struct seg_request &request) : request_(request)
+{
+    for (int32_t p = 0; p < request.stack->plane_count; p++)
+        planes_.emplace(source_key(seg_plane_instance(&request, p)->sop_instance_uid,
+                                   request.stack->planes[p].frame),
+                        p);
+}
+
+void
+StackReferences::check_shared_groups(DcmItem &groups) const
+{
+    const struct geometry_stack &stack = *request_.stack;
+    DcmItem &orientation =
+        item_of(groups, DCM_PlaneOrientationSequence, "PlaneOrientationSequence");
+    DcmItem &measures = item_of(groups, DCM_PixelMeasuresSequence, "PixelMeasuresSequence");
+    const struct dicom_frame &first = *seg_plane_frame(&request_, 0);
+    for (unsigned long i = 0; i < 6; i++)
+        expect_decimal(orientation, DCM_ImageOrientationPatient, "ImageOrientationPatient", i,
+                       first.orientation[i]);
+    for (unsigned long i = 0; i < 2; i++)
+        expect_decimal(measures, DCM_PixelSpacing, "PixelSpacing", i, first.pixel_spacing[i]);
+    if (decimal_of(measures, DCM_SliceThickness, "SliceThickness", 0) <= 0.0)
+        differ("SliceThickness is not positive");
+    if (stack.plane_count > 1)
+        expect_decimal(measures, DCM_SpacingBetweenSlices, "SpacingBetweenSlices", 0,
+                       stack.spacing[2]);
+    else if (measures.tagExists(DCM_SpacingBetweenSlices))
+        differ("SpacingBetweenSlices is there for one plane");
+}
+
+void
+StackReferences::check_referenced_series(DcmItem &dataset) const
+{
+    std::unordered_set<std::string> expected;
+    for (int32_t p = 0; p < request_.stack->plane_count; p++)
+        expected.insert(seg_plane_instance(&request_, p)->sop_instance_uid);
+
+    DcmItem &series = item_of(dataset, DCM_ReferencedSeriesSequence, "ReferencedSeriesSequence");
+    expect_text(series, DCM_SeriesInstanceUID, "SeriesInstanceUID of the source",
+                seg_plane_instance(&request_, 0)->series_uid);
+    DcmSequenceOfItems &references = sequence_of(series, DCM_ReferencedInstanceSequence,
+                                                 "ReferencedInstanceSequence", expected.size());
+    for (DcmObject *object = references.nextInContainer(nullptr); object;
+         object = references.nextInContainer(object)) {
+        const std::string uid = text_of(*static_cast<DcmItem *>(object),
+                                        DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
+        if (expected.erase(uid) != 1)
+            differ(
+                "ReferencedInstanceSequence names %.64s, which is not a source or is there twice",
+                uid.c_str());
+    }
+}
+
+int32_t
+StackReferences::plane_of(DcmItem &frame) const
+{
+    DcmItem &derivation = item_of(frame, DCM_DerivationImageSequence, "DerivationImageSequence");
+    DcmItem &source = item_of(derivation, DCM_SourceImageSequence, "SourceImageSequence");
+    const std::string uid =
+        text_of(source, DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
+    Sint32 number = 0;
+    const bool numbered = source.findAndGetSint32(DCM_ReferencedFrameNumber, number).good();
+    if (!numbered)
+        number = 1;
+    const auto found = planes_.find(source_key(uid, int64_t{number} - 1));
+    if (found == planes_.end())
+        differ("it refers to frame %d of %.64s, which is no plane of the stack",
+               static_cast<int>(number), uid.c_str());
+    const struct dicom_instance &instance = *seg_plane_instance(&request_, found->second);
+    if (numbered != instance.multi_frame)
+        differ("its ReferencedFrameNumber is %s", numbered ? "needless" : "missing");
+    expect_text(source, DCM_ReferencedSOPClassUID, "ReferencedSOPClassUID", instance.sop_class_uid);
+    expect_text(source, DCM_SpatialLocationsPreserved, "SpatialLocationsPreserved", "YES");
+    DcmItem &position = item_of(frame, DCM_PlanePositionSequence, "PlanePositionSequence");
+    const struct dicom_frame &expected = *seg_plane_frame(&request_, found->second);
+    for (unsigned long i = 0; i < 3; i++)
+        expect_decimal(position, DCM_ImagePositionPatient, "ImagePositionPatient", i,
+                       expected.position[i]);
+    return found->second;
+}
+
+PixelStream::PixelStream(DcmElement &element, uint64_t frame_bits)
+    : element_(element), frame_bits_(frame_bits), buffer_(frame_bits / 8 + 16)
+{
+}
+
+const uint8_t *
+PixelStream::next(unsigned &first_bit)
+{
+    const uint64_t end = bit_ + frame_bits_;
+    const uint64_t begin_byte = bit_ / 8;
+    const uint64_t end_byte = (end + 7) / 8;
+    size_t kept = 0;
+    if (begin_byte < read_) {
+        buffer_[0] = last_;
+        kept = 1;
+    }
+    const size_t wanted = static_cast<size_t>(end_byte - read_);
+    fetch(&buffer_[kept], wanted);
+    first_bit = static_cast<unsigned>(bit_ % 8);
+    if (kept + wanted > 0)
+        last_ = buffer_[kept + wanted - 1];
+    read_ = end_byte;
+    bit_ = end;
+    return buffer_.data();
+}
+
+void
+PixelStream::finish(uint64_t length)
+{
+    const size_t rest = static_cast<size_t>(length - read_);
+    fetch(buffer_.data(), rest);
+    const unsigned used = static_cast<unsigned>(bit_ % 8);
+    bool zero = used == 0 || last_ >> used == 0;
+    for (size_t i = 0; i < rest; i++)
+        zero = zero && buffer_[i] == 0;
+    if (!zero)
+        differ("the padding after the last frame is not zero");
+}
+
+void
+PixelStream::fetch(uint8_t *place, size_t size)
+{
+    if (size == 0)
+        return;
+    const OFCondition status = element_.getPartialValue(
+        place, static_cast<Uint32>(read_), static_cast<Uint32>(size), &cache_, EBO_LittleEndian);
+    if (status.bad())
+        differ("PixelData cannot be read: %s", status.text());
+}
+
+} // namespace read_back
