@@ -25,6 +25,8 @@ fields_of(enum proto_type type)
         return "isf";
     case PROTO_DONE:
         return "iissssifffffiiissi(sssssii)";
+    case PROTO_DEVICES:
+        return "i(issi)";
     case PROTO_ARRIVED:
         return "issssssssssssiii";
     case PROTO_QUARANTINED:
@@ -33,6 +35,7 @@ fields_of(enum proto_type type)
         return "iifi(s)";
     case PROTO_INSPECTED:
         return "iii(siiiifssss)";
+    case PROTO_DEVICE_LOST:
     case PROTO_PAUSE:
     case PROTO_RELOAD:
     case PROTO_COMPLETE:
