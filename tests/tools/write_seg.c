@@ -5,10 +5,14 @@
  *   write_seg [OPTION...] MASKS OUTPUT INPUT...
  *
  * MASKS holds one byte a voxel (0 or not), columns fastest, then rows, planes in ascending position
- * and segments; with --fractional, the scenes: two bytes a voxel, little endian. On a fault, code
- * and sentence go to standard error, and the status is 1.
+ * and segments; with --fractional, the scenes: two bytes a voxel, little endian. With
+ * --measurements and --report, a measurement report of the segmentation is written and read back
+ * too (the file of measurements is as in measurements.h). On a fault, code and sentence go to
+ * standard error, and the status is 1.
  */
+#include "measurements.h"
 #include "seg.h"
+#include "sr.h"
 
 #include <endian.h>
 #include <fcntl.h>
@@ -16,10 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
-    MAX_SEGMENTS = 64,
+    MAX_SEGMENTS = 256,
 };
 
 struct options {
@@ -30,7 +35,9 @@ struct options {
     const char *pipeline;
     bool keep_empty_frames;
     bool fractional;
-    bool modifier; /* gives every segment a laterality and a region */
+    bool modifier;            /* gives every segment a laterality and a region */
+    const char *measurements; /* of a report; NULL: none */
+    const char *report;
 };
 
 struct inputs {
@@ -71,6 +78,8 @@ parse(int argc, char **argv, struct options *options)
         {"keep-empty-frames", no_argument, NULL, 'k'},
         {"fractional", no_argument, NULL, 'f'},
         {"modifier", no_argument, NULL, 'm'},
+        {"measurements", required_argument, NULL, 'M'},
+        {"report", required_argument, NULL, 'r'},
         {NULL, 0, NULL, 0},
     };
     *options = (struct options){.description = "", .pipeline = "test-pipeline"};
@@ -90,11 +99,17 @@ parse(int argc, char **argv, struct options *options)
             options->fractional = true;
         else if (option == 'm')
             options->modifier = true;
+        else if (option == 'M')
+            options->measurements = optarg;
+        else if (option == 'r')
+            options->report = optarg;
         else
             return -1;
     }
     if (options->label_count == 0)
         options->labels[options->label_count++] = "Brain";
+    if (!options->measurements != !options->report)
+        return -1;
     return argc - optind < 3 ? -1 : optind;
 }
 
@@ -222,14 +237,21 @@ describe_segments(const struct options *options, struct seg_segment *segments)
     }
 }
 
+static int
+create(const char *output)
+{
+    int fd = open(output, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0)
+        die("OUTPUT_UNWRITABLE", output);
+    return fd;
+}
+
 static void
 write_and_verify(const struct seg_request *request, const char *output)
 {
     struct seg_summary summary;
     struct dicom_fault fault;
-    int fd = open(output, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0)
-        die("OUTPUT_UNWRITABLE", output);
+    int fd = create(output);
     check(seg_write(request, fd, &summary, &fault), &fault);
     close(fd);
     check(seg_verify(request, output, &fault), &fault);
@@ -237,6 +259,44 @@ write_and_verify(const struct seg_request *request, const char *output)
            "\"bytes\": %lld}\n",
            summary.identity.sop_instance_uid, summary.identity.series_uid,
            (long long)summary.frames, (long long)summary.bytes);
+}
+
+static double
+seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void
+report_and_verify(const struct seg_request *seg, const struct options *options)
+{
+    struct measurements measurements;
+    struct seg_identity identity;
+    struct seg_summary summary;
+    struct dicom_fault fault;
+    measurements_read(options->measurements, &measurements);
+    seg_identify(seg, &identity);
+    const struct sr_request request = {
+        .seg = seg,
+        .seg_identity = &identity,
+        .groups = measurements.groups,
+        .group_count = measurements.group_count,
+        .series_description = options->description,
+        .series_number = 6001,
+    };
+    int fd = create(options->report);
+    const double start = seconds();
+    check(sr_write(&request, fd, &summary, &fault), &fault);
+    const double written = seconds();
+    close(fd);
+    check(sr_verify(&request, options->report, &fault), &fault);
+    printf("{\"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"bytes\": %lld, "
+           "\"write_seconds\": %.4f, \"verify_seconds\": %.4f}\n",
+           summary.identity.sop_instance_uid, summary.identity.series_uid, (long long)summary.bytes,
+           written - start, seconds() - written);
+    measurements_free(&measurements);
 }
 
 int
@@ -247,7 +307,7 @@ main(int argc, char **argv)
     if (first < 0) {
         fprintf(stderr, "usage: write_seg [--label TEXT]... [--description TEXT] [--stack NAME] "
                         "[--pipeline NAME] [--keep-empty-frames] [--fractional] [--modifier] "
-                        "MASKS OUTPUT INPUT...\n");
+                        "[--measurements FILE --report OUTPUT] MASKS OUTPUT INPUT...\n");
         return 2;
     }
     dicom_init();
@@ -258,7 +318,7 @@ main(int argc, char **argv)
     check(geometry_group(inputs.instances, inputs.count, &limits, &series, &fault), &fault);
     const struct geometry_stack *stack = choose_stack(series, options.stack);
     struct voxels voxels = read_voxels(argv[first], stack, &options);
-    struct seg_segment segments[MAX_SEGMENTS];
+    static struct seg_segment segments[MAX_SEGMENTS];
     describe_segments(&options, segments);
     for (int32_t i = 0; i < options.label_count; i++)
         place_voxels(&voxels, stack, i, &segments[i]);
@@ -279,6 +339,8 @@ main(int argc, char **argv)
         .content_time_ms = INT64_C(1732190400123),
     };
     write_and_verify(&request, argv[first + 1]);
+    if (options.report)
+        report_and_verify(&request, &options);
     free(voxels.words);
     free(voxels.scenes);
     geometry_series_free(series);

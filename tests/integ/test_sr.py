@@ -1,0 +1,426 @@
+"""Measurement reports, judged by readers that are not ours: dciodvfy, dsrdump, pydicom, highdicom, Orthanc.
+
+write_seg writes a segmentation and its report from measurements given here, to the last bit, and reads both
+back; everything else is checked from outside.
+"""
+
+import json
+import math
+import re
+import subprocess
+
+import highdicom
+import numpy
+import pydicom
+import pytest
+
+from conftest import SHARED, needs_shared, orthanc, run_program, storescu
+from test_seg import (apart, assert_dcmdump_reads, classic, dciodvfy_remarks, decimal_strings, enhanced,
+                      planes_of)
+
+IBSI_CODES = ["GYBY", "60VM", "UR99", "TU9B", "TF7R", "D3YU", "NTRS", "ZGXS", "OEEB", "P6QZ", "8ZQL", "ACUI",
+              "8S9J", "IB1Z", "NDRX", "WF0Z", "1QCO", "E8JP", "NI2N", "QWB0", "DG8W", "7NFM", "AE86", "R8DG", "JN9H"]
+AGGREGATION = (("5QB6", "IBSI", "Texture matrix aggregation"), ("IAZD", "IBSI", "3D merged"))
+DISCRETISATION = (("DISCRETISATION", "99NOCTULE", "Discretisation"), ("K15C", "IBSI", "Fixed bin number"))
+LEVELS = (32.0, ("LEVELS", "99NOCTULE", "Number of grey levels"), ("1", "no units"))
+
+
+class Measurement:
+    """One number (None: absent, for a reason), and the settings behind it."""
+
+    def __init__(self, value, concept, unit=("1", "no units"), modifiers=(), parameters=(), reason="",
+                 qualifier="114000"):
+        self.value, self.concept, self.unit = value, concept, unit
+        self.modifiers, self.parameters = list(modifiers), list(parameters)
+        self.reason, self.qualifier = reason, qualifier
+
+    def lines(self):
+        value = "-" if self.value is None else float(self.value).hex()
+        yield "measurement", value, *self.concept, *self.unit, self.reason, self.qualifier
+        for name, modifier in self.modifiers:
+            yield "modifier", *name, *modifier
+        for number, concept, unit in self.parameters:
+            yield "parameter", float(number).hex(), *concept, *unit
+
+
+def glcm(seed, own=False):
+    """All texture features with random values of all magnitudes; settings of our own scheme where wanted."""
+    generator = numpy.random.default_rng(seed)
+    values = generator.normal(size=len(IBSI_CODES)) * 10.0 ** generator.integers(-12, 12, len(IBSI_CODES))
+    modifiers, parameters = ([AGGREGATION, DISCRETISATION], [LEVELS]) if own else ([AGGREGATION], [])
+    return [Measurement(float(value), (code, "IBSI", f"Feature {code}"), modifiers=modifiers, parameters=parameters)
+            for value, code in zip(values, IBSI_CODES)]
+
+
+def write(folder, paths, masks, groups, labels=None, options=()):
+    """Segmentation and report; `groups` is measurements by segment, from 0."""
+    labels = labels or [f"Part {index + 1}" for index in range(len(masks))]
+    lines = []
+    for segment, measurements in groups.items():
+        lines.append(("group", str(segment)))
+        lines += [line for measurement in measurements for line in measurement.lines()]
+    text = folder / "measurements.tsv"
+    text.write_text("".join("\t".join(line) + "\n" for line in lines))
+    raw = folder / "voxels.raw"
+    if masks.dtype == bool:
+        masks.astype(numpy.uint8).tofile(raw)
+    else:
+        masks.astype("<u2").tofile(raw)
+        options = ["--fractional", *options]
+    label_options = [part for label in labels for part in ("--label", label)]
+    done = run_program("write_seg", *options, *label_options, "--measurements", text, "--report", folder / "sr.dcm",
+                       raw, folder / "seg.dcm", *paths, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "sr.dcm", folder / "seg.dcm", json.loads(done.stdout.splitlines()[1])
+
+
+# --- the judges ---
+
+
+def code_of(sequence):
+    item = sequence[0]
+    return item.get("CodeValue") or item.LongCodeValue, item.CodingSchemeDesignator, item.CodeMeaning
+
+
+def name_of(item):
+    return code_of(item.ConceptNameCodeSequence) if "ConceptNameCodeSequence" in item else None
+
+
+def children(item, value_type=None, code=None):
+    """Content items below one, by type and by the value of the concept name."""
+    return [child for child in item.get("ContentSequence", [])
+            if value_type in (None, child.ValueType) and code in (None, (name_of(child) or (None,))[0])]
+
+
+def one(item, value_type, code):
+    found = children(item, value_type, code)
+    assert len(found) == 1, (value_type, code, len(found))
+    return found[0]
+
+
+def assert_dciodvfy_is_content(path):
+    """
+    No error, and no warning but the one that dciodvfy has for every scheme it has not heard of: PS3.16 8.2
+    wants private schemes to begin with 99.
+    """
+    remarks = [remark for remark in dciodvfy_remarks(path)
+               if not (remark.startswith("Warning") and remark.endswith("Unrecognized defined term = <99NOCTULE>"))]
+    assert remarks == [], "\n".join(remarks)
+
+
+def assert_dsrdump_shows(path, groups):
+    done = subprocess.run(["dsrdump", "+Pc", "+Pu", "+Pl", path], capture_output=True, text=True, errors="replace")
+    assert done.returncode == 0, done.stderr
+    complaints = [line for line in done.stderr.splitlines() if "VR checker" not in line and "ISO_IR" not in line]
+    assert complaints == []
+    tree = done.stdout
+    assert "Enhanced SR Document" in tree and "UNVERIFIED" in tree and "COMPLETE" in tree
+    assert tree.count("<contains CONTAINER:(125007,DCM,") == len(groups)
+    numbers = [measurement for measurements in groups.values() for measurement in measurements]
+    assert len(re.findall(r"<contains NUM:", tree)) == len(numbers)
+    absent = [measurement for measurement in numbers if measurement.value is None]
+    assert tree.count("=empty (") == len(absent)
+    for measurement in absent:
+        assert measurement.reason in tree or not measurement.reason.isascii()
+
+
+def assert_header(report, seg, source, summary):
+    assert report.SOPClassUID == "1.2.840.10008.5.1.4.1.1.88.22"
+    assert (report.SOPInstanceUID, report.SeriesInstanceUID) == (summary["sop_instance_uid"], summary["series_uid"])
+    assert len({report.SeriesInstanceUID, seg.SeriesInstanceUID, source.SeriesInstanceUID}) == 3
+    for name in ("PatientName", "PatientID", "PatientBirthDate", "PatientSex", "StudyInstanceUID", "StudyDate",
+                 "StudyTime", "StudyID", "AccessionNumber", "ReferringPhysicianName", "StudyDescription"):
+        assert report.get(name, "") == source.get(name, ""), name
+    assert (report.Modality, report.SeriesNumber, report.InstanceNumber) == ("SR", 6001, 1)
+    assert (report.Manufacturer, report.ManufacturerModelName) == ("Noctule", "noctuled")
+    assert report.DeviceSerialNumber == "TEST-1" and report.SoftwareVersions
+    assert (report.ContentDate, report.ContentTime) == (seg.ContentDate, seg.ContentTime)
+    assert (report.CompletionFlag, report.VerificationFlag) == ("COMPLETE", "UNVERIFIED")
+    assert len(report.ReferencedPerformedProcedureStepSequence) == len(report.PerformedProcedureCodeSequence) == 0
+    assert "FrameOfReferenceUID" not in report
+    template = report.ContentTemplateSequence[0]
+    assert (template.MappingResource, template.TemplateIdentifier) == ("DCMR", "1500")
+
+
+def assert_evidence(report, seg, sources):
+    assert len(report.CurrentRequestedProcedureEvidenceSequence) == 1
+    study = report.CurrentRequestedProcedureEvidenceSequence[0]
+    assert study.StudyInstanceUID == seg.StudyInstanceUID
+    evidence = [(series.SeriesInstanceUID, item.ReferencedSOPClassUID, item.ReferencedSOPInstanceUID)
+                for series in study.ReferencedSeriesSequence for item in series.ReferencedSOPSequence]
+    expected = {(source.SeriesInstanceUID, source.SOPClassUID, source.SOPInstanceUID) for source in sources}
+    assert len(evidence) == len(set(evidence))
+    assert set(evidence) == expected | {(seg.SeriesInstanceUID, seg.SOPClassUID, seg.SOPInstanceUID)}
+
+
+def assert_context(report):
+    assert code_of(one(report, "CODE", "121049").ConceptCodeSequence) == ("eng", "RFC5646", "English")
+    assert code_of(one(report, "CODE", "121005").ConceptCodeSequence)[0] == "121007"
+    assert one(report, "UIDREF", "121012").UID.startswith("2.25.")
+    assert one(report, "TEXT", "121016").TextValue == "TEST-1"
+    assert code_of(one(report, "CODE", "121058").ConceptCodeSequence)[1] in ("LN", "SCT")
+
+
+def assert_library(report, planes):
+    library = one(report, "CONTAINER", "111028")
+    group = one(library, "CONTAINER", "126200")
+    images = [child.ReferencedSOPSequence[0] for child in children(group, "IMAGE")]
+    expected = list(dict.fromkeys(plane.source.SOPInstanceUID for plane in planes))  # in ascending position
+    assert [image.ReferencedSOPInstanceUID for image in images] == expected
+    assert {image.ReferencedSOPClassUID for image in images} == {planes[0].source.SOPClassUID}
+    rows = one(group, "NUM", "110910").MeasuredValueSequence[0]
+    assert rows.NumericValue == planes[0].source.Rows
+    between_columns = one(group, "NUM", "111026").MeasuredValueSequence[0].NumericValue
+    assert float(between_columns) == float(planes[0].PixelSpacing[1])
+
+
+def assert_schemes(report, own):
+    schemes = {item.CodingSchemeDesignator: item for item in report.CodingSchemeIdentificationSequence}
+    assert schemes["IBSI"].CodingSchemeUID == "1.2.840.10008.2.16.13"
+    assert ("99NOCTULE" in schemes) == own
+    if own:
+        assert schemes["99NOCTULE"].CodingSchemeName and schemes["99NOCTULE"].CodingSchemeVersion
+
+
+def assert_number(item, value, unit):
+    measured = item.MeasuredValueSequence[0]
+    assert measured.FloatingPointValue.hex() == float(value).hex()  # every bit
+    assert float(measured.NumericValue) == pytest.approx(value, rel=1e-8)
+    assert code_of(measured.MeasurementUnitsCodeSequence) == (unit[0], "UCUM", unit[1])
+    assert "NumericValueQualifierCodeSequence" not in item
+
+
+def assert_measurement(item, expected):
+    assert name_of(item) == expected.concept and item.RelationshipType == "CONTAINS"
+    if expected.value is None:
+        assert len(item.MeasuredValueSequence) == 0
+        assert code_of(item.NumericValueQualifierCodeSequence)[:2] == (expected.qualifier, "DCM")
+        assert one(item, "TEXT", "121106").TextValue == expected.reason
+    else:
+        assert_number(item, expected.value, expected.unit)
+        assert children(item, "TEXT") == []
+    modifiers = [(name_of(child), code_of(child.ConceptCodeSequence)) for child in children(item, "CODE")]
+    assert modifiers == expected.modifiers
+    parameters = children(item, "NUM")
+    assert [name_of(child) for child in parameters] == [concept for _, concept, _ in expected.parameters]
+    for child, (value, _, unit) in zip(parameters, expected.parameters):
+        assert child.RelationshipType == "INFERRED FROM"
+        assert_number(child, value, unit)
+
+
+def assert_groups(report, seg, groups):
+    found = children(one(report, "CONTAINER", "126010"), "CONTAINER", "125007")
+    assert len(found) == len(groups)
+    for group, (index, measurements) in zip(found, groups.items()):
+        segment = seg.SegmentSequence[index]
+        assert one(group, "TEXT", "112039").TextValue == segment.TrackingID
+        assert one(group, "UIDREF", "112040").UID == segment.TrackingUID
+        finding = one(group, "CODE", "121071")
+        assert code_of(finding.ConceptCodeSequence) == code_of(segment.SegmentedPropertyTypeCodeSequence)
+        reference = one(group, "IMAGE", "121191").ReferencedSOPSequence[0]
+        assert (reference.ReferencedSOPClassUID, reference.ReferencedSOPInstanceUID) == (
+            seg.SOPClassUID, seg.SOPInstanceUID)
+        assert reference.ReferencedSegmentNumber == segment.SegmentNumber
+        assert one(group, "UIDREF", "121232").UID == seg.ReferencedSeriesSequence[0].SeriesInstanceUID
+        numbers = children(group, "NUM")
+        assert len(numbers) == len(measurements)
+        for item, expected in zip(numbers, measurements):
+            assert_measurement(item, expected)
+
+
+def drop_absent(item):
+    """Without the numbers that are none, on which highdicom (0.28.2) stumbles."""
+    for child in item.get("ContentSequence", []):
+        drop_absent(child)
+        if child.get("ContentSequence") is not None:
+            child.ContentSequence = [part for part in child.ContentSequence
+                                     if part.ValueType != "NUM" or len(part.MeasuredValueSequence) == 1]
+
+
+def assert_highdicom_reads(path, seg, groups):
+    report = pydicom.dcmread(path)
+    drop_absent(report)
+    content = highdicom.sr.EnhancedSR.from_dataset(report).content
+    assert isinstance(content, highdicom.sr.MeasurementReport)
+    by_uid = {group.tracking_uid: group for group in content.get_volumetric_roi_measurement_groups()}
+    assert len(by_uid) == len(groups)
+    some_uid = seg.SegmentSequence[next(iter(groups))].TrackingUID
+    assert len(content.get_volumetric_roi_measurement_groups(tracking_uid=some_uid)) == 1
+    for index, measurements in groups.items():
+        segment = seg.SegmentSequence[index]
+        found = by_uid[segment.TrackingUID]
+        assert found.tracking_identifier == segment.TrackingID
+        assert found.finding_type.value == segment.SegmentedPropertyTypeCodeSequence[0].CodeValue
+        regions = [site.value.value for site in found.finding_sites]
+        assert regions == [item.CodeValue for item in segment.get("AnatomicRegionSequence", [])]
+        reference = highdicom.sr.ReferencedSegment.from_sequence(found[0].ContentSequence)
+        assert reference.referenced_sop_instance_uid == seg.SOPInstanceUID
+        assert list(reference.referenced_segment_numbers) == [segment.SegmentNumber]
+        series = reference.source_series_for_segmentation
+        assert series.value == seg.ReferencedSeriesSequence[0].SeriesInstanceUID
+        present = [measurement for measurement in measurements if measurement.value is not None]
+        values = found.get_measurements()
+        assert [value.name.value for value in values] == [measurement.concept[0] for measurement in present]
+        assert [value.value for value in values] == [measurement.value for measurement in present]
+
+
+def judge(written, paths, groups, own=False):
+    """Everything that must be true of every report."""
+    path, seg_path, summary = written
+    planes = planes_of(paths)
+    assert_dciodvfy_is_content(path)
+    assert_dcmdump_reads(path)
+    assert_dsrdump_shows(path, groups)
+    assert path.stat().st_size == summary["bytes"]
+    report, seg = pydicom.dcmread(path), pydicom.dcmread(seg_path)
+    assert all(len(text) <= 16 for text in decimal_strings(report))
+    assert_header(report, seg, planes[0].source, summary)
+    assert_evidence(report, seg, [plane.source for plane in planes])
+    assert_context(report)
+    assert_library(report, planes)
+    assert_schemes(report, own)
+    assert_groups(report, seg, groups)
+    assert_highdicom_reads(path, seg, groups)
+    return report
+
+
+# --- the cases ---
+
+
+@pytest.mark.parametrize("planes, segments", [(7, 1), (1, 1), (9, 3)])
+def test_texture_of_segments(tmp_path, planes, segments):
+    paths = classic(tmp_path / "in", planes, 40, 41)
+    groups = {index: glcm(index) for index in range(segments)}
+    written = write(tmp_path, paths, apart(segments, planes, 40, 41), groups)
+    judge(written, paths, groups)
+    assert dciodvfy_remarks(written[0]) == []  # not even the one that concepts of our own earn
+
+
+def test_settings_of_our_own(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41)
+    groups = {0: glcm(1, own=True), 1: glcm(2, own=True)}
+    judge(write(tmp_path, paths, apart(2, 5, 40, 41), groups), paths, groups, own=True)
+
+
+def test_absent_values(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41)
+    features = glcm(3)
+    features[4] = Measurement(None, features[4].concept, modifiers=[AGGREGATION], reason="ONE_GREY_LEVEL")
+    features[7] = Measurement(None, features[7].concept, reason="out of memory", qualifier="114006")
+    groups = {0: features, 1: [Measurement(None, ("TU9B", "IBSI", "Joint entropy"), reason="EMPTY_REGION")]}
+    judge(write(tmp_path, paths, apart(2, 5, 40, 41), groups), paths, groups)
+
+
+def test_values_that_are_not_finite(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41)
+    groups = {0: [Measurement(value, ("NI2N", "IBSI", "Correlation")) for value in (math.nan, math.inf, 1.5)]}
+    written = write(tmp_path, paths, apart(1, 5, 40, 41), groups)
+    reason = "The computation gave no finite number."
+    expected = {0: [Measurement(None, ("NI2N", "IBSI", "Correlation"), reason=reason)] * 2 + groups[0][2:]}
+    judge(written, paths, expected)
+
+
+def test_a_lesion_on_one_side(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41)
+    groups = {0: glcm(4)}
+    report = judge(write(tmp_path, paths, apart(1, 5, 40, 41), groups, options=["--modifier"]), paths, groups,
+                   own=True)
+    group = one(one(report, "CONTAINER", "126010"), "CONTAINER", "125007")
+    site = one(group, "CODE", "363698007")
+    assert code_of(site.ConceptCodeSequence) == ("12738006", "SCT", "Brain")
+    assert code_of(one(site, "CODE", "272741003").ConceptCodeSequence)[0] == "7771000"
+
+
+def test_names_beyond_ascii(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41, SpecificCharacterSet="ISO_IR 100", PatientName="Müller^Jörg")
+    groups = {0: glcm(5), 1: [Measurement(None, ("TU9B", "IBSI", "Joint entropy"), reason="zu wenig Gründe")]}
+    report = judge(write(tmp_path, paths, apart(2, 5, 40, 41), groups, labels=["Größe", "脳"]), paths, groups)
+    assert report.SpecificCharacterSet == "ISO_IR 192"
+    assert report.PatientName == "Müller^Jörg"
+
+
+def test_a_character_set_that_is_kept(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41, SpecificCharacterSet="ISO_IR 100", PatientName="Müller^Jörg")
+    groups = {0: glcm(6)}
+    report = judge(write(tmp_path, paths, apart(1, 5, 40, 41), groups), paths, groups)
+    assert report.SpecificCharacterSet == "ISO_IR 100"
+    assert report["PatientName"].value == "Müller^Jörg"
+
+
+def test_an_enhanced_source(tmp_path):
+    paths = enhanced(tmp_path / "in", 7, 40, 41)
+    groups = {0: glcm(7)}
+    judge(write(tmp_path, paths, apart(1, 7, 40, 41), groups), paths, groups)
+
+
+def test_a_fractional_segmentation(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41)
+    scenes = apart(1, 5, 40, 41).astype(numpy.uint16) * 40000
+    groups = {0: glcm(8)}
+    judge(write(tmp_path, paths, scenes, groups), paths, groups)
+
+
+def test_many_segments(tmp_path):
+    paths = classic(tmp_path / "in", 2, 32, 32)
+    masks = numpy.zeros((256, 2, 32, 32), bool)
+    for index in range(256):
+        masks[index, index % 2, index // 32, index % 32] = True
+    groups = {index: glcm(index)[:3] for index in range(256)}
+    judge(write(tmp_path, paths, masks, groups), paths, groups)
+
+
+def test_the_same_report_again(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41)
+    masks = apart(2, 5, 40, 41)
+    groups = {0: glcm(9), 1: glcm(10)}
+    first = write(tmp_path, paths, masks, groups)[0].read_bytes()
+    assert write(tmp_path, paths[::-1], masks, groups)[0].read_bytes() == first
+    groups[1][3].value = float(numpy.nextafter(groups[1][3].value, numpy.inf))
+    path = write(tmp_path, paths, masks, groups)[0]
+    assert pydicom.dcmread(path).SOPInstanceUID.encode() not in first
+
+
+def test_the_device_is_the_same_in_every_report(tmp_path):
+    uids = set()
+    for planes in (3, 4):
+        folder = tmp_path / str(planes)
+        folder.mkdir()
+        paths = classic(folder / "in", planes, 20, 20)
+        report = pydicom.dcmread(write(folder, paths, apart(1, planes, 20, 20), {0: glcm(planes)})[0])
+        uids.add(one(report, "UIDREF", "121012").UID)
+    assert len(uids) == 1
+
+
+def test_orthanc_takes_it(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41)
+    groups = {0: glcm(11, own=True)}
+    path, seg_path, summary = write(tmp_path, paths, apart(1, 5, 40, 41), groups)
+    with orthanc(tmp_path / "orthanc") as peer:
+        storescu(peer.port, path, seg_path, *paths, called="ORTHANC", options=["-R"])
+        assert len(peer.rest("/studies")) == 1
+        series = [peer.rest(f"/series/{name}") for name in peer.rest("/series")]
+        reports = [item for item in series if item["MainDicomTags"]["Modality"] == "SR"]
+        assert sorted(item["MainDicomTags"]["Modality"] for item in series) == ["CT", "SEG", "SR"]
+        assert reports[0]["MainDicomTags"]["SeriesInstanceUID"] == summary["series_uid"]
+        tags = peer.rest(f"/instances/{reports[0]['Instances'][0]}/simplified-tags")
+        assert tags["SOPInstanceUID"] == summary["sop_instance_uid"]
+        assert tags["ContentSequence"][-1]["ConceptNameCodeSequence"][0]["CodeValue"] == "126010"
+
+
+@needs_shared
+@pytest.mark.parametrize("name", ["ct-head-5mm", "mr-brain-t1"])
+def test_real_series(tmp_path, name):
+    """Whatever scanners put into their headers, the report inherits it and stays valid."""
+    paths = sorted((SHARED / name).glob("*.dcm"))
+    source = pydicom.dcmread(paths[0], stop_before_pixels=True)
+    masks = numpy.zeros((1, len(paths), source.Rows, source.Columns), bool)
+    masks[0, len(paths) // 2, source.Rows // 2, source.Columns // 2] = True
+    groups = {0: glcm(12)}
+    path = write(tmp_path, paths, masks, groups)[0]
+    inherited = {re.sub(r"<.*?>", "", remark) for remark in dciodvfy_remarks(paths[0])}
+    remarks = [remark for remark in dciodvfy_remarks(path) if re.sub(r"<.*?>", "", remark) not in inherited]
+    assert remarks == []
+    assert_dsrdump_shows(path, groups)
+    report = pydicom.dcmread(path)
+    for keyword in ("PatientName", "PatientID", "StudyInstanceUID", "AccessionNumber", "StudyID"):
+        assert report[keyword].value == source.get(keyword, report[keyword].value), keyword
