@@ -159,6 +159,19 @@ element_ul(struct element_buffer *buffer, uint32_t tag, const uint32_t *values, 
 }
 
 void
+element_fd(struct element_buffer *buffer, uint32_t tag, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    element_header(buffer, tag, "FD", 8);
+    uint8_t *place = grow(buffer, 8);
+    if (!place)
+        return;
+    put32(place, (uint32_t)bits);
+    put32(place + 4, (uint32_t)(bits >> 32));
+}
+
+void
 element_at(struct element_buffer *buffer, uint32_t tag, uint32_t value)
 {
     element_header(buffer, tag, "AT", 4);

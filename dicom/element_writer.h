@@ -38,6 +38,8 @@ void element_text(struct element_buffer *buffer, uint32_t tag, const char vr[2],
 
 void element_us(struct element_buffer *buffer, uint32_t tag, const uint16_t *values, size_t count);
 void element_ul(struct element_buffer *buffer, uint32_t tag, const uint32_t *values, size_t count);
+/* One double. */
+void element_fd(struct element_buffer *buffer, uint32_t tag, double value);
 void element_at(struct element_buffer *buffer, uint32_t tag, uint32_t value);
 
 /* Each returns the mark that element_close takes; closing is in reverse order of opening. */

@@ -55,8 +55,8 @@ name_source_frames(const struct seg_request *request, struct uid_name *name)
     return 0;
 }
 
-static int
-make_uid(const struct seg_request *request, const char *role, char uid[DICOM_UID_SIZE])
+int
+seg_role_uid(const struct seg_request *request, const char *role, char uid[DICOM_UID_SIZE])
 {
     struct uid_name *name;
     uid[0] = '\0';
@@ -91,11 +91,11 @@ seg_make_identity(const struct seg_request *request, struct seg_identity *identi
 {
     const struct roles *roles = request->fractional ? &fractional_roles : &binary_roles;
     *identity = (struct seg_identity){{0}, {0}, {0}};
-    int error = make_uid(request, roles->instance, identity->sop_instance_uid);
+    int error = seg_role_uid(request, roles->instance, identity->sop_instance_uid);
     if (!error)
-        error = make_uid(request, roles->series, identity->series_uid);
+        error = seg_role_uid(request, roles->series, identity->series_uid);
     if (!error)
-        error = make_uid(request, roles->dimensions, identity->dimension_organization_uid);
+        error = seg_role_uid(request, roles->dimensions, identity->dimension_organization_uid);
     if (error)
         *identity = (struct seg_identity){{0}, {0}, {0}};
     return error;

@@ -17,6 +17,12 @@ extern "C" {
 const struct dicom_instance *seg_plane_instance(const struct seg_request *request, int32_t plane);
 const struct dicom_frame *seg_plane_frame(const struct seg_request *request, int32_t plane);
 
+/*
+ * The UID of what plays a part in a result of the request's ("SEG instance"): it follows from the
+ * part and from what the result was made of. 0, or -ENOMEM with an empty UID.
+ */
+int seg_role_uid(const struct seg_request *request, const char *role, char uid[DICOM_UID_SIZE]);
+
 /* As seg_identify, but tells: 0 or -ENOMEM. */
 int seg_make_identity(const struct seg_request *request, struct seg_identity *identity);
 
