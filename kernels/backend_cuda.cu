@@ -220,7 +220,14 @@ open_algorithms(struct cuda_lane *lane, char *reason, size_t reason_size)
     error = cuda_fuzzy_open(lane);
     if (error) {
         cuda_level_set_close(lane);
-        kernels_fail(error, reason, reason_size, "cannot open a lane for fuzzy connectedness: %s",
+        return kernels_fail(error, reason, reason_size,
+                            "cannot open a lane for fuzzy connectedness: %s", strerror(-error));
+    }
+    error = cuda_texture_open(lane);
+    if (error) {
+        cuda_fuzzy_close(lane);
+        cuda_level_set_close(lane);
+        kernels_fail(error, reason, reason_size, "cannot open a lane for texture: %s",
                      strerror(-error));
     }
     return error;
@@ -263,6 +270,7 @@ lane_close(struct kernels_lane *base)
     (void)cudaStreamSynchronize(lane->upload);
     (void)cudaStreamSynchronize(lane->work);
     (void)cudaStreamSynchronize(lane->download);
+    cuda_texture_close(lane);
     cuda_fuzzy_close(lane);
     cuda_level_set_close(lane);
     arena_free(&lane->pinned);
@@ -330,7 +338,8 @@ volume_needs(const struct cuda_lane *lane, struct cuda_needs *needs)
            cuda_needs_add(&needs->pinned, slices, bytes) &&
            cuda_needs_add(&needs->device, 2, sizeof(*lane->device_extremes)) &&
            cuda_needs_add(&needs->pinned, 2, sizeof(*lane->host_extremes)) &&
-           cuda_level_set_needs(lane, needs) && cuda_fuzzy_needs(lane, needs);
+           cuda_level_set_needs(lane, needs) && cuda_fuzzy_needs(lane, needs) &&
+           cuda_texture_needs(lane, needs);
 }
 
 static void
@@ -344,6 +353,7 @@ place_volume(struct cuda_lane *lane)
     lane->host_extremes = (uint32_t *)cuda_arena_take(&lane->pinned, 2 * sizeof(uint32_t));
     cuda_level_set_place(lane);
     cuda_fuzzy_place(lane);
+    cuda_texture_place(lane);
 }
 
 static int
@@ -471,6 +481,35 @@ volume_range(struct kernels_lane *base, struct kernels_range padding, struct ker
     return error ? error : cuda_volume_range(cuda_lane_of(base), padding, range, NULL, 0);
 }
 
+static int
+glcm_run(struct kernels_lane *base, const struct texture_glcm *request, uint64_t *counts,
+         char *reason, size_t reason_size)
+{
+    int error = cuda_enter(cuda_device_of(base), reason, reason_size);
+
+    return error ? error : cuda_glcm_run(cuda_lane_of(base), request, counts, reason, reason_size);
+}
+
+static int
+histogram_run(struct kernels_lane *base, const uint64_t *region, bool per_slice, uint64_t *counts,
+              char *reason, size_t reason_size)
+{
+    int error = cuda_enter(cuda_device_of(base), reason, reason_size);
+
+    return error ? error
+                 : cuda_histogram_run(cuda_lane_of(base), region, per_slice, counts, reason,
+                                      reason_size);
+}
+
+static int
+patterns_run(struct kernels_lane *base, const struct texture_patterns *request, char *reason,
+             size_t reason_size)
+{
+    int error = cuda_enter(cuda_device_of(base), reason, reason_size);
+
+    return error ? error : cuda_patterns_run(cuda_lane_of(base), request, reason, reason_size);
+}
+
 const struct kernels_backend kernels_backend_cuda = {
     /* .name = */ "cuda",
     /* .device_open = */ cuda_device_open,
@@ -484,7 +523,7 @@ const struct kernels_backend kernels_backend_cuda = {
     /* .level_set_codes = */ level_set_codes,
     /* .fuzzy_run = */ fuzzy_run,
     /* .volume_range = */ volume_range,
-    /* .glcm_run = */ nullptr,
-    /* .histogram_run = */ nullptr,
-    /* .patterns_run = */ nullptr,
+    /* .glcm_run = */ glcm_run,
+    /* .histogram_run = */ histogram_run,
+    /* .patterns_run = */ patterns_run,
 };

@@ -2,7 +2,8 @@
  * cuda.cuh - what the files of the CUDA backend share.
  *
  * device_cuda.cu owns the device, backend_cuda.cu the lanes, their memory and the uploads,
- * range_cuda.cu the value range; level_set_cuda.cu and fuzzy_cuda.cu are one algorithm each. All
+ * range_cuda.cu the value range; level_set_cuda.cu, fuzzy_cuda.cu, glcm_cuda.cu and
+ * patterns_cuda.cu are one algorithm each. All
  * memory is taken in volume_begin: each algorithm says what it needs (cuda_*_needs), the backend
  * lets the lane's two arenas grow to the sum, and each takes its pieces (cuda_*_place). Nothing is
  * allocated inside a job.
@@ -57,6 +58,7 @@ struct cuda_device {
 
 struct cuda_level_set; /* of level_set_cuda.cu */
 struct cuda_fuzzy;     /* of fuzzy_cuda.cu */
+struct cuda_texture;   /* of texture_cuda.cuh */
 
 struct cuda_lane {
     struct kernels_lane base;
@@ -73,6 +75,7 @@ struct cuda_lane {
     uint32_t *host_extremes;
     struct cuda_level_set *level_set;
     struct cuda_fuzzy *fuzzy;
+    struct cuda_texture *texture;
 };
 
 static inline struct cuda_lane *
@@ -158,5 +161,17 @@ void cuda_fuzzy_place(struct cuda_lane *lane);
 int cuda_fuzzy_run(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects,
                    bool relative, struct kernels_fuzzy_result *results, char *reason,
                    size_t reason_size);
+
+/* Texture, once all slabs have been queued, on `work` after them; texture.h. */
+int cuda_texture_open(struct cuda_lane *lane);
+void cuda_texture_close(struct cuda_lane *lane);
+bool cuda_texture_needs(const struct cuda_lane *lane, struct cuda_needs *needs);
+void cuda_texture_place(struct cuda_lane *lane);
+int cuda_glcm_run(struct cuda_lane *lane, const struct texture_glcm *request, uint64_t *counts,
+                  char *reason, size_t reason_size);
+int cuda_histogram_run(struct cuda_lane *lane, const uint64_t *region, bool per_slice,
+                       uint64_t *counts, char *reason, size_t reason_size);
+int cuda_patterns_run(struct cuda_lane *lane, const struct texture_patterns *request, char *reason,
+                      size_t reason_size);
 
 #endif
