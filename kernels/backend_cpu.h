@@ -46,9 +46,19 @@ struct cpu_fuzzy {
     uint16_t *best;        /* the strongest so far of several objects; NULL where none compete */
 };
 
+/* A row's voxels that may have a level: first .. end - 1; none when first >= end. */
+struct cpu_texture_row {
+    int64_t first;
+    int64_t end;
+};
+
 /* What texture needs, in the lane's block of its name. */
 struct cpu_texture {
-    uint16_t *thresholds; /* of TLBAP, one for each largest value of a window */
+    void *levels;                 /* of every voxel: uint8_t, or uint16_t for 256 levels */
+    void *empty;                  /* a row without levels */
+    struct cpu_texture_row *rows; /* one a row of the volume */
+    unsigned char *spaces;        /* a thread's tables, one after the other */
+    uint16_t *bounds;             /* of TLBAP, one for each largest value of a window */
 };
 
 struct cpu_lane {

@@ -137,6 +137,57 @@ affinity16_body(const struct isa_pair *pair, int64_t count, uint16_t *restrict a
     }
 }
 
+INLINE void
+tuple8_body(const struct isa_tuple *tuple, int64_t count, uint16_t *restrict index)
+{
+    const uint8_t *a = tuple->level[0], *b = tuple->level[1];
+    const uint8_t *c = tuple->level[2], *d = tuple->level[3];
+    uint16_t u = tuple->weight[0], v = tuple->weight[1], w = tuple->weight[2];
+    uint16_t last = tuple->weight[3];
+
+    if (tuple->points == 2)
+        for (int64_t i = 0; i < count; i++)
+            index[i] = (uint16_t)(u * a[i] + v * b[i]);
+    else if (tuple->points == 3)
+        for (int64_t i = 0; i < count; i++)
+            index[i] = (uint16_t)(u * a[i] + v * b[i] + w * c[i]);
+    else
+        for (int64_t i = 0; i < count; i++)
+            index[i] = (uint16_t)(u * a[i] + v * b[i] + w * c[i] + last * d[i]);
+}
+
+enum { TALLY = 32 }; /* indices looked at together */
+
+/*
+ * Runs of one index, which would wait for the counter that they have just written, are common: in
+ * air, and outside of a region. Whole ones are added at once, others spread over the tables.
+ */
+INLINE void
+tally16_body(const uint16_t *index, int64_t count, uint32_t *const tables[4])
+{
+    int64_t i = 0;
+
+    for (; i + TALLY <= count; i += TALLY) {
+        const uint16_t *at = index + i;
+        uint16_t differences = 0;
+
+        for (int k = 0; k < TALLY; k++)
+            differences |= at[k] ^ at[0];
+        if (differences == 0) {
+            tables[0][at[0]] += TALLY;
+            continue;
+        }
+        for (int k = 0; k < TALLY; k += 4) {
+            tables[0][at[k]]++;
+            tables[1][at[k + 1]]++;
+            tables[2][at[k + 2]]++;
+            tables[3][at[k + 3]]++;
+        }
+    }
+    for (; i < count; i++)
+        tables[0][index[i]]++;
+}
+
 /* One row of the eight matrices: a vector wherever the instruction set has one. */
 typedef uint64_t lanes __attribute__((vector_size(64), aligned(8)));
 
@@ -263,6 +314,18 @@ scalar_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity
     affinity16_body(pair, count, affinity);
 }
 
+static void
+scalar_tuple8(const struct isa_tuple *tuple, int64_t count, uint16_t *index)
+{
+    tuple8_body(tuple, count, index);
+}
+
+static void
+scalar_tally16(const uint16_t *index, int64_t count, uint32_t *const tables[4])
+{
+    tally16_body(index, count, tables);
+}
+
 static const struct isa isa_scalar = {
     .name = "scalar",
     .runs_here = scalar_runs_here,
@@ -274,6 +337,8 @@ static const struct isa isa_scalar = {
     .join16 = scalar_join16,
     .raise16 = scalar_raise16,
     .affinity16 = scalar_affinity16,
+    .tuple8 = scalar_tuple8,
+    .tally16 = scalar_tally16,
     .transpose8 = scalar_transpose8,
 };
 
@@ -469,6 +534,18 @@ avx2_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity)
     affinity16_body(pair, count, affinity);
 }
 
+AVX2 static void
+avx2_tuple8(const struct isa_tuple *tuple, int64_t count, uint16_t *index)
+{
+    tuple8_body(tuple, count, index);
+}
+
+AVX2 static void
+avx2_tally16(const uint16_t *index, int64_t count, uint32_t *const tables[4])
+{
+    tally16_body(index, count, tables);
+}
+
 static const struct isa isa_avx2 = {
     .name = "AVX2",
     .bit_instructions = true,
@@ -481,6 +558,8 @@ static const struct isa isa_avx2 = {
     .join16 = avx2_join16,
     .raise16 = avx2_raise16,
     .affinity16 = avx2_affinity16,
+    .tuple8 = avx2_tuple8,
+    .tally16 = avx2_tally16,
     .transpose8 = avx2_transpose8,
 };
 
@@ -657,6 +736,18 @@ avx512_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity
     }
 }
 
+AVX512 static void
+avx512_tuple8(const struct isa_tuple *tuple, int64_t count, uint16_t *index)
+{
+    tuple8_body(tuple, count, index);
+}
+
+AVX512 static void
+avx512_tally16(const uint16_t *index, int64_t count, uint32_t *const tables[4])
+{
+    tally16_body(index, count, tables);
+}
+
 static const struct isa isa_avx512 = {
     .name = "AVX-512",
     .bit_instructions = true,
@@ -669,6 +760,8 @@ static const struct isa isa_avx512 = {
     .join16 = avx512_join16,
     .raise16 = avx512_raise16,
     .affinity16 = avx512_affinity16,
+    .tuple8 = avx512_tuple8,
+    .tally16 = avx512_tally16,
     .transpose8 = avx512_transpose8,
 };
 

@@ -44,6 +44,13 @@ struct isa_pair {
     const double *second;
 };
 
+/* Levels at up to four points, and the weights that make them the index of a table. */
+struct isa_tuple {
+    int points;
+    const uint8_t *level[4];
+    uint16_t weight[4];
+};
+
 struct isa {
     const char *name;
     bool bit_instructions; /* BMI, LZCNT and POPCNT may be used */
@@ -70,6 +77,10 @@ struct isa {
     void (*raise16)(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values);
     /* floor(65535 * (first[a + b] + second[|a - b|])), at most 65535. */
     void (*affinity16)(const struct isa_pair *pair, int64_t count, uint16_t *affinity);
+    /* index = the sum of weight * level, modulo 2^16. */
+    void (*tuple8)(const struct isa_tuple *tuple, int64_t count, uint16_t *index);
+    /* Adds 1 to tables[any of the four][index] for each index. */
+    void (*tally16)(const uint16_t *index, int64_t count, uint32_t *const tables[4]);
     /* Eight 64 x 64 matrices side by side: bit c of row[r][i] goes to bit r of row[c][i]. */
     void (*transpose8)(uint64_t row[64][8]);
 };

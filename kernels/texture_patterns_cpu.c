@@ -123,13 +123,6 @@ slice_patterns(void *context, int64_t z)
 }
 
 int
-cpu_texture_reserve(struct cpu_lane *lane)
-{
-    (void)lane;
-    return 0;
-}
-
-int
 cpu_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request, char *reason,
                  size_t reason_size)
 {
