@@ -14,22 +14,23 @@ const char *const discretisation_names[4] = {
     "pyradiomics-bin-width",
 };
 
-/* What the rule counts from, and the level of a real-world value that lies in lo .. hi. */
+/* What the rule counts from: the extremes of the region, and the lower end of the range. */
 struct rule {
     const struct discretisation_settings *settings;
     double lo, hi;
     double origin;
 };
 
+/* Of a value that lies in lo .. hi. */
 static double
-level_of_value(const struct rule *rule, double value)
+level_of_value(const struct rule *rule, double stored, double value)
 {
     const struct discretisation_settings *settings = rule->settings;
     double level = 0;
 
     switch (settings->kind) {
     case DISCRETISATION_PAPER:
-        return floor(value * settings->levels / 256) + 1;
+        return floor(stored * settings->levels / 256) + 1;
     case DISCRETISATION_FIXED_BIN_NUMBER:
         if (!(rule->hi > rule->lo))
             return 1;
@@ -52,26 +53,36 @@ is_left_out(const struct rule *rule, double value)
            (settings->has_range && (value < settings->range[0] || value > settings->range[1]));
 }
 
+/* How many levels the rule makes; an empty region has none of its own. */
+static double
+highest_level(const struct rule *rule)
+{
+    const struct discretisation_settings *settings = rule->settings;
+
+    if (settings->kind == DISCRETISATION_PAPER || settings->kind == DISCRETISATION_FIXED_BIN_NUMBER)
+        return settings->levels;
+    return rule->lo <= rule->hi ? level_of_value(rule, 0, rule->hi) : 1;
+}
+
 int
 discretise(const struct discretisation_settings *settings, const struct basic_rescale *rescales,
            size_t table_count, size_t values, int32_t smallest, double lo, double hi,
            uint16_t *level_of, int *levels)
 {
     const struct rule rule = {settings, lo, hi, settings->has_range ? settings->range[0] : lo};
-    const bool by_number =
-        settings->kind == DISCRETISATION_PAPER || settings->kind == DISCRETISATION_FIXED_BIN_NUMBER;
-    const double highest = by_number ? settings->levels : level_of_value(&rule, hi);
+    const double highest = highest_level(&rule);
 
-    if (settings->kind == DISCRETISATION_PAPER && (lo < 0 || hi > 255))
-        return -EDOM;
     if (!(highest >= 1 && highest <= TEXTURE_MAX_LEVELS))
         return -ERANGE;
     for (size_t i = 0; i < table_count * values; i++) {
         const struct basic_rescale *rescale = &rescales[i / values];
         const double stored = (double)smallest + (double)(i % values);
         const double value = rescale->slope * stored + rescale->intercept;
+        const bool left_out = is_left_out(&rule, value);
 
-        level_of[i] = is_left_out(&rule, value) ? 0 : (uint16_t)level_of_value(&rule, value);
+        if (settings->kind == DISCRETISATION_PAPER && !left_out && (stored < 0 || stored > 255))
+            return -EDOM;
+        level_of[i] = left_out ? 0 : (uint16_t)level_of_value(&rule, stored, value);
     }
     *levels = highest < 2 ? 2 : (int)highest;
     return 0;

@@ -12,40 +12,56 @@
 #include <string.h>
 
 const struct feature_definition basic_feature_definitions[BASIC_FEATURES] = {
-    {"voxel_count", "Number of voxels", "", "1"},
-    {"volume", "Volume (voxel counting)", "YEKZ", "ml"},
-    {"mean", "Mean", "Q4LE", ""},
-    {"standard_deviation", "Standard deviation", "", ""},
-    {"variance", "Variance", "ECT3", ""},
-    {"skewness", "Skewness", "KE2A", "1"},
-    {"kurtosis", "(Excess) kurtosis", "IPH6", "1"},
-    {"median", "Median", "Y12H", ""},
-    {"minimum", "Minimum", "1GSF", ""},
-    {"percentile_10", "10th percentile", "QG58", ""},
-    {"percentile_90", "90th percentile", "8DWT", ""},
-    {"maximum", "Maximum", "84IY", ""},
-    {"interquartile_range", "Interquartile range", "SALO", ""},
-    {"range", "Range", "2OJQ", ""},
-    {"energy", "Energy", "N8CA", ""},
-    {"root_mean_square", "Root mean square", "5ZWQ", ""},
-    {"entropy", "Discretised intensity entropy", "TLU2", "1"},
-    {"centroid_x", "Centroid x (LPS)", "", "mm"},
-    {"centroid_y", "Centroid y (LPS)", "", "mm"},
-    {"centroid_z", "Centroid z (LPS)", "", "mm"},
-    {"box_columns", "Bounding box along columns", "", "mm"},
-    {"box_rows", "Bounding box along rows", "", "mm"},
-    {"box_slices", "Bounding box along slices", "", "mm"},
+    {"voxel_count", "Number of voxels", "", "1", 0},
+    {"volume", "Volume (voxel counting)", "YEKZ", "ml", 0},
+    {"mean", "Mean", "Q4LE", "", 1},
+    {"standard_deviation", "Standard deviation", "", "", 1},
+    {"variance", "Variance", "ECT3", "", 2},
+    {"skewness", "Skewness", "KE2A", "1", 0},
+    {"kurtosis", "(Excess) kurtosis", "IPH6", "1", 0},
+    {"median", "Median", "Y12H", "", 1},
+    {"minimum", "Minimum", "1GSF", "", 1},
+    {"percentile_10", "10th percentile", "QG58", "", 1},
+    {"percentile_90", "90th percentile", "8DWT", "", 1},
+    {"maximum", "Maximum", "84IY", "", 1},
+    {"interquartile_range", "Interquartile range", "SALO", "", 1},
+    {"range", "Range", "2OJQ", "", 1},
+    {"energy", "Energy", "N8CA", "", 2},
+    {"root_mean_square", "Root mean square", "5ZWQ", "", 1},
+    {"entropy", "Discretised intensity entropy", "TLU2", "1", 0},
+    {"centroid_x", "Centroid x (LPS)", "", "mm", 0},
+    {"centroid_y", "Centroid y (LPS)", "", "mm", 0},
+    {"centroid_z", "Centroid z (LPS)", "", "mm", 0},
+    {"box_columns", "Bounding box along columns", "", "mm", 0},
+    {"box_rows", "Bounding box along rows", "", "mm", 0},
+    {"box_slices", "Bounding box along slices", "", "mm", 0},
 };
 
 /* ------------------------------------------------------------------------------- regions -- */
+
+/* The sum of the places of the bits that are set. */
+static int64_t
+sum_of_places(uint64_t bits)
+{
+    static const uint64_t place_has[6] = {
+        0xAAAAAAAAAAAAAAAA, 0xCCCCCCCCCCCCCCCC, 0xF0F0F0F0F0F0F0F0,
+        0xFF00FF00FF00FF00, 0xFFFF0000FFFF0000, 0xFFFFFFFF00000000,
+    };
+    int64_t sum = 0;
+
+    for (int i = 0; i < 6; i++)
+        sum += (int64_t)__builtin_popcountll(bits & place_has[i]) << i;
+    return sum;
+}
 
 /* Bits of a row: how many, the sum of their columns, the first and the last. */
 static void
 add_row(const uint64_t *row, int64_t words, int64_t y, int64_t z, struct basic_region *region)
 {
     for (int64_t w = 0; w < words; w++) {
-        uint64_t bits = row[w];
-        int64_t count = __builtin_popcountll(bits), first, last;
+        const uint64_t bits = row[w];
+        const int64_t count = __builtin_popcountll(bits);
+        int64_t first, last;
 
         if (bits == 0)
             continue;
@@ -60,8 +76,7 @@ add_row(const uint64_t *row, int64_t words, int64_t y, int64_t z, struct basic_r
         region->last[1] = y > region->last[1] ? y : region->last[1];
         region->first[2] = z < region->first[2] ? z : region->first[2];
         region->last[2] = z > region->last[2] ? z : region->last[2];
-        for (; bits; bits &= bits - 1)
-            region->sum[0] += 64 * w + __builtin_ctzll(bits);
+        region->sum[0] += count * 64 * w + sum_of_places(bits);
     }
 }
 
@@ -234,7 +249,7 @@ put_entropy(const struct basic_input *input, struct feature_value values[BASIC_F
             sum -= counts[level] / total * log2(counts[level] / total);
     free(counts);
     if (total > 0)
-        put(values, BASIC_ENTROPY, sum);
+        put(values, BASIC_ENTROPY, sum > 0 ? sum : 0);
     return 0;
 }
 
@@ -276,6 +291,7 @@ basic_features(const struct basic_input *input, struct feature_value values[BASI
     if (list.size > 0) { /* all of the region may be padding */
         put_moments(&list, values);
         put_ranks(&list, values);
+        values[BASIC_ENTROPY].absence = input->level_of ? FEATURES_NO_VOXEL : FEATURES_NO_LEVELS;
         error = input->level_of ? put_entropy(input, values) : 0;
     }
     free(list.items);

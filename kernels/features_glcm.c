@@ -1,9 +1,10 @@
 /*
  * features_glcm.c - features of grey level co-occurrence matrices, from counts.
  *
- * A matrix becomes probabilities once; sums run over it row by row, so the order of additions, and
- * with it the last bit, is the same everywhere. An average leaves out matrices without a count, and
- * for each feature those in which it is not defined.
+ * Of a matrix the cells that are not 0 are listed once, and its marginals summed, in integers;
+ * features run over them row by row, so the order of additions, and with it the last bit, is the
+ * same everywhere. An average leaves out matrices without a count, and for each feature those in
+ * which it is not defined.
  */
 #include "eigen.h"
 #include "texture_features.h"
@@ -14,32 +15,33 @@
 #include <string.h>
 
 const struct feature_definition glcm_feature_definitions[GLCM_FEATURES] = {
-    {"joint_maximum", "Joint maximum", "GYBY", "1"},
-    {"joint_average", "Joint average", "60VM", "1"},
-    {"joint_variance", "Joint variance", "UR99", "1"},
-    {"joint_entropy", "Joint entropy", "TU9B", "1"},
-    {"difference_average", "Difference average", "TF7R", "1"},
-    {"difference_variance", "Difference variance", "D3YU", "1"},
-    {"difference_entropy", "Difference entropy", "NTRS", "1"},
-    {"sum_average", "Sum average", "ZGXS", "1"},
-    {"sum_variance", "Sum variance", "OEEB", "1"},
-    {"sum_entropy", "Sum entropy", "P6QZ", "1"},
-    {"angular_second_moment", "Angular second moment", "8ZQL", "1"},
-    {"contrast", "Contrast", "ACUI", "1"},
-    {"dissimilarity", "Dissimilarity", "8S9J", "1"},
-    {"inverse_difference", "Inverse difference", "IB1Z", "1"},
-    {"normalised_inverse_difference", "Normalised inverse difference", "NDRX", "1"},
-    {"inverse_difference_moment", "Inverse difference moment", "WF0Z", "1"},
-    {"normalised_inverse_difference_moment", "Normalised inverse difference moment", "1QCO", "1"},
-    {"inverse_variance", "Inverse variance", "E8JP", "1"},
-    {"correlation", "Correlation", "NI2N", "1"},
-    {"autocorrelation", "Autocorrelation", "QWB0", "1"},
-    {"cluster_tendency", "Cluster tendency", "DG8W", "1"},
-    {"cluster_shade", "Cluster shade", "7NFM", "1"},
-    {"cluster_prominence", "Cluster prominence", "AE86", "1"},
-    {"information_correlation_1", "First measure of information correlation", "R8DG", "1"},
-    {"information_correlation_2", "Second measure of information correlation", "JN9H", "1"},
-    {"maximal_correlation_coefficient", "Maximal correlation coefficient", "", "1"},
+    {"joint_maximum", "Joint maximum", "GYBY", "1", 0},
+    {"joint_average", "Joint average", "60VM", "1", 0},
+    {"joint_variance", "Joint variance", "UR99", "1", 0},
+    {"joint_entropy", "Joint entropy", "TU9B", "1", 0},
+    {"difference_average", "Difference average", "TF7R", "1", 0},
+    {"difference_variance", "Difference variance", "D3YU", "1", 0},
+    {"difference_entropy", "Difference entropy", "NTRS", "1", 0},
+    {"sum_average", "Sum average", "ZGXS", "1", 0},
+    {"sum_variance", "Sum variance", "OEEB", "1", 0},
+    {"sum_entropy", "Sum entropy", "P6QZ", "1", 0},
+    {"angular_second_moment", "Angular second moment", "8ZQL", "1", 0},
+    {"contrast", "Contrast", "ACUI", "1", 0},
+    {"dissimilarity", "Dissimilarity", "8S9J", "1", 0},
+    {"inverse_difference", "Inverse difference", "IB1Z", "1", 0},
+    {"normalised_inverse_difference", "Normalised inverse difference", "NDRX", "1", 0},
+    {"inverse_difference_moment", "Inverse difference moment", "WF0Z", "1", 0},
+    {"normalised_inverse_difference_moment", "Normalised inverse difference moment", "1QCO", "1",
+     0},
+    {"inverse_variance", "Inverse variance", "E8JP", "1", 0},
+    {"correlation", "Correlation", "NI2N", "1", 0},
+    {"autocorrelation", "Autocorrelation", "QWB0", "1", 0},
+    {"cluster_tendency", "Cluster tendency", "DG8W", "1", 0},
+    {"cluster_shade", "Cluster shade", "7NFM", "1", 0},
+    {"cluster_prominence", "Cluster prominence", "AE86", "1", 0},
+    {"information_correlation_1", "First measure of information correlation", "R8DG", "1", 0},
+    {"information_correlation_2", "Second measure of information correlation", "JN9H", "1", 0},
+    {"maximal_correlation_coefficient", "Maximal correlation coefficient", "", "1", 0},
 };
 
 const char *const glcm_aggregation_names[GLCM_AGGREGATIONS] = {
@@ -61,6 +63,8 @@ features_absence_name(enum features_absence absence)
         return "NO_NEIGHBOURS";
     case FEATURES_ONE_LEVEL:
         return "ONE_GREY_LEVEL";
+    case FEATURES_NO_LEVELS:
+        return "NOT_DISCRETISED";
     case FEATURES_PRESENT:
         break;
     }
@@ -87,18 +91,46 @@ merges_directions(enum glcm_aggregation aggregation)
            aggregation == GLCM_3D_MERGED;
 }
 
-/* One matrix as probabilities, its marginals, and room to work; n is the number of levels. */
+/* An element of a matrix that is not 0: levels i and j count from 0. */
+struct cell {
+    int i, j;
+    uint64_t count;
+};
+
+/*
+ * One matrix: its counts, the cells of it that are not 0, row by row, and its marginals as counts
+ * and as probabilities; n is the number of levels.
+ */
 struct matrix {
     int n;
     bool symmetric;
-    uint64_t *counts;    /* n * n */
-    double *p;           /* n * n */
-    double *rows;        /* n: p_i. */
-    double *columns;     /* n: p_.j */
-    double *differences; /* n: p_{i-j}(k), k = 0 .. n - 1 */
-    double *sums;        /* 2 n: p_{i+j}(k), k = 2 .. 2 n stands at k - 2 */
-    double *work;        /* n * n, and 2 n */
+    uint64_t *counts; /* n * n */
+    struct cell *cells;
+    size_t cell_count;
+    uint64_t total;
+
+    uint64_t *row_counts;        /* n */
+    uint64_t *column_counts;     /* n */
+    uint64_t *difference_counts; /* n: |i - j| = k, k = 0 .. n - 1 */
+    uint64_t *sum_counts;        /* 2 n: i + j + 2 = k, k = 2 .. 2 n stands at k - 2 */
+    double *rows, *columns, *differences, *sums;
+
+    int row_levels, column_levels;           /* that occur */
+    int *places;                             /* 2 n */
+    double *residual, *transposed, *product; /* n * n each; the latter two unless symmetric */
+    double *work;                            /* 5 n */
 };
+
+static void
+matrix_close(struct matrix *matrix)
+{
+    free(matrix->counts);
+    free(matrix->cells);
+    free(matrix->row_counts);
+    free(matrix->rows);
+    free(matrix->places);
+    free(matrix->residual);
+}
 
 static int
 matrix_open(struct matrix *matrix, int n, bool symmetric)
@@ -106,26 +138,29 @@ matrix_open(struct matrix *matrix, int n, bool symmetric)
     const size_t size = (size_t)n, square = size * size;
 
     *matrix = (struct matrix){.n = n, .symmetric = symmetric};
-    matrix->counts = malloc(square * sizeof(*matrix->counts));
-    matrix->p = malloc((2 * square + 7 * size) * sizeof(*matrix->p));
-    if (!matrix->counts || !matrix->p) {
-        free(matrix->counts);
-        free(matrix->p);
+    matrix->counts = calloc(square, sizeof(*matrix->counts));
+    matrix->cells = malloc(square * sizeof(*matrix->cells));
+    matrix->row_counts = malloc(5 * size * sizeof(*matrix->row_counts));
+    matrix->rows = malloc(10 * size * sizeof(*matrix->rows));
+    matrix->places = malloc(2 * size * sizeof(*matrix->places));
+    matrix->residual = malloc((symmetric ? 1 : 3) * square * sizeof(*matrix->residual));
+    if (!matrix->counts || !matrix->cells || !matrix->row_counts || !matrix->rows ||
+        !matrix->places || !matrix->residual) {
+        matrix_close(matrix);
         return -ENOMEM;
     }
-    matrix->rows = matrix->p + square;
+    matrix->column_counts = matrix->row_counts + size;
+    matrix->difference_counts = matrix->column_counts + size;
+    matrix->sum_counts = matrix->difference_counts + size;
     matrix->columns = matrix->rows + size;
     matrix->differences = matrix->columns + size;
     matrix->sums = matrix->differences + size;
     matrix->work = matrix->sums + 2 * size;
+    if (!symmetric) {
+        matrix->transposed = matrix->residual + square;
+        matrix->product = matrix->transposed + square;
+    }
     return 0;
-}
-
-static void
-matrix_close(struct matrix *matrix)
-{
-    free(matrix->counts);
-    free(matrix->p);
 }
 
 static void
@@ -141,34 +176,61 @@ matrix_add(struct matrix *matrix, const uint64_t *counts)
 
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++) {
-            matrix->counts[i * n + j] += counts[i * n + j];
+            const uint64_t count = counts[i * n + j];
+
+            if (count == 0)
+                continue;
+            matrix->counts[i * n + j] += count;
             if (matrix->symmetric)
-                matrix->counts[j * n + i] += counts[i * n + j];
+                matrix->counts[j * n + i] += count;
         }
 }
 
-/* Makes probabilities and marginals of the counts; false when there are none. */
+/* Lists the cells and sums the marginals, exactly. */
+static void
+list_cells(struct matrix *matrix)
+{
+    const int n = matrix->n;
+
+    matrix->cell_count = 0;
+    matrix->total = 0;
+    memset(matrix->row_counts, 0, (size_t)n * 5 * sizeof(*matrix->row_counts)); /* all marginals */
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            const uint64_t count = matrix->counts[i * n + j];
+
+            if (count == 0)
+                continue;
+            matrix->cells[matrix->cell_count++] = (struct cell){i, j, count};
+            matrix->total += count;
+            matrix->row_counts[i] += count;
+            matrix->column_counts[j] += count;
+            matrix->difference_counts[abs(i - j)] += count;
+            matrix->sum_counts[i + j] += count;
+        }
+}
+
+/* Makes probabilities of the counts; false when there are none. */
 static bool
 matrix_normalise(struct matrix *matrix)
 {
-    const int n = matrix->n;
-    uint64_t total = 0;
-
-    for (int i = 0; i < n * n; i++)
-        total += matrix->counts[i];
-    if (total == 0)
+    list_cells(matrix);
+    if (matrix->total == 0)
         return false;
-    memset(matrix->rows, 0, (size_t)n * 5 * sizeof(*matrix->rows)); /* all marginals */
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            double p = (double)matrix->counts[i * n + j] / (double)total;
-            matrix->p[i * n + j] = p;
-            matrix->rows[i] += p;
-            matrix->columns[j] += p;
-            matrix->differences[abs(i - j)] += p;
-            matrix->sums[i + j] += p;
-        }
+    for (int i = 0; i < 5 * matrix->n; i++)
+        matrix->rows[i] = (double)matrix->row_counts[i] / (double)matrix->total;
+    matrix->row_levels = matrix->column_levels = 0;
+    for (int i = 0; i < matrix->n; i++) {
+        matrix->row_levels += matrix->row_counts[i] > 0;
+        matrix->column_levels += matrix->column_counts[i] > 0;
+    }
     return true;
+}
+
+static double
+probability(const struct matrix *matrix, const struct cell *cell)
+{
+    return (double)cell->count / (double)matrix->total;
 }
 
 static double
@@ -179,7 +241,7 @@ entropy(const double *p, int count)
     for (int i = 0; i < count; i++)
         if (p[i] > 0)
             sum -= p[i] * log2(p[i]);
-    return sum;
+    return sum > 0 ? sum : 0; /* not -0 */
 }
 
 /* Mean and variance of the variable first, first + 1, ... with these probabilities. */
@@ -206,38 +268,29 @@ absent(struct feature_value values[GLCM_FEATURES], enum glcm_feature feature,
     values[feature] = (struct feature_value){0, absence};
 }
 
-/* Those that are one pass of weights over the matrix. */
+/* Of p_{x-y}: what depends on the distance of the two levels only. */
 static void
-weighted_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+difference_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
 {
-    const int n = matrix->n;
-    const double levels = n;
-    double maximum = 0, squares = 0, contrast = 0, dissimilarity = 0, product = 0;
-    double id = 0, nid = 0, idm = 0, nidm = 0, inverse_variance = 0;
+    const double *p = matrix->differences, levels = matrix->n;
+    double mean, variance, contrast = 0, id = 0, nid = 0, idm = 0, nidm = 0, inverse_variance = 0;
 
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            const double p = matrix->p[i * n + j];
-            const double d = abs(i - j), d2 = d * d;
+    for (int k = 0; k < matrix->n; k++) {
+        const double d = k, d2 = d * d;
 
-            if (p == 0)
-                continue;
-            maximum = p > maximum ? p : maximum;
-            squares += p * p;
-            contrast += d2 * p;
-            dissimilarity += d * p;
-            product += (double)(i + 1) * (double)(j + 1) * p;
-            id += p / (1 + d);
-            nid += p / (1 + d / levels);
-            idm += p / (1 + d2);
-            nidm += p / (1 + d2 / (levels * levels));
-            inverse_variance += i == j ? 0 : p / d2;
-        }
-    present(values, GLCM_JOINT_MAXIMUM, maximum);
-    present(values, GLCM_ANGULAR_SECOND_MOMENT, squares);
+        contrast += d2 * p[k];
+        id += p[k] / (1 + d);
+        nid += p[k] / (1 + d / levels);
+        idm += p[k] / (1 + d2);
+        nidm += p[k] / (1 + d2 / (levels * levels));
+        inverse_variance += k == 0 ? 0 : p[k] / d2;
+    }
+    moments(p, matrix->n, 0, &mean, &variance);
+    present(values, GLCM_DIFFERENCE_AVERAGE, mean);
+    present(values, GLCM_DIFFERENCE_VARIANCE, variance);
+    present(values, GLCM_DIFFERENCE_ENTROPY, entropy(p, matrix->n));
     present(values, GLCM_CONTRAST, contrast);
-    present(values, GLCM_DISSIMILARITY, dissimilarity);
-    present(values, GLCM_AUTOCORRELATION, product);
+    present(values, GLCM_DISSIMILARITY, mean);
     present(values, GLCM_INVERSE_DIFFERENCE, id);
     present(values, GLCM_NORMALISED_INVERSE_DIFFERENCE, nid);
     present(values, GLCM_INVERSE_DIFFERENCE_MOMENT, idm);
@@ -245,140 +298,182 @@ weighted_features(const struct matrix *matrix, struct feature_value values[GLCM_
     present(values, GLCM_INVERSE_VARIANCE, inverse_variance);
 }
 
+/* Of p_{x+y}: its mean is the sum of the marginals' means, about which the clusters are. */
 static void
-marginal_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+sum_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
 {
-    const int n = matrix->n;
-    double mean, variance;
+    const int count = 2 * matrix->n - 1;
+    const double *p = matrix->sums;
+    double mean, variance, shade = 0, prominence = 0;
 
-    moments(matrix->differences, n, 0, &mean, &variance);
-    present(values, GLCM_DIFFERENCE_AVERAGE, mean);
-    present(values, GLCM_DIFFERENCE_VARIANCE, variance);
-    present(values, GLCM_DIFFERENCE_ENTROPY, entropy(matrix->differences, n));
-    moments(matrix->sums, 2 * n - 1, 2, &mean, &variance);
+    moments(p, count, 2, &mean, &variance);
+    for (int k = 0; k < count; k++) {
+        const double from = k + 2 - mean;
+
+        shade += from * from * from * p[k];
+        prominence += from * from * from * from * p[k];
+    }
     present(values, GLCM_SUM_AVERAGE, mean);
     present(values, GLCM_SUM_VARIANCE, variance);
-    present(values, GLCM_SUM_ENTROPY, entropy(matrix->sums, 2 * n - 1));
-}
-
-/* Those about the means of the marginals. */
-static void
-centred_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
-{
-    const int n = matrix->n;
-    double row_mean, row_variance, column_mean, column_variance;
-    double covariance = 0, tendency = 0, shade = 0, prominence = 0;
-
-    moments(matrix->rows, n, 1, &row_mean, &row_variance);
-    moments(matrix->columns, n, 1, &column_mean, &column_variance);
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            const double p = matrix->p[i * n + j];
-            const double from_row = i + 1 - row_mean, from_column = j + 1 - column_mean;
-            const double both = from_row + from_column;
-
-            if (p == 0)
-                continue;
-            covariance += from_row * from_column * p;
-            tendency += both * both * p;
-            shade += both * both * both * p;
-            prominence += both * both * both * both * p;
-        }
-    present(values, GLCM_JOINT_AVERAGE, row_mean);
-    present(values, GLCM_JOINT_VARIANCE, row_variance);
-    present(values, GLCM_CLUSTER_TENDENCY, tendency);
+    present(values, GLCM_SUM_ENTROPY, entropy(p, count));
+    present(values, GLCM_CLUSTER_TENDENCY, variance);
     present(values, GLCM_CLUSTER_SHADE, shade);
     present(values, GLCM_CLUSTER_PROMINENCE, prominence);
-    if (row_variance > 0 && column_variance > 0)
+}
+
+/* Of the matrix itself and the moments of its marginals. */
+static void
+joint_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+{
+    double row_mean, row_variance, column_mean, column_variance;
+    double maximum = 0, squares = 0, product = 0, covariance = 0;
+
+    moments(matrix->rows, matrix->n, 1, &row_mean, &row_variance);
+    moments(matrix->columns, matrix->n, 1, &column_mean, &column_variance);
+    for (size_t c = 0; c < matrix->cell_count; c++) {
+        const struct cell *cell = &matrix->cells[c];
+        const double p = probability(matrix, cell), i = cell->i + 1, j = cell->j + 1;
+
+        maximum = p > maximum ? p : maximum;
+        squares += p * p;
+        product += i * j * p;
+        covariance += (i - row_mean) * (j - column_mean) * p;
+    }
+    present(values, GLCM_JOINT_MAXIMUM, maximum);
+    present(values, GLCM_JOINT_AVERAGE, row_mean);
+    present(values, GLCM_JOINT_VARIANCE, row_variance);
+    present(values, GLCM_ANGULAR_SECOND_MOMENT, squares);
+    present(values, GLCM_AUTOCORRELATION, product);
+    if (matrix->row_levels > 1 && matrix->column_levels > 1)
         present(values, GLCM_CORRELATION, covariance / sqrt(row_variance * column_variance));
     else
         absent(values, GLCM_CORRELATION, FEATURES_ONE_LEVEL);
 }
 
+/*
+ * HXY1 and HXY2 are both HX + HY, so that what the two measures are made of, HXY1 - HXY and HXY2 -
+ * HXY, is the mutual information: the sum of p log2(p / (p_i. p_.j)). Taken as such, of counts, it
+ * does not lose its digits where levels are nearly independent, and is 0 where they are.
+ */
 static void
 information_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
 {
-    const int n = matrix->n;
-    const double joint = entropy(matrix->p, n * n);
-    const double of_rows = entropy(matrix->rows, n), of_columns = entropy(matrix->columns, n);
-    const double larger = of_rows > of_columns ? of_rows : of_columns;
-    double first = 0, second = 0;
+    const double of_rows = entropy(matrix->rows, matrix->n);
+    const double of_columns = entropy(matrix->columns, matrix->n);
+    const double larger = fmax(of_rows, of_columns), smaller = fmin(of_rows, of_columns);
+    double joint = 0, mutual = 0;
 
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < n; j++) {
-            const double apart = matrix->rows[i] * matrix->columns[j];
+    for (size_t c = 0; c < matrix->cell_count; c++) {
+        const struct cell *cell = &matrix->cells[c];
+        const double p = probability(matrix, cell);
+        const double together = (double)cell->count * (double)matrix->total;
+        const double apart =
+            (double)matrix->row_counts[cell->i] * (double)matrix->column_counts[cell->j];
 
-            if (apart == 0)
-                continue;
-            first -= matrix->p[i * n + j] * log2(apart);
-            second -= apart * log2(apart);
-        }
-    present(values, GLCM_JOINT_ENTROPY, joint);
+        joint -= p * log2(p);
+        mutual += p * log2(together / apart);
+    }
+    mutual = fmin(mutual > 0 ? mutual : 0, smaller); /* rounding may leave it just outside */
+    present(values, GLCM_JOINT_ENTROPY, joint > 0 ? joint : 0);
     if (larger > 0)
-        present(values, GLCM_INFORMATION_CORRELATION_1, (joint - first) / larger);
+        present(values, GLCM_INFORMATION_CORRELATION_1, mutual > 0 ? -mutual / larger : 0);
     else
         absent(values, GLCM_INFORMATION_CORRELATION_1, FEATURES_ONE_LEVEL);
-    /* Rounding may leave the difference just below 0 where levels are independent. */
-    present(values, GLCM_INFORMATION_CORRELATION_2,
-            second > joint ? sqrt(1 - exp(-2 * (second - joint))) : 0);
+    present(values, GLCM_INFORMATION_CORRELATION_2, sqrt(-expm1(-2 * mutual)));
+}
+
+/* The levels that occur: their places in the matrix and the roots of their marginals' counts. */
+struct occurring {
+    int count;
+    int *places;
+    double *roots;
+};
+
+static void
+find_occurring(const uint64_t *counts, int n, struct occurring *levels)
+{
+    levels->count = 0;
+    for (int i = 0; i < n; i++)
+        if (counts[i] > 0) {
+            levels->places[levels->count] = i;
+            levels->roots[levels->count++] = sqrt((double)counts[i]);
+        }
+}
+
+/* (p_ij - p_i. p_.j) / sqrt(p_i. p_.j) of the levels that occur, from counts. */
+static void
+fill_residual(const struct matrix *matrix, const struct occurring *rows,
+              const struct occurring *columns, double *residual)
+{
+    const double total = (double)matrix->total;
+
+    for (int r = 0; r < rows->count; r++)
+        for (int c = 0; c < columns->count; c++) {
+            const int i = rows->places[r], j = columns->places[c];
+            const double together = (double)matrix->counts[i * matrix->n + j] * total;
+            const double apart = (double)matrix->row_counts[i] * (double)matrix->column_counts[j];
+
+            residual[r * columns->count + c] =
+                (together - apart) / (total * rows->roots[r] * columns->roots[c]);
+        }
+}
+
+/* The lower half of the height x width matrix times its transpose. */
+static void
+multiply_by_transpose(const double *matrix, int height, int width, double *restrict transposed,
+                      double *restrict product)
+{
+    for (int i = 0; i < height; i++)
+        for (int j = 0; j < width; j++)
+            transposed[j * height + i] = matrix[i * width + j];
+    for (int i = 0; i < height; i++) {
+        double *row = product + i * height;
+
+        memset(row, 0, (size_t)height * sizeof(*row));
+        for (int j = 0; j < width; j++)
+            for (int k = 0; k <= i; k++)
+                row[k] += matrix[i * width + j] * transposed[j * height + k];
+    }
 }
 
 /*
  * The root of the second largest eigenvalue of Haralick's Q is the second largest singular value of
- * p_ij / sqrt(p_i. p_.j). For a symmetric matrix that is an eigenvalue's magnitude; else the matrix
- * times its transpose is taken.
+ * p_ij / sqrt(p_i. p_.j). Its largest is 1, of the vectors sqrt(p_i.) and sqrt(p_.j); without it
+ * the residual stays, whose largest singular value it is: of a symmetric matrix the largest
+ * magnitude of an eigenvalue, else the root of that of the matrix times its transpose. Small ones
+ * keep their digits so, and independent levels give 0.
  */
 static void
-maximal_correlation(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
 {
-    const int n = matrix->n;
-    double *scaled = matrix->work, *eigenvalues = scaled + n * n, *rest = eigenvalues + n;
-    double largest = 0, second = 0;
-    int rows = 0;
+    struct occurring rows = {.places = matrix->places, .roots = matrix->work};
+    struct occurring columns = {.places = matrix->places + matrix->n,
+                                .roots = matrix->work + matrix->n};
+    double norm;
 
-    for (int i = 0; i < n; i++)
-        rows += matrix->rows[i] > 0;
-    if (rows < 2) {
+    if (matrix->row_levels < 2 || matrix->column_levels < 2) {
         absent(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, FEATURES_ONE_LEVEL);
         return;
     }
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j <= i; j++) {
-            double sum = 0;
-
-            if (matrix->symmetric) {
-                double apart = matrix->rows[i] * matrix->columns[j];
-                sum = apart > 0 ? matrix->p[i * n + j] / sqrt(apart) : 0;
-            } else {
-                double apart = matrix->rows[i] * matrix->rows[j];
-                for (int k = 0; k < n && apart > 0; k++)
-                    if (matrix->columns[k] > 0)
-                        sum += matrix->p[i * n + k] * matrix->p[j * n + k] / matrix->columns[k];
-                sum = apart > 0 ? sum / sqrt(apart) : 0;
-            }
-            scaled[i * n + j] = scaled[j * n + i] = sum;
-        }
-    eigenvalues_symmetric(scaled, n, eigenvalues, rest);
-    for (int i = 0; i < n; i++) {
-        double size = fabs(eigenvalues[i]);
-
-        if (size > largest) {
-            second = largest;
-            largest = size;
-        } else if (size > second) {
-            second = size;
-        }
+    find_occurring(matrix->row_counts, matrix->n, &rows);
+    find_occurring(matrix->column_counts, matrix->n, &columns);
+    fill_residual(matrix, &rows, &columns, matrix->residual);
+    if (matrix->symmetric) {
+        norm = eigen_spectral_norm(matrix->residual, rows.count, matrix->work);
+    } else {
+        multiply_by_transpose(matrix->residual, rows.count, columns.count, matrix->transposed,
+                              matrix->product);
+        norm = sqrt(eigen_spectral_norm(matrix->product, rows.count, matrix->work));
     }
-    second = matrix->symmetric ? second : sqrt(second);
-    present(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, second < 1 ? second : 1);
+    present(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, norm < 1 ? norm : 1);
 }
 
 static void
-features_of(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+features_of(struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
 {
-    weighted_features(matrix, values);
-    marginal_features(matrix, values);
-    centred_features(matrix, values);
+    difference_features(matrix, values);
+    sum_features(matrix, values);
+    joint_features(matrix, values);
     information_features(matrix, values);
     maximal_correlation(matrix, values);
 }
@@ -429,8 +524,7 @@ glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int6
 
     if (matrix_open(&matrix, settings->levels, settings->symmetric))
         return -ENOMEM;
-    for (int64_t z = 0; z < slices; z++) {
-        matrix_clear(&matrix);
+    for (int64_t z = 0; z < slices; z++)
         for (int64_t d = 0; d < directions; d++) {
             matrix_add(&matrix, counts + (z * directions + d) * square);
             if (!merges || d + 1 == directions) {
@@ -438,7 +532,6 @@ glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int6
                 matrix_clear(&matrix);
             }
         }
-    }
     average_take(&average, values);
     matrix_close(&matrix);
     return 0;

@@ -22,9 +22,11 @@ enum features_absence {
     FEATURES_NO_VOXEL,  /* the region is empty */
     FEATURES_NO_PAIR,   /* no two voxels of it are neighbours in any direction */
     FEATURES_ONE_LEVEL, /* not defined for a single grey level */
+    FEATURES_NO_LEVELS, /* values could not be discretised */
 };
 
-/* "EMPTY_REGION", "NO_NEIGHBOURS", "ONE_GREY_LEVEL"; "" for FEATURES_PRESENT. */
+/* "EMPTY_REGION", "NO_NEIGHBOURS", "ONE_GREY_LEVEL", "NOT_DISCRETISED"; "" for FEATURES_PRESENT.
+ */
 const char *features_absence_name(enum features_absence absence);
 
 struct feature_value {
@@ -37,7 +39,8 @@ struct feature_definition {
     const char *name;    /* "joint_entropy": stable, lower case */
     const char *meaning; /* "Joint entropy": as coded meaning */
     const char *ibsi;    /* "TU9B" */
-    const char *unit;    /* UCUM: "1", "mm3", "ml", "[hnsf'U]" where it depends: "" */
+    const char *unit;    /* UCUM: "1", "ml", "mm"; "" where value_power is not 0 */
+    int value_power;     /* 1: in the unit of the image's values, 2: in its square */
 };
 
 /* ------------------------------------------------------------------------------- GLCM ---- */
@@ -101,8 +104,10 @@ struct glcm_settings {
 
 /*
  * Features of counts[slices][directions][levels][levels] (slices is 1 unless the aggregation is per
- * slice). Matrices without a count take no part in an average (IBSI 3.6.1, pyradiomics). Returns 0
- * or -ENOMEM.
+ * slice; levels are 2 .. 256). Matrices without a count take no part in an average (IBSI 3.6.1,
+ * pyradiomics), nor for correlation, its first information measure and f14 those with one grey
+ * level, for which they are not defined. Joint average and variance are those of the rows. Counts
+ * of all matrices together are below 2^53. Returns 0 or -ENOMEM.
  */
 int glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices,
                   int64_t directions, struct feature_value values[GLCM_FEATURES]);
@@ -138,7 +143,7 @@ enum basic_feature {
 
 extern const struct feature_definition basic_feature_definitions[BASIC_FEATURES];
 
-/* Real-world value of stored v: slope * v + intercept; one pair a histogram. */
+/* Real-world value of stored v: slope * v + intercept; the slope is not 0. */
 struct basic_rescale {
     double slope, intercept;
 };
@@ -162,18 +167,23 @@ struct basic_input {
     size_t values;                        /* 256 or 65536 */
     int32_t smallest;                     /* stored value of the first entry */
     const struct basic_rescale *rescales; /* one a histogram */
-    const uint16_t *level_of; /* struct texture_levels' tables, for the entropy; NULL: absent */
+    const uint16_t *level_of; /* for the entropy: a table a histogram; NULL: it is absent */
     int levels;
     double voxel_to_mm[3][4]; /* affine: LPS mm of voxel (x, y, z) */
     double spacing[3];        /* mm along columns, rows, slices */
 };
 
+/*
+ * The region's voxels are what is counted, the histograms' what is described: padding, which they
+ * may leave out, has a place and no value. Percentiles are interpolated between the two nearest
+ * ranks (NumPy's default, pyradiomics). Returns 0 or -ENOMEM.
+ */
 int basic_features(const struct basic_input *input, struct feature_value values[BASIC_FEATURES]);
 
 /* ----------------------------------------------------------------------- discretisation ---- */
 
 enum discretisation {
-    DISCRETISATION_PAPER,                 /* floor(g * levels / 256) + 1 of 8-bit stored values */
+    DISCRETISATION_PAPER,                 /* floor(g * levels / 256) + 1 of stored values */
     DISCRETISATION_FIXED_BIN_NUMBER,      /* IBSI K15C */
     DISCRETISATION_FIXED_BIN_SIZE,        /* IBSI Q3RU */
     DISCRETISATION_PYRADIOMICS_BIN_WIDTH, /* floor(X / W) - floor(min / W) + 1 */
@@ -190,10 +200,12 @@ struct discretisation_settings {
 };
 
 /*
- * Fills level_of (texture.h) for one or more rescales and returns the number of levels in *levels;
- * lo and hi are the smallest and largest real-world value of the region (after re-segmentation).
- * -ERANGE when more than TEXTURE_MAX_LEVELS would be needed; -EDOM when paper is asked for values
- * that are not 0..255.
+ * Fills level_of (texture.h), a table for each rescale, and returns the number of levels in
+ * *levels, at least 2; lo and hi are the smallest and largest real-world value of the region after
+ * re-segmentation, lo > hi that of an empty one, all of whose values are left out. Fixed bins start
+ * at the lower end of the range, where there is one, else at lo. -ERANGE when more than
+ * TEXTURE_MAX_LEVELS would be needed, or settings make none; -EDOM when paper is asked for stored
+ * values within lo .. hi that are not 0 .. 255. On an error level_of is undefined.
  */
 int discretise(const struct discretisation_settings *settings, const struct basic_rescale *rescales,
                size_t table_count, size_t values, int32_t smallest, double lo, double hi,

@@ -1,0 +1,32 @@
+/*
+ * ref_texture.h - counts of texture by their definitions (kernels/texture.h), one voxel at a time,
+ * and the neighbours of IBSI.
+ */
+#ifndef NOCTULE_REF_TEXTURE_H
+#define NOCTULE_REF_TEXTURE_H
+
+#include "texture.h"
+
+/* As texture_glcm_run and texture_histogram_run, of a volume of this extent and pixel type. */
+void ref_texture_glcm(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+                      const struct texture_glcm *request, uint64_t *counts);
+void ref_texture_histogram(struct kernels_extent extent, enum kernels_pixel pixel,
+                           const void *voxels, const uint64_t *region, bool per_slice,
+                           uint64_t *counts);
+
+/* Stored values that a pixel type has, and the smallest of them. */
+size_t ref_texture_values(enum kernels_pixel pixel);
+int32_t ref_texture_smallest(enum kernels_pixel pixel);
+
+/* Is the voxel in the region, whose rows are padded to whole words? NULL: every voxel is. */
+bool ref_in_region(const uint64_t *region, struct kernels_extent extent, int64_t x, int64_t y,
+                   int64_t z);
+
+/*
+ * One of each pair of opposite directions at a Chebyshev distance, within a slice or in space: 4
+ * and 13 at distance 1. `offsets` has room for all of them (a volume's: ((2 d + 1)^3 - (2 d - 1)^3)
+ * / 2). Returns how many.
+ */
+size_t ref_directions(bool in_slice, int32_t distance, struct texture_offset *offsets);
+
+#endif
