@@ -180,6 +180,17 @@ dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, ui
     element_close(to, sequence);
 }
 
+void
+dataset_add_own_scheme(struct element_buffer *to)
+{
+    size_t item = element_open_item(to);
+    element_text(to, TAG_CodingSchemeDesignator, "SH", DATASET_OWN_SCHEME);
+    element_text(to, TAG_CodingSchemeVersion, "SH", "1");
+    element_text(to, TAG_CodingSchemeName, "ST", "Noctule: measurements and their settings");
+    element_text(to, TAG_CodingSchemeResponsibleOrganization, "ST", "Noctule");
+    element_close(to, item);
+}
+
 bool
 dataset_code_is_ascii(const struct seg_code *code)
 {

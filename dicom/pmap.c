@@ -45,7 +45,7 @@ invalid_request(const struct pmap_request *request)
     if (!is_kind(request->kind))
         return "a kind that is no name";
     if (!request->quantity.value || request->quantity.value[0] == '\0' ||
-        request->explanation[0] == '\0')
+        !request->quantity.scheme || request->explanation[0] == '\0')
         return "no quantity or explanation";
     return request->codes ? NULL : "no codes";
 }
@@ -118,6 +118,7 @@ prepare(struct pmap_writer *w, int fd, struct dicom_fault *fault)
         .image_type = PMAP_IMAGE_TYPE,
         .description = describe(w),
         .derivation = &request->quantity,
+        .own_codes = strcmp(request->quantity.scheme, DATASET_OWN_SCHEME) == 0,
     };
     int error = stack_writer_open(&w->out, request_is_ascii(request), fd, fault);
     if (error)

@@ -77,14 +77,8 @@ put_coding_schemes(struct sr_writer *w)
         element_text(to, TAG_CodingSchemeName, "ST", "Image Biomarker Standardisation Initiative");
         element_close(to, item);
     }
-    if (own) {
-        size_t item = element_open_item(to);
-        element_text(to, TAG_CodingSchemeDesignator, "SH", SR_OWN_SCHEME);
-        element_text(to, TAG_CodingSchemeVersion, "SH", "1");
-        element_text(to, TAG_CodingSchemeName, "ST", "Noctule: measurements and their settings");
-        element_text(to, TAG_CodingSchemeResponsibleOrganization, "ST", "Noctule");
-        element_close(to, item);
-    }
+    if (own)
+        dataset_add_own_scheme(to);
     element_close(to, sequence);
 }
 

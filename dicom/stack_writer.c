@@ -116,6 +116,16 @@ stack_put_file_meta(struct stack_writer *w)
     stack_drain(w, &w->set.elements);
 }
 
+static void
+put_own_scheme(struct stack_writer *w)
+{
+    struct element_buffer *to = &w->set.elements;
+    dataset_reach(&w->set, TAG_CodingSchemeIdentificationSequence);
+    size_t sequence = element_open_sequence(to, TAG_CodingSchemeIdentificationSequence);
+    dataset_add_own_scheme(to);
+    element_close(to, sequence);
+}
+
 void
 stack_put_identification(struct stack_writer *w)
 {
@@ -134,6 +144,8 @@ stack_put_identification(struct stack_writer *w)
     dataset_put_text(&w->set, TAG_Modality, "CS", w->object.modality);
     dataset_put_text(&w->set, TAG_Manufacturer, "LO", "Noctule");
     dataset_put_inherited(&w->set, TAG_ReferringPhysicianName, "PN");
+    if (w->object.own_codes)
+        put_own_scheme(w);
     dataset_put_line(&w->set, TAG_SeriesDescription, w->object.description);
     dataset_put_text(&w->set, TAG_ManufacturerModelName, "LO", "noctuled");
 }

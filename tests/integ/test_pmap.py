@@ -78,6 +78,8 @@ def assert_image(pmap, summary, planes, label):
     assert pmap.ContentQualification == "RESEARCH"
     assert pmap.BurnedInAnnotation == pmap.RecognizableVisualFeatures == "NO"
     assert len(pmap.AcquisitionContextSequence) == 0
+    scheme = only(pmap.CodingSchemeIdentificationSequence)
+    assert scheme.CodingSchemeDesignator == "99NOCTULE" and scheme.CodingSchemeName and scheme.CodingSchemeVersion
     assert "RescaleSlope" not in pmap and "FloatPixelData" not in pmap
 
 
