@@ -58,7 +58,7 @@ struct cpu_texture {
     void *empty;                  /* a row without levels */
     struct cpu_texture_row *rows; /* one a row of the volume */
     unsigned char *spaces;        /* a thread's tables, one after the other */
-    uint16_t *bounds;             /* of TLBAP, one for each largest value of a window */
+    int16_t *bounds;              /* of TLBAP, one for each largest value of a window */
 };
 
 struct cpu_lane {

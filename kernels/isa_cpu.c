@@ -188,6 +188,134 @@ tally16_body(const uint16_t *index, int64_t count, uint32_t *const tables[4])
         tables[0][index[i]]++;
 }
 
+INLINE int16_t
+larger(int16_t a, int16_t b)
+{
+    return a > b ? a : b;
+}
+
+INLINE void
+largest16_body(const struct isa_windows *windows, int16_t *restrict largest)
+{
+    const int16_t *a = windows->row[0], *b = windows->row[1], *c = windows->row[2];
+
+    for (int64_t i = 0; i < windows->count; i++) {
+        int16_t left = larger(larger(a[i], b[i]), c[i]);
+        int16_t middle = larger(larger(a[i + 1], b[i + 1]), c[i + 1]);
+        int16_t right = larger(larger(a[i + 2], b[i + 2]), c[i + 2]);
+
+        largest[i] = larger(larger(left, middle), right);
+    }
+}
+
+/* Sixteen bits of each truth, so that vectors keep their lanes. */
+#define WHERE(condition) ((uint16_t)((condition) ? 0xFFFF : 0))
+
+INLINE void
+beyond16_body(const struct isa_windows *windows, const int16_t *bound, bool strictly,
+              uint8_t *restrict codes)
+{
+    const int16_t *a = windows->row[0], *b = windows->row[1], *c = windows->row[2];
+
+#define NEIGHBOURS(TEST)                                                                           \
+    for (int64_t i = 0; i < windows->count; i++) {                                                 \
+        int16_t than = bound[i];                                                                   \
+        uint16_t code = (uint16_t)(WHERE(b[i + 2] TEST than) & 1);                                 \
+                                                                                                   \
+        code |= WHERE(a[i + 2] TEST than) & 2;                                                     \
+        code |= WHERE(a[i + 1] TEST than) & 4;                                                     \
+        code |= WHERE(a[i] TEST than) & 8;                                                         \
+        code |= WHERE(b[i] TEST than) & 16;                                                        \
+        code |= WHERE(c[i] TEST than) & 32;                                                        \
+        code |= WHERE(c[i + 1] TEST than) & 64;                                                    \
+        code |= WHERE(c[i + 2] TEST than) & 128;                                                   \
+        codes[i] = (uint8_t)code;                                                                  \
+    }
+    if (strictly)
+        NEIGHBOURS(>)
+    else
+        NEIGHBOURS(>=)
+#undef NEIGHBOURS
+}
+
+/* Between which integers an average lies: the same for one that is an integer, or made one. */
+INLINE int16_t
+average_below(int16_t a, int16_t b, enum isa_average average)
+{
+    int16_t floor = (int16_t)((a & b) + ((a ^ b) >> 1)), ceiling;
+
+    if (average != ISA_TRUNCATED)
+        return floor;
+    ceiling = (int16_t)((a | b) - ((a ^ b) >> 1));
+    return floor < 0 ? ceiling : floor;
+}
+
+INLINE int16_t
+average_above(int16_t a, int16_t b, enum isa_average average)
+{
+    if (average == ISA_EXACT)
+        return (int16_t)((a | b) - ((a ^ b) >> 1));
+    return average_below(a, b, average);
+}
+
+/* All bits, unless one average is below n and the other above. */
+INLINE uint16_t
+on_one_side(int16_t n, int16_t below_1, int16_t above_1, int16_t below_2, int16_t above_2)
+{
+    return (uint16_t) ~((WHERE(below_1 < n) & WHERE(above_2 > n)) |
+                        (WHERE(below_2 < n) & WHERE(above_1 > n)));
+}
+
+/* Sides are pairs of adjacent neighbours: side k is of n_k and n_k+1. */
+INLINE void
+adjacent16_some(const struct isa_windows *windows, enum isa_average average,
+                uint8_t *restrict codes)
+{
+    const int16_t *a = windows->row[0], *b = windows->row[1], *c = windows->row[2];
+
+    for (int64_t i = 0; i < windows->count; i++) {
+        int16_t n0 = b[i + 2], n1 = a[i + 2], n2 = a[i + 1], n3 = a[i];
+        int16_t n4 = b[i], n5 = c[i], n6 = c[i + 1], n7 = c[i + 2];
+#define SIDE(K, N, NEXT)                                                                           \
+    int16_t low##K = average_below(N, NEXT, average), high##K = average_above(N, NEXT, average)
+        SIDE(0, n0, n1);
+        SIDE(1, n1, n2);
+        SIDE(2, n2, n3);
+        SIDE(3, n3, n4);
+        SIDE(4, n4, n5);
+        SIDE(5, n5, n6);
+        SIDE(6, n6, n7);
+        SIDE(7, n7, n0);
+#undef SIDE
+        uint16_t code = on_one_side(n0, low1, high1, low6, high6) & 1;
+
+        code |= on_one_side(n1, low2, high2, low7, high7) & 2;
+        code |= on_one_side(n2, low3, high3, low0, high0) & 4;
+        code |= on_one_side(n3, low4, high4, low1, high1) & 8;
+        code |= on_one_side(n4, low5, high5, low2, high2) & 16;
+        code |= on_one_side(n5, low6, high6, low3, high3) & 32;
+        code |= on_one_side(n6, low7, high7, low4, high4) & 64;
+        code |= on_one_side(n7, low0, high0, low5, high5) & 128;
+        codes[i] = (uint8_t)code;
+    }
+}
+
+INLINE void
+adjacent16_body(const struct isa_windows *windows, enum isa_average average, uint8_t *codes)
+{
+    switch (average) {
+    case ISA_EXACT:
+        adjacent16_some(windows, ISA_EXACT, codes);
+        return;
+    case ISA_FLOOR:
+        adjacent16_some(windows, ISA_FLOOR, codes);
+        return;
+    case ISA_TRUNCATED:
+        adjacent16_some(windows, ISA_TRUNCATED, codes);
+        return;
+    }
+}
+
 /* One row of the eight matrices: a vector wherever the instruction set has one. */
 typedef uint64_t lanes __attribute__((vector_size(64), aligned(8)));
 
@@ -326,6 +454,25 @@ scalar_tally16(const uint16_t *index, int64_t count, uint32_t *const tables[4])
     tally16_body(index, count, tables);
 }
 
+static void
+scalar_largest16(const struct isa_windows *windows, int16_t *largest)
+{
+    largest16_body(windows, largest);
+}
+
+static void
+scalar_beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly,
+                uint8_t *codes)
+{
+    beyond16_body(windows, bound, strictly, codes);
+}
+
+static void
+scalar_adjacent16(const struct isa_windows *windows, enum isa_average average, uint8_t *codes)
+{
+    adjacent16_body(windows, average, codes);
+}
+
 static const struct isa isa_scalar = {
     .name = "scalar",
     .runs_here = scalar_runs_here,
@@ -339,6 +486,9 @@ static const struct isa isa_scalar = {
     .affinity16 = scalar_affinity16,
     .tuple8 = scalar_tuple8,
     .tally16 = scalar_tally16,
+    .largest16 = scalar_largest16,
+    .beyond16 = scalar_beyond16,
+    .adjacent16 = scalar_adjacent16,
     .transpose8 = scalar_transpose8,
 };
 
@@ -546,6 +696,25 @@ avx2_tally16(const uint16_t *index, int64_t count, uint32_t *const tables[4])
     tally16_body(index, count, tables);
 }
 
+AVX2 static void
+avx2_largest16(const struct isa_windows *windows, int16_t *largest)
+{
+    largest16_body(windows, largest);
+}
+
+AVX2 static void
+avx2_beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly,
+              uint8_t *codes)
+{
+    beyond16_body(windows, bound, strictly, codes);
+}
+
+AVX2 static void
+avx2_adjacent16(const struct isa_windows *windows, enum isa_average average, uint8_t *codes)
+{
+    adjacent16_body(windows, average, codes);
+}
+
 static const struct isa isa_avx2 = {
     .name = "AVX2",
     .bit_instructions = true,
@@ -560,6 +729,9 @@ static const struct isa isa_avx2 = {
     .affinity16 = avx2_affinity16,
     .tuple8 = avx2_tuple8,
     .tally16 = avx2_tally16,
+    .largest16 = avx2_largest16,
+    .beyond16 = avx2_beyond16,
+    .adjacent16 = avx2_adjacent16,
     .transpose8 = avx2_transpose8,
 };
 
@@ -748,6 +920,25 @@ avx512_tally16(const uint16_t *index, int64_t count, uint32_t *const tables[4])
     tally16_body(index, count, tables);
 }
 
+AVX512 static void
+avx512_largest16(const struct isa_windows *windows, int16_t *largest)
+{
+    largest16_body(windows, largest);
+}
+
+AVX512 static void
+avx512_beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly,
+                uint8_t *codes)
+{
+    beyond16_body(windows, bound, strictly, codes);
+}
+
+AVX512 static void
+avx512_adjacent16(const struct isa_windows *windows, enum isa_average average, uint8_t *codes)
+{
+    adjacent16_body(windows, average, codes);
+}
+
 static const struct isa isa_avx512 = {
     .name = "AVX-512",
     .bit_instructions = true,
@@ -762,6 +953,9 @@ static const struct isa isa_avx512 = {
     .affinity16 = avx512_affinity16,
     .tuple8 = avx512_tuple8,
     .tally16 = avx512_tally16,
+    .largest16 = avx512_largest16,
+    .beyond16 = avx512_beyond16,
+    .adjacent16 = avx512_adjacent16,
     .transpose8 = avx512_transpose8,
 };
 

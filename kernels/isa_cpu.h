@@ -51,6 +51,22 @@ struct isa_tuple {
     uint16_t weight[4];
 };
 
+/*
+ * 3x3 windows: rows above, at and below the centres, each beginning at the column before the first
+ * window's centre.
+ */
+struct isa_windows {
+    const int16_t *row[3];
+    int64_t count;
+};
+
+/* Averages of two values: exact, the next integer below, or the next towards 0. */
+enum isa_average {
+    ISA_EXACT,
+    ISA_FLOOR,
+    ISA_TRUNCATED,
+};
+
 struct isa {
     const char *name;
     bool bit_instructions; /* BMI, LZCNT and POPCNT may be used */
@@ -81,6 +97,13 @@ struct isa {
     void (*tuple8)(const struct isa_tuple *tuple, int64_t count, uint16_t *index);
     /* Adds 1 to tables[any of the four][index] for each index. */
     void (*tally16)(const uint16_t *index, int64_t count, uint32_t *const tables[4]);
+    /* The largest value of each window. */
+    void (*largest16)(const struct isa_windows *windows, int16_t *largest);
+    /* Bits of the neighbours (texture.h) that are >= bound, or > bound. */
+    void (*beyond16)(const struct isa_windows *windows, const int16_t *bound, bool strictly,
+                     uint8_t *codes);
+    /* LANADP (texture.h). */
+    void (*adjacent16)(const struct isa_windows *windows, enum isa_average average, uint8_t *codes);
     /* Eight 64 x 64 matrices side by side: bit c of row[r][i] goes to bit r of row[c][i]. */
     void (*transpose8)(uint64_t row[64][8]);
 };

@@ -7,27 +7,16 @@
  * pairs are counted by one increment, with three of 32 levels three. Threads count blocks of rows
  * into tables of their own, and add their margins to the caller's matrices.
  */
-#include "backend_cpu.h"
-#include "texture_tuples.h"
+#include "texture_cpu.h"
 
 #include <string.h>
 
 enum {
     ALIGNMENT = 64,
     CHUNK = 1024,           /* columns whose indices are found at a time */
-    BLOCK_VOXELS = 1 << 16, /* that a thread takes at a time */
-    SLICE_VOXELS = 1 << 20, /* likewise, where its tables are emptied after each block */
-    INDICES = 1 << 16,      /* of a table */
-    WIDE_LEVELS = 257,      /* with 0: more than a uint8_t holds */
+    SLICE_VOXELS = 1 << 20, /* of a block where tables are emptied after each */
     SMALL_TABLE = 1 << 11,  /* entries of which four copies stay in the nearest cache */
     BUSY_TABLE = 4,         /* tuples to count for each entry of a table that is worth emptying */
-    MOST_LEVELS = 40,       /* with 0, in a tuple of three: 40^3 indices */
-};
-
-/* What a thread counts with. */
-struct space {
-    uint32_t tables[2 * WIDE_LEVELS * WIDE_LEVELS];
-    uint64_t sums[TUPLE_PAIRS][MOST_LEVELS * MOST_LEVELS]; /* of a tuple of three and more */
 };
 
 /* ------------------------------------------------------------------------ the memory ---- */
@@ -75,8 +64,8 @@ lay_out(struct cpu_lane *lane, struct layout *layout)
     texture->levels = take(layout, levels + TUPLE_WIDTH, sizeof(uint16_t));
     texture->empty = take(layout, stride + TUPLE_WIDTH, sizeof(uint16_t));
     texture->rows = take(layout, rows, sizeof(*texture->rows));
-    texture->spaces = take(layout, (size_t)base->device->threads, sizeof(struct space));
-    texture->bounds = take(layout, INDICES, sizeof(*texture->bounds));
+    texture->spaces = take(layout, (size_t)base->device->threads, sizeof(struct texture_space));
+    texture->bounds = take(layout, TEXTURE_VALUES, sizeof(*texture->bounds));
     return !layout->too_large;
 }
 
@@ -94,68 +83,13 @@ cpu_texture_reserve(struct cpu_lane *lane)
     return 0;
 }
 
-/* ------------------------------------------------------------------------- the blocks ---- */
-
-/* Rows of one slice that are worked on together; `rows` and `slices` may exceed the volume's. */
-struct blocks {
-    int64_t rows;
-    int64_t height; /* rows of a block */
-    int64_t a_slice;
-    int64_t count;
-};
-
-static struct blocks
-blocks_of(const struct kernels_lane *lane, int64_t rows, int64_t slices, int64_t voxels)
-{
-    struct blocks blocks = {.rows = rows, .height = voxels / lane->extent.columns};
-
-    if (blocks.height < 1)
-        blocks.height = 1;
-    blocks.a_slice = (rows + blocks.height - 1) / blocks.height;
-    blocks.count = blocks.a_slice * slices;
-    return blocks;
-}
-
-/* Rows first .. end - 1 of slice z. */
-struct block {
-    int64_t z;
-    int64_t first;
-    int64_t end;
-};
-
-static struct block
-block_at(const struct blocks *blocks, int64_t i)
-{
-    struct block block = {i / blocks->a_slice, i % blocks->a_slice * blocks->height, 0};
-
-    block.end =
-        block.first + blocks->height < blocks->rows ? block.first + blocks->height : blocks->rows;
-    return block;
-}
-
-static int64_t
-words_per_row(const struct kernels_lane *lane)
-{
-    return (lane->extent.columns + 63) / 64;
-}
-
-/* A word of a region's row, without the bits that pad it. */
-static uint64_t
-region_word(const struct kernels_lane *lane, const uint64_t *region, int64_t row, int64_t word)
-{
-    int64_t left = lane->extent.columns - word * 64;
-
-    return region[row * words_per_row(lane) + word] &
-           (left < 64 ? (UINT64_C(1) << left) - 1 : ~UINT64_C(0));
-}
-
 /* -------------------------------------------------------------------- voxels to levels ---- */
 
 struct levelling {
     struct cpu_lane *lane;
     const struct texture_glcm *request;
     bool wide;
-    struct blocks blocks;
+    struct texture_blocks blocks;
     int64_t voxels; /* that may have a level */
 };
 
@@ -180,7 +114,7 @@ level_voxels(const struct levelling *levelling, int64_t z, int64_t from, int64_t
 {
     const struct cpu_lane *lane = levelling->lane;
     const struct texture_levels *tables = &levelling->request->levels;
-    size_t values = lane->base.pixel == KERNELS_UINT8 ? 256 : INDICES;
+    size_t values = lane->base.pixel == KERNELS_UINT8 ? 256 : TEXTURE_VALUES;
     const uint16_t *table = tables->level_of + (tables->table_count > 1 ? (size_t)z * values : 0);
     const void *voxels = lane->voxels.memory;
 
@@ -225,18 +159,18 @@ static struct cpu_texture_row
 row_within(const struct kernels_lane *lane, const uint64_t *region, int64_t row)
 {
     struct cpu_texture_row within = {0, lane->extent.columns};
-    int64_t first = 0, last = words_per_row(lane) - 1;
+    int64_t first = 0, last = texture_words_per_row(lane) - 1;
 
     if (!region)
         return within;
-    while (first <= last && !region_word(lane, region, row, first))
+    while (first <= last && !texture_region_word(lane, region, row, first))
         first++;
     if (first > last)
         return (struct cpu_texture_row){0, 0};
-    while (!region_word(lane, region, row, last))
+    while (!texture_region_word(lane, region, row, last))
         last--;
-    within.first = first * 64 + __builtin_ctzll(region_word(lane, region, row, first));
-    within.end = last * 64 + 64 - __builtin_clzll(region_word(lane, region, row, last));
+    within.first = first * 64 + __builtin_ctzll(texture_region_word(lane, region, row, first));
+    within.end = last * 64 + 64 - __builtin_clzll(texture_region_word(lane, region, row, last));
     return within;
 }
 
@@ -245,7 +179,7 @@ level_word(const struct levelling *levelling, int64_t z, int64_t row, int64_t wo
 {
     const struct kernels_lane *lane = &levelling->lane->base;
     int64_t left = lane->extent.columns - word * 64, count = left < 64 ? left : 64;
-    uint64_t bits = region_word(lane, levelling->request->region, row, word);
+    uint64_t bits = texture_region_word(lane, levelling->request->region, row, word);
 
     if (!bits) {
         memset(levels, 0, (size_t)count << levelling->wide);
@@ -277,7 +211,7 @@ level_row(const struct levelling *levelling, int64_t z, int64_t row)
     if (!levelling->request->region)
         level_voxels(levelling, z, row * columns, columns, levels_at(levelling, row, 0));
     else if (within.first < within.end)
-        for (int64_t word = 0; word < words_per_row(lane); word++)
+        for (int64_t word = 0; word < texture_words_per_row(lane); word++)
             level_word(levelling, z, row, word, levels_at(levelling, row, word * 64));
 }
 
@@ -285,7 +219,7 @@ static void
 level_block(void *context, int64_t i)
 {
     struct levelling *levelling = context;
-    struct block block = block_at(&levelling->blocks, i);
+    struct texture_block block = texture_block_at(&levelling->blocks, i);
     int64_t voxels = 0;
 
     for (int64_t y = block.first; y < block.end; y++) {
@@ -306,7 +240,8 @@ find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide
         .lane = lane,
         .request = request,
         .wide = wide,
-        .blocks = blocks_of(base, base->extent.rows, base->extent.slices, BLOCK_VOXELS)};
+        .blocks =
+            texture_blocks_of(base, base->extent.rows, base->extent.slices, TEXTURE_BLOCK_VOXELS)};
 
     memset(lane->texture.levels, 0, TUPLE_WIDTH * sizeof(uint16_t));
     memset(lane->texture.empty, 0, ((size_t)stride_of(base) + TUPLE_WIDTH) * sizeof(uint16_t));
@@ -324,7 +259,7 @@ struct counting {
     const struct tuple *tuples;
     size_t tuple_count;
     size_t first_offset; /* of the request: the gathering's first */
-    struct blocks blocks[TUPLES_TOGETHER];
+    struct texture_blocks blocks[TUPLES_TOGETHER];
     uint64_t *counts;
     int64_t next;  /* block of a tuple, to be claimed: tuples one after the other */
     int64_t space; /* to be claimed */
@@ -333,7 +268,7 @@ struct counting {
 /* What a thread counts into. */
 struct counter {
     const struct counting *counting;
-    struct space *space;
+    struct texture_space *space;
     const struct tuple *tuple;
     uint16_t weight[TUPLE_POINTS];
     size_t entries;      /* of a table */
@@ -360,7 +295,7 @@ choose_tuple(struct counter *counter, const struct tuple *tuple)
         weight *= base_of(counter->counting);
     }
     counter->entries = weight;
-    counter->copies = weight <= SMALL_TABLE ? 4 : weight <= INDICES ? 2 : 1;
+    counter->copies = weight <= SMALL_TABLE ? 4 : weight <= TEXTURE_VALUES ? 2 : 1;
     for (size_t i = 0; i < 4; i++)
         counter->tables[i] = counter->space->tables + i % counter->copies * weight;
     memset(counter->space->tables, 0, counter->copies * weight * sizeof(uint32_t));
@@ -392,13 +327,6 @@ matrix_of(const struct counter *counter, const struct tuple_pair *pair)
 }
 
 static void
-add_to(uint64_t *count, uint64_t sum)
-{
-    if (sum > 0)
-        __atomic_fetch_add(count, sum, __ATOMIC_RELAXED);
-}
-
-static void
 empty_pairs(struct counter *counter)
 {
     const struct tuple_pair *pair = &counter->tuple->pair[0];
@@ -410,7 +338,7 @@ empty_pairs(struct counter *counter)
             size_t i = pair->from == 0 ? first : second, j = pair->from == 0 ? second : first;
 
             if (sum > 0 && i > 0 && j > 0)
-                add_to(&matrix_of(counter, pair)[(i - 1) * levels + j - 1], sum);
+                texture_add(&matrix_of(counter, pair)[(i - 1) * levels + j - 1], sum);
         }
 }
 
@@ -447,7 +375,8 @@ empty_margins(struct counter *counter)
                 uint64_t sum = counter->space->sums[p][i * base + j];
 
                 if (sum > 0)
-                    add_to(&matrix_of(counter, &tuple->pair[p])[(i - 1) * levels + j - 1], sum);
+                    texture_add(&matrix_of(counter, &tuple->pair[p])[(i - 1) * levels + j - 1],
+                                sum);
             }
 }
 
@@ -536,7 +465,7 @@ count_wide_chunk(struct counter *counter, const struct line *line, int64_t from,
     const uint16_t *b = (const uint16_t *)(const void *)line->row[1] + from;
 
     for (int64_t i = 0; i < count; i++)
-        counter->tables[0][a[i] * WIDE_LEVELS + b[i]]++;
+        counter->tables[0][a[i] * TEXTURE_WIDE_LEVELS + b[i]]++;
 }
 
 static void
@@ -545,7 +474,7 @@ count_line(struct counter *counter, const struct line *line)
     for (int64_t from = line->first; from < line->end; from += CHUNK) {
         int64_t count = line->end - from < CHUNK ? line->end - from : CHUNK;
 
-        if (counter->pending > UINT32_MAX - CHUNK)
+        if (counter->pending > TEXTURE_MOST_PENDING)
             empty(counter);
         counter->pending += count;
         if (counter->counting->wide)
@@ -557,10 +486,10 @@ count_line(struct counter *counter, const struct line *line)
 
 /* Block i of the tuple; anchors begin before the volume where points lie behind them. */
 static void
-count_block(struct counter *counter, const struct blocks *blocks, int64_t i)
+count_block(struct counter *counter, const struct texture_blocks *blocks, int64_t i)
 {
     const struct tuple *tuple = counter->tuple;
-    struct block block = block_at(blocks, i);
+    struct texture_block block = texture_block_at(blocks, i);
     int32_t above = 0, before = 0;
     struct line line;
 
@@ -583,10 +512,9 @@ count_tuples(void *context)
     int64_t i = __atomic_fetch_add(&counting->next, 1, __ATOMIC_RELAXED), before = 0;
     struct counter counter = {.counting = counting};
 
-    counter.space = (struct space *)(void *)counting->lane->texture.spaces +
-                    __atomic_fetch_add(&counting->space, 1, __ATOMIC_RELAXED);
+    counter.space = texture_claim_space(counting->lane, &counting->space);
     for (size_t t = 0; t < counting->tuple_count; t++) {
-        const struct blocks *blocks = &counting->blocks[t];
+        const struct texture_blocks *blocks = &counting->blocks[t];
 
         if (i >= before + blocks->count) {
             before += blocks->count;
@@ -606,7 +534,7 @@ static void
 set_blocks(struct counting *counting)
 {
     const struct kernels_lane *lane = &counting->lane->base;
-    int64_t voxels = counting->request->per_slice ? SLICE_VOXELS : BLOCK_VOXELS;
+    int64_t voxels = counting->request->per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS;
 
     for (size_t t = 0; t < counting->tuple_count; t++) {
         const struct tuple *tuple = &counting->tuples[t];
@@ -618,7 +546,7 @@ set_blocks(struct counting *counting)
             if (lane->extent.slices + tuple->at[p].z > slices)
                 slices = lane->extent.slices + tuple->at[p].z;
         }
-        counting->blocks[t] = blocks_of(lane, rows, slices, voxels);
+        counting->blocks[t] = texture_blocks_of(lane, rows, slices, voxels);
     }
 }
 
@@ -629,7 +557,7 @@ points_for(const struct texture_glcm *request, int64_t tuples)
     int64_t base = request->levels.levels + 1, entries = base * base;
     int points = 2;
 
-    while (points < TUPLE_POINTS && entries * base <= INDICES &&
+    while (points < TUPLE_POINTS && entries * base <= TEXTURE_VALUES &&
            entries * base * BUSY_TABLE <= tuples) {
         entries *= base;
         points++;
@@ -643,7 +571,7 @@ cpu_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request, uint
 {
     size_t levels = (size_t)request->levels.levels;
     size_t matrices = request->per_slice ? (size_t)lane->extent.slices : 1;
-    bool wide = levels + 1 == WIDE_LEVELS;
+    bool wide = levels + 1 == TEXTURE_WIDE_LEVELS;
     int64_t voxels = find_levels(cpu_lane_of(lane), request, wide);
     int points = points_for(request, voxels / (request->per_slice ? lane->extent.slices : 1));
     struct tuple tuples[TUPLES_TOGETHER];
@@ -677,7 +605,7 @@ struct tallying {
     bool per_slice;
     uint16_t bias; /* of a value: its place in the caller's histogram is value ^ bias */
     size_t values;
-    struct blocks blocks;
+    struct texture_blocks blocks;
     uint64_t *counts;
     int64_t next;
     int64_t space;
@@ -689,7 +617,7 @@ empty_values(const struct tallying *tallying, int64_t z, uint32_t *const tables[
     uint64_t *counts = tallying->counts + (tallying->per_slice ? (size_t)z * tallying->values : 0);
 
     for (size_t i = 0; i < tallying->values; i++) {
-        add_to(&counts[i ^ tallying->bias], (uint64_t)tables[0][i] + tables[1][i]);
+        texture_add(&counts[i ^ tallying->bias], (uint64_t)tables[0][i] + tables[1][i]);
         tables[0][i] = tables[1][i] = 0;
     }
 }
@@ -709,10 +637,9 @@ gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint16_t
     const void *voxels = tallying->lane->voxels.memory;
     int64_t from = row * lane->extent.columns + word * 64;
     int64_t left = lane->extent.columns - word * 64, count = left < 64 ? left : 64, found = 0;
-    uint64_t bits =
-        tallying->region ? region_word(lane, tallying->region, row, word) : ~UINT64_C(0);
+    uint64_t bits = texture_region_word(lane, tallying->region, row, word);
 
-    if (!tallying->region || __builtin_popcountll(bits) == count) {
+    if (__builtin_popcountll(bits) == count) {
         for (int64_t i = 0; i < count; i++)
             values[i] = value_at(lane, voxels, from + i);
         return count;
@@ -726,7 +653,7 @@ static int64_t
 tally_row(const struct tallying *tallying, int64_t row, uint32_t *const tables[4])
 {
     const struct isa *isa = cpu_device_of(&tallying->lane->base)->isa;
-    int64_t words = words_per_row(&tallying->lane->base), total = 0;
+    int64_t words = texture_words_per_row(&tallying->lane->base), total = 0;
 
     for (int64_t word = 0; word < words;) {
         uint16_t values[CHUNK];
@@ -744,8 +671,7 @@ static void
 tally_values(void *context)
 {
     struct tallying *tallying = context;
-    struct space *space = (struct space *)(void *)tallying->lane->texture.spaces +
-                          __atomic_fetch_add(&tallying->space, 1, __ATOMIC_RELAXED);
+    struct texture_space *space = texture_claim_space(tallying->lane, &tallying->space);
     uint32_t *even = space->tables, *odd = space->tables + tallying->values;
     uint32_t *const tables[4] = {even, odd, even, odd};
     int64_t i, z = 0, pending = 0;
@@ -753,9 +679,10 @@ tally_values(void *context)
     memset(space->tables, 0, 2 * tallying->values * sizeof(uint32_t));
     while ((i = __atomic_fetch_add(&tallying->next, 1, __ATOMIC_RELAXED)) <
            tallying->blocks.count) {
-        struct block block = block_at(&tallying->blocks, i);
+        struct texture_block block = texture_block_at(&tallying->blocks, i);
 
-        if (pending > 0 && ((tallying->per_slice && block.z != z) || pending > INT32_MAX)) {
+        if (pending > 0 &&
+            ((tallying->per_slice && block.z != z) || pending > TEXTURE_MOST_PENDING)) {
             empty_values(tallying, z, tables);
             pending = 0;
         }
@@ -771,14 +698,15 @@ int
 cpu_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
                   uint64_t *counts, char *reason, size_t reason_size)
 {
-    struct tallying tallying = {.lane = cpu_lane_of(lane),
-                                .region = region,
-                                .per_slice = per_slice,
-                                .bias = lane->pixel == KERNELS_INT16 ? 0x8000 : 0,
-                                .values = lane->pixel == KERNELS_UINT8 ? 256 : INDICES,
-                                .blocks = blocks_of(lane, lane->extent.rows, lane->extent.slices,
-                                                    per_slice ? SLICE_VOXELS : BLOCK_VOXELS),
-                                .counts = counts};
+    struct tallying tallying = {
+        .lane = cpu_lane_of(lane),
+        .region = region,
+        .per_slice = per_slice,
+        .bias = lane->pixel == KERNELS_INT16 ? 0x8000 : 0,
+        .values = lane->pixel == KERNELS_UINT8 ? 256 : TEXTURE_VALUES,
+        .blocks = texture_blocks_of(lane, lane->extent.rows, lane->extent.slices,
+                                    per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS),
+        .counts = counts};
 
     (void)reason;
     (void)reason_size;

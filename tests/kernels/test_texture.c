@@ -22,6 +22,7 @@ enum {
 #endif
     MOST_OFFSETS = 70, /* more than any backend looks at together */
     MOST_REGIONS = 3,
+    MANY_REGIONS = 71,
     MOST_ENTRIES = 1 << 19, /* of all matrices of a random job */
 };
 
@@ -744,6 +745,44 @@ START_TEST(thresholds_at_the_ends_of_the_pixel_types)
 
 END_TEST
 
+/* More regions than histograms fit beside each other; each is one voxel, the last is everything. */
+START_TEST(a_histogram_for_every_one_of_many_regions)
+{
+    struct volume volume = volume_of((struct kernels_extent){12, 10, 1}, KERNELS_UINT8);
+    uint64_t bits[MANY_REGIONS][10] = {{0}};
+    const uint64_t *regions[MANY_REGIONS];
+    uint64_t *histograms = allocate(MANY_REGIONS * TEXTURE_PATTERNS * 256, sizeof(*histograms));
+    uint8_t map[80];
+    struct texture_patterns request = {.wanted = {true},
+                                       .maps = {map},
+                                       .regions = regions,
+                                       .region_count = MANY_REGIONS,
+                                       .histograms = histograms};
+
+    fill(&volume, SCATTER, 8);
+    for (size_t r = 0; r < MANY_REGIONS; r++) {
+        bits[r][1 + r / 10] = UINT64_C(1) << (1 + r % 10);
+        regions[r] = r + 1 < MANY_REGIONS ? bits[r] : NULL;
+    }
+    for (size_t i = 0; i < variant_count; i++) {
+        begin(variants[i].lane, &volume);
+        ck_assert_int_eq(texture_patterns_run(variants[i].lane, &request, NULL, 0), 0);
+        for (size_t r = 0; r < MANY_REGIONS; r++) {
+            uint64_t total = 0;
+
+            for (size_t code = 0; code < 256; code++)
+                total += histograms[r * TEXTURE_PATTERNS * 256 + code];
+            ck_assert_uint_eq(total, r + 1 < MANY_REGIONS ? 1 : 80);
+            if (r + 1 < MANY_REGIONS)
+                ck_assert_uint_eq(histograms[r * TEXTURE_PATTERNS * 256 + map[r]], 1);
+        }
+    }
+    free(histograms);
+    free(volume.voxels);
+}
+
+END_TEST
+
 /* ------------------------------------------------------------------------------ lanes ---- */
 
 struct side {
@@ -1055,6 +1094,7 @@ suite(void)
     tcase_add_test(known, offsets_longer_than_the_volume_count_nothing);
     tcase_add_test(known, the_threshold_of_the_papers_example);
     tcase_add_test(known, thresholds_at_the_ends_of_the_pixel_types);
+    tcase_add_test(known, a_histogram_for_every_one_of_many_regions);
     tcase_add_test(lanes, lanes_work_side_by_side);
     tcase_add_test(lanes, masks_outlive_texture);
     tcase_add_test(errors, texture_waits_for_every_slice_and_for_its_memory);
