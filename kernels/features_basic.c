@@ -189,15 +189,16 @@ put(struct feature_value values[BASIC_FEATURES], enum basic_feature feature, dou
 static void
 put_moments(const struct weighted_list *list, struct feature_value values[BASIC_FEATURES])
 {
-    double sum = 0, squares = 0, second = 0, third = 0, fourth = 0;
+    const double least = list->items[0].value; /* of one value the mean is this, exactly */
+    double above = 0, squares = 0, second = 0, third = 0, fourth = 0;
 
     for (size_t i = 0; i < list->size; i++) {
         const double count = (double)list->items[i].count, value = list->items[i].value;
 
-        sum += count * value;
+        above += count * (value - least);
         squares += count * value * value;
     }
-    const double mean = sum / list->total;
+    const double mean = least + above / list->total;
     for (size_t i = 0; i < list->size; i++) {
         const double count = (double)list->items[i].count, from = list->items[i].value - mean;
 
