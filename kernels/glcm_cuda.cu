@@ -51,19 +51,6 @@ divide(uint32_t number, struct divider divider)
     return (uint32_t)((uint64_t)number * divider.factor >> divider.shift);
 }
 
-struct glcm_image {
-    const uint8_t *rows; /* codes, or stored values that a shift turns into them */
-    uint32_t pitch;      /* of a row, a multiple of 16 */
-    uint32_t row_count;  /* of a slice */
-    uint32_t slices;
-    uint32_t shift, mask;    /* of stored values, four in a word */
-    uint32_t none;           /* four times the code of what does not count */
-    uint32_t levels, copies; /* copies: of a counter, a power of 2, at most 32 */
-    /* Rows that are taken through all slices at a time: of a strip, in all slices, of the last. */
-    struct divider strip, strips, last;
-    uint32_t last_strip; /* which one is shorter; none: UINT32_MAX */
-};
-
 struct codes {
     uint32_t word[4];
 };
@@ -456,20 +443,6 @@ __launch_bounds__(THREADS) glcm_count(struct glcm_image image, const struct glcm
 
 /* Codes */
 
-struct glcm_volume {
-    const void *voxels;
-    uint32_t bias; /* makes stored values of 2 bytes count from their smallest */
-    uint32_t columns, rows, slices, words_per_row;
-    uint32_t pitch;        /* of a row of codes */
-    struct divider pieces; /* of 16 codes in a row */
-    uint8_t *codes;
-    const uint64_t *region;
-    uint16_t *counted; /* for many levels: a bit a voxel, laid out like a region; else NULL */
-    const uint16_t *tables;
-    bool table_a_slice;
-    uint8_t none;
-};
-
 /* 16 stored values, 0 where the row has no more of them. */
 template <typename Value>
 static __device__ __forceinline__ void
@@ -792,16 +765,6 @@ fetch_counts(struct cuda_lane *lane, size_t counters, uint64_t *counts, char *re
 
 /* A request's plan */
 
-struct glcm_plan {
-    struct glcm_image image;
-    struct glcm_volume volume;
-    bool shifted;     /* stored values are shifted as they are read */
-    bool many;        /* glcm_count_many */
-    bool triples;     /* counters of three voxels fit */
-    size_t shared;    /* bytes, of counters */
-    uint32_t in_turn; /* many: levels whose counters fit */
-};
-
 /* How many bits floor(g L / 256) shifts by, if the table is that; else 0. */
 static uint32_t
 shift_of(const struct texture_levels *levels)
@@ -1011,53 +974,73 @@ allow_shared(struct cuda_device *device, char *reason, size_t reason_size)
     return 0;
 }
 
-/* Matrices first .. first + count - 1 of the request. */
-static int
-run_matrices(struct cuda_lane *lane, const struct texture_glcm *request,
-             const struct glcm_plan *plan, size_t first, size_t count, uint64_t *counts,
-             char *reason, size_t reason_size)
+int
+cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan,
+                char *reason, size_t reason_size)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
+    int error;
+
+    if (is_too_long(lane))
+        return kernels_fail(-E2BIG, reason, reason_size, "there are too many rows for the GPU");
+    make_plan(lane, request, plan);
+    plan->volume.tables = lane->texture->tables;
+    plan->volume.table_a_slice = request->levels.table_count > 1;
+    error = allow_shared(cuda_device_of(&lane->base), reason, reason_size);
+    if (error || plan->shifted)
+        return error;
+    error = cuda_texture_region(lane, request->region, &plan->volume.region, reason, reason_size);
+    return error ? error : queue_codes(lane, request, &plan->volume, reason, reason_size);
+}
+
+int
+cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request,
+               const struct glcm_plan *plan, size_t first, size_t count, char *reason,
+               size_t reason_size)
+{
     struct cuda_texture *texture = lane->texture;
-    const size_t counters = count * plan->image.levels * plan->image.levels;
 
     for (size_t i = 0; i < count; i++)
         texture->host_matrices[i] = matrix_of(plan, request, first + i);
-    CUDA_TRY(device, cudaMemcpyAsync(texture->matrices, texture->host_matrices,
-                                     count * sizeof(struct glcm_matrix), cudaMemcpyHostToDevice,
-                                     lane->work));
-    CUDA_TRY(device, cudaMemsetAsync(texture->counts, 0, counters * sizeof(uint64_t), lane->work));
+    CUDA_TRY(cuda_device_of(&lane->base), cudaMemcpyAsync(texture->matrices, texture->host_matrices,
+                                                          count * sizeof(struct glcm_matrix),
+                                                          cudaMemcpyHostToDevice, lane->work));
+    return 0;
+}
+
+int
+cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t count, char *reason,
+                size_t reason_size)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const size_t counters = count * plan->image.levels * plan->image.levels;
+
+    CUDA_TRY(device,
+             cudaMemsetAsync(lane->texture->counts, 0, counters * sizeof(uint64_t), lane->work));
     launch_matrices(lane, plan, count);
     CUDA_LAUNCHED(device);
-    return fetch_counts(lane, counters, counts + first * plan->image.levels * plan->image.levels,
-                        reason, reason_size);
+    return 0;
 }
 
 int
 cuda_glcm_run(struct cuda_lane *lane, const struct texture_glcm *request, uint64_t *counts,
               char *reason, size_t reason_size)
 {
-    const size_t levels = (size_t)request->levels.levels;
+    const size_t size = (size_t)request->levels.levels * (size_t)request->levels.levels;
     const size_t matrices =
         request->offset_count * (request->per_slice ? (size_t)lane->base.extent.slices : 1);
-    const size_t batch = least(TEXTURE_MATRICES, TEXTURE_COUNTERS / (levels * levels));
+    const size_t batch = least(TEXTURE_MATRICES, TEXTURE_COUNTERS / size);
     struct glcm_plan plan = {};
-    int error;
+    int error = cuda_glcm_begin(lane, request, &plan, reason, reason_size);
 
-    if (is_too_long(lane))
-        return kernels_fail(-E2BIG, reason, reason_size, "there are too many rows for the GPU");
-    make_plan(lane, request, &plan);
-    plan.volume.tables = lane->texture->tables;
-    plan.volume.table_a_slice = request->levels.table_count > 1;
-    error = allow_shared(cuda_device_of(&lane->base), reason, reason_size);
-    if (!error && !plan.shifted)
-        error =
-            cuda_texture_region(lane, request->region, &plan.volume.region, reason, reason_size);
-    if (!error && !plan.shifted)
-        error = queue_codes(lane, request, &plan.volume, reason, reason_size);
-    for (size_t first = 0; error == 0 && first < matrices; first += batch)
-        error = run_matrices(lane, request, &plan, first, least(batch, matrices - first), counts,
-                             reason, reason_size);
+    for (size_t first = 0; error == 0 && first < matrices; first += batch) {
+        size_t count = least(batch, matrices - first);
+
+        error = cuda_glcm_send(lane, request, &plan, first, count, reason, reason_size);
+        if (error == 0)
+            error = cuda_glcm_count(lane, &plan, count, reason, reason_size);
+        if (error == 0)
+            error = fetch_counts(lane, count * size, counts + first * size, reason, reason_size);
+    }
     return error;
 }
 

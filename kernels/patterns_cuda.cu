@@ -32,25 +32,6 @@ enum {
     REGIONS = TEXTURE_COUNTERS / (TEXTURE_PATTERNS * CODES), /* at a time */
 };
 
-/* Rows of codes on their way: `rows` of each of `slices`, in maps with nothing between. */
-struct pattern_rows {
-    uint32_t first_slice, slices;
-    uint32_t first, rows; /* row 0 of codes belongs to the voxels' row 1 */
-};
-
-struct pattern_job {
-    const void *voxels;
-    uint32_t columns, row_count;
-    uint32_t pitch; /* of maps */
-    struct pattern_rows part;
-    uint8_t *maps[TEXTURE_PATTERNS]; /* NULL: not wanted */
-    bool strict, integer_average;
-    /* A byte m times the threshold, up or (`strict`) down, is (factor * m + offset) >> 16. */
-    uint32_t factor, offset;
-    int32_t threshold; /* millionths */
-    uint32_t zero;     /* 0, which the compiler is not told */
-};
-
 /* Four columns a thread */
 
 /* Even and odd voxels of four, those before the even, those behind the odd: two a word. */
@@ -493,13 +474,14 @@ launch_columns(const struct pattern_job *job, cudaStream_t stream)
     columns_of_codes<STRICT, INTEGER><<<grid, threads, 0, stream>>>(*job, strip);
 }
 
-/* `pairs`: bytes, in rows of whole words, and find_limits has been successful. */
-static void
-launch_codes(const struct pattern_job *job, enum kernels_pixel pixel, bool pairs,
-             cudaStream_t stream)
+void
+cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job,
+                     enum kernels_pixel pixel, cudaStream_t stream)
 {
     const dim3 grid((job->columns - 2 + VOXEL_THREADS - 1) / VOXEL_THREADS,
                     (unsigned)least(job->part.rows, GRID_MOST), job->part.slices);
+
+    const bool pairs = pixel == KERNELS_UINT8 && job->columns % 4 == 0 && find_limits(request, job);
 
     if (pairs && job->strict && job->integer_average)
         launch_columns<true, true>(job, stream);
@@ -661,13 +643,10 @@ run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, char *reason,
     for (size_t i = 0; error == 0 && i < parts.count; i++) {
         int slot = (int)(i % TEXTURE_MAP_BATCHES);
         struct pattern_job *job = &jobs[slot];
-        bool pairs;
 
         *job = job_of(lane, turn->request, slot);
-        pairs = find_limits(turn->request, job) && lane->base.pixel == KERNELS_UINT8 &&
-                job->columns % 4 == 0;
         job->part = part_of(&parts, i);
-        launch_codes(job, lane->base.pixel, pairs, lane->work);
+        cuda_patterns_launch(turn->request, job, lane->base.pixel, lane->work);
         CUDA_LAUNCHED(device);
         error = queue_counts(lane, turn, job, reason, reason_size);
         if (error == 0)

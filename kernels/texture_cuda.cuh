@@ -45,6 +45,63 @@ struct glcm_matrix {
     struct divider step;   /* GLCM_DOWN*: y */
 };
 
+struct glcm_image {
+    const uint8_t *rows; /* codes, or stored values that a shift turns into them */
+    uint32_t pitch;      /* of a row, a multiple of 16 */
+    uint32_t row_count;  /* of a slice */
+    uint32_t slices;
+    uint32_t shift, mask;    /* of stored values, four in a word */
+    uint32_t none;           /* four times the code of what does not count */
+    uint32_t levels, copies; /* copies: of a counter, a power of 2, at most 32 */
+    /* Rows that are taken through all slices at a time: of a strip, in all slices, of the last. */
+    struct divider strip, strips, last;
+    uint32_t last_strip; /* which one is shorter; none: UINT32_MAX */
+};
+
+struct glcm_volume {
+    const void *voxels;
+    uint32_t bias; /* makes stored values of 2 bytes count from their smallest */
+    uint32_t columns, rows, slices, words_per_row;
+    uint32_t pitch;        /* of a row of codes */
+    struct divider pieces; /* of 16 codes in a row */
+    uint8_t *codes;
+    const uint64_t *region;
+    uint16_t *counted; /* for many levels: a bit a voxel, laid out like a region; else NULL */
+    const uint16_t *tables;
+    bool table_a_slice;
+    uint8_t none;
+};
+
+/* How a request is counted. */
+struct glcm_plan {
+    struct glcm_image image;
+    struct glcm_volume volume;
+    bool shifted;     /* stored values are shifted as they are read */
+    bool many;        /* glcm_count_many */
+    bool triples;     /* counters of three voxels fit */
+    size_t shared;    /* bytes, of counters */
+    uint32_t in_turn; /* many: levels whose counters fit */
+};
+
+/* Rows of codes on their way: `rows` of each of `slices`, in maps with nothing between. */
+struct pattern_rows {
+    uint32_t first_slice, slices;
+    uint32_t first, rows; /* row 0 of codes belongs to the voxels' row 1 */
+};
+
+struct pattern_job {
+    const void *voxels;
+    uint32_t columns, row_count;
+    uint32_t pitch; /* of maps */
+    struct pattern_rows part;
+    uint8_t *maps[TEXTURE_PATTERNS]; /* NULL: not wanted */
+    bool strict, integer_average;
+    /* A byte m times the threshold, up or (`strict`) down, is (factor * m + offset) >> 16. */
+    uint32_t factor, offset;
+    int32_t threshold; /* millionths */
+    uint32_t zero;     /* 0, which the compiler is not told */
+};
+
 struct cuda_texture {
     size_t code_pitch; /* bytes of a row of codes, a multiple of 16 */
     size_t map_pitch;  /* bytes of a row of a map, a multiple of 4 */
@@ -69,5 +126,27 @@ texture_in_region(const uint64_t *region, size_t row, uint32_t words_per_row, ui
 {
     return region == NULL || (region[row * words_per_row + x / 64] >> x % 64 & 1) != 0;
 }
+
+/*
+ * A request's parts, as cuda_glcm_run and cuda_patterns_run put them together; bench times them one
+ * by one. All go to a stream, and none waits for it.
+ */
+
+/* Fills the plan, and queues what precedes counting: region, codes. */
+int cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request,
+                    struct glcm_plan *plan, char *reason, size_t reason_size);
+
+/* Sends matrices first .. first + count - 1 of the request. */
+int cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request,
+                   const struct glcm_plan *plan, size_t first, size_t count, char *reason,
+                   size_t reason_size);
+
+/* Counts what was sent, into texture->counts. */
+int cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t count,
+                    char *reason, size_t reason_size);
+
+/* Codes of a part of a volume; fills `factor` and `offset` of the job. */
+void cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job,
+                          enum kernels_pixel pixel, cudaStream_t stream);
 
 #endif

@@ -620,7 +620,8 @@ run_kernels(const struct bench *bench)
         .rounds = bench->options->repeat, .filter = bench->options->kernel_filter, .out = stdout};
 
     if (bench->gpu)
-        return gpu_bench_level_set(&kernels) + gpu_bench_fuzzy(&kernels);
+        return gpu_bench_level_set(&kernels) + gpu_bench_fuzzy(&kernels) +
+               gpu_bench_texture(&kernels);
 #else
     (void)bench;
 #endif

@@ -1,0 +1,392 @@
+/*
+ * gpu_texture.cu - texture on the GPU, input resident there: the sizes of papers 002 and 004 beside
+ * the papers' own methods, and larger ones. All images are made up from a fixed seed.
+ *
+ * Counts are compared with paper 002's scheme 1, codes with paper 004's own listing. Cases of
+ * scheme 3 time the upload and the counting together.
+ */
+#include "gpu_bench.cuh"
+#include "paper_002.cuh"
+#include "paper_004.cuh"
+#include "texture_cuda.cuh"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+/* A lane with one volume of bytes, and what is compared with it. */
+struct setting {
+    kernels_device *device;
+    kernels_lane *lane;
+    cuda_lane *cuda;
+    kernels_extent extent;
+    uint8_t *pinned;
+    size_t bytes;
+    double read_ms, upload_ms;
+};
+
+static void
+must(int error, const char *reason)
+{
+    if (error == 0)
+        return;
+    fprintf(stderr, "noctule-bench: %s\n", reason);
+    exit(EXIT_FAILURE);
+}
+
+/* Smooth: a slow wave. Rough: noise. */
+static void
+fill(const kernels_extent &extent, bool rough, uint8_t *voxels)
+{
+    uint64_t state = 1;
+    std::vector<double> wave((size_t)extent.columns);
+
+    for (int64_t x = 0; x < extent.columns; x++)
+        wave[(size_t)x] = 127.5 + 80 * std::sin((double)x * 0.01);
+    for (int64_t row = 0; row < extent.rows * extent.slices; row++) {
+        double shift = 47 * std::cos((double)row * 0.013);
+
+        for (int64_t x = 0; x < extent.columns; x++) {
+            state = state * UINT64_C(6364136223846793005) + 1;
+            voxels[row * extent.columns + x] =
+                rough ? (uint8_t)(state >> 56) : (uint8_t)(wave[(size_t)x] + shift);
+        }
+    }
+}
+
+static setting
+open_setting(const gpu_bench *bench, const kernels_extent &extent, bool rough)
+{
+    const kernels_device_options options = {"cuda", nullptr, 0};
+    kernels_demand demand = {};
+    char reason[KERNELS_REASON];
+    setting made = {};
+    void *voxels;
+
+    demand.texture = true;
+    made.extent = extent;
+    made.bytes = (size_t)(extent.columns * extent.rows * extent.slices);
+    must(kernels_device_open(&options, &made.device, reason, sizeof reason), reason);
+    must(kernels_lane_open(made.device, &made.lane, reason, sizeof reason), reason);
+    must(kernels_volume_begin(made.lane, extent, KERNELS_UINT8, &demand, &voxels, reason,
+                              sizeof reason),
+         reason);
+    fill(extent, rough, (uint8_t *)voxels);
+    must(kernels_volume_ready(made.lane, 0, extent.slices), "a slice was not taken");
+    made.cuda = cuda_lane_of(made.lane);
+    made.pinned = (uint8_t *)voxels;
+    GPU_BENCH_TRY(cudaDeviceSynchronize());
+    made.read_ms = gpu_bench_read_ms(bench, made.cuda->work, made.cuda->device_voxels, made.bytes);
+    return made;
+}
+
+static void
+close_setting(setting *setting)
+{
+    kernels_lane_close(setting->lane);
+    kernels_device_close(setting->device);
+}
+
+static std::vector<uint16_t>
+paper_levels(int levels)
+{
+    std::vector<uint16_t> table(256);
+
+    for (int value = 0; value < 256; value++)
+        table[(size_t)value] = (uint16_t)(value * levels / 256 + 1);
+    return table;
+}
+
+/* GLCM */
+
+static paper_002
+paper_of(const setting *setting, int levels, const texture_offset &offset, uint32_t *counts)
+{
+    return {(const uint8_t *)setting->cuda->device_voxels,
+            setting->extent.columns,
+            setting->extent.rows,
+            levels,
+            offset.x,
+            offset.y,
+            counts};
+}
+
+/* Counts that differ from scheme 1's; one slice only. */
+static int64_t
+wrong_counts(const setting *setting, const std::vector<texture_offset> &offsets, int levels)
+{
+    const size_t size = (size_t)(levels * levels);
+    std::vector<uint64_t> ours(size * offsets.size());
+    std::vector<uint32_t> theirs(size);
+    uint32_t *counts;
+    int64_t wrong = 0;
+
+    GPU_BENCH_TRY(cudaMemcpy(ours.data(), setting->cuda->texture->counts,
+                             ours.size() * sizeof(uint64_t), cudaMemcpyDeviceToHost));
+    GPU_BENCH_TRY(cudaMalloc(&counts, size * sizeof(uint32_t)));
+    for (size_t o = 0; o < offsets.size(); o++) {
+        paper_002_scheme_1(paper_of(setting, levels, offsets[o], counts), setting->cuda->work);
+        GPU_BENCH_TRY(cudaStreamSynchronize(setting->cuda->work));
+        GPU_BENCH_TRY(
+            cudaMemcpy(theirs.data(), counts, size * sizeof(uint32_t), cudaMemcpyDeviceToHost));
+        for (size_t i = 0; i < size; i++)
+            wrong += ours[o * size + i] != theirs[i];
+    }
+    GPU_BENCH_TRY(cudaFree(counts));
+    return wrong;
+}
+
+static double
+time_paper(const gpu_bench *bench, const setting *setting, int levels, const texture_offset &offset,
+           int scheme)
+{
+    uint32_t *counts;
+    double median;
+
+    GPU_BENCH_TRY(cudaMalloc(&counts, (size_t)(levels * levels) * sizeof(uint32_t)));
+    median = gpu_bench_median_ms(bench, setting->cuda->work, [&](cudaStream_t stream) {
+        const paper_002 run = paper_of(setting, levels, offset, counts);
+
+        if (scheme == 1)
+            paper_002_scheme_1(run, stream);
+        else
+            paper_002_scheme_2(run, stream);
+    });
+    GPU_BENCH_TRY(cudaFree(counts));
+    return median;
+}
+
+/* With the tables and codes, where a request needs any, in the time. */
+static int
+run_glcm(const gpu_bench *bench, setting *setting, const std::string &name,
+         const std::vector<texture_offset> &offsets, int levels, const uint64_t *region)
+{
+    const std::vector<uint16_t> table = paper_levels(levels);
+    const bool flat = setting->extent.slices == 1;
+    gpu_bench_result result = {name.c_str(), setting->bytes, 0, setting->read_ms, 0, 0, -1};
+    texture_glcm request = {};
+    glcm_plan plan = {};
+    char reason[KERNELS_REASON];
+
+    if (!gpu_bench_wants(bench, name.c_str()))
+        return 0;
+    request.levels = {levels, table.data(), 1};
+    request.region = region;
+    request.offsets = offsets.data();
+    request.offset_count = offsets.size();
+    must(cuda_glcm_begin(setting->cuda, &request, &plan, reason, sizeof reason), reason);
+    must(cuda_glcm_send(setting->cuda, &request, &plan, 0, offsets.size(), reason, sizeof reason),
+         reason);
+    result.median_ms = gpu_bench_median_ms(bench, setting->cuda->work, [&](cudaStream_t) {
+        must(cuda_glcm_count(setting->cuda, &plan, offsets.size(), reason, sizeof reason), reason);
+    });
+    if (flat && offsets.size() == 1) {
+        for (int scheme = 1; scheme <= 2; scheme++) {
+            result.paper_ms = time_paper(bench, setting, levels, offsets[0], scheme);
+            fprintf(bench->out, "{\"case\":\"paper/002/scheme%d/%s\",\"ms\":%.5g}\n", scheme,
+                    name.c_str(), result.paper_ms);
+        }
+    }
+    if (flat && !region)
+        result.mismatches = wrong_counts(setting, offsets, levels);
+    gpu_bench_report(bench, &result);
+    return result.mismatches > 0;
+}
+
+/* Upload in slabs and counting, from announcing the volume to the counts; the paper's scheme 3. */
+static int
+run_uploads(const gpu_bench *bench, setting *setting, const std::string &name)
+{
+    const std::vector<uint16_t> table = paper_levels(8);
+    const texture_offset offset = {1, 0, 0};
+    const int few = std::min(bench->rounds, 5);
+    gpu_bench_result result = {name.c_str(), setting->bytes, 0, setting->read_ms, 0, 0, -1};
+    std::vector<float> ours, theirs;
+    std::vector<uint64_t> counts(64);
+    kernels_demand demand = {};
+    texture_glcm request = {};
+    cudaStream_t streams[2];
+    char reason[KERNELS_REASON];
+    uint32_t *paper_counts;
+
+    if (!gpu_bench_wants(bench, name.c_str()))
+        return 0;
+    demand.texture = true;
+    request.levels = {8, table.data(), 1};
+    request.offsets = &offset;
+    request.offset_count = 1;
+    GPU_BENCH_TRY(cudaMalloc(&paper_counts, 64 * sizeof *paper_counts));
+    for (cudaStream_t &stream : streams)
+        GPU_BENCH_TRY(cudaStreamCreate(&stream));
+    result.upload_ms = gpu_bench_upload_ms(bench, setting->cuda->work, setting->cuda->device_voxels,
+                                           setting->bytes);
+    for (int round = 0; round < few; round++) {
+        void *voxels;
+        std::chrono::duration<float, std::milli> taken;
+
+        must(kernels_volume_begin(setting->lane, setting->extent, KERNELS_UINT8, &demand, &voxels,
+                                  reason, sizeof reason),
+             reason);
+        auto begun = std::chrono::steady_clock::now();
+        must(kernels_volume_ready(setting->lane, 0, setting->extent.slices), "not taken");
+        must(texture_glcm_run(setting->lane, &request, counts.data(), reason, sizeof reason),
+             reason);
+        taken = std::chrono::steady_clock::now() - begun;
+        ours.push_back(taken.count());
+        begun = std::chrono::steady_clock::now();
+        paper_002_scheme_3(paper_of(setting, 8, offset, paper_counts), setting->pinned, 16,
+                           (uint8_t *)setting->cuda->device_voxels, streams);
+        taken = std::chrono::steady_clock::now() - begun;
+        theirs.push_back(taken.count());
+    }
+    result.median_ms = gpu_bench_median(ours);
+    result.paper_ms = gpu_bench_median(theirs);
+    result.mismatches = setting->extent.slices == 1 ? wrong_counts(setting, {offset}, 8) : -1;
+    gpu_bench_report(bench, &result);
+    for (cudaStream_t stream : streams)
+        GPU_BENCH_TRY(cudaStreamDestroy(stream));
+    GPU_BENCH_TRY(cudaFree(paper_counts));
+    return result.mismatches > 0;
+}
+
+static int
+run_image(const gpu_bench *bench, int64_t edge, bool rough)
+{
+    const std::vector<texture_offset> settings = {{1, 0, 0}, {1, -1, 0}, {4, 0, 0}, {4, -4, 0}};
+    const std::string size = std::string(rough ? "rough/" : "smooth/") + std::to_string(edge);
+    setting setting = open_setting(bench, {edge, edge, 1}, rough);
+    int failed = 0;
+
+    for (int levels : {8, 32}) {
+        const std::string by = "glcm/" + size + "/L" + std::to_string(levels);
+
+        for (const texture_offset &offset : settings)
+            failed += run_glcm(bench, &setting,
+                               by + "/" + std::to_string(offset.x) + "," + std::to_string(offset.y),
+                               {offset}, levels, nullptr);
+        failed += run_glcm(bench, &setting, by + "/four",
+                           {{1, 0, 0}, {1, -1, 0}, {0, -1, 0}, {-1, -1, 0}}, levels, nullptr);
+    }
+    failed += run_uploads(bench, &setting, "glcm/upload/" + size);
+    close_setting(&setting);
+    return failed;
+}
+
+static int
+run_volume(const gpu_bench *bench, bool rough)
+{
+    const std::string name = std::string("glcm/13/512/L32/") + (rough ? "rough" : "smooth");
+    setting setting = open_setting(bench, {512, 512, 512}, rough);
+    std::vector<texture_offset> offsets;
+    std::vector<uint64_t> ball((size_t)(8 * 512 * 512));
+    int failed;
+
+    for (int i = 14; i < 27; i++)
+        offsets.push_back({i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1});
+    for (int64_t i = 0; i < 512 * 512 * 512; i++) {
+        int64_t x = i % 512 - 256, y = i / 512 % 512 - 256, z = i / (512 * 512) - 256;
+
+        if (x * x + y * y + z * z < 200 * 200)
+            ball[(size_t)(i / 64)] |= UINT64_C(1) << i % 64;
+    }
+    failed = run_glcm(bench, &setting, name, offsets, 32, nullptr);
+    failed += run_glcm(bench, &setting, name + "/masked", offsets, 32, ball.data());
+    close_setting(&setting);
+    return failed;
+}
+
+/* Patterns */
+
+static int64_t
+wrong_codes(const setting *setting, const pattern_job &job, const paper_004 &paper)
+{
+    const kernels_extent &extent = setting->extent;
+    std::vector<uint8_t> ours(setting->bytes), theirs(setting->bytes);
+    int64_t wrong = 0;
+
+    for (int p : {(int)TEXTURE_TLBAP, (int)TEXTURE_LANADP}) {
+        GPU_BENCH_TRY(cudaMemcpy(theirs.data(), p == TEXTURE_TLBAP ? paper.tlbap : paper.lanadp,
+                                 setting->bytes, cudaMemcpyDeviceToHost));
+        GPU_BENCH_TRY(cudaMemcpy(ours.data(), job.maps[p],
+                                 (size_t)(extent.columns * (extent.rows - 2) * extent.slices),
+                                 cudaMemcpyDeviceToHost));
+        for (int64_t row = 0; row < (extent.rows - 2) * extent.slices; row++) {
+            int64_t from = row / (extent.rows - 2) * extent.rows + row % (extent.rows - 2) + 1;
+
+            for (int64_t x = 1; x + 1 < extent.columns; x++)
+                wrong += ours[(size_t)(row * extent.columns + x)] !=
+                         theirs[(size_t)(from * extent.columns + x)];
+        }
+    }
+    return wrong;
+}
+
+static int
+run_patterns(const gpu_bench *bench, const kernels_extent &extent, bool rough)
+{
+    const std::string name = std::string("patterns/") + (rough ? "rough/" : "smooth/") +
+                             std::to_string(extent.columns) + "x" + std::to_string(extent.slices);
+    setting setting;
+    texture_patterns request = {};
+    pattern_job job = {};
+    paper_004 paper = {};
+    uint8_t *memory;
+
+    if (!gpu_bench_wants(bench, name.c_str()))
+        return 0;
+    setting = open_setting(bench, extent, rough);
+    gpu_bench_result result = {name.c_str(), setting.bytes, 0, setting.read_ms, 0, 0, 0};
+    GPU_BENCH_TRY(cudaMalloc(&memory, 5 * setting.bytes));
+    request.strict = request.integer_average = true; /* the paper's listing */
+    request.threshold_millionths = 900000;
+    job.voxels = setting.cuda->device_voxels;
+    job.columns = job.pitch = (uint32_t)extent.columns;
+    job.row_count = (uint32_t)extent.rows;
+    job.part = {0, (uint32_t)extent.slices, 0, (uint32_t)extent.rows - 2};
+    job.strict = job.integer_average = true;
+    job.threshold = request.threshold_millionths;
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        job.maps[p] = memory + (size_t)p * setting.bytes;
+    paper = {(const uint8_t *)job.voxels, (int)extent.columns,          (int)extent.rows,
+             (int)extent.slices,          request.threshold_millionths, memory + 3 * setting.bytes,
+             memory + 4 * setting.bytes};
+    for (int shared = 0; shared < 2; shared++) {
+        result.paper_ms = gpu_bench_median_ms(bench, setting.cuda->work, [&](cudaStream_t stream) {
+            paper_004_run(paper, shared != 0, stream);
+        });
+        fprintf(bench->out, "{\"case\":\"paper/004/%s/%s\",\"ms\":%.5g}\n",
+                shared ? "shared" : "global", name.c_str(), result.paper_ms);
+    }
+    result.median_ms = gpu_bench_median_ms(bench, setting.cuda->work, [&](cudaStream_t stream) {
+        cuda_patterns_launch(&request, &job, KERNELS_UINT8, stream);
+    });
+    result.mismatches = wrong_codes(&setting, job, paper);
+    gpu_bench_report(bench, &result);
+    GPU_BENCH_TRY(cudaFree(memory));
+    close_setting(&setting);
+    return result.mismatches > 0;
+}
+
+int
+gpu_bench_texture(const struct gpu_bench *bench)
+{
+    int failed = 0;
+
+    /* Images take a while to make. */
+    if (bench->filter && (strstr(bench->filter, "level_set") || strstr(bench->filter, "fuzzy")))
+        return 0;
+    for (int rough = 0; rough < 2; rough++) {
+        for (int64_t edge = 256; edge <= 1024; edge *= 2)
+            failed += run_patterns(bench, {edge, edge, 1}, rough != 0);
+        failed += run_patterns(bench, {1024, 1024, 1024}, rough != 0);
+        if (bench->filter && strstr(bench->filter, "patterns"))
+            continue;
+        for (int64_t edge = 1024; edge <= 16384; edge *= 2)
+            failed += run_image(bench, edge, rough != 0);
+        failed += run_volume(bench, rough != 0);
+    }
+    return failed;
+}
