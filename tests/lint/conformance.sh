@@ -41,6 +41,7 @@ compare 'storage classes' "$(rows dicom/storage_class.c)" "$(section 2.1.2 | uid
 compare 'transfer syntaxes' "$(rows dicom/transfer.c)" "$(section 2.1.4 | uids)"
 compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/seg_internal.h
     defined SR_SOP_CLASS dicom/sr.h
+    defined PMAP_SOP_CLASS dicom/pmap.h
     defined 'DICOM_VERIFICATION_CLASS|DICOM_COMMITMENT_CLASS|DICOM_COMMITMENT_INSTANCE' dicom/scu.h)" "$(section 2.1.3 | uids)"
 implementation=$(defined UID_IMPLEMENTATION_CLASS dicom/uid.h)
 for part in 2.2.1 2.3.1; do
