@@ -62,6 +62,8 @@ enum queue_arrival {
     QUEUE_NEW,   /* a row was added; the series gathers (again: a new revision) */
     QUEUE_KNOWN, /* the same instance of the same series was there: nothing changed; an event when
                     it came from another source than the first time */
+    QUEUE_RETURNED, /* likewise, but its file had been reported missing; a series that was refused,
+                       or has a failed job, gathers again: a new revision */
 };
 
 int queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,

@@ -61,9 +61,9 @@ insert_series(struct queue *queue, const struct queue_instance *instance, int64_
                            now_ms);
 }
 
-/* SETTLED | REFUSED -> GATHERING: a late instance. */
+/* SETTLED | REFUSED -> GATHERING: what it is made of has changed. */
 static int
-reopen_series(struct queue *queue, struct series_row *row, int64_t now_ms)
+reopen_series(struct queue *queue, struct series_row *row, const char *why, int64_t now_ms)
 {
     int rc = database_change(
         &queue->db,
@@ -74,7 +74,7 @@ reopen_series(struct queue *queue, struct series_row *row, int64_t now_ms)
         return rc;
     row->revision++;
     char detail[64];
-    snprintf(detail, sizeof detail, "a late instance: revision %d", row->revision);
+    snprintf(detail, sizeof detail, "%s: revision %d", why, row->revision);
     struct queue_event event = {.kind = "INSTANCE",
                                 .series_id = row->id,
                                 .from_state = row->state,
@@ -119,21 +119,39 @@ add_new_instance(struct queue *queue, const struct queue_instance *instance, boo
     if (!series_known)
         rc = insert_series(queue, instance, now_ms, row);
     else if (strcmp(row->state, "GATHERING") != 0)
-        rc = reopen_series(queue, row, now_ms);
+        rc = reopen_series(queue, row, "a late instance", now_ms);
     return rc < 0 ? rc : insert_instance(queue, instance, row, now_ms);
+}
+
+/* 1 when it was judged, and the missing file may be why it was refused or has no results. */
+static int
+may_have_failed_without(struct queue *queue, const struct series_row *row)
+{
+    int64_t found;
+    if (strcmp(row->state, "SETTLED") != 0)
+        return strcmp(row->state, "REFUSED") == 0;
+    return database_get(
+        &queue->db, "SELECT 1 FROM job WHERE series_id = ? AND revision = ? AND state = 'FAILED'",
+        VALUES(value_int(row->id), value_int(row->revision)), &found);
 }
 
 /* The file of a known instance came (again): it is no longer missing. Returns 1 when it was. */
 static int
-bring_back(struct queue *queue, int64_t series_id, int64_t instance_id)
+bring_back(struct queue *queue, struct series_row *row, int64_t instance_id, int64_t now_ms)
 {
     int rc = database_change(&queue->db, "UPDATE instance SET missing = 0 WHERE id = ? AND missing",
                              VALUES(value_int(instance_id)));
     if (rc <= 0)
         return rc;
-    rc = database_change(&queue->db,
-                         "UPDATE series SET missing_files = missing_files - 1 WHERE id = ?",
-                         VALUES(value_int(series_id)));
+    rc = database_change(
+        &queue->db,
+        "UPDATE series SET missing_files = missing_files - 1, last_seen_at = ?2 WHERE id = ?1",
+        VALUES(value_int(row->id), value_time(now_ms)));
+    if (rc < 0)
+        return rc;
+    rc = may_have_failed_without(queue, row);
+    if (rc == 1)
+        rc = reopen_series(queue, row, "a missing file returned", now_ms);
     return rc < 0 ? rc : 1;
 }
 
@@ -151,11 +169,13 @@ is_resend(struct queue *queue, int64_t instance_id, const char *source)
 
 static int
 note_known_instance(struct queue *queue, const struct queue_instance *instance,
-                    const struct series_row *row, int64_t instance_id, int64_t now_ms)
+                    struct series_row *row, int64_t instance_id, int64_t now_ms,
+                    enum queue_arrival *arrival)
 {
-    int returned = bring_back(queue, row->id, instance_id);
+    int returned = bring_back(queue, row, instance_id, now_ms);
     if (returned < 0)
         return returned;
+    *arrival = returned ? QUEUE_RETURNED : QUEUE_KNOWN;
     int resent = returned ? 0 : is_resend(queue, instance_id, instance->source);
     if (resent < 0 || (!returned && !resent))
         return resent;
@@ -181,9 +201,9 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
         if (rc < 0)
             return rc;
     }
-    int rc = known ? note_known_instance(queue, instance, &row, known, now_ms)
+    *arrival = QUEUE_NEW;
+    int rc = known ? note_known_instance(queue, instance, &row, known, now_ms, arrival)
                    : add_new_instance(queue, instance, found == 1, &row, now_ms);
-    *arrival = known ? QUEUE_KNOWN : QUEUE_NEW;
     *series_id = row.id;
     return rc;
 }

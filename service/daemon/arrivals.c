@@ -34,6 +34,7 @@
 struct inspection {
     int64_t series_id;           /* 0: free */
     int32_t revision, instances; /* as they are when it is asked for */
+    int64_t last_seen_ms;        /* likewise */
     int strikes;
     bool gathering; /* at the last look */
     bool planned;   /* had come to rest at the last look */
@@ -168,7 +169,7 @@ hear_arrived(struct arrivals *arrivals, struct proto_reader *reader)
     log_debug("instance.stored", LOG_STR("sop", instance.sop_instance_uid),
               LOG_STR("series", instance.series_uid), LOG_INT("new", arrival == QUEUE_NEW));
     store_later(core, token);
-    if (arrival == QUEUE_NEW)
+    if (arrival != QUEUE_KNOWN)
         look_for_news(arrivals);
 }
 
@@ -221,6 +222,7 @@ plan_inspection(struct arrivals *arrivals, const struct queue_series *series, co
     inspection->series_id = series->id;
     inspection->revision = series->revision;
     inspection->instances = series->instances;
+    inspection->last_seen_ms = series->last_seen_ms;
     inspection->gathering = inspection->planned = true;
     snprintf(inspection->evidence, sizeof inspection->evidence, "%s", evidence);
 }
@@ -350,8 +352,8 @@ on_look(uv_timer_t *timer)
 {
     struct arrivals *arrivals = timer->data;
     struct core *core = arrivals->core;
-    if (core->draining || core->trouble || !pool_ready(core->pool, core->intake))
-        return; /* the intake's return and the end of the trouble look again */
+    if (core->draining || core->trouble || core->auditing || !pool_ready(core->pool, core->intake))
+        return; /* the intake's return, the end of the trouble or of the audit look again */
     struct queue_series *series;
     size_t count;
     int error = queue_gathering(core->queue, &series, &count);
@@ -494,6 +496,15 @@ settle_in_turn(struct core *core, const struct queue_series *series, char *evide
     return error;
 }
 
+/* If not, slices came in or a missing one returned while it was inspected: it is asked about again.
+ */
+static bool
+is_as_inspected(const struct queue_series *series, const struct inspection *inspection)
+{
+    return series->revision == inspection->revision && series->instances == inspection->instances &&
+           series->last_seen_ms == inspection->last_seen_ms;
+}
+
 /* All of it in one transaction, or nothing: a settled series without its jobs would be forgotten.
  */
 static void
@@ -502,20 +513,16 @@ settle(struct arrivals *arrivals, struct inspection *inspection, const struct qu
 {
     struct core *core = arrivals->core;
     struct queue_series series;
-    int64_t id = inspection->series_id;
-    int32_t revision = inspection->revision, instances = inspection->instances;
-    char evidence[SERIES_EVIDENCE];
-    memcpy(evidence, inspection->evidence, sizeof evidence);
+    struct inspection inspected = *inspection;
     *inspection = (struct inspection){0};
     arrivals_look(arrivals);
-    int error = queue_get_series(core->queue, id, &series);
+    int error = queue_get_series(core->queue, inspected.series_id, &series);
     if (error) {
         core_failed(core, error, "read a series");
         return;
     }
-    /* Slices came in while it was inspected: it gathers again, and is asked about again. */
-    if (series.revision == revision && series.instances == instances && core_change(core)) {
-        error = settle_in_turn(core, &series, evidence, stacks, count);
+    if (is_as_inspected(&series, &inspected) && core_change(core)) {
+        error = settle_in_turn(core, &series, inspected.evidence, stacks, count);
         if (error && error != -EAGAIN) {
             turn_abort(core->turn, error);
             core_failed(core, error, "settle a series");

@@ -6,6 +6,7 @@
  */
 #include "audit.h"
 
+#include "arrivals.h"
 #include "clock.h"
 #include "log.h"
 
@@ -58,15 +59,22 @@ add_path(void *context, const char *path)
     return 0;
 }
 
-static void
-check_path(struct audit *audit, size_t offset)
+static bool
+is_gone(const struct audit *audit, size_t offset)
 {
     char *path = core_path(audit->core, audit->paths + offset);
     bool gone = path && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
     free(path);
+    return gone;
+}
+
+static void
+check_path(struct audit *audit, size_t offset)
+{
     audit->checked++;
     void *missing = audit->missing;
-    if (!gone || grow(&missing, &audit->missing_capacity, audit->missing_count + 1, sizeof offset))
+    if (!is_gone(audit, offset) ||
+        grow(&missing, &audit->missing_capacity, audit->missing_count + 1, sizeof offset))
         return; /* without memory the next start reports it */
     audit->missing = missing;
     audit->missing[audit->missing_count++] = offset;
@@ -87,6 +95,8 @@ report_missing(struct audit *audit)
     struct core *core = audit->core;
     for (size_t i = 0; i < audit->missing_count; i++) {
         const char *path = audit->paths + audit->missing[i];
+        if (!is_gone(audit, audit->missing[i]))
+            continue; /* its sender has sent it again meanwhile */
         log_error("file.missing", LOG_STR("path", path));
         if (!core_change(core))
             return;
@@ -119,6 +129,8 @@ on_checked(uv_work_t *work, int status)
              LOG_INT("missing", audit->missing_count));
     report_missing(audit);
     audit->over = true;
+    audit->core->auditing = false;
+    arrivals_look(audit->core->arrivals);
 }
 
 int
@@ -136,6 +148,7 @@ audit_start(struct core *core, struct audit **out)
         free_audit(audit);
         return error;
     }
+    core->auditing = true;
     *out = audit;
     return 0;
 }

@@ -32,8 +32,9 @@ struct core {
     int intake, courier; /* slots; courier -1: there is none, for nothing is delivered */
     bool draining;
     bool disk_low;
-    bool trouble; /* the database cannot be written */
-    bool probing; /* trying whether it can again */
+    bool trouble;  /* the database cannot be written */
+    bool probing;  /* trying whether it can again */
+    bool auditing; /* not all files that are missing are known yet: no series is judged */
     uv_timer_t probe;
 };
 

@@ -370,9 +370,82 @@ START_TEST(a_missing_file_is_flagged_once_and_may_return)
     assert_answer(&s, "SELECT count(*) FROM v_events WHERE kind = 'INSTANCE_MISSING'", "1");
     enum queue_arrival arrival;
     ck_assert_int_eq(sample_add(s.queue, "1.2.3", 1, &arrival, &id), 0);
-    ck_assert_int_eq(arrival, QUEUE_KNOWN);
-    assert_answer(&s, "SELECT missing_files FROM v_series", "0");
+    ck_assert_int_eq(arrival, QUEUE_RETURNED);
+    assert_answer(&s, "SELECT missing_files || state || revision FROM v_series", "0GATHERING1");
     assert_answer(&s, "SELECT kind FROM v_events ORDER BY event DESC", "INSTANCE_RETURNED");
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 1, &arrival, &id), 0);
+    ck_assert_int_eq(arrival, QUEUE_KNOWN);
+}
+
+END_TEST
+
+/* The file of the first of two instances; */
+static void
+lose_and_bring_back(int64_t now_ms)
+{
+    const struct queue_instance instance = {.sop_instance_uid = "1.2.3.1",
+                                            .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2",
+                                            .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+                                            .series_uid = "1.2.3",
+                                            .path = "series/1.2.3/1.2.3.1.dcm",
+                                            .source = "scu:CT1",
+                                            .size = 525312,
+                                            .frames = 1};
+    enum queue_arrival arrival;
+    int64_t id;
+    ck_assert_int_eq(queue_report_missing(s.queue, instance.path, now_ms), 0);
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, now_ms, &arrival, &id), 0);
+    ck_assert_int_eq(arrival, QUEUE_RETURNED);
+}
+
+/* Who asks whether it has come to rest, or judged it meanwhile, sees that something came. */
+START_TEST(a_file_that_returns_makes_the_series_wait)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 2);
+    lose_and_bring_back(SAMPLE_NOW + 5000);
+    struct queue_series series;
+    ck_assert_int_eq(queue_get_series(s.queue, id, &series), 0);
+    ck_assert_int_eq(series.last_seen_ms, SAMPLE_NOW + 5000);
+    queue_series_clear(&series);
+}
+
+END_TEST
+
+START_TEST(a_series_refused_without_a_file_is_judged_again_when_it_returns)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 2);
+    const struct queue_stack refused = {.name = "",
+                                        .code = "FILE_UNREADABLE",
+                                        .sentence = "a cannot be read",
+                                        .file_a = "a",
+                                        .file_b = ""};
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "quiet", &refused, 1, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state FROM v_series", "REFUSED");
+    lose_and_bring_back(SAMPLE_NOW + 5000);
+    assert_answer(&s, "SELECT state || revision FROM v_series", "GATHERING2");
+}
+
+END_TEST
+
+START_TEST(a_series_with_results_stands_when_a_file_returns)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 2);
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
+    lose_and_bring_back(SAMPLE_NOW + 5000);
+    assert_answer(&s, "SELECT state || revision FROM v_series", "SETTLED1");
+}
+
+END_TEST
+
+START_TEST(a_series_whose_job_failed_is_judged_again_when_a_file_returns)
+{
+    int64_t job = sample_job(s.queue, "1.2.3");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(queue_fail_job(s.queue, job, "FILE_UNREADABLE", "a cannot be read", "a", "",
+                                    SAMPLE_NOW + 4000),
+                     0);
+    lose_and_bring_back(SAMPLE_NOW + 5000);
+    assert_answer(&s, "SELECT state || revision FROM v_series", "GATHERING2");
 }
 
 END_TEST
@@ -495,6 +568,10 @@ SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_ser
             one_accepted_stack_settles, no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
             an_operators_word_is_kept_until_it_settles, gathering_lists_the_oldest_first,
             series_are_found_by_uid, paths_come_sorted, paths_are_known, each_path_is_visited_once,
-            a_missing_file_is_flagged_once_and_may_return, quarantine,
+            a_missing_file_is_flagged_once_and_may_return,
+            a_file_that_returns_makes_the_series_wait,
+            a_series_refused_without_a_file_is_judged_again_when_it_returns,
+            a_series_with_results_stands_when_a_file_returns,
+            a_series_whose_job_failed_is_judged_again_when_a_file_returns, quarantine,
             other_bytes_under_a_known_uid_flag_the_series, texts_are_made_utf8,
             the_first_sender_is_kept, an_impossible_time_is_refused)
