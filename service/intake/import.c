@@ -11,7 +11,8 @@
  *   publish: rename to where it stays; a twin that came in between is met as in stage
  *   seal:    folders synced; only now the outcome is ARRIVED or QUARANTINED
  *
- * A received file comes staged, so it is examined there and nothing is staged for it.
+ * A received file comes staged, so it is examined there and nothing is staged for it; and one for
+ * series/ is sealed later, by import_seal.
  */
 #include "import.h"
 
@@ -415,6 +416,15 @@ explain(struct store *store, struct work *work)
         settle(work, IMPORT_RETRY, error);
 }
 
+static void
+arrive(struct work *work)
+{
+    struct import_item *item = work->item;
+    item->report.size = item->stamp.size;
+    snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
+    settle(work, work->hand == FOR_SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
+}
+
 /* Removes what cannot be vouched for, so that the next attempt begins anew. */
 static void
 take_back(struct store *store, const struct work *work)
@@ -427,16 +437,13 @@ take_back(struct store *store, const struct work *work)
 static void
 seal(struct store *store, struct work *work, int sync_error)
 {
-    struct import_item *item = work->item;
-    if (sync_error) {
-        if (work->placed)
-            take_back(store, work);
-        settle(work, IMPORT_RETRY, sync_error);
+    if (!sync_error) {
+        arrive(work);
         return;
     }
-    item->report.size = item->stamp.size;
-    snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
-    settle(work, work->hand == FOR_SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
+    if (work->placed)
+        take_back(store, work);
+    settle(work, IMPORT_RETRY, sync_error);
 }
 
 /* Each folder is synced once, for the first file in it; the others take its result. */
@@ -552,6 +559,10 @@ take_in_received(struct store *store, struct work *work)
         }
         publish(store, work);
     }
+    if (work->hand == FOR_SERIES) {
+        arrive(work);
+        return;
+    }
     if (work->hand == FOR_QUARANTINE)
         explain(store, work);
     seal_all(store, work, 1);
@@ -576,6 +587,15 @@ import_received(struct store *store, struct staged *staged, const struct import_
             take_in_received(store, &work);
     }
     let_go(store, &work);
+}
+
+int
+import_seal(struct store *store, const struct import_item *item)
+{
+    char folder[IMPORT_PATH];
+    const char *name = strrchr(item->report.path, '/');
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - item->report.path), item->report.path);
+    return store_sync_folder(store, folder);
 }
 
 /* ------------------------------------------------------------------------ originals ------ */

@@ -76,9 +76,14 @@ struct import_claim {
  * be used is IMPORT_QUARANTINED). Whatever the outcome, nothing is staged afterwards. item->folder
  * and item->relative name the sender and the instance; together they are the original's name for
  * the quarantine, where the same bytes from the same sender are kept once.
+ *
+ * One that is IMPORT_ARRIVED has its bytes on disk and its name in series/, but is not yet to be
+ * vouched for: the name is on disk when import_seal has returned 0 (else -errno; the file stays,
+ * and its resend is sealed anew). That leaves time to report it meanwhile.
  */
 void import_received(struct store *store, struct staged *staged, const struct import_claim *claim,
                      struct import_item *item);
+int import_seal(struct store *store, const struct import_item *item);
 
 /*
  * Deals with the original as the table above says. 0; -ESTALE when it has changed since (it stays),

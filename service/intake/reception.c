@@ -109,26 +109,41 @@ wait_locked(struct reception *reception, struct handover *handover)
         error = pthread_cond_timedwait(&handover->answered, &reception->lock, &deadline);
 }
 
-/* Gives it to the loop and waits for the daemon's answer, HANDOVER_OPEN when none comes in time;
- * lets go of it. */
-static enum handover_answer
-hand_over(struct reception *reception, struct handover *handover)
+/* Gives it to the loop; what comes of it is for await_answer. */
+static void
+give(struct reception *reception, struct handover *handover)
 {
-    enum handover_answer outcome = HANDOVER_DROPPED;
     pthread_mutex_lock(&reception->lock);
-    if (!reception->stopped) {
+    reception->open++;
+    if (reception->stopped) {
+        handover->answer = HANDOVER_DROPPED;
+    } else {
         handover->references++;
         *reception->end = handover;
         reception->end = &handover->next;
-        reception->open++;
         uv_async_send(&reception->wake);
-        wait_locked(reception, handover);
-        reception->open--;
-        outcome = handover->answer;
     }
+    pthread_mutex_unlock(&reception->lock);
+}
+
+/* The daemon's answer to what was given, HANDOVER_OPEN when none comes in time; lets go of it. */
+static enum handover_answer
+await_answer(struct reception *reception, struct handover *handover)
+{
+    pthread_mutex_lock(&reception->lock);
+    wait_locked(reception, handover);
+    reception->open--;
+    const enum handover_answer outcome = handover->answer;
     release_locked(handover);
     pthread_mutex_unlock(&reception->lock);
     return outcome;
+}
+
+static enum handover_answer
+hand_over(struct reception *reception, struct handover *handover)
+{
+    give(reception, handover);
+    return await_answer(reception, handover);
 }
 
 /* --------------------------------------------------------------------------- files ------ */
@@ -191,11 +206,24 @@ log_unstored(enum handover_answer outcome)
         log_warn("receive.dropped", LOG_STR("reason", "the intake stops, or is out of memory"));
 }
 
+/*
+ * The daemon commits the row while the folder is synced. Should the power fail when the first is
+ * done and the second is not, the row is one without a file, which the daemon reports at its start;
+ * the sender was told nothing, and its resend brings the file back. The same holds when the sync
+ * fails.
+ */
 static uint16_t
 settle_arrived(struct reception *reception, struct handover *handover)
 {
     crash_point("receive_after_rename_before_arrived");
-    const enum handover_answer outcome = hand_over(reception, handover);
+    give(reception, handover);
+    crash_point("receive_after_arrived_before_seal");
+    const int error = import_seal(reception->store, &handover->item);
+    const enum handover_answer outcome = await_answer(reception, handover);
+    if (error) {
+        log_error("receive.failed", LOG_STR("error", strerror(-error)));
+        return status_of_error(error);
+    }
     if (outcome != HANDOVER_STORED) {
         log_unstored(outcome);
         return DICOM_OUT_OF_RESOURCES;

@@ -7,6 +7,7 @@
  *   ... the data set is written ...
  *   reception_end: import_received
  *        handover  ---- lock, uv_async ---->     reception_next: parcel, ARRIVED
+ *        import_seal                             ...
  *        waits                                   ... STORED
  *        <---------------- condition -------     reception_stored
  *   0x0000

@@ -532,9 +532,9 @@ def test_a_disk_that_fills_is_transient(daemon, tmp_path):
         d.kill_all()
 
 
-POINTS = ["receive_after_rename_before_arrived", "receive_after_stored_before_answer",
-          "intake_after_copy_before_rename", "intake_after_arrived", "daemon_before_commit",
-          "daemon_after_commit_before_reply"]
+POINTS = ["receive_after_rename_before_arrived", "receive_after_arrived_before_seal",
+          "receive_after_stored_before_answer", "intake_after_copy_before_rename", "intake_after_arrived",
+          "daemon_before_commit", "daemon_after_commit_before_reply"]
 
 
 def send_until_acknowledged(d, numbers, deadline):
@@ -586,6 +586,36 @@ def test_killed_at(daemon, tmp_path, point):
     assert once.exists()
     assert_all_there(d, range(8))
     wait_for(lambda: not parts(d), 30, "an empty incoming/")
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_a_file_lost_to_a_power_cut_before_its_answer_comes_back(daemon, tmp_path, judged):
+    """The row is on disk, the file's name is not: the daemon says so, and the resend puts it right."""
+    files = phantom(tmp_path / "series", "--size", "32x32x6")
+    once = tmp_path / "crashed"
+    d = daemon(dicom=PEERS, quiet=5.0)
+    d.start()
+    storescu(d.port, *files[1:])
+    d.stop()
+    d.environment.update(NOCTULE_CRASH_AT="receive_after_stored_before_answer", NOCTULE_CRASH_ONCE=str(once))
+    d.start()
+    before = set((d.root / "series").rglob("*.dcm"))
+    assert storescu(d.port, files[0], check=False).returncode != 0
+    d.kill_all()
+    (lost,) = set((d.root / "series").rglob("*.dcm")) - before
+    lost.unlink()
+    if judged:
+        d.config.write_text(d.config.read_text().replace("quiet_seconds = 5.0", "quiet_seconds = 0.5"))
+    d.start()
+    wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE missing_files = 1"), 20, "the report")
+    if judged:
+        wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'"), 20, "the refusal")
+    storescu(d.port, files[0])
+    (job,) = d.wait_jobs(seconds=30)
+    assert job["state"] == "DONE", job["sentence"]
+    (series,) = d.query("SELECT * FROM v_series")
+    assert (series["instances"], series["missing_files"], series["revision"]) == (6, 0, 2 if judged else 1)
+    assert d.query("SELECT planes FROM stack WHERE accepted")[-1]["planes"] == 6
 
 
 def test_intake_killed_at_random_under_load(receiver):

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -275,7 +276,8 @@ START_TEST(a_full_disk_loses_nothing)
     tight = limit;
     tight.rlim_cur = 100;
     signal(SIGXFSZ, SIG_IGN);
-    int limited = setrlimit(RLIMIT_FSIZE, &tight); /* Check's own file has to grow for an assertion */
+    int limited =
+        setrlimit(RLIMIT_FSIZE, &tight); /* Check's own file has to grow for an assertion */
     struct import_item item = import_one("a", CONF_KEEP);
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
     ck_assert_int_eq(limited, 0);
@@ -425,6 +427,23 @@ START_TEST(a_received_image_goes_where_a_found_one_goes)
 
 END_TEST
 
+/* A sync that fails leaves the file in place, and is made up for by the next attempt's. */
+START_TEST(a_received_image_is_sealed_in_a_step_of_its_own)
+{
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    const struct import_item item = receive("in/a.dcm", &claim);
+    char folder[PATH_MAX], away[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", scratch_path("root/series/1.2.3.4.3"));
+    snprintf(away, sizeof away, "%s", scratch_path("root/away"));
+    ck_assert_int_eq(rename(folder, away), 0);
+    ck_assert_int_eq(import_seal(store, &item), -ENOENT);
+    ck_assert_int_eq(rename(away, folder), 0);
+    ck_assert_int_eq(import_seal(store, &item), 0);
+    ck_assert(same_files("in/a.dcm", STORED));
+}
+
+END_TEST
+
 START_TEST(a_received_resend_changes_nothing)
 {
     put_image("in/a.dcm", "1.2.3.4.1", "Maker");
@@ -521,6 +540,7 @@ main(void)
     tcase_add_test(tests, own_results_are_left_or_moved);
     tcase_add_test(tests, an_earlier_run_is_swept_up);
     tcase_add_test(tests, a_received_image_goes_where_a_found_one_goes);
+    tcase_add_test(tests, a_received_image_is_sealed_in_a_step_of_its_own);
     tcase_add_test(tests, a_received_resend_changes_nothing);
     tcase_add_test(tests, other_bytes_of_a_received_instance_are_kept_once);
     tcase_add_test(tests, a_command_that_claims_otherwise_is_refused);
