@@ -11,21 +11,22 @@ enum {
 
 static const int8_t OUTSIDE_VOLUME = 0;
 
+/* Rows of the whole volume are counted in 32 bits, voxels are not. */
 struct place {
-    int64_t x, y, z;
+    int x, y, z;
 };
 
 __device__ static bool
 exists(const struct paper_001 &run, struct place at)
 {
-    return at.x >= 0 && at.x < run.extent.columns && at.y >= 0 && at.y < run.extent.rows &&
-           at.z >= 0 && at.z < run.extent.slices;
+    return at.x >= 0 && at.x < (int)run.extent.columns && at.y >= 0 &&
+           at.y < (int)run.extent.rows && at.z >= 0 && at.z < (int)run.extent.slices;
 }
 
 __device__ static int64_t
 index_of(const struct paper_001 &run, struct place at)
 {
-    return (at.z * run.extent.rows + at.y) * run.extent.columns + at.x;
+    return (int64_t)(at.z * (int)run.extent.rows + at.y) * (int)run.extent.columns + at.x;
 }
 
 __device__ static int32_t
@@ -55,7 +56,7 @@ in_sphere(const struct kernels_shape &sphere, struct place at)
 __device__ static struct place
 corner_of_block()
 {
-    return {(int64_t)blockIdx.x * SPAN, (int64_t)blockIdx.y * SPAN, (int64_t)blockIdx.z * SPAN};
+    return {(int)blockIdx.x * SPAN, (int)blockIdx.y * SPAN, (int)blockIdx.z * SPAN};
 }
 
 /* Voxel `i` of 2 x 2 x 2 of this thread, side by side in memory. */
@@ -64,8 +65,8 @@ own_voxel(int i)
 {
     struct place corner = corner_of_block();
 
-    return {corner.x + 2 * threadIdx.x + i % 2, corner.y + 2 * threadIdx.y + i / 2 % 2,
-            corner.z + 2 * threadIdx.z + i / 4};
+    return {corner.x + 2 * (int)threadIdx.x + i % 2, corner.y + 2 * (int)threadIdx.y + i / 2 % 2,
+            corner.z + 2 * (int)threadIdx.z + i / 4};
 }
 
 __device__ static size_t
@@ -147,7 +148,10 @@ evolve(volatile int8_t *states, int i)
     return true;
 }
 
-/* Each thread goes over its voxels until none changes: the paper's inner loop. */
+/*
+ * The paper's inner loop, of the whole block: a thread alone would stop before its neighbours reach
+ * it, and each pass would bring the front forward by a voxel or two.
+ */
 __global__ void
 __launch_bounds__(THREADS) stage_2(struct paper_001 run)
 {
@@ -161,9 +165,9 @@ __launch_bounds__(THREADS) stage_2(struct paper_001 run)
         again = false;
         for (int i = 0; i < 8; i++)
             again |= evolve(states, spread_voxel(i));
+        again = __syncthreads_or(again);
         changed |= again;
     }
-    changed = __syncthreads_or(changed);
     for (int i = 0; i < 8; i++) {
         int8_t state =
             states[((2 * threadIdx.z + i / 4 + 1) * HALO + 2 * threadIdx.y + i / 2 % 2 + 1) * HALO +
