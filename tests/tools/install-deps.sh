@@ -9,7 +9,8 @@ cd "$(dirname "$0")/../.."
 packages=(cmake ninja-build gcc g++ pkg-config sqlite3
     libdcmtk-dev libopenjp2-7-dev libsqlite3-dev libuv1-dev libconfig-dev libsystemd-dev libpng-dev
     libssl-dev zlib1g-dev check)
-[[ ${1:-build} == test ]] && packages+=(dcmtk dicom3tools orthanc openssl git groff-base man-db python3 python3-venv)
+[[ ${1:-build} == test ]] && packages+=(dcmtk dicom3tools orthanc openssl git groff-base man-db python3 python3-dev
+    python3-venv)
 
 missing=()
 for package in "${packages[@]}"; do
@@ -31,10 +32,12 @@ fi
 
 if [[ ${1:-build} == test ]]; then
     stamp=build/venv/requirements.txt
-    if ! cmp -s tests/requirements.txt "$stamp"; then
+    if ! cat tests/requirements.txt tests/requirements-source.txt | cmp -s - "$stamp"; then
         rm -rf build/venv
         python3 -m venv build/venv
         build/venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
-        cp tests/requirements.txt "$stamp"
+        build/venv/bin/pip install --quiet --disable-pip-version-check --no-build-isolation \
+            -r tests/requirements-source.txt
+        cat tests/requirements.txt tests/requirements-source.txt >"$stamp"
     fi
 fi

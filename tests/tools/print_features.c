@@ -1,0 +1,285 @@
+/*
+ * print_features.c - texture and intensity features of a raw volume within a mask, as JSON, for
+ * tests to compare with other software. Counts are those of tests/kernels/ref_texture.c.
+ *
+ *   print_features VOXELS MASK name=value...
+ *
+ * VOXELS is x fastest, in the machine's byte order; MASK a byte a voxel, 0 outside. Names: columns,
+ * rows, slices; pixel (0 uint8, 1 int16, 2 uint16); slope, intercept; x, y, z (spacings);
+ * aggregation, discretisation (as the enumerations of texture_features.h); levels, width; lo, hi
+ * (re-segmentation); distance; symmetric; counts (1: print them too, one matrix a direction).
+ */
+#include "ref_texture.h"
+#include "ref_volumes.h"
+#include "texture_features.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OFFSETS 1000
+
+struct setting {
+    const char *name;
+    double value;
+};
+
+static struct setting settings[] = {
+    {"columns", 1},   {"rows", 1},           {"slices", 1},     {"pixel", 0},
+    {"slope", 1},     {"intercept", 0},      {"x", 1},          {"y", 1},
+    {"z", 1},         {"aggregation", 4},    {"lo", -INFINITY}, {"hi", INFINITY},
+    {"levels", 32},   {"discretisation", 1}, {"width", 25},     {"distance", 1},
+    {"symmetric", 1}, {"counts", 0},
+};
+
+static struct setting *
+find_setting(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+        if (strlen(settings[i].name) == length && strncmp(settings[i].name, name, length) == 0)
+            return &settings[i];
+    fprintf(stderr, "no setting %s\n", name);
+    exit(2);
+}
+
+static double
+get(const char *name)
+{
+    return find_setting(name, strlen(name))->value;
+}
+
+static void
+read_settings(char **arguments)
+{
+    for (; *arguments; arguments++) {
+        const char *equals = strchr(*arguments, '=');
+
+        if (!equals) {
+            fprintf(stderr, "%s is not name=value\n", *arguments);
+            exit(2);
+        }
+        find_setting(*arguments, (size_t)(equals - *arguments))->value = strtod(equals + 1, NULL);
+    }
+}
+
+static void *
+allocate(size_t size)
+{
+    void *memory = calloc(1, size);
+
+    if (!memory) {
+        fputs("out of memory\n", stderr);
+        exit(1);
+    }
+    return memory;
+}
+
+static void *
+read_all(const char *path, size_t size)
+{
+    void *bytes = allocate(size);
+    FILE *file = fopen(path, "rb");
+
+    if (!file || fread(bytes, 1, size, file) != size) {
+        fprintf(stderr, "%s: cannot read %zu bytes\n", path, size);
+        exit(1);
+    }
+    fclose(file);
+    return bytes;
+}
+
+/* All that is asked about. */
+struct scene {
+    struct kernels_extent extent;
+    enum kernels_pixel pixel;
+    void *voxels;
+    uint64_t *region; /* without what re-segmentation leaves out */
+    struct basic_rescale rescale;
+    double lo, hi; /* of the region */
+    uint16_t *level_of;
+    int levels;
+};
+
+static void
+add_to_region(struct scene *scene, int64_t voxel, double value)
+{
+    const int64_t words = (scene->extent.columns + 63) / 64;
+    const int64_t x = voxel % scene->extent.columns, row = voxel / scene->extent.columns;
+
+    scene->region[row * words + x / 64] |= UINT64_C(1) << (x % 64);
+    scene->lo = fmin(scene->lo, value);
+    scene->hi = fmax(scene->hi, value);
+}
+
+static void
+open_scene(struct scene *scene, const char *voxels_path, const char *mask_path)
+{
+    int64_t voxels;
+    uint8_t *mask;
+
+    *scene = (struct scene){
+        .extent = {(int64_t)get("columns"), (int64_t)get("rows"), (int64_t)get("slices")},
+        .pixel = (enum kernels_pixel)get("pixel"),
+        .rescale = {get("slope"), get("intercept")},
+        .lo = INFINITY,
+        .hi = -INFINITY,
+    };
+    voxels = ref_voxels(scene->extent);
+    scene->voxels = read_all(voxels_path, (size_t)voxels * (scene->pixel == KERNELS_UINT8 ? 1 : 2));
+    mask = read_all(mask_path, (size_t)voxels);
+    scene->region = allocate(
+        (size_t)((scene->extent.columns + 63) / 64 * scene->extent.rows * scene->extent.slices) *
+        sizeof(*scene->region));
+    for (int64_t i = 0; i < voxels; i++) {
+        const double stored = ref_stored(scene->pixel, scene->voxels, i);
+        const double value = scene->rescale.slope * stored + scene->rescale.intercept;
+
+        if (mask[i] && value >= get("lo") && value <= get("hi"))
+            add_to_region(scene, i, value);
+    }
+    free(mask);
+}
+
+static int
+find_levels(struct scene *scene)
+{
+    const size_t values = ref_texture_values(scene->pixel);
+    const struct discretisation_settings rule = {
+        .kind = (enum discretisation)get("discretisation"),
+        .levels = (int)get("levels"),
+        .bin_width = get("width"),
+        .has_range = isfinite(get("lo")),
+        .range = {get("lo"), get("hi")},
+    };
+
+    scene->level_of = allocate(values * sizeof(*scene->level_of));
+    return discretise(&rule, &scene->rescale, 1, values, ref_texture_smallest(scene->pixel),
+                      scene->lo, scene->hi, scene->level_of, &scene->levels);
+}
+
+static void
+close_scene(struct scene *scene)
+{
+    free(scene->voxels);
+    free(scene->region);
+    free(scene->level_of);
+}
+
+static void
+print_values(const char *title, const struct feature_definition *definitions,
+             const struct feature_value *values, int count)
+{
+    printf(",\n \"%s\": {", title);
+    for (int f = 0; f < count; f++) {
+        printf("%s\"%s\": ", f ? ", " : "", definitions[f].name);
+        if (values[f].absence == FEATURES_PRESENT)
+            printf("%.17g", values[f].value);
+        else
+            printf("null");
+    }
+    printf("}");
+}
+
+static void
+print_counts(const uint64_t *counts, size_t matrices, int levels)
+{
+    const size_t square = (size_t)levels * (size_t)levels;
+
+    printf(",\n \"counts\": [");
+    for (size_t i = 0; i < matrices * square; i++)
+        printf("%s%llu", i ? "," : "", (unsigned long long)counts[i]);
+    printf("]");
+}
+
+static int
+print_glcm(const struct scene *scene)
+{
+    static struct texture_offset offsets[MAX_OFFSETS];
+    const struct glcm_settings glcm = {scene->levels, (enum glcm_aggregation)get("aggregation"),
+                                       get("symmetric") > 0};
+    const struct texture_glcm request = {
+        .levels = {scene->levels, scene->level_of, 1},
+        .region = scene->region,
+        .offsets = offsets,
+        .offset_count = ref_directions(glcm_aggregation_is_2d(glcm.aggregation),
+                                       (int32_t)get("distance"), offsets),
+        .per_slice = glcm_aggregation_per_slice(glcm.aggregation),
+    };
+    const int64_t slices = request.per_slice ? scene->extent.slices : 1;
+    const size_t matrices = (size_t)slices * request.offset_count;
+    uint64_t *counts =
+        allocate(matrices * (size_t)scene->levels * (size_t)scene->levels * sizeof(*counts));
+    struct feature_value values[GLCM_FEATURES];
+    int error;
+
+    ref_texture_glcm(scene->extent, scene->pixel, scene->voxels, &request, counts);
+    error = glcm_features(&glcm, counts, slices, (int64_t)request.offset_count, values);
+    if (!error) {
+        print_values("glcm", glcm_feature_definitions, values, GLCM_FEATURES);
+        if (get("counts") > 0)
+            print_counts(counts, matrices, scene->levels);
+    }
+    free(counts);
+    return error;
+}
+
+static int
+print_basic(const struct scene *scene)
+{
+    const size_t size = ref_texture_values(scene->pixel);
+    uint64_t *histogram = allocate(size * sizeof(*histogram));
+    struct feature_value values[BASIC_FEATURES];
+    struct basic_region region;
+    const struct basic_input input = {
+        .region = &region,
+        .histograms = histogram,
+        .histogram_count = 1,
+        .values = size,
+        .smallest = ref_texture_smallest(scene->pixel),
+        .rescales = &scene->rescale,
+        .level_of = scene->level_of,
+        .levels = scene->levels,
+        .voxel_to_mm = {{get("x"), 0, 0, 0}, {0, get("y"), 0, 0}, {0, 0, get("z"), 0}},
+        .spacing = {get("x"), get("y"), get("z")},
+    };
+    int error;
+
+    ref_texture_histogram(scene->extent, scene->pixel, scene->voxels, scene->region, false,
+                          histogram);
+    basic_region_of(scene->region, scene->extent.columns, scene->extent.rows, scene->extent.slices,
+                    &region);
+    error = basic_features(&input, values);
+    if (!error)
+        print_values("basic", basic_feature_definitions, values, BASIC_FEATURES);
+    free(histogram);
+    return error;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct scene scene;
+    int error;
+
+    if (argc < 3) {
+        fputs("usage: print_features VOXELS MASK name=value...\n", stderr);
+        return 2;
+    }
+    read_settings(argv + 3);
+    open_scene(&scene, argv[1], argv[2]);
+    error = find_levels(&scene);
+    if (!error) {
+        printf("{\"levels\": %d", scene.levels);
+        error = print_glcm(&scene);
+    }
+    if (!error)
+        error = print_basic(&scene);
+    close_scene(&scene);
+    if (error) {
+        fprintf(stderr, "print_features: %s\n", strerror(-error));
+        return 1;
+    }
+    puts("}");
+    return 0;
+}
