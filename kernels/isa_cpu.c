@@ -138,6 +138,14 @@ affinity16_body(const struct isa_pair *pair, int64_t count, uint16_t *restrict a
 }
 
 INLINE void
+level16_body(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
+             uint8_t *restrict levels)
+{
+    for (int64_t i = 0; i < count; i++)
+        levels[i] = (uint8_t)table[values[i] ^ bias];
+}
+
+INLINE void
 tuple8_body(const struct isa_tuple *tuple, int64_t count, uint16_t *restrict index)
 {
     const uint8_t *a = tuple->level[0], *b = tuple->level[1];
@@ -158,6 +166,20 @@ tuple8_body(const struct isa_tuple *tuple, int64_t count, uint16_t *restrict ind
 
 enum { TALLY = 32 }; /* indices looked at together */
 
+/* Four at a time: most that differ do so at the beginning. */
+INLINE bool
+all_equal(const uint16_t *index)
+{
+    uint64_t first = index[0] * UINT64_C(0x0001000100010001), four;
+
+    for (int i = 0; i < TALLY; i += 4) {
+        memcpy(&four, index + i, sizeof(four));
+        if (four != first)
+            return false;
+    }
+    return true;
+}
+
 /*
  * Runs of one index, which would wait for the counter that they have just written, are common: in
  * air, and outside of a region. Whole ones are added at once, others spread over the tables.
@@ -169,11 +191,8 @@ tally16_body(const uint16_t *index, int64_t count, uint32_t *const tables[4])
 
     for (; i + TALLY <= count; i += TALLY) {
         const uint16_t *at = index + i;
-        uint16_t differences = 0;
 
-        for (int k = 0; k < TALLY; k++)
-            differences |= at[k] ^ at[0];
-        if (differences == 0) {
+        if (all_equal(at)) {
             tables[0][at[0]] += TALLY;
             continue;
         }
@@ -443,6 +462,13 @@ scalar_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity
 }
 
 static void
+scalar_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
+               uint8_t *levels)
+{
+    level16_body(values, count, table, bias, levels);
+}
+
+static void
 scalar_tuple8(const struct isa_tuple *tuple, int64_t count, uint16_t *index)
 {
     tuple8_body(tuple, count, index);
@@ -484,6 +510,7 @@ static const struct isa isa_scalar = {
     .join16 = scalar_join16,
     .raise16 = scalar_raise16,
     .affinity16 = scalar_affinity16,
+    .level16 = scalar_level16,
     .tuple8 = scalar_tuple8,
     .tally16 = scalar_tally16,
     .largest16 = scalar_largest16,
@@ -684,6 +711,35 @@ avx2_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity)
     affinity16_body(pair, count, affinity);
 }
 
+/* Entries are two bytes and gathered by four: those of the last are its own and those before. */
+AVX2 static __m256i
+avx2_entries(const uint16_t *table, __m256i index)
+{
+    __m256i from = _mm256_min_epu32(index, _mm256_set1_epi32(UINT16_MAX - 1));
+    __m256i four = _mm256_i32gather_epi32((const int *)(const void *)table, from, 2);
+    __m256i shift = _mm256_slli_epi32(_mm256_sub_epi32(index, from), 4);
+
+    return _mm256_and_si256(_mm256_srlv_epi32(four, shift), _mm256_set1_epi32(UINT8_MAX));
+}
+
+AVX2 static void
+avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
+             uint8_t *levels)
+{
+    __m256i all_bias = _mm256_set1_epi32(bias);
+    int64_t i = 0;
+
+    for (; i + 8 <= count; i += 8) {
+        __m256i value = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)(values + i)));
+        __m256i entries = avx2_entries(table, _mm256_xor_si256(value, all_bias));
+        __m128i words =
+            _mm_packus_epi32(_mm256_castsi256_si128(entries), _mm256_extracti128_si256(entries, 1));
+
+        _mm_storel_epi64((__m128i_u *)(levels + i), _mm_packus_epi16(words, words));
+    }
+    level16_body(values + i, count - i, table, bias, levels + i);
+}
+
 AVX2 static void
 avx2_tuple8(const struct isa_tuple *tuple, int64_t count, uint16_t *index)
 {
@@ -727,6 +783,7 @@ static const struct isa isa_avx2 = {
     .join16 = avx2_join16,
     .raise16 = avx2_raise16,
     .affinity16 = avx2_affinity16,
+    .level16 = avx2_level16,
     .tuple8 = avx2_tuple8,
     .tally16 = avx2_tally16,
     .largest16 = avx2_largest16,
@@ -909,6 +966,25 @@ avx512_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity
 }
 
 AVX512 static void
+avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
+               uint8_t *levels)
+{
+    __m512i all_bias = _mm512_set1_epi32(bias), most = _mm512_set1_epi32(UINT16_MAX - 1);
+    int64_t i = 0;
+
+    for (; i + 16 <= count; i += 16) {
+        __m512i value = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i_u *)(values + i)));
+        __m512i index = _mm512_xor_si512(value, all_bias), from = _mm512_min_epu32(index, most);
+        __m512i four = _mm512_i32gather_epi32(from, table, 2);
+        __m512i shift = _mm512_slli_epi32(_mm512_sub_epi32(index, from), 4);
+
+        _mm_storeu_si128((__m128i_u *)(levels + i),
+                         _mm512_cvtepi32_epi8(_mm512_srlv_epi32(four, shift)));
+    }
+    level16_body(values + i, count - i, table, bias, levels + i);
+}
+
+AVX512 static void
 avx512_tuple8(const struct isa_tuple *tuple, int64_t count, uint16_t *index)
 {
     tuple8_body(tuple, count, index);
@@ -951,6 +1027,7 @@ static const struct isa isa_avx512 = {
     .join16 = avx512_join16,
     .raise16 = avx512_raise16,
     .affinity16 = avx512_affinity16,
+    .level16 = avx512_level16,
     .tuple8 = avx512_tuple8,
     .tally16 = avx512_tally16,
     .largest16 = avx512_largest16,

@@ -93,6 +93,9 @@ struct isa {
     void (*raise16)(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values);
     /* floor(65535 * (first[a + b] + second[|a - b|])), at most 65535. */
     void (*affinity16)(const struct isa_pair *pair, int64_t count, uint16_t *affinity);
+    /* levels = the low bytes of table[value ^ bias]; the table has 65536 entries. */
+    void (*level16)(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
+                    uint8_t *levels);
     /* index = the sum of weight * level, modulo 2^16. */
     void (*tuple8)(const struct isa_tuple *tuple, int64_t count, uint16_t *index);
     /* Adds 1 to tables[any of the four][index] for each index. */

@@ -16,6 +16,7 @@ enum {
     CHUNK = 1024,           /* columns whose indices are found at a time */
     SLICE_VOXELS = 1 << 20, /* of a block where tables are emptied after each */
     SMALL_TABLE = 1 << 11,  /* entries of which four copies stay in the nearest cache */
+    MIDDLE_TABLE = 1 << 13, /* likewise two */
     BUSY_TABLE = 4,         /* tuples to count for each entry of a table that is worth emptying */
 };
 
@@ -94,17 +95,15 @@ struct levelling {
 };
 
 #define LEVELS_OF(NAME, VALUE, LEVEL)                                                              \
-    static void NAME(const VALUE *values, const uint16_t *table, int64_t count, LEVEL *levels)     \
+    static void NAME(const VALUE *values, const uint16_t *table, uint16_t bias, int64_t count,     \
+                     LEVEL *levels)                                                                \
     {                                                                                              \
         for (int64_t i = 0; i < count; i++)                                                        \
-            levels[i] = (LEVEL)table[values[i]];                                                   \
+            levels[i] = (LEVEL)table[values[i] ^ bias];                                            \
     }
 
 LEVELS_OF(levels_uint8, uint8_t, uint8_t)
-LEVELS_OF(levels_int16, int16_t, uint8_t)
-LEVELS_OF(levels_uint16, uint16_t, uint8_t)
 LEVELS_OF(wide_levels_uint8, uint8_t, uint16_t)
-LEVELS_OF(wide_levels_int16, int16_t, uint16_t)
 LEVELS_OF(wide_levels_uint16, uint16_t, uint16_t)
 
 /* Levels of voxels from .. from + count - 1, whatever the region; `levels` is those voxels'. */
@@ -117,28 +116,17 @@ level_voxels(const struct levelling *levelling, int64_t z, int64_t from, int64_t
     size_t values = lane->base.pixel == KERNELS_UINT8 ? 256 : TEXTURE_VALUES;
     const uint16_t *table = tables->level_of + (tables->table_count > 1 ? (size_t)z * values : 0);
     const void *voxels = lane->voxels.memory;
+    const struct isa *isa = cpu_device_of(&lane->base)->isa;
+    uint16_t bias = lane->base.pixel == KERNELS_INT16 ? 0x8000 : 0;
 
-    switch (lane->base.pixel) {
-    case KERNELS_UINT8:
-        if (levelling->wide)
-            wide_levels_uint8((const uint8_t *)voxels + from, table, count, levels);
-        else
-            levels_uint8((const uint8_t *)voxels + from, table, count, levels);
-        return;
-    case KERNELS_INT16:
-        table -= INT16_MIN;
-        if (levelling->wide)
-            wide_levels_int16((const int16_t *)voxels + from, table, count, levels);
-        else
-            levels_int16((const int16_t *)voxels + from, table, count, levels);
-        return;
-    case KERNELS_UINT16:
-        if (levelling->wide)
-            wide_levels_uint16((const uint16_t *)voxels + from, table, count, levels);
-        else
-            levels_uint16((const uint16_t *)voxels + from, table, count, levels);
-        return;
-    }
+    if (lane->base.pixel == KERNELS_UINT8 && levelling->wide)
+        wide_levels_uint8((const uint8_t *)voxels + from, table, 0, count, levels);
+    else if (lane->base.pixel == KERNELS_UINT8)
+        levels_uint8((const uint8_t *)voxels + from, table, 0, count, levels);
+    else if (levelling->wide)
+        wide_levels_uint16((const uint16_t *)voxels + from, table, bias, count, levels);
+    else
+        isa->level16((const uint16_t *)voxels + from, count, table, bias, levels);
 }
 
 /* Sets levels to 0 where the word, of `count` voxels, has no bit. */
@@ -295,7 +283,7 @@ choose_tuple(struct counter *counter, const struct tuple *tuple)
         weight *= base_of(counter->counting);
     }
     counter->entries = weight;
-    counter->copies = weight <= SMALL_TABLE ? 4 : weight <= TEXTURE_VALUES ? 2 : 1;
+    counter->copies = weight <= SMALL_TABLE ? 4 : weight <= MIDDLE_TABLE ? 2 : 1;
     for (size_t i = 0; i < 4; i++)
         counter->tables[i] = counter->space->tables + i % counter->copies * weight;
     memset(counter->space->tables, 0, counter->copies * weight * sizeof(uint32_t));
@@ -498,8 +486,9 @@ count_block(struct counter *counter, const struct texture_blocks *blocks, int64_
         before = tuple->at[p].z > before ? tuple->at[p].z : before;
     }
     counter->z = block.z - before;
-    for (int64_t y = block.first - above; y < block.end - above; y++)
-        if (find_line(counter, y, counter->z, &line))
+    for (int64_t row = block.first; row < block.end; row++)
+        if (tuple_is_anchored(tuple, row, block.z) &&
+            find_line(counter, row - above, counter->z, &line))
             count_line(counter, &line);
     if (counter->counting->request->per_slice)
         empty(counter);

@@ -116,6 +116,24 @@ add_point(struct gathering *gathering, struct tuple *tuple)
     return true;
 }
 
+/* Makes a chain of a tuple that is one pair, if it leads to other rows or slices. */
+static void
+make_chain(struct tuple *tuple, struct texture_offset way, int points)
+{
+    if ((way.y == 0 && way.z == 0) || points < 3 || abs(way.x) * (points - 1) > TUPLE_WIDTH)
+        return;
+    while (tuple->points < points) {
+        int last = tuple->points++;
+
+        tuple->at[last] = plus(tuple->at[last - 1], way);
+        tuple->pair[tuple->pairs] = tuple->pair[0];
+        tuple->pair[tuple->pairs].from = last - 1;
+        tuple->pair[tuple->pairs++].to = last;
+    }
+    tuple->rows = abs(way.y);
+    tuple->slices = way.y == 0 ? abs(way.z) : 0;
+}
+
 static void
 move_to_zero(struct tuple *tuple)
 {
@@ -145,6 +163,8 @@ tuples_gather(const struct texture_offset *offsets, size_t count, int points,
         take_pairs(&gathering, tuple);
         while (tuple->points < points && add_point(&gathering, tuple))
             continue;
+        if (tuple->points == 2)
+            make_chain(tuple, offsets[i], points);
         move_to_zero(tuple);
     }
     return made;
