@@ -2,9 +2,10 @@
  * bench_texture.c - texture on the CPU: co-occurrence matrices, histograms and local patterns. One
  * JSON line a case, with the time on the clock and that of all processors together.
  *
- *     bench_texture [--repeat N] [--threads N]
- *     bench_texture --raw FILE --extent C,R,S --top T --task glcm-2d|glcm-3d|patterns [--levels L]
- *                   [--region FILE] [--out FILE] [--repeat N] [--threads N]
+ *     bench_texture [OPTIONS]
+ *     bench_texture [OPTIONS] --raw FILE --extent C,R,S --top T --task glcm-2d|glcm-3d|patterns
+ *
+ *     --repeat N, --threads N, --levels L, --region FILE, --strict, --integer-average, --out FILE
  *
  * The first runs on volumes of its own. The second takes int16 values 0 .. T, in T + 1 / L steps,
  * and bytes that are not 0 within the region; --out gets the counts (uint64), or the three maps one
@@ -55,6 +56,7 @@ struct job {
     int levels;
     bool per_slice;
     bool histograms; /* of patterns, beside the maps */
+    bool strict, integer_average;
     int threads;
     int repeat;
 };
@@ -157,6 +159,8 @@ run(struct kernels_lane *lane, const struct job *job, struct results *results, c
                                 .per_slice = job->per_slice};
     struct texture_patterns patterns = {.wanted = {true, true, true},
                                         .threshold_millionths = 900000,
+                                        .strict = job->strict,
+                                        .integer_average = job->integer_average,
                                         .regions = &region,
                                         .region_count = job->histograms,
                                         .histograms = results->counts};
@@ -340,7 +344,7 @@ usage(const char *program)
 {
     fprintf(stderr,
             "usage: %s [--repeat N] [--threads N] [--raw FILE --extent C,R,S --top T --task TASK "
-            "[--levels L] [--region FILE] [--out FILE]]\n",
+            "[--levels L] [--region FILE] [--strict] [--integer-average] [--out FILE]]\n",
             program);
     exit(EXIT_FAILURE);
 }
@@ -349,11 +353,12 @@ int
 main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"raw", required_argument, NULL, 'r'},     {"extent", required_argument, NULL, 'e'},
-        {"top", required_argument, NULL, 't'},     {"task", required_argument, NULL, 'k'},
-        {"levels", required_argument, NULL, 'l'},  {"region", required_argument, NULL, 'm'},
-        {"out", required_argument, NULL, 'o'},     {"repeat", required_argument, NULL, 'n'},
-        {"threads", required_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+        {"raw", required_argument, NULL, 'r'},       {"extent", required_argument, NULL, 'e'},
+        {"top", required_argument, NULL, 't'},       {"task", required_argument, NULL, 'k'},
+        {"levels", required_argument, NULL, 'l'},    {"region", required_argument, NULL, 'm'},
+        {"out", required_argument, NULL, 'o'},       {"repeat", required_argument, NULL, 'n'},
+        {"threads", required_argument, NULL, 'j'},   {"strict", no_argument, NULL, 's'},
+        {"integer-average", no_argument, NULL, 'i'}, {NULL, 0, NULL, 0}};
     struct volume volume = {.name = "given"};
     struct job job = {.volume = &volume, .levels = 32, .threads = 2, .repeat = 5};
     const char *raw = NULL, *region = NULL, *out = NULL;
@@ -389,6 +394,12 @@ main(int argc, char **argv)
             break;
         case 'j':
             job.threads = atoi(optarg);
+            break;
+        case 's':
+            job.strict = true;
+            break;
+        case 'i':
+            job.integer_average = true;
             break;
         default:
             usage(argv[0]);
