@@ -25,13 +25,14 @@ static int
 levels_of(const struct discretisation_settings *settings, const struct basic_rescale *rescales,
           size_t tables, double lo, double hi)
 {
-    int levels = -1;
+    int levels = -1, too_high = 0;
 
     ck_assert_int_eq(
         discretise(settings, rescales, tables, INT16_VALUES, -32768, lo, hi, table, &levels), 0);
     ck_assert_int_ge(levels, 2);
     for (size_t i = 0; i < tables * INT16_VALUES; i++)
-        ck_assert_int_le(table[i], levels);
+        too_high += table[i] > levels;
+    ck_assert_int_eq(too_high, 0);
     return levels;
 }
 
@@ -89,6 +90,7 @@ START_TEST(fixed_bin_number)
     const struct discretisation_settings four = {.kind = DISCRETISATION_FIXED_BIN_NUMBER,
                                                  .levels = 4};
     struct discretisation_settings any = four;
+    int wrong = 0;
 
     ck_assert_int_eq(levels_of(&four, &as_stored, 1, -100, 300), 4);
     ck_assert_int_eq(level(-101), 0);
@@ -104,8 +106,9 @@ START_TEST(fixed_bin_number)
         ck_assert_int_eq(level(-1000), 1);
         ck_assert_int_eq(level(3071), any.levels);
         for (int g = -1000; g < 3071; g++)
-            ck_assert_int_eq(level(g), any.levels * (g + 1000) / 4071 + 1);
+            wrong += level(g) != any.levels * (g + 1000) / 4071 + 1;
     }
+    ck_assert_int_eq(wrong, 0);
 }
 
 END_TEST
@@ -243,8 +246,10 @@ START_TEST(flat_and_empty_regions)
         ck_assert_int_eq(level(77), kind == DISCRETISATION_PAPER ? 77 * 8 / 256 + 1 : 1);
         ck_assert_int_eq(levels_of(&settings, &as_stored, 1, INFINITY, -INFINITY),
                          by_width ? 2 : 8);
+        filled = 0;
         for (int g = -32768; g <= 32767; g++)
-            ck_assert_int_eq(level(g), 0);
+            filled += level(g) > 0;
+        ck_assert_int_eq(filled, 0);
     }
 }
 
