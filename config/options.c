@@ -86,7 +86,7 @@ static const struct option_row compute_rows[] = {
      .help = "the GPUs to compute on, by index or UUID as nvidia-smi -L prints them; all when none "
              "is named"},
     {"threads", OPTION_INTEGER, AT(struct conf_compute, threads), "0", LIMITS(0, 1024),
-     .help = "CPU threads; 0 means one for each core"},
+     .help = "CPU threads of a job; 0 means a worker's share of the cores"},
     {"lanes", OPTION_INTEGER, AT(struct conf_compute, lanes), "2", LIMITS(1, 16),
      .help = "jobs at a time: one reads or writes while another computes"},
 };

@@ -159,7 +159,7 @@ time_paper(const gpu_bench *bench, const setting *setting, int levels, const tex
     return median;
 }
 
-/* With the tables and codes, where a request needs any, in the time. */
+/* What is timed is the counting; a request that needs codes has them made before. */
 static int
 run_glcm(const gpu_bench *bench, setting *setting, const std::string &name,
          const std::vector<texture_offset> &offsets, int levels, const uint64_t *region)
