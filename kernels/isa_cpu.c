@@ -936,6 +936,10 @@ avx512_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *valu
     }
 }
 
+/* GCC's gathers are macros when it does not optimise, and their masks change sign in them. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+
 /* The scaled membership of eight pairs. */
 AVX512 static inline __m256i
 avx512_affinity8(const struct isa_pair *pair, int64_t i)
@@ -983,6 +987,8 @@ avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uin
     }
     level16_body(values + i, count - i, table, bias, levels + i);
 }
+
+#pragma GCC diagnostic pop
 
 AVX512 static void
 avx512_tuple8(const struct isa_tuple *tuple, int64_t count, uint16_t *index)
