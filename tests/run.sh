@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
 # Passes all tests on a fresh Debian or Ubuntu machine: installs what is missing, builds, runs everything
-# once as it is shipped (with crash points), and the C tests again under the sanitizers.
+# once as it is shipped (the demonstration on the release build, then all tests with crash points), and the
+# C tests again under the sanitizers.
 #   tests/run.sh            everything
-#   tests/run.sh PRESET...  some of: ci asan tsan
+#   tests/run.sh STAGE...   some of: demo ci asan tsan
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tests/tools/install-deps.sh test
-(($#)) || set -- ci asan tsan
+(($#)) || set -- demo ci asan tsan
 
 for preset; do
     echo "== $preset"
+    if [[ $preset == demo ]]; then
+        tests/demo.sh
+        continue
+    fi
     cmake --preset "$preset" >/dev/null
     cmake --build --preset "$preset"
     case $preset in

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define SEG_FILE        "seg.dcm"
 #define FRACTIONAL_FILE "seg-fractional.dcm"
