@@ -999,6 +999,7 @@ pipeline_report_clear(struct pipeline_report *report)
 {
     free(report->segments);
     free(report->results);
+    feature_set_clear(&report->features);
     report->segments = NULL;
     report->results = NULL;
     report->segment_count = report->result_count = 0;

@@ -6,6 +6,7 @@
 #ifndef NOCTULE_PIPELINE_H
 #define NOCTULE_PIPELINE_H
 
+#include "feature.h"
 #include "fuzzy_objects.h"
 #include "headers.h"
 #include "job.h"
@@ -55,8 +56,9 @@ struct pipeline_report {
     int32_t columns, rows, planes;
     double spacing[3]; /* mm between columns, rows, planes */
     char series_uid[DICOM_UID_SIZE];
-    struct pipeline_segment *segments; /* pipeline_report_clear frees these and the results */
+    struct pipeline_segment *segments; /* pipeline_report_clear frees these and all below */
     int32_t segment_count;
+    struct feature_set features;
     struct pipeline_result *results;
     int32_t result_count;
 };

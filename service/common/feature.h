@@ -1,0 +1,61 @@
+/*
+ * feature.h - the measurements of one job: what a feature row, features.json, features.csv and the
+ * report tell, each with all settings that define it.
+ */
+#ifndef NOCTULE_FEATURE_H
+#define NOCTULE_FEATURE_H
+
+#include "dicom.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FEATURE_NAME 48
+#define FEATURE_TERM 32 /* family, aggregation, discretisation, unit, reason */
+
+/* One number, or the reason why there is none. Settings that do not concern it are "", 0 or false.
+ */
+struct feature {
+    int32_t segment;                   /* Segment Number, from 1; 0: the whole volume */
+    char label[DICOM_LO_SIZE];         /* of the segment; "" for the whole volume */
+    char family[FEATURE_TERM];         /* "first-order", "shape", "glcm" */
+    char name[FEATURE_NAME];           /* "joint_entropy" (texture_features.h) */
+    char meaning[FEATURE_NAME + 16];   /* "Joint entropy" */
+    char ibsi[8];                      /* "TU9B"; "" where IBSI has no code */
+    double value;                      /* finite; 0 when absent */
+    char absence[FEATURE_TERM];        /* "": there is a value; else "EMPTY_REGION" ... */
+    char unit[FEATURE_TERM];           /* UCUM */
+    char aggregation[FEATURE_TERM];    /* "3d-merged" */
+    char aggregation_ibsi[8];          /* "IAZD" */
+    char discretisation[FEATURE_TERM]; /* "fixed-bin-number" */
+    int32_t levels;   /* grey levels of the matrix; 0 where there is no discretisation */
+    double bin_width; /* real-world units; 0 where bins are not of a fixed width */
+    int32_t distance; /* Chebyshev; 0 with offsets of the pipeline's own */
+    bool symmetric;
+    bool has_range;       /* re-segmentation */
+    double range[2];      /* real-world units */
+    char directions[128]; /* where not all of the aggregation's: "0,90" degrees, or "(1,0,0)(2,1,0)"
+                           */
+};
+
+/* How often each code of a local pattern occurs in a region. */
+struct feature_histogram {
+    int32_t segment;
+    char label[DICOM_LO_SIZE];
+    char pattern[FEATURE_TERM];  /* "lbp", "tlbap", "lanadp" */
+    char settings[FEATURE_TERM]; /* "", "threshold=0.9", "threshold=0.9,strict", "integer" */
+    uint64_t counts[256];
+};
+
+struct feature_set {
+    struct feature *items;
+    size_t count;
+    struct feature_histogram *histograms;
+    size_t histogram_count;
+};
+
+/* Frees the arrays; the set is empty then. */
+void feature_set_clear(struct feature_set *set);
+
+#endif
