@@ -3,8 +3,7 @@
  *
  * A job is a row of steps that share struct job. Each step returns 0 or -errno with report->fault
  * filled; verdict_of turns the errno of the step that failed into the verdict, so that no step
- * decides what becomes of the job. The preview is drawn and written by a thread of its own beside
- * the SEG: both only read the volume and the masks.
+ * decides what becomes of the job. What is computed is written by results.c.
  */
 #include "pipeline.h"
 
@@ -15,27 +14,16 @@
 #include "describe.h"
 #include "failure.h"
 #include "labels.h"
-#include "nrrd.h"
 #include "output.h"
-#include "preview.h"
-#include "record.h"
-#include "seg.h"
+#include "results.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#define SEG_FILE        "seg.dcm"
-#define FRACTIONAL_FILE "seg-fractional.dcm"
-#define SEG_SOP_CLASS   "1.2.840.10008.5.1.4.1.1.66.4"
-
-#define DEVICE_LOST     "COMPUTE_DEVICE_LOST"
-
-/* What fuzzy connectedness is called in PS3.16 CID 7162, as near as it gets. */
-static const struct seg_code neighborhood_analysis = {"123101", "DCM", "Neighborhood Analysis"};
+#define DEVICE_LOST "COMPUTE_DEVICE_LOST"
 
 const char *const pipeline_stages[] = {"headers", "pixels", "compute", "write", "verify", NULL};
 
@@ -59,27 +47,21 @@ struct job {
     const uint16_t **scenes; /* NULL: none wanted */
     bool two_passes;         /* level sets start from objects, and so come after them */
     void **kept;             /* masks and scenes of the first pass, two an object */
-    struct preview_segment *preview_segments;
-    struct seg_segment *seg_segments;
-    char (*parameters)[DESCRIBE_SIZE];
-    struct seg_segment *scene_segments; /* those with a scene */
-    int32_t scene_count;
 };
 
-static bool
-stopped(const struct job *job)
+bool
+pipeline_stopped(const struct pipeline_watch *watch)
 {
-    return job->watch && job->watch->stop && atomic_load(job->watch->stop);
+    return watch && watch->stop && atomic_load(watch->stop);
 }
 
-/* Begins a stage: tells the watcher, and ends the job if it was told to stop. */
-static int
-enter(struct job *job, const char *stage)
+int
+pipeline_enter(const struct pipeline_watch *watch, const char *stage)
 {
-    if (stopped(job))
+    if (pipeline_stopped(watch))
         return -ECANCELED;
-    if (job->watch && job->watch->progress)
-        job->watch->progress(job->watch->context, stage, 0);
+    if (watch && watch->progress)
+        watch->progress(watch->context, stage, 0);
     return 0;
 }
 
@@ -268,7 +250,7 @@ decode(struct job *job)
 {
     int error = begin_volume(job);
     if (error == 0)
-        error = enter(job, "pixels");
+        error = pipeline_enter(job->watch, "pixels");
     if (error)
         return error;
     const struct decode_request request = {.instances = job->headers->instances,
@@ -475,7 +457,7 @@ run_two_passes(struct job *job)
     if (error)
         return error;
     name_masks(job);
-    error = stopped(job) ? -ECANCELED : announce_again(job);
+    error = pipeline_stopped(job->watch) ? -ECANCELED : announce_again(job);
     return error ? error : run_level_sets(job);
 }
 
@@ -490,7 +472,7 @@ static int
 compute(struct job *job)
 {
     size_t count = job->pipeline->segment_count;
-    int error = enter(job, "compute");
+    int error = pipeline_enter(job->watch, "compute");
     if (error == 0)
         error = check_contrast(job);
     if (error)
@@ -503,278 +485,7 @@ compute(struct job *job)
     return error ? error : count_voxels(job);
 }
 
-/* -------------------------------------------------------------------------------- writing -- */
-
-/* Where a file cannot be made or finished: the name is enough, the folder is known. */
-static int
-file_fault(struct job *job, int error, const char *verb, const char *name)
-{
-    char what[128];
-    snprintf(what, sizeof what, "%s %s", verb, name);
-    return fail_with_system(&job->report->fault, error, what);
-}
-
-static struct pipeline_result *
-add_result(struct job *job, const char *kind, const char *file)
-{
-    struct pipeline_result *result = &job->report->results[job->report->result_count++];
-    snprintf(result->kind, sizeof result->kind, "%s", kind);
-    snprintf(result->file, sizeof result->file, "%s", file);
-    return result;
-}
-
-static struct seg_code
-to_seg_code(const struct conf_code *code)
-{
-    return (struct seg_code){code->value, code->scheme, code->meaning};
-}
-
-/* Algorithm Parameters: what a reader of the SEG needs to do it again. */
-static void
-describe_parameters(struct job *job)
-{
-    const struct conf_segment *segments = job->pipeline->segments;
-    for (size_t k = 0; k < job->labels.count; k++) {
-        size_t i = job->labels.segments[k];
-        describe_level_set(&segments[i], job->parameters[i]);
-    }
-    for (size_t k = 0; k < job->objects.count; k++) {
-        size_t i = job->objects.segments[k];
-        describe_fuzzy(&segments[i], &job->objects.items[k], &job->objects.gaussians[k],
-                       job->pipeline->relative_connectedness, job->parameters[i]);
-    }
-}
-
-static int
-describe_segments(struct job *job)
-{
-    size_t count = job->pipeline->segment_count;
-    job->seg_segments = calloc(count, sizeof *job->seg_segments);
-    job->scene_segments = calloc(count, sizeof *job->scene_segments);
-    job->preview_segments = calloc(count, sizeof *job->preview_segments);
-    job->parameters = calloc(count, sizeof *job->parameters);
-    job->report->results = calloc(count + 2, sizeof *job->report->results);
-    if (!job->seg_segments || !job->scene_segments || !job->preview_segments || !job->parameters ||
-        !job->report->results)
-        return fail_with_system(&job->report->fault, -ENOMEM, "describe the segments");
-    describe_parameters(job);
-    for (size_t i = 0; i < count; i++) {
-        const struct conf_segment *segment = &job->pipeline->segments[i];
-        bool fuzzy = segment->method == CONF_FUZZY;
-        job->seg_segments[i] = (struct seg_segment){
-            .label = segment->label,
-            .description = segment->description ? segment->description : "",
-            .category = to_seg_code(&segment->category),
-            .type = to_seg_code(&segment->type),
-            .modifier = to_seg_code(&segment->modifier),
-            .region = to_seg_code(&segment->region),
-            .color_rgb = {segment->color[0], segment->color[1], segment->color[2]},
-            .algorithm_family = fuzzy ? neighborhood_analysis : (struct seg_code){0},
-            .algorithm_name = fuzzy ? "Noctule fuzzy connectedness" : "Noctule level set",
-            .algorithm_version = NOCTULE_VERSION,
-            .algorithm_parameters = job->parameters[i],
-            .bits = job->masks[i].bits,
-            .words_per_row = job->masks[i].words_per_row,
-            .scene = job->scenes[i],
-        };
-        if (job->scenes[i])
-            job->scene_segments[job->scene_count++] = job->seg_segments[i];
-        job->preview_segments[i] = (struct preview_segment){
-            .mask = &job->masks[i],
-            .color = {segment->color[0], segment->color[1], segment->color[2]},
-        };
-    }
-    return 0;
-}
-
-static struct seg_request
-seg_request_of(const struct job *job)
-{
-    const struct conf_pipeline *pipeline = job->pipeline;
-    return (struct seg_request){
-        .instances = job->headers->instances,
-        .instance_count = (int32_t)job->headers->count,
-        .stack = job->stack,
-        .segments = job->seg_segments,
-        .segment_count = (int32_t)pipeline->segment_count,
-        .omit_empty_frames = pipeline->omit_empty_frames,
-        .pipeline = pipeline->name,
-        .pipeline_settings = job->spec->settings,
-        .software_version = NOCTULE_VERSION,
-        .device_serial_number = job->spec->device_serial_number,
-        .series_description = pipeline->series_description ? pipeline->series_description : "",
-        .series_number = pipeline->series_number,
-        .content_time_ms = clock_unix_ms(),
-    };
-}
-
-/* The scenes of fuzzy connectedness, in an object of their own. */
-static struct seg_request
-fractional_request_of(const struct job *job)
-{
-    struct seg_request request = seg_request_of(job);
-    request.segments = job->scene_segments;
-    request.segment_count = job->scene_count;
-    request.fractional = true;
-    return request;
-}
-
-static const char *
-seg_file_of(const struct seg_request *request)
-{
-    return request->fractional ? FRACTIONAL_FILE : SEG_FILE;
-}
-
-static int
-write_seg_file(struct job *job, const struct seg_request *request)
-{
-    int fd;
-    struct seg_summary summary;
-    const char *file = seg_file_of(request);
-    int error = output_create(job->output, file, &fd);
-    if (error)
-        return file_fault(job, error, "make", file);
-    error = seg_write(request, fd, &summary, &job->report->fault);
-    crash_point("worker_in_write");
-    int finished = output_finish(fd);
-    if (error)
-        return error;
-    if (finished)
-        return file_fault(job, finished, "write", file);
-    struct pipeline_result *result =
-        add_result(job, request->fractional ? "seg-fractional" : "seg", file);
-    snprintf(result->sop_class_uid, sizeof result->sop_class_uid, "%s", SEG_SOP_CLASS);
-    memcpy(result->sop_instance_uid, summary.identity.sop_instance_uid, DICOM_UID_SIZE);
-    memcpy(result->series_uid, summary.identity.series_uid, DICOM_UID_SIZE);
-    result->size = summary.bytes;
-    result->frames = summary.frames;
-    return 0;
-}
-
-/* A result that does not read back as computed is this machine's fault: worth another try. */
-static int
-verify_seg_file(struct job *job, const struct seg_request *request)
-{
-    char *path = output_part_path(job->output, seg_file_of(request));
-    if (!path)
-        return file_fault(job, -ENOMEM, "read back", seg_file_of(request));
-    int error = seg_verify(request, path, &job->report->fault);
-    free(path);
-    return error == 0 || error == -ENOMEM ? error : -EAGAIN;
-}
-
-static int
-write_segs(struct job *job)
-{
-    struct seg_request requests[2];
-    int count = 0, error = 0;
-    if (job->pipeline->results & CONF_RESULT_SEG)
-        requests[count++] = seg_request_of(job);
-    if (job->scene_count > 0)
-        requests[count++] = fractional_request_of(job);
-    double begun = clock_seconds();
-    for (int i = 0; i < count && error == 0; i++)
-        error = write_seg_file(job, &requests[i]);
-    double written = clock_seconds();
-    job->report->write_seconds += written - begun;
-    if (error == 0 && count > 0)
-        error = enter(job, "verify");
-    for (int i = 0; i < count && error == 0; i++)
-        error = verify_seg_file(job, &requests[i]);
-    job->report->verify_seconds = clock_seconds() - written;
-    return error;
-}
-
-/* The file's number is that of the segment. */
-static int
-write_codes_of(struct job *job, size_t label, int8_t *codes)
-{
-    char name[32];
-    int fd;
-    snprintf(name, sizeof name, "codes-%zu.nrrd", job->labels.segments[label] + 1);
-    int error = kernels_level_set_codes(job->lane, label, codes);
-    if (error)
-        return backend_fault(job, error, strerror(-error));
-    error = output_create(job->output, name, &fd);
-    if (error)
-        return file_fault(job, error, "make", name);
-    error = nrrd_write_int8(fd, job->stack, codes);
-    off_t size = lseek(fd, 0, SEEK_CUR);
-    int finished = output_finish(fd);
-    if (error || finished)
-        return file_fault(job, error ? error : finished, "write", name);
-    add_result(job, "codes", name)->size = size;
-    return 0;
-}
-
-static int
-write_codes(struct job *job)
-{
-    double begun = clock_seconds();
-    int8_t *codes = malloc((size_t)job->report->voxels);
-    int error = codes ? 0 : file_fault(job, -ENOMEM, "hold", "the state codes");
-    for (size_t i = 0; i < job->labels.count && error == 0; i++) {
-        error = enter(job, "write");
-        if (error == 0)
-            error = write_codes_of(job, i, codes);
-    }
-    free(codes);
-    job->report->write_seconds += clock_seconds() - begun;
-    return error;
-}
-
-/* ---------------------------------------------------------------------- preview, beside it -- */
-
-struct preview_task {
-    pthread_t thread;
-    bool running;
-    struct preview_request request;
-    int fd;
-    int error;
-};
-
-static void *
-draw_preview(void *argument)
-{
-    struct preview_task *task = argument;
-    task->error = preview_write(&task->request, task->fd);
-    int finished = output_finish(task->fd);
-    if (task->error == 0)
-        task->error = finished;
-    return NULL;
-}
-
-static int
-start_preview(struct job *job, struct preview_task *task)
-{
-    memset(task, 0, sizeof *task);
-    task->request = (struct preview_request){.instances = job->headers->instances,
-                                             .stack = job->stack,
-                                             .voxels = job->voxels,
-                                             .segments = job->preview_segments,
-                                             .segment_count = job->pipeline->segment_count};
-    int error = output_create(job->output, "preview.png", &task->fd);
-    if (error)
-        return file_fault(job, error, "make", "preview.png");
-    task->running = pthread_create(&task->thread, NULL, draw_preview, task) == 0;
-    if (!task->running)
-        draw_preview(task);
-    return 0;
-}
-
-static int
-end_preview(struct job *job, struct preview_task *task, int error)
-{
-    double begun = clock_seconds();
-    if (task->running)
-        pthread_join(task->thread, NULL);
-    job->report->write_seconds += clock_seconds() - begun;
-    if (error)
-        return error;
-    return task->error ? file_fault(job, task->error, "write", "preview.png") : 0;
-}
-
-/* ------------------------------------------------------------------------------- publishing -- */
+/* ------------------------------------------------------------------- writing, publishing ---- */
 
 static int64_t
 peak_bytes(void)
@@ -784,35 +495,14 @@ peak_bytes(void)
 }
 
 static int
-write_record(struct job *job)
-{
-    const struct record record = {job->report, job->spec, job->pipeline->name,
-                                  job->compute->threads};
-    int fd;
-    int error = output_create(job->output, "job.json", &fd);
-    if (error)
-        return file_fault(job, error, "make", "job.json");
-    error = record_write(fd, &record);
-    int finished = output_finish(fd);
-    if (error || finished)
-        return file_fault(job, error ? error : finished, "write", "job.json");
-    return 0;
-}
-
-static int
-publish(struct job *job, double begun)
+publish(struct job *job, const struct results_request *request, double begun)
 {
     struct pipeline_report *report = job->report;
     double start = clock_seconds();
     report->verdict = PROTO_VERDICT_DONE;
     report->peak_bytes = peak_bytes();
-    report->total_seconds = clock_seconds() - begun;
-    int error = stopped(job) ? -ECANCELED : write_record(job);
-    if (error == 0) {
-        error = output_publish(job->output);
-        if (error)
-            file_fault(job, error, "publish", "the results");
-    }
+    report->total_seconds = start - begun;
+    int error = pipeline_stopped(job->watch) ? -ECANCELED : results_publish(request, report);
     report->write_seconds += clock_seconds() - start;
     if (error == 0)
         crash_point("worker_after_rename");
@@ -822,26 +512,23 @@ publish(struct job *job, double begun)
 static int
 write_results(struct job *job, double begun)
 {
-    struct preview_task preview;
-    int error = enter(job, "write");
-    if (error == 0)
-        error = describe_segments(job);
-    if (error == 0)
-        error = start_preview(job, &preview);
-    if (error)
-        return error;
-    job->report->empty = job->report->segmented_voxels == 0;
-    if (job->report->empty) {
-        fail_with(&job->report->fault, 0, "EMPTY",
-                  "no voxel belongs to a segment, so there is no object; see preview.png and the "
-                  "range and shapes, or the seeds and Gaussians, of the pipeline");
-    } else {
-        error = write_segs(job);
-        if (error == 0 && (job->pipeline->results & CONF_RESULT_CODES))
-            error = write_codes(job);
-    }
-    error = end_preview(job, &preview, error);
-    return error ? error : publish(job, begun);
+    const struct results_request request = {
+        .spec = job->spec,
+        .headers = job->headers,
+        .pipeline = job->pipeline,
+        .stack = job->stack,
+        .labels = &job->labels,
+        .objects = &job->objects,
+        .lane = job->lane,
+        .voxels = job->voxels,
+        .masks = job->masks,
+        .scenes = job->scenes,
+        .threads = job->compute->threads,
+        .watch = job->watch,
+        .output = job->output,
+    };
+    int error = results_write(&request, job->report);
+    return error ? error : publish(job, &request, begun);
 }
 
 /* ----------------------------------------------------------------------------- the whole ---- */
@@ -919,10 +606,6 @@ release(struct job *job)
     fuzzy_objects_free(&job->objects);
     free(job->masks);
     free(job->scenes);
-    free(job->scene_segments);
-    free(job->preview_segments);
-    free(job->seg_segments);
-    free(job->parameters);
     if (job->series)
         geometry_series_free(job->series);
     if (job->pipeline)

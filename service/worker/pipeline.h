@@ -101,6 +101,12 @@ int pipeline_run_headers(const struct job_spec *spec, const struct headers *head
 
 void pipeline_report_clear(struct pipeline_report *report);
 
+/* Begins a stage: tells the watcher; -ECANCELED when the job was told to stop. `watch` may be NULL.
+ */
+int pipeline_enter(const struct pipeline_watch *watch, const char *stage);
+/* Was the job told to stop? */
+bool pipeline_stopped(const struct pipeline_watch *watch);
+
 /* What a failure of the compute backend is called; returns `error`. */
 int pipeline_compute_fault(struct dicom_fault *fault, int error, const char *reason);
 
