@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define FEATURE_NAME 48
 #define FEATURE_TERM 32 /* family, aggregation, discretisation, unit, reason */
@@ -57,5 +58,18 @@ struct feature_set {
 
 /* Frees the arrays; the set is empty then. */
 void feature_set_clear(struct feature_set *set);
+
+/*
+ * The documents of a set, written to a stream; the caller checks ferror(). Numbers have all digits
+ * of a double. What does not apply to a feature is null (CSV: an empty field), as are the value of
+ * an absent one, and number and label of the whole volume.
+ *
+ * features.json: an array of objects; features.csv: the same, one feature a record, after a line
+ * with the names of the fields (RFC 4180), the range in two fields; patterns.json: an array of
+ * objects with segment_number, label, pattern, settings and its histogram of 256.
+ */
+void feature_set_to_json(const struct feature_set *set, FILE *out);
+void feature_set_to_csv(const struct feature_set *set, FILE *out);
+void feature_set_to_patterns(const struct feature_set *set, FILE *out);
 
 #endif

@@ -127,14 +127,33 @@ json_integer(struct json *json, const char *key, int64_t value)
     fprintf(json->out, "%" PRId64, value);
 }
 
-void
-json_number(struct json *json, const char *key, double value)
+static void
+number(struct json *json, const char *key, double value, int digits)
 {
     element(json, key);
     if (isfinite(value))
-        fprintf(json->out, "%.9g", value);
+        fprintf(json->out, "%.*g", digits, value);
     else
         fputs("null", json->out);
+}
+
+void
+json_number(struct json *json, const char *key, double value)
+{
+    number(json, key, value, 9);
+}
+
+void
+json_exact(struct json *json, const char *key, double value)
+{
+    number(json, key, value, 17);
+}
+
+void
+json_null(struct json *json, const char *key)
+{
+    element(json, key);
+    fputs("null", json->out);
 }
 
 void

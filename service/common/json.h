@@ -23,7 +23,9 @@ void json_begin_array(struct json *json, const char *key);
 void json_end_array(struct json *json);
 void json_string(struct json *json, const char *key, const char *value);
 void json_integer(struct json *json, const char *key, int64_t value);
-void json_number(struct json *json, const char *key, double value);
+void json_number(struct json *json, const char *key, double value); /* 9 digits */
+void json_exact(struct json *json, const char *key, double value);  /* all digits of a double */
+void json_null(struct json *json, const char *key);
 void json_boolean(struct json *json, const char *key, bool value);
 
 #endif
