@@ -49,7 +49,7 @@ enum {
     STATE_INITIAL = 1 << 12, /* S is not the same in the tile and one voxel around */
     STATE_QUEUED = 1 << 13,  /* or being visited */
     STATE_VISITED = 1 << 14, /* `grown` (and, lazily, `range`) are there */
-    STATE_CLOSED = 1 << 15,  /* every voxel has settled: nothing can arrive */
+    STATE_CLOSED = 1 << 15,  /* every voxel has settled: nothing can arrive, `grown` may be left */
 };
 
 /*

@@ -16,6 +16,7 @@ enum {
     PIECES = TILE_WORDS / 2,   /* of 16 bytes a tile: two rows */
     GROUP = 8,                 /* threads that threshold a row */
     ROWS_IN_FLIGHT = 4,
+    ALIGNED_IN_FLIGHT = 8, /* where rows begin at aligned addresses */
     BLOCKS_A_PROCESSOR = 4,
 };
 
@@ -28,6 +29,7 @@ struct visit {
     uint32_t settled[TILE_SLICES * PITCH]; /* [slice][row][half] */
     uint32_t mask[TILE_SLICES * PITCH];
     uint32_t tile;
+    uint32_t kind;
     uint32_t state;            /* when the visit began */
     uint32_t neighbour[FACES]; /* NOTHING: the volume ends there */
     uint32_t kinds[FACES];
@@ -52,8 +54,8 @@ look(const uint32_t *word)
 }
 
 /*
- * A tile off the queue, or NOTHING when there will be none. A ticket names a place; who waits there
- * takes what is put there, whoever's it was.
+ * A tile off the queue, or NOTHING when there will be none. A ticket names a place, and there are
+ * more places than blocks can wait at.
  */
 __device__ static uint32_t
 pop(const struct level_set_job &job, int64_t deadline)
@@ -61,10 +63,12 @@ pop(const struct level_set_job &job, int64_t deadline)
     uint32_t *place = &job.queue[atomicAdd(&job.counts->head, 1) & job.queue_mask];
 
     for (;;) {
-        uint32_t taken = look(place) ? atomicExch(place, 0) : 0;
+        uint32_t taken = look(place);
 
-        if (taken)
+        if (taken) {
+            *(volatile uint32_t *)place = 0; /* nobody else has this ticket */
             return taken == END ? NOTHING : taken - 1;
+        }
         if (deadline && clock64() > deadline) {
             job.counts->stopped = 1;
             return NOTHING;
@@ -80,17 +84,17 @@ put(const struct level_set_job &job, uint32_t ticket, uint32_t content)
 }
 
 /*
- * A warp: `more` tiles are outstanding than before. When none is left, and the first block has said
- * that it runs (which counts -1), each block is sent home, and the counts are as before the flood.
+ * A warp: one tile less is outstanding. When none is left, and the first block has said that it
+ * runs (which counts as one), each block is sent home, and the counts are as before the flood.
  */
 __device__ static void
-count_tiles(const struct level_set_job &job, int32_t more)
+count_tile(const struct level_set_job &job)
 {
     uint32_t ticket = 0;
     bool last = false;
 
     if (threadIdx.x == 0) {
-        last = atomicAdd(&job.counts->outstanding, (uint32_t)more) + (uint32_t)more == ~0u;
+        last = atomicSub(&job.counts->outstanding, 1) == 0;
         if (last) {
             job.counts->outstanding = 0;
             ticket = atomicAdd(&job.counts->tail, gridDim.x);
@@ -128,81 +132,138 @@ region_word(const struct level_set_job &job, const struct visitor &own, uint32_t
 
 /*
  * Lazily: the range bits of the tile, into the visit's mask. Eight threads a row, eight values each
- * at aligned addresses; the row begins within the first eight.
+ * at aligned addresses; the row begins within the first eight, unless ALIGNED, at the first.
  */
-template <typename Value>
-__device__ static void
-threshold(const struct level_set_job &job, const struct visitor &own, struct visit *visit)
+template <typename Value, bool ALIGNED, int ROWS>
+__device__ static __forceinline__ void
+threshold_rows(const struct level_set_job &job, const struct visitor &own, struct visit *visit)
 {
     using eight = typename level_set_eight<Value>::type;
     const eight *voxels = (const eight *)job.voxels;
     const int64_t end = (job.columns * job.rows * job.slices + 7) / 8;
     const uint32_t group = threadIdx.x / GROUP, lane = threadIdx.x % GROUP;
 
-    for (uint32_t begin = group; begin < TILE_WORDS; begin += THREADS / GROUP * ROWS_IN_FLIGHT) {
-        eight loaded[ROWS_IN_FLIGHT], next[ROWS_IN_FLIGHT];
-        uint32_t shift[ROWS_IN_FLIGHT];
-        bool exists[ROWS_IN_FLIGHT];
+    for (uint32_t begin = group; begin < TILE_WORDS; begin += THREADS / GROUP * ROWS) {
+        eight loaded[ROWS], next[ROWS];
+        uint32_t shift[ROWS];
+        bool exists;
 
 #pragma unroll
-        for (int i = 0; i < ROWS_IN_FLIGHT; i++) {
+        for (int i = 0; i < ROWS; i++) {
             uint32_t line = begin + (uint32_t)i * (THREADS / GROUP);
             int64_t y = (int64_t)own.place.y * TILE_ROWS + line % TILE_ROWS;
             int64_t z = (int64_t)own.place.z * TILE_SLICES + line / TILE_ROWS;
             int64_t voxel = (z * job.rows + y) * job.columns + (int64_t)own.place.x * TILE_COLUMNS;
 
-            exists[i] = y < job.rows && z < job.slices;
-            shift[i] = (uint32_t)voxel & 7;
+            exists = y < job.rows && z < job.slices;
+            shift[i] = ALIGNED ? 0 : (uint32_t)voxel & 7;
             voxel = voxel / 8 + lane;
-            loaded[i] = exists[i] && voxel < end ? __ldg(voxels + voxel) : eight{};
-            next[i] = exists[i] && lane == GROUP - 1 && shift[i] && voxel + 1 < end
+            loaded[i] = exists && voxel < end ? __ldg(voxels + voxel) : eight{};
+            next[i] = !ALIGNED && exists && lane == GROUP - 1 && shift[i] && voxel + 1 < end
                           ? __ldg(voxels + voxel + 1)
                           : eight{};
         }
 #pragma unroll
-        for (int i = 0; i < ROWS_IN_FLIGHT; i++) {
+        for (int i = 0; i < ROWS; i++) {
             uint32_t line = begin + (uint32_t)i * (THREADS / GROUP);
             int64_t z = min((int64_t)own.place.z * TILE_SLICES + line / TILE_ROWS, job.slices - 1);
             const struct level_set_pass &pass = job.passes[own.place.label * job.slices + z];
             uint32_t bits = level_set_in_range<Value>(loaded[i], pass);
-            uint32_t more = __shfl_down_sync(~0u, bits, 1, GROUP);
 
-            if (lane == GROUP - 1 && shift[i])
-                more = level_set_in_range<Value>(next[i], pass);
+            if (!ALIGNED) {
+                uint32_t more = __shfl_down_sync(~0u, bits, 1, GROUP);
+
+                if (lane == GROUP - 1 && shift[i])
+                    more = level_set_in_range<Value>(next[i], pass);
+                bits = (bits | more << 8) >> shift[i];
+            }
             ((uint8_t *)&visit->mask[line / TILE_ROWS * PITCH + line % TILE_ROWS * 2])[lane] =
-                (uint8_t)((bits | more << 8) >> shift[i]);
+                (uint8_t)bits;
         }
     }
     __syncthreads();
 }
 
+template <typename Value>
+__device__ static void
+threshold(const struct level_set_job &job, const struct visitor &own, struct visit *visit)
+{
+    if (job.columns % 8 == 0)
+        threshold_rows<Value, true, ALIGNED_IN_FLIGHT>(job, own, visit);
+    else
+        threshold_rows<Value, false, ROWS_IN_FLIGHT>(job, own, visit);
+}
+
+/* Where two rows of the tile stand in shared memory; each thread has its own. */
+__device__ static __forceinline__ uint32_t
+piece_at(uint32_t piece)
+{
+    return piece / (TILE_ROWS / 2) * PITCH + piece % (TILE_ROWS / 2) * 4;
+}
+
+/* 64 bits from the device's memory to shared memory, past the registers. */
+__device__ static __forceinline__ void
+send_for_word(uint32_t *to, const uint64_t *from)
+{
+    asm volatile(
+        "cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+        "l"(from)
+        : "memory");
+}
+
+/* Until all that the thread has sent for is there. */
+__device__ static __forceinline__ void
+wait_for_words(void)
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+/* The range bits of the tile are on their way into the visit's mask: each thread's own pieces. */
+__device__ static __forceinline__ void
+send_for_range(const struct level_set_job &job, struct visit *visit)
+{
+    const uint64_t *range = job.range + (size_t)visit->tile * TILE_WORDS;
+
+#pragma unroll
+    for (uint32_t i = 0; i < PIECES / THREADS; i++) {
+        uint32_t piece = threadIdx.x + i * THREADS;
+
+        for (uint32_t row = 0; row < 2; row++)
+            send_for_word(&visit->mask[piece_at(piece) + 2 * row], &range[2 * piece + row]);
+    }
+}
+
+/* What the visit's mask holds before a class is loaded. */
+enum mask_content {
+    MASK_THRESHOLDED, /* range bits that the device's memory does not have yet */
+    MASK_RANGE,
+    MASK_OTHER_CLASS,
+};
+
 /* Sets the mask and what is settled of one class, two rows at a time. Returns whether all of the
  * tile is of the class. */
 __device__ static bool
 load_class(const struct level_set_job &job, const struct visitor &own, struct visit *visit,
-           uint32_t value, bool thresholded)
+           uint32_t value, enum mask_content content)
 {
     uint4 *range = (uint4 *)(job.range + (size_t)visit->tile * TILE_WORDS);
     uint4 *grown = (uint4 *)(job.grown + (size_t)visit->tile * TILE_WORDS);
     const bool fresh = own.first && !(own.kind == TILE_MIXED && value == 1);
-    const uint32_t flip = value ? 0 : ~0u;
+    const uint32_t flip = value ? 0 : ~0u, turn = content == MASK_OTHER_CLASS ? ~0u : flip;
     const uint2 *region = (const uint2 *)job.inside;
     bool full = true;
 
 #pragma unroll
     for (uint32_t i = 0; i < PIECES / THREADS; i++) {
         uint32_t piece = threadIdx.x + i * THREADS, slice = piece / (TILE_ROWS / 2);
-        uint32_t row = piece % (TILE_ROWS / 2) * 2, at = slice * PITCH + row * 2;
-        uint4 in, late = make_uint4(0, 0, 0, 0);
+        uint32_t row = piece % (TILE_ROWS / 2) * 2, at = piece_at(piece);
+        const uint32_t ins[4] = {visit->mask[at], visit->mask[at + 1], visit->mask[at + 2],
+                                 visit->mask[at + 3]};
+        uint4 late = make_uint4(0, 0, 0, 0);
         uint32_t initial[4], exist[4];
 
-        if (thresholded) {
-            in = make_uint4(visit->mask[at], visit->mask[at + 1], visit->mask[at + 2],
-                            visit->mask[at + 3]);
-            range[piece] = in;
-        } else {
-            in = __ldcg(&range[piece]);
-        }
+        if (content == MASK_THRESHOLDED)
+            range[piece] = make_uint4(ins[0], ins[1], ins[2], ins[3]);
         if (!fresh)
             late = __ldcg(&grown[piece]);
         else if (own.kind == TILE_MIXED)
@@ -222,11 +283,10 @@ load_class(const struct level_set_job &job, const struct visitor &own, struct vi
                 initial[2 * k + 1] = now.y ^ (k ? late.w : late.y);
             }
         }
-        const uint32_t ins[4] = {in.x, in.y, in.z, in.w},
-                       lates[4] = {late.x, late.y, late.z, late.w};
+        const uint32_t lates[4] = {late.x, late.y, late.z, late.w};
 #pragma unroll
         for (uint32_t k = 0; k < 4; k++) {
-            uint32_t mask = (ins[k] ^ flip) & exist[k];
+            uint32_t mask = (ins[k] ^ turn) & exist[k];
 
             full &= mask == ~0u;
             visit->mask[at + k] = mask;
@@ -461,13 +521,13 @@ fill_inboxes(const struct level_set_job &job, const struct visitor &own, const s
 /* One class of one tile. */
 __device__ static void
 visit_class(const struct level_set_job &job, struct visitor *own, struct visit *visit,
-            uint32_t value, bool thresholded)
+            uint32_t value, enum mask_content content)
 {
     uint32_t *line = &visit->settled[own->across * PITCH + own->from * 2 + own->half];
     uint32_t mask[LINE], settled[LINE], before[LINE];
     bool arrived, open = false;
 
-    bool full = load_class(job, *own, visit, value, thresholded);
+    bool full = load_class(job, *own, visit, value, content);
 #pragma unroll
     for (int i = 0; i < LINE; i++) {
         mask[i] = visit->mask[own->across * PITCH + (own->from + i) * 2 + own->half];
@@ -494,14 +554,15 @@ visit_class(const struct level_set_job &job, struct visitor *own, struct visit *
         late = __syncthreads_or(late) != 0;
         if (late)
             write_region(job, own, visit, value, settled, before);
-        if (own->kind != TILE_MIXED && (late || own->first)) {
+        /* Nobody comes back to a tile that has settled as a whole. */
+        if (own->kind != TILE_MIXED && (late || own->first) && !(full && arrived)) {
             uint4 *grown = (uint4 *)(job.grown + (size_t)visit->tile * TILE_WORDS);
 
 #pragma unroll
             for (uint32_t i = 0; i < PIECES / THREADS; i++) {
                 uint32_t piece = threadIdx.x + i * THREADS;
-                const uint32_t *two =
-                    &visit->settled[piece / (TILE_ROWS / 2) * PITCH + piece % (TILE_ROWS / 2) * 4];
+                const uint32_t *two = &visit->settled[piece_at(piece)];
+
                 grown[piece] = make_uint4(two[0], two[1], two[2], two[3]);
             }
         }
@@ -562,11 +623,12 @@ end_visit(const struct level_set_job &job, const struct visit *visit)
     const uint32_t rank = (uint32_t)__popc(awake & ((1u << lane) - 1));
     const uint32_t next = __shfl_sync(~0u, wakes, count ? 31 - __clz((int)awake) : 0);
 
-    /* Tiles are counted before anybody can take them. */
-    if (count != 1)
-        count_tiles(job, (int32_t)count - 1);
+    if (count == 0)
+        count_tile(job);
     if (count > 1) {
         if (lane == 0) {
+            /* Tiles are counted before anybody can take them. */
+            atomicAdd(&job.counts->outstanding, count - 1);
             ticket = atomicAdd(&job.counts->tail, count - 1);
             __threadfence();
         }
@@ -608,6 +670,8 @@ begin_visit(const struct level_set_job &job, struct visit *visit)
         visit->kinds[face] = other == NOTHING ? 0 : job.kind[other];
         if (other != NOTHING && look(&job.state[other]) & STATE_CLOSED)
             visit->neighbour[face] = NOTHING;
+    } else if (threadIdx.x == 64) {
+        visit->kind = job.kind[tile];
     }
     __syncthreads();
 }
@@ -619,23 +683,30 @@ visit_tile(const struct level_set_job &job, struct visit *visit)
     struct visitor own;
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 
+    if (!LAZY)
+        send_for_range(job, visit);
     begin_visit(job, visit);
     own.place = level_set_place_of(job, visit->tile);
-    own.kind = job.kind[visit->tile];
+    own.kind = visit->kind;
     own.first = !(visit->state & STATE_VISITED);
     own.half = lane % 2;
     own.across = lane / 2 + 16 * (warp / 2);
     own.from = warp % 2 * LINE;
     own.grown = 0;
 
-    bool thresholded = LAZY && own.first;
-    if (thresholded)
+    enum mask_content content = LAZY && own.first ? MASK_THRESHOLDED : MASK_RANGE;
+    if (content == MASK_THRESHOLDED) {
         threshold<Value>(job, own, visit);
+    } else {
+        if (LAZY)
+            send_for_range(job, visit);
+        wait_for_words();
+    }
     for (uint32_t value = 0; value < 2; value++) {
         if (own.kind == value && !(visit->state & STATE_INITIAL && own.first))
             continue;
-        visit_class(job, &own, visit, value, thresholded);
-        thresholded = false;
+        visit_class(job, &own, visit, value, content);
+        content = MASK_OTHER_CLASS;
         __syncthreads();
     }
     int32_t voxels = __reduce_add_sync(~0u, (int32_t)own.grown);
@@ -656,7 +727,7 @@ __launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
     if (look(&job.counts->stopped))
         return;
     if (blockIdx.x == 0 && threadIdx.x < 32)
-        count_tiles(job, -1);
+        count_tile(job);
     for (;;) {
         if (threadIdx.x == 0)
             visit.tile = next != NOTHING ? next : pop(job, deadline);
