@@ -45,6 +45,13 @@ integer_of(int64_t integer)
                                 .integer = integer};
 }
 
+/* 0 is the whole volume, and says so. */
+static struct field_value
+segment_of(int32_t segment)
+{
+    return (struct field_value){.kind = FIELD_INTEGER, .integer = segment};
+}
+
 static struct field_value
 number_of(double number, bool is_there)
 {
@@ -114,7 +121,7 @@ field_of(const struct feature *feature, enum field field)
 {
     switch (field) {
     case SEGMENT_NUMBER:
-        return integer_of(feature->segment);
+        return segment_of(feature->segment);
     case LABEL:
         return text_of(feature->label);
     case NAME:
@@ -208,7 +215,7 @@ feature_set_to_patterns(const struct feature_set *set, FILE *out)
     json_begin_array(&json, NULL);
     for (size_t i = 0; i < set->histogram_count; i++) {
         const struct feature_histogram *histogram = &set->histograms[i];
-        const struct field_value number = integer_of(histogram->segment);
+        const struct field_value number = segment_of(histogram->segment);
         const struct field_value label = text_of(histogram->label);
         json_begin_object(&json, NULL);
         put_json(&json, "segment_number", &number);
