@@ -313,7 +313,8 @@ void conf_pipeline_free(struct conf_pipeline *pipeline);
 struct conf_option {
     const char *key;      /* "series.quiet_seconds", "pipelines[].segments[].label" */
     const char *type;     /* "number", "integer", "string", "boolean", "enum a|b", "set a|b",
-                             "3 numbers", "number or 3", "names", "group", "list" */
+                             "3 numbers", "number or 3", "names", "integers",
+                             "lists of 3 integers", "group", "list" */
     const char *fallback; /* the default as it would be written; "": none; NULL: required */
     const char *limits;   /* "0 .. 86400"; "" */
     const char *help;

@@ -3,6 +3,7 @@
  */
 #include "cross_check.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,6 +75,100 @@ check_compute(const void *object, struct option_complaint *complaint)
 }
 
 static bool
+is_in_slices(enum conf_aggregation aggregation)
+{
+    return aggregation != CONF_3D_AVERAGED && aggregation != CONF_3D_MERGED;
+}
+
+static bool
+check_offsets(const struct conf_glcm *glcm, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < glcm->offset_count; i++) {
+        const struct conf_offset *offset = &glcm->offsets[i];
+        char option[32];
+        snprintf(option, sizeof(option), "offsets.[%zu]", i);
+        if (offset->column == 0 && offset->row == 0 && offset->slice == 0)
+            return complain(complaint, option,
+                            "no voxel is its own neighbour: leave [ 0, 0, 0 ] out");
+        if (offset->slice != 0 && is_in_slices(glcm->aggregation))
+            return complain(complaint, option,
+                            "leads to another slice: make the third number 0, or the aggregation "
+                            "\"3d-averaged\" or \"3d-merged\"");
+        for (size_t j = 0; j < i; j++)
+            if (memcmp(&glcm->offsets[j], offset, sizeof(*offset)) == 0)
+                return complain(complaint, option, "stands twice: leave one out");
+    }
+    return true;
+}
+
+static bool
+check_twice(const char *name, const int *values, size_t count, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (values[i] == values[j])
+                return complain(complaint, name, "%d stands twice: leave one out", values[i]);
+    return true;
+}
+
+bool
+check_glcm(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_glcm *glcm = object;
+    if (glcm->has_range && glcm->range[0] > glcm->range[1])
+        return complain(complaint, "range", "the lower end %g is above the upper end %g",
+                        glcm->range[0], glcm->range[1]);
+    for (size_t i = 0; i < glcm->angle_count; i++)
+        if (glcm->angles[i] % 45 != 0)
+            return complain(complaint, "angles", "%d has to be 0, 45, 90 or 135", glcm->angles[i]);
+    return check_offsets(glcm, complaint) &&
+           check_twice("distances", glcm->distances, glcm->distance_count, complaint) &&
+           check_twice("angles", glcm->angles, glcm->angle_count, complaint);
+}
+
+/* The threshold is compared as a whole number of millionths. */
+static bool
+has_six_decimals(double value)
+{
+    double millionths = value * 1e6;
+    return fabs(millionths - round(millionths)) < 1e-6;
+}
+
+bool
+check_texture(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_texture *texture = object;
+    if (!texture->first_order && !texture->glcm && !texture->patterns)
+        return complain(complaint, "first_order",
+                        "nothing is left to measure: make it true, or give glcm or patterns");
+    if (!has_six_decimals(texture->tlbap_threshold))
+        return complain(complaint, "tlbap_threshold",
+                        "%.17g has more than six decimals: round it to six",
+                        texture->tlbap_threshold);
+    return true;
+}
+
+/* What the results say has to be measured, and what a report refers to has to be written. */
+static bool
+check_results(const struct conf_pipeline *pipeline, struct option_complaint *complaint)
+{
+    const struct conf_texture *texture = pipeline->texture;
+    if ((pipeline->results & CONF_RESULT_PMAP) && !(texture && texture->patterns))
+        return complain(complaint, "results",
+                        "\"pmap\" needs patterns: name them in texture.patterns");
+    if (!(pipeline->results & CONF_RESULT_SR))
+        return true;
+    if (!texture || !(texture->first_order || texture->glcm))
+        return complain(complaint, "results",
+                        "\"sr\" needs measurements: give texture first_order or glcm");
+    if ((texture->regions & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG))
+        return complain(complaint, "results",
+                        "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure "
+                        "texture.regions = [ \"volume\" ] only");
+    return true;
+}
+
+static bool
 check_methods(const struct conf_pipeline *pipeline, struct option_complaint *complaint)
 {
     size_t fuzzy = 0;
@@ -119,7 +214,8 @@ check_pipeline(const void *object, struct option_complaint *complaint)
                 return complain(complaint, option, "\"%s\" is the label of an earlier segment",
                                 pipeline->segments[i].label);
             }
-    return check_methods(pipeline, complaint) && check_from(pipeline, complaint);
+    return check_methods(pipeline, complaint) && check_from(pipeline, complaint) &&
+           check_results(pipeline, complaint);
 }
 
 /* A title that two rows had would have two pipelines. */

@@ -12,6 +12,8 @@ bool check_inbox(const void *inbox, struct option_complaint *complaint);
 bool check_shape(const void *shape, struct option_complaint *complaint);
 bool check_compute(const void *compute, struct option_complaint *complaint);
 bool check_segment(const void *segment, struct option_complaint *complaint);
+bool check_glcm(const void *glcm, struct option_complaint *complaint);
+bool check_texture(const void *texture, struct option_complaint *complaint);
 bool check_pipeline(const void *pipeline, struct option_complaint *complaint);
 bool check_dicom(const void *dicom, struct option_complaint *complaint);
 bool check_destination(const void *destination, struct option_complaint *complaint);

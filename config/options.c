@@ -22,8 +22,19 @@
 #define ESTIMABLE(type, field)                                                                     \
     .offset = offsetof(type, field.value), .optional = true,                                       \
     .given_offset = offsetof(type, field.given), .fallback = ""
-#define LEVEL_SET_ONLY .with = "method", .with_choice = CONF_LEVEL_SET
-#define FUZZY_ONLY     .with = "method", .with_choice = CONF_FUZZY
+#define LEVEL_SET_ONLY .with = "method", .with_choices = 1u << CONF_LEVEL_SET
+#define FUZZY_ONLY     .with = "method", .with_choices = 1u << CONF_FUZZY
+#define LEVELS_ONLY                                                                                \
+    .with = "discretisation", .with_choices = 1u << CONF_PAPER | 1u << CONF_FIXED_BIN_NUMBER
+#define BIN_WIDTH_ONLY                                                                             \
+    .with = "discretisation",                                                                      \
+    .with_choices = 1u << CONF_FIXED_BIN_SIZE | 1u << CONF_PYRADIOMICS_BIN_WIDTH
+#define IN_SLICES_ONLY                                                                             \
+    .with = "aggregation", .with_choices = 1u << CONF_2D_AVERAGED | 1u << CONF_2D_SLICE_MERGED |   \
+                                           1u << CONF_2_5D_DIRECTION_MERGED |                      \
+                                           1u << CONF_2_5D_MERGED
+#define TLBAP_ONLY  .with = "patterns", .with_choices = CONF_TLBAP
+#define LANADP_ONLY .with = "patterns", .with_choices = CONF_LANADP
 
 /* Centres may lie outside the volume (mm), but not where arithmetic loses voxels. */
 #define FAR 1e6
@@ -31,7 +42,16 @@
 static const char *const after_choices[] = {"keep", "move", "delete", NULL};
 static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
 static const char *const method_choices[] = {"level-set", "fuzzy-connectedness", NULL};
-static const char *const result_choices[] = {"seg", "codes", NULL};
+static const char *const result_choices[] = {"seg", "codes", "sr", "pmap", NULL};
+static const char *const region_choices[] = {"segments", "volume", NULL};
+static const char *const discretisation_choices[] = {"paper", "fixed-bin-number", "fixed-bin-size",
+                                                     "pyradiomics-bin-width", NULL};
+static const char *const aggregation_choices[] = {
+    "2d-averaged", "2d-slice-merged", "2.5d-direction-merged",
+    "2.5d-merged", "3d-averaged",     "3d-merged",
+    NULL};
+static const char *const pattern_choices[] = {"lbp", "tlbap", "lanadp", NULL};
+static const char *const average_choices[] = {"exact", "integer", NULL};
 static const char *const backend_choices[] = {"auto", "cuda", "cpu", NULL};
 static const char *const log_choices[] = {"error", "warn", "info", "debug", NULL};
 
@@ -221,17 +241,84 @@ static const struct option_row segment_rows[] = {
 static const struct option_section segment_section = {
     ROWS(segment_rows), .size = sizeof(struct conf_segment), .check = check_segment};
 
+static const struct option_row glcm_rows[] = {
+    {"discretisation", OPTION_CHOICE, AT(struct conf_glcm, discretisation), "\"fixed-bin-number\"",
+     .choices = discretisation_choices, .help = "how values become grey levels"},
+    {"levels", OPTION_INTEGER, AT(struct conf_glcm, levels), "32", LIMITS(2, 256), LEVELS_ONLY,
+     .help = "with paper and fixed-bin-number: how many grey levels"},
+    {"bin_width", OPTION_NUMBER, AT(struct conf_glcm, bin_width), NULL, LIMITS(1e-6, 1e9),
+     BIN_WIDTH_ONLY,
+     .help = "with fixed-bin-size and pyradiomics-bin-width: how wide a grey level is, in "
+             "real-world units"},
+    {"range", OPTION_NUMBERS, AT(struct conf_glcm, range), .optional = true,
+     .given_offset = offsetof(struct conf_glcm, has_range), .fallback = "", LIMITS(-1e9, 1e9),
+     .count = 2,
+     .help = "re-segmentation: voxels whose value is not within these two, both inclusive and in "
+             "real-world units, take no part"},
+    {"aggregation", OPTION_CHOICE, AT(struct conf_glcm, aggregation), "\"3d-merged\"",
+     .choices = aggregation_choices,
+     .help = "which neighbours count, and how their matrices become one number"},
+    {"symmetric", OPTION_BOOLEAN, AT(struct conf_glcm, symmetric), "true",
+     .help = "count each pair in both directions, as IBSI does; false counts it once"},
+    {"offsets", OPTION_INTEGERS, AT(struct conf_glcm, offsets),
+     MANY(struct conf_glcm, offset_count), .fallback = "", LIMITS(-255, 255), .count = 3,
+     .most = 16,
+     .help = "instead of distances and angles: the neighbours, by column, row and slice from the "
+             "voxel"},
+    {"distances", OPTION_INTEGERS, AT(struct conf_glcm, distances),
+     MANY(struct conf_glcm, distance_count), .fallback = "[ 1 ]", LIMITS(1, 255), .count = 1,
+     .most = 16, .instead = "offsets",
+     .help = "how far neighbours are apart, in voxels along the axis where they are farthest "
+             "(Chebyshev); each distance gives numbers of its own"},
+    {"angles", OPTION_INTEGERS, AT(struct conf_glcm, angles), MANY(struct conf_glcm, angle_count),
+     .fallback = "[ 0, 45, 90, 135 ]", LIMITS(0, 135), .count = 1, .most = 4, .instead = "offsets",
+     IN_SLICES_ONLY,
+     .help = "with the 2d and 2.5d aggregations: the directions in a slice, in degrees "
+             "counter-clockwise from the direction of a row; of 0, 45, 90 and 135"},
+};
+
+static const struct option_section glcm_section = {
+    ROWS(glcm_rows), .size = sizeof(struct conf_glcm), .check = check_glcm};
+
+static const struct option_row texture_rows[] = {
+    {"regions", OPTION_FLAGS, AT(struct conf_texture, regions), "[ \"segments\" ]",
+     .choices = region_choices,
+     .help = "what is measured: each of the segments, the whole volume, or both"},
+    {"first_order", OPTION_BOOLEAN, AT(struct conf_texture, first_order), "true",
+     .help = "measure the statistics of the values, and volume, centroid and bounding box"},
+    {"glcm", OPTION_PART, AT(struct conf_texture, glcm), "", .section = &glcm_section,
+     .help = "grey level co-occurrence: all features of IBSI, and Haralick's f14"},
+    {"patterns", OPTION_FLAGS, AT(struct conf_texture, patterns), "", .choices = pattern_choices,
+     .help = "local patterns of each slice, whose histograms within the regions are kept"},
+    {"tlbap_threshold", OPTION_NUMBER, AT(struct conf_texture, tlbap_threshold), "0.9",
+     LIMITS(0, 1), TLBAP_ONLY,
+     .help = "tlbap: a neighbour reaches at least this part of the largest value of the window; "
+             "up to six decimals"},
+    {"tlbap_strict", OPTION_BOOLEAN, AT(struct conf_texture, tlbap_strict), "false", TLBAP_ONLY,
+     .help = "tlbap: compare by greater, as the paper's listing, instead of greater or equal"},
+    {"lanadp_average", OPTION_SWITCH, AT(struct conf_texture, lanadp_integer), "\"exact\"",
+     .choices = average_choices, LANADP_ONLY,
+     .help = "lanadp: whether averages of two values keep their halves; the paper's listing cuts "
+             "them to integers"},
+};
+
+static const struct option_section texture_section = {
+    ROWS(texture_rows), .size = sizeof(struct conf_texture), .check = check_texture};
+
 static const struct option_row pipeline_rows[] = {
     {"name", OPTION_TEXT, AT(struct conf_pipeline, name), NULL, LIMITS(1, 64), .form = FORM_NAME,
      .help = "what rules, jobs and the command line call it"},
     {"segments", OPTION_LIST, AT(struct conf_pipeline, segments),
      MANY(struct conf_pipeline, segment_count), .fallback = NULL, LIMITS(1, 256),
      .section = &segment_section, .help = "what to find; segments may overlap"},
+    {"texture", OPTION_PART, AT(struct conf_pipeline, texture), "", .section = &texture_section,
+     .help = "what is measured of the segments and of the volume; nothing when not given"},
     {"results", OPTION_FLAGS, AT(struct conf_pipeline, results), "[ \"seg\" ]",
      .choices = result_choices,
      .help =
          "what is written: \"seg\" a DICOM Segmentation, \"codes\" the state codes of the level "
-         "set as a NRRD volume"},
+         "set as a NRRD volume, \"sr\" a DICOM Structured Report of the measurements, \"pmap\" a "
+         "DICOM Parametric Map for each of the patterns"},
     {"relative_connectedness", OPTION_BOOLEAN, AT(struct conf_pipeline, relative_connectedness),
      "false",
      .help = "a voxel that several fuzzy connectedness segments claim goes to the one it is "
@@ -462,14 +549,40 @@ option_find(const struct option_section *section, const char *name)
 }
 
 bool
+option_replaced(const struct option_section *section, const struct option_row *row,
+                const void *object)
+{
+    if (!row->instead)
+        return false;
+    size_t count;
+    memcpy(&count, (const char *)object + option_find(section, row->instead)->count_offset,
+           sizeof(count));
+    return count > 0;
+}
+
+bool
 option_applies(const struct option_section *section, const struct option_row *row,
                const void *object)
 {
+    if (option_replaced(section, row, object))
+        return false;
     if (!row->with)
         return true;
-    unsigned choice;
-    memcpy(&choice, (const char *)object + option_find(section, row->with)->offset, sizeof(choice));
-    return choice == row->with_choice;
+    const struct option_row *with = option_find(section, row->with);
+    unsigned value;
+    memcpy(&value, (const char *)object + with->offset, sizeof(value));
+    unsigned choices = with->kind == OPTION_FLAGS ? value : 1u << value;
+    return (choices & row->with_choices) != 0;
+}
+
+static void
+clear_part(const struct option_row *row, void *object)
+{
+    char *part;
+    memcpy(&part, (char *)object + row->offset, sizeof(part));
+    if (part)
+        option_clear(row->section, part);
+    free(part);
 }
 
 static void
@@ -498,11 +611,11 @@ clear_names(const struct option_row *row, void *object)
 }
 
 static void
-clear_text(const struct option_row *row, void *object)
+clear_pointer(const struct option_row *row, void *object)
 {
-    char *text;
-    memcpy(&text, (char *)object + row->offset, sizeof(text));
-    free(text);
+    void *pointer;
+    memcpy(&pointer, (char *)object + row->offset, sizeof(pointer));
+    free(pointer);
 }
 
 void
@@ -513,10 +626,14 @@ option_clear(const struct option_section *section, void *object)
         switch (row->kind) {
         case OPTION_TEXT:
         case OPTION_WORD:
-            clear_text(row, object);
+        case OPTION_INTEGERS:
+            clear_pointer(row, object);
             break;
         case OPTION_GROUP:
             option_clear(row->section, (char *)object + row->offset);
+            break;
+        case OPTION_PART:
+            clear_part(row, object);
             break;
         case OPTION_LIST:
             clear_list(row, object);
@@ -529,6 +646,7 @@ option_clear(const struct option_section *section, void *object)
         case OPTION_NUMBER:
         case OPTION_INTEGER:
         case OPTION_BOOLEAN:
+        case OPTION_SWITCH:
         case OPTION_NUMBERS:
             break;
         }
@@ -540,7 +658,7 @@ option_clear(const struct option_section *section, void *object)
 #define MAX_OPTIONS 256
 
 struct listed {
-    char key[96], type[64], limits[64];
+    char key[96], type[128], limits[64];
 };
 
 static struct listed listed[MAX_OPTIONS];
@@ -565,6 +683,7 @@ describe_type(const struct option_row *row, char *type, size_t size)
         break;
     case OPTION_WORD:
     case OPTION_CHOICE:
+    case OPTION_SWITCH:
         describe_choices(type, size, "enum", row->choices);
         break;
     case OPTION_FLAGS:
@@ -582,7 +701,11 @@ describe_type(const struct option_row *row, char *type, size_t size)
     case OPTION_NUMBERS:
         snprintf(type, size, row->uniform ? "number or %zu" : "%zu numbers", row->count);
         break;
+    case OPTION_INTEGERS:
+        snprintf(type, size, row->count > 1 ? "lists of %zu integers" : "integers", row->count);
+        break;
     case OPTION_GROUP:
+    case OPTION_PART:
         snprintf(type, size, "group");
         break;
     case OPTION_LIST:
@@ -610,11 +733,16 @@ describe_limits(const struct option_row *row, char *limits, size_t size)
     case OPTION_NUMBERS:
         snprintf(limits, size, "%.10g .. %.10g", row->lo, row->hi);
         break;
+    case OPTION_INTEGERS:
+        snprintf(limits, size, "%.10g .. %.10g, 1 .. %zu elements", row->lo, row->hi, row->most);
+        break;
     case OPTION_WORD:
     case OPTION_CHOICE:
     case OPTION_FLAGS:
     case OPTION_BOOLEAN:
+    case OPTION_SWITCH:
     case OPTION_GROUP:
+    case OPTION_PART:
         limits[0] = '\0';
         break;
     }

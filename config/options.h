@@ -18,10 +18,15 @@ enum option_kind {
     OPTION_NUMBER,  /* double */
     OPTION_INTEGER, /* int */
     OPTION_BOOLEAN, /* bool */
+    OPTION_SWITCH,  /* bool, as one of two choices; the first is false */
     OPTION_NUMBERS, /* double[count]; one number fills them all where `uniform` is set */
     OPTION_NAMES,   /* a pointer to char *, and a size_t; an array of strings in the file */
-    OPTION_GROUP,   /* a section within the same struct */
-    OPTION_LIST,    /* a pointer to sections, and a size_t */
+    /* A pointer to int[count] each, and a size_t; [ 1, 2 ], and ( [ 1, 2, 3 ], ... ) where count is
+     * not 1. */
+    OPTION_INTEGERS,
+    OPTION_GROUP, /* a section within the same struct */
+    OPTION_PART,  /* a pointer to a section; NULL: not given */
+    OPTION_LIST,  /* a pointer to sections, and a size_t */
 };
 
 enum option_form {
@@ -48,17 +53,21 @@ struct option_row {
     enum option_form form;
     const char *const *choices; /* ends with NULL */
     const struct option_section *section;
-    size_t count;        /* OPTION_NUMBERS */
-    size_t count_offset; /* OPTION_LIST, OPTION_NAMES */
+    size_t count;        /* OPTION_NUMBERS, OPTION_INTEGERS */
+    size_t count_offset; /* OPTION_LIST, OPTION_NAMES, OPTION_INTEGERS */
+    size_t most;         /* OPTION_INTEGERS: elements, at least 1 */
     bool uniform;
     /* Alternatives: exactly one of a section's rows that have it is given, and sets the unit. */
     bool alternative;
     size_t unit_offset;
     enum conf_unit unit;
-    /* A row that is used only where an earlier OPTION_CHOICE of its section, named here, has this
-     * value; elsewhere it is refused, has no default and is not written. NULL: used always. */
+    /* A row that is used only where an earlier OPTION_CHOICE or OPTION_FLAGS of its section, named
+     * here, has one of these values (bit n for choice n); elsewhere it is refused, has no default
+     * and is not written. NULL: used always. */
     const char *with;
-    unsigned with_choice;
+    unsigned with_choices;
+    /* The same where an earlier OPTION_INTEGERS, named here, is given. NULL: used always. */
+    const char *instead;
     /* Without a default: the bool that says whether the file gives it. */
     bool optional;
     size_t given_offset;
@@ -82,7 +91,11 @@ extern const struct option_section option_root, option_pipeline;
 
 const struct option_row *option_find(const struct option_section *section, const char *name);
 
-/* Is the row used, given the choices that the object has already? */
+/* Does the object have what stands instead of the row? */
+bool option_replaced(const struct option_section *section, const struct option_row *row,
+                     const void *object);
+
+/* Is the row used, given what the object has already? */
 bool option_applies(const struct option_section *section, const struct option_row *row,
                     const void *object);
 

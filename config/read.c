@@ -322,14 +322,24 @@ read_text(const struct reader *reader, const struct option_row *row,
     return wrong ? fail(reader, setting, "%s", wrong) : store_text(reader, text, field);
 }
 
-/* Writes "a", "b" or "c". */
+#define CHOICES_SIZE 160
+#define ALL_CHOICES  ~0u
+
+/* Writes "a", "b" or "c": those of the row's choices whose bits are set. */
 static void
-name_choices(const struct option_row *row, char *text, size_t size)
+name_choices(const struct option_row *row, unsigned wanted, char text[CHOICES_SIZE])
 {
+    unsigned count = 0;
+    while (row->choices[count])
+        count++;
+    wanted &= (1u << count) - 1;
     size_t at = 0;
-    for (size_t i = 0; row->choices[i] && at < size; i++) {
-        const char *between = i == 0 ? "" : row->choices[i + 1] ? ", " : " or ";
-        at += (size_t)snprintf(text + at, size - at, "%s\"%s\"", between, row->choices[i]);
+    for (unsigned i = 0; wanted && at < CHOICES_SIZE; i++) {
+        if (!(wanted & 1u << i))
+            continue;
+        wanted &= ~(1u << i);
+        const char *between = at == 0 ? "" : wanted ? ", " : " or ";
+        at += (size_t)snprintf(text + at, CHOICES_SIZE - at, "%s\"%s\"", between, row->choices[i]);
     }
 }
 
@@ -343,8 +353,8 @@ get_choice(const struct reader *reader, const struct option_row *row,
             *choice = i;
             return 0;
         }
-    char choices[160];
-    name_choices(row, choices, sizeof(choices));
+    char choices[CHOICES_SIZE];
+    name_choices(row, ALL_CHOICES, choices);
     return fail(reader, setting, "has to be %s", choices);
 }
 
@@ -356,6 +366,19 @@ read_choice(const struct reader *reader, const struct option_row *row,
     int rc = get_choice(reader, row, setting, &choice);
     if (rc == 0)
         memcpy(field, &choice, sizeof(choice));
+    return rc;
+}
+
+static int
+read_switch(const struct reader *reader, const struct option_row *row,
+            const config_setting_t *setting, char *field)
+{
+    unsigned choice;
+    int rc = get_choice(reader, row, setting, &choice);
+    if (rc == 0) {
+        bool value = choice == 1;
+        memcpy(field, &value, sizeof(value));
+    }
     return rc;
 }
 
@@ -374,8 +397,8 @@ read_flags(const struct reader *reader, const struct option_row *row,
 {
     unsigned flags = 0;
     if (!is_sequence(setting) || config_setting_length(setting) == 0) {
-        char choices[160];
-        name_choices(row, choices, sizeof(choices));
+        char choices[CHOICES_SIZE];
+        name_choices(row, ALL_CHOICES, choices);
         return fail(reader, setting, "has to be [ ... ] with at least one of %s", choices);
     }
     for (unsigned i = 0; i < (unsigned)config_setting_length(setting); i++) {
@@ -399,27 +422,46 @@ read_group(const struct reader *reader, const struct option_row *row, config_set
 }
 
 static int
+read_part(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+          char *field)
+{
+    char *part = calloc(1, row->section->size);
+    if (!part)
+        return out_of_memory(reader);
+    memcpy(field, &part, sizeof(part));
+    return read_group(reader, row, setting, part); // cppcheck-suppress memleak ; the field has it
+}
+
+/* Gives the object room for the setting's elements, which has to be of a number within lo .. hi. */
+static int
+make_elements(const struct reader *reader, const struct option_row *row,
+              const config_setting_t *setting, double lo, double hi, size_t size, void *object,
+              char **elements)
+{
+    size_t count = (size_t)config_setting_length(setting);
+    if ((double)count < lo || (double)count > hi)
+        return fail(reader, setting, "has %zu elements; %.0f .. %.0f are allowed", count, lo, hi);
+    *elements = calloc(count ? count : 1, size);
+    if (!*elements)
+        return out_of_memory(reader);
+    memcpy((char *)object + row->offset, elements, sizeof(*elements));
+    memcpy((char *)object + row->count_offset, &count, sizeof(count));
+    return 0;
+}
+
+static int
 read_list(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
           void *object)
 {
+    char *elements;
     if (config_setting_type(setting) != CONFIG_TYPE_LIST)
         return fail(reader, setting, "has to be a list ( { ... }, { ... } )");
-    size_t count = (size_t)config_setting_length(setting);
-    if ((double)count < row->lo || (double)count > row->hi)
-        return fail(reader, setting, "has %zu elements; %.0f .. %.0f are allowed", count, row->lo,
-                    row->hi);
-    char *elements = calloc(count ? count : 1, row->section->size);
-    if (!elements)
-        return out_of_memory(reader);
-    memcpy((char *)object + row->offset, &elements, sizeof(elements));
-    memcpy((char *)object + row->count_offset, &count, sizeof(count));
-    for (size_t i = 0; i < count; i++) {
-        config_setting_t *element = config_setting_get_elem(setting, (unsigned)i);
-        int rc = read_group(reader, row, element, elements + i * row->section->size);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
+    int rc = make_elements(reader, row, setting, row->lo, row->hi, row->section->size, object,
+                           &elements);
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++)
+        rc = read_group(reader, row, config_setting_get_elem(setting, i),
+                        elements + i * row->section->size);
+    return rc;
 }
 
 /* Each element is a string of the row's form, 1 .. 64 characters. */
@@ -427,25 +469,48 @@ static int
 read_names(const struct reader *reader, const struct option_row *row,
            const config_setting_t *setting, void *object)
 {
+    char *names;
     if (!is_sequence(setting))
         return fail(reader, setting, "has to be an array [ \"...\", \"...\" ]");
-    size_t count = (size_t)config_setting_length(setting);
-    if ((double)count < row->lo || (double)count > row->hi)
-        return fail(reader, setting, "has %zu elements; %.0f .. %.0f are allowed", count, row->lo,
-                    row->hi);
-    char **names = calloc(count ? count : 1, sizeof(*names));
-    if (!names)
-        return out_of_memory(reader);
-    memcpy((char *)object + row->offset, &names, sizeof(names));
-    memcpy((char *)object + row->count_offset, &count, sizeof(count));
+    int rc = make_elements(reader, row, setting, row->lo, row->hi, sizeof(char *), object, &names);
     const struct option_row element = {.form = row->form, .lo = 1, .hi = 64};
-    for (size_t i = 0; i < count; i++) {
-        int rc = read_text(reader, &element, config_setting_get_elem(setting, (unsigned)i),
-                           (char *)&names[i]);
-        if (rc < 0)
-            return rc;
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++)
+        rc = read_text(reader, &element, config_setting_get_elem(setting, i),
+                       names + i * sizeof(char *));
+    return rc;
+}
+
+/* One element of OPTION_INTEGERS that is several integers. */
+static int
+read_tuple(const struct reader *reader, const struct option_row *row,
+           const config_setting_t *setting, char *field)
+{
+    int rc = 0;
+    if (!is_sequence(setting) || (size_t)config_setting_length(setting) != row->count)
+        return fail(reader, setting, "has to be [ ... ] of %zu integers", row->count);
+    for (unsigned i = 0; rc == 0 && i < row->count; i++)
+        rc =
+            read_integer(reader, row, config_setting_get_elem(setting, i), field + i * sizeof(int));
+    return rc;
+}
+
+static int
+read_integers(const struct reader *reader, const struct option_row *row,
+              const config_setting_t *setting, void *object)
+{
+    const size_t size = row->count * sizeof(int);
+    char *elements;
+    if (!is_sequence(setting))
+        return fail(reader, setting, "has to be %s",
+                    row->count > 1 ? "a list ( [ ... ], [ ... ] )" : "an array [ 1, 2 ]");
+    int rc = make_elements(reader, row, setting, 1, (double)row->most, size, object, &elements);
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++) {
+        const config_setting_t *element = config_setting_get_elem(setting, i);
+        char *field = elements + i * size;
+        rc = row->count > 1 ? read_tuple(reader, row, element, field)
+                            : read_integer(reader, row, element, field);
     }
-    return 0;
+    return rc;
 }
 
 /* ------------------------------------------------------------------------ rows, sections ---- */
@@ -472,10 +537,16 @@ read_row(const struct reader *reader, const struct option_row *row, config_setti
         return read_integer(reader, row, setting, field);
     case OPTION_BOOLEAN:
         return read_boolean(reader, setting, field);
+    case OPTION_SWITCH:
+        return read_switch(reader, row, setting, field);
     case OPTION_NUMBERS:
         return read_numbers(reader, row, setting, field);
+    case OPTION_INTEGERS:
+        return read_integers(reader, row, setting, object);
     case OPTION_GROUP:
         return read_group(reader, row, setting, field);
+    case OPTION_PART:
+        return read_part(reader, row, setting, field);
     case OPTION_LIST:
         return read_list(reader, row, setting, object);
     case OPTION_NAMES:
@@ -530,10 +601,16 @@ refuse_unknown(const struct reader *reader, const struct option_section *section
 /* The line is that of the option that has no use. */
 static int
 refuse_unused(const struct reader *reader, const struct option_section *section,
-              const struct option_row *row, const config_setting_t *setting)
+              const struct option_row *row, const config_setting_t *setting, const void *object)
 {
-    return fail(reader, setting, "is used only with %s = \"%s\"", row->with,
-                option_find(section, row->with)->choices[row->with_choice]);
+    if (option_replaced(section, row, object))
+        return fail(reader, setting, "is not used with %s: give one of the two", row->instead);
+    const struct option_row *with = option_find(section, row->with);
+    char choices[CHOICES_SIZE];
+    name_choices(with, row->with_choices, choices);
+    if (with->kind == OPTION_FLAGS)
+        return fail(reader, setting, "is used only with %s among %s", choices, row->with);
+    return fail(reader, setting, "is used only with %s = %s", row->with, choices);
 }
 
 static int
@@ -542,7 +619,7 @@ read_or_default(const struct reader *reader, const struct option_section *sectio
 {
     config_setting_t *setting = config_setting_get_member(group, row->name);
     if (!option_applies(section, row, object))
-        return setting ? refuse_unused(reader, section, row, setting) : 0;
+        return setting ? refuse_unused(reader, section, row, setting, object) : 0;
     bool given = setting != NULL;
     if (row->optional)
         memcpy((char *)object + row->given_offset, &given, sizeof(given));

@@ -65,6 +65,24 @@ write_numbers(FILE *out, const struct option_row *row, const char *field)
 }
 
 static void
+write_integers(FILE *out, const struct option_row *row, const char *object)
+{
+    const int *values;
+    size_t count;
+    memcpy(&values, object + row->offset, sizeof(values));
+    memcpy(&count, object + row->count_offset, sizeof(count));
+    const bool tuples = row->count > 1;
+    fputs(tuples ? "( " : "[ ", out);
+    for (size_t i = 0; i < count * row->count; i++) {
+        const char *between = i > 0 ? ", " : "";
+        bool begins = tuples && i % row->count == 0;
+        bool ends = tuples && i % row->count == row->count - 1;
+        fprintf(out, "%s%s%d%s", between, begins ? "[ " : "", values[i], ends ? " ]" : "");
+    }
+    fputs(tuples ? " )" : " ]", out);
+}
+
+static void
 write_flags(FILE *out, const struct option_row *row, unsigned flags)
 {
     const char *before = "[ ";
@@ -83,6 +101,14 @@ write_group(FILE *out, const struct option_section *section, const char *object,
     fputs("{\n", out);
     write_rows(out, section, object, depth + 1);
     fprintf(out, "%*s}", 2 * depth, "");
+}
+
+static void
+write_part(FILE *out, const struct option_row *row, const char *field, int depth)
+{
+    const char *part;
+    memcpy(&part, field, sizeof(part));
+    write_group(out, row->section, part, depth);
 }
 
 static void
@@ -150,11 +176,21 @@ write_value(FILE *out, const struct option_row *row, const char *object, int dep
         memcpy(&boolean, field, sizeof(boolean));
         fputs(boolean ? "true" : "false", out);
         break;
+    case OPTION_SWITCH:
+        memcpy(&boolean, field, sizeof(boolean));
+        write_text(out, row->choices[boolean]);
+        break;
     case OPTION_NUMBERS:
         write_numbers(out, row, field);
         break;
+    case OPTION_INTEGERS:
+        write_integers(out, row, object);
+        break;
     case OPTION_GROUP:
         write_group(out, row->section, field, depth);
+        break;
+    case OPTION_PART:
+        write_part(out, row, field, depth);
         break;
     case OPTION_LIST:
         write_list(out, row, object, depth);
@@ -165,8 +201,16 @@ write_value(FILE *out, const struct option_row *row, const char *object, int dep
     }
 }
 
-/* Has it a value? Strings without a default are NULL where none was given, and so are those of a
- * group. */
+static bool
+is_null(const char *field)
+{
+    const void *pointer;
+    memcpy(&pointer, field, sizeof(pointer));
+    return pointer == NULL;
+}
+
+/* Has it a value? What is owned and has no default is NULL where it was not given, strings of a
+ * group too; a set without a default has no member. */
 static bool
 has_value(const struct option_section *section, const struct option_row *row, const char *object)
 {
@@ -182,15 +226,13 @@ has_value(const struct option_section *section, const struct option_row *row, co
         memcpy(&unit, object + row->unit_offset, sizeof(unit));
         return unit == row->unit;
     }
-    if (row->kind == OPTION_TEXT) {
-        const char *text;
-        memcpy(&text, object + row->offset, sizeof(text));
-        return text != NULL;
-    }
-    if (row->kind == OPTION_NAMES) {
-        char **names;
-        memcpy(&names, object + row->offset, sizeof(names));
-        return names != NULL;
+    if (row->kind == OPTION_TEXT || row->kind == OPTION_NAMES || row->kind == OPTION_INTEGERS ||
+        row->kind == OPTION_PART)
+        return !is_null(object + row->offset);
+    if (row->kind == OPTION_FLAGS) {
+        unsigned flags;
+        memcpy(&flags, object + row->offset, sizeof(flags));
+        return flags != 0;
     }
     if (row->kind == OPTION_GROUP) {
         for (size_t i = 0; i < row->section->row_count; i++)
