@@ -56,3 +56,38 @@ def test_authorities_for_calls_that_go_out(tmp_path, certificates):
     path = tmp_path / "noctule.conf"
     assert check(path, text.format(certificates.ca)).returncode == 0
     assert check(path, text.format(tmp_path / "nowhere.pem")).returncode == CONFIG
+
+
+TEXTURE = """pipelines = ( {{ name = "a";
+  segments = ( {{ label = "A"; range = [ 0.0, 80.0 ];
+    shapes = ( {{ center = {{ voxel = [ 1, 2, 3 ]; }}; radius_mm = 4.0; }} );
+    type = {{ code = "T"; scheme = "99X"; meaning = "t"; }}; }} );
+  texture = {{
+    glcm = {{ {glcm} }}; }};
+  results = [ {results} ]; }} );
+"""
+
+
+def test_texture_is_printed_with_its_defaults(tmp_path):
+    path = tmp_path / "noctule.conf"
+    path.write_text(TEXTURE.format(glcm='aggregation = "2.5d-merged";', results='"seg", "sr"'))
+    printed = run_program("noctule", "check-config", "--print", path).stdout
+    for setting in ('regions = [ "segments" ];', "first_order = true;", 'discretisation = "fixed-bin-number";',
+                    "levels = 32;", 'aggregation = "2.5d-merged";', "symmetric = true;", "distances = [ 1 ];",
+                    "angles = [ 0, 45, 90, 135 ];", 'results = [ "seg", "sr" ];'):
+        assert setting in printed, printed
+    (tmp_path / "again.conf").write_text(printed)
+    assert run_program("noctule", "check-config", "--print", tmp_path / "again.conf").stdout == printed
+
+
+@pytest.mark.parametrize("glcm, results, line, words", [
+    ("levels = 32; bin_width = 25.0;", '"seg", "sr"', 6, "bin_width: is used only with discretisation = "),
+    ("angles = [ 0 ];", '"seg", "sr"', 6, "angles: is used only with aggregation = "),
+    ("", '"sr"', 7, '"sr" refers to the segments in "seg": add "seg"'),
+    ("", '"seg", "pmap"', 7, '"pmap" needs patterns: name them in texture.patterns'),
+])
+def test_texture_that_contradicts_itself(tmp_path, glcm, results, line, words):
+    path = tmp_path / "noctule.conf"
+    result = check(path, TEXTURE.format(glcm=glcm, results=results))
+    assert result.returncode == CONFIG
+    assert f"{path}:{line}: pipelines[0]." in result.stderr and words in result.stderr
