@@ -46,14 +46,23 @@ invalid_measurement(const struct sr_measurement *measurement)
 }
 
 static const char *
-invalid_group(const struct sr_request *request, const struct sr_group *group)
+invalid_segment(const struct seg_request *request, int32_t index)
 {
-    if (group->segment < 0 || group->segment >= request->seg->segment_count ||
-        group->segment >= UINT16_MAX)
+    if (index < 0 || index >= request->segment_count || index >= UINT16_MAX)
         return "a group without a segment";
-    const struct seg_segment *segment = &request->seg->segments[group->segment];
+    const struct seg_segment *segment = &request->segments[index];
     if (!is_code(&segment->category) || !is_code(&segment->type) || segment->label[0] == '\0')
         return "a segment without label, category or type";
+    return NULL;
+}
+
+static const char *
+invalid_group(const struct sr_request *request, const struct sr_group *group)
+{
+    const char *wrong =
+        group->segment == SR_WHOLE_VOLUME ? NULL : invalid_segment(request->seg, group->segment);
+    if (wrong)
+        return wrong;
     for (size_t i = 0; i < group->measurement_count; i++) {
         const char *what = invalid_measurement(&group->measurements[i]);
         if (what)
@@ -69,11 +78,12 @@ invalid_request(const struct sr_request *request)
         return "a stack without planes";
     if (request->seg->device_serial_number[0] == '\0' || request->seg->software_version[0] == '\0')
         return "no serial number or version";
-    if (request->seg_identity->sop_instance_uid[0] == '\0' ||
-        request->seg_identity->series_uid[0] == '\0')
-        return "a segmentation without identity";
     if (request->group_count == 0)
         return "no measurement group";
+    if (sr_refers_to_segments(request) &&
+        (!request->seg_identity || request->seg_identity->sop_instance_uid[0] == '\0' ||
+         request->seg_identity->series_uid[0] == '\0'))
+        return "a segmentation without identity";
     for (size_t i = 0; i < request->group_count; i++) {
         const char *what = invalid_group(request, &request->groups[i]);
         if (what)
@@ -98,13 +108,18 @@ measurement_is_ascii(const struct sr_measurement *measurement)
 }
 
 static bool
+segment_is_ascii(const struct seg_segment *segment)
+{
+    return value_text_is_ascii(segment->label) && dataset_code_is_ascii(&segment->category) &&
+           dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
+           dataset_code_is_ascii(&segment->region);
+}
+
+static bool
 group_is_ascii(const struct sr_request *request, const struct sr_group *group)
 {
-    const struct seg_segment *segment = &request->seg->segments[group->segment];
-    bool ascii = value_text_is_ascii(segment->label) && dataset_code_is_ascii(&segment->category) &&
-                 dataset_code_is_ascii(&segment->type) &&
-                 dataset_code_is_ascii(&segment->modifier) &&
-                 dataset_code_is_ascii(&segment->region);
+    bool ascii = group->segment == SR_WHOLE_VOLUME ||
+                 segment_is_ascii(&request->seg->segments[group->segment]);
     for (size_t i = 0; i < group->measurement_count && ascii; i++)
         ascii = measurement_is_ascii(&group->measurements[i]);
     return ascii;

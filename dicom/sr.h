@@ -1,10 +1,10 @@
 /*
- * sr.h - measurements as a DICOM Structured Report (Enhanced SR, TID 1500 of PS3.16), one
- * measurement group of TID 1411 for each segment of a SEG object.
+ * sr.h - measurements as a DICOM Structured Report (Enhanced SR, TID 1500 of PS3.16): a measurement
+ * group of TID 1411 for each segment of a SEG object, and of TID 1501 for the whole volume.
  *
- * Enhanced SR Storage suffices for references to segments. The report is encoded by our own writer
- * and goes through a checked sink; it is read back by DCMTK. Memory: about 0.5 KiB a source
- * instance and 1 KiB a measurement. Any thread.
+ * Enhanced SR Storage suffices for references to segments and images. The report is encoded by our
+ * own writer and goes through a checked sink; it is read back by DCMTK. Memory: about 0.5 KiB a
+ * source instance and 1 KiB a measurement. Any thread.
  */
 #ifndef NOCTULE_SR_H
 #define NOCTULE_SR_H
@@ -54,15 +54,21 @@ struct sr_measurement {
     size_t parameter_count;
 };
 
+#define SR_WHOLE_VOLUME (-1)
+
 struct sr_group {
-    int32_t segment; /* index into the SEG request's segments, from 0 */
+    int32_t segment; /* index into the SEG request's segments, from 0, or SR_WHOLE_VOLUME */
     const struct sr_measurement *measurements;
     size_t measurement_count;
 };
 
 struct sr_request {
-    const struct seg_request *seg;           /* what the SEG was written from */
-    const struct seg_identity *seg_identity; /* of the SEG object that is referred to */
+    /* What the SEG was written from. Where no group is of a segment there need not be a SEG: then
+     * instances, stack, equipment, pipeline and time are looked at, and the segments may be none.
+     */
+    const struct seg_request *seg;
+    const struct seg_identity *seg_identity; /* of the SEG; NULL where no group is of a segment */
+    /* In any order; the report tells of the segments first, as TID 1500 does. */
     const struct sr_group *groups;
     size_t group_count;             /* at least 1 */
     const char *series_description; /* "": "<pipeline> measurements" */
@@ -72,10 +78,11 @@ struct sr_request {
 /*
  * Writes the report to fd (a regular file, open for writing, at offset 0) and syncs it (fdatasync);
  * the caller closes and renames. The first plane's file is read for what the report inherits. UIDs
- * follow from the SEG's identity and the content, so that the same measurements of the same SEG
- * have the same UIDs; dates and times are the SEG request's. summary as of seg_write (frames is 0,
- * there are no dimensions). Codes: those of dicom_inherit; WRITE_FAILED (with errno: -ENOSPC,
- * -EIO, ...); OUT_OF_MEMORY; SR_REQUEST_INVALID, a defect of the caller.
+ * follow from the SEG's identity, or what it would be (seg_identify), and the content, so that the
+ * same measurements of the same SEG have the same UIDs; dates and times are the SEG request's.
+ * summary as of seg_write (frames is 0, there are no dimensions). Codes: those of dicom_inherit;
+ * WRITE_FAILED (with errno: -ENOSPC, -EIO, ...); OUT_OF_MEMORY; SR_REQUEST_INVALID, a defect of the
+ * caller.
  */
 int sr_write(const struct sr_request *request, int fd, struct seg_summary *summary,
              struct dicom_fault *fault);

@@ -2,7 +2,45 @@
 #include "sr_internal.h"
 #include "uid.h"
 
+#include <stdio.h>
 #include <string.h>
+
+bool
+sr_refers_to_segments(const struct sr_request *request)
+{
+    for (size_t i = 0; i < request->group_count; i++) {
+        if (request->groups[i].segment != SR_WHOLE_VOLUME)
+            return true;
+    }
+    return false;
+}
+
+static int
+track_volume(const struct seg_request *request, char uid[DICOM_UID_SIZE])
+{
+    struct uid_name *name;
+    int error = uid_name_begin(&name);
+    if (error)
+        return error;
+    uid_name_text(name, "tracking of the volume");
+    uid_name_text(name, seg_plane_instance(request, 0)->series_uid);
+    uid_name_text(name, request->stack->name);
+    uid_name_text(name, request->pipeline);
+    return uid_name_end(name, uid);
+}
+
+int
+sr_track(const struct sr_request *request, const struct sr_group *group,
+         char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE])
+{
+    if (group->segment == SR_WHOLE_VOLUME) {
+        snprintf(id, SEG_TRACKING_ID_SIZE, "%s: whole volume", request->seg->pipeline);
+        return track_volume(request->seg, uid);
+    }
+    const struct seg_segment *segment = &request->seg->segments[group->segment];
+    seg_tracking_id(request->seg, segment, id);
+    return seg_tracking_uid(request->seg, segment, uid);
+}
 
 static void
 name_code(struct uid_name *name, const struct seg_code *code)
@@ -43,15 +81,16 @@ name_measurement(struct uid_name *name, const struct sr_measurement *measurement
 }
 
 static int
-make_uid(const struct sr_request *request, const char *role, char uid[DICOM_UID_SIZE])
+make_uid(const struct sr_request *request, const struct seg_identity *seg, const char *role,
+         char uid[DICOM_UID_SIZE])
 {
     struct uid_name *name;
     int error = uid_name_begin(&name);
     if (error)
         return error;
     uid_name_text(name, role);
-    uid_name_text(name, request->seg_identity->sop_instance_uid);
-    uid_name_text(name, request->seg_identity->series_uid);
+    uid_name_text(name, seg->sop_instance_uid);
+    uid_name_text(name, seg->series_uid);
     uid_name_number(name, (int64_t)request->group_count);
     for (size_t g = 0; g < request->group_count; g++) {
         const struct sr_group *group = &request->groups[g];
@@ -66,9 +105,16 @@ make_uid(const struct sr_request *request, const char *role, char uid[DICOM_UID_
 int
 sr_make_identity(const struct sr_request *request, struct seg_identity *identity)
 {
+    struct seg_identity seg;
     *identity = (struct seg_identity){{0}, {0}, {0}};
-    int error = make_uid(request, "SR instance", identity->sop_instance_uid);
-    return error ? error : make_uid(request, "SR series", identity->series_uid);
+    int error = 0;
+    if (request->seg_identity)
+        seg = *request->seg_identity;
+    else
+        error = seg_make_identity(request->seg, &seg);
+    if (!error)
+        error = make_uid(request, &seg, "SR instance", identity->sop_instance_uid);
+    return error ? error : make_uid(request, &seg, "SR series", identity->series_uid);
 }
 
 int

@@ -4,11 +4,22 @@
 #ifndef NOCTULE_SR_INTERNAL_H
 #define NOCTULE_SR_INTERNAL_H
 
+#include "seg_internal.h"
 #include "sr.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Is there a group of a segment: does the report refer to the SEG? */
+bool sr_refers_to_segments(const struct sr_request *request);
+
+/*
+ * Tracking Identifier and Unique Identifier of what a group is about: those of its segment; the
+ * volume's are the same as long as pipeline, series and stack are. 0 or -ENOMEM.
+ */
+int sr_track(const struct sr_request *request, const struct sr_group *group,
+             char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE]);
 
 /* UIDs of the report, from the SEG's and the content: 0 or -ENOMEM. No dimensions. */
 int sr_make_identity(const struct sr_request *request, struct seg_identity *identity);

@@ -2,8 +2,6 @@
 
 #include "dicom_tags.h"
 
-#include <string.h>
-
 void
 sr_add_reference(struct element_buffer *to, const char *class_uid, const char *instance_uid)
 {
@@ -58,20 +56,7 @@ sr_put_code(struct sr_writer *w, const struct seg_code *code)
     dataset_add_code(&w->set, &w->set.elements, TAG_ConceptCodeSequence, code);
 }
 
-/* Floating Point Value (FD): every bit of the number, which 16 characters of DS cannot always say.
- */
-static void
-add_double(struct element_buffer *to, double value)
-{
-    uint64_t bits;
-    uint8_t bytes[8];
-    memcpy(&bits, &value, sizeof(bits));
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (uint8_t)(bits >> (8 * i));
-    element_header(to, TAG_FloatingPointValue, "FD", sizeof(bytes));
-    element_append(to, bytes, sizeof(bytes));
-}
-
+/* Floating Point Value has every bit of the number, which 16 characters of DS cannot always say. */
 void
 sr_put_number(struct sr_writer *w, double value, const struct seg_code *unit)
 {
@@ -81,7 +66,7 @@ sr_put_number(struct sr_writer *w, double value, const struct seg_code *unit)
     size_t sequence = element_open_sequence(to, TAG_MeasuredValueSequence);
     size_t item = element_open_item(to);
     dataset_add_code(&w->set, to, TAG_MeasurementUnitsCodeSequence, unit);
-    add_double(to, value);
+    element_fd(to, TAG_FloatingPointValue, value);
     element_text(to, TAG_NumericValue, "DS", text);
     element_close(to, item);
     element_close(to, sequence);
@@ -132,16 +117,17 @@ sr_add_number(struct sr_writer *w, const char *relation, const struct seg_code *
 
 /* The reference's tag is below the others of an item. */
 void
-sr_add_image(struct sr_writer *w, const struct seg_code *concept, const char *class_uid,
-             const char *instance_uid, uint16_t segment)
+sr_add_image(struct sr_writer *w, const struct seg_code *concept, const struct sr_image *image)
 {
     struct element_buffer *to = &w->set.elements;
     struct sr_branch leaf = {.item = element_open_item(to)};
     size_t sequence = element_open_sequence(to, TAG_ReferencedSOPSequence);
     size_t reference = element_open_item(to);
-    sr_add_reference(to, class_uid, instance_uid);
-    if (segment != 0)
-        element_us(to, TAG_ReferencedSegmentNumber, &segment, 1);
+    sr_add_reference(to, image->class_uid, image->instance_uid);
+    if (image->frames)
+        element_text(to, TAG_ReferencedFrameNumber, "IS", image->frames);
+    if (image->segment != 0)
+        element_us(to, TAG_ReferencedSegmentNumber, &image->segment, 1);
     element_close(to, reference);
     element_close(to, sequence);
     put_head(w, SR_CONTAINS, "IMAGE", concept);

@@ -47,8 +47,17 @@ void sr_add_code(struct sr_writer *w, const char *relation, const struct seg_cod
                  const struct seg_code *code);
 void sr_add_number(struct sr_writer *w, const char *relation, const struct seg_code *concept,
                    double value, const struct seg_code *unit);
-/* Contained. concept NULL: none; segment 0: the reference is to the whole instance. */
-void sr_add_image(struct sr_writer *w, const struct seg_code *concept, const char *class_uid,
-                  const char *instance_uid, uint16_t segment);
+
+/* To a whole instance, to some of its frames or to one of its segments. */
+struct sr_image {
+    const char *class_uid;
+    const char *instance_uid;
+    const char *frames; /* their numbers, from 1, between backslashes; NULL: not in particular */
+    uint16_t segment;   /* 0: none in particular */
+};
+
+/* Contained. concept NULL: none. */
+void sr_add_image(struct sr_writer *w, const struct seg_code *concept,
+                  const struct sr_image *image);
 
 #endif

@@ -4,7 +4,7 @@
  */
 #include "dicom_tags.h"
 #include "file_meta.h"
-#include "seg_internal.h"
+#include "sr_internal.h"
 #include "sr_writer.h"
 
 #include <stdio.h>
@@ -48,7 +48,8 @@ is_used(const struct sr_request *request, const char *scheme)
 {
     for (size_t g = 0; g < request->group_count; g++) {
         const struct sr_group *group = &request->groups[g];
-        if (request->seg->segments[group->segment].modifier.value &&
+        if (group->segment != SR_WHOLE_VOLUME &&
+            request->seg->segments[group->segment].modifier.value &&
             strcmp(scheme, SR_OWN_SCHEME) == 0)
             return true;
         for (size_t i = 0; i < group->measurement_count; i++) {
@@ -180,7 +181,8 @@ put_evidence(struct sr_writer *w)
     size_t study = element_open_item(to);
     size_t series = element_open_sequence(to, TAG_ReferencedSeriesSequence);
     add_source_series(w, to);
-    add_seg_series(w, to);
+    if (sr_refers_to_segments(w->request))
+        add_seg_series(w, to);
     element_close(to, series);
     element_text(to, TAG_StudyInstanceUID, "UI", sr_source(w, 0)->study_uid);
     element_close(to, study);

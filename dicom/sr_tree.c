@@ -1,17 +1,27 @@
 /*
  * sr_tree.c - the content of a report: TID 1500 Measurement Report with 1204 (language), 1001 and
- * 1004 (observed by a device), 1600 (image library) and 1411 (volumetric measurement groups), of
- * PS3.16. Rows are in the order of the templates.
+ * 1004 (observed by a device), 1600 (image library), 1411 (measurement groups of segments) and 1501
+ * (of images), of PS3.16. Rows are in the order of the templates.
  */
 #include "dicom_tags.h"
-#include "seg_internal.h"
+#include "sr_internal.h"
 #include "sr_items.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct seg_code millimeter = {"mm", "UCUM", "millimeter"};
 static const struct seg_code pixels = {"{pixels}", "UCUM", "Pixels"};
+
+static void
+latch(struct sr_writer *w, int error)
+{
+    if (!w->set.elements.error)
+        w->set.elements.error = error;
+}
 
 static void
 put_language(struct sr_writer *w)
@@ -109,8 +119,11 @@ put_image_library(struct sr_writer *w)
     sr_put_separate(w);
     sr_begin_children(w, &group);
     put_common_descriptors(w);
-    for (int32_t i = 0; i < w->source_count; i++)
-        sr_add_image(w, NULL, sr_source(w, i)->sop_class_uid, sr_source(w, i)->sop_instance_uid, 0);
+    for (int32_t i = 0; i < w->source_count; i++) {
+        const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
+                                       .instance_uid = sr_source(w, i)->sop_instance_uid};
+        sr_add_image(w, NULL, &image);
+    }
     sr_end(w, &group);
     sr_end(w, &library);
 }
@@ -225,44 +238,101 @@ put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
     sr_end(w, &number);
 }
 
-/* How the segment is known in every object that speaks of it. */
+/* How the segment, or the volume, is known in every object that speaks of it. */
 static void
-put_tracking(struct sr_writer *w, const struct seg_segment *segment)
+put_tracking(struct sr_writer *w, const struct sr_group *group)
 {
     static const struct seg_code id_name = {"112039", "DCM", "Tracking Identifier"};
     static const struct seg_code uid_name = {"112040", "DCM", "Tracking Unique Identifier"};
     char id[SEG_TRACKING_ID_SIZE];
     char uid[DICOM_UID_SIZE];
-    int error = seg_tracking_uid(w->request->seg, segment, uid);
-    if (error && !w->set.elements.error)
-        w->set.elements.error = error;
-    seg_tracking_id(w->request->seg, segment, id);
+    int error = sr_track(w->request, group, id, uid);
+    if (error) {
+        latch(w, error);
+        return;
+    }
     sr_add_text(w, SR_HAS_OBS_CONTEXT, &id_name, id);
     sr_add_uid(w, SR_HAS_OBS_CONTEXT, &uid_name, uid);
+}
+
+/* TID 1411: what it is that is measured. */
+static void
+put_segment(struct sr_writer *w, const struct sr_group *group)
+{
+    static const struct seg_code segment_name = {"121191", "DCM", "Referenced Segment"};
+    static const struct seg_code series_name = {"121232", "DCM", "Source series for segmentation"};
+    const struct seg_segment *segment = &w->request->seg->segments[group->segment];
+    const struct sr_image reference = {.class_uid = SEG_SOP_CLASS_UID,
+                                       .instance_uid = w->request->seg_identity->sop_instance_uid,
+                                       .segment = (uint16_t)(group->segment + 1)};
+    put_finding(w, segment);
+    sr_add_image(w, &segment_name, &reference);
+    sr_add_uid(w, SR_CONTAINS, &series_name, sr_source(w, 0)->series_uid);
+    put_site(w, segment);
+    put_algorithm(w);
+}
+
+/* Numbers of the stack's frames in an instance, between backslashes; NULL when it is all of them or
+ * memory has run out. */
+static char *
+frame_numbers(struct sr_writer *w, int32_t instance)
+{
+    const struct geometry_stack *stack = w->request->seg->stack;
+    const int32_t all = w->request->seg->instances[instance]->frame_count;
+    int32_t count = 0;
+    for (int32_t p = 0; p < stack->plane_count && count < all; p++)
+        count += stack->planes[p].instance == instance;
+    if (count == all)
+        return NULL;
+    const size_t size = (size_t)count * 12 + 1;
+    char *numbers = calloc(size, 1);
+    if (!numbers) {
+        latch(w, -ENOMEM);
+        return NULL;
+    }
+    size_t length = 0;
+    for (int32_t p = 0; p < stack->plane_count; p++) {
+        if (stack->planes[p].instance == instance)
+            length += (size_t)snprintf(numbers + length, size - length, "%s%d",
+                                       length > 0 ? "\\" : "", stack->planes[p].frame + 1);
+    }
+    return numbers;
+}
+
+/* TID 1501, of the images of the stack: for each its purpose is that of CID 7551. */
+static void
+put_volume(struct sr_writer *w)
+{
+    static const struct seg_code source = {"121112", "DCM", "Source of Measurement"};
+    put_algorithm(w);
+    for (int32_t i = 0; i < w->source_count; i++) {
+        char *frames = frame_numbers(w, w->sources[i]);
+        const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
+                                       .instance_uid = sr_source(w, i)->sop_instance_uid,
+                                       .frames = frames};
+        sr_add_image(w, &source, &image);
+        free(frames);
+    }
 }
 
 static void
 put_group(struct sr_writer *w, const struct sr_group *group)
 {
     static const struct seg_code group_name = {"125007", "DCM", "Measurement Group"};
-    static const struct seg_code segment_name = {"121191", "DCM", "Referenced Segment"};
-    static const struct seg_code series_name = {"121232", "DCM", "Source series for segmentation"};
-    const struct seg_segment *segment = &w->request->seg->segments[group->segment];
     struct sr_branch container = sr_begin(w, SR_CONTAINS, "CONTAINER", &group_name);
     sr_put_separate(w);
     sr_begin_children(w, &container);
-    put_tracking(w, segment);
-    put_finding(w, segment);
-    sr_add_image(w, &segment_name, SEG_SOP_CLASS_UID, w->request->seg_identity->sop_instance_uid,
-                 (uint16_t)(group->segment + 1));
-    sr_add_uid(w, SR_CONTAINS, &series_name, sr_source(w, 0)->series_uid);
-    put_site(w, segment);
-    put_algorithm(w);
+    put_tracking(w, group);
+    if (group->segment == SR_WHOLE_VOLUME)
+        put_volume(w);
+    else
+        put_segment(w, group);
     for (size_t i = 0; i < group->measurement_count; i++)
         put_measurement(w, &group->measurements[i]);
     sr_end(w, &container);
 }
 
+/* Groups of TID 1411, then those of TID 1501. */
 static void
 put_measurements(struct sr_writer *w)
 {
@@ -270,8 +340,12 @@ put_measurements(struct sr_writer *w)
     struct sr_branch container = sr_begin(w, SR_CONTAINS, "CONTAINER", &name);
     sr_put_separate(w);
     sr_begin_children(w, &container);
-    for (size_t i = 0; i < w->request->group_count; i++)
-        put_group(w, &w->request->groups[i]);
+    for (int volume = 0; volume < 2; volume++) {
+        for (size_t i = 0; i < w->request->group_count; i++) {
+            if ((w->request->groups[i].segment == SR_WHOLE_VOLUME) == volume)
+                put_group(w, &w->request->groups[i]);
+        }
+    }
     sr_end(w, &container);
 }
 

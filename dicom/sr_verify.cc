@@ -26,6 +26,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <new>
 #include <set>
@@ -246,8 +247,9 @@ class Walk
         expect_code(value.getNumericValueQualifier(), qualifier, "a qualifier");
     }
 
+    /* segment 0, frames empty: none in particular. */
     void image(const Code *concept, const std::string &class_uid, const std::string &instance_uid,
-               uint16_t segment)
+               uint16_t segment, const std::vector<int32_t> &frames)
     {
         DSRContentItem &item = next(DSRTypes::RT_contains, DSRTypes::VT_Image, concept);
         DSRImageReferenceValue &reference = *item.getImageReferencePtr();
@@ -257,11 +259,15 @@ class Walk
                    reference.getSOPInstanceUID().c_str(), instance_uid.c_str());
         const size_t segments = segment == 0 ? 0 : 1;
         if (reference.getSegmentList().getNumberOfItems() != segments ||
-            reference.getFrameList().getNumberOfItems() != 0)
+            reference.getFrameList().getNumberOfItems() != frames.size())
             differ("%s: it refers to other segments or frames", where.c_str());
         if (segments == 1 && !reference.getSegmentList().isElement(segment))
             differ("%s: it does not refer to segment %u", where.c_str(),
                    static_cast<unsigned>(segment));
+        for (int32_t frame : frames) {
+            if (!reference.getFrameList().isElement(frame))
+                differ("%s: it does not refer to frame %d", where.c_str(), frame);
+        }
         no_children();
     }
 
@@ -320,6 +326,9 @@ class Verifier
     void check_context(Walk &walk);
     void check_library(Walk &walk);
     void check_group(Walk &walk, const struct sr_group &group);
+    void check_segment(Walk &walk, const struct sr_group &group);
+    void check_volume(Walk &walk);
+    void check_algorithm(Walk &walk);
     void check_finding(Walk &walk, const struct seg_segment &segment);
     void check_site(Walk &walk, const struct seg_segment &segment);
     void check_measurement(Walk &walk, const struct sr_measurement &measurement);
@@ -460,12 +469,16 @@ Verifier::check_evidence()
     DcmItem &study = *studies.getItem(0);
     expect_text(study, DCM_StudyInstanceUID, "StudyInstanceUID of the evidence",
                 sources_[0]->study_uid);
-    DcmSequenceOfItems &series =
-        sequence_of(study, DCM_ReferencedSeriesSequence, "ReferencedSeriesSequence", 2);
+    const bool of_segments =
+        std::any_of(request_.groups, request_.groups + request_.group_count,
+                    [](const sr_group &group) { return group.segment != SR_WHOLE_VOLUME; });
+    DcmSequenceOfItems &series = sequence_of(study, DCM_ReferencedSeriesSequence,
+                                             "ReferencedSeriesSequence", of_segments ? 2 : 1);
     check_series(*series.getItem(0), sources_[0]->series_uid, images);
-    check_series(
-        *series.getItem(1), request_.seg_identity->series_uid,
-        {std::string(UID_SegmentationStorage) + ' ' + request_.seg_identity->sop_instance_uid});
+    if (of_segments)
+        check_series(
+            *series.getItem(1), request_.seg_identity->series_uid,
+            {std::string(UID_SegmentationStorage) + ' ' + request_.seg_identity->sop_instance_uid});
 }
 
 /* Device observer and procedure. */
@@ -518,7 +531,7 @@ Verifier::check_library(Walk &walk)
     if (stack.plane_count > 1)
         walk.number_leaf(context, CODE_DCM_SpacingBetweenSlices, stack.spacing[2], millimeter);
     for (const struct dicom_instance *source : sources_)
-        walk.image(nullptr, source->sop_class_uid, source->sop_instance_uid, 0);
+        walk.image(nullptr, source->sop_class_uid, source->sop_instance_uid, 0, {});
     walk.up();
     walk.up();
 }
@@ -594,25 +607,58 @@ Verifier::check_measurement(Walk &walk, const struct sr_measurement &measurement
 }
 
 void
-Verifier::check_group(Walk &walk, const struct sr_group &group)
+Verifier::check_algorithm(Walk &walk)
+{
+    walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmName, "Noctule");
+    walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion, lines(seg_.software_version));
+}
+
+void
+Verifier::check_segment(Walk &walk, const struct sr_group &group)
 {
     const struct seg_segment &segment = seg_.segments[group.segment];
-    char tracking_uid[DICOM_UID_SIZE];
-    char tracking_id[SEG_TRACKING_ID_SIZE];
-    if (seg_tracking_uid(&seg_, &segment, tracking_uid))
-        throw std::bad_alloc();
-    seg_tracking_id(&seg_, &segment, tracking_id);
-    walk.container(CODE_DCM_MeasurementGroup);
-    walk.text(DSRTypes::RT_hasObsContext, CODE_DCM_TrackingIdentifier, lines(tracking_id));
-    walk.uid(DSRTypes::RT_hasObsContext, CODE_DCM_TrackingUniqueIdentifier, tracking_uid);
     check_finding(walk, segment);
     const Code referenced_segment = CODE_DCM_ReferencedSegment;
     walk.image(&referenced_segment, UID_SegmentationStorage,
-               request_.seg_identity->sop_instance_uid, static_cast<uint16_t>(group.segment + 1));
+               request_.seg_identity->sop_instance_uid, static_cast<uint16_t>(group.segment + 1),
+               {});
     walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation, sources_[0]->series_uid);
     check_site(walk, segment);
-    walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmName, "Noctule");
-    walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion, lines(seg_.software_version));
+    check_algorithm(walk);
+}
+
+/* Frames are named where the stack has not all of an instance's. */
+void
+Verifier::check_volume(Walk &walk)
+{
+    std::map<const struct dicom_instance *, std::vector<int32_t>> frames;
+    for (int32_t p = 0; p < seg_.stack->plane_count; p++)
+        frames[seg_plane_instance(&seg_, p)].push_back(seg_.stack->planes[p].frame + 1);
+    check_algorithm(walk);
+    const Code source_of_measurement = CODE_DCM_SourceOfMeasurement;
+    for (const struct dicom_instance *source : sources_) {
+        std::vector<int32_t> &numbers = frames[source];
+        if (numbers.size() == static_cast<size_t>(source->frame_count))
+            numbers.clear();
+        walk.image(&source_of_measurement, source->sop_class_uid, source->sop_instance_uid, 0,
+                   numbers);
+    }
+}
+
+void
+Verifier::check_group(Walk &walk, const struct sr_group &group)
+{
+    char tracking_uid[DICOM_UID_SIZE];
+    char tracking_id[SEG_TRACKING_ID_SIZE];
+    if (sr_track(&request_, &group, tracking_id, tracking_uid))
+        throw std::bad_alloc();
+    walk.container(CODE_DCM_MeasurementGroup);
+    walk.text(DSRTypes::RT_hasObsContext, CODE_DCM_TrackingIdentifier, lines(tracking_id));
+    walk.uid(DSRTypes::RT_hasObsContext, CODE_DCM_TrackingUniqueIdentifier, tracking_uid);
+    if (group.segment == SR_WHOLE_VOLUME)
+        check_volume(walk);
+    else
+        check_segment(walk, group);
     for (size_t i = 0; i < group.measurement_count; i++)
         check_measurement(walk, group.measurements[i]);
     walk.up();
@@ -632,9 +678,15 @@ Verifier::check_content()
     check_library(walk);
     walk.where = "the measurements";
     walk.container(CODE_DCM_ImagingMeasurements);
-    for (size_t g = 0; g < request_.group_count; g++) {
+    std::vector<const struct sr_group *> groups;
+    for (size_t g = 0; g < request_.group_count; g++)
+        groups.push_back(&request_.groups[g]);
+    std::stable_partition(groups.begin(), groups.end(), [](const struct sr_group *group) {
+        return group->segment != SR_WHOLE_VOLUME;
+    });
+    for (size_t g = 0; g < groups.size(); g++) {
         walk.where = "measurement group " + std::to_string(g + 1);
-        check_group(walk, request_.groups[g]);
+        check_group(walk, *groups[g]);
     }
     walk.up();
     walk.up();

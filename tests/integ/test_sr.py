@@ -21,6 +21,7 @@ from test_seg import (apart, assert_dcmdump_reads, classic, dciodvfy_remarks, de
 IBSI_CODES = ["GYBY", "60VM", "UR99", "TU9B", "TF7R", "D3YU", "NTRS", "ZGXS", "OEEB", "P6QZ", "8ZQL", "ACUI",
               "8S9J", "IB1Z", "NDRX", "WF0Z", "1QCO", "E8JP", "NI2N", "QWB0", "DG8W", "7NFM", "AE86", "R8DG", "JN9H"]
 AGGREGATION = (("5QB6", "IBSI", "Texture matrix aggregation"), ("IAZD", "IBSI", "3D merged"))
+VOLUME = -1  # in the place of a segment
 DISCRETISATION = (("DISCRETISATION", "99NOCTULE", "Discretisation"), ("K15C", "IBSI", "Fixed bin number"))
 LEVELS = (32.0, ("LEVELS", "99NOCTULE", "Number of grey levels"), ("1", "no units"))
 
@@ -53,7 +54,7 @@ def glcm(seed, own=False):
 
 
 def write(folder, paths, masks, groups, labels=None, options=()):
-    """Segmentation and report; `groups` is measurements by segment, from 0."""
+    """Segmentation and report; `groups` is measurements by segment, from 0, or VOLUME."""
     labels = labels or [f"Part {index + 1}" for index in range(len(masks))]
     lines = []
     for segment, measurements in groups.items():
@@ -142,7 +143,7 @@ def assert_header(report, seg, source, summary):
     assert (template.MappingResource, template.TemplateIdentifier) == ("DCMR", "1500")
 
 
-def assert_evidence(report, seg, sources):
+def assert_evidence(report, seg, sources, of_segments):
     assert len(report.CurrentRequestedProcedureEvidenceSequence) == 1
     study = report.CurrentRequestedProcedureEvidenceSequence[0]
     assert study.StudyInstanceUID == seg.StudyInstanceUID
@@ -150,7 +151,9 @@ def assert_evidence(report, seg, sources):
                 for series in study.ReferencedSeriesSequence for item in series.ReferencedSOPSequence]
     expected = {(source.SeriesInstanceUID, source.SOPClassUID, source.SOPInstanceUID) for source in sources}
     assert len(evidence) == len(set(evidence))
-    assert set(evidence) == expected | {(seg.SeriesInstanceUID, seg.SOPClassUID, seg.SOPInstanceUID)}
+    if of_segments:
+        expected.add((seg.SeriesInstanceUID, seg.SOPClassUID, seg.SOPInstanceUID))
+    assert set(evidence) == expected
 
 
 def assert_context(report):
@@ -208,20 +211,46 @@ def assert_measurement(item, expected):
         assert_number(child, value, unit)
 
 
-def assert_groups(report, seg, groups):
+def assert_of_segment(group, seg, index):
+    segment = seg.SegmentSequence[index]
+    assert one(group, "TEXT", "112039").TextValue == segment.TrackingID
+    assert one(group, "UIDREF", "112040").UID == segment.TrackingUID
+    finding = one(group, "CODE", "121071")
+    assert code_of(finding.ConceptCodeSequence) == code_of(segment.SegmentedPropertyTypeCodeSequence)
+    reference = one(group, "IMAGE", "121191").ReferencedSOPSequence[0]
+    assert (reference.ReferencedSOPClassUID, reference.ReferencedSOPInstanceUID) == (
+        seg.SOPClassUID, seg.SOPInstanceUID)
+    assert reference.ReferencedSegmentNumber == segment.SegmentNumber
+    assert one(group, "UIDREF", "121232").UID == seg.ReferencedSeriesSequence[0].SeriesInstanceUID
+
+
+def assert_of_volume(group, planes):
+    """Every image is a source of the measurement, once, and nothing else is."""
+    images = children(group, "IMAGE")
+    assert {code_of(image.ConceptNameCodeSequence) for image in images} == {
+        ("121112", "DCM", "Source of Measurement")}
+    references = [image.ReferencedSOPSequence[0] for image in images]
+    assert [item.ReferencedSOPInstanceUID for item in references] == list(
+        dict.fromkeys(plane.source.SOPInstanceUID for plane in planes))
+    assert all("ReferencedFrameNumber" not in item for item in references)
+    assert one(group, "TEXT", "112039").TextValue == "test-pipeline: whole volume"
+    assert one(group, "UIDREF", "112040").UID.startswith("2.25.")
+    assert children(group, "CODE", "121071") == children(group, "UIDREF", "121232") == []
+
+
+def in_order(groups):
+    """As the report has them: the volume last."""
+    return sorted(groups.items(), key=lambda item: item[0] == VOLUME)
+
+
+def assert_groups(report, seg, planes, groups):
     found = children(one(report, "CONTAINER", "126010"), "CONTAINER", "125007")
     assert len(found) == len(groups)
-    for group, (index, measurements) in zip(found, groups.items()):
-        segment = seg.SegmentSequence[index]
-        assert one(group, "TEXT", "112039").TextValue == segment.TrackingID
-        assert one(group, "UIDREF", "112040").UID == segment.TrackingUID
-        finding = one(group, "CODE", "121071")
-        assert code_of(finding.ConceptCodeSequence) == code_of(segment.SegmentedPropertyTypeCodeSequence)
-        reference = one(group, "IMAGE", "121191").ReferencedSOPSequence[0]
-        assert (reference.ReferencedSOPClassUID, reference.ReferencedSOPInstanceUID) == (
-            seg.SOPClassUID, seg.SOPInstanceUID)
-        assert reference.ReferencedSegmentNumber == segment.SegmentNumber
-        assert one(group, "UIDREF", "121232").UID == seg.ReferencedSeriesSequence[0].SeriesInstanceUID
+    for group, (index, measurements) in zip(found, in_order(groups)):
+        if index == VOLUME:
+            assert_of_volume(group, planes)
+        else:
+            assert_of_segment(group, seg, index)
         numbers = children(group, "NUM")
         assert len(numbers) == len(measurements)
         for item, expected in zip(numbers, measurements):
@@ -237,17 +266,31 @@ def drop_absent(item):
                                      if part.ValueType != "NUM" or len(part.MeasuredValueSequence) == 1]
 
 
-def assert_highdicom_reads(path, seg, groups):
+def assert_highdicom_measures(group, measurements):
+    present = [measurement for measurement in measurements if measurement.value is not None]
+    values = group.get_measurements()
+    assert [value.name.value for value in values] == [measurement.concept[0] for measurement in present]
+    assert [value.value for value in values] == [measurement.value for measurement in present]
+
+
+def assert_highdicom_reads(path, seg, planes, groups):
     report = pydicom.dcmread(path)
     drop_absent(report)
     content = highdicom.sr.EnhancedSR.from_dataset(report).content
     assert isinstance(content, highdicom.sr.MeasurementReport)
+    assert content.get_planar_roi_measurement_groups() == []
+    of_images = content.get_image_measurement_groups()
+    assert len(of_images) == (VOLUME in groups)
+    if of_images:
+        assert_highdicom_measures(of_images[0], groups[VOLUME])
+        assert {image.referenced_sop_instance_uid for image in of_images[0].source_images} == {
+            plane.source.SOPInstanceUID for plane in planes}
+    segments = {index: measurements for index, measurements in groups.items() if index != VOLUME}
     by_uid = {group.tracking_uid: group for group in content.get_volumetric_roi_measurement_groups()}
-    assert len(by_uid) == len(groups)
-    some_uid = seg.SegmentSequence[next(iter(groups))].TrackingUID
-    assert len(content.get_volumetric_roi_measurement_groups(tracking_uid=some_uid)) == 1
-    for index, measurements in groups.items():
+    assert len(by_uid) == len(segments)
+    for index, measurements in segments.items():
         segment = seg.SegmentSequence[index]
+        assert len(content.get_volumetric_roi_measurement_groups(tracking_uid=segment.TrackingUID)) == 1
         found = by_uid[segment.TrackingUID]
         assert found.tracking_identifier == segment.TrackingID
         assert found.finding_type.value == segment.SegmentedPropertyTypeCodeSequence[0].CodeValue
@@ -258,10 +301,7 @@ def assert_highdicom_reads(path, seg, groups):
         assert list(reference.referenced_segment_numbers) == [segment.SegmentNumber]
         series = reference.source_series_for_segmentation
         assert series.value == seg.ReferencedSeriesSequence[0].SeriesInstanceUID
-        present = [measurement for measurement in measurements if measurement.value is not None]
-        values = found.get_measurements()
-        assert [value.name.value for value in values] == [measurement.concept[0] for measurement in present]
-        assert [value.value for value in values] == [measurement.value for measurement in present]
+        assert_highdicom_measures(found, measurements)
 
 
 def judge(written, paths, groups, own=False):
@@ -275,12 +315,12 @@ def judge(written, paths, groups, own=False):
     report, seg = pydicom.dcmread(path), pydicom.dcmread(seg_path)
     assert all(len(text) <= 16 for text in decimal_strings(report))
     assert_header(report, seg, planes[0].source, summary)
-    assert_evidence(report, seg, [plane.source for plane in planes])
+    assert_evidence(report, seg, [plane.source for plane in planes], set(groups) != {VOLUME})
     assert_context(report)
     assert_library(report, planes)
     assert_schemes(report, own)
-    assert_groups(report, seg, groups)
-    assert_highdicom_reads(path, seg, groups)
+    assert_groups(report, seg, planes, groups)
+    assert_highdicom_reads(path, seg, planes, groups)
     return report
 
 
@@ -294,6 +334,16 @@ def test_texture_of_segments(tmp_path, planes, segments):
     written = write(tmp_path, paths, apart(segments, planes, 40, 41), groups)
     judge(written, paths, groups)
     assert dciodvfy_remarks(written[0]) == []  # not even the one that concepts of our own earn
+
+
+@pytest.mark.parametrize("source", [classic, enhanced])
+@pytest.mark.parametrize("segments", [[0, 1], []])
+def test_texture_of_the_volume(tmp_path, source, segments):
+    """Beside segments, and in a report that refers to no segmentation."""
+    paths = source(tmp_path / "in", 7, 40, 41)
+    groups = {index: glcm(index + 1) for index in [VOLUME, *segments]}
+    judge(write(tmp_path, paths, apart(2, 7, 40, 41), groups), paths, groups)
+    assert (b"1.2.840.10008.5.1.4.1.1.66.4" in (tmp_path / "sr.dcm").read_bytes()) == bool(segments)
 
 
 def test_settings_of_our_own(tmp_path):

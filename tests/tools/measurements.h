@@ -2,7 +2,7 @@
  * measurements.h - for tests: what a report is to say, from a file of lines with fields between
  * tabs. Numbers may be hexadecimal ("0x1.8p1"), for every bit.
  *
- *   group        SEGMENT (from 0)
+ *   group        SEGMENT (from 0; -1: the whole volume)
  *   measurement  VALUE or "-" | code | scheme | meaning | unit | its meaning | reason | 114000 or
  *                114006
  *   modifier     code | scheme | meaning (name) | code | scheme | meaning (value)

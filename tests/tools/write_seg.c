@@ -278,9 +278,12 @@ report_and_verify(const struct seg_request *seg, const struct options *options)
     struct dicom_fault fault;
     measurements_read(options->measurements, &measurements);
     seg_identify(seg, &identity);
+    bool of_segments = false;
+    for (size_t i = 0; i < measurements.group_count; i++)
+        of_segments |= measurements.groups[i].segment != SR_WHOLE_VOLUME;
     const struct sr_request request = {
         .seg = seg,
-        .seg_identity = &identity,
+        .seg_identity = of_segments ? &identity : NULL,
         .groups = measurements.groups,
         .group_count = measurements.group_count,
         .series_description = options->description,

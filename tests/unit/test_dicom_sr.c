@@ -1,4 +1,5 @@
 /* sr_write: what a report says, to whom it belongs, and what happens when it cannot be written. */
+#include "sr_internal.h"
 #include "sr_sample.h"
 
 #include <check.h>
@@ -304,6 +305,68 @@ START_TEST(a_multi_frame_source)
 
 END_TEST
 
+/* Not a word of a segmentation, which there need not be. */
+START_TEST(the_whole_volume)
+{
+    sample.groups[0].segment = SR_WHOLE_VOLUME;
+    sample.request.group_count = 1;
+    sample.request.seg_identity = NULL;
+    sample.seg.request.segment_count = 0;
+    expect_written();
+    const struct seg_identity first = summary.identity;
+    ck_assert_int_eq(count_text("1.2.840.10008.5.1.4.1.1.66.4"), 0);
+    ck_assert_int_eq(count_text("head-ct: whole volume"), 1);
+    ck_assert_int_eq(count_text("Source of Measurement"), 5);
+    sample.seg.request.pipeline_settings = "other";
+    expect_written();
+    ck_assert_str_ne(summary.identity.sop_instance_uid, first.sop_instance_uid);
+}
+
+END_TEST
+
+/* Segments are told of first, and the volume is none of them. */
+START_TEST(the_whole_volume_and_a_segment)
+{
+    sample.groups[0].segment = SR_WHOLE_VOLUME;
+    sample.segments[1].label = "whole volume";
+    expect_written();
+    size_t size;
+    uint8_t *bytes = read_target(&size);
+    const double volume = sr_sample_value(0, 0);
+    const double segment = sr_sample_value(1, 0);
+    const uint8_t *of_segment = memmem(bytes, size, &segment, sizeof(segment));
+    ck_assert_ptr_nonnull(of_segment);
+    ck_assert_ptr_nonnull(
+        memmem(of_segment, size - (size_t)(of_segment - bytes), &volume, sizeof(volume)));
+    free(bytes);
+    char ids[2][SEG_TRACKING_ID_SIZE];
+    char uids[2][DICOM_UID_SIZE];
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(sr_track(&sample.request, &sample.groups[i], ids[i], uids[i]), 0);
+    ck_assert_str_ne(uids[0], uids[1]);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(count_text(uids[i]), 1);
+}
+
+END_TEST
+
+/* A stack need not have all frames of its instance. */
+START_TEST(the_volume_of_some_frames)
+{
+    struct sr_sample_shape enhanced = shape;
+    enhanced.seg.multi_frame = true;
+    remake(&enhanced);
+    sample.groups[0].segment = SR_WHOLE_VOLUME;
+    expect_written();
+    ck_assert_int_eq(count_bytes("\x08\x00\x60\x11IS", 6), 0);
+    sample.seg.stack.plane_count = 3;
+    expect_written();
+    ck_assert_int_eq(count_bytes("\x08\x00\x60\x11IS", 6), 1);
+    ck_assert_int_eq(count_text("5\\4\\3"), 1);
+}
+
+END_TEST
+
 START_TEST(a_latin_1_patient)
 {
     struct sr_sample_shape latin = shape;
@@ -367,7 +430,7 @@ START_TEST(requests_that_make_no_report)
     sample.request.group_count = 2;
     sample.groups[1].segment = 2;
     expect_invalid("without a segment");
-    sample.groups[1].segment = -1;
+    sample.groups[1].segment = -2;
     expect_invalid("without a segment");
     sample.groups[1].segment = 1;
     sample.measurements[3].unit.value = "";
@@ -380,6 +443,8 @@ START_TEST(requests_that_make_no_report)
     expect_invalid("too many settings");
     sample.measurements[3].modifier_count = 2;
     sample.identity.sop_instance_uid[0] = '\0';
+    expect_invalid("without identity");
+    sample.request.seg_identity = NULL;
     expect_invalid("without identity");
 }
 
@@ -459,6 +524,9 @@ main(void)
     tcase_add_test(tests, many_segments_and_features);
     tcase_add_test(tests, some_segments);
     tcase_add_test(tests, a_multi_frame_source);
+    tcase_add_test(tests, the_whole_volume);
+    tcase_add_test(tests, the_whole_volume_and_a_segment);
+    tcase_add_test(tests, the_volume_of_some_frames);
     tcase_add_test(tests, a_latin_1_patient);
     tcase_add_test(tests, a_reason_beyond_ascii);
     tcase_add_test(tests, a_patient_that_cannot_be_converted);

@@ -15,16 +15,12 @@ static struct sr_sample sample;
 static uint8_t *bytes;
 static size_t size;
 
+/* Writes the sample and takes its bytes. */
 static void
-make(void)
+take(void)
 {
     struct seg_summary summary;
     struct dicom_fault fault;
-    dicom_init();
-    sr_sample_make(&sample, &shape);
-    sample.segments[0].region = (struct seg_code){"12738006", "SCT", "Brain"};
-    sample.segments[0].modifier = (struct seg_code){"7771000", "SCT", "Left"};
-    sample.measurements[1].absence = "ONE_GREY_LEVEL";
     ck_assert_int_eq(sr_sample_write(&sample, &summary, &fault), 0);
     ck_assert_int_eq(sr_verify(&sample.request, sample.seg.target, &fault), 0);
     FILE *file = fopen(sample.seg.target, "rb");
@@ -33,6 +29,17 @@ make(void)
     ck_assert_ptr_nonnull(bytes);
     size = fread(bytes, 1, 1 << 20, file);
     fclose(file);
+}
+
+static void
+make(void)
+{
+    dicom_init();
+    sr_sample_make(&sample, &shape);
+    sample.segments[0].region = (struct seg_code){"12738006", "SCT", "Brain"};
+    sample.segments[0].modifier = (struct seg_code){"7771000", "SCT", "Left"};
+    sample.measurements[1].absence = "ONE_GREY_LEVEL";
+    take();
 }
 
 static void
@@ -166,6 +173,25 @@ START_TEST(references)
 
 END_TEST
 
+/* Frames 5, 4 and 3 of five, and the instance that they are of. */
+START_TEST(references_of_the_volume)
+{
+    struct sr_sample_shape enhanced = shape;
+    enhanced.seg.multi_frame = true;
+    enhanced.seg.planes = 5;
+    drop();
+    sr_sample_make(&sample, &enhanced);
+    sample.groups[0].segment = SR_WHOLE_VOLUME;
+    sample.seg.stack.plane_count = 3;
+    take();
+    expect_damage(find_value(0x00081160, "IS", 1) + 4, '3' ^ '1', "frame 3");
+    expect_damage(find_text("1.2.3.4.5000", 3) + 11, 8, "it refers to");
+    expect_damage(find_text("whole volume", 1), 1, "Tracking Identifier");
+    expect_damage(find_text("121112", 1), 1, "a concept name");
+}
+
+END_TEST
+
 START_TEST(who_the_report_is)
 {
     expect_damage(find_value(0x00080018, "UI", 1) + 8, 1, "SOPInstanceUID");
@@ -259,6 +285,7 @@ main(void)
     tcase_add_test(tests, why_there_is_no_value);
     tcase_add_test(tests, who_the_segment_is);
     tcase_add_test(tests, references);
+    tcase_add_test(tests, references_of_the_volume);
     tcase_add_test(tests, who_the_report_is);
     tcase_add_test(tests, schemes_that_nobody_explains);
     tcase_add_test(tests, relationships);
