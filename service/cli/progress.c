@@ -15,7 +15,7 @@
 #define REDRAW_SECONDS 0.1
 
 /* Share of a job's time that each of pipeline_stages takes, roughly: a bar need not be exact. */
-static const double weights[] = {0.1, 0.5, 0.1, 0.15, 0.15};
+static const double weights[] = {0.1, 0.45, 0.1, 0.1, 0.125, 0.125};
 
 struct progress {
     bool drawing;

@@ -40,15 +40,25 @@ is_part(const char *name)
            strcmp(name + length - (sizeof SUFFIX - 1), SUFFIX) == 0;
 }
 
+static bool
+is_between(const char *name, const char *prefix, const char *suffix)
+{
+    size_t length = strlen(name), before = strlen(prefix), after = strlen(suffix);
+    return length > before + after && strncmp(name, prefix, before) == 0 &&
+           strcmp(name + length - after, suffix) == 0;
+}
+
 /* Files that a run puts there, by name. */
 static bool
 is_result(const char *name)
 {
-    size_t length = strlen(name);
-    return strcmp(name, "seg.dcm") == 0 || strcmp(name, "seg-fractional.dcm") == 0 ||
-           strcmp(name, "preview.png") == 0 || strcmp(name, "job.json") == 0 ||
-           (strncmp(name, "codes-", 6) == 0 && length > 11 &&
-            strcmp(name + length - 5, ".nrrd") == 0);
+    static const char *const names[] = {
+        "seg.dcm",      "seg-fractional.dcm", "sr.dcm",      "features.json",
+        "features.csv", "patterns.json",      "preview.png", "job.json"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return is_between(name, "codes-", ".nrrd") || is_between(name, "pmap-", ".dcm");
 }
 
 static bool

@@ -16,6 +16,7 @@
 #include "labels.h"
 #include "output.h"
 #include "results.h"
+#include "texture_step.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@
 
 #define DEVICE_LOST "COMPUTE_DEVICE_LOST"
 
-const char *const pipeline_stages[] = {"headers", "pixels", "compute", "write", "verify", NULL};
+const char *const pipeline_stages[] = {"headers", "pixels", "compute", "texture",
+                                       "write",   "verify", NULL};
 
 struct job {
     const struct job_spec *spec;
@@ -44,9 +46,10 @@ struct job {
     void *voxels; /* the lane's */
     /* One a segment of the pipeline, in its order, whatever the method. */
     struct kernels_mask *masks;
-    const uint16_t **scenes; /* NULL: none wanted */
-    bool two_passes;         /* level sets start from objects, and so come after them */
-    void **kept;             /* masks and scenes of the first pass, two an object */
+    const uint16_t **scenes;         /* NULL: none wanted */
+    bool two_passes;                 /* level sets start from objects, and so come after them */
+    void **kept;                     /* masks and scenes of the first pass, two an object */
+    uint8_t *maps[TEXTURE_PATTERNS]; /* of local patterns; NULL: not wanted */
 };
 
 bool
@@ -209,6 +212,7 @@ reserve(struct job *job, bool level_sets, bool objects)
         .fuzzy_objects = objects ? job->objects.count : 0,
         .fuzzy_scenes = objects ? job->objects.scenes : 0,
         .fuzzy_relative = objects && job->pipeline->relative_connectedness,
+        .texture = level_sets && job->pipeline->texture, /* of the last pass, which has these */
     };
     enum kernels_pixel pixel = labels_pixel(stack->pixel);
     int error = kernels_volume_begin(job->lane, extent, pixel, &demand, &job->voxels, reason,
@@ -485,6 +489,67 @@ compute(struct job *job)
     return error ? error : count_voxels(job);
 }
 
+/* -------------------------------------------------------------------------------- texture -- */
+
+/* The segments that are measured, each with its number, and the whole volume. */
+static struct texture_region *
+list_regions(const struct job *job, size_t *count)
+{
+    const struct conf_pipeline *pipeline = job->pipeline;
+    struct texture_region *regions = calloc(pipeline->segment_count + 1, sizeof *regions);
+    *count = 0;
+    if (!regions)
+        return NULL;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        if (pipeline->texture->regions & CONF_SEGMENTS)
+            regions[(*count)++] = (struct texture_region){
+                (int32_t)i + 1, pipeline->segments[i].label, job->masks[i].bits};
+    if (pipeline->texture->regions & CONF_VOLUME)
+        regions[(*count)++] = (struct texture_region){0, "", NULL};
+    return regions;
+}
+
+static int
+measure_regions(struct job *job, const struct texture_region *regions, size_t count)
+{
+    struct texture_result result;
+    const struct texture_request request = {
+        .settings = job->pipeline->texture,
+        .instances = job->headers->instances,
+        .stack = job->stack,
+        .regions = regions,
+        .region_count = count,
+        .maps = (job->pipeline->results & CONF_RESULT_PMAP) != 0,
+        .lane = job->lane,
+        .voxels = job->voxels,
+        .fallback_lane = job->compute->fallback_lane,
+        .watch = job->watch,
+    };
+    int error = texture_measure(&request, &result, &job->report->fault);
+    if (error)
+        return error;
+    job->report->features = result.features;
+    memcpy(job->maps, result.maps, sizeof job->maps);
+    if (result.note[0])
+        note(job->report, result.note);
+    return 0;
+}
+
+static int
+measure_texture(struct job *job)
+{
+    size_t count;
+    if (!job->pipeline->texture)
+        return 0;
+    struct texture_region *regions = list_regions(job, &count);
+    int error = regions ? pipeline_enter(job->watch, "texture")
+                        : fail_with_system(&job->report->fault, -ENOMEM, "list the regions");
+    if (error == 0)
+        error = measure_regions(job, regions, count);
+    free(regions);
+    return error;
+}
+
 /* ------------------------------------------------------------------- writing, publishing ---- */
 
 static int64_t
@@ -523,6 +588,7 @@ write_results(struct job *job, double begun)
         .voxels = job->voxels,
         .masks = job->masks,
         .scenes = job->scenes,
+        .maps = job->maps,
         .threads = job->compute->threads,
         .watch = job->watch,
         .output = job->output,
@@ -590,6 +656,8 @@ run_steps(struct job *job, double begun)
     if (error)
         return error;
     error = compute(job);
+    if (error == 0)
+        error = measure_texture(job);
     report->compute_seconds = clock_seconds() - decoded;
     crash_point("worker_after_compute");
     return error ? error : write_results(job, begun);
@@ -606,6 +674,8 @@ release(struct job *job)
     fuzzy_objects_free(&job->objects);
     free(job->masks);
     free(job->scenes);
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        free(job->maps[p]);
     if (job->series)
         geometry_series_free(job->series);
     if (job->pipeline)
@@ -619,6 +689,7 @@ end_report(struct pipeline_report *report, int error, double begun)
     if (error) {
         report->empty = false;
         report->result_count = 0;
+        feature_set_clear(&report->features);
         if (error == -ECANCELED)
             fail_with(&report->fault, error, "STOPPED", "the job was told to stop");
         else

@@ -19,7 +19,7 @@
 
 /* A file that others will ask for. preview.png and job.json lie beside them and are not listed. */
 struct pipeline_result {
-    char kind[16]; /* "seg", "seg-fractional", "codes" */
+    char kind[16]; /* "seg", "seg-fractional", "codes", "sr", "pmap" */
     char file[64]; /* name within the output folder */
     char sop_class_uid[DICOM_UID_SIZE];
     char sop_instance_uid[DICOM_UID_SIZE];

@@ -13,6 +13,7 @@
 #include "preview.h"
 #include "record.h"
 #include "seg.h"
+#include "texture_results.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -40,16 +41,16 @@ struct results {
 };
 
 /* Where a file cannot be made or finished: the name is enough, the folder is known. */
-static int
-file_fault(struct pipeline_report *report, int error, const char *verb, const char *name)
+int
+results_file_fault(struct pipeline_report *report, int error, const char *verb, const char *name)
 {
     char what[128];
     snprintf(what, sizeof what, "%s %s", verb, name);
     return fail_with_system(&report->fault, error, what);
 }
 
-static struct pipeline_result *
-add_result(struct pipeline_report *report, const char *kind, const char *file)
+struct pipeline_result *
+results_add(struct pipeline_report *report, const char *kind, const char *file)
 {
     struct pipeline_result *result = &report->results[report->result_count++];
     snprintf(result->kind, sizeof result->kind, "%s", kind);
@@ -89,7 +90,8 @@ describe_segments(struct results *results)
     results->scene_segments = calloc(count, sizeof *results->scene_segments);
     results->preview_segments = calloc(count, sizeof *results->preview_segments);
     results->parameters = calloc(count, sizeof *results->parameters);
-    results->report->results = calloc(count + 2, sizeof *results->report->results);
+    results->report->results =
+        calloc(count + 2 + TEXTURE_RESULTS, sizeof *results->report->results);
     if (!results->segments || !results->scene_segments || !results->preview_segments ||
         !results->parameters || !results->report->results)
         return fail_with_system(&results->report->fault, -ENOMEM, "describe the segments");
@@ -170,16 +172,16 @@ write_seg_file(struct results *results, const struct seg_request *request)
     const char *file = seg_file_of(request);
     int error = output_create(results->request->output, file, &fd);
     if (error)
-        return file_fault(results->report, error, "make", file);
+        return results_file_fault(results->report, error, "make", file);
     error = seg_write(request, fd, &summary, &results->report->fault);
     crash_point("worker_in_write");
     int finished = output_finish(fd);
     if (error)
         return error;
     if (finished)
-        return file_fault(results->report, finished, "write", file);
+        return results_file_fault(results->report, finished, "write", file);
     struct pipeline_result *result =
-        add_result(results->report, request->fractional ? "seg-fractional" : "seg", file);
+        results_add(results->report, request->fractional ? "seg-fractional" : "seg", file);
     snprintf(result->sop_class_uid, sizeof result->sop_class_uid, "%s", SEG_SOP_CLASS);
     memcpy(result->sop_instance_uid, summary.identity.sop_instance_uid, DICOM_UID_SIZE);
     memcpy(result->series_uid, summary.identity.series_uid, DICOM_UID_SIZE);
@@ -194,7 +196,7 @@ verify_seg_file(struct results *results, const struct seg_request *request)
 {
     char *path = output_part_path(results->request->output, seg_file_of(request));
     if (!path)
-        return file_fault(results->report, -ENOMEM, "read back", seg_file_of(request));
+        return results_file_fault(results->report, -ENOMEM, "read back", seg_file_of(request));
     int error = seg_verify(request, path, &results->report->fault);
     free(path);
     return error == 0 || error == -ENOMEM ? error : -EAGAIN;
@@ -235,13 +237,13 @@ write_codes_of(struct results *results, size_t label, int8_t *codes)
         return pipeline_compute_fault(&results->report->fault, error, strerror(-error));
     error = output_create(request->output, name, &fd);
     if (error)
-        return file_fault(results->report, error, "make", name);
+        return results_file_fault(results->report, error, "make", name);
     error = nrrd_write_int8(fd, request->stack, codes);
     off_t size = lseek(fd, 0, SEEK_CUR);
     int finished = output_finish(fd);
     if (error || finished)
-        return file_fault(results->report, error ? error : finished, "write", name);
-    add_result(results->report, "codes", name)->size = size;
+        return results_file_fault(results->report, error ? error : finished, "write", name);
+    results_add(results->report, "codes", name)->size = size;
     return 0;
 }
 
@@ -250,7 +252,7 @@ write_codes(struct results *results)
 {
     double begun = clock_seconds();
     int8_t *codes = malloc((size_t)results->report->voxels);
-    int error = codes ? 0 : file_fault(results->report, -ENOMEM, "hold", "the state codes");
+    int error = codes ? 0 : results_file_fault(results->report, -ENOMEM, "hold", "the state codes");
     for (size_t i = 0; i < results->request->labels->count && error == 0; i++) {
         error = pipeline_enter(results->request->watch, "write");
         if (error == 0)
@@ -291,10 +293,11 @@ start_preview(struct results *results, struct preview_task *task)
                                              .stack = request->stack,
                                              .voxels = request->voxels,
                                              .segments = results->preview_segments,
-                                             .segment_count = request->pipeline->segment_count};
+                                             .segment_count = request->pipeline->segment_count,
+                                             .threads = request->threads};
     int error = output_create(request->output, "preview.png", &task->fd);
     if (error)
-        return file_fault(results->report, error, "make", "preview.png");
+        return results_file_fault(results->report, error, "make", "preview.png");
     task->running = pthread_create(&task->thread, NULL, draw_preview, task) == 0;
     if (!task->running)
         draw_preview(task);
@@ -310,16 +313,47 @@ end_preview(struct results *results, struct preview_task *task, int error)
     results->report->write_seconds += clock_seconds() - begun;
     if (error)
         return error;
-    return task->error ? file_fault(results->report, task->error, "write", "preview.png") : 0;
+    return task->error ? results_file_fault(results->report, task->error, "write", "preview.png")
+                       : 0;
+}
+
+static struct texture_results
+texture_results_of(const struct results *results)
+{
+    const struct results_request *request = results->request;
+    return (struct texture_results){
+        .pipeline = request->pipeline,
+        .stack = request->stack,
+        .instances = request->headers->instances,
+        .output = request->output,
+        .maps = request->maps,
+        .watch = request->watch,
+        .report = results->report,
+    };
 }
 
 static int
 write_objects(struct results *results)
 {
     int error = write_segs(results);
+    if (error == 0 && results->request->pipeline->texture) {
+        const struct texture_results texture = texture_results_of(results);
+        const struct seg_request seg = seg_request_of(results);
+        error = texture_results_write_objects(&texture, &seg);
+    }
     if (error == 0 && (results->request->pipeline->results & CONF_RESULT_CODES))
         error = write_codes(results);
     return error;
+}
+
+/* Also of a job without any voxel: that there are none is a measurement. */
+static int
+write_tables(struct results *results)
+{
+    if (!results->request->pipeline->texture)
+        return 0;
+    const struct texture_results texture = texture_results_of(results);
+    return texture_results_write_tables(&texture);
 }
 
 static int
@@ -339,6 +373,8 @@ write_all(struct results *results)
                   "range and shapes, or the seeds and Gaussians, of the pipeline");
     else
         error = write_objects(results);
+    if (error == 0)
+        error = write_tables(results);
     return end_preview(results, &preview, error);
 }
 
@@ -365,11 +401,11 @@ write_record(const struct results_request *request, struct pipeline_report *repo
     int fd;
     int error = output_create(request->output, "job.json", &fd);
     if (error)
-        return file_fault(report, error, "make", "job.json");
+        return results_file_fault(report, error, "make", "job.json");
     error = record_write(fd, &record);
     int finished = output_finish(fd);
     if (error || finished)
-        return file_fault(report, error ? error : finished, "write", "job.json");
+        return results_file_fault(report, error ? error : finished, "write", "job.json");
     return 0;
 }
 
@@ -380,5 +416,5 @@ results_publish(const struct results_request *request, struct pipeline_report *r
     if (error)
         return error;
     error = output_publish(request->output);
-    return error ? file_fault(report, error, "publish", "the results") : 0;
+    return error ? results_file_fault(report, error, "publish", "the results") : 0;
 }

@@ -1,6 +1,6 @@
 /*
- * results.h - what a computed job leaves in its output folder: segmentations, state codes, the
- * preview and the record.
+ * results.h - what a computed job leaves in its output folder: segmentations, state codes,
+ * measurements, maps, the preview and the record.
  *
  * Files are written under hidden names (output.h), DICOM objects are read back, and all of them
  * appear together when they are published. The preview is drawn and written by a thread of its own
@@ -26,6 +26,7 @@ struct results_request {
     /* One a segment of the pipeline, in its order; a scene is NULL where none is wanted. */
     const struct kernels_mask *masks;
     const uint16_t *const *scenes;
+    uint8_t *const *maps; /* of patterns (texture_step.h), TEXTURE_PATTERNS; NULL: not wanted */
     int threads;
     const struct pipeline_watch *watch; /* may be NULL */
     struct output *output;
@@ -42,5 +43,12 @@ int results_write(const struct results_request *request, struct pipeline_report 
 /* Writes the record, job.json, of what the report tells, and publishes all files. 0 or -errno with
  * the fault filled. */
 int results_publish(const struct results_request *request, struct pipeline_report *report);
+
+/* For the parts of the results that have a file of their own: one more in the report, which has
+ * room for all; and where a file cannot be made or finished. The latter returns `error`. */
+struct pipeline_result *results_add(struct pipeline_report *report, const char *kind,
+                                    const char *file);
+int results_file_fault(struct pipeline_report *report, int error, const char *verb,
+                       const char *name);
 
 #endif

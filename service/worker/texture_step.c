@@ -58,7 +58,7 @@ static int
 advance(const struct step *step, double fraction)
 {
     const struct pipeline_watch *watch = step->request->watch;
-    if (watch && watch->stop && atomic_load(watch->stop))
+    if (pipeline_stopped(watch))
         return -ECANCELED;
     if (watch && watch->progress)
         watch->progress(watch->context, "texture", fraction);

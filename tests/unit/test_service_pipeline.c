@@ -431,8 +431,13 @@ stop_at(void *context, const char *stage, double fraction)
         atomic_store(&stopper->stop, true);
 }
 
+static char measuring[] = SAMPLE_SETTINGS(
+    "[ 0.0, 80.0 ]") "texture = { glcm = { levels = 8; }; patterns = [ \"lbp\" ]; };";
+
 START_TEST(a_job_stops_at_every_stage_and_leaves_nothing)
 {
+    char *settings = sample.spec.settings;
+    sample.spec.settings = measuring;
     for (size_t i = 0; pipeline_stages[i]; i++) {
         struct stopper stopper = {.stage = pipeline_stages[i]};
         const struct pipeline_watch watch = {stop_at, &stopper, &stopper.stop};
@@ -442,6 +447,7 @@ START_TEST(a_job_stops_at_every_stage_and_leaves_nothing)
         ck_assert_int_eq(report.result_count, 0);
         ck_assert_int_eq(job_sample_output_entries(&sample), -1);
     }
+    sample.spec.settings = settings;
     /* Nobody stops it: all stages were told of, and the lane is as good as new. */
     struct stopper nobody = {.stage = "none"};
     const struct pipeline_watch watch = {stop_at, &nobody, &nobody.stop};
