@@ -12,8 +12,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define FEATURE_NAME 48
-#define FEATURE_TERM 32 /* family, aggregation, discretisation, unit, reason */
+#define FEATURE_NAME       48
+#define FEATURE_TERM       32  /* family, aggregation, discretisation, unit, reason */
+#define FEATURE_DIRECTIONS 264 /* as many offsets as a pipeline may name, whole */
 
 /* One number, or the reason why there is none. Settings that do not concern it are "", 0 or false.
  */
@@ -34,10 +35,10 @@ struct feature {
     double bin_width; /* real-world units; 0 where bins are not of a fixed width */
     int32_t distance; /* Chebyshev; 0 with offsets of the pipeline's own */
     bool symmetric;
-    bool has_range;       /* re-segmentation */
-    double range[2];      /* real-world units */
-    char directions[128]; /* where not all of the aggregation's: "0,90" degrees, or "(1,0,0)(2,1,0)"
-                           */
+    bool has_range;                      /* re-segmentation */
+    double range[2];                     /* real-world units */
+    char directions[FEATURE_DIRECTIONS]; /* where not all of the aggregation's: "0,90" degrees, or
+                                            "(1,0,0)(2,1,0)" */
 };
 
 /* How often each code of a local pattern occurs in a region. */
