@@ -1,7 +1,7 @@
 /*
  * queue.c - the queue's life, its transactions, its events and its invariants. What moves a series
- * is in queue_series.c, what moves a job in queue_jobs.c; deliveries, with a diagram of their own,
- * are in queue_deliveries.c.
+ * is in queue_series.c, what moves a job in queue_jobs.c, what a job measured in queue_features.c;
+ * deliveries, with a diagram of their own, are in queue_deliveries.c.
  *
  * A series:
  *
@@ -35,11 +35,13 @@
  *   2. A SETTLED series has an accepted stack in its revision, a REFUSED one has none.
  *   3. A job's revision is not ahead of its series, and its stack was accepted.
  *   4. DONE jobs have results, no others have.
- *   5. superseded_by names a newer revision of the same series, stack and pipeline.
- *   6. The last event that changed a state says the state that the row has.
- *   7. A delivery says of its result what the result's row says, as long as there is one.
+ *   5. Jobs that are neither DONE nor EMPTY have no features.
+ *   6. superseded_by names a newer revision of the same series, stack and pipeline.
+ *   7. The last event that changed a state says the state that the row has.
+ *   8. A delivery says of its result what the result's row says, as long as there is one.
  * The schema itself keeps: states and their times go together, one job a lane, one row a
- * (series, SOP instance), a (series, revision, stack, pipeline) and a (result, destination).
+ * (series, SOP instance), a (series, revision, stack, pipeline), a (result, destination) and a
+ * (job, segment, definition of a feature).
  *
  * A job of an older revision never starts: the files of a series are those of its newest revision.
  * While the series gathers it waits; once the series has settled again it is cancelled
@@ -391,6 +393,10 @@ static const struct {
     {"job", "it has results and is not DONE, or is DONE and has none",
      "SELECT id FROM job j WHERE (state = 'DONE') <> "
      "EXISTS (SELECT 1 FROM result WHERE job_id = j.id)"},
+    {"job", "it has features and has not ended well",
+     "SELECT id FROM job j WHERE state NOT IN ('DONE', 'EMPTY') "
+     "AND (EXISTS (SELECT 1 FROM feature WHERE job_id = j.id) "
+     "  OR EXISTS (SELECT 1 FROM pattern_histogram WHERE job_id = j.id))"},
     {"job", "it is superseded by one that does not succeed it",
      "SELECT j.id FROM job j JOIN job n ON n.id = j.superseded_by "
      "WHERE n.series_id <> j.series_id OR n.stack <> j.stack OR n.pipeline <> j.pipeline "

@@ -176,6 +176,35 @@ int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 int queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
                     int64_t now_ms);
 
+/*
+ * A number that the pipeline measured, with all settings that define it: what does not apply is ""
+ * (or NULL), 0 or false. No two of a job have the same segment and settings.
+ */
+struct queue_feature {
+    int32_t segment; /* 0: the whole volume */
+    const char *label, *family, *name, *meaning, *ibsi_code;
+    double value;       /* finite; not looked at when there is a reason */
+    const char *reason; /* why there is no value; "": there is one */
+    const char *unit;
+    const char *aggregation, *aggregation_ibsi_code, *discretisation;
+    int32_t levels;
+    double bin_width;
+    int32_t distance;
+    bool symmetric;
+    bool has_range;
+    double range[2];
+    const char *directions;
+};
+
+#define QUEUE_CODES 256
+
+/* How often each code of a local pattern occurs. */
+struct queue_histogram {
+    int32_t segment;
+    const char *label, *pattern, *settings;
+    const int64_t *counts; /* QUEUE_CODES of them */
+};
+
 /* What a worker measured. Negative numbers mean "not measured". */
 struct queue_figures {
     double read_seconds, compute_seconds, write_seconds, verify_seconds, total_seconds;
@@ -184,6 +213,10 @@ struct queue_figures {
     int64_t peak_bytes;  /* resident, of the worker */
     const char *backend; /* "cpu" ... */
     const char *note;    /* how it was run when not as usual; "" */
+    const struct queue_feature *features;
+    size_t feature_count;
+    const struct queue_histogram *histograms;
+    size_t histogram_count;
 };
 
 struct queue_result {
@@ -198,9 +231,10 @@ struct queue_result {
 };
 
 /*
- * RUNNING -> DONE with its results (at least one) and their deliveries, or EMPTY (result_count 0).
- * Deliveries of older revisions (same series, stack, pipeline) that were not sent yet are
- * withdrawn: PENDING | DELAYED -> CANCELLED, code SUPERSEDED.
+ * RUNNING -> DONE with its results (at least one) and their deliveries, or EMPTY (result_count 0);
+ * with its features either way. -EEXIST when two results have one path, or two features one
+ * definition. Deliveries of older revisions (same series, stack, pipeline) that were not sent yet
+ * are withdrawn: PENDING | DELAYED -> CANCELLED, code SUPERSEDED.
  */
 int queue_finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
                      const struct queue_figures *figures, const struct queue_result *results,
@@ -218,10 +252,10 @@ int queue_cancel_job(struct queue *queue, int64_t job_id, const char *code, cons
                      int64_t now_ms, bool *was_running);
 /*
  * FAILED | CANCELLED | DELAYED | EMPTY | DONE -> READY with attempts 0: an operator's retry. The
- * rows of its results go, the run to come writes them anew; its deliveries stay as the record of
- * what was sent (PENDING and DELAYED ones become CANCELLED, code RETRIED), and a result that is
- * made again with the same UID takes them over: see queue_deliveries.c. -ESTALE when its series has
- * a newer revision, -EBUSY while one of its results is being sent.
+ * rows of its results and features go, the run to come writes them anew; its deliveries stay as the
+ * record of what was sent (PENDING and DELAYED ones become CANCELLED, code RETRIED), and a result
+ * that is made again with the same UID takes them over: see queue_deliveries.c. -ESTALE when its
+ * series has a newer revision, -EBUSY while one of its results is being sent.
  */
 int queue_retry_job(struct queue *queue, int64_t job_id, int64_t now_ms);
 

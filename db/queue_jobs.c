@@ -566,6 +566,8 @@ finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
                queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
     for (size_t i = 0; rc == 0 && i < result_count; i++)
         rc = add_result(queue, job_id, &results[i], now_ms);
+    if (rc == 0)
+        rc = queue_add_features(queue, job_id, figures);
     return rc == 0 ? queue_withdraw_superseded(queue, job_id, now_ms) : rc;
 }
 
@@ -705,6 +707,8 @@ retry_job(struct queue *queue, int64_t job_id, int64_t now_ms)
         return rc;
     rc = database_change(&queue->db, "DELETE FROM result WHERE job_id = ?",
                          VALUES(value_int(job_id)));
+    if (rc >= 0)
+        rc = queue_drop_features(queue, job_id);
     if (rc < 0)
         return rc;
     int changed = database_change(

@@ -52,6 +52,11 @@ struct queue_ids {
 int queue_read_ids(struct queue *queue, const char *sql, const struct database_value *values,
                    size_t count, struct queue_ids *ids);
 
+/* Features of a job that ends well (queue_features.c); within queue_enter and queue_leave. */
+int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures);
+/* They are about to be measured anew. */
+int queue_drop_features(struct queue *queue, int64_t job_id);
+
 /*
  * Deliveries, as the edges of jobs move them (queue_deliveries.c); called within queue_enter and
  * queue_leave. A result was written: its deliveries are made, or found again.

@@ -6,9 +6,8 @@
  * view, so they follow views.sql by themselves. Tables are for people: few columns, numbers with
  * units, no control characters (a series description is foreign text).
  */
-#include "report.h"
+#include "report_private.h"
 
-#include "database.h"
 #include "migrate.h"
 #include "queue.h"
 
@@ -19,10 +18,6 @@
 #include <sys/stat.h>
 
 #define DEFAULT_LIMIT 50
-
-struct report {
-    struct database db;
-};
 
 /* ------------------------------------------------------------------------------- open, close - */
 
@@ -57,6 +52,8 @@ identify(struct database *db)
     int version;
     sqlite3_busy_timeout(db->handle, 5000);
     int rc = database_script(db, "PRAGMA trusted_schema = OFF");
+    if (rc == 0)
+        rc = report_add_exact(db);
     if (rc == 0)
         rc = migrate_identify(db, &version);
     if (rc == 0 && version == 0)
@@ -99,10 +96,8 @@ report_close(struct report *report)
     free(report);
 }
 
-/* What the caller gets: the reason in its buffer, and a failed write told like any other failure.
- */
-static int
-conclude(struct report *report, FILE *out, int rc, char *reason, size_t reason_size)
+int
+report_conclude(struct report *report, FILE *out, int rc, char *reason, size_t reason_size)
 {
     if (rc == 0 && (fflush(out) != 0 || ferror(out)))
         rc = database_refuse(&report->db, errno ? -errno : -EIO, "the output cannot be written: %s",
@@ -114,17 +109,9 @@ conclude(struct report *report, FILE *out, int rc, char *reason, size_t reason_s
 
 /* ----------------------------------------------------------------------------- put-together SQL */
 
-/* Some rows of a view, or all: what stands behind FROM, and the values of its parameters. */
-struct selection {
-    const char *view;
-    const char *tail; /* "WHERE ... ORDER BY ... LIMIT ..." */
-    const struct database_value *values;
-    size_t count;
-};
-
-static int
-start_selection(struct report *report, sqlite3_str *sql, const struct selection *selection,
-                sqlite3_stmt **statement)
+int
+report_start(struct report *report, sqlite3_str *sql, const struct report_selection *selection,
+             sqlite3_stmt **statement)
 {
     char *text = sqlite3_str_finish(sql);
     if (!text)
@@ -162,8 +149,8 @@ discard(sqlite3_str *sql)
 
 /* --------------------------------------------------------------------------------------- JSON - */
 
-static int
-print_rows(struct report *report, sqlite3_stmt *statement, FILE *out)
+int
+report_print_rows(struct report *report, sqlite3_stmt *statement, FILE *out)
 {
     int rc, rows = 0;
     fputs("[", out);
@@ -187,7 +174,7 @@ print_row(struct report *report, sqlite3_stmt *statement, FILE *out)
 
 /* An array of objects, or the one object. */
 static int
-print_json(struct report *report, const struct selection *selection,
+print_json(struct report *report, const struct report_selection *selection,
            int (*print)(struct report *, sqlite3_stmt *, FILE *), FILE *out)
 {
     sqlite3_stmt *statement;
@@ -199,7 +186,7 @@ print_json(struct report *report, const struct selection *selection,
         return rc;
     }
     sqlite3_str_appendf(sql, ") FROM %s %s", selection->view, selection->tail);
-    rc = start_selection(report, sql, selection, &statement);
+    rc = report_start(report, sql, selection, &statement);
     if (rc < 0)
         return rc;
     rc = print(report, statement, out);
@@ -209,9 +196,8 @@ print_json(struct report *report, const struct selection *selection,
 
 /* -------------------------------------------------------------------------------------- tables */
 
-/* Printable: a control character (C0, DEL, C1) becomes a space, so that no text moves a cursor. */
-static char *
-printable_copy(const char *text)
+char *
+report_printable(const char *text)
 {
     char *copy = strdup(text);
     if (!copy)
@@ -235,14 +221,8 @@ display_width(const char *text)
     return width;
 }
 
-struct column {
-    const char *title;      /* with the unit */
-    const char *expression; /* SQL over the view */
-    bool right;             /* aligned */
-};
-
 struct table {
-    const struct column *columns;
+    const struct report_column *columns;
     size_t column_count;
     char **cells; /* row by row */
     size_t row_count;
@@ -270,7 +250,7 @@ add_row(struct report *report, struct table *table, sqlite3_stmt *statement, siz
     char **row = table->cells + table->row_count * table->column_count;
     for (size_t i = 0; i < table->column_count; i++) {
         const unsigned char *text = sqlite3_column_text(statement, (int)i);
-        row[i] = printable_copy(text ? (const char *)text : "");
+        row[i] = report_printable(text ? (const char *)text : "");
         if (!row[i]) {
             while (i > 0)
                 free(row[--i]);
@@ -282,14 +262,14 @@ add_row(struct report *report, struct table *table, sqlite3_stmt *statement, siz
 }
 
 static int
-read_table(struct report *report, const struct selection *selection, struct table *table)
+read_table(struct report *report, const struct report_selection *selection, struct table *table)
 {
     sqlite3_stmt *statement;
     sqlite3_str *sql = sqlite3_str_new(report->db.handle);
     for (size_t i = 0; i < table->column_count; i++)
         sqlite3_str_appendf(sql, "%s %s", i ? "," : "SELECT", table->columns[i].expression);
     sqlite3_str_appendf(sql, " FROM %s %s", selection->view, selection->tail);
-    int rc = start_selection(report, sql, selection, &statement);
+    int rc = report_start(report, sql, selection, &statement);
     if (rc < 0)
         return rc;
     size_t capacity = 0;
@@ -356,10 +336,10 @@ print_columns(struct report *report, const struct table *table, FILE *out)
     return rc;
 }
 
-/* `heading`: NULL, or a line above; with one, a table without rows is not printed at all. */
-static int
-print_table(struct report *report, const struct selection *selection, const char *heading,
-            const struct column *columns, size_t column_count, FILE *out)
+int
+report_print_table(struct report *report, const struct report_selection *selection,
+                   const char *heading, const struct report_column *columns, size_t column_count,
+                   FILE *out)
 {
     struct table table = {.columns = columns, .column_count = column_count};
     int rc = read_table(report, selection, &table);
@@ -372,7 +352,6 @@ print_table(struct report *report, const struct selection *selection, const char
     return rc;
 }
 
-#define COLUMN_COUNT(columns) (sizeof(columns) / sizeof *(columns))
 /* "2026-01-31 02:03:04": seconds are enough for people. */
 #define SECONDS_OF(time) "replace(substr(" time ", 1, 19), 'T', ' ')"
 
@@ -470,9 +449,9 @@ print_status(struct report *report, FILE *out)
 int
 report_status(struct report *report, FILE *out, bool json, char *reason, size_t reason_size)
 {
-    struct selection night = {.view = "v_night", .tail = ""};
+    struct report_selection night = {.view = "v_night", .tail = ""};
     int rc = json ? print_json(report, &night, print_row, out) : print_status(report, out);
-    return conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, reason, reason_size);
 }
 
 /* ---------------------------------------------------------------------------------------- lists */
@@ -523,7 +502,7 @@ expect_series(struct report *report, const char *series_uid)
     return rc < 0 ? rc : 0;
 }
 
-static const struct column job_columns[] = {
+static const struct report_column job_columns[] = {
     {"JOB", "job", true},
     {"STATE", "state", false},
     {"PIPELINE", "pipeline", false},
@@ -554,7 +533,7 @@ select_jobs(struct report *report, const struct report_filter *filter, FILE *out
     const struct database_value values[] = {text_or_null(state), text_or_null(filter->pipeline),
                                             text_or_null(filter->series),
                                             value_int(row_limit(filter))};
-    struct selection jobs = {
+    struct report_selection jobs = {
         .view = "v_jobs",
         .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR pipeline = ?2) "
                 "AND (?3 IS NULL OR series_uid = ?3) ORDER BY job DESC LIMIT ?4",
@@ -562,8 +541,8 @@ select_jobs(struct report *report, const struct report_filter *filter, FILE *out
         .count = COLUMN_COUNT(values),
     };
     if (json)
-        return print_json(report, &jobs, print_rows, out);
-    return print_table(report, &jobs, NULL, job_columns, COLUMN_COUNT(job_columns), out);
+        return print_json(report, &jobs, report_print_rows, out);
+    return report_print_table(report, &jobs, NULL, job_columns, COLUMN_COUNT(job_columns), out);
 }
 
 int
@@ -571,10 +550,10 @@ report_jobs(struct report *report, const struct report_filter *filter, FILE *out
             char *reason, size_t reason_size)
 {
     int rc = select_jobs(report, filter, out, json);
-    return conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, reason, reason_size);
 }
 
-static const struct column series_columns[] = {
+static const struct report_column series_columns[] = {
     {"STATE", "state", false},
     {"REVISION", "revision", true},
     {"MODALITY", "modality", false},
@@ -600,7 +579,7 @@ select_series(struct report *report, const struct report_filter *filter, FILE *o
     const struct database_value values[] = {text_or_null(state), text_or_null(filter->pipeline),
                                             text_or_null(filter->series),
                                             value_int(row_limit(filter))};
-    struct selection series = {
+    struct report_selection series = {
         .view = "v_series",
         .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR series_uid = ?3) "
                 "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM v_jobs j "
@@ -610,8 +589,9 @@ select_series(struct report *report, const struct report_filter *filter, FILE *o
         .count = COLUMN_COUNT(values),
     };
     if (json)
-        return print_json(report, &series, print_rows, out);
-    return print_table(report, &series, NULL, series_columns, COLUMN_COUNT(series_columns), out);
+        return print_json(report, &series, report_print_rows, out);
+    return report_print_table(report, &series, NULL, series_columns, COLUMN_COUNT(series_columns),
+                              out);
 }
 
 int
@@ -619,12 +599,12 @@ report_series(struct report *report, const struct report_filter *filter, FILE *o
               char *reason, size_t reason_size)
 {
     int rc = select_series(report, filter, out, json);
-    return conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, reason, reason_size);
 }
 
 /* ----------------------------------------------------------------------------------- deliveries */
 
-static const struct column delivery_columns[] = {
+static const struct report_column delivery_columns[] = {
     {"DELIVERY", "delivery", true},
     {"STATE", "state", false},
     {"DESTINATION", "destination", false},
@@ -645,8 +625,8 @@ no_such_job(struct report *report, int64_t job_id)
     return database_refuse(&report->db, -ENOENT, "there is no job %lld", (long long)job_id);
 }
 
-static int
-expect_job(struct report *report, int64_t job_id)
+int
+report_expect_job(struct report *report, int64_t job_id)
 {
     int64_t found;
     if (job_id == 0)
@@ -665,13 +645,13 @@ select_deliveries(struct report *report, const struct report_filter *filter, FIL
     const char *state;
     int rc = match_state(report, filter->state, names, COLUMN_COUNT(names), &state);
     if (rc == 0)
-        rc = expect_job(report, filter->job);
+        rc = report_expect_job(report, filter->job);
     if (rc < 0)
         return rc;
     const struct database_value values[] = {text_or_null(state), text_or_null(filter->destination),
                                             filter->job ? value_int(filter->job) : value_null(),
                                             value_int(row_limit(filter))};
-    struct selection deliveries = {
+    struct report_selection deliveries = {
         .view = "v_deliveries",
         .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR destination = ?2) "
                 "AND (?3 IS NULL OR job = ?3) ORDER BY delivery DESC LIMIT ?4",
@@ -679,9 +659,9 @@ select_deliveries(struct report *report, const struct report_filter *filter, FIL
         .count = COLUMN_COUNT(values),
     };
     if (json)
-        return print_json(report, &deliveries, print_rows, out);
-    return print_table(report, &deliveries, NULL, delivery_columns, COLUMN_COUNT(delivery_columns),
-                       out);
+        return print_json(report, &deliveries, report_print_rows, out);
+    return report_print_table(report, &deliveries, NULL, delivery_columns,
+                              COLUMN_COUNT(delivery_columns), out);
 }
 
 int
@@ -689,7 +669,7 @@ report_deliveries(struct report *report, const struct report_filter *filter, FIL
                   char *reason, size_t reason_size)
 {
     int rc = select_deliveries(report, filter, out, json);
-    return conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, reason, reason_size);
 }
 
 /* --------------------------------------------------------------------------------- destinations */
@@ -725,7 +705,7 @@ tell_configured(struct report *report, const struct report_destination *configur
     return rc < 0 ? rc : 0;
 }
 
-static const struct column destination_columns[] = {
+static const struct report_column destination_columns[] = {
     {"DESTINATION", "destination", false},
     {"STATE",
      "CASE WHEN NOT configured THEN 'not configured' WHEN down_since IS NOT NULL "
@@ -746,15 +726,15 @@ int
 report_destinations(struct report *report, const struct report_destination *configured,
                     size_t count, FILE *out, bool json, char *reason, size_t reason_size)
 {
-    struct selection destinations = {.view = "destinations",
-                                     .tail = "ORDER BY place IS NULL, place, destination"};
+    struct report_selection destinations = {.view = "destinations",
+                                            .tail = "ORDER BY place IS NULL, place, destination"};
     int rc = tell_configured(report, configured, count);
     if (rc == 0 && json)
-        rc = print_json(report, &destinations, print_rows, out);
+        rc = print_json(report, &destinations, report_print_rows, out);
     else if (rc == 0)
-        rc = print_table(report, &destinations, NULL, destination_columns,
-                         COLUMN_COUNT(destination_columns), out);
-    return conclude(report, out, rc, reason, reason_size);
+        rc = report_print_table(report, &destinations, NULL, destination_columns,
+                                COLUMN_COUNT(destination_columns), out);
+    return report_conclude(report, out, rc, reason, reason_size);
 }
 
 /* -------------------------------------------------------------------------------------- one job */
@@ -763,7 +743,7 @@ report_destinations(struct report *report, const struct report_destination *conf
 #define DELIVERIES_OF_JOB "WHERE job = ?1 ORDER BY delivery"
 #define EVENTS_OF_JOB     "WHERE job = ?1 ORDER BY event"
 
-static const struct column result_columns[] = {
+static const struct report_column result_columns[] = {
     {"KIND", "kind", false},
     {"SIZE (MiB)", "printf('%.2f', size_bytes / 1048576.0)", true},
     {"FRAMES", "frames", true},
@@ -771,7 +751,7 @@ static const struct column result_columns[] = {
     {"SOP INSTANCE", "sop_instance_uid", false},
 };
 
-static const struct column event_columns[] = {
+static const struct report_column event_columns[] = {
     {"AT (UTC)", "replace(rtrim(at, 'Z'), 'T', ' ')", false},
     {"EVENT", "kind", false},
     {"STATE", "coalesce(from_state || ' -> ', '') || coalesce(to_state, '')", false},
@@ -801,7 +781,7 @@ print_fields(struct report *report, sqlite3_stmt *row, FILE *out)
         const unsigned char *text = sqlite3_column_text(row, i);
         if (!text || !text[0])
             continue;
-        char *clean = printable_copy((const char *)text);
+        char *clean = report_printable((const char *)text);
         if (!clean)
             return database_refuse(&report->db, -ENOMEM, "out of memory");
         print_field(out, sqlite3_column_name(row, i), row, i, clean);
@@ -831,19 +811,19 @@ static int
 print_job_text(struct report *report, int64_t job_id, FILE *out)
 {
     const struct database_value id = value_int(job_id);
-    struct selection results = {"v_results", RESULTS_OF_JOB, &id, 1};
-    struct selection deliveries = {"v_deliveries", DELIVERIES_OF_JOB, &id, 1};
-    struct selection events = {"v_events", EVENTS_OF_JOB, &id, 1};
+    struct report_selection results = {"v_results", RESULTS_OF_JOB, &id, 1};
+    struct report_selection deliveries = {"v_deliveries", DELIVERIES_OF_JOB, &id, 1};
+    struct report_selection events = {"v_events", EVENTS_OF_JOB, &id, 1};
     int rc = print_job_row(report, job_id, out);
     if (rc == 0)
-        rc = print_table(report, &results, "Results", result_columns, COLUMN_COUNT(result_columns),
-                         out);
+        rc = report_print_table(report, &results, "Results", result_columns,
+                                COLUMN_COUNT(result_columns), out);
     if (rc == 0)
-        rc = print_table(report, &deliveries, "Deliveries", delivery_columns,
-                         COLUMN_COUNT(delivery_columns), out);
+        rc = report_print_table(report, &deliveries, "Deliveries", delivery_columns,
+                                COLUMN_COUNT(delivery_columns), out);
     if (rc == 0)
-        rc =
-            print_table(report, &events, "Events", event_columns, COLUMN_COUNT(event_columns), out);
+        rc = report_print_table(report, &events, "Events", event_columns,
+                                COLUMN_COUNT(event_columns), out);
     return rc;
 }
 
@@ -862,7 +842,7 @@ static int
 print_job_json(struct report *report, int64_t job_id, FILE *out)
 {
     const struct database_value id = value_int(job_id);
-    struct selection job = {"v_jobs", "WHERE job = ?1", &id, 1};
+    struct report_selection job = {"v_jobs", "WHERE job = ?1", &id, 1};
     sqlite3_str *sql = sqlite3_str_new(report->db.handle);
     sqlite3_str_appendall(sql, "SELECT json_object(");
     int rc = append_members(report, sql, job.view);
@@ -878,7 +858,7 @@ print_job_json(struct report *report, int64_t job_id, FILE *out)
     }
     sqlite3_str_appendf(sql, ") FROM %s %s", job.view, job.tail);
     sqlite3_stmt *statement;
-    rc = start_selection(report, sql, &job, &statement);
+    rc = report_start(report, sql, &job, &statement);
     if (rc < 0)
         return rc;
     rc = print_row(report, statement, out);
@@ -897,5 +877,5 @@ report_job(struct report *report, int64_t job_id, FILE *out, bool json, char *re
         rc = json ? print_job_json(report, job_id, out) : print_job_text(report, job_id, out);
         database_quietly(&report->db, "COMMIT");
     }
-    return conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, reason, reason_size);
 }

@@ -56,4 +56,16 @@ int report_destinations(struct report *report, const struct report_destination *
 int report_job(struct report *report, int64_t job_id, FILE *out, bool json, char *reason,
                size_t reason_size);
 
+enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV };
+
+#define REPORT_ALL_SEGMENTS (-1)
+
+/*
+ * What one job measured, of all segments or one (0: the whole volume); JSON and CSV are those of
+ * features.json and features.csv (service/common/feature.h). A job without features is told as
+ * such; -ENOENT when it has some, and none of this segment.
+ */
+int report_features(struct report *report, int64_t job_id, int64_t segment,
+                    enum report_format format, FILE *out, char *reason, size_t reason_size);
+
 #endif

@@ -13,7 +13,9 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
     j.read_seconds, j.compute_seconds, j.write_seconds, j.verify_seconds, j.total_seconds,
     j.voxels, j.segmented_voxels, round(j.peak_bytes / 1048576.0, 1) AS peak_mib,
     j.backend, j.note, j.code, j.sentence, j.file_a, j.file_b,
-    r.path AS result_path, r.sop_instance_uid AS result_sop_instance_uid, j.superseded_by
+    r.path AS result_path, r.sop_instance_uid AS result_sop_instance_uid, j.superseded_by,
+    CASE WHEN j.state IN ('DONE', 'EMPTY')
+        THEN (SELECT count(*) FROM feature WHERE job_id = j.id) END AS features
 FROM job j
 JOIN series s ON s.id = j.series_id
 LEFT JOIN result r ON r.id =
@@ -45,6 +47,29 @@ SELECT r.job_id AS job, j.pipeline, j.stack, s.series_uid, j.revision, r.kind, r
     r.created_at, j.superseded_by
 FROM result r
 JOIN job j ON j.id = r.job_id
+JOIN series s ON s.id = j.series_id;
+
+CREATE VIEW v_features AS
+SELECT f.job_id AS job, f.segment_number AS segment, d.name, d.ibsi_code, f.value, d.unit,
+    f.reason, d.label, d.family, d.meaning, d.aggregation, d.aggregation_ibsi_code,
+    d.discretisation, nullif(d.levels, 0) AS levels, nullif(d.bin_width, 0.0) AS bin_width,
+    nullif(d.distance, 0) AS distance,
+    CASE WHEN d.aggregation <> '' THEN d.symmetric END AS symmetric,
+    CASE WHEN d.has_range THEN d.range_low END AS range_low,
+    CASE WHEN d.has_range THEN d.range_high END AS range_high,
+    d.directions, f.place, j.pipeline, j.stack, s.series_uid,
+    s.description AS series_description, j.revision, j.ended_at AS measured_at, j.superseded_by
+FROM feature f
+JOIN feature_definition d ON d.id = f.definition_id
+JOIN job j ON j.id = f.job_id
+JOIN series s ON s.id = j.series_id;
+
+CREATE VIEW v_pattern_histograms AS
+SELECT h.job_id AS job, h.segment_number AS segment, h.label, h.pattern, h.settings, h.counts,
+    j.pipeline, j.stack, s.series_uid, s.description AS series_description, j.revision,
+    j.ended_at AS measured_at, j.superseded_by
+FROM pattern_histogram h
+JOIN job j ON j.id = h.job_id
 JOIN series s ON s.id = j.series_id;
 
 CREATE VIEW v_deliveries AS

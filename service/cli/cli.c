@@ -47,6 +47,8 @@ static const struct command commands[] = {
      "[--state STATE] [--pipeline NAME] [--series UID] [--limit N] [--json]",
      "list jobs, newest first"},
     {"show", true, cli_show, "JOB [--json]", "one job with its results and events"},
+    {"features", true, cli_features, "JOB [--segment N] [--json | --csv]",
+     "what a job measured; segment 0: the whole volume"},
     {"series", true, cli_series, "[--state STATE] [--series UID] [--limit N] [--json]",
      "list series, newest first"},
     {"retry", true, cli_retry, "JOB...", "put ended or delayed jobs back into the queue"},

@@ -19,6 +19,7 @@ struct cli_context {
 int cli_status(const struct cli_context *context, int argc, char **argv);
 int cli_jobs(const struct cli_context *context, int argc, char **argv);
 int cli_show(const struct cli_context *context, int argc, char **argv);
+int cli_features(const struct cli_context *context, int argc, char **argv);
 int cli_series(const struct cli_context *context, int argc, char **argv);
 
 int cli_destinations(const struct cli_context *context, int argc, char **argv);

@@ -1,6 +1,6 @@
 /*
- * cli_report.c - the commands that read the database: status, jobs, show, series, destinations,
- * deliveries.
+ * cli_report.c - the commands that read the database: status, jobs, show, features, series,
+ * destinations, deliveries.
  */
 #include "cli.h"
 
@@ -18,7 +18,8 @@
 
 struct request {
     struct report_filter filter;
-    bool json;
+    int64_t segment; /* of features; REPORT_ALL_SEGMENTS: not given */
+    bool json, csv;
 };
 
 static int
@@ -47,7 +48,15 @@ report_status_code(int rc, const char *reason)
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
 }
 
-/* Options of the reading commands; `allowed` holds those that this one takes, of "jspSldJ". */
+/* 0 stands for the whole volume. */
+static int
+parse_segment(const char *text, int64_t *segment)
+{
+    *segment = 0;
+    return strcmp(text, "0") == 0 ? 0 : cli_parse_number(text, segment);
+}
+
+/* Options of the reading commands; `allowed` holds those that this one takes, of "jspSldJcn". */
 static int
 parse_request(int argc, char **argv, const char *allowed, struct request *request)
 {
@@ -55,14 +64,15 @@ parse_request(int argc, char **argv, const char *allowed, struct request *reques
         {"json", no_argument, NULL, 'j'},           {"state", required_argument, NULL, 's'},
         {"pipeline", required_argument, NULL, 'p'}, {"series", required_argument, NULL, 'S'},
         {"limit", required_argument, NULL, 'l'},    {"destination", required_argument, NULL, 'd'},
-        {"job", required_argument, NULL, 'J'},      {NULL, 0, NULL, 0}};
+        {"job", required_argument, NULL, 'J'},      {"csv", no_argument, NULL, 'c'},
+        {"segment", required_argument, NULL, 'n'},  {NULL, 0, NULL, 0}};
     struct option options[sizeof(all) / sizeof(all[0])] = {{NULL, 0, NULL, 0}};
     size_t count = 0;
     for (const struct option *option = all; option->name; option++)
         if (strchr(allowed, option->val))
             options[count++] = *option;
 
-    *request = (struct request){.json = false};
+    *request = (struct request){.segment = REPORT_ALL_SEGMENTS};
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
@@ -88,6 +98,13 @@ parse_request(int argc, char **argv, const char *allowed, struct request *reques
         case 'J':
             if (cli_parse_number(optarg, &request->filter.job) < 0)
                 return cli_usage_error(argv[0], "\"%s\" is not a job number", optarg);
+            break;
+        case 'c':
+            request->csv = true;
+            break;
+        case 'n':
+            if (parse_segment(optarg, &request->segment) < 0)
+                return cli_usage_error(argv[0], "\"%s\" is not a segment number", optarg);
             break;
         default:
             return cli_usage_error(argv[0], "wrong options");
@@ -210,22 +227,49 @@ cli_destinations(const struct cli_context *context, int argc, char **argv)
     return status;
 }
 
+/* For commands with one argument, the number of a job. */
+static int
+parse_job(int argc, char **argv, const char *allowed, struct request *request, int64_t *job)
+{
+    int status = parse_request(argc, argv, allowed, request);
+    if (status == EXIT_OK && (argc - optind != 1 || cli_parse_number(argv[optind], job) < 0))
+        return cli_usage_error(argv[0], "needs one job number");
+    return status;
+}
+
 int
 cli_show(const struct cli_context *context, int argc, char **argv)
 {
     struct request request;
     struct report *report;
     int64_t job;
-    int status = parse_request(argc, argv, "j", &request);
-    if (status != EXIT_OK)
-        return status;
-    if (argc - optind != 1 || cli_parse_number(argv[optind], &job) < 0)
-        return cli_usage_error(argv[0], "needs one job number");
-    status = open_report(context->conf, &report);
+    int status = parse_job(argc, argv, "j", &request, &job);
+    if (status == EXIT_OK)
+        status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
     char reason[REASON_SIZE] = "";
     int rc = report_job(report, job, stdout, request.json, reason, sizeof(reason));
+    report_close(report);
+    return report_status_code(rc, reason);
+}
+
+int
+cli_features(const struct cli_context *context, int argc, char **argv)
+{
+    struct request request;
+    struct report *report;
+    int64_t job;
+    int status = parse_job(argc, argv, "jcn", &request, &job);
+    if (status == EXIT_OK && request.json && request.csv)
+        return cli_usage_error(argv[0], "--json and --csv exclude each other");
+    if (status == EXIT_OK)
+        status = open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    enum report_format format = request.json ? REPORT_JSON : request.csv ? REPORT_CSV : REPORT_TEXT;
+    char reason[REASON_SIZE] = "";
+    int rc = report_features(report, job, request.segment, format, stdout, reason, sizeof(reason));
     report_close(report);
     return report_status_code(rc, reason);
 }

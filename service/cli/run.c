@@ -268,6 +268,63 @@ open_devices(struct run *run)
     return open_device(run, "cpu", NULL, &run->fallback_device, &run->fallback_lane);
 }
 
+/* The first of that name: where there are several distances, that of the first. */
+static const struct feature *
+find_feature(const struct feature_set *set, int32_t segment, const char *name)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->items[i].segment == segment && strcmp(set->items[i].name, name) == 0)
+            return &set->items[i];
+    return NULL;
+}
+
+/* UCUM as people write it; nothing for "1". */
+static const char *
+spoken_unit(const char *unit)
+{
+    if (strcmp(unit, "1") == 0)
+        return "";
+    return strcmp(unit, "[hnsf'U]") == 0 ? "HU" : unit;
+}
+
+/* A few of what was measured, in a line; features.json has all of it. */
+static void
+tell_features(const struct feature_set *set, int32_t segment)
+{
+    static const char *const names[][2] = {
+        {"mean", "mean"},       {"standard_deviation", "SD"},       {"minimum", "minimum"},
+        {"maximum", "maximum"}, {"joint_entropy", "joint entropy"}, {"contrast", "contrast"}};
+    const char *before = "    ";
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct feature *feature = find_feature(set, segment, names[i][0]);
+        if (!feature)
+            continue;
+        if (feature->absence[0])
+            printf("%s%s none (%s)", before, names[i][1], feature->absence);
+        else
+            printf("%s%s %.6g%s%s", before, names[i][1], feature->value,
+                   strcmp(feature->unit, "1") == 0 ? "" : " ", spoken_unit(feature->unit));
+        before = ", ";
+    }
+    if (before[0] == ',')
+        putchar('\n');
+}
+
+static void
+tell_segments(const struct pipeline_report *report)
+{
+    for (int32_t i = 0; i < report->segment_count; i++) {
+        printf("  %-24s %12" PRId64 " voxels %10.2f ml\n", report->segments[i].label,
+               report->segments[i].voxels, report->segments[i].millilitres);
+        tell_features(&report->features, i + 1);
+    }
+    if (find_feature(&report->features, 0, "mean") ||
+        find_feature(&report->features, 0, "contrast")) {
+        printf("  %-24s %12" PRId64 " voxels\n", "(whole volume)", report->voxels);
+        tell_features(&report->features, 0);
+    }
+}
+
 static void
 tell_done(const struct run *run, const struct unit *unit, const struct pipeline_report *report)
 {
@@ -275,9 +332,7 @@ tell_done(const struct run *run, const struct unit *unit, const struct pipeline_
         return;
     for (int32_t i = 0; i < report->result_count; i++)
         printf("%s/%s\n", unit->output, report->results[i].file);
-    for (int32_t i = 0; i < report->segment_count; i++)
-        printf("  %-24s %12" PRId64 " voxels %10.2f ml\n", report->segments[i].label,
-               report->segments[i].voxels, report->segments[i].millilitres);
+    tell_segments(report);
     printf("  %d slices of %d x %d in %.2f s: read %.2f, compute %.2f, write %.2f, verify %.2f\n",
            report->planes, report->columns, report->rows, report->total_seconds,
            report->read_seconds, report->compute_seconds, report->write_seconds,

@@ -264,6 +264,10 @@ proto_type_name(enum proto_type type)
         return "DEVICE_LOST";
     case PROTO_DEVICES:
         return "DEVICES";
+    case PROTO_FEATURES:
+        return "FEATURES";
+    case PROTO_HISTOGRAM:
+        return "HISTOGRAM";
     case PROTO_ARRIVED:
         return "ARRIVED";
     case PROTO_QUARANTINED:

@@ -18,6 +18,11 @@
 #define PROTO_MAX_FRAME (8u << 20) /* a longer one is a broken peer */
 #define PROTO_HEADER    6u
 
+/* Of one job, more than a pipeline can ask for; a worker that tells of more breaks the rules. */
+#define PROTO_MAX_FEATURES   131072
+#define PROTO_MAX_HISTOGRAMS 1024
+#define PROTO_CODES          256 /* counts of a histogram */
+
 enum proto_type {
     /* any child -> daemon, first of all: str role, str build_id */
     PROTO_HELLO = 1,
@@ -44,6 +49,19 @@ enum proto_type {
     /* probe -> daemon: i64 n, then n times: i64 index, str uuid, str name, i64 memory_bytes. The
        GPUs of this machine */
     PROTO_DEVICES,
+    /*
+     * worker -> daemon, before the DONE of a job that ended well: i64 job, i64 n, then n times: i64
+     * segment, str label, str family, str name, str meaning, str ibsi_code, f64 value, str reason,
+     * str unit, str aggregation, str aggregation_ibsi_code, str discretisation, i64 levels, f64
+     * bin_width, i64 distance, i64 symmetric, i64 has_range, f64 low, f64 high, str directions
+     * (struct feature). As many frames as it takes; together they hold the features in order. They
+     * count once the DONE is there: when the worker dies before, or the job ends otherwise, they
+     * are forgotten.
+     */
+    PROTO_FEATURES,
+    /* likewise, one frame each (struct feature_histogram): i64 job, i64 segment, str label, str
+       pattern, str settings, i64 n (PROTO_CODES), then n times: i64 count */
+    PROTO_HISTOGRAM,
 
     /*
      * intake -> daemon: i64 token, str sop_instance, str sop_class, str transfer_syntax, str

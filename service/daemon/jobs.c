@@ -230,6 +230,16 @@ hear_done(struct jobs *jobs, size_t worker, struct proto_reader *reader)
 }
 
 static void
+hear_measurements(struct jobs *jobs, size_t worker, struct proto_reader *reader)
+{
+    struct lane *lane = find_in_crew(&jobs->crews[worker], proto_get_i64(reader));
+    if (!lane || !lane->told)
+        reader->error = -EBADMSG; /* not a job it has */
+    else
+        reader->error = outcome_read_measurements(lane->running, reader);
+}
+
+static void
 hear_device_lost(struct jobs *jobs, size_t worker, struct proto_reader *reader)
 {
     const char *why = proto_get_str(reader);
@@ -257,6 +267,8 @@ jobs_frame(struct jobs *jobs, size_t worker, struct proto_reader *reader)
         hear_done(jobs, worker, reader);
     else if (reader->type == PROTO_PROGRESS)
         hear_progress(jobs, worker, reader);
+    else if (reader->type == PROTO_FEATURES || reader->type == PROTO_HISTOGRAM)
+        hear_measurements(jobs, worker, reader);
     else if (reader->type == PROTO_DEVICE_LOST)
         hear_device_lost(jobs, worker, reader);
     else

@@ -13,13 +13,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SENTENCE_BYTES   256
-#define RESULT_MIN_BYTES 36u /* of one result in a DONE frame */
+#define SENTENCE_BYTES    256
+#define RESULT_MIN_BYTES  36u /* of one result in a DONE frame */
+#define FEATURE_MIN_BYTES 116u
 
 struct outcome {
     struct outcome *next;
@@ -36,7 +38,18 @@ struct outcome {
     struct queue_result *results;
     char **paths; /* of the results; NULL from the first that could not be made */
     size_t result_count;
-    uint8_t *frame; /* the DONE that the strings point into, or NULL */
+    /* As they came, frame by frame; they count when it ends as DONE or EMPTY. */
+    struct queue_feature *features;
+    size_t feature_count;
+    struct queue_histogram *histograms;
+    size_t histogram_count;
+    bool forgetful;       /* some of them found no memory */
+    struct block *blocks; /* frames of the worker, that all strings above point into */
+};
+
+struct block {
+    struct block *next;
+    int64_t words[];
 };
 
 struct outcomes {
@@ -81,6 +94,28 @@ outcome_new(struct outcomes *outcomes, int64_t job, int32_t attempts)
     return outcome;
 }
 
+/* Zeroed memory that lives as long as the outcome. */
+static void *
+keep(struct outcome *outcome, size_t size)
+{
+    struct block *block = calloc(1, sizeof *block + size);
+    if (!block)
+        return NULL;
+    block->next = outcome->blocks;
+    outcome->blocks = block;
+    return block->words;
+}
+
+static void
+free_blocks(struct block *blocks)
+{
+    struct block *next;
+    for (; blocks; blocks = next) {
+        next = blocks->next;
+        free(blocks);
+    }
+}
+
 void
 outcome_free(struct outcome *outcome)
 {
@@ -88,7 +123,9 @@ outcome_free(struct outcome *outcome)
         free(outcome->paths[i]);
     free(outcome->paths);
     free(outcome->results);
-    free(outcome->frame);
+    free(outcome->features);
+    free(outcome->histograms);
+    free_blocks(outcome->blocks);
     free(outcome);
 }
 
@@ -226,18 +263,141 @@ read_done(struct proto_reader *reader, struct outcome *outcome, enum outcome_end
         read_results(reader, outcome, (size_t)count);
 }
 
+/* The strings have to outlive the frame: they are read from a copy of it, which the outcome keeps.
+ */
+static int
+keep_frame(struct outcome *outcome, struct proto_reader *reader, struct proto_reader *copy)
+{
+    *copy = *reader;
+    reader->at = reader->size;
+    copy->bytes = keep(outcome, copy->size);
+    if (!copy->bytes)
+        return -ENOMEM;
+    memcpy(copy->bytes, reader->bytes, copy->size);
+    return 0;
+}
+
 int
 outcome_read(struct outcome *outcome, struct proto_reader *reader, enum outcome_end *end)
 {
-    /* The strings have to outlive the frame: they are read from a copy of it. */
-    struct proto_reader copy = *reader;
-    copy.bytes = outcome->frame = malloc(reader->size);
-    reader->at = reader->size;
-    if (!copy.bytes)
+    struct proto_reader copy;
+    int error = keep_frame(outcome, reader, &copy);
+    if (error || outcome->forgetful)
         return -ENOMEM;
-    memcpy(copy.bytes, reader->bytes, reader->size);
     read_done(&copy, outcome, end);
     return proto_end(&copy);
+}
+
+static int32_t
+read_int32(struct proto_reader *reader)
+{
+    int64_t value = proto_get_i64(reader);
+    if (value < 0 || value > INT32_MAX)
+        reader->error = -EBADMSG;
+    return (int32_t)value;
+}
+
+/* A child that makes up numbers is not to be believed anything. */
+static double
+read_finite(struct proto_reader *reader)
+{
+    double value = proto_get_f64(reader);
+    if (!isfinite(value))
+        reader->error = -EBADMSG;
+    return value;
+}
+
+static void
+read_feature(struct proto_reader *reader, struct queue_feature *feature)
+{
+    feature->segment = read_int32(reader);
+    feature->label = proto_get_str(reader);
+    feature->family = proto_get_str(reader);
+    feature->name = proto_get_str(reader);
+    feature->meaning = proto_get_str(reader);
+    feature->ibsi_code = proto_get_str(reader);
+    feature->value = read_finite(reader);
+    feature->reason = proto_get_str(reader);
+    feature->unit = proto_get_str(reader);
+    feature->aggregation = proto_get_str(reader);
+    feature->aggregation_ibsi_code = proto_get_str(reader);
+    feature->discretisation = proto_get_str(reader);
+    feature->levels = read_int32(reader);
+    feature->bin_width = read_finite(reader);
+    feature->distance = read_int32(reader);
+    feature->symmetric = proto_get_i64(reader) != 0;
+    feature->has_range = proto_get_i64(reader) != 0;
+    feature->range[0] = read_finite(reader);
+    feature->range[1] = read_finite(reader);
+    feature->directions = proto_get_str(reader);
+    if (!*feature->name)
+        reader->error = -EBADMSG;
+}
+
+/* After the job's number. */
+static int
+read_features(struct proto_reader *reader, struct outcome *outcome)
+{
+    int64_t count = proto_get_i64(reader);
+    if (reader->error || count < 0 || (uint64_t)count > reader->size / FEATURE_MIN_BYTES ||
+        (uint64_t)count > PROTO_MAX_FEATURES - outcome->feature_count)
+        return -EBADMSG;
+    size_t wanted = outcome->feature_count + (size_t)count;
+    struct queue_feature *grown = realloc(outcome->features, (wanted + 1) * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    outcome->features = grown;
+    for (; outcome->feature_count < wanted && !reader->error; outcome->feature_count++)
+        read_feature(reader, &grown[outcome->feature_count]);
+    return proto_end(reader);
+}
+
+static void
+read_counts(struct proto_reader *reader, int64_t *counts)
+{
+    if (proto_get_i64(reader) != PROTO_CODES)
+        reader->error = -EBADMSG;
+    for (int i = 0; i < PROTO_CODES && !reader->error; i++) {
+        counts[i] = proto_get_i64(reader);
+        if (counts[i] < 0)
+            reader->error = -EBADMSG;
+    }
+}
+
+static int
+read_histogram(struct proto_reader *reader, struct outcome *outcome)
+{
+    if (outcome->histogram_count == PROTO_MAX_HISTOGRAMS)
+        return -EBADMSG;
+    struct queue_histogram *grown =
+        realloc(outcome->histograms, (outcome->histogram_count + 1) * sizeof *grown);
+    if (grown)
+        outcome->histograms = grown;
+    int64_t *counts = keep(outcome, PROTO_CODES * sizeof *counts);
+    if (!grown || !counts)
+        return -ENOMEM;
+    struct queue_histogram *histogram = &grown[outcome->histogram_count++];
+    histogram->counts = counts;
+    histogram->segment = read_int32(reader);
+    histogram->label = proto_get_str(reader);
+    histogram->pattern = proto_get_str(reader);
+    histogram->settings = proto_get_str(reader);
+    read_counts(reader, counts);
+    return *histogram->pattern ? proto_end(reader) : -EBADMSG;
+}
+
+int
+outcome_read_measurements(struct outcome *outcome, struct proto_reader *reader)
+{
+    struct proto_reader copy;
+    int error = keep_frame(outcome, reader, &copy);
+    if (!error)
+        error = reader->type == PROTO_FEATURES ? read_features(&copy, outcome)
+                                               : read_histogram(&copy, outcome);
+    if (error != -ENOMEM)
+        return error;
+    outcome->forgetful = true;
+    return 0;
 }
 
 /* ---------------------------------------------------------------------------- recording ---- */
@@ -284,10 +444,22 @@ record_retry(const struct outcome *outcome)
                            now_ms);
 }
 
+static struct queue_figures
+with_features(const struct outcome *outcome)
+{
+    struct queue_figures figures = outcome->figures;
+    figures.features = outcome->features;
+    figures.feature_count = outcome->feature_count;
+    figures.histograms = outcome->histograms;
+    figures.histogram_count = outcome->histogram_count;
+    return figures;
+}
+
 /* With the deliveries of all results that are DICOM objects. */
 static int
 record_done(const struct outcome *outcome)
 {
+    const struct queue_figures figures = with_features(outcome);
     struct core *core = outcome->outcomes->core;
     struct routes routes;
     int error = routes_find(core, outcome->job, &routes);
@@ -298,11 +470,19 @@ record_done(const struct outcome *outcome)
         result->destination_count = is_object ? routes.count : 0;
     }
     if (!error)
-        error = queue_finish_job(core->queue, outcome->job, QUEUE_DONE, &outcome->figures,
-                                 outcome->results, outcome->result_count, outcome->code,
-                                 outcome->sentence, clock_unix_ms());
+        error = queue_finish_job(core->queue, outcome->job, QUEUE_DONE, &figures, outcome->results,
+                                 outcome->result_count, outcome->code, outcome->sentence,
+                                 clock_unix_ms());
     routes_free(&routes);
     return error;
+}
+
+static int
+record_empty(const struct outcome *outcome)
+{
+    const struct queue_figures figures = with_features(outcome);
+    return queue_finish_job(outcome->outcomes->core->queue, outcome->job, QUEUE_EMPTY, &figures,
+                            NULL, 0, outcome->code, outcome->sentence, clock_unix_ms());
 }
 
 static int
@@ -313,8 +493,7 @@ record_as_ended(const struct outcome *outcome)
     case OUTCOME_DONE:
         return record_done(outcome);
     case OUTCOME_EMPTY:
-        return queue_finish_job(queue, outcome->job, QUEUE_EMPTY, &outcome->figures, NULL, 0,
-                                outcome->code, outcome->sentence, clock_unix_ms());
+        return record_empty(outcome);
     case OUTCOME_REJECTED:
         return queue_fail_job(queue, outcome->job, outcome->code, outcome->sentence,
                               outcome->file_a, outcome->file_b, clock_unix_ms());

@@ -7,8 +7,8 @@
  * disk.
  *
  *     ended as       recorded as
- *     DONE           DONE with its results
- *     EMPTY          EMPTY
+ *     DONE           DONE with its results and features
+ *     EMPTY          EMPTY with its features
  *     RETRY          DELAYED, after the last attempt FAILED
  *     REJECTED       FAILED
  *     CRASHED        DELAYED and alone from now on, after the last attempt FAILED
@@ -52,6 +52,12 @@ int32_t outcome_attempts(const struct outcome *outcome);
  * broken frame, -ENOMEM.
  */
 int outcome_read(struct outcome *outcome, struct proto_reader *reader, enum outcome_end *end);
+/*
+ * Keeps what a FEATURES or HISTOGRAM frame tells, after the job's number, until the job has ended:
+ * recorded with DONE and EMPTY, forgotten otherwise. 0, or -EBADMSG for a broken frame or one too
+ * many. What finds no memory makes outcome_read say -ENOMEM.
+ */
+int outcome_read_measurements(struct outcome *outcome, struct proto_reader *reader);
 /* The daemon's own word for it instead. */
 void outcome_blame(struct outcome *outcome, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -10,6 +10,7 @@
 
 #include "channel.h"
 #include "config.h"
+#include "crash_point.h"
 #include "lanes.h"
 #include "log.h"
 #include "parallel.h"
@@ -21,7 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ALIVE_MS 5000
+#define ALIVE_MS         5000
+#define FEATURES_A_FRAME 512 /* some 100 KiB: the daemon does other things in between */
 
 struct worker {
     uv_loop_t loop;
@@ -76,10 +78,81 @@ put_results(struct proto_writer *writer, const struct pipeline_report *report)
 }
 
 static void
+put_feature(struct proto_writer *writer, const struct feature *feature)
+{
+    proto_put_i64(writer, feature->segment);
+    proto_put_str(writer, feature->label);
+    proto_put_str(writer, feature->family);
+    proto_put_str(writer, feature->name);
+    proto_put_str(writer, feature->meaning);
+    proto_put_str(writer, feature->ibsi);
+    proto_put_f64(writer, feature->value);
+    proto_put_str(writer, feature->absence);
+    proto_put_str(writer, feature->unit);
+    proto_put_str(writer, feature->aggregation);
+    proto_put_str(writer, feature->aggregation_ibsi);
+    proto_put_str(writer, feature->discretisation);
+    proto_put_i64(writer, feature->levels);
+    proto_put_f64(writer, feature->bin_width);
+    proto_put_i64(writer, feature->distance);
+    proto_put_i64(writer, feature->symmetric);
+    proto_put_i64(writer, feature->has_range);
+    proto_put_f64(writer, feature->range[0]);
+    proto_put_f64(writer, feature->range[1]);
+    proto_put_str(writer, feature->directions);
+}
+
+static void
+tell_features(struct worker *worker, int64_t job, const struct feature *features, size_t count)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_FEATURES);
+    proto_put_i64(&writer, job);
+    proto_put_i64(&writer, (int64_t)count);
+    for (size_t i = 0; i < count; i++)
+        put_feature(&writer, &features[i]);
+    send_frame(worker, &writer);
+}
+
+static void
+tell_histogram(struct worker *worker, int64_t job, const struct feature_histogram *histogram)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_HISTOGRAM);
+    proto_put_i64(&writer, job);
+    proto_put_i64(&writer, histogram->segment);
+    proto_put_str(&writer, histogram->label);
+    proto_put_str(&writer, histogram->pattern);
+    proto_put_str(&writer, histogram->settings);
+    proto_put_i64(&writer, PROTO_CODES);
+    for (int i = 0; i < PROTO_CODES; i++)
+        proto_put_i64(&writer, (int64_t)histogram->counts[i]);
+    send_frame(worker, &writer);
+}
+
+/* Before its DONE, which says that there are no more. */
+static void
+tell_measurements(struct worker *worker, int64_t job, const struct feature_set *set)
+{
+    for (size_t at = 0; at < set->count && !worker->failed; at += FEATURES_A_FRAME) {
+        size_t left = set->count - at;
+        tell_features(worker, job, set->items + at,
+                      left < FEATURES_A_FRAME ? left : FEATURES_A_FRAME);
+    }
+    for (size_t i = 0; i < set->histogram_count && !worker->failed; i++)
+        tell_histogram(worker, job, &set->histograms[i]);
+    crash_point("worker_after_features_before_done");
+}
+
+static void
 tell_done(struct worker *worker, const struct lanes_event *event)
 {
     const struct pipeline_report *report = &event->report;
     struct proto_writer writer;
+    if (report->verdict == PROTO_VERDICT_DONE)
+        tell_measurements(worker, event->job, &report->features);
+    if (worker->failed)
+        return;
     proto_start(&writer, PROTO_DONE);
     proto_put_i64(&writer, event->job);
     proto_put_i64(&writer, report->verdict);

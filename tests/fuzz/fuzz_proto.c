@@ -27,6 +27,10 @@ fields_of(enum proto_type type)
         return "iissssifffffiiissi(sssssii)";
     case PROTO_DEVICES:
         return "i(issi)";
+    case PROTO_FEATURES:
+        return "ii(isssssfsssssifiiiffs)";
+    case PROTO_HISTOGRAM:
+        return "iisssi(i)";
     case PROTO_ARRIVED:
         return "issssssssssssiii";
     case PROTO_QUARANTINED:

@@ -16,6 +16,8 @@ TYPES = {
                   ("s", "s", "s", "s", "s", "i", "i")]),
     "DEVICE_LOST": (20, "s"),
     "DEVICES": (21, [("i", "s", "s", "i")]),
+    "FEATURES": (22, ["i", tuple("isssssfsssssifiiiffs")]),
+    "HISTOGRAM": (23, ["i", "i", "s", "s", "s", ("i",)]),
     "ARRIVED": (32, "issssssssssssiii"),
     "QUARANTINED": (33, "isssss"),
     "STORED": (34, "i"),
@@ -47,7 +49,12 @@ KEYS = {
     "DELIVER": ["delivery", "destination", "file", "sop_class", "sop_instance"],
     "DELIVERED": ["delivery", "outcome", "dimse_status", "code", "sentence", "commitment", "transaction_uid"],
     "INSPECTED": ["series_id", "revision", "stacks"],
+    "FEATURES": ["job", "features"],
+    "HISTOGRAM": ["job", "segment", "label", "pattern", "settings", "counts"],
 }
+FEATURE = ["segment", "label", "family", "name", "meaning", "ibsi_code", "value", "reason", "unit", "aggregation",
+           "aggregation_ibsi_code", "discretisation", "levels", "bin_width", "distance", "symmetric", "has_range",
+           "range_low", "range_high", "directions"]
 STACK = ["name", "accepted", "planes", "columns", "rows", "spacing", "code", "sentence", "file_a", "file_b"]
 
 
@@ -107,6 +114,8 @@ def decode(body):
     frame.name = name
     if name == "INSPECTED":
         frame["stacks"] = [dict(zip(STACK, row, strict=True)) for row in frame["stacks"]]
+    if name == "FEATURES":
+        frame["features"] = [dict(zip(FEATURE, row, strict=True)) for row in frame["features"]]
     return frame
 
 

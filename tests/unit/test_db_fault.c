@@ -60,7 +60,8 @@ finish_it(void)
     struct queue_result result = sample_result;
     result.destinations = to;
     result.destination_count = 1;
-    return queue_finish_job(s.queue, 1, QUEUE_DONE, &sample_figures, &result, 1, "", "",
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    return queue_finish_job(s.queue, 1, QUEUE_DONE, &figures, &result, 1, "", "",
                             SAMPLE_NOW + 4000);
 }
 
@@ -115,6 +116,17 @@ progress(void)
             "'DELIVERY_DELAYED', 'DELIVERY_SENT', 'COMMITMENT_DONE', 'DELIVERY_RESENT'))"));
 }
 
+/* All of them are there exactly when the job has ended. */
+static void
+assert_features_with_the_job(void)
+{
+    assert_answer(&s,
+                  "SELECT (SELECT count(*) FROM v_features) = 3 * n "
+                  "AND (SELECT count(*) FROM v_pattern_histograms) = n FROM "
+                  "(SELECT count(*) AS n FROM v_jobs WHERE state = 'DONE')",
+                  "1");
+}
+
 /* Takes the steps, `group` of them in a transaction; returns how many were confirmed. */
 static int
 live(int group)
@@ -160,6 +172,7 @@ bring_to_the_end(void)
     assert_answer(&s, "SELECT state || result_path FROM v_jobs", "DONEoutbox/1/seg.dcm");
     assert_answer(&s, "SELECT state || instances || jobs || jobs_done FROM v_series", "SETTLED211");
     assert_answer(&s, "SELECT count(*) FROM v_results", "1");
+    assert_features_with_the_job();
     assert_answer(&s,
                   "SELECT group_concat(destination || state || attempts || commitment || "
                   "coalesce(sent_at, '')) FROM v_deliveries",
@@ -206,6 +219,7 @@ live_with_fault(int n, bool for_good, int error, int group)
     bool complete = (for_good || rc < 0) && there == confirmed + group;
     ck_assert_msg(there == confirmed || complete, "write %d failed: %d confirmed, %d there", n,
                   confirmed, there);
+    assert_features_with_the_job();
     bring_to_the_end();
     sample_close(&s);
     return hit;

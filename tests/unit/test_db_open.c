@@ -124,7 +124,7 @@ START_TEST(version_1_is_brought_up_to_date)
     make_version_1(sample.path);
     sample_reopen(&sample);
     sample_assert_sound(sample.queue);
-    assert_answer(&sample, "PRAGMA user_version", "3");
+    assert_answer(&sample, "PRAGMA user_version", "4");
     assert_answer(&sample, "SELECT state || ' ' || result_path FROM v_jobs",
                   "DONE outbox/1/seg.dcm");
     assert_answer(&sample, "SELECT '<' || called_ae || sender || '>' FROM v_series", "<>");
@@ -137,15 +137,16 @@ START_TEST(version_1_is_brought_up_to_date)
     free(migrated);
     free(direct);
     sample_close(&fresh);
-    /* And it goes on working: the old job is run again, and its result delivered. */
+    /* And it goes on working: the old job is run again, measured, and its result delivered. */
     struct queue_result result = sample_result;
     result.destinations = to;
     result.destination_count = 1;
     ck_assert_int_eq(queue_retry_job(sample.queue, 1, SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_start_job(sample.queue, 1, "worker-0", 0, SAMPLE_NOW), 0);
-    ck_assert_int_eq(queue_finish_job(sample.queue, 1, QUEUE_DONE, &sample_figures, &result, 1, "",
-                                      "", SAMPLE_NOW),
-                     0);
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    ck_assert_int_eq(
+        queue_finish_job(sample.queue, 1, QUEUE_DONE, &figures, &result, 1, "", "", SAMPLE_NOW), 0);
+    assert_answer(&sample, "SELECT count(*) FROM v_features", "3");
     assert_answer(&sample, "SELECT destination || state FROM v_deliveries", "PACSPENDING");
     sample_close(&sample);
 }
@@ -160,7 +161,7 @@ START_TEST(views_have_their_columns)
                    "revision,attempts,priority,created_at,started_at,ended_at,not_before_at,"
                    "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
                    "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,sentence,"
-                   "file_a,file_b,result_path,result_sop_instance_uid,superseded_by"},
+                   "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features"},
         {"v_series",
          "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
          "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
@@ -182,6 +183,14 @@ START_TEST(views_have_their_columns)
          "dimse_status,dimse_status_hex,code,sentence,commitment,transaction_uid,created_at,"
          "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
          "superseded_by"},
+        {"v_features",
+         "job,segment,name,ibsi_code,value,unit,reason,label,family,meaning,aggregation,"
+         "aggregation_ibsi_code,discretisation,levels,bin_width,distance,symmetric,range_low,"
+         "range_high,directions,place,pipeline,stack,series_uid,series_description,revision,"
+         "measured_at,superseded_by"},
+        {"v_pattern_histograms",
+         "job,segment,label,pattern,settings,counts,pipeline,stack,series_uid,series_description,"
+         "revision,measured_at,superseded_by"},
         {"v_destinations", "destination,pending,sending,delayed,sent,failed,cancelled,uncommitted,"
                            "oldest_waiting_at,next_attempt_at,last_sent_at,down_since"},
     };
@@ -195,7 +204,7 @@ START_TEST(views_have_their_columns)
                  views[i][0]);
         assert_answer(&sample, sql, views[i][1]);
     }
-    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "8");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "10");
     sample_close(&sample);
 }
 
@@ -207,7 +216,7 @@ START_TEST(a_new_database_is_as_it_should_be)
     sample_open(&sample);
     assert_answer(&sample, "PRAGMA journal_mode", "wal");
     assert_answer(&sample, "PRAGMA application_id", "1315922804");
-    assert_answer(&sample, "PRAGMA user_version", "3");
+    assert_answer(&sample, "PRAGMA user_version", "4");
     assert_answer(&sample,
                   "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' "
                   "AND type = 'table' AND name NOT LIKE 'sqlite%' AND NOT strict",

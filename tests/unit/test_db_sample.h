@@ -195,6 +195,86 @@ static const struct queue_result sample_result = {
     .frames = 3,
 };
 
+static const struct queue_feature sample_features[] = {
+    {
+        .segment = 1,
+        .label = "Brain",
+        .family = "first-order",
+        .name = "mean",
+        .meaning = "Mean",
+        .ibsi_code = "Q4LE",
+        .value = 31.25,
+        .unit = "[hnsf'U]",
+    },
+    {
+        .segment = 1,
+        .label = "Brain",
+        .family = "glcm",
+        .name = "joint_entropy",
+        .meaning = "Joint entropy",
+        .ibsi_code = "TU9B",
+        .value = 2.1234567890123457,
+        .reason = "",
+        .unit = "1",
+        .aggregation = "3d-merged",
+        .aggregation_ibsi_code = "IAZD",
+        .discretisation = "fixed-bin-number",
+        .levels = 32,
+        .distance = 1,
+        .symmetric = true,
+        .has_range = true,
+        .range = {-1000, 400},
+    },
+    {
+        .segment = 2,
+        .label = "Ventricle, \"left\"",
+        .family = "glcm",
+        .name = "correlation",
+        .meaning = "Correlation",
+        .ibsi_code = "NI2N",
+        .reason = "ONE_GREY_LEVEL",
+        .unit = "1",
+        .aggregation = "2d-averaged",
+        .aggregation_ibsi_code = "BTW3",
+        .discretisation = "fixed-bin-size",
+        .levels = 2,
+        .bin_width = 0.1,
+        .directions = "0,90",
+    },
+};
+
+#define SAMPLE_FEATURES (sizeof sample_features / sizeof *sample_features)
+
+static const int64_t sample_counts[QUEUE_CODES] = {[0] = 5, [255] = INT64_C(1) << 40};
+
+static const struct queue_histogram sample_histogram = {
+    .segment = 1,
+    .label = "Brain",
+    .pattern = "tlbap",
+    .settings = "threshold=0.9",
+    .counts = sample_counts,
+};
+
+/* sample_figures with these features and the histogram. */
+static inline struct queue_figures
+sample_measured(const struct queue_feature *features, size_t count)
+{
+    struct queue_figures figures = sample_figures;
+    figures.features = features;
+    figures.feature_count = count;
+    figures.histograms = &sample_histogram;
+    figures.histogram_count = 1;
+    return figures;
+}
+
+static inline int
+sample_finish_measured(struct queue *queue, int64_t job)
+{
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    return queue_finish_job(queue, job, QUEUE_DONE, &figures, &sample_result, 1, "", "",
+                            SAMPLE_NOW + 4000);
+}
+
 static inline int
 sample_finish(struct queue *queue, int64_t job)
 {
