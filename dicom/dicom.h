@@ -91,6 +91,9 @@ struct dicom_instance {
     bool lossy;       /* Lossy Image Compression 01, or a lossy transfer syntax */
     char lossy_ratio[DICOM_DS_SIZE];
     char lossy_method[DICOM_CS_SIZE];
+    /* UCUM unit of the real-world values, from Rescale Type (0028,1054) or Units (0054,1001):
+     * "[hnsf'U]", "Bq/ml", ...; "" when the source does not say, or has no unit. */
+    char value_unit[DICOM_CS_SIZE];
     bool multi_frame;
     bool has_padding;
     int32_t padding_lo,

@@ -130,8 +130,9 @@ read_uid(Peek &peek, const DcmTagKey &tag, bool required, char (&destination)[si
     if (text.empty())
         return required ? peek.missing(tag) : 0;
     if (!is_uid(text))
-        return peek.refuse("UID_INVALID", "has an invalid " + header_tag_name(tag) +
-                                              ": a UID has 1 to 64 digits and dots, a digit first.");
+        return peek.refuse("UID_INVALID",
+                           "has an invalid " + header_tag_name(tag) +
+                               ": a UID has 1 to 64 digits and dots, a digit first.");
     header_copy(destination, text);
     return 0;
 }
@@ -167,6 +168,28 @@ read_description(Peek &peek)
         instance.series_number = 0;
     if (!header_integer(dataset, DCM_AcquisitionNumber, &instance.acquisition_number))
         instance.acquisition_number = 0;
+}
+
+/*
+ * Rescale Type (PS3.3 C.11.1.1.2), HU of a CT image that does not say otherwise (C.8.2.1), or the
+ * Units of PET (C.8.9.1.1.3).
+ */
+void
+read_value_unit(Peek &peek)
+{
+    static const struct {
+        const char *term, *unit;
+    } units[] = {{"HU", "[hnsf'U]"}, {"MGML", "mg/ml"}, {"PCT", "%"},       {"PCNT", "%"},
+                 {"BQML", "Bq/ml"},  {"GML", "g/ml"},   {"CM2ML", "cm2/ml"}};
+
+    const bool is_pet = strcmp(peek.instance.modality, "PT") == 0;
+    const bool is_ct = strcmp(peek.instance.modality, "CT") == 0;
+    std::string term = header_text(peek.dataset, is_pet ? DCM_Units : DCM_RescaleType);
+    if (term.empty() && is_ct)
+        term = "HU";
+    for (const auto &each : units)
+        if (term == each.term)
+            header_copy(peek.instance.value_unit, each.unit);
 }
 
 /* A count that is there and positive, else 1, so that it can multiply. */
@@ -440,6 +463,7 @@ judge(Peek &peek)
     if (error)
         return error;
     read_description(peek);
+    read_value_unit(peek);
     read_expected_instances(peek);
     read_lossiness(peek);
     error = read_pixel_format(peek);

@@ -229,5 +229,9 @@ texture_results_write_objects(const struct texture_results *results, const struc
     for (int p = 0; p < TEXTURE_PATTERNS && error == 0; p++)
         if (results->maps[p])
             error = make_map(results, seg, (enum texture_pattern)p);
+    if (error == 0 && results->report->result_count == 0)
+        error = fail_with(&results->report->fault, -ENODATA, "PMAP_EMPTY",
+                          "planes of less than 3 x 3 voxels have no patterns, and the pipeline "
+                          "asks for nothing else");
     return error;
 }

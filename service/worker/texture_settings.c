@@ -183,27 +183,26 @@ texture_patterns_of(const struct conf_texture *texture)
 
 /* --------------------------------------------------------------------------------- units ---- */
 
-/* Of all frames: a stack of which some have no rescale has no unit. */
-static bool
-is_hounsfield(struct dicom_instance *const *instances, const struct geometry_stack *stack)
+/* Of all planes: a stack whose planes differ has no unit. */
+static const char *
+common_unit(struct dicom_instance *const *instances, const struct geometry_stack *stack)
 {
-    for (int32_t z = 0; z < stack->plane_count; z++) {
-        const struct geometry_plane *plane = &stack->planes[z];
-        const struct dicom_instance *instance = instances[plane->instance];
-        if (strcmp(instance->modality, "CT") != 0 || !instance->frames[plane->frame].has_rescale)
-            return false;
-    }
-    return true;
+    const char *unit = instances[stack->planes[0].instance]->value_unit;
+    for (int32_t z = 1; z < stack->plane_count; z++)
+        if (strcmp(instances[stack->planes[z].instance]->value_unit, unit) != 0)
+            return "";
+    return unit;
 }
 
 void
 texture_value_unit(struct dicom_instance *const *instances, const struct geometry_stack *stack,
                    int power, char unit[FEATURE_TERM])
 {
-    if (power == 0 || !is_hounsfield(instances, stack))
+    const char *base = common_unit(instances, stack);
+    if (power == 0 || base[0] == '\0')
         snprintf(unit, FEATURE_TERM, "1");
     else if (power == 1)
-        snprintf(unit, FEATURE_TERM, "[hnsf'U]");
+        snprintf(unit, FEATURE_TERM, "%s", base);
     else
-        snprintf(unit, FEATURE_TERM, "[hnsf'U]%d", power);
+        snprintf(unit, FEATURE_TERM, strchr(base, '/') ? "(%s)%d" : "%s%d", base, power);
 }

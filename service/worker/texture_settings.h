@@ -45,8 +45,8 @@ void texture_pattern_settings(const struct conf_texture *texture, enum texture_p
 bool texture_pattern_wanted(const struct conf_texture *texture, enum texture_pattern pattern);
 struct texture_patterns texture_patterns_of(const struct conf_texture *texture);
 
-/* UCUM unit of the stack's real-world values to a power (0: 1): "[hnsf'U]" for CT, "[hnsf'U]2";
- * "1" where it is not known. */
+/* UCUM unit of the stack's real-world values to a power: "[hnsf'U]", "(Bq/ml)2"; "1" where it is
+ * not known, and for power 0. */
 void texture_value_unit(struct dicom_instance *const *instances, const struct geometry_stack *stack,
                         int power, char unit[FEATURE_TERM]);
 
