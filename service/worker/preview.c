@@ -1,10 +1,15 @@
-/* preview.c - see preview.h. */
+/*
+ * preview.c - see preview.h.
+ *
+ * The palette has 224 greys and up to 32 colours. Tiles are sampled and drawn side by side by
+ * several threads; each works in the part of the sheet's memory that is its tile's own.
+ */
 #include "preview.h"
 
-#include "file_ops.h"
+#include "indexed_png.h"
 #include "labels.h"
-
-#include <png.h>
+#include "parallel.h"
+#include "resample.h"
 
 #include <errno.h>
 #include <math.h>
@@ -16,17 +21,22 @@
 #define TILES_A_ROW 4
 #define TILE_PIXELS 288 /* of the longer side */
 #define GAP         4
-#define MAX_SAMPLES 8 /* a side, within one pixel of a tile */
+#define GREYS       224 /* of the palette, from black on */
 
 struct sheet {
     const struct preview_request *request;
     int32_t slices[TILES];
     int tile_count, across, down;
     int tile_width, tile_height;
-    float *values; /* real-world values, tile by tile */
+    struct resampler resampler;
+    float *scratch;          /* the resampler's, tile by tile */
+    float *values;           /* real-world values, tile by tile */
+    int32_t *columns, *rows; /* of the voxel under the centre of a tile's pixel */
+    uint8_t *cover;          /* a tile's pixels that a segment covers, with a margin of one */
     double low, high;
-    uint8_t *rgb;
-    int width, height;
+    struct indexed_png picture;
+    uint8_t background, shadow, digit; /* entries of its palette */
+    uint8_t *colors;                   /* likewise, one a segment */
 };
 
 /* ------------------------------------------------------------------------------ choosing ---- */
@@ -76,168 +86,62 @@ lay_out(struct sheet *sheet)
     sheet->tile_height = (int)fmax(1, round(height * scale));
     sheet->across = sheet->tile_count < TILES_A_ROW ? sheet->tile_count : TILES_A_ROW;
     sheet->down = (sheet->tile_count + sheet->across - 1) / sheet->across;
-    sheet->width = sheet->across * (sheet->tile_width + GAP) + GAP;
-    sheet->height = sheet->down * (sheet->tile_height + GAP) + GAP;
+    sheet->picture.width = sheet->across * (sheet->tile_width + GAP) + GAP;
+    sheet->picture.height = sheet->down * (sheet->tile_height + GAP) + GAP;
 }
 
 /* ------------------------------------------------------------------------------ sampling ---- */
 
-/* A row of stored values. */
-static void
-read_row(const struct preview_request *request, int64_t y, int64_t z, double *row)
+static size_t
+tile_pixels(const struct sheet *sheet)
 {
-    const struct geometry_stack *stack = request->stack;
-    int64_t at = (z * stack->rows + y) * stack->columns;
-    switch (stack->pixel) {
-    case DICOM_UINT8:
-        for (int64_t x = 0; x < stack->columns; x++)
-            row[x] = ((const uint8_t *)request->voxels)[at + x];
-        break;
-    case DICOM_INT16:
-        for (int64_t x = 0; x < stack->columns; x++)
-            row[x] = ((const int16_t *)request->voxels)[at + x];
-        break;
-    case DICOM_UINT16:
-        for (int64_t x = 0; x < stack->columns; x++)
-            row[x] = ((const uint16_t *)request->voxels)[at + x];
-        break;
-    }
-}
-
-/* A sample between two voxels of a row or column: linear between their centres, constant beyond the
- * outermost. */
-struct tap {
-    int first, second;
-    double part; /* of the second */
-};
-
-/* How many samples a side make one pixel of `tile` out of `source` voxels without gaps. */
-static int
-samples_for(int source, int tile)
-{
-    int samples = (source + tile - 1) / tile;
-    return samples < MAX_SAMPLES ? samples : MAX_SAMPLES;
-}
-
-/* Sample i of pixel p of a tile is tap p * samples + i. NULL: no memory. */
-static struct tap *
-make_taps(int source, int tile, int samples)
-{
-    struct tap *taps = malloc((size_t)tile * (size_t)samples * sizeof *taps);
-    double step = (double)source / tile;
-    for (int i = 0; taps && i < tile * samples; i++) {
-        double at = (i / samples + (i % samples + 0.5) / samples) * step - 0.5;
-        at = fmin(fmax(at, 0), source - 1);
-        int first = (int)at;
-        taps[i] = (struct tap){first, first + 1 < source ? first + 1 : first, at - first};
-    }
-    return taps;
-}
-
-/* What all tiles are sampled with. */
-struct sampler {
-    struct tap *columns, *rows;
-    int across, down;      /* samples of a pixel */
-    double *upper, *lower; /* the two rows of voxels around a sample */
-    double *sums;          /* one a pixel of a tile's row */
-};
-
-static void
-sampler_free(struct sampler *sampler)
-{
-    free(sampler->columns);
-    free(sampler->rows);
-    free(sampler->upper);
-    free(sampler->lower);
-    free(sampler->sums);
-}
-
-static int
-sampler_make(const struct sheet *sheet, struct sampler *sampler)
-{
-    const struct geometry_stack *stack = sheet->request->stack;
-    sampler->across = samples_for(stack->columns, sheet->tile_width);
-    sampler->down = samples_for(stack->rows, sheet->tile_height);
-    sampler->columns = make_taps(stack->columns, sheet->tile_width, sampler->across);
-    sampler->rows = make_taps(stack->rows, sheet->tile_height, sampler->down);
-    sampler->upper = malloc((size_t)stack->columns * sizeof *sampler->upper);
-    sampler->lower = malloc((size_t)stack->columns * sizeof *sampler->lower);
-    sampler->sums = malloc((size_t)sheet->tile_width * sizeof *sampler->sums);
-    return sampler->columns && sampler->rows && sampler->upper && sampler->lower && sampler->sums
-               ? 0
-               : -ENOMEM;
-}
-
-/* Adds one line of samples to the sums of the pixels it lies in. */
-static void
-add_line(const struct sampler *sampler, int width, double part)
-{
-    const struct tap *tap = sampler->columns;
-    const double *upper = sampler->upper, *lower = sampler->lower;
-    for (int x = 0; x < width; x++) {
-        double sum = sampler->sums[x];
-        for (int i = 0; i < sampler->across; i++, tap++) {
-            double above = (1 - tap->part) * upper[tap->first] + tap->part * upper[tap->second];
-            double below = (1 - tap->part) * lower[tap->first] + tap->part * lower[tap->second];
-            sum += (1 - part) * above + part * below;
-        }
-        sampler->sums[x] = sum;
-    }
+    return (size_t)sheet->tile_width * (size_t)sheet->tile_height;
 }
 
 static float *
 tile_values(const struct sheet *sheet, int tile)
 {
-    return sheet->values + (size_t)tile * (size_t)sheet->tile_width * (size_t)sheet->tile_height;
+    return sheet->values + (size_t)tile * tile_pixels(sheet);
 }
 
 static void
-sample_tile(struct sheet *sheet, const struct sampler *sampler, int tile)
+sample_tile(struct sheet *sheet, int tile)
 {
     const struct preview_request *request = sheet->request;
     const struct geometry_stack *stack = request->stack;
     int32_t z = sheet->slices[tile];
-    const struct tap *tap = sampler->rows;
+    size_t slice_bytes =
+        (size_t)stack->rows * (size_t)stack->columns * dicom_pixel_size(stack->pixel);
+    float *scratch = sheet->scratch + (size_t)tile * resampler_scratch(&sheet->resampler);
+    float *values = tile_values(sheet, tile);
     double slope, intercept;
+    resample_slice(&sheet->resampler, (const char *)request->voxels + (size_t)z * slice_bytes,
+                   stack->pixel, scratch, values);
     labels_rescale(request->instances, &stack->planes[z], &slope, &intercept);
-
-    float *value = tile_values(sheet, tile);
-    for (int y = 0; y < sheet->tile_height; y++) {
-        memset(sampler->sums, 0, (size_t)sheet->tile_width * sizeof *sampler->sums);
-        for (int j = 0; j < sampler->down; j++, tap++) {
-            read_row(request, tap->first, z, sampler->upper);
-            read_row(request, tap->second, z, sampler->lower);
-            add_line(sampler, sheet->tile_width, tap->part);
-        }
-        for (int x = 0; x < sheet->tile_width; x++)
-            *value++ =
-                (float)(slope * sampler->sums[x] / (sampler->across * sampler->down) + intercept);
-    }
+    for (size_t i = 0; i < tile_pixels(sheet); i++)
+        values[i] = (float)(slope * values[i] + intercept);
 }
 
-static int
-sample_tiles(struct sheet *sheet)
+static void
+find_voxels(int32_t voxels, int pixels, int32_t *under)
 {
-    struct sampler sampler = {0};
-    int error = sampler_make(sheet, &sampler);
-    for (int tile = 0; tile < sheet->tile_count && error == 0; tile++)
-        sample_tile(sheet, &sampler, tile);
-    sampler_free(&sampler);
-    return error;
+    for (int i = 0; i < pixels; i++)
+        under[i] = (int32_t)((2 * (int64_t)i + 1) * voxels / (2 * pixels));
 }
 
-/* Is the voxel under the centre of this pixel of the tile in the segment? False off the tile. */
+/* The row of a mask under the pixels of a tile's row. */
+static const uint64_t *
+mask_row(const struct sheet *sheet, const struct kernels_mask *mask, int y, int32_t z)
+{
+    int64_t row = (int64_t)z * sheet->request->stack->rows + sheet->rows[y];
+    return mask->bits + row * mask->words_per_row;
+}
+
 static bool
-covered(const struct sheet *sheet, const struct kernels_mask *mask, int x, int y, int32_t z)
+row_has(const struct sheet *sheet, const uint64_t *row, int x)
 {
-    const struct geometry_stack *stack = sheet->request->stack;
-    if (x < 0 || y < 0 || x >= sheet->tile_width || y >= sheet->tile_height)
-        return false;
-    int64_t column = (2 * (int64_t)x + 1) * stack->columns / (2 * sheet->tile_width);
-    int64_t row = (2 * (int64_t)y + 1) * stack->rows / (2 * sheet->tile_height);
-    uint64_t word =
-        mask->bits[((int64_t)z * stack->rows + row) * mask->words_per_row + column / 64];
-    return word >> (column % 64) & 1;
+    int32_t column = sheet->columns[x];
+    return row[column / 64] >> (column % 64) & 1;
 }
 
 /* --------------------------------------------------------------------------- grey window ---- */
@@ -287,7 +191,7 @@ static bool
 in_any_segment(const struct sheet *sheet, int x, int y, int32_t z)
 {
     for (size_t i = 0; i < sheet->request->segment_count; i++) {
-        if (covered(sheet, sheet->request->segments[i].mask, x, y, z))
+        if (row_has(sheet, mask_row(sheet, sheet->request->segments[i].mask, y, z), x))
             return true;
     }
     return false;
@@ -333,25 +237,45 @@ choose_window(struct sheet *sheet)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------- drawing ---- */
+/* ------------------------------------------------------------------------------- palette ---- */
 
-struct pixel {
-    uint8_t r, g, b;
-};
-
-static void
-set_pixel(struct sheet *sheet, int x, int y, struct pixel color)
+/* 0 .. 1 as 0 .. steps. */
+static uint8_t
+to_step(double value, int steps)
 {
-    uint8_t *at = sheet->rgb + 3 * ((size_t)y * (size_t)sheet->width + (size_t)x);
-    at[0] = color.r;
-    at[1] = color.g;
-    at[2] = color.b;
+    return (uint8_t)(steps * (value < 0 ? 0 : value > 1 ? 1 : value) + 0.5);
 }
 
 static uint8_t
-to_byte(double value)
+color_entry(struct sheet *sheet, struct rgb color)
 {
-    return (uint8_t)(255 * (value < 0 ? 0 : value > 1 ? 1 : value) + 0.5);
+    return indexed_png_color(&sheet->picture, GREYS, color);
+}
+
+static void
+make_palette(struct sheet *sheet)
+{
+    for (int i = 0; i < GREYS; i++) {
+        uint8_t grey = (uint8_t)((255 * i + (GREYS - 1) / 2) / (GREYS - 1));
+        sheet->picture.palette[i] = (struct rgb){grey, grey, grey};
+    }
+    sheet->picture.colors = GREYS;
+    sheet->background = color_entry(sheet, (struct rgb){24, 24, 24});
+    sheet->shadow = color_entry(sheet, (struct rgb){0, 0, 0});
+    sheet->digit = color_entry(sheet, (struct rgb){235, 235, 235});
+    for (size_t i = 0; i < sheet->request->segment_count; i++) {
+        const double *rgb = sheet->request->segments[i].color;
+        struct rgb color = {to_step(rgb[0], 255), to_step(rgb[1], 255), to_step(rgb[2], 255)};
+        sheet->colors[i] = color_entry(sheet, color);
+    }
+}
+
+/* ------------------------------------------------------------------------------- drawing ---- */
+
+static uint8_t *
+entry_at(const struct sheet *sheet, int x, int y)
+{
+    return sheet->picture.pixels + (size_t)y * (size_t)sheet->picture.width + (size_t)x;
 }
 
 static void
@@ -360,31 +284,45 @@ draw_grey(struct sheet *sheet, int tile, int left, int top)
     const struct preview_request *request = sheet->request;
     const struct geometry_plane *plane = &request->stack->planes[sheet->slices[tile]];
     bool inverted = request->instances[plane->instance]->monochrome1;
+    double scale = 1 / (sheet->high - sheet->low);
     const float *value = tile_values(sheet, tile);
     for (int y = 0; y < sheet->tile_height; y++) {
+        uint8_t *entry = entry_at(sheet, left, top + y);
         for (int x = 0; x < sheet->tile_width; x++) {
-            double level = (*value++ - sheet->low) / (sheet->high - sheet->low);
-            uint8_t grey = to_byte(inverted ? 1 - level : level);
-            set_pixel(sheet, left + x, top + y, (struct pixel){grey, grey, grey});
+            double level = (*value++ - sheet->low) * scale;
+            entry[x] = to_step(inverted ? 1 - level : level, GREYS - 1);
         }
     }
 }
 
+/* A margin of pixels that are not covered runs around. */
+static uint8_t *
+mark_cover(struct sheet *sheet, int tile, const struct kernels_mask *mask)
+{
+    size_t pitch = (size_t)sheet->tile_width + 2, size = pitch * ((size_t)sheet->tile_height + 2);
+    uint8_t *cover = sheet->cover + (size_t)tile * size;
+    memset(cover, 0, size);
+    for (int y = 0; y < sheet->tile_height; y++) {
+        const uint64_t *row = mask_row(sheet, mask, y, sheet->slices[tile]);
+        uint8_t *at = cover + (size_t)(y + 1) * pitch + 1;
+        for (int x = 0; x < sheet->tile_width; x++)
+            at[x] = row_has(sheet, row, x);
+    }
+    return cover;
+}
+
+/* Pixels in the segment that have a neighbour outside. */
 static void
 draw_outline(struct sheet *sheet, int tile, int left, int top,
-             const struct preview_segment *segment)
+             const struct preview_segment *segment, uint8_t color)
 {
-    struct pixel color = {to_byte(segment->color[0]), to_byte(segment->color[1]),
-                          to_byte(segment->color[2])};
-    int32_t z = sheet->slices[tile];
-    for (int y = 0; y < sheet->tile_height; y++) {
+    ptrdiff_t pitch = sheet->tile_width + 2;
+    const uint8_t *at = mark_cover(sheet, tile, segment->mask) + pitch + 1;
+    for (int y = 0; y < sheet->tile_height; y++, at += pitch) {
+        uint8_t *entry = entry_at(sheet, left, top + y);
         for (int x = 0; x < sheet->tile_width; x++) {
-            if (covered(sheet, segment->mask, x, y, z) &&
-                !(covered(sheet, segment->mask, x - 1, y, z) &&
-                  covered(sheet, segment->mask, x + 1, y, z) &&
-                  covered(sheet, segment->mask, x, y - 1, z) &&
-                  covered(sheet, segment->mask, x, y + 1, z)))
-                set_pixel(sheet, left + x, top + y, color);
+            if (at[x] & !(at[x - 1] & at[x + 1] & at[x - pitch] & at[x + pitch]))
+                entry[x] = color;
         }
     }
 }
@@ -399,15 +337,15 @@ static const uint8_t digits[10][7] = {
 };
 
 static void
-draw_digit(struct sheet *sheet, int digit, int left, int top, struct pixel color)
+draw_digit(struct sheet *sheet, int digit, int left, int top, uint8_t color)
 {
     enum { DOT = 2 };
 
     for (int y = 0; y < 7 * DOT; y++) {
         for (int x = 0; x < 5 * DOT; x++) {
-            if ((digits[digit][y / DOT] >> (4 - x / DOT) & 1) && left + x < sheet->width &&
-                top + y < sheet->height)
-                set_pixel(sheet, left + x, top + y, color);
+            if ((digits[digit][y / DOT] >> (4 - x / DOT) & 1) && left + x < sheet->picture.width &&
+                top + y < sheet->picture.height)
+                *entry_at(sheet, left + x, top + y) = color;
         }
     }
 }
@@ -420,47 +358,99 @@ draw_number(struct sheet *sheet, int number, int left, int top)
     snprintf(text, sizeof text, "%d", number);
     for (int i = 0; text[i]; i++) {
         int x = left + 12 * i;
-        draw_digit(sheet, text[i] - '0', x + 1, top + 1, (struct pixel){0, 0, 0});
-        draw_digit(sheet, text[i] - '0', x, top, (struct pixel){235, 235, 235});
+        draw_digit(sheet, text[i] - '0', x + 1, top + 1, sheet->shadow);
+        draw_digit(sheet, text[i] - '0', x, top, sheet->digit);
     }
 }
 
 static void
-draw(struct sheet *sheet)
+draw_tile(struct sheet *sheet, int tile)
 {
-    memset(sheet->rgb, 24, 3 * (size_t)sheet->width * (size_t)sheet->height);
-    for (int tile = 0; tile < sheet->tile_count; tile++) {
-        int left = GAP + tile % sheet->across * (sheet->tile_width + GAP);
-        int top = GAP + tile / sheet->across * (sheet->tile_height + GAP);
-        draw_grey(sheet, tile, left, top);
-        for (size_t i = 0; i < sheet->request->segment_count; i++)
-            draw_outline(sheet, tile, left, top, &sheet->request->segments[i]);
-        draw_number(sheet, sheet->slices[tile] + 1, left + 6, top + 6);
+    int left = GAP + tile % sheet->across * (sheet->tile_width + GAP);
+    int top = GAP + tile / sheet->across * (sheet->tile_height + GAP);
+    draw_grey(sheet, tile, left, top);
+    for (size_t i = 0; i < sheet->request->segment_count; i++) {
+        const struct preview_segment *segment = &sheet->request->segments[i];
+        draw_outline(sheet, tile, left, top, segment, sheet->colors[i]);
     }
+    draw_number(sheet, sheet->slices[tile] + 1, left + 6, top + 6);
 }
 
-/* ------------------------------------------------------------------------------- writing ---- */
+/* ------------------------------------------------------------------------ tile by tile ------ */
+
+struct tiles {
+    struct sheet *sheet;
+    void (*work)(struct sheet *sheet, int tile);
+};
+
+static void
+take_tiles(struct parallel *loop, void *context)
+{
+    const struct tiles *tiles = context;
+    int64_t tile;
+    while (parallel_take(loop, &tile))
+        tiles->work(tiles->sheet, (int)tile);
+}
+
+static void
+for_each_tile(struct sheet *sheet, void (*work)(struct sheet *sheet, int tile))
+{
+    struct tiles tiles = {sheet, work};
+    struct parallel loop = {.count = sheet->tile_count, .body = take_tiles, .context = &tiles};
+    parallel_run(&loop, sheet->request->threads);
+}
+
+/* --------------------------------------------------------------------------------- whole ---- */
 
 static int
-write_png(const struct sheet *sheet, int fd)
+reserve(struct sheet *sheet)
 {
-    png_image image = {.version = PNG_IMAGE_VERSION,
-                       .width = (png_uint_32)sheet->width,
-                       .height = (png_uint_32)sheet->height,
-                       .format = PNG_FORMAT_RGB,
-                       .flags = PNG_IMAGE_FLAG_FAST};
-    png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
-    void *bytes = malloc(size);
-    if (!bytes)
-        return -ENOMEM;
-    int error = 0;
-    /* It fails for want of memory only: the buffer is as large as any PNG of this size. */
-    if (!png_image_write_to_memory(&image, bytes, &size, 0, sheet->rgb, 0, NULL))
-        error = -ENOMEM;
-    if (error == 0)
-        error = file_write_all(fd, bytes, size);
-    free(bytes);
-    return error;
+    const struct geometry_stack *stack = sheet->request->stack;
+    size_t tiles = (size_t)sheet->tile_count;
+    size_t width = (size_t)sheet->tile_width, height = (size_t)sheet->tile_height;
+    int error = resampler_make(stack->columns, stack->rows, sheet->tile_width, sheet->tile_height,
+                               &sheet->resampler);
+    sheet->scratch = malloc(tiles * resampler_scratch(&sheet->resampler) * sizeof *sheet->scratch);
+    sheet->values = malloc(tiles * width * height * sizeof *sheet->values);
+    sheet->columns = malloc(width * sizeof *sheet->columns);
+    sheet->rows = malloc(height * sizeof *sheet->rows);
+    sheet->cover = malloc(tiles * (width + 2) * (height + 2));
+    sheet->colors = malloc(sheet->request->segment_count + 1);
+    sheet->picture.pixels = malloc((size_t)sheet->picture.width * (size_t)sheet->picture.height);
+    return error || !sheet->scratch || !sheet->values || !sheet->columns || !sheet->rows ||
+                   !sheet->cover || !sheet->colors || !sheet->picture.pixels
+               ? -ENOMEM
+               : 0;
+}
+
+static void
+release(struct sheet *sheet)
+{
+    resampler_free(&sheet->resampler);
+    free(sheet->scratch);
+    free(sheet->values);
+    free(sheet->columns);
+    free(sheet->rows);
+    free(sheet->cover);
+    free(sheet->colors);
+    free(sheet->picture.pixels);
+}
+
+static int
+draw_sheet(struct sheet *sheet)
+{
+    const struct preview_request *request = sheet->request;
+    find_voxels(request->stack->columns, sheet->tile_width, sheet->columns);
+    find_voxels(request->stack->rows, sheet->tile_height, sheet->rows);
+    for_each_tile(sheet, sample_tile);
+    int error = choose_window(sheet);
+    if (error)
+        return error;
+    make_palette(sheet);
+    memset(sheet->picture.pixels, sheet->background,
+           (size_t)sheet->picture.width * (size_t)sheet->picture.height);
+    for_each_tile(sheet, draw_tile);
+    return 0;
 }
 
 int
@@ -469,19 +459,11 @@ preview_write(const struct preview_request *request, int fd)
     struct sheet sheet = {.request = request};
     choose_slices(&sheet);
     lay_out(&sheet);
-    sheet.values = malloc(sizeof *sheet.values * (size_t)sheet.tile_count *
-                          (size_t)sheet.tile_width * (size_t)sheet.tile_height);
-    sheet.rgb = malloc(3 * (size_t)sheet.width * (size_t)sheet.height);
-    int error = sheet.values && sheet.rgb ? 0 : -ENOMEM;
+    int error = reserve(&sheet);
     if (error == 0)
-        error = sample_tiles(&sheet);
+        error = draw_sheet(&sheet);
     if (error == 0)
-        error = choose_window(&sheet);
-    if (error == 0) {
-        draw(&sheet);
-        error = write_png(&sheet, fd);
-    }
-    free(sheet.values);
-    free(sheet.rgb);
+        error = indexed_png_write(&sheet.picture, fd);
+    release(&sheet);
     return error;
 }

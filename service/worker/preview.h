@@ -24,6 +24,7 @@ struct preview_request {
     const void *voxels; /* stored values, stack->pixel, x fastest */
     const struct preview_segment *segments;
     size_t segment_count;
+    int threads; /* that may draw, the caller's among them */
 };
 
 /* Draws the sheet and writes it to `fd`; 0 or -errno. Does not look at any other state: may run in

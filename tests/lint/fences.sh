@@ -22,7 +22,7 @@ fence SQLite 'sqlite3' 'db/[a-z_]+\.[ch]:|tests/unit/(test_db_|db_sample|failing
 fence libconfig 'libconfig' 'config/[a-z_]+\.[ch]:'
 fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z0-9_]+\.(cc|hh):'
 fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9]+\.(cu|cuh):'
-fence libpng 'png\.h' 'service/worker/preview\.c:'
+fence libpng 'png\.h' 'service/worker/indexed_png\.c:|tests/unit/test_service_preview\.c:'
 fence systemd 'systemd/' 'service/daemon/notify\.c:'
 
 # The four leaves know nobody: neither service/ nor each other.
