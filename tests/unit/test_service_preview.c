@@ -154,8 +154,11 @@ END_TEST
 START_TEST(a_colour_is_found_made_or_the_nearest)
 {
     struct indexed_png picture = {.colors = 0};
-    for (int i = 0; i < INDEXED_PNG_COLORS; i++)
+    for (int i = 0; i < INDEXED_PNG_COLORS; i++) {
         ck_assert_int_eq(indexed_png_color(&picture, 0, (struct rgb){(uint8_t)i, 0, 0}), i);
+        ck_assert_int_eq(indexed_png_color(&picture, 0, (struct rgb){(uint8_t)(i / 2), 0, 0}),
+                         i / 2);
+    }
     ck_assert_uint_eq(indexed_png_color(&picture, 0, (struct rgb){77, 0, 0}), 77);
     ck_assert_uint_eq(indexed_png_color(&picture, 0, (struct rgb){77, 3, 1}), 77);
     ck_assert_uint_eq(indexed_png_color(&picture, 100, (struct rgb){77, 0, 0}), 100);
