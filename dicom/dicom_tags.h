@@ -141,7 +141,6 @@ enum dicom_tag {
     TAG_ConceptCodeSequence = 0x0040A168,
     TAG_PurposeOfReferenceCodeSequence = 0x0040A170,
     TAG_MeasuredValueSequence = 0x0040A300,
-    TAG_NumericValueQualifierCodeSequence = 0x0040A301,
     TAG_NumericValue = 0x0040A30A,
     TAG_PerformedProcedureCodeSequence = 0x0040A372,
     TAG_CurrentRequestedProcedureEvidenceSequence = 0x0040A375,

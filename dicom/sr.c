@@ -31,6 +31,8 @@ invalid_measurement(const struct sr_measurement *measurement)
     if (measurement->modifier_count > SR_MAX_MODIFIERS ||
         measurement->parameter_count > SR_MAX_PARAMETERS)
         return "a measurement with too many settings";
+    if (sr_has_words(measurement) && !is_code(&measurement->words.concept))
+        return "a setting in words without a concept";
     for (size_t i = 0; i < measurement->modifier_count; i++) {
         if (!is_code(&measurement->modifiers[i][0]) || !is_code(&measurement->modifiers[i][1]))
             return "a modifier without a code";
@@ -95,9 +97,11 @@ invalid_request(const struct sr_request *request)
 static bool
 measurement_is_ascii(const struct sr_measurement *measurement)
 {
-    bool ascii = dataset_code_is_ascii(&measurement->concept) &&
-                 dataset_code_is_ascii(&measurement->unit) &&
-                 (!measurement->absence || value_text_is_ascii(measurement->absence));
+    bool ascii =
+        dataset_code_is_ascii(&measurement->concept) && dataset_code_is_ascii(&measurement->unit) &&
+        (!measurement->absence || value_text_is_ascii(measurement->absence)) &&
+        (!sr_has_words(measurement) || (value_text_is_ascii(measurement->words.text) &&
+                                        dataset_code_is_ascii(&measurement->words.concept)));
     for (size_t i = 0; i < measurement->modifier_count; i++)
         ascii = ascii && dataset_code_is_ascii(&measurement->modifiers[i][0]) &&
                 dataset_code_is_ascii(&measurement->modifiers[i][1]);

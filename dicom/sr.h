@@ -27,7 +27,12 @@ extern "C" {
 #define SR_MAX_MODIFIERS  6
 #define SR_MAX_PARAMETERS 6
 
-/* Why there is no number (PS3.16 CID 42). */
+/*
+ * Why there is no number (PS3.16 CID 42). PS3.3 C.18.1 has a NUM without value for that, on which
+ * highdicom (0.28.2) cannot open the report; so what has no number is told as a qualitative
+ * evaluation of its group (TID 1411, 1501): a CODE, the feature's concept = the qualifier, with the
+ * settings of the number and the reason in words.
+ */
 enum sr_qualifier {
     SR_NOT_A_NUMBER,        /* 114000: not defined for this region */
     SR_MEASUREMENT_FAILURE, /* 114006: could not be measured */
@@ -38,6 +43,12 @@ struct sr_parameter {
     struct seg_code concept;
     struct seg_code unit; /* UCUM */
     double value;         /* finite */
+};
+
+/* A setting in words. */
+struct sr_words {
+    struct seg_code concept;
+    const char *text; /* "" or NULL: none */
 };
 
 /* One number, or the reason why there is none. Strings are borrowed, UTF-8. */
@@ -52,6 +63,7 @@ struct sr_measurement {
     size_t modifier_count;
     struct sr_parameter parameters[SR_MAX_PARAMETERS];
     size_t parameter_count;
+    struct sr_words words;
 };
 
 #define SR_WHOLE_VOLUME (-1)

@@ -2,6 +2,7 @@
 #include "sr_internal.h"
 #include "uid.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +43,20 @@ sr_track(const struct sr_request *request, const struct sr_group *group,
     return seg_tracking_uid(request->seg, segment, uid);
 }
 
+const char *
+sr_absence(const struct sr_measurement *measurement)
+{
+    if (measurement->absence && measurement->absence[0] != '\0')
+        return measurement->absence;
+    return isfinite(measurement->value) ? NULL : "The computation gave no finite number.";
+}
+
+bool
+sr_has_words(const struct sr_measurement *measurement)
+{
+    return measurement->words.text && measurement->words.text[0] != '\0';
+}
+
 static void
 name_code(struct uid_name *name, const struct seg_code *code)
 {
@@ -77,6 +92,10 @@ name_measurement(struct uid_name *name, const struct sr_measurement *measurement
         name_code(name, &measurement->parameters[i].concept);
         name_code(name, &measurement->parameters[i].unit);
         name_value(name, measurement->parameters[i].value);
+    }
+    if (sr_has_words(measurement)) {
+        name_code(name, &measurement->words.concept);
+        uid_name_text(name, measurement->words.text);
     }
 }
 

@@ -21,6 +21,10 @@ bool sr_refers_to_segments(const struct sr_request *request);
 int sr_track(const struct sr_request *request, const struct sr_group *group,
              char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE]);
 
+/* Why there is no number, in words, or NULL; and whether there is a setting in words. */
+const char *sr_absence(const struct sr_measurement *measurement);
+bool sr_has_words(const struct sr_measurement *measurement);
+
 /* UIDs of the report, from the SEG's and the content: 0 or -ENOMEM. No dimensions. */
 int sr_make_identity(const struct sr_request *request, struct seg_identity *identity);
 

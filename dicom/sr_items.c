@@ -73,13 +73,6 @@ sr_put_number(struct sr_writer *w, double value, const struct seg_code *unit)
 }
 
 void
-sr_put_no_number(struct sr_writer *w, const struct seg_code *qualifier)
-{
-    element_header(&w->set.elements, TAG_MeasuredValueSequence, "SQ", 0);
-    dataset_add_code(&w->set, &w->set.elements, TAG_NumericValueQualifierCodeSequence, qualifier);
-}
-
-void
 sr_add_text(struct sr_writer *w, const char *relation, const struct seg_code *concept,
             const char *text)
 {

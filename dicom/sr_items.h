@@ -37,7 +37,6 @@ void sr_end(struct sr_writer *w, const struct sr_branch *branch);
 void sr_put_separate(struct sr_writer *w); /* of a container: Continuity of Content */
 void sr_put_code(struct sr_writer *w, const struct seg_code *code);
 void sr_put_number(struct sr_writer *w, double value, const struct seg_code *unit);
-void sr_put_no_number(struct sr_writer *w, const struct seg_code *qualifier);
 
 void sr_add_text(struct sr_writer *w, const char *relation, const struct seg_code *concept,
                  const char *text);

@@ -8,7 +8,6 @@
 #include "sr_items.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,15 +197,6 @@ put_algorithm(struct sr_writer *w)
     sr_add_text(w, SR_HAS_CONCEPT_MOD, &version, w->request->seg->software_version);
 }
 
-/* NULL when there is a number. */
-static const char *
-absence_of(const struct sr_measurement *measurement)
-{
-    if (measurement->absence && measurement->absence[0] != '\0')
-        return measurement->absence;
-    return isfinite(measurement->value) ? NULL : "The computation gave no finite number.";
-}
-
 static const struct seg_code *
 qualifier_of(const struct sr_measurement *measurement)
 {
@@ -215,27 +205,52 @@ qualifier_of(const struct sr_measurement *measurement)
     return measurement->qualifier == SR_MEASUREMENT_FAILURE ? &failure : &not_a_number;
 }
 
+/* What a number depends on, and why there is none. */
 static void
-put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
+put_settings(struct sr_writer *w, const struct sr_measurement *measurement, const char *absence)
 {
     static const struct seg_code comment = {"121106", "DCM", "Comment"};
-    const char *absence = absence_of(measurement);
-    struct sr_branch number = sr_begin(w, SR_CONTAINS, "NUM", &measurement->concept);
-    if (absence)
-        sr_put_no_number(w, qualifier_of(measurement));
-    else
-        sr_put_number(w, measurement->value, &measurement->unit);
-    if (absence || measurement->modifier_count > 0 || measurement->parameter_count > 0)
-        sr_begin_children(w, &number);
     for (size_t i = 0; i < measurement->modifier_count; i++)
         sr_add_code(w, SR_HAS_CONCEPT_MOD, &measurement->modifiers[i][0],
                     &measurement->modifiers[i][1]);
+    if (sr_has_words(measurement))
+        sr_add_text(w, SR_HAS_CONCEPT_MOD, &measurement->words.concept, measurement->words.text);
     for (size_t i = 0; i < measurement->parameter_count; i++)
         sr_add_number(w, SR_INFERRED_FROM, &measurement->parameters[i].concept,
                       measurement->parameters[i].value, &measurement->parameters[i].unit);
     if (absence)
         sr_add_text(w, SR_HAS_PROPERTIES, &comment, absence);
-    sr_end(w, &number);
+}
+
+/* TID 300, or a qualitative evaluation of what has no number. */
+static void
+put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
+{
+    const char *absence = sr_absence(measurement);
+    struct sr_branch item =
+        sr_begin(w, SR_CONTAINS, absence ? "CODE" : "NUM", &measurement->concept);
+    if (absence)
+        sr_put_code(w, qualifier_of(measurement));
+    else
+        sr_put_number(w, measurement->value, &measurement->unit);
+    if (absence || measurement->modifier_count > 0 || measurement->parameter_count > 0 ||
+        sr_has_words(measurement)) {
+        sr_begin_children(w, &item);
+        put_settings(w, measurement, absence);
+    }
+    sr_end(w, &item);
+}
+
+/* Numbers, then what has none. */
+static void
+put_values(struct sr_writer *w, const struct sr_group *group)
+{
+    for (int absent = 0; absent < 2; absent++) {
+        for (size_t i = 0; i < group->measurement_count; i++) {
+            if ((sr_absence(&group->measurements[i]) != NULL) == absent)
+                put_measurement(w, &group->measurements[i]);
+        }
+    }
 }
 
 /* How the segment, or the volume, is known in every object that speaks of it. */
@@ -327,8 +342,7 @@ put_group(struct sr_writer *w, const struct sr_group *group)
         put_volume(w);
     else
         put_segment(w, group);
-    for (size_t i = 0; i < group->measurement_count; i++)
-        put_measurement(w, &group->measurements[i]);
+    put_values(w, group);
     sr_end(w, &container);
 }
 

@@ -237,16 +237,6 @@ class Walk
         no_children();
     }
 
-    void absent(const Code &concept, const Code &qualifier)
-    {
-        DSRContentItem &item = next(DSRTypes::RT_contains, DSRTypes::VT_Num, &concept);
-        const DSRNumericMeasurementValue &value = *item.getNumericValuePtr();
-        Float64 number;
-        if (!value.getNumericValue().empty() || value.getFloatingPointRepresentation(number).good())
-            differ("%s: %s has a value", where.c_str(), concept.meaning.c_str());
-        expect_code(value.getNumericValueQualifier(), qualifier, "a qualifier");
-    }
-
     /* segment 0, frames empty: none in particular. */
     void image(const Code *concept, const std::string &class_uid, const std::string &instance_uid,
                uint16_t segment, const std::vector<int32_t> &frames)
@@ -332,6 +322,7 @@ class Verifier
     void check_finding(Walk &walk, const struct seg_segment &segment);
     void check_site(Walk &walk, const struct seg_segment &segment);
     void check_measurement(Walk &walk, const struct sr_measurement &measurement);
+    void check_values(Walk &walk, const struct sr_group &group);
 
     std::string clean(const char *text, size_t characters, enum value_text_kind kind) const
     {
@@ -579,16 +570,17 @@ Verifier::check_site(Walk &walk, const struct seg_segment &segment)
 void
 Verifier::check_measurement(Walk &walk, const struct sr_measurement &measurement)
 {
-    const bool explained = measurement.absence && measurement.absence[0] != '\0';
-    const bool absent = explained || !std::isfinite(measurement.value);
-    const Code concept = code(measurement.concept);
-    if (absent)
-        walk.absent(concept, measurement.qualifier == SR_MEASUREMENT_FAILURE
-                                 ? CODE_DCM_MeasurementFailure
-                                 : CODE_DCM_NotANumber);
+    const char *absence = sr_absence(&measurement);
+    const bool has_words = sr_has_words(&measurement);
+    if (!absence)
+        walk.number(DSRTypes::RT_contains, code(measurement.concept), measurement.value,
+                    code(measurement.unit));
     else
-        walk.number(DSRTypes::RT_contains, concept, measurement.value, code(measurement.unit));
-    if (!absent && measurement.modifier_count == 0 && measurement.parameter_count == 0) {
+        walk.code(DSRTypes::RT_contains, code(measurement.concept),
+                  measurement.qualifier == SR_MEASUREMENT_FAILURE ? CODE_DCM_MeasurementFailure
+                                                                  : CODE_DCM_NotANumber);
+    if (!absence && measurement.modifier_count == 0 && measurement.parameter_count == 0 &&
+        !has_words) {
         walk.no_children();
         return;
     }
@@ -596,14 +588,28 @@ Verifier::check_measurement(Walk &walk, const struct sr_measurement &measurement
     for (size_t i = 0; i < measurement.modifier_count; i++)
         walk.code_leaf(DSRTypes::RT_hasConceptMod, code(measurement.modifiers[i][0]),
                        code(measurement.modifiers[i][1]));
+    if (has_words)
+        walk.text(DSRTypes::RT_hasConceptMod, code(measurement.words.concept),
+                  lines(measurement.words.text));
     for (size_t i = 0; i < measurement.parameter_count; i++)
         walk.number_leaf(DSRTypes::RT_inferredFrom, code(measurement.parameters[i].concept),
                          measurement.parameters[i].value, code(measurement.parameters[i].unit));
-    if (absent)
-        walk.text(DSRTypes::RT_hasProperties, CODE_DCM_Comment,
-                  explained ? lines(measurement.absence)
-                            : "The computation gave no finite number.");
+    if (absence)
+        walk.text(DSRTypes::RT_hasProperties, CODE_DCM_Comment, lines(absence));
     walk.up();
+}
+
+/* Numbers, then what has none. */
+void
+Verifier::check_values(Walk &walk, const struct sr_group &group)
+{
+    std::vector<const struct sr_measurement *> values;
+    for (size_t i = 0; i < group.measurement_count; i++)
+        values.push_back(&group.measurements[i]);
+    std::stable_partition(values.begin(), values.end(),
+                          [](const struct sr_measurement *value) { return !sr_absence(value); });
+    for (const struct sr_measurement *value : values)
+        check_measurement(walk, *value);
 }
 
 void
@@ -659,8 +665,7 @@ Verifier::check_group(Walk &walk, const struct sr_group &group)
         check_volume(walk);
     else
         check_segment(walk, group);
-    for (size_t i = 0; i < group.measurement_count; i++)
-        check_measurement(walk, group.measurements[i]);
+    check_values(walk, group);
     walk.up();
 }
 

@@ -23,16 +23,18 @@ IBSI_CODES = ["GYBY", "60VM", "UR99", "TU9B", "TF7R", "D3YU", "NTRS", "ZGXS", "O
 AGGREGATION = (("5QB6", "IBSI", "Texture matrix aggregation"), ("IAZD", "IBSI", "3D merged"))
 VOLUME = -1  # in the place of a segment
 DISCRETISATION = (("DISCRETISATION", "99NOCTULE", "Discretisation"), ("K15C", "IBSI", "Fixed bin number"))
+DIRECTIONS = ("DIRECTIONS", "99NOCTULE", "Directions")
 LEVELS = (32.0, ("LEVELS", "99NOCTULE", "Number of grey levels"), ("1", "no units"))
 
 
 class Measurement:
     """One number (None: absent, for a reason), and the settings behind it."""
 
-    def __init__(self, value, concept, unit=("1", "no units"), modifiers=(), parameters=(), reason="",
+    def __init__(self, value, concept, unit=("1", "no units"), modifiers=(), parameters=(), words=None, reason="",
                  qualifier="114000"):
         self.value, self.concept, self.unit = value, concept, unit
         self.modifiers, self.parameters = list(modifiers), list(parameters)
+        self.words = words  # a concept and its text
         self.reason, self.qualifier = reason, qualifier
 
     def lines(self):
@@ -42,6 +44,8 @@ class Measurement:
             yield "modifier", *name, *modifier
         for number, concept, unit in self.parameters:
             yield "parameter", float(number).hex(), *concept, *unit
+        if self.words:
+            yield "words", *self.words[0], self.words[1]
 
 
 def glcm(seed, own=False):
@@ -117,10 +121,10 @@ def assert_dsrdump_shows(path, groups):
     tree = done.stdout
     assert "Enhanced SR Document" in tree and "UNVERIFIED" in tree and "COMPLETE" in tree
     assert tree.count("<contains CONTAINER:(125007,DCM,") == len(groups)
-    numbers = [measurement for measurements in groups.values() for measurement in measurements]
-    assert len(re.findall(r"<contains NUM:", tree)) == len(numbers)
-    absent = [measurement for measurement in numbers if measurement.value is None]
-    assert tree.count("=empty (") == len(absent)
+    everything = [measurement for measurements in groups.values() for measurement in measurements]
+    absent = [measurement for measurement in everything if measurement.value is None]
+    assert tree.count("<contains NUM:") == len(everything) - len(absent)
+    assert "=empty (" not in tree
     for measurement in absent:
         assert measurement.reason in tree or not measurement.reason.isascii()
 
@@ -195,13 +199,14 @@ def assert_number(item, value, unit):
 
 def assert_measurement(item, expected):
     assert name_of(item) == expected.concept and item.RelationshipType == "CONTAINS"
+    words = [expected.words] if expected.words else []
     if expected.value is None:
-        assert len(item.MeasuredValueSequence) == 0
-        assert code_of(item.NumericValueQualifierCodeSequence)[:2] == (expected.qualifier, "DCM")
-        assert one(item, "TEXT", "121106").TextValue == expected.reason
+        assert item.ValueType == "CODE"
+        assert code_of(item.ConceptCodeSequence)[:2] == (expected.qualifier, "DCM")
+        words.append((("121106", "DCM", "Comment"), expected.reason))
     else:
         assert_number(item, expected.value, expected.unit)
-        assert children(item, "TEXT") == []
+    assert [(name_of(child), child.TextValue) for child in children(item, "TEXT")] == words
     modifiers = [(name_of(child), code_of(child.ConceptCodeSequence)) for child in children(item, "CODE")]
     assert modifiers == expected.modifiers
     parameters = children(item, "NUM")
@@ -251,32 +256,28 @@ def assert_groups(report, seg, planes, groups):
             assert_of_volume(group, planes)
         else:
             assert_of_segment(group, seg, index)
-        numbers = children(group, "NUM")
-        assert len(numbers) == len(measurements)
-        for item, expected in zip(numbers, measurements):
+        codes = {measurement.concept[0] for measurement in measurements}
+        values = [item for item in children(group) if (name_of(item) or (None,))[0] in codes]
+        assert len(values) == len(measurements)
+        for item, expected in zip(values, sorted(measurements, key=lambda measurement: measurement.value is None)):
             assert_measurement(item, expected)
 
 
-def drop_absent(item):
-    """Without the numbers that are none, on which highdicom (0.28.2) stumbles."""
-    for child in item.get("ContentSequence", []):
-        drop_absent(child)
-        if child.get("ContentSequence") is not None:
-            child.ContentSequence = [part for part in child.ContentSequence
-                                     if part.ValueType != "NUM" or len(part.MeasuredValueSequence) == 1]
-
-
 def assert_highdicom_measures(group, measurements):
+    """As many values as there are, and for each that is not, the evaluation that says so."""
     present = [measurement for measurement in measurements if measurement.value is not None]
     values = group.get_measurements()
     assert [value.name.value for value in values] == [measurement.concept[0] for measurement in present]
     assert [value.value for value in values] == [measurement.value for measurement in present]
+    for measurement in measurements:
+        evaluations = group.get_qualitative_evaluations(pydicom.sr.coding.Code(*measurement.concept))
+        absent = [other.qualifier for other in measurements
+                  if other.value is None and other.concept == measurement.concept]
+        assert [evaluation.value.value for evaluation in evaluations] == absent
 
 
 def assert_highdicom_reads(path, seg, planes, groups):
-    report = pydicom.dcmread(path)
-    drop_absent(report)
-    content = highdicom.sr.EnhancedSR.from_dataset(report).content
+    content = highdicom.sr.EnhancedSR.from_dataset(pydicom.dcmread(path)).content
     assert isinstance(content, highdicom.sr.MeasurementReport)
     assert content.get_planar_roi_measurement_groups() == []
     of_images = content.get_image_measurement_groups()
@@ -350,6 +351,13 @@ def test_settings_of_our_own(tmp_path):
     paths = classic(tmp_path / "in", 5, 40, 41)
     groups = {0: glcm(1, own=True), 1: glcm(2, own=True)}
     judge(write(tmp_path, paths, apart(2, 5, 40, 41), groups), paths, groups, own=True)
+
+
+def test_settings_in_words(tmp_path):
+    paths = classic(tmp_path / "in", 5, 40, 41)
+    groups = {0: [Measurement(value, ("TU9B", "IBSI", "Joint entropy"), modifiers=[AGGREGATION], parameters=[LEVELS],
+                              words=(DIRECTIONS, "(1,0,0)(2,1,0)")) for value in (1.5, 2.5)]}
+    judge(write(tmp_path, paths, apart(1, 5, 40, 41), groups), paths, groups, own=True)
 
 
 def test_absent_values(tmp_path):

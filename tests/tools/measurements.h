@@ -7,8 +7,9 @@
  *                114006
  *   modifier     code | scheme | meaning (name) | code | scheme | meaning (value)
  *   parameter    VALUE | code | scheme | meaning | unit | its meaning
+ *   words        code | scheme | meaning | TEXT
  *
- * A modifier or parameter is of the measurement before it, a measurement of the group before it.
+ * A modifier, parameter or words are of the measurement before it, a measurement of the group before it.
  */
 #ifndef NOCTULE_TESTS_MEASUREMENTS_H
 #define NOCTULE_TESTS_MEASUREMENTS_H

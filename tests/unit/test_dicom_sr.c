@@ -205,6 +205,40 @@ START_TEST(absent_values)
 
 END_TEST
 
+/* A reader that takes a NUM's value for granted finds one in each. */
+START_TEST(absent_values_are_no_numbers)
+{
+    sample.measurements[0].absence = "ONE_GREY_LEVEL";
+    sample.measurements[0].parameter_count = 0;
+    expect_written();
+    const int numbers = 5 + 5 + 5; /* of the image library, of measurements and of settings */
+    ck_assert_int_eq(count_bytes("\x40\x00\x40\xA0"
+                                 "CS\x04\x00NUM ",
+                                 12),
+                     numbers);
+    ck_assert_int_eq(count_bytes("\x40\x00\x00\xA3SQ", 6), numbers);
+}
+
+END_TEST
+
+START_TEST(settings_in_words)
+{
+    static const char text[] = "(1,0,0)(2,1,0)";
+    sample.measurements[4].words =
+        (struct sr_words){{"DIRECTIONS", SR_OWN_SCHEME, "Directions"}, text};
+    expect_written();
+    const struct seg_identity first = summary.identity;
+    ck_assert_int_eq(count_text(text), 1);
+    sample.measurements[4].words.text = "(1,0,0)(2,1,1)";
+    expect_written();
+    ck_assert_str_ne(summary.identity.sop_instance_uid, first.sop_instance_uid);
+    sample.measurements[4].words.text = "";
+    expect_written();
+    ck_assert_int_eq(count_text("DIRECTIONS"), 0);
+}
+
+END_TEST
+
 /* Not a number is no number, whatever the caller thought. */
 START_TEST(values_that_are_not_finite)
 {
@@ -442,6 +476,9 @@ START_TEST(requests_that_make_no_report)
     sample.measurements[3].modifier_count = SR_MAX_MODIFIERS + 1;
     expect_invalid("too many settings");
     sample.measurements[3].modifier_count = 2;
+    sample.measurements[3].words.text = "of no concept";
+    expect_invalid("in words");
+    sample.measurements[3].words.text = NULL;
     sample.identity.sop_instance_uid[0] = '\0';
     expect_invalid("without identity");
     sample.request.seg_identity = NULL;
@@ -517,6 +554,8 @@ main(void)
     tcase_add_test(tests, coding_schemes_that_are_used);
     tcase_add_test(tests, extreme_values);
     tcase_add_test(tests, absent_values);
+    tcase_add_test(tests, absent_values_are_no_numbers);
+    tcase_add_test(tests, settings_in_words);
     tcase_add_test(tests, values_that_are_not_finite);
     tcase_add_test(tests, sites_and_sides);
     tcase_add_test(tests, a_code_that_is_long);

@@ -139,15 +139,31 @@ START_TEST(codes)
     expect_damage(find_text("12738006", 1), 1, "Finding");
     expect_damage(find_text("7771000", 1), 1, "Laterality");
     expect_damage(find_text("126000", 1), 1, "the title");
-    expect_damage(find_text("114000", 1), 1, "a qualifier");
+    expect_damage(find_text("114000", 1), 1, "Joint entropy is");
     expect_damage(find_text("no units", 1), 1, "a unit");
 }
 
 END_TEST
 
+START_TEST(settings_in_words)
+{
+    sample.measurements[0].words = (struct sr_words){{"IN_WORDS", "99NOCTULE", "Words"}, "0,90"};
+    free(bytes);
+    take();
+    expect_damage(find_text("0,90", 1), 1, "Words is");
+    expect_damage(find_text("IN_WORDS", 1), 1, "a concept name");
+}
+
+END_TEST
+
+/* A number cannot pass for none, nor none for a number. */
 START_TEST(why_there_is_no_value)
 {
     expect_damage(find_text("ONE_GREY_LEVEL", 1), 1, "Comment");
+    sample.measurements[1].value = 0.0;
+    sample.measurements[1].absence = "";
+    write_bytes(size);
+    expect_refused("SOPInstanceUID");
 }
 
 END_TEST
@@ -282,6 +298,7 @@ main(void)
     tcase_add_test(tests, any_bit_of_a_value);
     tcase_add_test(tests, a_decimal_text);
     tcase_add_test(tests, codes);
+    tcase_add_test(tests, settings_in_words);
     tcase_add_test(tests, why_there_is_no_value);
     tcase_add_test(tests, who_the_segment_is);
     tcase_add_test(tests, references);
