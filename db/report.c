@@ -53,8 +53,6 @@ identify(struct database *db)
     sqlite3_busy_timeout(db->handle, 5000);
     int rc = database_script(db, "PRAGMA trusted_schema = OFF");
     if (rc == 0)
-        rc = report_add_exact(db);
-    if (rc == 0)
         rc = migrate_identify(db, &version);
     if (rc == 0 && version == 0)
         rc = database_refuse(db, -EPROTONOSUPPORT, "it is empty; noctuled makes its tables");

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct queue_feature;
 struct report;
 
 int report_open(const char *database_path, struct report **report, char *reason,
@@ -56,16 +57,22 @@ int report_destinations(struct report *report, const struct report_destination *
 int report_job(struct report *report, int64_t job_id, FILE *out, bool json, char *reason,
                size_t reason_size);
 
-enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV };
-
 #define REPORT_ALL_SEGMENTS (-1)
 
 /*
- * What one job measured, of all segments or one (0: the whole volume); JSON and CSV are those of
- * features.json and features.csv (service/common/feature.h). A job without features is told as
- * such; -ENOENT when it has some, and none of this segment.
+ * What one job measured, of all segments or one (0: the whole volume), as tables. A job without
+ * features is told as such; -ENOENT when it has some, and none of this segment.
  */
-int report_features(struct report *report, int64_t job_id, int64_t segment,
-                    enum report_format format, FILE *out, char *reason, size_t reason_size);
+int report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out, char *reason,
+                    size_t reason_size);
+
+/*
+ * The same one by one, in the order of the job's features.json, with every bit of the numbers; the
+ * texts live until take returns, and its negative errno ends it. Printing what was taken, and
+ * finding out whether that went well, is the caller's.
+ */
+int report_each_feature(struct report *report, int64_t job_id, int64_t segment,
+                        int (*take)(void *context, const struct queue_feature *feature),
+                        void *context, char *reason, size_t reason_size);
 
 #endif

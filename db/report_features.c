@@ -1,7 +1,10 @@
 /*
- * report_features.c - what a job measured, for people and for programs.
+ * report_features.c - what a job measured: as tables for people, and one by one for the documents that
+ * service/ makes of it.
  */
 #include "report_private.h"
+
+#include "queue.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,112 +15,64 @@
 #define OF_JOB   "WHERE job = ?1 AND (?2 IS NULL OR segment = ?2)"
 #define IN_ORDER OF_JOB " ORDER BY place"
 
-/* ------------------------------------------------------------------------------------ numbers - */
+/* ------------------------------------------------------------------------------- one by one --- */
 
-/* SQLite's own texts of numbers, also those within JSON, have 15 digits. */
-static void
-exact(sqlite3_context *context, int count, sqlite3_value **values)
+static const char *
+text_at(sqlite3_stmt *row, int column)
 {
-    char text[40];
-    (void)count;
-    if (sqlite3_value_type(values[0]) == SQLITE_NULL)
-        return; /* the answer is NULL, too */
-    snprintf(text, sizeof text, "%.17g", sqlite3_value_double(values[0]));
-    sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+    const unsigned char *text = sqlite3_column_text(row, column);
+    return text ? (const char *)text : "";
 }
 
-int
-report_add_exact(struct database *db)
+/* What the view has as NULL is 0 or false here, as SQLite reads it. */
+static struct queue_feature
+feature_at(sqlite3_stmt *row)
 {
-    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
-    int rc =
-        sqlite3_create_function_v2(db->handle, "exact", 1, flags, NULL, exact, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? 0 : database_failed(db);
-}
-
-/* --------------------------------------------------------------------------------------- JSON - */
-
-static int
-print_json(struct report *report, const struct report_selection *features, FILE *out)
-{
-    sqlite3_stmt *statement;
-    int rc = database_query(
-        &report->db,
-        "SELECT json_object('segment_number', nullif(segment, 0), 'label', nullif(label, ''), "
-        "'name', name, 'meaning', nullif(meaning, ''), 'family', nullif(family, ''), "
-        "'ibsi_code', nullif(ibsi_code, ''), 'value', json(exact(value)), "
-        "'reason', nullif(reason, ''), 'unit', nullif(unit, ''), "
-        "'aggregation', nullif(aggregation, ''), "
-        "'aggregation_ibsi_code', nullif(aggregation_ibsi_code, ''), "
-        "'discretisation', nullif(discretisation, ''), 'levels', levels, "
-        "'bin_width', json(exact(bin_width)), "
-        "'range', json('[' || exact(range_low) || ',' || exact(range_high) || ']'), "
-        "'distance', distance, "
-        "'symmetric', json(CASE symmetric WHEN 1 THEN 'true' WHEN 0 THEN 'false' END), "
-        "'directions', nullif(directions, '')) FROM v_features " IN_ORDER,
-        features->values, features->count, &statement);
-    if (rc < 0)
-        return rc;
-    rc = report_print_rows(report, statement, out);
-    sqlite3_finalize(statement);
-    return rc;
-}
-
-/* ---------------------------------------------------------------------------------------- CSV - */
-
-static void
-print_field(FILE *out, const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++)
-        fprintf(out, *text == '"' ? "\"%c" : "%c", *text);
-    fputc('"', out);
-}
-
-/* RFC 4180. */
-static void
-print_record(FILE *out, sqlite3_stmt *row)
-{
-    for (int i = 0; i < sqlite3_column_count(row); i++) {
-        const unsigned char *text = sqlite3_column_text(row, i);
-        if (i > 0)
-            fputc(',', out);
-        print_field(out, text ? (const char *)text : "");
-    }
-    fputs("\r\n", out);
-}
-
-static void
-print_header(FILE *out, sqlite3_stmt *row)
-{
-    for (int i = 0; i < sqlite3_column_count(row); i++)
-        fprintf(out, "%s%s", i > 0 ? "," : "", sqlite3_column_name(row, i));
-    fputs("\r\n", out);
+    return (struct queue_feature){
+        .segment = sqlite3_column_int(row, 0),
+        .label = text_at(row, 1),
+        .family = text_at(row, 2),
+        .name = text_at(row, 3),
+        .meaning = text_at(row, 4),
+        .ibsi_code = text_at(row, 5),
+        .value = sqlite3_column_double(row, 6),
+        .reason = text_at(row, 7),
+        .unit = text_at(row, 8),
+        .aggregation = text_at(row, 9),
+        .aggregation_ibsi_code = text_at(row, 10),
+        .discretisation = text_at(row, 11),
+        .levels = sqlite3_column_int(row, 12),
+        .bin_width = sqlite3_column_double(row, 13),
+        .distance = sqlite3_column_int(row, 14),
+        .symmetric = sqlite3_column_int(row, 15) != 0,
+        .has_range = sqlite3_column_type(row, 16) != SQLITE_NULL,
+        .range = {sqlite3_column_double(row, 16), sqlite3_column_double(row, 17)},
+        .directions = text_at(row, 18),
+    };
 }
 
 static int
-print_csv(struct report *report, const struct report_selection *features, FILE *out)
+take_features(struct report *report, const struct report_selection *features,
+              int (*take)(void *context, const struct queue_feature *feature), void *context)
 {
-    sqlite3_stmt *statement;
+    sqlite3_stmt *row;
     int rc = database_query(
         &report->db,
-        "SELECT nullif(segment, 0) AS segment_number, label, name, meaning, family, ibsi_code, "
-        "exact(value) AS value, reason, unit, aggregation, aggregation_ibsi_code, discretisation, "
-        "levels, exact(bin_width) AS bin_width, exact(range_low) AS range_low, "
-        "exact(range_high) AS range_high, distance, "
-        "CASE symmetric WHEN 1 THEN 'true' WHEN 0 THEN 'false' END AS symmetric, directions "
-        "FROM v_features " IN_ORDER,
-        features->values, features->count, &statement);
+        "SELECT segment, label, family, name, meaning, ibsi_code, value, reason, unit, "
+        "aggregation, aggregation_ibsi_code, discretisation, levels, bin_width, distance, "
+        "symmetric, range_low, range_high, directions FROM v_features " IN_ORDER,
+        features->values, features->count, &row);
     if (rc < 0)
         return rc;
-    print_header(out, statement);
-    while ((rc = database_step(&report->db, statement)) == 1)
-        print_record(out, statement);
-    sqlite3_finalize(statement);
+    while ((rc = database_step(&report->db, row)) == 1) {
+        const struct queue_feature feature = feature_at(row);
+        rc = take(context, &feature);
+        if (rc < 0) {
+            database_refuse(&report->db, rc, "%s", strerror(-rc));
+            break;
+        }
+    }
+    sqlite3_finalize(row);
     return rc;
 }
 
@@ -242,8 +197,7 @@ print_text(struct report *report, int64_t job_id, const struct report_selection 
     return rc;
 }
 
-/* ------------------------------------------------------------------------------- one or the other
- */
+/* ---------------------------------------------------------------------------- either of them -- */
 
 /* Where a job has measured anything, it has measured this segment. */
 static int
@@ -267,34 +221,50 @@ expect_segment(struct report *report, int64_t job_id, int64_t segment)
 }
 
 static int
-print_features(struct report *report, int64_t job_id, int64_t segment, enum report_format format,
-               FILE *out)
+expect_measured(struct report *report, int64_t job_id, int64_t segment)
 {
-    bool all = segment == REPORT_ALL_SEGMENTS;
-    const struct database_value values[] = {value_int(job_id),
-                                            all ? value_null() : value_int(segment)};
-    struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
     int rc = report_expect_job(report, job_id);
-    if (rc == 0 && !all)
-        rc = expect_segment(report, job_id, segment);
-    if (rc < 0)
-        return rc;
-    if (format == REPORT_JSON)
-        return print_json(report, &features, out);
-    if (format == REPORT_CSV)
-        return print_csv(report, &features, out);
-    return print_text(report, job_id, &features, out);
+    return rc < 0 || segment == REPORT_ALL_SEGMENTS ? rc : expect_segment(report, job_id, segment);
 }
 
-/* In one read transaction: all of it is of the same moment. */
-int
-report_features(struct report *report, int64_t job_id, int64_t segment, enum report_format format,
-                FILE *out, char *reason, size_t reason_size)
+static struct database_value
+segment_or_null(int64_t segment)
 {
+    return segment == REPORT_ALL_SEGMENTS ? value_null() : value_int(segment);
+}
+
+/* Both in one read transaction: all of it is of the same moment. */
+int
+report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out, char *reason,
+                size_t reason_size)
+{
+    const struct database_value values[] = {value_int(job_id), segment_or_null(segment)};
+    const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
     int rc = database_script(&report->db, "BEGIN");
     if (rc == 0) {
-        rc = print_features(report, job_id, segment, format, out);
+        rc = expect_measured(report, job_id, segment);
+        if (rc == 0)
+            rc = print_text(report, job_id, &features, out);
         database_quietly(&report->db, "COMMIT");
     }
     return report_conclude(report, out, rc, reason, reason_size);
+}
+
+int
+report_each_feature(struct report *report, int64_t job_id, int64_t segment,
+                    int (*take)(void *context, const struct queue_feature *feature), void *context,
+                    char *reason, size_t reason_size)
+{
+    const struct database_value values[] = {value_int(job_id), segment_or_null(segment)};
+    const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
+    int rc = database_script(&report->db, "BEGIN");
+    if (rc == 0) {
+        rc = expect_measured(report, job_id, segment);
+        if (rc == 0)
+            rc = take_features(report, &features, take, context);
+        database_quietly(&report->db, "COMMIT");
+    }
+    if (rc < 0)
+        snprintf(reason, reason_size, "%s", report->db.reason);
+    return rc;
 }

@@ -43,9 +43,6 @@ int report_print_rows(struct report *report, sqlite3_stmt *statement, FILE *out)
 /* malloc'd; a control character (C0, DEL, C1) becomes a space, so that no text moves a cursor. */
 char *report_printable(const char *text);
 
-/* Gives the connection exact(number): a text with all digits, which reads back as that number. */
-int report_add_exact(struct database *db);
-
 /* -ENOENT unless there is such a job; 0: any. */
 int report_expect_job(struct report *report, int64_t job_id);
 

@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 
+#include "feature_rows.h"
 #include "layout.h"
 #include "report.h"
 
@@ -254,6 +255,21 @@ cli_show(const struct cli_context *context, int argc, char **argv)
     return report_status_code(rc, reason);
 }
 
+/* features.json or features.csv again. */
+static int
+print_documents(struct report *report, int64_t job, const struct request *request, char *reason,
+                size_t reason_size)
+{
+    struct feature_set set = {0};
+    int rc = feature_rows_read(report, job, request->segment, &set, reason, reason_size);
+    if (rc == 0 && request->json)
+        feature_set_to_json(&set, stdout);
+    else if (rc == 0)
+        feature_set_to_csv(&set, stdout);
+    feature_set_clear(&set);
+    return rc;
+}
+
 int
 cli_features(const struct cli_context *context, int argc, char **argv)
 {
@@ -267,9 +283,10 @@ cli_features(const struct cli_context *context, int argc, char **argv)
         status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
-    enum report_format format = request.json ? REPORT_JSON : request.csv ? REPORT_CSV : REPORT_TEXT;
     char reason[REASON_SIZE] = "";
-    int rc = report_features(report, job, request.segment, format, stdout, reason, sizeof(reason));
+    int rc = request.json || request.csv
+                 ? print_documents(report, job, &request, reason, sizeof(reason))
+                 : report_features(report, job, request.segment, stdout, reason, sizeof(reason));
     report_close(report);
     return report_status_code(rc, reason);
 }
