@@ -1,12 +1,6 @@
 /*
- * measurements.h - the measurements of a job as a report tells them (dicom/sr.h): each feature with
- * its concept, its unit and the settings that define it, in a group for each region.
- *
- * Concepts. A feature is named by its IBSI code; where IBSI has none, by SNOMED's (standard
- * deviation) or one of ours, its name in capitals. Settings that are codes are modifiers:
- * aggregation (IBSI 5QB6), discretisation, symmetry, and the directions where they are not all of
- * the aggregation's; settings that are numbers are parameters: levels, bin width, Chebyshev
- * distance, and both ends of the re-segmentation range.
+ * measurements.h - the measurements of a job as a report tells them (dicom/sr.h): each feature in
+ * the terms of reports (dicom/sr_terms.h), in a group for each region.
  */
 #ifndef NOCTULE_MEASUREMENTS_H
 #define NOCTULE_MEASUREMENTS_H
@@ -18,8 +12,7 @@
 struct measurements {
     struct sr_group *groups; /* one a region, in the set's order */
     size_t group_count;
-    struct sr_measurement *items;   /* storage of the groups' */
-    struct measurement_text *texts; /* of the items */
+    struct sr_measurement *items; /* storage of the groups' */
 };
 
 /*
