@@ -232,9 +232,9 @@ struct queue_result {
 
 /*
  * RUNNING -> DONE with its results (at least one) and their deliveries, or EMPTY (result_count 0);
- * with its features either way. -EEXIST when two results have one path, or two features one
- * definition. Deliveries of older revisions (same series, stack, pipeline) that were not sent yet
- * are withdrawn: PENDING | DELAYED -> CANCELLED, code SUPERSEDED.
+ * with its features either way. -EEXIST when two results have one path, or two features or
+ * histograms of a segment the same settings. Deliveries of older revisions (same series, stack,
+ * pipeline) that were not sent yet are withdrawn: PENDING | DELAYED -> CANCELLED, code SUPERSEDED.
  */
 int queue_finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
                      const struct queue_figures *figures, const struct queue_result *results,

@@ -1,6 +1,10 @@
 /*
  * queue_features.c - what a job measured. A row a number is narrow: what defines it stands once in
  * feature_definition, for all jobs of a pipeline, so that thousands of numbers a job stay small.
+ *
+ * The only index is the key, by job. One by definition was measured with 2.2 million rows (5000
+ * jobs): a feature of all jobs in 104 ms in place of 355 ms, but twice the time to write a job, a
+ * file 1.45 times as large, and aggregates over everything in 5.3 s in place of 0.2 s.
  */
 #include "queue_private.h"
 
@@ -52,11 +56,11 @@ define(struct queue *queue, const struct queue_feature *feature, int64_t *defini
 }
 
 static int
-say_twice(struct queue *queue, const struct queue_feature *feature)
+say_twice(struct queue *queue, const char *what, const char *name, int32_t segment)
 {
     return database_refuse(&queue->db, -EEXIST,
-                           "the feature %.64s of segment %d is there twice with the same settings",
-                           feature->name, feature->segment);
+                           "the %s %.64s of segment %d is there twice with the same settings", what,
+                           name, segment);
 }
 
 static int
@@ -78,7 +82,7 @@ add_feature(struct queue *queue, int64_t job_id, const struct queue_feature *fea
                value_int((int64_t)place), absent ? value_null() : value_real(feature->value),
                value_text(feature->reason)));
     if (rc == -EEXIST)
-        return say_twice(queue, feature);
+        return say_twice(queue, "feature", feature->name, feature->segment);
     return rc < 0 ? rc : 0;
 }
 
@@ -104,6 +108,8 @@ add_histogram(struct queue *queue, int64_t job_id, const struct queue_histogram 
         VALUES(value_int(job_id), value_int(histogram->segment), value_text(histogram->label),
                value_text(histogram->pattern), value_text(histogram->settings),
                value_text(counts)));
+    if (rc == -EEXIST)
+        return say_twice(queue, "histogram", histogram->pattern, histogram->segment);
     return rc < 0 ? rc : 0;
 }
 

@@ -19,9 +19,10 @@
 #define PROTO_HEADER    6u
 
 /* Of one job, more than a pipeline can ask for; a worker that tells of more breaks the rules. */
-#define PROTO_MAX_FEATURES   131072
-#define PROTO_MAX_HISTOGRAMS 1024
-#define PROTO_CODES          256 /* counts of a histogram */
+#define PROTO_MAX_FEATURES     131072
+#define PROTO_MAX_HISTOGRAMS   1024
+#define PROTO_MAX_MEASUREMENTS (128u << 20) /* bytes of the frames that tell them */
+#define PROTO_CODES            256          /* counts of a histogram */
 
 enum proto_type {
     /* any child -> daemon, first of all: str role, str build_id */

@@ -43,8 +43,9 @@ struct outcome {
     size_t feature_count;
     struct queue_histogram *histograms;
     size_t histogram_count;
-    bool forgetful;       /* some of them found no memory */
-    struct block *blocks; /* frames of the worker, that all strings above point into */
+    size_t measurement_bytes; /* of their frames */
+    bool forgetful;           /* some of them found no memory */
+    struct block *blocks;     /* frames of the worker, that all strings above point into */
 };
 
 struct block {
@@ -330,7 +331,7 @@ read_feature(struct proto_reader *reader, struct queue_feature *feature)
     feature->range[0] = read_finite(reader);
     feature->range[1] = read_finite(reader);
     feature->directions = proto_get_str(reader);
-    if (!*feature->name)
+    if (!*feature->name || feature->bin_width < 0 || feature->range[0] > feature->range[1])
         reader->error = -EBADMSG;
 }
 
@@ -390,6 +391,9 @@ int
 outcome_read_measurements(struct outcome *outcome, struct proto_reader *reader)
 {
     struct proto_reader copy;
+    if (reader->size > PROTO_MAX_MEASUREMENTS - outcome->measurement_bytes)
+        return -EBADMSG;
+    outcome->measurement_bytes += reader->size;
     int error = keep_frame(outcome, reader, &copy);
     if (!error)
         error = reader->type == PROTO_FEATURES ? read_features(&copy, outcome)
