@@ -1,6 +1,5 @@
 /*
- * report_features.c - what a job measured: as tables for people, and one by one for the documents that
- * service/ makes of it.
+ * report_features.c - what a job measured: as tables for people, and one by one for documents.
  */
 #include "report_private.h"
 

@@ -89,18 +89,26 @@ START_TEST(migrations_add_up_to_the_schema)
 
 END_TEST
 
-/* A database as version 1 left it, with a series, a finished job and its events. */
+/* A database as that version left it, with a series, a finished job and its events. */
 static void
-make_version_1(const char *path)
+make_version(const char *path, int version)
 {
-    char *text = read_whole(NOCTULE_SOURCE_DIR "/db/migrations/0001.sql");
-    run_sql(path, text);
-    free(text);
+    char sql[64];
+    for (int step = 1; step <= version; step++) {
+        char file[160];
+        snprintf(file, sizeof file, NOCTULE_SOURCE_DIR "/db/migrations/%04d.sql", step);
+        char *text = read_whole(file);
+        run_sql(path, text);
+        free(text);
+    }
+    snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
+    run_sql(path, sql);
     run_sql(path,
-            "PRAGMA application_id = 1315922804; PRAGMA user_version = 1;"
-            "INSERT INTO series VALUES (1, '1.2', '1', 'CT', '', '', 'SETTLED', 1, 1, 1, 0, "
-            "'2026-01-31T02:03:20.000Z', '2026-01-31T02:03:20.000Z', '2026-01-31T02:03:21.000Z', "
-            "'', 0, 0, 0);"
+            "PRAGMA application_id = 1315922804;"
+            "INSERT INTO series (id, series_uid, study_uid, modality, body_part, description, "
+            "state, revision, instances, frames, expected_instances, first_seen_at, last_seen_at, "
+            "settled_at) VALUES (1, '1.2', '1', 'CT', '', '', 'SETTLED', 1, 1, 1, 0, "
+            "'2026-01-31T02:03:20.000Z', '2026-01-31T02:03:20.000Z', '2026-01-31T02:03:21.000Z');"
             "INSERT INTO instance VALUES (1, 1, 1, '1.2.1', '', '', 'series/1.2/1.2.1.dcm', "
             "'inbox:a', 1, 1, 0, '2026-01-31T02:03:20.000Z');"
             "INSERT INTO stack VALUES (1, 1, 1, '', 1, 1, 1, 1, 5.0, '', '', '', '');"
@@ -111,17 +119,50 @@ make_version_1(const char *path)
             "'2026-01-31T02:03:22.000Z', '2026-01-31T02:03:23.000Z');"
             "INSERT INTO result VALUES (1, 1, 'seg', 'outbox/1/seg.dcm', '1', '2.25.1', '2.25.2', "
             "1, 1, '2026-01-31T02:03:23.000Z');"
-            "INSERT INTO event VALUES (1, '2026-01-31T02:03:21.000Z', 'SERIES_SETTLED', 1, NULL, "
-            "'GATHERING', 'SETTLED', ''), (2, '2026-01-31T02:03:23.000Z', 'JOB_DONE', 1, 1, "
-            "'RUNNING', 'DONE', '')");
+            "INSERT INTO event (at, kind, series_id, job_id, from_state, to_state, detail) VALUES "
+            "('2026-01-31T02:03:21.000Z', 'SERIES_SETTLED', 1, NULL, 'GATHERING', 'SETTLED', ''), "
+            "('2026-01-31T02:03:23.000Z', 'JOB_DONE', 1, 1, 'RUNNING', 'DONE', '')");
+}
+
+/* To the letter. */
+static void
+assert_schema_of_a_new_one(const struct sample *sample)
+{
+    struct sample fresh;
+    sample_open(&fresh);
+    char *migrated = schema_of(sample->path), *direct = schema_of(fresh.path);
+    ck_assert_str_eq(migrated, direct);
+    free(migrated);
+    free(direct);
+    sample_close(&fresh);
+}
+
+/* The old job is run again, measured, and its result delivered. */
+static void
+assert_goes_on_working(const struct sample *sample)
+{
+    static const char *const to[] = {"PACS"};
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    struct queue_result result = sample_result;
+    result.destinations = to;
+    result.destination_count = 1;
+    ck_assert_int_eq(queue_retry_job(sample->queue, 1, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_start_job(sample->queue, 1, "worker-0", 1, SAMPLE_NOW), 0);
+    ck_assert_int_eq(
+        queue_finish_job(sample->queue, 1, QUEUE_DONE, &figures, &result, 1, "", "", SAMPLE_NOW),
+        0);
+    assert_answer(sample, "SELECT count(*) FROM v_features", "3");
+    assert_answer(sample, "SELECT features FROM v_jobs WHERE job = 1", "3");
+    assert_answer(sample,
+                  "SELECT destination || state FROM v_deliveries ORDER BY delivery DESC LIMIT 1",
+                  "PACSPENDING");
 }
 
 START_TEST(version_1_is_brought_up_to_date)
 {
-    static const char *const to[] = {"PACS"};
     struct sample sample;
     sample_folder(&sample);
-    make_version_1(sample.path);
+    make_version(sample.path, 1);
     sample_reopen(&sample);
     sample_assert_sound(sample.queue);
     assert_answer(&sample, "PRAGMA user_version", "4");
@@ -129,25 +170,48 @@ START_TEST(version_1_is_brought_up_to_date)
                   "DONE outbox/1/seg.dcm");
     assert_answer(&sample, "SELECT '<' || called_ae || sender || '>' FROM v_series", "<>");
     assert_answer(&sample, "SELECT count(*) FROM v_events WHERE delivery IS NULL", "2");
-    /* The schema is that of a new one, to the letter. */
-    struct sample fresh;
-    sample_open(&fresh);
-    char *migrated = schema_of(sample.path), *direct = schema_of(fresh.path);
-    ck_assert_str_eq(migrated, direct);
-    free(migrated);
-    free(direct);
-    sample_close(&fresh);
-    /* And it goes on working: the old job is run again, measured, and its result delivered. */
-    struct queue_result result = sample_result;
-    result.destinations = to;
-    result.destination_count = 1;
-    ck_assert_int_eq(queue_retry_job(sample.queue, 1, SAMPLE_NOW), 0);
-    ck_assert_int_eq(queue_start_job(sample.queue, 1, "worker-0", 0, SAMPLE_NOW), 0);
-    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
-    ck_assert_int_eq(
-        queue_finish_job(sample.queue, 1, QUEUE_DONE, &figures, &result, 1, "", "", SAMPLE_NOW), 0);
-    assert_answer(&sample, "SELECT count(*) FROM v_features", "3");
-    assert_answer(&sample, "SELECT destination || state FROM v_deliveries", "PACSPENDING");
+    assert_schema_of_a_new_one(&sample);
+    assert_goes_on_working(&sample);
+    sample_close(&sample);
+}
+
+END_TEST
+
+/* As the release before left it in the middle of its work: something sent, something running, views
+ * that do not know of features. */
+START_TEST(version_3_is_brought_up_to_date)
+{
+    struct sample sample;
+    sample_folder(&sample);
+    make_version(sample.path, 3);
+    run_sql(sample.path,
+            "INSERT INTO delivery (id, job_id, result_id, destination, kind, path, sop_class_uid, "
+            "sop_instance_uid, state, attempts, due_at, created_at, since_at, started_at, sent_at) "
+            "VALUES (1, 1, 1, 'SHELF', 'seg', 'outbox/1/seg.dcm', '1', '2.25.1', 'SENT', 1, "
+            "'2026-01-31T02:03:23.000Z', '2026-01-31T02:03:23.000Z', '2026-01-31T02:03:23.000Z', "
+            "'2026-01-31T02:03:23.000Z', '2026-01-31T02:03:24.000Z');"
+            "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
+            "priority, attempts, worker, lane, created_at, ready_at, started_at) VALUES (2, 1, 1, "
+            "'', 'other', 1, 'RUNNING', 0, 1, 'worker-0', 0, '2026-01-31T02:03:22.000Z', "
+            "'2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z');"
+            "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, to_state, "
+            "detail) VALUES "
+            "('2026-01-31T02:03:23.000Z', 'JOB_STARTED', 1, 2, NULL, 'READY', 'RUNNING', ''), "
+            "('2026-01-31T02:03:24.000Z', 'DELIVERY_SENT', 1, 1, 1, 'SENDING', 'SENT', '');"
+            "CREATE VIEW v_jobs AS SELECT id AS job, state FROM job");
+    sample_reopen(&sample);
+    sample_assert_sound(sample.queue);
+    assert_answer(&sample, "PRAGMA user_version", "4");
+    assert_answer(&sample,
+                  "SELECT group_concat(state || ' ' || coalesce(features, 'unknown') || ' ' || "
+                  "coalesce(result_path, ''), ', ') FROM v_jobs",
+                  "DONE 0 outbox/1/seg.dcm, RUNNING unknown ");
+    assert_answer(&sample, "SELECT destination || state || sent_at FROM v_deliveries",
+                  "SHELFSENT2026-01-31T02:03:24.000Z");
+    assert_answer(&sample, "SELECT count(*) FROM v_events", "4");
+    assert_answer(&sample, "SELECT count(*) FROM v_features", "0");
+    assert_schema_of_a_new_one(&sample);
+    assert_goes_on_working(&sample);
     sample_close(&sample);
 }
 
@@ -368,9 +432,9 @@ START_TEST(events_are_append_only)
 END_TEST
 
 SAMPLE_MAIN("db_open", NULL, NULL, migrations_add_up_to_the_schema, version_1_is_brought_up_to_date,
-            views_have_their_columns, a_new_database_is_as_it_should_be,
-            opening_again_changes_nothing, changed_views_are_replaced_and_foreign_ones_left,
-            a_newer_one_is_refused_untouched, a_foreign_one_is_refused_untouched,
-            what_is_no_database_is_refused, a_missing_folder_is_refused,
-            a_folder_in_its_place_is_refused, network_file_systems_are_known,
-            events_are_append_only)
+            version_3_is_brought_up_to_date, views_have_their_columns,
+            a_new_database_is_as_it_should_be, opening_again_changes_nothing,
+            changed_views_are_replaced_and_foreign_ones_left, a_newer_one_is_refused_untouched,
+            a_foreign_one_is_refused_untouched, what_is_no_database_is_refused,
+            a_missing_folder_is_refused, a_folder_in_its_place_is_refused,
+            network_file_systems_are_known, events_are_append_only)
