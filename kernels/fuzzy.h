@@ -27,14 +27,27 @@ struct fuzzy_tables {
 /* Fills the tables, whose arrays are the caller's and large enough. Any thread. */
 void fuzzy_fill_tables(const struct kernels_fuzzy_object *object, struct fuzzy_tables *tables);
 
-/* The affinity of two neighbours; padding is the caller's business. */
+/*
+ * For every sum, up to which difference is the affinity above the threshold? reach[s], -1 when none
+ * will do; the last of the 2 * span + 2 entries, for sums beyond the table, is -1. False when
+ * `second` rises somewhere, as rounding might have it: then there is no such number.
+ */
+bool fuzzy_fill_reach(const struct fuzzy_tables *tables, uint16_t threshold, int32_t *reach);
+
+/* The affinity of two neighbours of this sum and difference; padding is the caller's business. */
+static inline uint16_t
+fuzzy_affinity_of(const struct fuzzy_tables *tables, int32_t sum, int32_t difference)
+{
+    double scaled = 65535.0 * (tables->first[sum] + tables->second[difference]);
+
+    return scaled >= 65535.0 ? 65535 : (uint16_t)scaled;
+}
+
+/* The same of two values that are counted from `low`. */
 static inline uint16_t
 fuzzy_affinity(const struct fuzzy_tables *tables, int32_t a, int32_t b)
 {
-    double sum = tables->first[a + b] + tables->second[a > b ? a - b : b - a];
-    double scaled = 65535.0 * sum;
-
-    return scaled >= 65535.0 ? 65535 : (uint16_t)scaled;
+    return fuzzy_affinity_of(tables, a + b, a > b ? a - b : b - a);
 }
 
 #ifdef __cplusplus

@@ -1,9 +1,11 @@
 /*
  * fuzzy_cuda.cu - paper 003 on the GPU: tables, seeds and results around the scene of
- * fuzzy_scene.cuh, one object after the other, and relative connectedness.
+ * fuzzy_scene.cuh, one object after the other, and relative connectedness. An object whose scene is
+ * not needed is a flood over edges, fuzzy_object.cuh, unless that takes too long.
  */
 #include "cuda.cuh"
 #include "fuzzy.h"
+#include "fuzzy_object.cuh"
 #include "fuzzy_scene.cuh"
 
 #include <errno.h>
@@ -15,11 +17,14 @@
 struct cuda_fuzzy {
     struct fuzzy_grid grid;
     struct fuzzy_scene_memory memory;
+    struct edge_flood_volume edges; /* in the same memory */
     size_t voxels, words, words_per_row, objects;
     double *first, *second, *host_first, *host_second;
     uint32_t *table, *host_table;
+    int32_t *reach, *host_reach;
     uint32_t *seeds, *host_seeds;
     struct fuzzy_level *host_levels;
+    struct edge_flood_counts *host_counts;
     uint16_t *scene, *host_scene;         /* of all objects when relative, else of one; wanted */
     unsigned long long *bits, *host_bits; /* one plane an object */
     unsigned long long *count, *host_count;
@@ -81,16 +86,21 @@ all_pieces(struct pieces *pieces, struct cuda_fuzzy *fuzzy, const struct kernels
 {
     size_t values = lane->pixel == KERNELS_UINT8 ? 1 << 8 : 1 << 16;
     size_t objects = fuzzy->objects, scenes = lane->demand.fuzzy_scenes;
+    size_t scene_bytes = fuzzy_scene_place(&fuzzy->grid, NULL, &fuzzy->memory);
+    size_t edge_bytes = edge_flood_place_volume(lane->extent, NULL, &fuzzy->edges);
     unsigned char *start = NULL;
 
     piece(pieces, &start, (unsigned char **)NULL,
-          fuzzy_scene_place(&fuzzy->grid, NULL, &fuzzy->memory));
+          edge_bytes > scene_bytes ? edge_bytes : scene_bytes);
     fuzzy_scene_place(&fuzzy->grid, start, &fuzzy->memory);
+    edge_flood_place_volume(lane->extent, start, &fuzzy->edges);
     piece(pieces, &fuzzy->first, &fuzzy->host_first, 2 * values);
     piece(pieces, &fuzzy->second, &fuzzy->host_second, values);
     piece(pieces, &fuzzy->table, &fuzzy->host_table, 3 * values + 2);
+    piece(pieces, &fuzzy->reach, &fuzzy->host_reach, 2 * values);
     piece(pieces, &fuzzy->seeds, &fuzzy->host_seeds, SEED_BATCH);
     piece(pieces, (struct fuzzy_level **)NULL, &fuzzy->host_levels, FUZZY_LEVELS + 1);
+    piece(pieces, (struct edge_flood_counts **)NULL, &fuzzy->host_counts, 1);
     piece(pieces, &fuzzy->bits, &fuzzy->host_bits, objects * fuzzy->words);
     piece(pieces, &fuzzy->count, &fuzzy->host_count, objects);
     piece(pieces, &fuzzy->threshold, &fuzzy->host_threshold, objects);
@@ -108,7 +118,8 @@ cuda_fuzzy_needs(const struct cuda_lane *lane, struct cuda_needs *needs)
     if (lane->base.demand.fuzzy_objects == 0)
         return true;
     measure(&fuzzy, &lane->base);
-    if (fuzzy.grid.tile_count == 0)
+    if (fuzzy.grid.tile_count == 0 ||
+        edge_flood_place_volume(lane->base.extent, NULL, &fuzzy.edges) == 0)
         return false;
     all_pieces(&pieces, &fuzzy, &lane->base);
     return pieces.fits;
@@ -125,29 +136,36 @@ cuda_fuzzy_place(struct cuda_lane *lane)
     all_pieces(&pieces, lane->fuzzy, &lane->base);
 }
 
+/* Waits for the stream, so that nothing of the object before is on its way any more. */
 static int
-upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
-              struct fuzzy_lookup *lookup, char *reason, size_t reason_size)
+make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
+            struct fuzzy_tables *tables, char *reason, size_t reason_size)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = lane->fuzzy;
     struct kernels_range range;
-    struct fuzzy_tables tables;
-    size_t sums, differences;
     int error = cuda_volume_range(lane, object->padding, &range, reason, reason_size);
 
     if (error == -ENODATA)
         range.lo = range.hi = 0; /* all is padding: no affinity is looked up */
     else if (error != 0)
         return error;
-    tables.low = range.lo;
-    tables.span = range.hi - range.lo;
-    tables.first = fuzzy->host_first;
-    tables.second = fuzzy->host_second;
-    fuzzy_fill_tables(object, &tables);
-    differences = (size_t)tables.span + 1;
-    sums = 2 * (size_t)tables.span + 1;
-    fuzzy_fix_tables(&tables, fuzzy->host_table, lookup);
+    tables->low = range.lo;
+    tables->span = range.hi - range.lo;
+    tables->first = lane->fuzzy->host_first;
+    tables->second = lane->fuzzy->host_second;
+    fuzzy_fill_tables(object, tables);
+    return 0;
+}
+
+static int
+upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
+              const struct fuzzy_tables *tables, struct fuzzy_lookup *lookup, char *reason,
+              size_t reason_size)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    size_t differences = (size_t)tables->span + 1, sums = 2 * (size_t)tables->span + 1;
+
+    fuzzy_fix_tables(tables, fuzzy->host_table, lookup);
     lookup->table = fuzzy->table;
     lookup->first = fuzzy->first;
     lookup->second = fuzzy->second;
@@ -251,21 +269,88 @@ __launch_bounds__(RELATIVE_THREADS)
     }
 }
 
+/* Settles the seeds of the flood. */
+static int
+settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, char *reason,
+             size_t reason_size)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct kernels_extent *extent = &lane->base.extent;
+    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+
+    for (size_t first = 0; first < object->seed_count; first += SEED_BATCH) {
+        size_t left = object->seed_count - first, count = left < SEED_BATCH ? left : SEED_BATCH;
+
+        if (first != 0)
+            CUDA_TRY(device, cudaStreamSynchronize(lane->work)); /* the batch before has gone */
+        for (size_t i = 0; i < count; i++) {
+            const struct kernels_voxel *seed = &object->seeds[first + i];
+
+            fuzzy->host_seeds[i] =
+                (uint32_t)(seed->x + extent->columns * (seed->y + extent->rows * seed->z));
+        }
+        CUDA_TRY(device, cudaMemcpyAsync(fuzzy->seeds, fuzzy->host_seeds, count * sizeof(uint32_t),
+                                         cudaMemcpyHostToDevice, lane->work));
+        CUDA_TRY(device, edge_flood_seed(&fuzzy->edges, fuzzy->seeds, (uint32_t)count, lane->work));
+    }
+    return 0;
+}
+
+/* The object without its scene; *found is false when it is not to be had that way. Waits. */
+static int
+flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
+             const struct fuzzy_tables *tables, size_t index, bool *found, char *reason,
+             size_t reason_size)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    const struct fuzzy_reach reach = {fuzzy->reach, tables->low, tables->span, object->padding};
+    const size_t entries = 2 * (size_t)tables->span + 2;
+    int error;
+
+    *found = false;
+    if (object->seed_count == 0 || object->threshold == UINT16_MAX ||
+        !fuzzy_fill_reach(tables, object->threshold, fuzzy->host_reach))
+        return 0;
+    CUDA_TRY(device,
+             cudaMemcpyAsync(fuzzy->reach, fuzzy->host_reach, entries * sizeof *fuzzy->reach,
+                             cudaMemcpyHostToDevice, lane->work));
+    CUDA_TRY(device, fuzzy_object_edges(lane->device_voxels, lane->base.pixel, &reach,
+                                        &fuzzy->edges, lane->work));
+    error = settle_seeds(lane, object, reason, reason_size);
+    if (error != 0)
+        return error;
+    CUDA_TRY(device, edge_flood_run(&fuzzy->edges, device->multiprocessors, lane->work));
+    CUDA_TRY(device, edge_flood_write(&fuzzy->edges, fuzzy->bits + index * fuzzy->words,
+                                      fuzzy->count + index, lane->work));
+    CUDA_TRY(device,
+             cudaMemcpyAsync(fuzzy->host_counts, fuzzy->edges.counts, sizeof *fuzzy->host_counts,
+                             cudaMemcpyDeviceToHost, lane->work));
+    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+    *found = fuzzy->host_counts->stopped == 0;
+    return 0;
+}
+
 static int
 run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, size_t index,
            bool relative, char *reason, size_t reason_size)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    struct fuzzy_tables tables;
     struct fuzzy_volume volume;
     struct fuzzy_output output;
-    int error;
+    bool found = false;
+    int error = make_tables(lane, object, &tables, reason, reason_size);
 
+    if (error == 0 && !object->scene && !relative)
+        error = flood_object(lane, object, &tables, index, &found, reason, reason_size);
+    if (error != 0 || found)
+        return error;
     volume.voxels = lane->device_voxels;
     volume.pixel = lane->base.pixel;
     volume.grid = fuzzy->grid;
-    /* Waits for the stream, so that nothing of the object before is on its way any more. */
-    error = upload_tables(lane, object, &volume.lookup, reason, reason_size);
+    error = upload_tables(lane, object, &tables, &volume.lookup, reason, reason_size);
     if (error == 0)
         error = upload_seeds(lane, object, reason, reason_size);
     if (error != 0)

@@ -3,11 +3,11 @@
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/release/bin, or a copy of it on another machine
 # Parity with the CPU and the references, fault injection, compute-sanitizer, then noctule-bench. Real volumes
 # come in by NOCTULE_TEST_VOLUMES (tests/kernels/test_cuda.c). LOGS is where the logs go; STEPS picks some of
-# parity memcheck racecheck kernels jobs, LIMIT how long each may take. Ends non-zero when a step fails; the summary comes last.
+# parity objects memcheck racecheck objects-memcheck kernels jobs, LIMIT how long each may take. Ends non-zero when a step fails; the summary comes last.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/release/bin}
 logs=${LOGS:-$(mktemp -d)}
-steps=${STEPS:-parity memcheck racecheck kernels jobs}
+steps=${STEPS:-parity objects memcheck racecheck objects-memcheck kernels jobs}
 limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
@@ -28,21 +28,22 @@ step() {
     *) verdict="FAILED ($status)" && tail -n 25 "$logs/$name.log" ;;
     esac
     ((status == 0)) || failures=$((failures + 1))
-    summary+=("$(printf '%-10s %-12s %4d s  %s' "$name" "$verdict" $((SECONDS - begun)) \
+    summary+=("$(printf '%-16s %-12s %4d s  %s' "$name" "$verdict" $((SECONDS - begun)) \
         "$(grep -E '^[0-9]+%: |ERROR SUMMARY|RACECHECK SUMMARY|^skipped' "$logs/$name.log" | tail -n 1)")")
 }
 
 # shellcheck disable=SC2317 # called through step
 # All processes: a script may stand before the program.
 sanitize() {
-    timeout "$limit" "$sanitizer" --tool "$1" --target-processes all --error-exitcode 1 \
-        "$programs/kernels_test_cuda" --quick
+    timeout "$limit" "$sanitizer" --tool "$1" --target-processes all --error-exitcode 1 "$programs/$2" --quick
 }
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 step parity timeout "$limit" "$programs/kernels_test_cuda"
-step memcheck sanitize memcheck
-step racecheck sanitize racecheck
+step objects timeout "$limit" "$programs/kernels_test_cuda_fuzzy"
+step memcheck sanitize memcheck kernels_test_cuda
+step racecheck sanitize racecheck kernels_test_cuda
+step objects-memcheck sanitize memcheck kernels_test_cuda_fuzzy
 step kernels timeout "$limit" "$programs/noctule-bench" --backend cuda --kernels
 step jobs timeout "$limit" "$programs/noctule-bench" --backend cuda
 

@@ -3,6 +3,7 @@
  * vessel tree in noise and with a smooth field, and a maze, beside the paper's own method. All
  * volumes are made up from a fixed seed.
  */
+#include "fuzzy_object.cuh"
 #include "gpu_bench.cuh"
 #include "paper_003.cuh"
 
@@ -10,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
@@ -233,7 +235,11 @@ struct setting {
     cudaStream_t stream;
     fuzzy_volume volume;
     fuzzy_scene_memory memory;
+    edge_flood_volume edges;
+    fuzzy_reach reach;
+    uint32_t *seeds; /* one, for the edges */
     fuzzy_level *levels;
+    edge_flood_counts *counts;
     fuzzy_output output;
     uint16_t *scene;
     double read_ms, upload_ms, paper_ms;
@@ -278,6 +284,10 @@ put_tables(setting *setting)
     lookup->first = put(setting, first);
     lookup->second = put(setting, second);
     lookup->padding = {0, -1};
+    std::vector<int32_t> reach((size_t)(2 * span + 2));
+    if (!fuzzy_fill_reach(&tables, setting->what->object.threshold, reach.data()))
+        throw std::logic_error("the affinity rises with the difference");
+    setting->reach = {put(setting, reach), *range.first, span, lookup->padding};
 }
 
 static void
@@ -290,7 +300,11 @@ put_seed(setting *setting)
     int64_t place =
         tile * FUZZY_TILE_VOXELS + ((seed->z & 15) << 8 | (seed->y & 15) << 4 | (seed->x & 15));
     uint32_t word = 1u << (place & 31);
+    const kernels_extent &extent = setting->extent;
 
+    setting->seeds =
+        put(setting, std::vector<uint32_t>{
+                         (uint32_t)(seed->x + extent.columns * (seed->y + extent.rows * seed->z))});
     GPU_BENCH_TRY(
         cudaMemset(setting->memory.seeds, 0, (size_t)grid->tile_count * (FUZZY_TILE_VOXELS / 8)));
     GPU_BENCH_TRY(
@@ -310,6 +324,7 @@ set_up(const gpu_bench *bench, setting *setting)
     setting->what->fill(extent, setting->host.data());
     GPU_BENCH_TRY(cudaStreamCreate(&setting->stream));
     GPU_BENCH_TRY(cudaMallocHost(&setting->levels, (FUZZY_LEVELS + 1) * sizeof *setting->levels));
+    GPU_BENCH_TRY(cudaMallocHost(&setting->counts, sizeof *setting->counts));
     voxels = take<int16_t>(setting, setting->voxels);
     bytes = setting->voxels * sizeof(int16_t);
     setting->upload_ms = gpu_bench_upload_ms(bench, setting->stream, voxels, bytes);
@@ -321,6 +336,8 @@ set_up(const gpu_bench *bench, setting *setting)
     put_tables(setting);
     bytes = fuzzy_scene_place(&setting->volume.grid, NULL, &setting->memory);
     fuzzy_scene_place(&setting->volume.grid, take<unsigned char>(setting, bytes), &setting->memory);
+    bytes = edge_flood_place_volume(extent, NULL, &setting->edges);
+    edge_flood_place_volume(extent, take<unsigned char>(setting, bytes), &setting->edges);
     put_seed(setting);
     setting->scene = take<uint16_t>(setting, setting->voxels);
     setting->output.bits =
@@ -336,6 +353,7 @@ tear_down(setting *setting)
     for (void *memory : setting->taken)
         GPU_BENCH_TRY(cudaFree(memory));
     GPU_BENCH_TRY(cudaFreeHost(setting->levels));
+    GPU_BENCH_TRY(cudaFreeHost(setting->counts));
     GPU_BENCH_TRY(cudaStreamDestroy(setting->stream));
 }
 
@@ -457,6 +475,32 @@ wrong_voxels(const setting *setting)
     return (int64_t)differing(scene, setting->truth);
 }
 
+static void
+run_scene(setting *setting, int multiprocessors, cudaStream_t stream)
+{
+    GPU_BENCH_TRY(fuzzy_scene_run(&setting->volume, &setting->memory, setting->levels,
+                                  &setting->output, multiprocessors, stream));
+}
+
+/* The flood, and where that is stopped the scene of affinities that are 0 or 65535. */
+static void
+run_object(setting *setting, int multiprocessors, cudaStream_t stream)
+{
+    const edge_flood_volume *edges = &setting->edges;
+    const fuzzy_output *output = &setting->output;
+
+    GPU_BENCH_TRY(fuzzy_object_edges(setting->volume.voxels, setting->volume.pixel, &setting->reach,
+                                     edges, stream));
+    GPU_BENCH_TRY(edge_flood_seed(edges, setting->seeds, 1, stream));
+    GPU_BENCH_TRY(edge_flood_run(edges, multiprocessors, stream));
+    GPU_BENCH_TRY(edge_flood_write(edges, output->bits, output->count, stream));
+    GPU_BENCH_TRY(cudaMemcpyAsync(setting->counts, edges->counts, sizeof *setting->counts,
+                                  cudaMemcpyDeviceToHost, stream));
+    GPU_BENCH_TRY(cudaStreamSynchronize(stream));
+    if (setting->counts->stopped != 0)
+        run_scene(setting, multiprocessors, stream);
+}
+
 static int64_t
 run_ours(const gpu_bench *bench, setting *setting, const char *name, bool scene)
 {
@@ -474,8 +518,10 @@ run_ours(const gpu_bench *bench, setting *setting, const char *name, bool scene)
     setting->output.scene = scene ? setting->scene : NULL;
     fuzzy_lookup_binary(&setting->volume.lookup, !scene, setting->what->object.threshold);
     result.median_ms = gpu_bench_median_ms(bench, setting->stream, [&](cudaStream_t stream) {
-        GPU_BENCH_TRY(fuzzy_scene_run(&setting->volume, &setting->memory, setting->levels,
-                                      &setting->output, multiprocessors, stream));
+        if (scene)
+            run_scene(setting, multiprocessors, stream);
+        else
+            run_object(setting, multiprocessors, stream);
     });
     result.mismatches = wrong_bits(setting) + (scene ? wrong_voxels(setting) : 0);
     gpu_bench_report(bench, &result);

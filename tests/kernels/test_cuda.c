@@ -714,14 +714,19 @@ check_lane_after(struct kernels_lane *lane, int error, const struct ref_whole *w
     ck_assert_ptr_nonnull(strstr(reason, "failed"));
 }
 
+/* The objects together, and each for itself: then one of them needs no scene. */
 static int
 run_everything(struct kernels_lane *lane, const struct ref_whole *whole)
 {
+    struct ref_whole apart = *whole;
     struct ref_results results;
     struct kernels_range range;
     int8_t *codes = allocate(ref_voxels(whole->job.extent), 1);
     int error = ref_run(lane, whole, &results, NULL, reason, sizeof(reason));
 
+    apart.relative = false;
+    if (!error)
+        error = ref_run(lane, &apart, &results, NULL, reason, sizeof(reason));
     if (!error)
         error = kernels_volume_range(lane, none, &range);
     if (!error)

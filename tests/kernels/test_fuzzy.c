@@ -3,6 +3,7 @@
  * and every object, bit for bit, on each instruction set that runs here, with 1, 2 and 3 threads.
  */
 #include "backend_cpu.h"
+#include "fuzzy.h"
 #include "ref_drive.h"
 #include "ref_fuzzy.h"
 #include "ref_volumes.h"
@@ -413,6 +414,36 @@ START_TEST(nothing_but_padding)
 
 END_TEST
 
+/* Each sum's reach is right for all differences; a table that rises has none. */
+START_TEST(the_reach_of_a_sum_is_its_affinities)
+{
+    enum { SPAN = 60 };
+
+    static const uint16_t thresholds[] = {0, 1, 20000, 32767, 45000, 65534, 65535};
+    double first[2 * SPAN + 1], second[SPAN + 1];
+    const struct fuzzy_tables tables = {-7, SPAN, first, second};
+    int32_t reach[2 * SPAN + 2];
+
+    for (int weight = 0; weight <= 4; weight++) {
+        const struct kernels_fuzzy_object object = {
+            .mean = 20, .sigma = 11, .homogeneity_sigma = 6, .weight = weight / 4.0};
+
+        fuzzy_fill_tables(&object, &(struct fuzzy_tables){-7, SPAN, first, second});
+        for (size_t i = 0; i < sizeof(thresholds) / sizeof(thresholds[0]); i++) {
+            ck_assert(fuzzy_fill_reach(&tables, thresholds[i], reach));
+            for (int32_t s = 0; s <= 2 * SPAN; s++)
+                for (int32_t d = 0; d <= SPAN; d++)
+                    ck_assert_int_eq(d <= reach[s],
+                                     fuzzy_affinity_of(&tables, s, d) > thresholds[i]);
+            ck_assert_int_eq(reach[2 * SPAN + 1], -1);
+        }
+    }
+    second[SPAN] = nextafter(second[SPAN - 1], 2);
+    ck_assert(!fuzzy_fill_reach(&tables, 20000, reach));
+}
+
+END_TEST
+
 /* Values over the whole range of the type: the tables at their largest. */
 START_TEST(the_whole_range_of_values)
 {
@@ -622,6 +653,7 @@ main(void)
     tcase_add_unchecked_fixture(tests, open_variants, close_variants);
     tcase_add_test(tests, a_row_worked_out_by_hand);
     tcase_add_test(tests, nothing_but_padding);
+    tcase_add_test(tests, the_reach_of_a_sum_is_its_affinities);
     tcase_add_test(tests, the_whole_range_of_values);
     tcase_add_test(tests, random_volumes_equal_the_reference);
     tcase_add_loop_test(tests, volumes_of_many_tiles_equal_the_reference, 0,
