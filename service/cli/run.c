@@ -320,9 +320,22 @@ tell_segments(const struct pipeline_report *report)
     }
     if (find_feature(&report->features, 0, "mean") ||
         find_feature(&report->features, 0, "contrast")) {
-        printf("  %-24s %12" PRId64 " voxels\n", "(whole volume)", report->voxels);
+        const double *spacing = report->spacing;
+        printf("  %-24s %12" PRId64 " voxels %10.2f ml\n", "(whole volume)", report->voxels,
+               (double)report->voxels * spacing[0] * spacing[1] * spacing[2] / 1000);
         tell_features(&report->features, 0);
     }
+}
+
+static void
+tell_files(const struct unit *unit, const struct pipeline_report *report)
+{
+    for (int32_t i = 0; i < report->result_count; i++)
+        printf("%s/%s\n", unit->output, report->results[i].file);
+    if (report->features.count > 0)
+        printf("%s/features.json\n", unit->output);
+    if (report->features.histogram_count > 0)
+        printf("%s/patterns.json\n", unit->output);
 }
 
 static void
@@ -330,8 +343,7 @@ tell_done(const struct run *run, const struct unit *unit, const struct pipeline_
 {
     if (run->options.quiet || run->options.json)
         return;
-    for (int32_t i = 0; i < report->result_count; i++)
-        printf("%s/%s\n", unit->output, report->results[i].file);
+    tell_files(unit, report);
     tell_segments(report);
     printf("  %d slices of %d x %d in %.2f s: read %.2f, compute %.2f, write %.2f, verify %.2f\n",
            report->planes, report->columns, report->rows, report->total_seconds,
