@@ -123,11 +123,12 @@ print_group(struct report *report, int64_t job_id, sqlite3_stmt *group, FILE *ou
         .values = values,
         .count = COLUMN_COUNT(values),
     };
+    bool has_reasons = sqlite3_column_int(group, 1) != 0; /* in the last column */
     char *printable = report_printable(heading ? heading : "");
     if (!printable)
         return database_refuse(&report->db, -ENOMEM, "out of memory");
     int rc = report_print_table(report, &rows, printable, feature_columns,
-                                COLUMN_COUNT(feature_columns), out);
+                                COLUMN_COUNT(feature_columns) - !has_reasons, out);
     free(printable);
     return rc;
 }
@@ -137,10 +138,11 @@ print_groups(struct report *report, int64_t job_id, const struct report_selectio
              FILE *out)
 {
     sqlite3_stmt *groups;
-    int rc = database_query(&report->db,
-                            "SELECT " HEADING " AS heading FROM v_features " OF_JOB
-                            " GROUP BY heading ORDER BY min(place)",
-                            features->values, features->count, &groups);
+    int rc =
+        database_query(&report->db,
+                       "SELECT " HEADING " AS heading, max(reason <> '') FROM v_features " OF_JOB
+                       " GROUP BY heading ORDER BY min(place)",
+                       features->values, features->count, &groups);
     if (rc < 0)
         return rc;
     while ((rc = database_step(&report->db, groups)) == 1) {
@@ -160,7 +162,8 @@ print_summary(struct report *report, int64_t job_id, FILE *out)
     int rc = database_start(
         &report->db,
         "SELECT 'Job ' || job || ', pipeline ' || pipeline || ': ' || "
-        "CASE WHEN features > 0 THEN features || ' features' "
+        "CASE WHEN features > 0 THEN features || CASE features WHEN 1 THEN ' feature' "
+        "ELSE ' features' END "
         "WHEN EXISTS (SELECT 1 FROM v_pattern_histograms h WHERE h.job = j.job) "
         "THEN 'pattern histograms and no features' "
         "WHEN state IN ('DONE', 'EMPTY') THEN 'no features, it has no texture group' "

@@ -424,6 +424,7 @@ on_recorded(void *context, int status)
     outcome->in_turn = false;
     if (status)
         return;
+    crash_point("daemon_after_done_after_commit");
     spool_sweep_job(core->root, outcome->job);
     if (outcome->end == OUTCOME_CANCELLED || outcome->moot)
         spool_remove_output(core->root, outcome->job);

@@ -73,11 +73,11 @@ assert_printed(int64_t job, int64_t segment, const char *expected)
 
 #define SEGMENT_1                                                                                  \
     "\nSegment 1, Brain: first-order\n"                                                            \
-    "FEATURE  VALUE  UNIT      IBSI  NO VALUE BECAUSE\n"                                          \
+    "FEATURE  VALUE  UNIT      IBSI\n"                                                             \
     "mean     31.25  [hnsf'U]  Q4LE\n"                                                             \
     "\nSegment 1, Brain: glcm, 3d-merged (IAZD), distance 1, symmetric, fixed-bin-number, "        \
     "32 levels, values from -1000 to 400\n"                                                        \
-    "FEATURE          VALUE  UNIT  IBSI  NO VALUE BECAUSE\n"                                       \
+    "FEATURE          VALUE  UNIT  IBSI\n"                                                         \
     "joint_entropy  2.12346  1     TU9B\n"
 
 #define SEGMENT_2                                                                                  \
@@ -134,12 +134,12 @@ START_TEST(whole_volume_and_hostile_labels)
     assert_printed(2, 0,
                    "Job 2, pipeline head-ct: 2 features\n"
                    "\nWhole volume: first-order\n"
-                   "FEATURE  VALUE  UNIT  IBSI  NO VALUE BECAUSE\n"
+                   "FEATURE  VALUE  UNIT  IBSI\n"
                    "maximum  -3024  1\n");
     assert_printed(2, 9,
                    "Job 2, pipeline head-ct: 2 features\n"
                    "\nSegment 9,  [2J: first-order\n"
-                   "FEATURE   VALUE  UNIT  IBSI  NO VALUE BECAUSE\n"
+                   "FEATURE   VALUE  UNIT  IBSI\n"
                    "energy   1e+300\n");
 }
 

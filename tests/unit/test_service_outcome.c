@@ -351,9 +351,36 @@ START_TEST(more_text_than_there_can_be_is_refused)
 
 END_TEST
 
+/* A worker that tells of a job that it was not given, or tells its end again. */
+START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
+{
+    static const enum proto_type types[] = {PROTO_FEATURES, PROTO_HISTOGRAM, PROTO_DONE};
+
+    conf.compute.lanes = 2;
+    jobs_worker_ready(core.jobs, 0);
+    for (int i = 0; i < 3; i++) {
+        struct proto_writer writer;
+        struct proto_stream stream = {0};
+        struct proto_reader reader;
+        proto_start(&writer, types[i]);
+        proto_put_i64(&writer, job);
+        ck_assert_int_eq(proto_finish(&writer), 0);
+        ck_assert_int_eq(proto_feed(&stream, writer.bytes, writer.size), 0);
+        ck_assert_int_eq(proto_next(&stream, &reader), 1);
+        jobs_frame(core.jobs, 0, &reader);
+        ck_assert_int_eq(reader.error, -EBADMSG);
+        proto_stream_release(&stream);
+        proto_release(&writer);
+    }
+    assert_answer(&s, "SELECT state FROM v_jobs", "RUNNING");
+}
+
+END_TEST
+
 SAMPLE_MAIN("service_outcome", set_up, tear_down, what_was_told_is_recorded_with_the_end,
             what_was_told_before_another_end_is_forgotten, the_same_feature_twice_fails_the_job,
             the_same_histogram_twice_fails_the_job, made_up_features_are_refused,
             a_segment_beyond_all_numbers_is_refused, counts_that_are_not_there_are_refused,
             made_up_histograms_are_refused, more_features_than_there_can_be_are_refused,
-            more_histograms_than_there_can_be_are_refused, more_text_than_there_can_be_is_refused)
+            more_histograms_than_there_can_be_are_refused, more_text_than_there_can_be_is_refused,
+            frames_of_a_job_that_no_lane_runs_are_refused)
