@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,24 @@
 
 #define SUFFIX ".part"
 
+/* In the hands of its writer, then of a thread that syncs and closes it, then settled. */
+struct file {
+    struct file *next;
+    char *name;
+    int fd;
+    bool finished; /* by its writer */
+    bool has_thread;
+    pthread_t thread;
+    int error; /* of syncing and closing; the thread's until it has ended */
+};
+
 struct output {
     char *path;
     int folder;
-    bool made;      /* by this run */
-    bool published; /* something of this run may be in place */
-    char **names;   /* of the files made */
-    size_t count;
+    bool made;                 /* by this run */
+    bool published;            /* something of this run may be in place */
+    pthread_mutex_t lock;      /* of the list: its links, and which files are finished */
+    struct file *files, **end; /* in the order in which they were made */
 };
 
 static char *
@@ -64,8 +76,8 @@ is_result(const char *name)
 static bool
 was_made(const struct output *output, const char *name)
 {
-    for (size_t i = 0; i < output->count; i++) {
-        if (strcmp(output->names[i], name) == 0)
+    for (const struct file *file = output->files; file; file = file->next) {
+        if (strcmp(file->name, name) == 0)
             return true;
     }
     return false;
@@ -165,7 +177,7 @@ release(struct output *output)
         rmdir(output->path);
     if (output->folder >= 0)
         close(output->folder);
-    free(output->names);
+    pthread_mutex_destroy(&output->lock);
     free(output->path);
     free(output);
 }
@@ -193,7 +205,8 @@ output_open(const char *path, struct output **output)
         free(copy);
         return made;
     }
-    *o = (struct output){.path = copy, .made = made > 0};
+    *o = (struct output){.path = copy, .made = made > 0, .end = &o->files};
+    pthread_mutex_init(&o->lock, NULL);
     int error = take_folder(o);
     if (error) {
         release(o);
@@ -206,22 +219,46 @@ output_open(const char *path, struct output **output)
 static void
 remove_made(const struct output *output)
 {
-    for (size_t i = 0; i < output->count; i++) {
-        char *part = part_name(output->names[i]);
+    for (const struct file *file = output->files; file; file = file->next) {
+        char *part = part_name(file->name);
         if (part)
             unlinkat(output->folder, part, 0);
         free(part);
         if (output->published)
-            unlinkat(output->folder, output->names[i], 0);
+            unlinkat(output->folder, file->name, 0);
     }
 }
 
 static void
+file_free(struct file *file)
+{
+    if (file)
+        free(file->name);
+    free(file);
+}
+
+/* Waits for the thread that syncs a file. */
+static void
+settle_file(struct file *file)
+{
+    if (file->has_thread)
+        pthread_join(file->thread, NULL);
+    file->has_thread = false;
+}
+
+/* Their writers have ended. */
+static void
 forget_made(struct output *output)
 {
-    for (size_t i = 0; i < output->count; i++)
-        free(output->names[i]);
-    output->count = 0;
+    while (output->files) {
+        struct file *file = output->files;
+        output->files = file->next;
+        settle_file(file);
+        if (!file->finished)
+            close(file->fd);
+        file_free(file);
+    }
+    output->end = &output->files;
 }
 
 void
@@ -237,34 +274,34 @@ output_close(struct output *output)
 /* ------------------------------------------------------------------------------------ files - */
 
 static int
-remember(struct output *output, const char *name)
+create_part(const struct output *output, const char *name)
 {
-    char **grown = reallocarray(output->names, output->count + 1, sizeof *grown);
-    if (!grown)
+    char *part = part_name(name);
+    if (!part)
         return -ENOMEM;
-    output->names = grown;
-    grown[output->count] = strdup(name);
-    if (!grown[output->count])
-        return -ENOMEM;
-    output->count++;
-    return 0;
+    int fd = openat(output->folder, part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+    int result = fd < 0 ? -errno : fd;
+    free(part);
+    return result;
 }
 
 int
 output_create(struct output *output, const char *name, int *fd)
 {
-    char *part = part_name(name);
-    if (!part)
-        return -ENOMEM;
-    int error = remember(output, name);
-    if (error == 0) {
-        *fd =
-            openat(output->folder, part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
-        if (*fd < 0)
-            error = -errno;
+    struct file *file = calloc(1, sizeof *file);
+    if (file)
+        file->name = strdup(name);
+    int created = file && file->name ? create_part(output, name) : -ENOMEM;
+    if (created < 0) {
+        file_free(file);
+        return created;
     }
-    free(part);
-    return error;
+    file->fd = *fd = created;
+    pthread_mutex_lock(&output->lock);
+    *output->end = file;
+    output->end = &file->next;
+    pthread_mutex_unlock(&output->lock);
+    return 0;
 }
 
 char *
@@ -274,27 +311,75 @@ output_part_path(const struct output *output, const char *name)
     return asprintf(&path, "%s/.%s" SUFFIX, output->path, name) < 0 ? NULL : path;
 }
 
-int
-output_finish(int fd)
+static void *
+sync_and_close(void *argument)
 {
-    int error = fdatasync(fd) != 0 ? -errno : 0;
-    int closed = file_close(fd);
-    return error ? error : closed;
+    struct file *file = argument;
+    do
+        file->error = fdatasync(file->fd) != 0 ? -errno : 0;
+    while (file->error == -EINTR);
+    int closed = file_close(file->fd);
+    if (file->error == 0)
+        file->error = closed;
+    return NULL;
+}
+
+/* The file whose writer has ended; a number may have been that of files before. */
+static struct file *
+take_from_writer(struct output *output, int fd)
+{
+    pthread_mutex_lock(&output->lock);
+    struct file *file = output->files;
+    while (file->finished || file->fd != fd)
+        file = file->next;
+    file->finished = true;
+    pthread_mutex_unlock(&output->lock);
+    return file;
+}
+
+void
+output_finish(struct output *output, int fd)
+{
+    struct file *file = take_from_writer(output, fd);
+    file->has_thread = pthread_create(&file->thread, NULL, sync_and_close, file) == 0;
+    if (!file->has_thread)
+        sync_and_close(file);
+}
+
+int
+output_settle(struct output *output, const char **name)
+{
+    int error = 0;
+    for (struct file *file = output->files; file; file = file->next) {
+        settle_file(file);
+        int own = file->finished ? file->error : -EBUSY;
+        if (own && error == 0) {
+            error = own;
+            *name = file->name;
+        }
+    }
+    return error;
+}
+
+static int
+rename_part(const struct output *output, const char *name)
+{
+    char *part = part_name(name);
+    if (!part)
+        return -ENOMEM;
+    int error = renameat(output->folder, part, output->folder, name) != 0 ? -errno : 0;
+    free(part);
+    return error;
 }
 
 int
 output_publish(struct output *output)
 {
-    int error = 0;
-    output->published = true;
-    for (size_t i = 0; i < output->count && error == 0; i++) {
-        char *part = part_name(output->names[i]);
-        if (!part)
-            error = -ENOMEM;
-        else if (renameat(output->folder, part, output->folder, output->names[i]) != 0)
-            error = -errno;
-        free(part);
-    }
+    const char *name;
+    int error = output_settle(output, &name);
+    output->published = error == 0;
+    for (const struct file *file = output->files; file && error == 0; file = file->next)
+        error = rename_part(output, file->name);
     if (error == 0)
         error = sweep(output, outdated);
     if (error == 0 && fsync(output->folder) != 0)

@@ -2,10 +2,11 @@
  * output.h - the output folder of one job: its files appear in it all together, whole, or not at
  * all.
  *
- * A file is written under a hidden name (".<name>.part", mode 0640), synced, and renamed when every
- * file of the job is ready. The folder is locked (flock) while it is open, so what an earlier,
- * killed run left under hidden names can be swept away. One thread at a time, but files that
- * output_create has returned may be written by different threads.
+ * A file is written under a hidden name (".<name>.part", mode 0640), synced by a thread of its own
+ * while the next one is written or this one is read, and renamed when every file of the job is on
+ * disk. The folder is locked (flock) while it is open, so what an earlier, killed run left under
+ * hidden names can be swept away. One thread at a time, but files that output_create has returned
+ * may be written and finished by different threads.
  */
 #ifndef NOCTULE_OUTPUT_H
 #define NOCTULE_OUTPUT_H
@@ -20,17 +21,21 @@ struct output;
  */
 int output_open(const char *path, struct output **output);
 
-/* A new file, open for reading and writing; *fd is the caller's until output_finish. */
+/* A new file, open for reading and writing. *fd stays the output's: the caller writes to it until
+ * output_finish, or output_close where writing has failed. */
 int output_create(struct output *output, const char *name, int *fd);
 /* Where it lies for now; the caller frees it. NULL: no memory. */
 char *output_part_path(const struct output *output, const char *name);
-/* Syncs and closes it, whatever happens; 0 only when all of it is on disk. */
-int output_finish(int fd);
+/* What was written to it is complete: begins to sync it, and closes it then. */
+void output_finish(struct output *output, int fd);
+/* Waits until all files are on disk: 0, or -errno of the first one that is not, -EBUSY of one that
+ * is not finished, with its name (the output's). */
+int output_settle(struct output *output, const char **name);
 
 /*
- * Renames every file made into place, takes away results of earlier runs that this run did not make
- * again (a SEG beside an EMPTY record would be a lie), and syncs the folder. On an error none of
- * this run's files is left.
+ * Settles, renames every file made into place, takes away results of
+ * earlier runs that this run did not make again (a SEG beside an EMPTY record would be a lie), and
+ * syncs the folder. On an error none of this run's files is left.
  */
 int output_publish(struct output *output);
 

@@ -175,11 +175,9 @@ write_seg_file(struct results *results, const struct seg_request *request)
         return results_file_fault(results->report, error, "make", file);
     error = seg_write(request, fd, &summary, &results->report->fault);
     crash_point("worker_in_write");
-    int finished = output_finish(fd);
     if (error)
         return error;
-    if (finished)
-        return results_file_fault(results->report, finished, "write", file);
+    output_finish(results->request->output, fd);
     struct pipeline_result *result =
         results_add(results->report, request->fractional ? "seg-fractional" : "seg", file);
     snprintf(result->sop_class_uid, sizeof result->sop_class_uid, "%s", SEG_SOP_CLASS);
@@ -239,11 +237,10 @@ write_codes_of(struct results *results, size_t label, int8_t *codes)
     if (error)
         return results_file_fault(results->report, error, "make", name);
     error = nrrd_write_int8(fd, request->stack, codes);
-    off_t size = lseek(fd, 0, SEEK_CUR);
-    int finished = output_finish(fd);
-    if (error || finished)
-        return results_file_fault(results->report, error ? error : finished, "write", name);
-    results_add(results->report, "codes", name)->size = size;
+    if (error)
+        return results_file_fault(results->report, error, "write", name);
+    results_add(results->report, "codes", name)->size = lseek(fd, 0, SEEK_CUR);
+    output_finish(request->output, fd);
     return 0;
 }
 
@@ -269,6 +266,7 @@ struct preview_task {
     pthread_t thread;
     bool running;
     struct preview_request request;
+    struct output *output;
     int fd;
     int error;
 };
@@ -278,9 +276,8 @@ draw_preview(void *argument)
 {
     struct preview_task *task = argument;
     task->error = preview_write(&task->request, task->fd);
-    int finished = output_finish(task->fd);
     if (task->error == 0)
-        task->error = finished;
+        output_finish(task->output, task->fd);
     return NULL;
 }
 
@@ -295,6 +292,7 @@ start_preview(struct results *results, struct preview_task *task)
                                              .segments = results->preview_segments,
                                              .segment_count = request->pipeline->segment_count,
                                              .threads = request->threads};
+    task->output = request->output;
     int error = output_create(request->output, "preview.png", &task->fd);
     if (error)
         return results_file_fault(results->report, error, "make", "preview.png");
@@ -307,10 +305,8 @@ start_preview(struct results *results, struct preview_task *task)
 static int
 end_preview(struct results *results, struct preview_task *task, int error)
 {
-    double begun = clock_seconds();
     if (task->running)
         pthread_join(task->thread, NULL);
-    results->report->write_seconds += clock_seconds() - begun;
     if (error)
         return error;
     return task->error ? results_file_fault(results->report, task->error, "write", "preview.png")
@@ -356,6 +352,27 @@ write_tables(struct results *results)
     return texture_results_write_tables(&texture);
 }
 
+/* What was written before is synced by now, or nearly. */
+static int
+settle(const struct results_request *request, struct pipeline_report *report)
+{
+    const char *file;
+    int error = output_settle(request->output, &file);
+    return error ? results_file_fault(report, error, "write", file) : 0;
+}
+
+/* Waits for what is under way beside the objects and tables. */
+static int
+end_all(struct results *results, struct preview_task *preview, int error)
+{
+    double begun = clock_seconds();
+    error = end_preview(results, preview, error);
+    if (error == 0)
+        error = settle(results->request, results->report);
+    results->report->write_seconds += clock_seconds() - begun;
+    return error;
+}
+
 static int
 write_all(struct results *results)
 {
@@ -375,7 +392,7 @@ write_all(struct results *results)
         error = write_objects(results);
     if (error == 0)
         error = write_tables(results);
-    return end_preview(results, &preview, error);
+    return end_all(results, &preview, error);
 }
 
 int
@@ -403,10 +420,10 @@ write_record(const struct results_request *request, struct pipeline_report *repo
     if (error)
         return results_file_fault(report, error, "make", "job.json");
     error = record_write(fd, &record);
-    int finished = output_finish(fd);
-    if (error || finished)
-        return results_file_fault(report, error ? error : finished, "write", "job.json");
-    return 0;
+    if (error)
+        return results_file_fault(report, error, "write", "job.json");
+    output_finish(request->output, fd);
+    return settle(request, report);
 }
 
 int

@@ -47,9 +47,9 @@ write_table(const struct texture_results *results, const char *name,
     if (error)
         return results_file_fault(results->report, error, "make", name);
     error = write_text(fd, &results->report->features, put);
-    int finished = output_finish(fd);
-    if (error || finished)
-        return results_file_fault(results->report, error ? error : finished, "write", name);
+    if (error)
+        return results_file_fault(results->report, error, "write", name);
+    output_finish(results->output, fd);
     return 0;
 }
 
@@ -87,11 +87,9 @@ write_object(const struct texture_results *results, const struct object *object)
         return results_file_fault(results->report, error, "make", object->file);
     error = object->write(object->request, fd, &summary, &results->report->fault);
     crash_point("worker_in_write");
-    int finished = output_finish(fd);
     if (error)
         return error;
-    if (finished)
-        return results_file_fault(results->report, finished, "write", object->file);
+    output_finish(results->output, fd);
     struct pipeline_result *result = results_add(results->report, object->kind, object->file);
     snprintf(result->sop_class_uid, sizeof result->sop_class_uid, "%s", object->sop_class);
     memcpy(result->sop_instance_uid, summary.identity.sop_instance_uid, DICOM_UID_SIZE);

@@ -47,7 +47,7 @@ add_file(struct output *output, const char *name, const char *text)
     int fd;
     ck_assert_int_eq(output_create(output, name, &fd), 0);
     ck_assert_int_eq(file_write_all(fd, text, strlen(text)), 0);
-    ck_assert_int_eq(output_finish(fd), 0);
+    output_finish(output, fd);
 }
 
 static int
@@ -196,6 +196,43 @@ START_TEST(a_failed_publication_leaves_nothing_of_this_run)
 
 END_TEST
 
+/* The file's descriptor becomes a pipe's, which cannot be synced. */
+START_TEST(what_cannot_be_synced_is_not_published)
+{
+    struct output *output = open_output();
+    const char *name = NULL;
+    int fds[2], fd;
+    add_file(output, "seg.dcm", "seg");
+    ck_assert_int_eq(output_create(output, "preview.png", &fd), 0);
+    ck_assert_int_eq(pipe(fds), 0);
+    ck_assert_int_eq(dup2(fds[1], fd), fd);
+    output_finish(output, fd);
+    add_file(output, "job.json", "{}");
+    ck_assert_int_eq(output_settle(output, &name), -EINVAL);
+    ck_assert_str_eq(name, "preview.png");
+    ck_assert_int_eq(output_publish(output), -EINVAL);
+    assert_entries("");
+    output_close(output);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+END_TEST
+
+START_TEST(what_is_not_finished_is_not_published)
+{
+    struct output *output = open_output();
+    int fd;
+    add_file(output, "seg.dcm", "seg");
+    ck_assert_int_eq(output_create(output, "job.json", &fd), 0);
+    ck_assert_int_eq(output_publish(output), -EBUSY);
+    assert_entries("");
+    output_close(output);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), -1); /* closed with the output */
+}
+
+END_TEST
+
 START_TEST(one_job_at_a_time)
 {
     struct output *first = open_output(), *second;
@@ -261,6 +298,8 @@ main(void)
     tcase_add_test(tests, results_not_made_again_are_retired);
     tcase_add_test(tests, an_abandoned_rerun_keeps_the_earlier_results);
     tcase_add_test(tests, a_failed_publication_leaves_nothing_of_this_run);
+    tcase_add_test(tests, what_cannot_be_synced_is_not_published);
+    tcase_add_test(tests, what_is_not_finished_is_not_published);
     tcase_add_test(tests, one_job_at_a_time);
     tcase_add_test(tests, folders_that_cannot_be);
     tcase_add_test(tests, a_name_is_taken_once);

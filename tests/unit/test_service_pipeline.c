@@ -506,6 +506,41 @@ START_TEST(a_full_disk_at_any_place_leaves_nothing)
 
 END_TEST
 
+static atomic_int syncs = -1; /* that succeed before one fails; below 0: all */
+
+/* Takes the place of libc's in this program. */
+int
+fdatasync(int fd)
+{
+    if (atomic_fetch_sub(&syncs, 1) != 0)
+        return fsync(fd);
+    errno = EIO;
+    return -1;
+}
+
+/* Files are synced beside each other: any of them may be the one. */
+START_TEST(a_file_that_cannot_be_synced_leaves_nothing)
+{
+    bool done = false;
+    int refused = 0;
+    sample.spec.settings = (char[]){MIXED(LEVEL_SET, SOFT)};
+    for (int count = 0; !done; count++) {
+        ck_assert_int_lt(count, 20);
+        atomic_store(&syncs, count);
+        struct pipeline_report report = run_job(NULL);
+        done = report.verdict == PROTO_VERDICT_DONE;
+        refused += !done;
+        if (!done) {
+            ck_assert_int_eq(report.verdict, PROTO_VERDICT_RETRY);
+            ck_assert_int_eq(job_sample_output_entries(&sample), -1);
+        }
+    }
+    ck_assert_int_eq(refused, 5); /* two segmentations, codes, preview, record */
+    ck_assert_int_eq(job_sample_output_entries(&sample), 5);
+}
+
+END_TEST
+
 START_TEST(too_few_descriptors_are_no_fault_of_the_input)
 {
     bool done = false;
@@ -600,6 +635,7 @@ main(void)
     tcase_add_test(tests, a_job_stops_at_every_stage_and_leaves_nothing);
     tcase_add_test(tests, a_job_stopped_before_it_began);
     tcase_add_test(tests, a_full_disk_at_any_place_leaves_nothing);
+    tcase_add_test(tests, a_file_that_cannot_be_synced_leaves_nothing);
     tcase_add_test(tests, too_few_descriptors_are_no_fault_of_the_input);
     tcase_add_test(tests, an_output_that_is_no_folder);
     tcase_add_test(tests, an_output_that_another_job_holds);
