@@ -205,7 +205,7 @@ write_object(struct pmap_writer *w)
 }
 
 static int
-write_and_sync(struct pmap_writer *w, struct dicom_fault *fault)
+write_all(struct pmap_writer *w, struct dicom_fault *fault)
 {
     int error = write_object(w);
     if (error == -EFBIG)
@@ -230,7 +230,7 @@ pmap_write(const struct pmap_request *request, int fd, struct seg_summary *summa
     if (!error)
         error = prepare(&w, fd, fault);
     if (!error)
-        error = write_and_sync(&w, fault);
+        error = write_all(&w, fault);
     if (!error)
         *summary = (struct seg_summary){
             .identity = w.out.identity,

@@ -40,8 +40,8 @@ struct pmap_request {
 void pmap_identify(const struct pmap_request *request, struct seg_identity *identity);
 
 /*
- * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0) and syncs
- * it (fdatasync); the caller closes and renames. What it inherits, and what stands in for a missing
+ * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0); the caller
+ * syncs, closes and renames. What it inherits, and what stands in for a missing
  * Frame of Reference UID, is as in seg_write. Codes: those of dicom_inherit; WRITE_FAILED (with
  * errno: -ENOSPC, -EIO, ...); PMAP_TOO_LARGE (more than 2^32 - 2 bytes of pixel data, PS3.5 7.1);
  * PMAP_EMPTY (-ENODATA: planes of less than 3 x 3 voxels have no code); NO_GEOMETRY; OUT_OF_MEMORY;

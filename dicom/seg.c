@@ -169,7 +169,7 @@ write_object(struct seg_writer *w)
 }
 
 static int
-write_and_sync(struct seg_writer *w, struct dicom_fault *fault)
+write_all(struct seg_writer *w, struct dicom_fault *fault)
 {
     int error = write_object(w);
     if (error == -EFBIG)
@@ -201,7 +201,7 @@ seg_write(const struct seg_request *request, int fd, struct seg_summary *summary
     if (!error)
         error = prepare(&w, fd, fault);
     if (!error)
-        error = write_and_sync(&w, fault);
+        error = write_all(&w, fault);
     if (!error)
         *summary = (struct seg_summary){
             .identity = w.out.identity,

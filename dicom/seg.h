@@ -85,8 +85,8 @@ struct seg_summary {
 };
 
 /*
- * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0) and syncs
- * it (fdatasync); the caller closes and renames. The first plane's file is read for what the object
+ * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0); the caller
+ * syncs, closes and renames. The first plane's file is read for what the object
  * inherits (dicom_inherit). A source without Frame of Reference UID gets one that follows from its
  * series, for positions mean nothing without. Codes: those of dicom_inherit; WRITE_FAILED (with
  * errno: -ENOSPC, -EIO, ...); SEG_TOO_LARGE (more than 2^32 - 2 bytes of pixel data, PS3.5 7.1);

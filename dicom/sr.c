@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static bool
 is_code(const struct seg_code *code)
@@ -209,25 +208,13 @@ encode(struct sr_writer *w, struct dicom_fault *fault)
 }
 
 static int
-sync_file(int fd)
-{
-    int result;
-    do {
-        result = fdatasync(fd);
-    } while (result < 0 && errno == EINTR);
-    return result < 0 ? -errno : 0;
-}
-
-static int
-write_and_sync(const struct element_buffer *bytes, int fd, struct dicom_fault *fault)
+write_bytes(const struct element_buffer *bytes, int fd, struct dicom_fault *fault)
 {
     struct byte_sink sink;
     if (byte_sink_open(&sink, fd))
         return out_of_memory(fault);
     byte_sink_append(&sink, bytes->bytes, bytes->size);
     int error = byte_sink_finish(&sink);
-    if (!error)
-        error = sync_file(fd);
     byte_sink_close(&sink);
     if (error)
         return fault_set(fault, error, "WRITE_FAILED", NULL, NULL,
@@ -242,7 +229,7 @@ write_report(struct sr_writer *w, int fd, struct dicom_fault *fault)
     int error = prepare(w, fault);
     if (!error)
         error = encode(w, fault);
-    return error ? error : write_and_sync(&w->set.elements, fd, fault);
+    return error ? error : write_bytes(&w->set.elements, fd, fault);
 }
 
 int

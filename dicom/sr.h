@@ -88,8 +88,8 @@ struct sr_request {
 };
 
 /*
- * Writes the report to fd (a regular file, open for writing, at offset 0) and syncs it (fdatasync);
- * the caller closes and renames. The first plane's file is read for what the report inherits. UIDs
+ * Writes the report to fd (a regular file, open for writing, at offset 0); the caller syncs, closes
+ * and renames. The first plane's file is read for what the report inherits. UIDs
  * follow from the SEG's identity, or what it would be (seg_identify), and the content, so that the
  * same measurements of the same SEG have the same UIDs; dates and times are the SEG request's.
  * summary as of seg_write (frames is 0, there are no dimensions). Codes: those of dicom_inherit;

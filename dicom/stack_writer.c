@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct seg_code source_for_processing = {
     "121322", "DCM", "Source image for image processing operation"};
@@ -42,22 +41,10 @@ stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct dicom_fault
     return 0;
 }
 
-static int
-sync_file(int fd)
-{
-    int result;
-    do {
-        result = fdatasync(fd);
-    } while (result < 0 && errno == EINTR);
-    return result < 0 ? -errno : 0;
-}
-
 int
 stack_writer_finish(struct stack_writer *w, struct dicom_fault *fault)
 {
     int error = byte_sink_finish(&w->sink);
-    if (!error)
-        error = sync_file(w->sink.fd);
     if (error)
         return fault_set(fault, error, "WRITE_FAILED", NULL, NULL,
                          "Writing the %s failed after %lld bytes: %s.", w->object.what,

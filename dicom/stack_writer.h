@@ -45,7 +45,7 @@ struct stack_writer {
  * Codes: those of dicom_inherit, OUT_OF_MEMORY. stack_writer_close in either case.
  */
 int stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct dicom_fault *fault);
-/* Writes the rest and syncs the file. Code: WRITE_FAILED. */
+/* Writes the rest. Code: WRITE_FAILED. */
 int stack_writer_finish(struct stack_writer *w, struct dicom_fault *fault);
 void stack_writer_close(struct stack_writer *w); /* frees; writes nothing */
 

@@ -429,20 +429,6 @@ START_TEST(a_file_cut_short_is_told)
 
 END_TEST
 
-/* What cannot be synced was not written. */
-START_TEST(a_failed_sync_is_told)
-{
-    int fds[2];
-    ck_assert_int_eq(pipe(fds), 0); /* takes the bytes, but fdatasync is EINVAL */
-    ck_assert_int_ge(fcntl(fds[1], F_SETPIPE_SZ, 1 << 20), 0);
-    ck_assert_int_eq(pmap_write(&sample.request, fds[1], &summary, &fault), -EINVAL);
-    ck_assert_str_eq(fault.code, "WRITE_FAILED");
-    close(fds[0]);
-    close(fds[1]);
-}
-
-END_TEST
-
 int
 main(void)
 {
@@ -465,7 +451,6 @@ main(void)
     tcase_add_test(tests, nearly_four_gib_are_not);
     tcase_add_test(tests, a_full_device_is_told);
     tcase_add_test(tests, a_file_cut_short_is_told);
-    tcase_add_test(tests, a_failed_sync_is_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

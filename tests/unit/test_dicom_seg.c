@@ -482,20 +482,6 @@ START_TEST(a_file_cut_short_is_told)
 
 END_TEST
 
-/* What cannot be synced was not written. */
-START_TEST(a_failed_sync_is_told)
-{
-    int fds[2];
-    ck_assert_int_eq(pipe(fds), 0); /* takes the bytes, but fdatasync is EINVAL */
-    ck_assert_int_ge(fcntl(fds[1], F_SETPIPE_SZ, 1 << 20), 0);
-    ck_assert_int_eq(seg_write(&sample.request, fds[1], &summary, &fault), -EINVAL);
-    ck_assert_str_eq(fault.code, "WRITE_FAILED");
-    close(fds[0]);
-    close(fds[1]);
-}
-
-END_TEST
-
 START_TEST(other_shapes_read_back)
 {
     static const struct seg_sample_shape shapes[] = {
@@ -654,7 +640,6 @@ fractional_case(void)
     tcase_add_test(tests, four_gib_of_scenes_are_too_much);
     tcase_add_test(tests, a_full_device_is_told);
     tcase_add_test(tests, a_file_cut_short_is_told);
-    tcase_add_test(tests, a_failed_sync_is_told);
     return tests;
 }
 
@@ -683,7 +668,6 @@ main(void)
     tcase_add_test(tests, four_gib_are_too_much);
     tcase_add_test(tests, a_full_device_is_told);
     tcase_add_test(tests, a_file_cut_short_is_told);
-    tcase_add_test(tests, a_failed_sync_is_told);
     tcase_add_test(tests, other_shapes_read_back);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, fractional_case());
