@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from conftest import run_program
+from conftest import SOURCE, run_program
 
 CONFIG = 5
 
@@ -91,3 +91,21 @@ def test_texture_that_contradicts_itself(tmp_path, glcm, results, line, words):
     result = check(path, TEXTURE.format(glcm=glcm, results=results))
     assert result.returncode == CONFIG
     assert f"{path}:{line}: pipelines[0]." in result.stderr and words in result.stderr
+
+
+def test_the_commented_texture_of_the_shipped_file_is_one(tmp_path):
+    """What stands there behind "# " may be taken over as it is: every option, and no contradiction among them."""
+    lines = (SOURCE / "config" / "noctule.conf").read_text().splitlines()
+    first = lines.index("    # texture = {")
+    last = lines.index("    # };", first)
+    for i in range(first, last + 1):
+        assert lines[i].startswith("    # ")
+        lines[i] = lines[i][6:]
+    path = tmp_path / "noctule.conf"
+    path.write_text("\n".join(lines).replace('results = [ "seg" ]', 'results = [ "seg", "sr", "pmap" ]', 1))
+    printed = run_program("noctule", "check-config", "--print", path).stdout
+    for setting in ("texture = ", "first_order = true;", "levels = 32;", "range = [ -1000.0, 400.0 ];",
+                    'aggregation = "3d-merged";', "symmetric = true;", "distances = [ 1 ];",
+                    'patterns = [ "lbp", "tlbap", "lanadp" ];', "tlbap_threshold = 0.9;", "tlbap_strict = false;",
+                    'lanadp_average = "exact";', 'results = [ "seg", "sr", "pmap" ];'):
+        assert setting in printed, setting

@@ -42,7 +42,8 @@ def test_wrong_arguments(tmp_path, arguments):
 def test_help_names_every_command(arguments):
     result = noctule(*arguments)
     assert result.returncode == OK and not result.stderr
-    for command in ("run", "status", "jobs", "show", "series", "retry", "cancel", "complete", "ping", "check-config"):
+    for command in ("run", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry", "cancel",
+                    "complete", "resend", "ping", "check-config", "echo", "version"):
         assert f"\n  {command}" in result.stdout
 
 
@@ -93,7 +94,8 @@ def test_a_relative_root_is_taken_from_here(tmp_path):
 # --------------------------------------------------------------------------------------- reading
 
 
-@pytest.mark.parametrize("arguments", [("status",), ("jobs",), ("series", "--json"), ("show", "1")], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("status",), ("jobs",), ("series", "--json"), ("show", "1"), ("features", "1"),
+                                       ("features", "1", "--csv")], ids=" ".join)
 def test_no_database(tmp_path, arguments):
     result = noctule("--root", tmp_path, *arguments)
     assert result.returncode == DATABASE and "noctule.db" in result.stderr and not result.stdout
