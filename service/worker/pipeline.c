@@ -521,8 +521,6 @@ measure_regions(struct job *job, const struct texture_region *regions, size_t co
         .region_count = count,
         .maps = (job->pipeline->results & CONF_RESULT_PMAP) != 0,
         .lane = job->lane,
-        .voxels = job->voxels,
-        .fallback_lane = job->compute->fallback_lane,
         .watch = job->watch,
     };
     int error = texture_measure(&request, &result, &job->report->fault);

@@ -88,43 +88,33 @@ texture_matrices_make(const struct conf_glcm *glcm, size_t index, struct texture
 }
 
 static void
-name_angles(const struct conf_glcm *glcm, char *text, size_t size)
+name_angles(const struct conf_glcm *glcm, char text[FEATURE_DIRECTIONS])
 {
     size_t length = 0;
-    for (size_t i = 0; i < glcm->angle_count && length < size; i++)
-        length += (size_t)snprintf(text + length, size - length, "%s%d", i > 0 ? "," : "",
-                                   glcm->angles[i]);
+    for (size_t i = 0; i < glcm->angle_count && length < FEATURE_DIRECTIONS; i++)
+        length += (size_t)snprintf(text + length, FEATURE_DIRECTIONS - length, "%s%d",
+                                   i > 0 ? "," : "", glcm->angles[i]);
 }
 
 static void
-name_offsets(const struct conf_glcm *glcm, char *text, size_t size)
+name_offsets(const struct conf_glcm *glcm, char text[FEATURE_DIRECTIONS])
 {
-    char rest[32];
     size_t length = 0;
-    int tail = snprintf(rest, sizeof rest, "...%zu", glcm->offset_count);
-    for (size_t i = 0; i < glcm->offset_count; i++) {
+    for (size_t i = 0; i < glcm->offset_count && length < FEATURE_DIRECTIONS; i++) {
         const struct conf_offset *offset = &glcm->offsets[i];
-        char one[48];
-        int needed =
-            snprintf(one, sizeof one, "(%d,%d,%d)", offset->column, offset->row, offset->slice);
-        size_t reserved = i + 1 < glcm->offset_count ? (size_t)tail : 0;
-        if (length + (size_t)needed + reserved >= size) {
-            snprintf(text + length, size - length, "%s", rest);
-            return;
-        }
-        memcpy(text + length, one, (size_t)needed + 1);
-        length += (size_t)needed;
+        length += (size_t)snprintf(text + length, FEATURE_DIRECTIONS - length, "(%d,%d,%d)",
+                                   offset->column, offset->row, offset->slice);
     }
 }
 
 void
-texture_directions(const struct conf_glcm *glcm, char *text, size_t size)
+texture_directions(const struct conf_glcm *glcm, char text[FEATURE_DIRECTIONS])
 {
     text[0] = '\0';
     if (glcm->offset_count > 0)
-        name_offsets(glcm, text, size);
+        name_offsets(glcm, text);
     else if (is_2d(glcm) && glcm->angle_count < ANGLES)
-        name_angles(glcm, text, size);
+        name_angles(glcm, text);
 }
 
 struct discretisation_settings

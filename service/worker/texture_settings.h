@@ -33,8 +33,8 @@ int texture_matrices_make(const struct conf_glcm *glcm, size_t index,
                           struct texture_matrices *matrices);
 
 /* "" when all directions of the aggregation take part; else "0,90" (degrees) or "(1,0,0)(2,1,0)"
- * (columns, rows, slices), whose end is "..." and how many there are where they do not fit. */
-void texture_directions(const struct conf_glcm *glcm, char *text, size_t size);
+ * (columns, rows, slices). */
+void texture_directions(const struct conf_glcm *glcm, char text[FEATURE_DIRECTIONS]);
 
 struct discretisation_settings texture_discretisation(const struct conf_glcm *glcm);
 

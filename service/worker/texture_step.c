@@ -22,7 +22,6 @@ struct step {
     const struct texture_request *request;
     struct texture_result *result;
     struct dicom_fault *fault;
-    struct kernels_lane *lane;
     struct kernels_range limits;    /* of the pixel type */
     size_t values;                  /* that a pixel may have: entries of a table */
     size_t tables;                  /* 1, or one a slice */
@@ -45,13 +44,6 @@ static int
 out_of_memory(const struct step *step)
 {
     return fail_with_system(step->fault, -ENOMEM, "measure texture");
-}
-
-/* The backend's word, but for what another lane can do. */
-static int
-backend_failed(const struct step *step, int error, const char *reason)
-{
-    return error == -EOPNOTSUPP ? error : pipeline_compute_fault(step->fault, error, reason);
 }
 
 static int
@@ -193,10 +185,10 @@ static int
 count_values(struct step *step, const struct measured *measured)
 {
     char reason[KERNELS_REASON] = "";
-    int error = texture_histogram_run(step->lane, measured->region->bits, step->tables > 1,
+    int error = texture_histogram_run(step->request->lane, measured->region->bits, step->tables > 1,
                                       step->histograms, reason, sizeof reason);
     if (error)
-        return backend_failed(step, error, reason);
+        return pipeline_compute_fault(step->fault, error, reason);
     leave_out_padding(step, false);
     return 0;
 }
@@ -303,7 +295,7 @@ put_matrix(const struct step *step, int32_t distance, struct feature *feature)
              glcm_aggregation_codes[glcm->aggregation]);
     feature->distance = distance;
     feature->symmetric = glcm->symmetric;
-    texture_directions(glcm, feature->directions, sizeof feature->directions);
+    texture_directions(glcm, feature->directions);
 }
 
 /* --------------------------------------------------------------- intensities and place ------ */
@@ -379,9 +371,9 @@ run_glcm(const struct step *step, const struct measured *measured,
     uint64_t *counts = calloc(slices * matrices->count * cells, sizeof *counts);
     if (!counts)
         return out_of_memory(step);
-    int error = texture_glcm_run(step->lane, &run, counts, reason, sizeof reason);
+    int error = texture_glcm_run(step->request->lane, &run, counts, reason, sizeof reason);
     if (error)
-        error = backend_failed(step, error, reason);
+        error = pipeline_compute_fault(step->fault, error, reason);
     else if (glcm_features(&settings, counts, (int64_t)slices, (int64_t)matrices->count, values))
         error = out_of_memory(step);
     free(counts);
@@ -424,6 +416,8 @@ measure_glcm(struct step *step, const struct measured *measured)
     int error = 0;
     for (size_t i = 0; i < count && error == 0; i++) {
         struct texture_matrices matrices;
+        if (pipeline_stopped(step->request->watch))
+            return -ECANCELED;
         error = texture_matrices_make(glcm, i, &matrices)
                     ? out_of_memory(step)
                     : measure_matrices(step, measured, &matrices);
@@ -511,8 +505,8 @@ run_patterns(const struct step *step, const uint64_t **regions, uint64_t *counts
     run.region_count = request->region_count;
     run.histograms = counts;
     memcpy(run.maps, step->result->maps, sizeof run.maps);
-    int error = texture_patterns_run(step->lane, &run, reason, sizeof reason);
-    return error ? backend_failed(step, error, reason) : 0;
+    int error = texture_patterns_run(step->request->lane, &run, reason, sizeof reason);
+    return error ? pipeline_compute_fault(step->fault, error, reason) : 0;
 }
 
 static int
@@ -576,56 +570,15 @@ measure_all(struct step *step)
     return error;
 }
 
-/* The volume once more, on the lane that has texture. */
-static int
-move_to_fallback(struct step *step)
-{
-    char reason[KERNELS_REASON] = "";
-    const struct texture_request *request = step->request;
-    const struct geometry_stack *stack = request->stack;
-    const struct kernels_extent extent = {stack->columns, stack->rows, stack->plane_count};
-    const struct kernels_demand demand = {.texture = true};
-    const size_t size = (size_t)stack->columns * (size_t)stack->rows * (size_t)stack->plane_count *
-                        dicom_pixel_size(stack->pixel);
-    void *voxels;
-    step->lane = request->fallback_lane;
-    int error = kernels_volume_begin(step->lane, extent, labels_pixel(stack->pixel), &demand,
-                                     &voxels, reason, sizeof reason);
-    if (error == 0) {
-        memcpy(voxels, request->voxels, size);
-        error = kernels_volume_ready(step->lane, 0, stack->plane_count);
-    }
-    return error ? pipeline_compute_fault(step->fault, error, reason) : 0;
-}
-
-static int
-measure_elsewhere(struct step *step)
-{
-    const struct kernels_lane *fallback = step->request->fallback_lane;
-    if (!fallback || fallback == step->lane)
-        return fail_with(step->fault, -EOPNOTSUPP, "COMPUTE_FAILED",
-                         "the compute backend has no texture, and there is no CPU to do it");
-    texture_result_clear(step->result);
-    step->result->fell_back = true;
-    int error = move_to_fallback(step);
-    if (error == 0)
-        error = measure_all(step);
-    return error == -EOPNOTSUPP ? pipeline_compute_fault(step->fault, error, "it has no texture")
-                                : error;
-}
-
 int
 texture_measure(const struct texture_request *request, struct texture_result *result,
                 struct dicom_fault *fault)
 {
-    struct step step = {
-        .request = request, .result = result, .fault = fault, .lane = request->lane};
+    struct step step = {.request = request, .result = result, .fault = fault};
     memset(result, 0, sizeof *result);
     int error = make_tables(&step);
     if (error == 0)
         error = measure_all(&step);
-    if (error == -EOPNOTSUPP)
-        error = measure_elsewhere(&step);
     free_tables(&step);
     if (error)
         texture_result_clear(result);

@@ -35,8 +35,6 @@ struct texture_request {
     size_t region_count;
     bool maps;                          /* of the patterns are wanted back */
     struct kernels_lane *lane;          /* holds the volume */
-    const void *voxels;                 /* the same, on the host */
-    struct kernels_lane *fallback_lane; /* for a backend without texture; NULL: none */
     const struct pipeline_watch *watch; /* may be NULL */
 };
 
@@ -44,7 +42,6 @@ struct texture_result {
     struct feature_set features;
     uint8_t *maps[TEXTURE_PATTERNS]; /* (columns - 2) * (rows - 2) * planes codes; NULL: none */
     char note[256];                  /* what to change where something had to be left out; "" */
-    bool fell_back;                  /* to the second lane */
 };
 
 /*
