@@ -20,6 +20,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <endian.h>
 #include <memory>
 #include <new>
 #include <string>
@@ -72,6 +73,8 @@ class Verifier
     void check_dimensions();
     void check_pixels();
     void check_omitted(const std::vector<bool> &present);
+    void compare_row(const uint8_t *bytes, uint64_t at, const uint64_t *row, const Frame &frame,
+                     int32_t y) const;
     void compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame);
     void compare_scene(const uint8_t *values, const Frame &frame);
     bool is_empty(const Frame &frame) const;
@@ -280,30 +283,47 @@ bits_at(const uint8_t *bytes, uint64_t at)
 {
     const uint8_t *place = bytes + at / 8;
     const unsigned shift = static_cast<unsigned>(at % 8);
-    uint64_t low = 0;
-    for (unsigned i = 0; i < 8; i++)
-        low |= static_cast<uint64_t>(place[i]) << (8 * i);
+    uint64_t low;
+    std::memcpy(&low, place, sizeof low);
+    low = le64toh(low);
     return shift == 0 ? low : low >> shift | static_cast<uint64_t>(place[8]) << (64 - shift);
+}
+
+/* Whether the voxels of a row are the bytes from bit `at` on: told without looking at bits where
+ * both are whole bytes in the same order, else left open. */
+bool
+same_bytes(const uint8_t *bytes, uint64_t at, const uint64_t *row, int32_t columns)
+{
+    return __BYTE_ORDER == __LITTLE_ENDIAN && at % 8 == 0 && columns % 8 == 0 &&
+           std::memcmp(bytes + at / 8, row, static_cast<size_t>(columns) / 8) == 0;
+}
+
+void
+Verifier::compare_row(const uint8_t *bytes, uint64_t at, const uint64_t *row, const Frame &frame,
+                      int32_t y) const
+{
+    for (int32_t x = 0; x < stack_.columns; x += 64) {
+        const int32_t count = std::min(stack_.columns - x, 64);
+        const uint64_t mask = count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+        const uint64_t difference =
+            (bits_at(bytes, at + static_cast<uint64_t>(x)) ^ row[x / 64]) & mask;
+        if (difference != 0)
+            differ("voxel (%d, %d, %d) of segment %d is not what was segmented",
+                   x + __builtin_ctzll(difference), y, frame.plane, frame.segment + 1);
+    }
 }
 
 void
 Verifier::compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame)
 {
     const struct seg_segment &segment = request_.segments[frame.segment];
-    const int32_t columns = stack_.columns;
     uint64_t at = first_bit;
     for (int32_t y = 0; y < stack_.rows; y++) {
         const uint64_t *row = segment.bits + (static_cast<int64_t>(frame.plane) * stack_.rows + y) *
                                                  segment.words_per_row;
-        for (int32_t x = 0; x < columns; x += 64) {
-            const int32_t count = std::min(columns - x, 64);
-            const uint64_t mask = count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
-            const uint64_t difference = (bits_at(bytes, at) ^ row[x / 64]) & mask;
-            if (difference != 0)
-                differ("voxel (%d, %d, %d) of segment %d is not what was segmented",
-                       x + __builtin_ctzll(difference), y, frame.plane, frame.segment + 1);
-            at += static_cast<uint64_t>(count);
-        }
+        if (!same_bytes(bytes, at, row, stack_.columns))
+            compare_row(bytes, at, row, frame, y);
+        at += static_cast<uint64_t>(stack_.columns);
     }
 }
 
