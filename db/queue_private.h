@@ -1,6 +1,7 @@
 /*
  * queue_private.h - what the parts of the queue share: queue.c (life, transactions, events,
- * invariants), queue_series.c, queue_jobs.c and queue_deliveries.c (the edges). Private to db/.
+ * invariants), queue_series.c, queue_jobs.c and queue_deliveries.c (the edges), queue_features.c.
+ * Private to db/.
  */
 #ifndef NOCTULE_QUEUE_PRIVATE_H
 #define NOCTULE_QUEUE_PRIVATE_H
