@@ -64,6 +64,8 @@ invalid_group(const struct sr_request *request, const struct sr_group *group)
         group->segment == SR_WHOLE_VOLUME ? NULL : invalid_segment(request->seg, group->segment);
     if (wrong)
         return wrong;
+    if (group->measurement_count == 0)
+        return "a group without a measurement";
     for (size_t i = 0; i < group->measurement_count; i++) {
         const char *what = invalid_measurement(&group->measurements[i]);
         if (what)

@@ -3,8 +3,9 @@
  * group of TID 1411 for each segment of a SEG object, and of TID 1501 for the whole volume.
  *
  * Enhanced SR Storage suffices for references to segments and images. The report is encoded by our
- * own writer and goes through a checked sink; it is read back by DCMTK. Memory: about 0.5 KiB a
- * source instance and 1 KiB a measurement. Any thread.
+ * own writer and goes through a checked sink; it is read back by DCMTK. Memory to write: the size
+ * of the file, about 0.5 KiB a source instance and 1 KiB a measurement with four settings; to read
+ * it back: 28 times as much. Any thread.
  */
 #ifndef NOCTULE_SR_H
 #define NOCTULE_SR_H
@@ -71,7 +72,7 @@ struct sr_measurement {
 struct sr_group {
     int32_t segment; /* index into the SEG request's segments, from 0, or SR_WHOLE_VOLUME */
     const struct sr_measurement *measurements;
-    size_t measurement_count;
+    size_t measurement_count; /* at least 1 */
 };
 
 struct sr_request {

@@ -146,7 +146,7 @@ sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
 {
     static const struct term others[] = {
         {"standard_deviation", {"386136009", "SCT", "Standard Deviation"}},
-        /* Code Value has 16 characters. */
+        /* Code Value has 16 characters, and not every reader knows Long Code Value. */
         {"maximal_correlation_coefficient",
          {"max_correlation", SR_OWN_SCHEME, "Maximal correlation coefficient"}},
     };

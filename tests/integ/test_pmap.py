@@ -4,6 +4,7 @@ write_pmap reads generated or real series, writes the codes given here, and read
 is checked from outside. Sources and the judges of what maps share with segmentations are test_seg's.
 """
 
+import io
 import json
 
 import highdicom
@@ -13,6 +14,7 @@ import pytest
 from pydicom.pixels import apply_windowing
 
 from conftest import SHARED, needs_shared, orthanc, run_program, storescu
+from test_deliver import SENT, courier, destination  # noqa: F401 (a fixture)
 from test_seg import (NAMES, assert_dcmdump_reads, assert_inherits, assert_references, assert_shared_groups, classic,
                       dciodvfy_remarks, decimal_strings, enhanced, planes_of)
 
@@ -253,23 +255,24 @@ def test_planes_without_a_pattern(tmp_path):
     assert done.returncode == 1 and done.stderr.startswith("PMAP_EMPTY")
 
 
-def test_orthanc_accepts_it(tmp_path):
-    """And gives it back as it was, in the patient's study, as a series of its own beside the source's."""
+def test_orthanc_takes_and_shows_it(courier, tmp_path):  # noqa: F811
+    """Delivered as Noctule does, a series of its own beside the source's; given back as it was."""
     paths = classic(tmp_path / "in", 5, 33, 31)
-    path, summary = write(tmp_path, paths, random_codes(5, 33, 31))
+    codes = random_codes(5, 33, 31)
+    path, summary = write(tmp_path, paths, codes)
     with orthanc(tmp_path / "orthanc") as archive:
-        storescu(archive.port, *paths, path, called="ORTHANC", options=["-R"])
+        storescu(archive.port, *paths, called="ORTHANC")
+        one = courier(destination(port=archive.port, ae_title="ORTHANC"))
+        assert one.deliver(path)["outcome"] == SENT
         assert len(archive.rest("/studies")) == 1 and len(archive.rest("/series")) == 2
         found = archive.rest("/tools/find", {"Level": "Instance", "Query": {"SOPInstanceUID":
                                                                             summary["sop_instance_uid"]}})
-        held = tmp_path / "held.dcm"
-        held.write_bytes(archive.file(found[0]))
+        held = pydicom.dcmread(io.BytesIO(archive.file(found[0])))
         tags = archive.rest(f"/instances/{found[0]}/simplified-tags")
         assert (tags["NumberOfFrames"], tags["ContentLabel"]) == ("5", "LBP")
-        assert archive.rest(f"/instances/{found[0]}/frames/4/image-uint16")
-    ours, theirs = pydicom.dcmread(path), pydicom.dcmread(held)
-    assert numpy.array_equal(ours.pixel_array, theirs.pixel_array)
-    assert {element.tag: element.value for element in ours} == {element.tag: element.value for element in theirs}
+        shown = numpy.load(io.BytesIO(archive.rest(f"/instances/{found[0]}/numpy?rescale=0")))
+    assert numpy.array_equal(shown.reshape(5, 33, 31), in_frames(codes))
+    assert held == pydicom.dcmread(path)
 
 
 @needs_shared

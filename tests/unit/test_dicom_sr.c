@@ -467,6 +467,9 @@ START_TEST(requests_that_make_no_report)
     sample.groups[1].segment = -2;
     expect_invalid("without a segment");
     sample.groups[1].segment = 1;
+    sample.groups[1].measurement_count = 0;
+    expect_invalid("without a measurement");
+    sample.groups[1].measurement_count = 3;
     sample.measurements[3].unit.value = "";
     expect_invalid("concept or unit");
     sample.measurements[3].unit.value = "1";

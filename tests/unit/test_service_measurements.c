@@ -57,6 +57,28 @@ START_TEST(every_name_has_its_code)
 
 END_TEST
 
+/* Readers look for Code Value, which has 16 characters, and not for Long Code Value. */
+START_TEST(every_feature_has_a_short_code)
+{
+    for (int i = 0; i < GLCM_FEATURES + BASIC_FEATURES; i++) {
+        const struct feature_definition *definition =
+            i < GLCM_FEATURES ? &glcm_feature_definitions[i]
+                              : &basic_feature_definitions[i - GLCM_FEATURES];
+        struct feature feature = {.segment = 1, .unit = "1"};
+        snprintf(feature.name, sizeof feature.name, "%s", definition->name);
+        snprintf(feature.meaning, sizeof feature.meaning, "%s", definition->meaning);
+        snprintf(feature.ibsi, sizeof feature.ibsi, "%s", definition->ibsi);
+        const struct feature_set set = {.items = &feature, .count = 1};
+        struct measurements measurements;
+        ck_assert_int_eq(measurements_make(&set, "1", &measurements), 0);
+        const char *code = measurements.items[0].concept.value;
+        ck_assert_msg(code[0] != '\0' && strlen(code) <= 16, "%s", code);
+        measurements_free(&measurements);
+    }
+}
+
+END_TEST
+
 /* A reason that the report has no words for would be told as a code that nobody reads. */
 START_TEST(every_absence_has_its_words)
 {
@@ -103,6 +125,7 @@ main(void)
     Suite *suite = suite_create("service_measurements");
     TCase *tests = tcase_create("measurements");
     tcase_add_test(tests, every_name_has_its_code);
+    tcase_add_test(tests, every_feature_has_a_short_code);
     tcase_add_test(tests, every_absence_has_its_words);
     tcase_add_test(tests, a_group_for_each_region);
     suite_add_tcase(suite, tests);
