@@ -2,6 +2,7 @@
 
 enum {
     BLOCK = 4096, /* voxels looked at before asking whether that was enough */
+    RUN = 512,    /* of one length, which spares vectors their remainder */
 };
 
 bool
@@ -18,14 +19,29 @@ seg_scene_any(const uint16_t *voxels, int64_t count)
     return false;
 }
 
+static void
+convert_run(uint8_t *restrict values, const uint16_t *restrict voxels)
+{
+    for (int i = 0; i < RUN; i++)
+        values[i] = seg_scene_value(voxels[i]);
+}
+
+static void
+convert(uint8_t *restrict values, const uint16_t *restrict voxels, int64_t count)
+{
+    int64_t i = 0;
+    for (; i + RUN <= count; i += RUN)
+        convert_run(values + i, voxels + i);
+    for (; i < count; i++)
+        values[i] = seg_scene_value(voxels[i]);
+}
+
 void
 seg_scene_append(struct byte_sink *sink, const uint16_t *voxels, int64_t count)
 {
     while (count > 0) {
         int64_t part = count < BYTE_SINK_RESERVE ? count : BYTE_SINK_RESERVE;
-        uint8_t *place = byte_sink_reserve(sink, (size_t)part);
-        for (int64_t i = 0; i < part; i++)
-            place[i] = seg_scene_value(voxels[i]);
+        convert(byte_sink_reserve(sink, (size_t)part), voxels, part);
         byte_sink_commit(sink, (size_t)part);
         voxels += part;
         count -= part;

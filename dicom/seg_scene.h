@@ -12,11 +12,14 @@
 
 #define SEG_SCENE_MAX 255
 
-/* round(scene * 255 / 65535), which is round(scene / 257); 257 is odd, so nothing lies half-way. */
+/* round(scene * 255 / 65535), which is round(scene / 257); 257 is odd, so nothing lies half-way.
+ * In 16 bits, which compilers make wider vectors of: the greatest are 255 with or without their
+ * half. */
 static inline uint8_t
 seg_scene_value(uint16_t scene)
 {
-    return (uint8_t)((scene + 128u) / 257u);
+    uint16_t up = scene > UINT16_MAX - 128 ? UINT16_MAX : (uint16_t)(scene + 128);
+    return (uint8_t)(up / 257);
 }
 
 /* Whether a stored value is not 0. */
