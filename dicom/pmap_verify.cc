@@ -7,13 +7,10 @@
  */
 #include "pmap.h"
 
-#include "fault.h"
 #include "pmap_internal.h"
 #include "read_back.hh"
 #include "seg_internal.h"
 
-#include <cerrno>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -35,7 +32,7 @@ class Verifier
 
     void run()
     {
-        load();
+        load_file(file_, path_);
         check_identity();
         check_image();
         DcmItem &groups = item_of(*file_.getDataset(), DCM_SharedFunctionalGroupsSequence,
@@ -49,7 +46,6 @@ class Verifier
     }
 
   private:
-    void load();
     void check_identity();
     void check_image();
     void check_display(DcmItem &groups);
@@ -67,16 +63,6 @@ class Verifier
     const StackReferences references_;
     DcmFileFormat file_;
 };
-
-void
-Verifier::load()
-{
-    const OFCondition status = file_.loadFile(path_, EXS_Unknown, EGL_noChange);
-    if (status.bad())
-        differ("it cannot be read: %s", status.text());
-    if (file_.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)
-        differ("its transfer syntax is not Explicit VR Little Endian");
-}
 
 void
 Verifier::check_identity()
@@ -255,18 +241,7 @@ try {
     Verifier(*request, path).run();
     return 0;
 
-} catch (const Mismatch &mismatch) {
-    return fault_set(fault, -EBADMSG, "PMAP_MISMATCH", path, nullptr,
-                     "The parametric map read back from %.80s is not the one written: %.380s.",
-                     fault_base_name(path), mismatch.sentence);
-
-} catch (const std::bad_alloc &) {
-
-    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, nullptr,
-                     "There is not enough memory to read the parametric map back.");
-
 } catch (...) {
 
-    return fault_set(fault, -EIO, "PMAP_MISMATCH", path, nullptr,
-                     "The parametric map cannot be read back.");
+    return caught(fault, path, "PMAP_MISMATCH", "parametric map");
 }

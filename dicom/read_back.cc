@@ -1,11 +1,14 @@
 #include "read_back.hh"
 
+#include "fault.h"
 #include "seg_internal.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <new>
 #include <unordered_set>
 
 namespace read_back
@@ -20,6 +23,36 @@ differ(const char *format, ...)
     vsnprintf(mismatch.sentence, sizeof(mismatch.sentence), format, arguments);
     va_end(arguments);
     throw mismatch;
+}
+
+int
+caught(struct dicom_fault *fault, const char *path, const char *code, const char *object)
+try {
+    throw;
+
+} catch (const Mismatch &mismatch) {
+    return fault_set(fault, -EBADMSG, code, path, nullptr,
+                     "The %s read back from %.80s is not the one written: %.380s.", object,
+                     fault_base_name(path), mismatch.sentence);
+
+} catch (const std::bad_alloc &) {
+
+    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, nullptr,
+                     "There is not enough memory to read the %s back.", object);
+
+} catch (...) {
+
+    return fault_set(fault, -EIO, code, path, nullptr, "The %s cannot be read back.", object);
+}
+
+void
+load_file(DcmFileFormat &file, const char *path)
+{
+    const OFCondition status = file.loadFile(path, EXS_Unknown, EGL_noChange);
+    if (status.bad())
+        differ("it cannot be read: %s", status.text());
+    if (file.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)
+        differ("its transfer syntax is not Explicit VR Little Endian");
 }
 
 namespace

@@ -1,7 +1,7 @@
 /*
- * read_back.hh - what the verifiers of image objects made from a stack have in common: attributes
- * through DCMTK's parser, compared with what they were to be, and pixel data frame by frame;
- * private to dicom/, C++.
+ * read_back.hh - what the verifiers of objects made from a stack have in common: attributes through
+ * DCMTK's parser, compared with what they were to be, and pixel data frame by frame; private to
+ * dicom/, C++.
  *
  * Nothing here is shared with the writers but names (seg_internal.h). The first difference is
  * thrown; std::bad_alloc is the only other exception.
@@ -28,6 +28,16 @@ struct Mismatch {
 };
 
 [[noreturn]] void differ(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * In a catch block of a verifier: a difference as the fault `code`, with `object`, which is what
+ * was read back ("segmentation"), as its name; no memory as OUT_OF_MEMORY. Returns its negative
+ * errno.
+ */
+int caught(struct dicom_fault *fault, const char *path, const char *code, const char *object);
+
+/* Opens an object in Explicit VR Little Endian; long values, such as pixels, stay in the file. */
+void load_file(DcmFileFormat &file, const char *path);
 
 /* --- attributes; each differs when what it looks for is missing --- */
 

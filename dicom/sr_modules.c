@@ -44,15 +44,25 @@ measurement_uses(const struct sr_measurement *measurement, const char *scheme)
     return used;
 }
 
-/* A modifier of a type may be named by a concept of ours (sr_tree.c). */
+static bool
+segment_uses(const struct seg_segment *segment, const char *scheme)
+{
+    const struct seg_code *codes[] = {&segment->category, &segment->type, &segment->modifier,
+                                      &segment->region};
+    bool used = segment->modifier.value && !sr_is_laterality(&segment->modifier) &&
+                strcmp(scheme, SR_OWN_SCHEME) == 0;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        used |= codes[i]->value && strcmp(codes[i]->scheme, scheme) == 0;
+    return used;
+}
+
 static bool
 is_used(const struct sr_request *request, const char *scheme)
 {
     for (size_t g = 0; g < request->group_count; g++) {
         const struct sr_group *group = &request->groups[g];
         if (group->segment != SR_WHOLE_VOLUME &&
-            request->seg->segments[group->segment].modifier.value &&
-            strcmp(scheme, SR_OWN_SCHEME) == 0)
+            segment_uses(&request->seg->segments[group->segment], scheme))
             return true;
         for (size_t i = 0; i < group->measurement_count; i++) {
             if (measurement_uses(&group->measurements[i], scheme))

@@ -142,9 +142,8 @@ add_modified_code(struct sr_writer *w, const char *relation, const struct seg_co
     sr_end(w, &item);
 }
 
-/* CID 244. */
-static bool
-is_laterality(const struct seg_code *code)
+bool
+sr_is_laterality(const struct seg_code *code)
 {
     static const char *const sides[] = {"24028007", "7771000", "51440002", "66459002"};
     if (strcmp(code->scheme, "SCT") != 0)
@@ -169,10 +168,10 @@ put_finding(struct sr_writer *w, const struct seg_segment *segment)
     static const struct seg_code type_modifier = {"TYPE_MODIFIER", SR_OWN_SCHEME,
                                                   "Segmented Property Type Modifier"};
     const struct seg_code *modifier = segment->modifier.value ? &segment->modifier : NULL;
-    bool of_site = modifier && segment->region.value && is_laterality(modifier);
+    bool of_site = modifier && segment->region.value && sr_is_laterality(modifier);
     sr_add_code(w, SR_CONTAINS, &category, &segment->category);
     add_modified_code(w, SR_CONTAINS, &finding, &segment->type,
-                      modifier && is_laterality(modifier) ? &laterality : &type_modifier,
+                      modifier && sr_is_laterality(modifier) ? &laterality : &type_modifier,
                       of_site ? NULL : modifier);
 }
 
@@ -181,7 +180,7 @@ put_site(struct sr_writer *w, const struct seg_segment *segment)
 {
     static const struct seg_code site = {"363698007", "SCT", "Finding Site"};
     static const struct seg_code laterality = {"272741003", "SCT", "Laterality"};
-    bool sided = segment->modifier.value && is_laterality(&segment->modifier);
+    bool sided = segment->modifier.value && sr_is_laterality(&segment->modifier);
     if (segment->region.value)
         add_modified_code(w, SR_HAS_CONCEPT_MOD, &site, &segment->region, &laterality,
                           sided ? &segment->modifier : NULL);

@@ -6,24 +6,17 @@
  * SR, and the concepts of the templates from its tables of codes. Items are expected in the order
  * of the templates, and none besides.
  */
-#include "fault.h"
+#include "read_back.hh"
 #include "seg_internal.h"
 #include "sr_internal.h"
+#include "sr_walk.hh"
 #include "value_text.h"
 
-#include "dcmtk/config/osconfig.h"
-#include "dcmtk/dcmdata/dctk.h"
 #include "dcmtk/dcmsr/codes/dcm.h"
 #include "dcmtk/dcmsr/codes/sct.h"
 #include "dcmtk/dcmsr/codes/ucum.h"
-#include "dcmtk/dcmsr/dsrdoc.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cfloat>
-#include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -33,256 +26,10 @@
 #include <string>
 #include <vector>
 
+using namespace read_back;
+
 namespace
 {
-
-/* The first difference, on its way to the fault. */
-struct Mismatch {
-    char sentence[400];
-};
-
-[[noreturn]] __attribute__((format(printf, 1, 2))) void
-differ(const char *format, ...)
-{
-    Mismatch mismatch;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(mismatch.sentence, sizeof(mismatch.sentence), format, arguments);
-    va_end(arguments);
-    throw mismatch;
-}
-
-std::string
-trimmed(const std::string &text)
-{
-    const size_t first = text.find_first_not_of(' ');
-    if (first == std::string::npos)
-        return "";
-    return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
-std::string
-text_of(DcmItem &item, const DcmTagKey &tag, const char *name)
-{
-    OFString value;
-    if (item.findAndGetOFStringArray(tag, value).bad())
-        differ("%s is missing", name);
-    return trimmed(std::string(value.c_str(), value.size()));
-}
-
-void
-expect_text(DcmItem &item, const DcmTagKey &tag, const char *name, const std::string &expected)
-{
-    const std::string value = text_of(item, tag, name);
-    if (value != expected)
-        differ("%s is \"%.64s\" instead of \"%.64s\"", name, value.c_str(), expected.c_str());
-}
-
-DcmSequenceOfItems &
-sequence_of(DcmItem &item, const DcmTagKey &tag, const char *name, size_t count)
-{
-    DcmSequenceOfItems *sequence = nullptr;
-    if (item.findAndGetSequence(tag, sequence).bad() || !sequence)
-        differ("%s is missing", name);
-    if (sequence->card() != count)
-        differ("%s has %lu items instead of %zu", name, sequence->card(), count);
-    return *sequence;
-}
-
-/* A code as it is expected; made of the request's texts or of DCMTK's tables. */
-struct Code {
-    std::string value, scheme, meaning;
-
-    Code(const DSRBasicCodedEntry &entry)
-        : value(entry.CodeValue.c_str()), scheme(entry.CodingSchemeDesignator.c_str()),
-          meaning(entry.CodeMeaning.c_str())
-    {
-    }
-
-    Code(std::string its_value, std::string its_scheme, std::string its_meaning)
-        : value(std::move(its_value)), scheme(std::move(its_scheme)),
-          meaning(std::move(its_meaning))
-    {
-    }
-};
-
-uint64_t
-bits_of(double number)
-{
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof(bits));
-    return bits;
-}
-
-/* Goes through the tree in document order and insists on what comes next. */
-class Walk
-{
-  public:
-    explicit Walk(DSRDocumentTree &tree) : tree_(tree)
-    {
-        if (!tree_.gotoRoot())
-            differ("there is no content");
-    }
-
-    /* What is being read, for sentences. */
-    std::string where = "the report";
-
-    DSRContentItem &root()
-    {
-        return tree_.getCurrentContentItem();
-    }
-
-    DSRContentItem &next(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type,
-                         const Code *concept)
-    {
-        const char *name = concept ? concept->meaning.c_str() : "image";
-        if (!fresh_ && !tree_.gotoNext())
-            differ("%s: %s is missing", where.c_str(), name);
-        fresh_ = false;
-        DSRContentItem &item = tree_.getCurrentContentItem();
-        if (concept)
-            expect_code(item.getConceptName(), *concept, "a concept name");
-        if (item.getValueType() != type || item.getRelationshipType() != relation)
-            differ("%s: %s has another relationship or type of value", where.c_str(), name);
-        if (!concept && !item.getConceptName().isEmpty())
-            differ("%s: an image has a concept name", where.c_str());
-        return item;
-    }
-
-    void down()
-    {
-        if (!tree_.goDown())
-            differ("%s: items are missing", where.c_str());
-        fresh_ = true;
-    }
-
-    void up()
-    {
-        if (fresh_ || tree_.gotoNext())
-            differ("%s: there is an item too many", where.c_str());
-        tree_.goUp();
-    }
-
-    void no_children()
-    {
-        if (tree_.goDown())
-            differ("%s: there is an item too many", where.c_str());
-    }
-
-    void expect_code(const DSRCodedEntryValue &code, const Code &expected, const char *what)
-    {
-        const std::string value = code.getCodeValue().c_str();
-        const std::string scheme = code.getCodingSchemeDesignator().c_str();
-        const std::string meaning = code.getCodeMeaning().c_str();
-        if (value != expected.value || scheme != expected.scheme || meaning != expected.meaning)
-            differ("%s: %s is (%.32s, %.16s, %.64s) instead of (%.32s, %.16s, %.64s)",
-                   where.c_str(), what, value.c_str(), scheme.c_str(), meaning.c_str(),
-                   expected.value.c_str(), expected.scheme.c_str(), expected.meaning.c_str());
-    }
-
-    void container(const Code &concept)
-    {
-        next(DSRTypes::RT_contains, DSRTypes::VT_Container, &concept);
-        down();
-    }
-
-    void string(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type,
-                const Code &concept, const std::string &expected)
-    {
-        const DSRContentItem &item = next(relation, type, &concept);
-        const std::string value = item.getStringValue().c_str();
-        if (value != expected)
-            differ("%s: %s is \"%.64s\" instead of \"%.64s\"", where.c_str(),
-                   concept.meaning.c_str(), value.c_str(), expected.c_str());
-        no_children();
-    }
-
-    void text(DSRTypes::E_RelationshipType relation, const Code &concept,
-              const std::string &expected)
-    {
-        string(relation, DSRTypes::VT_Text, concept, expected);
-    }
-
-    void uid(DSRTypes::E_RelationshipType relation, const Code &concept,
-             const std::string &expected)
-    {
-        string(relation, DSRTypes::VT_UIDRef, concept, expected);
-    }
-
-    /* Leaves the cursor on the item, whose children are the caller's. */
-    void code(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected)
-    {
-        DSRContentItem &item = next(relation, DSRTypes::VT_Code, &concept);
-        expect_code(*item.getCodeValuePtr(), expected, concept.meaning.c_str());
-    }
-
-    void code_leaf(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected)
-    {
-        code(relation, concept, expected);
-        no_children();
-    }
-
-    void number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
-                const Code &unit)
-    {
-        DSRContentItem &item = next(relation, DSRTypes::VT_Num, &concept);
-        expect_number(*item.getNumericValuePtr(), concept.meaning.c_str(), expected);
-        expect_code(item.getNumericValuePtr()->getMeasurementUnit(), unit, "a unit");
-    }
-
-    void number_leaf(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
-                     const Code &unit)
-    {
-        number(relation, concept, expected, unit);
-        no_children();
-    }
-
-    /* segment 0, frames empty: none in particular. */
-    void image(const Code *concept, const std::string &class_uid, const std::string &instance_uid,
-               uint16_t segment, const std::vector<int32_t> &frames)
-    {
-        DSRContentItem &item = next(DSRTypes::RT_contains, DSRTypes::VT_Image, concept);
-        DSRImageReferenceValue &reference = *item.getImageReferencePtr();
-        if (reference.getSOPClassUID() != class_uid.c_str() ||
-            reference.getSOPInstanceUID() != instance_uid.c_str())
-            differ("%s: it refers to %.64s instead of %.64s", where.c_str(),
-                   reference.getSOPInstanceUID().c_str(), instance_uid.c_str());
-        const size_t segments = segment == 0 ? 0 : 1;
-        if (reference.getSegmentList().getNumberOfItems() != segments ||
-            reference.getFrameList().getNumberOfItems() != frames.size())
-            differ("%s: it refers to other segments or frames", where.c_str());
-        if (segments == 1 && !reference.getSegmentList().isElement(segment))
-            differ("%s: it does not refer to segment %u", where.c_str(),
-                   static_cast<unsigned>(segment));
-        for (int32_t frame : frames) {
-            if (!reference.getFrameList().isElement(frame))
-                differ("%s: it does not refer to frame %d", where.c_str(), frame);
-        }
-        no_children();
-    }
-
-  private:
-    void expect_number(const DSRNumericMeasurementValue &value, const char *name, double expected)
-    {
-        Float64 number = 0.0;
-        if (value.getFloatingPointRepresentation(number).bad() ||
-            bits_of(number) != bits_of(expected))
-            differ("%s: %s is %.17g instead of %.17g", where.c_str(), name, number, expected);
-        OFBool good = OFFalse;
-        const OFString &text = value.getNumericValue();
-        const double decimal = OFStandard::atof(text.c_str(), &good);
-        /* Sixteen characters may leave nine digits; DCMTK reads what is below DBL_MIN as 0. */
-        const double tolerance = std::max(1e-7 * std::fabs(expected), DBL_MIN);
-        if (!good || text.size() > 16 || !(std::fabs(decimal - expected) <= tolerance))
-            differ("%s: %s is written \"%.20s\" for %.17g", where.c_str(), name, text.c_str(),
-                   expected);
-        if (!value.getNumericValueQualifier().isEmpty())
-            differ("%s: %s has a value and a qualifier", where.c_str(), name);
-    }
-
-    DSRDocumentTree &tree_;
-    bool fresh_ = false; /* the cursor stands on an item that has not been looked at */
-};
 
 class Verifier
 {
@@ -298,7 +45,6 @@ class Verifier
         load();
         check_identity();
         check_flags();
-        check_coding_schemes();
         check_evidence();
         check_content();
     }
@@ -308,7 +54,7 @@ class Verifier
     void load();
     void check_identity();
     void check_flags();
-    void check_coding_schemes();
+    void check_coding_schemes(const std::set<std::string> &used);
     void check_evidence();
     void check_series(DcmItem &series, const std::string &series_uid,
                       std::set<std::string> expected);
@@ -366,11 +112,7 @@ Verifier::list_sources()
 void
 Verifier::load()
 {
-    const OFCondition status = file_.loadFile(path_, EXS_Unknown, EGL_noChange);
-    if (status.bad())
-        differ("it cannot be read: %s", status.text());
-    if (file_.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)
-        differ("its transfer syntax is not Explicit VR Little Endian");
+    load_file(file_, path_);
     OFString set;
     file_.getDataset()->findAndGetOFString(DCM_SpecificCharacterSet, set);
     utf8_ = set == "ISO_IR 192";
@@ -406,9 +148,9 @@ Verifier::check_flags()
     expect_text(*templates.getItem(0), DCM_MappingResource, "MappingResource", "DCMR");
 }
 
-/* Whoever reads IBSI's codes, or ours, finds out what they are. */
+/* Whoever meets IBSI's codes, or ours, finds out what they are; and of no others. */
 void
-Verifier::check_coding_schemes()
+Verifier::check_coding_schemes(const std::set<std::string> &used)
 {
     std::set<std::string> named;
     DcmSequenceOfItems *schemes = nullptr;
@@ -419,14 +161,14 @@ Verifier::check_coding_schemes()
             named.insert(text_of(*schemes->getItem(i), DCM_CodingSchemeDesignator,
                                  "CodingSchemeDesignator"));
     }
-    for (size_t g = 0; g < request_.group_count; g++) {
-        for (size_t i = 0; i < request_.groups[g].measurement_count; i++) {
-            const char *scheme = request_.groups[g].measurements[i].concept.scheme;
-            const bool known = strcmp(scheme, "IBSI") != 0 && strcmp(scheme, "99NOCTULE") != 0;
-            if (!known && named.count(scheme) == 0)
-                differ("CodingSchemeIdentificationSequence lacks %.16s", scheme);
-        }
+    for (const char *scheme : {SR_IBSI_SCHEME, SR_OWN_SCHEME}) {
+        if (used.count(scheme) != named.count(scheme))
+            differ("CodingSchemeIdentificationSequence %s %s",
+                   used.count(scheme) ? "lacks" : "has, but no code is of,", scheme);
+        named.erase(scheme);
     }
+    if (!named.empty())
+        differ("CodingSchemeIdentificationSequence has %.16s", named.begin()->c_str());
 }
 
 void
@@ -522,7 +264,7 @@ Verifier::check_library(Walk &walk)
     if (stack.plane_count > 1)
         walk.number_leaf(context, CODE_DCM_SpacingBetweenSlices, stack.spacing[2], millimeter);
     for (const struct dicom_instance *source : sources_)
-        walk.image(nullptr, source->sop_class_uid, source->sop_instance_uid, 0, {});
+        walk.image(nullptr, {source->sop_class_uid, source->sop_instance_uid, 0, {}});
     walk.up();
     walk.up();
 }
@@ -625,9 +367,10 @@ Verifier::check_segment(Walk &walk, const struct sr_group &group)
     const struct seg_segment &segment = seg_.segments[group.segment];
     check_finding(walk, segment);
     const Code referenced_segment = CODE_DCM_ReferencedSegment;
-    walk.image(&referenced_segment, UID_SegmentationStorage,
-               request_.seg_identity->sop_instance_uid, static_cast<uint16_t>(group.segment + 1),
-               {});
+    walk.image(&referenced_segment, {UID_SegmentationStorage,
+                                     request_.seg_identity->sop_instance_uid,
+                                     static_cast<uint16_t>(group.segment + 1),
+                                     {}});
     walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation, sources_[0]->series_uid);
     check_site(walk, segment);
     check_algorithm(walk);
@@ -646,8 +389,8 @@ Verifier::check_volume(Walk &walk)
         std::vector<int32_t> &numbers = frames[source];
         if (numbers.size() == static_cast<size_t>(source->frame_count))
             numbers.clear();
-        walk.image(&source_of_measurement, source->sop_class_uid, source->sop_instance_uid, 0,
-                   numbers);
+        walk.image(&source_of_measurement,
+                   {source->sop_class_uid, source->sop_instance_uid, 0, numbers});
     }
 }
 
@@ -677,7 +420,7 @@ Verifier::check_content()
     if (status.bad())
         differ("its content cannot be read: %s", status.text());
     Walk walk(document.getTree());
-    walk.expect_code(walk.root().getConceptName(), CODE_DCM_ImagingMeasurementReport, "the title");
+    walk.title(CODE_DCM_ImagingMeasurementReport);
     walk.down();
     check_context(walk);
     check_library(walk);
@@ -695,6 +438,7 @@ Verifier::check_content()
     }
     walk.up();
     walk.up();
+    check_coding_schemes(walk.schemes());
 }
 
 } // namespace
@@ -705,17 +449,7 @@ try {
     Verifier(*request, path).run();
     return 0;
 
-} catch (const Mismatch &mismatch) {
-    return fault_set(fault, -EBADMSG, "SR_MISMATCH", path, nullptr,
-                     "The report read back from %.80s is not the one written: %.380s.",
-                     fault_base_name(path), mismatch.sentence);
-
-} catch (const std::bad_alloc &) {
-
-    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, nullptr,
-                     "There is not enough memory to read the report back.");
-
 } catch (...) {
 
-    return fault_set(fault, -EIO, "SR_MISMATCH", path, nullptr, "The report cannot be read back.");
+    return caught(fault, path, "SR_MISMATCH", "report");
 }

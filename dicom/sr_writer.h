@@ -26,6 +26,9 @@ void sr_put_content(struct sr_writer *w);
 /* The source instance that is the i-th of the sources. */
 const struct dicom_instance *sr_source(const struct sr_writer *w, int32_t i);
 
+/* Is it a side of the body (CID 244)? What else modifies a type is named by a concept of ours. */
+bool sr_is_laterality(const struct seg_code *code);
+
 /* Class and instance: the attributes of an open item of a Referenced SOP Sequence. */
 void sr_add_reference(struct element_buffer *to, const char *class_uid, const char *instance_uid);
 

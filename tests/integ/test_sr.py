@@ -410,8 +410,7 @@ def test_values_that_are_not_finite(tmp_path):
 def test_a_lesion_on_one_side(tmp_path):
     paths = classic(tmp_path / "in", 5, 40, 41)
     groups = {0: glcm(4)}
-    report = judge(write(tmp_path, paths, apart(1, 5, 40, 41), groups, options=["--modifier"]), paths, groups,
-                   own=True)
+    report = judge(write(tmp_path, paths, apart(1, 5, 40, 41), groups, options=["--modifier"]), paths, groups)
     group = one(one(report, "CONTAINER", "126010"), "CONTAINER", "125007")
     site = one(group, "CODE", "363698007")
     assert code_of(site.ConceptCodeSequence) == ("12738006", "SCT", "Brain")
