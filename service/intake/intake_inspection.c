@@ -1,0 +1,57 @@
+/* intake_inspection.c - what a series is made of, for the daemon; headers are read in the pool. */
+#include "intake_private.h"
+
+#include "inspect.h"
+#include "parallel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define INSPECT_THREADS 4
+
+struct inspection {
+    struct intake *intake;
+    struct inspect *inspect;
+    uv_work_t work;
+};
+
+static void
+on_inspect(uv_work_t *work)
+{
+    struct inspection *inspection = work->data;
+    int threads = parallel_processors();
+    inspect_run(inspection->inspect, threads < INSPECT_THREADS ? threads : INSPECT_THREADS);
+}
+
+static void
+after_inspect(uv_work_t *work, int status)
+{
+    (void)status;
+    struct inspection *inspection = work->data;
+    struct intake *intake = inspection->intake;
+    intake->working--;
+    if (!intake->stopping) {
+        struct proto_writer writer;
+        inspect_answer(inspection->inspect, &writer);
+        intake_send_frame(intake, &writer);
+    }
+    inspect_free(inspection->inspect);
+    free(inspection);
+}
+
+int
+intake_inspect(struct intake *intake, struct proto_reader *reader)
+{
+    struct inspection *inspection = calloc(1, sizeof *inspection);
+    if (!inspection)
+        return -ENOMEM;
+    int error = inspect_open(reader, &inspection->inspect);
+    if (error) {
+        free(inspection);
+        return error;
+    }
+    inspection->intake = intake;
+    inspection->work.data = inspection;
+    intake_queue_work(intake, &inspection->work, on_inspect, after_inspect);
+    return 0;
+}

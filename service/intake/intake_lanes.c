@@ -1,0 +1,340 @@
+/*
+ * intake_lanes.c - files on their way: from the ready list into lanes, to the daemon, and after its
+ * STORED to their end, which is the original's or the sender's answer.
+ */
+#include "intake_private.h"
+
+#include "crash_point.h"
+#include "log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_FIRST_MS 200
+#define RETRY_MAX_MS   30000
+
+/* ------------------------------------------------------------------------- parcels ------ */
+
+void
+intake_send_parcel(struct intake *intake, struct parcel *parcel)
+{
+    struct proto_writer writer;
+    parcel_frame(parcel, &writer);
+    parcel->sent = true;
+    parcel->sent_ms = intake_now_ms(intake);
+    intake_send_frame(intake, &writer);
+    if (parcel->item.outcome == IMPORT_ARRIVED)
+        crash_point("intake_after_arrived");
+}
+
+void
+intake_send_again(struct intake *intake, int64_t older_than_ms)
+{
+    for (size_t i = 0; i < PARCELS_WINDOW; i++) {
+        struct parcel *parcel = intake->parcels.slots[i];
+        if (parcel && parcel->sent && intake_now_ms(intake) - parcel->sent_ms >= older_than_ms)
+            intake_send_parcel(intake, parcel);
+    }
+}
+
+void
+intake_close_parcel(struct intake *intake, struct parcel *parcel, enum inbox_fate fate)
+{
+    if (parcels_find(&intake->parcels, parcel->item.token) == parcel)
+        parcels_drop(&intake->parcels, parcel);
+    if (parcel->inbox)
+        inbox_done(parcel->inbox, parcel->item.relative, &parcel->item.stamp, fate);
+    else if (parcel->handover)
+        reception_drop(intake->reception, parcel->handover);
+    else
+        intake->recover_in_hand--;
+    parcel_free(parcel);
+}
+
+static void
+add_ready(struct intake *intake, struct inbox *inbox, const struct inbox_find *find)
+{
+    size_t length = strlen(find->relative) + 1;
+    struct ready *ready = malloc(sizeof *ready + length);
+    if (!ready) {
+        inbox_done(inbox, find->relative, &find->stamp, INBOX_AGAIN);
+        return;
+    }
+    *ready = (struct ready){
+        .inbox = inbox, .stamp = find->stamp, .error = find->error, .told = find->told};
+    memcpy(ready->relative, find->relative, length);
+    *intake->ready_end = ready;
+    intake->ready_end = &ready->next;
+}
+
+static struct ready *
+take_ready(struct intake *intake)
+{
+    struct ready *ready = intake->ready;
+    intake->ready = ready->next;
+    if (!intake->ready)
+        intake->ready_end = &intake->ready;
+    return ready;
+}
+
+void
+intake_on_found(void *context, struct inbox *inbox, const struct inbox_find *find)
+{
+    struct intake *intake = context;
+    add_ready(intake, inbox, find);
+}
+
+void
+intake_forget_ready(struct intake *intake, const struct inbox *inbox)
+{
+    struct ready **link = &intake->ready;
+    while (*link) {
+        struct ready *ready = *link;
+        if (inbox && ready->inbox != inbox) {
+            link = &ready->next;
+            continue;
+        }
+        *link = ready->next;
+        inbox_done(ready->inbox, ready->relative, &ready->stamp, INBOX_GONE);
+        free(ready);
+    }
+    intake->ready_end = link;
+}
+
+/* ----------------------------------------------------------------------- originals ------ */
+
+static enum inbox_fate
+fate_of(const struct parcel *parcel, int error)
+{
+    const bool left = import_leaves(&parcel->item);
+    if (!error)
+        return left ? INBOX_LEFT : INBOX_GONE;
+    if (error == -ESTALE)
+        return INBOX_AGAIN;
+    if (error == -ENOENT)
+        return INBOX_GONE;
+    log_warn("original.kept", LOG_STR("inbox", parcel->item.folder),
+             LOG_INT("inode", parcel->item.stamp.inode), LOG_STR("error", strerror(-error)));
+    return INBOX_LATER;
+}
+
+static void
+on_finish(uv_work_t *work)
+{
+    struct parcel *parcel = work->data;
+    crash_point("intake_after_stored_before_original");
+    parcel->item.error = import_finish(&parcel->item, parcel->move_to);
+}
+
+static void
+after_finish(uv_work_t *work, int status)
+{
+    (void)status;
+    struct parcel *parcel = work->data;
+    struct intake *intake = parcel->owner;
+    intake->working--;
+    intake_close_parcel(intake, parcel, fate_of(parcel, parcel->item.error));
+}
+
+void
+intake_finish_original(struct intake *intake, struct parcel *parcel)
+{
+    if (!parcel->inbox || import_leaves(&parcel->item)) {
+        const bool unread = parcel->item.outcome == IMPORT_UNREADABLE;
+        intake_close_parcel(intake, parcel, unread ? INBOX_LATER : INBOX_LEFT);
+        return;
+    }
+    parcels_drop(&intake->parcels, parcel);
+    parcel->owner = intake;
+    parcel->work.data = parcel;
+    intake_queue_work(intake, &parcel->work, on_finish, after_finish);
+}
+
+/* --------------------------------------------------------------------------- lanes ------ */
+
+void
+intake_hold_back(struct intake *intake, int error)
+{
+    const int64_t now = intake_now_ms(intake);
+    if (now < intake->retry_at_ms)
+        return; /* another lane met the same */
+    intake->retry_delay_ms = intake->retry_delay_ms ? 2 * intake->retry_delay_ms : RETRY_FIRST_MS;
+    if (intake->retry_delay_ms > RETRY_MAX_MS)
+        intake->retry_delay_ms = RETRY_MAX_MS;
+    intake->retry_at_ms = now + intake->retry_delay_ms;
+    log_error("import.delayed", LOG_STR("error", strerror(-error)),
+              LOG_INT("retry_ms", intake->retry_delay_ms));
+}
+
+static void
+put_back(struct intake *intake, struct parcel *parcel)
+{
+    const struct inbox_find find = {
+        .relative = parcel->item.relative, .stamp = parcel->item.stamp, .told = parcel->told};
+    parcels_drop(&intake->parcels, parcel);
+    add_ready(intake, parcel->inbox, &find);
+    parcel_free(parcel);
+}
+
+static void
+log_taken(const struct parcel *parcel)
+{
+    const struct import_report *report = &parcel->item.report;
+    if (parcel->item.outcome == IMPORT_ARRIVED)
+        log_debug("file.arrived", LOG_STR("path", report->path), LOG_INT("bytes", report->size));
+    else /* neither the original's name nor the sentence: both may hold a patient's name */
+        log_warn("file.quarantined", LOG_STR("code", report->code),
+                 LOG_STR("inbox", parcel->item.folder), LOG_INT("inode", parcel->item.stamp.inode));
+}
+
+static void
+deliver(struct intake *intake, struct parcel *parcel)
+{
+    switch (parcel->item.outcome) {
+    case IMPORT_UNREADABLE:
+        if (parcel->told) {
+            intake_close_parcel(intake, parcel, INBOX_LATER);
+            break;
+        }
+        /* fall through */
+    case IMPORT_ARRIVED:
+    case IMPORT_QUARANTINED:
+        log_taken(parcel);
+        intake_send_parcel(intake, parcel);
+        break;
+    case IMPORT_OWN_RESULT:
+        log_debug("file.own_result", LOG_STR("inbox", parcel->item.folder),
+                  LOG_INT("inode", parcel->item.stamp.inode));
+        intake_finish_original(intake, parcel);
+        break;
+    case IMPORT_CHANGED:
+        intake_close_parcel(intake, parcel, INBOX_AGAIN);
+        break;
+    case IMPORT_GONE:
+        intake_close_parcel(intake, parcel, INBOX_GONE);
+        break;
+    case IMPORT_RETRY:
+        intake_hold_back(intake, parcel->item.error);
+        put_back(intake, parcel);
+        break;
+    }
+}
+
+void
+intake_abandon_lane(struct intake *intake, struct lane *lane)
+{
+    for (size_t i = 0; i < lane->count; i++)
+        intake_close_parcel(intake, lane->parcels[i], INBOX_AGAIN);
+    lane->count = 0;
+}
+
+static void
+on_import(uv_work_t *work)
+{
+    struct lane *lane = work->data;
+    import_batch(lane->intake->store, lane->reserve_bytes, lane->items, lane->count);
+}
+
+static void
+after_import(uv_work_t *work, int status)
+{
+    (void)status;
+    struct lane *lane = work->data;
+    struct intake *intake = lane->intake;
+    intake->working--;
+    lane->busy = false;
+    if (intake->stopping) {
+        intake_abandon_lane(intake, lane);
+        return;
+    }
+    bool delayed = false;
+    for (size_t i = 0; i < lane->count; i++)
+        delayed = delayed || lane->items[i]->outcome == IMPORT_RETRY;
+    if (!delayed)
+        intake->retry_delay_ms = 0;
+    for (size_t i = 0; i < lane->count; i++)
+        deliver(intake, lane->parcels[i]);
+    lane->count = 0;
+}
+
+void
+intake_add_to_lane(struct lane *lane, struct parcel *parcel)
+{
+    lane->parcels[lane->count] = parcel;
+    lane->items[lane->count++] = &parcel->item;
+}
+
+/* The first of the list becomes a parcel, in the lane or, unreadable as it is, on its way. */
+static void
+pick_up(struct intake *intake, struct lane *lane)
+{
+    struct ready *ready = take_ready(intake);
+    struct parcel *parcel =
+        parcels_add(&intake->parcels, ready->inbox, ready->relative, &ready->stamp);
+    if (!parcel) {
+        inbox_done(ready->inbox, ready->relative, &ready->stamp, INBOX_AGAIN);
+    } else {
+        parcel->told = ready->told;
+        if (ready->error) {
+            import_unreadable(&parcel->item, ready->error);
+            deliver(intake, parcel);
+        } else {
+            intake_add_to_lane(lane, parcel);
+        }
+    }
+    free(ready);
+}
+
+static struct lane *
+free_lane(struct intake *intake)
+{
+    for (size_t i = 0; i < INTAKE_LANES; i++) {
+        if (!intake->lanes[i].busy)
+            return &intake->lanes[i];
+    }
+    return NULL;
+}
+
+void
+intake_start_lanes(struct intake *intake)
+{
+    struct lane *lane;
+    while (intake->ready && parcels_room(&intake->parcels) > 0 && (lane = free_lane(intake))) {
+        while (intake->ready && lane->count < INTAKE_BATCH && parcels_room(&intake->parcels) > 0)
+            pick_up(intake, lane);
+        if (lane->count == 0)
+            continue;
+        lane->intake = intake;
+        lane->busy = true;
+        lane->reserve_bytes = (int64_t)(intake->conf->min_free_mib * 1024.0 * 1024.0);
+        lane->work.data = lane;
+        intake_queue_work(intake, &lane->work, on_import, after_import);
+    }
+}
+
+/* ----------------------------------------------------------------------- reception ------ */
+
+void
+intake_take_handovers(struct intake *intake)
+{
+    struct handover *handover;
+    while (parcels_room(&intake->parcels) > 0 && (handover = reception_next(intake->reception))) {
+        struct parcel *parcel = parcels_add_handover(&intake->parcels, handover);
+        if (!parcel) {
+            reception_drop(intake->reception, handover);
+            continue;
+        }
+        if (!handover->commitment)
+            log_taken(parcel);
+        intake_send_parcel(intake, parcel);
+    }
+}
+
+void
+intake_answer_sender(struct intake *intake, struct parcel *parcel)
+{
+    parcels_drop(&intake->parcels, parcel);
+    reception_stored(intake->reception, parcel->handover);
+    parcel_free(parcel);
+}

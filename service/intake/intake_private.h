@@ -1,0 +1,131 @@
+/*
+ * intake_private.h - what the parts of the intake process share: intake.c (the course, frames),
+ * intake_lanes.c (files on their way), intake_start.c (recovery), intake_inspection.c and
+ * intake_inboxes.c (configuration). Private to them.
+ *
+ * All of it belongs to the loop's thread; see intake.c.
+ */
+#ifndef NOCTULE_INTAKE_PRIVATE_H
+#define NOCTULE_INTAKE_PRIVATE_H
+
+#include "channel.h"
+#include "inbox.h"
+#include "listener.h"
+#include "parcels.h"
+#include "reception.h"
+#include "recover.h"
+#include "settings.h"
+
+#define INTAKE_LANES 4  /* batches being imported at a time */
+#define INTAKE_BATCH 32 /* files in one */
+
+/* A find that waits for its turn. */
+struct ready {
+    struct ready *next;
+    struct inbox *inbox;
+    struct file_stamp stamp;
+    int error;
+    bool told;
+    char relative[];
+};
+
+struct lane {
+    struct intake *intake;
+    uv_work_t work;
+    bool busy;
+    int64_t reserve_bytes;
+    size_t count;
+    struct parcel *parcels[INTAKE_BATCH];
+    struct import_item *items[INTAKE_BATCH];
+};
+
+struct intake {
+    uv_loop_t loop;
+    struct channel *channel;
+    struct settings *settings;
+    const struct conf *conf; /* of the settings */
+    struct store *store;
+    struct inbox **inboxes;
+    size_t inbox_count;
+
+    struct ready *ready, **ready_end;
+    struct parcels parcels;
+    struct lane lanes[INTAKE_LANES];
+
+    struct reception *reception;
+    struct listener *listener;
+
+    struct lane recovery; /* parcels for what recover_step finds */
+    struct recover *recover;
+    size_t recover_in_hand; /* parcels of it not yet answered */
+    size_t recover_found;
+    int recover_more; /* result of the last step */
+    int64_t recovered;
+
+    uv_work_t begin;
+    int begin_error;
+    bool beginning, begun; /* store_begin has been done: files may be taken in */
+    bool listening;        /* the listener has been configured */
+
+    uv_prepare_t turn;
+    uv_timer_t alive, retry, drain, stop;
+    int64_t retry_at_ms, retry_delay_ms; /* 0: nothing has failed lately */
+    bool paused, draining, stopping;
+    size_t working; /* works in the pool other than the inboxes' own */
+    int status;     /* the process's */
+};
+
+/* ------------------------------------------------------------------------ intake.c ------ */
+
+int64_t intake_now_ms(const struct intake *intake);
+/* Counts the work until its `after` has taken it off intake->working. */
+void intake_queue_work(struct intake *intake, uv_work_t *work, uv_work_cb run,
+                       uv_after_work_cb after);
+void intake_send_frame(struct intake *intake, struct proto_writer *writer);
+
+/* ------------------------------------------------------------------ intake_lanes.c ------ */
+
+/* What an inbox has found joins the ready list. */
+void intake_on_found(void *context, struct inbox *inbox, const struct inbox_find *find);
+/* What was handed out by an inbox that closes (NULL: by any) and is not yet begun. */
+void intake_forget_ready(struct intake *intake, const struct inbox *inbox);
+/* Batches of what is ready, as long as there is room. */
+void intake_start_lanes(struct intake *intake);
+void intake_add_to_lane(struct lane *lane, struct parcel *parcel);
+/* What a lane holds is not gone on with. */
+void intake_abandon_lane(struct intake *intake, struct lane *lane);
+/* Received files go before those of the inboxes: somebody waits for an answer. */
+void intake_take_handovers(struct intake *intake);
+
+void intake_send_parcel(struct intake *intake, struct parcel *parcel);
+/* Frames without an answer for so long go out again. */
+void intake_send_again(struct intake *intake, int64_t older_than_ms);
+/* The daemon has it: the original may go, or the sender is answered. */
+void intake_finish_original(struct intake *intake, struct parcel *parcel);
+void intake_answer_sender(struct intake *intake, struct parcel *parcel);
+/* The file's way ends here. */
+void intake_close_parcel(struct intake *intake, struct parcel *parcel, enum inbox_fate fate);
+
+/* Something has failed that may pass: nothing begins for a while, twice as long each time. */
+void intake_hold_back(struct intake *intake, int error);
+
+/* ------------------------------------------------------------------ intake_start.c ------ */
+
+/* Makes ready to take files in, unless that is under way or held back. */
+void intake_begin(struct intake *intake);
+/* The next of what lies in series/ without a row, perhaps. */
+void intake_start_recovery(struct intake *intake);
+
+/* ------------------------------------------------------------- intake_inspection.c ------ */
+
+/* Answers an INSPECT frame. 0 or -errno. */
+int intake_inspect(struct intake *intake, struct proto_reader *reader);
+
+/* ---------------------------------------------------------------- intake_inboxes.c ------ */
+
+/* Opens, changes and closes inboxes as the configuration says. */
+int intake_apply_inboxes(struct intake *intake, const struct conf *conf);
+/* The whole new configuration, or the old one. */
+void intake_reload(struct intake *intake, const char *config_file);
+
+#endif

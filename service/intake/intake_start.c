@@ -1,0 +1,125 @@
+/*
+ * intake_start.c - what comes before the first file: the store is made ready, the listener opens,
+ * and what lies in series/ without a row is found and told, batch by batch, beside all else.
+ */
+#include "intake_private.h"
+
+#include "log.h"
+#include "store.h"
+
+#include <string.h>
+
+#define RECOVER_WINDOW 64 /* parcels that recovered files may take up */
+
+/* ------------------------------------------------------------------------ recovery ------ */
+
+static void
+on_recover(uv_work_t *work)
+{
+    struct intake *intake = work->data;
+    intake->recover_more = recover_step(intake->recover, intake->recovery.items,
+                                        intake->recovery.count, &intake->recover_found);
+}
+
+static void
+end_recovery(struct intake *intake)
+{
+    recover_close(intake->recover);
+    intake->recover = NULL;
+    if (intake->recover_more < 0)
+        log_error("recover.failed", LOG_STR("error", strerror(-intake->recover_more)));
+    else
+        log_info("recover.done", LOG_INT("files", intake->recovered));
+}
+
+static void
+after_recover(uv_work_t *work, int status)
+{
+    (void)status;
+    struct intake *intake = work->data;
+    struct lane *lane = &intake->recovery;
+    intake->working--;
+    lane->busy = false;
+    if (intake->stopping) {
+        intake_abandon_lane(intake, lane);
+        return;
+    }
+    for (size_t i = 0; i < lane->count; i++) {
+        if (i < intake->recover_found)
+            intake_send_parcel(intake, lane->parcels[i]);
+        else
+            intake_close_parcel(intake, lane->parcels[i], INBOX_GONE);
+    }
+    lane->count = 0;
+    intake->recovered += (int64_t)intake->recover_found;
+    if (intake->recover_more <= 0)
+        end_recovery(intake);
+}
+
+void
+intake_start_recovery(struct intake *intake)
+{
+    struct lane *lane = &intake->recovery;
+    if (!intake->recover || lane->busy)
+        return;
+    static const struct file_stamp none = {0};
+    while (lane->count < INTAKE_BATCH && intake->recover_in_hand < RECOVER_WINDOW &&
+           parcels_room(&intake->parcels) > 0) {
+        struct parcel *parcel = parcels_add(&intake->parcels, NULL, NULL, &none);
+        if (!parcel)
+            break;
+        intake->recover_in_hand++;
+        intake_add_to_lane(lane, parcel);
+    }
+    if (lane->count == 0)
+        return;
+    lane->busy = true;
+    lane->work.data = intake;
+    intake_queue_work(intake, &lane->work, on_recover, after_recover);
+}
+
+/* --------------------------------------------------------------------------- begin ------ */
+
+static void
+on_begin(uv_work_t *work)
+{
+    struct intake *intake = work->data;
+    intake->begin_error = store_begin(intake->store);
+    if (!intake->begin_error)
+        intake->begin_error = recover_open(intake->store, &intake->recover);
+}
+
+/* Not before files can be taken in, unless that is delayed: then senders are told to come again. */
+static void
+listen_now(struct intake *intake)
+{
+    if (!intake->listening)
+        listener_configure(intake->listener, intake->settings);
+    intake->listening = true;
+}
+
+static void
+after_begin(uv_work_t *work, int status)
+{
+    (void)status;
+    struct intake *intake = work->data;
+    intake->working--;
+    intake->beginning = false;
+    if (intake->stopping)
+        return;
+    if (intake->begin_error)
+        intake_hold_back(intake, intake->begin_error);
+    else
+        intake->begun = true;
+    listen_now(intake);
+}
+
+void
+intake_begin(struct intake *intake)
+{
+    if (intake->beginning || intake_now_ms(intake) < intake->retry_at_ms)
+        return;
+    intake->beginning = true;
+    intake->begin.data = intake;
+    intake_queue_work(intake, &intake->begin, on_begin, after_begin);
+}
