@@ -117,6 +117,12 @@ struct conf_offset {
     int column, row, slice; /* in voxels */
 };
 
+enum conf_matrices { /* that features are of, as a result of their own */
+                     CONF_NO_MATRICES,
+                     CONF_COUNTS,
+                     CONF_NORMALISED, /* probabilities */
+};
+
 /* Grey level co-occurrence: one matrix, or set of them, for each distance. */
 struct conf_glcm {
     enum conf_discretisation discretisation;
@@ -134,6 +140,7 @@ struct conf_glcm {
     size_t angle_count;
     struct conf_offset *offsets; /* instead of distances: exactly these neighbours */
     size_t offset_count;
+    enum conf_matrices matrices;
 };
 
 struct conf_texture {

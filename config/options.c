@@ -50,6 +50,7 @@ static const char *const aggregation_choices[] = {
     "2d-averaged", "2d-slice-merged", "2.5d-direction-merged",
     "2.5d-merged", "3d-averaged",     "3d-merged",
     NULL};
+static const char *const matrices_choices[] = {"none", "counts", "normalised", NULL};
 static const char *const pattern_choices[] = {"lbp", "tlbap", "lanadp", NULL};
 static const char *const average_choices[] = {"exact", "integer", NULL};
 static const char *const backend_choices[] = {"auto", "cuda", "cpu", NULL};
@@ -275,6 +276,10 @@ static const struct option_row glcm_rows[] = {
      IN_SLICES_ONLY,
      .help = "with the 2d and 2.5d aggregations: the directions in a slice, in degrees "
              "counter-clockwise from the direction of a row; of 0, 45, 90 and 135"},
+    {"matrices", OPTION_CHOICE, AT(struct conf_glcm, matrices), "\"none\"",
+     .choices = matrices_choices,
+     .help = "write the matrices that features are of, too, into matrices.json: how often each pair "
+             "of levels occurs, or normalised, so that a matrix sums to 1"},
 };
 
 static const struct option_section glcm_section = {

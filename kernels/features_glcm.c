@@ -83,9 +83,8 @@ glcm_aggregation_per_slice(enum glcm_aggregation aggregation)
     return aggregation == GLCM_2D_AVERAGED || aggregation == GLCM_2D_SLICE_MERGED;
 }
 
-/* Are the directions of a slice added up before features are taken? */
-static bool
-merges_directions(enum glcm_aggregation aggregation)
+bool
+glcm_aggregation_merges(enum glcm_aggregation aggregation)
 {
     return aggregation == GLCM_2D_SLICE_MERGED || aggregation == GLCM_2_5D_MERGED ||
            aggregation == GLCM_3D_MERGED;
@@ -518,7 +517,7 @@ glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int6
               int64_t directions, struct feature_value values[GLCM_FEATURES])
 {
     const int64_t square = (int64_t)settings->levels * settings->levels;
-    const bool merges = merges_directions(settings->aggregation);
+    const bool merges = glcm_aggregation_merges(settings->aggregation);
     struct average average = {.matrices = 0};
     struct matrix matrix;
 

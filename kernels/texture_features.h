@@ -92,9 +92,11 @@ enum glcm_aggregation {
 extern const char *const glcm_aggregation_names[GLCM_AGGREGATIONS];
 extern const char *const glcm_aggregation_codes[GLCM_AGGREGATIONS];
 
-/* Does it use directions within slices only? And does it need a matrix for each slice? */
+/* Does it use directions within slices only? Does it need a matrix for each slice? Are those of all
+ * directions added up before features are taken? */
 bool glcm_aggregation_is_2d(enum glcm_aggregation aggregation);
 bool glcm_aggregation_per_slice(enum glcm_aggregation aggregation);
+bool glcm_aggregation_merges(enum glcm_aggregation aggregation);
 
 struct glcm_settings {
     int levels;

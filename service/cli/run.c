@@ -336,6 +336,8 @@ tell_files(const struct unit *unit, const struct pipeline_report *report)
         printf("%s/features.json\n", unit->output);
     if (report->features.histogram_count > 0)
         printf("%s/patterns.json\n", unit->output);
+    if (report->features.matrix_count > 0)
+        printf("%s/matrices.json\n", unit->output);
 }
 
 static void

@@ -15,6 +15,9 @@
 void
 feature_set_clear(struct feature_set *set)
 {
+    for (size_t i = 0; i < set->matrix_count; i++)
+        free(set->matrices[i].cells);
+    free(set->matrices);
     free(set->items);
     free(set->histograms);
     *set = (struct feature_set){0};
@@ -184,10 +187,10 @@ put_json(struct json *json, const char *key, const struct field_value *value)
         json_boolean(json, key, value->boolean);
         break;
     case FIELD_RANGE:
-        json_begin_array(json, key);
+        json_begin_row(json, key);
         json_exact(json, NULL, value->number[0]);
         json_exact(json, NULL, value->number[1]);
-        json_end_array(json);
+        json_end_row(json);
         break;
     }
 }
@@ -222,13 +225,88 @@ feature_set_to_patterns(const struct feature_set *set, FILE *out)
         put_json(&json, "label", &label);
         json_string(&json, "pattern", histogram->pattern);
         json_string(&json, "settings", histogram->settings);
-        json_begin_array(&json, "histogram");
+        json_begin_row(&json, "histogram");
         for (int code = 0; code < 256; code++)
             json_integer(&json, NULL, (int64_t)histogram->counts[code]);
-        json_end_array(&json);
+        json_end_row(&json);
         json_end_object(&json);
     }
     json_end_array(&json);
+}
+
+static void
+put_offset(struct json *json, const int32_t offset[3])
+{
+    if (offset[0] == 0 && offset[1] == 0 && offset[2] == 0) {
+        json_null(json, "offset");
+        return;
+    }
+    json_begin_row(json, "offset");
+    for (int axis = 0; axis < 3; axis++)
+        json_integer(json, NULL, offset[axis]);
+    json_end_row(json);
+}
+
+static void
+put_cells(struct json *json, const struct feature_matrix *matrix, bool normalised)
+{
+    json_begin_array(json, normalised ? "probabilities" : "counts");
+    for (size_t i = 0; i < matrix->cell_count; i++) {
+        const struct feature_cell *cell = &matrix->cells[i];
+        json_begin_row(json, NULL);
+        json_integer(json, NULL, cell->level);
+        json_integer(json, NULL, cell->neighbour);
+        if (normalised)
+            json_exact(json, NULL, (double)cell->count / (double)matrix->pairs);
+        else
+            json_integer(json, NULL, (int64_t)cell->count);
+        json_end_row(json);
+    }
+    json_end_array(json);
+}
+
+static void
+put_matrix(struct json *json, const struct feature_set *set, const struct feature_matrix *matrix,
+           bool normalised)
+{
+    static const enum field settings[] = {
+        SEGMENT_NUMBER, LABEL,    AGGREGATION, AGGREGATION_IBSI_CODE,
+        DISCRETISATION, LEVELS,   BIN_WIDTH,   RANGE,
+        DISTANCE,       SYMMETRIC};
+    const struct feature *feature = &set->items[matrix->feature];
+    const struct field_value slice = integer_of(matrix->slice);
+    json_begin_object(json, NULL);
+    for (size_t f = 0; f < sizeof settings / sizeof settings[0]; f++) {
+        const struct field_value value = field_of(feature, settings[f]);
+        put_json(json, field_names[settings[f]], &value);
+    }
+    put_json(json, "slice", &slice);
+    put_offset(json, matrix->offset);
+    json_integer(json, "pairs", (int64_t)matrix->pairs);
+    put_cells(json, matrix, normalised);
+    json_end_object(json);
+}
+
+static void
+put_matrices(const struct feature_set *set, FILE *out, bool normalised)
+{
+    struct json json = {.out = out};
+    json_begin_array(&json, NULL);
+    for (size_t i = 0; i < set->matrix_count; i++)
+        put_matrix(&json, set, &set->matrices[i], normalised);
+    json_end_array(&json);
+}
+
+void
+feature_set_to_counts(const struct feature_set *set, FILE *out)
+{
+    put_matrices(set, out, false);
+}
+
+void
+feature_set_to_probabilities(const struct feature_set *set, FILE *out)
+{
+    put_matrices(set, out, true);
 }
 
 /* ----------------------------------------------------------------------------------- CSV ---- */

@@ -50,11 +50,29 @@ struct feature_histogram {
     uint64_t counts[256];
 };
 
+/* A pair of levels, from 1: that of a voxel and that of its neighbour. */
+struct feature_cell {
+    int32_t level, neighbour;
+    uint64_t count;
+};
+
+/* A co-occurrence matrix that features are of, as their aggregation makes it. */
+struct feature_matrix {
+    size_t feature;    /* the place of the first of these features in the set */
+    int32_t slice;     /* from 1; 0: all slices together */
+    int32_t offset[3]; /* of the neighbour, by column, row and slice; 0, 0, 0: all directions */
+    uint64_t pairs;    /* the sum of counts, not 0 */
+    struct feature_cell *cells; /* whose count is not 0, row by row */
+    size_t cell_count;
+};
+
 struct feature_set {
     struct feature *items;
     size_t count;
     struct feature_histogram *histograms;
     size_t histogram_count;
+    struct feature_matrix *matrices;
+    size_t matrix_count;
 };
 
 /* Frees the arrays; the set is empty then. */
@@ -67,10 +85,14 @@ void feature_set_clear(struct feature_set *set);
  *
  * features.json: an array of objects; features.csv: the same, one feature a record, after a line
  * with the names of the fields (RFC 4180), the range in two fields; patterns.json: an array of
- * objects with segment_number, label, pattern, settings and its histogram of 256.
+ * objects with segment_number, label, pattern, settings and its histogram of 256; matrices.json: an
+ * array of objects with the settings of the features, slice, offset, pairs, and what is not 0 of
+ * the matrix: both levels and the count, or the probability.
  */
 void feature_set_to_json(const struct feature_set *set, FILE *out);
 void feature_set_to_csv(const struct feature_set *set, FILE *out);
 void feature_set_to_patterns(const struct feature_set *set, FILE *out);
+void feature_set_to_counts(const struct feature_set *set, FILE *out);
+void feature_set_to_probabilities(const struct feature_set *set, FILE *out);
 
 #endif

@@ -58,8 +58,8 @@ static void
 element(struct json *json, const char *key)
 {
     if (json->filled)
-        fputc(',', json->out);
-    if (json->depth > 0)
+        fputs(json->in_row ? ", " : ",", json->out);
+    if (json->depth > 0 && !json->in_row)
         line(json);
     json->filled = true;
     if (key) {
@@ -111,6 +111,22 @@ void
 json_end_array(struct json *json)
 {
     end(json, ']');
+}
+
+void
+json_begin_row(struct json *json, const char *key)
+{
+    begin(json, key, '[');
+    json->in_row = true;
+}
+
+void
+json_end_row(struct json *json)
+{
+    json->in_row = false;
+    json->depth--;
+    json->filled = true;
+    fputc(']', json->out);
 }
 
 void

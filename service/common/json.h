@@ -15,12 +15,16 @@ struct json {
     FILE *out;
     int depth;
     bool filled; /* the innermost object or array has an element */
+    bool in_row; /* elements stand in one line */
 };
 
 void json_begin_object(struct json *json, const char *key);
 void json_end_object(struct json *json);
 void json_begin_array(struct json *json, const char *key);
 void json_end_array(struct json *json);
+/* An array of numbers in one line. */
+void json_begin_row(struct json *json, const char *key);
+void json_end_row(struct json *json);
 void json_string(struct json *json, const char *key, const char *value);
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_number(struct json *json, const char *key, double value); /* 9 digits */

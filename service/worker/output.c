@@ -66,7 +66,8 @@ is_result(const char *name)
 {
     static const char *const names[] = {
         "seg.dcm",      "seg-fractional.dcm", "sr.dcm",      "features.json",
-        "features.csv", "patterns.json",      "preview.png", "job.json"};
+        "features.csv", "patterns.json",      "preview.png", "matrices.json",
+        "job.json"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;

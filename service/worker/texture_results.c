@@ -56,12 +56,17 @@ write_table(const struct texture_results *results, const char *name,
 int
 texture_results_write_tables(const struct texture_results *results)
 {
+    const struct conf_glcm *glcm = results->pipeline->texture->glcm;
     double begun = clock_seconds();
     int error = write_table(results, "features.json", feature_set_to_json);
     if (error == 0)
         error = write_table(results, "features.csv", feature_set_to_csv);
     if (error == 0 && results->report->features.histogram_count > 0)
         error = write_table(results, "patterns.json", feature_set_to_patterns);
+    if (error == 0 && glcm && glcm->matrices != CONF_NO_MATRICES)
+        error = write_table(results, "matrices.json",
+                            glcm->matrices == CONF_COUNTS ? feature_set_to_counts
+                                                          : feature_set_to_probabilities);
     results->report->write_seconds += clock_seconds() - begun;
     return error;
 }

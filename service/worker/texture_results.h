@@ -1,6 +1,7 @@
 /*
- * texture_results.h - what was measured as files: features.json, features.csv and patterns.json for
- * people, the report (sr.dcm) and the maps of patterns (pmap-lbp.dcm ...) for archives.
+ * texture_results.h - what was measured as files: features.json, features.csv, patterns.json and
+ * matrices.json for people, the report (sr.dcm) and the maps of patterns (pmap-lbp.dcm ...) for
+ * archives.
  *
  * Part of the results (results.h): files go to hidden names, objects are read back, and all of it
  * is published with the rest.
@@ -26,8 +27,8 @@ struct texture_results {
     struct pipeline_report *report; /* its features are told */
 };
 
-/* features.json and features.csv, and patterns.json where patterns were measured. 0 or -errno with
- * the report's fault filled, as below. */
+/* features.json and features.csv, patterns.json where patterns were measured, and matrices.json
+ * where the pipeline asks for it. 0 or -errno with the report's fault filled, as below. */
 int texture_results_write_tables(const struct texture_results *results);
 
 /*

@@ -9,6 +9,7 @@
 
 #include "failure.h"
 #include "labels.h"
+#include "texture_matrices.h"
 #include "texture_settings.h"
 
 #include "texture_features.h"
@@ -375,6 +376,9 @@ run_glcm(const struct step *step, const struct measured *measured,
     if (error)
         error = pipeline_compute_fault(step->fault, error, reason);
     else if (glcm_features(&settings, counts, (int64_t)slices, (int64_t)matrices->count, values))
+        error = out_of_memory(step);
+    else if (glcm->matrices != CONF_NO_MATRICES &&
+             texture_matrices_keep(&settings, matrices, counts, slices, &step->result->features))
         error = out_of_memory(step);
     free(counts);
     return error;

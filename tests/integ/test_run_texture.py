@@ -327,6 +327,70 @@ def test_the_matrices_of_paper_002(run, tmp_path):
         assert (first["directions"], first["symmetric"], first["distance"]) == (str(angle), False, distance)
 
 
+def matrices(folder):
+    """What matrices.json says, with dense arrays in the place of the cells that are not 0."""
+    found = json.loads((folder / "matrices.json").read_text())
+    for matrix in found:
+        (key,) = {"counts", "probabilities"} & set(matrix)
+        dense = np.zeros((matrix["levels"], matrix["levels"]))
+        for i, j, share in matrix[key]:
+            assert share > 0 and dense[i - 1, j - 1] == 0
+            dense[i - 1, j - 1] = share
+        matrix[key] = dense
+    return found
+
+
+def test_the_matrices_of_ibsis_phantom(run, tmp_path):
+    """Counts that IBSI's manual prints: all merged, and of the direction along y in the first slice."""
+    source = series(tmp_path / "in", IBSI_PHANTOM)
+    phantom_of = [segment(1, 6, (0, 0, 0), label="Phantom")]
+    run(source, tmp_path / "merged", 'glcm = { levels = 6; matrices = "counts"; };', phantom_of)
+    (merged,) = matrices(tmp_path / "merged")
+    expected = np.zeros((6, 6), int)
+    for i, j, count in ((1, 1, 536), (1, 3, 14), (1, 4, 105), (1, 6, 61), (3, 4, 5), (3, 6, 6), (4, 4, 64),
+                        (4, 6, 28), (6, 6, 16)):
+        expected[i - 1, j - 1] = expected[j - 1, i - 1] = count
+    assert np.array_equal(merged.pop("counts"), expected)
+    assert merged == {"segment_number": 1, "label": "Phantom", "aggregation": "3d-merged",
+                      "aggregation_ibsi_code": "IAZD", "discretisation": "fixed-bin-number", "levels": 6,
+                      "bin_width": None, "range": None, "distance": 1, "symmetric": True, "slice": None,
+                      "offset": None, "pairs": 1054}
+    run(source, tmp_path / "slices", 'glcm = { levels = 6; aggregation = "2d-averaged"; matrices = "counts"; };',
+        phantom_of)
+    all_of_them = matrices(tmp_path / "slices")
+    assert [(m["slice"], m["offset"]) for m in all_of_them] == [
+        (z, offset) for z in (1, 2, 3, 4) for offset in ([1, 0, 0], [1, -1, 0], [0, -1, 0], [-1, -1, 0])]
+    down = all_of_them[2]["counts"]
+    assert {(i + 1, j + 1): down[i, j] for i, j in np.argwhere(np.triu(down))} == {
+        (1, 1): 10, (1, 4): 4, (4, 4): 6, (4, 6): 1, (6, 6): 4}
+
+
+@pytest.mark.parametrize("symmetric", ["true", "false"])
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_features_are_those_of_the_matrices(run, tmp_path, aggregation, symmetric):
+    """As counts and as probabilities, which sum to 1; of regions that have a pair."""
+    texture = ('regions = [ "segments", "volume" ]; first_order = false; glcm = {{ levels = 12; distances = [ 1, 3 ]; '
+               f'aggregation = "{aggregation}"; symmetric = {symmetric}; matrices = "{{}}"; }}}};')
+    segments = [SOFT, segment(5000, 6000, (0, 0, 0), label="Nothing")]
+    for kind in ("counts", "normalised"):
+        run(head(tmp_path / kind), tmp_path / f"{kind} out", texture.format(kind), segments)
+    found = matrices(tmp_path / "counts out")
+    for number in (1, 0):
+        for distance in (1, 3):
+            mine = [m for m in found if (m["segment_number"], m["distance"]) == (number, distance)]
+            assert all(np.sum(m["counts"]) == m["pairs"] > 0 for m in mine)
+            each = [by_definition(m["counts"]) for m in mine]
+            expected = {name: np.nanmean([values[name] for values in each]) for name in each[0]}
+            names = {name: name for name in expected if name not in ONE_LEVEL}
+            assert_close(values_of(tmp_path / "counts out", number, distance=distance), expected, names)
+    assert {m["segment_number"] for m in found} == {0, 1}
+    shares = matrices(tmp_path / "normalised out")
+    assert len(shares) == len(found)
+    for share, count in zip(shares, found):
+        assert np.array_equal(share.pop("probabilities"), count.pop("counts") / count["pairs"])
+        assert share == count
+
+
 @pytest.mark.parametrize("aggregation", ["3d-averaged", "3d-merged", "2d-slice-merged"])
 def test_offsets_of_the_pipeline(run, tmp_path, aggregation):
     """Any offsets, 256 levels, values cut to a range, within a region: numpy counts the same."""

@@ -399,6 +399,7 @@ START_TEST(texture_is_written_with_its_defaults)
                                        "    symmetric = true;\n"
                                        "    distances = [ 1 ];\n"
                                        "    angles = [ 0, 45, 90, 135 ];\n"
+                                       "    matrices = \"none\";\n"
                                        "  };\n"
                                        "  patterns = [ \"tlbap\", \"lanadp\" ];\n"
                                        "  tlbap_threshold = 0.9;\n"
