@@ -184,7 +184,7 @@ void
 dataset_add_own_scheme(struct element_buffer *to)
 {
     size_t item = element_open_item(to);
-    element_text(to, TAG_CodingSchemeDesignator, "SH", DATASET_OWN_SCHEME);
+    element_text(to, TAG_CodingSchemeDesignator, "SH", SEG_OWN_SCHEME);
     element_text(to, TAG_CodingSchemeVersion, "SH", "1");
     element_text(to, TAG_CodingSchemeName, "ST", "Noctule: measurements and their settings");
     element_text(to, TAG_CodingSchemeResponsibleOrganization, "ST", "Noctule");

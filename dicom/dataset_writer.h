@@ -68,11 +68,7 @@ void dataset_add_code_values(const struct dataset_writer *set, struct element_bu
                              const struct seg_code *code);
 void dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
                       const struct seg_code *code);
-/*
- * Codes of Noctule's own: the item of Coding Scheme Identification Sequence that objects with such
- * codes have.
- */
-#define DATASET_OWN_SCHEME "99NOCTULE"
+/* The item of Coding Scheme Identification Sequence that tells of SEG_OWN_SCHEME. */
 void dataset_add_own_scheme(struct element_buffer *to);
 /* Also when there is none. */
 bool dataset_code_is_ascii(const struct seg_code *code);

@@ -118,7 +118,7 @@ prepare(struct pmap_writer *w, int fd, struct dicom_fault *fault)
         .image_type = PMAP_IMAGE_TYPE,
         .description = describe(w),
         .derivation = &request->quantity,
-        .own_codes = strcmp(request->quantity.scheme, DATASET_OWN_SCHEME) == 0,
+        .own_codes = strcmp(request->quantity.scheme, SEG_OWN_SCHEME) == 0,
     };
     int error = stack_writer_open(&w->out, request_is_ascii(request), fd, fault);
     if (error)

@@ -14,6 +14,12 @@
 extern "C" {
 #endif
 
+/*
+ * The scheme of codes that nobody else has. Objects with such codes name it in their Coding Scheme
+ * Identification Sequence.
+ */
+#define SEG_OWN_SCHEME "99NOCTULE"
+
 /* A coded concept (PS3.3 8.8). */
 struct seg_code {
     const char *value;

@@ -10,13 +10,11 @@
  */
 #include "seg.h"
 
-#include "fault.h"
 #include "read_back.hh"
 #include "seg_internal.h"
 #include "value_text.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -109,11 +107,7 @@ class Verifier
 void
 Verifier::load()
 {
-    const OFCondition status = file_.loadFile(path_, EXS_Unknown, EGL_noChange);
-    if (status.bad())
-        differ("it cannot be read: %s", status.text());
-    if (file_.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)
-        differ("its transfer syntax is not Explicit VR Little Endian");
+    load_file(file_, path_);
     OFString set;
     file_.getDataset()->findAndGetOFString(DCM_SpecificCharacterSet, set);
     utf8_ = set == "ISO_IR 192";
@@ -446,18 +440,7 @@ try {
     Verifier(*request, path).run();
     return 0;
 
-} catch (const Mismatch &mismatch) {
-    return fault_set(fault, -EBADMSG, "SEG_MISMATCH", path, nullptr,
-                     "The segmentation read back from %.80s is not the one written: %.380s.",
-                     fault_base_name(path), mismatch.sentence);
-
-} catch (const std::bad_alloc &) {
-
-    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, nullptr,
-                     "There is not enough memory to read the segmentation back.");
-
 } catch (...) {
 
-    return fault_set(fault, -EIO, "SEG_MISMATCH", path, nullptr,
-                     "The segmentation cannot be read back.");
+    return caught(fault, path, "SEG_MISMATCH", "segmentation");
 }

@@ -18,12 +18,9 @@ extern "C" {
 
 #define SR_SOP_CLASS "1.2.840.10008.5.1.4.1.1.88.22"
 
-/*
- * Concepts of Noctule's own. Reports that use the scheme name it, and IBSI's, in their Coding
- * Scheme Identification Sequence.
- */
+/* Named in the Coding Scheme Identification Sequence of reports that use it, as our own is. */
 #define SR_IBSI_SCHEME    "IBSI"
-#define SR_OWN_SCHEME     "99NOCTULE"
+#define SR_OWN_SCHEME     SEG_OWN_SCHEME
 
 #define SR_MAX_MODIFIERS  6
 #define SR_MAX_PARAMETERS 6

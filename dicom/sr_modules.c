@@ -50,7 +50,7 @@ segment_uses(const struct seg_segment *segment, const char *scheme)
     const struct seg_code *codes[] = {&segment->category, &segment->type, &segment->modifier,
                                       &segment->region};
     bool used = segment->modifier.value && !sr_is_laterality(&segment->modifier) &&
-                strcmp(scheme, SR_OWN_SCHEME) == 0;
+                strcmp(scheme, SEG_OWN_SCHEME) == 0;
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         used |= codes[i]->value && strcmp(codes[i]->scheme, scheme) == 0;
     return used;
@@ -78,7 +78,7 @@ put_coding_schemes(struct sr_writer *w)
 {
     struct element_buffer *to = &w->set.elements;
     bool ibsi = is_used(w->request, SR_IBSI_SCHEME);
-    bool own = is_used(w->request, SR_OWN_SCHEME);
+    bool own = is_used(w->request, SEG_OWN_SCHEME);
     if (!ibsi && !own)
         return;
     dataset_reach(&w->set, TAG_CodingSchemeIdentificationSequence);

@@ -41,13 +41,13 @@ static const struct discretisation {
     },
     {
         .name = "paper",
-        .code = {"STORED_256", SR_OWN_SCHEME, "Equal parts of the stored values 0 to 255"},
-        .parameter = {"LEVELS", SR_OWN_SCHEME, "Number of grey levels"},
+        .code = {"STORED_256", SEG_OWN_SCHEME, "Equal parts of the stored values 0 to 255"},
+        .parameter = {"LEVELS", SEG_OWN_SCHEME, "Number of grey levels"},
     },
     {
         .name = "pyradiomics-bin-width",
-        .code = {"MULTIPLES", SR_OWN_SCHEME, "Bins of one width with edges at its multiples"},
-        .parameter = {"BIN_WIDTH", SR_OWN_SCHEME, "Bin width"},
+        .code = {"MULTIPLES", SEG_OWN_SCHEME, "Bins of one width with edges at its multiples"},
+        .parameter = {"BIN_WIDTH", SEG_OWN_SCHEME, "Bin width"},
         .of_width = true,
     },
 };
@@ -79,8 +79,8 @@ static void
 add_aggregation(struct sr_measurement *measurement, const struct sr_settings *settings)
 {
     static const struct seg_code name = {"5QB6", SR_IBSI_SCHEME, "Feature aggregation"};
-    static const struct seg_code matrix = {"MATRIX", SR_OWN_SCHEME, "Co-occurrence matrix"};
-    static const struct seg_code directional = {"DIRECTIONAL", SR_OWN_SCHEME,
+    static const struct seg_code matrix = {"MATRIX", SEG_OWN_SCHEME, "Co-occurrence matrix"};
+    static const struct seg_code directional = {"DIRECTIONAL", SEG_OWN_SCHEME,
                                                 "Directional: pairs count in one order"};
     for (size_t i = 0; i < COUNT(aggregations); i++) {
         if (strcmp(aggregations[i].name, settings->aggregation) == 0)
@@ -112,8 +112,8 @@ add_range(struct sr_measurement *measurement, const struct sr_settings *settings
     static const struct seg_code name = {"IF9H", SR_IBSI_SCHEME, "Re-segmentation"};
     static const struct seg_code range = {"USB3", SR_IBSI_SCHEME, "Range re-segmentation"};
     static const struct seg_code ends[2] = {
-        {"RANGE_LOW", SR_OWN_SCHEME, "Lower end of the re-segmentation range"},
-        {"RANGE_HIGH", SR_OWN_SCHEME, "Upper end of the re-segmentation range"},
+        {"RANGE_LOW", SEG_OWN_SCHEME, "Lower end of the re-segmentation range"},
+        {"RANGE_HIGH", SEG_OWN_SCHEME, "Upper end of the re-segmentation range"},
     };
     add_modifier(measurement, &name, &range);
     for (int i = 0; i < 2; i++) {
@@ -136,7 +136,7 @@ sr_describe(struct sr_measurement *measurement, const struct sr_settings *settin
         add_parameter(measurement, &distance, settings->distance, "{voxels}");
     if (is_set(settings->directions))
         measurement->words = (struct sr_words){
-            .concept = {"DIRECTIONS", SR_OWN_SCHEME, "Directions"},
+            .concept = {"DIRECTIONS", SEG_OWN_SCHEME, "Directions"},
             .text = settings->directions,
         };
 }
@@ -148,7 +148,7 @@ sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
         {"standard_deviation", {"386136009", "SCT", "Standard Deviation"}},
         /* Code Value has 16 characters, and not every reader knows Long Code Value. */
         {"maximal_correlation_coefficient",
-         {"max_correlation", SR_OWN_SCHEME, "Maximal correlation coefficient"}},
+         {"max_correlation", SEG_OWN_SCHEME, "Maximal correlation coefficient"}},
     };
     if (is_set(ibsi))
         return (struct seg_code){ibsi, SR_IBSI_SCHEME, meaning};
@@ -156,7 +156,7 @@ sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
         if (strcmp(others[i].name, name) == 0)
             return others[i].code;
     }
-    return (struct seg_code){name, SR_OWN_SCHEME, meaning};
+    return (struct seg_code){name, SEG_OWN_SCHEME, meaning};
 }
 
 struct seg_code

@@ -165,7 +165,7 @@ put_finding(struct sr_writer *w, const struct seg_segment *segment)
     static const struct seg_code category = {"276214006", "SCT", "Finding category"};
     static const struct seg_code finding = {"121071", "DCM", "Finding"};
     static const struct seg_code laterality = {"272741003", "SCT", "Laterality"};
-    static const struct seg_code type_modifier = {"TYPE_MODIFIER", SR_OWN_SCHEME,
+    static const struct seg_code type_modifier = {"TYPE_MODIFIER", SEG_OWN_SCHEME,
                                                   "Segmented Property Type Modifier"};
     const struct seg_code *modifier = segment->modifier.value ? &segment->modifier : NULL;
     bool of_site = modifier && segment->region.value && sr_is_laterality(modifier);

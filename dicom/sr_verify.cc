@@ -161,7 +161,7 @@ Verifier::check_coding_schemes(const std::set<std::string> &used)
             named.insert(text_of(*schemes->getItem(i), DCM_CodingSchemeDesignator,
                                  "CodingSchemeDesignator"));
     }
-    for (const char *scheme : {SR_IBSI_SCHEME, SR_OWN_SCHEME}) {
+    for (const char *scheme : {SR_IBSI_SCHEME, SEG_OWN_SCHEME}) {
         if (used.count(scheme) != named.count(scheme))
             differ("CodingSchemeIdentificationSequence %s %s",
                    used.count(scheme) ? "lacks" : "has, but no code is of,", scheme);

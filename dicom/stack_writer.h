@@ -24,7 +24,7 @@ struct stack_object {
     const char *image_type;
     const char *description; /* of series and content */
     const struct seg_code *derivation;
-    bool own_codes; /* codes of DATASET_OWN_SCHEME are in it */
+    bool own_codes; /* codes of SEG_OWN_SCHEME are in it */
 };
 
 struct stack_writer {

@@ -225,7 +225,7 @@ START_TEST(settings_in_words)
 {
     static const char text[] = "(1,0,0)(2,1,0)";
     sample.measurements[4].words =
-        (struct sr_words){{"DIRECTIONS", SR_OWN_SCHEME, "Directions"}, text};
+        (struct sr_words){{"DIRECTIONS", SEG_OWN_SCHEME, "Directions"}, text};
     expect_written();
     const struct seg_identity first = summary.identity;
     ck_assert_int_eq(count_text(text), 1);

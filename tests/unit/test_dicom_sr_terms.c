@@ -86,14 +86,14 @@ START_TEST(settings_of_our_own)
                                    .range = {-3, 90},
                                    .value_unit = "[hnsf'U]"});
     expect_code(modifier("5QB6"), "IBSI", "BTW3");
-    expect_code(modifier("MATRIX"), SR_OWN_SCHEME, "DIRECTIONAL");
-    expect_code(modifier("4R0B"), SR_OWN_SCHEME, "MULTIPLES");
+    expect_code(modifier("MATRIX"), SEG_OWN_SCHEME, "DIRECTIONAL");
+    expect_code(modifier("4R0B"), SEG_OWN_SCHEME, "MULTIPLES");
     expect_code(modifier("IF9H"), "IBSI", "USB3");
-    expect_parameter(SR_OWN_SCHEME, "BIN_WIDTH", 12.5, "[hnsf'U]");
-    expect_parameter(SR_OWN_SCHEME, "RANGE_LOW", -3, "[hnsf'U]");
-    expect_parameter(SR_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
+    expect_parameter(SEG_OWN_SCHEME, "BIN_WIDTH", 12.5, "[hnsf'U]");
+    expect_parameter(SEG_OWN_SCHEME, "RANGE_LOW", -3, "[hnsf'U]");
+    expect_parameter(SEG_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
     ck_assert_ptr_null(parameter("LEVELS"));
-    expect_code(&measurement.words.concept, SR_OWN_SCHEME, "DIRECTIONS");
+    expect_code(&measurement.words.concept, SEG_OWN_SCHEME, "DIRECTIONS");
     ck_assert_str_eq(measurement.words.text, "0,90");
     ck_assert_uint_le(measurement.modifier_count, SR_MAX_MODIFIERS);
     ck_assert_uint_le(measurement.parameter_count, SR_MAX_PARAMETERS);
@@ -104,8 +104,8 @@ END_TEST
 START_TEST(discretisations)
 {
     describe(&(struct sr_settings){.discretisation = "paper", .levels = 16, .value_unit = "1"});
-    expect_code(modifier("4R0B"), SR_OWN_SCHEME, "STORED_256");
-    expect_parameter(SR_OWN_SCHEME, "LEVELS", 16, "1");
+    expect_code(modifier("4R0B"), SEG_OWN_SCHEME, "STORED_256");
+    expect_parameter(SEG_OWN_SCHEME, "LEVELS", 16, "1");
     describe(&(struct sr_settings){
         .discretisation = "fixed-bin-size", .bin_width = 4, .value_unit = "Bq/ml"});
     expect_code(modifier("4R0B"), "IBSI", "Q3RU");
@@ -122,7 +122,7 @@ START_TEST(a_range_with_one_end)
         .has_range = true, .range = {-INFINITY, 90}, .value_unit = "[hnsf'U]"});
     expect_code(modifier("IF9H"), "IBSI", "USB3");
     ck_assert_ptr_null(parameter("RANGE_LOW"));
-    expect_parameter(SR_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
+    expect_parameter(SEG_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
 }
 
 END_TEST
@@ -143,9 +143,9 @@ START_TEST(concepts)
     code = sr_feature_concept("", "standard_deviation", "Standard deviation");
     expect_code(&code, "SCT", "386136009");
     code = sr_feature_concept("", "maximal_correlation_coefficient", "Maximal correlation");
-    expect_code(&code, SR_OWN_SCHEME, "max_correlation");
+    expect_code(&code, SEG_OWN_SCHEME, "max_correlation");
     code = sr_feature_concept("", "voxel_count", "Voxels");
-    expect_code(&code, SR_OWN_SCHEME, "voxel_count");
+    expect_code(&code, SEG_OWN_SCHEME, "voxel_count");
     ck_assert_str_eq(code.meaning, "Voxels");
 }
 
