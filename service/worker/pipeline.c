@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "config.h"
+#include "contrast.h"
 #include "crash_point.h"
 #include "decode.h"
 #include "describe.h"
@@ -269,17 +270,18 @@ decode(struct job *job)
 static int
 check_contrast(struct job *job)
 {
-    struct kernels_range range;
+    int32_t value;
+    struct dicom_fault *fault = &job->report->fault;
     struct kernels_range padding = labels_common_padding(job->headers->instances, job->stack);
-    int error = kernels_volume_range(job->lane, padding, &range);
-    if (error == -ENODATA)
-        return fail_with(&job->report->fault, -EINVAL, "CONSTANT_PIXELS",
-                         "every pixel of the series is padding");
-    if (error)
-        return backend_fault(job, error, strerror(-error));
-    if (range.lo == range.hi)
-        return fail_with(&job->report->fault, -EINVAL, "CONSTANT_PIXELS",
-                         "every pixel of the series has the stored value %d", range.lo);
+    switch (contrast_find(job->voxels, job->stack->pixel, job->report->voxels, padding, &value)) {
+    case CONTRAST_NO_VALUE:
+        return fail_with(fault, -EINVAL, "CONSTANT_PIXELS", "every pixel of the series is padding");
+    case CONTRAST_ONE_VALUE:
+        return fail_with(fault, -EINVAL, "CONSTANT_PIXELS",
+                         "every pixel of the series has the stored value %d", value);
+    case CONTRAST_SOME:
+        break;
+    }
     return 0;
 }
 

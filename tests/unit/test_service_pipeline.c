@@ -342,15 +342,6 @@ lost_at_fuzzy(struct kernels_lane *lane, const struct kernels_fuzzy_object *obje
     return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
 }
 
-static int
-lost_at_range(struct kernels_lane *lane, struct kernels_range padding, struct kernels_range *range)
-{
-    (void)lane;
-    (void)padding;
-    (void)range;
-    return -EIO;
-}
-
 START_TEST(what_does_not_fit_runs_on_the_cpu)
 {
     char reason[KERNELS_REASON];
@@ -395,15 +386,14 @@ START_TEST(a_device_that_fails_at_any_call_is_lost)
 {
     sample.spec.settings = (char[]){MIXED(LEVEL_SET, SOFT)};
     const struct kernels_backend *whole = device->backend;
-    for (int call = 0; call < 6; call++) {
+    for (int call = 0; call < 5; call++) {
         broken = *whole;
         broken.name = "cuda";
         broken.volume_begin = call == 0 ? lost_at_begin : whole->volume_begin;
         broken.volume_ready = call == 1 ? lost_at_ready : whole->volume_ready;
-        broken.volume_range = call == 2 ? lost_at_range : whole->volume_range;
-        broken.level_set_finish = call == 3 ? lost_at_finish : whole->level_set_finish;
-        broken.fuzzy_run = call == 4 ? lost_at_fuzzy : whole->fuzzy_run;
-        broken.level_set_codes = call == 5 ? lost_at_codes : whole->level_set_codes;
+        broken.level_set_finish = call == 2 ? lost_at_finish : whole->level_set_finish;
+        broken.fuzzy_run = call == 3 ? lost_at_fuzzy : whole->fuzzy_run;
+        broken.level_set_codes = call == 4 ? lost_at_codes : whole->level_set_codes;
         device->backend = &broken;
         assert_device_lost();
     }
