@@ -434,7 +434,7 @@ def test_each_distance_has_features_of_its_own(run, tmp_path):
 
 def test_place_and_intensities_are_those_of_the_patient(run, tmp_path):
     """Planes across the patient, voxels of three different edges, padding within the region."""
-    stored = (smooth(4, (9, 31, 70)) * 900).astype(np.int16)
+    stored = evenly(smooth(4, (9, 31, 70)), 0, 900).astype(np.int16)
     stored[4, 10:14, 30:40] = -77
     spacing = (0.5, 0.75, 2.5)
     source = series(tmp_path / "in", stored, spacing, 2.0, -500, OBLIQUE, PixelPaddingValue=-77)
@@ -457,9 +457,44 @@ def test_place_and_intensities_are_those_of_the_patient(run, tmp_path):
         expected |= dict(zip(("box_columns", "box_rows", "box_slices"), (np.ptp(places, 0) + 1) * spacing))
         assert_close(ours, expected, {name: name for name in expected})
         assert "entropy" not in ours  # which is one of levels
+    glcm = SETTINGS["default"][1]
+    run(source, tmp_path / "levels", f'regions = [ "volume" ]; glcm = {{ {glcm} }};',
+        [segment(-500, 400, (35, 15, 4), 3)])
+    assert_is_pyradiomics(values_of(tmp_path / "levels", 0), values, ~padding, {})
     units = {f["name"]: f["unit"] for f in features(tmp_path / "out")}
     assert (units["volume"], units["centroid_x"], units["voxel_count"]) == ("ml", "mm", "1")
     assert (units["mean"], units["variance"], units["skewness"]) == ("[hnsf'U]", "[hnsf'U]2", "1")
+
+
+def fuzzy(label, voxel, more=""):
+    at = ", ".join(map(str, voxel))
+    return (f'{{ label = "{label}"; method = "fuzzy-connectedness"; seeds = ( {{ voxel = [ {at} ]; }} ); '
+            f"object_mean = 40.0; object_sigma = 25.0; homogeneity_sigma = 10.0; {more} {TYPE} }}")
+
+
+def test_regions_of_every_method(run, tmp_path):
+    """An object of fuzzy connectedness with its scene, a level set, and one that starts from the object."""
+    source = head(tmp_path / "in")
+    grown = f'{{ label = "Grown"; range = [ 20.0, 60.0 ]; from = "Object"; {TYPE} }}'
+    for name, segments in ("one pass", [fuzzy("Object", (24, 22, 6), "scene = true;"), SOFT]), (
+            "two passes", [fuzzy("Object", (24, 22, 6), "scene = true;"), SOFT, grown]):
+        output = tmp_path / name
+        run(source, output, f"glcm = {{ levels = 16; }}; {ALL_PATTERNS}", segments, ("seg", "sr"))
+        datasets, stored, values = read(source)
+        masks = seg_masks(output / "seg.dcm", datasets)
+        assert len(masks) == len(segments) and not np.array_equal(masks[0], masks[1])
+        for number, mask in enumerate(masks, 1):
+            ours = values_of(output, number)
+            assert ours["voxel_count"] == mask.sum() > 0
+            assert ours["mean"] == pytest.approx(values[mask].mean(), rel=1e-12)
+            assert ours["maximum"] == values[mask].max()
+            theirs = RadiomicsGLCM(*map(SimpleITK.GetImageFromArray, (values, mask.astype(np.uint8))), binCount=16,
+                                   weightingNorm="no_weighting").execute()
+            assert_close(ours, theirs, {"JointEntropy": "joint_entropy", "Contrast": "contrast"})
+        assert_histograms(output, maps_of(stored), [
+            (number, re.search('label = "(.*?)"', text)[1], mask)
+            for number, (text, mask) in enumerate(zip(segments, masks), 1)])
+        assert_report_tells(output, source)
 
 
 def test_multi_frame_sources_have_the_same_features(run, tmp_path):
@@ -814,6 +849,9 @@ def assert_report_tells(folder, source):
     assert dumped.returncode == 0 and "Enhanced SR Document" in dumped.stdout
     content = highdicom.sr.EnhancedSR.from_dataset(pydicom.dcmread(path)).content
     assert isinstance(content, highdicom.sr.MeasurementReport)
+    in_highdicom = {group.tracking_uid: sorted(measured.value for measured in group.get_measurements())
+                    for group in (*content.get_volumetric_roi_measurement_groups(),
+                                  *content.get_image_measurement_groups())}
     report = pydicom.dcmread(path)
     groups = children(one(report, "CONTAINER", "126010"), "CONTAINER", "125007")
     seg = pydicom.dcmread(folder / "seg.dcm") if (folder / "seg.dcm").exists() else None
@@ -823,6 +861,8 @@ def assert_report_tells(folder, source):
     for group in groups:
         number = numbers.get(one(group, "UIDREF", "112040").UID, 0)
         found[number] = sorted(told_by(group), key=by_concept)
+        assert in_highdicom[one(group, "UIDREF", "112040").UID] == sorted(
+            measured[1] for measured in found[number] if measured[1] is not None)
         if number:
             reference = one(group, "IMAGE", "121191").ReferencedSOPSequence[0]
             assert reference.ReferencedSOPInstanceUID == seg.SOPInstanceUID
@@ -866,7 +906,8 @@ def test_objects_of_real_series(run, tmp_path, name):
 
 # --- a disk that is full, and other ways to fail ---
 
-EVERYTHING = f'regions = [ "segments", "volume" ]; glcm = {{ distances = [ 1, 2 ]; }}; {ALL_PATTERNS}'
+EVERYTHING = ('regions = [ "segments", "volume" ]; glcm = { distances = [ 1, 2 ]; matrices = "counts"; }; '
+              f"{ALL_PATTERNS}")
 OBJECTS = ("seg", "sr", "pmap")
 
 
@@ -894,7 +935,7 @@ def test_a_disk_that_fills_while_any_file_is_written(run, tmp_path):
             assert [p for p in small.rglob("*") if p.is_file()] == []
         assert result.returncode == 0
         told = "\n".join(stopped_at)
-        for name in (*TABLES, "patterns.json", "segmentation", "report", "parametric map"):
+        for name in (*TABLES, "patterns.json", "matrices.json", "segmentation", "report", "parametric map"):
             assert name in told, told
     finally:
         subprocess.run(["umount", "-l", small], check=True)
