@@ -116,10 +116,11 @@ static int
 print_group(struct report *report, int64_t job_id, sqlite3_stmt *group, FILE *out)
 {
     const char *heading = (const char *)sqlite3_column_text(group, 0);
-    const struct database_value values[] = {value_int(job_id), value_text(heading)};
+    const struct database_value values[] = {
+        value_int(job_id), value_int(sqlite3_column_int64(group, 2)), value_text(heading)};
     struct report_selection rows = {
         .view = "v_features",
-        .tail = "WHERE job = ?1 AND " HEADING " = ?2 ORDER BY place",
+        .tail = "WHERE job = ?1 AND segment = ?2 AND " HEADING " = ?3 ORDER BY place",
         .values = values,
         .count = COLUMN_COUNT(values),
     };
@@ -138,11 +139,11 @@ print_groups(struct report *report, int64_t job_id, const struct report_selectio
              FILE *out)
 {
     sqlite3_stmt *groups;
-    int rc =
-        database_query(&report->db,
-                       "SELECT " HEADING " AS heading, max(reason <> '') FROM v_features " OF_JOB
-                       " GROUP BY heading ORDER BY min(place)",
-                       features->values, features->count, &groups);
+    int rc = database_query(&report->db,
+                            "SELECT " HEADING
+                            " AS heading, max(reason <> ''), segment FROM v_features " OF_JOB
+                            " GROUP BY segment, heading ORDER BY min(place)",
+                            features->values, features->count, &groups);
     if (rc < 0)
         return rc;
     while ((rc = database_step(&report->db, groups)) == 1) {
