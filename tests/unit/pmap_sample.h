@@ -46,18 +46,4 @@ pmap_sample_free(struct pmap_sample *sample)
     seg_sample_free(&sample->stack);
 }
 
-static inline int
-pmap_sample_write(struct pmap_sample *sample, struct seg_summary *summary,
-                  struct dicom_fault *fault)
-{
-    int fd = open(sample->stack.target, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0) {
-        perror(sample->stack.target);
-        abort();
-    }
-    int error = pmap_write(&sample->request, fd, summary, fault);
-    close(fd);
-    return error;
-}
-
 #endif

@@ -274,17 +274,4 @@ seg_sample_free(struct seg_sample *sample)
     free(sample->scenes);
 }
 
-static inline int
-seg_sample_write(struct seg_sample *sample, struct seg_summary *summary, struct dicom_fault *fault)
-{
-    int fd = open(sample->target, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0) {
-        perror(sample->target);
-        abort();
-    }
-    int error = seg_write(&sample->request, fd, summary, fault);
-    close(fd);
-    return error;
-}
-
 #endif

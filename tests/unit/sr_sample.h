@@ -99,17 +99,4 @@ sr_sample_free(struct sr_sample *sample)
     seg_sample_free(&sample->seg);
 }
 
-static inline int
-sr_sample_write(struct sr_sample *sample, struct seg_summary *summary, struct dicom_fault *fault)
-{
-    int fd = open(sample->seg.target, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0) {
-        perror(sample->seg.target);
-        abort();
-    }
-    int error = sr_write(&sample->request, fd, summary, fault);
-    close(fd);
-    return error;
-}
-
 #endif

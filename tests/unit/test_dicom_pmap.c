@@ -1,18 +1,33 @@
 /* pmap_write and pmap_identify: what is written, what is refused, what fails, what stays the same.
  */
 #include "pmap_sample.h"
+#include "written_object.h"
 
-#include <check.h>
-#include <errno.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
 static const struct seg_sample_shape odd = {.columns = 33, .rows = 7, .planes = 5, .segments = 1};
 
 static struct pmap_sample sample;
-static struct seg_summary summary;
+
+static int
+write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+{
+    return pmap_write(&sample.request, fd, summary, fault);
+}
+
+static int
+verify_sample(const char *path, struct dicom_fault *fault)
+{
+    return pmap_verify(&sample.request, path, fault);
+}
+
+static struct written_object object = {
+    .path = sample.stack.target,
+    .mismatch = "PMAP_MISMATCH",
+    .write = write_sample,
+    .verify = verify_sample,
+};
+
 static struct dicom_fault fault;
 
 static void
@@ -32,52 +47,16 @@ make(void)
 static void
 drop(void)
 {
+    written_free(&object);
     pmap_sample_free(&sample);
-}
-
-/* The file written, to be freed. */
-static uint8_t *
-read_target(size_t *size)
-{
-    FILE *file = fopen(sample.stack.target, "rb");
-    ck_assert_ptr_nonnull(file);
-    struct stat status;
-    ck_assert_int_eq(fstat(fileno(file), &status), 0);
-    uint8_t *bytes = malloc((size_t)status.st_size + 1);
-    *size = fread(bytes, 1, (size_t)status.st_size + 1, file);
-    ck_assert_int_eq((int64_t)*size, status.st_size);
-    fclose(file);
-    return bytes;
-}
-
-static bool
-target_has(const char *text)
-{
-    size_t size;
-    uint8_t *bytes = read_target(&size);
-    bool found = memmem(bytes, size, text, strlen(text)) != NULL;
-    free(bytes);
-    return found;
-}
-
-static void
-expect_written(void)
-{
-    int error = pmap_sample_write(&sample, &summary, &fault);
-    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
-    error = pmap_verify(&sample.request, sample.stack.target, &fault);
-    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
 }
 
 /* The values at the end of the file, found without anybody's parser. */
 static void
 expect_pixels(const struct seg_sample_shape *shape)
 {
-    size_t size;
-    uint8_t *bytes = read_target(&size);
-    ck_assert_int_eq(summary.bytes, (int64_t)size);
     const size_t length = 2 * (size_t)seg_sample_voxels(shape);
-    const uint8_t *pixels = bytes + size - length;
+    const uint8_t *pixels = object.bytes + object.size - length;
     const uint8_t head[12] = {0xE0,
                               0x7F,
                               0x10,
@@ -103,7 +82,6 @@ expect_pixels(const struct seg_sample_shape *shape)
             }
         }
     }
-    free(bytes);
 }
 
 START_TEST(values_of_all_shapes)
@@ -122,8 +100,8 @@ START_TEST(values_of_all_shapes)
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         drop();
         make_shape(&shapes[i]);
-        expect_written();
-        ck_assert_int_eq(summary.frames, shapes[i].planes);
+        written_take(&object);
+        ck_assert_int_eq(object.summary.frames, shapes[i].planes);
         expect_pixels(&shapes[i]);
     }
 }
@@ -135,7 +113,7 @@ START_TEST(planes_without_a_pattern)
     for (int i = 0; i < 2; i++) {
         sample.stack.stack.columns = i == 0 ? 2 : 33;
         sample.stack.stack.rows = i == 0 ? 7 : 1;
-        ck_assert_int_eq(pmap_sample_write(&sample, &summary, &fault), -ENODATA);
+        ck_assert_int_eq(written_try(&object, &fault), -ENODATA);
         ck_assert_str_eq(fault.code, "PMAP_EMPTY");
     }
 }
@@ -144,22 +122,14 @@ END_TEST
 
 START_TEST(same_input_same_bytes)
 {
-    size_t first_size;
-    size_t second_size;
-    expect_written();
-    uint8_t *first = read_target(&first_size);
+    written_take(&object);
     /* The same instances in another order, with the stack pointing at them as before. */
     struct dicom_instance *last = sample.stack.instances[4];
     sample.stack.instances[4] = sample.stack.instances[0];
     sample.stack.instances[0] = last;
     sample.stack.stack.planes[0].instance = 4;
     sample.stack.stack.planes[4].instance = 0;
-    expect_written();
-    uint8_t *second = read_target(&second_size);
-    ck_assert_uint_eq(first_size, second_size);
-    ck_assert_mem_eq(first, second, first_size);
-    free(first);
-    free(second);
+    written_expect_same_again(&object);
 }
 
 END_TEST
@@ -210,8 +180,8 @@ START_TEST(identity_follows_from_what_went_in)
     sample.stack.request.content_time_ms += 1000;
     pmap_identify(&sample.request, &other);
     ck_assert_mem_eq(&base, &other, sizeof(base));
-    expect_written();
-    ck_assert_mem_eq(&base, &summary.identity, sizeof(base));
+    written_take(&object);
+    ck_assert_mem_eq(&base, &object.summary.identity, sizeof(base));
 }
 
 END_TEST
@@ -231,14 +201,14 @@ END_TEST
 
 START_TEST(texts)
 {
-    expect_written();
-    ck_assert(target_has("head-ct, lbp map"));
+    written_take(&object);
+    ck_assert(written_count_text(&object, "head-ct, lbp map"));
     sample.request.series_description = "Texture of the liver";
     sample.request.kind = "lanadp";
-    expect_written();
-    ck_assert(target_has("Texture of the liver"));
-    ck_assert(target_has("LANADP"));
-    ck_assert(!target_has("map"));
+    written_take(&object);
+    ck_assert(written_count_text(&object, "Texture of the liver"));
+    ck_assert(written_count_text(&object, "LANADP"));
+    ck_assert(!written_count_text(&object, "map"));
 }
 
 END_TEST
@@ -250,9 +220,9 @@ START_TEST(texts_beyond_ascii_make_the_object_utf8)
     latin.charset = "ISO_IR 100";
     latin.patient = "M\xFCller^J\xF6rg";
     make_shape(&latin);
-    expect_written(); /* ASCII only: the source's set and bytes stay */
-    ck_assert(target_has("ISO_IR 100"));
-    ck_assert(target_has("M\xFCller^J\xF6rg"));
+    written_take(&object); /* ASCII only: the source's set and bytes stay */
+    ck_assert(written_count_text(&object, "ISO_IR 100"));
+    ck_assert(written_count_text(&object, "M\xFCller^J\xF6rg"));
 
     static const char word[] = "Gr\xC3\xB6\xC3\x9F"
                                "e";
@@ -264,10 +234,10 @@ START_TEST(texts_beyond_ascii_make_the_object_utf8)
             sample.request.explanation = word;
         if (i == 2)
             sample.request.quantity.meaning = word;
-        expect_written();
-        ck_assert(target_has("ISO_IR 192"));
-        ck_assert(target_has("M\xC3\xBCller^J\xC3\xB6rg"));
-        ck_assert(target_has(word));
+        written_take(&object);
+        ck_assert(written_count_text(&object, "ISO_IR 192"));
+        ck_assert(written_count_text(&object, "M\xC3\xBCller^J\xC3\xB6rg"));
+        ck_assert(written_count_text(&object, word));
         sample.request = request;
     }
 }
@@ -276,14 +246,14 @@ END_TEST
 
 START_TEST(a_region_of_the_body)
 {
-    expect_written();
-    ck_assert(target_has("38266002")); /* nothing said: the entire body */
+    written_take(&object);
+    ck_assert(written_count_text(&object, "38266002")); /* nothing said: the entire body */
     strcpy(sample.stack.storage[0].body_part, "HEAD");
-    expect_written();
-    ck_assert(target_has("69536005"));
+    written_take(&object);
+    ck_assert(written_count_text(&object, "69536005"));
     strcpy(sample.stack.storage[0].body_part, "KNEE"); /* left or right? */
-    expect_written();
-    ck_assert(target_has("38266002"));
+    written_take(&object);
+    ck_assert(written_count_text(&object, "38266002"));
 }
 
 END_TEST
@@ -292,13 +262,10 @@ START_TEST(a_missing_frame_of_reference_is_made)
 {
     static const uint8_t head[6] = {0x20, 0x00, 0x52, 0x00, 'U', 'I'};
     for (int i = 0; i < 2; i++) {
-        size_t size;
-        expect_written();
-        uint8_t *bytes = read_target(&size);
-        const uint8_t *place = memmem(bytes, size, head, sizeof(head));
+        written_take(&object);
+        const uint8_t *place = memmem(object.bytes, object.size, head, sizeof(head));
         ck_assert_ptr_nonnull(place);
         ck_assert_mem_eq(place + 8, i == 0 ? "1.2.3.4.3" : "2.25.", i == 0 ? 9 : 5);
-        free(bytes);
         for (int32_t k = 0; k < sample.stack.instance_count; k++)
             sample.stack.storage[k].frame_of_reference_uid[0] = '\0';
     }
@@ -309,7 +276,7 @@ END_TEST
 START_TEST(geometry_is_needed)
 {
     sample.stack.stack.has_geometry = false;
-    ck_assert_int_eq(pmap_sample_write(&sample, &summary, &fault), -EINVAL);
+    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
     ck_assert_str_eq(fault.code, "NO_GEOMETRY");
 }
 
@@ -340,7 +307,7 @@ START_TEST(incomplete_requests_are_refused)
         if (i == 8)
             sample.stack.request.software_version = "";
         fault = (struct dicom_fault){0};
-        ck_assert_int_eq(pmap_sample_write(&sample, &summary, &fault), -EINVAL);
+        ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
         ck_assert_str_eq(fault.code, "PMAP_REQUEST_INVALID");
         sample.request = good;
         sample.stack.request = source;
@@ -353,7 +320,7 @@ END_TEST
 START_TEST(an_unreadable_source_is_told)
 {
     unlink(sample.stack.source);
-    ck_assert_int_lt(pmap_sample_write(&sample, &summary, &fault), 0);
+    ck_assert_int_lt(written_try(&object, &fault), 0);
     ck_assert_str_ne(fault.code, "");
     ck_assert_str_eq(fault.file[0], sample.stack.source);
 }
@@ -366,7 +333,7 @@ START_TEST(four_gib_are_too_much)
     sample.stack.stack.columns = 65535;
     sample.stack.stack.rows = 32769;
     sample.stack.stack.plane_count = 1;
-    ck_assert_int_eq(pmap_sample_write(&sample, &summary, &fault), -EFBIG);
+    ck_assert_int_eq(written_try(&object, &fault), -EFBIG);
     ck_assert_str_eq(fault.code, "PMAP_TOO_LARGE");
 }
 
@@ -385,7 +352,7 @@ START_TEST(nearly_four_gib_are_not)
     sample.request.codes = codes;
     int fd = open("/dev/full", O_RDWR);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(pmap_write(&sample.request, fd, &summary, &fault), -ENOSPC);
+    ck_assert_int_eq(pmap_write(&sample.request, fd, &object.summary, &fault), -ENOSPC);
     ck_assert_str_eq(fault.code, "WRITE_FAILED");
     close(fd);
     munmap(codes, count);
@@ -395,36 +362,14 @@ END_TEST
 
 START_TEST(a_full_device_is_told)
 {
-    int fd = open("/dev/full", O_RDWR);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(pmap_write(&sample.request, fd, &summary, &fault), -ENOSPC);
-    ck_assert_str_eq(fault.code, "WRITE_FAILED");
-    close(fd);
+    written_expect_full_device_told(&object);
 }
 
 END_TEST
 
-/* A limit on the file's size at every kind of place: in the header, in the frames, in the pixels.
- */
 START_TEST(a_file_cut_short_is_told)
 {
-    expect_written();
-    struct rlimit limit;
-    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
-    const int64_t full = summary.bytes;
-    for (int64_t i = 0; i <= 16; i++) {
-        int64_t size = i < 16 ? i * (full / 16) : full - 1;
-        struct rlimit cut = {.rlim_cur = (rlim_t)size, .rlim_max = limit.rlim_max};
-        int limited = setrlimit(RLIMIT_FSIZE, &cut); /* no assertion now: Check writes them down */
-        int error = pmap_sample_write(&sample, &summary, &fault);
-        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-        ck_assert_int_eq(limited, 0);
-        ck_assert_int_eq(error, -EFBIG);
-        ck_assert_str_eq(fault.code, "WRITE_FAILED");
-    }
-    signal(SIGXFSZ, handler);
-    expect_written();
+    written_expect_full_disk_told(&object);
 }
 
 END_TEST

@@ -1,87 +1,43 @@
 /* pmap_verify: each kind of damage to a good object is noticed, and named. */
 #include "pmap_sample.h"
-
-#include <check.h>
-#include <errno.h>
+#include "written_object.h"
 
 static const struct seg_sample_shape shape = {.columns = 9, .rows = 7, .planes = 5, .segments = 1};
 
 static struct pmap_sample sample;
-static uint8_t *bytes;
-static size_t size;
+
+static int
+write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+{
+    return pmap_write(&sample.request, fd, summary, fault);
+}
+
+static int
+verify_sample(const char *path, struct dicom_fault *fault)
+{
+    return pmap_verify(&sample.request, path, fault);
+}
+
+static struct written_object object = {
+    .path = sample.stack.target,
+    .mismatch = "PMAP_MISMATCH",
+    .write = write_sample,
+    .verify = verify_sample,
+};
 
 static void
 make(void)
 {
-    struct seg_summary summary;
-    struct dicom_fault fault;
     dicom_init();
     pmap_sample_make(&sample, &shape);
-    ck_assert_int_eq(pmap_sample_write(&sample, &summary, &fault), 0);
-    ck_assert_int_eq(pmap_verify(&sample.request, sample.stack.target, &fault), 0);
-    FILE *file = fopen(sample.stack.target, "rb");
-    ck_assert_ptr_nonnull(file);
-    bytes = malloc(1 << 20);
-    size = fread(bytes, 1, 1 << 20, file);
-    fclose(file);
+    written_take(&object);
 }
 
 static void
 drop(void)
 {
-    free(bytes);
+    written_free(&object);
     pmap_sample_free(&sample);
-}
-
-static void
-write_bytes(size_t count)
-{
-    FILE *file = fopen(sample.stack.target, "wb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(bytes, 1, count, file), count);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-/* The n-th place (from 1) of a pattern. */
-static uint8_t *
-find(const void *pattern, size_t length, int nth)
-{
-    uint8_t *place = bytes;
-    for (;;) {
-        place = memmem(place, size - (size_t)(place - bytes), pattern, length);
-        ck_assert_ptr_nonnull(place);
-        if (--nth == 0)
-            return place;
-        place++;
-    }
-}
-
-/* The value of the n-th element with the tag and a 16-bit length. */
-static uint8_t *
-find_value(uint32_t tag, const char *vr, int nth)
-{
-    const uint8_t head[6] = {(uint8_t)(tag >> 16), (uint8_t)(tag >> 24), (uint8_t)tag,
-                             (uint8_t)(tag >> 8),  (uint8_t)vr[0],       (uint8_t)vr[1]};
-    return find(head, sizeof(head), nth) + 8;
-}
-
-/* The file as it is must be refused with a sentence that speaks of `word`. */
-static void
-expect_refused(const char *word)
-{
-    struct dicom_fault fault = {0};
-    ck_assert_int_eq(pmap_verify(&sample.request, sample.stack.target, &fault), -EBADMSG);
-    ck_assert_str_eq(fault.code, "PMAP_MISMATCH");
-    ck_assert_str_eq(fault.file[0], sample.stack.target);
-    ck_assert_msg(strstr(fault.sentence, word) != NULL, "\"%s\" lacks \"%s\"", fault.sentence,
-                  word);
-}
-
-static void
-expect_mismatch(const char *word)
-{
-    write_bytes(size);
-    expect_refused(word);
 }
 
 /* Every value, padding included, in each of its bytes. */
@@ -93,13 +49,11 @@ START_TEST(any_changed_value)
         size_t voxel = i / 2;
         snprintf(word, sizeof(word), "voxel (%zu, %zu, %zu) is ", voxel % 9, voxel / 9 % 7,
                  voxel / 63);
-        uint8_t *byte = bytes + size - pixel_bytes + i;
-        *byte ^= 1;
-        expect_mismatch(word);
-        *byte ^= 1;
+        uint8_t *byte = object.bytes + object.size - pixel_bytes + i;
+        written_expect_damage(&object, byte, 1, word);
     }
     struct dicom_fault fault;
-    write_bytes(size);
+    written_save(&object, object.size);
     ck_assert_int_eq(pmap_verify(&sample.request, sample.stack.target, &fault), 0);
 }
 
@@ -108,7 +62,7 @@ END_TEST
 START_TEST(other_codes)
 {
     sample.codes[2 * 7 * 5 + 3] ^= 0x10; /* x 4, y 1 of plane 2 */
-    expect_refused("voxel (4, 1, 2)");
+    written_expect_refused(&object, "voxel (4, 1, 2)");
 }
 
 END_TEST
@@ -116,7 +70,7 @@ END_TEST
 START_TEST(another_kind)
 {
     sample.request.kind = "tlbap";
-    expect_refused("SOPInstanceUID");
+    written_expect_refused(&object, "SOPInstanceUID");
 }
 
 END_TEST
@@ -124,7 +78,7 @@ END_TEST
 START_TEST(another_quantity)
 {
     sample.request.quantity.value = "TLBAP";
-    expect_refused("ConceptCodeSequence");
+    written_expect_refused(&object, "ConceptCodeSequence");
 }
 
 END_TEST
@@ -166,10 +120,9 @@ START_TEST(attributes)
     };
 
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
-        uint8_t *byte = find_value(damages[i].tag, damages[i].vr, 1) + damages[i].offset;
-        *byte ^= 2;
-        expect_mismatch(damages[i].word);
-        *byte ^= 2;
+        uint8_t *byte =
+            written_find_value(&object, damages[i].tag, damages[i].vr, 1) + damages[i].offset;
+        written_expect_damage(&object, byte, 2, damages[i].word);
     }
 }
 
@@ -177,42 +130,42 @@ END_TEST
 
 START_TEST(a_unit)
 {
-    uint8_t *scheme = find("UCUM", 4, 1);
+    uint8_t *scheme = written_find(&object, "UCUM", 4, 1);
     scheme[0] = 'X';
-    expect_mismatch("MeasurementUnitsCodeSequence");
+    written_expect_mismatch(&object, "MeasurementUnitsCodeSequence");
 }
 
 END_TEST
 
 START_TEST(a_position)
 {
-    memcpy(find("-7.5", 4, 1), "-7.0", 4);
-    expect_mismatch("ImagePositionPatient [2]");
+    memcpy(written_find(&object, "-7.5", 4, 1), "-7.0", 4);
+    written_expect_mismatch(&object, "ImagePositionPatient [2]");
 }
 
 END_TEST
 
 START_TEST(a_dimension_index)
 {
-    find_value(0x00209157, "UL", 2)[0] = 3;
-    expect_mismatch("frame 2: DimensionIndexValues");
+    written_find_value(&object, 0x00209157, "UL", 2)[0] = 3;
+    written_expect_mismatch(&object, "frame 2: DimensionIndexValues");
 }
 
 END_TEST
 
 START_TEST(references)
 {
-    uint8_t *in_series = find("1.2.3.4.5003", 12, 1);
+    uint8_t *in_series = written_find(&object, "1.2.3.4.5003", 12, 1);
     in_series[11] = '2';
-    expect_mismatch("there twice");
+    written_expect_mismatch(&object, "there twice");
     in_series[11] = '8';
-    expect_mismatch("not a source");
+    written_expect_mismatch(&object, "not a source");
     in_series[11] = '3';
-    uint8_t *in_frame = find("1.2.3.4.5003", 12, 2);
+    uint8_t *in_frame = written_find(&object, "1.2.3.4.5003", 12, 2);
     in_frame[11] = '8';
-    expect_mismatch("no plane of the stack");
+    written_expect_mismatch(&object, "no plane of the stack");
     in_frame[11] = '1'; /* a plane, but another: the position tells */
-    expect_mismatch("ImagePositionPatient");
+    written_expect_mismatch(&object, "ImagePositionPatient");
 }
 
 END_TEST
@@ -220,25 +173,34 @@ END_TEST
 /* Planes 1 and 2 in each other's place, everything but their pixels and indices with them. */
 START_TEST(frames_in_another_order)
 {
-    uint8_t *second = find("1.2.3.4.5001", 12, 2);
-    uint8_t *third = find("1.2.3.4.5002", 12, 2);
+    uint8_t *second = written_find(&object, "1.2.3.4.5001", 12, 2);
+    uint8_t *third = written_find(&object, "1.2.3.4.5002", 12, 2);
     second[11] = '2';
     third[11] = '1';
-    memcpy(find("-7.5", 4, 1), "-5.0", 4);
-    memcpy(find("-5.0", 4, 2), "-7.5", 4);
-    expect_mismatch("frame 2: it is plane 2 instead of 1");
+    memcpy(written_find(&object, "-7.5", 4, 1), "-5.0", 4);
+    memcpy(written_find(&object, "-5.0", 4, 2), "-7.5", 4);
+    written_expect_mismatch(&object, "frame 2: it is plane 2 instead of 1");
 }
 
 END_TEST
 
-START_TEST(a_cut_file)
+START_TEST(truncated_files)
 {
-    for (size_t i = 0; i < 8; i++) {
-        write_bytes(size * i / 8);
-        expect_refused("");
-    }
-    write_bytes(size - 1);
-    expect_refused("");
+    written_expect_cuts_refused(&object, 13);
+}
+
+END_TEST
+
+START_TEST(any_byte)
+{
+    written_expect_no_crash(&object, 7);
+}
+
+END_TEST
+
+START_TEST(no_file)
+{
+    written_expect_no_file_refused(&object);
 }
 
 END_TEST
@@ -259,7 +221,9 @@ main(void)
     tcase_add_test(tests, a_dimension_index);
     tcase_add_test(tests, references);
     tcase_add_test(tests, frames_in_another_order);
-    tcase_add_test(tests, a_cut_file);
+    tcase_add_test(tests, truncated_files);
+    tcase_add_test(tests, any_byte);
+    tcase_add_test(tests, no_file);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

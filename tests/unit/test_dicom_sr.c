@@ -1,13 +1,9 @@
 /* sr_write: what a report says, to whom it belongs, and what happens when it cannot be written. */
 #include "sr_internal.h"
 #include "sr_sample.h"
+#include "written_object.h"
 
-#include <check.h>
-#include <errno.h>
 #include <math.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 
 static const struct sr_sample_shape shape = {
     .seg = {.columns = 33, .rows = 7, .planes = 5, .segments = 1},
@@ -16,7 +12,26 @@ static const struct sr_sample_shape shape = {
 };
 
 static struct sr_sample sample;
-static struct seg_summary summary;
+
+static int
+write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+{
+    return sr_write(&sample.request, fd, summary, fault);
+}
+
+static int
+verify_sample(const char *path, struct dicom_fault *fault)
+{
+    return sr_verify(&sample.request, path, fault);
+}
+
+static struct written_object object = {
+    .path = sample.seg.target,
+    .mismatch = "SR_MISMATCH",
+    .write = write_sample,
+    .verify = verify_sample,
+};
+
 static struct dicom_fault fault;
 
 static void
@@ -30,6 +45,7 @@ make(void)
 static void
 drop(void)
 {
+    written_free(&object);
     sr_sample_free(&sample);
 }
 
@@ -40,86 +56,28 @@ remake(const struct sr_sample_shape *other)
     sr_sample_make(&sample, other);
 }
 
-static void
-expect_written(void)
-{
-    int error = sr_sample_write(&sample, &summary, &fault);
-    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
-    error = sr_verify(&sample.request, sample.seg.target, &fault);
-    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
-}
-
-static uint8_t *
-read_target(size_t *size)
-{
-    struct stat status;
-    FILE *file = fopen(sample.seg.target, "rb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_eq(fstat(fileno(file), &status), 0);
-    uint8_t *bytes = malloc((size_t)status.st_size + 1);
-    ck_assert_ptr_nonnull(bytes);
-    *size = fread(bytes, 1, (size_t)status.st_size, file);
-    ck_assert_int_eq((int64_t)*size, status.st_size);
-    fclose(file);
-    return bytes;
-}
-
-/* How often the written file has these bytes. */
-static int
-count_bytes(const void *pattern, size_t length)
-{
-    size_t size;
-    uint8_t *bytes = read_target(&size);
-    const uint8_t *place = bytes;
-    int count = 0;
-    while ((place = memmem(place, size - (size_t)(place - bytes), pattern, length)) != NULL) {
-        count++;
-        place++;
-    }
-    free(bytes);
-    return count;
-}
-
-static int
-count_text(const char *text)
-{
-    return count_bytes(text, strlen(text));
-}
-
 START_TEST(the_file)
 {
-    expect_written();
-    size_t size;
-    uint8_t *bytes = read_target(&size);
-    ck_assert_int_eq(summary.bytes, (int64_t)size);
-    ck_assert_int_eq(summary.frames, 0);
-    ck_assert_str_eq(summary.identity.dimension_organization_uid, "");
-    ck_assert_mem_eq(bytes + 128, "DICM", 4);
-    free(bytes);
-    ck_assert_int_eq(count_text("Doe^Jane"), 1);
-    ck_assert_int_eq(count_text("UNVERIFIED"), 1);
-    ck_assert_int_eq(count_text("head-ct measurements"), 1);
-    ck_assert_int_eq(count_text("20241121"), 3); /* creation, series, content */
-    ck_assert_int_eq(count_text("1.2.840.10008.2.16.13"), 1);
+    written_take(&object);
+    ck_assert_int_eq(object.summary.frames, 0);
+    ck_assert_str_eq(object.summary.identity.dimension_organization_uid, "");
+    ck_assert_mem_eq(object.bytes + 128, "DICM", 4);
+    ck_assert_int_eq(written_count_text(&object, "Doe^Jane"), 1);
+    ck_assert_int_eq(written_count_text(&object, "UNVERIFIED"), 1);
+    ck_assert_int_eq(written_count_text(&object, "head-ct measurements"), 1);
+    ck_assert_int_eq(written_count_text(&object, "20241121"), 3); /* creation, series, content */
+    ck_assert_int_eq(written_count_text(&object, "1.2.840.10008.2.16.13"), 1);
     /* Frame of Reference is no module of a report: only the image library speaks of it. */
-    ck_assert_int_eq(count_bytes("\x20\x00\x52\x00UI", 6), 0);
-    ck_assert_int_eq(count_bytes("\x20\x00\x40\x10LO", 6), 0);
+    ck_assert_int_eq(written_count(&object, "\x20\x00\x52\x00UI", 6), 0);
+    ck_assert_int_eq(written_count(&object, "\x20\x00\x40\x10LO", 6), 0);
 }
 
 END_TEST
 
 START_TEST(the_same_bytes_again)
 {
-    size_t sizes[2];
-    uint8_t *bytes[2];
-    for (int i = 0; i < 2; i++) {
-        expect_written();
-        bytes[i] = read_target(&sizes[i]);
-    }
-    ck_assert_uint_eq(sizes[0], sizes[1]);
-    ck_assert_mem_eq(bytes[0], bytes[1], sizes[0]);
-    free(bytes[0]);
-    free(bytes[1]);
+    written_take(&object);
+    written_expect_same_again(&object);
 }
 
 END_TEST
@@ -128,30 +86,30 @@ END_TEST
 START_TEST(identity)
 {
     struct seg_identity first;
-    expect_written();
-    first = summary.identity;
+    written_take(&object);
+    first = object.summary.identity;
     ck_assert_int_eq(strncmp(first.sop_instance_uid, "2.25.", 5), 0);
     ck_assert_str_ne(first.sop_instance_uid, first.series_uid);
     ck_assert_str_ne(first.series_uid, sample.identity.series_uid);
 
     sample.seg.request.content_time_ms += 86400000;
-    expect_written();
-    ck_assert_str_eq(summary.identity.sop_instance_uid, first.sop_instance_uid);
-    ck_assert_str_eq(summary.identity.series_uid, first.series_uid);
+    written_take(&object);
+    ck_assert_str_eq(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
+    ck_assert_str_eq(object.summary.identity.series_uid, first.series_uid);
 
     sample.measurements[1].value = nextafter(sample.measurements[1].value, 1e9);
-    expect_written();
-    ck_assert_str_ne(summary.identity.sop_instance_uid, first.sop_instance_uid);
+    written_take(&object);
+    ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
     sample.measurements[1].value = sr_sample_value(0, 1);
 
     sample.measurements[0].parameters[0].value = 33;
-    expect_written();
-    ck_assert_str_ne(summary.identity.sop_instance_uid, first.sop_instance_uid);
+    written_take(&object);
+    ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
     sample.measurements[0].parameters[0].value = 32;
 
     strcpy(sample.identity.sop_instance_uid, "2.25.7");
-    expect_written();
-    ck_assert_str_ne(summary.identity.sop_instance_uid, first.sop_instance_uid);
+    written_take(&object);
+    ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
 }
 
 END_TEST
@@ -164,13 +122,13 @@ START_TEST(coding_schemes_that_are_used)
         sample.measurements[i].modifier_count = 0;
         sample.measurements[i].parameter_count = 0;
     }
-    expect_written();
-    ck_assert_int_eq(count_bytes("\x08\x00\x10\x01SQ", 6), 0);
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x08\x00\x10\x01SQ", 6), 0);
     sample.measurements[5].concept.scheme = "99NOCTULE";
-    expect_written();
-    ck_assert_int_eq(count_bytes("\x08\x00\x10\x01SQ", 6), 1);
-    ck_assert_int_eq(count_text("1.2.840.10008.2.16.13"), 0);
-    ck_assert_int_eq(count_text("Noctule: measurements"), 1);
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x08\x00\x10\x01SQ", 6), 1);
+    ck_assert_int_eq(written_count_text(&object, "1.2.840.10008.2.16.13"), 0);
+    ck_assert_int_eq(written_count_text(&object, "Noctule: measurements"), 1);
 }
 
 END_TEST
@@ -181,9 +139,9 @@ START_TEST(extreme_values)
     static const double values[] = {0.0, -0.0, 5e-324, -1.2345678901234567e307, 1.0 / 3.0, 1e16};
     for (int i = 0; i < 6; i++)
         sample.measurements[i].value = values[i];
-    expect_written();
+    written_take(&object);
     for (int i = 0; i < 6; i++)
-        ck_assert_int_ge(count_bytes(&values[i], sizeof(double)), 1);
+        ck_assert_int_ge(written_count(&object, &values[i], sizeof(double)), 1);
 }
 
 END_TEST
@@ -195,12 +153,12 @@ START_TEST(absent_values)
     sample.measurements[2].qualifier = SR_MEASUREMENT_FAILURE;
     sample.measurements[2].modifier_count = 0;
     sample.measurements[2].parameter_count = 0;
-    expect_written();
-    ck_assert_int_eq(count_text("ONE_GREY_LEVEL"), 1);
-    ck_assert_int_eq(count_text("114000"), 1);
-    ck_assert_int_eq(count_text("114006"), 1);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "ONE_GREY_LEVEL"), 1);
+    ck_assert_int_eq(written_count_text(&object, "114000"), 1);
+    ck_assert_int_eq(written_count_text(&object, "114006"), 1);
     double made_up = sr_sample_value(0, 1);
-    ck_assert_int_eq(count_bytes(&made_up, sizeof(made_up)), 0);
+    ck_assert_int_eq(written_count(&object, &made_up, sizeof(made_up)), 0);
 }
 
 END_TEST
@@ -210,13 +168,14 @@ START_TEST(absent_values_are_no_numbers)
 {
     sample.measurements[0].absence = "ONE_GREY_LEVEL";
     sample.measurements[0].parameter_count = 0;
-    expect_written();
+    written_take(&object);
     const int numbers = 5 + 5 + 5; /* of the image library, of measurements and of settings */
-    ck_assert_int_eq(count_bytes("\x40\x00\x40\xA0"
-                                 "CS\x04\x00NUM ",
-                                 12),
+    ck_assert_int_eq(written_count(&object,
+                                   "\x40\x00\x40\xA0"
+                                   "CS\x04\x00NUM ",
+                                   12),
                      numbers);
-    ck_assert_int_eq(count_bytes("\x40\x00\x00\xA3SQ", 6), numbers);
+    ck_assert_int_eq(written_count(&object, "\x40\x00\x00\xA3SQ", 6), numbers);
 }
 
 END_TEST
@@ -226,15 +185,15 @@ START_TEST(settings_in_words)
     static const char text[] = "(1,0,0)(2,1,0)";
     sample.measurements[4].words =
         (struct sr_words){{"DIRECTIONS", SEG_OWN_SCHEME, "Directions"}, text};
-    expect_written();
-    const struct seg_identity first = summary.identity;
-    ck_assert_int_eq(count_text(text), 1);
+    written_take(&object);
+    const struct seg_identity first = object.summary.identity;
+    ck_assert_int_eq(written_count_text(&object, text), 1);
     sample.measurements[4].words.text = "(1,0,0)(2,1,1)";
-    expect_written();
-    ck_assert_str_ne(summary.identity.sop_instance_uid, first.sop_instance_uid);
+    written_take(&object);
+    ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
     sample.measurements[4].words.text = "";
-    expect_written();
-    ck_assert_int_eq(count_text("DIRECTIONS"), 0);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "DIRECTIONS"), 0);
 }
 
 END_TEST
@@ -245,10 +204,10 @@ START_TEST(values_that_are_not_finite)
     sample.measurements[0].value = NAN;
     sample.measurements[1].value = INFINITY;
     sample.measurements[2].value = -INFINITY;
-    expect_written();
-    ck_assert_int_eq(count_text("114000"), 3);
-    ck_assert_int_eq(count_text("no finite number"), 3);
-    ck_assert_int_eq(count_text("inf"), 0);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "114000"), 3);
+    ck_assert_int_eq(written_count_text(&object, "no finite number"), 3);
+    ck_assert_int_eq(written_count_text(&object, "inf"), 0);
 }
 
 END_TEST
@@ -258,13 +217,13 @@ START_TEST(sites_and_sides)
     sample.segments[0].region = (struct seg_code){"12738006", "SCT", "Brain"};
     sample.segments[0].modifier = (struct seg_code){"7771000", "SCT", "Left"};
     sample.segments[1].modifier = (struct seg_code){"24028007", "SCT", "Right"};
-    expect_written();
-    ck_assert_int_eq(count_text("363698007"), 1);
-    ck_assert_int_eq(count_text("272741003"), 2);
-    ck_assert_int_eq(count_text("TYPE_MODIFIER"), 0);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "363698007"), 1);
+    ck_assert_int_eq(written_count_text(&object, "272741003"), 2);
+    ck_assert_int_eq(written_count_text(&object, "TYPE_MODIFIER"), 0);
     sample.segments[0].modifier = (struct seg_code){"255503000", "SCT", "Entire"};
-    expect_written();
-    ck_assert_int_eq(count_text("TYPE_MODIFIER"), 1);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "TYPE_MODIFIER"), 1);
 }
 
 END_TEST
@@ -272,8 +231,8 @@ END_TEST
 START_TEST(a_code_that_is_long)
 {
     sample.measurements[0].concept.value = "a-code-of-more-than-16-characters";
-    expect_written();
-    ck_assert_int_eq(count_bytes("\x08\x00\x19\x01UC", 6), 1);
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x08\x00\x19\x01UC", 6), 1);
 }
 
 END_TEST
@@ -287,8 +246,8 @@ START_TEST(one_segment)
         .measurements = 1,
     };
     remake(&one);
-    expect_written();
-    ck_assert_int_eq(count_text("Spacing between slices"), 0);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "Spacing between slices"), 0);
 }
 
 END_TEST
@@ -301,9 +260,9 @@ START_TEST(many_segments_and_features)
         .measurements = 107,
     };
     remake(&many);
-    expect_written();
-    ck_assert_int_eq(count_text("Tracking Unique Identifier"), 256);
-    ck_assert_int_eq(count_text("5QB6"), 256 * 107);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "Tracking Unique Identifier"), 256);
+    ck_assert_int_eq(written_count_text(&object, "5QB6"), 256 * 107);
 }
 
 END_TEST
@@ -320,9 +279,9 @@ START_TEST(some_segments)
     sample.groups[0].segment = 4;
     sample.groups[1].segment = 2;
     sample.request.group_count = 2;
-    expect_written();
-    ck_assert_int_eq(count_text("head-ct: Part 5"), 1);
-    ck_assert_int_eq(count_text("head-ct: Part 1"), 0);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "head-ct: Part 5"), 1);
+    ck_assert_int_eq(written_count_text(&object, "head-ct: Part 1"), 0);
 }
 
 END_TEST
@@ -333,8 +292,8 @@ START_TEST(a_multi_frame_source)
     struct sr_sample_shape enhanced = shape;
     enhanced.seg.multi_frame = true;
     remake(&enhanced);
-    expect_written();
-    ck_assert_int_eq(count_text("1.2.3.4.5000"), 2);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "1.2.3.4.5000"), 2);
 }
 
 END_TEST
@@ -346,14 +305,14 @@ START_TEST(the_whole_volume)
     sample.request.group_count = 1;
     sample.request.seg_identity = NULL;
     sample.seg.request.segment_count = 0;
-    expect_written();
-    const struct seg_identity first = summary.identity;
-    ck_assert_int_eq(count_text("1.2.840.10008.5.1.4.1.1.66.4"), 0);
-    ck_assert_int_eq(count_text("head-ct: whole volume"), 1);
-    ck_assert_int_eq(count_text("Source of Measurement"), 5);
+    written_take(&object);
+    const struct seg_identity first = object.summary.identity;
+    ck_assert_int_eq(written_count_text(&object, "1.2.840.10008.5.1.4.1.1.66.4"), 0);
+    ck_assert_int_eq(written_count_text(&object, "head-ct: whole volume"), 1);
+    ck_assert_int_eq(written_count_text(&object, "Source of Measurement"), 5);
     sample.seg.request.pipeline_settings = "other";
-    expect_written();
-    ck_assert_str_ne(summary.identity.sop_instance_uid, first.sop_instance_uid);
+    written_take(&object);
+    ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
 }
 
 END_TEST
@@ -363,23 +322,18 @@ START_TEST(the_whole_volume_and_a_segment)
 {
     sample.groups[0].segment = SR_WHOLE_VOLUME;
     sample.segments[1].label = "whole volume";
-    expect_written();
-    size_t size;
-    uint8_t *bytes = read_target(&size);
+    written_take(&object);
     const double volume = sr_sample_value(0, 0);
     const double segment = sr_sample_value(1, 0);
-    const uint8_t *of_segment = memmem(bytes, size, &segment, sizeof(segment));
-    ck_assert_ptr_nonnull(of_segment);
-    ck_assert_ptr_nonnull(
-        memmem(of_segment, size - (size_t)(of_segment - bytes), &volume, sizeof(volume)));
-    free(bytes);
+    ck_assert(written_find(&object, &segment, sizeof(segment), 1) <
+              written_find(&object, &volume, sizeof(volume), 1));
     char ids[2][SEG_TRACKING_ID_SIZE];
     char uids[2][DICOM_UID_SIZE];
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(sr_track(&sample.request, &sample.groups[i], ids[i], uids[i]), 0);
     ck_assert_str_ne(uids[0], uids[1]);
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(count_text(uids[i]), 1);
+        ck_assert_int_eq(written_count_text(&object, uids[i]), 1);
 }
 
 END_TEST
@@ -391,12 +345,12 @@ START_TEST(the_volume_of_some_frames)
     enhanced.seg.multi_frame = true;
     remake(&enhanced);
     sample.groups[0].segment = SR_WHOLE_VOLUME;
-    expect_written();
-    ck_assert_int_eq(count_bytes("\x08\x00\x60\x11IS", 6), 0);
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x08\x00\x60\x11IS", 6), 0);
     sample.seg.stack.plane_count = 3;
-    expect_written();
-    ck_assert_int_eq(count_bytes("\x08\x00\x60\x11IS", 6), 1);
-    ck_assert_int_eq(count_text("5\\4\\3"), 1);
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x08\x00\x60\x11IS", 6), 1);
+    ck_assert_int_eq(written_count_text(&object, "5\\4\\3"), 1);
 }
 
 END_TEST
@@ -407,16 +361,16 @@ START_TEST(a_latin_1_patient)
     latin.seg.charset = "ISO_IR 100";
     latin.seg.patient = "M\xFCller^J\xF6rg";
     remake(&latin);
-    expect_written(); /* all of ours is ASCII: as it was */
-    ck_assert_int_eq(count_text("M\xFCller^J\xF6rg"), 1);
-    ck_assert_int_eq(count_text("ISO_IR 100"), 1);
+    written_take(&object); /* all of ours is ASCII: as it was */
+    ck_assert_int_eq(written_count_text(&object, "M\xFCller^J\xF6rg"), 1);
+    ck_assert_int_eq(written_count_text(&object, "ISO_IR 100"), 1);
 
     sample.segments[1].label = "Gr\xC3\xB6\xC3\x9F"
                                "e";
-    expect_written();
-    ck_assert_int_eq(count_text("M\xC3\xBCller^J\xC3\xB6rg"), 1);
-    ck_assert_int_eq(count_text("ISO_IR 192"), 1);
-    ck_assert_int_eq(count_text("head-ct: Gr\xC3\xB6\xC3\x9F"), 1);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "M\xC3\xBCller^J\xC3\xB6rg"), 1);
+    ck_assert_int_eq(written_count_text(&object, "ISO_IR 192"), 1);
+    ck_assert_int_eq(written_count_text(&object, "head-ct: Gr\xC3\xB6\xC3\x9F"), 1);
 }
 
 END_TEST
@@ -425,9 +379,9 @@ END_TEST
 START_TEST(a_reason_beyond_ascii)
 {
     sample.measurements[0].absence = "zu wenig Gr\xC3\xBCnde";
-    expect_written();
-    ck_assert_int_eq(count_text("ISO_IR 192"), 1);
-    ck_assert_int_eq(count_text("zu wenig Gr\xC3\xBCnde"), 1);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "ISO_IR 192"), 1);
+    ck_assert_int_eq(written_count_text(&object, "zu wenig Gr\xC3\xBCnde"), 1);
 }
 
 END_TEST
@@ -441,9 +395,9 @@ START_TEST(a_patient_that_cannot_be_converted)
     remake(&broken);
     sample.segments[1].label = "Gr\xC3\xB6\xC3\x9F"
                                "e";
-    expect_written();
-    ck_assert_int_eq(count_text("M\xFCller"), 1);
-    ck_assert_int_eq(count_text("head-ct: Gr??e"), 1);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "M\xFCller"), 1);
+    ck_assert_int_eq(written_count_text(&object, "head-ct: Gr??e"), 1);
 }
 
 END_TEST
@@ -451,7 +405,7 @@ END_TEST
 static void
 expect_invalid(const char *word)
 {
-    ck_assert_int_eq(sr_sample_write(&sample, &summary, &fault), -EINVAL);
+    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
     ck_assert_str_eq(fault.code, "SR_REQUEST_INVALID");
     ck_assert_msg(strstr(fault.sentence, word) != NULL, "\"%s\" lacks \"%s\"", fault.sentence,
                   word);
@@ -493,7 +447,7 @@ END_TEST
 START_TEST(a_source_that_is_gone)
 {
     unlink(sample.seg.source);
-    ck_assert_int_eq(sr_sample_write(&sample, &summary, &fault), -ENOENT);
+    ck_assert_int_eq(written_try(&object, &fault), -ENOENT);
     ck_assert_str_eq(fault.code, "FILE_UNREADABLE");
 }
 
@@ -501,34 +455,14 @@ END_TEST
 
 START_TEST(a_full_device)
 {
-    int fd = open("/dev/full", O_RDWR);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(sr_write(&sample.request, fd, &summary, &fault), -ENOSPC);
-    ck_assert_str_eq(fault.code, "WRITE_FAILED");
-    close(fd);
+    written_expect_full_device_told(&object);
 }
 
 END_TEST
 
-/* Whatever byte the disk ends at, the writer says so. */
 START_TEST(a_disk_that_fills_up)
 {
-    struct rlimit limit;
-    expect_written();
-    const rlim_t whole = (rlim_t)summary.bytes;
-    const rlim_t ends[] = {0, 1, 4096, whole / 2, whole - 1};
-    ck_assert_ptr_ne(signal(SIGXFSZ, SIG_IGN), SIG_ERR);
-    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-        struct rlimit cut = {ends[i], limit.rlim_max};
-        int limited = setrlimit(RLIMIT_FSIZE, &cut); /* no assertion now: Check writes them down */
-        int error = sr_sample_write(&sample, &summary, &fault);
-        int restored = setrlimit(RLIMIT_FSIZE, &limit);
-        ck_assert_int_eq(limited, 0);
-        ck_assert_int_eq(restored, 0);
-        ck_assert_int_eq(error, -EFBIG);
-        ck_assert_str_eq(fault.code, "WRITE_FAILED");
-    }
+    written_expect_full_disk_told(&object);
 }
 
 END_TEST

@@ -1,9 +1,6 @@
 /* sr_verify: each kind of damage to a good report is noticed, and named. */
 #include "sr_sample.h"
-
-#include <check.h>
-#include <errno.h>
-#include <math.h>
+#include "written_object.h"
 
 static const struct sr_sample_shape shape = {
     .seg = {.columns = 33, .rows = 7, .planes = 3, .segments = 1},
@@ -12,24 +9,25 @@ static const struct sr_sample_shape shape = {
 };
 
 static struct sr_sample sample;
-static uint8_t *bytes;
-static size_t size;
 
-/* Writes the sample and takes its bytes. */
-static void
-take(void)
+static int
+write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
 {
-    struct seg_summary summary;
-    struct dicom_fault fault;
-    ck_assert_int_eq(sr_sample_write(&sample, &summary, &fault), 0);
-    ck_assert_int_eq(sr_verify(&sample.request, sample.seg.target, &fault), 0);
-    FILE *file = fopen(sample.seg.target, "rb");
-    ck_assert_ptr_nonnull(file);
-    bytes = malloc(1 << 20);
-    ck_assert_ptr_nonnull(bytes);
-    size = fread(bytes, 1, 1 << 20, file);
-    fclose(file);
+    return sr_write(&sample.request, fd, summary, fault);
 }
+
+static int
+verify_sample(const char *path, struct dicom_fault *fault)
+{
+    return sr_verify(&sample.request, path, fault);
+}
+
+static struct written_object object = {
+    .path = sample.seg.target,
+    .mismatch = "SR_MISMATCH",
+    .write = write_sample,
+    .verify = verify_sample,
+};
 
 static void
 make(void)
@@ -39,74 +37,14 @@ make(void)
     sample.segments[0].region = (struct seg_code){"12738006", "SCT", "Brain"};
     sample.segments[0].modifier = (struct seg_code){"7771000", "SCT", "Left"};
     sample.measurements[1].absence = "ONE_GREY_LEVEL";
-    take();
+    written_take(&object);
 }
 
 static void
 drop(void)
 {
-    free(bytes);
-    bytes = NULL;
+    written_free(&object);
     sr_sample_free(&sample);
-}
-
-static void
-write_bytes(size_t count)
-{
-    FILE *file = fopen(sample.seg.target, "wb");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_uint_eq(fwrite(bytes, 1, count, file), count);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
-/* The n-th place (from 1) of a pattern. */
-static uint8_t *
-find(const void *pattern, size_t length, int nth)
-{
-    uint8_t *place = bytes;
-    for (;;) {
-        place = memmem(place, size - (size_t)(place - bytes), pattern, length);
-        ck_assert_ptr_nonnull(place);
-        if (--nth == 0)
-            return place;
-        place++;
-    }
-}
-
-static uint8_t *
-find_text(const char *text, int nth)
-{
-    return find(text, strlen(text), nth);
-}
-
-/* The value of the n-th element with the tag and a 16-bit length. */
-static uint8_t *
-find_value(uint32_t tag, const char *vr, int nth)
-{
-    const uint8_t head[6] = {(uint8_t)(tag >> 16), (uint8_t)(tag >> 24), (uint8_t)tag,
-                             (uint8_t)(tag >> 8),  (uint8_t)vr[0],       (uint8_t)vr[1]};
-    return find(head, sizeof(head), nth) + 8;
-}
-
-static void
-expect_refused(const char *word)
-{
-    struct dicom_fault fault = {0};
-    ck_assert_int_eq(sr_verify(&sample.request, sample.seg.target, &fault), -EBADMSG);
-    ck_assert_str_eq(fault.code, "SR_MISMATCH");
-    ck_assert_str_eq(fault.file[0], sample.seg.target);
-    ck_assert_msg(strstr(fault.sentence, word) != NULL, "\"%s\" lacks \"%s\"", fault.sentence,
-                  word);
-}
-
-/* Flips bits of a byte, expects the damage to be named with `word`, and repairs it. */
-static void
-expect_damage(uint8_t *byte, uint8_t bits, const char *word)
-{
-    *byte ^= bits;
-    write_bytes(size);
-    expect_refused(word);
-    *byte ^= bits;
 }
 
 /* Every bit of a number, in the first group, the second, and of a setting. */
@@ -114,10 +52,10 @@ START_TEST(any_bit_of_a_value)
 {
     const double values[] = {sr_sample_value(0, 0), sr_sample_value(1, 1), 32.0};
     for (int i = 0; i < 3; i++) {
-        uint8_t *place = find(&values[i], sizeof(double), 1);
+        uint8_t *place = written_find(&object, &values[i], sizeof(double), 1);
         for (int bit = 0; bit < 64; bit++)
-            expect_damage(place + bit / 8, (uint8_t)(1 << bit % 8),
-                          i == 2 ? "Number of grey levels" : "Joint entropy");
+            written_expect_damage(&object, place + bit / 8, (uint8_t)(1 << bit % 8),
+                                  i == 2 ? "Number of grey levels" : "Joint entropy");
     }
 }
 
@@ -125,22 +63,24 @@ END_TEST
 
 START_TEST(a_decimal_text)
 {
-    uint8_t *text = find_value(0x0040A30A, "DS", 6); /* after five descriptors of the images */
-    expect_damage(text, '1' ^ '2', "is written");
+    uint8_t *text =
+        written_find_value(&object, 0x0040A30A, "DS", 6); /* after five descriptors of the images */
+    written_expect_damage(&object, text, '1' ^ '2', "is written");
 }
 
 END_TEST
 
 START_TEST(codes)
 {
-    expect_damage(find_text("M000", 1), 1, "a concept name");
-    expect_damage(find_text("Joint entropy", 1), 1, "a concept name");
-    expect_damage(find_text("IAZD", 1), 1, "Aggregation");
-    expect_damage(find_text("12738006", 1), 1, "Finding");
-    expect_damage(find_text("7771000", 1), 1, "Laterality");
-    expect_damage(find_text("126000", 1), 1, "the title");
-    expect_damage(find_text("114000", 1), 1, "Joint entropy is");
-    expect_damage(find_text("no units", 1), 1, "a unit");
+    written_expect_damage(&object, written_find_text(&object, "M000", 1), 1, "a concept name");
+    written_expect_damage(&object, written_find_text(&object, "Joint entropy", 1), 1,
+                          "a concept name");
+    written_expect_damage(&object, written_find_text(&object, "IAZD", 1), 1, "Aggregation");
+    written_expect_damage(&object, written_find_text(&object, "12738006", 1), 1, "Finding");
+    written_expect_damage(&object, written_find_text(&object, "7771000", 1), 1, "Laterality");
+    written_expect_damage(&object, written_find_text(&object, "126000", 1), 1, "the title");
+    written_expect_damage(&object, written_find_text(&object, "114000", 1), 1, "Joint entropy is");
+    written_expect_damage(&object, written_find_text(&object, "no units", 1), 1, "a unit");
 }
 
 END_TEST
@@ -148,10 +88,9 @@ END_TEST
 START_TEST(settings_in_words)
 {
     sample.measurements[0].words = (struct sr_words){{"IN_WORDS", "99NOCTULE", "Words"}, "0,90"};
-    free(bytes);
-    take();
-    expect_damage(find_text("0,90", 1), 1, "Words is");
-    expect_damage(find_text("IN_WORDS", 1), 1, "a concept name");
+    written_take(&object);
+    written_expect_damage(&object, written_find_text(&object, "0,90", 1), 1, "Words is");
+    written_expect_damage(&object, written_find_text(&object, "IN_WORDS", 1), 1, "a concept name");
 }
 
 END_TEST
@@ -159,32 +98,42 @@ END_TEST
 /* A number cannot pass for none, nor none for a number. */
 START_TEST(why_there_is_no_value)
 {
-    expect_damage(find_text("ONE_GREY_LEVEL", 1), 1, "Comment");
+    written_expect_damage(&object, written_find_text(&object, "ONE_GREY_LEVEL", 1), 1, "Comment");
     sample.measurements[1].value = 0.0;
     sample.measurements[1].absence = "";
-    write_bytes(size);
-    expect_refused("SOPInstanceUID");
+    written_save(&object, object.size);
+    written_expect_refused(&object, "SOPInstanceUID");
 }
 
 END_TEST
 
 START_TEST(who_the_segment_is)
 {
-    expect_damage(find_text("head-ct: Part 1", 1), 1, "Tracking Identifier");
-    uint8_t *uid = find_value(0x0040A124, "UI", 3); /* after device and frame of reference */
-    expect_damage(uid + 8, 1, "Tracking Unique Identifier");
-    expect_damage(find_value(0x0062000B, "US", 2), 1, "segment 2");
+    written_expect_damage(&object, written_find_text(&object, "head-ct: Part 1", 1), 1,
+                          "Tracking Identifier");
+    uint8_t *uid =
+        written_find_value(&object, 0x0040A124, "UI", 3); /* after device and frame of reference */
+    written_expect_damage(&object, uid + 8, 1, "Tracking Unique Identifier");
+    written_expect_damage(&object, written_find_value(&object, 0x0062000B, "US", 2), 1,
+                          "segment 2");
 }
 
 END_TEST
 
 START_TEST(references)
 {
-    expect_damage(find_text("1.2.3.4.5001", 1) + 11, 8, "the evidence names");
-    expect_damage(find_text("1.2.3.4.5001", 2) + 11, 8, "the image library");
-    expect_damage(find_text(sample.identity.sop_instance_uid, 1) + 8, 1, "the evidence names");
-    expect_damage(find_text(sample.identity.sop_instance_uid, 2) + 8, 1, "it refers to");
-    expect_damage(find_text(sample.identity.series_uid, 1) + 8, 1, "SeriesInstanceUID of");
+    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5001", 1) + 11, 8,
+                          "the evidence names");
+    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5001", 2) + 11, 8,
+                          "the image library");
+    written_expect_damage(&object,
+                          written_find_text(&object, sample.identity.sop_instance_uid, 1) + 8, 1,
+                          "the evidence names");
+    written_expect_damage(&object,
+                          written_find_text(&object, sample.identity.sop_instance_uid, 2) + 8, 1,
+                          "it refers to");
+    written_expect_damage(&object, written_find_text(&object, sample.identity.series_uid, 1) + 8, 1,
+                          "SeriesInstanceUID of");
 }
 
 END_TEST
@@ -199,29 +148,34 @@ START_TEST(references_of_the_volume)
     sr_sample_make(&sample, &enhanced);
     sample.groups[0].segment = SR_WHOLE_VOLUME;
     sample.seg.stack.plane_count = 3;
-    take();
-    expect_damage(find_value(0x00081160, "IS", 1) + 4, '3' ^ '1', "frame 3");
-    expect_damage(find_text("1.2.3.4.5000", 3) + 11, 8, "it refers to");
-    expect_damage(find_text("whole volume", 1), 1, "Tracking Identifier");
-    expect_damage(find_text("121112", 1), 1, "a concept name");
+    written_take(&object);
+    written_expect_damage(&object, written_find_value(&object, 0x00081160, "IS", 1) + 4, '3' ^ '1',
+                          "frame 3");
+    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5000", 3) + 11, 8,
+                          "it refers to");
+    written_expect_damage(&object, written_find_text(&object, "whole volume", 1), 1,
+                          "Tracking Identifier");
+    written_expect_damage(&object, written_find_text(&object, "121112", 1), 1, "a concept name");
 }
 
 END_TEST
 
 START_TEST(who_the_report_is)
 {
-    expect_damage(find_value(0x00080018, "UI", 1) + 8, 1, "SOPInstanceUID");
-    expect_damage(find_value(0x00080060, "CS", 1), 1, "Modality");
-    expect_damage(find_value(0x0020000D, "UI", 1), 1, "StudyInstanceUID");
-    expect_damage(find_text("COMPLETE", 1), 1, "CompletionFlag");
-    expect_damage(find_text("1500", 1), 1, "TemplateIdentifier");
+    written_expect_damage(&object, written_find_value(&object, 0x00080018, "UI", 1) + 8, 1,
+                          "SOPInstanceUID");
+    written_expect_damage(&object, written_find_value(&object, 0x00080060, "CS", 1), 1, "Modality");
+    written_expect_damage(&object, written_find_value(&object, 0x0020000D, "UI", 1), 1,
+                          "StudyInstanceUID");
+    written_expect_damage(&object, written_find_text(&object, "COMPLETE", 1), 1, "CompletionFlag");
+    written_expect_damage(&object, written_find_text(&object, "1500", 1), 1, "TemplateIdentifier");
 }
 
 END_TEST
 
 START_TEST(schemes_that_nobody_explains)
 {
-    expect_damage(find_text("IBSI", 1), 1, "lacks IBSI");
+    written_expect_damage(&object, written_find_text(&object, "IBSI", 1), 1, "lacks IBSI");
 }
 
 END_TEST
@@ -229,13 +183,13 @@ END_TEST
 /* Another relationship, and one that an Enhanced SR must not have. */
 START_TEST(relationships)
 {
-    uint8_t *relation = find_text("HAS PROPERTIES", 1);
+    uint8_t *relation = written_find_text(&object, "HAS PROPERTIES", 1);
     memcpy(relation, "INFERRED FROM ", 14);
-    write_bytes(size);
-    expect_refused("another relationship");
+    written_save(&object, object.size);
+    written_expect_refused(&object, "another relationship");
     memcpy(relation, "SELECTED FROM ", 14);
-    write_bytes(size);
-    expect_refused("cannot be read");
+    written_save(&object, object.size);
+    written_expect_refused(&object, "cannot be read");
 }
 
 END_TEST
@@ -244,47 +198,34 @@ END_TEST
 START_TEST(another_request)
 {
     sample.groups[1].measurement_count = 1;
-    expect_refused("SOPInstanceUID");
+    written_expect_refused(&object, "SOPInstanceUID");
     sample.groups[1].measurement_count = 2;
     sample.segments[1].region = sample.segments[0].region; /* part of no UID */
-    expect_refused("concept name");
+    written_expect_refused(&object, "concept name");
     sample.segments[1].region.value = NULL;
     sample.segments[0].label = "Part 7";
-    expect_refused("Tracking Identifier");
+    written_expect_refused(&object, "Tracking Identifier");
 }
 
 END_TEST
 
-/* Cut anywhere, the file is refused, and nothing crashes. */
 START_TEST(truncated_files)
 {
-    for (size_t cut = 0; cut < size; cut += 29) {
-        write_bytes(cut);
-        expect_refused("not the one written");
-    }
+    written_expect_cuts_refused(&object, 29);
 }
 
 END_TEST
 
-/* Any one byte changed: nothing crashes, whatever the verdict on texts that are not compared. */
 START_TEST(any_byte)
 {
-    for (size_t i = 132; i < size; i += 7) {
-        struct dicom_fault fault = {0};
-        bytes[i] ^= 0xFF;
-        write_bytes(size);
-        int error = sr_verify(&sample.request, sample.seg.target, &fault);
-        ck_assert(error == 0 || error == -EBADMSG);
-        bytes[i] ^= 0xFF;
-    }
+    written_expect_no_crash(&object, 7);
 }
 
 END_TEST
 
 START_TEST(no_file)
 {
-    unlink(sample.seg.target);
-    expect_refused("cannot be read");
+    written_expect_no_file_refused(&object);
 }
 
 END_TEST
