@@ -8,15 +8,13 @@
  * then planes in ascending position. On a fault, code and sentence go to standard error, and the
  * status is 1.
  */
+#include "object_source.h"
 #include "pmap.h"
 
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 struct options {
@@ -24,33 +22,6 @@ struct options {
     const char *description;
     const char *explanation;
 };
-
-struct inputs {
-    struct dicom_instance **instances;
-    int32_t count;
-};
-
-static _Noreturn void
-die(const char *code, const char *sentence)
-{
-    fprintf(stderr, "%s: %s\n", code, sentence);
-    exit(1);
-}
-
-static void
-check(int error, const struct dicom_fault *fault)
-{
-    if (error)
-        die(fault->code, fault->sentence);
-}
-
-static void *
-need(void *memory)
-{
-    if (!memory)
-        die("OUT_OF_MEMORY", "no memory");
-    return memory;
-}
 
 static int
 parse(int argc, char **argv, struct options *options)
@@ -76,28 +47,6 @@ parse(int argc, char **argv, struct options *options)
     return argc - optind < 3 ? -1 : optind;
 }
 
-static struct inputs
-peek_all(char **paths, int count)
-{
-    struct inputs inputs = {
-        .instances = need(calloc((size_t)count, sizeof(struct dicom_instance *))),
-        .count = count,
-    };
-    struct dicom_fault fault;
-    for (int i = 0; i < count; i++)
-        check(dicom_peek(paths[i], &inputs.instances[i], &fault), &fault);
-    return inputs;
-}
-
-static const struct geometry_stack *
-only_stack(const struct geometry_series *series)
-{
-    if (series->stack_count != 1)
-        die("STACK_NOT_FOUND", "there are several");
-    check(!series->stacks[0].accepted, &series->stacks[0].fault);
-    return &series->stacks[0];
-}
-
 static uint8_t *
 read_codes(const char *path, const struct geometry_stack *stack)
 {
@@ -111,14 +60,6 @@ read_codes(const char *path, const struct geometry_stack *stack)
         die("FILE_UNREADABLE", "not as many codes as voxels");
     fclose(file);
     return codes;
-}
-
-static double
-seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* The most that this process has had in memory. */
@@ -135,9 +76,7 @@ write_and_verify(const struct pmap_request *request, const char *output)
 {
     struct seg_summary summary;
     struct dicom_fault fault;
-    int fd = open(output, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0)
-        die("OUTPUT_UNWRITABLE", output);
+    int fd = object_create(output);
     long before = peak_kib();
     double start = seconds();
     check(pmap_write(request, fd, &summary, &fault), &fault);
@@ -164,29 +103,14 @@ main(int argc, char **argv)
         return 2;
     }
     dicom_init();
-    struct inputs inputs = peek_all(argv + first + 2, argc - first - 2);
-    const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
-    struct geometry_series *series;
-    struct dicom_fault fault;
-    check(geometry_group(inputs.instances, inputs.count, &limits, &series, &fault), &fault);
-    const struct geometry_stack *stack = only_stack(series);
-    uint8_t *codes = read_codes(argv[first], stack);
-    const struct seg_request source = {
-        .instances = inputs.instances,
-        .instance_count = inputs.count,
-        .stack = stack,
-        .pipeline = "test-pipeline",
-        .pipeline_settings = "settings",
-        .software_version = NOCTULE_VERSION,
-        .device_serial_number = "TEST-1",
-        .series_description = "",
-        .series_number = 5001,
-        .content_time_ms = INT64_C(1732190400123),
-    };
+    struct object_source source;
+    object_source_read(argv + first + 2, argc - first - 2, NULL, &source);
+    uint8_t *codes = read_codes(argv[first], source.stack);
+    const struct seg_request of_source = object_source_request(&source, "test-pipeline");
     const struct pmap_request request = {
-        .source = &source,
+        .source = &of_source,
         .kind = options.kind,
-        .quantity = {"LBP", "99NOCTULE", "Local binary pattern"},
+        .quantity = {"LBP", SEG_OWN_SCHEME, "Local binary pattern"},
         .explanation = options.explanation,
         .codes = codes,
         .series_description = options.description,
@@ -194,9 +118,6 @@ main(int argc, char **argv)
     };
     write_and_verify(&request, argv[first + 1]);
     free(codes);
-    geometry_series_free(series);
-    for (int32_t i = 0; i < inputs.count; i++)
-        dicom_instance_free(inputs.instances[i]);
-    free(inputs.instances);
+    object_source_free(&source);
     return 0;
 }

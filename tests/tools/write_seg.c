@@ -11,16 +11,14 @@
  * standard error, and the status is 1.
  */
 #include "measurements.h"
-#include "seg.h"
+#include "object_source.h"
 #include "sr.h"
 
 #include <endian.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -39,33 +37,6 @@ struct options {
     const char *measurements; /* of a report; NULL: none */
     const char *report;
 };
-
-struct inputs {
-    struct dicom_instance **instances;
-    int32_t count;
-};
-
-static _Noreturn void
-die(const char *code, const char *sentence)
-{
-    fprintf(stderr, "%s: %s\n", code, sentence);
-    exit(1);
-}
-
-static void
-check(int error, const struct dicom_fault *fault)
-{
-    if (error)
-        die(fault->code, fault->sentence);
-}
-
-static void *
-need(void *memory)
-{
-    if (!memory)
-        die("OUT_OF_MEMORY", "no memory");
-    return memory;
-}
 
 static int
 parse(int argc, char **argv, struct options *options)
@@ -111,33 +82,6 @@ parse(int argc, char **argv, struct options *options)
     if (!options->measurements != !options->report)
         return -1;
     return argc - optind < 3 ? -1 : optind;
-}
-
-static struct inputs
-peek_all(char **paths, int count)
-{
-    struct inputs inputs = {
-        .instances = need(calloc((size_t)count, sizeof(struct dicom_instance *))),
-        .count = count,
-    };
-    struct dicom_fault fault;
-    for (int i = 0; i < count; i++)
-        check(dicom_peek(paths[i], &inputs.instances[i], &fault), &fault);
-    return inputs;
-}
-
-static const struct geometry_stack *
-choose_stack(const struct geometry_series *series, const char *name)
-{
-    const struct geometry_stack *chosen = NULL;
-    for (int32_t i = 0; i < series->stack_count; i++) {
-        if (name ? strcmp(series->stacks[i].name, name) == 0 : series->stack_count == 1)
-            chosen = &series->stacks[i];
-    }
-    if (!chosen)
-        die("STACK_NOT_FOUND", "name one with --stack");
-    check(!chosen->accepted, &chosen->fault);
-    return chosen;
 }
 
 /* All segments' masks as bits, from the bytes of the file. */
@@ -237,21 +181,12 @@ describe_segments(const struct options *options, struct seg_segment *segments)
     }
 }
 
-static int
-create(const char *output)
-{
-    int fd = open(output, O_RDWR | O_CREAT | O_TRUNC, 0600);
-    if (fd < 0)
-        die("OUTPUT_UNWRITABLE", output);
-    return fd;
-}
-
 static void
 write_and_verify(const struct seg_request *request, const char *output)
 {
     struct seg_summary summary;
     struct dicom_fault fault;
-    int fd = create(output);
+    int fd = object_create(output);
     check(seg_write(request, fd, &summary, &fault), &fault);
     close(fd);
     check(seg_verify(request, output, &fault), &fault);
@@ -259,14 +194,6 @@ write_and_verify(const struct seg_request *request, const char *output)
            "\"bytes\": %lld}\n",
            summary.identity.sop_instance_uid, summary.identity.series_uid,
            (long long)summary.frames, (long long)summary.bytes);
-}
-
-static double
-seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static void
@@ -289,7 +216,7 @@ report_and_verify(const struct seg_request *seg, const struct options *options)
         .series_description = options->description,
         .series_number = 6001,
     };
-    int fd = create(options->report);
+    int fd = object_create(options->report);
     const double start = seconds();
     check(sr_write(&request, fd, &summary, &fault), &fault);
     const double written = seconds();
@@ -314,41 +241,23 @@ main(int argc, char **argv)
         return 2;
     }
     dicom_init();
-    struct inputs inputs = peek_all(argv + first + 2, argc - first - 2);
-    const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
-    struct geometry_series *series;
-    struct dicom_fault fault;
-    check(geometry_group(inputs.instances, inputs.count, &limits, &series, &fault), &fault);
-    const struct geometry_stack *stack = choose_stack(series, options.stack);
-    struct voxels voxels = read_voxels(argv[first], stack, &options);
+    struct object_source source;
+    object_source_read(argv + first + 2, argc - first - 2, options.stack, &source);
+    struct voxels voxels = read_voxels(argv[first], source.stack, &options);
     static struct seg_segment segments[MAX_SEGMENTS];
     describe_segments(&options, segments);
     for (int32_t i = 0; i < options.label_count; i++)
-        place_voxels(&voxels, stack, i, &segments[i]);
-    const struct seg_request request = {
-        .instances = inputs.instances,
-        .instance_count = inputs.count,
-        .stack = stack,
-        .segments = segments,
-        .segment_count = options.label_count,
-        .omit_empty_frames = !options.keep_empty_frames,
-        .fractional = options.fractional,
-        .pipeline = options.pipeline,
-        .pipeline_settings = "settings",
-        .software_version = NOCTULE_VERSION,
-        .device_serial_number = "TEST-1",
-        .series_description = "",
-        .series_number = 5001,
-        .content_time_ms = INT64_C(1732190400123),
-    };
+        place_voxels(&voxels, source.stack, i, &segments[i]);
+    struct seg_request request = object_source_request(&source, options.pipeline);
+    request.segments = segments;
+    request.segment_count = options.label_count;
+    request.omit_empty_frames = !options.keep_empty_frames;
+    request.fractional = options.fractional;
     write_and_verify(&request, argv[first + 1]);
     if (options.report)
         report_and_verify(&request, &options);
     free(voxels.words);
     free(voxels.scenes);
-    geometry_series_free(series);
-    for (int32_t i = 0; i < inputs.count; i++)
-        dicom_instance_free(inputs.instances[i]);
-    free(inputs.instances);
+    object_source_free(&source);
     return 0;
 }

@@ -31,7 +31,7 @@ pmap_sample_make(struct pmap_sample *sample, const struct seg_sample_shape *shap
     sample->request = (struct pmap_request){
         .source = &sample->stack.request,
         .kind = "lbp",
-        .quantity = {"LBP", "99NOCTULE", "Local binary pattern"},
+        .quantity = {"LBP", SEG_OWN_SCHEME, "Local binary pattern"},
         .explanation = "Local binary pattern",
         .codes = sample->codes,
         .series_description = "",
