@@ -23,6 +23,8 @@ enum {
     EDGE_TILE_ROWS = 32,                                    /* and slices */
     EDGE_TILE_HALVES = 2 * EDGE_TILE_ROWS * EDGE_TILE_ROWS, /* of rows: 32 bits each */
     EDGE_TILE_SIDE = 2 * EDGE_TILE_ROWS, /* groups of 16 bits on a face across x */
+    EDGE_NEXT_ROW = 128, /* places from a row to the next within 16 rows; the same of a slice */
+    EDGE_NEXT_SLICE = 2,
 };
 
 /* What a flood counts; zero at its beginning. */

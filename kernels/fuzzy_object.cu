@@ -8,192 +8,231 @@
 
 #include "cuda.cuh"
 
+#include <algorithm>
+
 enum {
     ROWS = 8, /* of a warp */
     WARPS = EDGE_TILE_ROWS / ROWS,
     THREADS = 32 * WARPS,
+    BLOCKS_A_PROCESSOR = 4,
     SMALL_SPAN = 8190,    /* twice the difference fits into 15 bits, the table into 32 KiB */
     NOWHERE = -(1 << 20), /* a value whose sum with any value is below all sums */
+    NO_PIXEL = -(1 << 15) - 1,
+    NO_PIXEL_EITHER = 1 << 16,
 };
 
 struct pack_arguments {
     const void *voxels;
-    struct fuzzy_reach reach;
+    struct fuzzy_reach reach; /* its padding is what the pixels can be of it */
     struct edge_flood_volume volume;
 };
 
-/* Of a thread. */
-struct pack_lane {
-    int64_t x[2]; /* columns, 32 apart */
-    int64_t y;    /* the warp's first row */
-    uint32_t row; /* the same within the tile */
-    int32_t sum_low;
-    uint32_t last_sum;
-    uint32_t tile;
+/*
+ * Of a thread: column lane and column 32 + lane of a warp's rows. Places beyond the volume are
+ * moved to the last voxel there is, so that loads need no condition and all go out at once.
+ */
+template <typename Voxel> struct pack_lane {
+    const Voxel *first; /* in the warp's first row and the volume's first slice */
+    uint32_t second;    /* how far the second column is from the first */
+    uint32_t far;       /* column 63 of row `lane`, from `first`; where lane < ROWS */
+    uint32_t after;     /* column 64 from that; 0: beyond the volume */
+    uint32_t last_row;  /* of ROWS + 1, inside the volume */
+    uint32_t rows[2];   /* how many are inside, by column */
+    uint32_t far_rows;  /* 1: row `lane` is inside */
+    uint32_t row;       /* the first one within the tile */
 };
 
-/* The values of a warp's rows in one slice, and of the row after them. */
-struct pack_rows {
-    int32_t value[ROWS + 1][2];
-    int32_t beyond[ROWS]; /* in the column after the tile's last; lane 0 */
+/* As they are stored, of a slice: the warp's rows and the one after them. */
+struct pack_stored {
+    int32_t at[ROWS + 1][2];
+    int32_t far[2]; /* columns 63 and 64 */
 };
 
-/* SMALL: values, sums and reaches are doubled, so that a sum is the place of its 16-bit entry. */
-template <typename Voxel, bool SMALL>
-static __device__ __forceinline__ int32_t
-load_value(const struct pack_arguments &arguments, int64_t x, int64_t row)
-{
-    const struct kernels_range padding = arguments.reach.padding;
-    int32_t stored;
+/* Counted from the smallest; NOWHERE: padding, or beyond the volume. SMALL: doubled, so that a sum
+ * is the place of its 16-bit entry. */
+struct pack_values {
+    int32_t at[ROWS + 1][2];
+    int32_t far[2];
+};
 
-    if (x >= arguments.volume.size[0])
-        return NOWHERE;
-    stored = ((const Voxel *)arguments.voxels)[row * arguments.volume.size[0] + x];
-    if (stored >= padding.lo && stored <= padding.hi)
-        return NOWHERE;
-    return SMALL ? 2 * stored : stored;
+template <typename Voxel>
+static __device__ __forceinline__ struct pack_lane<Voxel>
+lane_of(const struct pack_arguments &arguments) {
+    const struct edge_flood_volume &volume = arguments.volume;
+    const uint32_t lane = threadIdx.x % 32, columns = (uint32_t)volume.size[0];
+    const uint32_t size = (uint32_t)volume.size[1];
+    const uint32_t x0 = blockIdx.x % volume.tiles[0] * EDGE_TILE_COLUMNS;
+    const uint32_t x = min(x0 + lane, columns - 1), last_x = min(x0 + 63, columns - 1);
+    struct pack_lane<Voxel> own;
+
+    own.row = threadIdx.x / 32 * ROWS;
+    const uint32_t y = blockIdx.x / volume.tiles[0] % volume.tiles[1] * EDGE_TILE_ROWS + own.row;
+    const uint32_t inside = min(size - min(y, size), ROWS + 1);
+    own.first = (const Voxel *)arguments.voxels + (size_t)min(y, size - 1) * columns + x;
+    own.second = min(x0 + lane + 32, columns - 1) - x;
+    own.last_row = inside > 0 ? inside - 1 : 0;
+    own.far = min(lane % ROWS, own.last_row) * columns + last_x - x;
+    own.after = x0 + 64 < columns ? 1 : 0;
+    own.rows[0] = x0 + lane < columns ? inside : 0;
+    own.rows[1] = x0 + lane + 32 < columns ? inside : 0;
+    own.far_rows = lane % ROWS < inside ? 1 : 0;
+    return own;
+
 }
 
-/* A lane's values; those outside of the volume are NOWHERE. */
-template <typename Voxel, bool SMALL>
+template <typename Voxel>
 static __device__ __forceinline__ void
-load_rows(const struct pack_arguments &arguments, const struct pack_lane &lane, int64_t z,
-          struct pack_rows *rows)
+load_rows(const struct pack_arguments &arguments, const struct pack_lane<Voxel> &lane, int64_t z,
+          struct pack_stored *stored)
+
 {
     const int64_t *size = arguments.volume.size;
-    const int64_t after = lane.x[1] + 32; /* in lane 0 */
+    const uint32_t columns = (uint32_t)size[0];
+    const Voxel *slice = lane.first + min(z, size[2] - 1) * size[1] * size[0];
 
 #pragma unroll
-    for (int i = 0; i <= ROWS; i++) {
-        const bool inside = lane.y + i < size[1] && z < size[2];
-        const int64_t row = z * size[1] + lane.y + i;
+    for (uint32_t i = 0; i <= ROWS; i++) {
+        const Voxel *row = slice + (size_t)min(i, lane.last_row) * columns;
 
-        rows->value[i][0] = inside ? load_value<Voxel, SMALL>(arguments, lane.x[0], row) : NOWHERE;
-        rows->value[i][1] = inside ? load_value<Voxel, SMALL>(arguments, lane.x[1], row) : NOWHERE;
-        if (i < ROWS)
-            rows->beyond[i] = inside && threadIdx.x % 32 == 0
-                                  ? load_value<Voxel, SMALL>(arguments, after, row)
-                                  : NOWHERE;
+        stored->at[i][0] = row[0];
+        stored->at[i][1] = row[lane.second];
     }
+    stored->far[0] = slice[lane.far];
+    stored->far[1] = slice[lane.far + lane.after];
 }
+
+template <bool SMALL>
+static __device__ __forceinline__ int32_t
+value_of(const struct fuzzy_reach &reach, int32_t stored, bool inside)
+{
+    const uint32_t padding = (uint32_t)(reach.padding.hi - reach.padding.lo);
+    const bool counts = inside && (uint32_t)(stored - reach.padding.lo) > padding;
+
+    return counts ? (stored - reach.low) * (SMALL ? 2 : 1) : (int32_t)NOWHERE;
+}
+
+template <typename Voxel, bool SMALL>
+static __device__ __forceinline__ void
+find_values(const struct pack_arguments &arguments, const struct pack_lane<Voxel> &lane, int64_t z,
+            const struct pack_stored &stored, struct pack_values *values)
+{
+    const struct fuzzy_reach &reach = arguments.reach;
+    const bool inside = z < arguments.volume.size[2];
+    const uint32_t rows[2] = {inside ? lane.rows[0] : 0, inside ? lane.rows[1] : 0};
+    const bool far = inside && lane.far_rows != 0;
+
+#pragma unroll
+    for (uint32_t i = 0; i <= ROWS; i++)
+#pragma unroll
+        for (int k = 0; k < 2; k++)
+            values->at[i][k] = value_of<SMALL>(reach, stored.at[i][k], i < rows[k]);
+    values->far[0] = value_of<SMALL>(reach, stored.far[0], far);
+    values->far[1] = value_of<SMALL>(reach, stored.far[1], far && lane.after != 0);
+}
+
+/* The table of reaches, and its last place. */
+struct pack_table {
+    const void *reach;
+    uint32_t last;
+};
 
 /* For 32 pairs of neighbours: whether their affinity is above the threshold. */
 template <bool SMALL>
 static __device__ __forceinline__ uint32_t
-edges_of(const struct pack_lane &lane, const void *table, int32_t a, int32_t b)
+edges_of(const struct pack_table &table, int32_t a, int32_t b)
 {
-    const uint32_t sum = min((uint32_t)(a + b - lane.sum_low), lane.last_sum);
-    const int32_t reach = SMALL ? (int32_t) * (const int16_t *)((const char *)table + sum)
-                                : __ldg((const int32_t *)table + sum);
+    const uint32_t sum = min((uint32_t)(a + b), table.last);
+    const int32_t reach = SMALL ? (int32_t) * (const int16_t *)((const char *)table.reach + sum)
+                                : __ldg((const int32_t *)table.reach + sum);
 
     return __ballot_sync(~0u, abs(a - b) <= reach);
-}
-
-/* Both halves of a row lie side by side. */
-static __device__ __forceinline__ void
-put_row(uint32_t *edges, const struct pack_lane &lane, uint32_t place, uint32_t low, uint32_t high)
-{
-    if (threadIdx.x % 32 == 0)
-        *(uint2 *)&edges[(size_t)lane.tile * EDGE_TILE_HALVES + place] = make_uint2(low, high);
 }
 
 /* The edges along x and y of the warp's rows of a slice. */
 template <bool SMALL>
 static __device__ __forceinline__ void
-pack_slice(const struct pack_arguments &arguments, const struct pack_lane &lane, const void *table,
-           const struct pack_rows &rows, uint32_t slice)
+pack_slice(const struct edge_flood_volume &volume, const struct pack_table &table,
+           const struct pack_values &values, uint32_t row, uint32_t slice)
 {
     const bool first = threadIdx.x % 32 == 0;
     const int next = (int)(threadIdx.x + 1) % 32;
-    uint32_t leaving = 0;
+    const size_t place = (size_t)blockIdx.x * EDGE_TILE_HALVES + edge_flood_place(slice, row, 0);
+    const uint32_t leaving = edges_of<SMALL>(table, values.far[0], values.far[1]);
 
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-        const int32_t *value = rows.value[i], *after = rows.value[i + 1];
-        const uint32_t place = edge_flood_place(slice, lane.row + (uint32_t)i, 0);
-        int32_t right[2];
-        uint32_t half[2];
+        const int32_t *value = values.at[i], *after = values.at[i + 1];
+        const int32_t right = __shfl_sync(~0u, first ? value[1] : value[0], next);
+        uint2 x, y;
 
-        right[0] = __shfl_sync(~0u, first ? value[1] : value[0], next);
-        right[1] = __shfl_sync(~0u, first ? rows.beyond[i] : value[1], next);
-#pragma unroll
-        for (int k = 0; k < 2; k++)
-            half[k] = edges_of<SMALL>(lane, table, value[k], right[k]);
-        leaving |= half[1] >> 31 << i;
-        put_row(arguments.volume.edge[0], lane, place, half[0], half[1]);
-#pragma unroll
-        for (int k = 0; k < 2; k++)
-            half[k] = edges_of<SMALL>(lane, table, value[k], after[k]);
-        put_row(arguments.volume.edge[1], lane, place, half[0], half[1]);
+        x.x = edges_of<SMALL>(table, value[0], right);
+        x.y = edges_of<SMALL>(table, value[1], __shfl_sync(~0u, value[1], next));
+        x.y = (x.y & ~(1u << 31)) | leaving >> i << 31;
+        y.x = edges_of<SMALL>(table, value[0], after[0]);
+        y.y = edges_of<SMALL>(table, value[1], after[1]);
+        if (first) {
+            *(uint2 *)&volume.edge[0][place + i * EDGE_NEXT_ROW] = x;
+            *(uint2 *)&volume.edge[1][place + i * EDGE_NEXT_ROW] = y;
+        }
     }
     /* The next tile's: two groups of 8 rows make one of 16. */
-    if (first && lane.x[0] + EDGE_TILE_COLUMNS < arguments.volume.size[0])
-        ((uint8_t *)arguments.volume
-             .west)[((size_t)(lane.tile + 1) * EDGE_TILE_SIDE + edge_flood_side(slice, lane.row)) *
-                        2 +
-                    lane.row / ROWS % 2] = (uint8_t)leaving;
+    if (first && blockIdx.x % volume.tiles[0] + 1 < volume.tiles[0])
+        ((uint8_t *)&volume.west[(size_t)(blockIdx.x + 1) * EDGE_TILE_SIDE +
+                                 edge_flood_side(slice, row)])[row / ROWS % 2] = (uint8_t)leaving;
 }
 
 /* The edges along z from a slice to the next. */
 template <bool SMALL>
 static __device__ __forceinline__ void
-pack_between(const struct pack_arguments &arguments, const struct pack_lane &lane,
-             const void *table, const struct pack_rows &rows, const struct pack_rows &after,
+pack_between(const struct edge_flood_volume &volume, const struct pack_table &table,
+             const struct pack_values &values, const struct pack_values &after, uint32_t row,
              uint32_t slice)
 {
-#pragma unroll
-    for (int i = 0; i < ROWS; i++) {
-        uint32_t half[2];
+    const size_t place = (size_t)blockIdx.x * EDGE_TILE_HALVES + edge_flood_place(row, slice, 0);
 
 #pragma unroll
-        for (int k = 0; k < 2; k++)
-            half[k] = edges_of<SMALL>(lane, table, rows.value[i][k], after.value[i][k]);
-        put_row(arguments.volume.edge[2], lane, edge_flood_place(lane.row + (uint32_t)i, slice, 0),
-                half[0], half[1]);
+    for (int i = 0; i < ROWS; i += 2) {
+        uint4 z;
+
+        z.x = edges_of<SMALL>(table, values.at[i][0], after.at[i][0]);
+        z.y = edges_of<SMALL>(table, values.at[i][1], after.at[i][1]);
+        z.z = edges_of<SMALL>(table, values.at[i + 1][0], after.at[i + 1][0]);
+        z.w = edges_of<SMALL>(table, values.at[i + 1][1], after.at[i + 1][1]);
+        if (threadIdx.x % 32 == 0)
+            *(uint4 *)&volume.edge[2][place + i * EDGE_NEXT_SLICE] = z;
     }
-}
-
-static __device__ struct pack_lane
-lane_of(const struct pack_arguments &arguments)
-{
-    const uint32_t *tiles = arguments.volume.tiles, tile = blockIdx.x;
-    struct pack_lane lane;
-
-    lane.tile = tile;
-    lane.row = threadIdx.x / 32 * ROWS;
-    lane.x[0] = (int64_t)(tile % tiles[0]) * EDGE_TILE_COLUMNS + threadIdx.x % 32;
-    lane.x[1] = lane.x[0] + 32;
-    lane.y = (int64_t)(tile / tiles[0] % tiles[1]) * EDGE_TILE_ROWS + lane.row;
-    return lane;
 }
 
 template <typename Voxel, bool SMALL>
 static __global__ void
-__launch_bounds__(THREADS) pack_tiles(const __grid_constant__ struct pack_arguments arguments)
+__launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
+    pack_tiles(const __grid_constant__ struct pack_arguments arguments)
 {
     extern __shared__ int16_t shared[];
     const struct edge_flood_volume &volume = arguments.volume;
     const uint32_t sums = 2 * (uint32_t)arguments.reach.span + 1;
     const int64_t z0 = (int64_t)(blockIdx.x / volume.tiles[0] / volume.tiles[1]) * EDGE_TILE_ROWS;
-    const void *table = SMALL ? (const void *)shared : arguments.reach.reach;
-    struct pack_lane lane = lane_of(arguments);
-    struct pack_rows rows, after;
+    const struct pack_table table = {SMALL ? (const void *)shared : arguments.reach.reach,
+                                     (SMALL ? 2 : 1) * sums};
+    const struct pack_lane<Voxel> lane = lane_of<Voxel>(arguments);
+    struct pack_stored stored;
+    struct pack_values values, after;
 
-    lane.sum_low = (SMALL ? 4 : 2) * arguments.reach.low;
-    lane.last_sum = (SMALL ? 2 : 1) * sums;
+    load_rows(arguments, lane, z0, &stored);
     if (SMALL)
         for (uint32_t i = threadIdx.x; i <= sums; i += THREADS)
             shared[i] = (int16_t)(2 * arguments.reach.reach[i]);
     for (uint32_t i = threadIdx.x; i < EDGE_TILE_HALVES / 4; i += THREADS)
-        ((uint4 *)volume.settled)[(size_t)lane.tile * (EDGE_TILE_HALVES / 4) + i] =
+        ((uint4 *)volume.settled)[(size_t)blockIdx.x * (EDGE_TILE_HALVES / 4) + i] =
             make_uint4(0, 0, 0, 0);
     __syncthreads();
-    load_rows<Voxel, SMALL>(arguments, lane, z0, &rows);
+    find_values<Voxel, SMALL>(arguments, lane, z0, stored, &values);
     for (uint32_t slice = 0; slice < EDGE_TILE_ROWS; slice++) {
-        pack_slice<SMALL>(arguments, lane, table, rows, slice);
-        load_rows<Voxel, SMALL>(arguments, lane, z0 + slice + 1, &after);
-        pack_between<SMALL>(arguments, lane, table, rows, after, slice);
-        rows = after;
+        load_rows(arguments, lane, z0 + slice + 1, &stored);
+        pack_slice<SMALL>(volume, table, values, lane.row, slice);
+        find_values<Voxel, SMALL>(arguments, lane, z0 + slice + 1, stored, &after);
+        pack_between<SMALL>(volume, table, values, after, lane.row, slice);
+        values = after;
     }
 }
 
@@ -215,8 +254,14 @@ fuzzy_object_edges(const void *voxels, enum kernels_pixel pixel, const struct fu
                    const struct edge_flood_volume *volume, cudaStream_t stream)
 {
     struct pack_arguments arguments = {voxels, *reach, *volume};
+    struct kernels_range *padding = &arguments.reach.padding;
     cudaError_t error = edge_flood_begin(volume, stream);
 
+    /* What no pixel can be makes no difference, and would not fit into differences. */
+    if (padding->lo > padding->hi)
+        padding->hi = padding->lo = NO_PIXEL;
+    padding->lo = std::clamp(padding->lo, (int32_t)NO_PIXEL, (int32_t)NO_PIXEL_EITHER);
+    padding->hi = std::clamp(padding->hi, (int32_t)NO_PIXEL, (int32_t)NO_PIXEL_EITHER);
     if (error != cudaSuccess)
         return error;
     switch (pixel) {
