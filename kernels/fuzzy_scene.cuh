@@ -6,12 +6,13 @@
  *   F(v) = min(strongest edge of C0(v), of C1(v), ...) over the components C0, C1, ... that v is
  * in, round by round, until one holds a seed; components with a seed never choose. Two steps:
  *
- *  - contract: one block a tile of 16^3 voxels, affinities and labels in shared memory. A component
- *    merges while its strongest edge stays inside the tile; one whose strongest edge leaves it is
- *    final. Then the forest of the tile's own edges between those that are left is found in the
- *    same way: no other edge inside the tile can be in the forest of the volume (cycle property).
+ *  - contract: one block a tile of 16^3 voxels, affinities and labels in shared memory. The weakest
+ *    edge around each square goes at once: it is in no forest (cycle property). A component merges
+ *    while its strongest edge stays inside the tile; one whose strongest edge leaves it is final.
+ *    Then the forest of the tile's own edges between those that are left is found in the same way:
+ *    no other edge inside the tile can be in the forest of the volume.
  *  - the graph of what is left, a twelfth of the voxels and fewer, in global memory, level by
- * level.
+ *    level.
  *
  * Equal affinities are ordered by (inside its tile or not, place in the volume), from both ends the
  * same, so that choices form no cycle but two components that choose the same edge. Edges of

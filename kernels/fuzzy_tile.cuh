@@ -12,7 +12,7 @@
 #include "fuzzy_scene.cuh"
 
 #define TILE_THREADS 512
-#define TILE_COLUMN  8 /* voxels of a thread, along z */
+#define TILE_COLUMN  8 /* voxels of a thread, every second one along z */
 #define TILE_INSIDE  0x8000u
 #define TILE_FINAL   0x4000u
 #define TILE_PLACE   0x3fffu
@@ -57,10 +57,9 @@ struct contract_arguments {
     struct fuzzy_scene_memory memory;
 };
 
-/* What a thread keeps: its voxels are column + (i << 8), its components threadIdx.x + i *
- * TILE_THREADS. */
+/* What a thread keeps: its voxels, and its components, are threadIdx.x + i * TILE_THREADS. The
+ * place of an edge is then threadIdx.x + its bit * TILE_THREADS. */
 struct tile_thread {
-    uint32_t column;
     uint32_t components; /* of the tile */
     uint32_t roots;      /* which of the thread's are roots, one bit each */
     uint32_t alive;      /* edges between components, bit axis * 8 + i */
@@ -151,15 +150,15 @@ is_padding(const struct fuzzy_lookup &lookup, int32_t stored)
 template <typename Voxel>
 static __device__ void
 load_values(const struct contract_arguments &arguments, const struct tile_origin &origin,
-            uint32_t column, int32_t *values)
+            int32_t *values)
 {
     const Voxel *voxels = (const Voxel *)arguments.voxels;
     const struct fuzzy_grid &grid = arguments.grid;
-    int64_t x = origin.at[0] + (column & 15), y = origin.at[1] + (column >> 4 & 15);
+    int64_t x = origin.at[0] + (threadIdx.x & 15), y = origin.at[1] + (threadIdx.x >> 4 & 15);
 
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t voxel = column + (i << 8);
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS;
         int64_t z = origin.at[2] + (voxel >> 8);
         int32_t value = ((x + y + z) & 1) != 0 ? -(1 << 20) : -(2 << 20);
 
@@ -202,17 +201,14 @@ leaving_key(const struct contract_arguments &arguments, const struct tile_origin
     return affinity == 0 ? 0 : affinity << 16 | axis << 9 | place;
 }
 
-/* Affinities of the edges inside the tile, held by their nearer voxel; which of them exist. */
+/* Affinities of the edges inside the tile, held by their nearer voxel. */
 static __device__ void
 inside_affinities(const struct fuzzy_lookup &lookup, const uint32_t *table, const int32_t *values,
-                  struct tile_memory *tile, struct tile_thread *self)
+                  struct tile_memory *tile)
 {
-    uint32_t column = self->column;
-
-    self->alive = 0;
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t voxel = column + (i << 8);
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS;
         int32_t value = values[voxel];
 
 #pragma unroll
@@ -222,8 +218,60 @@ inside_affinities(const struct fuzzy_lookup &lookup, const uint32_t *table, cons
                 inside ? affinity_of(lookup, table, value, values[voxel + (1u << 4 * axis)]) : 0;
 
             tile->affinity[axis][voxel] = (uint16_t)affinity;
-            self->alive |= (affinity != 0 ? 1u : 0u) << (axis * 8 + i);
         }
+    }
+}
+
+static __device__ __forceinline__ uint32_t
+inside_key(const struct tile_memory *tile, uint32_t axis, uint32_t voxel)
+{
+    return (uint32_t)tile->affinity[axis][voxel] << 16 | TILE_INSIDE | axis << 12 | voxel;
+}
+
+/* The affinity and, beneath, how far the edge is from the first one of a voxel. */
+static __device__ __forceinline__ uint32_t
+near_key(const struct tile_memory *tile, uint32_t axis, uint32_t voxel, uint32_t from)
+{
+    return ((uint32_t)tile->affinity[axis][voxel] << 16) + from;
+}
+
+/*
+ * The weakest edge of a cycle is in no maximum spanning forest, the order of edges being that of
+ * keys. Around squares that is half of all edges in noise, and no round has to look at them. Where
+ * the tile ends, a voxel stands for the one beyond: the edge between them does not exist, and is
+ * the weakest. All are found before any goes.
+ */
+static __device__ void
+drop_weakest(struct tile_memory *tile)
+{
+    uint16_t *affinities = &tile->affinity[0][0];
+    uint32_t x = (threadIdx.x & 15) < 15 ? 1 : 0, y = (threadIdx.x >> 4 & 15) < 15 ? 16 : 0;
+    uint32_t weakest[TILE_COLUMN][3];
+
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS, z = voxel >> 8 < 15 ? 256 : 0;
+        uint32_t own[3];
+
+        for (uint32_t axis = 0; axis < 3; axis++)
+            own[axis] = near_key(tile, axis, voxel, axis << 12);
+        weakest[i][0] = min(min(own[0], near_key(tile, 0, voxel + y, 16)),
+                            min(own[1], near_key(tile, 1, voxel + x, 1 << 12 | 1)));
+        weakest[i][1] = min(min(own[0], near_key(tile, 0, voxel + z, 256)),
+                            min(own[2], near_key(tile, 2, voxel + x, 2 << 12 | 1)));
+        weakest[i][2] = min(min(own[1], near_key(tile, 1, voxel + z, 1 << 12 | 256)),
+                            min(own[2], near_key(tile, 2, voxel + y, 2 << 12 | 16)));
+        /* Two in one register. */
+        weakest[i][0] = __byte_perm(weakest[i][0], weakest[i][1], 0x5410);
+    }
+    __syncthreads();
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+        uint16_t *own = affinities + threadIdx.x + i * TILE_THREADS;
+
+        own[weakest[i][0] & 0xffff] = 0;
+        own[weakest[i][0] >> 16] = 0;
+        own[weakest[i][2] & 0xffff] = 0;
     }
 }
 
@@ -231,21 +279,22 @@ inside_affinities(const struct fuzzy_lookup &lookup, const uint32_t *table, cons
 static __device__ void
 first_keys(struct tile_memory *tile, struct tile_thread *self, const uint32_t *seeds)
 {
+    self->alive = 0;
     self->components = FUZZY_TILE_VOXELS;
     self->roots = (1u << TILE_COLUMN) - 1;
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t voxel = self->column + (i << 8);
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS;
         uint32_t key = 0;
 
 #pragma unroll
         for (uint32_t axis = 0; axis < 3; axis++) {
-            uint32_t step = 1u << 4 * axis, place = TILE_INSIDE | axis << 12;
+            uint32_t own = inside_key(tile, axis, voxel);
 
-            key = max(key, (uint32_t)tile->affinity[axis][voxel] << 16 | place | voxel);
+            self->alive |= (own >> 16 != 0 ? 1u : 0u) << (axis * 8 + i);
+            key = max(key, own);
             if ((voxel >> 4 * axis & 15) != 0)
-                key = max(key, (uint32_t)tile->affinity[axis][voxel - step] << 16 | place |
-                                   (voxel - step));
+                key = max(key, inside_key(tile, axis, voxel - (1u << 4 * axis)));
         }
         if (key >> 16 == 0)
             key = 0;
@@ -277,10 +326,34 @@ root_at(const struct tile_memory *tile, uint32_t voxel)
     return tile->root[tile->label[voxel]];
 }
 
+/* What an edge inside the tile lies between, and what that has chosen so far. */
+struct tile_ends {
+    uint32_t *best[2];
+    uint32_t held[2];
+    uint32_t key; /* 0: it lies within one component */
+};
+
+/* ROOTS: all components are roots. */
+template <bool ROOTS>
+static __device__ __forceinline__ struct tile_ends
+ends_of(struct tile_memory *tile, uint32_t place)
+{
+    uint32_t voxel = place & 0xfff, other = voxel + (1u << 4 * (place >> 12));
+    uint32_t a = ROOTS ? tile->label[voxel] : root_at(tile, voxel);
+    uint32_t b = ROOTS ? tile->label[other] : root_at(tile, other);
+    struct tile_ends ends = {{&tile->best[a], &tile->best[b]}, {0, 0}, 0};
+
+    ends.held[0] = look(ends.best[0]);
+    ends.held[1] = look(ends.best[1]);
+    if (a != b)
+        ends.key = (uint32_t)(&tile->affinity[0][0])[place] << 16 | TILE_INSIDE | place;
+    return ends;
+}
+
 /*
  * Offers the thread's edges between components to both of their ends. What is final is so because
- * its key is greater than any of its edges inside, so an offer does it no harm. ROOTS: all
- * components are roots. Without branches, since threads come here with other edges each.
+ * its key is greater than any of its edges inside, so an offer does it no harm. Without branches,
+ * since threads come here with other edges each.
  */
 template <bool ROOTS>
 static __device__ void
@@ -288,24 +361,16 @@ offer_inside(struct tile_memory *tile, struct tile_thread *self)
 {
     uint32_t alive = 0;
 
-    for (uint32_t left = self->alive; left != 0; left &= left - 1) {
-        uint32_t bit = __ffs(left) - 1;
-        uint32_t axis = bit >> 3, voxel = self->column + ((bit & 7) << 8);
-        uint32_t other = voxel + (1u << 4 * axis);
-        uint32_t a = ROOTS ? tile->label[voxel] : root_at(tile, voxel);
-        uint32_t b = ROOTS ? tile->label[other] : root_at(tile, other);
-        uint32_t best_a = look(&tile->best[a]), best_b = look(&tile->best[b]);
-        uint32_t key =
-            (uint32_t)tile->affinity[axis][voxel] << 16 | TILE_INSIDE | axis << 12 | voxel;
-        uint32_t between = a != b ? 1u : 0u, waits = (best_a & best_b) / TILE_FINAL & between;
+    for (uint32_t left = self->alive; left != 0;) {
+        uint32_t bit = 31 - __clz((int)left), mask = 1u << bit;
+        struct tile_ends ends = ends_of<ROOTS>(tile, threadIdx.x + bit * TILE_THREADS);
+        bool between = ends.key != 0, final = (ends.held[0] & ends.held[1] & TILE_FINAL) != 0;
 
-        alive |= (between & ~waits) << bit;
-        self->waiting |= waits << bit;
-        key = between != 0 ? key : 0;
-        if (key > best_a)
-            atomicMax(&tile->best[a], key);
-        if (key > best_b)
-            atomicMax(&tile->best[b], key);
+        left ^= mask;
+        alive |= between && !final ? mask : 0;
+        self->waiting |= between && final ? mask : 0;
+        offer(ends.best[0], ends.held[0], ends.key);
+        offer(ends.best[1], ends.held[1], ends.key);
     }
     self->alive = alive;
     __syncwarp();
@@ -457,7 +522,7 @@ renumber(struct tile_memory *tile, struct tile_thread *self)
     __syncthreads();
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t voxel = self->column + (i << 8), label = tile->label[voxel];
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS, label = tile->label[voxel];
 
         self->cap[i] = min(self->cap[i], (uint32_t)tile->cap[label]);
         tile->label[voxel] = tile->parent[tile->root[label]];
@@ -569,7 +634,7 @@ write_components(const struct contract_arguments &arguments, struct tile_memory 
 
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t label = tile->label[self->column + (i << 8)];
+        uint32_t label = tile->label[threadIdx.x + i * TILE_THREADS];
 
         self->cap[i] = min(self->cap[i], (uint32_t)tile->cap[label]);
     }
@@ -580,7 +645,7 @@ write_components(const struct contract_arguments &arguments, struct tile_memory 
     __syncthreads();
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t voxel = self->column + (i << 8);
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS;
         size_t place = (size_t)number * FUZZY_TILE_VOXELS + voxel;
 
         memory.component[place] = tile->rank[tile->label[voxel]];
@@ -638,7 +703,7 @@ list_edges(struct tile_memory *tile, const struct tile_thread *self)
 
         if (has)
             list.places[list.count + __popc(all & ((1u << lane) - 1))] =
-                (uint16_t)((bit >> 3) << 12 | (self->column + ((bit & 7) << 8)));
+                (uint16_t)(threadIdx.x + bit * TILE_THREADS);
         list.count += __popc(all);
     }
     __syncwarp();
@@ -653,18 +718,15 @@ offer_list(struct tile_memory *tile, struct warp_edges *list)
 
     for (uint32_t first = 0; first < list->count; first += 32) {
         bool active = first + lane < list->count;
-        uint32_t place = active ? list->places[first + lane] : 0, voxel = place & 0xfff;
-        uint32_t a = root_at(tile, voxel), b = root_at(tile, voxel + (1u << 4 * (place >> 12)));
-        uint32_t best_a = look(&tile->best[a]), best_b = look(&tile->best[b]);
-        bool between = active && a != b && (best_a & best_b & TILE_FINAL) == 0;
+        uint32_t place = active ? list->places[first + lane] : 0;
+        struct tile_ends ends = ends_of<false>(tile, place);
+        bool between = active && ends.key != 0 && (ends.held[0] & ends.held[1] & TILE_FINAL) == 0;
         uint32_t all = __ballot_sync(0xffffffff, between);
-        uint32_t key = (uint32_t)(&tile->affinity[0][0])[place] << 16 | TILE_INSIDE | place;
 
-        key = between ? key : 0;
-        if (key > best_a)
-            atomicMax(&tile->best[a], key);
-        if (key > best_b)
-            atomicMax(&tile->best[b], key);
+        if (!between)
+            ends.key = 0;
+        offer(ends.best[0], ends.held[0], ends.key);
+        offer(ends.best[1], ends.held[1], ends.key);
         __syncwarp();
         if (between)
             list->places[kept + __popc(all & ((1u << lane) - 1))] = (uint16_t)place;
@@ -716,17 +778,18 @@ __launch_bounds__(TILE_THREADS, 3)
     struct tile_thread self;
     uint32_t base;
 
-    self.column = (threadIdx.x & 255) | (threadIdx.x >> 8) << 11;
     self.waiting = 0;
-    load_values<Voxel>(arguments, origin, self.column, tile->values);
+    load_values<Voxel>(arguments, origin, tile->values);
     if (SMALL)
         for (uint32_t i = threadIdx.x; i < fuzzy_fixed_entries(&lookup); i += TILE_THREADS)
             tile->table[i] = lookup.table[i];
     __syncthreads();
-    inside_affinities(lookup, table, tile->values, tile, &self);
+    inside_affinities(lookup, table, tile->values, tile);
 #pragma unroll
     for (uint32_t axis = 0; axis < 3; axis++)
         self.leaving[axis] = leaving_key<Voxel>(arguments, origin, table, tile->values, axis);
+    __syncthreads();
+    drop_weakest(tile);
     __syncthreads();
     first_keys(tile, &self,
                arguments.memory.seeds + (size_t)origin.tile * (FUZZY_TILE_VOXELS / 32));
