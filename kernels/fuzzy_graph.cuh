@@ -195,17 +195,15 @@ struct graph_edge {
     uint32_t affinity;
 };
 
-/* The edge between the parents of an edge's ends; affinity 0 when they are one. */
+/* The edge between the parents of an edge's ends; affinity 0 when they are one. Both ends of an
+ * edge that does not exist are node 0. */
 static __device__ __forceinline__ struct graph_edge
 lifted(const uint32_t *parent, uint2 ends, uint32_t affinity)
 {
-    struct graph_edge edge = {{0, 0}, 0};
+    struct graph_edge edge = {{__ldg(&parent[ends.x]), __ldg(&parent[ends.y])}, affinity};
 
-    if (affinity == 0)
-        return edge;
-    edge.ends.x = parent[ends.x];
-    edge.ends.y = parent[ends.y];
-    edge.affinity = edge.ends.x == edge.ends.y ? 0 : affinity;
+    if (edge.ends.x == edge.ends.y)
+        edge.affinity = 0;
     return edge;
 }
 
@@ -300,16 +298,25 @@ lift_list(const struct fuzzy_scene_memory &memory, int level, const struct fuzzy
          first += (uint64_t)gridDim.x * chunk) {
         struct graph_edge found[GRAPH_BATCH];
 
+        /* The loads of one kind go out together; those of the next kind need them. */
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
             uint64_t edge = first + i * GRAPH_THREADS + threadIdx.x;
-            uint32_t affinity = edge < count ? edges.affinity[edge] : 0;
 
-            found[i] =
-                lifted(parent, affinity != 0 ? edges.nodes[edge] : make_uint2(0, 0), affinity);
+            found[i].affinity = edge < count ? __ldg(&edges.affinity[edge]) : 0;
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++)
+            found[i].ends = found[i].affinity != 0
+                                ? __ldg(&edges.nodes[first + i * GRAPH_THREADS + threadIdx.x])
+                                : make_uint2(0, 0);
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++)
+            found[i] = lifted(parent, found[i].ends, found[i].affinity);
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++)
             if (slots != 0 && found[i].affinity != 0 && insert_pair(memory.pairs, slots, found[i]))
                 found[i].affinity = 0;
-        }
         append_edges(memory, level + 1, found);
     }
 }
@@ -373,10 +380,12 @@ __launch_bounds__(GRAPH_THREADS)
             ends.y = node_of(memory, tile + steps[axis], near[axis] ^ 15u << 4 * axis);
         }
         found[axis] = lifted(memory.parent, ends, affinity);
+    }
+#pragma unroll
+    for (uint32_t axis = 0; axis < 3; axis++)
         if (slots != 0 && found[axis].affinity != 0 &&
             insert_pair(memory.pairs, slots, found[axis]))
             found[axis].affinity = 0;
-    }
     append_edges(memory, 1, found);
 }
 
