@@ -3,49 +3,64 @@
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/release/bin, or a copy of it on another machine
 # Parity with the CPU and the references, fault injection, compute-sanitizer, then noctule-bench. Real volumes
 # come in by NOCTULE_TEST_VOLUMES (tests/kernels/test_cuda.c). LOGS is where the logs go; STEPS picks some of
-# parity objects memcheck racecheck objects-memcheck kernels jobs, LIMIT how long each may take. Ends non-zero when a step fails; the summary comes last.
+# parity objects texture memcheck racecheck kernels jobs, or single steps below; LIMIT is how long each may take. A program that is
+# not there is skipped. Ends non-zero when a step fails; the summary comes last.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/release/bin}
 logs=${LOGS:-$(mktemp -d)}
-steps=${STEPS:-parity objects memcheck racecheck objects-memcheck kernels jobs}
+steps=${STEPS:-parity objects texture memcheck racecheck kernels jobs}
 limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
 
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+absent=66 # a program is not there; a test that finds no GPU says 77
 summary=()
 failures=0
 
-# step NAME COMMAND...
+# step NAME COMMAND...: of the kind before the first dash
 step() {
     local name=$1 begun=$SECONDS status=0
     shift
-    [[ " $steps " == *" $name "* ]] || return 0
+    [[ " $steps " == *" $name "* || " $steps " == *" ${name%%-*} "* ]] || return 0
     "$@" >"$logs/$name.log" 2>&1 || status=$?
     case $status in
     0) verdict=passed ;;
-    77) verdict=skipped ;;
+    77 | "$absent") verdict=skipped ;;
     *) verdict="FAILED ($status)" && tail -n 25 "$logs/$name.log" ;;
     esac
-    ((status == 0)) || failures=$((failures + 1))
-    summary+=("$(printf '%-16s %-12s %4d s  %s' "$name" "$verdict" $((SECONDS - begun)) \
+    ((status == 0 || status == absent)) || failures=$((failures + 1))
+    summary+=("$(printf '%-19s %-12s %4d s  %s' "$name" "$verdict" $((SECONDS - begun)) \
         "$(grep -E '^[0-9]+%: |ERROR SUMMARY|RACECHECK SUMMARY|^skipped' "$logs/$name.log" | tail -n 1)")")
 }
 
+# check PROGRAM [ARGUMENT...]
 # shellcheck disable=SC2317 # called through step
-# All processes: a script may stand before the program.
+check() {
+    [[ -x $programs/$1 ]] || { echo "skipped: there is no $1" && return "$absent"; }
+    timeout "$limit" "$programs/$1" "${@:2}"
+}
+
+# sanitize TOOL PROGRAM: its quick selection, or what CK_RUN_CASE says. All processes: a script may stand before it.
+# shellcheck disable=SC2317 # called through step
 sanitize() {
+    [[ -x $programs/$2 ]] || { echo "skipped: there is no $2" && return "$absent"; }
     timeout "$limit" "$sanitizer" --tool "$1" --target-processes all --error-exitcode 1 "$programs/$2" --quick
 }
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-step parity timeout "$limit" "$programs/kernels_test_cuda"
-step objects timeout "$limit" "$programs/kernels_test_cuda_fuzzy"
+step parity check kernels_test_cuda
+step objects check kernels_test_cuda_fuzzy
+step texture check kernels_test_cuda_texture
 step memcheck sanitize memcheck kernels_test_cuda
-step racecheck sanitize racecheck kernels_test_cuda
-step objects-memcheck sanitize memcheck kernels_test_cuda_fuzzy
-step kernels timeout "$limit" "$programs/noctule-bench" --backend cuda --kernels
-step jobs timeout "$limit" "$programs/noctule-bench" --backend cuda
+step memcheck-objects sanitize memcheck kernels_test_cuda_fuzzy
+step memcheck-texture sanitize memcheck kernels_test_cuda_texture
+# Racecheck is slow: cases of a job or two.
+CK_RUN_CASE=level_set step racecheck-level-set sanitize racecheck kernels_test_cuda
+CK_RUN_CASE=fuzzy step racecheck-fuzzy sanitize racecheck kernels_test_cuda
+CK_RUN_CASE=small step racecheck-texture sanitize racecheck kernels_test_cuda_texture
+step kernels check noctule-bench --backend cuda --kernels
+step jobs check noctule-bench --backend cuda
 
 # One line a case: what the JSON lines in the logs say in full.
 for log in kernels jobs; do
