@@ -1,12 +1,13 @@
 /*
  * bench_fuzzy.c - fuzzy connectedness on the CPU beside a bucket (Dial) Dijkstra.
  *
- * bench_fuzzy [REPEAT [SLICES...]]: volumes of 512 x 512 int16, vessels in noise and smooth, of
- * each number of slices (default 131 and, for linearity, 66). One JSON line a case: the median of
- * REPEAT (3) runs of kernels_fuzzy_run with 1 and 2 threads, the scene and the object alone, its
- * ratio to the Dijkstra of the same volume in the same run, and whether the scene equals the
- * Dijkstra's. kernels_volume_ready and the copy of the voxels are not in the time; neither are they
- * in the Dijkstra's, which starts from values with a border around them.
+ * bench_fuzzy [REPEAT [SLICES...]]: volumes of 512 x 512 int16, vessels in noise, smooth, a maze
+ * and one path through everything, of each number of slices (default 131 and, for linearity, 66).
+ * One JSON line a case: the median of REPEAT (3) runs of kernels_fuzzy_run with 1 and 2 threads,
+ * the scene and the object alone, its ratio to the Dijkstra of the same volume in the same run, and
+ * whether the scene equals the Dijkstra's. kernels_volume_ready and the copy of the voxels are not
+ * in the time; neither are they in the Dijkstra's, which starts from values with a border around
+ * them.
  */
 #include "fuzzy.h"
 #include "ref_drive.h"
@@ -42,6 +43,10 @@ allocate(size_t bytes)
     return memory;
 }
 
+enum content { VESSELS, SMOOTH, MAZE, PATH, CONTENTS };
+
+static const char *const names[] = {"vessels", "smooth", "maze", "path"};
+
 struct phantom {
     const char *name;
     struct kernels_extent extent;
@@ -50,11 +55,29 @@ struct phantom {
     struct kernels_fuzzy_object object;
 };
 
-static struct phantom
-make_phantom(bool vessels, int64_t slices)
+/* Corridors one voxel wide, of strengths that vary, between walls of 0; the seed is at one end. */
+static void
+dig_corridors(enum content content, struct phantom *phantom)
 {
-    struct phantom phantom = {.name = vessels ? "vessels" : "smooth",
-                              .extent = {COLUMNS, ROWS, slices}};
+    int64_t count = ref_voxels(phantom->extent);
+    uint8_t *in = allocate((size_t)count);
+    uint64_t random = 2;
+
+    if (content == MAZE)
+        ref_random_maze(phantom->extent, 1, in);
+    else
+        ref_serpentine(phantom->extent, 0, in);
+    for (int64_t i = 0; i < count; i++)
+        phantom->voxels[i] = (int16_t)(in[i] ? TOP - ref_random_below(&random, TOP / 8) : 0);
+    phantom->object.mean = TOP;
+    phantom->object.threshold = 9000;
+    free(in);
+}
+
+static struct phantom
+make_phantom(enum content content, int64_t slices)
+{
+    struct phantom phantom = {.name = names[content], .extent = {COLUMNS, ROWS, slices}};
 
     phantom.voxels = allocate((size_t)ref_voxels(phantom.extent) * sizeof(int16_t));
     phantom.object = (struct kernels_fuzzy_object){.seed_count = 1,
@@ -64,14 +87,16 @@ make_phantom(bool vessels, int64_t slices)
                                                    .weight = 0.5,
                                                    .threshold = 40000,
                                                    .padding = {1, 0}};
-    if (vessels) {
+    if (content == VESSELS) {
         ref_vessels(phantom.extent, KERNELS_INT16, TOP, 1, 1, phantom.voxels, &phantom.seed);
-        return phantom;
+    } else if (content == SMOOTH) {
+        ref_smooth(phantom.extent, KERNELS_INT16, TOP, 1, phantom.voxels);
+        phantom.seed = (struct kernels_voxel){COLUMNS / 2, ROWS / 2, slices / 2};
+        phantom.object.mean =
+            phantom.voxels[(phantom.seed.z * ROWS + phantom.seed.y) * COLUMNS + phantom.seed.x];
+    } else {
+        dig_corridors(content, &phantom);
     }
-    ref_smooth(phantom.extent, KERNELS_INT16, TOP, 1, phantom.voxels);
-    phantom.seed = (struct kernels_voxel){COLUMNS / 2, ROWS / 2, slices / 2};
-    phantom.object.mean =
-        phantom.voxels[(phantom.seed.z * ROWS + phantom.seed.y) * COLUMNS + phantom.seed.x];
     return phantom;
 }
 
@@ -358,9 +383,9 @@ bench_case(const struct phantom *phantom, const struct dijkstra *dijkstra, doubl
 }
 
 static void
-bench_phantom(bool vessels, int64_t slices, int repeat)
+bench_phantom(enum content content, int64_t slices, int repeat)
 {
-    struct phantom phantom = make_phantom(vessels, slices);
+    struct phantom phantom = make_phantom(content, slices);
     struct dijkstra *dijkstra = dijkstra_for(&phantom);
     struct cost costs[MAX_REPEAT], middle;
 
@@ -393,8 +418,8 @@ main(int argc, char **argv)
     for (int i = 0; i < (argc > 2 ? argc - 2 : 2); i++) {
         int64_t slices = argc > 2 ? atoll(argv[2 + i]) : usual[i];
 
-        bench_phantom(true, slices, repeat);
-        bench_phantom(false, slices, repeat);
+        for (int content = 0; content < CONTENTS; content++)
+            bench_phantom((enum content)content, slices, repeat);
     }
     return EXIT_SUCCESS;
 }
