@@ -20,7 +20,6 @@ extern "C" {
 
 /* Named in the Coding Scheme Identification Sequence of reports that use it, as our own is. */
 #define SR_IBSI_SCHEME    "IBSI"
-#define SR_OWN_SCHEME     SEG_OWN_SCHEME
 
 #define SR_MAX_MODIFIERS  6
 #define SR_MAX_PARAMETERS 6

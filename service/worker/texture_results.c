@@ -196,9 +196,9 @@ verify_pmap(const void *request, const char *path, struct dicom_fault *fault)
 }
 
 static const struct seg_code quantities[TEXTURE_PATTERNS] = {
-    {"LBP", SR_OWN_SCHEME, "Local binary pattern"},
-    {"TLBAP", SR_OWN_SCHEME, "Threshold local binary AND pattern"},
-    {"LANADP", SR_OWN_SCHEME, "Local adjacent neighborhood average difference pattern"},
+    {"LBP", SEG_OWN_SCHEME, "Local binary pattern"},
+    {"TLBAP", SEG_OWN_SCHEME, "Threshold local binary AND pattern"},
+    {"LANADP", SEG_OWN_SCHEME, "Local adjacent neighborhood average difference pattern"},
 };
 
 static int
