@@ -17,21 +17,27 @@
 
 #define SUFFIX ".part"
 
-/* In the hands of its writer, then of a thread that syncs and closes it, then settled. */
+/* A descriptor that a thread of its own syncs and closes. */
+struct sync {
+    int fd;
+    bool is_folder;
+    bool has_thread;
+    pthread_t thread;
+    int error; /* the thread's until it has ended */
+};
+
 struct file {
     struct file *next;
     char *name;
-    int fd;
+    struct sync sync;
     bool finished; /* by its writer */
-    bool has_thread;
-    pthread_t thread;
-    int error; /* of syncing and closing; the thread's until it has ended */
 };
 
 struct output {
     char *path;
     int folder;
     bool made;                 /* by this run */
+    struct sync parent;        /* has the folder's entry */
     bool published;            /* something of this run may be in place */
     pthread_mutex_t lock;      /* of the list: its links, and which files are finished */
     struct file *files, **end; /* in the order in which they were made */
@@ -64,10 +70,9 @@ is_between(const char *name, const char *prefix, const char *suffix)
 static bool
 is_result(const char *name)
 {
-    static const char *const names[] = {
-        "seg.dcm",      "seg-fractional.dcm", "sr.dcm",      "features.json",
-        "features.csv", "patterns.json",      "preview.png", "matrices.json",
-        "job.json"};
+    static const char *const names[] = {"seg.dcm",       "seg-fractional.dcm", "sr.dcm",
+                                        "features.json", "features.csv",       "patterns.json",
+                                        "preview.png",   "matrices.json",      "job.json"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
@@ -119,27 +124,65 @@ outdated(const struct output *output, const char *name)
     return is_result(name) && !was_made(output, name);
 }
 
-/* ------------------------------------------------------------------------ opening, closing -- */
+/* ---------------------------------------------------------------------------------- syncing -- */
 
-/* Makes the last part of `path` (whose parent is there); 1 when it is new, 0 when it was there. */
-static int
-make_one(char *path)
+/* Of a file the size counts and not the times; of a folder all of it. */
+static void *
+sync_and_close(void *argument)
 {
-    if (mkdir(path, 0750) != 0)
-        return errno == EEXIST ? 0 : -errno;
-    char *slash = strrchr(path, '/');
-    if (!slash || slash == path)
-        slash = NULL;
-    if (slash)
-        *slash = '\0';
-    int error = file_sync_directory(AT_FDCWD, slash ? path : path[0] == '/' ? "/" : ".");
-    if (slash)
-        *slash = '/';
-    if (error)
-        rmdir(path);
-    return error ? error : 1;
+    struct sync *sync = argument;
+    do
+        sync->error = (sync->is_folder ? fsync(sync->fd) : fdatasync(sync->fd)) != 0 ? -errno : 0;
+    while (sync->error == -EINTR);
+    int closed = file_close(sync->fd);
+    if (sync->error == 0)
+        sync->error = closed;
+    return NULL;
 }
 
+static void
+sync_begin(struct sync *sync)
+{
+    sync->has_thread = pthread_create(&sync->thread, NULL, sync_and_close, sync) == 0;
+    if (!sync->has_thread)
+        sync_and_close(sync);
+}
+
+/* 0, also of what was never begun, or why it is not on disk. */
+static int
+sync_end(struct sync *sync)
+{
+    if (sync->has_thread)
+        pthread_join(sync->thread, NULL);
+    sync->has_thread = false;
+    return sync->error;
+}
+
+/* ------------------------------------------------------------------------ opening, closing -- */
+
+/* Makes a folder whose parent is there; 1 when it is new, 0 when it was there. */
+static int
+make_one(const char *path)
+{
+    if (mkdir(path, 0750) == 0)
+        return 1;
+    return errno == EEXIST ? 0 : -errno;
+}
+
+/* Syncs a new folder's entry in its parent, or takes it away. */
+static int
+sync_entry(const char *path)
+{
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = folder < 0 ? -errno : file_sync_directory(folder, "..");
+    if (folder >= 0)
+        close(folder);
+    if (error)
+        rmdir(path);
+    return error;
+}
+
+/* As make_one; the entries of those on the way are synced. */
 static int
 make_all(const char *path)
 {
@@ -153,6 +196,8 @@ make_all(const char *path)
     for (char *at = copy + 1; made >= 0 && (at = strchr(at, '/')) != NULL; at++) {
         *at = '\0';
         made = make_one(copy);
+        if (made > 0)
+            made = sync_entry(copy);
         *at = '/';
     }
     if (made >= 0)
@@ -174,6 +219,7 @@ lock(int folder)
 static void
 release(struct output *output)
 {
+    sync_end(&output->parent);
     if (output->made)
         rmdir(output->path);
     if (output->folder >= 0)
@@ -181,6 +227,20 @@ release(struct output *output)
     pthread_mutex_destroy(&output->lock);
     free(output->path);
     free(output);
+}
+
+/* Also of a folder that was there, as far as this may be: a killed run may have left it unsynced.
+ */
+static int
+sync_parent(struct output *output)
+{
+    struct sync *parent = &output->parent;
+    parent->fd = openat(output->folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent->fd < 0)
+        return output->made || errno != EACCES ? -errno : 0;
+    parent->is_folder = true;
+    sync_begin(parent);
+    return 0;
 }
 
 static int
@@ -192,7 +252,9 @@ take_folder(struct output *output)
     if (faccessat(output->folder, ".", W_OK | X_OK, AT_EACCESS) != 0)
         return -errno;
     int error = lock(output->folder);
-    return error ? error : sweep(output, leftover);
+    if (error == 0)
+        error = sweep(output, leftover);
+    return error ? error : sync_parent(output);
 }
 
 int
@@ -238,15 +300,6 @@ file_free(struct file *file)
     free(file);
 }
 
-/* Waits for the thread that syncs a file. */
-static void
-settle_file(struct file *file)
-{
-    if (file->has_thread)
-        pthread_join(file->thread, NULL);
-    file->has_thread = false;
-}
-
 /* Their writers have ended. */
 static void
 forget_made(struct output *output)
@@ -254,9 +307,9 @@ forget_made(struct output *output)
     while (output->files) {
         struct file *file = output->files;
         output->files = file->next;
-        settle_file(file);
+        sync_end(&file->sync);
         if (!file->finished)
-            close(file->fd);
+            close(file->sync.fd);
         file_free(file);
     }
     output->end = &output->files;
@@ -297,7 +350,7 @@ output_create(struct output *output, const char *name, int *fd)
         file_free(file);
         return created;
     }
-    file->fd = *fd = created;
+    file->sync.fd = *fd = created;
     pthread_mutex_lock(&output->lock);
     *output->end = file;
     output->end = &file->next;
@@ -312,26 +365,13 @@ output_part_path(const struct output *output, const char *name)
     return asprintf(&path, "%s/.%s" SUFFIX, output->path, name) < 0 ? NULL : path;
 }
 
-static void *
-sync_and_close(void *argument)
-{
-    struct file *file = argument;
-    do
-        file->error = fdatasync(file->fd) != 0 ? -errno : 0;
-    while (file->error == -EINTR);
-    int closed = file_close(file->fd);
-    if (file->error == 0)
-        file->error = closed;
-    return NULL;
-}
-
 /* The file whose writer has ended; a number may have been that of files before. */
 static struct file *
 take_from_writer(struct output *output, int fd)
 {
     pthread_mutex_lock(&output->lock);
     struct file *file = output->files;
-    while (file->finished || file->fd != fd)
+    while (file->finished || file->sync.fd != fd)
         file = file->next;
     file->finished = true;
     pthread_mutex_unlock(&output->lock);
@@ -341,19 +381,16 @@ take_from_writer(struct output *output, int fd)
 void
 output_finish(struct output *output, int fd)
 {
-    struct file *file = take_from_writer(output, fd);
-    file->has_thread = pthread_create(&file->thread, NULL, sync_and_close, file) == 0;
-    if (!file->has_thread)
-        sync_and_close(file);
+    sync_begin(&take_from_writer(output, fd)->sync);
 }
 
 int
 output_settle(struct output *output, const char **name)
 {
-    int error = 0;
+    int error = sync_end(&output->parent);
+    *name = "the folder";
     for (struct file *file = output->files; file; file = file->next) {
-        settle_file(file);
-        int own = file->finished ? file->error : -EBUSY;
+        int own = file->finished ? sync_end(&file->sync) : -EBUSY;
         if (own && error == 0) {
             error = own;
             *name = file->name;

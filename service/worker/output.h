@@ -16,8 +16,8 @@
 struct output;
 
 /*
- * Makes the folder if need be (parents too, each entry synced), locks it and sweeps it. -EBUSY when
- * another job is writing into it.
+ * Makes the folder if need be (parents too, each entry synced; its own like a file), locks it and
+ * sweeps it. -EBUSY when another job is writing into it.
  */
 int output_open(const char *path, struct output **output);
 
@@ -28,8 +28,8 @@ int output_create(struct output *output, const char *name, int *fd);
 char *output_part_path(const struct output *output, const char *name);
 /* What was written to it is complete: begins to sync it, and closes it then. */
 void output_finish(struct output *output, int fd);
-/* Waits until all files are on disk: 0, or -errno of the first one that is not, -EBUSY of one that
- * is not finished, with its name (the output's). */
+/* Waits until the folder's entry and all files are on disk: 0, or -errno of the first one that is
+ * not, -EBUSY of one that is not finished, with its name (the output's). */
 int output_settle(struct output *output, const char **name);
 
 /*

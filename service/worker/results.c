@@ -305,8 +305,10 @@ start_preview(struct results *results, struct preview_task *task)
 static int
 end_preview(struct results *results, struct preview_task *task, int error)
 {
+    double begun = clock_seconds();
     if (task->running)
         pthread_join(task->thread, NULL);
+    results->report->write_seconds += clock_seconds() - begun;
     if (error)
         return error;
     return task->error ? results_file_fault(results->report, task->error, "write", "preview.png")
@@ -352,27 +354,6 @@ write_tables(struct results *results)
     return texture_results_write_tables(&texture);
 }
 
-/* What was written before is synced by now, or nearly. */
-static int
-settle(const struct results_request *request, struct pipeline_report *report)
-{
-    const char *file;
-    int error = output_settle(request->output, &file);
-    return error ? results_file_fault(report, error, "write", file) : 0;
-}
-
-/* Waits for what is under way beside the objects and tables. */
-static int
-end_all(struct results *results, struct preview_task *preview, int error)
-{
-    double begun = clock_seconds();
-    error = end_preview(results, preview, error);
-    if (error == 0)
-        error = settle(results->request, results->report);
-    results->report->write_seconds += clock_seconds() - begun;
-    return error;
-}
-
 static int
 write_all(struct results *results)
 {
@@ -392,7 +373,7 @@ write_all(struct results *results)
         error = write_objects(results);
     if (error == 0)
         error = write_tables(results);
-    return end_all(results, &preview, error);
+    return end_preview(results, &preview, error);
 }
 
 int
@@ -423,13 +404,24 @@ write_record(const struct results_request *request, struct pipeline_report *repo
     if (error)
         return results_file_fault(report, error, "write", "job.json");
     output_finish(request->output, fd);
-    return settle(request, report);
+    return 0;
+}
+
+/* The record's sync is the last one to begin; the others may have ended. */
+static int
+settle(const struct results_request *request, struct pipeline_report *report)
+{
+    const char *file;
+    int error = output_settle(request->output, &file);
+    return error ? results_file_fault(report, error, "write", file) : 0;
 }
 
 int
 results_publish(const struct results_request *request, struct pipeline_report *report)
 {
     int error = write_record(request, report);
+    if (error == 0)
+        error = settle(request, report);
     if (error)
         return error;
     error = output_publish(request->output);
