@@ -239,7 +239,7 @@ near_key(const struct tile_memory *tile, uint32_t axis, uint32_t voxel, uint32_t
  * The weakest edge of a cycle is in no maximum spanning forest, the order of edges being that of
  * keys. Around squares that is half of all edges in noise, and no round has to look at them. Where
  * the tile ends, a voxel stands for the one beyond: the edge between them does not exist, and is
- * the weakest. All are found before any goes.
+ * the weakest. All are found before any goes; the weakest of two squares goes twice.
  */
 static __device__ void
 drop_weakest(struct tile_memory *tile)
