@@ -137,6 +137,15 @@ def test_values_that_are_not_there_have_a_reason(daemon, tmp_path):
     assert [(r["name"], r["reason"]) for r in rows if r["value"] == ""] == [(f["name"], f["reason"]) for f in absent]
 
 
+def test_more_features_than_a_frame_holds(daemon, tmp_path):
+    """The worker tells 512 at a time."""
+    distances = ", ".join(map(str, range(1, 17)))
+    d = measured(daemon, tmp_path, f"""texture = {{ regions = [ "segments", "volume" ];
+        glcm = {{ levels = 8; distances = [ {distances} ]; }}; patterns = [ "lanadp" ]; }};""")
+    told = assert_one_set(d)
+    assert len(told) > 512 and {f["distance"] for f in told} == {None, *range(1, 17)}
+
+
 def test_a_job_that_finds_nothing_is_measured_too(daemon, tmp_path):
     settings = SETTINGS.format(root=tmp_path / "daemon0" / "root", after="keep", quiet=0.5, attempts=3,
                                pipeline_extra=TEXTURE).replace("[ 0.0, 80.0 ]", "[ 5000.0, 6000.0 ]")
