@@ -176,6 +176,20 @@ def test_a_real_brain_is_as_of_pyradiomics(run, tmp_path, setting):
                  OF_PYRADIOMICS)
 
 
+def test_all_neighbours_two_away_are_as_of_pyradiomics(run, tmp_path):
+    """Its distance 2 in slices, named one by one."""
+    stored = evenly(smooth(12, (7, 40, 43)), 0, 600).astype(np.uint16)
+    source = series(tmp_path / "in", stored)
+    offsets = [(x, y) for y in range(-2, 3) for x in range(-2, 3) if max(abs(x), abs(y)) == 2 and (y, x) > (0, 0)]
+    assert len(offsets) == 8
+    named = ", ".join(f"[ {x}, {y}, 0 ]" for x, y in offsets)
+    run(source, tmp_path / "out", 'regions = [ "volume" ]; glcm = { aggregation = "2.5d-direction-merged"; '
+        f'discretisation = "pyradiomics-bin-width"; bin_width = 25.0; offsets = ( {named} ); }};',
+        [segment(0, 600, (20, 20, 3), 9)])
+    assert_is_pyradiomics(values_of(tmp_path / "out", 0), stored.astype(float), np.ones(stored.shape, bool),
+                          {"force2D": True, "distances": [2]})
+
+
 # --- matrices that only we have, by their definition ---
 
 
