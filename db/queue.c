@@ -1,7 +1,7 @@
 /*
  * queue.c - the queue's life, its transactions, its events and its invariants. What moves a series
- * is in queue_series.c, what moves a job in queue_jobs.c, what a job measured in queue_features.c;
- * deliveries, with a diagram of their own, are in queue_deliveries.c.
+ * is in queue_series.c, what moves a job in queue_jobs.c and queue_ready.c, what a job measured in
+ * queue_features.c; deliveries, with a diagram of their own, are in queue_deliveries.c.
  *
  * A series:
  *

@@ -1,143 +1,13 @@
 /*
- * queue_jobs.c - the edges of a job (see queue.c).
+ * queue_jobs.c - the edges of a job (see queue.c), but for those that a look at what is ready makes:
+ * queue_ready.c.
  */
-#include "queue_private.h"
+#include "job_rows.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-static const char *const state_names[] = {
-    [QUEUE_READY] = "READY",         [QUEUE_RUNNING] = "RUNNING", [QUEUE_DONE] = "DONE",
-    [QUEUE_EMPTY] = "EMPTY",         [QUEUE_DELAYED] = "DELAYED", [QUEUE_FAILED] = "FAILED",
-    [QUEUE_CANCELLED] = "CANCELLED",
-};
-
-#define STATE_COUNT (sizeof state_names / sizeof *state_names)
-#define IN(state)   (1u << (state))
-
-const char *
-queue_job_state_name(enum queue_job_state state)
-{
-    return (size_t)state < STATE_COUNT ? state_names[state] : "UNKNOWN";
-}
-
-static int
-state_from_name(const char *name, enum queue_job_state *state)
-{
-    for (size_t i = 0; i < STATE_COUNT; i++) {
-        if (strcmp(name, state_names[i]) == 0) {
-            *state = (enum queue_job_state)i;
-            return 0;
-        }
-    }
-    return -EUCLEAN;
-}
-
-/* ------------------------------------------------------------------------- what edges share -- */
-
-/* What an edge needs to know of the row it leaves. */
-struct job_row {
-    int64_t id, series_id;
-    enum queue_job_state state;
-    int32_t revision, series_revision, attempts;
-};
-
-static int
-no_such_job(struct queue *queue, int64_t job_id)
-{
-    return database_refuse(&queue->db, -ENOENT, "there is no job %lld", (long long)job_id);
-}
-
-static int
-read_row(struct queue *queue, int64_t job_id, struct job_row *row)
-{
-    sqlite3_stmt *statement;
-    int rc = database_start(&queue->db,
-                            "SELECT j.series_id, j.state, j.revision, s.revision, j.attempts "
-                            "FROM job j JOIN series s ON s.id = j.series_id WHERE j.id = ?",
-                            VALUES(value_int(job_id)), &statement);
-    if (rc < 0)
-        return rc;
-    rc = database_step(&queue->db, statement);
-    if (rc == 1) {
-        *row = (struct job_row){
-            .id = job_id,
-            .series_id = sqlite3_column_int64(statement, 0),
-            .revision = sqlite3_column_int(statement, 2),
-            .series_revision = sqlite3_column_int(statement, 3),
-            .attempts = sqlite3_column_int(statement, 4),
-        };
-        rc = state_from_name((const char *)sqlite3_column_text(statement, 1), &row->state);
-    } else if (rc == 0) {
-        rc = no_such_job(queue, job_id);
-    }
-    database_end(statement);
-    return rc;
-}
-
-static int
-wrong_state(struct queue *queue, const struct job_row *row)
-{
-    return database_refuse(&queue->db, -EAGAIN, "job %lld is %s", (long long)row->id,
-                           state_names[row->state]);
-}
-
-/* Reads the row; -EAGAIN unless its state is one of `allowed` (OR of IN()). */
-static int
-expect_row(struct queue *queue, int64_t job_id, unsigned allowed, struct job_row *row)
-{
-    int rc = read_row(queue, job_id, row);
-    if (rc == 0 && !(allowed & IN(row->state)))
-        rc = wrong_state(queue, row);
-    return rc;
-}
-
-/* Turns what the guarded UPDATE of an edge returned into 0 or -errno, and writes the event. */
-static int
-moved(struct queue *queue, int changed, const struct job_row *row, enum queue_job_state to,
-      const char *kind, const char *detail, int64_t now_ms)
-{
-    if (changed < 0)
-        return changed;
-    if (changed == 0)
-        return wrong_state(queue, row);
-    struct queue_event event = {.kind = kind,
-                                .series_id = row->series_id,
-                                .job_id = row->id,
-                                .from_state = state_names[row->state],
-                                .to_state = state_names[to],
-                                .detail = detail};
-    return queue_add_event(queue, &event, now_ms);
-}
-
-/* -> CANCELLED, from any state that is not an end. superseded_by: 0 when not known (yet). */
-static int
-cancel(struct queue *queue, const struct job_row *row, const char *kind, const char *code,
-       const char *why, int64_t superseded_by, int64_t now_ms)
-{
-    int changed = database_change(
-        &queue->db,
-        "UPDATE job SET state = 'CANCELLED', ended_at = ?3, not_before_at = NULL, code = ?4, "
-        "sentence = ?5, file_a = '', file_b = '', superseded_by = ?6 WHERE id = ?1 AND state = ?2",
-        VALUES(value_int(row->id), value_text(state_names[row->state]), value_time(now_ms),
-               value_text(code), value_text(why),
-               superseded_by ? value_int(superseded_by) : value_null()));
-    char detail[512];
-    return moved(queue, changed, row, QUEUE_CANCELLED, kind,
-                 queue_code_and_sentence(code, why, detail, sizeof detail), now_ms);
-}
-
-static int
-supersede(struct queue *queue, const struct job_row *row, int64_t superseded_by, int64_t now_ms)
-{
-    char why[128];
-    snprintf(why, sizeof why, "late slices came: revision %d of the series takes its place",
-             row->series_revision);
-    return cancel(queue, row, "JOB_SUPERSEDED", "SUPERSEDED", why, superseded_by, now_ms);
-}
 
 /* ------------------------------------------------------------------------------------ adding - */
 
@@ -202,7 +72,7 @@ insert_job(struct queue *queue, int64_t series_id, int32_t revision, const char 
     struct queue_event event = {.kind = "JOB_ADDED",
                                 .series_id = series_id,
                                 .job_id = *job_id,
-                                .to_state = state_names[QUEUE_READY],
+                                .to_state = queue_job_state_name(QUEUE_READY),
                                 .detail = pipeline};
     return queue_add_event(queue, &event, now_ms);
 }
@@ -214,9 +84,9 @@ supersede_unfinished(struct queue *queue, struct queue_ids *older, int64_t job_i
     size_t running = 0;
     for (size_t i = 0; i < older->count; i++) {
         struct job_row row;
-        int rc = read_row(queue, older->at[i], &row);
+        int rc = job_read_row(queue, older->at[i], &row);
         if (rc == 0)
-            rc = supersede(queue, &row, job_id, now_ms);
+            rc = job_supersede(queue, &row, job_id, now_ms);
         if (rc < 0)
             return rc;
         if (row.state == QUEUE_RUNNING)
@@ -274,197 +144,13 @@ queue_add_job(struct queue *queue, int64_t series_id, int32_t revision, const ch
     return 0;
 }
 
-/* ----------------------------------------------------------------------------------- reading - */
-
-void
-queue_job_clear(struct queue_job *job)
-{
-    free(job->series_uid);
-    free(job->stack);
-    free(job->pipeline);
-    free(job->settings);
-    *job = (struct queue_job){0};
-}
-
-#define JOB_COLUMNS                                                                                \
-    "j.id, j.series_id, j.revision, j.priority, j.attempts, j.alone, j.state, j.not_before_at, "   \
-    "s.series_uid, j.stack, j.pipeline, t.text"
-#define JOB_TABLES                                                                                 \
-    " FROM job j JOIN series s ON s.id = j.series_id JOIN settings t ON t.id = j.settings_id "
-
-static int
-read_job(struct queue *queue, sqlite3_stmt *statement, struct queue_job *job)
-{
-    *job = (struct queue_job){
-        .id = sqlite3_column_int64(statement, 0),
-        .series_id = sqlite3_column_int64(statement, 1),
-        .revision = sqlite3_column_int(statement, 2),
-        .priority = sqlite3_column_int(statement, 3),
-        .attempts = sqlite3_column_int(statement, 4),
-        .alone = sqlite3_column_int(statement, 5),
-    };
-    int rc = state_from_name((const char *)sqlite3_column_text(statement, 6), &job->state);
-    if (rc == 0)
-        rc = database_column_time(statement, 7, &job->not_before_ms);
-    if (rc == 0)
-        rc = database_column_text(statement, 8, &job->series_uid);
-    if (rc == 0)
-        rc = database_column_text(statement, 9, &job->stack);
-    if (rc == 0)
-        rc = database_column_text(statement, 10, &job->pipeline);
-    if (rc == 0)
-        rc = database_column_text(statement, 11, &job->settings);
-    if (rc < 0) {
-        int64_t id = job->id;
-        queue_job_clear(job);
-        return database_refuse(&queue->db, rc, "the row of job %lld cannot be read: %s",
-                               (long long)id, strerror(-rc));
-    }
-    return 0;
-}
-
-int
-queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job)
-{
-    sqlite3_stmt *statement;
-    int rc = database_start(&queue->db, "SELECT " JOB_COLUMNS JOB_TABLES "WHERE j.id = ?",
-                            VALUES(value_int(job_id)), &statement);
-    if (rc < 0)
-        return rc;
-    rc = database_step(&queue->db, statement);
-    if (rc == 1)
-        rc = read_job(queue, statement, job);
-    else if (rc == 0)
-        rc = no_such_job(queue, job_id);
-    database_end(statement);
-    return rc;
-}
-
-int
-queue_next_due(struct queue *queue, int64_t *due_ms)
-{
-    sqlite3_stmt *statement;
-    int rc = database_start(&queue->db,
-                            "SELECT not_before_at FROM job WHERE state = 'DELAYED' "
-                            "AND not_before_at IS NOT NULL ORDER BY not_before_at LIMIT 1",
-                            NO_VALUES, &statement);
-    if (rc < 0)
-        return rc;
-    rc = database_step(&queue->db, statement);
-    if (rc == 1)
-        rc = database_column_time(statement, 0, due_ms);
-    else if (rc == 0)
-        rc = database_refuse(&queue->db, -ENOENT, "no job is delayed");
-    database_end(statement);
-    return rc;
-}
-
-/* ------------------------------------------------------------------------------------- ready - */
-
-/* Applies an edge to each of the jobs that `sql` finds. */
-static int
-for_each_job(struct queue *queue, const char *sql, const struct database_value *values,
-             size_t count,
-             int (*edge)(struct queue *queue, const struct job_row *row, int64_t now_ms),
-             int64_t now_ms)
-{
-    struct queue_ids ids;
-    int rc = queue_read_ids(queue, sql, values, count, &ids);
-    for (size_t i = 0; rc == 0 && i < ids.count; i++) {
-        struct job_row row;
-        rc = read_row(queue, ids.at[i], &row);
-        if (rc == 0)
-            rc = edge(queue, &row, now_ms);
-    }
-    free(ids.at);
-    return rc;
-}
-
-static int
-make_due(struct queue *queue, const struct job_row *row, int64_t now_ms)
-{
-    int changed = database_change(&queue->db,
-                                  "UPDATE job SET state = 'READY', ready_at = ?, "
-                                  "not_before_at = NULL, started_at = NULL "
-                                  "WHERE id = ? AND state = 'DELAYED'",
-                                  VALUES(value_time(now_ms), value_int(row->id)));
-    return moved(queue, changed, row, QUEUE_READY, "JOB_DUE", "", now_ms);
-}
-
-static int
-make_stale(struct queue *queue, const struct job_row *row, int64_t now_ms)
-{
-    return supersede(queue, row, 0, now_ms);
-}
-
-static int
-list_ready(struct queue *queue, size_t limit, struct queue_job **jobs, size_t *count)
-{
-    sqlite3_stmt *statement;
-    size_t capacity = 0;
-    int64_t rows = limit > INT32_MAX ? INT32_MAX : (int64_t)limit;
-    int rc = database_start(&queue->db,
-                            "SELECT " JOB_COLUMNS JOB_TABLES
-                            "WHERE j.state = 'READY' AND j.revision = s.revision "
-                            "ORDER BY j.priority DESC, j.id LIMIT ?",
-                            VALUES(value_int(rows)), &statement);
-    if (rc < 0)
-        return rc;
-    while ((rc = database_step(&queue->db, statement)) == 1) {
-        rc = queue_grow(queue, (void **)jobs, *count, &capacity, sizeof **jobs);
-        if (rc == 0)
-            rc = read_job(queue, statement, &(*jobs)[*count]);
-        if (rc < 0)
-            break;
-        ++*count;
-    }
-    database_end(statement);
-    return rc;
-}
-
-static void
-free_jobs(struct queue_job **jobs, size_t *count)
-{
-    while (*count > 0)
-        queue_job_clear(&(*jobs)[--*count]);
-    free(*jobs);
-    *jobs = NULL;
-}
-
-int
-queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job **jobs,
-            size_t *count)
-{
-    *jobs = NULL;
-    *count = 0;
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    rc = for_each_job(queue,
-                      "SELECT id FROM job WHERE state = 'DELAYED' AND not_before_at <= ? "
-                      "ORDER BY not_before_at, id",
-                      VALUES(value_time(now_ms)), make_due, now_ms);
-    if (rc == 0)
-        rc = for_each_job(queue,
-                          "SELECT j.id FROM job j JOIN series s ON s.id = j.series_id "
-                          "WHERE j.state = 'READY' AND j.revision < s.revision "
-                          "AND s.state <> 'GATHERING' ORDER BY j.id",
-                          NO_VALUES, make_stale, now_ms);
-    if (rc == 0)
-        rc = list_ready(queue, limit, jobs, count);
-    rc = queue_leave(queue, rc);
-    if (rc < 0)
-        free_jobs(jobs, count);
-    return rc;
-}
-
 /* ---------------------------------------------------------------------- the edges of RUNNING - */
 
 static int
 start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane, int64_t now_ms)
 {
     struct job_row row;
-    int rc = expect_row(queue, job_id, IN(QUEUE_READY), &row);
+    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_READY), &row);
     if (rc < 0)
         return rc;
     if (row.revision != row.series_revision)
@@ -483,7 +169,7 @@ start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
     char detail[128];
     snprintf(detail, sizeof detail, "%s, lane %d, attempt %d", worker ? worker : "", lane,
              row.attempts + 1);
-    return moved(queue, changed, &row, QUEUE_RUNNING, "JOB_STARTED", detail, now_ms);
+    return job_moved(queue, changed, &row, QUEUE_RUNNING, "JOB_STARTED", detail, now_ms);
 }
 
 int
@@ -542,7 +228,7 @@ update_finished(struct queue *queue, int64_t job_id, enum queue_job_state state,
         "write_seconds = ?6, verify_seconds = ?7, total_seconds = ?8, voxels = ?9, "
         "segmented_voxels = ?10, peak_bytes = ?11, backend = ?12, note = ?13, code = ?14, "
         "sentence = ?15 WHERE id = ?1 AND state = 'RUNNING'",
-        VALUES(value_int(job_id), value_text(state_names[state]), value_time(now_ms),
+        VALUES(value_int(job_id), value_text(queue_job_state_name(state)), value_time(now_ms),
                measured_real(f->read_seconds), measured_real(f->compute_seconds),
                measured_real(f->write_seconds), measured_real(f->verify_seconds),
                measured_real(f->total_seconds), measured_int(f->voxels),
@@ -557,13 +243,13 @@ finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
            size_t result_count, const char *code, const char *sentence, int64_t now_ms)
 {
     struct job_row row;
-    int rc = expect_row(queue, job_id, IN(QUEUE_RUNNING), &row);
+    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
     int changed = update_finished(queue, job_id, state, figures, code, sentence, now_ms);
     char detail[512];
-    rc = moved(queue, changed, &row, state, state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY",
-               queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+    rc = job_moved(queue, changed, &row, state, state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY",
+                   queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
     for (size_t i = 0; rc == 0 && i < result_count; i++)
         rc = add_result(queue, job_id, &results[i], now_ms);
     if (rc == 0)
@@ -599,8 +285,8 @@ fail(struct queue *queue, const struct job_row *row, const char *code, const cha
         VALUES(value_int(row->id), value_time(now_ms), value_text(code), value_text(sentence),
                value_text(file_a), value_text(file_b)));
     char detail[512];
-    return moved(queue, changed, row, QUEUE_FAILED, "JOB_FAILED",
-                 queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+    return job_moved(queue, changed, row, QUEUE_FAILED, "JOB_FAILED",
+                     queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
 }
 
 int
@@ -611,7 +297,7 @@ queue_fail_job(struct queue *queue, int64_t job_id, const char *code, const char
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = expect_row(queue, job_id, IN(QUEUE_RUNNING), &row);
+    rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
     if (rc == 0)
         rc = fail(queue, &row, code, sentence, file_a, file_b, now_ms);
     return queue_leave(queue, rc);
@@ -622,7 +308,7 @@ delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone
           const char *sentence, int64_t now_ms)
 {
     struct job_row row;
-    int rc = expect_row(queue, job_id, IN(QUEUE_RUNNING), &row);
+    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
     int changed =
@@ -632,8 +318,8 @@ delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone
                         VALUES(value_int(job_id), value_time(not_before_ms), value_int(alone),
                                value_text(code), value_text(sentence)));
     char detail[512];
-    return moved(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED",
-                 queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+    return job_moved(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED",
+                     queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
 }
 
 int
@@ -651,7 +337,7 @@ static int
 return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms)
 {
     struct job_row row;
-    int rc = expect_row(queue, job_id, IN(QUEUE_RUNNING), &row);
+    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
     int changed =
@@ -659,7 +345,7 @@ return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms)
                         "UPDATE job SET state = 'READY', ready_at = ?2, started_at = NULL, "
                         "attempts = attempts - 1 WHERE id = ?1 AND state = 'RUNNING'",
                         VALUES(value_int(job_id), value_time(now_ms)));
-    return moved(queue, changed, &row, QUEUE_READY, "JOB_RETURNED", why, now_ms);
+    return job_moved(queue, changed, &row, QUEUE_READY, "JOB_RETURNED", why, now_ms);
 }
 
 int
@@ -679,10 +365,11 @@ queue_cancel_job(struct queue *queue, int64_t job_id, const char *code, const ch
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = expect_row(queue, job_id, IN(QUEUE_READY) | IN(QUEUE_DELAYED) | IN(QUEUE_RUNNING), &row);
+    rc = job_expect_row(queue, job_id,
+                        JOB_IN(QUEUE_READY) | JOB_IN(QUEUE_DELAYED) | JOB_IN(QUEUE_RUNNING), &row);
     if (rc == 0) {
         *was_running = row.state == QUEUE_RUNNING;
-        rc = cancel(queue, &row, "JOB_CANCELLED", code, why, 0, now_ms);
+        rc = job_cancel(queue, &row, "JOB_CANCELLED", code, why, 0, now_ms);
     }
     return queue_leave(queue, rc);
 }
@@ -691,10 +378,10 @@ static int
 retry_job(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
     struct job_row row;
-    int rc = expect_row(queue, job_id,
-                        IN(QUEUE_DONE) | IN(QUEUE_EMPTY) | IN(QUEUE_FAILED) | IN(QUEUE_CANCELLED) |
-                            IN(QUEUE_DELAYED),
-                        &row);
+    int rc = job_expect_row(queue, job_id,
+                            JOB_IN(QUEUE_DONE) | JOB_IN(QUEUE_EMPTY) | JOB_IN(QUEUE_FAILED) |
+                                JOB_IN(QUEUE_CANCELLED) | JOB_IN(QUEUE_DELAYED),
+                            &row);
     if (rc < 0)
         return rc;
     if (row.revision != row.series_revision)
@@ -718,8 +405,9 @@ retry_job(struct queue *queue, int64_t job_id, int64_t now_ms)
         "write_seconds = NULL, verify_seconds = NULL, total_seconds = NULL, voxels = NULL, "
         "segmented_voxels = NULL, peak_bytes = NULL, backend = '', note = '', code = '', "
         "sentence = '', file_a = '', file_b = '' WHERE id = ?1 AND state = ?2",
-        VALUES(value_int(job_id), value_text(state_names[row.state]), value_time(now_ms)));
-    return moved(queue, changed, &row, QUEUE_READY, "JOB_RETRIED", "an operator's retry", now_ms);
+        VALUES(value_int(job_id), value_text(queue_job_state_name(row.state)), value_time(now_ms)));
+    return job_moved(queue, changed, &row, QUEUE_READY, "JOB_RETRIED", "an operator's retry",
+                     now_ms);
 }
 
 int
@@ -736,8 +424,8 @@ recover_as_ready(struct queue *queue, const struct job_row *row, int64_t now_ms)
                                   "UPDATE job SET state = 'READY', ready_at = ?2, "
                                   "started_at = NULL WHERE id = ?1 AND state = 'RUNNING'",
                                   VALUES(value_int(row->id), value_time(now_ms)));
-    return moved(queue, changed, row, QUEUE_READY, "JOB_RECOVERED",
-                 "it was running when the daemon ended", now_ms);
+    return job_moved(queue, changed, row, QUEUE_READY, "JOB_RECOVERED",
+                     "it was running when the daemon ended", now_ms);
 }
 
 static int
@@ -757,7 +445,7 @@ queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = for_each_job(queue,
+    rc = job_for_each(queue,
                       "SELECT id FROM job WHERE state = 'RUNNING' AND attempts >= ? ORDER BY id",
                       VALUES(value_int(max_attempts)), recover_as_failed, now_ms);
     int64_t running = 0;
@@ -765,7 +453,7 @@ queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t
         rc = database_get(&queue->db, "SELECT count(*) FROM job WHERE state = 'RUNNING'", NO_VALUES,
                           &running);
     if (rc >= 0)
-        rc = for_each_job(queue, "SELECT id FROM job WHERE state = 'RUNNING' ORDER BY id",
+        rc = job_for_each(queue, "SELECT id FROM job WHERE state = 'RUNNING' ORDER BY id",
                           NO_VALUES, recover_as_ready, now_ms);
     if (rc == 0)
         rc = queue_recover_deliveries(queue, now_ms);
