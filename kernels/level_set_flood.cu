@@ -3,49 +3,21 @@
  * level_set_cuda.cuh.
  *
  * A visit takes one class of R at a time (both only where the tile is partly in the initial
- * region). Its mask, the voxels of the class, and what is settled of it stand in shared memory as
- * 32-bit halves of rows. Each thread holds 16 of them in registers, in turn along y and along z,
- * and carries settled bits up and down its line; along x one addition fills a whole run.
+ * region), and lets it settle as level_set_tile.cuh says.
  */
-#include "level_set_cuda.cuh"
+#include "cuda.cuh"
+#include "level_set_threshold.cuh"
+#include "level_set_tile.cuh"
 
 enum {
-    THREADS = 128,
-    LINE = 16,                 /* halves of rows that a thread holds: half a tile's edge */
-    PITCH = 2 * TILE_ROWS + 2, /* from slice to slice in shared memory: no bank conflicts */
-    PIECES = TILE_WORDS / 2,   /* of 16 bytes a tile: two rows */
-    GROUP = 8,                 /* threads that threshold a row */
-    ROWS_IN_FLIGHT = 4,
-    ALIGNED_IN_FLIGHT = 8, /* where rows begin at aligned addresses */
-    BLOCKS_A_PROCESSOR = 4,
+    BLOCKS_A_PROCESSOR = 3,
+    BLOCKS_LAZILY = 2,
+    PATIENCE = 3, /* a block that has waited for this part of the budget stops the flood */
 };
 
 static const uint32_t OPEN = 1u << 31; /* not every voxel is known to have settled */
 static const uint32_t NOTHING = UINT32_MAX;
 static const uint32_t END = UINT32_MAX; /* in a place of the queue: there will be no more */
-
-/* Of a block, in shared memory. */
-struct visit {
-    uint32_t settled[TILE_SLICES * PITCH]; /* [slice][row][half] */
-    uint32_t mask[TILE_SLICES * PITCH];
-    uint32_t tile;
-    uint32_t kind;
-    uint32_t state;            /* when the visit began */
-    uint32_t neighbour[FACES]; /* NOTHING: the volume ends there */
-    uint32_t kinds[FACES];
-    uint32_t sends; /* bit 2 * face + class: something new crosses the face; and OPEN */
-};
-
-/* Of a thread. */
-struct visitor {
-    struct level_set_place place;
-    uint32_t kind;
-    bool first;      /* the tile's first visit */
-    uint32_t half;   /* 0: columns 0 .. 31 of the tile */
-    uint32_t across; /* the slice of a line along y, the row of one along z */
-    uint32_t from;   /* of the line: 0 or 16 */
-    int64_t grown;   /* voxels that came into the region */
-};
 
 __device__ static __forceinline__ uint32_t
 look(const uint32_t *word)
@@ -53,23 +25,32 @@ look(const uint32_t *word)
     return *(const volatile uint32_t *)word;
 }
 
+/* When the flood is given up: all of it takes too long, or the block has next to nothing to do. */
+struct limits {
+    int64_t deadline; /* of the processor's clock; 0: never */
+    int64_t patience; /* cycles that the block may wait yet */
+};
+
 /*
  * A tile off the queue, or NOTHING when there will be none. A ticket names a place, and there are
  * more places than blocks can wait at.
  */
 __device__ static uint32_t
-pop(const struct level_set_job &job, int64_t deadline)
+pop(const struct level_set_job &job, struct limits *limits)
 {
     uint32_t *place = &job.queue[atomicAdd(&job.counts->head, 1) & job.queue_mask];
+    const int64_t begun = clock64(), until = min(limits->deadline, begun + limits->patience);
 
-    for (;;) {
+    for (uint32_t looks = 1;; looks++) {
         uint32_t taken = look(place);
 
         if (taken) {
             *(volatile uint32_t *)place = 0; /* nobody else has this ticket */
+            limits->patience -= clock64() - begun;
             return taken == END ? NOTHING : taken - 1;
         }
-        if (deadline && clock64() > deadline) {
+        if (limits->deadline &&
+            (clock64() > until || (looks % 16 == 0 && look(&job.counts->stopped)))) {
             job.counts->stopped = 1;
             return NOTHING;
         }
@@ -108,359 +89,131 @@ count_tile(const struct level_set_job &job)
         *(volatile uint32_t *)&job.queue[(ticket + i) & job.queue_mask] = END;
 }
 
-/* The 32-bit halves of a row that exist. */
-__device__ static __forceinline__ uint32_t
-existing(const struct level_set_job &job, const struct visitor &own, uint32_t half, uint32_t row,
-         uint32_t slice)
+/* The place of the thread's line along y in the region, in halves of words, and the step. */
+__device__ static __forceinline__ uint32_t *
+region_line(const struct level_set_job &job, const struct visitor &own, int64_t *step)
 {
-    uint64_t columns = level_set_columns(job, own.place.x);
-    bool inside = (int64_t)own.place.y * TILE_ROWS + row < job.rows &&
-                  (int64_t)own.place.z * TILE_SLICES + slice < job.slices;
+    int64_t y = (int64_t)own.place.y * TILE_ROWS + own.part * LINE;
+    int64_t z = (int64_t)own.place.z * TILE_SLICES + own.across;
 
-    return inside ? (uint32_t)(columns >> 32 * half) : 0;
+    *step = 2 * job.words_per_row;
+    return (uint32_t *)job.inside + own.half +
+           2 * (own.place.label * job.words + (z * job.rows + y) * job.words_per_row + own.place.x);
 }
 
-__device__ static __forceinline__ int64_t
-region_word(const struct level_set_job &job, const struct visitor &own, uint32_t row,
-            uint32_t slice)
+/* The same in `grown`; the step is 2. */
+__device__ static __forceinline__ uint32_t *
+grown_line(const struct level_set_job &job, const struct visitor &own, uint32_t tile)
 {
-    int64_t y = (int64_t)own.place.y * TILE_ROWS + row;
-    int64_t z = (int64_t)own.place.z * TILE_SLICES + slice;
-
-    return own.place.label * job.words + (z * job.rows + y) * job.words_per_row + own.place.x;
+    return (uint32_t *)(job.grown + (size_t)tile * TILE_WORDS) +
+           (own.across * TILE_ROWS + own.part * LINE) * 2 + own.half;
 }
 
-/*
- * Lazily: the range bits of the tile, into the visit's mask. Eight threads a row, eight values each
- * at aligned addresses; the row begins within the first eight, unless ALIGNED, at the first.
- */
-template <typename Value, bool ALIGNED, int ROWS>
+/* What was in the region at first, and what has settled since. All loads are in flight at once. */
 __device__ static __forceinline__ void
-threshold_rows(const struct level_set_job &job, const struct visitor &own, struct visit *visit)
+load_past(const struct level_set_job &job, struct visitor *own, uint32_t tile)
 {
-    using eight = typename level_set_eight<Value>::type;
-    const eight *voxels = (const eight *)job.voxels;
-    const int64_t end = (job.columns * job.rows * job.slices + 7) / 8;
-    const uint32_t group = threadIdx.x / GROUP, lane = threadIdx.x % GROUP;
-
-    for (uint32_t begin = group; begin < TILE_WORDS; begin += THREADS / GROUP * ROWS) {
-        eight loaded[ROWS], next[ROWS];
-        uint32_t shift[ROWS];
-        bool exists;
+    const uint32_t *grown = grown_line(job, *own, tile);
+    int64_t step;
+    const uint32_t *region = region_line(job, *own, &step);
+    uint32_t now[LINE];
 
 #pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            uint32_t line = begin + (uint32_t)i * (THREADS / GROUP);
-            int64_t y = (int64_t)own.place.y * TILE_ROWS + line % TILE_ROWS;
-            int64_t z = (int64_t)own.place.z * TILE_SLICES + line / TILE_ROWS;
-            int64_t voxel = (z * job.rows + y) * job.columns + (int64_t)own.place.x * TILE_COLUMNS;
-
-            exists = y < job.rows && z < job.slices;
-            shift[i] = ALIGNED ? 0 : (uint32_t)voxel & 7;
-            voxel = voxel / 8 + lane;
-            loaded[i] = exists && voxel < end ? __ldg(voxels + voxel) : eight{};
-            next[i] = !ALIGNED && exists && lane == GROUP - 1 && shift[i] && voxel + 1 < end
-                          ? __ldg(voxels + voxel + 1)
-                          : eight{};
-        }
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            uint32_t line = begin + (uint32_t)i * (THREADS / GROUP);
-            int64_t z = min((int64_t)own.place.z * TILE_SLICES + line / TILE_ROWS, job.slices - 1);
-            const struct level_set_pass &pass = job.passes[own.place.label * job.slices + z];
-            uint32_t bits = level_set_in_range<Value>(loaded[i], pass);
-
-            if (!ALIGNED) {
-                uint32_t more = __shfl_down_sync(~0u, bits, 1, GROUP);
-
-                if (lane == GROUP - 1 && shift[i])
-                    more = level_set_in_range<Value>(next[i], pass);
-                bits = (bits | more << 8) >> shift[i];
-            }
-            ((uint8_t *)&visit->mask[line / TILE_ROWS * PITCH + line % TILE_ROWS * 2])[lane] =
-                (uint8_t)bits;
-        }
+    for (int i = 0; i < LINE; i++) {
+        own->late[i] = own->first ? 0 : __ldcg(&grown[i * 2]);
+        now[i] = own->kind == TILE_MIXED && existing(*own, i) ? __ldcg(&region[i * step]) : 0;
     }
-    __syncthreads();
-}
-
-template <typename Value>
-__device__ static void
-threshold(const struct level_set_job &job, const struct visitor &own, struct visit *visit)
-{
-    if (job.columns % 8 == 0)
-        threshold_rows<Value, true, ALIGNED_IN_FLIGHT>(job, own, visit);
-    else
-        threshold_rows<Value, false, ROWS_IN_FLIGHT>(job, own, visit);
-}
-
-/* Where two rows of the tile stand in shared memory; each thread has its own. */
-__device__ static __forceinline__ uint32_t
-piece_at(uint32_t piece)
-{
-    return piece / (TILE_ROWS / 2) * PITCH + piece % (TILE_ROWS / 2) * 4;
-}
-
-/* 64 bits from the device's memory to shared memory, past the registers. */
-__device__ static __forceinline__ void
-send_for_word(uint32_t *to, const uint64_t *from)
-{
-    asm volatile(
-        "cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
-        "l"(from)
-        : "memory");
-}
-
-/* Until all that the thread has sent for is there. */
-__device__ static __forceinline__ void
-wait_for_words(void)
-{
-    asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
-/* The range bits of the tile are on their way into the visit's mask: each thread's own pieces. */
-__device__ static __forceinline__ void
-send_for_range(const struct level_set_job &job, struct visit *visit)
-{
-    const uint64_t *range = job.range + (size_t)visit->tile * TILE_WORDS;
-
 #pragma unroll
-    for (uint32_t i = 0; i < PIECES / THREADS; i++) {
-        uint32_t piece = threadIdx.x + i * THREADS;
-
-        for (uint32_t row = 0; row < 2; row++)
-            send_for_word(&visit->mask[piece_at(piece) + 2 * row], &range[2 * piece + row]);
-    }
+    for (int i = 0; i < LINE; i++)
+        own->initial[i] = own->kind == TILE_MIXED ? now[i] ^ own->late[i] : own->kind ? ~0u : 0;
 }
 
-/* What the visit's mask holds before a class is loaded. */
-enum mask_content {
-    MASK_THRESHOLDED, /* range bits that the device's memory does not have yet */
-    MASK_RANGE,
-    MASK_OTHER_CLASS,
+/* What has arrived across the faces, for the thread's line along y. */
+struct arrival {
+    uint32_t x, y;
+    uint32_t z[LINE];
 };
 
-/* Sets the mask and what is settled of one class, two rows at a time. Returns whether all of the
- * tile is of the class. */
-__device__ static bool
-load_class(const struct level_set_job &job, const struct visitor &own, struct visit *visit,
-           uint32_t value, enum mask_content content)
-{
-    uint4 *range = (uint4 *)(job.range + (size_t)visit->tile * TILE_WORDS);
-    uint4 *grown = (uint4 *)(job.grown + (size_t)visit->tile * TILE_WORDS);
-    const bool fresh = own.first && !(own.kind == TILE_MIXED && value == 1);
-    const uint32_t flip = value ? 0 : ~0u, turn = content == MASK_OTHER_CLASS ? ~0u : flip;
-    const uint2 *region = (const uint2 *)job.inside;
-    bool full = true;
-
-#pragma unroll
-    for (uint32_t i = 0; i < PIECES / THREADS; i++) {
-        uint32_t piece = threadIdx.x + i * THREADS, slice = piece / (TILE_ROWS / 2);
-        uint32_t row = piece % (TILE_ROWS / 2) * 2, at = piece_at(piece);
-        const uint32_t ins[4] = {visit->mask[at], visit->mask[at + 1], visit->mask[at + 2],
-                                 visit->mask[at + 3]};
-        uint4 late = make_uint4(0, 0, 0, 0);
-        uint32_t initial[4], exist[4];
-
-        if (content == MASK_THRESHOLDED)
-            range[piece] = make_uint4(ins[0], ins[1], ins[2], ins[3]);
-        if (!fresh)
-            late = __ldcg(&grown[piece]);
-        else if (own.kind == TILE_MIXED)
-            grown[piece] = late;
-#pragma unroll
-        for (uint32_t k = 0; k < 4; k++) {
-            exist[k] = existing(job, own, k % 2, row + k / 2, slice);
-            initial[k] = own.kind == 1 ? ~0u : 0;
-        }
-        if (own.kind == TILE_MIXED) {
-#pragma unroll
-            for (uint32_t k = 0; k < 2; k++) {
-                if (!(exist[2 * k] | exist[2 * k + 1]))
-                    continue;
-                uint2 now = __ldcg(&region[region_word(job, own, row + k, slice)]);
-                initial[2 * k] = now.x ^ (k ? late.z : late.x);
-                initial[2 * k + 1] = now.y ^ (k ? late.w : late.y);
-            }
-        }
-        const uint32_t lates[4] = {late.x, late.y, late.z, late.w};
-#pragma unroll
-        for (uint32_t k = 0; k < 4; k++) {
-            uint32_t mask = (ins[k] ^ turn) & exist[k];
-
-            full &= mask == ~0u;
-            visit->mask[at + k] = mask;
-            visit->settled[at + k] = mask & ((initial[k] ^ flip) | lates[k]);
-        }
-    }
-    return __syncthreads_and(full);
-}
-
-/* What has arrived across the faces. */
-__device__ static __forceinline__ void
-take_inbox(const struct level_set_job &job, const struct visitor &own, const struct visit *visit,
-           uint32_t value, const uint32_t mask[LINE], uint32_t settled[LINE])
+__device__ static __forceinline__ struct arrival
+load_inbox(const struct level_set_job &job, const struct visitor &own, const struct visit *visit,
+           uint32_t value)
 {
     const uint32_t pending = visit->state >> value;
     const uint32_t *inbox = job.inbox + (size_t)visit->tile * INBOX_WORDS + value * FACE_WORDS;
-    const uint32_t side = own.half, end = own.from ? LINE - 1 : 0;
+    const uint32_t y_face = own.part == 0 ? 2 : 3, z_face = own.across == 0 ? 4 : 5;
+    const bool y_end = own.part == 0 || own.part == PARTS - 1;
+    const bool z_end = own.across == 0 || own.across == TILE_SLICES - 1;
+    struct arrival arrival = {};
 
-    if (pending >> 2 * side & 1) {
-        const uint16_t *plane = (const uint16_t *)(inbox + side * 2 * FACE_WORDS);
-        uint32_t bits = __ldcg(&plane[own.across * 2 + own.from / LINE]);
-
-#pragma unroll
-        for (int i = 0; i < LINE; i++)
-            settled[i] |= (bits >> i & 1) << (own.half ? 31 : 0) & mask[i];
-    }
-    if (pending >> 2 * (2 + own.from / LINE) & 1) {
-        const uint32_t *plane = inbox + (2 + own.from / LINE) * 2 * FACE_WORDS;
-        uint32_t bits = __ldcg(&plane[own.across * 2 + own.half]);
-
-        settled[0] |= end == 0 ? bits & mask[0] : 0;
-        settled[LINE - 1] |= end != 0 ? bits & mask[LINE - 1] : 0;
-    }
-#pragma unroll
-    for (uint32_t face = 4; face < FACES; face++) {
-        const uint32_t *plane = inbox + face * 2 * FACE_WORDS;
-
-        if (own.across != (face == 4 ? 0 : TILE_SLICES - 1) || !(pending >> 2 * face & 1))
-            continue;
+    if (pending >> 2 * own.half & 1)
+        arrival.x = __ldcg((const uint8_t *)(inbox + own.half * 2 * FACE_WORDS) +
+                           own.across * PARTS + own.part);
+    if (y_end && pending >> 2 * y_face & 1)
+        arrival.y = __ldcg(&inbox[y_face * 2 * FACE_WORDS + own.across * 2 + own.half]);
+    if (z_end && pending >> 2 * z_face & 1)
 #pragma unroll
         for (uint32_t i = 0; i < LINE; i++)
-            settled[i] |= __ldcg(&plane[(own.from + i) * 2 + own.half]) & mask[i];
-    }
+            arrival.z[i] =
+                __ldcg(&inbox[z_face * 2 * FACE_WORDS + (own.part * LINE + i) * 2 + own.half]);
+    return arrival;
 }
 
-/* Along x: every run of the mask that holds a settled voxel, as far as this half of the row. */
-__device__ static __forceinline__ uint32_t
-fill_runs(uint32_t settled, uint32_t mask)
+/* Returns whether anything new came in. */
+__device__ static __forceinline__ bool
+take_arrival(const struct visitor &own, const struct arrival &arrival, const uint32_t mask[LINE],
+             uint32_t settled[LINE])
 {
-    settled |= mask & ~(mask + settled);
-    if (mask & ~settled & settled >> 1) {
-        uint32_t turned = __brev(settled), other = __brev(mask);
-        settled = __brev(turned | (other & ~(other + turned)));
-    }
-    return settled;
-}
+    uint32_t any = 0;
 
-__device__ static __forceinline__ void
-sweep_up(uint32_t settled[LINE], const uint32_t mask[LINE], uint32_t before)
-{
-    settled[0] |= mask[0] & before;
-#pragma unroll
-    for (int i = 1; i < LINE; i++)
-        settled[i] |= mask[i] & settled[i - 1];
-}
-
-__device__ static __forceinline__ void
-sweep_down(uint32_t settled[LINE], const uint32_t mask[LINE], uint32_t after)
-{
-    settled[LINE - 1] |= mask[LINE - 1] & after;
-#pragma unroll
-    for (int i = LINE - 2; i >= 0; i--)
-        settled[i] |= mask[i] & settled[i + 1];
-}
-
-/* Once along x and along y, both ways. */
-__device__ static __forceinline__ void
-sweep_rows(uint32_t settled[LINE], const uint32_t mask[LINE], uint32_t beyond, uint32_t from,
-           uint32_t half)
-{
-    sweep_up(settled, mask, from ? beyond : 0);
 #pragma unroll
     for (int i = 0; i < LINE; i++) {
-        uint32_t other = __shfl_xor_sync(~0u, settled[i], 1);
+        uint32_t come = (arrival.x >> i & 1) << (own.half ? 31 : 0) | arrival.z[i];
 
-        settled[i] |= (half ? other >> 31 : other << 31) & mask[i];
-        settled[i] = fill_runs(settled[i], mask[i]);
+        if ((i == 0 && own.part == 0) || (i == LINE - 1 && own.part == PARTS - 1))
+            come |= arrival.y;
+        come &= mask[i] & ~settled[i];
+        settled[i] |= come;
+        any |= come;
     }
-    sweep_down(settled, mask, from ? 0 : beyond);
+    return any != 0;
 }
 
-/* Writes what has changed of a line; `step` words from one to the next. */
-__device__ static __forceinline__ bool
-put_line(uint32_t *line, int step, const uint32_t now[LINE])
+/* The region's words that have changed of a tile that is not mixed, and `grown` if it is needed. */
+__device__ static __forceinline__ void
+write_tile(const struct level_set_job &job, const struct visitor &own, const struct visit *visit,
+           const uint32_t settled[LINE], const uint32_t fresh[LINE], bool keep)
 {
-    bool changed = false;
+    uint4 *grown = (uint4 *)(job.grown + (size_t)visit->tile * TILE_WORDS);
+    int64_t step;
+    uint32_t *region = region_line(job, own, &step);
 
 #pragma unroll
     for (int i = 0; i < LINE; i++)
-        if (now[i] != line[i * step]) {
-            line[i * step] = now[i];
-            changed = true;
-        }
-    return changed;
-}
+        if (fresh[i])
+            region[i * step] = own.kind == 0 ? settled[i] : ~settled[i] & existing(own, i);
+    for (uint32_t piece = threadIdx.x; keep && piece < PIECES; piece += THREADS) {
+        const uint32_t *two = &visit->settled[piece_at(piece)];
 
-/*
- * To the fixed point of the tile. `settled` is this thread's line along y, which is in shared
- * memory as well; on return both are final.
- */
-__device__ static void
-settle(const struct visitor &own, struct visit *visit, const uint32_t mask[LINE],
-       uint32_t settled[LINE])
-{
-    uint32_t *along_y = &visit->settled[own.across * PITCH + own.from * 2 + own.half];
-    uint32_t *along_z = &visit->settled[own.from * PITCH + own.across * 2 + own.half];
-    const uint32_t *z_mask = &visit->mask[own.from * PITCH + own.across * 2 + own.half];
-
-    for (;;) {
-        uint32_t beyond = own.from ? along_y[-2] : along_y[LINE * 2];
-
-        __syncthreads();
-        sweep_rows(settled, mask, beyond, own.from, own.half);
-        bool changed = put_line(along_y, 2, settled);
-        __syncthreads();
-
-        uint32_t line[LINE], across[LINE];
-#pragma unroll
-        for (int i = 0; i < LINE; i++) {
-            line[i] = along_z[i * PITCH];
-            across[i] = z_mask[i * PITCH];
-        }
-        beyond = own.from ? along_z[-PITCH] : along_z[LINE * PITCH];
-        __syncthreads();
-        sweep_up(line, across, own.from ? beyond : 0);
-        sweep_down(line, across, own.from ? 0 : beyond);
-        changed |= put_line(along_z, PITCH, line);
-        if (!__syncthreads_or(changed))
-            return;
-#pragma unroll
-        for (int i = 0; i < LINE; i++)
-            settled[i] = along_y[i * 2];
+        grown[piece] = make_uint4(two[0], two[1], two[2], two[3]);
     }
 }
 
-/* The region's words that have changed, and how many voxels it gained. */
+/* The same of a mixed tile, after both classes. */
 __device__ static __forceinline__ void
-write_region(const struct level_set_job &job, struct visitor *own, const struct visit *visit,
-             uint32_t value, const uint32_t settled[LINE], const uint32_t before[LINE])
+write_mixed(const struct level_set_job &job, const struct visitor &own, uint32_t tile,
+            uint32_t changed)
 {
-    uint32_t *region = (uint32_t *)job.inside;
-    uint32_t *grown = (uint32_t *)(job.grown + (size_t)visit->tile * TILE_WORDS);
-    int32_t voxels = 0;
+    uint32_t *grown = grown_line(job, own, tile);
+    int64_t step;
+    uint32_t *region = region_line(job, own, &step);
 
 #pragma unroll
-    for (uint32_t i = 0; i < LINE; i++) {
-        uint32_t late = settled[i] & ~before[i], row = own->from + i;
-
-        if (!late)
-            continue;
-        size_t at = (size_t)region_word(job, *own, row, own->across) * 2 + own->half;
-        voxels += __popc(late);
-        if (own->kind == TILE_MIXED) {
-            size_t word = (own->across * TILE_ROWS + row) * 2 + own->half;
-
-            region[at] = __ldcg(&region[at]) ^ late;
-            grown[word] = __ldcg(&grown[word]) | late;
-        } else {
-            region[at] = own->kind == 0
-                             ? settled[i]
-                             : ~settled[i] & existing(job, *own, own->half, row, own->across);
-        }
+    for (int i = 0; i < LINE; i++) {
+        if (changed >> i & 1)
+            region[i * step] = own.initial[i] ^ own.late[i];
+        if (own.first || changed >> i & 1)
+            grown[i * 2] = own.late[i];
     }
-    own->grown += value ? voxels : -voxels;
 }
 
 /* The plane of the neighbour's inbox, or NULL when nothing in it can concern the neighbour. */
@@ -475,104 +228,119 @@ inbox_beyond(const struct level_set_job &job, const struct visit *visit, uint32_
     return job.inbox + (size_t)tile * INBOX_WORDS + ((face ^ 1) * 2 + value) * FACE_WORDS;
 }
 
-/* Bit `face` of the result: something new crosses it. Planes are written whole. */
+/* Bit `face` of the result: something of `fresh` crosses it. Planes are written whole. */
 __device__ static __forceinline__ uint32_t
 fill_inboxes(const struct level_set_job &job, const struct visitor &own, const struct visit *visit,
-             uint32_t value, const uint32_t settled[LINE], const uint32_t before[LINE])
+             uint32_t value, const uint32_t settled[LINE], const uint32_t fresh[LINE])
 {
-    uint32_t any = 0, bits = 0, fresh = 0, sends = 0;
-    const uint32_t edge = own.half ? 31 : 0, side = 2 + own.from / LINE;
-    uint32_t *plane;
+    const uint32_t edge = own.half ? 31 : 0;
+    uint32_t any = 0, bits = 0, crosses = 0, sends = 0;
+    uint32_t *plane = inbox_beyond(job, visit, own.half, value);
 
 #pragma unroll
     for (int i = 0; i < LINE; i++) {
-        uint32_t late = own.first ? settled[i] : settled[i] & ~before[i];
-
-        any |= late;
+        any |= fresh[i];
         bits |= (settled[i] >> edge & 1) << i;
-        fresh |= late >> edge & 1;
+        crosses |= fresh[i] >> edge & 1;
     }
-    plane = inbox_beyond(job, visit, own.half, value);
     if (plane) {
-        ((uint16_t *)plane)[own.across * 2 + own.from / LINE] = (uint16_t)bits;
-        sends |= fresh << own.half;
+        ((uint8_t *)plane)[own.across * PARTS + own.part] = (uint8_t)bits;
+        sends |= crosses << own.half;
     }
-    plane = inbox_beyond(job, visit, side, value);
-    if (plane) {
-        uint32_t last = own.from ? settled[LINE - 1] : settled[0];
-        uint32_t old = own.first ? 0 : own.from ? before[LINE - 1] : before[0];
+    if (own.part == 0 || own.part == PARTS - 1) {
+        const uint32_t face = own.part ? 3 : 2;
 
-        plane[own.across * 2 + own.half] = last;
-        sends |= (uint32_t)((last & ~old) != 0) << side;
+        plane = inbox_beyond(job, visit, face, value);
+        if (plane) {
+            plane[own.across * 2 + own.half] = own.part ? settled[LINE - 1] : settled[0];
+            sends |= (uint32_t)((own.part ? fresh[LINE - 1] : fresh[0]) != 0) << face;
+        }
     }
-    if (own.across != 0 && own.across != TILE_SLICES - 1)
-        return sends;
-    const uint32_t face = own.across == 0 ? 4 : 5;
-    plane = inbox_beyond(job, visit, face, value);
-    if (plane) {
+    if (own.across == 0 || own.across == TILE_SLICES - 1) {
+        const uint32_t face = own.across ? 5 : 4;
+
+        plane = inbox_beyond(job, visit, face, value);
+        if (plane) {
 #pragma unroll
-        for (uint32_t i = 0; i < LINE; i++)
-            plane[(own.from + i) * 2 + own.half] = settled[i];
-        sends |= (uint32_t)(any != 0) << face;
+            for (uint32_t i = 0; i < LINE; i++)
+                plane[(own.part * LINE + i) * 2 + own.half] = settled[i];
+            sends |= (uint32_t)(any != 0) << face;
+        }
     }
     return sends;
 }
 
-/* One class of one tile. */
-__device__ static void
-visit_class(const struct level_set_job &job, struct visitor *own, struct visit *visit,
-            uint32_t value, enum mask_content content)
+/* A class's mask and what of it has settled, along y, in shared memory too. `turn`: what makes the
+ * mask of what is there. Returns what goes through the thread's part. */
+__device__ static __forceinline__ uint32_t
+load_class(const struct visitor &own, struct visit *visit, uint32_t value, uint32_t turn,
+           uint32_t mask[LINE], uint32_t settled[LINE])
 {
-    uint32_t *line = &visit->settled[own->across * PITCH + own->from * 2 + own->half];
-    uint32_t mask[LINE], settled[LINE], before[LINE];
-    bool arrived, open = false;
+    const uint32_t at = along_y_at(own), flip = value ? 0 : ~0u;
 
-    bool full = load_class(job, *own, visit, value, content);
 #pragma unroll
     for (int i = 0; i < LINE; i++) {
-        mask[i] = visit->mask[own->across * PITCH + (own->from + i) * 2 + own->half];
-        before[i] = settled[i] = line[i * 2];
+        mask[i] = (visit->mask[at + 2 * (uint32_t)i] ^ turn) & existing(own, i);
+        settled[i] = mask[i] & ((own.initial[i] ^ flip) | own.late[i]);
+        visit->mask[at + 2 * (uint32_t)i] = mask[i];
     }
-    /* A class that the whole tile began with is settled. */
-    if (own->kind != value) {
-        take_inbox(job, *own, visit, value, mask, settled);
-        arrived = put_line(line, 2, settled);
-        arrived = __syncthreads_or(arrived) != 0;
-        if (full && arrived) {
+    return all_of(mask);
+}
+
+/* One class of one tile. Returns which halves of the thread's line have changed. */
+__device__ static uint32_t
+visit_class(const struct level_set_job &job, struct visitor *own, struct visit *visit,
+            uint32_t value, uint32_t turn)
+{
+    const uint32_t at = along_y_at(*own), flip = value ? 0 : ~0u;
+    const bool began = own->kind == value; /* the whole tile, which has settled by that */
+    uint32_t mask[LINE], settled[LINE], fresh[LINE], changed = 0;
+    struct arrival arrival = {};
+    bool open = false;
+
+    if (!began)
+        arrival = load_inbox(job, *own, visit, value);
+    bool full = load_class(*own, visit, value, turn, mask, settled) == ~0u;
+    bool arrived = take_arrival(*own, arrival, mask, settled);
 #pragma unroll
-            for (int i = 0; i < LINE; i++)
-                settled[i] = line[i * 2] = ~0u;
-        } else if (arrived || (own->kind == TILE_MIXED && own->first)) {
-            settle(*own, visit, mask, settled);
-        }
-        bool late = false;
+    for (int i = 0; i < LINE; i++)
+        visit->settled[at + 2 * (uint32_t)i] = settled[i];
+    full = __syncthreads_and(full) != 0;
+    arrived = __syncthreads_or(arrived) != 0;
+    if (full && arrived) {
 #pragma unroll
-        for (int i = 0; i < LINE; i++) {
-            late |= settled[i] != before[i];
-            open |= settled[i] != mask[i];
-        }
-        late = __syncthreads_or(late) != 0;
-        if (late)
-            write_region(job, own, visit, value, settled, before);
+        for (int i = 0; i < LINE; i++)
+            settled[i] = ~0u;
+    } else if (!began && (arrived || (own->kind == TILE_MIXED && own->first))) {
+        settle(*own, visit, mask, settled);
+    }
+#pragma unroll
+    for (int i = 0; i < LINE; i++) {
+        fresh[i] = settled[i] & ~(mask[i] & ((own->initial[i] ^ flip) | own->late[i]));
+        changed |= (uint32_t)(fresh[i] != 0) << i;
+        own->grown += value ? __popc(fresh[i]) : -__popc(fresh[i]);
+        open |= settled[i] != mask[i];
+    }
+    const bool late = __syncthreads_or(changed != 0) != 0;
+    if (!late && !own->first) {
+        if (threadIdx.x == 0)
+            atomicOr(&visit->sends, OPEN);
+        return 0;
+    }
+    if (own->kind == TILE_MIXED) {
+#pragma unroll
+        for (int i = 0; i < LINE; i++)
+            own->late[i] |= fresh[i];
+    } else if (!began) {
         /* Nobody comes back to a tile that has settled as a whole. */
-        if (own->kind != TILE_MIXED && (late || own->first) && !(full && arrived)) {
-            uint4 *grown = (uint4 *)(job.grown + (size_t)visit->tile * TILE_WORDS);
-
-#pragma unroll
-            for (uint32_t i = 0; i < PIECES / THREADS; i++) {
-                uint32_t piece = threadIdx.x + i * THREADS;
-                const uint32_t *two = &visit->settled[piece_at(piece)];
-
-                grown[piece] = make_uint4(two[0], two[1], two[2], two[3]);
-            }
-        }
-        if (!late && !own->first) {
-            if (threadIdx.x == 0)
-                atomicOr(&visit->sends, OPEN);
-            return;
-        }
+        write_tile(job, *own, visit, settled, fresh, !(full && arrived));
     }
-    uint32_t sends = fill_inboxes(job, *own, visit, value, settled, before);
+    if (own->first) {
+#pragma unroll
+        for (int i = 0; i < LINE; i++)
+            fresh[i] = settled[i];
+    }
+    uint32_t sends = fill_inboxes(job, *own, visit, value, settled, fresh);
     sends = __reduce_or_sync(~0u, sends | (open ? OPEN : 0));
     if (threadIdx.x % 32 == 0 && sends) {
         uint32_t spread = sends & OPEN;
@@ -581,6 +349,7 @@ visit_class(const struct level_set_job &job, struct visitor *own, struct visit *
             spread |= (sends >> face & 1) << (2 * face + value);
         atomicOr(&visit->sends, spread);
     }
+    return changed;
 }
 
 /*
@@ -672,56 +441,54 @@ begin_visit(const struct level_set_job &job, struct visit *visit)
             visit->neighbour[face] = NOTHING;
     } else if (threadIdx.x == 64) {
         visit->kind = job.kind[tile];
+    } else if (threadIdx.x == 96) {
+        visit->stopped = look(&job.counts->stopped);
     }
     __syncthreads();
 }
 
 template <typename Value, bool LAZY>
 __device__ static void
-visit_tile(const struct level_set_job &job, struct visit *visit)
+visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<Value> *pieces)
 {
-    struct visitor own;
-    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint32_t changed = 0, turn;
+    bool loaded = false;
 
     if (!LAZY)
         send_for_range(job, visit);
     begin_visit(job, visit);
-    own.place = level_set_place_of(job, visit->tile);
-    own.kind = visit->kind;
-    own.first = !(visit->state & STATE_VISITED);
-    own.half = lane % 2;
-    own.across = lane / 2 + 16 * (warp / 2);
-    own.from = warp % 2 * LINE;
-    own.grown = 0;
-
-    enum mask_content content = LAZY && own.first ? MASK_THRESHOLDED : MASK_RANGE;
-    if (content == MASK_THRESHOLDED) {
-        threshold<Value>(job, own, visit);
-    } else {
-        if (LAZY)
-            send_for_range(job, visit);
-        wait_for_words();
-    }
+    struct visitor own = visitor_of(job, visit);
+    load_past(job, &own, visit->tile);
+    if (LAZY && own.first)
+        threshold<Value>(job, own, visit, pieces);
+    else if (LAZY)
+        send_for_range(job, visit);
+    wait_for_groups<0>();
+    __syncthreads();
     for (uint32_t value = 0; value < 2; value++) {
         if (own.kind == value && !(visit->state & STATE_INITIAL && own.first))
             continue;
-        visit_class(job, &own, visit, value, content);
-        content = MASK_OTHER_CLASS;
+        turn = value && !loaded ? 0 : ~0u;
+        loaded = true;
+        changed |= visit_class(job, &own, visit, value, turn);
         __syncthreads();
     }
-    int32_t voxels = __reduce_add_sync(~0u, (int32_t)own.grown);
-    if (lane == 0 && voxels)
+    if (own.kind == TILE_MIXED)
+        write_mixed(job, own, visit->tile, changed);
+    int32_t voxels = __reduce_add_sync(~0u, own.grown);
+    if (threadIdx.x % 32 == 0 && voxels)
         atomicAdd((unsigned long long *)&job.voxels_in[own.place.label],
                   (unsigned long long)(long long)voxels);
 }
 
 template <typename Value, bool LAZY>
 __global__ void
-__launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
+__launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR)
     flood(const __grid_constant__ struct level_set_job job, int64_t budget)
 {
+    extern __shared__ __align__(16) unsigned char memory[];
     __shared__ struct visit visit;
-    const int64_t deadline = budget ? clock64() + budget : 0;
+    struct limits limits = {budget ? clock64() + budget : 0, budget / PATIENCE};
     uint32_t next = NOTHING;
 
     if (look(&job.counts->stopped))
@@ -730,18 +497,34 @@ __launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
         count_tile(job);
     for (;;) {
         if (threadIdx.x == 0)
-            visit.tile = next != NOTHING ? next : pop(job, deadline);
+            visit.tile = next != NOTHING ? next : pop(job, &limits);
         __syncthreads();
         if (visit.tile == NOTHING)
             return;
-        visit_tile<Value, LAZY>(job, &visit);
+        visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory);
         __syncthreads();
         if (threadIdx.x >= 32)
             continue;
         next = end_visit(job, &visit);
-        if (deadline && clock64() > deadline)
-            next = NOTHING; /* as pop finds out, too */
+        if (limits.deadline && (visit.stopped || clock64() > limits.deadline)) {
+            next = NOTHING;
+            limits.patience = 0;
+        }
     }
+}
+
+template <typename Value, bool LAZY>
+static cudaError_t
+blocks_each(int *each)
+{
+    const int memory = LAZY ? (int)sizeof(struct pieces<Value>) : 0;
+    cudaError_t error = CUDA_OF(cudaFuncSetAttribute(
+        flood<Value, LAZY>, cudaFuncAttributeMaxDynamicSharedMemorySize, memory));
+
+    if (error == cudaSuccess)
+        error = CUDA_OF(cudaOccupancyMaxActiveBlocksPerMultiprocessor(each, flood<Value, LAZY>,
+                                                                      THREADS, (size_t)memory));
+    return error;
 }
 
 cudaError_t
@@ -753,15 +536,9 @@ level_set_blocks(enum kernels_pixel pixel, bool lazy, int *blocks)
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     if (error == cudaSuccess && pixel == KERNELS_UINT8)
-        error = lazy ? cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, flood<uint8_t, true>,
-                                                                     THREADS, 0)
-                     : cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, flood<uint8_t, false>,
-                                                                     THREADS, 0);
+        error = lazy ? blocks_each<uint8_t, true>(&each) : blocks_each<uint16_t, false>(&each);
     else if (error == cudaSuccess)
-        error = lazy ? cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, flood<uint16_t, true>,
-                                                                     THREADS, 0)
-                     : cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, flood<uint16_t, false>,
-                                                                     THREADS, 0);
+        error = lazy ? blocks_each<uint16_t, true>(&each) : blocks_each<uint16_t, false>(&each);
     if (error == cudaSuccess)
         *blocks = processors * each;
     return error;
@@ -773,10 +550,12 @@ level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t 
 {
     const unsigned grid = (unsigned)blocks;
 
-    if (job->pixel == KERNELS_UINT8 && lazy)
-        flood<uint8_t, true><<<grid, THREADS, 0, stream>>>(*job, budget);
-    else if (!lazy)
+    if (!lazy)
         flood<uint16_t, false><<<grid, THREADS, 0, stream>>>(*job, budget);
+    else if (job->pixel == KERNELS_UINT8)
+        flood<uint8_t, true>
+            <<<grid, THREADS, sizeof(struct pieces<uint8_t>), stream>>>(*job, budget);
     else
-        flood<uint16_t, true><<<grid, THREADS, 0, stream>>>(*job, budget);
+        flood<uint16_t, true>
+            <<<grid, THREADS, sizeof(struct pieces<uint16_t>), stream>>>(*job, budget);
 }
