@@ -249,7 +249,8 @@ cuda_level_set_begin(struct cuda_lane *lane, const struct kernels_level_set_labe
     CUDA_TRY(device, cudaMemcpyAsync((void *)(uintptr_t)job->passes, own->passes,
                                      (size_t)(job->labels * job->slices) * sizeof(*own->passes),
                                      cudaMemcpyHostToDevice, lane->work));
-    CUDA_TRY(device, level_set_begin(job, false, lane->work));
+    level_set_begin(job, false, lane->work);
+    CUDA_LAUNCHED(device);
     for (uint32_t i = 0; i < job->labels; i++) {
         CUDA_TRY(device, level_set_draw(job, i, &labels[i], lane->work));
         CUDA_LAUNCHED(device);

@@ -50,6 +50,7 @@ enum {
     STATE_QUEUED = 1 << 13,  /* or being visited */
     STATE_VISITED = 1 << 14, /* `grown` (and, lazily, `range`) are there */
     STATE_CLOSED = 1 << 15,  /* every voxel has settled: nothing can arrive, `grown` may be left */
+    STATE_APART = 1 << 16,   /* level_set_unite: each of the tile's runs is a component */
 };
 
 /*
@@ -69,7 +70,8 @@ struct level_set_counts {
     uint32_t tail;
     uint32_t outstanding; /* tiles queued or being visited */
     uint32_t stopped;     /* the flood took too long and is not complete */
-    uint32_t nodes;       /* of level_set_unite */
+    uint32_t runs;        /* of level_set_unite, that have an entry; and components */
+    uint32_t components;
 };
 
 /*
@@ -90,7 +92,7 @@ struct level_set_job {
     uint64_t *grown;                     /* the same */
     uint64_t *inside;                    /* [label] of struct kernels_mask */
     uint32_t *inbox;                     /* [label][tile][INBOX_WORDS] */
-    uint32_t *parent;     /* one a run of level_set_unite; NULL: there are too many */
+    uint32_t *parent;     /* of level_set_unite, one a run; NULL: there are too many */
     uint32_t *first_node; /* one a word of one label */
     /* From here on zero at the beginning of a run: */
     uint32_t *state;    /* one a tile */
@@ -113,17 +115,18 @@ struct level_set_pass level_set_make_pass(enum kernels_pixel pixel, struct kerne
 
 /*
  * All of these only queue work on the stream. The device must have room for whole 16-byte pieces at
- * the volume's end.
+ * the end of the volume and of `inside`.
  *
  *   begin     everything to zero; `resident`: the whole volume is there, no layer needs release
  *   draw      the initial region of a label, and what it makes of the tiles
  *   pack      the range bits of slices first .. first + count - 1
  *   release   queues what waits in the layers of tiles first .. first + count - 1, which are there
  *   flood     to the fixed point of all layers that are there. Lazily: range bits are made at the
- *             first visit. Stops after `budget` cycles of a processor (0: never).
+ *             first visit. Stops after `budget` cycles of a processor (0: never), or when part of
+ *             it has waited for a fraction of that. The blocks are what level_set_blocks says.
  *   unite     the same, from scratch, for one label whose range bits are there: final
  */
-cudaError_t level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t stream);
+void level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t stream);
 cudaError_t level_set_draw(const struct level_set_job *job, uint32_t number,
                            const struct kernels_level_set_label *label, cudaStream_t stream);
 void level_set_pack(const struct level_set_job *job, int64_t first, int64_t count,
@@ -142,7 +145,7 @@ void level_set_codes(const struct level_set_job *job, uint32_t label, int64_t fi
 size_t level_set_zeros(const struct level_set_job *job);
 void level_set_place_zeros(struct level_set_job *job, void *memory);
 
-/* Blocks of the flood that the device runs at once. */
+/* Blocks of the flood that the device runs at once. Comes before a flood of this kind. */
 cudaError_t level_set_blocks(enum kernels_pixel pixel, bool lazy, int *blocks);
 
 /* What it may take before paths are taken for a maze's: several times any other flood. */

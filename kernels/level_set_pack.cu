@@ -16,6 +16,8 @@ enum {
     PACK_LABELS = 4,                   /* at a time */
     DRAW_THREADS = 128,
     CLASSIFY_WARPS = 4,
+    CLEAR_THREADS = 512,
+    CLEAR_BLOCKS = 2048,
     OUTLINE_THREADS = 1024,
     RELEASE_THREADS = 1024,
 };
@@ -292,18 +294,33 @@ level_set_pack(const struct level_set_job *job, int64_t first, int64_t count, cu
 
 /* The initial region */
 
-cudaError_t
+/* All that a run begins with, in pieces of 16 bytes; layers are there or not. */
+__global__ void
+__launch_bounds__(CLEAR_THREADS) clear(const __grid_constant__ struct level_set_job job,
+                                       size_t zeros, size_t regions, uint32_t layer)
+{
+    const size_t first = (size_t)((uint4 *)job.layer - (uint4 *)job.state);
+    const size_t last = first + (job.tiles_z - 1) / sizeof(uint4);
+    const size_t step = (size_t)gridDim.x * CLEAR_THREADS;
+
+    for (size_t i = (size_t)blockIdx.x * CLEAR_THREADS + threadIdx.x; i < zeros + regions;
+         i += step) {
+        const uint32_t value = i >= first && i <= last ? layer : 0;
+        uint4 *piece = i < zeros ? (uint4 *)job.state + i : (uint4 *)job.inside + (i - zeros);
+
+        *piece = make_uint4(value, value, value, value);
+    }
+}
+
+void
 level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t stream)
 {
-    size_t zeros = (size_t)((char *)(job->counts + 1) - (char *)job->state);
-    size_t regions = (size_t)job->labels * (size_t)job->words * sizeof(*job->inside);
-    cudaError_t error = CUDA_OF(cudaMemsetAsync(job->state, 0, zeros, stream));
+    const size_t zeros = level_set_zeros(job) / sizeof(uint4);
+    const size_t regions = ((size_t)job->labels * (size_t)job->words + 1) / 2;
+    const size_t most = CLEAR_BLOCKS, blocks = (zeros + regions - 1) / CLEAR_THREADS + 1;
 
-    if (error == cudaSuccess)
-        error = CUDA_OF(cudaMemsetAsync(job->inside, 0, regions, stream));
-    if (error == cudaSuccess && resident)
-        error = CUDA_OF(cudaMemsetAsync(job->layer, 1, job->tiles_z, stream));
-    return error;
+    clear<<<(unsigned)(blocks < most ? blocks : most), CLEAR_THREADS, 0, stream>>>(
+        *job, zeros, regions, resident ? 0x01010101 : 0);
 }
 
 /* Inclusive, in tiles. */

