@@ -3,6 +3,8 @@
  *
  *   kernels_test_cuda [--quick]    --quick: a selection for compute-sanitizer
  *
+ * The cases level_set and fuzzy alone (CK_RUN_CASE) are little enough for racecheck.
+ *
  * Exits with 77, which is "skipped" to CTest, where there is no GPU. NOCTULE_TEST_VOLUMES may name
  * volumes of real series, as FILE:COLUMNS,ROWS,SLICES:PIXEL with ; between them: stored values as
  * dump_volume writes them, PIXEL one of uint8, int16, uint16.
@@ -445,6 +447,56 @@ START_TEST(grey_volumes_are_the_references)
 
 END_TEST
 
+/* One job each, of a few tiles; labels alone, or an object alone */
+
+START_TEST(a_small_level_set_is_the_reference)
+{
+    const struct kernels_extent extent = {70, 36, 34};
+    const struct kernels_shape shape = {KERNELS_SPHERE, {35, 18, 17}, {9}};
+    const struct kernels_range range = {1200, 3000};
+    const struct kernels_level_set_label label = {
+        .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
+    int16_t *voxels = allocate(ref_voxels(extent), sizeof(*voxels));
+    const struct ref_whole whole = {.job = {.extent = extent,
+                                            .pixel = KERNELS_INT16,
+                                            .voxels = voxels,
+                                            .labels = &label,
+                                            .label_count = 1,
+                                            .threads = 1}};
+
+    ref_smooth(extent, KERNELS_INT16, 3000, 9, voxels);
+    check_job(&whole, "a small level set");
+    free(voxels);
+}
+
+END_TEST
+
+START_TEST(a_small_object_is_the_reference)
+{
+    const struct kernels_extent extent = {24, 12, 10};
+    const struct kernels_voxel seed = {12, 6, 5};
+    const struct kernels_fuzzy_object object = {.seeds = &seed,
+                                                .seed_count = 1,
+                                                .mean = 1500,
+                                                .sigma = 700,
+                                                .homogeneity_sigma = 400,
+                                                .weight = 0.5,
+                                                .threshold = 30000,
+                                                .padding = none,
+                                                .scene = _i == 1};
+    int16_t *voxels = allocate(ref_voxels(extent), sizeof(*voxels));
+    const struct ref_whole whole = {
+        .job = {.extent = extent, .pixel = KERNELS_INT16, .voxels = voxels, .threads = 1},
+        .objects = &object,
+        .object_count = 1};
+
+    ref_smooth(extent, KERNELS_INT16, 3000, 9, voxels);
+    check_job(&whole, "a small object");
+    free(voxels);
+}
+
+END_TEST
+
 /* Order, lanes, sizes */
 
 static void
@@ -838,6 +890,7 @@ make_suite(void)
 {
     Suite *suite = suite_create("cuda");
     TCase *devices = add_case(suite, "devices"), *parity = add_case(suite, "parity");
+    TCase *level_set = add_case(suite, "level_set"), *fuzzy = add_case(suite, "fuzzy");
     TCase *lanes = add_case(suite, "lanes");
 
     tcase_add_test(devices, a_gpu_is_opened_by_index_and_uuid);
@@ -852,6 +905,8 @@ make_suite(void)
     tcase_add_loop_test(parity, grey_volumes_are_the_references, 0, GREYS);
     if (getenv("NOCTULE_TEST_VOLUMES"))
         tcase_add_test(parity, real_series_are_the_references);
+    tcase_add_test(level_set, a_small_level_set_is_the_reference);
+    tcase_add_loop_test(fuzzy, a_small_object_is_the_reference, 0, 2);
     tcase_add_test(lanes, any_order_of_slices_gives_the_same);
     tcase_add_test(lanes, lanes_work_side_by_side);
     tcase_add_test(lanes, a_job_may_be_given_up);
