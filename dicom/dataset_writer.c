@@ -191,6 +191,24 @@ dataset_add_own_scheme(struct element_buffer *to)
     element_close(to, item);
 }
 
+static bool
+is_said(const char *text)
+{
+    return text && text[0] != '\0';
+}
+
+bool
+dataset_code_is_whole(const struct seg_code *code)
+{
+    return is_said(code->value) && is_said(code->scheme) && is_said(code->meaning);
+}
+
+bool
+dataset_code_is_half(const struct seg_code *code)
+{
+    return code->value && !dataset_code_is_whole(code);
+}
+
 bool
 dataset_code_is_ascii(const struct seg_code *code)
 {

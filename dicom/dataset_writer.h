@@ -70,6 +70,9 @@ void dataset_add_code(const struct dataset_writer *set, struct element_buffer *t
                       const struct seg_code *code);
 /* The item of Coding Scheme Identification Sequence that tells of SEG_OWN_SCHEME. */
 void dataset_add_own_scheme(struct element_buffer *to);
+/* Does it say all that a coded concept has to? Half a code says something and not all. */
+bool dataset_code_is_whole(const struct seg_code *code);
+bool dataset_code_is_half(const struct seg_code *code);
 /* Also when there is none. */
 bool dataset_code_is_ascii(const struct seg_code *code);
 

@@ -44,8 +44,7 @@ invalid_request(const struct pmap_request *request)
         return "no serial number or version";
     if (!is_kind(request->kind))
         return "a kind that is no name";
-    if (!request->quantity.value || request->quantity.value[0] == '\0' ||
-        !request->quantity.scheme || request->explanation[0] == '\0')
+    if (!dataset_code_is_whole(&request->quantity) || request->explanation[0] == '\0')
         return "no quantity or explanation";
     return request->codes ? NULL : "no codes";
 }

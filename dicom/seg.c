@@ -36,9 +36,11 @@ invalid_segment(const struct seg_request *request, const struct seg_segment *seg
     if (segment->label[0] == '\0' || segment->algorithm_name[0] == '\0' ||
         segment->algorithm_version[0] == '\0')
         return "a segment without label or algorithm";
-    if (!segment->category.value || !segment->type.value || segment->category.value[0] == '\0' ||
-        segment->type.value[0] == '\0')
+    if (!dataset_code_is_whole(&segment->category) || !dataset_code_is_whole(&segment->type))
         return "a segment without category or type";
+    if (dataset_code_is_half(&segment->modifier) || dataset_code_is_half(&segment->region) ||
+        dataset_code_is_half(&segment->algorithm_family))
+        return "a segment with half a code";
     return invalid_voxels(request, segment);
 }
 

@@ -15,30 +15,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool
-is_code(const struct seg_code *code)
-{
-    return code->value && code->scheme && code->meaning && code->value[0] != '\0' &&
-           code->scheme[0] != '\0' && code->meaning[0] != '\0';
-}
-
 static const char *
 invalid_measurement(const struct sr_measurement *measurement)
 {
-    if (!is_code(&measurement->concept) || !is_code(&measurement->unit))
+    if (!dataset_code_is_whole(&measurement->concept) || !dataset_code_is_whole(&measurement->unit))
         return "a measurement without concept or unit";
     if (measurement->modifier_count > SR_MAX_MODIFIERS ||
         measurement->parameter_count > SR_MAX_PARAMETERS)
         return "a measurement with too many settings";
-    if (sr_has_words(measurement) && !is_code(&measurement->words.concept))
+    if (sr_has_words(measurement) && !dataset_code_is_whole(&measurement->words.concept))
         return "a setting in words without a concept";
     for (size_t i = 0; i < measurement->modifier_count; i++) {
-        if (!is_code(&measurement->modifiers[i][0]) || !is_code(&measurement->modifiers[i][1]))
+        if (!dataset_code_is_whole(&measurement->modifiers[i][0]) ||
+            !dataset_code_is_whole(&measurement->modifiers[i][1]))
             return "a modifier without a code";
     }
     for (size_t i = 0; i < measurement->parameter_count; i++) {
         const struct sr_parameter *parameter = &measurement->parameters[i];
-        if (!is_code(&parameter->concept) || !is_code(&parameter->unit))
+        if (!dataset_code_is_whole(&parameter->concept) || !dataset_code_is_whole(&parameter->unit))
             return "a parameter without concept or unit";
         if (!isfinite(parameter->value))
             return "a parameter that is no number";
@@ -52,8 +46,11 @@ invalid_segment(const struct seg_request *request, int32_t index)
     if (index < 0 || index >= request->segment_count || index >= UINT16_MAX)
         return "a group without a segment";
     const struct seg_segment *segment = &request->segments[index];
-    if (!is_code(&segment->category) || !is_code(&segment->type) || segment->label[0] == '\0')
+    if (!dataset_code_is_whole(&segment->category) || !dataset_code_is_whole(&segment->type) ||
+        segment->label[0] == '\0')
         return "a segment without label, category or type";
+    if (dataset_code_is_half(&segment->modifier) || dataset_code_is_half(&segment->region))
+        return "a segment with half a code";
     return NULL;
 }
 

@@ -284,7 +284,7 @@ END_TEST
 
 START_TEST(incomplete_requests_are_refused)
 {
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 10; i++) {
         struct pmap_request good = sample.request;
         struct seg_request source = sample.stack.request;
         int32_t planes = sample.stack.stack.plane_count;
@@ -306,6 +306,8 @@ START_TEST(incomplete_requests_are_refused)
             sample.stack.stack.plane_count = 0;
         if (i == 8)
             sample.stack.request.software_version = "";
+        if (i == 9)
+            sample.request.quantity.meaning = "";
         fault = (struct dicom_fault){0};
         ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
         ck_assert_str_eq(fault.code, "PMAP_REQUEST_INVALID");

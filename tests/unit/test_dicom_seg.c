@@ -17,7 +17,7 @@ write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
 static int
 verify_sample(const char *path, struct dicom_fault *fault)
 {
-    return seg_verify(&sample.request, path, fault);
+    return seg_verify(&sample.request, path, 1, fault);
 }
 
 static struct written_object object = {
@@ -323,7 +323,7 @@ END_TEST
 
 START_TEST(incomplete_requests_are_refused)
 {
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 11; i++) {
         struct seg_request good = sample.request;
         struct seg_segment segment = sample.segments[0];
         int32_t planes = sample.stack.plane_count;
@@ -343,6 +343,12 @@ START_TEST(incomplete_requests_are_refused)
             sample.stack.plane_count = 0;
         if (i == 7)
             sample.segments[0].algorithm_name = "";
+        if (i == 8)
+            sample.segments[0].category.meaning = "";
+        if (i == 9)
+            sample.segments[0].modifier = (struct seg_code){"7771000", NULL, "Left"};
+        if (i == 10)
+            sample.segments[0].algorithm_family = (struct seg_code){"123111", "DCM", ""};
         ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
         ck_assert_str_eq(fault.code, "SEG_REQUEST_INVALID");
         sample.request = good;

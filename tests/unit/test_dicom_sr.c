@@ -421,6 +421,9 @@ START_TEST(requests_that_make_no_report)
     sample.groups[1].segment = -2;
     expect_invalid("without a segment");
     sample.groups[1].segment = 1;
+    sample.segments[1].region = (struct seg_code){"12738006", "SCT", NULL};
+    expect_invalid("half a code");
+    sample.segments[1].region.value = NULL;
     sample.groups[1].measurement_count = 0;
     expect_invalid("without a measurement");
     sample.groups[1].measurement_count = 3;
