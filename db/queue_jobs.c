@@ -1,6 +1,6 @@
 /*
- * queue_jobs.c - the edges of a job (see queue.c), but for those that a look at what is ready makes:
- * queue_ready.c.
+ * queue_jobs.c - the edges of a job (see queue.c), but for those that a look at what is ready
+ * makes: queue_ready.c.
  */
 #include "job_rows.h"
 
