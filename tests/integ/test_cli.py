@@ -42,8 +42,8 @@ def test_wrong_arguments(tmp_path, arguments):
 def test_help_names_every_command(arguments):
     result = noctule(*arguments)
     assert result.returncode == OK and not result.stderr
-    for command in ("run", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry", "cancel",
-                    "complete", "resend", "ping", "check-config", "echo", "version"):
+    for command in ("run", "status", "jobs", "show", "features", "series", "destinations", "deliveries", "retry",
+                    "cancel", "complete", "resend", "ping", "check-config", "echo", "version"):
         assert f"\n  {command}" in result.stdout
 
 

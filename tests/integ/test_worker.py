@@ -1,5 +1,6 @@
 """The worker process alone: the real noctuled --role worker, with this test as its daemon."""
 
+import json
 import os
 import pathlib
 import struct
@@ -45,16 +46,16 @@ class Worker:
                 pytest.fail(f"{what} did not come; the log:\n{self.log.read_text()[-3000:]}")
             self.peer.read(0.05)
 
-    def write_job(self, number, inputs):
-        settings = SETTINGS.replace("\n", "\n\t")
+    def write_job(self, number, inputs, settings):
+        settings = settings.replace("\n", "\n\t")
         lines = ["noctule-job 1", f"id {number}", "stack ", f"output {self.folder}/out/{number}", "device N1",
                  f"settings {settings}", *(f"input {path}" for path in inputs), f"end {len(inputs)}"]
         path = self.folder / f"{number}.job"
         path.write_text("\n".join(lines) + "\n")
         return path
 
-    def run(self, number, inputs):
-        self.peer.send("RUN", number, self.write_job(number, inputs))
+    def run(self, number, inputs, settings=SETTINGS):
+        self.peer.send("RUN", number, self.write_job(number, inputs, settings))
 
     def done(self):
         """What the DONE frames say, by job."""
@@ -100,6 +101,36 @@ def test_a_job_and_what_is_told_of_it(worker, tmp_path):
     assert kind == "seg" and path.stat().st_size == size and frames > 0
     assert instance.startswith("2.25.") and series.startswith("2.25.")
     assert not w.parts()
+
+
+TEXTURE = SETTINGS + """
+texture = { regions = [ "segments", "volume" ];
+  glcm = { levels = 8; distances = [ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 ]; };
+  patterns = [ "lbp" ]; };"""
+
+
+def test_measurements_are_told_before_the_end(worker, tmp_path):
+    """Whole, in order, in frames of a bounded size; nothing of a job that is rejected."""
+    files = phantom(tmp_path / "in", "--size", "32x32x8")
+    w = worker(lanes=2)
+    w.run(1, files, TEXTURE)
+    w.run(2, files, TEXTURE)
+    w.run(3, files[:3] + files[5:], TEXTURE)
+    w.until(lambda: len(w.done()) == 3, what="three DONEs")
+    assert [w.done()[job]["verdict"] for job in (1, 2, 3)] == ["DONE", "DONE", "REJECT"]
+    of = {job: [f for f in w.peer.frames if f.name in ("FEATURES", "HISTOGRAM", "DONE")
+                and job in (f.get("job"), f.get(0))] for job in (1, 2, 3)}
+    assert [f.name for f in of[3]] == ["DONE"]
+    for job in (1, 2):
+        assert [f.name for f in of[job]] == ["FEATURES", "FEATURES", "HISTOGRAM", "HISTOGRAM", "DONE"]
+        assert len(of[job][0]["features"]) == 512
+        features = json.loads((tmp_path / "out" / str(job) / "features.json").read_text())
+        told = [feature for f in of[job][:2] for feature in f["features"]]
+        assert [(f["segment"], f["name"], f["value"], f["distance"]) for f in told] == [
+            (f["segment_number"], f["name"], f["value"], f["distance"] or 0) for f in features]
+        patterns = json.loads((tmp_path / "out" / str(job) / "patterns.json").read_text())
+        assert [(f["segment"], f["pattern"], [n for (n,) in f["counts"]]) for f in of[job][2:4]] == [
+            (p["segment_number"], p["pattern"], p["histogram"]) for p in patterns]
 
 
 def test_every_verdict(worker, tmp_path):
