@@ -55,10 +55,12 @@ segment_of(int32_t segment)
     return (struct field_value){.kind = FIELD_INTEGER, .integer = segment};
 }
 
+/* Plus 0: SQLite, which has the same numbers, keeps no negative zero. */
 static struct field_value
 number_of(double number, bool is_there)
 {
-    return (struct field_value){.kind = is_there ? FIELD_NUMBER : FIELD_NONE, .number = {number}};
+    return (struct field_value){.kind = is_there ? FIELD_NUMBER : FIELD_NONE,
+                                .number = {number + 0.0}};
 }
 
 static struct field_value
@@ -73,7 +75,7 @@ static struct field_value
 range_of(const struct feature *feature)
 {
     return (struct field_value){.kind = feature->has_range ? FIELD_RANGE : FIELD_NONE,
-                                .number = {feature->range[0], feature->range[1]}};
+                                .number = {feature->range[0] + 0.0, feature->range[1] + 0.0}};
 }
 
 enum field {

@@ -185,7 +185,7 @@ fill_text(char *text, size_t size)
 START_TEST(the_database_gives_the_same_documents)
 {
     static const double values[] = {0.1,       1.0 / 3,      -DBL_MAX, DBL_MIN,
-                                    1e17 + 16, DBL_TRUE_MIN, 0,        -1.0 / 7};
+                                    1e17 + 16, DBL_TRUE_MIN, -0.0,     -1.0 / 7};
     struct feature features[600];
     const struct feature_set set = {.items = features, .count = 600};
     for (int i = 0; i < 600; i++) {
@@ -210,6 +210,8 @@ START_TEST(the_database_gives_the_same_documents)
     FILL(features[7].directions);
     features[8].value = 0;
     FILL(features[8].absence);
+    features[8].has_range = true;
+    features[8].range[1] = -0.0;
     features[9] = (struct feature){.name = "voxel_count", .unit = "1", .value = 7};
 
     int64_t job = sample_job(s.queue, "1.2.3");
