@@ -2,8 +2,11 @@
  * gpu_texture.cu - texture on the GPU, input resident there: the sizes of papers 002 and 004 beside
  * the papers' own methods, and larger ones. All images are made up from a fixed seed.
  *
- * Counts are compared with paper 002's scheme 1, codes with paper 004's own listing. Cases of
- * scheme 3 time the upload and the counting together.
+ * Counts are compared with paper 002's scheme 1, codes with paper 004's own listing. What is timed
+ * of a GLCM is the counting: from levels on the device, or from the stored values where no levels
+ * need to be made. Each of the papers' methods has a line of its own; the ratio to the paper is one
+ * to its best, scheme 2 or shared memory. Cases of scheme 3 time upload and counting together, from
+ * announcing the slices to the counts on the host.
  */
 #include "gpu_bench.cuh"
 #include "paper_002.cuh"
@@ -17,15 +20,19 @@
 #include <cstring>
 #include <string>
 
-/* A lane with one volume of bytes, and what is compared with it. */
+static const int few_rounds = 5;   /* of what takes long */
+static const int paper_slabs = 16; /* of scheme 3 */
+
+/* A lane with one volume of bytes, and what is compared with it; opened by its first case. */
 struct setting {
-    kernels_device *device;
-    kernels_lane *lane;
-    cuda_lane *cuda;
     kernels_extent extent;
-    uint8_t *pinned;
-    size_t bytes;
-    double read_ms, upload_ms;
+    bool rough;
+    kernels_device *device = nullptr;
+    kernels_lane *lane = nullptr;
+    cuda_lane *cuda = nullptr;
+    uint8_t *pinned = nullptr;
+    size_t bytes = 0;
+    double read_ms = 0, upload_ms = 0;
 };
 
 static void
@@ -57,37 +64,63 @@ fill(const kernels_extent &extent, bool rough, uint8_t *voxels)
     }
 }
 
-static setting
-open_setting(const gpu_bench *bench, const kernels_extent &extent, bool rough)
+static void
+open_setting(const gpu_bench *bench, setting *setting)
 {
     const kernels_device_options options = {"cuda", nullptr, 0};
+    const kernels_extent &extent = setting->extent;
     kernels_demand demand = {};
     char reason[KERNELS_REASON];
-    setting made = {};
     void *voxels;
 
     demand.texture = true;
-    made.extent = extent;
-    made.bytes = (size_t)(extent.columns * extent.rows * extent.slices);
-    must(kernels_device_open(&options, &made.device, reason, sizeof reason), reason);
-    must(kernels_lane_open(made.device, &made.lane, reason, sizeof reason), reason);
-    must(kernels_volume_begin(made.lane, extent, KERNELS_UINT8, &demand, &voxels, reason,
+    setting->bytes = (size_t)(extent.columns * extent.rows * extent.slices);
+    must(kernels_device_open(&options, &setting->device, reason, sizeof reason), reason);
+    must(kernels_lane_open(setting->device, &setting->lane, reason, sizeof reason), reason);
+    must(kernels_volume_begin(setting->lane, extent, KERNELS_UINT8, &demand, &voxels, reason,
                               sizeof reason),
          reason);
-    fill(extent, rough, (uint8_t *)voxels);
-    must(kernels_volume_ready(made.lane, 0, extent.slices), "a slice was not taken");
-    made.cuda = cuda_lane_of(made.lane);
-    made.pinned = (uint8_t *)voxels;
+    setting->cuda = cuda_lane_of(setting->lane);
+    setting->pinned = (uint8_t *)voxels;
+    setting->upload_ms = gpu_bench_upload_ms(bench, setting->cuda->work,
+                                             setting->cuda->device_voxels, setting->bytes);
+    fill(extent, setting->rough, setting->pinned);
+    must(kernels_volume_ready(setting->lane, 0, extent.slices), "a slice was not taken");
     GPU_BENCH_TRY(cudaDeviceSynchronize());
-    made.read_ms = gpu_bench_read_ms(bench, made.cuda->work, made.cuda->device_voxels, made.bytes);
-    return made;
+    setting->read_ms =
+        gpu_bench_read_ms(bench, setting->cuda->work, setting->cuda->device_voxels, setting->bytes);
+}
+
+/* Whether the case is one of those wanted, whose volume then stands on the device. */
+static bool
+begins(const gpu_bench *bench, setting *setting, const std::string &name)
+{
+    if (!gpu_bench_wants(bench, name.c_str()))
+        return false;
+    if (!setting->device)
+        open_setting(bench, setting);
+    return true;
 }
 
 static void
 close_setting(setting *setting)
 {
+    if (!setting->device)
+        return;
     kernels_lane_close(setting->lane);
     kernels_device_close(setting->device);
+}
+
+static int
+report(const gpu_bench *bench, const setting *setting, const std::string &name, double median_ms,
+       double paper_ms, int64_t mismatches)
+{
+    const gpu_bench_result result = {name.c_str(),     setting->bytes,     median_ms,
+                                     setting->read_ms, setting->upload_ms, paper_ms,
+                                     mismatches};
+
+    gpu_bench_report(bench, &result);
+    return mismatches > 0;
 }
 
 static std::vector<uint16_t>
@@ -139,39 +172,46 @@ wrong_counts(const setting *setting, const std::vector<texture_offset> &offsets,
     return wrong;
 }
 
+/* Schemes 1 and 2; scheme 1 takes long enough for a few rounds. The median of scheme 2. */
 static double
-time_paper(const gpu_bench *bench, const setting *setting, int levels, const texture_offset &offset,
-           int scheme)
+time_paper(const gpu_bench *bench, const setting *setting, const std::string &name, int levels,
+           const texture_offset &offset)
 {
+    double median = 0;
     uint32_t *counts;
-    double median;
 
     GPU_BENCH_TRY(cudaMalloc(&counts, (size_t)(levels * levels) * sizeof(uint32_t)));
-    median = gpu_bench_median_ms(bench, setting->cuda->work, [&](cudaStream_t stream) {
-        const paper_002 run = paper_of(setting, levels, offset, counts);
+    for (int scheme = 1; scheme <= 2; scheme++) {
+        gpu_bench rounds = *bench;
 
-        if (scheme == 1)
-            paper_002_scheme_1(run, stream);
-        else
-            paper_002_scheme_2(run, stream);
-    });
+        rounds.rounds = scheme == 1 ? std::min(bench->rounds, few_rounds) : bench->rounds;
+        median = gpu_bench_median_ms(&rounds, setting->cuda->work, [&](cudaStream_t stream) {
+            const paper_002 run = paper_of(setting, levels, offset, counts);
+
+            if (scheme == 1)
+                paper_002_scheme_1(run, stream);
+            else
+                paper_002_scheme_2(run, stream);
+        });
+        report(&rounds, setting, "paper/002/scheme" + std::to_string(scheme) + "/" + name, median,
+               0, -1);
+    }
     GPU_BENCH_TRY(cudaFree(counts));
     return median;
 }
 
-/* What is timed is the counting; a request that needs codes has them made before. */
 static int
 run_glcm(const gpu_bench *bench, setting *setting, const std::string &name,
          const std::vector<texture_offset> &offsets, int levels, const uint64_t *region)
 {
     const std::vector<uint16_t> table = paper_levels(levels);
     const bool flat = setting->extent.slices == 1;
-    gpu_bench_result result = {name.c_str(), setting->bytes, 0, setting->read_ms, 0, 0, -1};
+    double median, paper_ms = 0;
     texture_glcm request = {};
     glcm_plan plan = {};
     char reason[KERNELS_REASON];
 
-    if (!gpu_bench_wants(bench, name.c_str()))
+    if (!begins(bench, setting, name))
         return 0;
     request.levels = {levels, table.data(), 1};
     request.region = region;
@@ -180,76 +220,73 @@ run_glcm(const gpu_bench *bench, setting *setting, const std::string &name,
     must(cuda_glcm_begin(setting->cuda, &request, &plan, reason, sizeof reason), reason);
     must(cuda_glcm_send(setting->cuda, &request, &plan, 0, offsets.size(), reason, sizeof reason),
          reason);
-    result.median_ms = gpu_bench_median_ms(bench, setting->cuda->work, [&](cudaStream_t) {
+    if (flat && offsets.size() == 1)
+        paper_ms = time_paper(bench, setting, name, levels, offsets[0]);
+    median = gpu_bench_median_ms(bench, setting->cuda->work, [&](cudaStream_t) {
         must(cuda_glcm_count(setting->cuda, &plan, offsets.size(), reason, sizeof reason), reason);
     });
-    if (flat && offsets.size() == 1) {
-        for (int scheme = 1; scheme <= 2; scheme++) {
-            result.paper_ms = time_paper(bench, setting, levels, offsets[0], scheme);
-            fprintf(bench->out, "{\"case\":\"paper/002/scheme%d/%s\",\"ms\":%.5g}\n", scheme,
-                    name.c_str(), result.paper_ms);
-        }
-    }
-    if (flat && !region)
-        result.mismatches = wrong_counts(setting, offsets, levels);
-    gpu_bench_report(bench, &result);
-    return result.mismatches > 0;
+    return report(bench, setting, name, median, paper_ms,
+                  flat && !region ? wrong_counts(setting, offsets, levels) : -1);
 }
 
-/* Upload in slabs and counting, from announcing the volume to the counts; the paper's scheme 3. */
-static int
-run_uploads(const gpu_bench *bench, setting *setting, const std::string &name)
+template <typename Run>
+static double
+median_of_calls(const gpu_bench *bench, const Run &run)
 {
-    const std::vector<uint16_t> table = paper_levels(8);
-    const texture_offset offset = {1, 0, 0};
-    const int few = std::min(bench->rounds, 5);
-    gpu_bench_result result = {name.c_str(), setting->bytes, 0, setting->read_ms, 0, 0, -1};
-    std::vector<float> ours, theirs;
-    std::vector<uint64_t> counts(64);
+    std::vector<float> times;
+
+    for (int round = 0; round < std::min(bench->rounds, few_rounds); round++) {
+        auto begun = std::chrono::steady_clock::now();
+        run();
+        times.push_back(
+            std::chrono::duration<float, std::milli>(std::chrono::steady_clock::now() - begun)
+                .count());
+    }
+    return gpu_bench_median(times);
+}
+
+/* Upload in slabs and counting; the paper's scheme 3 does both slab by slab on two streams. */
+static int
+run_upload(const gpu_bench *bench, setting *setting, const std::string &name, int levels,
+           const texture_offset &offset)
+{
+    const std::vector<uint16_t> table = paper_levels(levels);
+    std::vector<uint64_t> counts((size_t)(levels * levels));
+    double median, paper_ms;
     kernels_demand demand = {};
     texture_glcm request = {};
     cudaStream_t streams[2];
     char reason[KERNELS_REASON];
     uint32_t *paper_counts;
 
-    if (!gpu_bench_wants(bench, name.c_str()))
+    if (!begins(bench, setting, name))
         return 0;
     demand.texture = true;
-    request.levels = {8, table.data(), 1};
+    request.levels = {levels, table.data(), 1};
     request.offsets = &offset;
     request.offset_count = 1;
-    GPU_BENCH_TRY(cudaMalloc(&paper_counts, 64 * sizeof *paper_counts));
+    GPU_BENCH_TRY(cudaMalloc(&paper_counts, counts.size() * sizeof *paper_counts));
     for (cudaStream_t &stream : streams)
         GPU_BENCH_TRY(cudaStreamCreate(&stream));
-    result.upload_ms = gpu_bench_upload_ms(bench, setting->cuda->work, setting->cuda->device_voxels,
-                                           setting->bytes);
-    for (int round = 0; round < few; round++) {
+    paper_ms = median_of_calls(bench, [&] {
+        paper_002_scheme_3(paper_of(setting, levels, offset, paper_counts), setting->pinned,
+                           paper_slabs, (uint8_t *)setting->cuda->device_voxels, streams);
+    });
+    median = median_of_calls(bench, [&] {
         void *voxels;
-        std::chrono::duration<float, std::milli> taken;
 
         must(kernels_volume_begin(setting->lane, setting->extent, KERNELS_UINT8, &demand, &voxels,
                                   reason, sizeof reason),
              reason);
-        auto begun = std::chrono::steady_clock::now();
         must(kernels_volume_ready(setting->lane, 0, setting->extent.slices), "not taken");
         must(texture_glcm_run(setting->lane, &request, counts.data(), reason, sizeof reason),
              reason);
-        taken = std::chrono::steady_clock::now() - begun;
-        ours.push_back(taken.count());
-        begun = std::chrono::steady_clock::now();
-        paper_002_scheme_3(paper_of(setting, 8, offset, paper_counts), setting->pinned, 16,
-                           (uint8_t *)setting->cuda->device_voxels, streams);
-        taken = std::chrono::steady_clock::now() - begun;
-        theirs.push_back(taken.count());
-    }
-    result.median_ms = gpu_bench_median(ours);
-    result.paper_ms = gpu_bench_median(theirs);
-    result.mismatches = setting->extent.slices == 1 ? wrong_counts(setting, {offset}, 8) : -1;
-    gpu_bench_report(bench, &result);
+    });
+    report(bench, setting, "paper/002/scheme3/" + name, paper_ms, 0, -1);
     for (cudaStream_t stream : streams)
         GPU_BENCH_TRY(cudaStreamDestroy(stream));
     GPU_BENCH_TRY(cudaFree(paper_counts));
-    return result.mismatches > 0;
+    return report(bench, setting, name, median, paper_ms, wrong_counts(setting, {offset}, levels));
 }
 
 static int
@@ -257,20 +294,21 @@ run_image(const gpu_bench *bench, int64_t edge, bool rough)
 {
     const std::vector<texture_offset> settings = {{1, 0, 0}, {1, -1, 0}, {4, 0, 0}, {4, -4, 0}};
     const std::string size = std::string(rough ? "rough/" : "smooth/") + std::to_string(edge);
-    setting setting = open_setting(bench, {edge, edge, 1}, rough);
+    setting setting = {{edge, edge, 1}, rough};
     int failed = 0;
 
     for (int levels : {8, 32}) {
-        const std::string by = "glcm/" + size + "/L" + std::to_string(levels);
+        const std::string by = size + "/L" + std::to_string(levels) + "/";
 
-        for (const texture_offset &offset : settings)
-            failed += run_glcm(bench, &setting,
-                               by + "/" + std::to_string(offset.x) + "," + std::to_string(offset.y),
-                               {offset}, levels, nullptr);
-        failed += run_glcm(bench, &setting, by + "/four",
+        for (const texture_offset &offset : settings) {
+            const std::string to = std::to_string(offset.x) + "," + std::to_string(offset.y);
+
+            failed += run_glcm(bench, &setting, "glcm/" + by + to, {offset}, levels, nullptr);
+            failed += run_upload(bench, &setting, "glcm/upload/" + by + to, levels, offset);
+        }
+        failed += run_glcm(bench, &setting, "glcm/" + by + "four",
                            {{1, 0, 0}, {1, -1, 0}, {0, -1, 0}, {-1, -1, 0}}, levels, nullptr);
     }
-    failed += run_uploads(bench, &setting, "glcm/upload/" + size);
     close_setting(&setting);
     return failed;
 }
@@ -279,11 +317,13 @@ static int
 run_volume(const gpu_bench *bench, bool rough)
 {
     const std::string name = std::string("glcm/13/512/L32/") + (rough ? "rough" : "smooth");
-    setting setting = open_setting(bench, {512, 512, 512}, rough);
+    setting setting = {{512, 512, 512}, rough};
     std::vector<texture_offset> offsets;
     std::vector<uint64_t> ball((size_t)(8 * 512 * 512));
     int failed;
 
+    if (!gpu_bench_wants(bench, (name + "/masked").c_str()))
+        return 0;
     for (int i = 14; i < 27; i++)
         offsets.push_back({i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1});
     for (int64_t i = 0; i < 512 * 512 * 512; i++) {
@@ -324,50 +364,72 @@ wrong_codes(const setting *setting, const pattern_job &job, const paper_004 &pap
     return wrong;
 }
 
+/* Maps of all three patterns at `memory`, one as large as the volume each. */
+static pattern_job
+patterns_of(const setting *setting, const texture_patterns &request, uint8_t *memory)
+{
+    const kernels_extent &extent = setting->extent;
+    pattern_job job = {};
+
+    job.voxels = setting->cuda->device_voxels;
+    job.columns = job.pitch = (uint32_t)extent.columns;
+    job.row_count = (uint32_t)extent.rows;
+    job.part = {0, (uint32_t)extent.slices, 0, (uint32_t)extent.rows - 2};
+    job.strict = request.strict;
+    job.integer_average = request.integer_average;
+    job.threshold = request.threshold_millionths;
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        job.maps[p] = memory + (size_t)p * setting->bytes;
+    return job;
+}
+
+static double
+time_patterns(const gpu_bench *bench, const setting *setting, const texture_patterns &request,
+              pattern_job *job)
+{
+    return gpu_bench_median_ms(bench, setting->cuda->work, [&](cudaStream_t stream) {
+        cuda_patterns_launch(&request, job, KERNELS_UINT8, stream);
+    });
+}
+
+/* As a job has them by default, then as the paper's listing has them, beside the paper's kernels.
+ */
 static int
 run_patterns(const gpu_bench *bench, const kernels_extent &extent, bool rough)
 {
     const std::string name = std::string("patterns/") + (rough ? "rough/" : "smooth/") +
                              std::to_string(extent.columns) + "x" + std::to_string(extent.slices);
-    setting setting;
+    setting setting = {extent, rough};
     texture_patterns request = {};
-    pattern_job job = {};
-    paper_004 paper = {};
+    double paper_ms = 0;
     uint8_t *memory;
+    int failed;
 
-    if (!gpu_bench_wants(bench, name.c_str()))
+    if (!begins(bench, &setting, name))
         return 0;
-    setting = open_setting(bench, extent, rough);
-    gpu_bench_result result = {name.c_str(), setting.bytes, 0, setting.read_ms, 0, 0, 0};
     GPU_BENCH_TRY(cudaMalloc(&memory, 5 * setting.bytes));
-    request.strict = request.integer_average = true; /* the paper's listing */
     request.threshold_millionths = 900000;
-    job.voxels = setting.cuda->device_voxels;
-    job.columns = job.pitch = (uint32_t)extent.columns;
-    job.row_count = (uint32_t)extent.rows;
-    job.part = {0, (uint32_t)extent.slices, 0, (uint32_t)extent.rows - 2};
-    job.strict = job.integer_average = true;
-    job.threshold = request.threshold_millionths;
-    for (int p = 0; p < TEXTURE_PATTERNS; p++)
-        job.maps[p] = memory + (size_t)p * setting.bytes;
-    paper = {(const uint8_t *)job.voxels, (int)extent.columns,          (int)extent.rows,
-             (int)extent.slices,          request.threshold_millionths, memory + 3 * setting.bytes,
-             memory + 4 * setting.bytes};
+    pattern_job job = patterns_of(&setting, request, memory);
+    report(bench, &setting, name, time_patterns(bench, &setting, request, &job), 0, -1);
+    request.strict = request.integer_average = true;
+    job = patterns_of(&setting, request, memory);
+    const paper_004 paper = {
+        (const uint8_t *)job.voxels, (int)extent.columns,          (int)extent.rows,
+        (int)extent.slices,          request.threshold_millionths, memory + 3 * setting.bytes,
+        memory + 4 * setting.bytes};
     for (int shared = 0; shared < 2; shared++) {
-        result.paper_ms = gpu_bench_median_ms(bench, setting.cuda->work, [&](cudaStream_t stream) {
+        paper_ms = gpu_bench_median_ms(bench, setting.cuda->work, [&](cudaStream_t stream) {
             paper_004_run(paper, shared != 0, stream);
         });
-        fprintf(bench->out, "{\"case\":\"paper/004/%s/%s\",\"ms\":%.5g}\n",
-                shared ? "shared" : "global", name.c_str(), result.paper_ms);
+        report(bench, &setting, std::string("paper/004/") + (shared ? "shared/" : "global/") + name,
+               paper_ms, 0, -1);
     }
-    result.median_ms = gpu_bench_median_ms(bench, setting.cuda->work, [&](cudaStream_t stream) {
-        cuda_patterns_launch(&request, &job, KERNELS_UINT8, stream);
-    });
-    result.mismatches = wrong_codes(&setting, job, paper);
-    gpu_bench_report(bench, &result);
+    const double median = time_patterns(bench, &setting, request, &job);
+    failed = report(bench, &setting, name + "/listing", median, paper_ms,
+                    wrong_codes(&setting, job, paper));
     GPU_BENCH_TRY(cudaFree(memory));
     close_setting(&setting);
-    return result.mismatches > 0;
+    return failed;
 }
 
 int
@@ -375,15 +437,10 @@ gpu_bench_texture(const struct gpu_bench *bench)
 {
     int failed = 0;
 
-    /* Images take a while to make. */
-    if (bench->filter && (strstr(bench->filter, "level_set") || strstr(bench->filter, "fuzzy")))
-        return 0;
     for (int rough = 0; rough < 2; rough++) {
         for (int64_t edge = 256; edge <= 1024; edge *= 2)
             failed += run_patterns(bench, {edge, edge, 1}, rough != 0);
         failed += run_patterns(bench, {1024, 1024, 1024}, rough != 0);
-        if (bench->filter && strstr(bench->filter, "patterns"))
-            continue;
         for (int64_t edge = 1024; edge <= 16384; edge *= 2)
             failed += run_image(bench, edge, rough != 0);
         failed += run_volume(bench, rough != 0);
