@@ -1,21 +1,11 @@
 /*
  * glcm_cuda.cu - grey level co-occurrence matrices and value histograms (paper 002) on the GPU.
  *
- * The paper's scheme 2 keeps copies of a matrix in shared memory, so that threads rarely meet at
- * one counter. Here every lane of a warp has a copy of its own, and copies are interleaved: counter
- * b of lane l is word 32 b + l, which is bank l whatever b is. An atomic addition of a warp then
- * never has a conflict, on smooth images as on rough ones.
- *
- * Levels are codes of one byte, 0 .. L - 1, and L for what does not count: beyond the image, left
- * out, outside of the region. So pairs need no tests at edges, their counters are dropped in the
- * end. Where the table is a plain shift of bytes (floor(g L / 256)) and there is no region, the
- * stored values are shifted as they are read; else a pass writes the codes first.
- *
- * For few levels one counter stands for three voxels v, v + o, v + 2o, which is two pairs an
- * addition; the pairs are summed from them in the end.
- *
- * A thread takes 16 codes of a row, which lie in one aligned load; a warp takes 512 codes, a
- * "span"; a block takes part of one matrix, and adds its counters to the results in the end.
+ * Levels are codes of one byte, 0 .. L - 1, and L for what does not count. Where the table is a
+ * plain shift of bytes (floor(g L / 256)) and there is no region, the stored values are shifted as
+ * they are read; else a pass writes the codes first. glcm_pairs.cu counts the pairs of codes; here
+ * is what is done before and after, the counting of so many levels that their counters do not fit,
+ * and the value histograms.
  */
 #include "texture_cuda.cuh"
 
@@ -26,10 +16,10 @@
 enum {
     THREADS = 1024,
     WARP = 32,
-    A_THREAD = 16, /* codes of a load */
+    A_THREAD = GLCM_A_THREAD,
     A_SPAN = WARP * A_THREAD,
-    VALUES_HALF = 1 << 15,  /* counters of 16-bit values that fit shared memory */
-    STRIP_BYTES = 16 << 10, /* of rows that are taken through all slices before the next ones */
+    VALUES_HALF = 1 << 15, /* counters of 16-bit values that fit shared memory */
+    SLICES_OF_LINES = 16,  /* from so many on lines go through them */
 };
 
 static struct divider
@@ -55,277 +45,6 @@ struct codes {
     uint32_t word[4];
 };
 
-/* 16 bytes on their way from memory, if there are any. */
-struct loaded {
-    uint4 bytes;
-    bool there;
-};
-
-static __device__ __forceinline__ struct loaded
-load(const struct glcm_image &image, const uint8_t *row, int32_t x, bool inside)
-{
-    struct loaded loaded = {{0, 0, 0, 0}, inside && (uint32_t)x < image.pitch};
-
-    if (loaded.there)
-        loaded.bytes = __ldg((const uint4 *)(row + x));
-    return loaded;
-}
-
-template <bool SHIFTED>
-static __device__ __forceinline__ struct codes
-codes_of(const struct glcm_image &image, const struct loaded &loaded)
-{
-    struct codes codes = {{loaded.bytes.x, loaded.bytes.y, loaded.bytes.z, loaded.bytes.w}};
-
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        if (SHIFTED)
-            codes.word[i] = codes.word[i] >> image.shift & image.mask;
-        codes.word[i] = loaded.there ? codes.word[i] : image.none;
-    }
-    return codes;
-}
-
-/* 16 of 32 codes, from the one at 4 * STEP + bits / 8 on. */
-template <int STEP>
-static __device__ __forceinline__ struct codes
-join(const struct codes &left, const struct codes &right, uint32_t bits)
-{
-    struct codes moved;
-    uint32_t all[8];
-
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        all[i] = left.word[i];
-        all[i + 4] = right.word[i];
-    }
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-        moved.word[i] = __funnelshift_r(all[STEP + i], all[STEP + i + 1], bits);
-    return moved;
-}
-
-static __device__ __forceinline__ void
-count(unsigned char *counters, uint32_t at)
-{
-    atomicAdd((unsigned *)(counters + at), 1u);
-}
-
-/* Four pairs of codes; `scale`: bytes from one first code to the next, and from one second. */
-static __device__ __forceinline__ void
-count_pairs(unsigned char *counters, uint32_t scale, uint32_t own, uint32_t a, uint32_t b)
-{
-    uint32_t low = __byte_perm(a, b, 0x5140), high = __byte_perm(a, b, 0x7362);
-
-    count(counters, __dp2a_lo(scale, low, own));
-    count(counters, __dp2a_hi(scale, low, own));
-    count(counters, __dp2a_lo(scale, high, own));
-    count(counters, __dp2a_hi(scale, high, own));
-}
-
-/*
- * All spans of the block's part, each by fetch(span, in it) and then tally(what was fetched): a
- * warp has the loads of DEPTH spans under way while it counts as many others. in_it: it is one.
- */
-template <int DEPTH, typename Fetched, typename Fetch, typename Tally>
-static __device__ __forceinline__ void
-each_span(uint32_t total, const Fetch &fetch, const Tally &tally)
-{
-    const uint32_t step = THREADS / WARP;
-    const uint32_t end = (uint32_t)((uint64_t)total * (blockIdx.x + 1) / gridDim.x);
-    uint32_t span = (uint32_t)((uint64_t)total * blockIdx.x / gridDim.x) + threadIdx.x / WARP;
-    Fetched now[DEPTH], next[DEPTH];
-
-#pragma unroll
-    for (int i = 0; i < DEPTH; i++)
-        now[i] = fetch(span + i * step, span + i * step < end);
-    for (; span < end; span += DEPTH * step) {
-#pragma unroll
-        for (int i = 0; i < DEPTH; i++)
-            next[i] = fetch(span + (DEPTH + i) * step, span + (DEPTH + i) * step < end);
-#pragma unroll
-        for (int i = 0; i < DEPTH; i++) {
-            tally(now[i]);
-            now[i] = next[i];
-        }
-    }
-}
-
-/* Where row `index` of the matrix is: strip by strip, in each through all slices. */
-static __device__ __forceinline__ void
-locate_row(const struct glcm_image &image, uint32_t index, int32_t *y, int32_t *z)
-{
-    uint32_t strip = divide(index, image.strips);
-    uint32_t within = index - strip * image.strips.by;
-    bool last = strip == image.last_strip;
-    uint32_t slice = divide(within, last ? image.last : image.strip);
-
-    *z = (int32_t)slice;
-    *y = (int32_t)(strip * image.strip.by + within -
-                   slice * (last ? image.last.by : image.strip.by));
-}
-
-struct fetched_pairs {
-    struct loaded a, left, right;
-};
-
-template <bool SHIFTED, int STEP>
-static __device__ void
-count_matrix(const struct glcm_image &image, const struct glcm_matrix &matrix,
-             unsigned char *counters)
-{
-    const uint32_t size = image.copies * (uint32_t)sizeof(uint32_t);
-    const uint32_t scale = (image.levels + 1) * size | size << 16;
-    const uint32_t own = (threadIdx.x & (image.copies - 1)) * (uint32_t)sizeof(uint32_t);
-    const uint32_t bits = (uint32_t)(matrix.x & 3) * 8;
-    const int32_t aligned = matrix.x & ~15;
-    const auto fetch = [&](uint32_t span, bool in_it) {
-        uint32_t row = divide(span, matrix.across);
-        int32_t x =
-            (int32_t)((span - row * matrix.across.by) * A_SPAN + threadIdx.x % WARP * A_THREAD);
-        int32_t y, z;
-        struct fetched_pairs fetched;
-
-        locate_row(image, row, &y, &z);
-        z += matrix.first_slice;
-        in_it = in_it && (uint32_t)(y + matrix.y) < image.row_count &&
-                (uint32_t)(z + matrix.z) < image.slices;
-        const uint8_t *here = image.rows + ((size_t)z * image.row_count + (size_t)y) * image.pitch;
-        const uint8_t *there =
-            here + ((int64_t)matrix.z * image.row_count + matrix.y) * (int64_t)image.pitch;
-
-        fetched.a = load(image, here, x, in_it);
-        fetched.left = load(image, there, x + aligned, fetched.a.there);
-        fetched.right = load(image, there, x + aligned + A_THREAD, fetched.a.there);
-        return fetched;
-    };
-
-    each_span<1, fetched_pairs>(matrix.spans, fetch, [&](const fetched_pairs &fetched) {
-        struct codes a = codes_of<SHIFTED>(image, fetched.a);
-        struct codes b = join<STEP>(codes_of<SHIFTED>(image, fetched.left),
-                                    codes_of<SHIFTED>(image, fetched.right), bits);
-
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (SHIFTED || a.word[i] != image.none)
-                count_pairs(counters, scale, own, a.word[i], b.word[i]);
-    });
-}
-
-struct fetched_row {
-    struct loaded codes;
-    uint32_t next;
-    bool has_next;
-};
-
-/* Three voxels a counter: v at an even x, v + 1, v + 2. */
-template <bool SHIFTED>
-static __device__ void
-count_rows(const struct glcm_image &image, const struct glcm_matrix &matrix,
-           unsigned char *counters)
-{
-    const uint32_t k = image.levels + 1, size = WARP * (uint32_t)sizeof(uint32_t);
-    const uint32_t scale = k * k | k << 8 | 1 << 16;
-    const uint32_t own = threadIdx.x % WARP * (uint32_t)sizeof(uint32_t);
-    const uint8_t *first = image.rows + (size_t)matrix.first_slice * image.row_count * image.pitch;
-    const auto fetch = [&](uint32_t span, bool in_it) {
-        uint32_t row = divide(span, matrix.across);
-        int32_t x =
-            (int32_t)((span - row * matrix.across.by) * A_SPAN + threadIdx.x % WARP * A_THREAD);
-        const uint8_t *codes = first + (size_t)row * image.pitch;
-        struct fetched_row fetched = {load(image, codes, x, in_it), 0, false};
-
-        fetched.has_next = fetched.codes.there && (uint32_t)x + A_THREAD < image.pitch;
-        if (fetched.has_next)
-            fetched.next = __ldg(codes + x + A_THREAD);
-        return fetched;
-    };
-
-    each_span<2, fetched_row>(matrix.spans, fetch, [&](const fetched_row &fetched) {
-        struct codes codes = codes_of<SHIFTED>(image, fetched.codes);
-        uint32_t next = SHIFTED ? fetched.next >> image.shift & image.mask : fetched.next;
-        const uint32_t words[5] = {codes.word[0], codes.word[1], codes.word[2], codes.word[3],
-                                   fetched.has_next ? next : image.none};
-
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            uint32_t second = __funnelshift_r(words[i], words[i + 1], 16);
-
-            if (!SHIFTED && words[i] == image.none)
-                continue;
-            count(counters, __dp4a(words[i], scale, 0u) * size + own);
-            count(counters, __dp4a(second, scale, 0u) * size + own);
-        }
-    });
-}
-
-struct fetched_column {
-    struct loaded a, b, beside_b, c, beside_c;
-};
-
-/* The codes a few steps of x from a thread's own; `beside` are those before or behind it. */
-template <bool SHIFTED, int MOVE>
-static __device__ __forceinline__ struct codes
-moved_codes(const struct glcm_image &image, const struct loaded &own, const struct loaded &beside)
-{
-    if (MOVE == 0)
-        return codes_of<SHIFTED>(image, own);
-    if (MOVE > 0)
-        return join<0>(codes_of<SHIFTED>(image, own), codes_of<SHIFTED>(image, beside),
-                       8 * (MOVE & 3));
-    return join<3>(codes_of<SHIFTED>(image, beside), codes_of<SHIFTED>(image, own), 8 * (4 + MOVE));
-}
-
-/*
- * Three voxels a counter: v, v + o, v + 2o, o = (DX, y, 0). Of 2 * y rows the first y are those of
- * first voxels. First voxels may be one step beside the image, where the second ones have nothing
- * to their other side.
- */
-template <bool SHIFTED, int DX>
-static __device__ void
-count_down(const struct glcm_image &image, const struct glcm_matrix &matrix,
-           unsigned char *counters)
-{
-    const uint32_t k = image.levels + 1, size = WARP * (uint32_t)sizeof(uint32_t);
-    const uint32_t scale = k * size | size << 16;
-    const uint32_t own = threadIdx.x % WARP * (uint32_t)sizeof(uint32_t);
-    const uint32_t step = matrix.step.by, rows = image.row_count;
-    const size_t down = (size_t)step * image.pitch;
-    const auto fetch = [&](uint32_t span, bool in_it) {
-        uint32_t row = divide(span, matrix.across), slice = divide(row, matrix.rows);
-        uint32_t turn = row - slice * matrix.rows.by;
-        uint32_t y = turn + divide(turn, matrix.step) * step;
-        int32_t x = (DX > 0 ? -A_THREAD : 0) + (int32_t)((span - row * matrix.across.by) * A_SPAN +
-                                                         threadIdx.x % WARP * A_THREAD);
-        const uint8_t *first =
-            image.rows + ((size_t)((uint32_t)matrix.first_slice + slice) * rows + y) * image.pitch;
-        const int32_t beside = x + (DX > 0 ? A_THREAD : -A_THREAD);
-        const bool second = in_it && y + step < rows, third = in_it && y + 2 * step < rows;
-        struct fetched_column fetched;
-
-        fetched.a = load(image, first, x, in_it);
-        fetched.b = load(image, first + down, x, second);
-        fetched.c = load(image, first + 2 * down, x, third);
-        if (DX != 0) {
-            fetched.beside_b = load(image, first + down, beside, second);
-            fetched.beside_c = load(image, first + 2 * down, beside, third);
-        }
-        return fetched;
-    };
-
-    each_span<1, fetched_column>(matrix.spans, fetch, [&](const fetched_column &fetched) {
-        struct codes a = codes_of<SHIFTED>(image, fetched.a);
-        struct codes b = moved_codes<SHIFTED, DX>(image, fetched.b, fetched.beside_b);
-        struct codes c = moved_codes<SHIFTED, 2 * DX>(image, fetched.c, fetched.beside_c);
-
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            /* Four numbers below 12 * 12 are the first two codes together. */
-            if (SHIFTED || b.word[i] != image.none)
-                count_pairs(counters, scale, own, a.word[i] * k + b.word[i], c.word[i]);
-    });
-}
-
 static __device__ void
 clear_counters(uint32_t *counters, uint32_t count)
 {
@@ -343,102 +62,6 @@ sum_copies(const uint32_t *counters, uint32_t counter, uint32_t copies)
     for (uint32_t i = 0; i < copies; i++)
         sum += counters[counter * copies + ((i + threadIdx.x) & (copies - 1))];
     return sum;
-}
-
-static __device__ void
-add_pair(unsigned long long *counts, uint32_t levels, bool reversed, uint32_t a, uint32_t b,
-         unsigned long long number)
-{
-    if (number != 0 && a < levels && b < levels)
-        atomicAdd(&counts[reversed ? b * levels + a : a * levels + b], number);
-}
-
-static __device__ void
-hand_over_pairs(const struct glcm_image &image, const struct glcm_matrix &matrix,
-                const uint32_t *counters, unsigned long long *counts)
-{
-    const uint32_t k = image.levels + 1;
-
-    for (uint32_t i = threadIdx.x; i < k * k; i += THREADS)
-        add_pair(counts, image.levels, matrix.reversed != 0, i / k, i % k,
-                 sum_copies(counters, i, image.copies));
-}
-
-/* `pairs`: k * k counters behind the others, 0 before. */
-static __device__ void
-hand_over_triples(const struct glcm_image &image, const struct glcm_matrix &matrix,
-                  const uint32_t *counters, uint32_t *pairs, unsigned long long *counts)
-{
-    const uint32_t k = image.levels + 1;
-
-    for (uint32_t i = threadIdx.x; i < k * k * k; i += THREADS) {
-        uint32_t sum = (uint32_t)sum_copies(counters, i, WARP);
-
-        if (sum == 0)
-            continue;
-        atomicAdd(&pairs[i / k], sum);
-        atomicAdd(&pairs[i % (k * k)], sum);
-    }
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < k * k; i += THREADS)
-        add_pair(counts, image.levels, matrix.reversed != 0, i / k, i % k, pairs[i]);
-}
-
-template <bool SHIFTED>
-static __device__ __forceinline__ void
-count_any(const struct glcm_image &image, const struct glcm_matrix &matrix, unsigned char *counters)
-{
-    switch (matrix.way) {
-    case GLCM_ROW:
-        count_rows<SHIFTED>(image, matrix, counters);
-        return;
-    case GLCM_DOWN_LEFT:
-        count_down<SHIFTED, -1>(image, matrix, counters);
-        return;
-    case GLCM_DOWN:
-        count_down<SHIFTED, 0>(image, matrix, counters);
-        return;
-    case GLCM_DOWN_RIGHT:
-        count_down<SHIFTED, 1>(image, matrix, counters);
-        return;
-    }
-    switch (matrix.x >> 2 & 3) {
-    case 0:
-        count_matrix<SHIFTED, 0>(image, matrix, counters);
-        return;
-    case 1:
-        count_matrix<SHIFTED, 1>(image, matrix, counters);
-        return;
-    case 2:
-        count_matrix<SHIFTED, 2>(image, matrix, counters);
-        return;
-    case 3:
-        count_matrix<SHIFTED, 3>(image, matrix, counters);
-        return;
-    }
-}
-
-/* Part blockIdx.x of matrix blockIdx.y, whose counts are 0 before. */
-template <bool SHIFTED>
-static __global__ void
-__launch_bounds__(THREADS) glcm_count(struct glcm_image image, const struct glcm_matrix *matrices,
-                                      unsigned long long *counts)
-{
-    extern __shared__ __align__(16) unsigned char shared_counters[];
-    const struct glcm_matrix matrix = matrices[blockIdx.y];
-    const uint32_t k = image.levels + 1;
-    const uint32_t used =
-        matrix.way == GLCM_PAIRS ? k * k * image.copies : k * k * k * WARP + k * k;
-    uint32_t *counters = (uint32_t *)shared_counters;
-
-    counts += (size_t)blockIdx.y * image.levels * image.levels;
-    clear_counters(counters, used);
-    count_any<SHIFTED>(image, matrix, shared_counters);
-    __syncthreads();
-    if (matrix.way == GLCM_PAIRS)
-        hand_over_pairs(image, matrix, counters, counts);
-    else
-        hand_over_triples(image, matrix, counters, counters + k * k * k * WARP, counts);
 }
 
 /* Codes */
@@ -508,34 +131,35 @@ __launch_bounds__(THREADS) make_codes(struct glcm_volume volume, uint32_t first)
 }
 
 /*
- * Many levels: part blockIdx.x of matrix blockIdx.y, those of its rows (of levels) that are in turn
- * blockIdx.z. A code does not say any more that a voxel does not count; the bits do.
+ * Many levels: part blockIdx.x of set blockIdx.y, a matrix, those of its rows (of levels) that are
+ * in turn blockIdx.z. A code does not say any more that a voxel does not count; the bits do.
  */
 static __global__ void
 __launch_bounds__(THREADS)
     glcm_count_many(struct glcm_volume volume, uint32_t levels, uint32_t in_turn,
-                    const struct glcm_matrix *matrices, unsigned long long *counts)
+                    uint32_t slice_count, const struct glcm_set *sets, unsigned long long *counts)
 {
     extern __shared__ __align__(16) unsigned char shared_counters[];
-    const struct glcm_matrix matrix = matrices[blockIdx.y];
+    const struct glcm_set set = sets[blockIdx.y];
     const uint64_t *counted = (const uint64_t *)volume.counted;
     const uint32_t lowest = blockIdx.z * in_turn;
-    const uint64_t rows = (uint64_t)matrix.slice_count * volume.rows;
+    const uint64_t rows = (uint64_t)slice_count * volume.rows;
     uint32_t *counters = (uint32_t *)shared_counters;
 
-    counts += (size_t)blockIdx.y * levels * levels;
+    counts += (size_t)set.matrix[0] * levels * levels;
     clear_counters(counters, in_turn * levels);
     for (uint64_t i = rows * blockIdx.x / gridDim.x + threadIdx.x / WARP;
          i < rows * (blockIdx.x + 1) / gridDim.x; i += THREADS / WARP) {
         int32_t y = (int32_t)(i % volume.rows);
-        int32_t z = matrix.first_slice + (int32_t)(i / volume.rows);
+        int32_t z = set.first_slice + (int32_t)(i / volume.rows);
         size_t a_row = (size_t)z * volume.rows + (size_t)y;
-        size_t b_row = (size_t)((int64_t)a_row + (int64_t)matrix.z * volume.rows + matrix.y);
+        size_t b_row = (size_t)((int64_t)a_row + (int64_t)set.z[0] * volume.rows + set.y[0]);
 
-        if ((uint32_t)(y + matrix.y) >= volume.rows || (uint32_t)(z + matrix.z) >= volume.slices)
+        if ((uint32_t)z >= volume.slices || (uint32_t)(y + set.y[0]) >= volume.rows ||
+            (uint32_t)(z + set.z[0]) >= volume.slices)
             continue;
         for (uint32_t x = threadIdx.x % WARP; x < volume.columns; x += WARP) {
-            uint32_t other = x + (uint32_t)matrix.x;
+            uint32_t other = x + (uint32_t)set.x[0];
             uint32_t a = volume.codes[a_row * volume.pitch + x] - lowest;
 
             if (a >= in_turn || other >= volume.columns ||
@@ -546,9 +170,13 @@ __launch_bounds__(THREADS)
         }
     }
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < in_turn * levels; i += THREADS)
-        if (counters[i] != 0 && lowest * levels + i < levels * levels)
-            atomicAdd(&counts[lowest * levels + i], (unsigned long long)counters[i]);
+    for (uint32_t i = threadIdx.x; i < in_turn * levels; i += THREADS) {
+        const uint32_t a = lowest + i / levels, b = i % levels;
+
+        if (counters[i] != 0 && a < levels)
+            atomicAdd(&counts[set.reversed[0] ? b * levels + a : a * levels + b],
+                      (unsigned long long)counters[i]);
+    }
 }
 
 /* Value histograms */
@@ -676,8 +304,8 @@ cuda_texture_needs(const struct cuda_lane *lane, struct cuda_needs *needs)
     return cuda_needs_add(&needs->device, rows, sizes.code_pitch) &&
            cuda_needs_add(&needs->device, sizes.words, sizeof(uint64_t)) &&
            cuda_needs_add(&needs->device, TEXTURE_TABLES * values_of(lane), sizeof(uint16_t)) &&
-           cuda_needs_add(&needs->device, TEXTURE_MATRICES, sizeof(struct glcm_matrix)) &&
-           cuda_needs_add(&needs->pinned, TEXTURE_MATRICES, sizeof(struct glcm_matrix)) &&
+           cuda_needs_add(&needs->device, TEXTURE_MATRICES, sizeof(struct glcm_set)) &&
+           cuda_needs_add(&needs->pinned, TEXTURE_MATRICES, sizeof(struct glcm_set)) &&
            cuda_needs_add(&needs->device, TEXTURE_COUNTERS, sizeof(uint64_t)) &&
            cuda_needs_add(&needs->pinned, TEXTURE_COUNTERS, sizeof(uint64_t)) &&
            cuda_needs_add(&needs->device, maps, sizes.map_pitch) &&
@@ -701,10 +329,10 @@ cuda_texture_place(struct cuda_lane *lane)
     texture->region = (uint64_t *)cuda_arena_take(&lane->device, texture->words * sizeof(uint64_t));
     texture->tables = (uint16_t *)cuda_arena_take(&lane->device, TEXTURE_TABLES * values_of(lane) *
                                                                      sizeof(uint16_t));
-    texture->matrices = (struct glcm_matrix *)cuda_arena_take(
-        &lane->device, TEXTURE_MATRICES * sizeof(struct glcm_matrix));
-    texture->host_matrices = (struct glcm_matrix *)cuda_arena_take(
-        &lane->pinned, TEXTURE_MATRICES * sizeof(struct glcm_matrix));
+    texture->sets = (struct glcm_set *)cuda_arena_take(&lane->device,
+                                                       TEXTURE_MATRICES * sizeof(struct glcm_set));
+    texture->host_sets = (struct glcm_set *)cuda_arena_take(
+        &lane->pinned, TEXTURE_MATRICES * sizeof(struct glcm_set));
     texture->counts =
         (unsigned long long *)cuda_arena_take(&lane->device, TEXTURE_COUNTERS * sizeof(uint64_t));
     texture->host_counts =
@@ -793,7 +421,6 @@ static void
 plan_counters(const struct texture_glcm *request, size_t shared, struct glcm_plan *plan)
 {
     size_t levels = (size_t)request->levels.levels, k = levels + 1;
-    size_t triples = (k * k * k * WARP + k * k) * sizeof(uint32_t);
 
     plan->many = k * k * sizeof(uint32_t) > shared;
     if (plan->many) {
@@ -802,22 +429,23 @@ plan_counters(const struct texture_glcm *request, size_t shared, struct glcm_pla
         return;
     }
     plan->image.copies = copies_that_fit(k * k, shared);
-    plan->triples = k <= 12 && triples <= shared; /* 12 * 12 is still a byte */
-    plan->shared = k * k * plan->image.copies * sizeof(uint32_t);
-    if (plan->triples)
-        plan->shared = triples;
 }
 
+/* Few lines become many parts, so that all warps of a block have one. */
 static void
-plan_strips(const struct texture_glcm *request, struct glcm_image *image)
+plan_lines(bool per_slice, struct glcm_image *image)
 {
-    uint32_t slices = request->per_slice ? 1 : image->slices;
-    uint32_t strip = (uint32_t)most(1, least(image->row_count, STRIP_BYTES / image->pitch));
+    uint32_t slices = per_slice ? 1 : image->slices, beside;
 
-    image->strip = divider_of(strip);
-    image->strips = divider_of(strip * slices);
-    image->last = divider_of(image->row_count % strip ? image->row_count % strip : 1);
-    image->last_strip = image->row_count % strip ? image->row_count / strip : UINT32_MAX;
+    image->in_z = slices >= SLICES_OF_LINES;
+    image->length = (int32_t)(image->in_z ? image->slices : image->row_count);
+    image->others = image->in_z ? image->row_count : image->slices;
+    image->stride = (size_t)image->pitch * (image->in_z ? image->row_count : 1);
+    image->across = (image->pitch + A_SPAN - 1) / A_SPAN;
+    beside = image->across * (image->in_z ? image->row_count : slices);
+    image->parts = (uint32_t)most(1, least((size_t)image->length, THREADS / WARP / beside));
+    image->steps = ((uint32_t)image->length + image->parts - 1) / image->parts;
+    image->lines = beside * image->parts;
 }
 
 static void
@@ -832,6 +460,7 @@ make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, stru
         extent->columns % A_THREAD == 0 && !plan->many)
         image->shift = shift_of(&request->levels);
     plan->shifted = image->shift != 0;
+    plan->slices = request->per_slice ? 1 : (uint32_t)extent->slices;
     image->rows = plan->shifted ? (const uint8_t *)lane->device_voxels : lane->texture->codes;
     image->pitch = plan->shifted ? (uint32_t)extent->columns : plan->volume.pitch;
     image->row_count = (uint32_t)extent->rows;
@@ -841,53 +470,7 @@ make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, stru
     image->none = image->levels * 0x01010101u;
     plan->volume.none = plan->many ? 0 : (uint8_t)image->levels;
     plan->volume.counted = plan->many ? (uint16_t *)lane->texture->region : NULL;
-    plan_strips(request, image);
-}
-
-/* (1, 0, 0), or (-1 .. 1, y, 0), or the opposite: three voxels a counter. */
-static void
-choose_way(const struct glcm_plan *plan, struct texture_offset offset, struct glcm_matrix *matrix)
-{
-    bool back = offset.y < 0 || (offset.y == 0 && offset.x < 0);
-
-    matrix->x = offset.x;
-    matrix->y = offset.y;
-    matrix->z = offset.z;
-    matrix->way = GLCM_PAIRS;
-    if (!plan->triples || offset.z != 0 || offset.x < -1 || offset.x > 1)
-        return;
-    matrix->reversed = back;
-    matrix->x = back ? -offset.x : offset.x;
-    matrix->y = back ? -offset.y : offset.y;
-    matrix->way = matrix->y == 0 ? GLCM_ROW : GLCM_DOWN + matrix->x;
-}
-
-static void
-cut_into_spans(const struct glcm_image *image, struct glcm_matrix *matrix)
-{
-    bool down = matrix->way != GLCM_PAIRS && matrix->way != GLCM_ROW;
-    uint32_t beside = down && matrix->x != 0 ? A_THREAD : 0, rows = image->row_count;
-    uint32_t step = (uint32_t)matrix->y;
-
-    if (down)
-        rows = rows / (2 * step) * step + (uint32_t)least(rows % (2 * step), step);
-    matrix->across = divider_of((image->pitch + beside + A_SPAN - 1) / A_SPAN);
-    matrix->rows = divider_of(rows);
-    matrix->step = divider_of(down ? step : 1);
-    matrix->spans = matrix->across.by * rows * (uint32_t)matrix->slice_count;
-}
-
-/* Matrix `index` of the request: its slice is the slower one. */
-static struct glcm_matrix
-matrix_of(const struct glcm_plan *plan, const struct texture_glcm *request, size_t index)
-{
-    struct glcm_matrix matrix = {};
-
-    matrix.first_slice = request->per_slice ? (int32_t)(index / request->offset_count) : 0;
-    matrix.slice_count = request->per_slice ? 1 : (int32_t)plan->image.slices;
-    choose_way(plan, request->offsets[index % request->offset_count], &matrix);
-    cut_into_spans(&plan->image, &matrix);
-    return matrix;
+    plan_lines(request->per_slice, image);
 }
 
 /* Spans are numbered in 31 bits; what has more has rows of a few voxels, and 2^31 of them. */
@@ -943,21 +526,20 @@ parts_of(const struct cuda_lane *lane, size_t matrices)
 }
 
 static void
-launch_matrices(struct cuda_lane *lane, const struct glcm_plan *plan, size_t matrices)
+launch_sets(struct cuda_lane *lane, const struct glcm_plan *plan)
 {
     const struct cuda_texture *texture = lane->texture;
-    dim3 grid(parts_of(lane, matrices), (unsigned)matrices);
+    const size_t sets = plan->share.singles; /* of many */
 
     if (plan->many) {
-        grid.z = (plan->image.levels + plan->in_turn - 1) / plan->in_turn;
+        const dim3 grid(parts_of(lane, sets), (unsigned)sets,
+                        (plan->image.levels + plan->in_turn - 1) / plan->in_turn);
+
         glcm_count_many<<<grid, THREADS, plan->shared, lane->work>>>(
-            plan->volume, plan->image.levels, plan->in_turn, texture->matrices, texture->counts);
-    } else if (plan->shifted) {
-        glcm_count<true><<<grid, THREADS, plan->shared, lane->work>>>(
-            plan->image, texture->matrices, texture->counts);
+            plan->volume, plan->image.levels, plan->in_turn, plan->slices, texture->sets,
+            texture->counts);
     } else {
-        glcm_count<false><<<grid, THREADS, plan->shared, lane->work>>>(
-            plan->image, texture->matrices, texture->counts);
+        glcm_pairs_launch(&plan->image, &plan->share, texture->sets, texture->counts, lane->work);
     }
 }
 
@@ -967,8 +549,7 @@ allow_shared(struct cuda_device *device, char *reason, size_t reason_size)
     const int bytes = (int)device->shared_per_block;
     const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
 
-    CUDA_TRY(device, cudaFuncSetAttribute(glcm_count<true>, most_of, bytes));
-    CUDA_TRY(device, cudaFuncSetAttribute(glcm_count<false>, most_of, bytes));
+    CUDA_TRY(device, glcm_pairs_allow(device->shared_per_block));
     CUDA_TRY(device, cudaFuncSetAttribute(glcm_count_many, most_of, bytes));
     CUDA_TRY(device, cudaFuncSetAttribute(count_values<uint16_t>, most_of, bytes));
     return 0;
@@ -993,17 +574,18 @@ cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request, stru
 }
 
 int
-cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request,
-               const struct glcm_plan *plan, size_t first, size_t count, char *reason,
-               size_t reason_size)
+cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan,
+               size_t first, size_t count, char *reason, size_t reason_size)
 {
     struct cuda_texture *texture = lane->texture;
 
-    for (size_t i = 0; i < count; i++)
-        texture->host_matrices[i] = matrix_of(plan, request, first + i);
-    CUDA_TRY(cuda_device_of(&lane->base), cudaMemcpyAsync(texture->matrices, texture->host_matrices,
-                                                          count * sizeof(struct glcm_matrix),
-                                                          cudaMemcpyHostToDevice, lane->work));
+    plan->share =
+        glcm_arrange(request, first, count, plan->image.copies == WARP,
+                     (size_t)cuda_device_of(&lane->base)->multiprocessors, texture->host_sets);
+    CUDA_TRY(cuda_device_of(&lane->base),
+             cudaMemcpyAsync(texture->sets, texture->host_sets,
+                             (plan->share.pairs + plan->share.singles) * sizeof(struct glcm_set),
+                             cudaMemcpyHostToDevice, lane->work));
     return 0;
 }
 
@@ -1016,7 +598,7 @@ cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t cou
 
     CUDA_TRY(device,
              cudaMemsetAsync(lane->texture->counts, 0, counters * sizeof(uint64_t), lane->work));
-    launch_matrices(lane, plan, count);
+    launch_sets(lane, plan);
     CUDA_LAUNCHED(device);
     return 0;
 }

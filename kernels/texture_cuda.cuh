@@ -1,6 +1,6 @@
 /*
- * texture_cuda.cuh - what texture on the GPU takes of a lane's memory, shared by glcm_cuda.cu and
- * patterns_cuda.cu.
+ * texture_cuda.cuh - what texture on the GPU takes of a lane's memory, shared by glcm_cuda.cu, with
+ * glcm_sets.cu and glcm_pairs.cu, and patterns_cuda.cu.
  *
  * Results of any size come back through buffers of a fixed one: matrices, tables and maps are
  * worked on in batches that fit.
@@ -19,43 +19,59 @@ enum {
     TEXTURE_MAP_BATCHES = 2,      /* one comes back while the next is made */
 };
 
-/* How a matrix is counted. */
-enum glcm_way {
-    GLCM_PAIRS,     /* a counter for each pair of levels */
-    GLCM_ROW,       /* for three voxels on a row, of which the first is at an even x */
-    GLCM_DOWN_LEFT, /* for three voxels, one step in y apart, and in x -1, 0, 1 */
-    GLCM_DOWN,
-    GLCM_DOWN_RIGHT,
-};
-
 /* Division of numbers below 2^31 by one that is not known before (Granlund and Montgomery). */
 struct divider {
     uint32_t by, factor, shift;
 };
 
-/* One matrix to be counted. A span is what a warp takes of a row at a time. */
-struct glcm_matrix {
-    int32_t x, y, z;  /* the offset */
-    int32_t way;      /* of enum glcm_way */
-    int32_t reversed; /* counted by the opposite offset: [neighbour][voxel] */
-    int32_t first_slice, slice_count;
-    uint32_t spans;        /* in all */
-    struct divider across; /* spans of a row */
-    struct divider rows;   /* GLCM_DOWN*: rows of first voxels in a slice */
-    struct divider step;   /* GLCM_DOWN*: y */
+/* Rows that a lane reads at once: its own, and up to two of neighbours. */
+enum { GLCM_NONE = -1, GLCM_OWN, GLCM_ROWS = 3, GLCM_FAR };
+
+/* Where a set's matrices have their neighbours. */
+enum glcm_kind {
+    GLCM_SINGLE_OWN, /* one matrix: in the same row */
+    GLCM_SINGLE,     /* in another one */
+    GLCM_SINGLE_FAR, /* anywhere */
+    GLCM_BOTH_OWN,   /* two matrices: both in the same row */
+    GLCM_ONE_OWN,    /* the first one */
+    GLCM_ONE_ROW,    /* both in the same other row */
+    GLCM_TWO_ROWS,
 };
+
+/* One or two matrices, which a block counts at once. */
+struct glcm_set {
+    int32_t x[2], y[2], z[2]; /* the offsets, x at least 0 */
+    bool reversed[2];         /* counted by the opposite offset: [neighbour][voxel] */
+    uint32_t matrix[2];       /* which of those that are counted */
+    enum glcm_kind kind;
+    int32_t first_slice; /* of those that have neighbours there; need not be one of the volume */
+};
+
+/* The sets, those of two matrices first, and the blocks that each of them is shared by. */
+struct glcm_share {
+    uint32_t pairs, singles;
+    uint32_t parts_of_pair, parts_of_single;
+};
+
+enum { GLCM_A_THREAD = 16 }; /* codes of a load */
 
 struct glcm_image {
     const uint8_t *rows; /* codes, or stored values that a shift turns into them */
     uint32_t pitch;      /* of a row, a multiple of 16 */
     uint32_t row_count;  /* of a slice */
     uint32_t slices;
-    uint32_t shift, mask;    /* of stored values, four in a word */
+    uint32_t shift, mask;    /* of stored values, four in a word; shift 0: codes */
     uint32_t none;           /* four times the code of what does not count */
     uint32_t levels, copies; /* copies: of a counter, a power of 2, at most 32 */
-    /* Rows that are taken through all slices at a time: of a strip, in all slices, of the last. */
-    struct divider strip, strips, last;
-    uint32_t last_strip; /* which one is shorter; none: UINT32_MAX */
+    /* Lines: as many codes of a row as a warp takes at once, then those of the next rows in y, or
+     * in z. Where there are few, each is several parts. */
+    bool in_z;
+    int32_t length;        /* rows in that direction */
+    uint32_t others;       /* rows in the other one */
+    size_t stride;         /* bytes from row to row */
+    uint32_t across;       /* lines beside each other in a row */
+    uint32_t parts, steps; /* of a line; rows of a part */
+    uint32_t lines;        /* of a set, parts counted */
 };
 
 struct glcm_volume {
@@ -76,11 +92,12 @@ struct glcm_volume {
 struct glcm_plan {
     struct glcm_image image;
     struct glcm_volume volume;
-    bool shifted;     /* stored values are shifted as they are read */
-    bool many;        /* glcm_count_many */
-    bool triples;     /* counters of three voxels fit */
-    size_t shared;    /* bytes, of counters */
-    uint32_t in_turn; /* many: levels whose counters fit */
+    bool shifted;            /* stored values are shifted as they are read */
+    bool many;               /* glcm_count_many */
+    uint32_t slices;         /* of a matrix */
+    struct glcm_share share; /* of the sets that were sent */
+    size_t shared;           /* many: bytes of counters */
+    uint32_t in_turn;        /* many: levels whose counters fit */
 };
 
 /* Rows of codes on their way: `rows` of each of `slices`, in maps with nothing between. */
@@ -110,7 +127,7 @@ struct cuda_texture {
     uint8_t *codes;
     uint64_t *region;
     uint16_t *tables; /* of levels */
-    struct glcm_matrix *matrices, *host_matrices;
+    struct glcm_set *sets, *host_sets;
     unsigned long long *counts, *host_counts;
     uint8_t *maps[TEXTURE_MAP_BATCHES], *host_maps[TEXTURE_MAP_BATCHES];
     cudaEvent_t made[TEXTURE_MAP_BATCHES], fetched[TEXTURE_MAP_BATCHES];
@@ -136,14 +153,33 @@ texture_in_region(const uint64_t *region, size_t row, uint32_t words_per_row, ui
 int cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request,
                     struct glcm_plan *plan, char *reason, size_t reason_size);
 
-/* Sends matrices first .. first + count - 1 of the request. */
+/* Sends matrices first .. first + count - 1 of the request; the plan then knows their sets. */
 int cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request,
-                   const struct glcm_plan *plan, size_t first, size_t count, char *reason,
+                   struct glcm_plan *plan, size_t first, size_t count, char *reason,
                    size_t reason_size);
 
 /* Counts what was sent, into texture->counts. */
 int cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t count,
                     char *reason, size_t reason_size);
+
+/*
+ * glcm_sets.cu. Arranges matrices first .. first + count - 1 of a request, two in a set where that
+ * is allowed, best with neighbours in one row. `sets` has room for `count`. A set of two gets twice
+ * as many of the processors as one of one.
+ */
+struct glcm_share glcm_arrange(const struct texture_glcm *request, size_t first, size_t count,
+                               bool in_pairs, size_t processors, struct glcm_set *sets);
+
+/* glcm_pairs.cu. Lets its kernels take so many bytes of shared memory. */
+cudaError_t glcm_pairs_allow(size_t shared);
+
+/* Whether a matrix of this offset can be one of two in a set; x is at least 0. */
+bool glcm_pairs_near(const struct texture_offset *offset);
+
+/* Adds the sets' pairs to `counts`. */
+void glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share,
+                       const struct glcm_set *sets, unsigned long long *counts,
+                       cudaStream_t stream);
 
 /* Codes of a part of a volume; fills `factor` and `offset` of the job. */
 void cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job,

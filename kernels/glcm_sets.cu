@@ -1,0 +1,159 @@
+/*
+ * glcm_sets.cu - which matrices of a request are counted together, and by how many blocks: work of
+ * the host, for glcm_pairs.cu.
+ */
+#include "texture_cuda.cuh"
+
+#include <string.h>
+
+static size_t
+most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Matrices on their way into sets: pairs at the front, singles at the back. */
+struct arranging {
+    const struct texture_glcm *request;
+    size_t first, count; /* matrices */
+    struct glcm_set *sets;
+    size_t pairs, singles;
+};
+
+/* The offset of matrix `i`, or the opposite one. */
+static struct texture_offset
+offset_of(const struct arranging *arranging, size_t i, bool *reversed)
+{
+    const struct texture_offset offset =
+        arranging->request->offsets[(arranging->first + i) % arranging->request->offset_count];
+
+    *reversed = offset.x < 0;
+    return *reversed ? texture_offset{-offset.x, -offset.y, -offset.z} : offset;
+}
+
+/* A matrix of one slice that is counted by the opposite offset may begin in another slice than its
+ * neighbour in a set. */
+static bool
+is_near(const struct arranging *arranging, size_t i)
+{
+    bool reversed;
+    const struct texture_offset offset = offset_of(arranging, i, &reversed);
+
+    return glcm_pairs_near(&offset) && (offset.z == 0 || !arranging->request->per_slice);
+}
+
+static bool
+is_own(const struct arranging *arranging, size_t i)
+{
+    bool reversed;
+    const struct texture_offset offset = offset_of(arranging, i, &reversed);
+
+    return offset.y == 0 && offset.z == 0;
+}
+
+static bool
+in_one_row(const struct arranging *arranging, size_t i, size_t j)
+{
+    bool reversed;
+    const struct texture_offset one = offset_of(arranging, i, &reversed);
+    const struct texture_offset two = offset_of(arranging, j, &reversed);
+
+    return one.y == two.y && one.z == two.z;
+}
+
+/* Matrix `index` of the request has the slice as its slower number. */
+static void
+put_matrix(const struct arranging *arranging, size_t i, int place, struct glcm_set *set)
+{
+    const size_t index = arranging->first + i;
+    const struct texture_offset offset = offset_of(arranging, i, &set->reversed[place]);
+
+    set->x[place] = offset.x;
+    set->y[place] = offset.y;
+    set->z[place] = offset.z;
+    set->matrix[place] = (uint32_t)i;
+    set->first_slice = 0;
+    if (arranging->request->per_slice)
+        set->first_slice = (int32_t)(index / arranging->request->offset_count) -
+                           (set->reversed[place] ? offset.z : 0);
+}
+
+static void
+add_single(struct arranging *arranging, size_t i)
+{
+    struct glcm_set *set = &arranging->sets[arranging->count - ++arranging->singles];
+
+    memset(set, 0, sizeof(*set));
+    put_matrix(arranging, i, 0, set);
+    set->kind = GLCM_SINGLE_FAR;
+    if (is_near(arranging, i))
+        set->kind = is_own(arranging, i) ? GLCM_SINGLE_OWN : GLCM_SINGLE;
+}
+
+static void
+add_pair(struct arranging *arranging, size_t i, size_t j)
+{
+    struct glcm_set *set = &arranging->sets[arranging->pairs++];
+    const bool turned = !is_own(arranging, i) && is_own(arranging, j);
+
+    memset(set, 0, sizeof(*set));
+    put_matrix(arranging, turned ? j : i, 0, set);
+    put_matrix(arranging, turned ? i : j, 1, set);
+    if (in_one_row(arranging, i, j))
+        set->kind = is_own(arranging, i) ? GLCM_BOTH_OWN : GLCM_ONE_ROW;
+    else
+        set->kind = is_own(arranging, i) || is_own(arranging, j) ? GLCM_ONE_OWN : GLCM_TWO_ROWS;
+}
+
+/* Two matrices make a set where halves of counters are enough, best with neighbours in one row. */
+static void
+arrange(struct arranging *arranging, bool in_pairs)
+{
+    const size_t each = arranging->request->offset_count;
+    size_t waiting = SIZE_MAX; /* a matrix without another one in its row */
+
+    for (size_t i = 0; i < arranging->count; i++) {
+        const bool last_of_slice = (arranging->first + i) % each == each - 1;
+        const bool near = in_pairs && is_near(arranging, i);
+
+        if (!near) {
+            add_single(arranging, i);
+        } else if (!last_of_slice && i + 1 < arranging->count && is_near(arranging, i + 1) &&
+                   in_one_row(arranging, i, i + 1)) {
+            add_pair(arranging, i, i + 1);
+            i++;
+        } else if (waiting == SIZE_MAX) {
+            waiting = i;
+        } else {
+            add_pair(arranging, waiting, i);
+            waiting = SIZE_MAX;
+        }
+        if (waiting != SIZE_MAX &&
+            ((arranging->first + i) % each == each - 1 || i + 1 == arranging->count)) {
+            add_single(arranging, waiting);
+            waiting = SIZE_MAX;
+        }
+    }
+    memmove(arranging->sets + arranging->pairs,
+            arranging->sets + arranging->count - arranging->singles,
+            arranging->singles * sizeof(*arranging->sets));
+}
+
+struct glcm_share
+glcm_arrange(const struct texture_glcm *request, size_t first, size_t count, bool in_pairs,
+             size_t processors, struct glcm_set *sets)
+{
+    struct arranging arranging = {request, first, count, sets, 0, 0};
+    struct glcm_share share = {};
+
+    arrange(&arranging, in_pairs);
+    share.pairs = (uint32_t)arranging.pairs;
+    share.singles = (uint32_t)arranging.singles;
+    share.parts_of_pair =
+        (uint32_t)most(1, 2 * processors / (2 * arranging.pairs + arranging.singles));
+    share.parts_of_single = 1;
+    if (share.singles > 0 && share.pairs * share.parts_of_pair < processors)
+        share.parts_of_single =
+            (uint32_t)most(1, (processors - share.pairs * share.parts_of_pair) / arranging.singles);
+    return share;
+}
