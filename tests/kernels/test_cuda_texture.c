@@ -3,11 +3,17 @@
  *
  *   kernels_test_cuda_texture [--quick]    --quick: a selection for compute-sanitizer
  *
- * The CPU's numbers stand beside the references in test_texture.c. Exits with 77, which is
- * "skipped" to CTest, where there is no GPU.
+ * The case small alone (CK_RUN_CASE) is little enough for racecheck.
+ *
+ * Matrices, value histograms and maps of small volumes are also compared with the references. Exits
+ * with 77, which is "skipped" to CTest, where there is no GPU. NOCTULE_TEST_VOLUMES may name
+ * volumes of real series, as for test_cuda.c.
  */
 #include "fault_cuda.h"
-#include "texture.h"
+#include "ref_drive.h"
+#include "ref_patterns.h"
+#include "ref_texture.h"
+#include "ref_volumes.h"
 
 #include <check.h>
 #include <errno.h>
@@ -15,13 +21,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIPPED = 77, PIXELS = 3, MOST_OFFSETS = 16 };
+enum { SKIPPED = 77, PIXELS = 3, MOST_OFFSETS = 16, SMALL = 20000 };
 
-enum content { RANDOM, CONSTANT, GRADIENT, FEW, EXTREME, CONTENTS };
+enum content { RANDOM, CONSTANT, GRADIENT, FEW, EXTREME, CHECKERBOARD, EVERY, CONTENTS };
+
+enum region { WHOLE, SOME, ONE_VOXEL, EMPTY, REGIONS };
 
 static bool quick;
 static struct kernels_device *devices[2]; /* the CPU, the GPU */
 static struct kernels_lane *lanes[2];
+static const void *voxels_now; /* of the volume in both lanes */
+static enum kernels_pixel pixel_now;
 static char reason[KERNELS_REASON];
 static uint64_t random_state;
 
@@ -103,6 +113,10 @@ value_of(enum content content, uint32_t values, size_t i, struct kernels_extent 
         return values / 2 + random_below(4);
     case EXTREME:
         return random_below(2) ? values - 1 - random_below(2) : random_below(2);
+    case CHECKERBOARD:
+        return (i % (size_t)extent.columns + i / (size_t)extent.columns) % 2 ? values - 1 : 0;
+    case EVERY:
+        return (uint32_t)(i * 37) % values;
     case CONTENTS:
         break;
     }
@@ -122,42 +136,66 @@ fill(enum content content, enum kernels_pixel pixel, struct kernels_extent exten
     }
 }
 
-/* The same volume in both lanes. */
+/* A copy of the volume in both lanes. */
+static void
+begin_with(const void *source, enum kernels_pixel pixel, struct kernels_extent extent)
+{
+    const struct kernels_demand demand = {.texture = true};
+
+    for (int i = 0; i < 2; i++) {
+        void *voxels;
+
+        ck_assert_msg(kernels_volume_begin(lanes[i], extent, pixel, &demand, &voxels, reason,
+                                           sizeof(reason)) == 0,
+                      "%s", reason);
+        memcpy(voxels, source, voxels_of(extent) * kernels_pixel_size(pixel));
+        ck_assert_int_eq(kernels_volume_ready(lanes[i], 0, extent.slices), 0);
+        voxels_now = voxels;
+    }
+    pixel_now = pixel;
+}
+
 static void
 begin(enum content content, enum kernels_pixel pixel, struct kernels_extent extent)
 {
-    const struct kernels_demand demand = {.texture = true};
-    const size_t bytes = voxels_of(extent) * kernels_pixel_size(pixel);
-    void *voxels[2];
+    void *voxels = allocate(voxels_of(extent), kernels_pixel_size(pixel));
 
-    for (int i = 0; i < 2; i++)
-        ck_assert_msg(kernels_volume_begin(lanes[i], extent, pixel, &demand, &voxels[i], reason,
-                                           sizeof(reason)) == 0,
-                      "%s", reason);
-    fill(content, pixel, extent, voxels[0]);
-    memcpy(voxels[1], voxels[0], bytes);
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(kernels_volume_ready(lanes[i], 0, extent.slices), 0);
+    fill(content, pixel, extent, voxels);
+    begin_with(voxels, pixel, extent);
+    free(voxels);
 }
 
-/* Bits that pad a row may be anything. */
+/* NULL: every voxel. Bits that pad a row may be anything. */
 static uint64_t *
-random_region(struct kernels_extent extent, uint32_t one_in)
+make_region(enum region kind, struct kernels_extent extent)
 {
-    uint64_t *region = allocate(words_of(extent), sizeof(*region));
+    const size_t words_per_row = (size_t)(extent.columns + 63) / 64;
+    const uint32_t one_in = 1 + random_below(3);
+    uint64_t *region;
 
+    if (kind == WHOLE)
+        return NULL;
+    region = allocate(words_of(extent), sizeof(*region));
     for (size_t i = 0; i < words_of(extent); i++)
-        for (int bit = 0; bit < 64; bit++)
-            region[i] |= (uint64_t)(random_below(one_in) == 0) << bit;
+        for (int bit = 0; bit < 64; bit++) {
+            const bool padding = (int64_t)(i % words_per_row) * 64 + bit >= extent.columns;
+
+            if ((kind == SOME || padding) && random_below(one_in) == 0)
+                region[i] |= UINT64_C(1) << bit;
+        }
+    if (kind == ONE_VOXEL)
+        region[(size_t)(extent.rows / 2) * words_per_row] |= 1;
     return region;
 }
 
+/* Check marks every assertion that holds, which takes long for millions. */
 static void
 assert_same(const uint64_t *cpu, const uint64_t *gpu, size_t count, const char *what)
 {
     for (size_t i = 0; i < count; i++)
-        ck_assert_msg(cpu[i] == gpu[i], "%s: number %zu is %llu on the CPU, %llu on the GPU", what,
-                      i, (unsigned long long)cpu[i], (unsigned long long)gpu[i]);
+        if (cpu[i] != gpu[i])
+            ck_abort_msg("%s: number %zu is %llu on the CPU, %llu on the GPU", what, i,
+                         (unsigned long long)cpu[i], (unsigned long long)gpu[i]);
 }
 
 /* Levels */
@@ -196,34 +234,39 @@ compare_glcm(const struct texture_glcm *request, struct kernels_extent extent, c
                       "%s", reason);
     }
     assert_same(counts[0], counts[1], count, what);
+    if (voxels_of(extent) <= SMALL) {
+        memset(counts[0], 0, count * sizeof(uint64_t));
+        ref_texture_glcm(extent, pixel_now, voxels_now, request, counts[0]);
+        assert_same(counts[0], counts[1], count, what);
+    }
     free(counts[0]);
     free(counts[1]);
 }
 
 static void
-check_glcm(enum content content, enum kernels_pixel pixel, struct kernels_extent extent,
-           enum binning binning, int levels, const struct texture_offset *offsets, size_t count)
+check_glcm(struct kernels_extent extent, enum binning binning, int levels,
+           const struct texture_offset *offsets, size_t count)
 {
     const size_t tables = binning == BY_SLICE ? (size_t)extent.slices : 1;
-    uint16_t *level_of = make_levels(binning, pixel, tables, levels);
-    uint64_t *region = random_region(extent, 1 + random_below(3));
+    uint16_t *level_of = make_levels(binning, pixel_now, tables, levels);
+    const int first = (int)random_below(2 * REGIONS);
     char what[256];
 
-    begin(content, pixel, extent);
-    for (int way = 0; way < 4; way++) {
+    for (int way = first; way < first + 2 * REGIONS; way += 3) {
+        uint64_t *region = make_region((enum region)(way % REGIONS), extent);
         struct texture_glcm request = {.levels = {levels, level_of, tables},
-                                       .region = way & 1 ? region : NULL,
+                                       .region = region,
                                        .offsets = offsets,
                                        .offset_count = count,
-                                       .per_slice = (way & 2) != 0};
+                                       .per_slice = (way / REGIONS) % 2 != 0};
 
         snprintf(what, sizeof(what),
-                 "%dx%dx%d, pixel %d, content %d, binning %d, %d levels, region %d, per slice %d",
-                 (int)extent.columns, (int)extent.rows, (int)extent.slices, (int)pixel,
-                 (int)content, (int)binning, levels, way & 1, way >> 1);
+                 "%dx%dx%d, pixel %d, binning %d, %d levels, %zu offsets, region %d, per slice %d",
+                 (int)extent.columns, (int)extent.rows, (int)extent.slices, (int)pixel_now,
+                 (int)binning, levels, count, way % REGIONS, request.per_slice);
         compare_glcm(&request, extent, what);
+        free(region);
     }
-    free(region);
     free(level_of);
 }
 
@@ -257,24 +300,24 @@ farther(struct texture_offset *offsets)
     return sizeof(some) / sizeof(some[0]);
 }
 
+/* Each number of levels with each offset near and far, and with contents and tables in turn. */
 START_TEST(matrices_are_the_cpus)
 {
-    static const int levels[] = {2, 8, 32, 11, 12, 16, 64, 100, 200, 256, 128, 4};
+    static const int levels[] = {2, 8, 32, 11, 12, 16, 64, 100, 200, 256, 128, 4, 42, 43};
+    const size_t count = quick ? 4 : sizeof(levels) / sizeof(levels[0]);
     struct texture_offset offsets[MOST_OFFSETS];
 
     random_state = (uint64_t)_i + 1;
-    for (size_t i = 0; i < (quick ? 3 : sizeof(levels) / sizeof(levels[0])); i++)
-        for (int binning = 0; binning < BINNINGS; binning++) {
-            enum kernels_pixel pixel = (enum kernels_pixel)((i + (size_t)binning) % PIXELS);
-            enum content content = (enum content)random_below(CONTENTS);
-            size_t count = i % 2 ? nearest(offsets) : farther(offsets);
+    for (size_t i = 0; i < count; i++) {
+        const enum binning binning = (enum binning)((i + (size_t)_i) % BINNINGS);
+        const size_t fewer = levels[i] > 64 ? 10 : 0;
 
-            check_glcm(content, pixel, extents[_i], (enum binning)binning, levels[i], offsets,
-                       count);
-            count = i % 2 ? farther(offsets) : nearest(offsets);
-            check_glcm(RANDOM, KERNELS_UINT8, extents[_i], (enum binning)binning, levels[i],
-                       offsets, count);
-        }
+        begin((enum content)((i + (size_t)_i) % CONTENTS), (enum kernels_pixel)(i % PIXELS),
+              extents[_i]);
+        check_glcm(extents[_i], binning, levels[i], offsets, nearest(offsets) - fewer);
+        begin(i % 2 ? RANDOM : CHECKERBOARD, KERNELS_UINT8, extents[_i]);
+        check_glcm(extents[_i], PAPER, levels[i], offsets, farther(offsets) - fewer);
+    }
 }
 
 END_TEST
@@ -286,38 +329,46 @@ START_TEST(matrices_come_in_batches)
     struct texture_offset offsets[MOST_OFFSETS];
 
     random_state = 5;
-    check_glcm(RANDOM, KERNELS_INT16, extent, BY_SLICE, 200, offsets, nearest(offsets));
+    begin(RANDOM, KERNELS_INT16, extent);
+    check_glcm(extent, BY_SLICE, 200, offsets, nearest(offsets));
 }
 
 END_TEST
 
+static void
+compare_histograms(struct kernels_extent extent, const uint64_t *region, bool per_slice)
+{
+    const size_t count = (per_slice ? (size_t)extent.slices : 1) * values_of(pixel_now);
+    uint64_t *counts[2];
+
+    for (int i = 0; i < 2; i++) {
+        counts[i] = allocate(count, sizeof(uint64_t));
+        memset(counts[i], 0xEE, count * sizeof(uint64_t));
+        ck_assert_int_eq(
+            texture_histogram_run(lanes[i], region, per_slice, counts[i], reason, sizeof(reason)),
+            0);
+    }
+    assert_same(counts[0], counts[1], count, "value histogram");
+    if (voxels_of(extent) <= SMALL) {
+        memset(counts[0], 0, count * sizeof(uint64_t));
+        ref_texture_histogram(extent, pixel_now, voxels_now, region, per_slice, counts[0]);
+        assert_same(counts[0], counts[1], count, "value histogram by its definition");
+    }
+    free(counts[0]);
+    free(counts[1]);
+}
+
 START_TEST(histograms_are_the_cpus)
 {
-    const struct kernels_extent extent = extents[_i];
-
     random_state = (uint64_t)_i + 9;
     for (int pixel = 0; pixel < PIXELS; pixel++) {
-        const size_t values = values_of((enum kernels_pixel)pixel);
-        uint64_t *region = random_region(extent, 2);
+        begin((enum content)((_i + pixel) % CONTENTS), (enum kernels_pixel)pixel, extents[_i]);
+        for (int kind = 0; kind < REGIONS; kind++) {
+            uint64_t *region = make_region((enum region)kind, extents[_i]);
 
-        begin((enum content)((_i + pixel) % CONTENTS), (enum kernels_pixel)pixel, extent);
-        for (int way = 0; way < 4; way++) {
-            const size_t count = (way & 2 ? (size_t)extent.slices : 1) * values;
-            uint64_t *counts[2];
-
-            for (int i = 0; i < 2; i++) {
-                counts[i] = allocate(count, sizeof(uint64_t));
-                memset(counts[i], 0xEE, count * sizeof(uint64_t));
-                ck_assert_int_eq(texture_histogram_run(lanes[i], way & 1 ? region : NULL,
-                                                       (way & 2) != 0, counts[i], reason,
-                                                       sizeof(reason)),
-                                 0);
-            }
-            assert_same(counts[0], counts[1], count, "value histogram");
-            free(counts[0]);
-            free(counts[1]);
+            compare_histograms(extents[_i], region, kind % 2 != 0);
+            free(region);
         }
-        free(region);
     }
 }
 
@@ -331,6 +382,34 @@ codes_in(struct kernels_extent extent)
     if (extent.columns < 3 || extent.rows < 3)
         return 0;
     return (size_t)((extent.columns - 2) * (extent.rows - 2) * extent.slices);
+}
+
+/* One pattern's codes, as the text of paper 004 has them, or its listing. */
+static void
+compare_with_reference(const struct texture_patterns *request, int pattern,
+                       struct kernels_extent extent, const uint8_t *map, const char *what)
+{
+    const size_t voxels = (size_t)(extent.columns * extent.rows);
+    const size_t codes = codes_in(extent) / (size_t)extent.slices;
+    int32_t *values = allocate(voxels, sizeof(*values));
+    uint8_t *expected = allocate(codes, 1);
+    const struct ref_slice slice = {extent.columns, extent.rows, values};
+
+    for (size_t z = 0; z < (size_t)extent.slices && codes > 0; z++) {
+        for (size_t i = 0; i < voxels; i++)
+            values[i] = ref_stored(pixel_now, voxels_now, (int64_t)(z * voxels + i));
+        if (pattern == TEXTURE_LBP)
+            ref_lbp_text(&slice, expected);
+        else if (pattern == TEXTURE_TLBAP)
+            (request->strict ? ref_tlbap_listing
+                             : ref_tlbap_text)(&slice, request->threshold_millionths, expected);
+        else
+            (request->integer_average ? ref_lanadp_listing : ref_lanadp_text)(&slice, expected);
+        ck_assert_msg(memcmp(expected, map + z * codes, codes) == 0,
+                      "%s: pattern %d of slice %zu is not its reference", what, pattern, z);
+    }
+    free(values);
+    free(expected);
 }
 
 static void
@@ -355,9 +434,11 @@ compare_patterns(struct texture_patterns request, struct kernels_extent extent, 
     }
     for (int p = 0; p < TEXTURE_PATTERNS; p++) {
         for (size_t i = 0; i <= codes; i++)
-            ck_assert_msg(maps[0][p][i] == maps[1][p][i],
-                          "%s: code %zu of pattern %d is %d on the CPU, %d on the GPU", what, i, p,
-                          maps[0][p][i], maps[1][p][i]);
+            if (maps[0][p][i] != maps[1][p][i])
+                ck_abort_msg("%s: code %zu of pattern %d is %d on the CPU, %d on the GPU", what, i,
+                             p, maps[0][p][i], maps[1][p][i]);
+        if (request.wanted[p] && voxels_of(extent) <= SMALL)
+            compare_with_reference(&request, p, extent, maps[1][p], what);
         free(maps[0][p]);
         free(maps[1][p]);
     }
@@ -369,7 +450,7 @@ compare_patterns(struct texture_patterns request, struct kernels_extent extent, 
 static void
 check_patterns(struct kernels_extent extent, int32_t threshold, int way)
 {
-    uint64_t *region = random_region(extent, 2);
+    uint64_t *region = make_region((enum region)(1 + way % (REGIONS - 1)), extent);
     const uint64_t *regions[2] = {region, NULL};
     struct texture_patterns request = {.wanted = {true, true, true},
                                        .threshold_millionths = threshold,
@@ -418,6 +499,22 @@ START_TEST(thresholds_are_exact)
 
 END_TEST
 
+/* One request of each kind. */
+START_TEST(a_small_image_is_the_cpus)
+{
+    const struct kernels_extent extent = {40, 9, 2};
+    struct texture_offset offsets[MOST_OFFSETS];
+
+    random_state = 29;
+    begin(RANDOM, KERNELS_UINT8, extent);
+    nearest(offsets);
+    check_glcm(extent, PAPER, 8, offsets, 4);
+    compare_histograms(extent, NULL, false);
+    check_patterns(extent, 500000, 0);
+}
+
+END_TEST
+
 /* Maps of several batches: many slices, and a slice that does not fit one. */
 START_TEST(maps_come_in_batches)
 {
@@ -438,27 +535,101 @@ START_TEST(large_images_are_the_cpus)
     static const struct texture_offset offsets[] = {{1, 0, 0},   {1, -1, 0}, {0, -1, 0},
                                                     {-1, -1, 0}, {4, 0, 0},  {4, -4, 0}};
 
-    for (int levels = 8; levels <= 32; levels += 24)
-        for (int content = 0; content < 3; content++)
-            check_glcm((enum content)content, KERNELS_UINT8, (struct kernels_extent){2048, 1500, 1},
-                       PAPER, levels, offsets, 6);
+    for (int content = 0; content < 3; content++) {
+        const struct kernels_extent extent = {2048, 1500, 1}, deep = {1024, 40, 60};
+
+        begin((enum content)content, KERNELS_UINT8, extent);
+        for (int levels = 8; levels <= 32; levels += 24)
+            check_glcm(extent, PAPER, levels, offsets, 6);
+        begin((enum content)content, KERNELS_UINT8, deep);
+        check_glcm(deep, PAPER, 32, offsets, 6);
+    }
+}
+
+END_TEST
+
+/* Counters of one pair of levels run over what half a counter holds, and over it again. */
+START_TEST(halves_do_not_overflow)
+{
+    static const struct texture_offset offsets[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+    const struct kernels_extent extent = {4096, 4096, 16};
+
+    random_state = 3;
+    begin(CONSTANT, KERNELS_UINT8, extent);
+    check_glcm(extent, PAPER, 32, offsets, 3);
+}
+
+END_TEST
+
+/* Real series */
+
+static void *
+load_volume(const char *path, struct kernels_extent extent, enum kernels_pixel pixel)
+{
+    const size_t size = kernels_pixel_size(pixel), count = voxels_of(extent);
+    void *voxels = allocate(count, size);
+    FILE *file = fopen(path, "rb");
+
+    ck_assert_msg(file != NULL, "%s: %s", path, strerror(errno));
+    ck_assert_msg(fread(voxels, size, count, file) == count, "%s is too short", path);
+    fclose(file);
+    return voxels;
+}
+
+static void
+check_series(const char *path, struct kernels_extent extent, enum kernels_pixel pixel)
+{
+    void *voxels = load_volume(path, extent, pixel);
+    struct texture_offset offsets[MOST_OFFSETS];
+
+    begin_with(voxels, pixel, extent);
+    free(voxels);
+    for (int levels = 8; levels <= 128; levels *= 4)
+        check_glcm(extent, PAPER, levels, offsets, nearest(offsets));
+    compare_histograms(extent, NULL, false);
+    for (int way = 0; way < 4; way++)
+        check_patterns(extent, 900000, way);
+}
+
+START_TEST(real_series_are_the_cpus)
+{
+    static const char *const pixel_names[] = {"uint8", "int16", "uint16"};
+    char *list = strdup(getenv("NOCTULE_TEST_VOLUMES")), *rest = list, *entry;
+
+    random_state = 29;
+    ck_assert_ptr_nonnull(list);
+    while ((entry = strtok_r(rest, ";", &rest))) {
+        struct kernels_extent extent;
+        char path[4096], name[8];
+        int pixel = 0;
+
+        ck_assert_msg(sscanf(entry, "%4095[^:]:%ld,%ld,%ld:%7s", path, &extent.columns,
+                             &extent.rows, &extent.slices, name) == 5,
+                      "%s is no volume", entry);
+        while (pixel < PIXELS && strcmp(pixel_names[pixel], name) != 0)
+            pixel++;
+        ck_assert_msg(pixel < PIXELS, "%s has no pixel type", entry);
+        check_series(path, extent, (enum kernels_pixel)pixel);
+    }
+    free(list);
 }
 
 END_TEST
 
 #if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
 
-/* A whole job; its first error. */
+/* A whole job, in a region of everything; its first error. */
 static int
 run_job(struct kernels_lane *lane, uint64_t *counts, uint8_t *map)
 {
     const struct kernels_extent extent = {32, 8, 2};
     const struct kernels_demand demand = {.texture = true};
-    const struct texture_offset offset = {1, 0, 0};
+    const struct texture_offset offsets[2] = {{1, 0, 0}, {0, 1, 0}};
     static uint16_t level_of[256];
-    const uint64_t *regions[1] = {NULL};
-    const struct texture_glcm glcm = {
-        .levels = {256, level_of, 1}, .offsets = &offset, .offset_count = 1};
+    static uint64_t region[16];
+    const uint64_t *regions[1] = {region};
+    struct texture_glcm glcm = {
+        .levels = {8, level_of, 1}, .region = region, .offsets = offsets, .offset_count = 2};
     const struct texture_patterns patterns = {.wanted = {true},
                                               .maps = {map},
                                               .regions = regions,
@@ -468,16 +639,21 @@ run_job(struct kernels_lane *lane, uint64_t *counts, uint8_t *map)
     int error =
         kernels_volume_begin(lane, extent, KERNELS_UINT8, &demand, &voxels, reason, sizeof(reason));
 
+    memset(region, 0xFF, sizeof(region));
     for (int i = 0; i < 256; i++)
-        level_of[i] = (uint16_t)(i + 1);
+        level_of[i] = (uint16_t)(i % 8 + 1);
     if (!error)
         memset(voxels, 5, voxels_of(extent));
     if (!error)
         error = kernels_volume_ready(lane, 0, extent.slices);
     if (!error)
-        error = texture_histogram_run(lane, NULL, false, counts, reason, sizeof(reason));
+        error = texture_histogram_run(lane, region, false, counts, reason, sizeof(reason));
     if (!error)
         error = texture_patterns_run(lane, &patterns, reason, sizeof(reason));
+    if (!error)
+        error = texture_glcm_run(lane, &glcm, counts, reason, sizeof(reason));
+    glcm.levels.levels = 256; /* counted in another way */
+    glcm.offset_count = 1;
     return error ? error : texture_glcm_run(lane, &glcm, counts, reason, sizeof(reason));
 }
 
@@ -519,11 +695,14 @@ static Suite *
 make_suite(void)
 {
     Suite *suite = suite_create("cuda_texture");
-    TCase *parity = tcase_create("parity");
+    TCase *parity = tcase_create("parity"), *small = tcase_create("small");
     const int some = quick ? QUICK_EXTENTS : EXTENTS;
 
     suite_add_tcase(suite, parity);
     tcase_add_unchecked_fixture(parity, open_both, close_both);
+    suite_add_tcase(suite, small);
+    tcase_add_unchecked_fixture(small, open_both, close_both);
+    tcase_add_test(small, a_small_image_is_the_cpus);
     tcase_add_loop_test(parity, matrices_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, patterns_are_the_cpus, 0, some);
@@ -533,6 +712,9 @@ make_suite(void)
     tcase_add_test(parity, matrices_come_in_batches);
     tcase_add_test(parity, maps_come_in_batches);
     tcase_add_test(parity, large_images_are_the_cpus);
+    tcase_add_test(parity, halves_do_not_overflow);
+    if (getenv("NOCTULE_TEST_VOLUMES"))
+        tcase_add_test(parity, real_series_are_the_cpus);
 #if defined(NOCTULE_CUDA) && defined(NOCTULE_CRASH_POINTS)
     TCase *faults = tcase_create("faults");
 
