@@ -382,3 +382,24 @@ def test_the_daemon_keeps_and_delivers_what_was_measured(daemon, tmp_path):
         assert shelf[ours.SOPInstanceUID].read_bytes() == (folder / name).read_bytes()
         assert held[ours.SOPInstanceUID] == ours, name
     assert len(held) == len(shelf) == len(made)
+
+
+@pytest.mark.parametrize("point", ["worker_in_write", "worker_after_rename"])
+def test_a_worker_that_is_killed_while_it_writes_them(daemon, tmp_path, point):
+    """The first object that it writes is the report; the next attempt leaves one of each, and nothing half-done."""
+    once = tmp_path / "crashed"
+    extra = f'results = [ "sr", "pmap" ]; texture = {{ regions = [ "volume" ]; glcm = {{ }}; {ALL_PATTERNS} }};'
+    d = daemon(quiet=0.5, pipeline_extra=extra,
+               environment={"NOCTULE_CRASH_AT": point, "NOCTULE_CRASH_ONCE": str(once)}).start()
+    source = head(tmp_path / "in")
+    drop(sorted(source.glob("*.dcm")), d.inbox)
+    wait_for(once.exists, 60, f"the crash at {point}")
+    (job,) = d.wait_jobs()
+    assert (job["state"], job["attempts"]) == ("DONE", 2), job["sentence"]
+    assert not list(d.root.rglob("*.part"))
+    made = d.query("SELECT kind, path FROM v_results ORDER BY kind")
+    assert [row["kind"] for row in made] == ["pmap", "pmap", "pmap", "sr"]
+    (folder,) = {(d.root / row["path"]).parent for row in made}
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [*ALWAYS, *TABLES, "patterns.json", "sr.dcm", *(f"pmap-{name}.dcm" for name in PATTERNS)])
+    assert_report_tells(folder, source)
