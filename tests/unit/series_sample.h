@@ -4,6 +4,7 @@
 #define NOCTULE_SERIES_SAMPLE_H
 
 #include "geometry.h"
+#include "suite.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -176,16 +177,6 @@ new_case(Suite *suite, const char *name)
     tcase_add_checked_fixture(tcase, free_series, free_series);
     suite_add_tcase(suite, tcase);
     return tcase;
-}
-
-static inline int
-run_suite(Suite *suite)
-{
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
 }
 
 #endif

@@ -2,6 +2,7 @@
  * whatever the file system makes of O_DIRECT. */
 #include "byte_sink.h"
 #include "scratch_folder.h"
+#include "suite.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -199,9 +200,5 @@ main(void)
     tcase_add_test(tests, one_buffer_serves_file_after_file);
     tcase_add_test(tests, a_full_disk_is_told);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

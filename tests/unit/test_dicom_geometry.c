@@ -428,5 +428,5 @@ main(void)
     tcase_add_test(stacks, one_position_many_times);
     tcase_add_test(stacks, several_keys_at_once);
     tcase_add_test(stacks, planes_are_neither_lost_nor_doubled);
-    return run_suite(suite);
+    return suite_run(suite);
 }

@@ -269,5 +269,5 @@ main(void)
     tcase_add_loop_test(gate, rescale_invalid, 0, 9);
     tcase_add_test(gate, precedence);
     tcase_add_test(gate, series_mixed);
-    return run_suite(suite);
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 /* What a failed delivery means, as a table. */
 #include "scu.h"
+#include "suite.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -81,9 +82,5 @@ main(void)
     tcase_add_loop_test(tests, outcomes, 0, (int)(sizeof cases / sizeof cases[0]));
     tcase_add_test(tests, a_code_is_never_sent);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -2,6 +2,7 @@
 #include "compressed_frames.h"
 #include "dicom.h"
 #include "dicom_bytes.h"
+#include "suite.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -743,9 +744,5 @@ main(void)
     tcase_add_test(compressed, a_stray_marker_before_the_frame_header);
     tcase_add_test(compressed, several_threads_read_the_same_files);
     suite_add_tcase(suite, compressed);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    const int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(suite);
 }

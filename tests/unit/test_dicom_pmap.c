@@ -1,6 +1,7 @@
 /* pmap_write and pmap_identify: what is written, what is refused, what fails, what stays the same.
  */
 #include "pmap_sample.h"
+#include "suite.h"
 #include "written_object.h"
 
 #include <sys/mman.h>
@@ -399,9 +400,5 @@ main(void)
     tcase_add_test(tests, a_full_device_is_told);
     tcase_add_test(tests, a_file_cut_short_is_told);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

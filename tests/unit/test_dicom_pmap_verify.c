@@ -1,5 +1,6 @@
 /* pmap_verify: each kind of damage to a good object is noticed, and named. */
 #include "pmap_sample.h"
+#include "suite.h"
 #include "written_object.h"
 
 static const struct seg_sample_shape shape = {.columns = 9, .rows = 7, .planes = 5, .segments = 1};
@@ -225,9 +226,5 @@ main(void)
     tcase_add_test(tests, any_byte);
     tcase_add_test(tests, no_file);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -1,5 +1,6 @@
 /* seg_write and seg_identify: what is refused, what fails, what stays the same. */
 #include "seg_sample.h"
+#include "suite.h"
 #include "written_object.h"
 
 #include <sys/mman.h>
@@ -617,9 +618,5 @@ main(void)
     tcase_add_test(tests, other_shapes_read_back);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, fractional_case());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -5,6 +5,7 @@
 #include "element_writer.h"
 #include "mask_bits.h"
 #include "seg_scene.h"
+#include "suite.h"
 #include "uid.h"
 #include "value_text.h"
 
@@ -605,9 +606,5 @@ main(void)
     tcase_add_test(sink, sink_keeps_the_first_error);
     tcase_add_test(sink, sink_tells_a_full_device);
     suite_add_tcase(suite, sink);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

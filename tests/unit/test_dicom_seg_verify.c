@@ -1,5 +1,6 @@
 /* seg_verify: each kind of damage to a good object is noticed, and named. */
 #include "seg_sample.h"
+#include "suite.h"
 #include "written_object.h"
 
 static const struct seg_sample_shape shape = {.columns = 33, .rows = 7, .planes = 5, .segments = 2};
@@ -15,7 +16,7 @@ write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
 static int
 verify_sample(const char *path, struct dicom_fault *fault)
 {
-    return seg_verify(&sample.request, path, fault);
+    return seg_verify(&sample.request, path, 3, fault);
 }
 
 static struct written_object object = {
@@ -71,7 +72,7 @@ START_TEST(any_flipped_bit)
     }
     struct dicom_fault fault;
     written_save(&object, object.size);
-    ck_assert_int_eq(seg_verify(&sample.request, sample.target, &fault), 0);
+    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &fault), 0);
 }
 
 END_TEST
@@ -281,7 +282,7 @@ START_TEST(bits_beyond_the_columns)
     for (size_t i = 0; i < 2 * 5 * 7; i++)
         sample.words[i] |= ~UINT64_C(0) << 33;
     struct dicom_fault fault;
-    ck_assert_int_eq(seg_verify(&sample.request, sample.target, &fault), 0);
+    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &fault), 0);
     size_t before = object.size;
     written_take(&object);
     ck_assert_uint_eq(object.size, before);
@@ -332,6 +333,44 @@ START_TEST(a_frame_number)
 
 END_TEST
 
+/* Frames that do not end on bytes, enough for three threads; the first difference is the lowest. */
+START_TEST(threads_find_what_one_finds)
+{
+    static const struct seg_sample_shape many = {
+        .columns = 511, .rows = 513, .planes = 400, .segments = 1};
+    const size_t frame_bits = 511 * 513, bytes = 400 * frame_bits / 8;
+    struct dicom_fault fault;
+    drop();
+    seg_sample_make(&sample, &many);
+    for (int32_t z = 0; z < 400; z++)
+        seg_sample_set(&sample, 0, z, z, z);
+    written_take(&object);
+    for (int threads = 0; threads < 4; threads++)
+        ck_assert_int_eq(seg_verify(&sample.request, sample.target, threads, &fault), 0);
+    ck_assert_uint_eq(bytes % 2, 0);
+    for (size_t last = 399; last < 400; last -= 133) {
+        object.bytes[object.size - bytes + last * frame_bits / 8 + 1] ^= 1;
+        char name[48];
+        snprintf(name, sizeof(name), ", %zu) of segment 1", last);
+        written_expect_mismatch(&object, name);
+    }
+}
+
+END_TEST
+
+/* Trailing padding is no part of the pixel data, though a parser passes over it. */
+START_TEST(something_behind_the_pixels)
+{
+    static const uint8_t padding[14] = {0xfc, 0xff, 0xfc, 0xff, 'O', 'B', 0, 0, 2};
+    object.bytes = realloc(object.bytes, object.size + sizeof(padding));
+    ck_assert_ptr_nonnull(object.bytes);
+    memcpy(object.bytes + object.size, padding, sizeof(padding));
+    written_save(&object, object.size + sizeof(padding));
+    written_expect_refused(&object, "not at the end of the file");
+}
+
+END_TEST
+
 /* --- FRACTIONAL --- */
 
 /* Each value with a bit changed, the lowest among them; the byte of padding too. */
@@ -344,7 +383,7 @@ START_TEST(any_other_value)
     }
     struct dicom_fault fault;
     written_save(&object, object.size);
-    ck_assert_int_eq(seg_verify(&sample.request, sample.target, &fault), 0);
+    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &fault), 0);
 }
 
 END_TEST
@@ -365,7 +404,7 @@ START_TEST(the_nearest_value)
     struct dicom_fault fault;
     for (uint16_t scene = 771 - 128; scene <= 771 + 128; scene++) {
         seg_sample_set_scene(&sample, 1, 22, 5, 2, scene);
-        ck_assert_int_eq(seg_verify(&sample.request, sample.target, &fault), 0);
+        ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &fault), 0);
     }
     seg_sample_set_scene(&sample, 1, 22, 5, 2, 771 + 129);
     written_expect_mismatch(&object, "is 3 of 255 instead of 900 of 65535");
@@ -379,7 +418,7 @@ START_TEST(a_scene_that_should_be_there)
 {
     struct dicom_fault fault;
     seg_sample_set_scene(&sample, 1, 32, 6, 4, 128);
-    ck_assert_int_eq(seg_verify(&sample.request, sample.target, &fault), 0);
+    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &fault), 0);
     seg_sample_set_scene(&sample, 1, 32, 6, 4, 129);
     written_expect_mismatch(&object, "plane 4 of segment 2 is missing");
 }
@@ -424,6 +463,8 @@ fractional_case(void)
     tcase_add_test(tests, a_scene_that_should_be_there);
     tcase_add_test(tests, what_makes_it_fractional);
     tcase_add_test(tests, uids_of_the_object);
+    tcase_add_test(tests, threads_find_what_one_finds);
+    tcase_add_test(tests, something_behind_the_pixels);
     tcase_add_test(tests, truncated_files);
     tcase_add_test(tests, any_byte);
     return tests;
@@ -457,9 +498,5 @@ main(void)
     tcase_add_test(tests, a_frame_number);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, fractional_case());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

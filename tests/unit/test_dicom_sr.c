@@ -1,6 +1,7 @@
 /* sr_write: what a report says, to whom it belongs, and what happens when it cannot be written. */
 #include "sr_internal.h"
 #include "sr_sample.h"
+#include "suite.h"
 #include "written_object.h"
 
 #include <math.h>
@@ -511,9 +512,5 @@ main(void)
     tcase_add_test(tests, a_patient_that_cannot_be_converted);
     suite_add_tcase(suite, tests);
     suite_add_tcase(suite, failure_case());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

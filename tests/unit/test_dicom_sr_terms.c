@@ -1,5 +1,6 @@
 /* Terms of reports: which codes stand for a feature, its settings, its unit and its absence. */
 #include "sr_terms.h"
+#include "suite.h"
 
 #include <check.h>
 #include <math.h>
@@ -194,9 +195,5 @@ main(void)
     tcase_add_test(tests, units);
     tcase_add_test(tests, absences);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

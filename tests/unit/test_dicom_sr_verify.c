@@ -1,5 +1,6 @@
 /* sr_verify: each kind of damage to a good report is noticed, and named. */
 #include "sr_sample.h"
+#include "suite.h"
 #include "written_object.h"
 
 static const struct sr_sample_shape shape = {
@@ -252,9 +253,5 @@ main(void)
     tcase_add_test(tests, any_byte);
     tcase_add_test(tests, no_file);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

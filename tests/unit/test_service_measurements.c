@@ -1,6 +1,7 @@
 /* Measurements as a report tells them: every setting that a job can have reaches the report. */
 #include "measurements.h"
 
+#include "suite.h"
 #include "texture_features.h"
 
 #include <check.h>
@@ -129,9 +130,5 @@ main(void)
     tcase_add_test(tests, every_absence_has_its_words);
     tcase_add_test(tests, a_group_for_each_region);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }
