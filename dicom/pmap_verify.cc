@@ -7,6 +7,7 @@
  */
 #include "pmap.h"
 
+#include "pixel_file.hh"
 #include "pmap_internal.h"
 #include "read_back.hh"
 #include "seg_internal.h"
@@ -216,21 +217,14 @@ Verifier::compare(const uint8_t *bytes, int32_t plane)
 void
 Verifier::check_pixels()
 {
-    DcmElement *pixels = nullptr;
-    if (file_.getDataset()->findAndGetElement(DCM_PixelData, pixels).bad() || !pixels)
-        differ("PixelData is missing");
     const uint64_t frame_bits =
         static_cast<uint64_t>(stack_.rows) * static_cast<uint64_t>(stack_.columns) * 16;
-    const uint64_t length = frame_bits / 8 * static_cast<uint64_t>(stack_.plane_count);
-    if (pixels->getLength() != length)
-        differ("PixelData has %u bytes instead of %llu", static_cast<unsigned>(pixels->getLength()),
-               static_cast<unsigned long long>(length));
-    PixelStream stream(*pixels, frame_bits);
-    for (int32_t plane = 0; plane < stack_.plane_count; plane++) {
-        unsigned first_bit = 0;
-        compare(stream.next(first_bit), plane);
-    }
-    stream.finish(length);
+    const PixelFile pixels(path_, *file_.getDataset(), frame_bits,
+                           static_cast<size_t>(stack_.plane_count));
+    std::vector<uint8_t> buffer;
+    unsigned first_bit = 0;
+    for (int32_t plane = 0; plane < stack_.plane_count; plane++)
+        compare(pixels.read(static_cast<size_t>(plane), buffer, first_bit), plane);
 }
 
 } // namespace

@@ -12,7 +12,6 @@
 #include "seg.h"
 
 #include "dcmtk/config/osconfig.h"
-#include "dcmtk/dcmdata/dcfcache.h"
 #include "dcmtk/dcmdata/dctk.h"
 
 #include <string>
@@ -73,30 +72,6 @@ class StackReferences
   private:
     const struct seg_request &request_;
     std::unordered_map<std::string, int32_t> planes_; /* by source instance and frame number */
-};
-
-/* Pixel data, read once from front to back; a byte that two frames share is kept between them. */
-class PixelStream
-{
-  public:
-    PixelStream(DcmElement &element, uint64_t frame_bits);
-
-    /* The next frame's bytes, eight more to be read without harm, and its first bit in them. */
-    const uint8_t *next(unsigned &first_bit);
-
-    /* What follows the last frame must be zero bits. */
-    void finish(uint64_t length);
-
-  private:
-    void fetch(uint8_t *place, size_t size);
-
-    DcmElement &element_;
-    DcmFileCache cache_;
-    const uint64_t frame_bits_;
-    std::vector<uint8_t> buffer_;
-    uint64_t bit_ = 0;  /* where the next frame begins */
-    uint64_t read_ = 0; /* bytes fetched */
-    uint8_t last_ = 0;
 };
 
 } // namespace read_back

@@ -104,11 +104,12 @@ int seg_write(const struct seg_request *request, int fd, struct seg_summary *sum
 
 /*
  * Reads the object at `path` with DCMTK, independently of the writer, and compares every voxel,
- * reference, position and segment with the request; pixels frame by frame, headers at about 8 KiB a
- * frame. SEG_MISMATCH (-EBADMSG) names the first difference, or why the file cannot be read;
- * OUT_OF_MEMORY.
+ * reference, position and segment with the request; pixels frame by frame, in up to `threads`
+ * threads, headers at about 8 KiB a frame. SEG_MISMATCH (-EBADMSG) names the first difference, or
+ * why the file cannot be read; OUT_OF_MEMORY.
  */
-int seg_verify(const struct seg_request *request, const char *path, struct dicom_fault *fault);
+int seg_verify(const struct seg_request *request, const char *path, int threads,
+               struct dicom_fault *fault);
 
 #ifdef __cplusplus
 }

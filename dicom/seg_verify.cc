@@ -6,10 +6,11 @@
  * DCMTK's parser (read_back.hh), frames are found by their source references, and bits are taken
  * out of the stream by a routine of this file (that of DCMTK 3.6.7 is wrong for frames that do not
  * end on a byte), probabilities judged by their distance from the scene. DCMTK leaves the pixel
- * data in the file; one frame at a time is in memory.
+ * data in the file; one frame a thread is in memory.
  */
 #include "seg.h"
 
+#include "pixel_file.hh"
 #include "read_back.hh"
 #include "seg_internal.h"
 #include "value_text.h"
@@ -40,8 +41,9 @@ struct Frame {
 class Verifier
 {
   public:
-    Verifier(const struct seg_request &request, const char *path)
-        : request_(request), stack_(*request.stack), path_(path), references_(request)
+    Verifier(const struct seg_request &request, const char *path, int threads)
+        : request_(request), stack_(*request.stack), path_(path), threads_(threads),
+          references_(request)
     {
     }
 
@@ -69,12 +71,14 @@ class Verifier
     void check_frames();
     Frame check_frame(DcmItem &item);
     void check_dimensions();
+    std::vector<bool> mark_present() const;
     void check_pixels();
-    void check_omitted(const std::vector<bool> &present);
+    void compare_frames(const PixelFile &pixels, size_t first, size_t end) const;
+    void check_omitted(const std::vector<bool> &present) const;
     void compare_row(const uint8_t *bytes, uint64_t at, const uint64_t *row, const Frame &frame,
                      int32_t y) const;
-    void compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame);
-    void compare_scene(const uint8_t *values, const Frame &frame);
+    void compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame) const;
+    void compare_scene(const uint8_t *values, const Frame &frame) const;
     bool is_empty(const Frame &frame) const;
     bool mask_is_empty(const Frame &frame) const;
 
@@ -97,6 +101,7 @@ class Verifier
     const struct seg_request &request_;
     const struct geometry_stack &stack_;
     const char *path_;
+    const int threads_;
     const StackReferences references_;
     DcmFileFormat file_;
     bool utf8_ = false;
@@ -308,7 +313,7 @@ Verifier::compare_row(const uint8_t *bytes, uint64_t at, const uint64_t *row, co
 }
 
 void
-Verifier::compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame)
+Verifier::compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame) const
 {
     const struct seg_segment &segment = request_.segments[frame.segment];
     uint64_t at = first_bit;
@@ -346,7 +351,7 @@ all_near(const uint8_t *values, const uint16_t *scene, int64_t count)
 }
 
 void
-Verifier::compare_scene(const uint8_t *values, const Frame &frame)
+Verifier::compare_scene(const uint8_t *values, const Frame &frame) const
 {
     const int64_t block = 512; /* of one size, which spares vectors their remainder */
     const uint16_t *scene = scene_of(frame);
@@ -391,7 +396,7 @@ Verifier::is_empty(const Frame &frame) const
 
 /* Frames that were left out must have no voxel; with empty frames kept, none is left out. */
 void
-Verifier::check_omitted(const std::vector<bool> &present)
+Verifier::check_omitted(const std::vector<bool> &present) const
 {
     for (Frame frame = {0, 0}; frame.segment < request_.segment_count; frame.segment++) {
         for (frame.plane = 0; frame.plane < stack_.plane_count; frame.plane++) {
@@ -402,42 +407,53 @@ Verifier::check_omitted(const std::vector<bool> &present)
 }
 
 void
-Verifier::check_pixels()
+Verifier::compare_frames(const PixelFile &pixels, size_t first, size_t end) const
 {
-    DcmElement *pixels = nullptr;
-    if (file_.getDataset()->findAndGetElement(DCM_PixelData, pixels).bad() || !pixels)
-        differ("PixelData is missing");
-    const uint64_t frame_bits = static_cast<uint64_t>(voxels()) * (request_.fractional ? 8 : 1);
-    const uint64_t length = (frame_bits * frames_.size() + 15) / 16 * 2;
-    if (pixels->getLength() != length)
-        differ("PixelData has %u bytes instead of %llu", static_cast<unsigned>(pixels->getLength()),
-               static_cast<unsigned long long>(length));
-
-    std::vector<bool> present(static_cast<size_t>(request_.segment_count) *
-                              static_cast<size_t>(stack_.plane_count));
-    PixelStream stream(*pixels, frame_bits);
-    for (size_t f = 0; f < frames_.size(); f++) {
-        if (present[slot(frames_[f])])
-            differ("frame %zu: plane %d of segment %d is there twice", f + 1, frames_[f].plane,
-                   frames_[f].segment + 1);
-        present[slot(frames_[f])] = true;
+    std::vector<uint8_t> buffer;
+    for (size_t f = first; f < end; f++) {
         unsigned first_bit = 0;
-        const uint8_t *bytes = stream.next(first_bit);
+        const uint8_t *bytes = pixels.read(f, buffer, first_bit);
         if (request_.fractional)
             compare_scene(bytes, frames_[f]);
         else
             compare_mask(bytes, first_bit, frames_[f]);
     }
-    stream.finish(length);
+}
+
+std::vector<bool>
+Verifier::mark_present() const
+{
+    std::vector<bool> present(static_cast<size_t>(request_.segment_count) *
+                              static_cast<size_t>(stack_.plane_count));
+    for (size_t f = 0; f < frames_.size(); f++) {
+        if (present[slot(frames_[f])])
+            differ("frame %zu: plane %d of segment %d is there twice", f + 1, frames_[f].plane,
+                   frames_[f].segment + 1);
+        present[slot(frames_[f])] = true;
+    }
+    return present;
+}
+
+void
+Verifier::check_pixels()
+{
+    const uint64_t worth = UINT64_C(1) << 25; /* bits: to compare fewer, no thread is started */
+    const uint64_t frame_bits = static_cast<uint64_t>(voxels()) * (request_.fractional ? 8 : 1);
+    const PixelFile pixels(path_, *file_.getDataset(), frame_bits, frames_.size());
+    const std::vector<bool> present = mark_present();
+    in_parts(frames_.size(), static_cast<size_t>(worth / frame_bits + 1), threads_,
+             [&](size_t first, size_t end) { compare_frames(pixels, first, end); });
+    pixels.check_padding();
     check_omitted(present);
 }
 
 } // namespace
 
 extern "C" int
-seg_verify(const struct seg_request *request, const char *path, struct dicom_fault *fault)
+seg_verify(const struct seg_request *request, const char *path, int threads,
+           struct dicom_fault *fault)
 try {
-    Verifier(*request, path).run();
+    Verifier(*request, path, threads).run();
     return 0;
 
 } catch (...) {

@@ -195,7 +195,7 @@ verify_seg_file(struct results *results, const struct seg_request *request)
     char *path = output_part_path(results->request->output, seg_file_of(request));
     if (!path)
         return results_file_fault(results->report, -ENOMEM, "read back", seg_file_of(request));
-    int error = seg_verify(request, path, &results->report->fault);
+    int error = seg_verify(request, path, results->request->threads, &results->report->fault);
     free(path);
     return error == 0 || error == -ENOMEM ? error : -EAGAIN;
 }

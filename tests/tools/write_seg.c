@@ -189,7 +189,7 @@ write_and_verify(const struct seg_request *request, const char *output)
     int fd = object_create(output);
     check(seg_write(request, fd, &summary, &fault), &fault);
     close(fd);
-    check(seg_verify(request, output, &fault), &fault);
+    check(seg_verify(request, output, 1, &fault), &fault);
     printf("{\"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"frames\": %lld, "
            "\"bytes\": %lld}\n",
            summary.identity.sop_instance_uid, summary.identity.series_uid,
