@@ -3,7 +3,8 @@
  * spheres in them, BINARY, or fading to their borders, FRACTIONAL, and what memory that takes.
  * Prints a JSON line a case; times are medians, those of the processor the least.
  *
- *   bench_seg [FOLDER [REPEATS]]     FOLDER is where the objects go, e.g. a tmpfs; /dev/shm
+ *   bench_seg [FOLDER [REPEATS [THREADS]]]   FOLDER is where the objects go, e.g. a tmpfs;
+ * /dev/shm; THREADS read back
  *
  * The sync is timed apart, for it measures the disk.
  */
@@ -140,17 +141,6 @@ check(int error, const struct dicom_fault *fault)
     }
 }
 
-static void
-sync_file(const char *path)
-{
-    int fd = open(path, O_RDWR);
-    if (fd < 0 || fdatasync(fd) != 0) {
-        perror(path);
-        exit(1);
-    }
-    close(fd);
-}
-
 struct bench_case {
     int32_t planes;
     int32_t segments;
@@ -158,7 +148,7 @@ struct bench_case {
 };
 
 static void
-run_case(const char *folder, const struct bench_case *bench, int repeats)
+run_case(const char *folder, const struct bench_case *bench, int repeats, int threads)
 {
     struct seg_sample_shape shape = {.columns = SIDE,
                                      .rows = SIDE,
@@ -167,7 +157,7 @@ run_case(const char *folder, const struct bench_case *bench, int repeats)
                                      .fractional = bench->fractional};
     struct seg_sample sample;
     struct seg_summary summary = {0};
-    struct dicom_fault fault;
+    struct dicom_fault fault = {.code = "WRITE_FAILED"};
     struct timing write = {0}, sync = {0}, verify = {0};
     long grown_write = 0;
     long grown_verify = 0;
@@ -180,15 +170,17 @@ run_case(const char *folder, const struct bench_case *bench, int repeats)
         draw_spheres(&sample);
     for (int i = 0; i < repeats; i++) {
         long before = peak_kib();
+        int fd = open(sample.target, O_RDWR | O_CREAT | O_TRUNC, 0600);
         begin(&write);
-        check(seg_sample_write(&sample, &summary, &fault), &fault);
+        check(fd < 0 ? -errno : seg_write(&sample.request, fd, &summary, &fault), &fault);
         end(&write);
         begin(&sync);
-        sync_file(sample.target);
+        check(fdatasync(fd), &fault);
         end(&sync);
+        close(fd);
         long between = peak_kib();
         begin(&verify);
-        check(seg_verify(&sample.request, sample.target, &fault), &fault);
+        check(seg_verify(&sample.request, sample.target, threads, &fault), &fault);
         end(&verify);
         if (i == 0) {
             grown_write = between - before;
@@ -210,12 +202,12 @@ run_case(const char *folder, const struct bench_case *bench, int repeats)
 
 /* A process a case, for a peak of memory belongs to a process. */
 static void
-run_apart(const char *folder, const struct bench_case *bench, int repeats)
+run_apart(const char *folder, const struct bench_case *bench, int repeats, int threads)
 {
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
-        run_case(folder, bench, repeats);
+        run_case(folder, bench, repeats, threads);
         exit(0);
     }
     if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
@@ -231,12 +223,13 @@ main(int argc, char **argv)
     };
     const char *folder = argc > 1 ? argv[1] : "/dev/shm";
     int repeats = argc > 2 ? atoi(argv[2]) : 9;
+    int threads = argc > 3 ? atoi(argv[3]) : 1;
     if (repeats < 1 || repeats > MAX_REPEATS) {
         fprintf(stderr, "REPEATS is 1 to %d\n", MAX_REPEATS);
         return 2;
     }
     dicom_init();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        run_apart(folder, &cases[i], repeats);
+        run_apart(folder, &cases[i], repeats, threads);
     return 0;
 }
