@@ -330,6 +330,14 @@ put_quoted(FILE *out, const char *text)
 }
 
 static void
+put_number(FILE *out, double number)
+{
+    char text[JSON_NUMBER];
+    json_digits(number, text);
+    fputs(text, out);
+}
+
+static void
 put_csv(FILE *out, const struct field_value *value)
 {
     switch (value->kind) {
@@ -342,13 +350,15 @@ put_csv(FILE *out, const struct field_value *value)
         fprintf(out, "%" PRId64, value->integer);
         break;
     case FIELD_NUMBER:
-        fprintf(out, "%.17g", value->number[0]);
+        put_number(out, value->number[0]);
         break;
     case FIELD_BOOLEAN:
         fputs(value->boolean ? "true" : "false", out);
         break;
     case FIELD_RANGE:
-        fprintf(out, "%.17g,%.17g", value->number[0], value->number[1]);
+        put_number(out, value->number[0]);
+        fputc(',', out);
+        put_number(out, value->number[1]);
         break;
     }
 }

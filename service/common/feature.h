@@ -79,9 +79,10 @@ struct feature_set {
 void feature_set_clear(struct feature_set *set);
 
 /*
- * The documents of a set, written to a stream; the caller checks ferror(). Numbers have all digits
- * of a double. What does not apply to a feature is null (CSV: an empty field), as are the value of
- * an absent one and the label of the whole volume, whose number is 0.
+ * The documents of a set, written to a stream; the caller checks ferror(). Numbers have as
+ * many digits as read back as the same double. What does not apply to a feature is null (CSV: an
+ * empty field), as are the value of an absent one and the label of the whole volume, whose number
+ * is 0.
  *
  * features.json: an array of objects; features.csv: the same, one feature a record, after a line
  * with the names of the fields (RFC 4180), the range in two fields; patterns.json: an array of

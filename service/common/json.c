@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 static void
 line(struct json *json)
@@ -143,26 +144,37 @@ json_integer(struct json *json, const char *key, int64_t value)
     fprintf(json->out, "%" PRId64, value);
 }
 
+void
+json_digits(double value, char text[JSON_NUMBER])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, JSON_NUMBER, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            return;
+    }
+}
+
 static void
-number(struct json *json, const char *key, double value, int digits)
+number(struct json *json, const char *key, double value, const char *text)
 {
     element(json, key);
-    if (isfinite(value))
-        fprintf(json->out, "%.*g", digits, value);
-    else
-        fputs("null", json->out);
+    fputs(isfinite(value) ? text : "null", json->out);
 }
 
 void
 json_number(struct json *json, const char *key, double value)
 {
-    number(json, key, value, 9);
+    char text[JSON_NUMBER];
+    snprintf(text, sizeof text, "%.9g", value);
+    number(json, key, value, text);
 }
 
 void
 json_exact(struct json *json, const char *key, double value)
 {
-    number(json, key, value, 17);
+    char text[JSON_NUMBER];
+    json_digits(value, text);
+    number(json, key, value, text);
 }
 
 void

@@ -1,4 +1,4 @@
-/* JSON as it is written: structure, escapes, bytes that are no UTF-8. */
+/* JSON as it is written: structure, digits, escapes, bytes that are no UTF-8. */
 #include "json.h"
 
 #include <check.h>
@@ -45,6 +45,61 @@ START_TEST(a_document)
 
 END_TEST
 
+START_TEST(rows)
+{
+    open_json();
+    json_begin_array(&json, NULL);
+    json_begin_row(&json, NULL);
+    json_integer(&json, NULL, 1);
+    json_exact(&json, NULL, 0.5);
+    json_end_row(&json);
+    json_begin_row(&json, NULL);
+    json_end_row(&json);
+    json_begin_object(&json, NULL);
+    json_integer(&json, "after", 2);
+    json_end_object(&json);
+    json_end_array(&json);
+    assert_json("[\n  [1, 0.5],\n  [],\n  {\n    \"after\": 2\n  }\n]\n");
+}
+
+END_TEST
+
+START_TEST(few_digits_and_none_lost)
+{
+    static const struct {
+        double number;
+        const char *written;
+    } cases[] = {
+        {0.1, "0.1"},
+        {1.0 / 3, "0.3333333333333333"},
+        {0.1 + 0.2, "0.30000000000000004"},
+        {0, "0"},
+        {-2.5, "-2.5"},
+        {9558903868, "9558903868"},
+        {1e300, "1e+300"},
+        {5e-324, "4.94065645841247e-324"},
+        {(double)NAN, "nan"},
+    };
+
+    char digits[JSON_NUMBER];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        json_digits(cases[i].number, digits);
+        ck_assert_str_eq(digits, cases[i].written);
+    }
+    srand(11);
+    for (int i = 0; i < 100000; i++) {
+        double number = ldexp((double)rand() + (double)rand() / RAND_MAX, rand() % 2000 - 1000);
+        json_digits(number, digits);
+        if (strtod(digits, NULL) != number)
+            ck_abort_msg("%a is written %s", number, digits);
+    }
+    open_json();
+    json_exact(&json, NULL, (double)NAN);
+    assert_json("null");
+}
+
+END_TEST
+
 START_TEST(hostile_texts)
 {
     static const struct {
@@ -77,6 +132,8 @@ main(void)
     Suite *suite = suite_create("service_json");
     TCase *tests = tcase_create("json");
     tcase_add_test(tests, a_document);
+    tcase_add_test(tests, rows);
+    tcase_add_test(tests, few_digits_and_none_lost);
     tcase_add_test(tests, hostile_texts);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
