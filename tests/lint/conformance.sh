@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# docs/conformance.md names the version, the UIDs and the statuses that the sources have, and no others.
+# docs/conformance.md names the version, the UIDs and the statuses that the sources have, and no others; and the codes of
+# settings in reports.
 #   conformance.sh ROOT
 set -uo pipefail
 cd "$1"
@@ -50,6 +51,12 @@ done
 compare 'C-STORE statuses' \
     "$(awk '/^enum dicom_status/, /};/' dicom/network.h | grep -oE '= 0x[0-9A-F]{4}' | cut -c3-)" \
     "$(section 2.2.4 | grep -oE '^\| 0x[0-9A-F]{4}' | cut -c3-)"
+reports=$(section 4.2)
+while read -r code; do
+    grep -qw -- "$code" <<<"$reports" && continue
+    echo "section 4.2 of $statement does not know the code $code of reports"
+    failures=$((failures + 1))
+done < <(grep -hoE '\{"[A-Za-z0-9_]+", S(EG_OWN|R_IBSI)_SCHEME' dicom/sr_*.c | cut -d'"' -f2 | sort -u)
 compare version "$(sed -nE 's/^project\(.*VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)" \
     "$(sed -nE 's/^Noctule, version ([0-9.]+)\..*/\1/p' "$statement")"
 exit $((failures > 0))
