@@ -171,6 +171,20 @@ read_description(Peek &peek)
         instance.acquisition_number = 0;
 }
 
+/* Of the object, or of the first frame of an enhanced one (PS3.3 C.7.6.16.2.9). */
+std::string
+rescale_type(DcmItem &dataset)
+{
+    for (const DcmTagKey &groups :
+         {DCM_SharedFunctionalGroupsSequence, DCM_PerFrameFunctionalGroupsSequence}) {
+        DcmItem *frame = header_item(dataset, groups);
+        DcmItem *item = frame ? header_item(*frame, DCM_PixelValueTransformationSequence) : nullptr;
+        if (item)
+            return header_text(*item, DCM_RescaleType);
+    }
+    return header_text(dataset, DCM_RescaleType);
+}
+
 /*
  * Rescale Type (PS3.3 C.11.1.1.2), HU of a CT image that does not say otherwise (C.8.2.1), or the
  * Units of PET (C.8.9.1.1.3).
@@ -185,7 +199,7 @@ read_value_unit(Peek &peek)
 
     const bool is_pet = strcmp(peek.instance.modality, "PT") == 0;
     const bool is_ct = strcmp(peek.instance.modality, "CT") == 0;
-    std::string term = header_text(peek.dataset, is_pet ? DCM_Units : DCM_RescaleType);
+    std::string term = is_pet ? header_text(peek.dataset, DCM_Units) : rescale_type(peek.dataset);
     if (term.empty() && is_ct)
         term = "HU";
     for (const auto &each : units)

@@ -386,6 +386,26 @@ def test_place_and_intensities_are_those_of_the_patient(run, tmp_path):
     assert (units["mean"], units["variance"], units["skewness"]) == ("[hnsf'U]", "[hnsf'U]2", "1")
 
 
+@pytest.mark.parametrize("options, rescale_type, unit", [
+    ((), None, "[hnsf'U]"), ((), "HU", "[hnsf'U]"), ((), "US", "1"), ((), "MGML", "mg/ml"),
+    (("--multi-frame",), None, "[hnsf'U]"), (("--multi-frame",), "US", "1"), (("--kind", "mr-brain"), None, "1"),
+])
+def test_values_have_the_unit_that_the_image_states(run, tmp_path, options, rescale_type, unit):
+    """None: as the phantom has it, HU of CT and none of MR."""
+    source = head(tmp_path / "in", ("--size", "24x24x4", *options))
+
+    def state(_, dataset):
+        groups = dataset.get("PerFrameFunctionalGroupsSequence", [])
+        for item in [group.PixelValueTransformationSequence[0] for group in groups] or [dataset]:
+            item.RescaleType = rescale_type
+
+    if rescale_type:
+        change(sorted(source.glob("*.dcm")), state)
+    run(source, tmp_path / "out", 'regions = [ "volume" ];', [around_middle(-5000, 5000, 40)])
+    units = {f["name"]: f["unit"] for f in features(tmp_path / "out")}
+    assert (units["mean"], units["skewness"], units["volume"]) == (unit, "1", "ml")
+
+
 def fuzzy(label, voxel, more=""):
     at = ", ".join(map(str, voxel))
     return (f'{{ label = "{label}"; method = "fuzzy-connectedness"; seeds = ( {{ voxel = [ {at} ]; }} ); '
