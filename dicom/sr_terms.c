@@ -169,8 +169,9 @@ sr_unit(const char *ucum)
         {"{voxels}", "voxels"},
         {"[hnsf'U]", "Hounsfield unit"},
         {"[hnsf'U]2", "square Hounsfield unit"},
-        {"g/ml{SUVbw}", "Standardized Uptake Value body weight"},
         {"Bq/ml", "Becquerels/milliliter"},
+        {"cm2/ml", "Centimeter**2/milliliter"},
+        {"%", "Percent"},
     };
     for (size_t i = 0; i < COUNT(meanings); i++) {
         if (strcmp(meanings[i][0], ucum) == 0)

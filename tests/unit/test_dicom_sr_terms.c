@@ -157,6 +157,8 @@ START_TEST(units)
     struct seg_code code = sr_unit("[hnsf'U]");
     expect_code(&code, "UCUM", "[hnsf'U]");
     ck_assert_str_eq(code.meaning, "Hounsfield unit");
+    code = sr_unit("Bq/ml");
+    ck_assert_str_eq(code.meaning, "Becquerels/milliliter");
     code = sr_unit("furlong");
     expect_code(&code, "UCUM", "furlong");
     ck_assert_str_eq(code.meaning, "furlong");
