@@ -9,6 +9,10 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK = 64 * 1024 }; /* bytes at a time */
 
 static int
 distance(struct rgb a, struct rgb b)
@@ -32,16 +36,35 @@ indexed_png_color(struct indexed_png *picture, int first, struct rgb color)
     return (uint8_t)picture->colors++;
 }
 
+/* libpng writes in pieces as small as an entry of the palette. */
 struct target {
     int fd;
     int error;
+    size_t used;
+    uint8_t bytes[CHUNK];
 };
+
+static void
+flush(struct target *target)
+{
+    if (target->error == 0)
+        target->error = file_write_all(target->fd, target->bytes, target->used);
+    target->used = 0;
+}
 
 static void
 put_bytes(png_structp png, png_bytep bytes, size_t size)
 {
     struct target *target = png_get_io_ptr(png);
-    target->error = file_write_all(target->fd, bytes, size);
+    while (size > 0 && target->error == 0) {
+        size_t room = sizeof target->bytes - target->used, part = size < room ? size : room;
+        memcpy(target->bytes + target->used, bytes, part);
+        target->used += part;
+        bytes += part;
+        size -= part;
+        if (target->used == sizeof target->bytes)
+            flush(target);
+    }
     if (target->error)
         png_error(png, "");
 }
@@ -82,8 +105,6 @@ put_palette(const struct indexed_png *picture, png_structp png, png_infop info)
 static void
 put_picture(const struct indexed_png *picture, png_structp png, png_infop info)
 {
-    enum { CHUNK = 64 * 1024 };
-
     png_set_compression_level(png, 1);
     png_set_compression_strategy(png, Z_RLE);
     png_set_compression_buffer_size(png, CHUNK);
@@ -98,21 +119,36 @@ put_picture(const struct indexed_png *picture, png_structp png, png_infop info)
     png_write_end(png, info);
 }
 
-int
-indexed_png_write(const struct indexed_png *picture, int fd)
+static void
+write_to(const struct indexed_png *picture, struct target *target)
 {
-    struct target target = {.fd = fd};
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, give_up, keep_quiet);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (!info) {
         png_destroy_write_struct(&png, NULL);
-        return -ENOMEM;
+        target->error = -ENOMEM;
+        return;
     }
-    png_set_write_fn(png, &target, put_bytes, flush_nothing);
+    png_set_write_fn(png, target, put_bytes, flush_nothing);
     if (setjmp(png_jmpbuf(png)) == 0)
         put_picture(picture, png, info);
-    else if (target.error == 0)
-        target.error = -ENOMEM; /* nothing else is wrong with the picture */
+    else if (target->error == 0)
+        target->error = -ENOMEM; /* nothing else is wrong with the picture */
     png_destroy_write_struct(&png, &info);
-    return target.error;
+    flush(target);
+}
+
+int
+indexed_png_write(const struct indexed_png *picture, int fd)
+{
+    struct target *target = malloc(sizeof *target);
+    if (!target)
+        return -ENOMEM;
+    target->fd = fd;
+    target->error = 0;
+    target->used = 0;
+    write_to(picture, target);
+    int error = target->error;
+    free(target);
+    return error;
 }
