@@ -305,8 +305,7 @@ class Daemon:
     def answers(self):
         assert self.process.poll() is None, f"noctuled ended:\n{self.log.read_text()}"
         ports = [port for port in (self.port, self.tls_port) if port]
-        return ((self.root / "run" / "control.sock").exists() and self.query("SELECT 1")
-                and all(map(is_listening, ports)))
+        return self.ctl("ping", check=False).returncode == 0 and all(map(is_listening, ports))
 
     def stop(self, signal_number=signal.SIGTERM, seconds=60):
         if self.process and self.process.poll() is None:

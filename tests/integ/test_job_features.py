@@ -223,7 +223,6 @@ def test_killed_at(daemon, tmp_path, point):
         assert (d.query("SELECT count(*) FROM v_features")[0][0] > 0) == committed
         assert [job["state"] for job in d.jobs()] == ["DONE" if committed else "RUNNING"]
         d.start()
-        wait_for(lambda: d.ctl("ping", check=False).returncode == 0, 20, "the daemon's answer")
     (job,) = d.wait_jobs()
     assert (job["state"], job["attempts"]) == ("DONE", 1 if point.endswith("after_commit") else 2)
     assert_one_set(d)
