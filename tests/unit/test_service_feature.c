@@ -82,7 +82,7 @@ START_TEST(csv_as_rfc_4180_has_it)
         "aggregation_ibsi_code,discretisation,levels,bin_width,range_low,range_high,distance,"
         "symmetric,directions\r\n"
         "1,\"Ventricle, \"\"left\"\"\r\nof two \xc3\xa4\",joint_entropy,Joint entropy,glcm,TU9B,"
-        "0.33333333333333331,,1,2d-averaged,BTW3,fixed-bin-size,57,0.10000000000000001,-1000,"
+        "0.3333333333333333,,1,2d-averaged,BTW3,fixed-bin-size,57,0.1,-1000,"
         "400.5,2,true,\"0,90\"\r\n"
         "0,,mean,,,,,EMPTY_REGION,1,,,,,,,,,,\r\n");
     free(text);
