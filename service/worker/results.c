@@ -354,6 +354,16 @@ write_tables(struct results *results)
     return texture_results_write_tables(&texture);
 }
 
+/* What the volume is measured for is there without a voxel in a segment. */
+static bool
+needs_segments(const struct results *results)
+{
+    const struct conf_pipeline *pipeline = results->request->pipeline;
+    return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_CODES)) ||
+           results->scene_count > 0 || !pipeline->texture ||
+           (pipeline->texture->regions & CONF_SEGMENTS);
+}
+
 static int
 write_all(struct results *results)
 {
@@ -364,7 +374,7 @@ write_all(struct results *results)
         error = start_preview(results, &preview);
     if (error)
         return error;
-    report->empty = report->segmented_voxels == 0;
+    report->empty = report->segmented_voxels == 0 && needs_segments(results);
     if (report->empty)
         fail_with(&report->fault, 0, "EMPTY",
                   "no voxel belongs to a segment, so there is no object; see preview.png and the "

@@ -149,6 +149,22 @@ def test_a_range_that_leaves_nothing(run, tmp_path):
         assert feature["range"] == ([2000, 3000] if levelled else None)
 
 
+def test_the_volume_needs_no_segment(run, tmp_path):
+    """Where all that is asked for is of the volume, it does not matter that no voxel was found."""
+    source = head(tmp_path / "in")
+    nothing = [segment(5000, 6000, (0, 0, 0), label="Nothing")]
+    texture = f'regions = [ "volume" ]; glcm = {{ }}; {ALL_PATTERNS}'
+    run(source, tmp_path / "out", texture, nothing, ("sr", "pmap"))
+    job = json.loads((tmp_path / "out" / "job.json").read_text())
+    assert (job["outcome"], job["code"]) == ("DONE", "") and job["volume"]["segmented_voxels"] == 0
+    assert [r["file"] for r in job["results"]] == ["sr.dcm", *(f"pmap-{name}.dcm" for name in PATTERNS)]
+    assert_report_tells(tmp_path / "out", source)
+    assert_histograms(tmp_path / "out", maps_of(read(source)[1]), [(0, None, None)])
+    for wanted, results in (texture, ("seg", "sr", "pmap")), (texture.replace("volume", "segments"), ("pmap",)):
+        run(source, tmp_path / "no", wanted, nothing, results, status=7)
+        assert not list((tmp_path / "no").glob("*.dcm"))
+
+
 def test_a_job_without_a_voxel_tells_what_it_measured(run, tmp_path):
     source = sparse(tmp_path / "in")
     run(source, tmp_path / "out", "glcm = { };" + ALL_PATTERNS, SPARSE[3:], ("seg", "sr", "pmap"), status=7)
