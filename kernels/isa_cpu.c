@@ -145,66 +145,101 @@ level16_body(const uint16_t *values, int64_t count, const uint16_t *table, uint1
         levels[i] = (uint8_t)table[values[i] ^ bias];
 }
 
-INLINE void
-tuple8_body(const struct isa_tuple *tuple, int64_t count, uint16_t *restrict index)
-{
-    const uint8_t *a = tuple->level[0], *b = tuple->level[1];
-    const uint8_t *c = tuple->level[2], *d = tuple->level[3];
-    uint16_t u = tuple->weight[0], v = tuple->weight[1], w = tuple->weight[2];
-    uint16_t last = tuple->weight[3];
-
-    if (tuple->points == 2)
-        for (int64_t i = 0; i < count; i++)
-            index[i] = (uint16_t)(u * a[i] + v * b[i]);
-    else if (tuple->points == 3)
-        for (int64_t i = 0; i < count; i++)
-            index[i] = (uint16_t)(u * a[i] + v * b[i] + w * c[i]);
-    else
-        for (int64_t i = 0; i < count; i++)
-            index[i] = (uint16_t)(u * a[i] + v * b[i] + w * c[i] + last * d[i]);
-}
-
-enum { TALLY = 32 }; /* indices looked at together */
-
-/* Four at a time: most that differ do so at the beginning. */
-INLINE bool
-all_equal(const uint16_t *index)
-{
-    uint64_t first = index[0] * UINT64_C(0x0001000100010001), four;
-
-    for (int i = 0; i < TALLY; i += 4) {
-        memcpy(&four, index + i, sizeof(four));
-        if (four != first)
-            return false;
-    }
-    return true;
-}
+enum {
+    TALLIES = 1024, /* indices found before they are counted: what is just stored loads slowly */
+    RUN = 32,       /* indices looked at together: shorter runs are not foreseen well */
+};
 
 /*
  * Runs of one index, which would wait for the counter that they have just written, are common: in
- * air, and outside of a region. Whole ones are added at once, others spread over the tables.
+ * air, and outside of a region. Whole ones are added at once, others spread over the counters.
  */
-INLINE void
-tally16_body(const uint16_t *index, int64_t count, uint32_t *const tables[4])
-{
-    int64_t i = 0;
-
-    for (; i + TALLY <= count; i += TALLY) {
-        const uint16_t *at = index + i;
-
-        if (all_equal(at)) {
-            tables[0][at[0]] += TALLY;
-            continue;
-        }
-        for (int k = 0; k < TALLY; k += 4) {
-            tables[0][at[k]]++;
-            tables[1][at[k + 1]]++;
-            tables[2][at[k + 2]]++;
-            tables[3][at[k + 3]]++;
-        }
+#define TALLY_BODIES(BITS, COUNTER)                                                                \
+    INLINE bool all_equal##BITS(const uint##BITS##_t *index)                                       \
+    {                                                                                              \
+        uint##BITS##_t differences = 0;                                                            \
+                                                                                                   \
+        for (int k = 0; k < RUN; k++)                                                              \
+            differences |= index[k] ^ index[0];                                                    \
+        return differences == 0;                                                                   \
+    }                                                                                              \
+                                                                                                   \
+    INLINE void tally##BITS##_body(const uint##BITS##_t *index, int64_t count,                     \
+                                   COUNTER *const tables[4])                                       \
+    {                                                                                              \
+        COUNTER *a = tables[0], *b = tables[1], *c = tables[2], *d = tables[3];                    \
+        int64_t i = 0;                                                                             \
+                                                                                                   \
+        while (i + 4 <= count) {                                                                   \
+            int64_t end = count - i < RUN ? count - 3 : i + RUN;                                   \
+                                                                                                   \
+            if (count - i >= RUN && all_equal##BITS(index + i)) {                                  \
+                a[index[i]] = (COUNTER)(a[index[i]] + RUN);                                        \
+                i += RUN;                                                                          \
+                continue;                                                                          \
+            }                                                                                      \
+            for (; i < end; i += 4) {                                                              \
+                a[index[i]]++;                                                                     \
+                b[index[i + 1]]++;                                                                 \
+                c[index[i + 2]]++;                                                                 \
+                d[index[i + 3]]++;                                                                 \
+            }                                                                                      \
+        }                                                                                          \
+        for (; i < count; i++)                                                                     \
+            a[index[i]]++;                                                                         \
+    }                                                                                              \
+                                                                                                   \
+    INLINE void tally_points##BITS(const struct isa_tuple *tuple, int points, int64_t count,       \
+                                   COUNTER *const tables[4])                                       \
+    {                                                                                              \
+        uint##BITS##_t index[TALLIES];                                                             \
+                                                                                                   \
+        for (int64_t from = 0; from < count; from += TALLIES) {                                    \
+            int64_t some = count - from < TALLIES ? count - from : TALLIES;                        \
+                                                                                                   \
+            for (int64_t i = 0; i < some; i++) {                                                   \
+                uint32_t sum = 0;                                                                  \
+                                                                                                   \
+                for (int p = 0; p < points; p++)                                                   \
+                    sum += tuple->weight[p] * tuple->level[p][from + i];                           \
+                index[i] = (uint##BITS##_t)sum;                                                    \
+            }                                                                                      \
+            tally##BITS##_body(index, some, tables);                                               \
+        }                                                                                          \
     }
-    for (; i < count; i++)
-        tables[0][index[i]]++;
+
+TALLY_BODIES(16, uint16_t)
+TALLY_BODIES(32, uint32_t)
+
+INLINE void
+tally_tuples8_body(const struct isa_tuple *tuple, int64_t count,
+                   const struct isa_counters *counters)
+{
+    uint32_t *const high[4] = {counters->high, counters->high, counters->high, counters->high};
+
+    if (tuple->points == 2)
+        tally_points16(tuple, 2, count, counters->low);
+    else if (tuple->points == 3 && !tuple->wide)
+        tally_points16(tuple, 3, count, counters->low);
+    else if (tuple->points == 3)
+        tally_points32(tuple, 3, count, high);
+    else
+        tally_points16(tuple, 4, count, counters->low);
+}
+
+INLINE void
+relieve16_body(uint16_t *restrict low, int64_t count, uint32_t *restrict high)
+{
+    uint16_t any = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        any |= low[i];
+    if (any <= INT16_MAX)
+        return;
+    for (int64_t i = 0; i < count; i++) {
+        high[i] += low[i];
+        low[i] = 0;
+    }
 }
 
 INLINE int16_t
@@ -469,15 +504,22 @@ scalar_level16(const uint16_t *values, int64_t count, const uint16_t *table, uin
 }
 
 static void
-scalar_tuple8(const struct isa_tuple *tuple, int64_t count, uint16_t *index)
+scalar_tally32(const uint32_t *index, int64_t count, uint32_t *const tables[4])
 {
-    tuple8_body(tuple, count, index);
+    tally32_body(index, count, tables);
 }
 
 static void
-scalar_tally16(const uint16_t *index, int64_t count, uint32_t *const tables[4])
+scalar_tally_tuples8(const struct isa_tuple *tuple, int64_t count,
+                     const struct isa_counters *counters)
 {
-    tally16_body(index, count, tables);
+    tally_tuples8_body(tuple, count, counters);
+}
+
+static void
+scalar_relieve16(uint16_t *low, int64_t count, uint32_t *high)
+{
+    relieve16_body(low, count, high);
 }
 
 static void
@@ -511,8 +553,9 @@ static const struct isa isa_scalar = {
     .raise16 = scalar_raise16,
     .affinity16 = scalar_affinity16,
     .level16 = scalar_level16,
-    .tuple8 = scalar_tuple8,
-    .tally16 = scalar_tally16,
+    .tally32 = scalar_tally32,
+    .tally_tuples8 = scalar_tally_tuples8,
+    .relieve16 = scalar_relieve16,
     .largest16 = scalar_largest16,
     .beyond16 = scalar_beyond16,
     .adjacent16 = scalar_adjacent16,
@@ -741,15 +784,22 @@ avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint1
 }
 
 AVX2 static void
-avx2_tuple8(const struct isa_tuple *tuple, int64_t count, uint16_t *index)
+avx2_tally32(const uint32_t *index, int64_t count, uint32_t *const tables[4])
 {
-    tuple8_body(tuple, count, index);
+    tally32_body(index, count, tables);
 }
 
 AVX2 static void
-avx2_tally16(const uint16_t *index, int64_t count, uint32_t *const tables[4])
+avx2_tally_tuples8(const struct isa_tuple *tuple, int64_t count,
+                   const struct isa_counters *counters)
 {
-    tally16_body(index, count, tables);
+    tally_tuples8_body(tuple, count, counters);
+}
+
+AVX2 static void
+avx2_relieve16(uint16_t *low, int64_t count, uint32_t *high)
+{
+    relieve16_body(low, count, high);
 }
 
 AVX2 static void
@@ -784,8 +834,9 @@ static const struct isa isa_avx2 = {
     .raise16 = avx2_raise16,
     .affinity16 = avx2_affinity16,
     .level16 = avx2_level16,
-    .tuple8 = avx2_tuple8,
-    .tally16 = avx2_tally16,
+    .tally32 = avx2_tally32,
+    .tally_tuples8 = avx2_tally_tuples8,
+    .relieve16 = avx2_relieve16,
     .largest16 = avx2_largest16,
     .beyond16 = avx2_beyond16,
     .adjacent16 = avx2_adjacent16,
@@ -991,15 +1042,22 @@ avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uin
 #pragma GCC diagnostic pop
 
 AVX512 static void
-avx512_tuple8(const struct isa_tuple *tuple, int64_t count, uint16_t *index)
+avx512_tally32(const uint32_t *index, int64_t count, uint32_t *const tables[4])
 {
-    tuple8_body(tuple, count, index);
+    tally32_body(index, count, tables);
 }
 
 AVX512 static void
-avx512_tally16(const uint16_t *index, int64_t count, uint32_t *const tables[4])
+avx512_tally_tuples8(const struct isa_tuple *tuple, int64_t count,
+                     const struct isa_counters *counters)
 {
-    tally16_body(index, count, tables);
+    tally_tuples8_body(tuple, count, counters);
+}
+
+AVX512 static void
+avx512_relieve16(uint16_t *low, int64_t count, uint32_t *high)
+{
+    relieve16_body(low, count, high);
 }
 
 AVX512 static void
@@ -1034,8 +1092,9 @@ static const struct isa isa_avx512 = {
     .raise16 = avx512_raise16,
     .affinity16 = avx512_affinity16,
     .level16 = avx512_level16,
-    .tuple8 = avx512_tuple8,
-    .tally16 = avx512_tally16,
+    .tally32 = avx512_tally32,
+    .tally_tuples8 = avx512_tally_tuples8,
+    .relieve16 = avx512_relieve16,
     .largest16 = avx512_largest16,
     .beyond16 = avx512_beyond16,
     .adjacent16 = avx512_adjacent16,

@@ -47,8 +47,20 @@ struct isa_pair {
 /* Levels at up to four points, and the weights that make them the index of a table. */
 struct isa_tuple {
     int points;
+    bool wide; /* indices, of three points, pass 65535 */
     const uint8_t *level[4];
-    uint16_t weight[4];
+    uint32_t weight[4];
+};
+
+enum { ISA_TALLY = 16 }; /* tuples that are counted together */
+
+/*
+ * Tables of counters: four of two bytes, any of which counts and which may be the same, and one of
+ * four bytes.
+ */
+struct isa_counters {
+    uint16_t *low[4];
+    uint32_t *high;
 };
 
 /*
@@ -96,10 +108,13 @@ struct isa {
     /* levels = the low bytes of table[value ^ bias]; the table has 65536 entries. */
     void (*level16)(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
                     uint8_t *levels);
-    /* index = the sum of weight * level, modulo 2^16. */
-    void (*tuple8)(const struct isa_tuple *tuple, int64_t count, uint16_t *index);
     /* Adds 1 to tables[any of the four][index] for each index. */
-    void (*tally16)(const uint16_t *index, int64_t count, uint32_t *const tables[4]);
+    void (*tally32)(const uint32_t *index, int64_t count, uint32_t *const tables[4]);
+    /* Counts sums of weight * level: low, wide ones high; best in multiples of ISA_TALLY. */
+    void (*tally_tuples8)(const struct isa_tuple *tuple, int64_t count,
+                          const struct isa_counters *counters);
+    /* Adds a table of low counters to high, and clears it, if one of them passes 32767. */
+    void (*relieve16)(uint16_t *low, int64_t count, uint32_t *high);
     /* The largest value of each window. */
     void (*largest16)(const struct isa_windows *windows, int16_t *largest);
     /* Bits of the neighbours (texture.h) that are >= bound, or > bound. */

@@ -9,16 +9,18 @@
 #include "texture_tuples.h"
 
 enum {
-    TEXTURE_VALUES = 1 << 16,       /* of a pixel of two bytes, and indices of a table */
-    TEXTURE_WIDE_LEVELS = 257,      /* with 0: more than a uint8_t holds */
-    TEXTURE_TUPLE_LEVELS = 40,      /* with 0, in a tuple of three: 40^3 indices */
+    TEXTURE_VALUES = 1 << 16,  /* of a pixel of two bytes, and indices of a table */
+    TEXTURE_WIDE_LEVELS = 257, /* with 0: more than a uint8_t holds */
+    TEXTURE_TUPLE_LEVELS = 65, /* with 0, in a tuple of three: counters stay in a cache */
+    TEXTURE_ENTRIES = TEXTURE_TUPLE_LEVELS * TEXTURE_TUPLE_LEVELS * TEXTURE_TUPLE_LEVELS,
     TEXTURE_BLOCK_VOXELS = 1 << 16, /* that a thread takes at a time */
     TEXTURE_MOST_PENDING = 1 << 30, /* counts in a table before it is emptied */
 };
 
 /* What a thread counts with. */
 struct texture_space {
-    uint32_t tables[2 * TEXTURE_WIDE_LEVELS * TEXTURE_WIDE_LEVELS];
+    uint16_t low[2 * TEXTURE_VALUES];
+    uint32_t high[TEXTURE_ENTRIES];
     /* Margins of a tuple of three and more. */
     uint64_t sums[TUPLE_PAIRS][TEXTURE_TUPLE_LEVELS * TEXTURE_TUPLE_LEVELS];
 };

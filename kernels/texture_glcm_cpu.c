@@ -4,20 +4,26 @@
  * Matrices take two passes. The first turns voxels into levels, 0 outside of the region, in rows
  * with zeros between them. The second counts tuples of levels (texture_tuples.h), a tuple after the
  * other, so that one table at a time is in the nearest caches: with four voxels of 8 levels six
- * pairs are counted by one increment, with three of 32 levels three. Threads count blocks of rows
+ * pairs are counted by one increment, with three of 32 levels three. Counters have two bytes, so
+ * that twice as many are near, and are relieved before they overflow. Threads count blocks of rows
  * into tables of their own, and add their margins to the caller's matrices.
  */
 #include "texture_cpu.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     ALIGNMENT = 64,
-    CHUNK = 1024,           /* columns whose indices are found at a time */
-    SLICE_VOXELS = 1 << 20, /* of a block where tables are emptied after each */
-    SMALL_TABLE = 1 << 11,  /* entries of which four copies stay in the nearest cache */
-    MIDDLE_TABLE = 1 << 13, /* likewise two */
-    BUSY_TABLE = 4,         /* tuples to count for each entry of a table that is worth emptying */
+    MARGIN = TUPLE_WIDTH + ISA_TALLY, /* zeros behind each row of levels, and before the first */
+    CHUNK = 1024,                     /* columns that are counted at a time */
+    SLICE_VOXELS = 1 << 20,           /* of a block where tables are emptied after each */
+    SMALL_TABLE = 5 << 10,            /* entries of which four copies stay in the nearest cache */
+    MIDDLE_TABLE = 10 << 10,          /* likewise two */
+    LOW_TABLE = 1 << 16,              /* entries that are counted in two bytes first */
+    SAMPLED_ROWS = 64,
+    NEAR_LEVELS = 2,
+    BUSY_TABLE = 4, /* tuples to count for each entry of a table that is worth emptying */
 };
 
 /* ------------------------------------------------------------------------ the memory ---- */
@@ -50,7 +56,7 @@ rows_of(const struct kernels_lane *lane)
 static int64_t
 stride_of(const struct kernels_lane *lane)
 {
-    return lane->extent.columns + TUPLE_WIDTH;
+    return lane->extent.columns + MARGIN;
 }
 
 static bool
@@ -62,8 +68,8 @@ lay_out(struct cpu_lane *lane, struct layout *layout)
 
     if (__builtin_mul_overflow(stride, rows, &levels))
         return false;
-    texture->levels = take(layout, levels + TUPLE_WIDTH, sizeof(uint16_t));
-    texture->empty = take(layout, stride + TUPLE_WIDTH, sizeof(uint16_t));
+    texture->levels = take(layout, levels + MARGIN, sizeof(uint16_t));
+    texture->empty = take(layout, stride + MARGIN, sizeof(uint16_t));
     texture->rows = take(layout, rows, sizeof(*texture->rows));
     texture->spaces = take(layout, (size_t)base->device->threads, sizeof(struct texture_space));
     texture->bounds = take(layout, TEXTURE_VALUES, sizeof(*texture->bounds));
@@ -181,7 +187,7 @@ level_word(const struct levelling *levelling, int64_t z, int64_t row, int64_t wo
 static unsigned char *
 levels_at(const struct levelling *levelling, int64_t row, int64_t x)
 {
-    int64_t at = TUPLE_WIDTH + row * stride_of(&levelling->lane->base) + x;
+    int64_t at = MARGIN + row * stride_of(&levelling->lane->base) + x;
 
     return (unsigned char *)levelling->lane->texture.levels + (at << levelling->wide);
 }
@@ -195,7 +201,7 @@ level_row(const struct levelling *levelling, int64_t z, int64_t row)
     struct cpu_texture_row within = row_within(lane, levelling->request->region, row);
 
     levelling->lane->texture.rows[row] = within;
-    memset(levels_at(levelling, row, columns), 0, (size_t)TUPLE_WIDTH << levelling->wide);
+    memset(levels_at(levelling, row, columns), 0, (size_t)MARGIN << levelling->wide);
     if (!levelling->request->region)
         level_voxels(levelling, z, row * columns, columns, levels_at(levelling, row, 0));
     else if (within.first < within.end)
@@ -231,8 +237,8 @@ find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide
         .blocks =
             texture_blocks_of(base, base->extent.rows, base->extent.slices, TEXTURE_BLOCK_VOXELS)};
 
-    memset(lane->texture.levels, 0, TUPLE_WIDTH * sizeof(uint16_t));
-    memset(lane->texture.empty, 0, ((size_t)stride_of(base) + TUPLE_WIDTH) * sizeof(uint16_t));
+    memset(lane->texture.levels, 0, MARGIN * sizeof(uint16_t));
+    memset(lane->texture.empty, 0, ((size_t)stride_of(base) + MARGIN) * sizeof(uint16_t));
     cpu_pool_for(cpu_device_of(base)->pool, levelling.blocks.count, level_block, &levelling);
     return levelling.voxels;
 }
@@ -258,18 +264,30 @@ struct counter {
     const struct counting *counting;
     struct texture_space *space;
     const struct tuple *tuple;
-    uint16_t weight[TUPLE_POINTS];
-    size_t entries;      /* of a table */
-    uint32_t *tables[4]; /* different ones where they are small */
-    size_t copies;
+    uint32_t weight[TUPLE_POINTS];
+    size_t entries; /* of a table */
+    struct isa_counters counters;
+    size_t copies;   /* of the table of low counters */
     int64_t z;       /* the anchor's slice, when emptied a slice */
     int64_t pending; /* tuples counted since the tables were emptied */
+    int64_t low;     /* likewise since the low ones were relieved */
 };
 
 static size_t
 base_of(const struct counting *counting)
 {
     return (size_t)counting->request->levels.levels + 1;
+}
+
+/* Of the table of low counters; none where indices are long. */
+static size_t
+copies_for(size_t entries)
+{
+    if (entries <= SMALL_TABLE)
+        return 4;
+    if (entries <= MIDDLE_TABLE)
+        return 2;
+    return entries <= LOW_TABLE;
 }
 
 static void
@@ -279,24 +297,27 @@ choose_tuple(struct counter *counter, const struct tuple *tuple)
 
     counter->tuple = tuple;
     for (int i = tuple->points - 1; i >= 0; i--) {
-        counter->weight[i] = (uint16_t)weight;
+        counter->weight[i] = (uint32_t)weight;
         weight *= base_of(counter->counting);
     }
     counter->entries = weight;
-    counter->copies = weight <= SMALL_TABLE ? 4 : weight <= MIDDLE_TABLE ? 2 : 1;
-    for (size_t i = 0; i < 4; i++)
-        counter->tables[i] = counter->space->tables + i % counter->copies * weight;
-    memset(counter->space->tables, 0, counter->copies * weight * sizeof(uint32_t));
+    counter->copies = copies_for(weight);
+    counter->counters.high = counter->space->high;
+    for (size_t i = 0; i < 4 && counter->copies > 0; i++)
+        counter->counters.low[i] = counter->space->low + i % counter->copies * weight;
+    memset(counter->space->low, 0, counter->copies * weight * sizeof(uint16_t));
+    memset(counter->space->high, 0, weight * sizeof(uint32_t));
 }
 
 static uint64_t
-taken_from(struct counter *counter, size_t entry)
+taken_from(const struct isa_counters *counters, size_t copies, size_t entry)
 {
-    uint64_t sum = 0;
+    uint64_t sum = counters->high[entry];
 
-    for (size_t i = 0; i < counter->copies; i++) {
-        sum += counter->tables[i][entry];
-        counter->tables[i][entry] = 0;
+    counters->high[entry] = 0;
+    for (size_t i = 0; i < copies; i++) {
+        sum += counters->low[i][entry];
+        counters->low[i][entry] = 0;
     }
     return sum;
 }
@@ -322,7 +343,7 @@ empty_pairs(struct counter *counter)
 
     for (size_t first = 0; first < base; first++)
         for (size_t second = 0; second < base; second++) {
-            uint64_t sum = taken_from(counter, first * base + second);
+            uint64_t sum = taken_from(&counter->counters, counter->copies, first * base + second);
             size_t i = pair->from == 0 ? first : second, j = pair->from == 0 ? second : first;
 
             if (sum > 0 && i > 0 && j > 0)
@@ -330,21 +351,52 @@ empty_pairs(struct counter *counter)
         }
 }
 
-/* Adds each entry of the tables to the margins, the levels of its points counted along. */
+/* Of the levels of the last point; returns the sum. */
+static uint64_t
+take_line(const struct counter *counter, size_t entry, uint64_t *line)
+{
+    size_t base = base_of(counter->counting);
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < base; i++)
+        sum += line[i] = taken_from(&counter->counters, counter->copies, entry + i);
+    return sum;
+}
+
+/* Adds a line to a pair's margin, the other points' levels being those given. */
+static void
+add_line(const struct counter *counter, const struct tuple_pair *pair, const size_t *level,
+         const uint64_t *restrict line, uint64_t *restrict sums)
+{
+    size_t base = base_of(counter->counting);
+    int last = counter->tuple->points - 1;
+
+    if (pair->to == last)
+        for (size_t i = 0; i < base; i++)
+            sums[level[pair->from] * base + i] += line[i];
+    else if (pair->from == last)
+        for (size_t i = 0; i < base; i++)
+            sums[i * base + level[pair->to]] += line[i];
+    else
+        for (size_t i = 0; i < base; i++)
+            sums[level[pair->from] * base + level[pair->to]] += line[i];
+}
+
+/* Adds each entry of the tables to the margins, a line of the last point's levels at a time. */
 static void
 sum_margins(struct counter *counter)
 {
     const struct tuple *tuple = counter->tuple;
-    size_t base = base_of(counter->counting), level[TUPLE_POINTS] = {0};
+    size_t base = base_of(counter->counting), last = (size_t)tuple->points - 1;
+    size_t level[TUPLE_POINTS] = {0};
 
-    for (size_t entry = 0; entry < counter->entries; entry++) {
-        uint64_t sum = taken_from(counter, entry);
+    for (size_t entry = 0; entry < counter->entries; entry += base) {
+        uint64_t line[TEXTURE_TUPLE_LEVELS];
 
-        for (int p = 0; p < tuple->pairs && sum > 0; p++) {
-            const struct tuple_pair *pair = &tuple->pair[p];
-            counter->space->sums[p][level[pair->from] * base + level[pair->to]] += sum;
-        }
-        for (int i = tuple->points - 1; i >= 0 && ++level[i] == base; i--)
+        if (take_line(counter, entry, line) > 0)
+            for (int p = 0; p < tuple->pairs; p++)
+                add_line(counter, &tuple->pair[p], level, line, counter->space->sums[p]);
+        for (size_t i = last; i-- > 0 && ++level[i] == base;)
             level[i] = 0;
     }
 }
@@ -377,7 +429,7 @@ empty(struct counter *counter)
         empty_pairs(counter);
     else
         empty_margins(counter);
-    counter->pending = 0;
+    counter->pending = counter->low = 0;
 }
 
 /* The rows of levels at the points of a tuple, and the anchors' columns to be counted. */
@@ -397,14 +449,14 @@ find_row(const struct counter *counter, struct texture_offset at, int64_t y, int
     bool wide = counter->counting->wide;
     int64_t i = (z + at.z) * extent.rows + y + at.y;
 
-    *row = (const unsigned char *)lane->texture.empty + ((TUPLE_WIDTH + at.x) << wide);
+    *row = (const unsigned char *)lane->texture.empty + ((MARGIN + at.x) << wide);
     if (z + at.z < 0 || z + at.z >= extent.slices || y + at.y < 0 || y + at.y >= extent.rows)
         return false;
     *within = lane->texture.rows[i];
     if (within->first >= within->end)
         return false;
     *row = (const unsigned char *)lane->texture.levels +
-           ((TUPLE_WIDTH + i * stride_of(&lane->base) + at.x) << wide);
+           ((MARGIN + i * stride_of(&lane->base) + at.x) << wide);
     return true;
 }
 
@@ -432,43 +484,59 @@ find_line(const struct counter *counter, int64_t y, int64_t z, struct line *line
 }
 
 static void
+count_wide_line(const struct line *line, uint32_t *counters)
+{
+    const uint16_t *a = (const uint16_t *)(const void *)line->row[0];
+    const uint16_t *b = (const uint16_t *)(const void *)line->row[1];
+
+    for (int64_t x = line->first; x < line->end; x++)
+        counters[a[x] * TEXTURE_WIDE_LEVELS + b[x]]++;
+}
+
+/* Before as many more are counted. */
+static void
+relieve(struct counter *counter, int64_t more)
+{
+    const struct isa *isa = cpu_device_of(&counter->counting->lane->base)->isa;
+
+    if (counter->pending > TEXTURE_MOST_PENDING)
+        empty(counter);
+    if (counter->low + more > INT16_MAX) {
+        for (size_t i = 0; i < counter->copies; i++)
+            isa->relieve16(counter->counters.low[i], (int64_t)counter->entries,
+                           counter->counters.high);
+        counter->low = 0;
+    }
+    counter->pending += more;
+    counter->low += more;
+}
+
+static void
 count_chunk(struct counter *counter, const struct line *line, int64_t from, int64_t count)
 {
     const struct isa *isa = cpu_device_of(&counter->counting->lane->base)->isa;
-    uint16_t index[CHUNK];
-    struct isa_tuple tuple = {.points = counter->tuple->points};
+    struct isa_tuple tuple = {.points = counter->tuple->points, .wide = counter->copies == 0};
 
     for (int i = 0; i < tuple.points; i++) {
         tuple.level[i] = line->row[i] + from;
         tuple.weight[i] = counter->weight[i];
     }
-    isa->tuple8(&tuple, count, index);
-    isa->tally16(index, count, counter->tables);
+    relieve(counter, count);
+    isa->tally_tuples8(&tuple, count, &counter->counters);
 }
 
-static void
-count_wide_chunk(struct counter *counter, const struct line *line, int64_t from, int64_t count)
-{
-    const uint16_t *a = (const uint16_t *)(const void *)line->row[0] + from;
-    const uint16_t *b = (const uint16_t *)(const void *)line->row[1] + from;
-
-    for (int64_t i = 0; i < count; i++)
-        counter->tables[0][a[i] * TEXTURE_WIDE_LEVELS + b[i]]++;
-}
-
+/* Zeros behind the end are counted, too: they stand in no matrix. */
 static void
 count_line(struct counter *counter, const struct line *line)
 {
+    if (counter->counting->wide) {
+        relieve(counter, line->end - line->first);
+        count_wide_line(line, counter->counters.high);
+        return;
+    }
     for (int64_t from = line->first; from < line->end; from += CHUNK) {
         int64_t count = line->end - from < CHUNK ? line->end - from : CHUNK;
-
-        if (counter->pending > TEXTURE_MOST_PENDING)
-            empty(counter);
-        counter->pending += count;
-        if (counter->counting->wide)
-            count_wide_chunk(counter, line, from, count);
-        else
-            count_chunk(counter, line, from, count);
+        count_chunk(counter, line, from, (count + ISA_TALLY - 1) / ISA_TALLY * ISA_TALLY);
     }
 }
 
@@ -479,7 +547,7 @@ count_block(struct counter *counter, const struct texture_blocks *blocks, int64_
     const struct tuple *tuple = counter->tuple;
     struct texture_block block = texture_block_at(blocks, i);
     int32_t above = 0, before = 0;
-    struct line line;
+    struct line line = {0};
 
     for (int p = 0; p < tuple->points; p++) {
         above = tuple->at[p].y > above ? tuple->at[p].y : above;
@@ -539,9 +607,30 @@ set_blocks(struct counting *counting)
     }
 }
 
-/* Points of a tuple: as many as make an index, of a table that is worth emptying. */
+/* Whether most voxels have about their neighbour's level, as in images; judged by some rows. */
+static bool
+levels_are_smooth(const struct cpu_lane *lane)
+{
+    int64_t rows = rows_of(&lane->base), step = rows / SAMPLED_ROWS + 1, near = 0, pairs = 0;
+
+    for (int64_t row = step / 2; row < rows; row += step) {
+        struct cpu_texture_row within = lane->texture.rows[row];
+        const uint8_t *levels =
+            (const uint8_t *)lane->texture.levels + MARGIN + row * stride_of(&lane->base);
+
+        for (int64_t x = within.first; x + 1 < within.end; x++)
+            near += abs(levels[x] - levels[x + 1]) <= NEAR_LEVELS;
+        pairs += within.end - within.first;
+    }
+    return near > pairs / 2;
+}
+
+/*
+ * Points of a tuple: as many as make a short index of a table that is worth emptying. A table of
+ * long ones does not fit into the nearest cache, but what smooth levels need of it does.
+ */
 static int
-points_for(const struct texture_glcm *request, int64_t tuples)
+points_for(const struct cpu_lane *lane, const struct texture_glcm *request, int64_t tuples)
 {
     int64_t base = request->levels.levels + 1, entries = base * base;
     int points = 2;
@@ -551,6 +640,9 @@ points_for(const struct texture_glcm *request, int64_t tuples)
         entries *= base;
         points++;
     }
+    if (entries * base > TEXTURE_VALUES && points == 2 && entries * base <= TEXTURE_ENTRIES &&
+        entries * base * BUSY_TABLE <= tuples && levels_are_smooth(lane))
+        points++;
     return points;
 }
 
@@ -562,7 +654,8 @@ cpu_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request, uint
     size_t matrices = request->per_slice ? (size_t)lane->extent.slices : 1;
     bool wide = levels + 1 == TEXTURE_WIDE_LEVELS;
     int64_t voxels = find_levels(cpu_lane_of(lane), request, wide);
-    int points = points_for(request, voxels / (request->per_slice ? lane->extent.slices : 1));
+    int points = points_for(cpu_lane_of(lane), request,
+                            voxels / (request->per_slice ? lane->extent.slices : 1));
     struct tuple tuples[TUPLES_TOGETHER];
     struct counting counting = {.lane = cpu_lane_of(lane),
                                 .request = request,
@@ -620,7 +713,7 @@ value_at(const struct kernels_lane *lane, const void *voxels, int64_t i)
 
 /* Values of the voxels of a word, those of the region only; returns how many. */
 static int64_t
-gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint16_t *values)
+gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint32_t *values)
 {
     const struct kernels_lane *lane = &tallying->lane->base;
     const void *voxels = tallying->lane->voxels.memory;
@@ -645,12 +738,12 @@ tally_row(const struct tallying *tallying, int64_t row, uint32_t *const tables[4
     int64_t words = texture_words_per_row(&tallying->lane->base), total = 0;
 
     for (int64_t word = 0; word < words;) {
-        uint16_t values[CHUNK];
+        uint32_t values[CHUNK];
         int64_t count = 0;
 
         for (; word < words && count <= CHUNK - 64; word++)
             count += gather_word(tallying, row, word, values + count);
-        isa->tally16(values, count, tables);
+        isa->tally32(values, count, tables);
         total += count;
     }
     return total;
@@ -661,11 +754,11 @@ tally_values(void *context)
 {
     struct tallying *tallying = context;
     struct texture_space *space = texture_claim_space(tallying->lane, &tallying->space);
-    uint32_t *even = space->tables, *odd = space->tables + tallying->values;
+    uint32_t *even = space->high, *odd = space->high + tallying->values;
     uint32_t *const tables[4] = {even, odd, even, odd};
     int64_t i, z = 0, pending = 0;
 
-    memset(space->tables, 0, 2 * tallying->values * sizeof(uint32_t));
+    memset(space->high, 0, 2 * tallying->values * sizeof(uint32_t));
     while ((i = __atomic_fetch_add(&tallying->next, 1, __ATOMIC_RELAXED)) <
            tallying->blocks.count) {
         struct texture_block block = texture_block_at(&tallying->blocks, i);

@@ -20,7 +20,7 @@ enum {
 };
 
 _Static_assert(REGIONS_TOGETHER *TEXTURE_PATTERNS *COPIES *BINS * sizeof(uint32_t) <=
-                   sizeof(((struct texture_space *)NULL)->tables),
+                   sizeof(((struct texture_space *)NULL)->high),
                "histograms of all regions of a pass fit into a thread's tables");
 
 struct patterning {
@@ -285,7 +285,7 @@ find_patterns(void *context)
     struct patterning *patterning = context;
     int64_t columns = patterning->lane->base.extent.columns, i;
     struct texture_space *space = texture_claim_space(patterning->lane, &patterning->space);
-    struct strip strip = {.patterning = patterning, .tables = (void *)space->tables};
+    struct strip strip = {.patterning = patterning, .tables = (void *)space->high};
 
     memset(strip.tables, 0, patterning->region_count * sizeof(*strip.tables));
     while ((i = __atomic_fetch_add(&patterning->next, 1, __ATOMIC_RELAXED)) <

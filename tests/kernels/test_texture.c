@@ -658,6 +658,51 @@ START_TEST(an_offset_that_is_alone)
 
 END_TEST
 
+static const struct texture_offset of_a_slice[4] = {{1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {-1, 1, 0}};
+
+/* Tables of all sizes, more often than two bytes can count, and never the same twice in a row. */
+START_TEST(two_levels_that_alternate)
+{
+    static const int levels[] = {7, 16, 64, 99, 200, 255, 256};
+    struct volume volume = volume_of((struct kernels_extent){300, 160, 24}, KERNELS_UINT16);
+
+    for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
+        struct texture_glcm request = {
+            .levels = identity(levels[l]), .offsets = of_a_slice, .offset_count = 4};
+
+        for (int64_t i = 0; i < ref_voxels(volume.extent); i++)
+            ref_store(volume.pixel, volume.voxels, i, i % 2 ? levels[l] : 1);
+        check_glcm_everywhere(&volume, &request, l);
+    }
+    free(volume.voxels);
+}
+
+END_TEST
+
+/* What is near its neighbours is counted by tuples of three even where their table is large. */
+START_TEST(smooth_levels)
+{
+    static const int levels[] = {40, 52, 64, 65};
+    static const struct texture_offset alone = {-1, 0, 1};
+    struct volume volume = volume_of((struct kernels_extent){301, 160, 24}, KERNELS_UINT16);
+    uint16_t *table = allocate(65536, sizeof(*table));
+
+    ref_smooth(volume.extent, volume.pixel, 4000, 3, volume.voxels);
+    for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
+        struct texture_glcm request = {.levels = {levels[l], table, 1},
+                                       .offsets = l % 2 ? &alone : of_a_slice,
+                                       .offset_count = l % 2 ? 1 : 4};
+
+        for (int value = 0; value <= 4000; value++)
+            table[value] = (uint16_t)(value % 97 ? 1 + value * levels[l] / 4001 : 0);
+        check_glcm_everywhere(&volume, &request, l);
+    }
+    free(table);
+    free(volume.voxels);
+}
+
+END_TEST
+
 START_TEST(offsets_longer_than_the_volume_count_nothing)
 {
     static const struct texture_offset offsets[] = {{3, 0, 0},       {0, 2, 0},    {0, 0, 1},
@@ -1078,6 +1123,8 @@ suite(void)
     tcase_add_test(known, a_published_matrix);
     tcase_add_test(known, a_constant_volume_counts_every_pair);
     tcase_add_test(known, an_offset_that_is_alone);
+    tcase_add_test(known, two_levels_that_alternate);
+    tcase_add_test(known, smooth_levels);
     tcase_add_test(known, offsets_longer_than_the_volume_count_nothing);
     tcase_add_test(known, the_threshold_of_the_papers_example);
     tcase_add_test(known, thresholds_at_the_ends_of_the_pixel_types);
