@@ -42,6 +42,7 @@ struct cpu_fuzzy {
     uint64_t *settled;     /* packed, of one step; NULL where no scene is computed */
     void *space;           /* tiles_space bytes */
     uint16_t *affinity[3]; /* one a voxel, with the next one along an axis; NULL likewise */
+    uint32_t *buckets;     /* of voxels by strength; NULL likewise */
     uint16_t *scenes;      /* those that are wanted, and one for work if others are computed */
     uint16_t *best;        /* the strongest so far of several objects; NULL where none compete */
 };

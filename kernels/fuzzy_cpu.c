@@ -6,7 +6,8 @@
  * voxel, a voxel has the next one, `step`, just when a path reaches it whose affinities are all at
  * least own + step. The last part of such a path runs through voxels of the same known bits, over
  * strong enough edges, and begins at a seed or at a strong enough edge from a voxel whose known
- * bits are larger: one flood again, sixteen in all, each over all voxels together.
+ * bits are larger: one flood again, sixteen in all, each over all voxels together. The scene of a
+ * thin or small object is grown voxel by voxel instead (fuzzy_grow_cpu.c).
  *
  * Objects that compete are found one after the other; what is kept is the strongest strength so
  * far.
@@ -14,6 +15,7 @@
 #include "backend_cpu.h"
 #include "edge_flood.h"
 #include "fuzzy.h"
+#include "fuzzy_grow_cpu.h"
 
 #include <errno.h>
 #include <string.h>
@@ -89,6 +91,7 @@ lay_out(const struct cpu_lane *lane, struct layout *layout, struct cpu_fuzzy *fu
     size_t span = lane->base.pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX;
     size_t stride = scene_stride(&lane->base), count = demand->fuzzy_objects;
     uint64_t *objects;
+    uint16_t *affinity;
 
     *fuzzy = (struct cpu_fuzzy){0};
     fuzzy->first = take(layout, 2 * span + 1, sizeof(*fuzzy->first));
@@ -103,8 +106,10 @@ lay_out(const struct cpu_lane *lane, struct layout *layout, struct cpu_fuzzy *fu
     if (scenes == 0)
         return;
     fuzzy->settled = take(layout, words, sizeof(*fuzzy->settled));
-    for (int axis = 0; axis < 3; axis++)
-        fuzzy->affinity[axis] = take(layout, stride, sizeof(*fuzzy->affinity[axis]));
+    affinity = take(layout, stride, 3 * sizeof(*affinity));
+    for (int axis = 0; layout->memory && axis < 3; axis++)
+        fuzzy->affinity[axis] = affinity + (size_t)axis * stride;
+    fuzzy->buckets = take(layout, FUZZY_STRENGTHS, sizeof(*fuzzy->buckets));
     fuzzy->scenes = take(layout, scenes, stride * sizeof(*fuzzy->scenes));
     if (objects_compete(demand))
         fuzzy->best = take(layout, stride, sizeof(*fuzzy->best));
@@ -384,8 +389,29 @@ flood(const struct run *run, uint64_t *settled, const struct tiles_box *box)
     edge_flood_run(&volume, box, run->isa, cpu_device_of(&run->lane->base)->pool);
 }
 
+/* Before the affinities are kept, their memory, which is in one piece, is work space. */
+static bool
+grow_scene(const struct run *run)
+{
+    const struct kernels_lane *lane = &run->lane->base;
+    const struct cpu_fuzzy *fuzzy = &run->lane->fuzzy;
+    const struct fuzzy_growth growth = {
+        .extent = lane->extent,
+        .pixel = lane->pixel,
+        .voxels = run->lane->voxels.memory,
+        .object = run->object,
+        .tables = run->tables,
+        .scene = run->scene,
+        .buckets = fuzzy->buckets,
+        .space = fuzzy->affinity[0],
+        .space_size = 3 * scene_stride(lane) * sizeof(uint16_t),
+    };
+
+    return fuzzy_grow(&growth);
+}
+
 static void
-find_scene(struct run *run)
+flood_scene(struct run *run)
 {
     const int64_t *size = run->extent.size;
     const struct tiles_box all = {{0, 0, 0}, {size[0] - 1, size[1] - 1, size[2] - 1}};
@@ -400,6 +426,14 @@ find_scene(struct run *run)
         flood(run, run->lane->fuzzy.settled, &all);
         each_row(run, raise_row);
     }
+}
+
+static void
+find_scene(struct run *run)
+{
+    each_row(run, clear_scene);
+    if (!grow_scene(run))
+        flood_scene(run);
 }
 
 static struct tiles_box
