@@ -157,8 +157,10 @@ enum {
 #define TALLY_BODIES(BITS, COUNTER)                                                                \
     INLINE bool all_equal##BITS(const uint##BITS##_t *index)                                       \
     {                                                                                              \
-        uint##BITS##_t differences = 0;                                                            \
+        uint##BITS##_t differences = (index[0] ^ index[RUN / 2]) | (index[0] ^ index[RUN - 1]);    \
                                                                                                    \
+        if (differences != 0)                                                                      \
+            return false;                                                                          \
         for (int k = 0; k < RUN; k++)                                                              \
             differences |= index[k] ^ index[0];                                                    \
         return differences == 0;                                                                   \
@@ -192,17 +194,21 @@ enum {
     INLINE void tally_points##BITS(const struct isa_tuple *tuple, int points, int64_t count,       \
                                    COUNTER *const tables[4])                                       \
     {                                                                                              \
-        uint##BITS##_t index[TALLIES];                                                             \
+        const uint8_t *a = tuple->level[0], *b = tuple->level[1];                                  \
+        const uint8_t *c = tuple->level[2], *d = tuple->level[3];                                  \
+        uint##BITS##_t index[TALLIES], base = (uint##BITS##_t)tuple->base;                         \
                                                                                                    \
         for (int64_t from = 0; from < count; from += TALLIES) {                                    \
             int64_t some = count - from < TALLIES ? count - from : TALLIES;                        \
                                                                                                    \
             for (int64_t i = 0; i < some; i++) {                                                   \
-                uint32_t sum = 0;                                                                  \
+                uint##BITS##_t sum = (uint16_t)(base * a[from + i] + b[from + i]);                 \
                                                                                                    \
-                for (int p = 0; p < points; p++)                                                   \
-                    sum += tuple->weight[p] * tuple->level[p][from + i];                           \
-                index[i] = (uint##BITS##_t)sum;                                                    \
+                if (points > 2)                                                                    \
+                    sum = (uint##BITS##_t)(base * sum + c[from + i]);                              \
+                if (points > 3)                                                                    \
+                    sum = (uint##BITS##_t)(base * sum + d[from + i]);                              \
+                index[i] = sum;                                                                    \
             }                                                                                      \
             tally##BITS##_body(index, some, tables);                                               \
         }                                                                                          \

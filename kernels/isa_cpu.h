@@ -44,12 +44,12 @@ struct isa_pair {
     const double *second;
 };
 
-/* Levels at up to four points, and the weights that make them the index of a table. */
+/* Levels at up to four points: the digits of an index, the first the highest. */
 struct isa_tuple {
     int points;
-    bool wide; /* indices, of three points, pass 65535 */
+    uint16_t base; /* above every level; at most 256 */
+    bool wide;     /* indices, of three points, pass 65535 */
     const uint8_t *level[4];
-    uint32_t weight[4];
 };
 
 enum { ISA_TALLY = 16 }; /* tuples that are counted together */
@@ -110,7 +110,7 @@ struct isa {
                     uint8_t *levels);
     /* Adds 1 to tables[any of the four][index] for each index. */
     void (*tally32)(const uint32_t *index, int64_t count, uint32_t *const tables[4]);
-    /* Counts sums of weight * level: low, wide ones high; best in multiples of ISA_TALLY. */
+    /* Counts indices: low, wide ones high; best in multiples of ISA_TALLY. */
     void (*tally_tuples8)(const struct isa_tuple *tuple, int64_t count,
                           const struct isa_counters *counters);
     /* Adds a table of low counters to high, and clears it, if one of them passes 32767. */

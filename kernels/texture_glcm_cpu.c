@@ -264,7 +264,6 @@ struct counter {
     const struct counting *counting;
     struct texture_space *space;
     const struct tuple *tuple;
-    uint32_t weight[TUPLE_POINTS];
     size_t entries; /* of a table */
     struct isa_counters counters;
     size_t copies;   /* of the table of low counters */
@@ -293,20 +292,18 @@ copies_for(size_t entries)
 static void
 choose_tuple(struct counter *counter, const struct tuple *tuple)
 {
-    size_t weight = 1;
+    size_t entries = 1;
 
     counter->tuple = tuple;
-    for (int i = tuple->points - 1; i >= 0; i--) {
-        counter->weight[i] = (uint32_t)weight;
-        weight *= base_of(counter->counting);
-    }
-    counter->entries = weight;
-    counter->copies = copies_for(weight);
+    for (int i = 0; i < tuple->points; i++)
+        entries *= base_of(counter->counting);
+    counter->entries = entries;
+    counter->copies = copies_for(entries);
     counter->counters.high = counter->space->high;
     for (size_t i = 0; i < 4 && counter->copies > 0; i++)
-        counter->counters.low[i] = counter->space->low + i % counter->copies * weight;
-    memset(counter->space->low, 0, counter->copies * weight * sizeof(uint16_t));
-    memset(counter->space->high, 0, weight * sizeof(uint32_t));
+        counter->counters.low[i] = counter->space->low + i % counter->copies * entries;
+    memset(counter->space->low, 0, counter->copies * entries * sizeof(uint16_t));
+    memset(counter->space->high, 0, entries * sizeof(uint32_t));
 }
 
 static uint64_t
@@ -515,11 +512,12 @@ static void
 count_chunk(struct counter *counter, const struct line *line, int64_t from, int64_t count)
 {
     const struct isa *isa = cpu_device_of(&counter->counting->lane->base)->isa;
-    struct isa_tuple tuple = {.points = counter->tuple->points, .wide = counter->copies == 0};
+    struct isa_tuple tuple = {.points = counter->tuple->points,
+                              .base = (uint16_t)base_of(counter->counting),
+                              .wide = counter->copies == 0};
 
     for (int i = 0; i < tuple.points; i++) {
         tuple.level[i] = line->row[i] + from;
-        tuple.weight[i] = counter->weight[i];
     }
     relieve(counter, count);
     isa->tally_tuples8(&tuple, count, &counter->counters);
