@@ -55,12 +55,12 @@ extremes8_body(const uint8_t *values, int64_t count, struct isa_extremes *extrem
     uint8_t smallest = (uint8_t)extremes->smallest, largest = (uint8_t)extremes->largest;
     uint8_t bias = (uint8_t)extremes->bias, low = (uint8_t)extremes->skip.low;
     uint8_t span = (uint8_t)extremes->skip.span;
-    bool skipping = extremes->skipping;
+    uint8_t skipping = extremes->skipping ? UINT8_MAX : 0;
 
     for (int64_t i = 0; i < count; i++) {
         uint8_t value = values[i] ^ bias;
-        bool skip = skipping & ((uint8_t)(value - low) <= span);
-        uint8_t for_smallest = skip ? UINT8_MAX : value, for_largest = skip ? 0 : value;
+        uint8_t skip = (uint8_t)(value - low) <= span ? skipping : 0;
+        uint8_t for_smallest = value | skip, for_largest = value & (uint8_t)~skip;
 
         smallest = for_smallest < smallest ? for_smallest : smallest;
         largest = for_largest > largest ? for_largest : largest;
@@ -74,12 +74,12 @@ extremes16_body(const uint16_t *values, int64_t count, struct isa_extremes *extr
 {
     uint16_t smallest = extremes->smallest, largest = extremes->largest;
     uint16_t bias = extremes->bias, low = extremes->skip.low, span = extremes->skip.span;
-    bool skipping = extremes->skipping;
+    uint16_t skipping = extremes->skipping ? UINT16_MAX : 0;
 
     for (int64_t i = 0; i < count; i++) {
         uint16_t value = values[i] ^ bias;
-        bool skip = skipping & ((uint16_t)(value - low) <= span);
-        uint16_t for_smallest = skip ? UINT16_MAX : value, for_largest = skip ? 0 : value;
+        uint16_t skip = (uint16_t)(value - low) <= span ? skipping : 0;
+        uint16_t for_smallest = value | skip, for_largest = value & (uint16_t)~skip;
 
         smallest = for_smallest < smallest ? for_smallest : smallest;
         largest = for_largest > largest ? for_largest : largest;
