@@ -18,7 +18,7 @@ enum {
     MARGIN = TUPLE_WIDTH + ISA_TALLY, /* zeros behind each row of levels, and before the first */
     CHUNK = 1024,                     /* columns that are counted at a time */
     SLICE_VOXELS = 1 << 20,           /* of a block where tables are emptied after each */
-    SMALL_TABLE = 5 << 10,            /* entries of which four copies stay in the nearest cache */
+    SMALL_TABLE = 7 << 10,            /* entries of which four copies stay in the nearest cache */
     MIDDLE_TABLE = 10 << 10,          /* likewise two */
     LOW_TABLE = 1 << 16,              /* entries that are counted in two bytes first */
     SAMPLED_ROWS = 64,
