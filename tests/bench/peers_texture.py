@@ -2,10 +2,14 @@
 """Times texture of bench_texture beside scikit-image and pyradiomics, and compares every count.
 
     build/venv/bin/python tests/bench/peers_texture.py --bench build/release/bin/bench_texture
+    ... --folder SERIES [--window LO,HI]
+
+The first runs on smooth values and on noise, the second counts a series' matrices of 32 and 64
+levels within a window of its values, repeated until there are --slices of them.
 
 Ours takes int16 values, so that finding their levels is part of its time; the peers get levels, and
-what NumPy takes to look them up in a table stands beside. All peers run on one processor, as they are. graycomatrix counts the four directions of each slice;
-pyradiomics computes its whole GLCM class (24 features of 13 directions, symmetric) and is left out
+what NumPy takes to look them up in a table stands beside. All peers run on one processor, as they
+are. graycomatrix counts the four directions of each slice; pyradiomics computes its whole GLCM class (24 features of 13 directions, symmetric) and is left out
 where it is not installed. LBP: the codes of the axes are P=4, R=1, those of the diagonals P=8,
 R=sqrt(2); the time is that of P=8, R=1. One JSON line a case, with a ratio of the clock and one of
 processor time, ours taken as spread over its threads: they part on a busy machine.
@@ -35,6 +39,25 @@ def volume_of(kind, shape):
     low, high = smooth.min(), smooth.max()
     smooth = (smooth - low) / (high - low) * (TOP - 200) + noise % 200
     return smooth.astype(numpy.int16)
+
+
+def volume_of_series(options):
+    """The window of a series, stretched to 0 .. TOP."""
+    import pydicom
+
+    files = [pydicom.dcmread(os.path.join(options.folder, name))
+             for name in os.listdir(options.folder) if name.endswith(".dcm")]
+    files.sort(key=lambda file: int(file.InstanceNumber))
+    values = numpy.stack([file.pixel_array * float(file.get("RescaleSlope", 1))
+                          + float(file.get("RescaleIntercept", 0)) for file in files])
+    low, high = options.window or (values.min(), values.max())
+    values = (numpy.clip((values - low) / (high - low), 0, 1) * TOP).astype(numpy.int16)
+    return numpy.resize(values, (options.slices, *values.shape[1:]))
+
+
+def window(text):
+    low, high = text.split(",")
+    return float(low), float(high)
 
 
 def levels_of(volume, levels):
@@ -162,7 +185,9 @@ def patterns_beside_skimage(options, kind, volume):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bench", required=True, help="the program bench_texture")
-    parser.add_argument("--slices", type=int, default=100, help="of 512 x 512")
+    parser.add_argument("--slices", type=int, default=100, help="of 512 x 512, or of the series")
+    parser.add_argument("--folder", help="of a series' files, *.dcm")
+    parser.add_argument("--window", type=window, help="LO,HI of rescaled values; all")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--peer-repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
@@ -170,6 +195,11 @@ def main():
     shape = (options.slices, 512, 512)
     equal = True
 
+    if options.folder:
+        volume = volume_of_series(options)
+        for levels in (32, 64):
+            equal &= glcm_beside_skimage(options, "of a series", levels, volume)
+        return 0 if equal else 1
     for kind in ("smooth", "noise"):
         volume = volume_of(kind, shape)
         for levels in (8, 32, 64):
