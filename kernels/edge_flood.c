@@ -40,10 +40,13 @@ runs_hit(uint64_t edges, uint64_t hits)
 INLINE void
 settle(struct visit *visit, uint32_t place, int64_t at, uint64_t settled, uint64_t hits)
 {
-    uint64_t more = runs_hit(visit->edge[0][at] & WITHIN_WORD, hits) & ~settled;
+    uint64_t edges = visit->edge[0][at] & WITHIN_WORD, more = settled | hits;
+    uint64_t open = edges & (more ^ more >> 1); /* edges that lead from these to others */
 
-    tiles_poke(&visit->settled[at], settled | more);
-    visit->tiles->growth += __builtin_popcountll(more);
+    if (open)
+        more |= runs_hit(edges, open);
+    tiles_poke(&visit->settled[at], more);
+    visit->tiles->growth += __builtin_popcountll(more & ~settled);
     tiles_mark(&visit->tiles->marks, place);
 }
 
@@ -104,6 +107,7 @@ spread(struct visit *visit, uint32_t place)
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t settled = tiles_peek(&visit->settled[at]);
 
+#pragma GCC unroll 6
     for (int face = 0; face < TILES_FACES; face++)
         spread_to(visit, place, at, face, settled);
 }
@@ -127,6 +131,7 @@ gather(struct visit *visit, uint32_t place)
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t settled = tiles_peek(&visit->settled[at]), touched = 0;
 
+#pragma GCC unroll 6
     for (int face = 0; face < TILES_FACES; face++)
         touched |= touched_from(visit, place, at, face);
     if (touched & ~settled)
