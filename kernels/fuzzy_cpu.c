@@ -132,6 +132,10 @@ cpu_fuzzy_reserve(struct cpu_lane *lane)
     return 0;
 }
 
+struct run;
+
+typedef void row_function(const struct run *run, int64_t row);
+
 /* One object while it is found. */
 struct run {
     struct cpu_lane *lane;
@@ -145,8 +149,21 @@ struct run {
     size_t index;
     int64_t *voxels; /* of the object: a count */
     uint16_t step;   /* the bit of the scene that is being found */
-    void (*row)(const struct run *run, int64_t row);
+    uint16_t raised; /* the one that was found before */
+    row_function *ahead;
+    row_function *row;
 };
+
+/* What a block has of a slice. */
+static void
+run_slice(const struct run *run, row_function *row, int64_t y, int64_t z)
+{
+    const int64_t *size = run->extent.size;
+    int64_t end = y + SIDE < size[1] ? y + SIDE : size[1];
+
+    for (; row && y < end; y++)
+        row(run, z * size[1] + y);
+}
 
 /* Rows of neighbouring slices one after the other: what a row shares with them stays in cache. */
 static void
@@ -155,22 +172,36 @@ run_block(void *context, int64_t block)
     const struct run *run = context;
     const int64_t *size = run->extent.size;
     int64_t across = (size[1] + SIDE - 1) / SIDE;
-    int64_t first[2] = {block % across * SIDE, block / across * SIDE};
+    int64_t y = block % across * SIDE, z = block / across * SIDE;
+    int64_t end = z + SIDE < size[2] ? z + SIDE : size[2];
 
-    for (int64_t z = first[1]; z < first[1] + SIDE && z < size[2]; z++)
-        for (int64_t y = first[0]; y < first[0] + SIDE && y < size[1]; y++)
-            run->row(run, z * size[1] + y);
+    run_slice(run, run->ahead, y, z);
+    for (; z < end; z++) {
+        if (z + 1 < end)
+            run_slice(run, run->ahead, y, z + 1);
+        run_slice(run, run->row, y, z);
+    }
 }
 
-/* run->row on every row, by all threads. */
+/*
+ * `row` on every row, by all threads, each after `ahead`, unless that is NULL, on the rows of its
+ * block in its slice and the ones beside it.
+ */
 static void
-each_row(struct run *run, void (*row)(const struct run *run, int64_t row))
+each_row_ahead(struct run *run, row_function *ahead, row_function *row)
 {
     const int64_t *size = run->extent.size;
     int64_t blocks = ((size[1] + SIDE - 1) / SIDE) * ((size[2] + SIDE - 1) / SIDE);
 
+    run->ahead = ahead;
     run->row = row;
     cpu_pool_for(cpu_device_of(&run->lane->base)->pool, blocks, run_block, run);
+}
+
+static void
+each_row(struct run *run, row_function *row)
+{
+    each_row_ahead(run, NULL, row);
 }
 
 /*
@@ -353,7 +384,34 @@ raise_row(const struct run *run, int64_t row)
     int64_t columns = run->extent.size[0];
 
     run->isa->raise16(run->lane->fuzzy.settled + row * run->extent.words_per_row, columns,
-                      run->step, run->scene + row * columns);
+                      run->raised, run->scene + row * columns);
+}
+
+/*
+ * Whether other blocks read it while they join their rows: those beside it, or, where it is the
+ * last row of a slice, the one that has the first row of the next slice.
+ */
+static bool
+is_outer(const struct run *run, int64_t row)
+{
+    int64_t y = row % run->extent.size[1], z = row / run->extent.size[1] % SIDE;
+
+    return y % SIDE == 0 || y % SIDE == SIDE - 1 || y + 1 == run->extent.size[1] || z == 0 ||
+           z == SIDE - 1;
+}
+
+static void
+raise_outer_row(const struct run *run, int64_t row)
+{
+    if (is_outer(run, row))
+        raise_row(run, row);
+}
+
+static void
+raise_inner_row(const struct run *run, int64_t row)
+{
+    if (!is_outer(run, row))
+        raise_row(run, row);
 }
 
 static void
@@ -410,6 +468,21 @@ grow_scene(const struct run *run)
     return fuzzy_grow(&growth);
 }
 
+/*
+ * What was settled before is raised on the way, while it is in cache; what several blocks read, at
+ * first.
+ */
+static void
+join(struct run *run)
+{
+    if (run->step == 1U << TOP_BIT) {
+        each_row(run, join_row);
+    } else {
+        each_row(run, raise_outer_row);
+        each_row_ahead(run, raise_inner_row, join_row);
+    }
+}
+
 static void
 flood_scene(struct run *run)
 {
@@ -421,11 +494,12 @@ flood_scene(struct run *run)
     each_row(run, clear_scene);
     for (int bit = TOP_BIT; bit >= 0; bit--) {
         run->step = (uint16_t)(1U << bit);
-        each_row(run, join_row);
+        join(run);
         settle_seeds(run, run->lane->fuzzy.settled);
         flood(run, run->lane->fuzzy.settled, &all);
-        each_row(run, raise_row);
+        run->raised = run->step;
     }
+    each_row(run, raise_row);
 }
 
 static void
