@@ -7,8 +7,9 @@
  *
  * Against the sixteen floods of fuzzy_cpu.c, which look at the whole volume, this costs time for
  * each voxel reached, the more the more neighbours it is joined to: on the way a voxel then waits
- * several times. With 2.2 neighbours on average growing took a third of the floods' time on one thread
- * and 0.6 of it on two, with 2.7 it took 0.9 and 1.7; along a path they are 2, in a full volume 6.
+ * several times. With 2.2 neighbours on average growing took a third of the floods' time on one
+ * thread and 0.6 of it on two, with 2.7 it took 0.9 and 1.7; along a path they are 2, in a full
+ * volume 6.
  */
 #include "fuzzy_grow_cpu.h"
 
