@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Passes the tests that need a GPU, on a machine that has one, and times the kernels there.
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/release/bin, or a copy of it on another machine
-# Parity with the CPU and the references, fault injection, compute-sanitizer, then noctule-bench. Real volumes
-# come in by NOCTULE_TEST_VOLUMES (tests/kernels/test_cuda.c). LOGS is where the logs go; STEPS picks some of
-# parity objects texture memcheck racecheck kernels jobs, or single steps below; LIMIT is how long each may take.
-# A program that is not there is skipped. Ends non-zero when a step fails; the summary comes last.
+# Parity with the CPU and the references, fault injection, whole runs beside the CPU's, compute-sanitizer, then
+# noctule-bench. Real volumes come in by NOCTULE_TEST_VOLUMES (tests/kernels/test_cuda.c). LOGS is where the logs
+# go; STEPS picks some of parity objects texture runs memcheck racecheck kernels jobs, or single steps below; LIMIT
+# is how long each may take. A program that is not there is skipped. Ends non-zero when a step fails; the summary
+# comes last.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/release/bin}
 logs=${LOGS:-$(mktemp -d)}
-steps=${STEPS:-parity objects texture memcheck racecheck kernels jobs}
+steps=${STEPS:-parity objects texture runs memcheck racecheck kernels jobs}
 limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
@@ -49,10 +50,17 @@ sanitize() {
     timeout "$limit" "$sanitizer" --tool "$1" --target-processes all --error-exitcode 1 "$programs/$2" --quick
 }
 
+# shellcheck disable=SC2317 # called through step
+runs() {
+    [[ -x $programs/noctule ]] || { echo "skipped: there is no noctule" && return "$absent"; }
+    timeout "$limit" python3 "$(dirname "$0")/gpu_runs.py" "$programs"
+}
+
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 step parity check kernels_test_cuda
 step objects check kernels_test_cuda_fuzzy
 step texture check kernels_test_cuda_texture
+step runs runs
 step memcheck sanitize memcheck kernels_test_cuda
 step memcheck-objects sanitize memcheck kernels_test_cuda_fuzzy
 step memcheck-texture sanitize memcheck kernels_test_cuda_texture

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Whole runs on the GPU give what they give on the CPU.
+
+    gpu_runs.py BIN [BACKEND OTHER]     BIN: a folder of noctule and noctule-phantom; default: cuda cpu
+
+Runs a pipeline of level sets, fuzzy objects, all patterns and co-occurrence over synthetic series with each backend, and
+compares what it leaves: tables byte by byte, objects by their pixels (dates and times differ). Needs nothing but Python.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SERIES = {
+    "ct": ["--kind", "ct-head", "--size", "256x240x40"],
+    "mr": ["--kind", "mr-brain", "--size", "139x141x33"],
+    "bytes": ["--kind", "mr-brain", "--size", "130x66x9", "--bits", "8"],
+    "frames": ["--kind", "ct-head", "--size", "96x100x21", "--multi-frame"],
+}
+
+SETTINGS = """
+root = "{root}";
+compute = {{ backend = "{backend}"; }};
+pipelines = ( {{ name = "both";
+  results = [ "seg", "sr", "pmap" ];
+  segments = (
+    {{ label = "Middle"; range = [ 10.0, 2000.0 ]; type = {type};
+      shapes = ( {{ center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 30.0; }} ); }},
+    {{ label = "Object"; method = "fuzzy-connectedness"; type = {type};
+      seeds = ( {{ fraction = [ 0.5, 0.5, 0.5 ]; }} ); threshold = 0.4; scene = true; }} );
+  texture = {{ regions = [ "segments", "volume" ]; patterns = [ "lbp", "tlbap", "lanadp" ];
+    glcm = {{ discretisation = "{discretisation}"; {bins} aggregation = "{aggregation}"; matrices = "counts"; }}; }};
+}} );
+"""
+
+TEXTURES = [
+    ("fixed-bin-number", "levels = 32;", "3d-merged"),
+    ("fixed-bin-number", "levels = 256;", "2d-averaged"),
+    ("pyradiomics-bin-width", "bin_width = 25.0;", "3d-averaged"),
+]
+
+TYPE = '{ code = "12738006"; scheme = "SCT"; meaning = "Brain"; }'
+
+
+def run(programs, folder, backend, source, texture):
+    discretisation, bins, aggregation = texture
+    config, output = folder / f"{backend}.conf", folder / "output"
+    config.write_text(SETTINGS.format(root=folder / "root", backend=backend, type=TYPE, discretisation=discretisation,
+                                      bins=bins, aggregation=aggregation))
+    subprocess.run([programs / "noctule", "--config", config, "run", "--quiet", "--pipeline", "both", "--output", output,
+                    source], check=True)
+    used = json.loads((output / "job.json").read_text())["backend"]
+    assert used == backend, f"the job ran on {used}, not on {backend}"
+    results = {path.name: compared(path) for path in sorted(output.iterdir())
+               if path.name not in ("job.json", "preview.png", "sr.dcm")}
+    output.rename(folder / f"output-{backend}-{len(list(folder.iterdir()))}")
+    return results
+
+
+def compared(path):
+    """The bytes of a table, the pixels of an object: its last element, whose length says so."""
+    data = path.read_bytes()
+    if path.suffix != ".dcm":
+        return data
+    at = data.find(b"\xe0\x7f")
+    while at >= 0:
+        if at + 12 + int.from_bytes(data[at + 8:at + 12], "little") == len(data):
+            return data[at + 12:]
+        at = data.find(b"\xe0\x7f", at + 1)
+    raise AssertionError(f"{path} has no pixel data at its end")
+
+
+def main():
+    programs = pathlib.Path(sys.argv[1]).resolve()
+    backends = sys.argv[2:] or ["cuda", "cpu"]
+    files = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, arguments in SERIES.items():
+            source = pathlib.Path(scratch) / name
+            subprocess.run([programs / "noctule-phantom", "--output", source, *arguments], check=True,
+                           stdout=subprocess.DEVNULL)
+            for number, texture in enumerate(TEXTURES):
+                folder = pathlib.Path(scratch) / f"{name}-{number}"
+                folder.mkdir()
+                one, other = (run(programs, folder, backend, source, texture) for backend in backends)
+                assert one.keys() == other.keys(), f"{name}, {texture}: {sorted(one)}, {sorted(other)}"
+                for file, content in one.items():
+                    assert content == other[file], f"{name}, {texture}: {file} differs"
+                files += len(one)
+    print(f"100%: {files} files of {len(SERIES) * len(TEXTURES)} runs are the same")
+
+
+if __name__ == "__main__":
+    main()
