@@ -55,6 +55,8 @@ print_summary(const char *path, const struct conf *conf)
                rule->body_part ? rule->body_part : "any body part",
                rule->description ? rule->description : "any description", rule->pipeline);
     }
+    if (conf->rule_count == 0)
+        printf("rule: none; series make jobs only through a title that names a pipeline\n");
 }
 
 /* Can the files of TLS be used? Asked with the rights of who asks, which may be the service's or

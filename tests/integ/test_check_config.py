@@ -29,7 +29,8 @@ def test_summary(tmp_path, certificates):
     lines = result.stdout.splitlines()
     for line in ("listens: 127.0.0.1, port 11112", "listens: 127.0.0.1, port 2762, TLS", "title: NOCTULE -> rules",
                  "peer: CT1, 10.0.0.5", "peer: PACS, any address, with its certificate",
-                 "destination: PACS, ARCHIVE at pacs, port 104, TLS", "destination: shelf, folder /srv/results"):
+                 "destination: PACS, ARCHIVE at pacs, port 104, TLS", "destination: shelf, folder /srv/results",
+                 "rule: none; series make jobs only through a title that names a pipeline"):
         assert line in lines, (line, lines)
 
 
