@@ -10,6 +10,7 @@
  * dump_volume writes them, PIXEL one of uint8, int16, uint16.
  */
 #include "fault_cuda.h"
+#include "gpu_suite.h"
 #include "ref_jobs.h"
 #include "ref_volumes.h"
 
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIPPED = 77, ANNOUNCERS = 8 };
+enum { ANNOUNCERS = 8 };
 
 static bool quick;
 static struct kernels_device *cpu, *gpu;
@@ -925,15 +926,5 @@ int
 main(int argc, char **argv)
 {
     quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    if (kernels_gpus(NULL, 0) == 0) {
-        puts("skipped: there is no GPU, or no driver for it, or the CUDA backend was not built");
-        return SKIPPED;
-    }
-
-    SRunner *runner = srunner_create(make_suite());
-    srunner_set_fork_status(runner, CK_NOFORK); /* a driver does not survive fork */
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return gpu_suite_run(make_suite);
 }

@@ -6,6 +6,7 @@
  *
  * Exits with 77, which is "skipped" to CTest, where there is no GPU.
  */
+#include "gpu_suite.h"
 #include "ref_jobs.h"
 #include "ref_volumes.h"
 
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIPPED = 77, ANNOUNCERS = 4, MOST_SEEDS = 6, MANY_SEEDS = 9001 };
+enum { ANNOUNCERS = 4, MOST_SEEDS = 6, MANY_SEEDS = 9001 };
 
 enum content {
     SMOOTH,
@@ -293,15 +294,5 @@ int
 main(int argc, char **argv)
 {
     quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    if (kernels_gpus(NULL, 0) == 0) {
-        puts("skipped: there is no GPU, or no driver for it, or the CUDA backend was not built");
-        return SKIPPED;
-    }
-
-    SRunner *runner = srunner_create(make_suite());
-    srunner_set_fork_status(runner, CK_NOFORK); /* a driver does not survive fork */
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return gpu_suite_run(make_suite);
 }

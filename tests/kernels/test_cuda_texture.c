@@ -10,6 +10,7 @@
  * volumes of real series, as for test_cuda.c.
  */
 #include "fault_cuda.h"
+#include "gpu_suite.h"
 #include "ref_drive.h"
 #include "ref_patterns.h"
 #include "ref_texture.h"
@@ -21,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SKIPPED = 77, PIXELS = 3, MOST_OFFSETS = 16, SMALL = 20000 };
+enum { PIXELS = 3, MOST_OFFSETS = 16, SMALL = 20000 };
 
 enum content { RANDOM, CONSTANT, GRADIENT, FEW, EXTREME, CHECKERBOARD, EVERY, CONTENTS };
 
@@ -728,15 +729,5 @@ int
 main(int argc, char **argv)
 {
     quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    if (kernels_gpus(NULL, 0) == 0) {
-        puts("skipped: there is no GPU, or no driver for it, or the CUDA backend was not built");
-        return SKIPPED;
-    }
-
-    SRunner *runner = srunner_create(make_suite());
-    srunner_set_fork_status(runner, CK_NOFORK); /* a driver does not survive fork */
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return gpu_suite_run(make_suite);
 }

@@ -2,6 +2,7 @@
  */
 #include "feature_rows.h"
 
+#include "test_db_json.h"
 #include "test_db_sample.h"
 
 #include <float.h>
@@ -30,24 +31,6 @@ written(const struct feature_set *set, void (*write)(const struct feature_set *,
     write(set, out);
     fclose(out);
     return text;
-}
-
-static const char *
-ask_json(const char *json, const char *sql)
-{
-    static char answer[4096];
-    sqlite3 *db;
-    sqlite3_stmt *statement;
-    ck_assert_int_eq(sqlite3_open(":memory:", &db), SQLITE_OK);
-    ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
-    sqlite3_bind_text(statement, 1, json, -1, SQLITE_STATIC);
-    int rc = sqlite3_step(statement);
-    ck_assert_msg(rc == SQLITE_ROW, "%s on %s", sqlite3_errmsg(db), json);
-    const unsigned char *text = sqlite3_column_text(statement, 0);
-    snprintf(answer, sizeof answer, "%s", text ? (const char *)text : "NULL");
-    sqlite3_finalize(statement);
-    sqlite3_close(db);
-    return answer;
 }
 
 static const struct feature usual = {

@@ -1,0 +1,30 @@
+/* gpu_suite.h - the end of a main() whose suite needs a GPU. */
+#ifndef NOCTULE_GPU_SUITE_H
+#define NOCTULE_GPU_SUITE_H
+
+#include "kernels.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { GPU_SUITE_SKIPPED = 77 }; /* what CTest is told to take for "skipped" */
+
+/* Makes, runs and frees the suite; the exit status, GPU_SUITE_SKIPPED where there is no GPU. */
+static inline int
+gpu_suite_run(Suite *(*make_suite)(void))
+{
+    if (kernels_gpus(NULL, 0) == 0) {
+        puts("skipped: there is no GPU, or no driver for it, or the CUDA backend was not built");
+        return GPU_SUITE_SKIPPED;
+    }
+
+    SRunner *runner = srunner_create(make_suite());
+    srunner_set_fork_status(runner, CK_NOFORK); /* a driver does not survive fork */
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#endif
