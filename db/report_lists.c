@@ -57,6 +57,15 @@ expect_series(struct report *report, const char *series_uid)
     return rc < 0 ? rc : 0;
 }
 
+/* The rows as JSON, or as a table of those columns. */
+static int
+print_list(struct report *report, const struct report_selection *selection,
+           const struct report_column *columns, size_t count, FILE *out, bool json)
+{
+    return json ? report_print_json(report, selection, report_print_rows, out)
+                : report_print_table(report, selection, NULL, columns, count, out);
+}
+
 static const struct report_column job_columns[] = {
     {"JOB", "job", true},
     {"STATE", "state", false},
@@ -95,9 +104,7 @@ select_jobs(struct report *report, const struct report_filter *filter, FILE *out
         .values = values,
         .count = COLUMN_COUNT(values),
     };
-    if (json)
-        return report_print_json(report, &jobs, report_print_rows, out);
-    return report_print_table(report, &jobs, NULL, job_columns, COLUMN_COUNT(job_columns), out);
+    return print_list(report, &jobs, job_columns, COLUMN_COUNT(job_columns), out, json);
 }
 
 int
@@ -143,10 +150,7 @@ select_series(struct report *report, const struct report_filter *filter, FILE *o
         .values = values,
         .count = COLUMN_COUNT(values),
     };
-    if (json)
-        return report_print_json(report, &series, report_print_rows, out);
-    return report_print_table(report, &series, NULL, series_columns, COLUMN_COUNT(series_columns),
-                              out);
+    return print_list(report, &series, series_columns, COLUMN_COUNT(series_columns), out, json);
 }
 
 int
@@ -204,9 +208,8 @@ select_deliveries(struct report *report, const struct report_filter *filter, FIL
         .values = values,
         .count = COLUMN_COUNT(values),
     };
-    if (json)
-        return report_print_json(report, &deliveries, report_print_rows, out);
-    return report_print_deliveries(report, &deliveries, NULL, out);
+    return print_list(report, &deliveries, delivery_columns, COLUMN_COUNT(delivery_columns), out,
+                      json);
 }
 
 int
@@ -274,10 +277,8 @@ report_destinations(struct report *report, const struct report_destination *conf
     struct report_selection destinations = {.view = "destinations",
                                             .tail = "ORDER BY place IS NULL, place, destination"};
     int rc = tell_configured(report, configured, count);
-    if (rc == 0 && json)
-        rc = report_print_json(report, &destinations, report_print_rows, out);
-    else if (rc == 0)
-        rc = report_print_table(report, &destinations, NULL, destination_columns,
-                                COLUMN_COUNT(destination_columns), out);
+    if (rc == 0)
+        rc = print_list(report, &destinations, destination_columns,
+                        COLUMN_COUNT(destination_columns), out, json);
     return report_conclude(report, out, rc, reason, reason_size);
 }
