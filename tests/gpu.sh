@@ -4,8 +4,7 @@
 # Parity with the CPU and the references, fault injection, whole runs beside the CPU's, compute-sanitizer, then
 # noctule-bench. Real volumes come in by NOCTULE_TEST_VOLUMES (tests/kernels/test_cuda.c). LOGS is where the logs
 # go; STEPS picks some of parity objects texture runs memcheck racecheck kernels jobs, or single steps below; LIMIT
-# is how long each may take. A program that is not there is skipped. Ends non-zero when a step fails; the summary
-# comes last.
+# is how long each may take. Ends non-zero when a step fails, or is skipped for want of a GPU; the summary comes last.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/release/bin}
 logs=${LOGS:-$(mktemp -d)}
@@ -15,7 +14,6 @@ mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
 
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-absent=66 # a program is not there; a test that finds no GPU says 77
 summary=()
 failures=0
 
@@ -28,10 +26,10 @@ step() {
     grep -q '^100%: Checks: 0,' "$logs/$name.log" && status=1 # no case of that name
     case $status in
     0) verdict=passed ;;
-    77 | "$absent") verdict=skipped ;;
+    77) verdict=skipped ;;
     *) verdict="FAILED ($status)" && tail -n 25 "$logs/$name.log" ;;
     esac
-    ((status == 0 || status == absent)) || failures=$((failures + 1))
+    ((status == 0)) || failures=$((failures + 1))
     summary+=("$(printf '%-19s %-12s %4d s  %s' "$name" "$verdict" $((SECONDS - begun)) \
         "$(grep -E '^[0-9]+%: |ERROR SUMMARY|RACECHECK SUMMARY|^skipped' "$logs/$name.log" | tail -n 1)")")
 }
@@ -39,28 +37,20 @@ step() {
 # check PROGRAM [ARGUMENT...]
 # shellcheck disable=SC2317 # called through step
 check() {
-    [[ -x $programs/$1 ]] || { echo "skipped: there is no $1" && return "$absent"; }
     timeout "$limit" "$programs/$1" "${@:2}"
 }
 
 # sanitize TOOL PROGRAM: its quick selection, or what CK_RUN_CASE says. All processes: a script may stand before it.
 # shellcheck disable=SC2317 # called through step
 sanitize() {
-    [[ -x $programs/$2 ]] || { echo "skipped: there is no $2" && return "$absent"; }
     timeout "$limit" "$sanitizer" --tool "$1" --target-processes all --error-exitcode 1 "$programs/$2" --quick
-}
-
-# shellcheck disable=SC2317 # called through step
-runs() {
-    [[ -x $programs/noctule ]] || { echo "skipped: there is no noctule" && return "$absent"; }
-    timeout "$limit" python3 "$(dirname "$0")/gpu_runs.py" "$programs"
 }
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 step parity check kernels_test_cuda
 step objects check kernels_test_cuda_fuzzy
 step texture check kernels_test_cuda_texture
-step runs runs
+step runs timeout "$limit" python3 "$(dirname "$0")/gpu_runs.py" "$programs"
 step memcheck sanitize memcheck kernels_test_cuda
 step memcheck-objects sanitize memcheck kernels_test_cuda_fuzzy
 step memcheck-texture sanitize memcheck kernels_test_cuda_texture
