@@ -3,12 +3,12 @@
 #   tests/gpu.sh [FOLDER]    the programs' folder: build/release/bin, or a copy of it on another machine
 # Parity with the CPU and the references, fault injection, whole runs beside the CPU's, compute-sanitizer, then
 # noctule-bench. Real volumes come in by NOCTULE_TEST_VOLUMES (tests/kernels/test_cuda.c). LOGS is where the logs
-# go; STEPS picks some of parity objects texture runs memcheck racecheck kernels jobs, or single steps below; LIMIT
-# is how long each may take. Ends non-zero when a step fails, or is skipped for want of a GPU; the summary comes last.
+# go; STEPS picks some of parity objects texture runs memcheck racecheck bench, or single steps below; LIMIT is how
+# long each may take. Ends non-zero when a step fails, or is skipped for want of a GPU; the summary comes last.
 set -uo pipefail
 programs=${1:-$(dirname "$0")/../build/release/bin}
 logs=${LOGS:-$(mktemp -d)}
-steps=${STEPS:-parity objects texture runs memcheck racecheck kernels jobs}
+steps=${STEPS:-parity objects texture runs memcheck racecheck bench}
 limit=${LIMIT:-15m}
 mkdir -p "$logs"
 export CK_FORK=no CK_DEFAULT_TIMEOUT=0
@@ -58,24 +58,21 @@ step memcheck-texture sanitize memcheck kernels_test_cuda_texture
 CK_RUN_CASE=level_set step racecheck-level-set sanitize racecheck kernels_test_cuda
 CK_RUN_CASE=fuzzy step racecheck-fuzzy sanitize racecheck kernels_test_cuda
 CK_RUN_CASE=small step racecheck-texture sanitize racecheck kernels_test_cuda_texture
-step kernels check noctule-bench --backend cuda --kernels
-step jobs check noctule-bench --backend cuda
+step bench check noctule-bench --backend cuda
 
-# One line a case: what the JSON lines in the logs say in full.
-for log in kernels jobs; do
-    [[ -s $logs/$log.log ]] && python3 - "$logs/$log.log" <<'END'
+# One line a case: what the JSON lines in the log say in full.
+[[ -s $logs/bench.log ]] && python3 - "$logs/bench.log" <<'END'
 import json, sys
 for line in open(sys.argv[1]):
-    if not line.startswith("{"):
+    case = json.loads(line) if line.startswith("{") else {}
+    milliseconds = case.get("median_ms") or 1000 * case.get("median_seconds", 0) or case.get("ms")
+    if milliseconds is None: # counts, not a time
         continue
-    case = json.loads(line)
-    milliseconds = case.get("median_ms") or 1000 * case["median_seconds"]
     def number(name):
         return "     -" if case.get(name) is None else "%6.2f" % case[name]
-    print("%-28s %9.3f ms  read x%s  upload x%s  paper /%s  mismatches %s" % (
+    print("%-44s %9.3f ms  read x%s  upload x%s  paper /%s  mismatches %s" % (
         case["case"], milliseconds, number("ratio_to_read"), number("ratio_to_upload"),
-        number("ratio_to_paper"), case.get("mismatches", "-")))
+        number("ratio_to_paper"), "-" if case.get("mismatches") is None else case["mismatches"]))
 END
-done
 printf '%s\n' "${summary[@]}" "logs in $logs"
 exit $((failures > 0))
