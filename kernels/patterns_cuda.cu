@@ -1,5 +1,5 @@
 /*
- * patterns_cuda.cu - LBP, TLBAP and LANADP (paper 004) on the GPU, all three in one pass.
+ * patterns_cuda.cu - LBP, TLBAP and LANADP (paper 004) on the GPU, in one pass.
  *
  * Arithmetic limits it, so bytes are worked on in pairs. A thread goes down four columns and keeps
  * three rows in registers; four voxels of a row are two words of two 16-bit numbers, even ones and
@@ -9,7 +9,8 @@
  * their product is negative. It underflows to 0, but to -0; and a product of 0 is +0 since +0 is
  * added to it (IEEE 754, 6.3). A byte permutation spreads the signs of four voxels over bytes.
  *
- * Rows whose length is no multiple of 4 and 16-bit voxels are worked on one voxel a thread.
+ * Rows whose length is no multiple of 4, parts of one or two rows and 16-bit voxels are worked on
+ * one voxel a thread.
  *
  * Maps on the device have rows as long as the image's, padded to words, with the code of voxel x
  * at x; the padding goes when they are handed over.
@@ -23,9 +24,12 @@ enum {
     NEIGHBOURS = 8,
     WARP = 32,
     COLUMN_THREADS = 128,
+    COLUMN_BLOCKS = 7, /* of a multiprocessor at once: leaves 72 registers */
     VOXEL_THREADS = 256,
     COUNT_THREADS = 1024,
-    STRIP = 32, /* rows of codes of a thread */
+    WINDOW = 3,      /* rows that a code depends on */
+    STRIP_MOST = 48, /* rows of codes of a thread, a multiple of WINDOW */
+    ENOUGH = 4096,   /* warps: about what a large GPU holds at once */
     WHOLE = 1000000,
     CODES = 256,
     GRID_MOST = 65535,
@@ -34,10 +38,18 @@ enum {
 
 /* Four columns a thread */
 
-/* Even and odd voxels of four, those before the even, those behind the odd: two a word. */
+/*
+ * A row's voxels, two a word: those before the even ones of four, the even, the odd, those behind
+ * these. The word before has the left neighbours of one's voxels, the next word the right ones.
+ */
+enum { BEFORE, EVEN, ODD, BEHIND, WORDS };
+
 struct row {
-    uint32_t even, odd, before, behind;
-    uint32_t sum, sum_before, sum_behind;     /* even + odd, before + even, odd + behind */
+    uint32_t voxels[WORDS];
+    uint32_t across[WORDS - 1]; /* sums of a word and the next one */
+    uint32_t upward[WORDS];     /* sums of a word and the same one of the row above */
+    uint32_t aside[WORDS];      /* how far the two voxels on one side are above a voxel: on the
+                                   right for BEFORE and EVEN, on the left for ODD and BEHIND */
     uint32_t largest_of_even, largest_of_odd; /* of three */
 };
 
@@ -72,6 +84,12 @@ subtract(uint32_t a, uint32_t b)
 }
 
 static __device__ __forceinline__ uint32_t
+multiply(uint32_t a, uint32_t b)
+{
+    return bits_of(__hmul2(as_half2(a), as_half2(b)));
+}
+
+static __device__ __forceinline__ uint32_t
 multiply_add(uint32_t a, uint32_t b, uint32_t c)
 {
     return bits_of(__hfma2(as_half2(a), as_half2(b), as_half2(c)));
@@ -87,94 +105,131 @@ negative(uint32_t even, uint32_t odd)
     return bytes;
 }
 
-/* Sums as averages cut to integers, or left as they are. */
+/* Of two voxels; cut to integers it is rounded from a little less than the half, 0.5 - 2^-12. */
 template <bool INTEGER>
 static __device__ __forceinline__ uint32_t
-average(uint32_t sum)
+sum_of(uint32_t a, uint32_t b)
 {
-    return INTEGER ? sum >> 1 & 0x00FF00FFu : sum;
+    const uint32_t sum = add(a, b);
+
+    return INTEGER ? multiply(sum, 0x37FF37FFu) : sum;
+}
+
+/* How far a sum is above a voxel, which counts twice unless averages are integers. */
+template <bool INTEGER>
+static __device__ __forceinline__ uint32_t
+above(uint32_t sum, uint32_t voxels)
+{
+    return INTEGER ? subtract(sum, voxels) : multiply_add(voxels, 0xC000C000u, sum); /* -2 */
 }
 
 struct loaded_row {
     uint32_t four, before, behind;
 };
 
-/* Beyond the row's ends there is nothing that a code depends on. */
-static __device__ __forceinline__ struct loaded_row
-load_row(const struct pattern_job *job, const uint8_t *row, uint32_t x)
+/* At a row's end there is nothing that a code depends on, and what was loaded before stays. */
+static __device__ __forceinline__ void
+load_row(const struct pattern_job *job, const uint8_t *four, uint32_t x, struct loaded_row *loaded)
 {
-    struct loaded_row loaded;
-
-    loaded.four = __ldg((const uint32_t *)(row + x));
-    loaded.before = __ldg(row + (x > 0 ? x - 1 : 0));
-    loaded.behind = __ldg(row + (x + 4 < job->columns ? x + 4 : x));
-    return loaded;
+    loaded->four = __ldg((const uint32_t *)four);
+    if (x > 0)
+        loaded->before = __ldg(four - 1);
+    if (x + 4 < job->columns)
+        loaded->behind = __ldg(four + 4);
 }
 
 template <bool INTEGER>
 static __device__ __forceinline__ struct row
-spread_row(const struct loaded_row &loaded)
+spread_row(const struct loaded_row &loaded, const struct row &up)
 {
     struct row row;
-    uint32_t both;
 
-    row.even = loaded.four & 0x00FF00FFu;
-    row.odd = __byte_perm(loaded.four, loaded.behind, 0x5351);
-    row.before = __byte_perm(loaded.four, loaded.before, 0x5154);
-    row.behind = __byte_perm(loaded.four, loaded.behind, 0x5452);
-    row.sum = average<INTEGER>(add(row.even, row.odd));
-    row.sum_before = average<INTEGER>(add(row.before, row.even));
-    row.sum_behind = average<INTEGER>(add(row.odd, row.behind));
-    both = __vmaxu2(row.even, row.odd);
-    row.largest_of_even = __vmaxu2(both, row.before);
-    row.largest_of_odd = __vmaxu2(both, row.behind);
+    row.voxels[BEFORE] = __byte_perm(loaded.four, loaded.before, 0x5154);
+    row.voxels[EVEN] = loaded.four & 0x00FF00FFu;
+    row.voxels[ODD] = __byte_perm(loaded.four, loaded.behind, 0x5351);
+    row.voxels[BEHIND] = __byte_perm(loaded.four, loaded.behind, 0x5452);
+#pragma unroll
+    for (int i = BEFORE; i < BEHIND; i++)
+        row.across[i] = sum_of<INTEGER>(row.voxels[i], row.voxels[i + 1]);
+#pragma unroll
+    for (int i = BEFORE; i < WORDS; i++) {
+        row.upward[i] = sum_of<INTEGER>(up.voxels[i], row.voxels[i]);
+        row.aside[i] = above<INTEGER>(row.across[i < ODD ? i + 1 : i - 2], row.voxels[i]);
+    }
+    row.largest_of_even = __vimax3_u16x2(row.voxels[BEFORE], row.voxels[EVEN], row.voxels[ODD]);
+    row.largest_of_odd = __vimax3_u16x2(row.voxels[EVEN], row.voxels[ODD], row.voxels[BEHIND]);
     return row;
 }
 
-/* Neighbours 0 .. 7 of a word's voxels, and the sums of neighbours i and i + 1. */
-struct ring {
-    uint32_t value[NEIGHBOURS], sum[NEIGHBOURS];
+/* The rows about one: its codes' windows. */
+struct window_rows {
+    const struct row &up, &own, &down;
 };
 
-template <bool INTEGER>
-static __device__ __forceinline__ void
-find_rings(const struct row &up, const struct row &own, const struct row &down, struct ring *even,
-           struct ring *odd)
+/* Neighbour i of the voxels of word c, EVEN or ODD. */
+static __device__ __forceinline__ uint32_t
+neighbour(const struct window_rows &rows, int c, int i)
 {
-    const struct ring of_even = {
-        {own.odd, up.odd, up.even, up.before, own.before, down.before, down.even, down.odd},
-        {average<INTEGER>(add(own.odd, up.odd)), up.sum, up.sum_before,
-         average<INTEGER>(add(own.before, up.before)),
-         average<INTEGER>(add(own.before, down.before)), down.sum_before, down.sum,
-         average<INTEGER>(add(own.odd, down.odd))}};
-    const struct ring of_odd = {
-        {own.behind, up.behind, up.odd, up.even, own.even, down.even, down.odd, down.behind},
-        {average<INTEGER>(add(own.behind, up.behind)), up.sum_behind, up.sum,
-         average<INTEGER>(add(own.even, up.even)), average<INTEGER>(add(own.even, down.even)),
-         down.sum, down.sum_behind, average<INTEGER>(add(own.behind, down.behind))}};
+    const struct row &row = i == 0 || i == 4 ? rows.own : i < 4 ? rows.up : rows.down;
 
-    *even = of_even;
-    *odd = of_odd;
+    return row.voxels[i < 2 || i == 7 ? c + 1 : i > 2 && i < 6 ? c - 1 : c];
+}
+
+/* Differences or products whose signs are the bits of codes, those of neighbour i. */
+struct signed_words {
+    uint32_t even[NEIGHBOURS], odd[NEIGHBOURS];
+};
+
+/*
+ * `a` where the mask is set, else `b`; INVERTED: the complement. In one instruction, which the
+ * compiler makes two.
+ */
+template <bool INVERTED>
+static __device__ __forceinline__ uint32_t
+choose(uint32_t mask, uint32_t a, uint32_t b)
+{
+    uint32_t bits;
+
+    if (INVERTED)
+        asm("lop3.b32 %0, %1, %2, %3, 0x35;" : "=r"(bits) : "r"(mask), "r"(a), "r"(b));
+    else
+        asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(bits) : "r"(mask), "r"(a), "r"(b));
+    return bits;
+}
+
+/*
+ * Four codes: bits where words are NEGATIVE, or where they are not. The first signs fill all bits,
+ * the others replace theirs.
+ */
+template <bool NEGATIVE>
+static __device__ __forceinline__ uint32_t
+codes_of(const struct signed_words &words)
+{
+    const int last = NEIGHBOURS - 1;
+    uint32_t bits = negative(words.even[0], words.odd[0]);
+
+#pragma unroll
+    for (int i = 1; i < last; i++)
+        bits = choose<false>(0x01010101u << i, negative(words.even[i], words.odd[i]), bits);
+    return choose<!NEGATIVE>(0x01010101u << last, negative(words.even[last], words.odd[last]),
+                             bits);
 }
 
 /* Bits where the neighbours are at least (STRICT: above) two words of limits. */
 template <bool STRICT>
 static __device__ __forceinline__ uint32_t
-compare_ring(const struct ring &even, const struct ring &odd, uint32_t limit_of_even,
-             uint32_t limit_of_odd)
+compare_ring(const struct window_rows &rows, uint32_t limit_of_even, uint32_t limit_of_odd)
 {
-    uint32_t bits = 0;
+    struct signed_words words;
 
 #pragma unroll
     for (int i = 0; i < NEIGHBOURS; i++) {
-        uint32_t signs = STRICT ? negative(subtract(limit_of_even, even.value[i]),
-                                           subtract(limit_of_odd, odd.value[i]))
-                                : negative(subtract(even.value[i], limit_of_even),
-                                           subtract(odd.value[i], limit_of_odd));
+        const uint32_t even = neighbour(rows, EVEN, i), odd = neighbour(rows, ODD, i);
 
-        bits |= signs & 0x01010101u << i;
+        words.even[i] = STRICT ? subtract(limit_of_even, even) : subtract(even, limit_of_even);
+        words.odd[i] = STRICT ? subtract(limit_of_odd, odd) : subtract(odd, limit_of_odd);
     }
-    return STRICT ? bits : ~bits;
+    return codes_of<STRICT>(words);
 }
 
 /* The threshold times the largest value of two windows. */
@@ -185,91 +240,120 @@ limits(const struct pattern_job *job, uint32_t largest)
                        __dp2a_hi(job->factor, largest, job->offset), 0x7632);
 }
 
-/* The sign of (after - n) * (before - n), where n counts twice unless averages are integers. */
+template <bool STRICT>
+static __device__ __forceinline__ uint32_t
+tlbap(const struct pattern_job *job, const struct window_rows &rows)
+{
+    const uint32_t of_even = __vimax3_u16x2(rows.up.largest_of_even, rows.own.largest_of_even,
+                                            rows.down.largest_of_even);
+    const uint32_t of_odd =
+        __vimax3_u16x2(rows.up.largest_of_odd, rows.own.largest_of_odd, rows.down.largest_of_odd);
+
+    return compare_ring<STRICT>(rows, __vmaxu2(rows.own.voxels[EVEN], limits(job, of_even)),
+                                __vmaxu2(rows.own.voxels[ODD], limits(job, of_odd)));
+}
+
+/*
+ * How far the averages after and before neighbour i of the voxels of word c are above it,
+ * multiplied: negative where one is above and one is below.
+ */
 template <bool INTEGER>
 static __device__ __forceinline__ uint32_t
-opposite(const struct ring &ring, int i, uint32_t zero)
+opposite(const struct window_rows &rows, int c, int i, uint32_t zero)
 {
-    const uint32_t minus = INTEGER ? 0xBC00BC00u : 0xC000C000u; /* -1, -2 */
-    uint32_t after = multiply_add(ring.value[i], minus, ring.sum[(i + 1) % NEIGHBOURS]);
-    uint32_t before = multiply_add(ring.value[i], minus, ring.sum[(i + 6) % NEIGHBOURS]);
+    const struct row &up = rows.up, &own = rows.own, &down = rows.down;
+    const int left = c - 1, right = c + 1;
+    const uint32_t value = neighbour(rows, c, i);
+    uint32_t first, second;
 
-    return multiply_add(after, before, zero);
+    if (i % 4 == 0) {
+        first = above<INTEGER>(up.across[i == 0 ? c : left], value);
+        second = above<INTEGER>(down.across[i == 0 ? c : left], value);
+    } else if (i % 4 == 2) {
+        first = above<INTEGER>((i == 2 ? own : down).upward[left], value);
+        second = above<INTEGER>((i == 2 ? own : down).upward[right], value);
+    } else {
+        const int side = i == 1 || i == 7 ? right : left;
+
+        first = (i < 4 ? up : down).aside[side];
+        second = above<INTEGER>((i < 4 ? down : own).upward[side], value);
+    }
+    return multiply_add(first, second, zero);
 }
 
 template <bool INTEGER>
 static __device__ __forceinline__ uint32_t
-lanadp(const struct ring &even, const struct ring &odd, uint32_t zero)
+lanadp(const struct window_rows &rows, uint32_t zero)
 {
-    uint32_t bits = 0;
+    struct signed_words words;
 
 #pragma unroll
-    for (int i = 0; i < NEIGHBOURS; i++)
-        bits |= negative(opposite<INTEGER>(even, i, zero), opposite<INTEGER>(odd, i, zero)) &
-                0x01010101u << i;
-    return ~bits;
-}
-
-/* Codes of four voxels of row `own`, stored at `at` of the maps. */
-template <bool STRICT, bool INTEGER>
-static __device__ __forceinline__ void
-store_codes(const struct pattern_job *job, const struct row &up, const struct row &own,
-            const struct row &down, size_t at)
-{
-    struct ring even, odd;
-
-    find_rings<INTEGER>(up, own, down, &even, &odd);
-    if (job->maps[TEXTURE_LBP])
-        *(uint32_t *)(job->maps[TEXTURE_LBP] + at) =
-            compare_ring<false>(even, odd, own.even, own.odd);
-    if (job->maps[TEXTURE_TLBAP]) {
-        uint32_t of_even =
-            __vmaxu2(__vmaxu2(up.largest_of_even, own.largest_of_even), down.largest_of_even);
-        uint32_t of_odd =
-            __vmaxu2(__vmaxu2(up.largest_of_odd, own.largest_of_odd), down.largest_of_odd);
-
-        *(uint32_t *)(job->maps[TEXTURE_TLBAP] + at) =
-            compare_ring<STRICT>(even, odd, __vmaxu2(own.even, limits(job, of_even)),
-                                 __vmaxu2(own.odd, limits(job, of_odd)));
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        words.even[i] = opposite<INTEGER>(rows, EVEN, i, zero);
+        words.odd[i] = opposite<INTEGER>(rows, ODD, i, zero);
     }
-    if (job->maps[TEXTURE_LANADP])
-        *(uint32_t *)(job->maps[TEXTURE_LANADP] + at) = lanadp<INTEGER>(even, odd, job->zero);
+    return codes_of<false>(words);
 }
 
-/* Strip blockIdx.y, of `strip` rows, of slice blockIdx.z of the part. */
-template <bool STRICT, bool INTEGER>
-static __global__ void
-__launch_bounds__(COLUMN_THREADS)
-    columns_of_codes(const __grid_constant__ struct pattern_job job, uint32_t strip)
+/* Whether a pattern is among those wanted, a bit each. */
+static __host__ __device__ constexpr bool
+wants(uint32_t wanted, int pattern)
 {
-    const uint32_t x = (blockIdx.x * blockDim.x + threadIdx.x) * 4;
-    const uint32_t first = blockIdx.y * strip;
-    const uint32_t count = min(strip, job.part.rows - first);
+    return (wanted >> pattern & 1) != 0;
+}
+
+/* Codes of four voxels of the own row, stored at `at` of the maps. */
+template <uint32_t WANTED, bool STRICT, bool INTEGER>
+static __device__ __forceinline__ void
+store_codes(const struct pattern_job *job, const struct window_rows &rows, size_t at)
+{
+    if (wants(WANTED, TEXTURE_LBP))
+        *(uint32_t *)(job->maps[TEXTURE_LBP] + at) =
+            compare_ring<false>(rows, rows.own.voxels[EVEN], rows.own.voxels[ODD]);
+    if (wants(WANTED, TEXTURE_TLBAP))
+        *(uint32_t *)(job->maps[TEXTURE_TLBAP] + at) = tlbap<STRICT>(job, rows);
+    if (wants(WANTED, TEXTURE_LANADP))
+        *(uint32_t *)(job->maps[TEXTURE_LANADP] + at) = lanadp<INTEGER>(rows, job->zero);
+}
+
+/*
+ * Strip blockIdx.y of slice blockIdx.z of the part: `length` rows, or what is left, up to a
+ * multiple of WINDOW. Where that goes beyond the end the strip begins earlier, and makes codes of
+ * the one before once more.
+ */
+template <uint32_t WANTED, bool STRICT, bool INTEGER>
+static __global__ void
+__launch_bounds__(COLUMN_THREADS, COLUMN_BLOCKS)
+    columns_of_codes(const __grid_constant__ struct pattern_job job, uint32_t length)
+{
+    const uint32_t x = (blockIdx.x * blockDim.x + threadIdx.x) * 4, all = job.part.rows;
+    const uint32_t rest = (all - blockIdx.y * length + WINDOW - 1) / WINDOW * WINDOW;
+    const uint32_t count = min(length, rest), first = min(blockIdx.y * length, all - count);
     const size_t slice = job.part.first_slice + blockIdx.z;
     const uint8_t *next = (const uint8_t *)job.voxels +
-                          (slice * job.row_count + job.part.first + first) * job.columns;
-    size_t at = ((size_t)blockIdx.z * job.part.rows + first) * job.pitch + x;
-    struct row rows[3];
-    struct loaded_row coming;
+                          (slice * job.row_count + job.part.first + first) * job.columns + x;
+    size_t at = ((size_t)blockIdx.z * all + first) * job.pitch + x;
+    struct row rows[WINDOW] = {};
+    struct loaded_row begin[2] = {}, coming[WINDOW] = {};
 
     if (x >= job.columns)
         return;
-    rows[0] = spread_row<INTEGER>(load_row(&job, next, x));
-    rows[1] = spread_row<INTEGER>(load_row(&job, next + job.columns, x));
-    next += 2 * (size_t)job.columns;
-    coming = load_row(&job, next, x);
-    for (uint32_t i = 0; i < count; i += 3)
+    load_row(&job, next, x, &begin[0]);
+    load_row(&job, next += job.columns, x, &begin[1]);
 #pragma unroll
-        for (uint32_t k = 0; k < 3; k++) {
-            if (i + k >= count)
-                return;
-            rows[(k + 2) % 3] = spread_row<INTEGER>(coming);
-            if (i + k + 1 < count) {
-                next += job.columns;
-                coming = load_row(&job, next, x);
-            }
-            store_codes<STRICT, INTEGER>(&job, rows[k % 3], rows[(k + 1) % 3], rows[(k + 2) % 3],
-                                         at);
+    for (int k = 0; k < WINDOW; k++)
+        load_row(&job, next += job.columns, x, &coming[k]);
+    rows[0] = spread_row<INTEGER>(begin[0], rows[0]);
+    rows[1] = spread_row<INTEGER>(begin[1], rows[0]);
+    for (uint32_t left = count; left > 0; left -= WINDOW)
+#pragma unroll
+        for (int k = 0; k < WINDOW; k++) {
+            const struct window_rows window = {rows[k], rows[(k + 1) % WINDOW],
+                                               rows[(k + 2) % WINDOW]};
+
+            rows[(k + 2) % WINDOW] = spread_row<INTEGER>(coming[k], window.own);
+            load_row(&job, next += left > WINDOW ? job.columns : 0, x, &coming[k]);
+            store_codes<WANTED, STRICT, INTEGER>(&job, window, at);
             at += job.pitch;
         }
 }
@@ -460,18 +544,52 @@ find_limits(const struct texture_patterns *request, struct pattern_job *job)
     return false;
 }
 
-template <bool STRICT, bool INTEGER>
+/* Rows of codes of a thread: few enough that a small image fills the GPU. */
+static uint32_t
+strip_length(const struct pattern_rows *part, size_t warps_across)
+{
+    const size_t warps = warps_across * part->rows * part->slices;
+    size_t length = least(warps / ENOUGH + 1, STRIP_MOST);
+
+    if (length <= part->rows / GRID_MOST)
+        length = part->rows / GRID_MOST + 1;
+    return (uint32_t)(least((length + WINDOW - 1) / WINDOW, part->rows / WINDOW) * WINDOW);
+}
+
+typedef void columns_kernel(struct pattern_job job, uint32_t length);
+
+/* An option without the pattern that it is for makes no other kernel. */
+template <uint32_t WANTED>
+static columns_kernel *
+kernel_of(bool strict, bool integer)
+{
+    constexpr bool may_be_strict = wants(WANTED, TEXTURE_TLBAP);
+    constexpr bool may_be_integer = wants(WANTED, TEXTURE_LANADP);
+
+    if (strict)
+        return integer ? columns_of_codes<WANTED, may_be_strict, may_be_integer>
+                       : columns_of_codes<WANTED, may_be_strict, false>;
+    return integer ? columns_of_codes<WANTED, false, may_be_integer>
+                   : columns_of_codes<WANTED, false, false>;
+}
+
 static void
 launch_columns(const struct pattern_job *job, cudaStream_t stream)
 {
-    const uint32_t fewest = job->part.rows / GRID_MOST + 1;
-    const uint32_t strip = fewest > (uint32_t)STRIP ? fewest : (uint32_t)STRIP;
+    columns_kernel *(*const kernels[])(bool, bool) = {kernel_of<1>, kernel_of<2>, kernel_of<3>,
+                                                      kernel_of<4>, kernel_of<5>, kernel_of<6>,
+                                                      kernel_of<7>};
     const uint32_t words = job->columns / 4;
     const uint32_t threads = (uint32_t)least(COLUMN_THREADS, (words + WARP - 1) / WARP * WARP);
-    const dim3 grid((words + threads - 1) / threads, (job->part.rows + strip - 1) / strip,
-                    job->part.slices);
+    const uint32_t across = (words + threads - 1) / threads;
+    const uint32_t length = strip_length(&job->part, (words + WARP - 1) / WARP);
+    const dim3 grid(across, (job->part.rows + length - 1) / length, job->part.slices);
+    uint32_t wanted = 0;
 
-    columns_of_codes<STRICT, INTEGER><<<grid, threads, 0, stream>>>(*job, strip);
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        wanted |= (uint32_t)(job->maps[p] != NULL) << p;
+    columns_kernel *kernel = kernels[wanted - 1](job->strict, job->integer_average);
+    kernel<<<grid, threads, 0, stream>>>(*job, length);
 }
 
 void
@@ -481,16 +599,11 @@ cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job 
     const dim3 grid((job->columns - 2 + VOXEL_THREADS - 1) / VOXEL_THREADS,
                     (unsigned)least(job->part.rows, GRID_MOST), job->part.slices);
 
-    const bool pairs = pixel == KERNELS_UINT8 && job->columns % 4 == 0 && find_limits(request, job);
+    const bool pairs = pixel == KERNELS_UINT8 && job->columns % 4 == 0 &&
+                       job->part.rows >= WINDOW && find_limits(request, job);
 
-    if (pairs && job->strict && job->integer_average)
-        launch_columns<true, true>(job, stream);
-    else if (pairs && job->strict)
-        launch_columns<true, false>(job, stream);
-    else if (pairs && job->integer_average)
-        launch_columns<false, true>(job, stream);
-    else if (pairs)
-        launch_columns<false, false>(job, stream);
+    if (pairs)
+        launch_columns(job, stream);
     else if (pixel == KERNELS_UINT8)
         codes_of_voxels<uint8_t><<<grid, VOXEL_THREADS, 0, stream>>>(*job);
     else if (pixel == KERNELS_INT16)

@@ -500,6 +500,46 @@ START_TEST(thresholds_are_exact)
 
 END_TEST
 
+/* Strips of every length: a thread takes the more rows the more there are; and any last one. */
+START_TEST(strips_are_the_cpus)
+{
+    static const int64_t rows[] = {5, 6, 7, 8, 50, 51, 52, 100}, slices[] = {1, 700, 4000};
+    int way = 0;
+
+    random_state = 19;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (size_t j = 0; j < (quick ? 1 : sizeof(slices) / sizeof(slices[0])); j++) {
+            const struct kernels_extent extent = {36, rows[i], slices[j]};
+
+            begin(RANDOM, KERNELS_UINT8, extent);
+            check_patterns(extent, 900000, way++ % 4);
+        }
+}
+
+END_TEST
+
+START_TEST(any_patterns_are_the_cpus)
+{
+    const struct kernels_extent extent = {140, 20, 2};
+
+    random_state = 37;
+    begin(FEW, KERNELS_UINT8, extent);
+    for (unsigned wanted = 1; wanted < 1U << TEXTURE_PATTERNS; wanted++)
+        for (unsigned way = 0; way < 4; way++) {
+            struct texture_patterns request = {.threshold_millionths = 900000,
+                                               .strict = (way & 1) != 0,
+                                               .integer_average = (way & 2) != 0};
+            char what[64];
+
+            for (int p = 0; p < TEXTURE_PATTERNS; p++)
+                request.wanted[p] = (wanted >> p & 1) != 0;
+            snprintf(what, sizeof(what), "patterns %u, way %u", wanted, way);
+            compare_patterns(request, extent, what);
+        }
+}
+
+END_TEST
+
 /* One request of each kind. */
 START_TEST(a_small_image_is_the_cpus)
 {
@@ -708,6 +748,8 @@ make_suite(void)
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, patterns_are_the_cpus, 0, some);
     tcase_add_test(parity, thresholds_are_exact);
+    tcase_add_test(parity, strips_are_the_cpus);
+    tcase_add_test(parity, any_patterns_are_the_cpus);
     if (quick)
         return suite;
     tcase_add_test(parity, matrices_come_in_batches);
