@@ -24,12 +24,12 @@ enum {
     NEIGHBOURS = 8,
     WARP = 32,
     COLUMN_THREADS = 128,
-    COLUMN_BLOCKS = 7, /* of a multiprocessor at once: leaves 72 registers */
+    COLUMN_BLOCKS = 6, /* of a multiprocessor at once: leaves 80 registers */
     VOXEL_THREADS = 256,
     COUNT_THREADS = 1024,
     WINDOW = 3,      /* rows that a code depends on */
-    STRIP_MOST = 48, /* rows of codes of a thread, a multiple of WINDOW */
-    ENOUGH = 4096,   /* warps: about what a large GPU holds at once */
+    STRIP_MOST = 33, /* rows of codes of a thread, a multiple of WINDOW */
+    ENOUGH = 8192,   /* warps: about twice what a large GPU holds at once */
     WHOLE = 1000000,
     CODES = 256,
     GRID_MOST = 65535,
