@@ -6,6 +6,7 @@
  * region), and lets it settle as level_set_tile.cuh says.
  */
 #include "cuda.cuh"
+#include "level_set_launch.cuh"
 #include "level_set_threshold.cuh"
 #include "level_set_tile.cuh"
 
@@ -491,6 +492,7 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR)
     struct limits limits = {budget ? clock64() + budget : 0, budget / PATIENCE};
     uint32_t next = NOTHING;
 
+    wait_for_last();
     if (look(&job.counts->stopped))
         return;
     if (blockIdx.x == 0 && threadIdx.x < 32)
@@ -551,11 +553,11 @@ level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t 
     const unsigned grid = (unsigned)blocks;
 
     if (!lazy)
-        flood<uint16_t, false><<<grid, THREADS, 0, stream>>>(*job, budget);
+        launch_early(flood<uint16_t, false>, grid, THREADS, 0, stream, *job, budget);
     else if (job->pixel == KERNELS_UINT8)
-        flood<uint8_t, true>
-            <<<grid, THREADS, sizeof(struct pieces<uint8_t>), stream>>>(*job, budget);
+        launch_early(flood<uint8_t, true>, grid, THREADS, sizeof(struct pieces<uint8_t>), stream,
+                     *job, budget);
     else
-        flood<uint16_t, true>
-            <<<grid, THREADS, sizeof(struct pieces<uint16_t>), stream>>>(*job, budget);
+        launch_early(flood<uint16_t, true>, grid, THREADS, sizeof(struct pieces<uint16_t>), stream,
+                     *job, budget);
 }

@@ -4,6 +4,7 @@
  */
 #include "cuda.cuh"
 #include "level_set_cuda.cuh"
+#include "level_set_launch.cuh"
 #include "level_set_shape.cuh"
 
 #include <limits.h>
@@ -244,6 +245,7 @@ __launch_bounds__(PACK_THREADS) pack(const __grid_constant__ struct level_set_jo
 {
     __shared__ __align__(8) uint8_t bytes[LABELS][TILE_ROWS * PACK_PITCH + 16];
 
+    let_next_begin();
     for (int64_t number = blockIdx.x; number < items; number += gridDim.x) {
         struct pack_item item = pack_item_of(job, number, first);
         struct level_set_pass passes[LABELS];
@@ -256,6 +258,7 @@ __launch_bounds__(PACK_THREADS) pack(const __grid_constant__ struct level_set_jo
         pack_write<LABELS>(job, item, first_label, bytes);
         __syncthreads();
     }
+    wait_for_last(); /* of which nothing is needed here */
 }
 
 template <typename Value>
@@ -269,16 +272,20 @@ launch_pack(const struct level_set_job *job, int64_t first, int64_t count, cudaS
     for (uint32_t label = 0; label < job->labels; label += PACK_LABELS) {
         switch (job->labels - label) {
         case 1:
-            pack<Value, 1><<<blocks, PACK_THREADS, 0, stream>>>(*job, label, first, items);
+            launch_early(pack<Value, 1>, blocks, PACK_THREADS, 0, stream, *job, label, first,
+                         items);
             break;
         case 2:
-            pack<Value, 2><<<blocks, PACK_THREADS, 0, stream>>>(*job, label, first, items);
+            launch_early(pack<Value, 2>, blocks, PACK_THREADS, 0, stream, *job, label, first,
+                         items);
             break;
         case 3:
-            pack<Value, 3><<<blocks, PACK_THREADS, 0, stream>>>(*job, label, first, items);
+            launch_early(pack<Value, 3>, blocks, PACK_THREADS, 0, stream, *job, label, first,
+                         items);
             break;
         default:
-            pack<Value, 4><<<blocks, PACK_THREADS, 0, stream>>>(*job, label, first, items);
+            launch_early(pack<Value, 4>, blocks, PACK_THREADS, 0, stream, *job, label, first,
+                         items);
         }
     }
 }
@@ -303,6 +310,7 @@ __launch_bounds__(CLEAR_THREADS) clear(const __grid_constant__ struct level_set_
     const size_t last = first + (job.tiles_z - 1) / sizeof(uint4);
     const size_t step = (size_t)gridDim.x * CLEAR_THREADS;
 
+    let_next_begin();
     for (size_t i = (size_t)blockIdx.x * CLEAR_THREADS + threadIdx.x; i < zeros + regions;
          i += step) {
         const uint32_t value = i >= first && i <= last ? layer : 0;
@@ -596,6 +604,7 @@ __launch_bounds__(OUTLINE_THREADS)
     struct ends inner = {INT32_MAX, -1, INT32_MAX, -1, false}, outer = inner;
     uint32_t voxels = 0;
 
+    let_next_begin();
     for (int i = (int)threadIdx.x; i < rows * slices; i += OUTLINE_THREADS) {
         int row = i % rows - 1, slice = i / rows - 1;
         bool row_inside = row >= 0 && row < TILE_ROWS;
@@ -620,6 +629,7 @@ __launch_bounds__(OUTLINE_THREADS)
     inner = join_ends(inner, inner_ends);
     outer = join_ends(outer, outer_ends);
     voxels = __reduce_add_sync(~0u, voxels);
+    wait_for_last();
     if (threadIdx.x % 32 == 0 && voxels)
         atomicAdd((unsigned long long *)&job.voxels_in[label], voxels);
     for (uint32_t x = box.first[0] + threadIdx.x; x <= box.last[0]; x += OUTLINE_THREADS) {
@@ -666,7 +676,8 @@ level_set_draw(const struct level_set_job *job, uint32_t number,
         return cudaSuccess;
     places = widen(job, &box, size);
     if (label->shape_count == 1 && !label->mask && job->columns <= INT32_MAX) {
-        outline<<<places, OUTLINE_THREADS, 0, stream>>>(*job, number, label->shapes[0], box);
+        launch_early(outline, places, OUTLINE_THREADS, 0, stream, *job, number, label->shapes[0],
+                     box);
         return cudaSuccess;
     }
     if (label->mask) {
