@@ -4,15 +4,15 @@
  * With R "in range", S "in the initial region" and one bit a voxel each, states 1 and -2 are the
  * voxels with R = S. They are settled; a voxel of state -1 or 2 settles when a settled neighbour
  * has the same R, and its final side is then R; one that never settles keeps S. So both floods of
- * the paper are one: it runs on the two classes R = 0 and R = 1, which exclude each other, and the
- * final region is R where settled, else S, which is S with the voxels exchanged that settled later
- * ("grown").
+ * the paper are one: it runs on the two classes R = 0 and R = 1, which exclude each other. The
+ * region is R where settled, else S, which is not R there: at any time R and the region say
+ * together what has settled.
  *
  * Where S is the same all around, all neighbours of an open voxel that are settled have another R:
  * nothing begins there. So the flood starts in the tiles whose voxels, or those one further, are
  * partly in the initial region, and only goes where it arrives. A tile has 64 x 32 x 32 voxels; its
- * bits of R and of `grown` are 1024 words side by side, the region itself has its final layout from
- * the beginning. `range` is made by a pass over the volume, or, lazily, a tile at the first visit.
+ * bits of R are 1024 words side by side, the region itself has its final layout from the
+ * beginning. `range` is made by a pass over the volume, or, lazily, a tile at the first visit.
  *
  * Persistent blocks take tiles off a queue, bring one to its own fixed point in shared memory,
  * leave what crosses a face in the neighbour's inbox, and queue it. All of that only adds bits, so
@@ -48,8 +48,8 @@ enum {
     STATE_PENDING = (1 << 2 * FACES) - 1,
     STATE_INITIAL = 1 << 12, /* S is not the same in the tile and one voxel around */
     STATE_QUEUED = 1 << 13,  /* or being visited */
-    STATE_VISITED = 1 << 14, /* `grown` (and, lazily, `range`) are there */
-    STATE_CLOSED = 1 << 15,  /* every voxel has settled: nothing can arrive, `grown` may be left */
+    STATE_VISITED = 1 << 14, /* the region may have changed; lazily, `range` is there */
+    STATE_CLOSED = 1 << 15,  /* every voxel has settled: nothing can arrive */
     STATE_APART = 1 << 16,   /* level_set_unite: each of the tile's runs is a component */
 };
 
@@ -89,7 +89,7 @@ struct level_set_job {
     const void *voxels;
     const struct level_set_pass *passes; /* [label][slice] */
     uint64_t *range;                     /* [label][tile][slice][row] */
-    uint64_t *grown;                     /* the same */
+    uint64_t *grown;                     /* the same; of level_set_unite: the region by tile */
     uint64_t *inside;                    /* [label] of struct kernels_mask */
     uint32_t *inbox;                     /* [label][tile][INBOX_WORDS] */
     uint32_t *parent;     /* of level_set_unite, one a run; NULL: there are too many */
@@ -124,7 +124,7 @@ struct level_set_pass level_set_make_pass(enum kernels_pixel pixel, struct kerne
  *   flood     to the fixed point of all layers that are there. Lazily: range bits are made at the
  *             first visit. Stops after `budget` cycles of a processor (0: never), or when part of
  *             it has waited for a fraction of that. The blocks are what level_set_blocks says.
- *   unite     the same, from scratch, for one label whose range bits are there: final
+ *   unite     the same, for one label whose range bits are there, by other means: final
  */
 void level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t stream);
 cudaError_t level_set_draw(const struct level_set_job *job, uint32_t number,

@@ -2,8 +2,9 @@
  * level_set_flood.cu - stage 2 of paper 001 on CUDA: the flood over tiles. What it is stands in
  * level_set_cuda.cuh.
  *
- * A visit takes one class of R at a time (both only where the tile is partly in the initial
- * region), and lets it settle as level_set_tile.cuh says.
+ * A visit reads the tile's bits of R and of the region, which say what has settled, adds what has
+ * arrived, lets both classes settle as level_set_tile.cuh says, and tells the neighbours before it
+ * writes the region.
  */
 #include "cuda.cuh"
 #include "level_set_launch.cuh"
@@ -16,7 +17,9 @@ enum {
     PATIENCE = 3, /* a block that has waited for this part of the budget stops the flood */
 };
 
-static const uint32_t OPEN = 1u << 31; /* not every voxel is known to have settled */
+/* Beside the faces in a visit's `sends`. */
+static const uint32_t LATE = 1u << 30; /* something has settled in this visit */
+static const uint32_t LEFT = 1u << 31; /* not every voxel has settled */
 static const uint32_t NOTHING = UINT32_MAX;
 static const uint32_t END = UINT32_MAX; /* in a place of the queue: there will be no more */
 
@@ -90,46 +93,69 @@ count_tile(const struct level_set_job &job)
         *(volatile uint32_t *)&job.queue[(ticket + i) & job.queue_mask] = END;
 }
 
-/* The place of the thread's line along y in the region, in halves of words, and the step. */
-__device__ static __forceinline__ uint32_t *
-region_line(const struct level_set_job &job, const struct visitor &own, int64_t *step)
+/* The tile's first word of the region. */
+__device__ static __forceinline__ uint64_t *
+region_of(const struct level_set_job &job, const struct level_set_place &place)
 {
-    int64_t y = (int64_t)own.place.y * TILE_ROWS + own.part * LINE;
-    int64_t z = (int64_t)own.place.z * TILE_SLICES + own.across;
+    const int64_t y = (int64_t)place.y * TILE_ROWS, z = (int64_t)place.z * TILE_SLICES;
 
-    *step = 2 * job.words_per_row;
-    return (uint32_t *)job.inside + own.half +
-           2 * (own.place.label * job.words + (z * job.rows + y) * job.words_per_row + own.place.x);
+    return job.inside + place.label * job.words + (z * job.rows + y) * job.words_per_row + place.x;
 }
 
-/* The same in `grown`; the step is 2. */
-__device__ static __forceinline__ uint32_t *
-grown_line(const struct level_set_job &job, const struct visitor &own, uint32_t tile)
+/* Word i of the tile in the region, or -1 beyond the volume; from the tile's first. */
+__device__ static __forceinline__ int64_t
+region_word(const struct level_set_job &job, const struct level_set_place &place, uint32_t i)
 {
-    return (uint32_t *)(job.grown + (size_t)tile * TILE_WORDS) +
-           (own.across * TILE_ROWS + own.part * LINE) * 2 + own.half;
+    const int64_t row = i % TILE_ROWS, slice = i / TILE_ROWS;
+
+    if ((int64_t)place.y * TILE_ROWS + row >= job.rows ||
+        (int64_t)place.z * TILE_SLICES + slice >= job.slices)
+        return -1;
+    return (slice * job.rows + row) * job.words_per_row;
 }
 
-/* What was in the region at first, and what has settled since. All loads are in flight at once. */
+/* The region, to where settled voxels will stand. It is written by others: past the first cache. */
 __device__ static __forceinline__ void
-load_past(const struct level_set_job &job, struct visitor *own, uint32_t tile)
+load_region(const struct level_set_job &job, const struct level_set_place &place,
+            struct visit *visit)
 {
-    const uint32_t *grown = grown_line(job, *own, tile);
-    int64_t step;
-    const uint32_t *region = region_line(job, *own, &step);
-    uint32_t now[LINE];
+    const uint64_t *region = region_of(job, place);
+    uint64_t words[TILE_WORDS / THREADS];
 
 #pragma unroll
-    for (int i = 0; i < LINE; i++) {
-        own->late[i] = own->first ? 0 : __ldcg(&grown[i * 2]);
-        now[i] = own->kind == TILE_MIXED && existing(*own, i) ? __ldcg(&region[i * step]) : 0;
+    for (uint32_t i = 0; i < TILE_WORDS / THREADS; i++) {
+        const int64_t at = region_word(job, place, threadIdx.x + i * THREADS);
+
+        words[i] = at < 0 ? 0 : __ldcg(&region[at]);
     }
 #pragma unroll
-    for (int i = 0; i < LINE; i++)
-        own->initial[i] = own->kind == TILE_MIXED ? now[i] ^ own->late[i] : own->kind ? ~0u : 0;
+    for (uint32_t i = 0; i < TILE_WORDS / THREADS; i++) {
+        const uint32_t word = threadIdx.x + i * THREADS;
+
+        *(uint64_t *)&visit->settled[half_at(word / TILE_ROWS, word % TILE_ROWS, 0)] = words[i];
+    }
 }
 
-/* What has arrived across the faces, for the thread's line along y. */
+/* Threads `first` .. of the block: R where settled, else not R. */
+__device__ static __forceinline__ void
+write_region(const struct level_set_job &job, const struct level_set_place &place,
+             const struct visit *visit, uint32_t first)
+{
+    const uint64_t exist = level_set_columns(job, place.x);
+    uint64_t *region = region_of(job, place);
+
+    for (uint32_t word = threadIdx.x - first; word < TILE_WORDS; word += THREADS - first) {
+        const uint32_t half = half_at(word / TILE_ROWS, word % TILE_ROWS, 0);
+        const int64_t at = region_word(job, place, word);
+
+        if (at >= 0)
+            region[at] = ~(*(const uint64_t *)&visit->range[half] ^
+                           *(const uint64_t *)&visit->settled[half]) &
+                         exist;
+    }
+}
+
+/* What has arrived of one class across the faces, for the thread's line along y. */
 struct arrival {
     uint32_t x, y;
     uint32_t z[LINE];
@@ -159,62 +185,56 @@ load_inbox(const struct level_set_job &job, const struct visitor &own, const str
     return arrival;
 }
 
-/* Returns whether anything new came in. */
-__device__ static __forceinline__ bool
-take_arrival(const struct visitor &own, const struct arrival &arrival, const uint32_t mask[LINE],
-             uint32_t settled[LINE])
+/* What of it lies at half i. */
+__device__ static __forceinline__ uint32_t
+arrived_at(const struct visitor &own, const struct arrival &arrival, int i)
 {
-    uint32_t any = 0;
+    uint32_t come = (arrival.x >> i & 1) << (own.half ? 31 : 0) | arrival.z[i];
+
+    if ((i == 0 && own.part == 0) || (i == LINE - 1 && own.part == PARTS - 1))
+        come |= arrival.y;
+    return come;
+}
+
+/*
+ * What has settled in the thread's line when the visit begins, without and with what has arrived,
+ * and the thread's share of the traits.
+ */
+__device__ static __forceinline__ uint32_t
+begin_line(const struct level_set_job &job, struct visitor *own, const struct visit *visit,
+           bool has_region, uint32_t before[LINE], uint32_t settled[LINE])
+{
+    const struct arrival out = load_inbox(job, *own, visit, 0);
+    const struct arrival in = load_inbox(job, *own, visit, 1);
+    const uint32_t at = along_y_at(*own), all = visit->kind ? ~0u : 0;
+    uint32_t traits = 0;
 
 #pragma unroll
     for (int i = 0; i < LINE; i++) {
-        uint32_t come = (arrival.x >> i & 1) << (own.half ? 31 : 0) | arrival.z[i];
+        const uint32_t exist = existing(*own, i);
+        const uint32_t range = visit->range[at + 2 * (uint32_t)i] & exist;
+        const uint32_t region = has_region ? visit->settled[at + 2 * (uint32_t)i] : all;
+        const uint32_t come =
+            ((range & arrived_at(*own, in, i)) | (~range & arrived_at(*own, out, i))) & exist;
 
-        if ((i == 0 && own.part == 0) || (i == LINE - 1 && own.part == PARTS - 1))
-            come |= arrival.y;
-        come &= mask[i] & ~settled[i];
-        settled[i] |= come;
-        any |= come;
+        own->range[i] = range;
+        before[i] = ~(range ^ region) & exist;
+        settled[i] = before[i] | come;
+        traits |= (range ? TRAIT_IN : 0) | (exist & ~range ? TRAIT_OUT : 0) |
+                  (settled[i] ? TRAIT_SETTLED : 0) | (exist & ~settled[i] ? TRAIT_OPEN : 0) |
+                  (come & ~before[i] ? TRAIT_ARRIVED : 0);
     }
-    return any != 0;
+    return traits;
 }
 
-/* The region's words that have changed of a tile that is not mixed, and `grown` if it is needed. */
 __device__ static __forceinline__ void
-write_tile(const struct level_set_job &job, const struct visitor &own, const struct visit *visit,
-           const uint32_t settled[LINE], const uint32_t fresh[LINE], bool keep)
+put_line(const struct visitor &own, struct visit *visit, const uint32_t settled[LINE])
 {
-    uint4 *grown = (uint4 *)(job.grown + (size_t)visit->tile * TILE_WORDS);
-    int64_t step;
-    uint32_t *region = region_line(job, own, &step);
+    const uint32_t at = along_y_at(own);
 
 #pragma unroll
     for (int i = 0; i < LINE; i++)
-        if (fresh[i])
-            region[i * step] = own.kind == 0 ? settled[i] : ~settled[i] & existing(own, i);
-    for (uint32_t piece = threadIdx.x; keep && piece < PIECES; piece += THREADS) {
-        const uint32_t *two = &visit->settled[piece_at(piece)];
-
-        grown[piece] = make_uint4(two[0], two[1], two[2], two[3]);
-    }
-}
-
-/* The same of a mixed tile, after both classes. */
-__device__ static __forceinline__ void
-write_mixed(const struct level_set_job &job, const struct visitor &own, uint32_t tile,
-            uint32_t changed)
-{
-    uint32_t *grown = grown_line(job, own, tile);
-    int64_t step;
-    uint32_t *region = region_line(job, own, &step);
-
-#pragma unroll
-    for (int i = 0; i < LINE; i++) {
-        if (changed >> i & 1)
-            region[i * step] = own.initial[i] ^ own.late[i];
-        if (own.first || changed >> i & 1)
-            grown[i * 2] = own.late[i];
-    }
+        visit->settled[at + 2 * (uint32_t)i] = settled[i];
 }
 
 /* The plane of the neighbour's inbox, or NULL when nothing in it can concern the neighbour. */
@@ -229,142 +249,89 @@ inbox_beyond(const struct level_set_job &job, const struct visit *visit, uint32_
     return job.inbox + (size_t)tile * INBOX_WORDS + ((face ^ 1) * 2 + value) * FACE_WORDS;
 }
 
-/* Bit `face` of the result: something of `fresh` crosses it. Planes are written whole. */
+/* Bit 2 * face + class of the result: something of `fresh` crosses it. Planes are written whole. */
 __device__ static __forceinline__ uint32_t
 fill_inboxes(const struct level_set_job &job, const struct visitor &own, const struct visit *visit,
-             uint32_t value, const uint32_t settled[LINE], const uint32_t fresh[LINE])
+             const uint32_t settled[LINE], const uint32_t fresh[LINE])
 {
-    const uint32_t edge = own.half ? 31 : 0;
-    uint32_t any = 0, bits = 0, crosses = 0, sends = 0;
-    uint32_t *plane = inbox_beyond(job, visit, own.half, value);
+    const uint32_t side = inner_edge(settled, !own.half), news = inner_edge(fresh, !own.half);
+    const uint32_t side_range = inner_edge(own.range, !own.half);
+    uint32_t sends = 0;
 
 #pragma unroll
-    for (int i = 0; i < LINE; i++) {
-        any |= fresh[i];
-        bits |= (settled[i] >> edge & 1) << i;
-        crosses |= fresh[i] >> edge & 1;
-    }
-    if (plane) {
-        ((uint8_t *)plane)[own.across * PARTS + own.part] = (uint8_t)bits;
-        sends |= crosses << own.half;
-    }
-    if (own.part == 0 || own.part == PARTS - 1) {
-        const uint32_t face = own.part ? 3 : 2;
+    for (uint32_t value = 0; value < 2; value++) {
+        const uint32_t flip = value ? 0 : ~0u;
+        uint32_t *plane = inbox_beyond(job, visit, own.half, value);
 
-        plane = inbox_beyond(job, visit, face, value);
         if (plane) {
-            plane[own.across * 2 + own.half] = own.part ? settled[LINE - 1] : settled[0];
-            sends |= (uint32_t)((own.part ? fresh[LINE - 1] : fresh[0]) != 0) << face;
+            ((uint8_t *)plane)[own.across * PARTS + own.part] =
+                (uint8_t)(side & (side_range ^ flip));
+            sends |= (uint32_t)((news & (side_range ^ flip)) != 0) << (2 * own.half + value);
         }
-    }
-    if (own.across == 0 || own.across == TILE_SLICES - 1) {
-        const uint32_t face = own.across ? 5 : 4;
+        if (own.part == 0 || own.part == PARTS - 1) {
+            const uint32_t face = own.part ? 3 : 2;
+            const int i = own.part ? LINE - 1 : 0;
+            const uint32_t range = (i ? own.range[LINE - 1] : own.range[0]) ^ flip;
 
-        plane = inbox_beyond(job, visit, face, value);
-        if (plane) {
+            plane = inbox_beyond(job, visit, face, value);
+            if (plane) {
+                plane[own.across * 2 + own.half] = range & (i ? settled[LINE - 1] : settled[0]);
+                sends |= (uint32_t)((range & (i ? fresh[LINE - 1] : fresh[0])) != 0)
+                         << (2 * face + value);
+            }
+        }
+        if (own.across == 0 || own.across == TILE_SLICES - 1) {
+            const uint32_t face = own.across ? 5 : 4;
+
+            plane = inbox_beyond(job, visit, face, value);
+            if (plane) {
+                uint32_t any = 0;
+
 #pragma unroll
-            for (uint32_t i = 0; i < LINE; i++)
-                plane[(own.part * LINE + i) * 2 + own.half] = settled[i];
-            sends |= (uint32_t)(any != 0) << face;
+                for (uint32_t i = 0; i < LINE; i++) {
+                    plane[(own.part * LINE + i) * 2 + own.half] =
+                        settled[i] & (own.range[i] ^ flip);
+                    any |= fresh[i] & (own.range[i] ^ flip);
+                }
+                sends |= (uint32_t)(any != 0) << (2 * face + value);
+            }
         }
     }
     return sends;
 }
 
-/* A class's mask and what of it has settled, along y, in shared memory too. `turn`: what makes the
- * mask of what is there. Returns what goes through the thread's part. */
+/* Of a thread whose line has settled: what crosses faces, and the traits of the visit's end. */
 __device__ static __forceinline__ uint32_t
-load_class(const struct visitor &own, struct visit *visit, uint32_t value, uint32_t turn,
-           uint32_t mask[LINE], uint32_t settled[LINE])
+end_line(const struct level_set_job &job, struct visitor *own, const struct visit *visit,
+         bool begins, const uint32_t before[LINE], const uint32_t settled[LINE])
 {
-    const uint32_t at = along_y_at(own), flip = value ? 0 : ~0u;
+    uint32_t fresh[LINE], any = 0;
 
 #pragma unroll
     for (int i = 0; i < LINE; i++) {
-        mask[i] = (visit->mask[at + 2 * (uint32_t)i] ^ turn) & existing(own, i);
-        settled[i] = mask[i] & ((own.initial[i] ^ flip) | own.late[i]);
-        visit->mask[at + 2 * (uint32_t)i] = mask[i];
-    }
-    return all_of(mask);
-}
-
-/* One class of one tile. Returns which halves of the thread's line have changed. */
-__device__ static uint32_t
-visit_class(const struct level_set_job &job, struct visitor *own, struct visit *visit,
-            uint32_t value, uint32_t turn)
-{
-    const uint32_t at = along_y_at(*own), flip = value ? 0 : ~0u;
-    const bool began = own->kind == value; /* the whole tile, which has settled by that */
-    uint32_t mask[LINE], settled[LINE], fresh[LINE], changed = 0;
-    struct arrival arrival = {};
-    bool open = false;
-
-    if (!began)
-        arrival = load_inbox(job, *own, visit, value);
-    bool full = load_class(*own, visit, value, turn, mask, settled) == ~0u;
-    bool arrived = take_arrival(*own, arrival, mask, settled);
-#pragma unroll
-    for (int i = 0; i < LINE; i++)
-        visit->settled[at + 2 * (uint32_t)i] = settled[i];
-    full = __syncthreads_and(full) != 0;
-    arrived = __syncthreads_or(arrived) != 0;
-    if (full && arrived) {
-#pragma unroll
-        for (int i = 0; i < LINE; i++)
-            settled[i] = ~0u;
-    } else if (!began && (arrived || (own->kind == TILE_MIXED && own->first))) {
-        settle(*own, visit, mask, settled);
-    }
-#pragma unroll
-    for (int i = 0; i < LINE; i++) {
-        fresh[i] = settled[i] & ~(mask[i] & ((own->initial[i] ^ flip) | own->late[i]));
-        changed |= (uint32_t)(fresh[i] != 0) << i;
-        own->grown += value ? __popc(fresh[i]) : -__popc(fresh[i]);
-        open |= settled[i] != mask[i];
-    }
-    const bool late = __syncthreads_or(changed != 0) != 0;
-    if (!late && !own->first) {
-        if (threadIdx.x == 0)
-            atomicOr(&visit->sends, OPEN);
-        return 0;
-    }
-    if (own->kind == TILE_MIXED) {
-#pragma unroll
-        for (int i = 0; i < LINE; i++)
-            own->late[i] |= fresh[i];
-    } else if (!began) {
-        /* Nobody comes back to a tile that has settled as a whole. */
-        write_tile(job, *own, visit, settled, fresh, !(full && arrived));
-    }
-    if (own->first) {
-#pragma unroll
-        for (int i = 0; i < LINE; i++)
+        fresh[i] = settled[i] & ~before[i];
+        own->grown += 2 * __popc(fresh[i] & own->range[i]) - __popc(fresh[i]);
+        any |= fresh[i];
+        if (begins)
             fresh[i] = settled[i];
     }
-    uint32_t sends = fill_inboxes(job, *own, visit, value, settled, fresh);
-    sends = __reduce_or_sync(~0u, sends | (open ? OPEN : 0));
-    if (threadIdx.x % 32 == 0 && sends) {
-        uint32_t spread = sends & OPEN;
-
-        for (uint32_t face = 0; face < FACES; face++)
-            spread |= (sends >> face & 1) << (2 * face + value);
-        atomicOr(&visit->sends, spread);
-    }
-    return changed;
+    return (any ? LATE : 0) | (all_exist(*own, settled) ? 0 : LEFT) |
+           fill_inboxes(job, *own, visit, settled, fresh);
 }
 
 /*
- * The first warp: tells the neighbours, lets the tile go, and queues who has to be visited. Returns
- * a tile for this block to go on with, or NOTHING, the same in all lanes.
+ * The first warp: tells the neighbours and queues who has to be visited. Returns one of them for
+ * this block to go on with, or NOTHING, the same in all lanes. When it is one, the tile visited
+ * now is not outstanding any longer.
  */
 __device__ static uint32_t
-end_visit(const struct level_set_job &job, const struct visit *visit)
+tell_neighbours(const struct level_set_job &job, const struct visit *visit)
 {
     const uint32_t lane = threadIdx.x;
-    const uint32_t held = visit->state & ~(uint32_t)(STATE_PENDING | STATE_INITIAL);
-    const uint32_t gains = STATE_VISITED | (visit->sends & OPEN ? 0 : STATE_CLOSED);
     uint32_t wakes = NOTHING, ticket = 0;
 
+    if (!(visit->sends & STATE_PENDING))
+        return NOTHING;
     __threadfence();
     if (lane < FACES && visit->sends >> 2 * lane & 3) {
         uint32_t tile = visit->neighbour[lane],
@@ -377,35 +344,54 @@ end_visit(const struct level_set_job &job, const struct visit *visit)
 
         if (!(old & (STATE_QUEUED | STATE_CLOSED)) && bits & STATE_QUEUED)
             wakes = tile;
-    } else if (lane == FACES) {
-        uint32_t *state = &job.state[visit->tile];
-
-        /* What has arrived meanwhile is the next thing to do. */
-        if (atomicCAS(state, held, (held | gains) & ~(uint32_t)STATE_QUEUED) != held) {
-            atomicOr(state, gains);
-            if (!(gains & STATE_CLOSED))
-                wakes = visit->tile;
-        }
     }
-    /* This block goes on with the last of them: the tile itself where that is to be visited. */
     const uint32_t awake = __ballot_sync(~0u, wakes != NOTHING);
     const uint32_t count = (uint32_t)__popc(awake);
     const uint32_t rank = (uint32_t)__popc(awake & ((1u << lane) - 1));
-    const uint32_t next = __shfl_sync(~0u, wakes, count ? 31 - __clz((int)awake) : 0);
 
-    if (count == 0)
-        count_tile(job);
     if (count > 1) {
-        if (lane == 0) {
-            /* Tiles are counted before anybody can take them. */
-            atomicAdd(&job.counts->outstanding, count - 1);
-            ticket = atomicAdd(&job.counts->tail, count - 1);
+        /* Tiles are counted before anybody can take them. */
+        if (lane < 2) {
+            ticket = atomicAdd(lane ? &job.counts->tail : &job.counts->outstanding, count - 1);
             __threadfence();
         }
-        ticket = __shfl_sync(~0u, ticket, 0);
+        ticket = __shfl_sync(~0u, ticket, 1);
         if (wakes != NOTHING && rank + 1 < count)
             put(job, ticket + rank, wakes + 1);
     }
+    return __shfl_sync(~0u, wakes, count ? 31 - __clz((int)awake) : 0);
+}
+
+/*
+ * The first warp: lets the tile go. What has arrived meanwhile makes another visit. Returns a tile
+ * for this block to go on with, `next` where there is one.
+ */
+__device__ static uint32_t
+let_go(const struct level_set_job &job, const struct visit *visit, uint32_t next)
+{
+    const uint32_t held = visit->state & ~(uint32_t)(STATE_PENDING | STATE_INITIAL);
+    const uint32_t gains = STATE_VISITED | (visit->sends & LEFT ? 0 : STATE_CLOSED);
+    uint32_t *state = &job.state[visit->tile];
+    bool again = false;
+
+    if (threadIdx.x == 0) {
+        __threadfence();
+        if (atomicCAS(state, held, (held | gains) & ~(uint32_t)STATE_QUEUED) != held) {
+            atomicOr(state, gains);
+            again = !(gains & STATE_CLOSED);
+        }
+        if (again && next != NOTHING) {
+            atomicAdd(&job.counts->outstanding, 1);
+            uint32_t ticket = atomicAdd(&job.counts->tail, 1);
+            __threadfence();
+            put(job, ticket, visit->tile + 1);
+        }
+    }
+    again = __shfl_sync(~0u, again, 0);
+    if (next == NOTHING && again)
+        return visit->tile;
+    if (next == NOTHING)
+        count_tile(job);
     return next;
 }
 
@@ -432,6 +418,7 @@ begin_visit(const struct level_set_job &job, struct visit *visit)
     if (threadIdx.x == 0) {
         visit->state = atomicAnd(&job.state[tile], ~(uint32_t)(STATE_PENDING | STATE_INITIAL));
         visit->sends = 0;
+        visit->traits = 0;
         __threadfence();
     } else if (face < FACES) {
         uint32_t other = neighbour_of(job, level_set_place_of(job, tile), tile, face);
@@ -452,31 +439,46 @@ template <typename Value, bool LAZY>
 __device__ static void
 visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<Value> *pieces)
 {
-    uint32_t changed = 0, turn;
-    bool loaded = false;
+    uint32_t before[LINE], settled[LINE];
 
     if (!LAZY)
         send_for_range(job, visit);
     begin_visit(job, visit);
     struct visitor own = visitor_of(job, visit);
-    load_past(job, &own, visit->tile);
+    const bool mixed = visit->kind == TILE_MIXED, has_region = mixed || !own.first;
+    const bool begins = own.first && visit->state & STATE_INITIAL;
     if (LAZY && own.first)
         threshold<Value>(job, own, visit, pieces);
     else if (LAZY)
         send_for_range(job, visit);
+    if (has_region)
+        load_region(job, own.place, visit);
     wait_for_groups<0>();
     __syncthreads();
-    for (uint32_t value = 0; value < 2; value++) {
-        if (own.kind == value && !(visit->state & STATE_INITIAL && own.first))
-            continue;
-        turn = value && !loaded ? 0 : ~0u;
-        loaded = true;
-        changed |= visit_class(job, &own, visit, value, turn);
-        __syncthreads();
+    uint32_t traits = begin_line(job, &own, visit, has_region, before, settled);
+    put_line(own, visit, settled);
+    traits = __reduce_or_sync(~0u, traits);
+    if (threadIdx.x % 32 == 0)
+        atomicOr(&visit->traits, traits);
+    __syncthreads();
+    traits = visit->traits;
+    if (traits & TRAIT_OPEN && (traits & TRAIT_ARRIVED || (own.first && mixed))) {
+        const uint32_t classes = traits & (TRAIT_IN | TRAIT_OUT);
+
+        if (classes == (TRAIT_IN | TRAIT_OUT)) {
+            settle(own, visit, settled);
+        } else if (traits & TRAIT_SETTLED) {
+#pragma unroll
+            for (int i = 0; i < LINE; i++)
+                settled[i] = existing(own, i);
+            put_line(own, visit, settled);
+        }
     }
-    if (own.kind == TILE_MIXED)
-        write_mixed(job, own, visit->tile, changed);
-    int32_t voxels = __reduce_add_sync(~0u, own.grown);
+    uint32_t sends = end_line(job, &own, visit, begins, before, settled);
+    sends = __reduce_or_sync(~0u, sends);
+    const int32_t voxels = __reduce_add_sync(~0u, own.grown);
+    if (threadIdx.x % 32 == 0 && sends)
+        atomicOr(&visit->sends, sends);
     if (threadIdx.x % 32 == 0 && voxels)
         atomicAdd((unsigned long long *)&job.voxels_in[own.place.label],
                   (unsigned long long)(long long)voxels);
@@ -505,9 +507,15 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR)
             return;
         visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory);
         __syncthreads();
+        /* Neighbours can begin while the region is written. */
+        if (threadIdx.x < 32)
+            next = tell_neighbours(job, &visit);
+        else if (visit.sends & LATE)
+            write_region(job, level_set_place_of(job, visit.tile), &visit, 32);
+        __syncthreads();
         if (threadIdx.x >= 32)
             continue;
-        next = end_visit(job, &visit);
+        next = let_go(job, &visit, next);
         if (limits.deadline && (visit.stopped || clock64() > limits.deadline)) {
             next = NOTHING;
             limits.patience = 0;
@@ -555,8 +563,8 @@ level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t 
     if (!lazy)
         launch_early(flood<uint16_t, false>, grid, THREADS, 0, stream, *job, budget);
     else if (job->pixel == KERNELS_UINT8)
-        launch_early(flood<uint8_t, true>, grid, THREADS, sizeof(struct pieces<uint8_t>), stream,
-                     *job, budget);
+        flood<uint8_t, true>
+            <<<grid, THREADS, sizeof(struct pieces<uint8_t>), stream>>>(*job, budget);
     else
         launch_early(flood<uint16_t, true>, grid, THREADS, sizeof(struct pieces<uint16_t>), stream,
                      *job, budget);

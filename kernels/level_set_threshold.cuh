@@ -121,7 +121,16 @@ send_for_slices(const struct level_set_job &job, const struct row_part &part,
 }
 
 /* The same slices, which are there. */
-template <typename Value>
+template <typename Value, bool SINGLE>
+__device__ static __forceinline__ uint32_t
+threshold_piece(const typename level_set_eight<Value>::type &eight, struct level_set_pass pass)
+{
+    if (SINGLE)
+        pass.intervals = 1; /* without a branch: slices are worked on side by side */
+    return level_set_in_range<Value>(eight, pass);
+}
+
+template <typename Value, bool SINGLE>
 __device__ static __forceinline__ void
 threshold_slices(const struct row_part &part, const struct pieces<Value> *pieces, uint32_t *mask,
                  int slice)
@@ -132,11 +141,11 @@ threshold_slices(const struct row_part &part, const struct pieces<Value> *pieces
 
 #pragma unroll
     for (int i = 0; i < BATCH; i++)
-        bits[i] = level_set_in_range<Value>(pieces->own[batch][i][threadIdx.x],
-                                            pieces->passes[slice + i]);
+        bits[i] = threshold_piece<Value, SINGLE>(pieces->own[batch][i][threadIdx.x],
+                                                 pieces->passes[slice + i]);
     if (!part.aligned) {
-        const uint32_t ninth = level_set_in_range<Value>(pieces->ninth[batch][threadIdx.x],
-                                                         pieces->passes[slice + part.ninth_slice]);
+        const uint32_t ninth = threshold_piece<Value, SINGLE>(
+            pieces->ninth[batch][threadIdx.x], pieces->passes[slice + part.ninth_slice]);
 
 #pragma unroll
         for (int i = 0; i < BATCH; i++) {
@@ -168,13 +177,18 @@ threshold(const struct level_set_job &job, const struct visitor &own, struct vis
 
     send_for_slices(job, part, pieces, 0);
     send_for_slices(job, part, pieces, BATCH);
+    const uint32_t own_slice = threadIdx.x % TILE_SLICES;
+    const struct level_set_pass pass = passes[min((int64_t)own_slice, job.slices - 1 - z)];
     if (threadIdx.x < TILE_SLICES)
-        pieces->passes[threadIdx.x] = passes[min((int64_t)threadIdx.x, job.slices - 1 - z)];
-    __syncthreads();
+        pieces->passes[own_slice] = pass;
+    const bool single = __syncthreads_and(pass.intervals == 1);
 #pragma unroll 1
     for (int slice = 0; slice < TILE_SLICES; slice += BATCH) {
         wait_for_groups<1>();
-        threshold_slices(part, pieces, visit->mask, slice);
+        if (single)
+            threshold_slices<Value, true>(part, pieces, visit->range, slice);
+        else
+            threshold_slices<Value, false>(part, pieces, visit->range, slice);
         if (slice + 2 * BATCH < TILE_SLICES)
             send_for_slices(job, part, pieces, slice + 2 * BATCH);
         else
@@ -182,7 +196,7 @@ threshold(const struct level_set_job &job, const struct visitor &own, struct vis
     }
     __syncthreads();
     for (uint32_t piece = threadIdx.x; piece < PIECES; piece += THREADS) {
-        const uint2 *rows = (const uint2 *)&visit->mask[piece_at(piece)];
+        const uint2 *rows = (const uint2 *)&visit->range[piece_at(piece)];
 
         range[piece] = make_uint4(rows[0].x, rows[0].y, rows[1].x, rows[1].y);
     }
@@ -198,7 +212,7 @@ send_for_range(const struct level_set_job &job, struct visit *visit)
     for (uint32_t i = 0; i < TILE_WORDS / THREADS; i++) {
         uint32_t word = threadIdx.x + i * THREADS;
 
-        send_for<8>(&visit->mask[half_at(word / TILE_ROWS, word % TILE_ROWS, 0)], &range[word],
+        send_for<8>(&visit->range[half_at(word / TILE_ROWS, word % TILE_ROWS, 0)], &range[word],
                     true);
     }
     end_group();

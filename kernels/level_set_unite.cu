@@ -130,26 +130,19 @@ unite(uint32_t *parent, uint32_t a, uint32_t b)
     }
 }
 
-/* The initial region once more, by tile: the flood may have begun. */
+/* The region by tile, as the flood has left it: what has settled by then has its final side. */
 __global__ void
-__launch_bounds__(THREADS) restore(const __grid_constant__ struct level_set_job job, uint32_t label)
+__launch_bounds__(THREADS)
+    copy_region(const __grid_constant__ struct level_set_job job, uint32_t label)
 {
     int64_t word = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    size_t tile = (size_t)label * job.tiles + (size_t)(word / TILE_WORDS);
-    uint64_t *grown = &job.grown[(size_t)label * job.tiles * TILE_WORDS + (size_t)word];
     struct word_at at = word_place(job, word);
-    const bool visited = job.state[tile] & STATE_VISITED;
-    uint64_t initial = 0;
+    uint64_t region = 0;
 
-    if (word_exists(job, at) && visited && job.kind[tile] != TILE_MIXED) {
-        initial = job.kind[tile] ? level_set_columns(job, (uint32_t)at.x) : 0;
-    } else if (word_exists(job, at)) {
-        initial =
+    if (word_exists(job, at))
+        region =
             job.inside[label * job.words + (at.z * job.rows + at.y) * job.words_per_row + at.x];
-        if (visited)
-            initial ^= *grown;
-    }
-    *grown = initial;
+    job.grown[(size_t)label * job.tiles * TILE_WORDS + (size_t)word] = region;
 }
 
 /* Voxels that are open in two words, and on the same side. */
@@ -600,7 +593,7 @@ level_set_unite(const struct level_set_job *job, uint32_t label, cudaStream_t st
         error = CUDA_OF(cudaMemsetAsync(&job->voxels_in[label], 0, sizeof(int64_t), stream));
     if (error != cudaSuccess)
         return error;
-    restore<<<blocks, THREADS, 0, stream>>>(*job, label);
+    copy_region<<<blocks, THREADS, 0, stream>>>(*job, label);
     unite_tiles<<<job->tiles, TILE_WORDS, memory, stream>>>(*job, label);
     unite_faces<<<blocks, THREADS, 0, stream>>>(*job, label);
     flatten<<<blocks, THREADS, 0, stream>>>(*job);
