@@ -3,9 +3,10 @@
  *
  * Levels are codes of one byte, 0 .. L - 1, and L for what does not count. Where the table is a
  * plain shift of bytes (floor(g L / 256)) and there is no region, the stored values are shifted as
- * they are read; else a pass writes the codes first. glcm_pairs.cu counts the pairs of codes; here
- * is what is done before and after, the counting of so many levels that their counters do not fit,
- * and the value histograms.
+ * they are read; else a pass writes the codes first. glcm_pairs.cu counts the pairs of codes, or
+ * glcm_bits.cu where there are few levels, whose codes are other ones; here is what is done before
+ * and after, the counting of so many levels that their counters do not fit, and the value
+ * histograms.
  */
 #include "texture_cuda.cuh"
 
@@ -120,7 +121,8 @@ __launch_bounds__(THREADS) make_codes(struct glcm_volume volume, uint32_t first)
             uint32_t level = sizeof(Value) == 1 ? shared_table[value] : __ldg(table + value);
             bool counts = level != 0 && (in >> k & 1) != 0 && x + k < volume.columns;
 
-            codes.word[k / 4] |= (counts ? level - 1 : volume.none) << 8 * (k % 4);
+            codes.word[k / 4] |= (counts ? level - 1 << volume.code_shift : volume.none)
+                                 << 8 * (k % 4);
             counted |= (uint32_t)counts << k;
         }
         *(uint4 *)(volume.codes + row * volume.pitch + x) =
@@ -449,6 +451,14 @@ plan_lines(bool per_slice, struct glcm_image *image)
 }
 
 static void
+plan_bits(struct glcm_plan *plan)
+{
+    plan->volume.code_shift = GLCM_BITS_SHIFT;
+    plan->volume.none = GLCM_BITS_NONE;
+    plan->image.surplus = plan->shifted ? plan->image.shift - GLCM_BITS_SHIFT : 0;
+}
+
+static void
 make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan)
 {
     const struct kernels_extent *extent = &lane->base.extent;
@@ -470,7 +480,11 @@ make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, stru
     image->none = image->levels * 0x01010101u;
     plan->volume.none = plan->many ? 0 : (uint8_t)image->levels;
     plan->volume.counted = plan->many ? (uint16_t *)lane->texture->region : NULL;
-    plan_lines(request->per_slice, image);
+    plan->bits = glcm_bits_take(request, image, plan->slices);
+    if (plan->bits)
+        plan_bits(plan);
+    else
+        plan_lines(request->per_slice, image);
 }
 
 /* Spans are numbered in 31 bits; what has more has rows of a few voxels, and 2^31 of them. */
@@ -529,15 +543,18 @@ static void
 launch_sets(struct cuda_lane *lane, const struct glcm_plan *plan)
 {
     const struct cuda_texture *texture = lane->texture;
-    const size_t sets = plan->share.singles; /* of many */
-
     if (plan->many) {
+        const size_t sets = plan->share.singles;
         const dim3 grid(parts_of(lane, sets), (unsigned)sets,
                         (plan->image.levels + plan->in_turn - 1) / plan->in_turn);
 
         glcm_count_many<<<grid, THREADS, plan->shared, lane->work>>>(
             plan->volume, plan->image.levels, plan->in_turn, plan->slices, texture->sets,
             texture->counts);
+    } else if (plan->bits) {
+        glcm_bits_launch(&plan->image, plan->slices, &plan->share,
+                         (size_t)cuda_device_of(&lane->base)->multiprocessors, texture->sets,
+                         texture->counts, lane->work);
     } else {
         glcm_pairs_launch(&plan->image, &plan->share, texture->sets, texture->counts, lane->work);
     }
@@ -550,6 +567,7 @@ allow_shared(struct cuda_device *device, char *reason, size_t reason_size)
     const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
 
     CUDA_TRY(device, glcm_pairs_allow(device->shared_per_block));
+    CUDA_TRY(device, glcm_bits_allow(device->shared_per_block));
     CUDA_TRY(device, cudaFuncSetAttribute(glcm_count_many, most_of, bytes));
     CUDA_TRY(device, cudaFuncSetAttribute(count_values<uint16_t>, most_of, bytes));
     return 0;
@@ -579,9 +597,12 @@ cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request, struc
 {
     struct cuda_texture *texture = lane->texture;
 
-    plan->share =
-        glcm_arrange(request, first, count, plan->image.copies == WARP,
-                     (size_t)cuda_device_of(&lane->base)->multiprocessors, texture->host_sets);
+    if (plan->bits)
+        plan->share = glcm_arrange_bits(request, first, count, texture->host_sets);
+    else
+        plan->share =
+            glcm_arrange(request, first, count, plan->image.copies == WARP,
+                         (size_t)cuda_device_of(&lane->base)->multiprocessors, texture->host_sets);
     CUDA_TRY(cuda_device_of(&lane->base),
              cudaMemcpyAsync(texture->sets, texture->host_sets,
                              (plan->share.pairs + plan->share.singles) * sizeof(struct glcm_set),

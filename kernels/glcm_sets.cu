@@ -1,6 +1,6 @@
 /*
  * glcm_sets.cu - which matrices of a request are counted together, and by how many blocks: work of
- * the host, for glcm_pairs.cu.
+ * the host, for glcm_pairs.cu and glcm_bits.cu.
  */
 #include "texture_cuda.cuh"
 
@@ -18,6 +18,7 @@ struct arranging {
     size_t first, count; /* matrices */
     struct glcm_set *sets;
     size_t pairs, singles;
+    bool upwards; /* no offset points down; else none to the left */
 };
 
 /* The offset of matrix `i`, or the opposite one. */
@@ -28,6 +29,8 @@ offset_of(const struct arranging *arranging, size_t i, bool *reversed)
         arranging->request->offsets[(arranging->first + i) % arranging->request->offset_count];
 
     *reversed = offset.x < 0;
+    if (arranging->upwards && offset.y != 0)
+        *reversed = offset.y > 0;
     return *reversed ? texture_offset{-offset.x, -offset.y, -offset.z} : offset;
 }
 
@@ -143,7 +146,7 @@ struct glcm_share
 glcm_arrange(const struct texture_glcm *request, size_t first, size_t count, bool in_pairs,
              size_t processors, struct glcm_set *sets)
 {
-    struct arranging arranging = {request, first, count, sets, 0, 0};
+    struct arranging arranging = {request, first, count, sets, 0, 0, false};
     struct glcm_share share = {};
 
     arrange(&arranging, in_pairs);
@@ -155,5 +158,50 @@ glcm_arrange(const struct texture_glcm *request, size_t first, size_t count, boo
     if (share.singles > 0 && share.pairs * share.parts_of_pair < processors)
         share.parts_of_single =
             (uint32_t)most(1, (processors - share.pairs * share.parts_of_pair) / arranging.singles);
+    return share;
+}
+
+static enum glcm_place
+place_of(const struct texture_offset *offset)
+{
+    if (offset->y == 0)
+        return GLCM_PLACE_OWN;
+    if (offset->x == 0)
+        return GLCM_PLACE_ABOVE;
+    return offset->x > 0 ? GLCM_PLACE_RIGHT : GLCM_PLACE_LEFT;
+}
+
+/* Whether the offset's place is free, and in the row that the set has its others in. */
+static bool
+has_room(const struct glcm_set *set, const struct texture_offset *offset)
+{
+    const uint32_t behind = (uint32_t)-offset->y;
+
+    return !(set->places >> place_of(offset) & 1) &&
+           (behind == 0 || set->behind == 0 || set->behind == behind);
+}
+
+struct glcm_share
+glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count,
+                  struct glcm_set *sets)
+{
+    const struct arranging arranging = {request, first, count, sets, 0, 0, true};
+    struct glcm_share share = {};
+
+    for (size_t i = 0; i < count; i++) {
+        bool reversed;
+        const struct texture_offset offset = offset_of(&arranging, i, &reversed);
+        const bool begins = i == 0 || (first + i) % request->offset_count == 0;
+        struct glcm_set *set = &sets[share.singles - (begins ? 0 : 1)];
+
+        if (begins || !has_room(set, &offset)) {
+            set = &sets[share.singles++];
+            memset(set, 0, sizeof(*set));
+        }
+        put_matrix(&arranging, i, place_of(&offset), set);
+        set->places |= 1u << place_of(&offset);
+        set->behind |= (uint32_t)-offset.y;
+        share.behind = (uint32_t)most(share.behind, set->behind);
+    }
     return share;
 }

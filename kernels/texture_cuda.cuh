@@ -1,6 +1,6 @@
 /*
  * texture_cuda.cuh - what texture on the GPU takes of a lane's memory, shared by glcm_cuda.cu, with
- * glcm_sets.cu and glcm_pairs.cu, and patterns_cuda.cu.
+ * glcm_sets.cu, glcm_pairs.cu and glcm_bits.cu, and patterns_cuda.cu.
  *
  * Results of any size come back through buffers of a fixed one: matrices, tables and maps are
  * worked on in batches that fit.
@@ -38,19 +38,30 @@ enum glcm_kind {
     GLCM_TWO_ROWS,
 };
 
-/* One or two matrices, which a block counts at once. */
+/* Where matrices of few levels have theirs: in the voxel's row, or all in one row above it. */
+enum glcm_place {
+    GLCM_PLACE_OWN, /* x above 0 */
+    GLCM_PLACE_RIGHT,
+    GLCM_PLACE_ABOVE, /* x is 0 */
+    GLCM_PLACE_LEFT,
+    GLCM_PLACES,
+};
+
+/* Matrices that a block counts at once: one or two, or of few levels up to four. */
 struct glcm_set {
-    int32_t x[2], y[2], z[2]; /* the offsets, x at least 0 */
-    bool reversed[2];         /* counted by the opposite offset: [neighbour][voxel] */
-    uint32_t matrix[2];       /* which of those that are counted */
+    int32_t x[GLCM_PLACES], y[GLCM_PLACES], z[GLCM_PLACES]; /* the offsets */
+    bool reversed[GLCM_PLACES];   /* counted by the opposite offset: [neighbour][voxel] */
+    uint32_t matrix[GLCM_PLACES]; /* which of those that are counted */
     enum glcm_kind kind;
-    int32_t first_slice; /* of those that have neighbours there; need not be one of the volume */
+    uint32_t places, behind; /* of few levels: a bit a matrix; how many rows above that row is */
+    int32_t first_slice;     /* of those that have neighbours there; need not be of the volume */
 };
 
 /* The sets, those of two matrices first, and the blocks that each of them is shared by. */
 struct glcm_share {
     uint32_t pairs, singles;
     uint32_t parts_of_pair, parts_of_single;
+    uint32_t behind; /* of few levels: the most of a set */
 };
 
 enum { GLCM_A_THREAD = 16 }; /* codes of a load */
@@ -63,6 +74,7 @@ struct glcm_image {
     uint32_t shift, mask;    /* of stored values, four in a word; shift 0: codes */
     uint32_t none;           /* four times the code of what does not count */
     uint32_t levels, copies; /* copies: of a counter, a power of 2, at most 32 */
+    uint32_t surplus;        /* of few levels: bits of the three that are not the level's */
     /* Lines: as many codes of a row as a warp takes at once, then those of the next rows in y, or
      * in z. Where there are few, each is several parts. */
     bool in_z;
@@ -86,6 +98,7 @@ struct glcm_volume {
     const uint16_t *tables;
     bool table_a_slice;
     uint8_t none;
+    uint8_t code_shift; /* where a code has the level */
 };
 
 /* How a request is counted. */
@@ -94,6 +107,7 @@ struct glcm_plan {
     struct glcm_volume volume;
     bool shifted;            /* stored values are shifted as they are read */
     bool many;               /* glcm_count_many */
+    bool bits;               /* glcm_bits.cu */
     uint32_t slices;         /* of a matrix */
     struct glcm_share share; /* of the sets that were sent */
     size_t shared;           /* many: bytes of counters */
@@ -170,6 +184,10 @@ int cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t
 struct glcm_share glcm_arrange(const struct texture_glcm *request, size_t first, size_t count,
                                bool in_pairs, size_t processors, struct glcm_set *sets);
 
+/* Of few levels: up to four matrices in a set, those that stand next to each other. */
+struct glcm_share glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count,
+                                    struct glcm_set *sets);
+
 /* glcm_pairs.cu. Lets its kernels take so many bytes of shared memory. */
 cudaError_t glcm_pairs_allow(size_t shared);
 
@@ -180,6 +198,22 @@ bool glcm_pairs_near(const struct texture_offset *offset);
 void glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share,
                        const struct glcm_set *sets, unsigned long long *counts,
                        cudaStream_t stream);
+
+/*
+ * glcm_bits.cu. Whether it counts the request faster, in matrices of so many slices. It wants
+ * levels in the three upper bits of codes, and GLCM_BITS_NONE for what does not count.
+ */
+enum { GLCM_BITS_SHIFT = 5, GLCM_BITS_NONE = 1 << 4 };
+
+bool glcm_bits_take(const struct texture_glcm *request, const struct glcm_image *image,
+                    size_t slices);
+
+cudaError_t glcm_bits_allow(size_t shared);
+
+/* Adds the sets' pairs to `counts`. */
+void glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glcm_share *share,
+                      size_t processors, const struct glcm_set *sets, unsigned long long *counts,
+                      cudaStream_t stream);
 
 /* Codes of a part of a volume; fills `factor` and `offset` of the job. */
 void cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job,

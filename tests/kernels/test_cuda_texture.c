@@ -336,6 +336,49 @@ START_TEST(matrices_come_in_batches)
 
 END_TEST
 
+/* Those of a distance in a slice, and what can be counted with them, or not. */
+static size_t
+flat(int distance, struct texture_offset *offsets)
+{
+    const int32_t d = distance;
+    const struct texture_offset some[] = {
+        {d, 0, 0},   {d, -d, 0}, {0, -d, 0}, {-d, -d, 0},    {31, -d, 0}, {-d, d, 0},
+        {-31, d, 0}, {-d, 0, 0}, {31, 0, 0}, {0, d, 0},      {0, 8, 0},   {1, -8, 0},
+        {d, 0, 0},   {d, 0, 0},  {-1, d, 0}, {-1, d + 1, 0},
+    };
+
+    memcpy(offsets, some, sizeof(some));
+    return sizeof(some) / sizeof(some[0]);
+}
+
+static const struct kernels_extent wide[] = {
+    {1024, 5, 1}, {1040, 33, 2}, {992, 17, 1},  {1008, 3, 2},  {512, 20, 5},   {500, 9, 4},
+    {2048, 1, 3}, {96, 12, 40},  {3000, 40, 1}, {16400, 4, 1}, {8192, 100, 1}, {640, 64, 30},
+};
+
+enum { WIDE = sizeof(wide) / sizeof(wide[0]), QUICK_WIDE = 2 };
+
+/* Few levels in long rows are counted in a way of their own, in sets of up to four matrices. */
+START_TEST(few_levels_are_the_cpus)
+{
+    static const int levels[] = {8, 5, 4, 7, 2, 3, 8};
+    struct texture_offset offsets[MOST_OFFSETS];
+
+    random_state = (uint64_t)_i + 41;
+    for (int i = 0; i < (quick ? 2 : 7); i++) {
+        const size_t count = flat(1 + (i + _i) % 7, offsets);
+
+        begin((enum content)((i + _i) % CONTENTS),
+              (enum kernels_pixel)((i + _i) % 2 * (i % PIXELS)), wide[_i]);
+        check_glcm(wide[_i], i % 2 ? (enum binning)(_i % BINNINGS) : PAPER, levels[i], offsets,
+                   count);
+        for (size_t k = 0; k < 4; k++)
+            check_glcm(wide[_i], PAPER, levels[i], offsets + k, 1 + (size_t)i % 3);
+    }
+}
+
+END_TEST
+
 static void
 compare_histograms(struct kernels_extent extent, const uint64_t *region, bool per_slice)
 {
@@ -552,6 +595,8 @@ START_TEST(a_small_image_is_the_cpus)
     check_glcm(extent, PAPER, 8, offsets, 4);
     compare_histograms(extent, NULL, false);
     check_patterns(extent, 500000, 0);
+    begin(RANDOM, KERNELS_UINT8, wide[0]);
+    check_glcm(wide[0], PAPER, 8, offsets, flat(1, offsets) / 2);
 }
 
 END_TEST
@@ -598,6 +643,7 @@ START_TEST(halves_do_not_overflow)
     random_state = 3;
     begin(CONSTANT, KERNELS_UINT8, extent);
     check_glcm(extent, PAPER, 32, offsets, 3);
+    check_glcm(extent, PAPER, 8, offsets, 2);
 }
 
 END_TEST
@@ -745,6 +791,7 @@ make_suite(void)
     tcase_add_unchecked_fixture(small, open_both, close_both);
     tcase_add_test(small, a_small_image_is_the_cpus);
     tcase_add_loop_test(parity, matrices_are_the_cpus, 0, some);
+    tcase_add_loop_test(parity, few_levels_are_the_cpus, 0, quick ? QUICK_WIDE : WIDE);
     tcase_add_loop_test(parity, histograms_are_the_cpus, 0, some);
     tcase_add_loop_test(parity, patterns_are_the_cpus, 0, some);
     tcase_add_test(parity, thresholds_are_exact);
