@@ -23,7 +23,6 @@ struct cuda_fuzzy {
     uint32_t *table, *host_table;
     int32_t *reach, *host_reach;
     uint32_t *seeds, *host_seeds;
-    struct fuzzy_level *host_levels;
     struct edge_flood_counts *host_counts;
     uint16_t *scene, *host_scene;         /* of all objects when relative, else of one; wanted */
     unsigned long long *bits, *host_bits; /* one plane an object */
@@ -99,7 +98,6 @@ all_pieces(struct pieces *pieces, struct cuda_fuzzy *fuzzy, const struct kernels
     piece(pieces, &fuzzy->table, &fuzzy->host_table, 3 * values + 2);
     piece(pieces, &fuzzy->reach, &fuzzy->host_reach, 2 * values);
     piece(pieces, &fuzzy->seeds, &fuzzy->host_seeds, SEED_BATCH);
-    piece(pieces, (struct fuzzy_level **)NULL, &fuzzy->host_levels, FUZZY_LEVELS + 1);
     piece(pieces, (struct edge_flood_counts **)NULL, &fuzzy->host_counts, 1);
     piece(pieces, &fuzzy->bits, &fuzzy->host_bits, objects * fuzzy->words);
     piece(pieces, &fuzzy->count, &fuzzy->host_count, objects);
@@ -363,8 +361,8 @@ run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, si
     output.words_per_row = (int64_t)fuzzy->words_per_row;
     output.count = relative ? NULL : fuzzy->count + index;
     output.threshold = object->threshold;
-    CUDA_TRY(device, fuzzy_scene_run(&volume, &fuzzy->memory, fuzzy->host_levels, &output,
-                                     device->multiprocessors, lane->work));
+    CUDA_TRY(device, fuzzy_scene_run(&volume, &fuzzy->memory, &output, device->multiprocessors,
+                                     lane->work));
     return 0;
 }
 

@@ -2,41 +2,41 @@
  * fuzzy_graph.cuh - Boruvka's levels on what the tiles left over, and the way back down to the
  * voxels: see fuzzy_scene.cuh.
  *
- * Every kernel reads the sizes of its level from device memory and strides over them with a grid of
- * any size, so that levels are launched before anybody knows how many there are; a level without
- * edges does nothing.
+ * Level 0, the nodes of the tiles, has its own kernels. All other levels are steps of one, whose
+ * blocks meet between two steps: nobody but the device learns how many levels there are. Once a
+ * level has become small, one block is faster alone: it meets itself sooner.
+ *
+ * Every step reads the sizes of its level from device memory and strides over them.
  */
 #ifndef NOCTULE_FUZZY_GRAPH_CUH
 #define NOCTULE_FUZZY_GRAPH_CUH
 
 #include "fuzzy_tile.cuh"
 
+#include <cooperative_groups.h>
+
 #define GRAPH_THREADS 256
+#define GRAPH_BATCH   4 /* items of a thread at a time */
+#define CLIMB_THREADS 512
+#define CLIMB_BLOCKS  3   /* of a multiprocessor */
+#define CLIMB_ALONE   512 /* nodes and edges of a level that one block is enough for */
 #define SCENE_ROWS    4
-#define PAIR_ROOM     16        /* slots a node */
-#define PAIR_STEPS    8         /* slots that are tried */
-#define PAIR_EDGES    (1 << 16) /* fewer are not worth it */
-#define GRAPH_BATCH   8 /* consecutive rounds of a block that share one addition to a counter */
+#define PAIR_ROOM     16 /* slots a node */
+#define PAIR_STEPS    8  /* slots that are tried */
 
-/* Takes mine places of a counter for each thread of the block; returns the thread's first. */
+/* Takes places of a counter, `count` for each warp of the block; returns the warp's first. */
 static __device__ uint32_t
-block_take(uint32_t *counter, uint32_t mine)
+block_take(uint32_t *counter, uint32_t count)
 {
-    __shared__ uint32_t warps[GRAPH_THREADS / 32];
+    __shared__ uint32_t warps[CLIMB_THREADS / 32];
     __shared__ uint32_t start;
-    uint32_t lane = threadIdx.x & 31, warp = threadIdx.x >> 5, before = mine, total = 0;
+    uint32_t warp = threadIdx.x >> 5, before = 0, total = 0;
 
-    for (uint32_t step = 1; step < 32; step *= 2) {
-        uint32_t other = __shfl_up_sync(0xffffffff, before, step);
-
-        before += lane >= step ? other : 0;
-    }
     __syncthreads(); /* the last call's reads */
-    if (lane == 31)
-        warps[warp] = before;
+    if ((threadIdx.x & 31) == 0)
+        warps[warp] = count;
     __syncthreads();
-    before -= mine;
-    for (uint32_t i = 0; i < GRAPH_THREADS / 32; i++) {
+    for (uint32_t i = 0; i < blockDim.x / 32; i++) {
         before += i < warp ? warps[i] : 0;
         total += warps[i];
     }
@@ -44,6 +44,50 @@ block_take(uint32_t *counter, uint32_t mine)
         start = total == 0 ? 0 : atomicAdd(counter, total);
     __syncthreads();
     return start + before;
+}
+
+/* The lanes of the warp for which it holds, all of them being here. */
+static __device__ __forceinline__ uint32_t
+lanes_with(bool holds)
+{
+    return __ballot_sync(0xffffffff, holds);
+}
+
+static __device__ __forceinline__ uint32_t
+lanes_before(uint32_t lanes)
+{
+    return __popc(lanes & ((1u << (threadIdx.x & 31)) - 1));
+}
+
+/* Blocks that do a step together. */
+struct graph_team {
+    uint32_t block, blocks;
+};
+
+/* What a block does of a step: `batch` rounds of its threads at a time, from `first` on. */
+struct graph_share {
+    uint32_t first, step, batch;
+};
+
+/* Few items are spread over all threads; of many a thread takes several at a time, whose loads go
+ * out together and which share one addition to a counter. */
+static __device__ __forceinline__ struct graph_share
+share_of(const struct graph_team &team, uint32_t start, uint32_t end)
+{
+    uint32_t threads = team.blocks * blockDim.x;
+    uint32_t batch = min((uint32_t)GRAPH_BATCH, (end - start + threads - 1) / threads);
+    struct graph_share share;
+
+    share.first = start + team.block * blockDim.x * batch;
+    share.step = threads * batch;
+    share.batch = batch;
+    return share;
+}
+
+static __device__ __forceinline__ uint32_t
+item_of(const struct graph_share &share, uint32_t i)
+{
+    return share.first + i * blockDim.x + threadIdx.x;
 }
 
 /* The node of a component of a tile. */
@@ -72,30 +116,6 @@ choose_first(const struct fuzzy_scene_memory memory)
         memory.chosen[0] = 0;
 }
 
-/* Other levels: from the edges that were offered. A node without edges is never reached. */
-static __global__ void
-choose(const struct fuzzy_scene_memory memory, int level)
-{
-    uint32_t nodes = memory.levels[level].nodes, stride = gridDim.x * blockDim.x;
-    uint64_t offset = memory.levels[level].offset;
-    const struct fuzzy_edges edges = memory.edges[level & 1];
-
-    if (memory.levels[level].edges == 0)
-        return;
-    for (uint32_t node = blockIdx.x * blockDim.x + threadIdx.x; node < nodes; node += stride) {
-        unsigned long long best = memory.best[node];
-        uint32_t chosen = FUZZY_NO_NODE;
-
-        if (best != 0 && node != 0) {
-            uint2 ends = edges.nodes[(uint32_t)best];
-
-            chosen = ends.x == node ? ends.y : ends.x;
-        }
-        memory.chosen[node] = node == 0 ? 0 : chosen;
-        memory.strongest[offset + node] = (uint16_t)(best >> 32);
-    }
-}
-
 /* Whether a node stays: of two that chose the same edge the smaller does. */
 static __device__ __forceinline__ bool
 stays(const uint32_t *chosen, uint32_t node)
@@ -105,34 +125,89 @@ stays(const uint32_t *chosen, uint32_t node)
     return other != FUZZY_NO_NODE && node < other && chosen[other] == node;
 }
 
-/* Numbers the nodes of the next level, of which these are the roots. */
-static __global__ void
-number_roots(const struct fuzzy_scene_memory memory, int level)
+/* Numbers a share's nodes that stay, one bit each in `roots`, as the next level's. */
+static __device__ __forceinline__ void
+number_roots(const struct graph_share &share, uint32_t roots, uint32_t *counter, uint32_t *parent)
 {
+    uint32_t number = block_take(counter, __reduce_add_sync(0xffffffff, __popc(roots)));
+
+#pragma unroll
+    for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
+        bool root = (roots >> i & 1) != 0;
+        uint32_t all = lanes_with(root);
+
+        if (root)
+            parent[item_of(share, i)] = number + lanes_before(all);
+        number += __popc(all);
+    }
+}
+
+/* Numbers the nodes of level 1, of which these are the roots. */
+static __global__ void
+number_first(const struct fuzzy_scene_memory memory)
+{
+    const struct graph_team team = {blockIdx.x, gridDim.x};
+    uint32_t nodes = memory.levels[0].nodes;
+    struct graph_share share = share_of(team, 0, nodes);
+
+    for (; share.first < nodes; share.first += share.step) {
+        uint32_t roots = 0;
+
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
+            uint32_t node = item_of(share, i);
+            bool inside = i < share.batch && node < nodes;
+
+            roots |= (inside && stays(memory.chosen, node) ? 1u : 0u) << i;
+        }
+        number_roots(share, roots, &memory.levels[1].nodes, memory.parent);
+    }
+}
+
+/*
+ * Other levels: a node takes the strongest edge that was offered to it; one without edges is never
+ * reached. Of two that take the same edge the smaller stays and is a node of the next level.
+ */
+static __device__ void
+choose(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level)
+{
+    const uint2 *ends = memory.edges[level & 1].nodes;
     uint32_t nodes = memory.levels[level].nodes;
-    uint32_t *parent = memory.parent + memory.levels[level].offset;
-    const uint32_t chunk = GRAPH_THREADS * GRAPH_BATCH;
+    uint64_t offset = memory.levels[level].offset;
+    struct graph_share share = share_of(team, 0, nodes);
 
-    if (level > 0 && memory.levels[level].edges == 0)
-        return;
-    for (uint64_t first = (uint64_t)blockIdx.x * chunk; first < nodes;
-         first += (uint64_t)gridDim.x * chunk) {
-        uint32_t roots = 0, number;
+    for (; share.first < nodes; share.first += share.step) {
+        unsigned long long best[GRAPH_BATCH];
+        uint32_t chosen[GRAPH_BATCH], roots = 0;
 
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
-            uint64_t node = first + i * GRAPH_THREADS + threadIdx.x;
+            uint32_t node = item_of(share, i);
 
-            roots |= (node < nodes && stays(memory.chosen, (uint32_t)node) ? 1u : 0u) << i;
+            best[i] = i < share.batch && node < nodes ? memory.best[node] : 0;
         }
-        number = block_take(&memory.levels[level + 1].nodes, __popc(roots));
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
-            uint32_t node = (uint32_t)first + i * GRAPH_THREADS + threadIdx.x;
+            uint2 both = best[i] != 0 ? ends[(uint32_t)best[i]] : make_uint2(0, 0);
 
-            if ((roots >> i & 1) != 0)
-                parent[node] = number++;
+            chosen[i] = both.x == item_of(share, i) ? both.y : both.x;
         }
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
+            bool first = best[i] != 0 && item_of(share, i) < chosen[i];
+
+            roots |= (first && memory.best[chosen[i]] == best[i] ? 1u : 0u) << i;
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
+            uint32_t node = item_of(share, i);
+
+            if (i >= share.batch || node >= nodes)
+                continue;
+            memory.chosen[node] = best[i] != 0 || node == 0 ? chosen[i] : FUZZY_NO_NODE;
+            memory.strongest[offset + node] = (uint16_t)(best[i] >> 32);
+        }
+        number_roots(share, roots, &memory.levels[level + 1].nodes, memory.parent + offset);
     }
 }
 
@@ -161,16 +236,14 @@ root_of(uint32_t *chosen, uint32_t node)
 }
 
 /* Every node's node of the next level; clears the offers of that. */
-static __global__ void
-find_parents(const struct fuzzy_scene_memory memory, int level)
+static __device__ void
+find_parents(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level)
 {
     uint32_t nodes = memory.levels[level].nodes, next = memory.levels[level + 1].nodes;
-    uint32_t stride = gridDim.x * blockDim.x, self = blockIdx.x * blockDim.x + threadIdx.x;
+    uint32_t stride = team.blocks * blockDim.x, self = team.block * blockDim.x + threadIdx.x;
     uint64_t offset = memory.levels[level].offset;
     uint32_t *parent = memory.parent + offset;
 
-    if (level > 0 && memory.levels[level].edges == 0)
-        return;
     for (uint32_t node = self; node < nodes; node += stride) {
         uint32_t root;
 
@@ -190,6 +263,14 @@ find_parents(const struct fuzzy_scene_memory memory, int level)
         memory.levels[level + 1].offset = offset + nodes;
 }
 
+static __global__ void
+find_first_parents(const struct fuzzy_scene_memory memory)
+{
+    const struct graph_team team = {blockIdx.x, gridDim.x};
+
+    find_parents(memory, team, 0);
+}
+
 struct graph_edge {
     uint2 ends;
     uint32_t affinity;
@@ -200,7 +281,7 @@ struct graph_edge {
 static __device__ __forceinline__ struct graph_edge
 lifted(const uint32_t *parent, uint2 ends, uint32_t affinity)
 {
-    struct graph_edge edge = {{__ldg(&parent[ends.x]), __ldg(&parent[ends.y])}, affinity};
+    struct graph_edge edge = {{parent[ends.x], parent[ends.y]}, affinity};
 
     if (edge.ends.x == edge.ends.y)
         edge.affinity = 0;
@@ -221,23 +302,24 @@ append_edges(const struct fuzzy_scene_memory &memory, int level,
              const struct graph_edge (&found)[COUNT])
 {
     const struct fuzzy_edges edges = memory.edges[level & 1];
-    uint32_t mine = 0, place;
+    uint32_t count = 0, first;
 
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i++)
-        mine += found[i].affinity != 0;
-    place = block_take(&memory.levels[level].edges, mine);
+        count += __popc(lanes_with(found[i].affinity != 0));
+    first = block_take(&memory.levels[level].edges, count);
 #pragma unroll
     for (unsigned i = 0; i < COUNT; i++) {
+        uint32_t all = lanes_with(found[i].affinity != 0), place = first + lanes_before(all);
         unsigned long long key = (unsigned long long)found[i].affinity << 32 | place;
 
+        first += __popc(all);
         if (found[i].affinity == 0)
             continue;
         edges.nodes[place] = found[i].ends;
         edges.affinity[place] = (uint16_t)found[i].affinity;
         offer_edge(memory.best, found[i].ends.x, key);
         offer_edge(memory.best, found[i].ends.y, key);
-        place++;
     }
 }
 
@@ -251,8 +333,7 @@ pair_slots(const struct fuzzy_scene_memory &memory, int level)
 {
     uint32_t nodes = memory.levels[level + 1].nodes, slots = memory.pair_slots;
 
-    if (nodes > memory.pair_slots / PAIR_ROOM ||
-        (level > 0 && memory.levels[level].edges < PAIR_EDGES))
+    if (nodes > memory.pair_slots / PAIR_ROOM)
         return 0;
     while (slots > 4096 && slots / 2 >= nodes * PAIR_ROOM)
         slots /= 2;
@@ -286,30 +367,28 @@ insert_pair(unsigned long long *pairs, uint32_t slots, const struct graph_edge &
 }
 
 /* The edges of the next level from a list of this level's. */
-static __device__ void
-lift_list(const struct fuzzy_scene_memory &memory, int level, const struct fuzzy_edges &edges,
-          uint32_t first_edge, uint32_t count)
+static __device__ __forceinline__ void
+lift_list(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level,
+          const struct fuzzy_edges &edges, uint32_t start, uint32_t end)
 {
     const uint32_t *parent = memory.parent + memory.levels[level].offset;
-    const uint32_t chunk = GRAPH_THREADS * GRAPH_BATCH;
     uint32_t slots = pair_slots(memory, level);
+    struct graph_share share = share_of(team, start, end);
 
-    for (uint64_t first = first_edge + (uint64_t)blockIdx.x * chunk; first < count;
-         first += (uint64_t)gridDim.x * chunk) {
+    for (; share.first < end; share.first += share.step) {
         struct graph_edge found[GRAPH_BATCH];
 
         /* The loads of one kind go out together; those of the next kind need them. */
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
-            uint64_t edge = first + i * GRAPH_THREADS + threadIdx.x;
+            uint32_t edge = item_of(share, i);
 
-            found[i].affinity = edge < count ? __ldg(&edges.affinity[edge]) : 0;
+            found[i].affinity = i < share.batch && edge < end ? edges.affinity[edge] : 0;
         }
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++)
-            found[i].ends = found[i].affinity != 0
-                                ? __ldg(&edges.nodes[first + i * GRAPH_THREADS + threadIdx.x])
-                                : make_uint2(0, 0);
+            found[i].ends =
+                found[i].affinity != 0 ? edges.nodes[item_of(share, i)] : make_uint2(0, 0);
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++)
             found[i] = lifted(parent, found[i].ends, found[i].affinity);
@@ -321,29 +400,23 @@ lift_list(const struct fuzzy_scene_memory &memory, int level, const struct fuzzy
     }
 }
 
-static __global__ void
-__launch_bounds__(GRAPH_THREADS) lift_edges(const struct fuzzy_scene_memory memory, int level)
-{
-    lift_list(memory, level, memory.edges[level & 1], 0, memory.levels[level].edges);
-}
-
 /* After the lifts of a level: what the table holds becomes edges of the next level; empties it. */
-static __global__ void
-__launch_bounds__(GRAPH_THREADS) drain_pairs(const struct fuzzy_scene_memory memory, int level)
+static __device__ void
+drain_pairs(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level)
 {
-    const uint32_t chunk = GRAPH_THREADS * GRAPH_BATCH;
     uint32_t slots = pair_slots(memory, level);
+    struct graph_share share = share_of(team, 0, slots);
 
-    for (uint32_t first = blockIdx.x * chunk; first < slots; first += gridDim.x * chunk) {
+    for (; share.first < slots; share.first += share.step) {
         struct graph_edge found[GRAPH_BATCH];
 
 #pragma unroll
         for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
-            unsigned long long *slot = &memory.pairs[first + i * GRAPH_THREADS + threadIdx.x];
-            unsigned long long held = *slot;
+            uint32_t slot = item_of(share, i);
+            unsigned long long held = i < share.batch && slot < slots ? memory.pairs[slot] : 0;
 
             if (held != 0)
-                *slot = 0;
+                memory.pairs[slot] = 0;
             found[i].ends = make_uint2((uint32_t)(held >> 40), (uint32_t)(held >> 16) & 0xffffff);
             found[i].affinity = (uint32_t)held & 0xffff;
         }
@@ -355,7 +428,9 @@ __launch_bounds__(GRAPH_THREADS) drain_pairs(const struct fuzzy_scene_memory mem
 static __global__ void
 __launch_bounds__(GRAPH_THREADS) lift_forest(const struct fuzzy_scene_memory memory)
 {
-    lift_list(memory, 0, memory.forest, 1, memory.levels[0].nodes);
+    const struct graph_team team = {blockIdx.x, gridDim.x};
+
+    lift_list(memory, team, 0, memory.forest, 1, memory.levels[0].nodes);
 }
 
 /* Level 1 from the edges across the far faces of the tiles. One block a tile. */
@@ -390,26 +465,99 @@ __launch_bounds__(GRAPH_THREADS)
 }
 
 /* The result of a level from that of the next, which for the last is 0 but at node 0. */
-static __global__ void
-descend(const struct fuzzy_scene_memory memory, int level)
+static __device__ void
+descend(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level)
 {
-    uint32_t nodes = memory.levels[level].nodes, stride = gridDim.x * blockDim.x;
-    uint64_t offset = memory.levels[level].offset, above = memory.levels[level + 1].offset;
+    uint32_t nodes = memory.levels[level].nodes;
+    const uint32_t *parents = memory.parent + memory.levels[level].offset;
+    const uint16_t *strongest = memory.strongest + memory.levels[level].offset;
+    const uint16_t *above = memory.connected + memory.levels[level + 1].offset;
+    uint16_t *connected = memory.connected + memory.levels[level].offset;
     bool last = level > 0 && memory.levels[level].edges == 0;
+    struct graph_share share = share_of(team, 0, nodes);
 
-    for (uint32_t node = blockIdx.x * blockDim.x + threadIdx.x; node < nodes; node += stride) {
-        uint32_t value = 0;
+    for (; share.first < nodes; share.first += share.step) {
+        uint32_t parent[GRAPH_BATCH], value[GRAPH_BATCH];
 
-        if (node == 0) {
-            value = 65535;
-        } else if (!last) {
-            uint32_t parent = memory.parent[offset + node];
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
+            uint32_t node = item_of(share, i);
+            bool below = !last && i < share.batch && node < nodes;
 
-            if (parent != FUZZY_NO_NODE)
-                value = min((uint32_t)memory.strongest[offset + node],
-                            (uint32_t)memory.connected[above + parent]);
+            parent[i] = below ? parents[node] : FUZZY_NO_NODE;
+            value[i] = below ? strongest[node] : 0;
         }
-        memory.connected[offset + node] = (uint16_t)value;
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++)
+            value[i] = parent[i] == FUZZY_NO_NODE ? 0 : min(value[i], (uint32_t)above[parent[i]]);
+#pragma unroll
+        for (uint32_t i = 0; i < GRAPH_BATCH; i++) {
+            uint32_t node = item_of(share, i);
+
+            if (i < share.batch && node < nodes)
+                connected[node] = (uint16_t)(node == 0 ? 65535 : value[i]);
+        }
+    }
+}
+
+/* One level's nodes and edges to the next one's. `meet` waits for all blocks of the team. */
+template <typename Meet>
+static __device__ void
+climb_level(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level,
+            const Meet &meet)
+{
+    choose(memory, team, level);
+    meet();
+    find_parents(memory, team, level);
+    meet();
+    lift_list(memory, team, level, memory.edges[level & 1], 0, memory.levels[level].edges);
+    meet();
+    drain_pairs(memory, team, level);
+    meet();
+}
+
+static __device__ __forceinline__ bool
+is_large(const struct fuzzy_level &level)
+{
+    return level.nodes > CLIMB_ALONE || level.edges > CLIMB_ALONE;
+}
+
+/* The rest of the way up by one block, and back down to where it began. */
+static __device__ void
+climb_alone(const struct fuzzy_scene_memory &memory, int level)
+{
+    const struct graph_team alone = {0, 1};
+    auto meet = [] { __syncthreads(); };
+    int top = level;
+
+    for (; memory.levels[top].edges != 0; top++)
+        climb_level(memory, alone, top, meet);
+    for (; top >= level; top--) {
+        descend(memory, alone, top);
+        meet();
+    }
+}
+
+/* From the edges of level 1, some of them still in the table of pairs, to the results of all
+ * levels. Its blocks must all run at once. */
+static __global__ void
+__launch_bounds__(CLIMB_THREADS, CLIMB_BLOCKS) climb(const struct fuzzy_scene_memory memory)
+{
+    const struct graph_team team = {blockIdx.x, gridDim.x};
+    auto meet = [] { cooperative_groups::this_grid().sync(); };
+    int level = 1;
+
+    drain_pairs(memory, team, 0);
+    meet();
+    for (; is_large(memory.levels[level]) && memory.levels[level].edges != 0; level++)
+        climb_level(memory, team, level, meet);
+    if (memory.levels[level].edges == 0)
+        descend(memory, team, level);
+    else if (team.block == 0)
+        climb_alone(memory, level);
+    while (level-- > 0) {
+        meet();
+        descend(memory, team, level);
     }
 }
 

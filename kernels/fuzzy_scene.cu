@@ -10,10 +10,6 @@
             return error_;                                                                         \
     } while (0)
 
-/* Levels that are queued before the host asks whether there are more: an empty one costs less than
- * the answer does. */
-#define LEVELS_UNASKED 12
-
 /* Voxels on the surface of a tile: a component that is left when the tile is contracted has one. */
 #define TILE_SURFACE 1352
 
@@ -153,66 +149,35 @@ contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_scene_memo
     return cudaErrorInvalidValue;
 }
 
-/* Nodes of one level to nodes of the next. */
+/* From the tiles' components to the results of all nodes. */
 static cudaError_t
-merge_level(const struct fuzzy_scene_memory *memory, int level, unsigned blocks,
-            cudaStream_t stream)
+solve_graph(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory,
+            int multiprocessors, cudaStream_t stream)
 {
-    if (level == 0)
-        choose_first<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
-    else
-        choose<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, level);
-    number_roots<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, level);
-    find_parents<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, level);
-    SCENE_TRY(cudaGetLastError());
-    return cudaSuccess;
-}
+    unsigned blocks = (unsigned)multiprocessors * (2048 / GRAPH_THREADS);
+    struct fuzzy_scene_memory argument = *memory;
+    void *arguments[] = {&argument};
 
-/* Goes up until a level has no edges; *top is that level. */
-static cudaError_t
-climb(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory,
-      struct fuzzy_level *levels, unsigned blocks, cudaStream_t stream, int *top)
-{
-    SCENE_TRY(merge_level(memory, 0, blocks, stream));
+    choose_first<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
+    number_first<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
+    find_first_parents<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
     lift_forest<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
     lift_faces<<<volume->grid.tile_count, GRAPH_THREADS, 0, stream>>>(*memory, volume->grid);
-    drain_pairs<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, 0);
-    for (int level = 1; level < FUZZY_LEVELS; level++) {
-        SCENE_TRY(merge_level(memory, level, blocks, stream));
-        lift_edges<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, level);
-        drain_pairs<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, level);
-        SCENE_TRY(cudaGetLastError());
-        if (level < LEVELS_UNASKED || level % 4 != 0)
-            continue;
-        SCENE_TRY(cudaMemcpyAsync(levels, memory->levels, (FUZZY_LEVELS + 1) * sizeof *levels,
-                                  cudaMemcpyDeviceToHost, stream));
-        SCENE_TRY(cudaStreamSynchronize(stream));
-        *top = level + 1;
-        while (*top > 1 && levels[*top - 1].edges == 0)
-            (*top)--;
-        if (levels[level + 1].edges == 0)
-            return cudaSuccess;
-    }
-    *top = FUZZY_LEVELS;
+    SCENE_TRY(cudaGetLastError());
+    SCENE_TRY(cudaLaunchCooperativeKernel(climb, (unsigned)multiprocessors * CLIMB_BLOCKS,
+                                          CLIMB_THREADS, arguments, 0, stream));
     return cudaSuccess;
 }
 
 cudaError_t
 fuzzy_scene_run(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory,
-                struct fuzzy_level *levels, const struct fuzzy_output *output, int multiprocessors,
-                cudaStream_t stream)
+                const struct fuzzy_output *output, int multiprocessors, cudaStream_t stream)
 {
     const struct fuzzy_grid *grid = &volume->grid;
-    unsigned blocks = (unsigned)multiprocessors * (2048 / GRAPH_THREADS);
-    int top = 0;
 
-    SCENE_TRY(
-        cudaMemsetAsync(memory->pairs, 0, memory->pair_slots * sizeof *memory->pairs, stream));
     clear_levels<<<1, FUZZY_LEVELS + 1, 0, stream>>>(memory->levels);
     SCENE_TRY(contract_volume(volume, memory, stream));
-    SCENE_TRY(climb(volume, memory, levels, blocks, stream, &top));
-    for (int level = top; level >= 0; level--)
-        descend<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory, level);
+    SCENE_TRY(solve_graph(volume, memory, multiprocessors, stream));
     write_scene<<<(unsigned)(output->words_per_row * grid->tiles[1] * grid->tiles[2]),
                   GRAPH_THREADS, 0, stream>>>(*memory, *grid, *output);
     SCENE_TRY(cudaGetLastError());

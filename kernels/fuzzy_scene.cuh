@@ -146,12 +146,9 @@ fuzzy_lookup_binary(struct fuzzy_lookup *lookup, bool binary, uint16_t threshold
 size_t fuzzy_scene_place(const struct fuzzy_grid *grid, unsigned char *start,
                          struct fuzzy_scene_memory *memory);
 
-/*
- * Queues the scene on the stream, memory->seeds being set, and waits between levels to learn from
- * `levels`, pinned and FUZZY_LEVELS + 1 long, whether there are more.
- */
+/* Queues the scene on the stream, memory->seeds being set. */
 cudaError_t fuzzy_scene_run(const struct fuzzy_volume *volume,
-                            const struct fuzzy_scene_memory *memory, struct fuzzy_level *levels,
+                            const struct fuzzy_scene_memory *memory,
                             const struct fuzzy_output *output, int multiprocessors,
                             cudaStream_t stream);
 

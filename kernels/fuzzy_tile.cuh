@@ -764,6 +764,16 @@ span(const struct fuzzy_edges &forest, struct tile_memory *tile, struct tile_thr
     }
 }
 
+/* Empties the table of pairs, which costs nothing beside the rest. */
+static __device__ __forceinline__ void
+clear_pairs(const struct fuzzy_scene_memory &memory)
+{
+    uint32_t stride = gridDim.x * TILE_THREADS;
+
+    for (uint32_t i = blockIdx.x * TILE_THREADS + threadIdx.x; i < memory.pair_slots; i += stride)
+        memory.pairs[i] = 0;
+}
+
 /* One block a tile. */
 template <typename Voxel, bool SMALL>
 static __global__ void
@@ -778,6 +788,7 @@ __launch_bounds__(TILE_THREADS, 3)
     struct tile_thread self;
     uint32_t base;
 
+    clear_pairs(arguments.memory);
     self.waiting = 0;
     load_values<Voxel>(arguments, origin, tile->values);
     if (SMALL)

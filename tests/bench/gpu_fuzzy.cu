@@ -238,7 +238,6 @@ struct setting {
     edge_flood_volume edges;
     fuzzy_reach reach;
     uint32_t *seeds; /* one, for the edges */
-    fuzzy_level *levels;
     edge_flood_counts *counts;
     fuzzy_output output;
     uint16_t *scene;
@@ -323,7 +322,6 @@ set_up(const gpu_bench *bench, setting *setting)
     setting->host.resize(setting->voxels);
     setting->what->fill(extent, setting->host.data());
     GPU_BENCH_TRY(cudaStreamCreate(&setting->stream));
-    GPU_BENCH_TRY(cudaMallocHost(&setting->levels, (FUZZY_LEVELS + 1) * sizeof *setting->levels));
     GPU_BENCH_TRY(cudaMallocHost(&setting->counts, sizeof *setting->counts));
     voxels = take<int16_t>(setting, setting->voxels);
     bytes = setting->voxels * sizeof(int16_t);
@@ -352,7 +350,6 @@ tear_down(setting *setting)
 {
     for (void *memory : setting->taken)
         GPU_BENCH_TRY(cudaFree(memory));
-    GPU_BENCH_TRY(cudaFreeHost(setting->levels));
     GPU_BENCH_TRY(cudaFreeHost(setting->counts));
     GPU_BENCH_TRY(cudaStreamDestroy(setting->stream));
 }
@@ -478,8 +475,8 @@ wrong_voxels(const setting *setting)
 static void
 run_scene(setting *setting, int multiprocessors, cudaStream_t stream)
 {
-    GPU_BENCH_TRY(fuzzy_scene_run(&setting->volume, &setting->memory, setting->levels,
-                                  &setting->output, multiprocessors, stream));
+    GPU_BENCH_TRY(fuzzy_scene_run(&setting->volume, &setting->memory, &setting->output,
+                                  multiprocessors, stream));
 }
 
 /* The flood, and where that is stopped the scene of affinities that are 0 or 65535. */

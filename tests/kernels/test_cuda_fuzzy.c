@@ -1,6 +1,6 @@
 /*
  * test_cuda_fuzzy.c - objects whose scene nobody asked for: on the GPU a flood over edges, beside
- * the CPU's and the reference's.
+ * the CPU's and the reference's; and scenes whose graph takes each of its ways.
  *
  *   kernels_test_cuda_fuzzy [--quick]    --quick: a selection for compute-sanitizer
  *
@@ -275,6 +275,56 @@ START_TEST(objects_of_many_seeds_are_the_references)
 
 END_TEST
 
+/* All blocks climb its first levels together, one the rest. */
+START_TEST(a_scene_of_many_nodes_is_the_references)
+{
+    const struct kernels_extent extent = {130, 66, 35};
+    const struct kernels_voxel seed = {64, 33, 17};
+    const struct kernels_fuzzy_object object = {.seeds = &seed,
+                                                .seed_count = 1,
+                                                .mean = 150,
+                                                .sigma = 40,
+                                                .homogeneity_sigma = 60,
+                                                .weight = 0.5,
+                                                .threshold = 30000,
+                                                .padding = none,
+                                                .scene = true};
+    void *voxels = draw(SCATTER, extent, KERNELS_UINT8, 255, 5);
+
+    check_job(extent, KERNELS_UINT8, voxels, &object, 1, "many nodes");
+    free(voxels);
+}
+
+END_TEST
+
+/* Pairs on either side of a tile's face: many nodes, and above the first level no edge. */
+START_TEST(a_scene_of_pairs_across_tiles_is_the_references)
+{
+    const struct kernels_extent extent = {48, 64, 64};
+    const struct kernels_voxel seed = {15, 2, 2};
+    const struct kernels_fuzzy_object object = {.seeds = &seed,
+                                                .seed_count = 1,
+                                                .mean = 100,
+                                                .sigma = 50,
+                                                .homogeneity_sigma = 50,
+                                                .weight = 0.5,
+                                                .threshold = 9000,
+                                                .padding = {0, 0},
+                                                .scene = true};
+    uint8_t *voxels = allocate(ref_voxels(extent), 1);
+    uint64_t random = 9;
+
+    for (int64_t z = 0; z < extent.slices; z += 2)
+        for (int64_t y = 0; y < extent.rows; y += 2)
+            for (int64_t x = 15; x <= 16; x++)
+                voxels[(z * extent.rows + y) * extent.columns + x] =
+                    (uint8_t)(50 + ref_random_below(&random, 100));
+    check_job(extent, KERNELS_UINT8, voxels, &object, 1, "pairs");
+    free(voxels);
+}
+
+END_TEST
+
 static Suite *
 make_suite(void)
 {
@@ -285,6 +335,8 @@ make_suite(void)
     tcase_add_unchecked_fixture(objects, open_both, close_both);
     tcase_add_test(objects, random_objects_are_the_references);
     tcase_add_test(objects, objects_of_many_seeds_are_the_references);
+    tcase_add_test(objects, a_scene_of_many_nodes_is_the_references);
+    tcase_add_test(objects, a_scene_of_pairs_across_tiles_is_the_references);
     if (!quick)
         tcase_add_loop_test(objects, objects_in_many_tiles_are_the_references, 0, CONTENTS);
     return suite;
