@@ -65,7 +65,7 @@ struct tile_thread {
     uint32_t alive;      /* edges between components, bit axis * 8 + i */
     uint32_t waiting;    /* the same, both ends final */
     uint32_t leaving[3]; /* keys of its edges that leave the tile, one an axis; 0: none */
-    uint32_t cap[TILE_COLUMN];
+    uint32_t caps[TILE_COLUMN / 2]; /* of its voxels, two in one register */
 };
 
 static __device__ __noinline__ uint32_t
@@ -139,61 +139,72 @@ tile_origin_of(const struct fuzzy_grid &grid, uint32_t tile)
     return origin;
 }
 
+/* How many voxels of a thread there are: the last ones may lie beyond the volume, of which one
+ * slice at most is looked at. */
+static __device__ __forceinline__ uint32_t
+columns_of(const struct fuzzy_grid &grid, const struct tile_origin &origin)
+{
+    int64_t left = (grid.size[2] - origin.at[2]) / 2 + 1;
+
+    return left < TILE_COLUMN ? (uint32_t)left : TILE_COLUMN;
+}
+
 static __device__ __forceinline__ bool
 is_padding(const struct fuzzy_lookup &lookup, int32_t stored)
 {
     return stored >= lookup.padding.lo && stored <= lookup.padding.hi;
 }
 
-/* Values counted from `low`. Padding, and what lies beyond the volume, is so far from everything,
+/* A value counted from `low`. Padding, and what lies beyond the volume, is so far from everything,
  * its own kind next to it included, that the tables give 0. */
+template <typename Voxel>
+static __device__ __forceinline__ int32_t
+value_at(const struct contract_arguments &arguments, int64_t x, int64_t y, int64_t z)
+{
+    const Voxel *voxels = (const Voxel *)arguments.voxels;
+    const int64_t *size = arguments.grid.size;
+
+    if ((uint64_t)x < (uint64_t)size[0] && (uint64_t)y < (uint64_t)size[1] &&
+        (uint64_t)z < (uint64_t)size[2]) {
+        int32_t stored = voxels[(z * size[1] + y) * size[0] + x];
+
+        if (!is_padding(arguments.lookup, stored))
+            return stored - arguments.lookup.low;
+    }
+    return ((x + y + z) & 1) != 0 ? -(1 << 20) : -(2 << 20);
+}
+
 template <typename Voxel>
 static __device__ void
 load_values(const struct contract_arguments &arguments, const struct tile_origin &origin,
-            int32_t *values)
+            uint32_t columns, int32_t *values)
 {
-    const Voxel *voxels = (const Voxel *)arguments.voxels;
-    const struct fuzzy_grid &grid = arguments.grid;
     int64_t x = origin.at[0] + (threadIdx.x & 15), y = origin.at[1] + (threadIdx.x >> 4 & 15);
 
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
         uint32_t voxel = threadIdx.x + i * TILE_THREADS;
-        int64_t z = origin.at[2] + (voxel >> 8);
-        int32_t value = ((x + y + z) & 1) != 0 ? -(1 << 20) : -(2 << 20);
 
-        if (x < grid.size[0] && y < grid.size[1] && z < grid.size[2]) {
-            int32_t stored = voxels[(z * grid.size[1] + y) * grid.size[0] + x];
-
-            if (!is_padding(arguments.lookup, stored))
-                value = stored - arguments.lookup.low;
-        }
-        values[voxel] = value;
+        values[voxel] = value_at<Voxel>(arguments, x, y, origin.at[2] + (voxel >> 8));
     }
 }
 
-/* The key of the thread's edge that leaves the tile across `axis`, whose far ones are written out
- * for the graph. */
+/* The key of the thread's edge that leaves the tile across `axis`. */
 template <typename Voxel>
 static __device__ uint32_t
 leaving_key(const struct contract_arguments &arguments, const struct tile_origin &origin,
-            const uint32_t *table, const int32_t *values, uint32_t axis)
+            const uint32_t *table, uint32_t columns, const int32_t *values, uint32_t axis)
 {
-    const Voxel *voxels = (const Voxel *)arguments.voxels;
-    const struct fuzzy_grid &grid = arguments.grid;
-    uint32_t side, affinity = 0, place = threadIdx.x;
+    uint32_t side, affinity, place = threadIdx.x;
     uint32_t voxel = leaving_voxel(axis, place, &side);
     int64_t at[3] = {origin.at[0] + (voxel & 15), origin.at[1] + (voxel >> 4 & 15),
                      origin.at[2] + (voxel >> 8)};
+    int32_t value;
 
     at[axis] += side != 0 ? 1 : -1;
-    if (at[axis] >= 0 && at[0] < grid.size[0] && at[1] < grid.size[1] && at[2] < grid.size[2]) {
-        int32_t stored = voxels[(at[2] * grid.size[1] + at[1]) * grid.size[0] + at[0]];
-
-        if (!is_padding(arguments.lookup, stored))
-            affinity =
-                affinity_of(arguments.lookup, table, values[voxel], stored - arguments.lookup.low);
-    }
+    value = value_at<Voxel>(arguments, at[0], at[1], at[2]);
+    affinity =
+        voxel >> 8 < 2 * columns ? affinity_of(arguments.lookup, table, values[voxel], value) : 0;
     if (side != 0)
         arguments.memory
             .faces[(size_t)origin.tile * FUZZY_TILE_FACES + axis * 256 + far_place(axis, place)] =
@@ -204,16 +215,16 @@ leaving_key(const struct contract_arguments &arguments, const struct tile_origin
 /* Affinities of the edges inside the tile, held by their nearer voxel. */
 static __device__ void
 inside_affinities(const struct fuzzy_lookup &lookup, const uint32_t *table, const int32_t *values,
-                  struct tile_memory *tile)
+                  uint32_t columns, struct tile_memory *tile)
 {
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
         uint32_t voxel = threadIdx.x + i * TILE_THREADS;
         int32_t value = values[voxel];
 
 #pragma unroll
         for (uint32_t axis = 0; axis < 3; axis++) {
-            bool inside = (voxel >> 4 * axis & 15) < 15;
+            bool inside = (voxel >> 4 * axis & 15) < (axis == 2 ? 2 * columns - 1 : 15);
             uint32_t affinity =
                 inside ? affinity_of(lookup, table, value, values[voxel + (1u << 4 * axis)]) : 0;
 
@@ -242,15 +253,15 @@ near_key(const struct tile_memory *tile, uint32_t axis, uint32_t voxel, uint32_t
  * the weakest. All are found before any goes; the weakest of two squares goes twice.
  */
 static __device__ void
-drop_weakest(struct tile_memory *tile)
+drop_weakest(struct tile_memory *tile, uint32_t columns)
 {
     uint16_t *affinities = &tile->affinity[0][0];
     uint32_t x = (threadIdx.x & 15) < 15 ? 1 : 0, y = (threadIdx.x >> 4 & 15) < 15 ? 16 : 0;
     uint32_t weakest[TILE_COLUMN][3];
 
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t voxel = threadIdx.x + i * TILE_THREADS, z = voxel >> 8 < 15 ? 256 : 0;
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS, z = voxel >> 8 < 2 * columns - 1 ? 256 : 0;
         uint32_t own[3];
 
         for (uint32_t axis = 0; axis < 3; axis++)
@@ -266,7 +277,7 @@ drop_weakest(struct tile_memory *tile)
     }
     __syncthreads();
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
         uint16_t *own = affinities + threadIdx.x + i * TILE_THREADS;
 
         own[weakest[i][0] & 0xffff] = 0;
@@ -277,13 +288,14 @@ drop_weakest(struct tile_memory *tile)
 
 /* The first choice: a voxel's strongest edge inside the tile. Every voxel is a component. */
 static __device__ void
-first_keys(struct tile_memory *tile, struct tile_thread *self, const uint32_t *seeds)
+first_keys(struct tile_memory *tile, struct tile_thread *self, const uint32_t *seeds,
+           uint32_t columns)
 {
     self->alive = 0;
-    self->components = FUZZY_TILE_VOXELS;
+    self->components = columns * TILE_THREADS;
     self->roots = (1u << TILE_COLUMN) - 1;
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
         uint32_t voxel = threadIdx.x + i * TILE_THREADS;
         uint32_t key = 0;
 
@@ -301,9 +313,6 @@ first_keys(struct tile_memory *tile, struct tile_thread *self, const uint32_t *s
         if ((seeds[voxel >> 5] >> (voxel & 31) & 1) != 0)
             key = TILE_SEED;
         tile->best[voxel] = key;
-        tile->label[voxel] = (uint16_t)voxel;
-        tile->root[voxel] = (uint16_t)voxel;
-        tile->cap[voxel] = 65535;
     }
 }
 
@@ -376,6 +385,8 @@ offer_inside(struct tile_memory *tile, struct tile_thread *self)
     __syncwarp();
 }
 
+/* FIRST: voxels are their own roots. */
+template <bool FIRST>
 static __device__ void
 offer_leaving(struct tile_memory *tile, const struct tile_thread *self)
 {
@@ -385,7 +396,7 @@ offer_leaving(struct tile_memory *tile, const struct tile_thread *self)
 
         if (self->leaving[axis] == 0)
             continue;
-        root = root_at(tile, voxel);
+        root = FIRST ? voxel : root_at(tile, voxel);
         offer(&tile->best[root], look(&tile->best[root]), self->leaving[axis]);
     }
 }
@@ -410,6 +421,27 @@ target_of(const struct tile_memory *tile, uint32_t root)
     far = root_at(tile, voxel + (1u << 4 * (key >> 12 & 3)));
     other = near == root ? far : near;
     return tile->best[other] != key || other < root ? other : root;
+}
+
+/* In the first round voxels hook; as target_of. */
+static __device__ void
+hook_voxels(struct tile_memory *tile, struct tile_thread *self, uint32_t columns)
+{
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS, key = tile->best[voxel];
+        uint32_t target = voxel;
+
+        self->caps[i / 2] = i % 2 == 0 ? key >> 16 : (key & 0xffff0000) | self->caps[i / 2];
+        if (chooses(key)) {
+            uint32_t near = key & 0xfff;
+            uint32_t other = near == voxel ? voxel + (1u << 4 * (key >> 12 & 3)) : near;
+
+            if (tile->best[other] != key || other < voxel)
+                target = other;
+        }
+        tile->parent[voxel] = (uint16_t)target;
+    }
 }
 
 /* Every root hooks; true if one of the thread's did. */
@@ -438,26 +470,52 @@ lower_caps(struct tile_memory *tile, const struct tile_thread *self)
         tile->cap[one] = (uint16_t)min((uint32_t)tile->cap[one], tile->best[tile->root[one]] >> 16);
 }
 
+static __device__ __forceinline__ uint32_t
+settled(uint32_t key)
+{
+    return chooses(key) ? 0 : key | TILE_FINAL;
+}
+
+/* The root over something that is none. */
+static __device__ __forceinline__ uint32_t
+top_of(const struct tile_memory *tile, uint32_t target)
+{
+    uint32_t next;
+
+    while ((next = tile->parent[target]) != target)
+        target = next;
+    return target;
+}
+
+/* The same in the first round, in which nothing is under a root yet. */
+static __device__ void
+settle_voxels(struct tile_memory *tile, uint32_t columns)
+{
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS, target = tile->parent[voxel];
+
+        if (target == voxel)
+            tile->best[voxel] = settled(tile->best[voxel]);
+        tile->root[voxel] = (uint16_t)top_of(tile, target);
+    }
+}
+
 /* Roots find the root they are under now; those that stay forget their choice, or keep it for good
  * when it was no edge inside. */
 static __device__ void
 settle(struct tile_memory *tile, const struct tile_thread *self)
 {
     for (uint32_t i = 0, root = threadIdx.x; root < self->components; i++, root += TILE_THREADS) {
-        uint32_t target, next;
+        uint32_t target;
 
         if ((self->roots >> i & 1) == 0)
             continue;
         target = tile->parent[root];
-        if (target == root) {
-            uint32_t key = tile->best[root];
-
-            tile->best[root] = chooses(key) ? 0 : key | TILE_FINAL;
-            continue;
-        }
-        while ((next = tile->parent[target]) != target)
-            target = next;
-        tile->root[root] = (uint16_t)target;
+        if (target == root)
+            tile->best[root] = settled(tile->best[root]);
+        else
+            tile->root[root] = (uint16_t)top_of(tile, target);
     }
 }
 
@@ -496,11 +554,20 @@ block_sum(struct tile_memory *tile, uint32_t mine, uint32_t *total)
     return before;
 }
 
-/* Gives the roots the numbers from 0, when all components were roots before this round. */
-static __device__ void
-renumber(struct tile_memory *tile, struct tile_thread *self)
+static __device__ __forceinline__ void
+lower_cap(struct tile_thread *self, uint32_t i, uint32_t cap)
 {
-    uint32_t kept[TILE_COLUMN], roots = 0, number, total;
+    self->caps[i / 2] =
+        __vminu2(self->caps[i / 2], i % 2 == 0 ? cap | 0xffff0000 : cap << 16 | 0xffff);
+}
+
+/* Gives the roots new numbers, when all components were roots before this round. All that have no
+ * edge, as beyond the volume, become one component, the last. FIRST: the components are voxels. */
+template <bool FIRST>
+static __device__ void
+renumber(struct tile_memory *tile, struct tile_thread *self, uint32_t columns)
+{
+    uint32_t kept[TILE_COLUMN], roots = 0, lone = 0, number, total;
 
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN; i++) {
@@ -509,28 +576,37 @@ renumber(struct tile_memory *tile, struct tile_thread *self)
         if (one >= self->components || tile->parent[one] != one)
             continue;
         kept[i] = tile->best[one];
-        roots |= 1u << i;
+        if (FIRST && kept[i] == TILE_FINAL)
+            lone |= 1u << i;
+        else
+            roots |= 1u << i;
     }
     number = block_sum(tile, __popc(roots), &total);
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+        if (FIRST && (lone >> i & 1) != 0)
+            tile->parent[threadIdx.x + i * TILE_THREADS] = (uint16_t)total;
         if ((roots >> i & 1) == 0)
             continue;
         tile->parent[threadIdx.x + i * TILE_THREADS] = (uint16_t)number;
         tile->best[number++] = kept[i];
     }
+    self->components = FIRST ? min(total + 1, (uint32_t)FUZZY_TILE_VOXELS) : total;
+    if (FIRST && threadIdx.x == 0 && total < self->components)
+        tile->best[total] = TILE_FINAL;
     __syncthreads();
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
-        uint32_t voxel = threadIdx.x + i * TILE_THREADS, label = tile->label[voxel];
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
+        uint32_t voxel = threadIdx.x + i * TILE_THREADS;
+        uint32_t label = FIRST ? voxel : tile->label[voxel];
 
-        self->cap[i] = min(self->cap[i], (uint32_t)tile->cap[label]);
+        if (!FIRST)
+            lower_cap(self, i, tile->cap[label]);
         tile->label[voxel] = tile->parent[tile->root[label]];
     }
     __syncthreads();
-    self->components = total;
     self->roots = (1u << TILE_COLUMN) - 1;
-    for (uint32_t one = threadIdx.x; one < total; one += TILE_THREADS) {
+    for (uint32_t one = threadIdx.x; one < self->components; one += TILE_THREADS) {
         tile->root[one] = (uint16_t)one;
         tile->cap[one] = 65535;
     }
@@ -538,11 +614,25 @@ renumber(struct tile_memory *tile, struct tile_thread *self)
 
 /* Merges components until the strongest edge of each leaves the tile. */
 static __device__ void
-contract(struct tile_memory *tile, struct tile_thread *self)
+contract(struct tile_memory *tile, struct tile_thread *self, uint32_t columns)
 {
+    bool numbered = true;
+
+    hook_voxels(tile, self, columns);
+    __syncthreads();
+    settle_voxels(tile, columns);
+    __syncthreads();
+    renumber<true>(tile, self, columns);
     for (;;) {
         bool hooked;
 
+        __syncthreads();
+        offer_leaving<false>(tile, self);
+        if (numbered)
+            offer_inside<true>(tile, self);
+        else
+            offer_inside<false>(tile, self);
+        __syncthreads();
         lower_caps(tile, self);
         hooked = hook(tile, self);
         hooked = __syncthreads_or(hooked) != 0;
@@ -550,18 +640,11 @@ contract(struct tile_memory *tile, struct tile_thread *self)
         __syncthreads();
         if (!hooked)
             return;
-        if (self->components > TILE_THREADS) {
-            renumber(tile, self);
-            __syncthreads();
-            offer_leaving(tile, self);
-            offer_inside<true>(tile, self);
-        } else {
+        numbered = self->components > TILE_THREADS;
+        if (numbered)
+            renumber<false>(tile, self, columns);
+        else
             follow(tile, self);
-            __syncthreads();
-            offer_leaving(tile, self);
-            offer_inside<false>(tile, self);
-        }
-        __syncthreads();
     }
 }
 
@@ -627,16 +710,16 @@ rank_roots(const struct contract_arguments &arguments, struct tile_memory *tile,
  * that may still hook without a choice. */
 static __device__ uint32_t
 write_components(const struct contract_arguments &arguments, struct tile_memory *tile,
-                 struct tile_thread *self, uint32_t number)
+                 struct tile_thread *self, uint32_t number, uint32_t columns)
 {
     const struct fuzzy_scene_memory &memory = arguments.memory;
     uint32_t base;
 
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
         uint32_t label = tile->label[threadIdx.x + i * TILE_THREADS];
 
-        self->cap[i] = min(self->cap[i], (uint32_t)tile->cap[label]);
+        lower_cap(self, i, tile->cap[label]);
     }
     base = rank_roots(arguments, tile, self, number);
     __syncthreads();
@@ -644,12 +727,12 @@ write_components(const struct contract_arguments &arguments, struct tile_memory 
         tile->rank[one] = tile->parent[tile->root[one]];
     __syncthreads();
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++) {
+    for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
         uint32_t voxel = threadIdx.x + i * TILE_THREADS;
         size_t place = (size_t)number * FUZZY_TILE_VOXELS + voxel;
 
         memory.component[place] = tile->rank[tile->label[voxel]];
-        memory.cap[place] = (uint16_t)self->cap[i];
+        memory.cap[place] = (uint16_t)(self->caps[i / 2] >> i % 2 * 16);
     }
     return base;
 }
@@ -785,33 +868,32 @@ __launch_bounds__(TILE_THREADS, 3)
     struct tile_origin origin = tile_origin_of(arguments.grid, blockIdx.x);
     const struct fuzzy_lookup &lookup = arguments.lookup;
     const uint32_t *table = SMALL ? tile->table : lookup.table;
+    uint32_t columns = columns_of(arguments.grid, origin);
     struct tile_thread self;
     uint32_t base;
 
     clear_pairs(arguments.memory);
     self.waiting = 0;
-    load_values<Voxel>(arguments, origin, tile->values);
+    load_values<Voxel>(arguments, origin, columns, tile->values);
     if (SMALL)
         for (uint32_t i = threadIdx.x; i < fuzzy_fixed_entries(&lookup); i += TILE_THREADS)
             tile->table[i] = lookup.table[i];
     __syncthreads();
-    inside_affinities(lookup, table, tile->values, tile);
+    inside_affinities(lookup, table, tile->values, columns, tile);
 #pragma unroll
     for (uint32_t axis = 0; axis < 3; axis++)
-        self.leaving[axis] = leaving_key<Voxel>(arguments, origin, table, tile->values, axis);
+        self.leaving[axis] =
+            leaving_key<Voxel>(arguments, origin, table, columns, tile->values, axis);
     __syncthreads();
-    drop_weakest(tile);
+    drop_weakest(tile, columns);
     __syncthreads();
-    first_keys(tile, &self,
-               arguments.memory.seeds + (size_t)origin.tile * (FUZZY_TILE_VOXELS / 32));
-#pragma unroll
-    for (uint32_t i = 0; i < TILE_COLUMN; i++)
-        self.cap[i] = 65535;
+    first_keys(tile, &self, arguments.memory.seeds + (size_t)origin.tile * (FUZZY_TILE_VOXELS / 32),
+               columns);
     __syncthreads();
-    offer_leaving(tile, &self);
+    offer_leaving<true>(tile, &self);
     __syncthreads();
-    contract(tile, &self);
-    base = write_components(arguments, tile, &self, origin.tile);
+    contract(tile, &self, columns);
+    base = write_components(arguments, tile, &self, origin.tile, columns);
     span(arguments.memory.forest, tile, &self, base);
 }
 
