@@ -291,7 +291,7 @@ cuda_level_set_slab(struct cuda_lane *lane, int64_t first, int64_t count, char *
         return 0;
     level_set_release(job, from, layers, lane->work);
     CUDA_LAUNCHED(device);
-    level_set_flood(job, false, own->blocks, budget, lane->work);
+    CUDA_TRY(device, level_set_flood(job, false, own->blocks, budget, lane->work));
     CUDA_LAUNCHED(device);
     return 0;
 }

@@ -133,8 +133,8 @@ void level_set_pack(const struct level_set_job *job, int64_t first, int64_t coun
                     cudaStream_t stream);
 void level_set_release(const struct level_set_job *job, uint32_t first, uint32_t count,
                        cudaStream_t stream);
-void level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget,
-                     cudaStream_t stream);
+cudaError_t level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget,
+                            cudaStream_t stream);
 cudaError_t level_set_unite(const struct level_set_job *job, uint32_t label, cudaStream_t stream);
 
 /* Stage 3 of slices first .. first + count - 1: one int8 a voxel, from the region. */

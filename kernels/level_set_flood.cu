@@ -29,6 +29,26 @@ look(const uint32_t *word)
     return *(const volatile uint32_t *)word;
 }
 
+/* What the block has written and seen comes before what the thread writes from here on. */
+__device__ static __forceinline__ void
+fence(void)
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+/* What the block reads from here on is not older than what comes back. */
+__device__ static __forceinline__ uint32_t
+take_bits(uint32_t *word, uint32_t keep)
+{
+    uint32_t old;
+
+    asm volatile("atom.acquire.gpu.global.and.b32 %0, [%1], %2;"
+                 : "=r"(old)
+                 : "l"(word), "r"(keep)
+                 : "memory");
+    return old;
+}
+
 /* When the flood is given up: all of it takes too long, or the block has next to nothing to do. */
 struct limits {
     int64_t deadline; /* of the processor's clock; 0: never */
@@ -332,7 +352,7 @@ tell_neighbours(const struct level_set_job &job, const struct visit *visit)
 
     if (!(visit->sends & STATE_PENDING))
         return NOTHING;
-    __threadfence();
+    fence();
     if (lane < FACES && visit->sends >> 2 * lane & 3) {
         uint32_t tile = visit->neighbour[lane],
                  z = tile / (job.tiles_x * job.tiles_y) % job.tiles_z;
@@ -353,7 +373,7 @@ tell_neighbours(const struct level_set_job &job, const struct visit *visit)
         /* Tiles are counted before anybody can take them. */
         if (lane < 2) {
             ticket = atomicAdd(lane ? &job.counts->tail : &job.counts->outstanding, count - 1);
-            __threadfence();
+            fence();
         }
         ticket = __shfl_sync(~0u, ticket, 1);
         if (wakes != NOTHING && rank + 1 < count)
@@ -375,7 +395,7 @@ let_go(const struct level_set_job &job, const struct visit *visit, uint32_t next
     bool again = false;
 
     if (threadIdx.x == 0) {
-        __threadfence();
+        fence();
         if (atomicCAS(state, held, (held | gains) & ~(uint32_t)STATE_QUEUED) != held) {
             atomicOr(state, gains);
             again = !(gains & STATE_CLOSED);
@@ -383,7 +403,7 @@ let_go(const struct level_set_job &job, const struct visit *visit, uint32_t next
         if (again && next != NOTHING) {
             atomicAdd(&job.counts->outstanding, 1);
             uint32_t ticket = atomicAdd(&job.counts->tail, 1);
-            __threadfence();
+            fence();
             put(job, ticket, visit->tile + 1);
         }
     }
@@ -416,10 +436,9 @@ begin_visit(const struct level_set_job &job, struct visit *visit)
     const uint32_t tile = visit->tile, face = threadIdx.x - 32;
 
     if (threadIdx.x == 0) {
-        visit->state = atomicAnd(&job.state[tile], ~(uint32_t)(STATE_PENDING | STATE_INITIAL));
+        visit->state = take_bits(&job.state[tile], ~(uint32_t)(STATE_PENDING | STATE_INITIAL));
         visit->sends = 0;
         visit->traits = 0;
-        __threadfence();
     } else if (face < FACES) {
         uint32_t other = neighbour_of(job, level_set_place_of(job, tile), tile, face);
 
@@ -437,7 +456,8 @@ begin_visit(const struct level_set_job &job, struct visit *visit)
 
 template <typename Value, bool LAZY>
 __device__ static void
-visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<Value> *pieces)
+visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<Value> *pieces,
+           uint32_t depth)
 {
     uint32_t before[LINE], settled[LINE];
 
@@ -448,7 +468,7 @@ visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<V
     const bool mixed = visit->kind == TILE_MIXED, has_region = mixed || !own.first;
     const bool begins = own.first && visit->state & STATE_INITIAL;
     if (LAZY && own.first)
-        threshold<Value>(job, own, visit, pieces);
+        threshold<Value>(job, own, visit, pieces, depth);
     else if (LAZY)
         send_for_range(job, visit);
     if (has_region)
@@ -487,7 +507,7 @@ visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<V
 template <typename Value, bool LAZY>
 __global__ void
 __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR)
-    flood(const __grid_constant__ struct level_set_job job, int64_t budget)
+    flood(const __grid_constant__ struct level_set_job job, int64_t budget, uint32_t depth)
 {
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ struct visit visit;
@@ -505,7 +525,7 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR)
         __syncthreads();
         if (visit.tile == NOTHING)
             return;
-        visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory);
+        visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory, depth);
         __syncthreads();
         /* Neighbours can begin while the region is written. */
         if (threadIdx.x < 32)
@@ -523,49 +543,79 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR)
     }
 }
 
+/*
+ * Where tiles are few a processor has one block: a second one would only take its time, while
+ * others had nothing to do. So many bytes of shared memory see to it; lazily, voxels fill them.
+ */
+enum { FEW_TILES = 8 /* a processor */ };
+
+static const size_t ALONE = pieces_size<uint16_t>(DEEP);
+
 template <typename Value, bool LAZY>
 static cudaError_t
-blocks_each(int *each)
+blocks_each(int most, int *each)
 {
-    const int memory = LAZY ? (int)sizeof(struct pieces<Value>) : 0;
-    cudaError_t error = CUDA_OF(cudaFuncSetAttribute(
-        flood<Value, LAZY>, cudaFuncAttributeMaxDynamicSharedMemorySize, memory));
+    const size_t memory = LAZY ? pieces_size<Value>(SHALLOW) : 0;
+    const bool has_room = ALONE + sizeof(struct visit) <= (size_t)most;
+    cudaError_t error = CUDA_OF(cudaFuncSetAttribute(flood<Value, LAZY>,
+                                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                     (int)(has_room ? ALONE : memory)));
 
     if (error == cudaSuccess)
         error = CUDA_OF(cudaOccupancyMaxActiveBlocksPerMultiprocessor(each, flood<Value, LAZY>,
-                                                                      THREADS, (size_t)memory));
+                                                                      THREADS, memory));
     return error;
 }
 
 cudaError_t
 level_set_blocks(enum kernels_pixel pixel, bool lazy, int *blocks)
 {
-    int device, processors, each;
+    int device, processors, most, each;
     cudaError_t error = cudaGetDevice(&device);
 
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-    if (error == cudaSuccess && pixel == KERNELS_UINT8)
-        error = lazy ? blocks_each<uint8_t, true>(&each) : blocks_each<uint16_t, false>(&each);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    if (error == cudaSuccess && !lazy)
+        error = blocks_each<uint16_t, false>(most, &each);
+    else if (error == cudaSuccess && pixel == KERNELS_UINT8)
+        error = blocks_each<uint8_t, true>(most, &each);
     else if (error == cudaSuccess)
-        error = lazy ? blocks_each<uint16_t, true>(&each) : blocks_each<uint16_t, false>(&each);
+        error = blocks_each<uint16_t, true>(most, &each);
     if (error == cudaSuccess)
         *blocks = processors * each;
     return error;
 }
 
-void
+template <typename Value, bool LAZY>
+static cudaError_t
+launch_flood(const struct level_set_job *job, int blocks, int64_t budget, cudaStream_t stream)
+{
+    const int processors = blocks / (LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR);
+    const size_t memory = LAZY ? pieces_size<Value>(SHALLOW) : 0;
+    struct cudaFuncAttributes attributes;
+    cudaError_t error = CUDA_OF(cudaFuncGetAttributes(&attributes, flood<Value, LAZY>));
+
+    if (error != cudaSuccess)
+        return error;
+    if ((size_t)attributes.maxDynamicSharedSizeBytes >= ALONE &&
+        (int64_t)job->tiles * job->labels <= (int64_t)processors * FEW_TILES)
+        launch_early(flood<Value, LAZY>, (unsigned)processors, THREADS, ALONE, stream, *job, budget,
+                     DEEP);
+    else
+        launch_early(flood<Value, LAZY>, (unsigned)blocks, THREADS, memory, stream, *job, budget,
+                     SHALLOW);
+    return cudaSuccess;
+}
+
+cudaError_t
 level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget,
                 cudaStream_t stream)
 {
-    const unsigned grid = (unsigned)blocks;
-
     if (!lazy)
-        launch_early(flood<uint16_t, false>, grid, THREADS, 0, stream, *job, budget);
-    else if (job->pixel == KERNELS_UINT8)
-        flood<uint8_t, true>
-            <<<grid, THREADS, sizeof(struct pieces<uint8_t>), stream>>>(*job, budget);
-    else
-        launch_early(flood<uint16_t, true>, grid, THREADS, sizeof(struct pieces<uint16_t>), stream,
-                     *job, budget);
+        return launch_flood<uint16_t, false>(job, blocks, budget, stream);
+    if (job->pixel == KERNELS_UINT8)
+        return launch_flood<uint8_t, true>(job, blocks, budget, stream);
+    return launch_flood<uint16_t, true>(job, blocks, budget, stream);
 }

@@ -8,8 +8,10 @@
 #include "level_set_tile.cuh"
 
 enum {
-    GROUP = 8, /* threads that threshold a row; all rows of a slice at once */
-    BATCH = 8, /* slices that are thresholded at once, while as many are on their way */
+    GROUP = 8,                  /* threads that threshold a row; all rows of a slice at once */
+    BATCH = 8,                  /* slices that are thresholded at once, while others come */
+    SHALLOW = 2,                /* batches that are on their way at once */
+    DEEP = TILE_SLICES / BATCH, /* where there is room for all of them */
 };
 
 /* BYTES from the device's memory to shared memory past the registers; zeros unless it exists. */
@@ -48,20 +50,34 @@ wait_for_groups(void)
  * Where the voxels of a tile wait to be thresholded: each thread's own. A row that does not begin
  * with a piece ends within a ninth: a warp has as many of these in a batch as lanes.
  */
-template <typename Value> struct pieces {
+template <typename Value> struct batch {
     using eight = typename level_set_eight<Value>::type;
 
-    eight own[2][BATCH][THREADS];
-    eight ninth[2][THREADS];
-    struct level_set_pass passes[TILE_SLICES];
+    eight own[BATCH][THREADS];
+    eight ninth[THREADS];
 };
 
-/* Of a tile, for one thread: its eighth of a row and, in each batch, one ninth piece of a row. */
+template <typename Value> struct pieces {
+    struct level_set_pass passes[TILE_SLICES];
+    struct batch<Value> batches[DEEP]; /* or fewer, in turn */
+};
+
+/* In bytes, with so many batches on their way at once. */
+template <typename Value>
+__host__ __device__ constexpr size_t
+pieces_size(uint32_t depth)
+{
+    return sizeof(struct pieces<Value>) - (DEEP - depth) * sizeof(struct batch<Value>);
+}
+
+/* Of a tile, for one thread: its eighth of a row and, in each batch, one ninth piece of a row.
+ * Pieces of eight values are numbered by 32 bits. */
 struct row_part {
-    int64_t voxel, slice; /* the row's first in the tile's first slice; from slice to slice */
-    int64_t end;          /* of the volume, in pieces */
+    int64_t voxel;        /* where the row begins, in the tile's first slice */
+    int64_t ninth_voxel;  /* the same of the ninth piece's row */
+    int64_t slice;        /* voxels from slice to slice */
+    uint32_t end;         /* of the volume, in pieces */
     int32_t slices;       /* that exist; 0 where the row does not */
-    int64_t ninth_voxel;  /* as `voxel`, of the ninth piece's row */
     int32_t ninth_slice;  /* in the batch */
     int32_t ninth_slices; /* as `slices` */
     bool aligned;         /* all rows begin with a piece: there is no ninth */
@@ -81,7 +97,7 @@ row_part_of(const struct level_set_job &job, const struct visitor &own)
     struct row_part part;
 
     part.slice = job.rows * job.columns;
-    part.end = (part.slice * job.slices + 7) / 8;
+    part.end = (uint32_t)((part.slice * job.slices + 7) >> 3);
     part.voxel = first + y * job.columns;
     part.slices = y < job.rows ? slices : 0;
     part.ninth_voxel = first + ninth_y * job.columns;
@@ -95,102 +111,109 @@ row_part_of(const struct level_set_job &job, const struct visitor &own)
 template <typename Value>
 __device__ static __forceinline__ void
 send_for_slices(const struct level_set_job &job, const struct row_part &part,
-                struct pieces<Value> *pieces, int slice)
+                struct batch<Value> *batch, int slice)
 {
     using eight = typename level_set_eight<Value>::type;
     const eight *voxels = (const eight *)job.voxels;
-    const int batch = slice / BATCH % 2;
+    int64_t voxel = part.voxel + slice * part.slice;
 
 #pragma unroll
-    for (int i = 0; i < BATCH; i++) {
-        const int64_t piece = (part.voxel + (slice + i) * part.slice) / 8 + threadIdx.x % GROUP;
+    for (int i = 0; i < BATCH; i++, voxel += part.slice) {
+        const uint32_t piece = (uint32_t)(voxel >> 3) + threadIdx.x % GROUP;
         const bool exists = slice + i < part.slices && piece < part.end;
 
-        send_for<sizeof(eight)>(&pieces->own[batch][i][threadIdx.x],
-                                exists ? voxels + piece : voxels, exists);
+        send_for<sizeof(eight)>(&batch->own[i][threadIdx.x], exists ? voxels + piece : voxels,
+                                exists);
     }
     if (!part.aligned) {
         const int of = slice + part.ninth_slice;
-        const int64_t piece = (part.ninth_voxel + of * part.slice) / 8 + GROUP;
+        const uint32_t piece = (uint32_t)((part.ninth_voxel + of * part.slice) >> 3) + GROUP;
         const bool exists = of < part.ninth_slices && piece < part.end;
 
-        send_for<sizeof(eight)>(&pieces->ninth[batch][threadIdx.x],
-                                exists ? voxels + piece : voxels, exists);
+        send_for<sizeof(eight)>(&batch->ninth[threadIdx.x], exists ? voxels + piece : voxels,
+                                exists);
     }
     end_group();
 }
 
-/* The same slices, which are there. */
-template <typename Value, bool SINGLE>
-__device__ static __forceinline__ uint32_t
-threshold_piece(const typename level_set_eight<Value>::type &eight, struct level_set_pass pass)
-{
-    if (SINGLE)
-        pass.intervals = 1; /* without a branch: slices are worked on side by side */
-    return level_set_in_range<Value>(eight, pass);
-}
-
-template <typename Value, bool SINGLE>
+/* The same slices, which are there. `pass` gives what is in range of each. */
+template <typename Value, typename Pass>
 __device__ static __forceinline__ void
-threshold_slices(const struct row_part &part, const struct pieces<Value> *pieces, uint32_t *mask,
-                 int slice)
+threshold_slices(const struct row_part &part, const struct batch<Value> *batch, const Pass &pass,
+                 uint32_t *range, int slice)
 {
     const uint32_t lane = threadIdx.x % GROUP, row = threadIdx.x / GROUP;
-    const int batch = slice / BATCH % 2;
     uint32_t bits[BATCH];
 
 #pragma unroll
     for (int i = 0; i < BATCH; i++)
-        bits[i] = threshold_piece<Value, SINGLE>(pieces->own[batch][i][threadIdx.x],
-                                                 pieces->passes[slice + i]);
+        bits[i] = level_set_in_range<Value>(batch->own[i][threadIdx.x], pass(slice + i));
     if (!part.aligned) {
-        const uint32_t ninth = threshold_piece<Value, SINGLE>(
-            pieces->ninth[batch][threadIdx.x], pieces->passes[slice + part.ninth_slice]);
+        const uint32_t ninth =
+            level_set_in_range<Value>(batch->ninth[threadIdx.x], pass(slice + part.ninth_slice));
+        const uint32_t step = (uint32_t)part.slice;
+        uint32_t shift = (uint32_t)part.voxel + (uint32_t)slice * step;
 
 #pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            const uint32_t shift = (uint32_t)(part.voxel + (slice + i) * part.slice) & 7;
+        for (int i = 0; i < BATCH; i++, shift += step) {
             uint32_t next = __shfl_down_sync(~0u, bits[i], 1, GROUP);
             uint32_t last = __shfl_sync(~0u, ninth, i * (32 / GROUP) + (int)(row % (32 / GROUP)));
 
-            bits[i] = (bits[i] | (lane == GROUP - 1 ? last : next) << 8) >> shift;
+            bits[i] = (bits[i] | (lane == GROUP - 1 ? last : next) << 8) >> (shift & 7);
         }
     }
 #pragma unroll
     for (int i = 0; i < BATCH; i++)
-        ((uint8_t *)&mask[half_at((uint32_t)(slice + i), row, 0)])[lane] = (uint8_t)bits[i];
+        ((uint8_t *)&range[half_at((uint32_t)(slice + i), row, 0)])[lane] = (uint8_t)bits[i];
+}
+
+__device__ static __forceinline__ bool
+is_simple(const struct level_set_pass &a, const struct level_set_pass &b)
+{
+    return a.intervals == 1 && b.intervals == 1 && a.minus_low[0] == b.minus_low[0] &&
+           a.span[0] == b.span[0];
 }
 
 /*
- * Lazily: the range bits of the tile, into the visit's mask and `range`. Eight threads a row, eight
- * values each at aligned addresses; the row begins within the first eight.
+ * Lazily: the range bits of the tile, into the visit and `range`. Eight threads a row, eight values
+ * each at aligned addresses; the row begins within the first eight. So many batches of slices are
+ * on their way at once.
  */
 template <typename Value>
 __device__ static void
 threshold(const struct level_set_job &job, const struct visitor &own, struct visit *visit,
-          struct pieces<Value> *pieces)
+          struct pieces<Value> *pieces, uint32_t depth)
 {
     const struct row_part part = row_part_of(job, own);
     const int64_t z = (int64_t)own.place.z * TILE_SLICES;
     const struct level_set_pass *passes = job.passes + own.place.label * job.slices + z;
+    const uint32_t own_slice = threadIdx.x % TILE_SLICES;
     uint4 *range = (uint4 *)(job.range + (size_t)visit->tile * TILE_WORDS);
 
-    send_for_slices(job, part, pieces, 0);
-    send_for_slices(job, part, pieces, BATCH);
-    const uint32_t own_slice = threadIdx.x % TILE_SLICES;
+    for (uint32_t i = 0; i < depth; i++)
+        send_for_slices(job, part, &pieces->batches[i], (int)i * BATCH);
     const struct level_set_pass pass = passes[min((int64_t)own_slice, job.slices - 1 - z)];
+    struct level_set_pass all = passes[0];
     if (threadIdx.x < TILE_SLICES)
         pieces->passes[own_slice] = pass;
-    const bool single = __syncthreads_and(pass.intervals == 1);
+    const bool simple = __syncthreads_and(is_simple(pass, all));
+    all.intervals = 1;
 #pragma unroll 1
     for (int slice = 0; slice < TILE_SLICES; slice += BATCH) {
-        wait_for_groups<1>();
-        if (single)
-            threshold_slices<Value, true>(part, pieces, visit->range, slice);
+        struct batch<Value> *batch = &pieces->batches[(uint32_t)(slice / BATCH) % depth];
+
+        if (depth == SHALLOW)
+            wait_for_groups<SHALLOW - 1>();
         else
-            threshold_slices<Value, false>(part, pieces, visit->range, slice);
-        if (slice + 2 * BATCH < TILE_SLICES)
-            send_for_slices(job, part, pieces, slice + 2 * BATCH);
+            wait_for_groups<DEEP - 1>();
+        if (simple)
+            threshold_slices(
+                part, batch, [&](int) { return all; }, visit->range, slice);
+        else
+            threshold_slices(
+                part, batch, [&](int of) { return pieces->passes[of]; }, visit->range, slice);
+        if (slice + (int)depth * BATCH < TILE_SLICES)
+            send_for_slices(job, part, batch, slice + (int)depth * BATCH);
         else
             end_group();
     }
