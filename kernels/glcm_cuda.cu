@@ -601,7 +601,7 @@ cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request, struc
         plan->share = glcm_arrange_bits(request, first, count, texture->host_sets);
     else
         plan->share =
-            glcm_arrange(request, first, count, plan->image.copies == WARP,
+            glcm_arrange(request, first, count, &plan->image,
                          (size_t)cuda_device_of(&lane->base)->multiprocessors, texture->host_sets);
     CUDA_TRY(cuda_device_of(&lane->base),
              cudaMemcpyAsync(texture->sets, texture->host_sets,

@@ -63,6 +63,11 @@ struct words {
     uint32_t word[WORDS], edge;
 };
 
+/* Of 16 voxels, and of those that follow in the row. */
+struct codes {
+    uint32_t word[WORDS + 1];
+};
+
 /* A line's own codes, from `row` on. */
 struct line {
     const uint8_t *row;
@@ -82,33 +87,40 @@ fetch_row(const struct row &row)
     return words;
 }
 
-template <bool SHIFTED>
-static __device__ __forceinline__ struct words
+/* Puts in what follows: the next lane's first word, or for the last lane `edge`. */
+static __device__ __forceinline__ void
+join_next(struct codes *codes, uint32_t edge)
+{
+    const uint32_t next = __shfl_down_sync(all_lanes, codes->word[0], 1);
+
+    codes->word[WORDS] = threadIdx.x % WARP == WARP - 1 ? edge : next;
+}
+
+/* Without what follows unless they MOVE. */
+template <bool SHIFTED, bool MOVE>
+static __device__ __forceinline__ struct codes
 codes_of(const struct glcm_image &image, const struct row &row, const struct words &words)
 {
     const uint32_t shift = SHIFTED ? image.shift : 0;
-    struct words codes;
+    struct codes codes = {};
 
 #pragma unroll
     for (int i = 0; i < WORDS; i++)
         codes.word[i] = (words.word[i] >> shift & row.keep) | row.fill;
-    codes.edge = (words.edge >> shift & row.keep_edge) | row.fill_edge;
+    if (MOVE)
+        join_next(&codes, (words.edge >> shift & row.keep_edge) | row.fill_edge);
     return codes;
 }
 
 /* The neighbours of 16 codes: those of a row, `x` (0 .. 4) further. */
-static __device__ __forceinline__ struct words
-move(const struct words &codes, int32_t x)
+static __device__ __forceinline__ struct codes
+move(const struct codes &codes, int32_t x)
 {
-    const uint32_t next = __shfl_down_sync(all_lanes, codes.word[0], 1);
-    const uint32_t behind = threadIdx.x % WARP == WARP - 1 ? codes.edge : next;
-    const uint32_t bits = 8 * (uint32_t)x;
-    struct words moved;
+    struct codes moved = {};
 
 #pragma unroll
     for (int i = 0; i < WORDS; i++)
-        moved.word[i] =
-            __funnelshift_rc(codes.word[i], i == WORDS - 1 ? behind : codes.word[i + 1], bits);
+        moved.word[i] = __funnelshift_rc(codes.word[i], codes.word[i + 1], 8 * (uint32_t)x);
     return moved;
 }
 
@@ -134,7 +146,7 @@ count_pairs(const struct counting &counting, uint32_t a, uint32_t b)
 
 template <uint32_t ADDEND>
 static __device__ __forceinline__ void
-count_words(const struct counting &counting, const struct words &a, const struct words &b)
+count_words(const struct counting &counting, const struct codes &a, const struct codes &b)
 {
 #pragma unroll
     for (int i = 0; i < WORDS; i++)
@@ -143,7 +155,7 @@ count_words(const struct counting &counting, const struct words &a, const struct
 
 /* Is there nothing to count in the warp's codes? */
 static __device__ __forceinline__ bool
-is_empty(const struct glcm_image &image, const struct words &codes)
+is_empty(const struct glcm_image &image, const struct codes &codes)
 {
     return __all_sync(all_lanes,
                       ((codes.word[0] ^ image.none) | (codes.word[1] ^ image.none) |
@@ -161,21 +173,21 @@ count_fetched(const struct glcm_image &image, const struct glcm_set &set,
               const struct counting &counting, const struct row rows[GLCM_ROWS],
               const struct fetched_rows &fetched)
 {
-    const struct words own = codes_of<SHIFTED>(image, rows[GLCM_OWN], fetched.row[GLCM_OWN]);
-    struct words first = own, second;
+    constexpr bool moves = ONE == GLCM_OWN || TWO == GLCM_OWN;
+    const struct codes own = codes_of<SHIFTED, moves>(image, rows[GLCM_OWN], fetched.row[GLCM_OWN]);
+    struct codes other = own;
 
     if (!SHIFTED && is_empty(image, own))
         return;
     if (ONE != GLCM_OWN)
-        first = codes_of<SHIFTED>(image, rows[ONE], fetched.row[ONE]);
-    count_words<ONE_LOW>(counting, own, move(first, set.x[0]));
+        other = codes_of<SHIFTED, true>(image, rows[ONE], fetched.row[ONE]);
+    count_words<ONE_LOW>(counting, own, move(other, set.x[0]));
     if (TWO == GLCM_NONE)
         return;
-    second = first;
     if (TWO != ONE)
-        second = codes_of<SHIFTED>(image, rows[TWO == GLCM_NONE ? 0 : TWO],
-                                   fetched.row[TWO == GLCM_NONE ? 0 : TWO]);
-    count_words<ONE_HIGH>(counting, own, move(second, set.x[1]));
+        other = codes_of<SHIFTED, true>(image, rows[TWO == GLCM_NONE ? 0 : TWO],
+                                        fetched.row[TWO == GLCM_NONE ? 0 : TWO]);
+    count_words<ONE_HIGH>(counting, own, move(other, set.x[1]));
 }
 
 /* `steps` rows, `stride` bytes apart, through fetch(into) and count(fetched), each in its order;
@@ -222,6 +234,33 @@ count_rows(const struct glcm_image &image, const struct glcm_set &set,
         });
 }
 
+/* The same where the other row is that of the step before, which is rows[1] at first. */
+template <bool SHIFTED, int ONE, int TWO>
+static __device__ __forceinline__ void
+count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
+                const struct counting &counting, struct row rows[GLCM_ROWS], uint32_t steps,
+                int64_t stride)
+{
+    struct codes other = codes_of<SHIFTED, true>(image, rows[1], fetch_row(rows[1]));
+
+    each_row<3, struct words>(
+        steps,
+        [&](struct words *into) {
+            *into = fetch_row(rows[GLCM_OWN]);
+            rows[GLCM_OWN].at += stride;
+        },
+        [&](const struct words &fetched) {
+            const struct codes own = codes_of<SHIFTED, true>(image, rows[GLCM_OWN], fetched);
+
+            if (SHIFTED || !is_empty(image, own)) {
+                count_words<ONE_LOW>(counting, own, move(ONE == GLCM_OWN ? own : other, set.x[0]));
+                if (TWO != GLCM_NONE)
+                    count_words<ONE_HIGH>(counting, own, move(other, set.x[1]));
+            }
+            other = own;
+        });
+}
+
 /* One matrix whose neighbours are further away in x. */
 template <bool SHIFTED>
 static __device__ __forceinline__ void
@@ -242,8 +281,8 @@ count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
             far.at += image.stride;
         },
         [&](const struct fetched_rows &fetched) {
-            const struct words a = codes_of<SHIFTED>(image, own, fetched.row[0]);
-            struct words b;
+            const struct codes a = codes_of<SHIFTED, false>(image, own, fetched.row[0]);
+            struct codes b;
 
             if (!SHIFTED && is_empty(image, a))
                 return;
@@ -251,10 +290,23 @@ count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
             for (int i = 0; i < WORDS; i++)
                 b.word[i] = (fetched.row[1].word[i] >> shift & image.mask & far.there[i]) |
                             (image.none & ~far.there[i]);
-            b.edge =
-                (fetched.row[1].edge >> shift & image.mask & far.edge) | (image.none & ~far.edge);
+            join_next(&b, (fetched.row[1].edge >> shift & image.mask & far.edge) |
+                              (image.none & ~far.edge));
             count_words<ONE_LOW>(counting, a, move(b, set.x[0] & 3));
         });
+}
+
+/* How many rows along the lines neighbours are, and across them. */
+static __device__ __forceinline__ int32_t
+ahead_of(const struct glcm_image &image, const struct glcm_set &set, int which)
+{
+    return image.in_z ? set.z[which] : set.y[which];
+}
+
+static __device__ __forceinline__ int32_t
+aside_of(const struct glcm_image &image, const struct glcm_set &set, int which)
+{
+    return image.in_z ? set.y[which] : set.z[which];
 }
 
 /* Whether the row at `along` of a line has neighbours; *until: where that changes, if before. */
@@ -262,11 +314,9 @@ static __device__ __forceinline__ bool
 has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int which,
                const struct line &line, int32_t along, int32_t *until)
 {
-    const int32_t ahead = image.in_z ? set.z[which] : set.y[which];
-    const int32_t aside = image.in_z ? set.y[which] : set.z[which];
-    const int32_t to = along + ahead;
+    const int32_t ahead = ahead_of(image, set, which), to = along + ahead;
 
-    if ((uint32_t)(line.other + aside) >= image.others)
+    if ((uint32_t)(line.other + aside_of(image, set, which)) >= image.others)
         return false;
     if (to < 0)
         *until = min(*until, -ahead);
@@ -317,8 +367,50 @@ beside(const struct glcm_image &image, const struct glcm_set &set, int which, co
     return row + ((int64_t)set.z[which] * image.row_count + set.y[which]) * (int64_t)image.pitch;
 }
 
-/* Rows first .. last - 1 along a line, in runs along which the same neighbours are there. */
+/* Rows first .. until - 1 of a line, of which each has the same neighbours. */
 template <bool SHIFTED, int ONE, int TWO>
+static __device__ __forceinline__ void
+count_run(const struct glcm_image &image, const struct glcm_set &set,
+          const struct counting &counting, const struct line &line, int32_t first, int32_t until,
+          const bool has[2])
+{
+    const uint8_t *at = line.row + (size_t)first * image.stride;
+    const uint32_t steps = (uint32_t)(until - first);
+    struct row rows[GLCM_ROWS];
+
+    rows[GLCM_OWN] = find_row(image, line, at, true);
+    if (ONE == GLCM_FAR) {
+        count_far_rows<SHIFTED>(image, set, counting, rows[GLCM_OWN],
+                                find_far_row(image, set, line, beside(image, set, 0, at), has[0]),
+                                steps);
+        return;
+    }
+    rows[1] = find_row(image, line, beside(image, set, ONE == 1 ? 0 : 1, at), has[ONE != 1]);
+    rows[2] = find_row(image, line, beside(image, set, 1, at), has[1]);
+    count_rows<SHIFTED, ONE == GLCM_FAR ? 0 : ONE, TWO>(image, set, counting, rows, steps);
+}
+
+/* The same where neighbours are in the row before or after; where they are in the row after, the
+ * run goes backwards. A run without them is one row. */
+template <bool SHIFTED, int ONE, int TWO>
+static __device__ __forceinline__ void
+count_kept_run(const struct glcm_image &image, const struct glcm_set &set,
+               const struct counting &counting, const struct line &line, int32_t first,
+               int32_t until, const bool has[2])
+{
+    constexpr int which = ONE == 1 ? 0 : 1;
+    const bool backwards = ahead_of(image, set, which) > 0;
+    const uint8_t *at = line.row + (size_t)(backwards ? until - 1 : first) * image.stride;
+    struct row rows[GLCM_ROWS];
+
+    rows[GLCM_OWN] = find_row(image, line, at, true);
+    rows[1] = find_row(image, line, beside(image, set, which, at), has[which]);
+    count_kept_rows<SHIFTED, ONE, TWO>(image, set, counting, rows, (uint32_t)(until - first),
+                                       backwards ? -(int64_t)image.stride : (int64_t)image.stride);
+}
+
+/* Rows first .. last - 1 along a line, in runs along which the same neighbours are there. */
+template <bool SHIFTED, int ONE, int TWO, bool KEPT>
 static __device__ __forceinline__ void
 count_line(const struct glcm_image &image, const struct glcm_set &set,
            const struct counting &counting, const struct line &line, int32_t first, int32_t last)
@@ -327,29 +419,18 @@ count_line(const struct glcm_image &image, const struct glcm_set &set,
         int32_t until = last;
         const bool has_one = has_neighbours(image, set, 0, line, first, &until);
         const bool has_two = TWO != GLCM_NONE && has_neighbours(image, set, 1, line, first, &until);
-        const uint8_t *at = line.row + (size_t)first * image.stride;
-        const uint32_t steps = (uint32_t)(until - first);
-        struct row rows[GLCM_ROWS];
+        const bool has[2] = {has_one, has_two};
 
+        if (KEPT && (has_one || has_two))
+            count_kept_run<SHIFTED, ONE, TWO>(image, set, counting, line, first, until, has);
+        else if (has_one || has_two)
+            count_run<SHIFTED, ONE, TWO>(image, set, counting, line, first, until, has);
         first = until;
-        if (!has_one && !has_two)
-            continue;
-        rows[GLCM_OWN] = find_row(image, line, at, true);
-        if (ONE == GLCM_FAR) {
-            count_far_rows<SHIFTED>(
-                image, set, counting, rows[GLCM_OWN],
-                find_far_row(image, set, line, beside(image, set, 0, at), has_one), steps);
-            continue;
-        }
-        rows[1] = find_row(image, line, beside(image, set, ONE == 1 ? 0 : 1, at),
-                           ONE == 1 ? has_one : has_two);
-        rows[2] = find_row(image, line, beside(image, set, 1, at), has_two);
-        count_rows<SHIFTED, ONE == GLCM_FAR ? 0 : ONE, TWO>(image, set, counting, rows, steps);
     }
 }
 
 /* Steps first .. first + steps - 1 of line `index` of the set. */
-template <bool SHIFTED, int ONE, int TWO>
+template <bool SHIFTED, int ONE, int TWO, bool KEPT>
 static __device__ __forceinline__ void
 count_steps(const struct glcm_image &image, const struct glcm_set &set,
             const struct counting &counting, uint32_t index, uint32_t first, uint32_t steps)
@@ -365,8 +446,8 @@ count_steps(const struct glcm_image &image, const struct glcm_set &set,
         return;
     line.row = image.rows + (size_t)line.other * image.pitch * (image.in_z ? 1 : image.row_count) +
                (size_t)line.x;
-    count_line<SHIFTED, ONE, TWO>(image, set, counting, line, begin,
-                                  min(begin + (int32_t)steps, image.length));
+    count_line<SHIFTED, ONE, TWO, KEPT>(image, set, counting, line, begin,
+                                        min(begin + (int32_t)steps, image.length));
 }
 
 /* All copies of a counter, low halves and high ones, which are 0 afterwards; each thread begins
@@ -414,7 +495,7 @@ hand_over(const struct glcm_image &image, const struct glcm_set &set, uint32_t *
 }
 
 /* A part of a set's steps, which are numbered through the groups of a block's lines. */
-template <bool SHIFTED, int ONE, int TWO>
+template <bool SHIFTED, int ONE, int TWO, bool KEPT = false>
 static __device__ void
 count_part(const struct glcm_image &image, const struct glcm_set &set, uint32_t part,
            uint32_t parts, uint32_t *counters, unsigned long long *counts)
@@ -437,8 +518,8 @@ count_part(const struct glcm_image &image, const struct glcm_set &set, uint32_t 
             const uint32_t group = at / image.steps, first = at % image.steps;
             const uint32_t steps = min(image.steps - first, stop - at);
 
-            count_steps<SHIFTED, ONE, TWO>(image, set, counting, group * WARPS + threadIdx.x / WARP,
-                                           first, steps);
+            count_steps<SHIFTED, ONE, TWO, KEPT>(image, set, counting,
+                                                 group * WARPS + threadIdx.x / WARP, first, steps);
             at += steps;
         }
         __syncthreads();
@@ -472,6 +553,9 @@ __launch_bounds__(THREADS) count_sets(const __grid_constant__ struct glcm_image 
     case GLCM_SINGLE:
         count_part<SHIFTED, 1, GLCM_NONE>(image, set, part, parts, counters, counts);
         return;
+    case GLCM_SINGLE_KEPT:
+        count_part<SHIFTED, 1, GLCM_NONE, true>(image, set, part, parts, counters, counts);
+        return;
     case GLCM_SINGLE_FAR:
         count_part<SHIFTED, GLCM_FAR, GLCM_NONE>(image, set, part, parts, counters, counts);
         return;
@@ -481,8 +565,14 @@ __launch_bounds__(THREADS) count_sets(const __grid_constant__ struct glcm_image 
     case GLCM_ONE_OWN:
         count_part<SHIFTED, GLCM_OWN, 1>(image, set, part, parts, counters, counts);
         return;
+    case GLCM_ONE_OWN_KEPT:
+        count_part<SHIFTED, GLCM_OWN, 1, true>(image, set, part, parts, counters, counts);
+        return;
     case GLCM_ONE_ROW:
         count_part<SHIFTED, 1, 1>(image, set, part, parts, counters, counts);
+        return;
+    case GLCM_ONE_ROW_KEPT:
+        count_part<SHIFTED, 1, 1, true>(image, set, part, parts, counters, counts);
         return;
     case GLCM_TWO_ROWS:
         count_part<SHIFTED, 1, 2>(image, set, part, parts, counters, counts);

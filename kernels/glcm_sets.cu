@@ -4,7 +4,10 @@
  */
 #include "texture_cuda.cuh"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { WARP = 32 };
 
 static size_t
 most(size_t a, size_t b)
@@ -19,6 +22,7 @@ struct arranging {
     struct glcm_set *sets;
     size_t pairs, singles;
     bool upwards; /* no offset points down; else none to the left */
+    bool in_z;    /* lines */
 };
 
 /* The offset of matrix `i`, or the opposite one. */
@@ -52,6 +56,17 @@ is_own(const struct arranging *arranging, size_t i)
     const struct texture_offset offset = offset_of(arranging, i, &reversed);
 
     return offset.y == 0 && offset.z == 0;
+}
+
+/* Whether neighbours are in the row before or after of a line. */
+static bool
+is_beside(const struct arranging *arranging, size_t i)
+{
+    bool reversed;
+    const struct texture_offset offset = offset_of(arranging, i, &reversed);
+
+    return arranging->in_z ? offset.y == 0 && abs(offset.z) == 1
+                           : offset.z == 0 && abs(offset.y) == 1;
 }
 
 static bool
@@ -88,9 +103,27 @@ add_single(struct arranging *arranging, size_t i)
 
     memset(set, 0, sizeof(*set));
     put_matrix(arranging, i, 0, set);
-    set->kind = GLCM_SINGLE_FAR;
-    if (is_near(arranging, i))
-        set->kind = is_own(arranging, i) ? GLCM_SINGLE_OWN : GLCM_SINGLE;
+    if (!is_near(arranging, i))
+        set->kind = GLCM_SINGLE_FAR;
+    else if (is_own(arranging, i))
+        set->kind = GLCM_SINGLE_OWN;
+    else
+        set->kind = is_beside(arranging, i) ? GLCM_SINGLE_KEPT : GLCM_SINGLE;
+}
+
+static enum glcm_kind
+kind_of_pair(const struct arranging *arranging, size_t i, size_t j)
+{
+    const bool kept = is_beside(arranging, j);
+
+    if (!in_one_row(arranging, i, j)) {
+        if (!is_own(arranging, i))
+            return GLCM_TWO_ROWS;
+        return kept ? GLCM_ONE_OWN_KEPT : GLCM_ONE_OWN;
+    }
+    if (is_own(arranging, i))
+        return GLCM_BOTH_OWN;
+    return kept ? GLCM_ONE_ROW_KEPT : GLCM_ONE_ROW;
 }
 
 static void
@@ -98,14 +131,12 @@ add_pair(struct arranging *arranging, size_t i, size_t j)
 {
     struct glcm_set *set = &arranging->sets[arranging->pairs++];
     const bool turned = !is_own(arranging, i) && is_own(arranging, j);
+    const size_t one = turned ? j : i, two = turned ? i : j;
 
     memset(set, 0, sizeof(*set));
-    put_matrix(arranging, turned ? j : i, 0, set);
-    put_matrix(arranging, turned ? i : j, 1, set);
-    if (in_one_row(arranging, i, j))
-        set->kind = is_own(arranging, i) ? GLCM_BOTH_OWN : GLCM_ONE_ROW;
-    else
-        set->kind = is_own(arranging, i) || is_own(arranging, j) ? GLCM_ONE_OWN : GLCM_TWO_ROWS;
+    put_matrix(arranging, one, 0, set);
+    put_matrix(arranging, two, 1, set);
+    set->kind = kind_of_pair(arranging, one, two);
 }
 
 /* Two matrices make a set where halves of counters are enough, best with neighbours in one row. */
@@ -143,13 +174,13 @@ arrange(struct arranging *arranging, bool in_pairs)
 }
 
 struct glcm_share
-glcm_arrange(const struct texture_glcm *request, size_t first, size_t count, bool in_pairs,
-             size_t processors, struct glcm_set *sets)
+glcm_arrange(const struct texture_glcm *request, size_t first, size_t count,
+             const struct glcm_image *image, size_t processors, struct glcm_set *sets)
 {
-    struct arranging arranging = {request, first, count, sets, 0, 0, false};
+    struct arranging arranging = {request, first, count, sets, 0, 0, false, image->in_z};
     struct glcm_share share = {};
 
-    arrange(&arranging, in_pairs);
+    arrange(&arranging, image->copies == WARP);
     share.pairs = (uint32_t)arranging.pairs;
     share.singles = (uint32_t)arranging.singles;
     share.parts_of_pair =
@@ -185,7 +216,7 @@ struct glcm_share
 glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count,
                   struct glcm_set *sets)
 {
-    const struct arranging arranging = {request, first, count, sets, 0, 0, true};
+    const struct arranging arranging = {request, first, count, sets, 0, 0, true, false};
     struct glcm_share share = {};
 
     for (size_t i = 0; i < count; i++) {

@@ -27,14 +27,18 @@ struct divider {
 /* Rows that a lane reads at once: its own, and up to two of neighbours. */
 enum { GLCM_NONE = -1, GLCM_OWN, GLCM_ROWS = 3, GLCM_FAR };
 
-/* Where a set's matrices have their neighbours. */
+/* Where a set's matrices have their neighbours. KEPT: that other row is the one before or after, so
+ * that it was read just before. */
 enum glcm_kind {
     GLCM_SINGLE_OWN, /* one matrix: in the same row */
     GLCM_SINGLE,     /* in another one */
+    GLCM_SINGLE_KEPT,
     GLCM_SINGLE_FAR, /* anywhere */
     GLCM_BOTH_OWN,   /* two matrices: both in the same row */
     GLCM_ONE_OWN,    /* the first one */
-    GLCM_ONE_ROW,    /* both in the same other row */
+    GLCM_ONE_OWN_KEPT,
+    GLCM_ONE_ROW, /* both in the same other row */
+    GLCM_ONE_ROW_KEPT,
     GLCM_TWO_ROWS,
 };
 
@@ -182,7 +186,8 @@ int cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t
  * as many of the processors as one of one.
  */
 struct glcm_share glcm_arrange(const struct texture_glcm *request, size_t first, size_t count,
-                               bool in_pairs, size_t processors, struct glcm_set *sets);
+                               const struct glcm_image *image, size_t processors,
+                               struct glcm_set *sets);
 
 /* Of few levels: up to four matrices in a set, those that stand next to each other. */
 struct glcm_share glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count,

@@ -623,12 +623,14 @@ START_TEST(large_images_are_the_cpus)
 
     for (int content = 0; content < 3; content++) {
         const struct kernels_extent extent = {2048, 1500, 1}, deep = {1024, 40, 60};
+        struct texture_offset all[MOST_OFFSETS];
 
         begin((enum content)content, KERNELS_UINT8, extent);
         for (int levels = 8; levels <= 32; levels += 24)
             check_glcm(extent, PAPER, levels, offsets, 6);
         begin((enum content)content, KERNELS_UINT8, deep);
         check_glcm(deep, PAPER, 32, offsets, 6);
+        check_glcm(deep, PAPER, 32, all, nearest(all));
     }
 }
 
