@@ -12,6 +12,7 @@
 #include "fuzzy_scene.cuh"
 
 #define TILE_THREADS 512
+#define TILE_FACE    256
 #define TILE_COLUMN  8 /* voxels of a thread, every second one along z */
 #define TILE_INSIDE  0x8000u
 #define TILE_FINAL   0x4000u
@@ -19,6 +20,12 @@
 #define TILE_SEED    0xffffffffu
 #define TILE_NONE    0xffffu /* component: no edges, the scene is 0 */
 #define TILE_SEEDED  0xfffeu /* component: holds a seed */
+
+/* Across the far faces: what lies there, and the affinities of the edges that lead there. */
+struct tile_faces {
+    int32_t values[3][TILE_FACE];
+    uint16_t affinity[3][TILE_FACE];
+};
 
 /*
  * Components are numbered from 0; `root` leads from each to the one that stands for what they have
@@ -44,8 +51,16 @@ struct tile_memory {
     };
 
     uint16_t affinity[3][FUZZY_TILE_VOXELS];
-    uint16_t label[FUZZY_TILE_VOXELS];  /* a voxel's component */
-    uint16_t parent[FUZZY_TILE_VOXELS]; /* of roots, for one round; or their new number */
+
+    union {
+        struct tile_faces faces;
+
+        struct {
+            uint16_t label[FUZZY_TILE_VOXELS];  /* a voxel's component */
+            uint16_t parent[FUZZY_TILE_VOXELS]; /* of roots, for one round; or their new number */
+        };
+    };
+
     uint32_t warps[TILE_THREADS / 32];
     uint32_t base;
 };
@@ -122,6 +137,17 @@ far_place(uint32_t axis, uint32_t place)
     return place & 255;
 }
 
+/* The voxel of the tile at a place on the far face across `axis`. */
+static __device__ __forceinline__ uint32_t
+face_voxel(uint32_t axis, uint32_t place)
+{
+    if (axis == 0)
+        return place << 4 | 15;
+    if (axis == 1)
+        return (place >> 4) << 8 | 15 << 4 | (place & 15);
+    return 15 << 8 | place;
+}
+
 struct tile_origin {
     uint32_t tile;
     int64_t at[3];
@@ -193,7 +219,7 @@ load_values(const struct contract_arguments &arguments, const struct tile_origin
 template <typename Voxel>
 static __device__ uint32_t
 leaving_key(const struct contract_arguments &arguments, const struct tile_origin &origin,
-            const uint32_t *table, uint32_t columns, const int32_t *values, uint32_t axis)
+            const uint32_t *table, uint32_t columns, struct tile_memory *tile, uint32_t axis)
 {
     uint32_t side, affinity, place = threadIdx.x;
     uint32_t voxel = leaving_voxel(axis, place, &side);
@@ -203,12 +229,13 @@ leaving_key(const struct contract_arguments &arguments, const struct tile_origin
 
     at[axis] += side != 0 ? 1 : -1;
     value = value_at<Voxel>(arguments, at[0], at[1], at[2]);
-    affinity =
-        voxel >> 8 < 2 * columns ? affinity_of(arguments.lookup, table, values[voxel], value) : 0;
-    if (side != 0)
-        arguments.memory
-            .faces[(size_t)origin.tile * FUZZY_TILE_FACES + axis * 256 + far_place(axis, place)] =
-            (uint16_t)affinity;
+    affinity = voxel >> 8 < 2 * columns
+                   ? affinity_of(arguments.lookup, table, tile->values[voxel], value)
+                   : 0;
+    if (side != 0) {
+        tile->faces.values[axis][far_place(axis, place)] = value;
+        tile->faces.affinity[axis][far_place(axis, place)] = (uint16_t)affinity;
+    }
     return affinity == 0 ? 0 : affinity << 16 | axis << 9 | place;
 }
 
@@ -247,18 +274,48 @@ near_key(const struct tile_memory *tile, uint32_t axis, uint32_t voxel, uint32_t
 }
 
 /*
+ * Of the square at the thread's place on a far face, two edges across and one on either side: the
+ * weaker one across, if it is the weakest of all, as its place on the face; else TILE_FACE.
+ * Half of the threads look along each axis of the face.
+ */
+static __device__ __forceinline__ uint32_t
+weakest_across(const struct tile_memory *tile, const struct fuzzy_lookup &lookup,
+               const uint32_t *table, uint32_t axis)
+{
+    bool high = threadIdx.x >= TILE_FACE;
+    uint32_t place = threadIdx.x % TILE_FACE, next = place + (high ? 16 : 1);
+    uint32_t along = high ? (axis == 2 ? 1 : 2) : (axis == 0 ? 1 : 0), one, other, near, far;
+
+    if ((high ? place >> 4 : place & 15) == 15)
+        return TILE_FACE;
+    one = tile->faces.affinity[axis][place];
+    other = tile->faces.affinity[axis][next];
+    near = tile->affinity[along][face_voxel(axis, place)];
+    far =
+        affinity_of(lookup, table, tile->faces.values[axis][place], tile->faces.values[axis][next]);
+    if (min(one, other) > min(near, far))
+        return TILE_FACE;
+    return one <= other ? place : next;
+}
+
+/*
  * The weakest edge of a cycle is in no maximum spanning forest, the order of edges being that of
  * keys. Around squares that is half of all edges in noise, and no round has to look at them. Where
  * the tile ends, a voxel stands for the one beyond: the edge between them does not exist, and is
- * the weakest. All are found before any goes; the weakest of two squares goes twice.
+ * the weakest. All are found before any goes; the weakest of two squares goes twice. Of a square
+ * across a far face only edges across go, from here: nobody ever chooses them from the other side.
  */
 static __device__ void
-drop_weakest(struct tile_memory *tile, uint32_t columns)
+drop_weakest(struct tile_memory *tile, const struct fuzzy_lookup &lookup, const uint32_t *table,
+             uint32_t columns)
 {
     uint16_t *affinities = &tile->affinity[0][0];
     uint32_t x = (threadIdx.x & 15) < 15 ? 1 : 0, y = (threadIdx.x >> 4 & 15) < 15 ? 16 : 0;
-    uint32_t weakest[TILE_COLUMN][3];
+    uint32_t weakest[TILE_COLUMN][3], across[3];
 
+#pragma unroll
+    for (uint32_t axis = 0; axis < 3; axis++)
+        across[axis] = weakest_across(tile, lookup, table, axis);
 #pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
         uint32_t voxel = threadIdx.x + i * TILE_THREADS, z = voxel >> 8 < 2 * columns - 1 ? 256 : 0;
@@ -277,12 +334,34 @@ drop_weakest(struct tile_memory *tile, uint32_t columns)
     }
     __syncthreads();
 #pragma unroll
+    for (uint32_t axis = 0; axis < 3; axis++)
+        if (across[axis] < TILE_FACE)
+            tile->faces.affinity[axis][across[axis]] = 0;
+#pragma unroll
     for (uint32_t i = 0; i < TILE_COLUMN && i < columns; i++) {
         uint16_t *own = affinities + threadIdx.x + i * TILE_THREADS;
 
         own[weakest[i][0] & 0xffff] = 0;
         own[weakest[i][0] >> 16] = 0;
         own[weakest[i][2] & 0xffff] = 0;
+    }
+}
+
+/* Writes out for the graph what is left of the edges across the far faces. */
+static __device__ void
+write_faces(uint16_t *faces, const struct tile_memory *tile, struct tile_thread *self)
+{
+#pragma unroll
+    for (uint32_t axis = 0; axis < 3; axis++) {
+        uint32_t side, place = far_place(axis, threadIdx.x), affinity;
+
+        leaving_voxel(axis, threadIdx.x, &side);
+        if (side == 0)
+            continue;
+        affinity = tile->faces.affinity[axis][place];
+        faces[axis * TILE_FACE + place] = (uint16_t)affinity;
+        if (affinity == 0)
+            self->leaving[axis] = 0;
     }
 }
 
@@ -882,11 +961,11 @@ __launch_bounds__(TILE_THREADS, 3)
     inside_affinities(lookup, table, tile->values, columns, tile);
 #pragma unroll
     for (uint32_t axis = 0; axis < 3; axis++)
-        self.leaving[axis] =
-            leaving_key<Voxel>(arguments, origin, table, columns, tile->values, axis);
+        self.leaving[axis] = leaving_key<Voxel>(arguments, origin, table, columns, tile, axis);
     __syncthreads();
-    drop_weakest(tile, columns);
+    drop_weakest(tile, lookup, table, columns);
     __syncthreads();
+    write_faces(arguments.memory.faces + (size_t)origin.tile * FUZZY_TILE_FACES, tile, &self);
     first_keys(tile, &self, arguments.memory.seeds + (size_t)origin.tile * (FUZZY_TILE_VOXELS / 32),
                columns);
     __syncthreads();
