@@ -465,7 +465,7 @@ split_image(const struct glcm_image *image, size_t slices, const struct glcm_sha
             size_t processors)
 {
     const size_t strips = strips_of(words_of(image, slices));
-    const size_t blocks = most(1, processors * BLOCKS / share->singles);
+    const size_t blocks = most(1, processors * BLOCKS / share->sets);
     const size_t bands = most(blocks * WARPS / strips, image->row_count / ROWS_OF_BAND + 1);
     struct split split = {};
 
@@ -485,7 +485,7 @@ glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glc
 {
     const struct split split = split_image(image, slices, share, processors);
     const size_t shared = SUMS * sizeof(uint32_t) + (size_t)WARPS * split.kept * ROW;
-    const unsigned blocks = split.blocks * share->singles;
+    const unsigned blocks = split.blocks * share->sets;
 
     if (image->shift != 0)
         count_sets<true><<<blocks, THREADS, shared, stream>>>(*image, split, sets, counts);

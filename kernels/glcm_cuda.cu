@@ -544,7 +544,7 @@ launch_sets(struct cuda_lane *lane, const struct glcm_plan *plan)
 {
     const struct cuda_texture *texture = lane->texture;
     if (plan->many) {
-        const size_t sets = plan->share.singles;
+        const size_t sets = plan->share.sets;
         const dim3 grid(parts_of(lane, sets), (unsigned)sets,
                         (plan->image.levels + plan->in_turn - 1) / plan->in_turn);
 
@@ -605,8 +605,8 @@ cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request, struc
                          (size_t)cuda_device_of(&lane->base)->multiprocessors, texture->host_sets);
     CUDA_TRY(cuda_device_of(&lane->base),
              cudaMemcpyAsync(texture->sets, texture->host_sets,
-                             (plan->share.pairs + plan->share.singles) * sizeof(struct glcm_set),
-                             cudaMemcpyHostToDevice, lane->work));
+                             plan->share.sets * sizeof(struct glcm_set), cudaMemcpyHostToDevice,
+                             lane->work));
     return 0;
 }
 

@@ -528,7 +528,20 @@ count_part(const struct glcm_image &image, const struct glcm_set &set, uint32_t 
     }
 }
 
-/* A block takes a part of a set; the counts are 0 before. Sets of two matrices come first. */
+/* The block's set. All have one block, or few have several. */
+static __device__ struct glcm_set
+find_set(const struct glcm_share &share, const struct glcm_set *sets, uint32_t *found)
+{
+    if (share.blocks == share.sets)
+        return sets[blockIdx.x];
+    for (uint32_t i = threadIdx.x; i < share.sets; i += THREADS)
+        if (blockIdx.x - sets[i].first_block < sets[i].parts)
+            *found = i;
+    __syncthreads();
+    return sets[*found];
+}
+
+/* A block takes a part of a set; the counts are 0 before. */
 template <bool SHIFTED>
 static __global__ void
 __launch_bounds__(THREADS) count_sets(const __grid_constant__ struct glcm_image image,
@@ -536,13 +549,11 @@ __launch_bounds__(THREADS) count_sets(const __grid_constant__ struct glcm_image 
                                       const struct glcm_set *sets, unsigned long long *counts)
 {
     extern __shared__ __align__(16) uint32_t counters[];
-    const uint32_t of_pairs = share.pairs * share.parts_of_pair;
-    const bool pair = blockIdx.x < of_pairs;
-    const uint32_t block = pair ? blockIdx.x : blockIdx.x - of_pairs;
-    const uint32_t parts = pair ? share.parts_of_pair : share.parts_of_single;
-    const struct glcm_set set = sets[block / parts + (pair ? 0 : share.pairs)];
-    const uint32_t part = block % parts, k = image.levels + 1;
+    const struct glcm_set set = find_set(share, sets, counters);
+    const uint32_t part = blockIdx.x - set.first_block, parts = set.parts;
+    const uint32_t k = image.levels + 1;
 
+    __syncthreads();
     for (uint32_t i = threadIdx.x; i < k * k * image.copies; i += THREADS)
         counters[i] = 0;
     __syncthreads();
@@ -601,8 +612,7 @@ glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share
                   const struct glcm_set *sets, unsigned long long *counts, cudaStream_t stream)
 {
     const size_t k = image->levels + 1, shared = k * k * image->copies * sizeof(uint32_t);
-    const unsigned blocks =
-        share->pairs * share->parts_of_pair + share->singles * share->parts_of_single;
+    const unsigned blocks = share->blocks;
 
     if (image->shift != 0)
         count_sets<true><<<blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);

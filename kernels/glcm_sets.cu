@@ -173,6 +173,38 @@ arrange(struct arranging *arranging, bool in_pairs)
             arranging->singles * sizeof(*arranging->sets));
 }
 
+/* Accesses to shared memory and the cache beside it for 512 voxels, which is what limits. */
+static uint64_t
+cost_of(const struct glcm_set *set)
+{
+    static const uint8_t costs[GLCM_KINDS] = {26, 31, 26, 33, 42, 48, 43, 47, 42, 53};
+
+    return costs[set->kind];
+}
+
+/* Each set gets a block, and while processors are left, the slowest one gets another. */
+static uint32_t
+share_out(struct glcm_set *sets, size_t count, size_t processors)
+{
+    uint32_t blocks = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sets[i].parts = 1;
+    for (size_t shared = count; shared < processors; shared++) {
+        struct glcm_set *slowest = sets;
+
+        for (size_t i = 1; i < count; i++)
+            if (cost_of(&sets[i]) * slowest->parts > cost_of(slowest) * sets[i].parts)
+                slowest = &sets[i];
+        slowest->parts++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        sets[i].first_block = blocks;
+        blocks += sets[i].parts;
+    }
+    return blocks;
+}
+
 struct glcm_share
 glcm_arrange(const struct texture_glcm *request, size_t first, size_t count,
              const struct glcm_image *image, size_t processors, struct glcm_set *sets)
@@ -181,14 +213,8 @@ glcm_arrange(const struct texture_glcm *request, size_t first, size_t count,
     struct glcm_share share = {};
 
     arrange(&arranging, image->copies == WARP);
-    share.pairs = (uint32_t)arranging.pairs;
-    share.singles = (uint32_t)arranging.singles;
-    share.parts_of_pair =
-        (uint32_t)most(1, 2 * processors / (2 * arranging.pairs + arranging.singles));
-    share.parts_of_single = 1;
-    if (share.singles > 0 && share.pairs * share.parts_of_pair < processors)
-        share.parts_of_single =
-            (uint32_t)most(1, (processors - share.pairs * share.parts_of_pair) / arranging.singles);
+    share.sets = (uint32_t)(arranging.pairs + arranging.singles);
+    share.blocks = share_out(sets, share.sets, processors);
     return share;
 }
 
@@ -223,10 +249,10 @@ glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count
         bool reversed;
         const struct texture_offset offset = offset_of(&arranging, i, &reversed);
         const bool begins = i == 0 || (first + i) % request->offset_count == 0;
-        struct glcm_set *set = &sets[share.singles - (begins ? 0 : 1)];
+        struct glcm_set *set = &sets[share.sets - (begins ? 0 : 1)];
 
         if (begins || !has_room(set, &offset)) {
-            set = &sets[share.singles++];
+            set = &sets[share.sets++];
             memset(set, 0, sizeof(*set));
         }
         put_matrix(&arranging, i, place_of(&offset), set);

@@ -40,6 +40,7 @@ enum glcm_kind {
     GLCM_ONE_ROW, /* both in the same other row */
     GLCM_ONE_ROW_KEPT,
     GLCM_TWO_ROWS,
+    GLCM_KINDS,
 };
 
 /* Where matrices of few levels have theirs: in the voxel's row, or all in one row above it. */
@@ -59,13 +60,12 @@ struct glcm_set {
     enum glcm_kind kind;
     uint32_t places, behind; /* of few levels: a bit a matrix; how many rows above that row is */
     int32_t first_slice;     /* of those that have neighbours there; need not be of the volume */
+    uint32_t first_block, parts; /* the blocks that share it, where there are not few levels */
 };
 
-/* The sets, those of two matrices first, and the blocks that each of them is shared by. */
 struct glcm_share {
-    uint32_t pairs, singles;
-    uint32_t parts_of_pair, parts_of_single;
-    uint32_t behind; /* of few levels: the most of a set */
+    uint32_t sets, blocks; /* of all sets together */
+    uint32_t behind;       /* of few levels: the most of a set */
 };
 
 enum { GLCM_A_THREAD = 16 }; /* codes of a load */
@@ -182,8 +182,8 @@ int cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t
 
 /*
  * glcm_sets.cu. Arranges matrices first .. first + count - 1 of a request, two in a set where that
- * is allowed, best with neighbours in one row. `sets` has room for `count`. A set of two gets twice
- * as many of the processors as one of one.
+ * is allowed, best with neighbours in one row. `sets` has room for `count`. Where there are fewer
+ * sets than processors, those that take longer get more of them.
  */
 struct glcm_share glcm_arrange(const struct texture_glcm *request, size_t first, size_t count,
                                const struct glcm_image *image, size_t processors,
