@@ -36,7 +36,7 @@ enum {
     ROW = LEVELS * PITCH,                  /* of a row's masks */
     ROWS_OF_BAND = 1 << 18,                /* before a counter overflows */
     MOST_BEHIND = 8,                       /* how far above neighbours may be */
-    SPARE_ROWS = 2, /* of masks: the row's, and the next one's while the row's are still read */
+    SPARE_ROWS = 2,                        /* of masks: the row's and the next one's */
     OWN = 1 << GLCM_PLACE_OWN,
     RIGHT = 1 << GLCM_PLACE_RIGHT,
     ABOVE = 1 << GLCM_PLACE_ABOVE,
@@ -211,15 +211,17 @@ count_row(const struct masks &own, const struct masks &other, struct product *pr
     }
 }
 
-static __device__ __forceinline__ void
-next_row(struct ring *ring)
+static __device__ __forceinline__ uint32_t
+next_of(const struct ring &ring, uint32_t place)
 {
-    ring->here += ROW;
-    if (ring->here == ring->size)
-        ring->here = 0;
-    ring->behind += ROW;
-    if (ring->behind == ring->size)
-        ring->behind = 0;
+    return place + ROW == ring.size ? 0 : place + ROW;
+}
+
+static __device__ __forceinline__ void
+advance(struct ring *ring)
+{
+    ring->here = next_of(*ring, ring->here);
+    ring->behind = next_of(*ring, ring->behind);
 }
 
 /* Calls use(codes) for each of `count` rows; the loads of some are under way meanwhile. */
@@ -251,35 +253,54 @@ each_row(const struct glcm_image &image, struct word *word, uint32_t count, cons
         }
 }
 
-/* Rows first .. last - 1 of a strip. Rows that are not in the image have no masks. */
+/* Makes the masks of the row after `here`. */
+template <bool SHIFTED>
+static __device__ __forceinline__ void
+make_next(const struct codes &codes, uint32_t there, const struct ring &ring)
+{
+    make_masks<SHIFTED>(codes, there, ring.write + next_of(ring, ring.here));
+}
+
+template <int PLACES>
+static __device__ __forceinline__ void
+count_here(const struct ring &ring, struct product *product)
+{
+    const struct masks own =
+        read_masks<false, (PLACES & OWN) != 0>(*product, ring.read + ring.here);
+    struct masks other = {};
+
+    if (PLACES & OTHERS)
+        other = read_masks<(PLACES & LEFT) != 0, (PLACES & RIGHT) != 0>(*product,
+                                                                        ring.read + ring.behind);
+    count_row<PLACES>(own, other, product);
+}
+
+/*
+ * Rows first .. last - 1 of a strip. The next row's masks are made while a row is counted; rows
+ * above the image have none.
+ */
 template <bool SHIFTED, int PLACES>
 static __device__ __forceinline__ void
 count_strip(const struct glcm_image &image, struct word word, uint32_t first, uint32_t last,
             struct ring ring, struct product *product)
 {
-    const uint32_t behind = ring.size / ROW - 2, before = min(first, behind);
+    const uint32_t behind = ring.size / ROW - SPARE_ROWS, before = min(first, behind);
 
     word.at += (size_t)(first - before) * image.pitch;
-    if (PLACES & OTHERS) {
-        for (uint32_t k = before; k < behind; k++, next_row(&ring))
-            make_masks<SHIFTED>({}, 0, ring.write + ring.here);
-        each_row(image, &word, before, [&](const struct codes &codes) {
-            make_masks<SHIFTED>(codes, word.there, ring.write + ring.here);
-            next_row(&ring);
-        });
-    }
-    each_row(image, &word, last - first, [&](const struct codes &codes) {
-        struct masks own, other = {};
-
-        make_masks<SHIFTED>(codes, word.there, ring.write + ring.here);
-        __syncwarp();
-        own = read_masks<false, (PLACES & OWN) != 0>(*product, ring.read + ring.here);
-        if (PLACES & OTHERS)
-            other = read_masks<(PLACES & LEFT) != 0, (PLACES & RIGHT) != 0>(
-                *product, ring.read + ring.behind);
-        count_row<PLACES>(own, other, product);
-        next_row(&ring);
+    for (uint32_t k = before; k < behind; k++, advance(&ring))
+        make_next<SHIFTED>({}, 0, ring);
+    each_row(image, &word, before + 1, [&](const struct codes &codes) {
+        make_next<SHIFTED>(codes, word.there, ring);
+        advance(&ring);
     });
+    each_row(image, &word, last - first - 1, [&](const struct codes &codes) {
+        __syncwarp();
+        make_next<SHIFTED>(codes, word.there, ring);
+        count_here<PLACES>(ring, product);
+        advance(&ring);
+    });
+    __syncwarp();
+    count_here<PLACES>(ring, product);
 }
 
 static __device__ __forceinline__ struct word
@@ -311,8 +332,8 @@ count_part(const struct glcm_image &image, const struct split &split, const stru
     ring.size = (PLACES & OTHERS ? (uint32_t)set.behind + SPARE_ROWS : SPARE_ROWS) * ROW;
     ring.write = masks + lane * sizeof(uint32_t);
     ring.read = masks + lane / 4 * PITCH + lane % 4 * WORDS * sizeof(uint32_t);
-    ring.here = 0;
-    ring.behind = SPARE_ROWS * ROW % ring.size;
+    ring.here = ring.size - ROW;
+    ring.behind = ROW;
     for (int place = 0; place < GLCM_PLACES; place++)
         product->x[place] = set.x[place];
     product->before = begins ? 0 : all_bits;
