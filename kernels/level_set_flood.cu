@@ -113,65 +113,58 @@ count_tile(const struct level_set_job &job)
         *(volatile uint32_t *)&job.queue[(ticket + i) & job.queue_mask] = END;
 }
 
-/* The tile's first word of the region. */
-__device__ static __forceinline__ uint64_t *
-region_of(const struct level_set_job &job, const struct level_set_place &place)
-{
-    const int64_t y = (int64_t)place.y * TILE_ROWS, z = (int64_t)place.z * TILE_SLICES;
+/* Where the thread's words of the tile are in the region: a row in every eighth slice. */
+struct region_rows {
+    uint64_t *first;
+    int64_t step;
+    int32_t slices; /* from the first one's on; 0 where the row does not exist */
+};
 
-    return job.inside + place.label * job.words + (z * job.rows + y) * job.words_per_row + place.x;
+enum { WORDS = TILE_WORDS / THREADS, SLICES_APART = THREADS / TILE_ROWS };
+
+__device__ static __forceinline__ struct region_rows
+region_rows_of(const struct level_set_job &job, const struct level_set_place &place)
+{
+    const int64_t y = (int64_t)place.y * TILE_ROWS + threadIdx.x % TILE_ROWS;
+    const int64_t z = (int64_t)place.z * TILE_SLICES + threadIdx.x / TILE_ROWS;
+
+    return {job.inside + place.label * job.words + (z * job.rows + y) * job.words_per_row + place.x,
+            SLICES_APART * job.rows * job.words_per_row,
+            y < job.rows ? (int32_t)min(job.slices - z, (int64_t)TILE_SLICES) : 0};
 }
 
-/* Word i of the tile in the region, or -1 beyond the volume; from the tile's first. */
-__device__ static __forceinline__ int64_t
-region_word(const struct level_set_job &job, const struct level_set_place &place, uint32_t i)
+/* Of the thread's word i in shared memory. */
+__device__ static __forceinline__ uint32_t
+word_at(uint32_t i)
 {
-    const int64_t row = i % TILE_ROWS, slice = i / TILE_ROWS;
-
-    if ((int64_t)place.y * TILE_ROWS + row >= job.rows ||
-        (int64_t)place.z * TILE_SLICES + slice >= job.slices)
-        return -1;
-    return (slice * job.rows + row) * job.words_per_row;
+    return half_at(threadIdx.x / TILE_ROWS + i * SLICES_APART, threadIdx.x % TILE_ROWS, 0);
 }
 
 /* The region, to where settled voxels will stand. It is written by others: past the first cache. */
 __device__ static __forceinline__ void
-load_region(const struct level_set_job &job, const struct level_set_place &place,
-            struct visit *visit)
+load_region(const struct region_rows &rows, struct visit *visit)
 {
-    const uint64_t *region = region_of(job, place);
-    uint64_t words[TILE_WORDS / THREADS];
+    uint64_t words[WORDS];
 
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_WORDS / THREADS; i++) {
-        const int64_t at = region_word(job, place, threadIdx.x + i * THREADS);
-
-        words[i] = at < 0 ? 0 : __ldcg(&region[at]);
-    }
+    for (int i = 0; i < WORDS; i++)
+        words[i] = i * SLICES_APART < rows.slices ? __ldcg(&rows.first[i * rows.step]) : 0;
 #pragma unroll
-    for (uint32_t i = 0; i < TILE_WORDS / THREADS; i++) {
-        const uint32_t word = threadIdx.x + i * THREADS;
-
-        *(uint64_t *)&visit->settled[half_at(word / TILE_ROWS, word % TILE_ROWS, 0)] = words[i];
-    }
+    for (int i = 0; i < WORDS; i++)
+        *(uint64_t *)&visit->settled[word_at((uint32_t)i)] = words[i];
 }
 
-/* Threads `first` .. of the block: R where settled, else not R. */
+/* R where settled, else not R. */
 __device__ static __forceinline__ void
-write_region(const struct level_set_job &job, const struct level_set_place &place,
-             const struct visit *visit, uint32_t first)
+write_region(const struct region_rows &rows, uint64_t exist, const struct visit *visit)
 {
-    const uint64_t exist = level_set_columns(job, place.x);
-    uint64_t *region = region_of(job, place);
+#pragma unroll
+    for (int i = 0; i < WORDS; i++) {
+        const uint64_t range = *(const uint64_t *)&visit->range[word_at((uint32_t)i)];
+        const uint64_t settled = *(const uint64_t *)&visit->settled[word_at((uint32_t)i)];
 
-    for (uint32_t word = threadIdx.x - first; word < TILE_WORDS; word += THREADS - first) {
-        const uint32_t half = half_at(word / TILE_ROWS, word % TILE_ROWS, 0);
-        const int64_t at = region_word(job, place, word);
-
-        if (at >= 0)
-            region[at] = ~(*(const uint64_t *)&visit->range[half] ^
-                           *(const uint64_t *)&visit->settled[half]) &
-                         exist;
+        if (i * SLICES_APART < rows.slices)
+            rows.first[i * rows.step] = ~(range ^ settled) & exist;
     }
 }
 
@@ -221,11 +214,10 @@ arrived_at(const struct visitor &own, const struct arrival &arrival, int i)
  * and the thread's share of the traits.
  */
 __device__ static __forceinline__ uint32_t
-begin_line(const struct level_set_job &job, struct visitor *own, const struct visit *visit,
-           bool has_region, uint32_t before[LINE], uint32_t settled[LINE])
+begin_line(struct visitor *own, const struct visit *visit, bool has_region,
+           const struct arrival &out, const struct arrival &in, uint32_t before[LINE],
+           uint32_t settled[LINE])
 {
-    const struct arrival out = load_inbox(job, *own, visit, 0);
-    const struct arrival in = load_inbox(job, *own, visit, 1);
     const uint32_t at = along_y_at(*own), all = visit->kind ? ~0u : 0;
     uint32_t traits = 0;
 
@@ -257,67 +249,52 @@ put_line(const struct visitor &own, struct visit *visit, const uint32_t settled[
         visit->settled[at + 2 * (uint32_t)i] = settled[i];
 }
 
-/* The plane of the neighbour's inbox, or NULL when nothing in it can concern the neighbour. */
+/* The neighbour's plane for what comes across this face. */
 __device__ static __forceinline__ uint32_t *
 inbox_beyond(const struct level_set_job &job, const struct visit *visit, uint32_t face,
              uint32_t value)
 {
-    uint32_t tile = visit->neighbour[face], kind = visit->kinds[face];
-
-    if (tile == NOTHING || kind == value)
-        return NULL;
-    return job.inbox + (size_t)tile * INBOX_WORDS + ((face ^ 1) * 2 + value) * FACE_WORDS;
+    return job.inbox + (size_t)visit->neighbour[face] * INBOX_WORDS +
+           ((face ^ 1) * 2 + value) * FACE_WORDS;
 }
 
-/* Bit 2 * face + class of the result: something of `fresh` crosses it. Planes are written whole. */
-__device__ static __forceinline__ uint32_t
-fill_inboxes(const struct level_set_job &job, const struct visitor &own, const struct visit *visit,
-             const uint32_t settled[LINE], const uint32_t fresh[LINE])
+/* A word of each of the planes along y and z: all settled voxels of the class. */
+__device__ static __forceinline__ void
+fill_inboxes(const struct level_set_job &job, const struct visit *visit)
 {
-    const uint32_t side = inner_edge(settled, !own.half), news = inner_edge(fresh, !own.half);
-    const uint32_t side_range = inner_edge(own.range, !own.half);
-    uint32_t sends = 0;
+    const uint32_t word = threadIdx.x % FACE_WORDS, value = threadIdx.x / FACE_WORDS % 2;
+    const uint32_t end = threadIdx.x / (2 * FACE_WORDS), far = end * (TILE_ROWS - 1);
 
 #pragma unroll
-    for (uint32_t value = 0; value < 2; value++) {
-        const uint32_t flip = value ? 0 : ~0u;
-        uint32_t *plane = inbox_beyond(job, visit, own.half, value);
+    for (uint32_t axis = 1; axis < 3; axis++) {
+        const uint32_t face = 2 * axis + end;
+        const uint32_t at =
+            axis == 1 ? half_at(word / 2, far, word % 2) : half_at(far, word / 2, word % 2);
 
-        if (plane) {
-            ((uint8_t *)plane)[own.across * PARTS + own.part] =
-                (uint8_t)(side & (side_range ^ flip));
-            sends |= (uint32_t)((news & (side_range ^ flip)) != 0) << (2 * own.half + value);
-        }
-        if (own.part == 0 || own.part == PARTS - 1) {
-            const uint32_t face = own.part ? 3 : 2;
-            const int i = own.part ? LINE - 1 : 0;
-            const uint32_t range = (i ? own.range[LINE - 1] : own.range[0]) ^ flip;
-
-            plane = inbox_beyond(job, visit, face, value);
-            if (plane) {
-                plane[own.across * 2 + own.half] = range & (i ? settled[LINE - 1] : settled[0]);
-                sends |= (uint32_t)((range & (i ? fresh[LINE - 1] : fresh[0])) != 0)
-                         << (2 * face + value);
-            }
-        }
-        if (own.across == 0 || own.across == TILE_SLICES - 1) {
-            const uint32_t face = own.across ? 5 : 4;
-
-            plane = inbox_beyond(job, visit, face, value);
-            if (plane) {
-                uint32_t any = 0;
-
-#pragma unroll
-                for (uint32_t i = 0; i < LINE; i++) {
-                    plane[(own.part * LINE + i) * 2 + own.half] =
-                        settled[i] & (own.range[i] ^ flip);
-                    any |= fresh[i] & (own.range[i] ^ flip);
-                }
-                sends |= (uint32_t)(any != 0) << (2 * face + value);
-            }
-        }
+        if (visit->wanted >> (2 * face + value) & 1)
+            inbox_beyond(job, visit, face, value)[word] =
+                visit->settled[at] & (value ? visit->range[at] : ~visit->range[at]);
     }
-    return sends;
+}
+
+/* Along x each thread has eight bits. */
+__device__ static __forceinline__ void
+fill_inboxes_x(const struct level_set_job &job, const struct visitor &own,
+               const struct visit *visit, uint32_t side, uint32_t side_range)
+{
+    const uint32_t at = own.across * PARTS + own.part;
+
+    if (visit->wanted >> 2 * own.half & 1)
+        ((uint8_t *)inbox_beyond(job, visit, own.half, 0))[at] = (uint8_t)(side & ~side_range);
+    if (visit->wanted >> 2 * own.half & 2)
+        ((uint8_t *)inbox_beyond(job, visit, own.half, 1))[at] = (uint8_t)(side & side_range);
+}
+
+/* Two bits: is any of these voxels out of range, and in range? */
+__device__ static __forceinline__ uint32_t
+classes_of(uint32_t voxels, uint32_t range)
+{
+    return (uint32_t)((voxels & ~range) != 0) | (uint32_t)((voxels & range) != 0) << 1;
 }
 
 /* Of a thread whose line has settled: what crosses faces, and the traits of the visit's end. */
@@ -325,7 +302,8 @@ __device__ static __forceinline__ uint32_t
 end_line(const struct level_set_job &job, struct visitor *own, const struct visit *visit,
          bool begins, const uint32_t before[LINE], const uint32_t settled[LINE])
 {
-    uint32_t fresh[LINE], any = 0;
+    const uint32_t side_range = inner_edge(own->range, !own->half);
+    uint32_t fresh[LINE], any = 0, any_out = 0, any_in = 0, sends = 0;
 
 #pragma unroll
     for (int i = 0; i < LINE; i++) {
@@ -334,9 +312,19 @@ end_line(const struct level_set_job &job, struct visitor *own, const struct visi
         any |= fresh[i];
         if (begins)
             fresh[i] = settled[i];
+        any_out |= fresh[i] & ~own->range[i];
+        any_in |= fresh[i] & own->range[i];
     }
-    return (any ? LATE : 0) | (all_exist(*own, settled) ? 0 : LEFT) |
-           fill_inboxes(job, *own, visit, settled, fresh);
+    fill_inboxes_x(job, *own, visit, inner_edge(settled, !own->half), side_range);
+    sends |= classes_of(inner_edge(fresh, !own->half), side_range) << 2 * own->half;
+    if (own->part == 0)
+        sends |= classes_of(fresh[0], own->range[0]) << 4;
+    if (own->part == PARTS - 1)
+        sends |= classes_of(fresh[LINE - 1], own->range[LINE - 1]) << 6;
+    if (own->across == 0 || own->across == TILE_SLICES - 1)
+        sends |= ((uint32_t)(any_out != 0) | (uint32_t)(any_in != 0) << 1)
+                 << (own->across ? 10 : 8);
+    return (any ? LATE : 0) | (all_exist(*own, settled) ? 0 : LEFT) | (sends & visit->wanted);
 }
 
 /*
@@ -431,25 +419,35 @@ neighbour_of(const struct level_set_job &job, const struct level_set_place &plac
 
 /* Takes note of what is new; what arrives from here on makes another visit. */
 __device__ static __forceinline__ void
-begin_visit(const struct level_set_job &job, struct visit *visit)
+begin_visit(const struct level_set_job &job, struct visit *visit,
+            const struct level_set_place &place)
 {
     const uint32_t tile = visit->tile, face = threadIdx.x - 32;
+    uint32_t wanted = 0;
 
     if (threadIdx.x == 0) {
         visit->state = take_bits(&job.state[tile], ~(uint32_t)(STATE_PENDING | STATE_INITIAL));
         visit->sends = 0;
         visit->traits = 0;
     } else if (face < FACES) {
-        uint32_t other = neighbour_of(job, level_set_place_of(job, tile), tile, face);
+        const uint32_t other = neighbour_of(job, place, tile, face);
 
         visit->neighbour[face] = other;
-        visit->kinds[face] = other == NOTHING ? 0 : job.kind[other];
-        if (other != NOTHING && look(&job.state[other]) & STATE_CLOSED)
-            visit->neighbour[face] = NOTHING;
+        if (other != NOTHING) {
+            /* What is of a class all over the neighbour has settled there from the beginning. */
+            const uint32_t kind = job.kind[other];
+
+            wanted = look(&job.state[other]) & STATE_CLOSED ? 0 : 3 & ~(kind < 2 ? 1u << kind : 0);
+        }
     } else if (threadIdx.x == 64) {
         visit->kind = job.kind[tile];
     } else if (threadIdx.x == 96) {
         visit->stopped = look(&job.counts->stopped);
+    }
+    if (threadIdx.x / 32 == 1) {
+        wanted = __reduce_or_sync(~0u, wanted << 2 * (face % 8));
+        if (face == 0)
+            visit->wanted = wanted;
     }
     __syncthreads();
 }
@@ -457,32 +455,34 @@ begin_visit(const struct level_set_job &job, struct visit *visit)
 template <typename Value, bool LAZY>
 __device__ static void
 visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<Value> *pieces,
-           uint32_t depth)
+           uint32_t depth, const struct level_set_place &place)
 {
     uint32_t before[LINE], settled[LINE];
 
     if (!LAZY)
         send_for_range(job, visit);
-    begin_visit(job, visit);
-    struct visitor own = visitor_of(job, visit);
-    const bool mixed = visit->kind == TILE_MIXED, has_region = mixed || !own.first;
-    const bool begins = own.first && visit->state & STATE_INITIAL;
-    if (LAZY && own.first)
+    struct visitor own = visitor_of(job, place);
+    begin_visit(job, visit, place);
+    const bool first = !(visit->state & STATE_VISITED);
+    const bool mixed = visit->kind == TILE_MIXED, has_region = mixed || !first;
+    if (LAZY && first)
         threshold<Value>(job, own, visit, pieces, depth);
     else if (LAZY)
         send_for_range(job, visit);
+    const struct arrival out = load_inbox(job, own, visit, 0);
+    const struct arrival in = load_inbox(job, own, visit, 1);
     if (has_region)
-        load_region(job, own.place, visit);
+        load_region(region_rows_of(job, place), visit);
     wait_for_groups<0>();
     __syncthreads();
-    uint32_t traits = begin_line(job, &own, visit, has_region, before, settled);
+    uint32_t traits = begin_line(&own, visit, has_region, out, in, before, settled);
     put_line(own, visit, settled);
     traits = __reduce_or_sync(~0u, traits);
     if (threadIdx.x % 32 == 0)
         atomicOr(&visit->traits, traits);
     __syncthreads();
     traits = visit->traits;
-    if (traits & TRAIT_OPEN && (traits & TRAIT_ARRIVED || (own.first && mixed))) {
+    if (traits & TRAIT_OPEN && (traits & TRAIT_ARRIVED || (first && mixed))) {
         const uint32_t classes = traits & (TRAIT_IN | TRAIT_OUT);
 
         if (classes == (TRAIT_IN | TRAIT_OUT)) {
@@ -492,9 +492,12 @@ visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<V
             for (int i = 0; i < LINE; i++)
                 settled[i] = existing(own, i);
             put_line(own, visit, settled);
+            __syncthreads();
         }
     }
-    uint32_t sends = end_line(job, &own, visit, begins, before, settled);
+    fill_inboxes(job, visit);
+    uint32_t sends =
+        end_line(job, &own, visit, first && visit->state & STATE_INITIAL, before, settled);
     sends = __reduce_or_sync(~0u, sends);
     const int32_t voxels = __reduce_add_sync(~0u, own.grown);
     if (threadIdx.x % 32 == 0 && sends)
@@ -525,13 +528,14 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR)
         __syncthreads();
         if (visit.tile == NOTHING)
             return;
-        visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory, depth);
+        const struct level_set_place place = level_set_place_of(job, visit.tile);
+        visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory, depth, place);
         __syncthreads();
         /* Neighbours can begin while the region is written. */
         if (threadIdx.x < 32)
             next = tell_neighbours(job, &visit);
-        else if (visit.sends & LATE)
-            write_region(job, level_set_place_of(job, visit.tile), &visit, 32);
+        if (visit.sends & LATE)
+            write_region(region_rows_of(job, place), level_set_columns(job, place.x), &visit);
         __syncthreads();
         if (threadIdx.x >= 32)
             continue;

@@ -31,9 +31,9 @@ struct visit {
     __align__(16) uint32_t settled[HALVES]; /* at first the region, where that is read */
     uint32_t tile;
     uint32_t kind;
-    uint32_t state;            /* when the visit began */
-    uint32_t neighbour[FACES]; /* NOTHING: the volume ends there */
-    uint32_t kinds[FACES];
+    uint32_t state; /* when the visit began */
+    uint32_t neighbour[FACES];
+    uint32_t wanted; /* bit 2 * face + class: the neighbour there has to know of it */
     uint32_t traits;
     uint32_t sends;   /* bit 2 * face + class: something new crosses the face */
     uint32_t stopped; /* the flood is given up: when the visit began */
@@ -51,7 +51,6 @@ enum {
 /* Of a thread. */
 struct visitor {
     struct level_set_place place;
-    bool first;           /* the tile's first visit */
     uint32_t half;        /* 0: columns 0 .. 31 of the tile */
     uint32_t across;      /* the slice of a line along y, the row of one along z */
     uint32_t part;        /* of the line: which LINE halves */
@@ -91,13 +90,12 @@ existing(const struct visitor &own, int i)
 }
 
 __device__ static __forceinline__ struct visitor
-visitor_of(const struct level_set_job &job, const struct visit *visit)
+visitor_of(const struct level_set_job &job, const struct level_set_place &place)
 {
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     struct visitor own;
 
-    own.place = level_set_place_of(job, visit->tile);
-    own.first = !(visit->state & STATE_VISITED);
+    own.place = place;
     own.half = lane % 2;
     own.part = lane / 2 % PARTS;
     own.across = lane / (2 * PARTS) + warp * (32 / (2 * PARTS));
