@@ -182,7 +182,8 @@ queue_flood(const struct resident *resident, bool lazy, cudaStream_t stream)
         level_set_pack(job, 0, job->slices, stream);
         GPU_BENCH_TRY(cudaStreamWaitEvent(stream, resident->joined, 0));
     }
-    level_set_flood(job, lazy, resident->blocks[lazy], level_set_budget(job), stream);
+    GPU_BENCH_TRY(
+        level_set_flood(job, lazy, resident->blocks[lazy], level_set_budget(job), stream));
 }
 
 /* As a job does it: the host looks whether the flood was stopped. */
@@ -345,6 +346,20 @@ report_job(const struct gpu_bench *bench, const struct resident *resident, const
     return result.mismatches != 0;
 }
 
+/* The region by components, without a flood, whose region the union would begin with. */
+static std::vector<uint64_t>
+unite_alone(const struct resident *resident)
+{
+    const struct level_set_job *job = &resident->job;
+
+    level_set_begin(job, true, resident->stream);
+    GPU_BENCH_TRY(level_set_draw(job, 0, &resident->label, resident->stream));
+    level_set_pack(job, 0, job->slices, resident->stream);
+    GPU_BENCH_TRY(level_set_unite(job, 0, resident->stream));
+    GPU_BENCH_TRY(cudaStreamSynchronize(resident->stream));
+    return fetch_region(resident);
+}
+
 static int
 run_case(const struct gpu_bench *bench, const struct sized_case *given)
 {
@@ -363,10 +378,7 @@ run_case(const struct gpu_bench *bench, const struct sized_case *given)
     if (given->pattern == SPHERE) {
         result.paper_ms = time_paper(bench, &resident, &expected);
     } else {
-        queue_flood(&resident, false, resident.stream);
-        GPU_BENCH_TRY(level_set_unite(&resident.job, 0, resident.stream));
-        GPU_BENCH_TRY(cudaStreamSynchronize(resident.stream));
-        expected = fetch_region(&resident);
+        expected = unite_alone(&resident);
     }
     wrong = time_resident(bench, &resident, result, expected);
     void *copy = take(&resident, bytes);
