@@ -145,7 +145,7 @@ cuda_level_set_needs(const struct cuda_lane *lane, struct cuda_needs *needs)
         return false;
     return cuda_needs_add(&needs->device, labels * slices, sizeof(*job.passes)) &&
            cuda_needs_add(&needs->device, tiles * TILE_WORDS, sizeof(*job.range)) &&
-           cuda_needs_add(&needs->device, tiles * TILE_WORDS, sizeof(*job.grown)) &&
+           cuda_needs_add(&needs->device, tiles * TILE_WORDS, sizeof(*job.initial)) &&
            cuda_needs_add(&needs->device, labels * (size_t)job.words, sizeof(*job.inside)) &&
            cuda_needs_add(&needs->device, tiles * INBOX_WORDS, sizeof(*job.inbox)) &&
            cuda_needs_add(&needs->device, level_set_zeros(&job), 1) &&
@@ -195,7 +195,7 @@ place_device(struct cuda_lane *lane)
     job->passes = (struct level_set_pass *)cuda_arena_take(
         arena, (size_t)(job->labels * job->slices) * sizeof(*job->passes));
     job->range = (uint64_t *)cuda_arena_take(arena, tiles * TILE_WORDS * sizeof(*job->range));
-    job->grown = (uint64_t *)cuda_arena_take(arena, tiles * TILE_WORDS * sizeof(*job->grown));
+    job->initial = (uint64_t *)cuda_arena_take(arena, tiles * TILE_WORDS * sizeof(*job->initial));
     job->inside =
         (uint64_t *)cuda_arena_take(arena, job->labels * (size_t)job->words * sizeof(*job->inside));
     job->inbox = (uint32_t *)cuda_arena_take(arena, tiles * INBOX_WORDS * sizeof(*job->inbox));

@@ -89,7 +89,7 @@ struct level_set_job {
     const void *voxels;
     const struct level_set_pass *passes; /* [label][slice] */
     uint64_t *range;                     /* [label][tile][slice][row] */
-    uint64_t *grown;                     /* the same; of level_set_unite: the region by tile */
+    uint64_t *initial;                   /* the same; of level_set_unite: what it begins with */
     uint64_t *inside;                    /* [label] of struct kernels_mask */
     uint32_t *inbox;                     /* [label][tile][INBOX_WORDS] */
     uint32_t *parent;     /* of level_set_unite, one a run; NULL: there are too many */

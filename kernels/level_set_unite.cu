@@ -22,7 +22,7 @@ enum {
     TILE_NODES = TILE_WORDS * TILE_COLUMNS / 2, /* runs at most; room for runs and components */
 };
 
-/* A word of 64 voxels, by its place; the initial region stands where `grown` did. */
+/* A word of 64 voxels, by its place. */
 struct word_at {
     int64_t x, y, z;
 };
@@ -64,7 +64,7 @@ bits_of(const struct level_set_job &job, uint32_t label, struct word_at at)
     if (!word_exists(job, at))
         return {0, 0, 0};
     word = (int64_t)label * job.tiles * TILE_WORDS + word_number(job, at);
-    return {job.range[word], job.grown[word], level_set_columns(job, (uint32_t)at.x)};
+    return {job.range[word], job.initial[word], level_set_columns(job, (uint32_t)at.x)};
 }
 
 __device__ static __forceinline__ uint64_t
@@ -142,7 +142,7 @@ __launch_bounds__(THREADS)
     if (word_exists(job, at))
         region =
             job.inside[label * job.words + (at.z * job.rows + at.y) * job.words_per_row + at.x];
-    job.grown[(size_t)label * job.tiles * TILE_WORDS + (size_t)word] = region;
+    job.initial[(size_t)label * job.tiles * TILE_WORDS + (size_t)word] = region;
 }
 
 /* Voxels that are open in two words, and on the same side. */

@@ -99,7 +99,7 @@ set_memory(struct resident *resident)
 
     job->voxels = resident->voxels;
     job->range = (uint64_t *)take(resident, words * sizeof(*job->range));
-    job->grown = (uint64_t *)take(resident, words * sizeof(*job->grown));
+    job->initial = (uint64_t *)take(resident, words * sizeof(*job->initial));
     job->inside = (uint64_t *)take(resident, (size_t)job->words * sizeof(*job->inside));
     job->inbox = (uint32_t *)take(resident, (size_t)job->tiles * INBOX_WORDS * sizeof(*job->inbox));
     job->parent = (uint32_t *)take(resident, (words * 32 + 1) * sizeof(*job->parent));
