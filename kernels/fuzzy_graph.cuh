@@ -20,7 +20,7 @@
 #define CLIMB_THREADS 512
 #define CLIMB_BLOCKS  3   /* of a multiprocessor */
 #define CLIMB_ALONE   512 /* nodes and edges of a level that one block is enough for */
-#define SCENE_ROWS    4
+#define SCENE_ROWS    8
 #define PAIR_ROOM     16 /* slots a node */
 #define PAIR_STEPS    8  /* slots that are tried */
 
@@ -561,60 +561,76 @@ __launch_bounds__(CLIMB_THREADS, CLIMB_BLOCKS) climb(const struct fuzzy_scene_me
     }
 }
 
-/* Where a lane's voxels lie: half a row of 64 each, in one of two tiles. */
+/* Where the first of a lane's two voxels of a row lies, of 64 along x. */
 struct scene_lane {
-    int64_t x[2];
-    size_t tile[2]; /* first voxel */
-    uint32_t base[2];
+    int64_t x;
+    size_t tile; /* first voxel */
+    uint32_t base;
 };
 
-/* The scene of SCENE_ROWS rows from `row` on, or 0 beyond the volume. All loads go out at once. */
+static __device__ __forceinline__ uint32_t
+scene_value(const struct fuzzy_scene_memory &memory, uint32_t base, uint32_t component,
+            uint32_t cap)
+{
+    if (component == TILE_NONE)
+        return 0;
+    return component == TILE_SEEDED ? cap : min(cap, (uint32_t)memory.connected[base + component]);
+}
+
+/* The scene of SCENE_ROWS rows from `row` on, two voxels in a word, or 0 beyond the volume. All
+ * loads go out at once. */
 static __device__ __forceinline__ void
 scene_rows(const struct fuzzy_scene_memory &memory, const struct fuzzy_grid &grid,
            const struct scene_lane &at, uint32_t row, int64_t y0, int64_t z,
-           uint32_t (&value)[SCENE_ROWS][2])
+           uint32_t (&value)[SCENE_ROWS])
 {
-    uint32_t component[SCENE_ROWS][2];
+    uint32_t component[SCENE_ROWS];
 
+#pragma unroll
+    for (uint32_t j = 0; j < SCENE_ROWS; j++) {
+        size_t place = at.tile + ((row + j) << 4 | (2 * threadIdx.x & 15));
+        bool inside = at.x < grid.size[0] && y0 + j < grid.size[1] && z < grid.size[2];
+
+        component[j] = inside ? *(const uint32_t *)(memory.component + place) : 0xffffffff;
+        value[j] = inside ? *(const uint32_t *)(memory.cap + place) : 0;
+    }
 #pragma unroll
     for (uint32_t j = 0; j < SCENE_ROWS; j++)
-#pragma unroll
-        for (uint32_t i = 0; i < 2; i++) {
-            size_t place = at.tile[i] + ((row + j) << 4 | (threadIdx.x & 15));
-            bool inside = at.x[i] < grid.size[0] && y0 + j < grid.size[1] && z < grid.size[2];
-
-            component[j][i] = inside ? memory.component[place] : TILE_NONE;
-            value[j][i] = inside ? memory.cap[place] : 0;
-        }
-#pragma unroll
-    for (uint32_t j = 0; j < SCENE_ROWS; j++)
-#pragma unroll
-        for (uint32_t i = 0; i < 2; i++) {
-            uint32_t one = component[j][i];
-
-            if (one == TILE_NONE)
-                value[j][i] = 0;
-            else if (one != TILE_SEEDED)
-                value[j][i] = min(value[j][i], (uint32_t)memory.connected[at.base[i] + one]);
-        }
+        value[j] = scene_value(memory, at.base, component[j] & 0xffff, value[j] & 0xffff) |
+                   scene_value(memory, at.base, component[j] >> 16, value[j] >> 16) << 16;
 }
 
-static __device__ __forceinline__ uint32_t
-write_row(const struct fuzzy_output &output, const struct fuzzy_grid &grid,
-          const struct scene_lane &at, int64_t line, int64_t group, const uint32_t (&value)[2])
+static __device__ __forceinline__ void
+write_row(const struct fuzzy_output &output, int64_t columns, int64_t x, int64_t line,
+          uint32_t value)
 {
-    uint32_t half[2];
+    uint16_t *scene = output.scene + line * columns + x;
 
-#pragma unroll
-    for (uint32_t i = 0; i < 2; i++) {
-        if (output.scene != NULL && at.x[i] < grid.size[0])
-            output.scene[line * grid.size[0] + at.x[i]] = (uint16_t)value[i];
-        half[i] = __ballot_sync(0xffffffff, value[i] > output.threshold);
+    if (x >= columns)
+        return;
+    if (columns % 2 == 0) {
+        *(uint32_t *)scene = value;
+        return;
     }
-    if (output.bits != NULL && (threadIdx.x & 31) == 0)
-        output.bits[line * output.words_per_row + group] =
-            (unsigned long long)half[1] << 32 | half[0];
-    return __popc(half[0]) + __popc(half[1]);
+    scene[0] = (uint16_t)value;
+    if (x + 1 < columns)
+        scene[1] = (uint16_t)(value >> 16);
+}
+
+/* The bits of `even` at the even places, those of `odd` between them. */
+static __device__ unsigned long long
+interleaved(uint32_t even, uint32_t odd)
+{
+    unsigned long long bits[2] = {even, odd};
+
+    for (unsigned long long &one : bits) {
+        one = (one | one << 16) & 0x0000ffff0000ffffull;
+        one = (one | one << 8) & 0x00ff00ff00ff00ffull;
+        one = (one | one << 4) & 0x0f0f0f0f0f0f0f0full;
+        one = (one | one << 2) & 0x3333333333333333ull;
+        one = (one | one << 1) & 0x5555555555555555ull;
+    }
+    return bits[0] | bits[1] << 1;
 }
 
 /* The scene row by row. One block four tiles along x, one warp SCENE_ROWS rows of 64 voxels. */
@@ -623,35 +639,43 @@ __launch_bounds__(GRAPH_THREADS)
     write_scene(const struct fuzzy_scene_memory memory, const struct fuzzy_grid grid,
                 const struct fuzzy_output output)
 {
-    const uint32_t rows = FUZZY_TILE_SIDE * FUZZY_TILE_SIDE;
+    const uint32_t rows = FUZZY_TILE_SIDE * FUZZY_TILE_SIDE, lane = threadIdx.x & 31;
     int64_t group = blockIdx.x % output.words_per_row;
     uint64_t rest = blockIdx.x / output.words_per_row;
     int64_t z0 = (int64_t)(rest / grid.tiles[1]) * FUZZY_TILE_SIDE;
-    uint32_t voxels = 0;
+    uint32_t voxels = 0, tile;
     struct scene_lane at;
 
-    for (int i = 0; i < 2; i++) {
-        uint32_t tile;
-
-        at.x[i] = group * 64 + i * 32 + (threadIdx.x & 31);
-        tile = (uint32_t)(rest * grid.tiles[0]) +
-               (uint32_t)(min(at.x[i], grid.size[0] - 1) / FUZZY_TILE_SIDE);
-        at.tile[i] = (size_t)tile * FUZZY_TILE_VOXELS;
-        at.base[i] = memory.base[tile];
-    }
+    at.x = group * 64 + 2 * lane;
+    tile = (uint32_t)(rest * grid.tiles[0]) +
+           (uint32_t)(min(at.x, grid.size[0] - 1) / FUZZY_TILE_SIDE);
+    at.tile = (size_t)tile * FUZZY_TILE_VOXELS;
+    at.base = memory.base[tile];
     for (uint32_t row = (threadIdx.x >> 5) * SCENE_ROWS; row < rows;
          row += GRAPH_THREADS / 32 * SCENE_ROWS) {
         int64_t y0 = (int64_t)(rest % grid.tiles[1]) * FUZZY_TILE_SIDE + (row & 15);
         int64_t z = z0 + (row >> 4);
-        uint32_t value[SCENE_ROWS][2];
+        uint32_t value[SCENE_ROWS], even = 0, odd = 0;
 
         scene_rows(memory, grid, at, row, y0, z, value);
 #pragma unroll
-        for (uint32_t j = 0; j < SCENE_ROWS; j++)
-            if (y0 + j < grid.size[1] && z < grid.size[2])
-                voxels += write_row(output, grid, at, z * grid.size[1] + y0 + j, group, value[j]);
+        for (uint32_t j = 0; j < SCENE_ROWS; j++) {
+            uint32_t low = lanes_with((value[j] & 0xffff) > output.threshold);
+            uint32_t high = lanes_with(value[j] >> 16 > output.threshold);
+
+            if (output.scene != NULL && y0 + j < grid.size[1] && z < grid.size[2])
+                write_row(output, grid.size[0], at.x, z * grid.size[1] + y0 + j, value[j]);
+            even = lane == j ? low : even;
+            odd = lane == j ? high : odd;
+        }
+        voxels += __popc(even) + __popc(odd);
+        if (output.bits != NULL && lane < SCENE_ROWS && y0 + lane < grid.size[1] &&
+            z < grid.size[2])
+            output.bits[(z * grid.size[1] + y0 + lane) * output.words_per_row + group] =
+                interleaved(even, odd);
     }
-    if ((threadIdx.x & 31) == 0 && voxels != 0 && output.count != NULL)
+    voxels = __reduce_add_sync(0xffffffff, voxels);
+    if (lane == 0 && voxels != 0 && output.count != NULL)
         atomicAdd(output.count, (unsigned long long)voxels);
 }
 

@@ -421,6 +421,16 @@ struct tile_ends {
     uint32_t key; /* 0: it lies within one component */
 };
 
+/* One branch for both, and so now and then an offer of too little, is faster than two. */
+static __device__ __forceinline__ void
+offer_ends(const struct tile_ends &ends)
+{
+    if (ends.key <= min(ends.held[0], ends.held[1]))
+        return;
+    atomicMax(ends.best[0], ends.key);
+    atomicMax(ends.best[1], ends.key);
+}
+
 /* ROOTS: all components are roots. */
 template <bool ROOTS>
 static __device__ __forceinline__ struct tile_ends
@@ -452,13 +462,13 @@ offer_inside(struct tile_memory *tile, struct tile_thread *self)
     for (uint32_t left = self->alive; left != 0;) {
         uint32_t bit = 31 - __clz((int)left), mask = 1u << bit;
         struct tile_ends ends = ends_of<ROOTS>(tile, threadIdx.x + bit * TILE_THREADS);
-        bool between = ends.key != 0, final = (ends.held[0] & ends.held[1] & TILE_FINAL) != 0;
+        uint32_t between = ends.key != 0 ? mask : 0;
+        uint32_t waiting = (ends.held[0] & ends.held[1] & TILE_FINAL) != 0 ? between : 0;
 
         left ^= mask;
-        alive |= between && !final ? mask : 0;
-        self->waiting |= between && final ? mask : 0;
-        offer(ends.best[0], ends.held[0], ends.key);
-        offer(ends.best[1], ends.held[1], ends.key);
+        alive |= between ^ waiting;
+        self->waiting |= waiting;
+        offer_ends(ends);
     }
     self->alive = alive;
     __syncwarp();
@@ -614,23 +624,18 @@ follow(struct tile_memory *tile, struct tile_thread *self)
 static __device__ uint32_t
 block_sum(struct tile_memory *tile, uint32_t mine, uint32_t *total)
 {
-    uint32_t lane = threadIdx.x & 31, warp = threadIdx.x >> 5, before = mine;
+    uint32_t lane = threadIdx.x & 31, warp = threadIdx.x >> 5, before = mine, other;
 
     for (uint32_t step = 1; step < 32; step *= 2) {
-        uint32_t other = __shfl_up_sync(0xffffffff, before, step);
-
+        other = __shfl_up_sync(0xffffffff, before, step);
         before += lane >= step ? other : 0;
     }
     if (lane == 31)
         tile->warps[warp] = before;
     __syncthreads();
-    before -= mine;
-    *total = 0;
-    for (uint32_t i = 0; i < TILE_THREADS / 32; i++) {
-        before += i < warp ? tile->warps[i] : 0;
-        *total += tile->warps[i];
-    }
-    return before;
+    other = lane < TILE_THREADS / 32 ? tile->warps[lane] : 0;
+    *total = __reduce_add_sync(0xffffffff, other);
+    return before - mine + __reduce_add_sync(0xffffffff, lane < warp ? other : 0);
 }
 
 static __device__ __forceinline__ void
@@ -887,8 +892,7 @@ offer_list(struct tile_memory *tile, struct warp_edges *list)
 
         if (!between)
             ends.key = 0;
-        offer(ends.best[0], ends.held[0], ends.key);
-        offer(ends.best[1], ends.held[1], ends.key);
+        offer_ends(ends);
         __syncwarp();
         if (between)
             list->places[kept + __popc(all & ((1u << lane) - 1))] = (uint16_t)place;
