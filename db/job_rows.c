@@ -152,6 +152,7 @@ queue_job_clear(struct queue_job *job)
     free(job->stack);
     free(job->pipeline);
     free(job->settings);
+    free(job->failed_on);
     *job = (struct queue_job){0};
 }
 
@@ -177,6 +178,8 @@ job_read(struct queue *queue, sqlite3_stmt *statement, struct queue_job *job)
         rc = database_column_text(statement, 10, &job->pipeline);
     if (rc == 0)
         rc = database_column_text(statement, 11, &job->settings);
+    if (rc == 0)
+        rc = database_column_text(statement, 12, &job->failed_on);
     if (rc < 0) {
         int64_t id = job->id;
         queue_job_clear(job);

@@ -39,7 +39,7 @@ int job_supersede(struct queue *queue, const struct job_row *row, int64_t supers
 /* Of a row that is read as a struct queue_job. */
 #define JOB_COLUMNS                                                                                \
     "j.id, j.series_id, j.revision, j.priority, j.attempts, j.alone, j.state, j.not_before_at, "   \
-    "s.series_uid, j.stack, j.pipeline, t.text"
+    "s.series_uid, j.stack, j.pipeline, t.text, iif(j.code <> '', j.worker, '')"
 #define JOB_TABLES                                                                                 \
     " FROM job j JOIN series s ON s.id = j.series_id JOIN settings t ON t.id = j.settings_id "
 

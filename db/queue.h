@@ -142,6 +142,7 @@ struct queue_job {
     enum queue_job_state state;
     int64_t not_before_ms; /* of a DELAYED one */
     bool alone;            /* it crashed a worker before: run it with no other beside it */
+    char *failed_on;       /* the worker of its last attempt when that failed, else "" */
 };
 
 void queue_job_clear(struct queue_job *job);

@@ -34,6 +34,7 @@
 #define MAX_DUE_MILLIS 60000 /* looks again at least so often: the clock may be set */
 #define MAX_LANES      (SCHED_MAX_LANES / WORKERS_MAX)
 #define DEVICE_LOST    "COMPUTE_DEVICE_LOST" /* the worker's code */
+#define WORKER_NAME    "worker-%d"           /* in the database: its number */
 
 struct lane {
     struct jobs *jobs;
@@ -347,7 +348,7 @@ begin_job(struct lane *lane, const struct queue_job *job)
     struct outcome *outcome = outcome_new(lane->jobs->outcomes, job->id, job->attempts + 1);
     if (!outcome)
         return -ENOMEM;
-    snprintf(worker, sizeof worker, "worker-%zu", lane->worker);
+    snprintf(worker, sizeof worker, WORKER_NAME, (int)lane->worker);
     int error = write_job_file(core, job);
     if (!error)
         error = queue_start_job(core->queue, job->id, worker, lane->number, clock_unix_ms());
@@ -381,6 +382,14 @@ free_ready(struct ready *ready)
     free(ready->choices);
 }
 
+/* Its number; -1: the name is nobody's. */
+static int
+worker_named(const char *name)
+{
+    int number;
+    return sscanf(name, WORKER_NAME, &number) == 1 ? number : -1;
+}
+
 static int
 read_ready(struct jobs *jobs, struct ready *ready)
 {
@@ -398,8 +407,10 @@ read_ready(struct jobs *jobs, struct ready *ready)
         int64_t job = ready->jobs[i].id;
         /* READY again, but still in the lane that has to stop it, or not yet swept. */
         bool held = find_lane(jobs, job) || outcomes_hold(jobs->outcomes, job);
-        ready->choices[i] = (struct sched_job){
-            .id = job, .not_before_ms = held ? INT64_MAX : 0, .alone = ready->jobs[i].alone};
+        ready->choices[i] = (struct sched_job){.id = job,
+                                               .not_before_ms = held ? INT64_MAX : 0,
+                                               .alone = ready->jobs[i].alone,
+                                               .avoid = worker_named(ready->jobs[i].failed_on)};
     }
     return 0;
 }

@@ -40,14 +40,26 @@ has_solitary(const struct floor *floor, size_t lane)
     return false;
 }
 
-/* The lane in the least busy usable worker; idle_only: only lanes that could start now. */
+static bool
+has_other(const struct floor *floor, int worker)
+{
+    for (size_t i = 0; i < floor->count; i++) {
+        if (floor->lanes[i].usable && floor->lanes[i].worker != worker)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The lane in the least busy usable worker but `avoid`; idle_only: only lanes that could start now.
+ */
 static size_t
-best_lane(const struct floor *floor, bool idle_only)
+best_lane(const struct floor *floor, int avoid, bool idle_only)
 {
     size_t best = floor->count, least = SIZE_MAX;
     for (size_t i = 0; i < floor->count; i++) {
-        if (!floor->lanes[i].usable || floor->reserved[i] || has_solitary(floor, i) ||
-            (idle_only && !is_idle(floor, i)))
+        if (!floor->lanes[i].usable || floor->lanes[i].worker == avoid || floor->reserved[i] ||
+            has_solitary(floor, i) || (idle_only && !is_idle(floor, i)))
             continue;
         size_t busy = busy_beside(floor, i);
         if (busy < least) {
@@ -68,17 +80,18 @@ mark_worker(const struct floor *floor, bool marks[], size_t lane)
 }
 
 static size_t
-place(struct floor *floor, bool alone)
+place(struct floor *floor, const struct sched_job *job)
 {
-    size_t lane = best_lane(floor, !alone);
+    int avoid = has_other(floor, job->avoid) ? job->avoid : -1;
+    size_t lane = best_lane(floor, avoid, !job->alone);
     if (lane == floor->count)
         return lane;
-    if (alone && busy_beside(floor, lane) > 0) {
+    if (job->alone && busy_beside(floor, lane) > 0) {
         mark_worker(floor, floor->reserved, lane);
         return floor->count;
     }
     floor->taken[lane] = true;
-    floor->solitary[lane] = alone;
+    floor->solitary[lane] = job->alone;
     return lane;
 }
 
@@ -92,7 +105,7 @@ sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_la
     for (size_t i = 0; i < job_count && !closed && assigned < floor.count; i++) {
         if (jobs[i].not_before_ms > now_ms)
             continue;
-        size_t lane = place(&floor, jobs[i].alone);
+        size_t lane = place(&floor, &jobs[i]);
         if (lane < floor.count)
             assignments[assigned++] = (struct sched_assignment){i, lane};
     }

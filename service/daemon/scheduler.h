@@ -3,7 +3,8 @@
  *
  * Jobs come in the order in which they should run and are given to the workers with the fewest
  * busy lanes. A job that must run alone (it was there when a worker crashed) waits for an empty
- * worker; that worker takes nothing else until then, so that a busy night cannot starve it.
+ * worker; that worker takes nothing else until then, so that a busy night cannot starve it. A job
+ * that has failed in a worker runs elsewhere, and waits for it, as long as there is an elsewhere.
  */
 #ifndef NOCTULE_SCHEDULER_H
 #define NOCTULE_SCHEDULER_H
@@ -16,6 +17,7 @@ struct sched_job {
     int64_t id;
     int64_t not_before_ms; /* 0: now */
     bool alone;
+    int avoid; /* the worker that it failed in; -1: none */
 };
 
 struct sched_lane {

@@ -208,6 +208,7 @@ def test_the_jobs_of_a_lost_gpu_run_elsewhere(start, gpus, tmp_path):
     feed(d, tmp_path, 12)
     jobs = d.wait_jobs(12, seconds=120)
     assert [job["state"] for job in jobs] == ["DONE"] * 12
+    assert max(job["attempts"] for job in jobs) == 2, "the other GPU loses none"
     assert events(d, "DEVICE_LOST")
     # Each attempt is a run that began, and each that did not end well was the loss of a device.
     started = events(d, "JOB_STARTED")

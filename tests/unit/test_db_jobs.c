@@ -364,6 +364,7 @@ START_TEST(delayed_ones_become_ready_when_due)
     ck_assert_int_eq(queue_get_job(s.queue, job, &row), 0);
     ck_assert_int_eq(row.not_before_ms, SAMPLE_NOW + 9000);
     ck_assert(row.alone);
+    ck_assert_str_eq(row.failed_on, "worker-0");
     ck_assert_int_eq(row.attempts, 1);
     queue_job_clear(&row);
     assert_answer(&s, "SELECT not_before_at || ' ' || code FROM v_jobs",
@@ -378,6 +379,7 @@ START_TEST(delayed_ones_become_ready_when_due)
     assert_answer(&s, "SELECT attempts || code FROM v_jobs", "2");
     ck_assert_int_eq(queue_get_job(s.queue, job, &row), 0);
     ck_assert(row.alone);
+    ck_assert_str_eq(row.failed_on, "");
     queue_job_clear(&row);
 }
 

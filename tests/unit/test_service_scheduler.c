@@ -7,7 +7,8 @@
 #include <string.h>
 
 /*
- * Jobs: "1 2! 3@9" are jobs 1, 2 (alone) and 3 (not before 9); it is 5 o'clock.
+ * Jobs: "1 2! 3@9 4~0" are jobs 1, 2 (alone), 3 (not before 9) and 4 (failed in worker 0); it is 5
+ * o'clock.
  * Lanes: "0:. 0:7 0:8! 1x" are lanes of worker 0 that is idle, runs 7, runs 8 alone; of worker 1
  * that cannot be used. Expected: "job>lane" in order.
  */
@@ -47,6 +48,13 @@ static const struct {
     {"alone beside alone", "1!", "0:7! 0:.", "", false},
     {"alone, other worker down", "1! 2", "0:5 0:. 1x", "", false},
     {"one lane workers", "1 2! 3", "0:. 1:. 2:.", "1>0 2>1 3>2", false},
+    {"failed, and so elsewhere", "1~0", "0:. 1:.", "1>1", false},
+    {"waits for an elsewhere", "1~0 2", "0:. 1:5", "2>0", false},
+    {"there is no elsewhere", "1~0", "0:. 0:.", "1>0", false},
+    {"elsewhere is down", "1~0", "0:. 1x", "1>0", false},
+    {"the worker it failed in is gone", "1~7", "0:. 1:.", "1>0", false},
+    {"alone and elsewhere", "1!~0", "0:. 1:. 1:.", "1>1", false},
+    {"alone, waits for an elsewhere", "1!~0 2 3", "0:. 1:5 1:.", "2>0", false},
 };
 
 static size_t
@@ -56,10 +64,11 @@ parse_jobs(const char *text, struct sched_job *jobs)
     char copy[128], *save = NULL;
     snprintf(copy, sizeof copy, "%s", text);
     for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-        const char *at = strchr(word, '@');
+        const char *at = strchr(word, '@'), *failed = strchr(word, '~');
         jobs[count++] = (struct sched_job){.id = atoi(word),
                                            .alone = strchr(word, '!') != NULL,
-                                           .not_before_ms = at ? atoi(at + 1) : 0};
+                                           .not_before_ms = at ? atoi(at + 1) : 0,
+                                           .avoid = failed ? atoi(failed + 1) : -1};
     }
     return count;
 }
@@ -98,7 +107,10 @@ START_TEST(the_table_of_situations)
 
 END_TEST
 
-/* Whatever the situation: no lane twice, no busy or unusable lane, nothing beside an alone job. */
+/*
+ * Whatever the situation: no lane twice, no busy or unusable lane, nothing beside an alone job,
+ * none where it failed while there is an elsewhere.
+ */
 START_TEST(random_situations_keep_the_rules)
 {
     srand(7);
@@ -111,7 +123,8 @@ START_TEST(random_situations_keep_the_rules)
         for (int i = 0; i < 4; i++)
             down[i] = rand() % 4 == 0;
         for (size_t i = 0; i < job_count; i++)
-            jobs[i] = (struct sched_job){.id = 100 + (int)i, .alone = rand() % 3 == 0};
+            jobs[i] = (struct sched_job){
+                .id = 100 + (int)i, .alone = rand() % 3 == 0, .avoid = rand() % 5 - 1};
         for (size_t i = 0; i < lane_count; i++) {
             int worker = (int)i / 3;
             lanes[i] = (struct sched_lane){
@@ -121,6 +134,9 @@ START_TEST(random_situations_keep_the_rules)
         for (size_t i = 0; i < count; i++) {
             size_t lane = picks[i].lane;
             ck_assert(lanes[lane].usable && !lanes[lane].job);
+            for (size_t j = 0; j < lane_count && lanes[lane].worker == jobs[picks[i].job].avoid;
+                 j++)
+                ck_assert(!lanes[j].usable || lanes[j].worker == lanes[lane].worker);
             lanes[lane].job = jobs[picks[i].job].id;
             lanes[lane].alone = jobs[picks[i].job].alone;
         }
