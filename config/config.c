@@ -1,12 +1,12 @@
 /*
  * config.c - loading: the file's text, the option table, then paths and checks of the whole.
  */
-#include "config.h"
+#include "config/config.h"
 
-#include "cross_check.h"
-#include "options.h"
-#include "read.h"
-#include "source.h"
+#include "config/cross_check.h"
+#include "config/options.h"
+#include "config/read.h"
+#include "config/source.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

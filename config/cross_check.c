@@ -1,7 +1,7 @@
 /*
  * cross_check.c - checks that concern more than one option.
  */
-#include "cross_check.h"
+#include "config/cross_check.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #ifndef NOCTULE_CROSS_CHECK_H
 #define NOCTULE_CROSS_CHECK_H
 
-#include "options.h"
+#include "config/options.h"
 
 bool check_inbox(const void *inbox, struct option_complaint *complaint);
 bool check_shape(const void *shape, struct option_complaint *complaint);

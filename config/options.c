@@ -4,9 +4,9 @@
  * To add an option: a field in config.h, a row here, a line in noctule.conf. unit.config_options
  * fails until all three agree.
  */
-#include "options.h"
+#include "config/options.h"
 
-#include "cross_check.h"
+#include "config/cross_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -278,8 +278,9 @@ static const struct option_row glcm_rows[] = {
              "counter-clockwise from the direction of a row; of 0, 45, 90 and 135"},
     {"matrices", OPTION_CHOICE, AT(struct conf_glcm, matrices), "\"none\"",
      .choices = matrices_choices,
-     .help = "write the matrices that features are of, too, into matrices.json: how often each pair "
-             "of levels occurs, or normalised, so that a matrix sums to 1"},
+     .help =
+         "write the matrices that features are of, too, into matrices.json: how often each pair "
+         "of levels occurs, or normalised, so that a matrix sums to 1"},
 };
 
 static const struct option_section glcm_section = {

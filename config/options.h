@@ -8,7 +8,7 @@
 #ifndef NOCTULE_OPTIONS_H
 #define NOCTULE_OPTIONS_H
 
-#include "config.h"
+#include "config/config.h"
 
 enum option_kind {
     OPTION_TEXT,    /* char * */

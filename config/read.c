@@ -3,7 +3,7 @@
  *
  * Defaults are read by the same code as the file, from the text in their row.
  */
-#include "read.h"
+#include "config/read.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -5,8 +5,8 @@
 #ifndef NOCTULE_READ_H
 #define NOCTULE_READ_H
 
-#include "options.h"
-#include "source.h"
+#include "config/options.h"
+#include "config/source.h"
 
 /*
  * Parses the source and fills `object` (zeroed before, of the section's size) with what it says and

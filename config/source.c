@@ -1,7 +1,7 @@
 /*
  * source.c - a configuration file's text, includes expanded, lexically checked.
  */
-#include "source.h"
+#include "config/source.h"
 
 #include <ctype.h>
 #include <errno.h>

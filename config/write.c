@@ -4,7 +4,7 @@
  * Everything that has a value is written, defaults too, so that the text means the same to a later
  * version with other defaults.
  */
-#include "read.h"
+#include "config/read.h"
 
 #include <stdio.h>
 #include <stdlib.h>

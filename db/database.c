@@ -1,8 +1,8 @@
 /*
  * database.c - see database.h.
  */
-#include "database.h"
-#include "iso_time.h"
+#include "db/database.h"
+#include "db/iso_time.h"
 
 #include <errno.h>
 #include <stdarg.h>

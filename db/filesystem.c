@@ -1,7 +1,7 @@
 /*
  * filesystem.c - see filesystem.h. Any thread.
  */
-#include "filesystem.h"
+#include "db/filesystem.h"
 
 #include <errno.h>
 #include <libgen.h>

@@ -1,7 +1,7 @@
 /*
  * iso_time.c - see iso_time.h. Pure functions; any thread.
  */
-#include "iso_time.h"
+#include "db/iso_time.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * ladder: their text is compared with views.sql and replaced where it differs, and they step aside
  * while the tables under them change.
  */
-#include "migrate.h"
+#include "db/migrate.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #ifndef NOCTULE_MIGRATE_H
 #define NOCTULE_MIGRATE_H
 
-#include "database.h"
+#include "db/database.h"
 
 /* Generated from migrations/ and views.sql (embed_sql.cmake). Step n leads from version n to n + 1.
  */

@@ -3,7 +3,7 @@
  *
  * One writer (the daemon); anybody may read the views of views.sql while it runs. Every state
  * change is a guarded UPDATE and an event row in the same transaction; the diagrams stand at the
- * heads of queue.c and queue_deliveries.c.
+ * heads of transaction.c and deliveries.c.
  *
  * Times are Unix milliseconds (UTC) given by the caller, stored as ISO-8601 text. Calls return 0 or
  * a negative errno: -EAGAIN when the row was not in the expected state, -ENOENT when it is not
@@ -255,7 +255,7 @@ int queue_cancel_job(struct queue *queue, int64_t job_id, const char *code, cons
  * FAILED | CANCELLED | DELAYED | EMPTY | DONE -> READY with attempts 0: an operator's retry. The
  * rows of its results and features go, the run to come writes them anew; its deliveries stay as the
  * record of what was sent (PENDING and DELAYED ones become CANCELLED, code RETRIED), and a result
- * that is made again with the same UID takes them over: see queue_deliveries.c. -ESTALE when its
+ * that is made again with the same UID takes them over: see deliveries.c. -ESTALE when its
  * series has a newer revision, -EBUSY while one of its results is being sent.
  */
 int queue_retry_job(struct queue *queue, int64_t job_id, int64_t now_ms);
@@ -393,7 +393,7 @@ int queue_report_missing(struct queue *queue, const char *path, int64_t now_ms);
 /* The daemon's own life: START, STOP, RELOAD, RELOAD_FAILED, WORKER_DIED ... as an event row. */
 int queue_note(struct queue *queue, const char *kind, const char *detail, int64_t now_ms);
 
-/* Checks the invariants at the head of queue.c: 0, -EUCLEAN and what is wrong, or why it could not
+/* Checks the invariants at the head of transaction.c: 0, -EUCLEAN and what is wrong, or why it could not
  * be read. For tests; without NDEBUG every commit checks and aborts. */
 int queue_check(struct queue *queue, char *reason, size_t reason_size);
 

@@ -4,7 +4,7 @@
 #ifndef NOCTULE_DICOM_FAULT_H
 #define NOCTULE_DICOM_FAULT_H
 
-#include "dicom.h"
+#include "dicom/dicom.h"
 
 #ifdef __cplusplus
 extern "C" {

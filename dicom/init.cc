@@ -1,7 +1,7 @@
 /*
  * init.cc - DCMTK made ready once for the process: dictionary, decoders, silence.
  */
-#include "dicom.h"
+#include "dicom/dicom.h"
 
 #include <dcmtk/config/osconfig.h>
 

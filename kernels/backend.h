@@ -2,14 +2,14 @@
  * backend.h - what a compute backend is: one struct of functions, none of them optional but those
  * of texture.
  *
- * kernels.c and texture.c check every argument and keep the order of calls, so a backend sees only
+ * lane.c and texture.c check every argument and keep the order of calls, so a backend sees only
  * calls that make sense. A new backend is one file with one struct that is entered in the table of
- * kernels.c; its device and lane structs begin with the two structs below.
+ * lane.c; its device and lane structs begin with the two structs below.
  */
 #ifndef NOCTULE_BACKEND_H
 #define NOCTULE_BACKEND_H
 
-#include "texture.h"
+#include "kernels/texture/texture.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,7 +29,7 @@ enum lane_phase {
 };
 
 /*
- * The part of a lane that kernels.c owns; backends read it. Only the announcement fields change
+ * The part of a lane that lane.c owns; backends read it. Only the announcement fields change
  * while several threads are inside the lane, by atomic operations.
  */
 struct kernels_lane {

@@ -4,10 +4,10 @@
  *     noctuled [--config FILE] [--root DIR]
  *     noctuled --role NAME --slot N --config FILE [--device NAME --share N]     by the daemon only
  */
-#include "daemon.h"
-#include "exit_codes.h"
-#include "log.h"
-#include "role.h"
+#include "service/common/exit_codes.h"
+#include "service/common/log.h"
+#include "service/common/role.h"
+#include "service/daemon/daemon.h"
 
 #include <errno.h>
 #include <getopt.h>

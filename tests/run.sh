@@ -23,6 +23,6 @@ for preset; do
     # What Python drives from outside has run above; here the C code runs under the sanitizers.
     asan) ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 ctest --preset asan -L 'unit|kernels|fuzz' -j 2 ;;
     # Only what starts threads: db and config do not, and of dicom only the decoding of pixels.
-    tsan) TSAN_OPTIONS=halt_on_error=1 ctest --preset tsan -R '^(kernels|unit\.(service|dicom_pixels))' -j 2 ;;
+    tsan) TSAN_OPTIONS=halt_on_error=1 ctest --preset tsan -R '^(kernels|unit\.(common|daemon|intake|pipeline|worker|dicom_pixels))' -j 2 ;;
     esac
 done

@@ -1,9 +1,9 @@
 /*
  * cli.c - `noctule`: global options, then one command from the table.
  */
-#include "cli.h"
+#include "service/cli/cli.h"
 
-#include "run.h"
+#include "service/cli/run.h"
 
 #include <getopt.h>
 #include <stdbool.h>

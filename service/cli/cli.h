@@ -7,8 +7,8 @@
 #ifndef NOCTULE_CLI_H
 #define NOCTULE_CLI_H
 
-#include "config.h"
-#include "exit_codes.h"
+#include "config/config.h"
+#include "service/common/exit_codes.h"
 
 struct cli_context {
     const char *config_path;

@@ -1,9 +1,9 @@
 /*
  * cli_check_config.c - `noctule check-config`: is the file good, and what does it say?
  */
-#include "cli.h"
+#include "service/cli/cli.h"
 
-#include "network.h"
+#include "dicom/net/scp.h"
 
 #include <getopt.h>
 #include <stdio.h>

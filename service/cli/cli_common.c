@@ -1,7 +1,7 @@
 /*
  * cli_common.c - what the commands of `noctule` share.
  */
-#include "cli.h"
+#include "service/cli/cli.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -3,10 +3,10 @@
  *
  * One connection a command, one frame and one ANSWER a thing asked for; blocking, with a timeout.
  */
-#include "cli.h"
+#include "service/cli/cli.h"
 
-#include "layout.h"
-#include "proto.h"
+#include "service/common/layout.h"
+#include "service/common/proto.h"
 
 #include <errno.h>
 #include <fcntl.h>

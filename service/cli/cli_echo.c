@@ -2,10 +2,10 @@
  * cli_echo.c - `noctule echo`: is a destination there? Asked directly, by this process as its user;
  * no daemon is needed.
  */
-#include "cli.h"
+#include "service/cli/cli.h"
 
-#include "network.h"
-#include "scu.h"
+#include "dicom/net/scp.h"
+#include "dicom/net/scu.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,11 +2,11 @@
  * cli_report.c - the commands that read the database: status, jobs, show, features, series,
  * destinations, deliveries.
  */
-#include "cli.h"
+#include "service/cli/cli.h"
 
-#include "feature_rows.h"
-#include "layout.h"
-#include "report.h"
+#include "db/report.h"
+#include "service/cli/feature_rows.h"
+#include "service/common/layout.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,5 +1,5 @@
 /* collect.c - see collect.h. */
-#include "collect.h"
+#include "service/cli/collect.h"
 
 #include <errno.h>
 #include <fts.h>

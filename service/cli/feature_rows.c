@@ -1,7 +1,7 @@
 /* feature_rows.c - see feature_rows.h. */
-#include "feature_rows.h"
+#include "service/cli/feature_rows.h"
 
-#include "queue.h"
+#include "db/queue.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #ifndef NOCTULE_FEATURE_ROWS_H
 #define NOCTULE_FEATURE_ROWS_H
 
-#include "feature.h"
-#include "report.h"
+#include "db/report.h"
+#include "service/common/feature.h"
 
 /*
  * Fills an empty set, of all segments or one (report.h), without histograms. 0, or -errno as

@@ -1,8 +1,8 @@
 /* progress.c - see progress.h. */
-#include "progress.h"
+#include "service/cli/progress.h"
 
-#include "clock.h"
-#include "pipeline.h"
+#include "service/common/clock.h"
+#include "service/pipeline/pipeline.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,16 +1,16 @@
 /*
  * run.c - see run.h: options, the files they stand for, a job for each stack, and what to tell.
  */
-#include "run.h"
+#include "service/cli/run.h"
 
-#include "cli.h"
-#include "collect.h"
-#include "headers.h"
-#include "parallel.h"
-#include "pipeline.h"
-#include "progress.h"
-#include "record.h"
-#include "units.h"
+#include "service/cli/cli.h"
+#include "service/cli/collect.h"
+#include "service/cli/progress.h"
+#include "service/cli/units.h"
+#include "service/common/parallel.h"
+#include "service/pipeline/headers.h"
+#include "service/pipeline/pipeline.h"
+#include "service/pipeline/results/record.h"
 
 #include <errno.h>
 #include <getopt.h>

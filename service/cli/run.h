@@ -4,7 +4,7 @@
 #ifndef NOCTULE_RUN_H
 #define NOCTULE_RUN_H
 
-#include "config.h"
+#include "config/config.h"
 
 /* argv[0] is "run". Returns one of exit_codes.h, or 128 + the number of the signal that ended it.
  */

@@ -1,7 +1,7 @@
 /* units.c - see units.h. */
-#include "units.h"
+#include "service/cli/units.h"
 
-#include "failure.h"
+#include "service/common/failure.h"
 
 #include <ctype.h>
 #include <errno.h>

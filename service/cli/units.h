@@ -4,10 +4,10 @@
 #ifndef NOCTULE_UNITS_H
 #define NOCTULE_UNITS_H
 
-#include "headers.h"
+#include "service/pipeline/headers.h"
 
-#include "config.h"
-#include "geometry.h"
+#include "config/config.h"
+#include "dicom/read/geometry/geometry.h"
 
 struct unit {
     const struct headers *headers; /* of its series alone; the units' */

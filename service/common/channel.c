@@ -6,7 +6,7 @@
  * channel_close. A failed write does not end a channel by itself: what the peer sent before it went
  * away is still read first, and the end comes from the reading side.
  */
-#include "channel.h"
+#include "service/common/channel.h"
 
 #include <errno.h>
 #include <stdbool.h>

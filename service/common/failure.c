@@ -1,5 +1,5 @@
 /* failure.c - see failure.h. */
-#include "failure.h"
+#include "service/common/failure.h"
 
 #include <errno.h>
 #include <stdarg.h>

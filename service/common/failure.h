@@ -7,7 +7,7 @@
 #ifndef NOCTULE_FAILURE_H
 #define NOCTULE_FAILURE_H
 
-#include "dicom.h"
+#include "dicom/dicom.h"
 
 /* Fills code and sentence, forgets the files, and returns `error` (a negative errno). */
 int fail_with(struct dicom_fault *fault, int error, const char *code, const char *format, ...)

@@ -4,9 +4,9 @@
  * JSON and CSV are two ways to write one list of fields, so that they cannot come apart: each field
  * has a name and a function that says what it holds.
  */
-#include "feature.h"
+#include "service/common/feature.h"
 
-#include "json.h"
+#include "service/common/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef NOCTULE_FEATURE_H
 #define NOCTULE_FEATURE_H
 
-#include "dicom.h"
+#include "dicom/dicom.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ struct feature {
     int32_t segment;                   /* Segment Number, from 1; 0: the whole volume */
     char label[DICOM_LO_SIZE];         /* of the segment; "" for the whole volume */
     char family[FEATURE_TERM];         /* "first-order", "shape", "glcm" */
-    char name[FEATURE_NAME];           /* "joint_entropy" (texture_features.h) */
+    char name[FEATURE_NAME];           /* "joint_entropy" (features.h) */
     char meaning[FEATURE_NAME + 16];   /* "Joint entropy" */
     char ibsi[8];                      /* "TU9B"; "" where IBSI has no code */
     double value;                      /* finite; 0 when absent */

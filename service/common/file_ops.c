@@ -1,7 +1,7 @@
 /*
  * file_ops.c - see file_ops.h.
  */
-#include "file_ops.h"
+#include "service/common/file_ops.h"
 
 #include <errno.h>
 #include <fcntl.h>

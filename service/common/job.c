@@ -1,7 +1,7 @@
 /* job.c - see job.h. */
-#include "job.h"
+#include "service/common/job.h"
 
-#include "file_ops.h"
+#include "service/common/file_ops.h"
 
 #include <errno.h>
 #include <fcntl.h>

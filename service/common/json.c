@@ -1,5 +1,5 @@
 /* json.c - see json.h. */
-#include "json.h"
+#include "service/common/json.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,7 +5,7 @@
  * processes do not mix. When standard error is the journal, lines begin with the "<3>" that
  * journald reads as the priority.
  */
-#include "log.h"
+#include "service/common/log.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* parallel.c - see parallel.h. */
-#include "parallel.h"
+#include "service/common/parallel.h"
 
 #include <sched.h>
 

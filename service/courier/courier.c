@@ -7,12 +7,12 @@
  * new destinations and certificates, while the old ones finish what they are at. A delivery that
  * the pipe's end leaves unanswered is made again by the next courier.
  */
-#include "role.h"
+#include "service/common/role.h"
 
-#include "channel.h"
-#include "config.h"
-#include "log.h"
-#include "sender.h"
+#include "config/config.h"
+#include "service/common/channel.h"
+#include "service/common/log.h"
+#include "service/courier/sender.h"
 
 #include <errno.h>
 #include <pthread.h>

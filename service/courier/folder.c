@@ -1,8 +1,8 @@
-#include "folder.h"
+#include "service/courier/folder.h"
 
-#include "crash_point.h"
-#include "failure.h"
-#include "file_ops.h"
+#include "service/common/crash_point.h"
+#include "service/common/failure.h"
+#include "service/common/file_ops.h"
 
 #include <errno.h>
 #include <fcntl.h>

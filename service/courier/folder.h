@@ -5,7 +5,7 @@
 #ifndef NOCTULE_FOLDER_H
 #define NOCTULE_FOLDER_H
 
-#include "dicom.h"
+#include "dicom/dicom.h"
 
 /*
  * Copies `file`. What is there with the same bytes counts as delivered; with others it stays, and

@@ -1,12 +1,12 @@
-#include "sender.h"
+#include "service/courier/sender.h"
 
-#include "clock.h"
-#include "crash_point.h"
-#include "failure.h"
-#include "folder.h"
-#include "log.h"
-#include "scu.h"
-#include "uid.h"
+#include "dicom/net/scu.h"
+#include "dicom/value/uid.h"
+#include "service/common/clock.h"
+#include "service/common/crash_point.h"
+#include "service/common/failure.h"
+#include "service/common/log.h"
+#include "service/courier/folder.h"
 
 #include <errno.h>
 #include <math.h>

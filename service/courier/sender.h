@@ -9,9 +9,9 @@
 #ifndef NOCTULE_SENDER_H
 #define NOCTULE_SENDER_H
 
-#include "config.h"
-#include "network.h"
-#include "proto.h"
+#include "config/config.h"
+#include "dicom/net/scp.h"
+#include "service/common/proto.h"
 
 struct sender;
 

@@ -4,11 +4,11 @@
  * libuv errors are negative errnos here; strerror names them, for uv_strerror leaks a string for
  * each errno it does not know, such as EBADMSG.
  */
-#include "control.h"
+#include "service/daemon/control.h"
 
-#include "channel.h"
-#include "layout.h"
-#include "log.h"
+#include "service/common/channel.h"
+#include "service/common/layout.h"
+#include "service/common/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #ifndef NOCTULE_CONTROL_H
 #define NOCTULE_CONTROL_H
 
-#include "proto.h"
+#include "service/common/proto.h"
 
 #include <uv.h>
 

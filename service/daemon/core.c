@@ -5,13 +5,13 @@
  * what has ended waits in memory. Every second the whole of it is tried again; the first commit
  * that succeeds ends the trouble.
  */
-#include "core.h"
+#include "service/daemon/core.h"
 
-#include "arrivals.h"
-#include "clock.h"
-#include "deliveries.h"
-#include "jobs.h"
-#include "log.h"
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/jobs/jobs.h"
+#include "service/daemon/series/arrivals.h"
 
 #include <errno.h>
 #include <stdio.h>

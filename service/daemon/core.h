@@ -5,10 +5,10 @@
 #ifndef NOCTULE_CORE_H
 #define NOCTULE_CORE_H
 
-#include "config.h"
-#include "pool.h"
-#include "queue.h"
-#include "turn.h"
+#include "config/config.h"
+#include "db/queue.h"
+#include "service/daemon/pool.h"
+#include "service/daemon/turn.h"
 
 #include <stdbool.h>
 #include <uv.h>

@@ -11,22 +11,22 @@
  * goes out in deliveries.c. The
  * daemon does not wait for anything but the loop: it parses no DICOM and runs no job.
  */
-#include "daemon.h"
+#include "service/daemon/daemon.h"
 
-#include "arrivals.h"
-#include "audit.h"
-#include "clock.h"
-#include "control.h"
-#include "core.h"
-#include "deliveries.h"
-#include "exit_codes.h"
-#include "jobs.h"
-#include "layout.h"
-#include "log.h"
-#include "notify.h"
-#include "requests.h"
-#include "spool.h"
-#include "workers.h"
+#include "service/common/clock.h"
+#include "service/common/exit_codes.h"
+#include "service/common/layout.h"
+#include "service/common/log.h"
+#include "service/daemon/control.h"
+#include "service/daemon/core.h"
+#include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/jobs/jobs.h"
+#include "service/daemon/jobs/workers.h"
+#include "service/daemon/notify.h"
+#include "service/daemon/requests.h"
+#include "service/daemon/series/arrivals.h"
+#include "service/daemon/series/audit.h"
+#include "service/daemon/spool.h"
 
 #include <errno.h>
 #include <inttypes.h>

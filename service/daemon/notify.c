@@ -1,6 +1,6 @@
 /* notify.c - see notify.h. A lost notification is no reason to stop working: results are ignored.
  */
-#include "notify.h"
+#include "service/daemon/notify.h"
 
 #include <inttypes.h>
 #include <systemd/sd-daemon.h>

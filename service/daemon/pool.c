@@ -18,10 +18,10 @@
  * An exit or the end of the pipe leads to DYING from everywhere. A child is buried when it has
  * exited and its pipe is read to the end, whichever comes last: what it sent before a crash counts.
  */
-#include "pool.h"
+#include "service/daemon/pool.h"
 
-#include "channel.h"
-#include "log.h"
+#include "service/common/channel.h"
+#include "service/common/log.h"
 
 #include <errno.h>
 #include <signal.h>

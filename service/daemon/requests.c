@@ -1,11 +1,11 @@
 /* requests.c - see requests.h. */
-#include "requests.h"
+#include "service/daemon/requests.h"
 
-#include "arrivals.h"
-#include "clock.h"
-#include "deliveries.h"
-#include "jobs.h"
-#include "log.h"
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/jobs/jobs.h"
+#include "service/daemon/series/arrivals.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 #ifndef NOCTULE_REQUESTS_H
 #define NOCTULE_REQUESTS_H
 
-#include "control.h"
-#include "core.h"
+#include "service/daemon/control.h"
+#include "service/daemon/core.h"
 
 /* Answers when the change is on disk. */
 void request_handle(struct core *core, struct control *control, int64_t client,

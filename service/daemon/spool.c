@@ -1,8 +1,8 @@
 /* spool.c - see spool.h. */
-#include "spool.h"
+#include "service/daemon/spool.h"
 
-#include "file_ops.h"
-#include "layout.h"
+#include "service/common/file_ops.h"
+#include "service/common/layout.h"
 
 #include <dirent.h>
 #include <errno.h>

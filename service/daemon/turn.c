@@ -4,9 +4,9 @@
  * Two hooks end a turn: the check hook right after I/O, the prepare hook for what timers changed
  * before the loop sleeps again.
  */
-#include "turn.h"
+#include "service/daemon/turn.h"
 
-#include "crash_point.h"
+#include "service/common/crash_point.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef NOCTULE_TURN_H
 #define NOCTULE_TURN_H
 
-#include "queue.h"
+#include "db/queue.h"
 
 #include <uv.h>
 

@@ -1,12 +1,12 @@
 /*
  * inspect.c - see inspect.h.
  */
-#include "inspect.h"
+#include "service/intake/inspect.h"
 
-#include "parallel.h"
+#include "service/common/parallel.h"
 
-#include "dicom.h"
-#include "geometry.h"
+#include "dicom/dicom.h"
+#include "dicom/read/geometry/geometry.h"
 
 #include <errno.h>
 #include <stdio.h>

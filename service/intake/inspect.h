@@ -7,7 +7,7 @@
 #ifndef NOCTULE_INSPECT_H
 #define NOCTULE_INSPECT_H
 
-#include "proto.h"
+#include "service/common/proto.h"
 
 struct inspect;
 

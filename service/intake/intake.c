@@ -17,11 +17,11 @@
  * All state belongs to the loop's thread. Pool threads see the items of one batch, one recover, one
  * inspect, or one parcel, and the loop does not touch those meanwhile.
  */
-#include "intake_private.h"
+#include "service/intake/intake_private.h"
 
-#include "log.h"
-#include "role.h"
-#include "store.h"
+#include "service/common/log.h"
+#include "service/common/role.h"
+#include "service/intake/spool/store.h"
 
 #include <errno.h>
 #include <signal.h>

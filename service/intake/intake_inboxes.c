@@ -1,7 +1,7 @@
 /* intake_inboxes.c - the inboxes of the configuration, and its reload. */
-#include "intake_private.h"
+#include "service/intake/intake_private.h"
 
-#include "log.h"
+#include "service/common/log.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* intake_inspection.c - what a series is made of, for the daemon; headers are read in the pool. */
-#include "intake_private.h"
+#include "service/intake/intake_private.h"
 
-#include "inspect.h"
-#include "parallel.h"
+#include "service/common/parallel.h"
+#include "service/intake/inspect.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  * intake_lanes.c - files on their way: from the ready list into lanes, to the daemon, and after its
  * STORED to their end, which is the original's or the sender's answer.
  */
-#include "intake_private.h"
+#include "service/intake/intake_private.h"
 
-#include "crash_point.h"
-#include "log.h"
+#include "service/common/crash_point.h"
+#include "service/common/log.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,13 +8,13 @@
 #ifndef NOCTULE_INTAKE_PRIVATE_H
 #define NOCTULE_INTAKE_PRIVATE_H
 
-#include "channel.h"
-#include "inbox.h"
-#include "listener.h"
-#include "parcels.h"
-#include "reception.h"
-#include "recover.h"
-#include "settings.h"
+#include "service/common/channel.h"
+#include "service/intake/inbox/inbox.h"
+#include "service/intake/net/listener.h"
+#include "service/intake/net/reception.h"
+#include "service/intake/settings.h"
+#include "service/intake/spool/parcels.h"
+#include "service/intake/spool/recover.h"
 
 #define INTAKE_LANES 4  /* batches being imported at a time */
 #define INTAKE_BATCH 32 /* files in one */

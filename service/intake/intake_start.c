@@ -2,10 +2,10 @@
  * intake_start.c - what comes before the first file: the store is made ready, the listener opens,
  * and what lies in series/ without a row is found and told, batch by batch, beside all else.
  */
-#include "intake_private.h"
+#include "service/intake/intake_private.h"
 
-#include "log.h"
-#include "store.h"
+#include "service/common/log.h"
+#include "service/intake/spool/store.h"
 
 #include <string.h>
 

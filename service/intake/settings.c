@@ -1,7 +1,7 @@
 /*
  * settings.c - see settings.h.
  */
-#include "settings.h"
+#include "service/intake/settings.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -6,8 +6,8 @@
 #ifndef NOCTULE_SETTINGS_H
 #define NOCTULE_SETTINGS_H
 
-#include "config.h"
-#include "network.h"
+#include "config/config.h"
+#include "dicom/net/scp.h"
 
 struct settings {
     struct conf *conf;

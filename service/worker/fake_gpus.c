@@ -1,5 +1,5 @@
 /* fake_gpus.c - see fake_gpus.h. */
-#include "fake_gpus.h"
+#include "service/worker/fake_gpus.h"
 
 #ifdef NOCTULE_CRASH_POINTS
 

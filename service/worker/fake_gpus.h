@@ -10,7 +10,7 @@
 #ifndef NOCTULE_FAKE_GPUS_H
 #define NOCTULE_FAKE_GPUS_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 struct fake_gpu;
 

@@ -4,13 +4,13 @@
  * Everything in struct lanes below `lock` is guarded by it. A lane's thread holds the lock only
  * between jobs and for the few words of a progress report.
  */
-#include "lanes.h"
+#include "service/worker/lanes.h"
 
-#include "clock.h"
-#include "crash_point.h"
-#include "failure.h"
-#include "fake_gpus.h"
-#include "parallel.h"
+#include "service/common/clock.h"
+#include "service/common/crash_point.h"
+#include "service/common/failure.h"
+#include "service/common/parallel.h"
+#include "service/worker/fake_gpus.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -7,7 +7,7 @@
 #ifndef NOCTULE_LANES_H
 #define NOCTULE_LANES_H
 
-#include "pipeline.h"
+#include "service/pipeline/pipeline.h"
 
 struct lanes;
 

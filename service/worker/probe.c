@@ -4,13 +4,13 @@
  *
  *     HELLO, DEVICES; then it waits for DRAIN, or for the end of the pipe.
  */
-#include "role.h"
+#include "service/common/role.h"
 
-#include "crash_point.h"
-#include "fake_gpus.h"
-#include "kernels.h"
-#include "log.h"
-#include "proto.h"
+#include "kernels/kernels.h"
+#include "service/common/crash_point.h"
+#include "service/common/log.h"
+#include "service/common/proto.h"
+#include "service/worker/fake_gpus.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -6,14 +6,14 @@
  * worker's life: when it ends every job is stopped and nothing of it stays, for the daemon (or the
  * one after it) will run it again.
  */
-#include "role.h"
+#include "service/common/role.h"
 
-#include "channel.h"
-#include "config.h"
-#include "crash_point.h"
-#include "lanes.h"
-#include "log.h"
-#include "parallel.h"
+#include "config/config.h"
+#include "service/common/channel.h"
+#include "service/common/crash_point.h"
+#include "service/common/log.h"
+#include "service/common/parallel.h"
+#include "service/worker/lanes.h"
 
 #include <errno.h>
 #include <fcntl.h>

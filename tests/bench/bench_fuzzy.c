@@ -9,9 +9,9 @@
  * in the time; neither are they in the Dijkstra's, which starts from values with a border around
  * them.
  */
-#include "fuzzy.h"
-#include "ref_drive.h"
-#include "ref_volumes.h"
+#include "kernels/fuzzy/fuzzy.h"
+#include "tests/kernels/ref_drive.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * Rows come as they do in the daemon: a turn of its loop is one transaction, with as many changes
  * in it as there were messages (here 64, or 1 when it has nothing else to do).
  */
-#include "queue.h"
+#include "db/queue.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
  * that they are in the page cache. read_us is read(2) of the same files and nothing else: the
  * floor.
  */
-#include "dicom.h"
-#include "dicom_bytes.h"
+#include "dicom/dicom.h"
+#include "tests/unit/dicom_bytes.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -8,7 +8,7 @@
  *
  * The sync is timed apart, for it measures the disk.
  */
-#include "seg_sample.h"
+#include "tests/unit/dicom/seg_sample.h"
 
 #include <errno.h>
 #include <math.h>

@@ -11,9 +11,9 @@
  * and bytes that are not 0 within the region; --out gets the counts (uint64), or the three maps one
  * after the other, for a peer's to be compared with.
  */
-#include "ref_drive.h"
-#include "ref_volumes.h"
-#include "texture.h"
+#include "kernels/texture/texture.h"
+#include "tests/kernels/ref_drive.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <getopt.h>
 #include <stdio.h>

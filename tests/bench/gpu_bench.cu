@@ -1,5 +1,5 @@
 /* gpu_bench.cu - see gpu_bench.cuh. */
-#include "gpu_bench.cuh"
+#include "tests/bench/gpu_bench.cuh"
 
 #include <algorithm>
 #include <cstdlib>

@@ -9,7 +9,7 @@
 #ifndef NOCTULE_GPU_BENCH_CUH
 #define NOCTULE_GPU_BENCH_CUH
 
-#include "gpu_bench.h"
+#include "tests/bench/gpu_bench.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,9 +3,9 @@
  * vessel tree in noise and with a smooth field, and a maze, beside the paper's own method. All
  * volumes are made up from a fixed seed.
  */
-#include "fuzzy_object.cuh"
-#include "gpu_bench.cuh"
-#include "paper_003.cuh"
+#include "kernels/fuzzy/fuzzy_object.cuh"
+#include "tests/bench/gpu_bench.cuh"
+#include "tests/bench/paper_003.cuh"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +16,7 @@
 #include <thread>
 
 extern "C" {
-#include "ref_fuzzy.h"
+#include "tests/kernels/ref_fuzzy.h"
 }
 
 struct content {

@@ -7,12 +7,12 @@
  * paper's sizes (radius a quarter of the side); their regions are compared with the paper's own
  * method, voxel by voxel, all others with the components that level_set_unite.cu finds.
  */
-#include "gpu_bench.cuh"
-#include "level_set_cuda.cuh"
-#include "paper_001.cuh"
+#include "kernels/level_set/level_set_cuda.cuh"
+#include "tests/bench/gpu_bench.cuh"
+#include "tests/bench/paper_001.cuh"
 extern "C" {
-#include "ref_drive.h"
-#include "ref_volumes.h"
+#include "tests/kernels/ref_drive.h"
+#include "tests/kernels/ref_volumes.h"
 }
 
 #include <cstdlib>

@@ -8,10 +8,10 @@
  * to its best, scheme 2 or shared memory. Cases of scheme 3 time upload and counting together, from
  * announcing the slices to the counts on the host.
  */
-#include "gpu_bench.cuh"
-#include "paper_002.cuh"
-#include "paper_004.cuh"
-#include "texture_cuda.cuh"
+#include "kernels/texture/texture_cuda.cuh"
+#include "tests/bench/gpu_bench.cuh"
+#include "tests/bench/paper_002.cuh"
+#include "tests/bench/paper_004.cuh"
 
 #include <algorithm>
 #include <chrono>

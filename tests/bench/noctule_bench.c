@@ -9,13 +9,13 @@
  *
  * On a GPU, cases of the kernels alone follow, input resident there: gpu_bench.h.
  */
-#include "kernels.h"
-#include "ref_drive.h"
-#include "ref_jobs.h"
-#include "ref_volumes.h"
+#include "kernels/kernels.h"
+#include "tests/kernels/ref_drive.h"
+#include "tests/kernels/ref_jobs.h"
+#include "tests/kernels/ref_volumes.h"
 
 #ifdef NOCTULE_CUDA
-#include "gpu_bench.h"
+#include "tests/bench/gpu_bench.h"
 #endif
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* paper_001.cu - see paper_001.cuh. */
-#include "paper_001.cuh"
+#include "tests/bench/paper_001.cuh"
 
 enum {
     EDGE = 8,        /* threads of a block */

@@ -11,7 +11,7 @@
 #ifndef NOCTULE_PAPER_001_CUH
 #define NOCTULE_PAPER_001_CUH
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 #include <cuda_runtime.h>
 

@@ -1,7 +1,7 @@
 /* paper_002.cu - see paper_002.cuh. */
-#include "paper_002.cuh"
+#include "tests/bench/paper_002.cuh"
 
-#include "gpu_bench.cuh"
+#include "tests/bench/gpu_bench.cuh"
 
 #include <algorithm>
 #include <cstdlib>

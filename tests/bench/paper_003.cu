@@ -1,7 +1,7 @@
 /* paper_003.cu - see paper_003.cuh. */
-#include "paper_003.cuh"
+#include "tests/bench/paper_003.cuh"
 
-#include "gpu_bench.cuh"
+#include "tests/bench/gpu_bench.cuh"
 
 #define ITERATIONS_UNASKED 16
 

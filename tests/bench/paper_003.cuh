@@ -5,7 +5,7 @@
 #ifndef NOCTULE_PAPER_003_CUH
 #define NOCTULE_PAPER_003_CUH
 
-#include "fuzzy_scene.cuh"
+#include "kernels/fuzzy/fuzzy_scene.cuh"
 
 /* Device memory, one element a voxel. */
 struct paper_003_memory {

@@ -1,5 +1,5 @@
 /* paper_004.cu - see paper_004.cuh. */
-#include "paper_004.cuh"
+#include "tests/bench/paper_004.cuh"
 
 enum { EDGE = 16, HALO = EDGE + 2 };
 

@@ -3,9 +3,9 @@
  * as associate.hh promises; then the A-ASSOCIATE-AC that answers it reads back to what was
  * answered.
  */
-#include "associate.hh"
+#include "dicom/net/associate.hh"
 
-#include "dicom.h"
+#include "dicom/dicom.h"
 
 #include <cstdlib>
 

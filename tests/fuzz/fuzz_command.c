@@ -2,7 +2,7 @@
  * fuzz_command.c - any bytes as a DIMSE command set: refused, or read as command.h promises; then
  * the response to it reads back as the response to that message.
  */
-#include "command.h"
+#include "dicom/net/command.h"
 
 #include <errno.h>
 #include <stdlib.h>

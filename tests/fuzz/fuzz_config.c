@@ -2,7 +2,7 @@
  * fuzz_config.c - any bytes as a configuration file: refused with a reason, or read, and then its
  * text reads back to the same text.
  */
-#include "config.h"
+#include "config/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,9 +2,9 @@
  * fuzz_data_pdus.cc - any bytes as what comes on an accepted association: the fragments, and how it
  * ends, are those of a second reading that looks at the input as a whole.
  */
-#include "data_pdus.hh"
+#include "dicom/net/data_pdus.hh"
 
-#include "associate.hh"
+#include "dicom/net/associate.hh"
 
 #include <cerrno>
 #include <cstdlib>

@@ -2,7 +2,7 @@
  * fuzz_geometry.c - any bytes as the frames of a series: every frame ends up in exactly one stack,
  * in order, whatever order they come in; what the gate accepts is what geometry.h says it accepts.
  */
-#include "geometry.h"
+#include "dicom/read/geometry/geometry.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * fuzz_peek.c - any bytes as a DICOM file: refused with a reason, or a header that holds what
  * dicom.h promises, and frames that are read or refused with a reason.
  */
-#include "dicom.h"
+#include "dicom/dicom.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  *
  * The first byte says how large the pieces are.
  */
-#include "proto.h"
+#include "service/common/proto.h"
 
 #include <stdlib.h>
 #include <string.h>

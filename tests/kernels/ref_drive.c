@@ -1,5 +1,5 @@
 /* ref_drive.c - see ref_drive.h. */
-#include "ref_drive.h"
+#include "tests/kernels/ref_drive.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef NOCTULE_REF_DRIVE_H
 #define NOCTULE_REF_DRIVE_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 /*
  * Announces slices order[0 .. slices - 1] (NULL: ascending), each by whichever of `threads` threads

@@ -1,6 +1,6 @@
 /* ref_fuzzy.c - see ref_fuzzy.h. */
-#include "ref_fuzzy.h"
-#include "ref_volumes.h"
+#include "tests/kernels/ref_fuzzy.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <math.h>
 #include <stdlib.h>

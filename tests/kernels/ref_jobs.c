@@ -1,8 +1,8 @@
 /* ref_jobs.c - see ref_jobs.h. */
-#include "ref_jobs.h"
-#include "ref_fuzzy.h"
-#include "ref_level_set.h"
-#include "ref_volumes.h"
+#include "tests/kernels/ref_jobs.h"
+#include "tests/kernels/ref_fuzzy.h"
+#include "tests/kernels/ref_level_set.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -5,7 +5,7 @@
 #ifndef NOCTULE_REF_JOBS_H
 #define NOCTULE_REF_JOBS_H
 
-#include "ref_drive.h"
+#include "tests/kernels/ref_drive.h"
 
 enum { REF_MOST = 4 }; /* labels, and objects */
 

@@ -1,6 +1,6 @@
 /* ref_level_set.c - see ref_level_set.h. */
-#include "ref_level_set.h"
-#include "ref_volumes.h"
+#include "tests/kernels/ref_level_set.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * exactly; `mapping` and the averages are C's int, so a division by two cuts towards 0; `value`,
  * which is never set, is mapping[i], as the text's example has it.
  */
-#include "ref_patterns.h"
+#include "tests/kernels/ref_patterns.h"
 
 #include <stdbool.h>
 

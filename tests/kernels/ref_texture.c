@@ -1,7 +1,7 @@
 /* ref_texture.c - see ref_texture.h. */
-#include "ref_texture.h"
+#include "tests/kernels/ref_texture.h"
 
-#include "ref_volumes.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /*
- * ref_texture.h - counts of texture by their definitions (kernels/texture.h), one voxel at a time,
+ * ref_texture.h - counts of texture by their definitions (kernels/texture/texture.h), one voxel at a time,
  * and the neighbours of IBSI.
  */
 #ifndef NOCTULE_REF_TEXTURE_H
 #define NOCTULE_REF_TEXTURE_H
 
-#include "texture.h"
+#include "kernels/texture/texture.h"
 
 /* As texture_glcm_run and texture_histogram_run, of a volume of this extent and pixel type. */
 void ref_texture_glcm(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,

@@ -1,5 +1,5 @@
 /* ref_volumes.c - see ref_volumes.h. */
-#include "ref_volumes.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef NOCTULE_REF_VOLUMES_H
 #define NOCTULE_REF_VOLUMES_H
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 int64_t ref_voxels(struct kernels_extent extent);
 

@@ -3,8 +3,8 @@
  * made of them, against plain loops. Buffers end where malloc's end, so that a sanitizer sees every
  * byte read too far.
  */
-#include "bits.h"
-#include "ref_volumes.h"
+#include "kernels/cpu/bits.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <stdlib.h>

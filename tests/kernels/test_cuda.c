@@ -9,10 +9,10 @@
  * volumes of real series, as FILE:COLUMNS,ROWS,SLICES:PIXEL with ; between them: stored values as
  * dump_volume writes them, PIXEL one of uint8, int16, uint16.
  */
-#include "fault_cuda.h"
-#include "gpu_suite.h"
-#include "ref_jobs.h"
-#include "ref_volumes.h"
+#include "kernels/cuda/fault.h"
+#include "tests/kernels/gpu_suite.h"
+#include "tests/kernels/ref_jobs.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <errno.h>

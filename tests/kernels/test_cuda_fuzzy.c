@@ -6,9 +6,9 @@
  *
  * Exits with 77, which is "skipped" to CTest, where there is no GPU.
  */
-#include "gpu_suite.h"
-#include "ref_jobs.h"
-#include "ref_volumes.h"
+#include "tests/kernels/gpu_suite.h"
+#include "tests/kernels/ref_jobs.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <stdio.h>

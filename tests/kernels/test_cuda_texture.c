@@ -9,12 +9,12 @@
  * with 77, which is "skipped" to CTest, where there is no GPU. NOCTULE_TEST_VOLUMES may name
  * volumes of real series, as for test_cuda.c.
  */
-#include "fault_cuda.h"
-#include "gpu_suite.h"
-#include "ref_drive.h"
-#include "ref_patterns.h"
-#include "ref_texture.h"
-#include "ref_volumes.h"
+#include "kernels/cuda/fault.h"
+#include "tests/kernels/gpu_suite.h"
+#include "tests/kernels/ref_drive.h"
+#include "tests/kernels/ref_patterns.h"
+#include "tests/kernels/ref_texture.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <errno.h>

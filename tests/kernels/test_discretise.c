@@ -1,6 +1,6 @@
 /* test_discretise.c - grey levels of stored values by the four rules, at their edges. */
-#include "ref_texture.h"
-#include "texture_features.h"
+#include "kernels/features/features.h"
+#include "tests/kernels/ref_texture.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* test_eigen.c - eigenvalues of matrices that have known ones, and of others by their invariants.
  */
-#include "eigen.h"
+#include "kernels/features/eigen.h"
 
-#include "ref_volumes.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <math.h>

@@ -2,9 +2,9 @@
  * test_features_basic.c - intensity-based statistics and where a region lies: IBSI's values for its
  * digital phantom, lists of values written out, and what has none.
  */
-#include "ref_texture.h"
-#include "ref_volumes.h"
-#include "texture_features.h"
+#include "kernels/features/features.h"
+#include "tests/kernels/ref_texture.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <math.h>

@@ -2,9 +2,9 @@
  * test_features_glcm.c - features of co-occurrence matrices: the values that IBSI publishes for its
  * digital phantom, matrices whose features are known, and what has none.
  */
-#include "ref_texture.h"
-#include "ref_volumes.h"
-#include "texture_features.h"
+#include "kernels/features/features.h"
+#include "tests/kernels/ref_texture.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <math.h>

@@ -2,11 +2,11 @@
  * test_fuzzy.c - fuzzy connectedness of the CPU backend against the bucket Dijkstra: every scene
  * and every object, bit for bit, on each instruction set that runs here, with 1, 2 and 3 threads.
  */
-#include "backend_cpu.h"
-#include "fuzzy.h"
-#include "ref_drive.h"
-#include "ref_fuzzy.h"
-#include "ref_volumes.h"
+#include "kernels/cpu/device.h"
+#include "kernels/fuzzy/fuzzy.h"
+#include "tests/kernels/ref_drive.h"
+#include "tests/kernels/ref_fuzzy.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <errno.h>

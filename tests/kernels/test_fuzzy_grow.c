@@ -2,9 +2,9 @@
  * test_fuzzy_grow.c - scenes grown voxel by voxel against the reference: which objects are grown at
  * all, and that nothing is written where there is no space.
  */
-#include "fuzzy_grow_cpu.h"
-#include "ref_fuzzy.h"
-#include "ref_volumes.h"
+#include "kernels/fuzzy/fuzzy_grow_cpu.h"
+#include "tests/kernels/ref_fuzzy.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* test_kernels.c - devices, lanes, refusals, memory, and the value range of a volume. */
-#include "backend_cpu.h"
-#include "ref_volumes.h"
+#include "kernels/cpu/device.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <errno.h>

@@ -5,10 +5,10 @@
  * with 1, 2, 3 and 8 threads, slices announced in random order. Masks, counts and codes must equal
  * the reference's.
  */
-#include "backend_cpu.h"
-#include "ref_drive.h"
-#include "ref_level_set.h"
-#include "ref_volumes.h"
+#include "kernels/cpu/device.h"
+#include "tests/kernels/ref_drive.h"
+#include "tests/kernels/ref_level_set.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <errno.h>

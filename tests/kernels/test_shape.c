@@ -2,9 +2,9 @@
  * test_shape.c - rows of the parametric shapes against the tests of kernels.h, voxel by voxel,
  * where rounding decides: halves, thirds, huge and tiny numbers.
  */
-#include "ref_level_set.h"
-#include "ref_volumes.h"
-#include "shape.h"
+#include "kernels/level_set/shape.h"
+#include "tests/kernels/ref_level_set.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <stdlib.h>

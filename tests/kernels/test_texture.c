@@ -2,10 +2,10 @@
  * test_texture.c - texture of the CPU backend against plain loops and paper 004's two readings:
  * every count and every code, on each instruction set that runs here, with 1, 2 and 3 threads.
  */
-#include "backend_cpu.h"
-#include "ref_patterns.h"
-#include "ref_texture.h"
-#include "ref_volumes.h"
+#include "kernels/cpu/device.h"
+#include "tests/kernels/ref_patterns.h"
+#include "tests/kernels/ref_texture.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
 #include <errno.h>

@@ -38,25 +38,25 @@ defined() { # NAMES FILE
     grep -E "^#define ($1) " "$2" | uids
 }
 
-compare 'storage classes' "$(rows dicom/storage_class.c)" "$(section 2.1.2 | uids)"
-compare 'transfer syntaxes' "$(rows dicom/transfer.c)" "$(section 2.1.4 | uids)"
-compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/seg_internal.h
-    defined SR_SOP_CLASS dicom/sr.h
-    defined PMAP_SOP_CLASS dicom/pmap.h
-    defined 'DICOM_VERIFICATION_CLASS|DICOM_COMMITMENT_CLASS|DICOM_COMMITMENT_INSTANCE' dicom/scu.h)" "$(section 2.1.3 | uids)"
-implementation=$(defined UID_IMPLEMENTATION_CLASS dicom/uid.h)
+compare 'storage classes' "$(rows dicom/value/sop_class.c)" "$(section 2.1.2 | uids)"
+compare 'transfer syntaxes' "$(rows dicom/value/transfer_syntax.c)" "$(section 2.1.4 | uids)"
+compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/objects/seg/seg_internal.h
+    defined SR_SOP_CLASS dicom/objects/sr/sr.h
+    defined PMAP_SOP_CLASS dicom/objects/pmap/pmap.h
+    defined 'DICOM_VERIFICATION_CLASS|DICOM_COMMITMENT_CLASS|DICOM_COMMITMENT_INSTANCE' dicom/net/scu.h)" "$(section 2.1.3 | uids)"
+implementation=$(defined UID_IMPLEMENTATION_CLASS dicom/value/uid.h)
 for part in 2.2.1 2.3.1; do
     compare "implementation class UID of $part" "$implementation" "$(section $part | uids | grep '^2\.25')"
 done
 compare 'C-STORE statuses' \
-    "$(awk '/^enum dicom_status/, /};/' dicom/network.h | grep -oE '= 0x[0-9A-F]{4}' | cut -c3-)" \
+    "$(awk '/^enum dicom_status/, /};/' dicom/net/scp.h | grep -oE '= 0x[0-9A-F]{4}' | cut -c3-)" \
     "$(section 2.2.4 | grep -oE '^\| 0x[0-9A-F]{4}' | cut -c3-)"
 reports=$(section 4.2)
 while read -r code; do
     grep -qw -- "$code" <<<"$reports" && continue
     echo "section 4.2 of $statement does not know the code $code of reports"
     failures=$((failures + 1))
-done < <(grep -hoE '\{"[A-Za-z0-9_]+", S(EG_OWN|R_IBSI)_SCHEME' dicom/sr_*.c | cut -d'"' -f2 | sort -u)
+done < <(grep -hoE '\{"[A-Za-z0-9_]+", S(EG_OWN|R_IBSI)_SCHEME' dicom/objects/sr/sr_*.c | cut -d'"' -f2 | sort -u)
 compare version "$(sed -nE 's/^project\(.*VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)" \
     "$(sed -nE 's/^Noctule, version ([0-9.]+)\..*/\1/p' "$statement")"
 exit $((failures > 0))

@@ -5,52 +5,63 @@ set -uo pipefail
 cd "$1"
 offences=0
 
-# fence WHAT PATTERN ALLOWED-FILES: an #include that matches PATTERN may stand only in files that match the last.
-fence() {
-    local lines
-    lines=$(grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]$2" -r \
-        service kernels dicom db config tests --include='*.[ch]' --include='*.cc' --include='*.cu' \
-        --include='*.cuh' | grep -vE "^($3)")
-    if [[ -n $lines ]]; then
-        printf '%s is fenced in (%s):\n%s\n' "$1" "$3" "$lines"
-        offences=$((offences + 1))
-    fi
+# offend WHAT LINES: nothing when there are none.
+offend() {
+    [[ -n $2 ]] || return 0
+    printf '%s:\n%s\n' "$1" "$2"
+    offences=$((offences + 1))
 }
 
-fence libuv 'uv\.h' 'service/|tests/unit/test_service_|tests/tools/'
-fence SQLite 'sqlite3' 'db/[a-z_]+\.[ch]:|tests/unit/(test_db_|db_sample|failing_vfs)'
-fence libconfig 'libconfig' 'config/[a-z_]+\.[ch]:'
-fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z0-9_]+\.(cc|hh):'
-fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9]+\.(cu|cuh):'
-fence libpng 'png\.h' 'service/worker/indexed_png\.c:|tests/unit/test_service_preview\.c:'
+# includes PATTERN FOLDER...: every #include whose file matches, as "file:line:text".
+includes() {
+    local pattern=$1
+    shift
+    grep -rnE "^[[:space:]]*#[[:space:]]*include[[:space:]]*[<\"]$pattern" "$@" \
+        --include='*.[ch]' --include='*.cc' --include='*.hh' --include='*.cu' --include='*.cuh'
+}
+
+rooms=(base kernels dicom db config service)
+
+# fence WHAT PATTERN ALLOWED-FILES: an #include that matches PATTERN may stand only in files that match the last.
+fence() {
+    offend "$1 is fenced in ($3)" "$(includes "$2" "${rooms[@]}" tests | grep -vE "^($3)")"
+}
+
+fence libuv 'uv\.h' 'service/|tests/unit/(common|daemon|intake|pipeline|worker)/|tests/tools/'
+fence SQLite 'sqlite3' 'db/[a-z_/]+\.[ch]:|tests/unit/db/'
+fence libconfig 'libconfig' 'config/[a-z_/]+\.[ch]:'
+fence DCMTK '(dcmtk/|openjpeg)' 'dicom/[a-z0-9_/]+\.(cc|hh):'
+fence CUDA '(cuda|cub/)' '(kernels|tests/kernels|tests/bench)/[a-z_0-9/]+\.(cu|cuh):'
+fence libpng 'png\.h' 'service/pipeline/results/indexed_png\.c:|tests/unit/pipeline/test_preview\.c:'
 fence systemd 'systemd/' 'service/daemon/notify\.c:'
 
-# The four leaves know nobody: neither service/ nor each other.
+# Includes are written from the root, so that each says which room it asks.
+offend 'an include is written from the root' \
+    "$(includes '' "${rooms[@]}" tests | grep '#[[:space:]]*include[[:space:]]*"' |
+        grep -vE 'include "(base|kernels|dicom|db|config|service|tests)/|include "dcmtk/')"
+
+# deny ROOM OTHER...: files of the room include nothing of the others.
+deny() {
+    local room=$1 other
+    shift
+    for other; do
+        [[ $other == "$room" ]] || offend "$room may not know $other" "$(includes "$other/" "$room")"
+    done
+}
+
+# The ground knows nobody; the four leaves know it alone, neither service/ nor each other.
+deny base kernels dicom db config service
 for leaf in kernels dicom db config; do
-    for other in service kernels dicom db config; do
-        [[ $leaf == "$other" ]] && continue
-        for header in "$other"/*.h; do
-            [[ -e $leaf/${header##*/} ]] && continue
-            lines=$(grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*\"(\.\./$other/)?${header##*/}\"" \
-                "$leaf"/* 2>/dev/null)
-            if [[ -n $lines ]]; then
-                printf '%s may not know %s:\n%s\n' "$leaf" "$other" "$lines"
-                offences=$((offences + 1))
-            fi
-        done
-    done
+    deny $leaf kernels dicom db config service
 done
-# Within service/ every room may use common/; the command line's `run` also uses the worker's pipeline.
-for room in daemon intake worker courier cli; do
-    for other in daemon intake worker courier cli; do
-        [[ $room == "$other" || $room/$other == cli/worker ]] && continue
-        for header in "service/$other"/*.h; do
-            lines=$(grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*\"${header##*/}\"" "service/$room"/*)
-            if [[ -n $lines ]]; then
-                printf 'service/%s may not know service/%s:\n%s\n' "$room" "$other" "$lines"
-                offences=$((offences + 1))
-            fi
-        done
-    done
+# Within service/ every room may use common/, and those that run jobs use the pipeline.
+roles=(service/{daemon,intake,worker,courier,cli})
+for room in "${roles[@]}"; do
+    deny "$room" "${roles[@]}"
 done
+for room in service/{daemon,intake,courier}; do
+    deny "$room" service/pipeline
+done
+deny service/pipeline "${roles[@]}"
+deny service/common service/pipeline "${roles[@]}"
 exit $((offences > 0))

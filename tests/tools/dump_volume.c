@@ -7,7 +7,7 @@
  * OUTPUT gets the planes of all stacks, in the order printed, as dicom_pixels_read delivers them
  * (little endian). The status is 0 also for refused files and stacks: they are in the JSON.
  */
-#include "geometry.h"
+#include "dicom/read/geometry/geometry.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

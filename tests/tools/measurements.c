@@ -1,4 +1,4 @@
-#include "measurements.h"
+#include "tests/tools/measurements.h"
 
 #include <stdio.h>
 #include <stdlib.h>

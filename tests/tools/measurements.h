@@ -14,7 +14,7 @@
 #ifndef NOCTULE_TESTS_MEASUREMENTS_H
 #define NOCTULE_TESTS_MEASUREMENTS_H
 
-#include "sr.h"
+#include "dicom/objects/sr/sr.h"
 
 struct measurements {
     char *text; /* of the file, in fields */

@@ -1,4 +1,4 @@
-#include "object_source.h"
+#include "tests/tools/object_source.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef NOCTULE_TESTS_OBJECT_SOURCE_H
 #define NOCTULE_TESTS_OBJECT_SOURCE_H
 
-#include "seg.h"
+#include "dicom/objects/seg/seg.h"
 
 struct object_source {
     struct dicom_instance **instances;

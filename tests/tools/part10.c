@@ -1,7 +1,7 @@
 /*
  * part10.c - DICOM Part 10 files from elements.
  */
-#include "part10.h"
+#include "tests/tools/part10.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /*
  * phantom.c - noctule-phantom: writes synthetic DICOM series for demos, tests and benchmarks.
  */
-#include "phantom.h"
+#include "tests/tools/phantom.h"
 
-#include "part10.h"
+#include "tests/tools/part10.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -5,9 +5,9 @@
  * least a voxel and a half thick, so that it stays closed. Later bodies cover earlier ones. Rows
  * are painted in runs, not voxel by voxel: 300 planes of 512 x 512 take about a second.
  */
-#include "phantom.h"
+#include "tests/tools/phantom.h"
 
-#include "part10.h"
+#include "tests/tools/part10.h"
 
 #include <math.h>
 #include <stddef.h>

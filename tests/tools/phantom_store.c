@@ -1,9 +1,9 @@
 /*
  * phantom_store.c - a series of planes as DICOM objects: CT, MR and PET, classic or multi-frame.
  */
-#include "phantom.h"
+#include "tests/tools/phantom.h"
 
-#include "part10.h"
+#include "tests/tools/part10.h"
 
 #include <errno.h>
 #include <math.h>

@@ -6,12 +6,12 @@
  *
  * VOXELS is x fastest, in the machine's byte order; MASK a byte a voxel, 0 outside. Names: columns,
  * rows, slices; pixel (0 uint8, 1 int16, 2 uint16); slope, intercept; x, y, z (spacings);
- * aggregation, discretisation (as the enumerations of texture_features.h); levels, width; lo, hi
+ * aggregation, discretisation (as the enumerations of features.h); levels, width; lo, hi
  * (re-segmentation); distance; symmetric; counts (1: print them too, one matrix a direction).
  */
-#include "ref_texture.h"
-#include "ref_volumes.h"
-#include "texture_features.h"
+#include "kernels/features/features.h"
+#include "tests/kernels/ref_texture.h"
+#include "tests/kernels/ref_volumes.h"
 
 #include <math.h>
 #include <stdio.h>

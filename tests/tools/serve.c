@@ -8,7 +8,7 @@
  * Prints "port N", then one line an event: admit, opened, begin, end, committed, closed, served.
  * Ends at the end of its standard input, after the associations have ended; exits 0.
  */
-#include "network.h"
+#include "dicom/net/scp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -8,8 +8,8 @@
  * then planes in ascending position. On a fault, code and sentence go to standard error, and the
  * status is 1.
  */
-#include "object_source.h"
-#include "pmap.h"
+#include "dicom/objects/pmap/pmap.h"
+#include "tests/tools/object_source.h"
 
 #include <getopt.h>
 #include <stdio.h>

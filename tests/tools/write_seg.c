@@ -10,9 +10,9 @@
  * too (the file of measurements is as in measurements.h). On a fault, code and sentence go to
  * standard error, and the status is 1.
  */
-#include "measurements.h"
-#include "object_source.h"
-#include "sr.h"
+#include "dicom/objects/sr/sr.h"
+#include "tests/tools/measurements.h"
+#include "tests/tools/object_source.h"
 
 #include <endian.h>
 #include <getopt.h>

@@ -6,9 +6,9 @@
 #ifndef NOCTULE_JOB_SAMPLE_H
 #define NOCTULE_JOB_SAMPLE_H
 
-#include "dicom_bytes.h"
+#include "tests/unit/dicom_bytes.h"
 
-#include "job.h"
+#include "service/common/job.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -3,8 +3,8 @@
 #ifndef NOCTULE_SERIES_SAMPLE_H
 #define NOCTULE_SERIES_SAMPLE_H
 
-#include "geometry.h"
-#include "suite.h"
+#include "dicom/read/geometry/geometry.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <stdio.h>

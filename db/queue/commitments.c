@@ -1,0 +1,86 @@
+/*
+ * commitments.c - storage commitment: what a destination has taken upon itself, and what it
+ * still owes an answer for. The machine is drawn in deliveries.c.
+ */
+#include "db/queue/delivery_rows.h"
+
+#include <errno.h>
+
+int
+queue_find_commitment(struct queue *queue, const char *transaction_uid,
+                      const char *sop_instance_uid, struct queue_delivery *delivery)
+{
+    sqlite3_stmt *statement;
+    int rc = database_start(&queue->db,
+                            "SELECT " DELIVERY_COLUMNS " FROM delivery WHERE transaction_uid = ? "
+                            "AND transaction_uid <> '' AND sop_instance_uid = ? "
+                            "AND state = 'SENT' ORDER BY id LIMIT 1",
+                            VALUES(value_text(transaction_uid), value_text(sop_instance_uid)),
+                            &statement);
+    if (rc < 0)
+        return rc;
+    rc = delivery_read_only(queue, statement, delivery);
+    if (rc == 1)
+        rc = database_refuse(&queue->db, -ENOENT,
+                             "no delivery of instance %s is under transaction %s", sop_instance_uid,
+                             transaction_uid);
+    return rc;
+}
+
+static int
+commit_delivery(struct queue *queue, const struct delivery_row *row, bool committed,
+                const char *code, const char *sentence, int64_t now_ms)
+{
+    int changed = database_change(
+        &queue->db,
+        "UPDATE delivery SET commitment = ?2, committed_at = ?3, "
+        "code = iif(?3 IS NULL, ?4, code), sentence = iif(?3 IS NULL, ?5, sentence) "
+        "WHERE id = ?1 AND state = 'SENT' AND commitment = 'REQUESTED'",
+        VALUES(value_int(row->id), value_text(committed ? "COMMITTED" : "FAILED"),
+               committed ? value_time(now_ms) : value_null(), value_text(code),
+               value_text(sentence)));
+    if (changed <= 0)
+        return changed; /* told before: one event is enough */
+    char words[512];
+    return delivery_note(queue, row, committed ? "COMMITMENT_DONE" : "COMMITMENT_FAILED", NULL,
+                         NULL, queue_code_and_sentence(code, sentence, words, sizeof words),
+                         now_ms);
+}
+
+int
+queue_delivery_committed(struct queue *queue, const char *transaction_uid,
+                         const char *sop_instance_uid, bool committed, const char *code,
+                         const char *sentence, int64_t now_ms)
+{
+    struct queue_delivery delivery;
+    struct delivery_row row;
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = queue_find_commitment(queue, transaction_uid, sop_instance_uid, &delivery);
+    if (rc == 0) {
+        rc = delivery_read_row(queue, delivery.id, &row);
+        queue_delivery_clear(&delivery);
+    }
+    if (rc == 0)
+        rc = commit_delivery(queue, &row, committed, code, sentence, now_ms);
+    return queue_leave(queue, rc);
+}
+
+int
+queue_overdue_commitments(struct queue *queue, const char *destination, int64_t before_ms,
+                          size_t limit, struct queue_delivery **deliveries, size_t *count)
+{
+    sqlite3_stmt *statement;
+    struct delivery_list list = {0};
+    int rc = database_start(
+        &queue->db,
+        "SELECT " DELIVERY_COLUMNS " FROM delivery "
+        "WHERE commitment = 'REQUESTED' AND destination = ? "
+        "AND requested_at < ? ORDER BY requested_at, id LIMIT ?",
+        VALUES(value_text(destination), value_time(before_ms), delivery_row_limit(limit)),
+        &statement);
+    if (rc == 0)
+        rc = delivery_list_append(queue, statement, &list);
+    return delivery_list_hand_over(&list, rc, deliveries, count);
+}

@@ -1,0 +1,532 @@
+/*
+ * deliveries.c - the outbox: the edges of a delivery, which is one result on its way to one
+ * destination.
+ *
+ *                 +---------+ --start_delivery, attempts+1--> +---------+
+ *   -finish_job-> | PENDING | <-return_delivery, attempts-1-- | SENDING | --fail_delivery--> FAILED
+ *   -redirect---> |         | <-recover---------------------- |         | --redirect-------> FAILED
+ *                 +---------+                                 |         |
+ *                 +---------+ --start_delivery, when due----> |         |
+ *                 |         | <-delay_delivery--------------- +---------+
+ *                 | DELAYED |                                      | delivery_sent
+ *                 |         |                                 +---------+
+ *                 |         | <-delay_delivery, when not ---- |  SENT   | --fail_delivery--> FAILED
+ *                 +---------+     committed                   +---------+     (likewise)
+ *
+ *     PENDING, DELAYED --fail_delivery---------------------------> FAILED
+ *     PENDING, DELAYED --finish_job, of a newer revision---------> CANCELLED (SUPERSEDED)
+ *     PENDING, DELAYED --retry_job-------------------------------> CANCELLED (RETRIED)
+ *     FAILED, CANCELLED --finish_job, the same result made anew--> PENDING, attempts 0
+ *     SENT, DELAYED, FAILED --resend-----------------------------> PENDING, attempts 0
+ *     CANCELLED --resend, by its number only---------------------> PENDING, attempts 0
+ *
+ * Storage commitment is a second, smaller machine beside SENT. REQUESTED and COMMITTED exist in
+ * SENT only; what leaves it not committed takes FAILED along until its next attempt.
+ *
+ *     NONE      --delivery_sent, with a transaction--> REQUESTED
+ *     REQUESTED --delivery_committed-----------------> COMMITTED or FAILED
+ *
+ * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction;
+ * invariants are in transaction.c. Which delivery is due is asked in due.c, the machine of storage
+ * commitment beside SENT is in commitments.c.
+ *
+ * What is delivered, and what is not any more:
+ *   - A newer revision of a series that ends well (DONE or EMPTY) takes back what the older ones
+ *     have not sent yet: an archive should not get, after the fact, what has been replaced. Until
+ *     then the older result is valid, and is delivered. One that is being sent at that moment goes
+ *     on, and is tried again if it has to be.
+ *   - A retried job makes its results again, with the same UIDs as long as the program and the
+ *     pipeline are the same. What was SENT stays so: the destination has that object; sending the
+ *     new file under the same UID is an operator's decision (resend). What was not sent (CANCELLED,
+ *     FAILED) is due again. With other UIDs they are other objects, with deliveries of their own.
+ *   - Rows are never deleted. A row that has no result (it was retried and did not come back) is
+ *     history and cannot be sent.
+ */
+#include "db/queue/delivery_rows.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* ------------------------------------------------------------------------------------ adding - */
+
+/* 1 when a row was made, 0 when this result has a delivery to the destination already. */
+static int
+insert_delivery(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)
+{
+    return database_change(
+        &queue->db,
+        "INSERT INTO delivery (job_id, result_id, destination, kind, path, sop_class_uid, "
+        "sop_instance_uid, state, due_at, created_at, since_at) "
+        "SELECT job_id, id, ?2, kind, path, sop_class_uid, sop_instance_uid, 'PENDING', ?3, ?3, ?3 "
+        "FROM result WHERE id = ?1 ON CONFLICT DO NOTHING",
+        VALUES(value_int(result_id), value_text(destination), value_time(now_ms)));
+}
+
+static int
+add_delivery(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)
+{
+    if (!destination || !destination[0])
+        return database_refuse(&queue->db, -EINVAL, "a destination has no name");
+    int rc = insert_delivery(queue, result_id, destination, now_ms);
+    if (rc <= 0)
+        return rc;
+    struct delivery_row row;
+    rc = delivery_read_row(queue, sqlite3_last_insert_rowid(queue->db.handle), &row);
+    if (rc == 0)
+        rc = delivery_note(queue, &row, "DELIVERY_ADDED", NULL,
+                           queue_delivery_state_name(QUEUE_DELIVERY_PENDING), "", now_ms);
+    return rc;
+}
+
+/* -> PENDING, as if it were new, at once due. */
+static int
+begin_anew(struct queue *queue, const struct delivery_row *row, const char *kind, const char *words,
+           int64_t now_ms)
+{
+    int changed = database_change(
+        &queue->db,
+        "UPDATE delivery SET state = 'PENDING', attempts = 0, due_at = ?3, since_at = ?3, "
+        "dimse_status = NULL, code = '', sentence = '', commitment = 'NONE', "
+        "transaction_uid = '', requested_at = NULL, committed_at = NULL "
+        "WHERE id = ?1 AND state = ?2",
+        VALUES(value_int(row->id), value_text(queue_delivery_state_name(row->state)),
+               value_time(now_ms)));
+    return delivery_moved(queue, changed, row, QUEUE_DELIVERY_PENDING, kind, words, now_ms);
+}
+
+/* The result of a retried job is there again, and with it what was not sent. */
+static int
+renew(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+{
+    return begin_anew(queue, row, "DELIVERY_RENEWED", "its result was made again", now_ms);
+}
+
+/* Deliveries of the same object that an earlier run of the job made find their result again. */
+static int
+find_again(struct queue *queue, int64_t result_id)
+{
+    int rc = database_change(
+        &queue->db,
+        "UPDATE delivery SET result_id = r.id, kind = r.kind, sop_class_uid = r.sop_class_uid "
+        "FROM result r WHERE r.id = ? AND delivery.job_id = r.job_id AND delivery.path = r.path "
+        "AND delivery.sop_instance_uid = r.sop_instance_uid AND delivery.result_id IS NULL",
+        VALUES(value_int(result_id)));
+    return rc < 0 ? rc : 0;
+}
+
+static int
+add_or_renew(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)
+{
+    int64_t count;
+    int rc = add_delivery(queue, result_id, destination, now_ms);
+    if (rc < 0)
+        return rc;
+    return delivery_for_each(queue,
+                             "SELECT id FROM delivery WHERE result_id = ? AND destination = ? "
+                             "AND state IN ('FAILED', 'CANCELLED')",
+                             VALUES(value_int(result_id), value_text(destination)), renew, now_ms,
+                             &count);
+}
+
+int
+queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result,
+                     int64_t now_ms)
+{
+    int rc = find_again(queue, result_id);
+    for (size_t i = 0; rc == 0 && i < result->destination_count; i++)
+        rc = add_or_renew(queue, result_id, result->destinations[i], now_ms);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------- not wanted any more */
+
+/* PENDING | DELAYED -> CANCELLED. "+state" below: a job's few rows, not all that wait. */
+static int
+withdraw(struct queue *queue, const struct delivery_row *row, const char *code,
+         const char *sentence, int64_t now_ms)
+{
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'CANCELLED', code = ?3, "
+                                  "sentence = ?4 WHERE id = ?1 AND state = ?2",
+                                  VALUES(value_int(row->id),
+                                         value_text(queue_delivery_state_name(row->state)),
+                                         value_text(code), value_text(sentence)));
+    char words[256];
+    return delivery_moved(queue, changed, row, QUEUE_DELIVERY_CANCELLED, "DELIVERY_CANCELLED",
+                          queue_code_and_sentence(code, sentence, words, sizeof words), now_ms);
+}
+
+static int
+withdraw_superseded(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+{
+    return withdraw(queue, row, "SUPERSEDED",
+                    "late slices came, and the series was processed again before this was sent",
+                    now_ms);
+}
+
+static int
+withdraw_retried(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+{
+    return withdraw(queue, row, "RETRIED", "its job was retried before this was sent", now_ms);
+}
+
+int
+queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms)
+{
+    int64_t count;
+    return delivery_for_each(
+        queue,
+        "SELECT d.id FROM job n JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "
+        "AND o.pipeline = n.pipeline AND o.revision < n.revision "
+        "JOIN delivery d ON d.job_id = o.id AND d.state IN ('PENDING', 'DELAYED') "
+        "WHERE n.id = ? ORDER BY d.id",
+        VALUES(value_int(job_id)), withdraw_superseded, now_ms, &count);
+}
+
+int
+queue_withdraw_retried(struct queue *queue, int64_t job_id, int64_t now_ms)
+{
+    int64_t sending, count;
+    int rc =
+        database_get(&queue->db, "SELECT id FROM delivery WHERE job_id = ? AND +state = 'SENDING'",
+                     VALUES(value_int(job_id)), &sending);
+    if (rc < 0)
+        return rc;
+    if (rc == 1)
+        return database_refuse(&queue->db, -EBUSY,
+                               "a result of job %lld is being sent (delivery %lld): retry it "
+                               "afterwards",
+                               (long long)job_id, (long long)sending);
+    return delivery_for_each(queue,
+                             "SELECT id FROM delivery WHERE job_id = ? "
+                             "AND +state IN ('PENDING', 'DELAYED') ORDER BY id",
+                             VALUES(value_int(job_id)), withdraw_retried, now_ms, &count);
+}
+
+/* ---------------------------------------------------------------------------------- sending -- */
+
+static struct database_value
+status_or_null(int32_t dimse_status)
+{
+    return dimse_status >= 0 ? value_int(dimse_status) : value_null();
+}
+
+/* "attempt 2, status 0xA700, CODE: sentence"; whichever part there is. */
+static const char *
+attempt_words(const struct delivery_row *row, const struct queue_attempt *attempt, char *text,
+              size_t size)
+{
+    char status[32] = "", why[512];
+    const char *reason = queue_code_and_sentence(attempt->code, attempt->sentence, why, sizeof why);
+    if (attempt->dimse_status >= 0)
+        snprintf(status, sizeof status, ", status 0x%04X", (unsigned)attempt->dimse_status);
+    snprintf(text, size, "attempt %d%s%s%s", row->attempts, status, reason[0] ? ", " : "", reason);
+    return text;
+}
+
+static int
+start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
+{
+    struct delivery_row row;
+    int rc = delivery_expect_row(queue, delivery_id, DELIVERY_PENDING | DELIVERY_DELAYED, &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(
+        &queue->db,
+        "UPDATE delivery SET state = 'SENDING', attempts = attempts + 1, started_at = ?3, "
+        "dimse_status = NULL, code = '', sentence = '', commitment = 'NONE', "
+        "transaction_uid = '', requested_at = NULL "
+        "WHERE id = ?1 AND state = ?2 AND due_at <= ?3",
+        VALUES(value_int(delivery_id), value_text(queue_delivery_state_name(row.state)),
+               value_time(now_ms)));
+    if (changed == 0)
+        return database_refuse(&queue->db, -EAGAIN, "delivery %lld is not due yet",
+                               (long long)delivery_id);
+    char words[32];
+    snprintf(words, sizeof words, "attempt %d", row.attempts + 1);
+    return delivery_moved(queue, changed, &row, QUEUE_DELIVERY_SENDING, "DELIVERY_STARTED", words,
+                          now_ms);
+}
+
+int
+queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, start_delivery(queue, delivery_id, now_ms));
+}
+
+/* SENT; commitment NONE -> REQUESTED: the attempt that has just ended asked for it. */
+static int
+request_commitment(struct queue *queue, const struct delivery_row *row, const char *transaction_uid,
+                   int64_t now_ms)
+{
+    int rc = database_change(
+        &queue->db,
+        "UPDATE delivery SET commitment = 'REQUESTED', transaction_uid = ?2, requested_at = ?3 "
+        "WHERE id = ?1 AND state = 'SENT' AND commitment = 'NONE'",
+        VALUES(value_int(row->id), value_text(transaction_uid), value_time(now_ms)));
+    if (rc < 0)
+        return rc;
+    return delivery_note(queue, row, "COMMITMENT_REQUESTED", NULL, NULL, transaction_uid, now_ms);
+}
+
+static int
+delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
+              const char *transaction_uid, int64_t now_ms)
+{
+    struct delivery_row row;
+    int rc = delivery_expect_row(queue, delivery_id, DELIVERY_SENDING, &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(
+        &queue->db,
+        "UPDATE delivery SET state = 'SENT', sent_at = ?2, dimse_status = ?3, "
+        "code = ?4, sentence = ?5 WHERE id = ?1 AND state = 'SENDING'",
+        VALUES(value_int(delivery_id), value_time(now_ms), status_or_null(attempt->dimse_status),
+               value_text(attempt->code), value_text(attempt->sentence)));
+    char words[640];
+    rc = delivery_moved(queue, changed, &row, QUEUE_DELIVERY_SENT, "DELIVERY_SENT",
+                        attempt_words(&row, attempt, words, sizeof words), now_ms);
+    if (rc == 0 && transaction_uid && transaction_uid[0])
+        rc = request_commitment(queue, &row, transaction_uid, now_ms);
+    return rc;
+}
+
+int
+queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
+                    const char *transaction_uid, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    return queue_leave(queue, delivery_sent(queue, delivery_id, attempt, transaction_uid, now_ms));
+}
+
+/* A SENT one may leave that state when its commitment was asked for and has not been given. */
+static int
+expect_unsettled(struct queue *queue, int64_t delivery_id, unsigned allowed,
+                 struct delivery_row *row)
+{
+    int rc = delivery_expect_row(queue, delivery_id, allowed | DELIVERY_SENT, row);
+    if (rc == 0 && row->state == QUEUE_DELIVERY_SENT &&
+        row->commitment != QUEUE_COMMITMENT_REQUESTED && row->commitment != QUEUE_COMMITMENT_FAILED)
+        rc = delivery_wrong_state(queue, row);
+    return rc;
+}
+
+static int
+delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_before_ms,
+               const struct queue_attempt *attempt, int64_t now_ms)
+{
+    struct delivery_row row;
+    int rc = expect_unsettled(queue, delivery_id, DELIVERY_SENDING, &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(
+        &queue->db,
+        "UPDATE delivery SET state = 'DELAYED', due_at = ?3, dimse_status = ?4, code = ?5, "
+        "sentence = ?6, commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
+        "WHERE id = ?1 AND state = ?2",
+        VALUES(value_int(delivery_id), value_text(queue_delivery_state_name(row.state)),
+               value_time(not_before_ms), status_or_null(attempt->dimse_status),
+               value_text(attempt->code), value_text(attempt->sentence)));
+    char words[640];
+    return delivery_moved(queue, changed, &row, QUEUE_DELIVERY_DELAYED, "DELIVERY_DELAYED",
+                          attempt_words(&row, attempt, words, sizeof words), now_ms);
+}
+
+int
+queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_before_ms,
+                     const struct queue_attempt *attempt, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    return queue_leave(queue, delay_delivery(queue, delivery_id, not_before_ms, attempt, now_ms));
+}
+
+static int
+fail(struct queue *queue, const struct delivery_row *row, const struct queue_attempt *attempt,
+     int64_t now_ms)
+{
+    int changed = database_change(
+        &queue->db,
+        "UPDATE delivery SET state = 'FAILED', dimse_status = ?3, code = ?4, sentence = ?5, "
+        "commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
+        "WHERE id = ?1 AND state = ?2",
+        VALUES(value_int(row->id), value_text(queue_delivery_state_name(row->state)),
+               status_or_null(attempt->dimse_status), value_text(attempt->code),
+               value_text(attempt->sentence)));
+    char words[640];
+    return delivery_moved(queue, changed, row, QUEUE_DELIVERY_FAILED, "DELIVERY_FAILED",
+                          attempt_words(row, attempt, words, sizeof words), now_ms);
+}
+
+int
+queue_fail_delivery(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
+                    int64_t now_ms)
+{
+    struct delivery_row row;
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = expect_unsettled(queue, delivery_id,
+                          DELIVERY_PENDING | DELIVERY_SENDING | DELIVERY_DELAYED, &row);
+    if (rc == 0)
+        rc = fail(queue, &row, attempt, now_ms);
+    return queue_leave(queue, rc);
+}
+
+static int
+redirect_delivery(struct queue *queue, int64_t delivery_id, const char *destination,
+                  const struct queue_attempt *attempt, int64_t now_ms)
+{
+    struct delivery_row row;
+    int64_t result_id;
+    int rc = delivery_expect_row(queue, delivery_id, DELIVERY_SENDING, &row);
+    if (rc == 0)
+        rc = fail(queue, &row, attempt, now_ms);
+    if (rc == 0)
+        rc = database_get(&queue->db, "SELECT result_id FROM delivery WHERE id = ?",
+                          VALUES(value_int(delivery_id)), &result_id);
+    return rc < 0 ? rc : add_delivery(queue, result_id, destination, now_ms);
+}
+
+int
+queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char *destination,
+                        const struct queue_attempt *attempt, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    return queue_leave(queue, redirect_delivery(queue, delivery_id, destination, attempt, now_ms));
+}
+
+static int
+return_delivery(struct queue *queue, int64_t delivery_id, const char *why, int64_t now_ms)
+{
+    struct delivery_row row;
+    int rc = delivery_expect_row(queue, delivery_id, DELIVERY_SENDING, &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'PENDING', due_at = ?2, "
+                                  "attempts = attempts - 1 WHERE id = ?1 AND state = 'SENDING'",
+                                  VALUES(value_int(delivery_id), value_time(now_ms)));
+    return delivery_moved(queue, changed, &row, QUEUE_DELIVERY_PENDING, "DELIVERY_RETURNED",
+                          why ? why : "", now_ms);
+}
+
+int
+queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, return_delivery(queue, delivery_id, why, now_ms));
+}
+
+static int
+recover_as_pending(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+{
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'PENDING', due_at = ?2 "
+                                  "WHERE id = ?1 AND state = 'SENDING'",
+                                  VALUES(value_int(row->id), value_time(now_ms)));
+    return delivery_moved(queue, changed, row, QUEUE_DELIVERY_PENDING, "DELIVERY_RECOVERED",
+                          "it was being sent when the daemon ended", now_ms);
+}
+
+int
+queue_recover_deliveries(struct queue *queue, int64_t now_ms)
+{
+    int64_t count;
+    return delivery_for_each(queue, "SELECT id FROM delivery WHERE state = 'SENDING' ORDER BY id",
+                             NO_VALUES, recover_as_pending, now_ms, &count);
+}
+
+/* ------------------------------------------------------------------------------------ resend - */
+
+static int
+resend(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+{
+    return begin_anew(queue, row, "DELIVERY_RESENT", "an operator's resend", now_ms);
+}
+
+static int
+resend_one(struct queue *queue, const struct queue_resend *which, int64_t now_ms, int64_t *count)
+{
+    unsigned allowed = DELIVERY_FAILED | DELIVERY_DELAYED |
+                       (which->not_arrived ? 0 : DELIVERY_SENT | DELIVERY_CANCELLED);
+    struct delivery_row row;
+    int rc = delivery_expect_row(queue, which->delivery_id, allowed, &row);
+    if (rc == 0 && !row.has_result)
+        rc = database_refuse(&queue->db, -ESTALE,
+                             "delivery %lld: its job was retried, and the result is not there "
+                             "any more",
+                             (long long)row.id);
+    if (rc == 0)
+        rc = resend(queue, &row, now_ms);
+    *count = rc == 0;
+    return rc;
+}
+
+static int
+resend_of_job(struct queue *queue, const struct queue_resend *which, int64_t now_ms, int64_t *count)
+{
+    int64_t found;
+    int rc = database_get(&queue->db, "SELECT 1 FROM job WHERE id = ?",
+                          VALUES(value_int(which->job_id)), &found);
+    if (rc == 0)
+        rc = database_refuse(&queue->db, -ENOENT, "there is no job %lld", (long long)which->job_id);
+    if (rc < 0)
+        return rc;
+    return delivery_for_each(queue,
+                             "SELECT id FROM delivery WHERE job_id = ?1 AND result_id IS NOT NULL "
+                             "AND (state IN ('FAILED', 'DELAYED') OR state = 'SENT' AND NOT ?2) "
+                             "ORDER BY id",
+                             VALUES(value_int(which->job_id), value_int(which->not_arrived)),
+                             resend, now_ms, count);
+}
+
+/* Results that a newer revision has replaced are passed over: an archive is not to get them anew
+ * because it was down. */
+static int
+resend_to_destination(struct queue *queue, const struct queue_resend *which, int64_t now_ms,
+                      int64_t *count)
+{
+    int64_t found;
+    int rc = database_get(&queue->db, "SELECT 1 FROM delivery WHERE destination = ? LIMIT 1",
+                          VALUES(value_text(which->destination)), &found);
+    if (rc == 0)
+        rc = database_refuse(&queue->db, -ENOENT, "there is no delivery to %s", which->destination);
+    if (rc < 0)
+        return rc;
+    return delivery_for_each(
+        queue,
+        "SELECT d.id FROM delivery d JOIN job j ON j.id = d.job_id "
+        "WHERE d.destination = ?1 AND d.result_id IS NOT NULL AND j.superseded_by IS NULL "
+        "AND (d.state IN ('FAILED', 'DELAYED') OR d.state = 'SENT' AND NOT ?2) ORDER BY d.id",
+        VALUES(value_text(which->destination), value_int(which->not_arrived)), resend, now_ms,
+        count);
+}
+
+int
+queue_resend(struct queue *queue, const struct queue_resend *which, int64_t now_ms, int64_t *count)
+{
+    *count = 0;
+    if ((which->delivery_id != 0) + (which->job_id != 0) + (which->destination != NULL) != 1)
+        return database_refuse(&queue->db, -EINVAL,
+                               "a resend names a delivery, or a job, or a destination");
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    if (which->delivery_id)
+        rc = resend_one(queue, which, now_ms, count);
+    else if (which->job_id)
+        rc = resend_of_job(queue, which, now_ms, count);
+    else
+        rc = resend_to_destination(queue, which, now_ms, count);
+    rc = queue_leave(queue, rc);
+    if (rc < 0)
+        *count = 0;
+    return rc;
+}

@@ -1,0 +1,136 @@
+/*
+ * features.c - what a job measured. A row a number is narrow: what defines it stands once in
+ * feature_definition, for all jobs of a pipeline, so that thousands of numbers a job stay small.
+ *
+ * The only index is the key, by job. One by definition was measured with 2.2 million rows (5000
+ * jobs): a feature of all jobs in 104 ms in place of 355 ms, but twice the time to write a job, a
+ * file 1.45 times as large, and aggregates over everything in 5.3 s in place of 0.2 s.
+ */
+#include "db/queue/queue_private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#define DIGITS 20 /* of a count, with the comma */
+
+/* All columns of feature_definition but its id, in the order of the table. */
+#define DEFINITION_VALUES(f)                                                                       \
+    VALUES(value_text((f)->name), value_text((f)->label), value_text((f)->family),                 \
+           value_text((f)->meaning), value_text((f)->ibsi_code), value_text((f)->unit),            \
+           value_text((f)->aggregation), value_text((f)->aggregation_ibsi_code),                   \
+           value_text((f)->discretisation), value_int((f)->levels), value_real((f)->bin_width),    \
+           value_int((f)->distance), value_int((f)->symmetric), value_int((f)->has_range),         \
+           value_real((f)->has_range ? (f)->range[0] : 0),                                         \
+           value_real((f)->has_range ? (f)->range[1] : 0), value_text((f)->directions))
+
+static int
+insert_definition(struct queue *queue, const struct queue_feature *feature, int64_t *definition)
+{
+    int rc = database_change(
+        &queue->db,
+        "INSERT INTO feature_definition (name, label, family, meaning, ibsi_code, unit, "
+        "aggregation, aggregation_ibsi_code, discretisation, levels, bin_width, distance, "
+        "symmetric, has_range, range_low, range_high, directions) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        DEFINITION_VALUES(feature));
+    *definition = sqlite3_last_insert_rowid(queue->db.handle);
+    return rc < 0 ? rc : 0;
+}
+
+/* Its row, which most jobs find there already. */
+static int
+define(struct queue *queue, const struct queue_feature *feature, int64_t *definition)
+{
+    int found = database_get(
+        &queue->db,
+        "SELECT id FROM feature_definition WHERE name = ? AND label = ? AND family = ? "
+        "AND meaning = ? AND ibsi_code = ? AND unit = ? AND aggregation = ? "
+        "AND aggregation_ibsi_code = ? AND discretisation = ? AND levels = ? AND bin_width = ? "
+        "AND distance = ? AND symmetric = ? AND has_range = ? AND range_low = ? "
+        "AND range_high = ? AND directions = ?",
+        DEFINITION_VALUES(feature), definition);
+    if (found == 0)
+        return insert_definition(queue, feature, definition);
+    return found < 0 ? found : 0;
+}
+
+static int
+say_twice(struct queue *queue, const char *what, const char *name, int32_t segment)
+{
+    return database_refuse(&queue->db, -EEXIST,
+                           "the %s %.64s of segment %d is there twice with the same settings", what,
+                           name, segment);
+}
+
+static int
+add_feature(struct queue *queue, int64_t job_id, const struct queue_feature *feature, size_t place)
+{
+    bool absent = feature->reason && *feature->reason;
+    int64_t definition;
+    if (!absent && !isfinite(feature->value))
+        return database_refuse(&queue->db, -EINVAL, "the feature %.64s has no finite value",
+                               feature->name);
+    int rc = define(queue, feature, &definition);
+    if (rc < 0)
+        return rc;
+    rc = database_change(
+        &queue->db,
+        "INSERT INTO feature (job_id, segment_number, definition_id, place, value, reason) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        VALUES(value_int(job_id), value_int(feature->segment), value_int(definition),
+               value_int((int64_t)place), absent ? value_null() : value_real(feature->value),
+               value_text(feature->reason)));
+    if (rc == -EEXIST)
+        return say_twice(queue, "feature", feature->name, feature->segment);
+    return rc < 0 ? rc : 0;
+}
+
+static void
+write_counts(const int64_t *counts, char *text, size_t size)
+{
+    size_t length = 0;
+    for (int i = 0; i < QUEUE_CODES; i++)
+        length += (size_t)snprintf(text + length, size - length, "%c%lld", i ? ',' : '[',
+                                   (long long)counts[i]);
+    snprintf(text + length, size - length, "]");
+}
+
+static int
+add_histogram(struct queue *queue, int64_t job_id, const struct queue_histogram *histogram)
+{
+    char counts[QUEUE_CODES * (DIGITS + 1) + 2];
+    write_counts(histogram->counts, counts, sizeof counts);
+    int rc = database_change(
+        &queue->db,
+        "INSERT INTO pattern_histogram (job_id, segment_number, label, pattern, settings, counts) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        VALUES(value_int(job_id), value_int(histogram->segment), value_text(histogram->label),
+               value_text(histogram->pattern), value_text(histogram->settings),
+               value_text(counts)));
+    if (rc == -EEXIST)
+        return say_twice(queue, "histogram", histogram->pattern, histogram->segment);
+    return rc < 0 ? rc : 0;
+}
+
+int
+queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < figures->feature_count; i++)
+        rc = add_feature(queue, job_id, &figures->features[i], i + 1);
+    for (size_t i = 0; rc == 0 && i < figures->histogram_count; i++)
+        rc = add_histogram(queue, job_id, &figures->histograms[i]);
+    return rc;
+}
+
+int
+queue_drop_features(struct queue *queue, int64_t job_id)
+{
+    int rc = database_change(&queue->db, "DELETE FROM feature WHERE job_id = ?",
+                             VALUES(value_int(job_id)));
+    if (rc >= 0)
+        rc = database_change(&queue->db, "DELETE FROM pattern_histogram WHERE job_id = ?",
+                             VALUES(value_int(job_id)));
+    return rc < 0 ? rc : 0;
+}

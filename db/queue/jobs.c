@@ -1,0 +1,464 @@
+/*
+ * jobs.c - the edges of a job (see transaction.c), but for those that a look at what is ready
+ * makes: ready.c.
+ */
+#include "db/queue/job_rows.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ------------------------------------------------------------------------------------ adding - */
+
+static int
+settings_id(struct queue *queue, const char *settings, int64_t *id)
+{
+    int rc = database_get(&queue->db, "SELECT id FROM settings WHERE text = ?",
+                          VALUES(value_text(settings)), id);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = database_change(&queue->db, "INSERT INTO settings (text) VALUES (?)",
+                         VALUES(value_text(settings)));
+    *id = sqlite3_last_insert_rowid(queue->db.handle);
+    return rc < 0 ? rc : 0;
+}
+
+/* Why the guarded INSERT found no such stack. */
+static int
+explain_no_stack(struct queue *queue, int64_t series_id, int32_t revision, const char *stack)
+{
+    int64_t now;
+    int rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
+                          VALUES(value_int(series_id)), &now);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return database_refuse(&queue->db, -ENOENT, "there is no series %lld",
+                               (long long)series_id);
+    return database_refuse(&queue->db, -EAGAIN,
+                           "series %lld (now at revision %d) has not settled at revision %d with "
+                           "an accepted stack '%s'",
+                           (long long)series_id, (int)now, revision, stack ? stack : "");
+}
+
+static int
+insert_job(struct queue *queue, int64_t series_id, int32_t revision, const char *stack,
+           const char *pipeline, const char *settings, int32_t priority, int64_t now_ms,
+           int64_t *job_id)
+{
+    int64_t settings_row;
+    int rc = settings_id(queue, settings, &settings_row);
+    if (rc < 0)
+        return rc;
+    rc = database_change(
+        &queue->db,
+        "INSERT INTO job (series_id, revision, stack, pipeline, settings_id, state, priority, "
+        "created_at, ready_at) SELECT k.series_id, k.revision, k.name, ?4, ?5, 'READY', ?6, ?7, ?7 "
+        "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
+        "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
+        "AND s.state = 'SETTLED'",
+        VALUES(value_int(series_id), value_int(revision), value_text(stack), value_text(pipeline),
+               value_int(settings_row), value_int(priority), value_time(now_ms)));
+    if (rc == -EEXIST)
+        return database_refuse(&queue->db, -EEXIST,
+                               "series %lld, revision %d, stack '%s' has its %s job already",
+                               (long long)series_id, revision, stack ? stack : "", pipeline);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return explain_no_stack(queue, series_id, revision, stack);
+    *job_id = sqlite3_last_insert_rowid(queue->db.handle);
+    struct queue_event event = {.kind = "JOB_ADDED",
+                                .series_id = series_id,
+                                .job_id = *job_id,
+                                .to_state = queue_job_state_name(QUEUE_READY),
+                                .detail = pipeline};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+/* Cancels what has not ended yet; the ids of running ones stay in *older, the others leave it. */
+static int
+supersede_unfinished(struct queue *queue, struct queue_ids *older, int64_t job_id, int64_t now_ms)
+{
+    size_t running = 0;
+    for (size_t i = 0; i < older->count; i++) {
+        struct job_row row;
+        int rc = job_read_row(queue, older->at[i], &row);
+        if (rc == 0)
+            rc = job_supersede(queue, &row, job_id, now_ms);
+        if (rc < 0)
+            return rc;
+        if (row.state == QUEUE_RUNNING)
+            older->at[running++] = row.id;
+    }
+    older->count = running;
+    return 0;
+}
+
+static int
+supersede_older(struct queue *queue, int64_t job_id, int64_t now_ms, struct queue_ids *running)
+{
+    int rc = queue_read_ids(
+        queue,
+        "SELECT o.id FROM job n JOIN job o ON o.series_id = n.series_id "
+        "AND o.stack = n.stack AND o.pipeline = n.pipeline "
+        "AND o.revision < n.revision "
+        "WHERE n.id = ? AND o.state IN ('READY', 'DELAYED', 'RUNNING') ORDER BY o.id",
+        VALUES(value_int(job_id)), running);
+    if (rc == 0)
+        rc = supersede_unfinished(queue, running, job_id, now_ms);
+    if (rc == 0)
+        rc = database_change(
+            &queue->db,
+            "UPDATE job SET superseded_by = n.id FROM job n "
+            "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
+            "AND job.pipeline = n.pipeline AND job.revision < n.revision "
+            "AND job.superseded_by IS NULL",
+            VALUES(value_int(job_id)));
+    return rc < 0 ? rc : 0;
+}
+
+int
+queue_add_job(struct queue *queue, int64_t series_id, int32_t revision, const char *stack,
+              const char *pipeline, const char *settings, int32_t priority, int64_t now_ms,
+              int64_t *job_id, int64_t **superseded_running, size_t *superseded_count)
+{
+    struct queue_ids running = {0};
+    *superseded_running = NULL;
+    *superseded_count = 0;
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc =
+        insert_job(queue, series_id, revision, stack, pipeline, settings, priority, now_ms, job_id);
+    if (rc == 0)
+        rc = supersede_older(queue, *job_id, now_ms, &running);
+    rc = queue_leave(queue, rc);
+    if (rc < 0 || running.count == 0) {
+        free(running.at);
+        return rc;
+    }
+    *superseded_running = running.at;
+    *superseded_count = running.count;
+    return 0;
+}
+
+/* ---------------------------------------------------------------------- the edges of RUNNING - */
+
+static int
+start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane, int64_t now_ms)
+{
+    struct job_row row;
+    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_READY), &row);
+    if (rc < 0)
+        return rc;
+    if (row.revision != row.series_revision)
+        return database_refuse(&queue->db, -EAGAIN,
+                               "job %lld is for revision %d, its series is at %d by now",
+                               (long long)job_id, row.revision, row.series_revision);
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'RUNNING', attempts = attempts + 1, worker = ?2, lane = ?3, "
+        "started_at = ?4, code = '', sentence = '', file_a = '', file_b = '' "
+        "WHERE id = ?1 AND state = 'READY'",
+        VALUES(value_int(job_id), value_text(worker), value_int(lane), value_time(now_ms)));
+    if (changed == -EEXIST)
+        return database_refuse(&queue->db, -EBUSY, "lane %d of %s runs a job already", lane,
+                               worker ? worker : "");
+    char detail[128];
+    snprintf(detail, sizeof detail, "%s, lane %d, attempt %d", worker ? worker : "", lane,
+             row.attempts + 1);
+    return job_moved(queue, changed, &row, QUEUE_RUNNING, "JOB_STARTED", detail, now_ms);
+}
+
+int
+queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
+                int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, start_job(queue, job_id, worker, lane, now_ms));
+}
+
+static struct database_value
+measured_real(double value)
+{
+    return isfinite(value) && value >= 0 ? value_real(value) : value_null();
+}
+
+static struct database_value
+measured_int(int64_t value)
+{
+    return value >= 0 ? value_int(value) : value_null();
+}
+
+static int
+insert_result(struct queue *queue, int64_t job_id, const struct queue_result *result,
+              int64_t now_ms)
+{
+    int rc = database_change(
+        &queue->db,
+        "INSERT INTO result (job_id, kind, path, sop_class_uid, sop_instance_uid, series_uid, "
+        "size_bytes, frames, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        VALUES(value_int(job_id), value_text(result->kind), value_text(result->path),
+               value_text(result->sop_class_uid), value_text(result->sop_instance_uid),
+               value_text(result->series_uid), value_int(result->size), value_int(result->frames),
+               value_time(now_ms)));
+    return rc < 0 ? rc : 0;
+}
+
+static int
+add_result(struct queue *queue, int64_t job_id, const struct queue_result *result, int64_t now_ms)
+{
+    int rc = insert_result(queue, job_id, result, now_ms);
+    if (rc < 0)
+        return rc;
+    int64_t result_id = sqlite3_last_insert_rowid(queue->db.handle);
+    return queue_add_deliveries(queue, result_id, result, now_ms);
+}
+
+static int
+update_finished(struct queue *queue, int64_t job_id, enum queue_job_state state,
+                const struct queue_figures *f, const char *code, const char *sentence,
+                int64_t now_ms)
+{
+    return database_change(
+        &queue->db,
+        "UPDATE job SET state = ?2, ended_at = ?3, read_seconds = ?4, compute_seconds = ?5, "
+        "write_seconds = ?6, verify_seconds = ?7, total_seconds = ?8, voxels = ?9, "
+        "segmented_voxels = ?10, peak_bytes = ?11, backend = ?12, note = ?13, code = ?14, "
+        "sentence = ?15 WHERE id = ?1 AND state = 'RUNNING'",
+        VALUES(value_int(job_id), value_text(queue_job_state_name(state)), value_time(now_ms),
+               measured_real(f->read_seconds), measured_real(f->compute_seconds),
+               measured_real(f->write_seconds), measured_real(f->verify_seconds),
+               measured_real(f->total_seconds), measured_int(f->voxels),
+               measured_int(f->segmented_voxels), measured_int(f->peak_bytes),
+               value_text(f->backend), value_text(f->note), value_text(code),
+               value_text(sentence)));
+}
+
+static int
+finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
+           const struct queue_figures *figures, const struct queue_result *results,
+           size_t result_count, const char *code, const char *sentence, int64_t now_ms)
+{
+    struct job_row row;
+    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
+    if (rc < 0)
+        return rc;
+    int changed = update_finished(queue, job_id, state, figures, code, sentence, now_ms);
+    char detail[512];
+    rc = job_moved(queue, changed, &row, state, state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY",
+                   queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+    for (size_t i = 0; rc == 0 && i < result_count; i++)
+        rc = add_result(queue, job_id, &results[i], now_ms);
+    if (rc == 0)
+        rc = queue_add_features(queue, job_id, figures);
+    return rc == 0 ? queue_withdraw_superseded(queue, job_id, now_ms) : rc;
+}
+
+int
+queue_finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
+                 const struct queue_figures *figures, const struct queue_result *results,
+                 size_t result_count, const char *code, const char *sentence, int64_t now_ms)
+{
+    if ((state != QUEUE_DONE && state != QUEUE_EMPTY) || (state == QUEUE_DONE) == !result_count)
+        return database_refuse(&queue->db, -EINVAL,
+                               "a job ends as DONE with results or as EMPTY without, not as %s "
+                               "with %zu",
+                               queue_job_state_name(state), result_count);
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    return queue_leave(queue, finish_job(queue, job_id, state, figures, results, result_count, code,
+                                         sentence, now_ms));
+}
+
+static int
+fail(struct queue *queue, const struct job_row *row, const char *code, const char *sentence,
+     const char *file_a, const char *file_b, int64_t now_ms)
+{
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'FAILED', ended_at = ?2, code = ?3, sentence = ?4, file_a = ?5, "
+        "file_b = ?6 WHERE id = ?1 AND state = 'RUNNING'",
+        VALUES(value_int(row->id), value_time(now_ms), value_text(code), value_text(sentence),
+               value_text(file_a), value_text(file_b)));
+    char detail[512];
+    return job_moved(queue, changed, row, QUEUE_FAILED, "JOB_FAILED",
+                     queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+}
+
+int
+queue_fail_job(struct queue *queue, int64_t job_id, const char *code, const char *sentence,
+               const char *file_a, const char *file_b, int64_t now_ms)
+{
+    struct job_row row;
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
+    if (rc == 0)
+        rc = fail(queue, &row, code, sentence, file_a, file_b, now_ms);
+    return queue_leave(queue, rc);
+}
+
+static int
+delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone, const char *code,
+          const char *sentence, int64_t now_ms)
+{
+    struct job_row row;
+    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
+    if (rc < 0)
+        return rc;
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE job SET state = 'DELAYED', not_before_at = ?2, alone = ?3, "
+                        "code = ?4, sentence = ?5 WHERE id = ?1 AND state = 'RUNNING'",
+                        VALUES(value_int(job_id), value_time(not_before_ms), value_int(alone),
+                               value_text(code), value_text(sentence)));
+    char detail[512];
+    return job_moved(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED",
+                     queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+}
+
+int
+queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone,
+                const char *code, const char *sentence, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    return queue_leave(queue,
+                       delay_job(queue, job_id, not_before_ms, alone, code, sentence, now_ms));
+}
+
+static int
+return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms)
+{
+    struct job_row row;
+    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
+    if (rc < 0)
+        return rc;
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE job SET state = 'READY', ready_at = ?2, started_at = NULL, "
+                        "attempts = attempts - 1 WHERE id = ?1 AND state = 'RUNNING'",
+                        VALUES(value_int(job_id), value_time(now_ms)));
+    return job_moved(queue, changed, &row, QUEUE_READY, "JOB_RETURNED", why, now_ms);
+}
+
+int
+queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, return_job(queue, job_id, why, now_ms));
+}
+
+/* --------------------------------------------------------------- the operator's, the restart's */
+
+int
+queue_cancel_job(struct queue *queue, int64_t job_id, const char *code, const char *why,
+                 int64_t now_ms, bool *was_running)
+{
+    struct job_row row;
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = job_expect_row(queue, job_id,
+                        JOB_IN(QUEUE_READY) | JOB_IN(QUEUE_DELAYED) | JOB_IN(QUEUE_RUNNING), &row);
+    if (rc == 0) {
+        *was_running = row.state == QUEUE_RUNNING;
+        rc = job_cancel(queue, &row, "JOB_CANCELLED", code, why, 0, now_ms);
+    }
+    return queue_leave(queue, rc);
+}
+
+static int
+retry_job(struct queue *queue, int64_t job_id, int64_t now_ms)
+{
+    struct job_row row;
+    int rc = job_expect_row(queue, job_id,
+                            JOB_IN(QUEUE_DONE) | JOB_IN(QUEUE_EMPTY) | JOB_IN(QUEUE_FAILED) |
+                                JOB_IN(QUEUE_CANCELLED) | JOB_IN(QUEUE_DELAYED),
+                            &row);
+    if (rc < 0)
+        return rc;
+    if (row.revision != row.series_revision)
+        return database_refuse(&queue->db, -ESTALE,
+                               "job %lld is for revision %d, its series is at %d by now: retry the "
+                               "job of that one",
+                               (long long)job_id, row.revision, row.series_revision);
+    rc = queue_withdraw_retried(queue, job_id, now_ms);
+    if (rc < 0)
+        return rc;
+    rc = database_change(&queue->db, "DELETE FROM result WHERE job_id = ?",
+                         VALUES(value_int(job_id)));
+    if (rc >= 0)
+        rc = queue_drop_features(queue, job_id);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'READY', attempts = 0, ready_at = ?3, started_at = NULL, "
+        "ended_at = NULL, not_before_at = NULL, read_seconds = NULL, compute_seconds = NULL, "
+        "write_seconds = NULL, verify_seconds = NULL, total_seconds = NULL, voxels = NULL, "
+        "segmented_voxels = NULL, peak_bytes = NULL, backend = '', note = '', code = '', "
+        "sentence = '', file_a = '', file_b = '' WHERE id = ?1 AND state = ?2",
+        VALUES(value_int(job_id), value_text(queue_job_state_name(row.state)), value_time(now_ms)));
+    return job_moved(queue, changed, &row, QUEUE_READY, "JOB_RETRIED", "an operator's retry",
+                     now_ms);
+}
+
+int
+queue_retry_job(struct queue *queue, int64_t job_id, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, retry_job(queue, job_id, now_ms));
+}
+
+static int
+recover_as_ready(struct queue *queue, const struct job_row *row, int64_t now_ms)
+{
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'READY', ready_at = ?2, "
+                                  "started_at = NULL WHERE id = ?1 AND state = 'RUNNING'",
+                                  VALUES(value_int(row->id), value_time(now_ms)));
+    return job_moved(queue, changed, row, QUEUE_READY, "JOB_RECOVERED",
+                     "it was running when the daemon ended", now_ms);
+}
+
+static int
+recover_as_failed(struct queue *queue, const struct job_row *row, int64_t now_ms)
+{
+    char sentence[160];
+    snprintf(sentence, sizeof sentence,
+             "the daemon ended while the job ran, and that was attempt %d, the last one allowed",
+             row->attempts);
+    return fail(queue, row, "CRASHED", sentence, "", "", now_ms);
+}
+
+int
+queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t *returned)
+{
+    *returned = 0;
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    rc = job_for_each(queue,
+                      "SELECT id FROM job WHERE state = 'RUNNING' AND attempts >= ? ORDER BY id",
+                      VALUES(value_int(max_attempts)), recover_as_failed, now_ms);
+    int64_t running = 0;
+    if (rc == 0)
+        rc = database_get(&queue->db, "SELECT count(*) FROM job WHERE state = 'RUNNING'", NO_VALUES,
+                          &running);
+    if (rc >= 0)
+        rc = job_for_each(queue, "SELECT id FROM job WHERE state = 'RUNNING' ORDER BY id",
+                          NO_VALUES, recover_as_ready, now_ms);
+    if (rc == 0)
+        rc = queue_recover_deliveries(queue, now_ms);
+    rc = queue_leave(queue, rc);
+    if (rc == 0)
+        *returned = (int32_t)running;
+    return rc;
+}

@@ -1,0 +1,73 @@
+/*
+ * queue_private.h - what the parts of the queue share: transaction.c (life, transactions, events,
+ * invariants), series.c, jobs.c and deliveries.c (the edges), features.c.
+ * Private to db/.
+ */
+#ifndef NOCTULE_QUEUE_PRIVATE_H
+#define NOCTULE_QUEUE_PRIVATE_H
+
+#include "db/database.h"
+#include "db/queue.h"
+
+struct queue {
+    struct database db;
+
+    enum {
+        QUEUE_ALONE,     /* each call is a transaction */
+        QUEUE_GROUPED,   /* each call is a savepoint in the open transaction */
+        QUEUE_GROUP_LOST /* SQLite rolled the open transaction back; `lost` says why */
+    } group;
+
+    int lost;
+};
+
+/*
+ * Every call that changes rows: rc = queue_enter(); work; return queue_leave(queue, rc). Leaving
+ * with an error undoes what was done since entering, and nothing else.
+ */
+int queue_enter(struct queue *queue);
+int queue_leave(struct queue *queue, int rc);
+
+struct queue_event {
+    const char *kind;
+    int64_t series_id, job_id, delivery_id; /* 0: none */
+    const char *from_state, *to_state;      /* NULL: no change of state */
+    const char *detail;
+};
+
+int queue_add_event(struct queue *queue, const struct queue_event *event, int64_t now_ms);
+
+/* "CODE: sentence" as the detail of an event; whichever part there is. */
+const char *queue_code_and_sentence(const char *code, const char *sentence, char *text,
+                                    size_t size);
+
+/* A growing array of `size`-byte elements; *capacity belongs to it. Makes room for one more. */
+int queue_grow(struct queue *queue, void **array, size_t count, size_t *capacity, size_t size);
+
+/* Ids of rows, read before the rows are changed; the caller frees `at`. */
+struct queue_ids {
+    int64_t *at;
+    size_t count, capacity;
+};
+
+int queue_read_ids(struct queue *queue, const char *sql, const struct database_value *values,
+                   size_t count, struct queue_ids *ids);
+
+/* Features of a job that ends well (features.c); within queue_enter and queue_leave. */
+int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures);
+/* They are about to be measured anew. */
+int queue_drop_features(struct queue *queue, int64_t job_id);
+
+/*
+ * Deliveries, as the edges of jobs move them (deliveries.c); called within queue_enter and
+ * queue_leave. A result was written: its deliveries are made, or found again.
+ */
+int queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_result *result,
+                         int64_t now_ms);
+/* The job ended well: what older revisions have not sent yet is not wanted any more. */
+int queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms);
+/* The results of the job are about to go. -EBUSY while one is being sent. */
+int queue_withdraw_retried(struct queue *queue, int64_t job_id, int64_t now_ms);
+int queue_recover_deliveries(struct queue *queue, int64_t now_ms);
+
+#endif

@@ -1,0 +1,630 @@
+/*
+ * series.c - instances, quarantine, series, stacks: the edges of a series (see transaction.c).
+ */
+#include "db/queue/queue_private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------------------- instances -- */
+
+struct series_row {
+    int64_t id;
+    int32_t revision;
+    char state[16];
+};
+
+/* 1 when the series is there, 0 when not. */
+static int
+read_series_row(struct queue *queue, const char *series_uid, struct series_row *row)
+{
+    sqlite3_stmt *statement;
+    int rc =
+        database_start(&queue->db, "SELECT id, revision, state FROM series WHERE series_uid = ?",
+                       VALUES(value_text(series_uid)), &statement);
+    if (rc < 0)
+        return rc;
+    rc = database_step(&queue->db, statement);
+    if (rc == 1) {
+        row->id = sqlite3_column_int64(statement, 0);
+        row->revision = sqlite3_column_int(statement, 1);
+        snprintf(row->state, sizeof row->state, "%s", sqlite3_column_text(statement, 2));
+    }
+    database_end(statement);
+    return rc;
+}
+
+static int
+insert_series(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
+              struct series_row *row)
+{
+    int rc = database_change(
+        &queue->db,
+        "INSERT INTO series (series_uid, study_uid, modality, body_part, description, state, "
+        "revision, instances, frames, expected_instances, first_seen_at, last_seen_at) "
+        "VALUES (?1, ?2, ?3, ?4, ?5, 'GATHERING', 1, 0, 0, 0, ?6, ?6)",
+        VALUES(value_text(instance->series_uid), value_text(instance->study_uid),
+               value_text(instance->modality), value_text(instance->body_part),
+               value_text(instance->series_description), value_time(now_ms)));
+    if (rc < 0)
+        return rc;
+    *row = (struct series_row){
+        .id = sqlite3_last_insert_rowid(queue->db.handle), .revision = 1, .state = "GATHERING"};
+    return queue_add_event(queue,
+                           &(struct queue_event){.kind = "INSTANCE",
+                                                 .series_id = row->id,
+                                                 .to_state = "GATHERING",
+                                                 .detail = "the first instance of a new series"},
+                           now_ms);
+}
+
+/* SETTLED | REFUSED -> GATHERING: what it is made of has changed. */
+static int
+reopen_series(struct queue *queue, struct series_row *row, const char *why, int64_t now_ms)
+{
+    int rc = database_change(
+        &queue->db,
+        "UPDATE series SET state = 'GATHERING', revision = revision + 1, settled_at = NULL, "
+        "evidence = '' WHERE id = ? AND state = ? AND revision = ?",
+        VALUES(value_int(row->id), value_text(row->state), value_int(row->revision)));
+    if (rc < 0)
+        return rc;
+    row->revision++;
+    char detail[64];
+    snprintf(detail, sizeof detail, "%s: revision %d", why, row->revision);
+    struct queue_event event = {.kind = "INSTANCE",
+                                .series_id = row->id,
+                                .from_state = row->state,
+                                .to_state = "GATHERING",
+                                .detail = detail};
+    rc = queue_add_event(queue, &event, now_ms);
+    strcpy(row->state, "GATHERING");
+    return rc;
+}
+
+static int
+insert_instance(struct queue *queue, const struct queue_instance *instance,
+                const struct series_row *row, int64_t now_ms)
+{
+    int rc = database_change(
+        &queue->db,
+        "INSERT INTO instance (series_id, revision, sop_instance_uid, sop_class_uid, "
+        "transfer_syntax_uid, path, source, size_bytes, frames, received_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        VALUES(value_int(row->id), value_int(row->revision), value_text(instance->sop_instance_uid),
+               value_text(instance->sop_class_uid), value_text(instance->transfer_syntax_uid),
+               value_text(instance->path), value_text(instance->source), value_int(instance->size),
+               value_int(instance->frames), value_time(now_ms)));
+    if (rc < 0)
+        return rc;
+    rc = database_change(&queue->db,
+                         "UPDATE series SET instances = instances + 1, frames = frames + ?2, "
+                         "expected_instances = max(expected_instances, ?3), last_seen_at = ?4, "
+                         "called_ae = iif(sender = '', ?5, called_ae), "
+                         "sender = iif(sender = '', ?6, sender) WHERE id = ?1",
+                         VALUES(value_int(row->id), value_int(instance->frames),
+                                value_int(instance->expected_instances), value_time(now_ms),
+                                value_text(instance->called_ae), value_text(instance->sender)));
+    return rc < 0 ? rc : 0;
+}
+
+static int
+add_new_instance(struct queue *queue, const struct queue_instance *instance, bool series_known,
+                 struct series_row *row, int64_t now_ms)
+{
+    int rc = 0;
+    if (!series_known)
+        rc = insert_series(queue, instance, now_ms, row);
+    else if (strcmp(row->state, "GATHERING") != 0)
+        rc = reopen_series(queue, row, "a late instance", now_ms);
+    return rc < 0 ? rc : insert_instance(queue, instance, row, now_ms);
+}
+
+/* 1 when it was judged, and the missing file may be why it was refused or has no results. */
+static int
+may_have_failed_without(struct queue *queue, const struct series_row *row)
+{
+    int64_t found;
+    if (strcmp(row->state, "SETTLED") != 0)
+        return strcmp(row->state, "REFUSED") == 0;
+    return database_get(
+        &queue->db, "SELECT 1 FROM job WHERE series_id = ? AND revision = ? AND state = 'FAILED'",
+        VALUES(value_int(row->id), value_int(row->revision)), &found);
+}
+
+/* The file of a known instance came (again): it is no longer missing. Returns 1 when it was. */
+static int
+bring_back(struct queue *queue, struct series_row *row, int64_t instance_id, int64_t now_ms)
+{
+    int rc = database_change(&queue->db, "UPDATE instance SET missing = 0 WHERE id = ? AND missing",
+                             VALUES(value_int(instance_id)));
+    if (rc <= 0)
+        return rc;
+    rc = database_change(
+        &queue->db,
+        "UPDATE series SET missing_files = missing_files - 1, last_seen_at = ?2 WHERE id = ?1",
+        VALUES(value_int(row->id), value_time(now_ms)));
+    if (rc < 0)
+        return rc;
+    rc = may_have_failed_without(queue, row);
+    if (rc == 1)
+        rc = reopen_series(queue, row, "a missing file returned", now_ms);
+    return rc < 0 ? rc : 1;
+}
+
+/* 1 when it came by another way than the file that is stored: a resend, not the same file told
+ * again, as it is after each restart. */
+static int
+is_resend(struct queue *queue, int64_t instance_id, const char *source)
+{
+    int64_t found;
+    if (source && strcmp(source, QUEUE_SOURCE_RECOVERED) == 0)
+        return 0;
+    return database_get(&queue->db, "SELECT 1 FROM instance WHERE id = ? AND source <> ?",
+                        VALUES(value_int(instance_id), value_text(source)), &found);
+}
+
+static int
+note_known_instance(struct queue *queue, const struct queue_instance *instance,
+                    struct series_row *row, int64_t instance_id, int64_t now_ms,
+                    enum queue_arrival *arrival)
+{
+    int returned = bring_back(queue, row, instance_id, now_ms);
+    if (returned < 0)
+        return returned;
+    *arrival = returned ? QUEUE_RETURNED : QUEUE_KNOWN;
+    int resent = returned ? 0 : is_resend(queue, instance_id, instance->source);
+    if (resent < 0 || (!returned && !resent))
+        return resent;
+    struct queue_event event = {.kind = returned ? "INSTANCE_RETURNED" : "INSTANCE_KNOWN",
+                                .series_id = row->id,
+                                .detail = instance->sop_instance_uid};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+static int
+add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
+             enum queue_arrival *arrival, int64_t *series_id)
+{
+    struct series_row row = {0};
+    int64_t known = 0;
+    int found = read_series_row(queue, instance->series_uid, &row);
+    if (found < 0)
+        return found;
+    if (found == 1) {
+        int rc = database_get(
+            &queue->db, "SELECT id FROM instance WHERE series_id = ? AND sop_instance_uid = ?",
+            VALUES(value_int(row.id), value_text(instance->sop_instance_uid)), &known);
+        if (rc < 0)
+            return rc;
+    }
+    *arrival = QUEUE_NEW;
+    int rc = known ? note_known_instance(queue, instance, &row, known, now_ms, arrival)
+                   : add_new_instance(queue, instance, found == 1, &row, now_ms);
+    *series_id = row.id;
+    return rc;
+}
+
+int
+queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
+                   enum queue_arrival *arrival, int64_t *series_id)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    return queue_leave(queue, add_instance(queue, instance, now_ms, arrival, series_id));
+}
+
+int
+queue_has_path(struct queue *queue, const char *path, bool *known)
+{
+    int64_t id;
+    int rc = database_get(&queue->db, "SELECT id FROM instance WHERE path = ?",
+                          VALUES(value_text(path)), &id);
+    *known = rc == 1;
+    return rc < 0 ? rc : 0;
+}
+
+/* Reads the texts of a statement's first column; on failure nothing is left to free. */
+static int
+read_texts(struct queue *queue, sqlite3_stmt *statement, char ***texts, size_t *count)
+{
+    size_t capacity = 0;
+    int rc;
+    *texts = NULL;
+    *count = 0;
+    while ((rc = database_step(&queue->db, statement)) == 1) {
+        rc = queue_grow(queue, (void **)texts, *count, &capacity, sizeof **texts);
+        if (rc < 0)
+            break;
+        rc = database_column_text(statement, 0, &(*texts)[*count]);
+        if (rc < 0) {
+            database_refuse(&queue->db, rc, "out of memory");
+            break;
+        }
+        ++*count;
+    }
+    if (rc < 0) {
+        while (*count > 0)
+            free((*texts)[--*count]);
+        free(*texts);
+        *texts = NULL;
+    }
+    return rc;
+}
+
+static int
+paths_after(struct queue *queue, const char *after, char ***paths, size_t *count)
+{
+    sqlite3_stmt *statement;
+    int rc = database_start(&queue->db,
+                            "SELECT path FROM instance WHERE path > ? ORDER BY path LIMIT 256",
+                            VALUES(value_text(after)), &statement);
+    if (rc < 0)
+        return rc;
+    rc = read_texts(queue, statement, paths, count);
+    database_end(statement);
+    return rc;
+}
+
+/* In portions, with no statement open meanwhile: the visitor may change the queue. */
+int
+queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path), void *context)
+{
+    char *after = strdup("");
+    if (!after)
+        return database_refuse(&queue->db, -ENOMEM, "out of memory");
+    int rc = 0;
+    for (size_t count = 1; rc == 0 && count > 0;) {
+        char **paths;
+        rc = paths_after(queue, after, &paths, &count);
+        if (rc < 0)
+            break;
+        for (size_t i = 0; i < count; i++) {
+            if (rc == 0)
+                rc = visit(context, paths[i]);
+            free(after);
+            after = paths[i];
+        }
+        free(paths);
+    }
+    free(after);
+    return rc;
+}
+
+static int
+report_missing(struct queue *queue, const char *path, int64_t now_ms)
+{
+    int64_t series_id;
+    int rc = database_get(&queue->db, "SELECT series_id FROM instance WHERE path = ?",
+                          VALUES(value_text(path)), &series_id);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return database_refuse(&queue->db, -ENOENT, "no instance lies at %s", path);
+    rc = database_change(&queue->db,
+                         "UPDATE instance SET missing = 1 WHERE path = ? AND NOT missing",
+                         VALUES(value_text(path)));
+    if (rc <= 0)
+        return rc; /* known already: one event is enough */
+    rc = database_change(&queue->db,
+                         "UPDATE series SET missing_files = missing_files + 1 WHERE id = ?",
+                         VALUES(value_int(series_id)));
+    if (rc < 0)
+        return rc;
+    struct queue_event event = {.kind = "INSTANCE_MISSING", .series_id = series_id, .detail = path};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+int
+queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, report_missing(queue, path, now_ms));
+}
+
+/* ------------------------------------------------------------------------------- quarantine -- */
+
+static int
+flag_conflict(struct queue *queue, int64_t series_id)
+{
+    int rc = database_change(
+        &queue->db, "UPDATE series SET duplicate_conflicts = duplicate_conflicts + 1 WHERE id = ?",
+        VALUES(value_int(series_id)));
+    return rc < 0 ? rc : 0;
+}
+
+static int
+add_quarantine(struct queue *queue, const char *path, const char *original_path,
+               const char *series_uid, const char *code, const char *sentence, int64_t now_ms)
+{
+    int rc =
+        database_change(&queue->db,
+                        "INSERT INTO quarantine (path, original_path, series_uid, code, "
+                        "sentence, quarantined_at) VALUES (?, ?, ?, ?, ?, ?) "
+                        "ON CONFLICT DO NOTHING",
+                        VALUES(value_text(path), value_text(original_path), value_text(series_uid),
+                               value_text(code), value_text(sentence), value_time(now_ms)));
+    if (rc <= 0)
+        return rc; /* told before */
+    struct series_row row = {0};
+    rc = read_series_row(queue, series_uid, &row);
+    if (rc == 1 && strcmp(code, QUEUE_CODE_DUPLICATE) == 0)
+        rc = flag_conflict(queue, row.id);
+    if (rc < 0)
+        return rc;
+    char detail[512];
+    snprintf(detail, sizeof detail, "%s: %s", code, path);
+    struct queue_event event = {.kind = "QUARANTINED", .series_id = row.id, .detail = detail};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+int
+queue_add_quarantine(struct queue *queue, const char *path, const char *original_path,
+                     const char *series_uid, const char *code, const char *sentence, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    return queue_leave(
+        queue, add_quarantine(queue, path, original_path, series_uid, code, sentence, now_ms));
+}
+
+/* ----------------------------------------------------------------------------------- series -- */
+
+void
+queue_series_clear(struct queue_series *series)
+{
+    free(series->series_uid);
+    free(series->modality);
+    free(series->body_part);
+    free(series->description);
+    free(series->called_ae);
+    free(series->sender);
+    *series = (struct queue_series){0};
+}
+
+#define SERIES_COLUMNS                                                                             \
+    "id, revision, instances, frames, expected_instances, complete_requested, first_seen_at, "     \
+    "last_seen_at, series_uid, modality, body_part, description, called_ae, sender"
+
+static int
+read_series(struct queue *queue, sqlite3_stmt *statement, struct queue_series *series)
+{
+    *series = (struct queue_series){
+        .id = sqlite3_column_int64(statement, 0),
+        .revision = sqlite3_column_int(statement, 1),
+        .instances = sqlite3_column_int(statement, 2),
+        .frames = sqlite3_column_int(statement, 3),
+        .expected_instances = sqlite3_column_int(statement, 4),
+        .complete_requested = sqlite3_column_int(statement, 5),
+    };
+    int rc = database_column_time(statement, 6, &series->first_seen_ms);
+    if (rc == 0)
+        rc = database_column_time(statement, 7, &series->last_seen_ms);
+    if (rc == 0)
+        rc = database_column_text(statement, 8, &series->series_uid);
+    if (rc == 0)
+        rc = database_column_text(statement, 9, &series->modality);
+    if (rc == 0)
+        rc = database_column_text(statement, 10, &series->body_part);
+    if (rc == 0)
+        rc = database_column_text(statement, 11, &series->description);
+    if (rc == 0)
+        rc = database_column_text(statement, 12, &series->called_ae);
+    if (rc == 0)
+        rc = database_column_text(statement, 13, &series->sender);
+    if (rc < 0) {
+        int64_t id = series->id;
+        queue_series_clear(series);
+        return database_refuse(&queue->db, rc, "the row of series %lld cannot be read: %s",
+                               (long long)id, strerror(-rc));
+    }
+    return 0;
+}
+
+int
+queue_gathering(struct queue *queue, struct queue_series **series, size_t *count)
+{
+    sqlite3_stmt *statement;
+    size_t capacity = 0;
+    *series = NULL;
+    *count = 0;
+    int rc = database_start(&queue->db,
+                            "SELECT " SERIES_COLUMNS
+                            " FROM series WHERE state = 'GATHERING' ORDER BY last_seen_at, id",
+                            NO_VALUES, &statement);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&queue->db, statement)) == 1) {
+        rc = queue_grow(queue, (void **)series, *count, &capacity, sizeof **series);
+        if (rc == 0)
+            rc = read_series(queue, statement, &(*series)[*count]);
+        if (rc < 0)
+            break;
+        ++*count;
+    }
+    database_end(statement);
+    if (rc < 0) {
+        while (*count > 0)
+            queue_series_clear(&(*series)[--*count]);
+        free(*series);
+        *series = NULL;
+    }
+    return rc;
+}
+
+static int
+no_such_series(struct queue *queue, int64_t series_id)
+{
+    return database_refuse(&queue->db, -ENOENT, "there is no series %lld", (long long)series_id);
+}
+
+int
+queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *series)
+{
+    sqlite3_stmt *statement;
+    int rc = database_start(&queue->db, "SELECT " SERIES_COLUMNS " FROM series WHERE id = ?",
+                            VALUES(value_int(series_id)), &statement);
+    if (rc < 0)
+        return rc;
+    rc = database_step(&queue->db, statement);
+    if (rc == 1)
+        rc = read_series(queue, statement, series);
+    else if (rc == 0)
+        rc = no_such_series(queue, series_id);
+    database_end(statement);
+    return rc;
+}
+
+static int
+no_such_series_uid(struct queue *queue, const char *series_uid)
+{
+    return database_refuse(&queue->db, -ENOENT, "there is no series %s", series_uid);
+}
+
+int
+queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_id)
+{
+    struct series_row row;
+    int rc = read_series_row(queue, series_uid, &row);
+    if (rc == 0)
+        return no_such_series_uid(queue, series_uid);
+    if (rc == 1)
+        *series_id = row.id;
+    return rc < 0 ? rc : 0;
+}
+
+int
+queue_series_paths(struct queue *queue, int64_t series_id, char ***paths, size_t *count)
+{
+    sqlite3_stmt *statement;
+    int rc =
+        database_start(&queue->db, "SELECT path FROM instance WHERE series_id = ? ORDER BY path",
+                       VALUES(value_int(series_id)), &statement);
+    if (rc < 0)
+        return rc;
+    rc = read_texts(queue, statement, paths, count);
+    database_end(statement);
+    return rc;
+}
+
+static int
+insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
+             const struct queue_stack *stack)
+{
+    bool refused = stack->code && stack->code[0];
+    if (stack->accepted == refused)
+        return database_refuse(&queue->db, -EINVAL,
+                               "stack '%s' must be either accepted or have a code", stack->name);
+    int rc = database_change(
+        &queue->db,
+        "INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, "
+        "spacing_mm, code, sentence, file_a, file_b) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        VALUES(value_int(series_id), value_int(revision), value_text(stack->name),
+               value_int(stack->accepted), value_int(stack->planes), value_int(stack->columns),
+               value_int(stack->rows),
+               value_real(isfinite(stack->spacing_mm) ? stack->spacing_mm : 0.0),
+               value_text(stack->code), value_text(stack->sentence), value_text(stack->file_a),
+               value_text(stack->file_b)));
+    return rc < 0 ? rc : 0;
+}
+
+static size_t
+count_accepted(const struct queue_stack *stacks, size_t count)
+{
+    size_t accepted = 0;
+    for (size_t i = 0; i < count; i++)
+        accepted += stacks[i].accepted;
+    return accepted;
+}
+
+/* Why a guarded UPDATE of a GATHERING series found nothing. */
+static int
+explain_series(struct queue *queue, int64_t series_id, int32_t revision)
+{
+    int64_t now;
+    int rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
+                          VALUES(value_int(series_id)), &now);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return no_such_series(queue, series_id);
+    return database_refuse(
+        &queue->db, -EAGAIN, "series %lld does not gather for revision %d: it is at revision %d%s",
+        (long long)series_id, revision, (int)now, now == revision ? " and has settled" : "");
+}
+
+static int
+settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
+       const struct queue_stack *stacks, size_t stack_count, int64_t now_ms)
+{
+    bool accepted = count_accepted(stacks, stack_count) > 0;
+    const char *state = accepted ? "SETTLED" : "REFUSED";
+    int rc = database_change(&queue->db,
+                             "UPDATE series SET state = ?3, evidence = ?4, settled_at = ?5, "
+                             "complete_requested = 0 "
+                             "WHERE id = ?1 AND revision = ?2 AND state = 'GATHERING'",
+                             VALUES(value_int(series_id), value_int(revision), value_text(state),
+                                    value_text(evidence), value_time(now_ms)));
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return explain_series(queue, series_id, revision);
+    for (size_t i = 0; i < stack_count; i++) {
+        rc = insert_stack(queue, series_id, revision, &stacks[i]);
+        if (rc < 0)
+            return rc;
+    }
+    struct queue_event event = {.kind = accepted ? "SERIES_SETTLED" : "SERIES_REFUSED",
+                                .series_id = series_id,
+                                .from_state = "GATHERING",
+                                .to_state = state,
+                                .detail = evidence};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+int
+queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
+             const struct queue_stack *stacks, size_t stack_count, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    return queue_leave(queue,
+                       settle(queue, series_id, revision, evidence, stacks, stack_count, now_ms));
+}
+
+static int
+request_complete(struct queue *queue, const char *series_uid, int64_t now_ms)
+{
+    struct series_row row;
+    int rc = read_series_row(queue, series_uid, &row);
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return no_such_series_uid(queue, series_uid);
+    if (strcmp(row.state, "GATHERING") != 0)
+        return database_refuse(&queue->db, -EAGAIN, "series %s is %s already", series_uid,
+                               row.state);
+    rc = database_change(&queue->db,
+                         "UPDATE series SET complete_requested = 1 "
+                         "WHERE id = ? AND state = 'GATHERING' AND NOT complete_requested",
+                         VALUES(value_int(row.id)));
+    if (rc <= 0)
+        return rc; /* asked before */
+    struct queue_event event = {.kind = "COMPLETE_REQUESTED",
+                                .series_id = row.id,
+                                .detail = "an operator says that it is complete"};
+    return queue_add_event(queue, &event, now_ms);
+}
+
+int
+queue_request_complete(struct queue *queue, const char *series_uid, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, request_complete(queue, series_uid, now_ms));
+}

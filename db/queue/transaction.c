@@ -1,0 +1,439 @@
+/*
+ * transaction.c - the queue's life, its transactions, its events and its invariants. What moves a series
+ * is in series.c, what moves a job in jobs.c and ready.c, what a job measured in
+ * features.c; deliveries, with a diagram of their own, are in deliveries.c.
+ *
+ * A series:
+ *
+ *                       +-----------+ ----settle, a stack accepted---> +---------+
+ *     --add_instance--> | GATHERING | <---add_instance, revision + 1-- | SETTLED |
+ *                       |           |                                  +---------+
+ *                       |           | ----settle, none accepted------> +---------+
+ *                       |           | <---add_instance, revision + 1-- | REFUSED |
+ *                       +-----------+                                  +---------+
+ *
+ * A job:
+ *
+ *                  +-------+ ---start_job, attempts+1---> +---------+ -finish_job-> DONE, EMPTY
+ *     --add_job--> | READY | <--return_job, attempts-1--- | RUNNING | -fail_job---> FAILED
+ *                  |       | <--recover------------------ |         | -recover----> FAILED
+ *                  +-------+                              |         |
+ *                      ^      +---------+                 |         |
+ *                      +-ready| DELAYED | <--delay_job--- |         |
+ *                             +---------+                 +---------+
+ *
+ *     READY, DELAYED, RUNNING --cancel_job---------------------------> CANCELLED
+ *     READY, DELAYED, RUNNING --add_job, of a newer revision---------> CANCELLED (SUPERSEDED)
+ *     READY                   --ready, its series has settled anew---> CANCELLED (SUPERSEDED)
+ *
+ *     DONE, EMPTY, FAILED, CANCELLED, DELAYED --retry_job, attempts 0--> READY
+ *
+ * Each edge is one UPDATE guarded by the state it leaves and one event row, in one transaction.
+ *
+ * Invariants (queue_check; without NDEBUG after every commit):
+ *   1. The counters of a series are what its instance rows add up to.
+ *   2. A SETTLED series has an accepted stack in its revision, a REFUSED one has none.
+ *   3. A job's revision is not ahead of its series, and its stack was accepted.
+ *   4. DONE jobs have results, no others have.
+ *   5. Jobs that are neither DONE nor EMPTY have no features.
+ *   6. superseded_by names a newer revision of the same series, stack and pipeline.
+ *   7. The last event that changed a state says the state that the row has.
+ *   8. A delivery says of its result what the result's row says, as long as there is one.
+ * The schema itself keeps: states and their times go together, one job a lane, one row a
+ * (series, SOP instance), a (series, revision, stack, pipeline), a (result, destination) and a
+ * (job, segment, definition of a feature).
+ *
+ * A job of an older revision never starts: the files of a series are those of its newest revision.
+ * While the series gathers it waits; once the series has settled again it is cancelled
+ * (SUPERSEDED).
+ *
+ * When a commit fails (full disk, I/O) all of it is rolled back. One thing cannot be ruled out: the
+ * sync of the log failed after its bytes were written, and the machine loses power before the next
+ * commit. Then the transaction may be there after the restart. Callers are asked to do again what
+ * was not confirmed, which is harmless, since every call knows what is there already.
+ */
+#include "db/queue/queue_private.h"
+
+#include "db/filesystem.h"
+#include "db/migrate.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Statements without which a failure could not be undone: prepared before they are needed. */
+static const char begin_sql[] = "BEGIN IMMEDIATE";
+static const char commit_sql[] = "COMMIT";
+static const char rollback_sql[] = "ROLLBACK";
+static const char savepoint_sql[] = "SAVEPOINT step";
+static const char release_sql[] = "RELEASE step";
+static const char undo_sql[] = "ROLLBACK TO step";
+
+/* ------------------------------------------------------------------------------- open, close - */
+
+/*
+ * synchronous=FULL syncs the log at every commit: a reply may follow it. The log is moved into the
+ * database file at about 4 MiB; a reader with a long transaction only puts that off, and once it is
+ * gone the log is cut back to 16 MiB. PERSIST_WAL keeps the (empty) log and its index when the
+ * daemon stops, so that people who may read but not write the folder can still ask.
+ */
+static int
+configure(struct database *db)
+{
+    static const char settings[] = "PRAGMA synchronous = FULL;"
+                                   "PRAGMA wal_autocheckpoint = 1000;"
+                                   "PRAGMA journal_size_limit = 16777216;"
+                                   "PRAGMA temp_store = MEMORY;"
+                                   "PRAGMA cache_size = -16384;"
+                                   "PRAGMA trusted_schema = OFF;";
+    char mode[16];
+    int rc = database_text(db, "PRAGMA journal_mode = WAL", mode, sizeof mode);
+    if (rc == 0 && strcmp(mode, "wal") != 0)
+        rc = database_refuse(db, -EIO, "the write-ahead log cannot be used here (mode %s)", mode);
+    int persist = 1;
+    if (rc == 0)
+        sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
+    return rc == 0 ? database_script(db, settings) : rc;
+}
+
+static int
+prepare_transactions(struct database *db)
+{
+    const char *const statements[] = {begin_sql,     commit_sql,  rollback_sql,
+                                      savepoint_sql, release_sql, undo_sql};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof statements / sizeof *statements; i++)
+        rc = database_prepare(db, statements[i]);
+    return rc;
+}
+
+/* Identity first: nothing of a foreign database is touched. Foreign keys last: a migration may have
+ * to rebuild a table that others refer to. */
+static int
+set_up(struct database *db)
+{
+    int version;
+    sqlite3_busy_timeout(db->handle, 5000);
+    int rc = migrate_identify(db, &version);
+    if (rc == 0)
+        rc = configure(db);
+    if (rc == 0)
+        rc = migrate(db);
+    if (rc == 0)
+        rc = database_script(db, "PRAGMA foreign_keys = ON");
+    if (rc == 0)
+        rc = prepare_transactions(db);
+    return rc;
+}
+
+int
+queue_open(const char *path, struct queue **queue, char *reason, size_t reason_size)
+{
+    const char *system;
+    int rc = filesystem_check(path, &system);
+    if (rc == -EREMOTE)
+        snprintf(reason, reason_size,
+                 "%s lies on a network file system (%s), where SQLite databases get damaged; put "
+                 "the root on a local disk",
+                 path, system);
+    else if (rc < 0)
+        snprintf(reason, reason_size, "%s: %s", path, strerror(-rc));
+    if (rc < 0)
+        return rc;
+
+    struct queue *q = calloc(1, sizeof *q);
+    if (!q) {
+        snprintf(reason, reason_size, "%s: out of memory", path);
+        return -ENOMEM;
+    }
+    rc = database_open(&q->db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+    if (rc == 0)
+        rc = set_up(&q->db);
+    if (rc < 0) {
+        snprintf(reason, reason_size, "%s: %s", path, q->db.reason);
+        database_close(&q->db);
+        free(q);
+        return rc;
+    }
+    *queue = q;
+    return 0;
+}
+
+void
+queue_close(struct queue *queue)
+{
+    if (!queue)
+        return;
+    queue_rollback(queue);
+    database_close(&queue->db);
+    free(queue);
+}
+
+const char *
+queue_reason(const struct queue *queue)
+{
+    return queue->db.reason;
+}
+
+/* ------------------------------------------------------------------------------ transactions - */
+
+static void
+assert_sound(struct queue *queue)
+{
+#ifndef NDEBUG
+    char reason[DATABASE_REASON];
+    if (queue_check(queue, reason, sizeof reason) == -EUCLEAN) {
+        fprintf(stderr, "queue_check: %s\n", reason);
+        abort();
+    }
+#else
+    (void)queue;
+#endif
+}
+
+/* Ends the open transaction: with everything on disk, or with nothing of it. */
+static int
+commit(struct queue *queue)
+{
+    int rc = database_change(&queue->db, commit_sql, NO_VALUES);
+    if (rc < 0) {
+        if (!sqlite3_get_autocommit(queue->db.handle))
+            database_quietly(&queue->db, rollback_sql);
+        return rc;
+    }
+    assert_sound(queue);
+    return 0;
+}
+
+static int
+say_lost(struct queue *queue)
+{
+    return database_refuse(&queue->db, queue->lost,
+                           "the open transaction was rolled back after an earlier failure: %s",
+                           strerror(-queue->lost));
+}
+
+int
+queue_begin(struct queue *queue)
+{
+    if (queue->group != QUEUE_ALONE)
+        return database_refuse(&queue->db, -EALREADY, "a transaction is open already");
+    int rc = database_change(&queue->db, begin_sql, NO_VALUES);
+    if (rc < 0)
+        return rc;
+    queue->group = QUEUE_GROUPED;
+    return 0;
+}
+
+int
+queue_commit(struct queue *queue)
+{
+    if (queue->group == QUEUE_ALONE)
+        return database_refuse(&queue->db, -EINVAL, "no transaction is open");
+    int rc = queue->group == QUEUE_GROUP_LOST ? say_lost(queue) : commit(queue);
+    queue->group = QUEUE_ALONE;
+    return rc;
+}
+
+void
+queue_rollback(struct queue *queue)
+{
+    if (!sqlite3_get_autocommit(queue->db.handle))
+        database_quietly(&queue->db, rollback_sql);
+    queue->group = QUEUE_ALONE;
+}
+
+int
+queue_enter(struct queue *queue)
+{
+    if (queue->group == QUEUE_GROUP_LOST)
+        return say_lost(queue);
+    const char *sql = queue->group == QUEUE_GROUPED ? savepoint_sql : begin_sql;
+    int rc = database_change(&queue->db, sql, NO_VALUES);
+    return rc < 0 ? rc : 0;
+}
+
+/* SQLite may have rolled back more than the step: then what the caller was told of the steps before
+ * no longer holds, and the commit must fail. */
+static void
+undo_step(struct queue *queue, int why)
+{
+    if (!sqlite3_get_autocommit(queue->db.handle) && database_quietly(&queue->db, undo_sql) &&
+        database_quietly(&queue->db, release_sql))
+        return;
+    queue_rollback(queue);
+    queue->group = QUEUE_GROUP_LOST;
+    queue->lost = why;
+}
+
+int
+queue_leave(struct queue *queue, int rc)
+{
+    if (rc == 0 && queue->group == QUEUE_ALONE)
+        return commit(queue);
+    if (rc == 0) {
+        rc = database_change(&queue->db, release_sql, NO_VALUES);
+        if (rc >= 0)
+            return 0;
+    }
+    if (queue->group == QUEUE_GROUPED)
+        undo_step(queue, rc);
+    else if (!sqlite3_get_autocommit(queue->db.handle))
+        database_quietly(&queue->db, rollback_sql);
+    return rc;
+}
+
+int
+queue_grow(struct queue *queue, void **array, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return 0;
+    size_t wanted = *capacity ? 2 * *capacity : 16;
+    void *grown = realloc(*array, wanted * size);
+    if (!grown)
+        return database_refuse(&queue->db, -ENOMEM, "out of memory");
+    *array = grown;
+    *capacity = wanted;
+    return 0;
+}
+
+int
+queue_read_ids(struct queue *queue, const char *sql, const struct database_value *values,
+               size_t count, struct queue_ids *ids)
+{
+    sqlite3_stmt *statement;
+    *ids = (struct queue_ids){0};
+    int rc = database_start(&queue->db, sql, values, count, &statement);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&queue->db, statement)) == 1) {
+        rc = queue_grow(queue, (void **)&ids->at, ids->count, &ids->capacity, sizeof *ids->at);
+        if (rc < 0)
+            break;
+        ids->at[ids->count++] = sqlite3_column_int64(statement, 0);
+    }
+    database_end(statement);
+    if (rc < 0) {
+        free(ids->at);
+        *ids = (struct queue_ids){0};
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------ events - */
+
+const char *
+queue_code_and_sentence(const char *code, const char *sentence, char *text, size_t size)
+{
+    if (!code || !code[0])
+        return sentence ? sentence : "";
+    snprintf(text, size, "%s%s%s", code, sentence && sentence[0] ? ": " : "",
+             sentence ? sentence : "");
+    return text;
+}
+
+static struct database_value
+id_or_null(int64_t id)
+{
+    return id ? value_int(id) : value_null();
+}
+
+static struct database_value
+state_or_null(const char *state)
+{
+    return state ? value_text(state) : value_null();
+}
+
+int
+queue_add_event(struct queue *queue, const struct queue_event *event, int64_t now_ms)
+{
+    int rc =
+        database_change(&queue->db,
+                        "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, "
+                        "to_state, detail) "
+                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                        VALUES(value_time(now_ms), value_text(event->kind),
+                               id_or_null(event->series_id), id_or_null(event->job_id),
+                               id_or_null(event->delivery_id), state_or_null(event->from_state),
+                               state_or_null(event->to_state), value_text(event->detail)));
+    return rc < 0 ? rc : 0;
+}
+
+int
+queue_note(struct queue *queue, const char *kind, const char *detail, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    if (rc < 0)
+        return rc;
+    struct queue_event event = {.kind = kind, .detail = detail};
+    return queue_leave(queue, queue_add_event(queue, &event, now_ms));
+}
+
+/* -------------------------------------------------------------------------------- invariants - */
+
+/* Each query gives the ids of rows that break a rule; none in a sound database. */
+static const struct {
+    const char *thing, *offence, *offenders;
+} rules[] = {
+    {"series", "its counters are not what its instances add up to",
+     "SELECT s.id FROM series s "
+     "LEFT JOIN (SELECT series_id, count(*) AS n, sum(frames) AS f, sum(missing) AS m "
+     "           FROM instance GROUP BY series_id) i ON i.series_id = s.id "
+     "WHERE s.instances <> coalesce(i.n, 0) OR s.frames <> coalesce(i.f, 0) "
+     "   OR s.missing_files <> coalesce(i.m, 0)"},
+    {"series", "its state does not follow from its stacks",
+     "SELECT id FROM series s WHERE state <> 'GATHERING' AND (state = 'SETTLED') <> "
+     "EXISTS (SELECT 1 FROM stack WHERE series_id = s.id AND revision = s.revision AND accepted)"},
+    {"job", "it is ahead of its series, or its stack was refused",
+     "SELECT j.id FROM job j JOIN series s ON s.id = j.series_id "
+     "JOIN stack k ON k.series_id = j.series_id AND k.revision = j.revision AND k.name = j.stack "
+     "WHERE j.revision > s.revision OR NOT k.accepted"},
+    {"job", "it has results and is not DONE, or is DONE and has none",
+     "SELECT id FROM job j WHERE (state = 'DONE') <> "
+     "EXISTS (SELECT 1 FROM result WHERE job_id = j.id)"},
+    {"job", "it has features and has not ended well",
+     "SELECT id FROM job j WHERE state NOT IN ('DONE', 'EMPTY') "
+     "AND (EXISTS (SELECT 1 FROM feature WHERE job_id = j.id) "
+     "  OR EXISTS (SELECT 1 FROM pattern_histogram WHERE job_id = j.id))"},
+    {"job", "it is superseded by one that does not succeed it",
+     "SELECT j.id FROM job j JOIN job n ON n.id = j.superseded_by "
+     "WHERE n.series_id <> j.series_id OR n.stack <> j.stack OR n.pipeline <> j.pipeline "
+     "   OR n.revision <= j.revision"},
+    {"job", "its last event tells another state",
+     "SELECT id FROM job j WHERE state IS NOT "
+     "(SELECT to_state FROM event WHERE job_id = j.id AND delivery_id IS NULL "
+     " AND to_state IS NOT NULL ORDER BY id DESC LIMIT 1)"},
+    {"series", "its last event tells another state",
+     "SELECT id FROM series s WHERE state IS NOT "
+     "(SELECT to_state FROM event WHERE series_id = s.id AND job_id IS NULL "
+     " AND to_state IS NOT NULL ORDER BY id DESC LIMIT 1)"},
+    {"delivery", "it is not of the result that it names",
+     "SELECT d.id FROM delivery d JOIN result r ON r.id = d.result_id "
+     "WHERE r.job_id <> d.job_id OR r.path <> d.path OR r.sop_instance_uid <> d.sop_instance_uid "
+     "   OR r.sop_class_uid <> d.sop_class_uid OR r.kind <> d.kind"},
+    {"delivery", "its last event tells another state",
+     "SELECT id FROM delivery d WHERE state IS NOT "
+     "(SELECT to_state FROM event WHERE delivery_id = d.id AND to_state IS NOT NULL "
+     " ORDER BY id DESC LIMIT 1)"},
+};
+
+int
+queue_check(struct queue *queue, char *reason, size_t reason_size)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        int64_t id;
+        int rc = database_get(&queue->db, rules[i].offenders, NO_VALUES, &id);
+        if (rc < 0) {
+            snprintf(reason, reason_size, "%s", queue->db.reason);
+            return rc;
+        }
+        if (rc == 1) {
+            snprintf(reason, reason_size, "%s %lld: %s", rules[i].thing, (long long)id,
+                     rules[i].offence);
+            return -EUCLEAN;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,273 @@
+/*
+ * features.c - what a job measured: as tables for people, and one by one for documents.
+ */
+#include "db/report/report_private.h"
+
+#include "db/queue.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ?1: the job, ?2: the segment or NULL. */
+#define OF_JOB   "WHERE job = ?1 AND (?2 IS NULL OR segment = ?2)"
+#define IN_ORDER OF_JOB " ORDER BY place"
+
+/* ------------------------------------------------------------------------------- one by one --- */
+
+static const char *
+text_at(sqlite3_stmt *row, int column)
+{
+    const unsigned char *text = sqlite3_column_text(row, column);
+    return text ? (const char *)text : "";
+}
+
+/* What the view has as NULL is 0 or false here, as SQLite reads it. */
+static struct queue_feature
+feature_at(sqlite3_stmt *row)
+{
+    return (struct queue_feature){
+        .segment = sqlite3_column_int(row, 0),
+        .label = text_at(row, 1),
+        .family = text_at(row, 2),
+        .name = text_at(row, 3),
+        .meaning = text_at(row, 4),
+        .ibsi_code = text_at(row, 5),
+        .value = sqlite3_column_double(row, 6),
+        .reason = text_at(row, 7),
+        .unit = text_at(row, 8),
+        .aggregation = text_at(row, 9),
+        .aggregation_ibsi_code = text_at(row, 10),
+        .discretisation = text_at(row, 11),
+        .levels = sqlite3_column_int(row, 12),
+        .bin_width = sqlite3_column_double(row, 13),
+        .distance = sqlite3_column_int(row, 14),
+        .symmetric = sqlite3_column_int(row, 15) != 0,
+        .has_range = sqlite3_column_type(row, 16) != SQLITE_NULL,
+        .range = {sqlite3_column_double(row, 16), sqlite3_column_double(row, 17)},
+        .directions = text_at(row, 18),
+    };
+}
+
+static int
+take_features(struct report *report, const struct report_selection *features,
+              int (*take)(void *context, const struct queue_feature *feature), void *context)
+{
+    sqlite3_stmt *row;
+    int rc = database_query(
+        &report->db,
+        "SELECT segment, label, family, name, meaning, ibsi_code, value, reason, unit, "
+        "aggregation, aggregation_ibsi_code, discretisation, levels, bin_width, distance, "
+        "symmetric, range_low, range_high, directions FROM v_features " IN_ORDER,
+        features->values, features->count, &row);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&report->db, row)) == 1) {
+        const struct queue_feature feature = feature_at(row);
+        rc = take(context, &feature);
+        if (rc < 0) {
+            database_refuse(&report->db, rc, "%s", strerror(-rc));
+            break;
+        }
+    }
+    sqlite3_finalize(row);
+    return rc;
+}
+
+/* --------------------------------------------------------------------------------- for people - */
+
+/* What all features of a table have in common, in words. */
+#define HEADING                                                                                    \
+    "CASE WHEN segment = 0 THEN 'Whole volume' ELSE 'Segment ' || segment END "                    \
+    "|| CASE WHEN label <> '' THEN ', ' || label ELSE '' END || ': ' || family "                   \
+    "|| CASE WHEN aggregation <> '' THEN ', ' || aggregation ELSE '' END "                         \
+    "|| CASE WHEN aggregation_ibsi_code <> '' THEN ' (' || aggregation_ibsi_code || ')' "          \
+    "   ELSE '' END "                                                                              \
+    "|| coalesce(', distance ' || distance, '') "                                                  \
+    "|| CASE WHEN directions <> '' THEN ', directions ' || directions ELSE '' END "                \
+    "|| CASE symmetric WHEN 1 THEN ', symmetric' WHEN 0 THEN ', directional' ELSE '' END "         \
+    "|| CASE WHEN discretisation <> '' THEN ', ' || discretisation ELSE '' END "                   \
+    "|| coalesce(', ' || levels || ' levels', '') "                                                \
+    "|| CASE WHEN bin_width THEN ', bins of ' || printf('%.10g', bin_width) ELSE '' END "          \
+    "|| CASE WHEN range_low IS NOT NULL THEN ', values from ' || printf('%.10g', range_low) "      \
+    "   || ' to ' || printf('%.10g', range_high) ELSE '' END"
+
+static const struct report_column feature_columns[] = {
+    {"FEATURE", "name", false},
+    {"VALUE",
+     "CASE WHEN value = round(value) AND abs(value) < 1e15 THEN printf('%d', value) "
+     "WHEN value IS NOT NULL THEN printf('%.6g', value) END",
+     true},
+    {"UNIT", "unit", false},
+    {"IBSI", "ibsi_code", false},
+    {"NO VALUE BECAUSE", "reason", false},
+};
+
+static const struct report_column histogram_columns[] = {
+    {"SEGMENT", "CASE WHEN segment = 0 THEN 'volume' ELSE segment END", true},
+    {"LABEL", "label", false},
+    {"PATTERN", "pattern", false},
+    {"SETTINGS", "settings", false},
+    {"VOXELS", "(SELECT sum(value) FROM json_each(counts))", true},
+};
+
+static int
+print_group(struct report *report, int64_t job_id, sqlite3_stmt *group, FILE *out)
+{
+    const char *heading = (const char *)sqlite3_column_text(group, 0);
+    const struct database_value values[] = {
+        value_int(job_id), value_int(sqlite3_column_int64(group, 2)), value_text(heading)};
+    struct report_selection rows = {
+        .view = "v_features",
+        .tail = "WHERE job = ?1 AND segment = ?2 AND " HEADING " = ?3 ORDER BY place",
+        .values = values,
+        .count = COLUMN_COUNT(values),
+    };
+    bool has_reasons = sqlite3_column_int(group, 1) != 0; /* in the last column */
+    char *printable = report_printable(heading ? heading : "");
+    if (!printable)
+        return database_refuse(&report->db, -ENOMEM, "out of memory");
+    int rc = report_print_table(report, &rows, printable, feature_columns,
+                                COLUMN_COUNT(feature_columns) - !has_reasons, out);
+    free(printable);
+    return rc;
+}
+
+static int
+print_groups(struct report *report, int64_t job_id, const struct report_selection *features,
+             FILE *out)
+{
+    sqlite3_stmt *groups;
+    int rc = database_query(&report->db,
+                            "SELECT " HEADING
+                            " AS heading, max(reason <> ''), segment FROM v_features " OF_JOB
+                            " GROUP BY segment, heading ORDER BY min(place)",
+                            features->values, features->count, &groups);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&report->db, groups)) == 1) {
+        rc = print_group(report, job_id, groups, out);
+        if (rc < 0)
+            break;
+    }
+    sqlite3_finalize(groups);
+    return rc;
+}
+
+/* A line about the job, with the reason where it has measured nothing. */
+static int
+print_summary(struct report *report, int64_t job_id, FILE *out)
+{
+    sqlite3_stmt *row;
+    int rc = database_start(
+        &report->db,
+        "SELECT 'Job ' || job || ', pipeline ' || pipeline || ': ' || "
+        "CASE WHEN features > 0 THEN features || CASE features WHEN 1 THEN ' feature' "
+        "ELSE ' features' END "
+        "WHEN EXISTS (SELECT 1 FROM v_pattern_histograms h WHERE h.job = j.job) "
+        "THEN 'pattern histograms and no features' "
+        "WHEN state IN ('DONE', 'EMPTY') THEN 'no features, it has no texture group' "
+        "WHEN state IN ('FAILED', 'CANCELLED') "
+        "THEN 'no features, the job is ' || state || ' (' || code || ')' "
+        "ELSE 'no features yet, the job is ' || state END FROM v_jobs j WHERE job = ?",
+        VALUES(value_int(job_id)), &row);
+    if (rc < 0)
+        return rc;
+    rc = database_step(&report->db, row);
+    const unsigned char *text = rc == 1 ? sqlite3_column_text(row, 0) : NULL;
+    char *printable = report_printable(text ? (const char *)text : "");
+    if (printable)
+        fprintf(out, "%s\n", printable);
+    free(printable);
+    database_end(row);
+    return rc < 0 ? rc : 0;
+}
+
+static int
+print_text(struct report *report, int64_t job_id, const struct report_selection *features,
+           FILE *out)
+{
+    struct report_selection histograms = *features;
+    histograms.view = "v_pattern_histograms";
+    histograms.tail = OF_JOB " ORDER BY segment, pattern, settings";
+    int rc = print_summary(report, job_id, out);
+    if (rc == 0)
+        rc = print_groups(report, job_id, features, out);
+    if (rc == 0)
+        rc = report_print_table(report, &histograms, "Pattern histograms", histogram_columns,
+                                COLUMN_COUNT(histogram_columns), out);
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------- either of them -- */
+
+/* Where a job has measured anything, it has measured this segment. */
+static int
+expect_segment(struct report *report, int64_t job_id, int64_t segment)
+{
+    int64_t missing;
+    int rc = database_get(
+        &report->db,
+        "WITH measured AS (SELECT segment FROM v_features WHERE job = ?1 "
+        "UNION SELECT segment FROM v_pattern_histograms WHERE job = ?1) "
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM measured) AND ?2 NOT IN (SELECT segment FROM "
+        "measured)",
+        VALUES(value_int(job_id), value_int(segment)), &missing);
+    if (rc != 1)
+        return rc;
+    if (segment == 0)
+        return database_refuse(&report->db, -ENOENT, "job %lld did not measure the whole volume",
+                               (long long)job_id);
+    return database_refuse(&report->db, -ENOENT, "job %lld did not measure a segment %lld",
+                           (long long)job_id, (long long)segment);
+}
+
+static int
+expect_measured(struct report *report, int64_t job_id, int64_t segment)
+{
+    int rc = report_expect_job(report, job_id);
+    return rc < 0 || segment == REPORT_ALL_SEGMENTS ? rc : expect_segment(report, job_id, segment);
+}
+
+static struct database_value
+segment_or_null(int64_t segment)
+{
+    return segment == REPORT_ALL_SEGMENTS ? value_null() : value_int(segment);
+}
+
+/* Both in one read transaction: all of it is of the same moment. */
+int
+report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out, char *reason,
+                size_t reason_size)
+{
+    const struct database_value values[] = {value_int(job_id), segment_or_null(segment)};
+    const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
+    int rc = database_script(&report->db, "BEGIN");
+    if (rc == 0) {
+        rc = expect_measured(report, job_id, segment);
+        if (rc == 0)
+            rc = print_text(report, job_id, &features, out);
+        database_quietly(&report->db, "COMMIT");
+    }
+    return report_conclude(report, out, rc, reason, reason_size);
+}
+
+int
+report_each_feature(struct report *report, int64_t job_id, int64_t segment,
+                    int (*take)(void *context, const struct queue_feature *feature), void *context,
+                    char *reason, size_t reason_size)
+{
+    const struct database_value values[] = {value_int(job_id), segment_or_null(segment)};
+    const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
+    int rc = database_script(&report->db, "BEGIN");
+    if (rc == 0) {
+        rc = expect_measured(report, job_id, segment);
+        if (rc == 0)
+            rc = take_features(report, &features, take, context);
+        database_quietly(&report->db, "COMMIT");
+    }
+    if (rc < 0)
+        snprintf(reason, reason_size, "%s", report->db.reason);
+    return rc;
+}

@@ -1,0 +1,146 @@
+/* job.c - one job: its row, its results and deliveries, and what happened to it. */
+#include "db/report/report_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RESULTS_OF_JOB    "WHERE job = ?1 ORDER BY path"
+#define DELIVERIES_OF_JOB "WHERE job = ?1 ORDER BY delivery"
+#define EVENTS_OF_JOB     "WHERE job = ?1 ORDER BY event"
+
+static const struct report_column result_columns[] = {
+    {"KIND", "kind", false},
+    {"SIZE (MiB)", "printf('%.2f', size_bytes / 1048576.0)", true},
+    {"FRAMES", "frames", true},
+    {"PATH", "path", false},
+    {"SOP INSTANCE", "sop_instance_uid", false},
+};
+
+static const struct report_column event_columns[] = {
+    {"AT (UTC)", "replace(rtrim(at, 'Z'), 'T', ' ')", false},
+    {"EVENT", "kind", false},
+    {"STATE", "coalesce(from_state || ' -> ', '') || coalesce(to_state, '')", false},
+    {"DETAIL", "detail", false},
+};
+
+/* 0.41 of "read_seconds" as "0.41 s"; everything else as it is. */
+static void
+print_field(FILE *out, const char *name, sqlite3_stmt *row, int column, const char *text)
+{
+    static const char seconds[] = "_seconds", mib[] = "_mib";
+    size_t length = strlen(name);
+    fprintf(out, "%-24s  ", name);
+    if (length > strlen(seconds) && strcmp(name + length - strlen(seconds), seconds) == 0)
+        fprintf(out, "%.2f s\n", sqlite3_column_double(row, column));
+    else if (length > strlen(mib) && strcmp(name + length - strlen(mib), mib) == 0)
+        fprintf(out, "%.1f MiB\n", sqlite3_column_double(row, column));
+    else
+        fprintf(out, "%s\n", text);
+}
+
+/* The columns of the row that have something to say, one a line. */
+static int
+print_fields(struct report *report, sqlite3_stmt *row, FILE *out)
+{
+    for (int i = 0; i < sqlite3_column_count(row); i++) {
+        const unsigned char *text = sqlite3_column_text(row, i);
+        if (!text || !text[0])
+            continue;
+        char *clean = report_printable((const char *)text);
+        if (!clean)
+            return database_refuse(&report->db, -ENOMEM, "out of memory");
+        print_field(out, sqlite3_column_name(row, i), row, i, clean);
+        free(clean);
+    }
+    return 0;
+}
+
+static int
+print_job_row(struct report *report, int64_t job_id, FILE *out)
+{
+    sqlite3_stmt *row;
+    int rc = database_start(&report->db, "SELECT * FROM v_jobs WHERE job = ?",
+                            VALUES(value_int(job_id)), &row);
+    if (rc < 0)
+        return rc;
+    rc = database_step(&report->db, row);
+    if (rc == 1)
+        rc = print_fields(report, row, out);
+    else if (rc == 0)
+        rc = report_no_such_job(report, job_id);
+    database_end(row);
+    return rc;
+}
+
+static int
+print_job_text(struct report *report, int64_t job_id, FILE *out)
+{
+    const struct database_value id = value_int(job_id);
+    struct report_selection results = {"v_results", RESULTS_OF_JOB, &id, 1};
+    struct report_selection deliveries = {"v_deliveries", DELIVERIES_OF_JOB, &id, 1};
+    struct report_selection events = {"v_events", EVENTS_OF_JOB, &id, 1};
+    int rc = print_job_row(report, job_id, out);
+    if (rc == 0)
+        rc = report_print_table(report, &results, "Results", result_columns,
+                                COLUMN_COUNT(result_columns), out);
+    if (rc == 0)
+        rc = report_print_deliveries(report, &deliveries, "Deliveries", out);
+    if (rc == 0)
+        rc = report_print_table(report, &events, "Events", event_columns,
+                                COLUMN_COUNT(event_columns), out);
+    return rc;
+}
+
+/* Appends ", 'results', json(...)": a member that is an array of rows of another view. */
+static int
+append_array(struct report *report, sqlite3_str *sql, const char *name, const char *view,
+             const char *tail)
+{
+    sqlite3_str_appendf(sql, ", '%q', json((SELECT json_group_array(json_object(", name);
+    int rc = report_append_members(report, sql, view);
+    sqlite3_str_appendf(sql, ")) FROM (SELECT * FROM %s %s)))", view, tail);
+    return rc;
+}
+
+static int
+print_job_json(struct report *report, int64_t job_id, FILE *out)
+{
+    const struct database_value id = value_int(job_id);
+    struct report_selection job = {"v_jobs", "WHERE job = ?1", &id, 1};
+    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
+    sqlite3_str_appendall(sql, "SELECT json_object(");
+    int rc = report_append_members(report, sql, job.view);
+    if (rc == 0)
+        rc = append_array(report, sql, "results", "v_results", RESULTS_OF_JOB);
+    if (rc == 0)
+        rc = append_array(report, sql, "deliveries", "v_deliveries", DELIVERIES_OF_JOB);
+    if (rc == 0)
+        rc = append_array(report, sql, "events", "v_events", EVENTS_OF_JOB);
+    if (rc < 0) {
+        report_discard(sql);
+        return rc;
+    }
+    sqlite3_str_appendf(sql, ") FROM %s %s", job.view, job.tail);
+    sqlite3_stmt *statement;
+    rc = report_start(report, sql, &job, &statement);
+    if (rc < 0)
+        return rc;
+    rc = report_print_row(report, statement, out);
+    sqlite3_finalize(statement);
+    return rc == -ENOENT ? report_no_such_job(report, job_id) : rc;
+}
+
+/* In one read transaction: the row, the results, the deliveries and the events are of the same
+ * moment. */
+int
+report_job(struct report *report, int64_t job_id, FILE *out, bool json, char *reason,
+           size_t reason_size)
+{
+    int rc = database_script(&report->db, "BEGIN");
+    if (rc == 0) {
+        rc = json ? print_job_json(report, job_id, out) : print_job_text(report, job_id, out);
+        database_quietly(&report->db, "COMMIT");
+    }
+    return report_conclude(report, out, rc, reason, reason_size);
+}

@@ -1,0 +1,71 @@
+/*
+ * report_private.h - what the parts of the report share: report.c (life, JSON, the night),
+ * table.c, lists.c, job.c and features.c. Private to db/.
+ */
+#ifndef NOCTULE_REPORT_PRIVATE_H
+#define NOCTULE_REPORT_PRIVATE_H
+
+#include "db/database.h"
+#include "db/report.h"
+
+struct report {
+    struct database db;
+};
+
+/* Some rows of a view, or all: what stands behind FROM, and the values of its parameters. */
+struct report_selection {
+    const char *view;
+    const char *tail; /* "WHERE ... ORDER BY ... LIMIT ..." */
+    const struct database_value *values;
+    size_t count;
+};
+
+/* Prepares the text, which is freed, with the selection's values; sqlite3_finalize the statement.
+ */
+int report_start(struct report *report, sqlite3_str *sql, const struct report_selection *selection,
+                 sqlite3_stmt **statement);
+
+/* Appends "'job', "job", 'state', "state", ..." for all columns of a view: what json_object takes.
+ */
+int report_append_members(struct report *report, sqlite3_str *sql, const char *view);
+void report_discard(sqlite3_str *sql);
+
+/* "2026-01-31 02:03:04": seconds are enough for people. */
+#define SECONDS_OF(time) "replace(substr(" time ", 1, 19), 'T', ' ')"
+
+struct report_column {
+    const char *title;      /* with the unit */
+    const char *expression; /* SQL over the view */
+    bool right;             /* aligned */
+};
+
+#define COLUMN_COUNT(columns) (sizeof(columns) / sizeof *(columns))
+
+/* `heading`: NULL, or a line above; with one, a table without rows is not printed at all. */
+int report_print_table(struct report *report, const struct report_selection *selection,
+                       const char *heading, const struct report_column *columns,
+                       size_t column_count, FILE *out);
+/* With the columns that deliveries have everywhere. */
+int report_print_deliveries(struct report *report, const struct report_selection *selection,
+                            const char *heading, FILE *out);
+
+/* The first column of each row is an object: prints the array of them. */
+int report_print_rows(struct report *report, sqlite3_stmt *statement, FILE *out);
+/* The only row; -ENOENT when there is none. */
+int report_print_row(struct report *report, sqlite3_stmt *statement, FILE *out);
+/* All columns of the selection: an array of objects, or the one object, as `print` has it. */
+int report_print_json(struct report *report, const struct report_selection *selection,
+                      int (*print)(struct report *, sqlite3_stmt *, FILE *), FILE *out);
+
+/* malloc'd; a control character (C0, DEL, C1) becomes a space, so that no text moves a cursor. */
+char *report_printable(const char *text);
+
+int report_no_such_job(struct report *report, int64_t job_id);
+/* -ENOENT unless there is such a job; 0: any. */
+int report_expect_job(struct report *report, int64_t job_id);
+
+/* What the caller gets: the reason in its buffer, and a failed write told like any other failure.
+ */
+int report_conclude(struct report *report, FILE *out, int rc, char *reason, size_t reason_size);
+
+#endif

@@ -1,0 +1,162 @@
+/* table.c - tables for people: columns as wide as what stands in them. */
+#include "db/report/report_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *
+report_printable(const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return NULL;
+    for (unsigned char *c = (unsigned char *)copy; *c; c++) {
+        if (*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+        else if (*c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f)
+            c[0] = c[1] = ' ';
+    }
+    return copy;
+}
+
+/* Characters, not bytes: UTF-8's continuation bytes take no place. */
+static int
+display_width(const char *text)
+{
+    int width = 0;
+    for (; *text; text++)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
+    return width;
+}
+
+struct table {
+    const struct report_column *columns;
+    size_t column_count;
+    char **cells; /* row by row */
+    size_t row_count;
+};
+
+static void
+free_table(struct table *table)
+{
+    for (size_t i = 0; i < table->row_count * table->column_count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+}
+
+static int
+add_row(struct report *report, struct table *table, sqlite3_stmt *statement, size_t *capacity)
+{
+    if (table->row_count == *capacity) {
+        size_t wanted = *capacity ? 2 * *capacity : 64;
+        char **grown = realloc(table->cells, wanted * table->column_count * sizeof *grown);
+        if (!grown)
+            return database_refuse(&report->db, -ENOMEM, "out of memory");
+        table->cells = grown;
+        *capacity = wanted;
+    }
+    char **row = table->cells + table->row_count * table->column_count;
+    for (size_t i = 0; i < table->column_count; i++) {
+        const unsigned char *text = sqlite3_column_text(statement, (int)i);
+        row[i] = report_printable(text ? (const char *)text : "");
+        if (!row[i]) {
+            while (i > 0)
+                free(row[--i]);
+            return database_refuse(&report->db, -ENOMEM, "out of memory");
+        }
+    }
+    table->row_count++;
+    return 0;
+}
+
+static int
+read_table(struct report *report, const struct report_selection *selection, struct table *table)
+{
+    sqlite3_stmt *statement;
+    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
+    for (size_t i = 0; i < table->column_count; i++)
+        sqlite3_str_appendf(sql, "%s %s", i ? "," : "SELECT", table->columns[i].expression);
+    sqlite3_str_appendf(sql, " FROM %s %s", selection->view, selection->tail);
+    int rc = report_start(report, sql, selection, &statement);
+    if (rc < 0)
+        return rc;
+    size_t capacity = 0;
+    while ((rc = database_step(&report->db, statement)) == 1) {
+        rc = add_row(report, table, statement, &capacity);
+        if (rc < 0)
+            break;
+    }
+    sqlite3_finalize(statement);
+    return rc;
+}
+
+static int
+column_width(const struct table *table, size_t column)
+{
+    int widest = display_width(table->columns[column].title);
+    for (size_t row = 0; row < table->row_count; row++) {
+        int width = display_width(table->cells[row * table->column_count + column]);
+        if (width > widest)
+            widest = width;
+    }
+    return widest;
+}
+
+/* Spaces are written when something follows them: no line ends in any. */
+static void
+print_line(FILE *out, const struct table *table, const char *const *cells, const int *widths)
+{
+    int spaces = 0;
+    for (size_t i = 0; i < table->column_count; i++) {
+        int padding = widths[i] - display_width(cells[i]);
+        bool right = table->columns[i].right;
+        if (cells[i][0]) {
+            fprintf(out, "%*s%s", spaces + (right ? padding : 0), "", cells[i]);
+            spaces = right ? 0 : padding;
+        } else {
+            spaces += padding;
+        }
+        spaces += 2;
+    }
+    fputc('\n', out);
+}
+
+static int
+print_columns(struct report *report, const struct table *table, FILE *out)
+{
+    int *widths = calloc(table->column_count, sizeof *widths);
+    const char **titles = calloc(table->column_count, sizeof *titles);
+    int rc = 0;
+    if (widths && titles) {
+        for (size_t i = 0; i < table->column_count; i++) {
+            widths[i] = column_width(table, i);
+            titles[i] = table->columns[i].title;
+        }
+        print_line(out, table, titles, widths);
+        for (size_t row = 0; row < table->row_count; row++)
+            print_line(out, table, (const char *const *)table->cells + row * table->column_count,
+                       widths);
+    } else {
+        rc = database_refuse(&report->db, -ENOMEM, "out of memory");
+    }
+    free(titles);
+    free(widths);
+    return rc;
+}
+
+int
+report_print_table(struct report *report, const struct report_selection *selection,
+                   const char *heading, const struct report_column *columns, size_t column_count,
+                   FILE *out)
+{
+    struct table table = {.columns = columns, .column_count = column_count};
+    int rc = read_table(report, selection, &table);
+    if (rc == 0 && (table.row_count > 0 || !heading)) {
+        if (heading)
+            fprintf(out, "\n%s\n", heading);
+        rc = print_columns(report, &table, out);
+    }
+    free_table(&table);
+    return rc;
+}

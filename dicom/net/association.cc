@@ -1,0 +1,355 @@
+#include "dicom/net/association.hh"
+
+#include "dicom/fault.h"
+#include "dicom/net/network_ready.hh"
+#include "dicom/net/tls.hh"
+#include "dicom/value/sop_class.h"
+#include "dicom/value/transfer_syntax.h"
+
+#include <dcmtk/dcmdata/dcuid.h>
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace
+{
+
+/* Of an A-ASSOCIATE-RQ: 128 contexts with all transfer syntaxes there are take less. */
+constexpr size_t max_request = 256 * 1024;
+
+/* A-ABORT sources (PS3.8 9.3.8). */
+constexpr uint8_t abort_by_user = 0;
+constexpr uint8_t abort_by_provider = 2;
+
+/* A-ASSOCIATE-RJ results and sources (PS3.8 9.3.4). */
+constexpr uint8_t permanent = 1;
+constexpr uint8_t transient = 2;
+constexpr uint8_t by_user = 1;
+constexpr uint8_t by_acse = 2;
+constexpr uint8_t by_presentation = 3;
+
+constexpr size_t pdv_length_size = 4;
+constexpr size_t pdv_head_size = 6; /* length, context, message control header */
+constexpr uint8_t pdv_command = 1;
+constexpr uint8_t pdv_last = 2;
+constexpr size_t min_peer_pdu = 64; /* what a peer's maximum below this is taken for */
+
+/* Without blanks around it, and fit for a log line. */
+template <size_t size>
+void
+copy_clean(char (&to)[size], const std::string &text)
+{
+    const char *from = text.c_str();
+    from += std::strspn(from, " ");
+    size_t length = 0;
+    for (; from[length] && length < size - 1; length++)
+        to[length] = from[length] >= ' ' && from[length] <= '~' ? from[length] : '?';
+    while (length > 0 && to[length - 1] == ' ')
+        length--;
+    to[length] = '\0';
+}
+
+/* Numeric; an IPv4 peer of an IPv6 socket in its IPv4 form. */
+void
+copy_host(char (&to)[DICOM_HOST_SIZE], int fd)
+{
+    static const char mapped[] = "::ffff:";
+    struct sockaddr_storage address = {};
+    socklen_t size = sizeof(address);
+    char host[NI_MAXHOST];
+    if (getpeername(fd, reinterpret_cast<struct sockaddr *>(&address), &size) != 0 ||
+        getnameinfo(reinterpret_cast<struct sockaddr *>(&address), size, host, sizeof(host),
+                    nullptr, 0, NI_NUMERICHOST) != 0)
+        return;
+    const bool is_mapped = std::strncmp(host, mapped, sizeof(mapped) - 1) == 0;
+    copy_clean(to, host + (is_mapped ? sizeof(mapped) - 1 : 0));
+}
+
+bool
+is_plain(const char *transfer_syntax)
+{
+    const struct transfer_syntax *syntax = transfer_find(transfer_syntax);
+    return syntax && syntax->codec == TRANSFER_NATIVE && !syntax->deflated;
+}
+
+bool
+is_decodable(const char *transfer_syntax)
+{
+    return transfer_find(transfer_syntax) != nullptr;
+}
+
+/* The first proposed one that will do; the sender's order is its preference. */
+const std::string *
+choose(const PresentationContext &context, bool (*will_do)(const char *))
+{
+    for (const std::string &proposed : context.proposed)
+        if (will_do(proposed.c_str()))
+            return &proposed;
+    return nullptr;
+}
+
+void
+answer_context(PresentationContext &context, bool echo_only, bool with_commitments)
+{
+    const bool is_echo = context.abstract_syntax == UID_VerificationSOPClass;
+    const bool is_commitment =
+        with_commitments && context.abstract_syntax == UID_StorageCommitmentPushModelSOPClass;
+    const bool is_storage = storage_class_modality(context.abstract_syntax.c_str()) != nullptr;
+    if (!is_echo && (echo_only || (!is_commitment && !is_storage))) {
+        context.result = CONTEXT_ABSTRACT_SYNTAX;
+        return;
+    }
+    const std::string *transfer = choose(context, is_storage ? is_decodable : is_plain);
+    context.result = transfer ? CONTEXT_ACCEPTED : CONTEXT_TRANSFER_SYNTAXES;
+    if (transfer)
+        context.transfer_syntax = *transfer;
+}
+
+/*
+ * Who reports commitments is the SCP of that class and asks for that role; those that forget to are
+ * understood (PS3.4 J.3.3, PS3.7 D.3.3.4). Elsewhere the default roles hold, and nothing is
+ * answered.
+ */
+std::vector<RoleSelection>
+answer_roles(const AssociateRequest &request, bool echo_only, bool with_commitments)
+{
+    for (const RoleSelection &role : request.roles)
+        if (with_commitments && !echo_only &&
+            role.sop_class == UID_StorageCommitmentPushModelSOPClass)
+            return {{role.sop_class, false, role.scp}}; /* one, however often it was proposed */
+    return {};
+}
+
+} // namespace
+
+Association::Association(const struct dicom_serve_options &options) : options_(options)
+{
+    network_ready();
+}
+
+int
+Association::connect(int fd)
+{
+    Limits limits;
+    limits.silence = std::chrono::seconds(options_.dimse_seconds);
+    limits.idle_silence = std::chrono::seconds(options_.idle_seconds);
+    limits.stop_fd = options_.stop_fd;
+    limits.bounded = true;
+    limits.deadline = Limits::Clock::now() + std::chrono::seconds(options_.acse_seconds);
+    const int flags = fcntl(fd, F_GETFL);
+    SSL *ssl = options_.tls ? SSL_new(tls_layer(options_.tls).getNativeHandle()) : nullptr;
+    const bool failed = flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+                        (options_.tls && (!ssl || SSL_set_fd(ssl, fd) != 1));
+    connection_ = std::make_unique<Connection>(fd, ssl, limits);
+    return failed ? -ENOMEM : 0;
+}
+
+int
+Association::receive(int fd)
+{
+    copy_host(request_.host, fd);
+    int error = connect(fd);
+    if (!error)
+        error = connection_->accept_handshake();
+    if (!error)
+        error = receive_request();
+    if (error)
+        return error;
+    connection_->limits.bounded = false;
+    describe_request();
+    return 0;
+}
+
+int
+Association::receive_request()
+{
+    uint8_t head[pdu_head_size];
+    if (const int error = connection_->read(head, sizeof(head)))
+        return error;
+    const size_t size = get_u32(head + 2);
+    if (head[0] != PDU_ASSOCIATE_RQ)
+        return violation("it does not begin with an association request");
+    if (size > max_request)
+        return violation("the association request is too long");
+    std::vector<uint8_t> pdu(size);
+    if (const int error = connection_->read(pdu.data(), size))
+        return error;
+    if (!associate_version_is_known(pdu.data(), size)) {
+        (void)send_reject(permanent, by_acse, 2);
+        return violation("its protocol version is unknown");
+    }
+    if (const char *wrong = associate_parse(pdu.data(), size, negotiation_))
+        return violation(wrong);
+    if (negotiation_.application_context != UID_StandardApplicationContext) {
+        (void)send_reject(permanent, by_user, 2);
+        return violation("its application context is not DICOM's");
+    }
+    return 0;
+}
+
+void
+Association::describe_request()
+{
+    copy_clean(request_.calling_ae, negotiation_.calling_ae);
+    copy_clean(request_.called_ae, negotiation_.called_ae);
+    copy_clean(request_.implementation_uid, negotiation_.implementation_uid);
+    copy_clean(request_.implementation_version, negotiation_.implementation_version);
+    connection_->describe_peer(request_);
+}
+
+int
+Association::send_reject(uint8_t result, uint8_t source, uint8_t reason)
+{
+    const uint8_t pdu[] = {PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, result, source, reason};
+    (void)connection_->write(pdu, sizeof(pdu));
+    connection_->linger();
+    rejected_ = true;
+    return -EACCES;
+}
+
+int
+Association::reject(enum dicom_admission admission)
+{
+    switch (admission) {
+    case DICOM_REFUSE_CALLING:
+        return send_reject(permanent, by_user, 3);
+    case DICOM_REFUSE_CALLED:
+        return send_reject(permanent, by_user, 7);
+    case DICOM_REFUSE_BUSY:
+        return send_reject(transient, by_presentation, 2);
+    case DICOM_ADMIT:
+    case DICOM_ADMIT_ECHO:
+    case DICOM_REFUSE_HOST:
+        break;
+    }
+    return send_reject(permanent, by_user, 1);
+}
+
+int
+Association::accept(bool echo_only, bool with_commitments)
+{
+    for (PresentationContext &context : negotiation_.contexts)
+        answer_context(context, echo_only, with_commitments);
+    pdus_ = std::make_unique<DataPdus>(options_.max_pdu);
+    const std::vector<uint8_t> pdu = associate_accept(
+        negotiation_, answer_roles(negotiation_, echo_only, with_commitments), options_.max_pdu);
+    return connection_->write(pdu.data(), pdu.size());
+}
+
+const PresentationContext *
+Association::find_context(uint8_t id) const
+{
+    for (const PresentationContext &context : negotiation_.contexts)
+        if (context.id == id)
+            return context.result == CONTEXT_ACCEPTED ? &context : nullptr;
+    return nullptr;
+}
+
+void
+Association::expect_message()
+{
+    connection_->limits.idle = true;
+    pdus_->expect_message();
+}
+
+int
+Association::next_fragment(Fragment &fragment)
+{
+    const int outcome = pdus_->next(*connection_, fragment);
+    connection_->limits.idle = false; /* it may have come along with the one before */
+    if (outcome == -EPROTO)
+        violation_ = pdus_->violation();
+    return outcome;
+}
+
+/* In PDUs as short as the peer wants them. */
+int
+Association::send_command(uint8_t context_id, const uint8_t *bytes, size_t size)
+{
+    size_t most = size;
+    if (negotiation_.max_pdu > 0 && negotiation_.max_pdu < size + pdv_head_size)
+        most = std::max<size_t>(negotiation_.max_pdu, min_peer_pdu) - pdv_head_size;
+    while (size > 0) {
+        const size_t part = std::min(most, size);
+        std::vector<uint8_t> pdu(pdu_head_size + pdv_head_size);
+        pdu[0] = PDU_DATA;
+        put_u32(&pdu[2], pdv_head_size + part);
+        put_u32(&pdu[6], pdv_head_size - pdv_length_size + part);
+        pdu[10] = context_id;
+        pdu[11] = part == size ? pdv_command | pdv_last : pdv_command;
+        pdu.insert(pdu.end(), bytes, bytes + part);
+        if (const int error = connection_->write(pdu.data(), pdu.size()))
+            return error;
+        bytes += part;
+        size -= part;
+    }
+    return 0;
+}
+
+int
+Association::violation(const char *what)
+{
+    violation_ = what;
+    return -EPROTO;
+}
+
+void
+Association::end(int outcome)
+{
+    static const uint8_t release_rp[] = {PDU_RELEASE_RP, 0, 0, 0, 0, 4, 0, 0, 0, 0};
+    if (outcome == -ECONNABORTED || rejected_)
+        return;
+    if (outcome == RELEASED)
+        (void)connection_->write(release_rp, sizeof(release_rp));
+    else if (connection_->handshake_failure().empty())
+        connection_->send_abort(outcome == -EPROTO ? abort_by_provider : abort_by_user, 0);
+    connection_->linger();
+}
+
+void
+Association::explain(int error, struct dicom_fault *fault) const
+{
+    std::string who = request_.host;
+    if (request_.calling_ae[0])
+        who = std::string(request_.calling_ae) + " (" + request_.host + ")";
+    const char *name = who.c_str();
+    switch (error) {
+    case 0:
+        return;
+    case -EACCES:
+        fault_set(fault, error, "ASSOCIATION_REFUSED", nullptr, nullptr,
+                  "The association of %s with %s was refused.", name, request_.called_ae);
+        return;
+    case -ECONNABORTED:
+        fault_set(fault, error, "ASSOCIATION_ABORTED", nullptr, nullptr,
+                  "%s aborted the association, or the connection broke.", name);
+        return;
+    case -ETIMEDOUT:
+        fault_set(fault, error, "ASSOCIATION_TIMEOUT", nullptr, nullptr,
+                  "%s was silent for too long.", name);
+        return;
+    case -ECANCELED:
+        fault_set(fault, error, "ASSOCIATION_STOPPED", nullptr, nullptr,
+                  "The association of %s was ended because the service stops.", name);
+        return;
+    case -ENOMEM:
+        fault_set(fault, error, "OUT_OF_MEMORY", nullptr, nullptr,
+                  "There is not enough memory to serve %s.", name);
+        return;
+    default:
+        break;
+    }
+    if (!connection_->handshake_failure().empty())
+        fault_set(fault, error, "TLS_HANDSHAKE_FAILED", nullptr, nullptr, "No TLS with %s: %s.",
+                  name, connection_->handshake_failure().c_str());
+    else
+        fault_set(fault, error, "ASSOCIATION_INVALID", nullptr, nullptr,
+                  "%s does not speak DICOM as it should: %s.", name,
+                  violation_.empty() ? "the connection is damaged" : violation_.c_str());
+}

@@ -1,0 +1,189 @@
+#include "dicom/net/command.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    HEADER_SIZE = 8, /* group, element, length */
+    GROUP_LENGTH = 0x0000,
+    AFFECTED_CLASS = 0x0002,
+    REQUESTED_CLASS = 0x0003,
+    FIELD = 0x0100,
+    MESSAGE_ID = 0x0110,
+    RESPONDED_ID = 0x0120,
+    DATA_SET_TYPE = 0x0800,
+    STATUS = 0x0900,
+    AFFECTED_INSTANCE = 0x1000,
+    REQUESTED_INSTANCE = 0x1001,
+    EVENT_TYPE = 0x1002,
+};
+
+static uint16_t
+get_u16(const uint8_t *bytes)
+{
+    return (uint16_t)(bytes[0] | bytes[1] << 8);
+}
+
+static uint32_t
+get_u32(const uint8_t *bytes)
+{
+    return (uint32_t)get_u16(bytes) | (uint32_t)get_u16(bytes + 2) << 16;
+}
+
+bool
+command_uid_is_valid(const char *uid)
+{
+    const size_t length = strlen(uid);
+    return length > 0 && length < DICOM_UID_SIZE && strspn(uid, "0123456789.") == length &&
+           uid[0] != '.' && uid[length - 1] != '.' && !strstr(uid, "..");
+}
+
+/* Some senders pad with a space. */
+static size_t
+unpadded(const uint8_t *value, size_t size)
+{
+    while (size > 0 && (value[size - 1] == '\0' || value[size - 1] == ' '))
+        size--;
+    return size;
+}
+
+static void
+get_uid(struct command *command, char uid[DICOM_UID_SIZE], const uint8_t *value, size_t size)
+{
+    size = unpadded(value, size);
+    if (size == 0)
+        return;
+    if (size < DICOM_UID_SIZE) {
+        memcpy(uid, value, size);
+        uid[size] = '\0';
+    }
+    if (size >= DICOM_UID_SIZE || strlen(uid) != size || !command_uid_is_valid(uid)) {
+        uid[0] = '\0';
+        command->uid_invalid = true;
+    }
+}
+
+/* What has been seen of what every request has. */
+enum seen {
+    SEEN_FIELD = 1,
+    SEEN_ID = 2,
+    SEEN_DATA_SET_TYPE = 4,
+    SEEN_ALL = 7,
+};
+
+static int
+take_number(struct command *command, uint16_t element, uint16_t number)
+{
+    switch (element) {
+    case FIELD:
+        command->field = number;
+        return SEEN_FIELD;
+    case MESSAGE_ID:
+    case RESPONDED_ID: /* C-CANCEL names the message so */
+        command->message_id = number;
+        return SEEN_ID;
+    case DATA_SET_TYPE:
+        command->has_data_set = number != COMMAND_NO_DATA_SET;
+        return SEEN_DATA_SET_TYPE;
+    case EVENT_TYPE:
+        command->event_type = number;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static void
+take_uid(struct command *command, uint16_t element, const uint8_t *value, size_t size)
+{
+    if (element == AFFECTED_CLASS || element == REQUESTED_CLASS)
+        get_uid(command, command->sop_class_uid, value, size);
+    else if (element == AFFECTED_INSTANCE || element == REQUESTED_INSTANCE)
+        get_uid(command, command->sop_instance_uid, value, size);
+}
+
+int
+command_decode(const uint8_t *bytes, size_t size, struct command *command)
+{
+    *command = (struct command){0};
+    int seen = 0;
+    while (size > 0) {
+        if (size < HEADER_SIZE || get_u16(bytes) != 0)
+            return -EBADMSG;
+        const uint16_t element = get_u16(bytes + 2);
+        const uint32_t length = get_u32(bytes + 4);
+        if (length > size - HEADER_SIZE)
+            return -EBADMSG;
+        const uint8_t *value = bytes + HEADER_SIZE;
+        if (length == 2)
+            seen |= take_number(command, element, get_u16(value));
+        take_uid(command, element, value, length);
+        bytes = value + length;
+        size -= HEADER_SIZE + length;
+    }
+    return seen == SEEN_ALL ? 0 : -EBADMSG;
+}
+
+/* Command elements being put one after the other. */
+struct writer {
+    uint8_t *bytes;
+    size_t size;
+};
+
+static void
+put_u16(struct writer *to, uint16_t number)
+{
+    to->bytes[to->size++] = (uint8_t)number;
+    to->bytes[to->size++] = (uint8_t)(number >> 8);
+}
+
+static void
+put_header(struct writer *to, uint16_t element, uint16_t length)
+{
+    put_u16(to, 0);
+    put_u16(to, element);
+    put_u16(to, length);
+    put_u16(to, 0);
+}
+
+static void
+put_number(struct writer *to, uint16_t element, uint16_t number)
+{
+    put_header(to, element, sizeof(number));
+    put_u16(to, number);
+}
+
+static void
+put_uid(struct writer *to, uint16_t element, const char *uid)
+{
+    const size_t length = strlen(uid);
+    if (length == 0)
+        return;
+    put_header(to, element, (uint16_t)(length + length % 2));
+    memcpy(to->bytes + to->size, uid, length);
+    to->size += length;
+    if (length % 2)
+        to->bytes[to->size++] = '\0';
+}
+
+size_t
+command_encode_response(const struct command *request, uint16_t status,
+                        uint8_t bytes[COMMAND_RESPONSE_MAX])
+{
+    struct writer to = {bytes, 0};
+    put_header(&to, GROUP_LENGTH, 4);
+    const size_t length_at = to.size;
+    put_u16(&to, 0);
+    put_u16(&to, 0);
+    put_uid(&to, AFFECTED_CLASS, request->sop_class_uid);
+    put_number(&to, FIELD, request->field | COMMAND_RESPONSE);
+    put_number(&to, RESPONDED_ID, request->message_id);
+    put_number(&to, DATA_SET_TYPE, COMMAND_NO_DATA_SET);
+    put_number(&to, STATUS, status);
+    put_uid(&to, AFFECTED_INSTANCE, request->sop_instance_uid);
+    if (request->field == COMMAND_N_EVENT_REPORT)
+        put_number(&to, EVENT_TYPE, request->event_type);
+    struct writer length = {bytes, length_at};
+    put_u16(&length, (uint16_t)(to.size - length_at - 4));
+    return to.size;
+}

@@ -1,0 +1,54 @@
+/*
+ * command.h - DIMSE command sets (PS3.7 6.3.1, annex E): group 0000 in Implicit VR Little Endian;
+ * private to dicom/.
+ *
+ * DCMTK's own DIMSE layer knows neither every transfer syntax nor a bound on what a command may
+ * hold, and ends the association for commands that deserve an answer.
+ */
+#ifndef NOCTULE_DICOM_COMMAND_H
+#define NOCTULE_DICOM_COMMAND_H
+
+#include "dicom/dicom.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum command_field {
+    COMMAND_C_STORE = 0x0001,
+    COMMAND_C_ECHO = 0x0030,
+    COMMAND_N_EVENT_REPORT = 0x0100,
+    COMMAND_C_CANCEL = 0x0FFF,
+    COMMAND_RESPONSE = 0x8000, /* set in every response */
+};
+
+#define COMMAND_NO_DATA_SET 0x0101
+
+struct command {
+    uint16_t field;
+    uint16_t message_id;
+    uint16_t event_type;
+    bool has_data_set;
+    /* "" when absent, or when it is no UID: then the flag is set. */
+    char sop_class_uid[DICOM_UID_SIZE];
+    char sop_instance_uid[DICOM_UID_SIZE];
+    bool uid_invalid;
+};
+
+/* 0, or -EBADMSG when it is no command set or lacks Command Field, Message ID or Command Data Set
+ * Type. */
+int command_decode(const uint8_t *bytes, size_t size, struct command *command);
+
+#define COMMAND_RESPONSE_MAX 256
+
+/* The response without data set; returns its size. */
+size_t command_encode_response(const struct command *request, uint16_t status,
+                               uint8_t bytes[COMMAND_RESPONSE_MAX]);
+
+/* Digits and dots, 1 to 64 of them (PS3.5 9.1): safe in a path. */
+bool command_uid_is_valid(const char *uid);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,216 @@
+#include "dicom/net/connection.hh"
+
+#include "dicom/net/tls.hh"
+
+#include <openssl/err.h>
+
+#include <cerrno>
+#include <climits>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+using std::chrono::milliseconds;
+
+namespace
+{
+
+constexpr milliseconds linger_time(1000);
+
+int
+poll_timeout(Limits::Clock::time_point until)
+{
+    const auto left =
+        std::chrono::duration_cast<milliseconds>(until - Limits::Clock::now()).count() + 1;
+    return left <= 0 ? 0 : left > INT_MAX ? INT_MAX : static_cast<int>(left);
+}
+
+} // namespace
+
+Connection::Connection(int fd, SSL *ssl, const Limits &the_limits)
+    : limits(the_limits), fd_(fd), ssl_(ssl, SSL_free)
+{
+}
+
+Connection::~Connection()
+{
+    (void)close(fd_);
+}
+
+int
+Connection::fail(int error)
+{
+    if (!error_)
+        error_ = error;
+    return error_;
+}
+
+int
+Connection::wait(short events)
+{
+    auto until = Limits::Clock::now() + (limits.idle ? limits.idle_silence : limits.silence);
+    if (limits.bounded && limits.deadline < until)
+        until = limits.deadline;
+    const bool stoppable = (limits.idle || limits.bounded) && limits.stop_fd >= 0;
+    for (;;) {
+        struct pollfd fds[2] = {{fd_, events, 0}, {limits.stop_fd, POLLIN, 0}};
+        const int ready = poll(fds, stoppable ? 2 : 1, poll_timeout(until));
+        if (ready < 0 && errno != EINTR)
+            return -errno;
+        if (ready == 0)
+            return -ETIMEDOUT;
+        if (ready > 0)
+            return stoppable && fds[1].revents ? -ECANCELED : 0;
+    }
+}
+
+int
+Connection::wait_after(int result)
+{
+    switch (SSL_get_error(ssl_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+        return wait(POLLIN);
+    case SSL_ERROR_WANT_WRITE:
+        return wait(POLLOUT);
+    case SSL_ERROR_SSL:
+        return -EPROTO;
+    default:
+        return -ECONNABORTED;
+    }
+}
+
+int
+Connection::await()
+{
+    if (!error_ && !(ssl_ && SSL_pending(ssl_.get()) > 0))
+        if (const int error = wait(POLLIN))
+            fail(error);
+    return error_;
+}
+
+/* 0 with nothing got: try again. */
+int
+Connection::read_some(uint8_t *bytes, size_t size, size_t &got)
+{
+    got = 0;
+    if (ssl_) {
+        ERR_clear_error();
+        const int result = SSL_read_ex(ssl_.get(), bytes, size, &got);
+        return result == 1 ? 0 : wait_after(result);
+    }
+    const ssize_t result = recv(fd_, bytes, size, 0);
+    if (result > 0) {
+        got = static_cast<size_t>(result);
+        return 0;
+    }
+    if (result < 0 && errno == EAGAIN)
+        return wait(POLLIN);
+    return result < 0 && errno == EINTR ? 0 : -ECONNABORTED;
+}
+
+int
+Connection::read(uint8_t *bytes, size_t size)
+{
+    while (size > 0 && !error_) {
+        size_t got;
+        if (const int error = read_some(bytes, size, got))
+            return fail(error);
+        if (got > 0)
+            limits.idle = false;
+        bytes += got;
+        size -= got;
+    }
+    return error_;
+}
+
+int
+Connection::write_some(const uint8_t *bytes, size_t size, size_t &sent)
+{
+    sent = 0;
+    if (ssl_) {
+        ERR_clear_error();
+        const int result = SSL_write_ex(ssl_.get(), bytes, size, &sent);
+        return result == 1 ? 0 : wait_after(result);
+    }
+    const ssize_t result = send(fd_, bytes, size, MSG_NOSIGNAL);
+    if (result >= 0) {
+        sent = static_cast<size_t>(result);
+        return 0;
+    }
+    if (errno == EAGAIN)
+        return wait(POLLOUT);
+    return errno == EINTR ? 0 : -ECONNABORTED;
+}
+
+int
+Connection::write(const uint8_t *bytes, size_t size)
+{
+    while (size > 0 && !error_) {
+        size_t sent;
+        if (const int error = write_some(bytes, size, sent))
+            return fail(error);
+        bytes += sent;
+        size -= sent;
+    }
+    return error_;
+}
+
+void
+Connection::send_abort(uint8_t source, uint8_t reason)
+{
+    const uint8_t pdu[] = {0x07, 0, 0, 0, 0, 4, 0, 0, source, reason};
+    if (ssl_) {
+        ERR_clear_error();
+        (void)SSL_write(ssl_.get(), pdu, sizeof(pdu));
+    } else {
+        (void)send(fd_, pdu, sizeof(pdu), MSG_NOSIGNAL);
+    }
+}
+
+/* Closing with something unread resets the connection, and the peer may then never see what was
+ * sent last. */
+void
+Connection::linger()
+{
+    if (ssl_ && SSL_is_init_finished(ssl_.get())) {
+        ERR_clear_error();
+        (void)SSL_shutdown(ssl_.get());
+    }
+    (void)shutdown(fd_, SHUT_WR);
+    const auto until = Limits::Clock::now() + linger_time;
+    char dropped[16384];
+    for (int left = poll_timeout(until); left > 0; left = poll_timeout(until)) {
+        struct pollfd readable = {fd_, POLLIN, 0};
+        if (poll(&readable, 1, left) <= 0)
+            return;
+        const ssize_t got = recv(fd_, dropped, sizeof(dropped), 0);
+        if (got == 0 || (got < 0 && errno != EINTR && errno != EAGAIN))
+            return;
+    }
+}
+
+void
+Connection::describe_peer(struct dicom_association_request &request) const
+{
+    request.tls = ssl_ != nullptr;
+    if (ssl_)
+        tls_describe_peer(ssl_.get(), request);
+}
+
+int
+Connection::accept_handshake()
+{
+    int error = 0;
+    while (ssl_ && !error) {
+        ERR_clear_error();
+        const int result = SSL_accept(ssl_.get());
+        if (result == 1)
+            return 0;
+        error = wait_after(result);
+    }
+    if (error)
+        handshake_failure_ = error == -ETIMEDOUT ? "it took too long"
+                             : error == -EPROTO  ? tls_reason("violation of the protocol")
+                                                 : "the peer closed the connection";
+    return error ? fail(error) : 0;
+}

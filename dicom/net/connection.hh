@@ -1,0 +1,75 @@
+/*
+ * connection.hh - an accepted socket, with or without TLS, read and written within limits of time;
+ * private to dicom/, C++.
+ *
+ * The socket is non-blocking, so that no peer, sending a byte now and then, can stretch a limit.
+ * The first error is latched and returned: -ECONNABORTED, -ETIMEDOUT, -ECANCELED (stop_fd), -EPROTO
+ * (TLS). One thread a connection.
+ */
+#ifndef NOCTULE_DICOM_CONNECTION_HH
+#define NOCTULE_DICOM_CONNECTION_HH
+
+#include "dicom/net/data_pdus.hh"
+#include "dicom/net/scp.h"
+
+#include <openssl/ssl.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+/* How long to wait. */
+struct Limits {
+    using Clock = std::chrono::steady_clock;
+
+    std::chrono::seconds silence{};      /* longest within a message */
+    std::chrono::seconds idle_silence{}; /* longest before a message */
+    int stop_fd = -1;                    /* readable: no waiting while idle or bounded */
+    bool idle = false;                   /* before a message; the first byte of it ends this */
+    bool bounded = false;                /* every wait ends at `deadline` at the latest */
+    Clock::time_point deadline;
+};
+
+class Connection : public ByteSource
+{
+  public:
+    /* Takes the socket; `ssl` is NULL for plain TCP. */
+    Connection(int fd, SSL *ssl, const Limits &limits);
+    ~Connection() override;
+    Connection(const Connection &) = delete;
+    Connection &operator=(const Connection &) = delete;
+
+    Limits limits; /* may be changed between calls */
+
+    /* Of TLS; nothing for plain TCP. 0 or the error. */
+    int accept_handshake();
+    int await() override;
+    int read(uint8_t *bytes, size_t size) override;
+    /* Exactly so many bytes: 0 or the error. */
+    int write(const uint8_t *bytes, size_t size);
+    /* Sends an A-ABORT as far as the socket takes it at once (PS3.8 9.3.8). */
+    void send_abort(uint8_t source, uint8_t reason);
+    /* Sends no more, and gives the peer a moment to read what was sent and close. */
+    void linger();
+    void describe_peer(struct dicom_association_request &request) const;
+
+    /* Why there is no TLS; "" otherwise. */
+    const std::string &handshake_failure() const
+    {
+        return handshake_failure_;
+    }
+
+  private:
+    int wait(short events);
+    int wait_after(int result); /* of an SSL_ call: 0 when it is to be made again */
+    int read_some(uint8_t *bytes, size_t size, size_t &got);
+    int write_some(const uint8_t *bytes, size_t size, size_t &sent);
+    int fail(int error);
+
+    int fd_;
+    std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
+    int error_ = 0;
+    std::string handshake_failure_;
+};
+
+#endif

@@ -1,0 +1,88 @@
+#include "dicom/net/data_pdus.hh"
+
+#include "dicom/net/associate.hh"
+
+#include <cerrno>
+
+namespace
+{
+
+constexpr size_t release_size = 4;
+constexpr size_t pdv_length_size = 4;
+constexpr size_t pdv_head_size = 6; /* length, context, message control header */
+constexpr uint8_t pdv_command = 1;
+constexpr uint8_t pdv_last = 2;
+
+} // namespace
+
+int
+DataPdus::violate(const char *what)
+{
+    violation_ = what;
+    return -EPROTO;
+}
+
+int
+DataPdus::read_data(ByteSource &source, size_t size)
+{
+    if (size > pdu_.size())
+        return violate("a PDU is longer than agreed");
+    if (size == 0)
+        return violate("a P-DATA-TF PDU is empty");
+    at_ = size_ = 0;
+    const int error = source.read(pdu_.data(), size);
+    if (!error)
+        size_ = size;
+    return error;
+}
+
+int
+DataPdus::read_release(ByteSource &source, size_t size)
+{
+    uint8_t reserved[release_size];
+    if (size != release_size)
+        return violate("a PDU has a wrong length");
+    if (const int error = source.read(reserved, size))
+        return error;
+    return between_messages_ ? +RELEASED : violate("it releases within a message");
+}
+
+int
+DataPdus::read_pdu(ByteSource &source)
+{
+    if (const int error = source.await())
+        return error;
+    uint8_t head[pdu_head_size];
+    if (const int error = source.read(head, sizeof(head)))
+        return error;
+    const size_t size = get_u32(head + 2);
+    switch (head[0]) {
+    case PDU_DATA:
+        return read_data(source, size);
+    case PDU_RELEASE_RQ:
+        return read_release(source, size);
+    case PDU_ABORT:
+        return -ECONNABORTED;
+    default:
+        return violate("a PDU comes that has no place here");
+    }
+}
+
+int
+DataPdus::next(ByteSource &source, Fragment &fragment)
+{
+    if (at_ == size_) {
+        if (const int outcome = read_pdu(source))
+            return outcome;
+    }
+    between_messages_ = false;
+    const uint8_t *pdv = pdu_.data() + at_;
+    const size_t left = size_ - at_;
+    const size_t length = left >= pdv_head_size ? get_u32(pdv) : 0;
+    if (length < pdv_head_size - pdv_length_size || length > left - pdv_length_size)
+        return violate("the lengths in a P-DATA-TF PDU contradict each other");
+    fragment = {pdv[4], (pdv[5] & pdv_command) != 0, (pdv[5] & pdv_last) != 0, pdv + pdv_head_size,
+                length - (pdv_head_size - pdv_length_size)};
+    at_ += pdv_length_size + length;
+    return 0;
+}

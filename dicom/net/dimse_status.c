@@ -1,0 +1,74 @@
+/*
+ * dimse_status.c - what a failed attempt to deliver means: the one place that knows.
+ *
+ * Statuses: PS3.7 Annex C and PS3.4 Table B.2-1. Whoever is not sure retries: a delivery that is
+ * tried once too often costs an association, one that is given up costs a result.
+ */
+#include "dicom/net/scu.h"
+
+#include <string.h>
+
+/* Holds the instance, or says that it did already. */
+static bool
+is_accepted(int32_t status)
+{
+    switch (status) {
+    case 0x0000:
+    case 0x0001: /* warning, general */
+    case 0x0107: /* attribute list error, a warning */
+    case 0x0111: /* duplicate SOP instance: the peer has it */
+    case 0x0116: /* attribute value out of range, a warning */
+        return true;
+    default:
+        return (status & 0xF000) == 0xB000;
+    }
+}
+
+/* Would come again: it is about what was sent, or about who sent it. */
+static bool
+is_final(int32_t status)
+{
+    switch (status) {
+    case 0x0105: /* no such attribute */
+    case 0x0106: /* invalid attribute value */
+    case 0x0112: /* no such SOP instance */
+    case 0x0115: /* invalid argument value */
+    case 0x0117: /* invalid SOP instance */
+    case 0x0118: /* no such SOP class */
+    case 0x0119: /* class-instance conflict */
+    case 0x0120: /* missing attribute */
+    case 0x0121: /* missing attribute value */
+    case 0x0122: /* SOP class not supported */
+    case 0x0123: /* no such action */
+    case 0x0124: /* not authorised */
+    case 0x0211: /* unrecognised operation */
+    case 0x0212: /* mistyped argument */
+        return true;
+    default:
+        return (status & 0xFF00) == 0xA900 || (status & 0xF000) == 0xC000;
+    }
+}
+
+static bool
+is_final_code(const char *code)
+{
+    static const char *const codes[] = {"NO_PRESENTATION_CONTEXT", "COMMIT_UNSUPPORTED",
+                                        "NOT_DICOM", "FOLDER_CONFLICT"};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        if (strcmp(code, codes[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum dicom_outcome
+dicom_outcome_of(const char *code, const struct dicom_answer *answer)
+{
+    if (is_final_code(code) || answer->reject_result == 1)
+        return DICOM_PERMANENT;
+    if (answer->status >= 0 && is_final(answer->status))
+        return DICOM_PERMANENT;
+    if (*code == '\0' && answer->status >= 0 && is_accepted(answer->status))
+        return DICOM_SENT;
+    return DICOM_TRANSIENT;
+}

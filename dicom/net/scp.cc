@@ -1,0 +1,393 @@
+/*
+ * scp.cc - the services of an accepted association: Verification, Storage, and the results of
+ * Storage Commitment (PS3.4 A, B, J), message by message.
+ *
+ * Data sets are never parsed on their way into a file, and never held: memory is one PDU and one
+ * sink's buffer, whatever the object's size.
+ */
+#include "dicom/net/scp.h"
+#include "dicom/fault.h"
+#include "dicom/net/association.hh"
+#include "dicom/net/command.h"
+#include "dicom/net/commitment.hh"
+#include "dicom/value/sop_class.h"
+#include "dicom/write/byte_sink.h"
+#include "dicom/write/file_meta.h"
+
+#include <dcmtk/dcmdata/dcistrmb.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace
+{
+
+/* A command set is a dozen short elements. */
+constexpr size_t max_command = 16384;
+/* Fragments of it that hold nothing: they cost the sender next to nothing, too. */
+constexpr int max_empty_fragments = 16;
+/* Some hundred references; DCMTK's parser recurses, so this also bounds its stack. */
+constexpr size_t max_report = 65536;
+
+/* DIMSE statuses of N-EVENT-REPORT (PS3.7 10.1.1.1.8). */
+enum : uint16_t {
+    NO_SUCH_INSTANCE = 0x0112,
+    NO_SUCH_EVENT_TYPE = 0x0113,
+    INVALID_ARGUMENT = 0x0115,
+    RESOURCE_LIMITATION = 0x0213,
+};
+
+bool
+is_failure(uint16_t status)
+{
+    return status != DICOM_SUCCESS && (status & 0xF000) != 0xB000 && status != 0x0001 &&
+           status != 0x0107 && status != 0x0116;
+}
+
+/* An association's, for its files one after the other; without a buffer before the first. */
+struct Sink {
+    Sink() = default;
+    Sink(const Sink &) = delete;
+    Sink &operator=(const Sink &) = delete;
+
+    ~Sink()
+    {
+        byte_sink_close(&sink);
+    }
+
+    struct byte_sink sink = {};
+};
+
+/* A file being received; told of its end exactly once. */
+class Store
+{
+  public:
+    Store(const struct dicom_receiver &receiver, const struct dicom_store &store, Sink &sink)
+        : receiver_(receiver), store_(store), sink_(sink.sink)
+    {
+    }
+
+    ~Store()
+    {
+        if (begun_)
+            (void)end(-ECONNABORTED);
+    }
+
+    Store(const Store &) = delete;
+    Store &operator=(const Store &) = delete;
+
+    /* What there is to allocate comes before the receiver is asked. */
+    uint16_t begin()
+    {
+        if (!sink_.buffer && byte_sink_open_past_cache(&sink_, -1) != 0)
+            return DICOM_OUT_OF_RESOURCES;
+        struct element_buffer head = {};
+        const struct file_meta meta = {store_.sop_class_uid, store_.sop_instance_uid,
+                                       store_.transfer_syntax_uid, store_.association->calling_ae};
+        file_meta_append(&head, &meta);
+        uint16_t status = DICOM_OUT_OF_RESOURCES;
+        int fd = -1;
+        if (!head.error)
+            status = receiver_.store_begin(receiver_.context, &store_, &fd);
+        begun_ = status == DICOM_SUCCESS;
+        if (begun_) {
+            byte_sink_restart(&sink_, fd);
+            byte_sink_append(&sink_, head.bytes, head.size);
+        }
+        element_buffer_free(&head);
+        return status;
+    }
+
+    void take(const void *bytes, size_t size)
+    {
+        if (!begun_)
+            return;
+        bytes_ += static_cast<int64_t>(size);
+        byte_sink_append(&sink_, bytes, size);
+    }
+
+    /* All bytes are there. */
+    uint16_t finish()
+    {
+        return end(byte_sink_finish(&sink_));
+    }
+
+  private:
+    uint16_t end(int error)
+    {
+        begun_ = false;
+        return receiver_.store_end(receiver_.context, &store_, bytes_, error);
+    }
+
+    const struct dicom_receiver &receiver_;
+    const struct dicom_store &store_;
+    struct byte_sink &sink_;
+    int64_t bytes_ = 0;
+    bool begun_ = false;
+};
+
+class Server
+{
+  public:
+    Server(const struct dicom_serve_options &options, const struct dicom_receiver &receiver)
+        : association_(options), receiver_(receiver)
+    {
+    }
+
+    int run(int fd, struct dicom_fault *fault);
+
+  private:
+    int serve();
+    int serve_messages();
+    int receive_command(uint8_t &context_id, std::vector<uint8_t> &bytes);
+    int answer_message(uint8_t context_id, const struct command &command);
+    int respond(uint8_t context_id, const struct command &command, uint16_t status);
+    template <typename Take> int receive_data_set(uint8_t context_id, Take take);
+
+    int store(const PresentationContext &context, const struct command &command);
+    int report(const PresentationContext &context, const struct command &command);
+    uint16_t judge_report(const PresentationContext &context, const struct command &command,
+                          std::vector<uint8_t> &bytes);
+
+    Association association_;
+    const struct dicom_receiver &receiver_;
+    Sink sink_;
+    struct dicom_association_totals totals_ = {};
+};
+
+template <typename Take>
+int
+Server::receive_data_set(uint8_t context_id, Take take)
+{
+    for (;;) {
+        Fragment fragment;
+        if (const int error = association_.next_fragment(fragment))
+            return error;
+        if (fragment.is_command || fragment.context_id != context_id)
+            return association_.violation("a data set is interrupted by another message");
+        totals_.bytes += fragment.size;
+        take(fragment.bytes, fragment.size);
+        if (fragment.is_last)
+            return 0;
+    }
+}
+
+int
+Server::receive_command(uint8_t &context_id, std::vector<uint8_t> &bytes)
+{
+    association_.expect_message();
+    int empty = 0;
+    for (bool first = true;; first = false) {
+        Fragment fragment;
+        if (const int error = association_.next_fragment(fragment))
+            return error;
+        if (first)
+            context_id = fragment.context_id;
+        if (!fragment.is_command || fragment.context_id != context_id)
+            return association_.violation("data where a command is due");
+        if (fragment.size > max_command - bytes.size())
+            return association_.violation("a command set is too long");
+        if (fragment.size == 0 && ++empty > max_empty_fragments)
+            return association_.violation("a command set has too many empty fragments");
+        bytes.insert(bytes.end(), fragment.bytes, fragment.bytes + fragment.size);
+        if (fragment.is_last)
+            return 0;
+    }
+}
+
+int
+Server::respond(uint8_t context_id, const struct command &command, uint16_t status)
+{
+    uint8_t bytes[COMMAND_RESPONSE_MAX];
+    const size_t size = command_encode_response(&command, status, bytes);
+    return association_.send_command(context_id, bytes, size);
+}
+
+/* Why an instance cannot be taken, judged before a file is made; DICOM_SUCCESS when it can. */
+uint16_t
+judge_store(const PresentationContext &context, const struct command &command)
+{
+    if (!storage_class_modality(context.abstract_syntax.c_str()))
+        return DICOM_SOP_CLASS_NOT_SUPPORTED;
+    if (command.uid_invalid || !command.sop_class_uid[0] || !command.sop_instance_uid[0])
+        return DICOM_CANNOT_UNDERSTAND;
+    return context.abstract_syntax == command.sop_class_uid ? DICOM_SUCCESS
+                                                            : DICOM_DATA_SET_MISMATCH;
+}
+
+int
+Server::store(const PresentationContext &context, const struct command &command)
+{
+    struct dicom_store about = {};
+    about.association = &association_.request();
+    std::strcpy(about.sop_class_uid, command.sop_class_uid);
+    std::strcpy(about.sop_instance_uid, command.sop_instance_uid);
+    std::strcpy(about.transfer_syntax_uid, context.transfer_syntax.c_str());
+    Store store(receiver_, about, sink_);
+    uint16_t status = judge_store(context, command);
+    const bool judged_good = status == DICOM_SUCCESS;
+    if (judged_good)
+        status = store.begin();
+    totals_.refused++; /* until it has been answered otherwise */
+    const int error = receive_data_set(
+        context.id, [&store](const uint8_t *bytes, size_t size) { store.take(bytes, size); });
+    if (error)
+        return error;
+    if (status == DICOM_SUCCESS)
+        status = store.finish();
+    if (!is_failure(status)) {
+        totals_.refused--;
+        totals_.instances++;
+    }
+    return respond(context.id, command, status);
+}
+
+uint16_t
+Server::judge_report(const PresentationContext &context, const struct command &command,
+                     std::vector<uint8_t> &bytes)
+{
+    if (!receiver_.committed || context.abstract_syntax != UID_StorageCommitmentPushModelSOPClass ||
+        std::strcmp(command.sop_class_uid, UID_StorageCommitmentPushModelSOPClass) != 0)
+        return DICOM_SOP_CLASS_NOT_SUPPORTED;
+    if (std::strcmp(command.sop_instance_uid, UID_StorageCommitmentPushModelSOPInstance) != 0)
+        return NO_SUCH_INSTANCE;
+    if (command.event_type != 1 && command.event_type != 2)
+        return NO_SUCH_EVENT_TYPE;
+    if (bytes.size() > max_report)
+        return RESOURCE_LIMITATION;
+    DcmInputBufferStream stream;
+    stream.setBuffer(bytes.data(), static_cast<offile_off_t>(bytes.size()));
+    stream.setEos();
+    DcmDataset dataset;
+    struct commitment commitment;
+    dataset.transferInit();
+    const OFCondition parsed =
+        dataset.read(stream, DcmXfer(context.transfer_syntax.c_str()).getXfer());
+    dataset.transferEnd();
+    if (parsed.bad() || !commitment_read(dataset, commitment))
+        return INVALID_ARGUMENT;
+    return receiver_.committed(receiver_.context, &association_.request(), &commitment.view);
+}
+
+int
+Server::report(const PresentationContext &context, const struct command &command)
+{
+    std::vector<uint8_t> bytes;
+    if (command.has_data_set) {
+        const int error = receive_data_set(context.id, [&bytes](const uint8_t *data, size_t size) {
+            /* Once over the limit, it stays over. */
+            if (bytes.size() <= max_report)
+                bytes.insert(bytes.end(), data, data + size);
+        });
+        if (error)
+            return error;
+    }
+    return respond(context.id, command, judge_report(context, command, bytes));
+}
+
+int
+Server::answer_message(uint8_t context_id, const struct command &command)
+{
+    const PresentationContext *found = association_.find_context(context_id);
+    if (!found)
+        return association_.violation("a message is on a context that was not accepted");
+    const PresentationContext &context = *found;
+    if (command.field & COMMAND_RESPONSE)
+        return association_.violation("a response came without a request");
+    if (command.field == COMMAND_C_STORE && command.has_data_set)
+        return store(context, command);
+    if (command.field == COMMAND_N_EVENT_REPORT)
+        return report(context, command);
+    if (command.has_data_set)
+        if (const int error = receive_data_set(context_id, [](const uint8_t *, size_t) {}))
+            return error;
+    switch (command.field) {
+    case COMMAND_C_ECHO:
+        return respond(context_id, command,
+                       context.abstract_syntax == UID_VerificationSOPClass
+                           ? DICOM_SUCCESS
+                           : DICOM_SOP_CLASS_NOT_SUPPORTED);
+    case COMMAND_C_STORE:
+        return respond(context_id, command, DICOM_CANNOT_UNDERSTAND);
+    case COMMAND_C_CANCEL: /* is not answered (PS3.7 9.3.2.3) */
+        return 0;
+    default:
+        return respond(context_id, command, DICOM_UNRECOGNIZED_OPERATION);
+    }
+}
+
+int
+Server::serve_messages()
+{
+    for (;;) {
+        uint8_t context_id = 0;
+        std::vector<uint8_t> bytes;
+        int error = receive_command(context_id, bytes);
+        if (error)
+            return error;
+        struct command command;
+        if (command_decode(bytes.data(), bytes.size(), &command) != 0)
+            return association_.violation("a command set is malformed");
+        error = answer_message(context_id, command);
+        if (error)
+            return error;
+    }
+}
+
+int
+Server::serve()
+{
+    const enum dicom_admission admission =
+        receiver_.admit(receiver_.context, &association_.request());
+    const bool echo_only = admission == DICOM_ADMIT_ECHO;
+    if (admission != DICOM_ADMIT && !echo_only)
+        return association_.reject(admission);
+    if (const int error = association_.accept(echo_only, receiver_.committed != nullptr))
+        return error;
+    const auto opened = Limits::Clock::now();
+    if (receiver_.opened)
+        receiver_.opened(receiver_.context, &association_.request());
+    int outcome;
+    try {
+        outcome = serve_messages();
+    } catch (const std::bad_alloc &) {
+        outcome = -ENOMEM;
+    }
+    totals_.seconds = std::chrono::duration<double>(Limits::Clock::now() - opened).count();
+    if (receiver_.closed) {
+        struct dicom_fault fault = {};
+        const int error = outcome == Association::RELEASED ? 0 : outcome;
+        association_.explain(error, &fault);
+        receiver_.closed(receiver_.context, &association_.request(), &totals_, error, &fault);
+    }
+    return outcome;
+}
+
+int
+Server::run(int fd, struct dicom_fault *fault)
+{
+    int outcome = association_.receive(fd);
+    if (outcome == 0)
+        outcome = serve();
+    association_.end(outcome);
+    const int error = outcome == Association::RELEASED ? 0 : outcome;
+    association_.explain(error, fault);
+    return error;
+}
+
+} // namespace
+
+int
+dicom_serve(int fd, const struct dicom_serve_options *options,
+            const struct dicom_receiver *receiver, struct dicom_fault *fault)
+{
+    try {
+        return Server(*options, *receiver).run(fd, fault);
+    } catch (...) {
+        return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", nullptr, nullptr,
+                         "There is not enough memory to serve an association.");
+    }
+}

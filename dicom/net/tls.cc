@@ -1,0 +1,162 @@
+#include "dicom/net/tls.hh"
+
+#include "dicom/fault.h"
+#include "dicom/net/network_ready.hh"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+
+struct dicom_tls {
+    explicit dicom_tls(bool server) : layer(server ? NET_ACCEPTOR : NET_REQUESTOR, nullptr, OFFalse)
+    {
+    }
+
+    /* Making a connection counts references of the context and changes nothing else. */
+    mutable DcmTLSTransportLayer layer;
+};
+
+namespace
+{
+
+bool
+is_given(const char *path)
+{
+    return path && path[0];
+}
+
+int
+refuse(struct dicom_fault *fault, const char *code, const char *path, const char *what)
+{
+    return fault_set(fault, -EBADMSG, code, path, nullptr, "%s %s: %s.", path, what,
+                     tls_reason("it holds nothing of the kind"));
+}
+
+int
+load_own(SSL_CTX *context, const struct dicom_tls_settings &settings, struct dicom_fault *fault)
+{
+    if (SSL_CTX_use_certificate_chain_file(context, settings.certificate) != 1)
+        return refuse(fault, "TLS_CERTIFICATE_INVALID", settings.certificate,
+                      "cannot be used as a PEM certificate");
+    const char *key = is_given(settings.key) ? settings.key : settings.certificate;
+    if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
+        return refuse(fault, "TLS_KEY_INVALID", key,
+                      "cannot be used as the key of the TLS certificate");
+    return 0;
+}
+
+int
+load_trusted(SSL_CTX *context, const char *ca, struct dicom_fault *fault)
+{
+    if (SSL_CTX_load_verify_file(context, ca) != 1)
+        return refuse(fault, "TLS_CA_INVALID", ca, "cannot be used as PEM certificates to trust");
+    /* Tells clients whose certificates are asked for. */
+    SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(ca));
+    return 0;
+}
+
+/* TLS 1.2 and 1.3 only; renegotiation would only serve those who want to tie up a server. */
+bool
+set_profile(DcmTLSTransportLayer &layer)
+{
+    SSL_CTX *context = layer.getNativeHandle();
+    if (!context || layer.setTLSProfile(TSP_Profile_BCP195_ND).bad() ||
+        layer.activateCipherSuites().bad())
+        return false;
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
+    /* DCMTK allows anything, for ciphers without encryption that the profile does not have. */
+    SSL_CTX_set_security_level(context, 2);
+    SSL_CTX_set_mode(context, SSL_MODE_AUTO_RETRY);
+    return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1;
+}
+
+int
+configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &settings, bool server,
+          struct dicom_fault *fault)
+{
+    if (!set_profile(layer))
+        return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", nullptr, nullptr,
+                         "TLS cannot be set up: %s.", tls_reason("no memory"));
+    SSL_CTX *context = layer.getNativeHandle();
+    if (is_given(settings.certificate))
+        if (const int error = load_own(context, settings, fault))
+            return error;
+    if (is_given(settings.ca))
+        if (const int error = load_trusted(context, settings.ca, fault))
+            return error;
+    layer.setCertificateVerification(!server || settings.require_peer ? DCV_requireCertificate
+                                     : is_given(settings.ca)          ? DCV_checkCertificate
+                                                                      : DCV_ignoreCertificate);
+    return 0;
+}
+
+} // namespace
+
+const char *
+tls_reason(const char *fallback)
+{
+    const char *reason = ERR_reason_error_string(ERR_peek_last_error());
+    ERR_clear_error();
+    return reason ? reason : fallback;
+}
+
+DcmTLSTransportLayer &
+tls_layer(const struct dicom_tls *tls)
+{
+    return tls->layer;
+}
+
+void
+tls_describe_peer(SSL *ssl, struct dicom_association_request &request)
+{
+    const std::unique_ptr<X509, decltype(&X509_free)> certificate(SSL_get1_peer_certificate(ssl),
+                                                                  X509_free);
+    if (!certificate)
+        return;
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned int size = 0;
+    if (X509_digest(certificate.get(), EVP_sha256(), digest, &size) == 1)
+        for (unsigned int i = 0; i < size; i++)
+            std::snprintf(request.certificate_fingerprint + 2 * i, 3, "%02x", digest[i]);
+    const X509_NAME *subject = X509_get_subject_name(certificate.get());
+    const int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+    if (at < 0)
+        return;
+    unsigned char *text = nullptr;
+    const int length =
+        ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    if (length >= 0 && static_cast<size_t>(length) < sizeof(request.certificate_name))
+        std::memcpy(request.certificate_name, text, static_cast<size_t>(length));
+    OPENSSL_free(text);
+}
+
+int
+dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct dicom_tls **tls,
+               struct dicom_fault *fault)
+{
+    *tls = nullptr;
+    try {
+        network_ready();
+        auto opened = std::make_unique<struct dicom_tls>(server);
+        ERR_clear_error();
+        if (const int error = configure(opened->layer, *settings, server, fault))
+            return error;
+        *tls = opened.release();
+        return 0;
+    } catch (const std::bad_alloc &) {
+        return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", nullptr, nullptr,
+                         "There is not enough memory to set up TLS.");
+    }
+}
+
+void
+dicom_tls_close(struct dicom_tls *tls)
+{
+    delete tls;
+}

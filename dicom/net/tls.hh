@@ -1,0 +1,25 @@
+/*
+ * tls.hh - one side's TLS context, for what makes connections; private to dicom/, C++.
+ */
+#ifndef NOCTULE_DICOM_TLS_HH
+#define NOCTULE_DICOM_TLS_HH
+
+#include "dicom/net/scp.h"
+
+#include <dcmtk/config/osconfig.h>
+
+#include <dcmtk/dcmtls/tlslayer.h>
+
+#include <openssl/ssl.h>
+
+/* For ASC_setTransportLayer (which must not take ownership), or for SSL connections made from its
+ * native handle. Making connections is safe from several threads at once. */
+DcmTLSTransportLayer &tls_layer(const struct dicom_tls *tls);
+
+/* The certificate that the peer of a finished handshake showed, if any, into `request`. */
+void tls_describe_peer(SSL *ssl, struct dicom_association_request &request);
+
+/* Why the last OpenSSL call of this thread failed, in words, or `fallback`. */
+const char *tls_reason(const char *fallback);
+
+#endif

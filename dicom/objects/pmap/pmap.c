@@ -1,0 +1,241 @@
+/*
+ * pmap.c - writes parametric maps (PS3.3 A.75) as a stream.
+ *
+ * The data set is written in one go in ascending tag order: stack_writer.c has what all objects
+ * made from a stack have, pmap_modules.c what only maps have. Codes go from the caller's array
+ * straight into the file's buffer.
+ */
+#include "dicom/objects/pmap/pmap.h"
+
+#include "dicom/fault.h"
+#include "dicom/objects/pmap/pmap_internal.h"
+#include "dicom/objects/pmap/pmap_writer.h"
+#include "dicom/objects/seg/seg_internal.h"
+#include "dicom/value/tags.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MIN_SIZE = 3, /* of a plane that has a voxel which is not on its edge */
+    BITS = 16,
+    BYTES = BITS / 8,
+};
+
+static bool
+is_kind(const char *kind)
+{
+    size_t length = strlen(kind);
+    return length > 0 && length < PMAP_KIND_SIZE &&
+           strspn(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") ==
+               length;
+}
+
+static const char *
+invalid_request(const struct pmap_request *request)
+{
+    const struct geometry_stack *stack = request->source->stack;
+    if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > UINT16_MAX ||
+        stack->columns < 1 || stack->columns > UINT16_MAX)
+        return "a stack without planes or with a size beyond 65535";
+    if (request->source->device_serial_number[0] == '\0' ||
+        request->source->software_version[0] == '\0')
+        return "no serial number or version";
+    if (!is_kind(request->kind))
+        return "a kind that is no name";
+    if (!dataset_code_is_whole(&request->quantity) || request->explanation[0] == '\0')
+        return "no quantity or explanation";
+    return request->codes ? NULL : "no codes";
+}
+
+static uint64_t
+pixel_data_length(const struct geometry_stack *stack)
+{
+    return (uint64_t)stack->plane_count * (uint64_t)stack->rows * (uint64_t)stack->columns * BYTES;
+}
+
+static int
+check_request(const struct pmap_request *request, struct dicom_fault *fault)
+{
+    const struct geometry_stack *stack = request->source->stack;
+    const char *what = invalid_request(request);
+    if (what)
+        return fault_set(fault, -EINVAL, "PMAP_REQUEST_INVALID", NULL, NULL,
+                         "The parametric map cannot be written: %s. This is a defect of Noctule.",
+                         what);
+    if (!stack->has_geometry)
+        return fault_set(fault, -EINVAL, "NO_GEOMETRY",
+                         seg_plane_instance(request->source, 0)->path, NULL,
+                         "The planes have no position in the patient, which a parametric map "
+                         "needs.");
+    if (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE)
+        return fault_set(fault, -ENODATA, "PMAP_EMPTY", NULL, NULL,
+                         "Planes of %d x %d voxels have none that is not on their edge: there is "
+                         "no pattern to write.",
+                         stack->columns, stack->rows);
+    if (pixel_data_length(stack) > STACK_MAX_VALUE_LENGTH)
+        return fault_set(fault, -EFBIG, "PMAP_TOO_LARGE", NULL, NULL,
+                         "%d planes of %d x %d are more than the 4 GiB of one object.",
+                         stack->plane_count, stack->columns, stack->rows);
+    return 0;
+}
+
+static bool
+request_is_ascii(const struct pmap_request *request)
+{
+    return value_text_is_ascii(request->source->pipeline) &&
+           value_text_is_ascii(request->source->software_version) &&
+           value_text_is_ascii(request->source->device_serial_number) &&
+           value_text_is_ascii(request->series_description) &&
+           value_text_is_ascii(request->explanation) && dataset_code_is_ascii(&request->quantity);
+}
+
+/* What people read in a list of series. */
+static const char *
+describe(struct pmap_writer *w)
+{
+    const struct pmap_request *request = w->request;
+    if (request->series_description[0] != '\0')
+        return request->series_description;
+    snprintf(w->description, sizeof(w->description), "%s, %s map", request->source->pipeline,
+             request->kind);
+    return w->description;
+}
+
+static int
+prepare(struct pmap_writer *w, int fd, struct dicom_fault *fault)
+{
+    const struct pmap_request *request = w->request;
+    const char *modality = seg_plane_instance(request->source, 0)->modality;
+    pmap_label(request, w->label);
+    w->out.source = request->source;
+    w->out.object = (struct stack_object){
+        .what = "parametric map",
+        .sop_class_uid = PMAP_SOP_CLASS,
+        .modality = modality[0] ? modality : "OT",
+        .image_type = PMAP_IMAGE_TYPE,
+        .description = describe(w),
+        .derivation = &request->quantity,
+        .own_codes = strcmp(request->quantity.scheme, SEG_OWN_SCHEME) == 0,
+    };
+    int error = stack_writer_open(&w->out, request_is_ascii(request), fd, fault);
+    if (error)
+        return error;
+    return pmap_make_identity(request, &w->out.identity) ? stack_out_of_memory(&w->out, fault) : 0;
+}
+
+/* --- pixels --- */
+
+static void
+append_padding(struct byte_sink *sink, int64_t count)
+{
+    for (int64_t part; count > 0; count -= part) {
+        part = count < BYTE_SINK_RESERVE / BYTES ? count : BYTE_SINK_RESERVE / BYTES;
+        memset(byte_sink_reserve(sink, (size_t)part * BYTES), 0xFF, (size_t)part * BYTES);
+        byte_sink_commit(sink, (size_t)part * BYTES);
+    }
+}
+
+static void
+append_codes(struct byte_sink *sink, const uint8_t *codes, int64_t count)
+{
+    for (int64_t part; count > 0; count -= part, codes += part) {
+        part = count < BYTE_SINK_RESERVE / BYTES ? count : BYTE_SINK_RESERVE / BYTES;
+        uint8_t *place = byte_sink_reserve(sink, (size_t)part * BYTES);
+        for (int64_t i = 0; i < part; i++) {
+            place[BYTES * i] = codes[i];
+            place[BYTES * i + 1] = 0;
+        }
+        byte_sink_commit(sink, (size_t)part * BYTES);
+    }
+}
+
+/* A plane's codes in a frame of padding. */
+static void
+append_frame(struct byte_sink *sink, const uint8_t *codes, int64_t columns, int64_t rows)
+{
+    append_padding(sink, columns + 1);
+    for (int64_t y = 1; y < rows - 1; y++) {
+        append_codes(sink, codes, columns - 2);
+        append_padding(sink, y < rows - 2 ? 2 : columns + 1); /* to the next row's first code */
+        codes += columns - 2;
+    }
+}
+
+static void
+put_pixel_data(struct pmap_writer *w)
+{
+    const struct geometry_stack *stack = w->request->source->stack;
+    const int64_t codes_per_plane = (int64_t)(stack->columns - 2) * (stack->rows - 2);
+    stack_put_pixel_header(&w->out, "OW", pixel_data_length(stack));
+    for (int64_t p = 0; p < stack->plane_count && !w->out.sink.error; p++)
+        append_frame(&w->out.sink, w->request->codes + p * codes_per_plane, stack->columns,
+                     stack->rows);
+}
+
+/* --- the object --- */
+
+static const struct stack_dimension dimensions[] = {
+    {TAG_ImagePositionPatient, TAG_PlanePositionSequence, "ImagePositionPatient"},
+};
+
+/* 0, or why an encoding failed; write errors are the sink's. */
+static int
+write_object(struct pmap_writer *w)
+{
+    stack_put_file_meta(&w->out);
+    stack_put_identification(&w->out);
+    int error = stack_put_references(&w->out);
+    if (error)
+        return error;
+    stack_put_patient_and_equipment(&w->out);
+    pmap_put_qualification(w);
+    stack_put_relationship(&w->out, w->request->series_number, dimensions, 1);
+    stack_put_pixels(&w->out, w->request->source->stack->plane_count, BITS);
+    pmap_put_image(w);
+    stack_put_content(&w->out, w->label, "MAP");
+    pmap_put_presentation(w);
+    error = pmap_put_functional_groups(w);
+    if (error)
+        return error;
+    put_pixel_data(w);
+    return stack_encoding_error(&w->out);
+}
+
+static int
+write_all(struct pmap_writer *w, struct dicom_fault *fault)
+{
+    int error = write_object(w);
+    if (error == -EFBIG)
+        return fault_set(fault, error, "PMAP_TOO_LARGE", NULL, NULL,
+                         "The descriptions of %d frames are more than the 4 GiB of one sequence.",
+                         w->request->source->stack->plane_count);
+    if (error == -EMSGSIZE)
+        return fault_set(fault, error, "PMAP_REQUEST_INVALID", NULL, NULL,
+                         "The parametric map cannot be written: a text is too long. This is a "
+                         "defect of Noctule.");
+    if (error)
+        return stack_out_of_memory(&w->out, fault);
+    return stack_writer_finish(&w->out, fault);
+}
+
+int
+pmap_write(const struct pmap_request *request, int fd, struct seg_summary *summary,
+           struct dicom_fault *fault)
+{
+    struct pmap_writer w = {.request = request};
+    int error = check_request(request, fault);
+    if (!error)
+        error = prepare(&w, fd, fault);
+    if (!error)
+        error = write_all(&w, fault);
+    if (!error)
+        *summary = (struct seg_summary){
+            .identity = w.out.identity,
+            .frames = request->source->stack->plane_count,
+            .bytes = w.out.sink.total,
+        };
+    stack_writer_close(&w.out);
+    return error;
+}

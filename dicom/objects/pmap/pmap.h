@@ -1,0 +1,64 @@
+/*
+ * pmap.h - maps of local patterns as DICOM Parametric Map objects (PS3.3 A.75): unsigned integers
+ * of 16 bits, a frame a plane, written as a stream, and read back.
+ *
+ * Pure C. Memory is constant in the number of frames beyond the caller's codes; every write is
+ * checked. Any thread.
+ */
+#ifndef NOCTULE_PMAP_H
+#define NOCTULE_PMAP_H
+
+#include "dicom/objects/seg/seg.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PMAP_SOP_CLASS "1.2.840.10008.5.1.4.1.1.30"
+
+/* Stored for the voxels on the edge of their plane, which have no code: Pixel Padding Value. */
+#define PMAP_PADDING 65535
+
+/* A pattern map of paper 004: a code of 8 bits for each voxel that is not on its plane's edge. */
+struct pmap_request {
+    /* Instances, stack, equipment, pipeline and time, as for the SEG; its segments, type, choice
+     * about empty frames, description and number are not looked at. */
+    const struct seg_request *source;
+    const char *kind;         /* "lbp": 1 to 16 characters of A-Z, a-z, 0-9, '_'; part of the UIDs,
+                                 in capitals the Content Label */
+    struct seg_code quantity; /* what a code is: Quantity Definition and derivation */
+    const char *explanation;  /* LUT Explanation, at most 64 characters, not empty */
+    const uint8_t *codes;     /* (columns - 2) * (rows - 2) * planes, x fastest */
+    const char *series_description; /* "": "<pipeline>, <kind> map" */
+    int32_t series_number;
+};
+
+/*
+ * Identity of the map: that of the source's segmentation (seg_identify) and the kind, so that each
+ * kind is a series of its own. Empty strings when memory runs out.
+ */
+void pmap_identify(const struct pmap_request *request, struct seg_identity *identity);
+
+/*
+ * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0); the caller
+ * syncs, closes and renames. What it inherits, and what stands in for a missing
+ * Frame of Reference UID, is as in seg_write. Codes: those of dicom_inherit; WRITE_FAILED (with
+ * errno: -ENOSPC, -EIO, ...); PMAP_TOO_LARGE (more than 2^32 - 2 bytes of pixel data, PS3.5 7.1);
+ * PMAP_EMPTY (-ENODATA: planes of less than 3 x 3 voxels have no code); NO_GEOMETRY; OUT_OF_MEMORY;
+ * PMAP_REQUEST_INVALID, a defect of the caller.
+ */
+int pmap_write(const struct pmap_request *request, int fd, struct seg_summary *summary,
+               struct dicom_fault *fault);
+
+/*
+ * Reads the object at `path` with DCMTK, independently of the writer, and compares every value,
+ * reference and position, and what the values mean, with the request; pixels frame by frame,
+ * headers at about 8 KiB a frame. PMAP_MISMATCH (-EBADMSG) names the first difference, or why the
+ * file cannot be read; OUT_OF_MEMORY.
+ */
+int pmap_verify(const struct pmap_request *request, const char *path, struct dicom_fault *fault);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,215 @@
+/*
+ * seg.c - writes segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL, as a stream.
+ *
+ * The data set is written in one go in ascending tag order: stack_writer.c has what all objects
+ * made from a stack have, seg_modules.c the segments, seg_frames.c what grows with the frames,
+ * dataset_writer.c merges in what is inherited from the source. Pixels go from the caller's masks
+ * or scenes straight into the file's buffer.
+ */
+#include "dicom/objects/seg/seg_writer.h"
+
+#include "dicom/fault.h"
+#include "dicom/objects/seg/seg_internal.h"
+#include "dicom/value/tags.h"
+
+#include <errno.h>
+
+enum {
+    MAX_NUMBER = UINT16_MAX, /* of rows, columns and segments */
+};
+
+static const char *
+invalid_voxels(const struct seg_request *request, const struct seg_segment *segment)
+{
+    if (request->fractional)
+        return segment->scene ? NULL : "a segment without a scene";
+    if (!segment->bits)
+        return "a segment without a mask";
+    if (segment->words_per_row < ((int64_t)request->stack->columns + 63) / 64)
+        return "a mask with rows that are too short";
+    return NULL;
+}
+
+static const char *
+invalid_segment(const struct seg_request *request, const struct seg_segment *segment)
+{
+    if (segment->label[0] == '\0' || segment->algorithm_name[0] == '\0' ||
+        segment->algorithm_version[0] == '\0')
+        return "a segment without label or algorithm";
+    if (!dataset_code_is_whole(&segment->category) || !dataset_code_is_whole(&segment->type))
+        return "a segment without category or type";
+    if (dataset_code_is_half(&segment->modifier) || dataset_code_is_half(&segment->region) ||
+        dataset_code_is_half(&segment->algorithm_family))
+        return "a segment with half a code";
+    return invalid_voxels(request, segment);
+}
+
+static const char *
+invalid_request(const struct seg_request *request)
+{
+    const struct geometry_stack *stack = request->stack;
+    if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > MAX_NUMBER ||
+        stack->columns < 1 || stack->columns > MAX_NUMBER)
+        return "a stack without planes or with a size beyond 65535";
+    if (request->segment_count < 1 || request->segment_count > MAX_NUMBER)
+        return "no segment, or more than 65535";
+    if (request->device_serial_number[0] == '\0' || request->software_version[0] == '\0')
+        return "no serial number or version";
+    for (int32_t i = 0; i < request->segment_count; i++) {
+        const char *what = invalid_segment(request, &request->segments[i]);
+        if (what)
+            return what;
+    }
+    return NULL;
+}
+
+static int
+check_request(const struct seg_request *request, struct dicom_fault *fault)
+{
+    const char *what = invalid_request(request);
+    if (what)
+        return fault_set(fault, -EINVAL, "SEG_REQUEST_INVALID", NULL, NULL,
+                         "The segmentation cannot be written: %s. This is a defect of Noctule.",
+                         what);
+    if (!request->stack->has_geometry)
+        return fault_set(fault, -EINVAL, "NO_GEOMETRY", seg_plane_instance(request, 0)->path, NULL,
+                         "The planes have no position in the patient, which a segmentation needs.");
+    return 0;
+}
+
+static bool
+segment_is_ascii(const struct seg_segment *segment)
+{
+    return value_text_is_ascii(segment->label) && value_text_is_ascii(segment->description) &&
+           value_text_is_ascii(segment->algorithm_name) &&
+           value_text_is_ascii(segment->algorithm_version) &&
+           value_text_is_ascii(segment->algorithm_parameters) &&
+           dataset_code_is_ascii(&segment->category) && dataset_code_is_ascii(&segment->type) &&
+           dataset_code_is_ascii(&segment->modifier) && dataset_code_is_ascii(&segment->region) &&
+           dataset_code_is_ascii(&segment->algorithm_family);
+}
+
+static bool
+request_is_ascii(const struct seg_request *request)
+{
+    bool ascii = value_text_is_ascii(request->pipeline) &&
+                 value_text_is_ascii(request->series_description) &&
+                 value_text_is_ascii(request->software_version) &&
+                 value_text_is_ascii(request->device_serial_number);
+    for (int32_t i = 0; i < request->segment_count && ascii; i++)
+        ascii = segment_is_ascii(&request->segments[i]);
+    return ascii;
+}
+
+static int
+check_plan(const struct seg_writer *w, struct dicom_fault *fault)
+{
+    if (w->plan.frames == 0)
+        return fault_set(fault, -ENODATA, "SEG_EMPTY", NULL, NULL,
+                         "No voxel is in any segment, and empty frames are left out: there is "
+                         "nothing to write.");
+    if (w->plan.frames > INT32_MAX || seg_pixel_data_length(w) > STACK_MAX_VALUE_LENGTH)
+        return fault_set(fault, -EFBIG, "SEG_TOO_LARGE", NULL, NULL,
+                         "%lld frames of %d x %d are more than the 4 GiB of one object; leave out "
+                         "empty frames or segments.",
+                         (long long)w->plan.frames, w->request->stack->columns,
+                         w->request->stack->rows);
+    return 0;
+}
+
+static const struct seg_code derived_by_segmentation = {"113076", "DCM", "Segmentation"};
+
+/* Everything that can be known before the first byte is written. */
+static int
+prepare(struct seg_writer *w, int fd, struct dicom_fault *fault)
+{
+    const struct seg_request *request = w->request;
+    w->out.source = request;
+    w->out.object = (struct stack_object){
+        .what = "segmentation",
+        .sop_class_uid = SEG_SOP_CLASS_UID,
+        .modality = "SEG",
+        .image_type = "DERIVED\\PRIMARY",
+        .description = seg_description(w),
+        .derivation = &derived_by_segmentation,
+    };
+    int error = stack_writer_open(&w->out, request_is_ascii(request), fd, fault);
+    if (error)
+        return error;
+    if (seg_make_identity(request, &w->out.identity) || seg_plan_make(request, &w->plan))
+        return stack_out_of_memory(&w->out, fault);
+    return check_plan(w, fault);
+}
+
+static const struct stack_dimension dimensions[] = {
+    {TAG_ReferencedSegmentNumber, TAG_SegmentIdentificationSequence, "ReferencedSegmentNumber"},
+    {TAG_ImagePositionPatient, TAG_PlanePositionSequence, "ImagePositionPatient"},
+};
+
+/* 0, or why an encoding failed; write errors are the sink's. */
+static int
+write_object(struct seg_writer *w)
+{
+    stack_put_file_meta(&w->out);
+    stack_put_identification(&w->out);
+    int error = stack_put_references(&w->out);
+    if (error)
+        return error;
+    stack_put_patient_and_equipment(&w->out);
+    stack_put_relationship(&w->out, w->request->series_number, dimensions, 2);
+    stack_put_pixels(&w->out, w->plan.frames, w->request->fractional ? 8 : 1);
+    stack_put_lossiness(&w->out);
+    error = seg_put_segments(w);
+    if (error)
+        return error;
+    stack_put_content(&w->out, w->request->pipeline, "SEGMENTATION");
+    error = seg_put_functional_groups(w);
+    if (error)
+        return error;
+    seg_put_pixel_data(w);
+    return stack_encoding_error(&w->out);
+}
+
+static int
+write_all(struct seg_writer *w, struct dicom_fault *fault)
+{
+    int error = write_object(w);
+    if (error == -EFBIG)
+        return fault_set(fault, error, "SEG_TOO_LARGE", NULL, NULL,
+                         "The descriptions of %lld frames are more than the 4 GiB of one sequence.",
+                         (long long)w->plan.frames);
+    if (error == -EMSGSIZE)
+        return fault_set(fault, error, "SEG_REQUEST_INVALID", NULL, NULL,
+                         "The segmentation cannot be written: a text is too long. This is a defect "
+                         "of Noctule.");
+    if (error)
+        return stack_out_of_memory(&w->out, fault);
+    return stack_writer_finish(&w->out, fault);
+}
+
+static void
+release(struct seg_writer *w)
+{
+    seg_plan_free(&w->plan);
+    stack_writer_close(&w->out);
+}
+
+int
+seg_write(const struct seg_request *request, int fd, struct seg_summary *summary,
+          struct dicom_fault *fault)
+{
+    struct seg_writer w = {.request = request};
+    int error = check_request(request, fault);
+    if (!error)
+        error = prepare(&w, fd, fault);
+    if (!error)
+        error = write_all(&w, fault);
+    if (!error)
+        *summary = (struct seg_summary){
+            .identity = w.out.identity,
+            .frames = w.plan.frames,
+            .bytes = w.out.sink.total,
+        };
+    release(&w);
+    return error;
+}

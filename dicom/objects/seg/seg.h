@@ -1,0 +1,117 @@
+/*
+ * seg.h - DICOM Segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL, written as a stream, and
+ * read back.
+ *
+ * Pure C. Memory is constant in the number of frames beyond the caller's masks and scenes; every
+ * write is checked.
+ */
+#ifndef NOCTULE_SEG_H
+#define NOCTULE_SEG_H
+
+#include "dicom/read/geometry/geometry.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The scheme of codes that nobody else has. Objects with such codes name it in their Coding Scheme
+ * Identification Sequence.
+ */
+#define SEG_OWN_SCHEME "99NOCTULE"
+
+/* A coded concept (PS3.3 8.8). */
+struct seg_code {
+    const char *value;
+    const char *scheme;
+    const char *meaning;
+};
+
+/* One segment: its coding and its voxels. Strings are borrowed, UTF-8. */
+struct seg_segment {
+    const char *label;       /* unique within the object, at most 64 characters */
+    const char *description; /* "" when there is none */
+    struct seg_code category;
+    struct seg_code type;
+    struct seg_code modifier;         /* value NULL when there is none */
+    struct seg_code region;           /* Anatomic Region; value NULL when there is none */
+    double color_rgb[3];              /* 0..1, written as Recommended Display CIELab Value */
+    struct seg_code algorithm_family; /* PS3.16 CID 7162; value NULL: Deformable Models */
+    const char *algorithm_name;
+    const char *algorithm_version;
+    const char *algorithm_parameters; /* free text, at most 1024 characters */
+    /* Voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]; bits beyond
+     * the columns are not looked at. BINARY objects only. */
+    const uint64_t *bits;
+    int64_t words_per_row;
+    /* Fuzzy connectedness of voxel (x, y, z), 0 to 65535, is scene[(z * rows + y) * columns + x].
+     * FRACTIONAL objects only. */
+    const uint16_t *scene;
+};
+
+struct seg_request {
+    struct dicom_instance *const *instances; /* all that the stack refers to */
+    int32_t instance_count;
+    const struct geometry_stack *stack;
+    const struct seg_segment *segments;
+    int32_t segment_count;
+    bool omit_empty_frames;
+    /*
+     * false: BINARY, from the segments' bits. true: FRACTIONAL (PS3.3 C.8.20.2), the segments'
+     * scenes as probabilities of 8 bits: round(scene * 255 / 65535), halves up, of 255. A frame
+     * whose stored values are all 0 is an empty one. The two objects of one job differ in all UIDs:
+     * a series has one segmentation.
+     */
+    bool fractional;
+    const char *pipeline;          /* name; part of the identity */
+    const char *pipeline_settings; /* the resolved pipeline as text; part of the identity */
+    const char *software_version;
+    const char *device_serial_number; /* stable per installation, not empty */
+    const char *series_description;   /* "": "<pipeline> segmentation[, fractional]" */
+    int32_t series_number;
+    int64_t content_time_ms; /* Unix time, for Content Date and Time; UTC */
+};
+
+/*
+ * Identity of the result: the same instances, frames, pipeline, settings, version, type and choice
+ * about empty frames give the same UIDs. Empty strings when memory runs out.
+ */
+struct seg_identity {
+    char sop_instance_uid[DICOM_UID_SIZE];
+    char series_uid[DICOM_UID_SIZE];
+    char dimension_organization_uid[DICOM_UID_SIZE];
+};
+
+void seg_identify(const struct seg_request *request, struct seg_identity *identity);
+
+struct seg_summary {
+    struct seg_identity identity;
+    int64_t frames; /* written */
+    int64_t bytes;  /* of the file */
+};
+
+/*
+ * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0); the caller
+ * syncs, closes and renames. The first plane's file is read for what the object
+ * inherits (dicom_inherit). A source without Frame of Reference UID gets one that follows from its
+ * series, for positions mean nothing without. Codes: those of dicom_inherit; WRITE_FAILED (with
+ * errno: -ENOSPC, -EIO, ...); SEG_TOO_LARGE (more than 2^32 - 2 bytes of pixel data, PS3.5 7.1);
+ * SEG_EMPTY when no voxel is set and empty frames are omitted; NO_GEOMETRY; OUT_OF_MEMORY;
+ * SEG_REQUEST_INVALID, a defect of the caller.
+ */
+int seg_write(const struct seg_request *request, int fd, struct seg_summary *summary,
+              struct dicom_fault *fault);
+
+/*
+ * Reads the object at `path` with DCMTK, independently of the writer, and compares every voxel,
+ * reference, position and segment with the request; pixels frame by frame, in up to `threads`
+ * threads, headers at about 8 KiB a frame. SEG_MISMATCH (-EBADMSG) names the first difference, or
+ * why the file cannot be read; OUT_OF_MEMORY.
+ */
+int seg_verify(const struct seg_request *request, const char *path, int threads,
+               struct dicom_fault *fault);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

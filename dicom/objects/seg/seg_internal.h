@@ -1,0 +1,51 @@
+/*
+ * seg_internal.h - what the writer and the verifier of segmentations have in common: names, not
+ * encodings. The verifier reads and judges with code of its own.
+ */
+#ifndef NOCTULE_SEG_INTERNAL_H
+#define NOCTULE_SEG_INTERNAL_H
+
+#include "dicom/objects/seg/seg.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SEG_SOP_CLASS_UID "1.2.840.10008.5.1.4.1.1.66.4"
+
+/* The plane's instance and frame. */
+const struct dicom_instance *seg_plane_instance(const struct seg_request *request, int32_t plane);
+const struct dicom_frame *seg_plane_frame(const struct seg_request *request, int32_t plane);
+
+/*
+ * The UID of what plays a part in a result of the request's ("SEG instance"): it follows from the
+ * part and from what the result was made of. 0, or -ENOMEM with an empty UID.
+ */
+int seg_role_uid(const struct seg_request *request, const char *role, char uid[DICOM_UID_SIZE]);
+
+/* As seg_identify, but tells: 0 or -ENOMEM. */
+int seg_make_identity(const struct seg_request *request, struct seg_identity *identity);
+
+/*
+ * Tracking UID of a segment: the same finding of the same pipeline in the same series keeps it over
+ * runs, settings and versions.
+ */
+int seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment,
+                     char uid[DICOM_UID_SIZE]);
+
+/* Tracking ID of a segment, the same in every object that speaks of it; cut when it is too long. */
+#define SEG_TRACKING_ID_SIZE 512
+void seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment,
+                     char id[SEG_TRACKING_ID_SIZE]);
+
+/*
+ * The source's Frame of Reference UID. A source without one still has positions, which mean nothing
+ * without a frame of reference; then the UID follows from its series, so that all results of a
+ * series agree.
+ */
+int seg_frame_of_reference_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

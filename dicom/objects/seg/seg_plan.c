@@ -1,0 +1,114 @@
+#include "dicom/objects/seg/seg_plan.h"
+
+#include "dicom/objects/seg/seg_scene.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mask_plane
+seg_plan_mask(const struct seg_request *request, int32_t segment, int32_t plane)
+{
+    const struct seg_segment *from = &request->segments[segment];
+    return (struct mask_plane){
+        .words = from->bits + (int64_t)plane * request->stack->rows * from->words_per_row,
+        .words_per_row = from->words_per_row,
+        .columns = request->stack->columns,
+        .rows = request->stack->rows,
+    };
+}
+
+int64_t
+seg_plan_voxels(const struct seg_request *request)
+{
+    return (int64_t)request->stack->rows * request->stack->columns;
+}
+
+const uint16_t *
+seg_plan_scene(const struct seg_request *request, int32_t segment, int32_t plane)
+{
+    return request->segments[segment].scene + plane * seg_plan_voxels(request);
+}
+
+/* Whether the frame has a voxel that is not 0. */
+static bool
+any_voxel(const struct seg_request *request, int32_t segment, int32_t plane)
+{
+    if (request->fractional)
+        return seg_scene_any(seg_plan_scene(request, segment, plane), seg_plan_voxels(request));
+    struct mask_plane mask = seg_plan_mask(request, segment, plane);
+    return mask_any(&mask);
+}
+
+/* The frames of one plane; `seen` is a plane of words to find overlaps with, or NULL. */
+static void
+plan_plane(const struct seg_request *request, struct seg_plan *plan, int32_t plane, uint64_t *seen,
+           size_t seen_bytes)
+{
+    bool fresh = true;
+    for (int32_t s = 0; s < plan->segment_count; s++) {
+        bool any = any_voxel(request, s, plane);
+        if (any || !request->omit_empty_frames) {
+            plan->present[(int64_t)s * plan->plane_count + plane] = true;
+            plan->segment_index[s] = 1;
+            plan->plane_index[plane] = 1;
+            plan->frames++;
+        }
+        if (!any || !seen || plan->overlap)
+            continue;
+        if (fresh)
+            memset(seen, 0, seen_bytes);
+        fresh = false;
+        struct mask_plane mask = seg_plan_mask(request, s, plane);
+        plan->overlap = mask_add(&mask, seen);
+    }
+}
+
+/* Marks become ordinals. */
+static void
+number_marked(uint32_t *index, int32_t count)
+{
+    uint32_t next = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (index[i])
+            index[i] = ++next;
+    }
+}
+
+int
+seg_plan_make(const struct seg_request *request, struct seg_plan *plan)
+{
+    int32_t segments = request->segment_count;
+    int32_t planes = request->stack->plane_count;
+    size_t words = ((size_t)request->stack->columns + 63) / 64 * (size_t)request->stack->rows;
+    bool look_for_overlap = segments > 1 && !request->fractional;
+    uint64_t *seen = look_for_overlap ? malloc(words * sizeof(*seen)) : NULL;
+    *plan = (struct seg_plan){
+        .segment_count = segments,
+        .plane_count = planes,
+        .present = calloc((size_t)segments * (size_t)planes, sizeof(*plan->present)),
+        .segment_index = calloc((size_t)segments, sizeof(*plan->segment_index)),
+        .plane_index = calloc((size_t)planes, sizeof(*plan->plane_index)),
+    };
+    if (!plan->present || !plan->segment_index || !plan->plane_index ||
+        (look_for_overlap && !seen)) {
+        free(seen);
+        seg_plan_free(plan);
+        return -ENOMEM;
+    }
+    for (int32_t plane = 0; plane < planes; plane++)
+        plan_plane(request, plan, plane, seen, words * sizeof(*seen));
+    number_marked(plan->segment_index, segments);
+    number_marked(plan->plane_index, planes);
+    free(seen);
+    return 0;
+}
+
+void
+seg_plan_free(struct seg_plan *plan)
+{
+    free(plan->present);
+    free(plan->segment_index);
+    free(plan->plane_index);
+    *plan = (struct seg_plan){0};
+}

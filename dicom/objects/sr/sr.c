@@ -1,0 +1,251 @@
+/*
+ * sr.c - writes measurement reports: checks the request, encodes the object in memory
+ * (sr_modules.c, sr_tree.c) and hands it to the descriptor.
+ */
+#include "dicom/objects/sr/sr.h"
+
+#include "dicom/fault.h"
+#include "dicom/objects/seg/seg_internal.h"
+#include "dicom/objects/sr/sr_internal.h"
+#include "dicom/objects/sr/sr_writer.h"
+#include "dicom/write/byte_sink.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *
+invalid_measurement(const struct sr_measurement *measurement)
+{
+    if (!dataset_code_is_whole(&measurement->concept) || !dataset_code_is_whole(&measurement->unit))
+        return "a measurement without concept or unit";
+    if (measurement->modifier_count > SR_MAX_MODIFIERS ||
+        measurement->parameter_count > SR_MAX_PARAMETERS)
+        return "a measurement with too many settings";
+    if (sr_has_words(measurement) && !dataset_code_is_whole(&measurement->words.concept))
+        return "a setting in words without a concept";
+    for (size_t i = 0; i < measurement->modifier_count; i++) {
+        if (!dataset_code_is_whole(&measurement->modifiers[i][0]) ||
+            !dataset_code_is_whole(&measurement->modifiers[i][1]))
+            return "a modifier without a code";
+    }
+    for (size_t i = 0; i < measurement->parameter_count; i++) {
+        const struct sr_parameter *parameter = &measurement->parameters[i];
+        if (!dataset_code_is_whole(&parameter->concept) || !dataset_code_is_whole(&parameter->unit))
+            return "a parameter without concept or unit";
+        if (!isfinite(parameter->value))
+            return "a parameter that is no number";
+    }
+    return NULL;
+}
+
+static const char *
+invalid_segment(const struct seg_request *request, int32_t index)
+{
+    if (index < 0 || index >= request->segment_count || index >= UINT16_MAX)
+        return "a group without a segment";
+    const struct seg_segment *segment = &request->segments[index];
+    if (!dataset_code_is_whole(&segment->category) || !dataset_code_is_whole(&segment->type) ||
+        segment->label[0] == '\0')
+        return "a segment without label, category or type";
+    if (dataset_code_is_half(&segment->modifier) || dataset_code_is_half(&segment->region))
+        return "a segment with half a code";
+    return NULL;
+}
+
+static const char *
+invalid_group(const struct sr_request *request, const struct sr_group *group)
+{
+    const char *wrong =
+        group->segment == SR_WHOLE_VOLUME ? NULL : invalid_segment(request->seg, group->segment);
+    if (wrong)
+        return wrong;
+    if (group->measurement_count == 0)
+        return "a group without a measurement";
+    for (size_t i = 0; i < group->measurement_count; i++) {
+        const char *what = invalid_measurement(&group->measurements[i]);
+        if (what)
+            return what;
+    }
+    return NULL;
+}
+
+static const char *
+invalid_request(const struct sr_request *request)
+{
+    if (request->seg->stack->plane_count < 1)
+        return "a stack without planes";
+    if (request->seg->device_serial_number[0] == '\0' || request->seg->software_version[0] == '\0')
+        return "no serial number or version";
+    if (request->group_count == 0)
+        return "no measurement group";
+    if (sr_refers_to_segments(request) &&
+        (!request->seg_identity || request->seg_identity->sop_instance_uid[0] == '\0' ||
+         request->seg_identity->series_uid[0] == '\0'))
+        return "a segmentation without identity";
+    for (size_t i = 0; i < request->group_count; i++) {
+        const char *what = invalid_group(request, &request->groups[i]);
+        if (what)
+            return what;
+    }
+    return NULL;
+}
+
+static bool
+measurement_is_ascii(const struct sr_measurement *measurement)
+{
+    bool ascii =
+        dataset_code_is_ascii(&measurement->concept) && dataset_code_is_ascii(&measurement->unit) &&
+        (!measurement->absence || value_text_is_ascii(measurement->absence)) &&
+        (!sr_has_words(measurement) || (value_text_is_ascii(measurement->words.text) &&
+                                        dataset_code_is_ascii(&measurement->words.concept)));
+    for (size_t i = 0; i < measurement->modifier_count; i++)
+        ascii = ascii && dataset_code_is_ascii(&measurement->modifiers[i][0]) &&
+                dataset_code_is_ascii(&measurement->modifiers[i][1]);
+    for (size_t i = 0; i < measurement->parameter_count; i++)
+        ascii = ascii && dataset_code_is_ascii(&measurement->parameters[i].concept) &&
+                dataset_code_is_ascii(&measurement->parameters[i].unit);
+    return ascii;
+}
+
+static bool
+segment_is_ascii(const struct seg_segment *segment)
+{
+    return value_text_is_ascii(segment->label) && dataset_code_is_ascii(&segment->category) &&
+           dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
+           dataset_code_is_ascii(&segment->region);
+}
+
+static bool
+group_is_ascii(const struct sr_request *request, const struct sr_group *group)
+{
+    bool ascii = group->segment == SR_WHOLE_VOLUME ||
+                 segment_is_ascii(&request->seg->segments[group->segment]);
+    for (size_t i = 0; i < group->measurement_count && ascii; i++)
+        ascii = measurement_is_ascii(&group->measurements[i]);
+    return ascii;
+}
+
+static bool
+request_is_ascii(const struct sr_request *request)
+{
+    bool ascii = value_text_is_ascii(request->seg->pipeline) &&
+                 value_text_is_ascii(request->series_description) &&
+                 value_text_is_ascii(request->seg->software_version) &&
+                 value_text_is_ascii(request->seg->device_serial_number);
+    for (size_t i = 0; i < request->group_count && ascii; i++)
+        ascii = group_is_ascii(request, &request->groups[i]);
+    return ascii;
+}
+
+const struct dicom_instance *
+sr_source(const struct sr_writer *w, int32_t i)
+{
+    return w->request->seg->instances[w->sources[i]];
+}
+
+/* A multi-frame instance has many planes. */
+static int
+list_sources(struct sr_writer *w)
+{
+    const struct seg_request *seg = w->request->seg;
+    bool *seen = calloc((size_t)seg->instance_count, sizeof(*seen));
+    w->sources = calloc((size_t)seg->instance_count, sizeof(*w->sources));
+    if (!seen || !w->sources) {
+        free(seen);
+        return -ENOMEM;
+    }
+    for (int32_t p = 0; p < seg->stack->plane_count; p++) {
+        int32_t instance = seg->stack->planes[p].instance;
+        if (!seen[instance])
+            w->sources[w->source_count++] = instance;
+        seen[instance] = true;
+    }
+    free(seen);
+    return 0;
+}
+
+static int
+out_of_memory(struct dicom_fault *fault)
+{
+    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", NULL, NULL,
+                     "There is not enough memory to write the report.");
+}
+
+static int
+invalid(struct dicom_fault *fault, int error, const char *what)
+{
+    return fault_set(fault, error, "SR_REQUEST_INVALID", NULL, NULL,
+                     "The report cannot be written: %s. This is a defect of Noctule.", what);
+}
+
+static int
+prepare(struct sr_writer *w, struct dicom_fault *fault)
+{
+    const struct sr_request *request = w->request;
+    const char *path = seg_plane_instance(request->seg, 0)->path;
+    int error = dicom_inherit(path, &w->set.inherited, fault);
+    if (error)
+        return error;
+    if (dataset_settle_character_set(&w->set, request_is_ascii(request)) ||
+        sr_make_identity(request, &w->identity) || sr_device_uid(request->seg, w->device_uid) ||
+        list_sources(w))
+        return out_of_memory(fault);
+    dataset_date_time(&w->set, request->seg->content_time_ms, w->date, w->time);
+    return 0;
+}
+
+static int
+encode(struct sr_writer *w, struct dicom_fault *fault)
+{
+    sr_put_modules(w);
+    sr_put_content(w);
+    if (w->set.elements.error == -EMSGSIZE)
+        return invalid(fault, -EMSGSIZE, "a text or a sequence is too long");
+    return w->set.elements.error ? out_of_memory(fault) : 0;
+}
+
+static int
+write_bytes(const struct element_buffer *bytes, int fd, struct dicom_fault *fault)
+{
+    struct byte_sink sink;
+    if (byte_sink_open(&sink, fd))
+        return out_of_memory(fault);
+    byte_sink_append(&sink, bytes->bytes, bytes->size);
+    int error = byte_sink_finish(&sink);
+    byte_sink_close(&sink);
+    if (error)
+        return fault_set(fault, error, "WRITE_FAILED", NULL, NULL,
+                         "Writing the report of %zu bytes failed: %s.", bytes->size,
+                         strerror(-error));
+    return 0;
+}
+
+static int
+write_report(struct sr_writer *w, int fd, struct dicom_fault *fault)
+{
+    int error = prepare(w, fault);
+    if (!error)
+        error = encode(w, fault);
+    return error ? error : write_bytes(&w->set.elements, fd, fault);
+}
+
+int
+sr_write(const struct sr_request *request, int fd, struct seg_summary *summary,
+         struct dicom_fault *fault)
+{
+    const char *what = invalid_request(request);
+    if (what)
+        return invalid(fault, -EINVAL, what);
+    struct sr_writer w = {.request = request};
+    int error = write_report(&w, fd, fault);
+    if (!error)
+        *summary = (struct seg_summary){
+            .identity = w.identity,
+            .bytes = (int64_t)w.set.elements.size,
+        };
+    free(w.sources);
+    dataset_writer_free(&w.set);
+    return error;
+}

@@ -1,0 +1,149 @@
+/* sr_identity.c - who a report is: its UIDs, from the SEG it refers to and what it says. */
+#include "dicom/objects/sr/sr_internal.h"
+#include "dicom/value/uid.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+bool
+sr_refers_to_segments(const struct sr_request *request)
+{
+    for (size_t i = 0; i < request->group_count; i++) {
+        if (request->groups[i].segment != SR_WHOLE_VOLUME)
+            return true;
+    }
+    return false;
+}
+
+static int
+track_volume(const struct seg_request *request, char uid[DICOM_UID_SIZE])
+{
+    struct uid_name *name;
+    int error = uid_name_begin(&name);
+    if (error)
+        return error;
+    uid_name_text(name, "tracking of the volume");
+    uid_name_text(name, seg_plane_instance(request, 0)->series_uid);
+    uid_name_text(name, request->stack->name);
+    uid_name_text(name, request->pipeline);
+    return uid_name_end(name, uid);
+}
+
+int
+sr_track(const struct sr_request *request, const struct sr_group *group,
+         char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE])
+{
+    if (group->segment == SR_WHOLE_VOLUME) {
+        snprintf(id, SEG_TRACKING_ID_SIZE, "%s: whole volume", request->seg->pipeline);
+        return track_volume(request->seg, uid);
+    }
+    const struct seg_segment *segment = &request->seg->segments[group->segment];
+    seg_tracking_id(request->seg, segment, id);
+    return seg_tracking_uid(request->seg, segment, uid);
+}
+
+const char *
+sr_absence(const struct sr_measurement *measurement)
+{
+    if (measurement->absence && measurement->absence[0] != '\0')
+        return measurement->absence;
+    return isfinite(measurement->value) ? NULL : "The computation gave no finite number.";
+}
+
+bool
+sr_has_words(const struct sr_measurement *measurement)
+{
+    return measurement->words.text && measurement->words.text[0] != '\0';
+}
+
+static void
+name_code(struct uid_name *name, const struct seg_code *code)
+{
+    uid_name_text(name, code->value);
+    uid_name_text(name, code->scheme);
+    uid_name_text(name, code->meaning);
+}
+
+/* By its bits: numbers that differ in the last of them make two reports. */
+static void
+name_value(struct uid_name *name, double value)
+{
+    int64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    uid_name_number(name, bits);
+}
+
+static void
+name_measurement(struct uid_name *name, const struct sr_measurement *measurement)
+{
+    name_code(name, &measurement->concept);
+    name_code(name, &measurement->unit);
+    name_value(name, measurement->value);
+    uid_name_text(name, measurement->absence ? measurement->absence : "");
+    uid_name_number(name, measurement->qualifier);
+    uid_name_number(name, (int64_t)measurement->modifier_count);
+    for (size_t i = 0; i < measurement->modifier_count; i++) {
+        name_code(name, &measurement->modifiers[i][0]);
+        name_code(name, &measurement->modifiers[i][1]);
+    }
+    uid_name_number(name, (int64_t)measurement->parameter_count);
+    for (size_t i = 0; i < measurement->parameter_count; i++) {
+        name_code(name, &measurement->parameters[i].concept);
+        name_code(name, &measurement->parameters[i].unit);
+        name_value(name, measurement->parameters[i].value);
+    }
+    if (sr_has_words(measurement)) {
+        name_code(name, &measurement->words.concept);
+        uid_name_text(name, measurement->words.text);
+    }
+}
+
+static int
+make_uid(const struct sr_request *request, const struct seg_identity *seg, const char *role,
+         char uid[DICOM_UID_SIZE])
+{
+    struct uid_name *name;
+    int error = uid_name_begin(&name);
+    if (error)
+        return error;
+    uid_name_text(name, role);
+    uid_name_text(name, seg->sop_instance_uid);
+    uid_name_text(name, seg->series_uid);
+    uid_name_number(name, (int64_t)request->group_count);
+    for (size_t g = 0; g < request->group_count; g++) {
+        const struct sr_group *group = &request->groups[g];
+        uid_name_number(name, group->segment);
+        uid_name_number(name, (int64_t)group->measurement_count);
+        for (size_t i = 0; i < group->measurement_count; i++)
+            name_measurement(name, &group->measurements[i]);
+    }
+    return uid_name_end(name, uid);
+}
+
+int
+sr_make_identity(const struct sr_request *request, struct seg_identity *identity)
+{
+    struct seg_identity seg;
+    *identity = (struct seg_identity){{0}, {0}, {0}};
+    int error = 0;
+    if (request->seg_identity)
+        seg = *request->seg_identity;
+    else
+        error = seg_make_identity(request->seg, &seg);
+    if (!error)
+        error = make_uid(request, &seg, "SR instance", identity->sop_instance_uid);
+    return error ? error : make_uid(request, &seg, "SR series", identity->series_uid);
+}
+
+int
+sr_device_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE])
+{
+    struct uid_name *name;
+    int error = uid_name_begin(&name);
+    if (error)
+        return error;
+    uid_name_text(name, "device observer");
+    uid_name_text(name, request->device_serial_number);
+    return uid_name_end(name, uid);
+}

@@ -1,0 +1,37 @@
+/*
+ * sr_internal.h - what the writer and the verifier of reports have in common: names, not encodings.
+ */
+#ifndef NOCTULE_SR_INTERNAL_H
+#define NOCTULE_SR_INTERNAL_H
+
+#include "dicom/objects/seg/seg_internal.h"
+#include "dicom/objects/sr/sr.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Is there a group of a segment: does the report refer to the SEG? */
+bool sr_refers_to_segments(const struct sr_request *request);
+
+/*
+ * Tracking Identifier and Unique Identifier of what a group is about: those of its segment; the
+ * volume's are the same as long as pipeline, series and stack are. 0 or -ENOMEM.
+ */
+int sr_track(const struct sr_request *request, const struct sr_group *group,
+             char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE]);
+
+/* Why there is no number, in words, or NULL; and whether there is a setting in words. */
+const char *sr_absence(const struct sr_measurement *measurement);
+bool sr_has_words(const struct sr_measurement *measurement);
+
+/* UIDs of the report, from the SEG's and the content: 0 or -ENOMEM. No dimensions. */
+int sr_make_identity(const struct sr_request *request, struct seg_identity *identity);
+
+/* Device Observer UID: the same as long as the device's serial number is. 0 or -ENOMEM. */
+int sr_device_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,128 @@
+#include "dicom/objects/sr/sr_items.h"
+
+#include "dicom/value/tags.h"
+
+void
+sr_add_reference(struct element_buffer *to, const char *class_uid, const char *instance_uid)
+{
+    element_text(to, TAG_ReferencedSOPClassUID, "UI", class_uid);
+    element_text(to, TAG_ReferencedSOPInstanceUID, "UI", instance_uid);
+}
+
+/* Relationship, type and name; an image of the library has no name. */
+static void
+put_head(struct sr_writer *w, const char *relation, const char *type,
+         const struct seg_code *concept)
+{
+    struct element_buffer *to = &w->set.elements;
+    element_text(to, TAG_RelationshipType, "CS", relation);
+    element_text(to, TAG_ValueType, "CS", type);
+    if (concept)
+        dataset_add_code(&w->set, to, TAG_ConceptNameCodeSequence, concept);
+}
+
+struct sr_branch
+sr_begin(struct sr_writer *w, const char *relation, const char *type,
+         const struct seg_code *concept)
+{
+    struct sr_branch branch = {.item = element_open_item(&w->set.elements)};
+    put_head(w, relation, type, concept);
+    return branch;
+}
+
+void
+sr_begin_children(struct sr_writer *w, struct sr_branch *branch)
+{
+    branch->children = element_open_sequence(&w->set.elements, TAG_ContentSequence);
+}
+
+void
+sr_end(struct sr_writer *w, const struct sr_branch *branch)
+{
+    if (branch->children != 0)
+        element_close(&w->set.elements, branch->children);
+    element_close(&w->set.elements, branch->item);
+}
+
+void
+sr_put_separate(struct sr_writer *w)
+{
+    element_text(&w->set.elements, TAG_ContinuityOfContent, "CS", "SEPARATE");
+}
+
+void
+sr_put_code(struct sr_writer *w, const struct seg_code *code)
+{
+    dataset_add_code(&w->set, &w->set.elements, TAG_ConceptCodeSequence, code);
+}
+
+/* Floating Point Value has every bit of the number, which 16 characters of DS cannot always say. */
+void
+sr_put_number(struct sr_writer *w, double value, const struct seg_code *unit)
+{
+    struct element_buffer *to = &w->set.elements;
+    char text[VALUE_DS_SIZE];
+    value_ds_format(value, text);
+    size_t sequence = element_open_sequence(to, TAG_MeasuredValueSequence);
+    size_t item = element_open_item(to);
+    dataset_add_code(&w->set, to, TAG_MeasurementUnitsCodeSequence, unit);
+    element_fd(to, TAG_FloatingPointValue, value);
+    element_text(to, TAG_NumericValue, "DS", text);
+    element_close(to, item);
+    element_close(to, sequence);
+}
+
+void
+sr_add_text(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+            const char *text)
+{
+    struct sr_branch leaf = sr_begin(w, relation, "TEXT", concept);
+    dataset_add_clean(&w->set, &w->set.elements, TAG_TextValue, "UT", text, SIZE_MAX, VALUE_LINES);
+    sr_end(w, &leaf);
+}
+
+void
+sr_add_uid(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+           const char *uid)
+{
+    struct sr_branch leaf = sr_begin(w, relation, "UIDREF", concept);
+    element_text(&w->set.elements, TAG_UID, "UI", uid);
+    sr_end(w, &leaf);
+}
+
+void
+sr_add_code(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+            const struct seg_code *code)
+{
+    struct sr_branch leaf = sr_begin(w, relation, "CODE", concept);
+    sr_put_code(w, code);
+    sr_end(w, &leaf);
+}
+
+void
+sr_add_number(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+              double value, const struct seg_code *unit)
+{
+    struct sr_branch leaf = sr_begin(w, relation, "NUM", concept);
+    sr_put_number(w, value, unit);
+    sr_end(w, &leaf);
+}
+
+/* The reference's tag is below the others of an item. */
+void
+sr_add_image(struct sr_writer *w, const struct seg_code *concept, const struct sr_image *image)
+{
+    struct element_buffer *to = &w->set.elements;
+    struct sr_branch leaf = {.item = element_open_item(to)};
+    size_t sequence = element_open_sequence(to, TAG_ReferencedSOPSequence);
+    size_t reference = element_open_item(to);
+    sr_add_reference(to, image->class_uid, image->instance_uid);
+    if (image->frames)
+        element_text(to, TAG_ReferencedFrameNumber, "IS", image->frames);
+    if (image->segment != 0)
+        element_us(to, TAG_ReferencedSegmentNumber, &image->segment, 1);
+    element_close(to, reference);
+    element_close(to, sequence);
+    put_head(w, SR_CONTAINS, "IMAGE", concept);
+    sr_end(w, &leaf);
+}

@@ -1,0 +1,62 @@
+/*
+ * sr_items.h - content items of a structured report (PS3.3 C.17.3); private to sr*.c.
+ *
+ * A leaf is added in one call. An item with children is begun, given its value and then its
+ * children, and ended:
+ *
+ *   struct sr_branch group = sr_begin(w, SR_CONTAINS, "CONTAINER", &concept);
+ *   sr_put_separate(w);
+ *   sr_begin_children(w, &group);
+ *   ... items ...
+ *   sr_end(w, &group);
+ */
+#ifndef NOCTULE_SR_ITEMS_H
+#define NOCTULE_SR_ITEMS_H
+
+#include "dicom/objects/sr/sr_writer.h"
+
+/* Relationship Type (PS3.3 C.17.3.2.4). */
+#define SR_CONTAINS        "CONTAINS"
+#define SR_HAS_PROPERTIES  "HAS PROPERTIES"
+#define SR_HAS_OBS_CONTEXT "HAS OBS CONTEXT"
+#define SR_HAS_ACQ_CONTEXT "HAS ACQ CONTEXT"
+#define SR_INFERRED_FROM   "INFERRED FROM"
+#define SR_HAS_CONCEPT_MOD "HAS CONCEPT MOD"
+
+struct sr_branch {
+    size_t item;
+    size_t children; /* 0: not begun */
+};
+
+struct sr_branch sr_begin(struct sr_writer *w, const char *relation, const char *type,
+                          const struct seg_code *concept);
+void sr_begin_children(struct sr_writer *w, struct sr_branch *branch);
+void sr_end(struct sr_writer *w, const struct sr_branch *branch);
+
+/* Values, into an item that has been begun. */
+void sr_put_separate(struct sr_writer *w); /* of a container: Continuity of Content */
+void sr_put_code(struct sr_writer *w, const struct seg_code *code);
+void sr_put_number(struct sr_writer *w, double value, const struct seg_code *unit);
+
+void sr_add_text(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+                 const char *text);
+void sr_add_uid(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+                const char *uid);
+void sr_add_code(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+                 const struct seg_code *code);
+void sr_add_number(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+                   double value, const struct seg_code *unit);
+
+/* To a whole instance, to some of its frames or to one of its segments. */
+struct sr_image {
+    const char *class_uid;
+    const char *instance_uid;
+    const char *frames; /* their numbers, from 1, between backslashes; NULL: not in particular */
+    uint16_t segment;   /* 0: none in particular */
+};
+
+/* Contained. concept NULL: none. */
+void sr_add_image(struct sr_writer *w, const struct seg_code *concept,
+                  const struct sr_image *image);
+
+#endif

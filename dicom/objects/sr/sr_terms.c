@@ -1,0 +1,205 @@
+/* sr_terms.c - see sr_terms.h. */
+#include "dicom/objects/sr/sr_terms.h"
+
+#include <math.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A code, by what configuration, rows and features.json call it. */
+struct term {
+    const char *name;
+    struct seg_code code;
+};
+
+static const struct term aggregations[] = {
+    {"2d-averaged", {"BTW3", SR_IBSI_SCHEME, "2D averaged"}},
+    {"2d-slice-merged", {"SUJT", SR_IBSI_SCHEME, "2D slice-merged"}},
+    {"2.5d-direction-merged", {"JJUI", SR_IBSI_SCHEME, "2.5D direction-merged"}},
+    {"2.5d-merged", {"ZW7Z", SR_IBSI_SCHEME, "2.5D merged"}},
+    {"3d-averaged", {"ITBB", SR_IBSI_SCHEME, "3D averaged"}},
+    {"3d-merged", {"IAZD", SR_IBSI_SCHEME, "3D merged"}},
+};
+
+/* A way to make grey levels, and what its one number is called. */
+static const struct discretisation {
+    const char *name;
+    struct seg_code code;
+    struct seg_code parameter;
+    bool of_width; /* the number is the width of bins, not how many there are */
+} discretisations[] = {
+    {
+        .name = "fixed-bin-number",
+        .code = {"K15C", SR_IBSI_SCHEME, "Fixed bin number"},
+        .parameter = {"K15C", SR_IBSI_SCHEME, "Fixed bin number"},
+    },
+    {
+        .name = "fixed-bin-size",
+        .code = {"Q3RU", SR_IBSI_SCHEME, "Fixed bin size"},
+        .parameter = {"Q3RU", SR_IBSI_SCHEME, "Fixed bin size"},
+        .of_width = true,
+    },
+    {
+        .name = "paper",
+        .code = {"STORED_256", SEG_OWN_SCHEME, "Equal parts of the stored values 0 to 255"},
+        .parameter = {"LEVELS", SEG_OWN_SCHEME, "Number of grey levels"},
+    },
+    {
+        .name = "pyradiomics-bin-width",
+        .code = {"MULTIPLES", SEG_OWN_SCHEME, "Bins of one width with edges at its multiples"},
+        .parameter = {"BIN_WIDTH", SEG_OWN_SCHEME, "Bin width"},
+        .of_width = true,
+    },
+};
+
+static bool
+is_set(const char *text)
+{
+    return text && text[0] != '\0';
+}
+
+static void
+add_modifier(struct sr_measurement *measurement, const struct seg_code *name,
+             const struct seg_code *value)
+{
+    struct seg_code *modifier = measurement->modifiers[measurement->modifier_count++];
+    modifier[0] = *name;
+    modifier[1] = *value;
+}
+
+static void
+add_parameter(struct sr_measurement *measurement, const struct seg_code *name, double value,
+              const char *unit)
+{
+    measurement->parameters[measurement->parameter_count++] =
+        (struct sr_parameter){.concept = *name, .unit = sr_unit(unit), .value = value};
+}
+
+static void
+add_aggregation(struct sr_measurement *measurement, const struct sr_settings *settings)
+{
+    static const struct seg_code name = {"5QB6", SR_IBSI_SCHEME, "Feature aggregation"};
+    static const struct seg_code matrix = {"MATRIX", SEG_OWN_SCHEME, "Co-occurrence matrix"};
+    static const struct seg_code directional = {"DIRECTIONAL", SEG_OWN_SCHEME,
+                                                "Directional: pairs count in one order"};
+    for (size_t i = 0; i < COUNT(aggregations); i++) {
+        if (strcmp(aggregations[i].name, settings->aggregation) == 0)
+            add_modifier(measurement, &name, &aggregations[i].code);
+    }
+    if (!settings->symmetric)
+        add_modifier(measurement, &matrix, &directional);
+}
+
+static void
+add_discretisation(struct sr_measurement *measurement, const struct sr_settings *settings)
+{
+    static const struct seg_code name = {"4R0B", SR_IBSI_SCHEME, "Intensity discretisation"};
+    for (size_t i = 0; i < COUNT(discretisations); i++) {
+        const struct discretisation *way = &discretisations[i];
+        if (strcmp(way->name, settings->discretisation) != 0)
+            continue;
+        add_modifier(measurement, &name, &way->code);
+        if (way->of_width)
+            add_parameter(measurement, &way->parameter, settings->bin_width, settings->value_unit);
+        else
+            add_parameter(measurement, &way->parameter, settings->levels, "1");
+    }
+}
+
+static void
+add_range(struct sr_measurement *measurement, const struct sr_settings *settings)
+{
+    static const struct seg_code name = {"IF9H", SR_IBSI_SCHEME, "Re-segmentation"};
+    static const struct seg_code range = {"USB3", SR_IBSI_SCHEME, "Range re-segmentation"};
+    static const struct seg_code ends[2] = {
+        {"RANGE_LOW", SEG_OWN_SCHEME, "Lower end of the re-segmentation range"},
+        {"RANGE_HIGH", SEG_OWN_SCHEME, "Upper end of the re-segmentation range"},
+    };
+    add_modifier(measurement, &name, &range);
+    for (int i = 0; i < 2; i++) {
+        if (isfinite(settings->range[i]))
+            add_parameter(measurement, &ends[i], settings->range[i], settings->value_unit);
+    }
+}
+
+void
+sr_describe(struct sr_measurement *measurement, const struct sr_settings *settings)
+{
+    static const struct seg_code distance = {"PVMT", SR_IBSI_SCHEME, "Chebyshev norm"};
+    if (is_set(settings->aggregation))
+        add_aggregation(measurement, settings);
+    if (is_set(settings->discretisation))
+        add_discretisation(measurement, settings);
+    if (settings->has_range)
+        add_range(measurement, settings);
+    if (settings->distance > 0)
+        add_parameter(measurement, &distance, settings->distance, "{voxels}");
+    if (is_set(settings->directions))
+        measurement->words = (struct sr_words){
+            .concept = {"DIRECTIONS", SEG_OWN_SCHEME, "Directions"},
+            .text = settings->directions,
+        };
+}
+
+struct seg_code
+sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
+{
+    static const struct term others[] = {
+        {"standard_deviation", {"386136009", "SCT", "Standard Deviation"}},
+        /* Code Value has 16 characters, and not every reader knows Long Code Value. */
+        {"maximal_correlation_coefficient",
+         {"max_correlation", SEG_OWN_SCHEME, "Maximal correlation coefficient"}},
+    };
+    if (is_set(ibsi))
+        return (struct seg_code){ibsi, SR_IBSI_SCHEME, meaning};
+    for (size_t i = 0; i < COUNT(others); i++) {
+        if (strcmp(others[i].name, name) == 0)
+            return others[i].code;
+    }
+    return (struct seg_code){name, SEG_OWN_SCHEME, meaning};
+}
+
+struct seg_code
+sr_unit(const char *ucum)
+{
+    static const char *const meanings[][2] = {
+        {"1", "no units"},
+        {"ml", "milliliter"},
+        {"mm", "millimeter"},
+        {"{voxels}", "voxels"},
+        {"[hnsf'U]", "Hounsfield unit"},
+        {"[hnsf'U]2", "square Hounsfield unit"},
+        {"Bq/ml", "Becquerels/milliliter"},
+        {"cm2/ml", "Centimeter**2/milliliter"},
+        {"%", "Percent"},
+    };
+    for (size_t i = 0; i < COUNT(meanings); i++) {
+        if (strcmp(meanings[i][0], ucum) == 0)
+            return (struct seg_code){ucum, "UCUM", meanings[i][1]};
+    }
+    return (struct seg_code){ucum, "UCUM", ucum};
+}
+
+void
+sr_make_absent(struct sr_measurement *measurement, const char *reason)
+{
+    static const struct {
+        const char *reason, *words;
+        enum sr_qualifier qualifier;
+    } reasons[] = {
+        {"EMPTY_REGION", "The region has no voxel with a value.", SR_NOT_A_NUMBER},
+        {"NO_NEIGHBOURS", "No two voxels of the region are neighbours.", SR_NOT_A_NUMBER},
+        {"ONE_GREY_LEVEL", "This is not defined for a region of one value or grey level.",
+         SR_NOT_A_NUMBER},
+        {"NOT_DISCRETISED", "These settings make no grey levels of the values.",
+         SR_MEASUREMENT_FAILURE},
+    };
+
+    measurement->absence = reason;
+    for (size_t i = 0; i < COUNT(reasons); i++) {
+        if (strcmp(reasons[i].reason, reason) == 0) {
+            measurement->absence = reasons[i].words;
+            measurement->qualifier = reasons[i].qualifier;
+        }
+    }
+}

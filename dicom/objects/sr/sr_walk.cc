@@ -1,0 +1,211 @@
+#include "dicom/objects/sr/sr_walk.hh"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace read_back
+{
+
+Code::Code(const DSRBasicCodedEntry &entry)
+    : value(entry.CodeValue.c_str()), scheme(entry.CodingSchemeDesignator.c_str()),
+      meaning(entry.CodeMeaning.c_str())
+{
+}
+
+Code::Code(std::string its_value, std::string its_scheme, std::string its_meaning)
+    : value(std::move(its_value)), scheme(std::move(its_scheme)), meaning(std::move(its_meaning))
+{
+}
+
+Walk::Walk(DSRDocumentTree &tree) : tree_(tree)
+{
+    if (!tree_.gotoRoot())
+        differ("there is no content");
+}
+
+const std::set<std::string> &
+Walk::schemes() const
+{
+    return schemes_;
+}
+
+/* ------------------------------------------------------------------------------- values ---- */
+
+void
+Walk::expect(const DSRCodedEntryValue &code, const Code &expected, const char *what)
+{
+    const std::string value = code.getCodeValue().c_str();
+    const std::string scheme = code.getCodingSchemeDesignator().c_str();
+    const std::string meaning = code.getCodeMeaning().c_str();
+    if (value != expected.value || scheme != expected.scheme || meaning != expected.meaning)
+        differ("%s: %s is (%.32s, %.16s, %.64s) instead of (%.32s, %.16s, %.64s)", where.c_str(),
+               what, value.c_str(), scheme.c_str(), meaning.c_str(), expected.value.c_str(),
+               expected.scheme.c_str(), expected.meaning.c_str());
+    schemes_.insert(scheme);
+}
+
+static uint64_t
+bits_of(double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof(bits));
+    return bits;
+}
+
+void
+Walk::expect(const DSRNumericMeasurementValue &value, const char *name, double expected) const
+{
+    Float64 number = 0.0;
+    if (value.getFloatingPointRepresentation(number).bad() || bits_of(number) != bits_of(expected))
+        differ("%s: %s is %.17g instead of %.17g", where.c_str(), name, number, expected);
+    OFBool good = OFFalse;
+    const OFString &text = value.getNumericValue();
+    const double decimal = OFStandard::atof(text.c_str(), &good);
+    /* Sixteen characters may leave nine digits; DCMTK reads what is below DBL_MIN as 0. */
+    const double tolerance = std::max(1e-7 * std::fabs(expected), DBL_MIN);
+    if (!good || text.size() > 16 || !(std::fabs(decimal - expected) <= tolerance))
+        differ("%s: %s is written \"%.20s\" for %.17g", where.c_str(), name, text.c_str(),
+               expected);
+    if (!value.getNumericValueQualifier().isEmpty())
+        differ("%s: %s has a value and a qualifier", where.c_str(), name);
+}
+
+/* ----------------------------------------------------------------------------- the cursor -- */
+
+void
+Walk::title(const Code &expected)
+{
+    expect(tree_.getCurrentContentItem().getConceptName(), expected, "the title");
+}
+
+DSRContentItem &
+Walk::next(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, const Code *concept)
+{
+    const char *name = concept ? concept->meaning.c_str() : "image";
+    if (!fresh_ && !tree_.gotoNext())
+        differ("%s: %s is missing", where.c_str(), name);
+    fresh_ = false;
+    DSRContentItem &item = tree_.getCurrentContentItem();
+    if (concept)
+        expect(item.getConceptName(), *concept, "a concept name");
+    if (item.getValueType() != type || item.getRelationshipType() != relation)
+        differ("%s: %s has another relationship or type of value", where.c_str(), name);
+    if (!concept && !item.getConceptName().isEmpty())
+        differ("%s: an image has a concept name", where.c_str());
+    return item;
+}
+
+void
+Walk::down()
+{
+    if (!tree_.goDown())
+        differ("%s: items are missing", where.c_str());
+    fresh_ = true;
+}
+
+void
+Walk::up()
+{
+    if (fresh_ || tree_.gotoNext())
+        differ("%s: there is an item too many", where.c_str());
+    tree_.goUp();
+}
+
+void
+Walk::no_children()
+{
+    if (tree_.goDown())
+        differ("%s: there is an item too many", where.c_str());
+}
+
+/* -------------------------------------------------------------------------------- items ---- */
+
+void
+Walk::container(const Code &concept)
+{
+    next(DSRTypes::RT_contains, DSRTypes::VT_Container, &concept);
+    down();
+}
+
+void
+Walk::code(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected)
+{
+    DSRContentItem &item = next(relation, DSRTypes::VT_Code, &concept);
+    expect(*item.getCodeValuePtr(), expected, concept.meaning.c_str());
+}
+
+void
+Walk::code_leaf(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected)
+{
+    code(relation, concept, expected);
+    no_children();
+}
+
+void
+Walk::number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
+             const Code &unit)
+{
+    DSRContentItem &item = next(relation, DSRTypes::VT_Num, &concept);
+    expect(*item.getNumericValuePtr(), concept.meaning.c_str(), expected);
+    expect(item.getNumericValuePtr()->getMeasurementUnit(), unit, "a unit");
+}
+
+void
+Walk::number_leaf(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
+                  const Code &unit)
+{
+    number(relation, concept, expected, unit);
+    no_children();
+}
+
+void
+Walk::string(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, const Code &concept,
+             const std::string &expected)
+{
+    const DSRContentItem &item = next(relation, type, &concept);
+    const std::string value = item.getStringValue().c_str();
+    if (value != expected)
+        differ("%s: %s is \"%.64s\" instead of \"%.64s\"", where.c_str(), concept.meaning.c_str(),
+               value.c_str(), expected.c_str());
+    no_children();
+}
+
+void
+Walk::text(DSRTypes::E_RelationshipType relation, const Code &concept, const std::string &expected)
+{
+    string(relation, DSRTypes::VT_Text, concept, expected);
+}
+
+void
+Walk::uid(DSRTypes::E_RelationshipType relation, const Code &concept, const std::string &expected)
+{
+    string(relation, DSRTypes::VT_UIDRef, concept, expected);
+}
+
+void
+Walk::image(const Code *concept, const Reference &expected)
+{
+    DSRContentItem &item = next(DSRTypes::RT_contains, DSRTypes::VT_Image, concept);
+    DSRImageReferenceValue &reference = *item.getImageReferencePtr();
+    if (reference.getSOPClassUID() != expected.class_uid.c_str() ||
+        reference.getSOPInstanceUID() != expected.instance_uid.c_str())
+        differ("%s: it refers to %.64s instead of %.64s", where.c_str(),
+               reference.getSOPInstanceUID().c_str(), expected.instance_uid.c_str());
+    const size_t segments = expected.segment == 0 ? 0 : 1;
+    if (reference.getSegmentList().getNumberOfItems() != segments ||
+        reference.getFrameList().getNumberOfItems() != expected.frames.size())
+        differ("%s: it refers to other segments or frames", where.c_str());
+    if (segments == 1 && !reference.getSegmentList().isElement(expected.segment))
+        differ("%s: it does not refer to segment %u", where.c_str(),
+               static_cast<unsigned>(expected.segment));
+    for (int32_t frame : expected.frames) {
+        if (!reference.getFrameList().isElement(frame))
+            differ("%s: it does not refer to frame %d", where.c_str(), frame);
+    }
+    no_children();
+}
+
+} // namespace read_back

@@ -1,0 +1,165 @@
+/*
+ * codec.cc - JPEG and JPEG-LS frames through DCMTK's decoders.
+ *
+ * Each frame becomes a one-frame pixel sequence of its own, so that no state is shared between
+ * readers, memory is one frame, and frames of several fragments need no special case.
+ */
+#include "dicom/read/codec.hh"
+
+#include <dcmtk/config/osconfig.h>
+
+#include <dcmtk/dcmdata/dcpixel.h>
+#include <dcmtk/dcmdata/dcpixseq.h>
+#include <dcmtk/dcmdata/dcpxitem.h>
+#include <dcmtk/dcmdata/dctk.h>
+
+#include <memory>
+
+namespace
+{
+
+/* What the frame header of a JPEG or JPEG-LS code stream says. */
+struct JpegSize {
+    unsigned precision;
+    int rows, columns;
+    int components;
+};
+
+bool
+is_start_of_frame(uint8_t marker)
+{
+    const bool in_range = marker >= 0xC0 && marker <= 0xCF;
+    /* C4, C8 and CC are tables and extensions; F7 is JPEG-LS. */
+    return (in_range && marker != 0xC4 && marker != 0xC8 && marker != 0xCC) || marker == 0xF7;
+}
+
+/* Segments that may come before the frame header: tables, application data, comments. */
+bool
+may_precede_frame(uint8_t marker)
+{
+    return marker == 0xC4 || marker == 0xCC || marker == 0xDB || marker == 0xDD ||
+           (marker >= 0xE0 && marker <= 0xEF) || marker == 0xF8 || marker == 0xFE;
+}
+
+/* Strict, because DCMTK 3.6.7 looks for the frame header too and never ends on some markers that
+ * have no place before it. */
+bool
+find_jpeg_size(const std::vector<uint8_t> &bytes, JpegSize *size)
+{
+    if (bytes.size() < 2 || bytes[0] != 0xFF || bytes[1] != 0xD8)
+        return false;
+    size_t at = 2;
+    while (at + 4 <= bytes.size() && bytes[at] == 0xFF) {
+        const uint8_t marker = bytes[at + 1];
+        const size_t length = static_cast<size_t>(bytes[at + 2] << 8 | bytes[at + 3]);
+        if (is_start_of_frame(marker)) {
+            if (at + 10 > bytes.size())
+                return false;
+            size->precision = bytes[at + 4];
+            size->rows = bytes[at + 5] << 8 | bytes[at + 6];
+            size->columns = bytes[at + 7] << 8 | bytes[at + 8];
+            size->components = bytes[at + 9];
+            return true;
+        }
+        if (!may_precede_frame(marker) || length < 2)
+            return false;
+        at += 2 + length;
+    }
+    return false;
+}
+
+std::string
+check_jpeg(const codec_frame &frame, JpegSize *size)
+{
+    if (!find_jpeg_size(frame.bytes, size))
+        return "its code stream has no frame header";
+    if (size->components != 1 || size->rows != frame.instance->rows ||
+        size->columns != frame.instance->columns)
+        return "its code stream has " + std::to_string(size->columns) + " x " +
+               std::to_string(size->rows) + " pixels and " + std::to_string(size->components) +
+               " components, not what the header says";
+    if (size->precision < 2 ||
+        size->precision > static_cast<unsigned>(frame.instance->bits_allocated))
+        return "its code stream has " + std::to_string(size->precision) + " bits a sample";
+    return {};
+}
+
+E_TransferSyntax
+dcmtk_syntax(const struct transfer_syntax &syntax)
+{
+    return DcmXfer(syntax.uid).getXfer();
+}
+
+/* The attributes that the decoders look at. */
+void
+describe(DcmDataset &dataset, const struct dicom_instance &instance, unsigned bits)
+{
+    const Uint16 width = bits > 8 ? 16 : 8;
+    dataset.putAndInsertUint16(DCM_SamplesPerPixel, 1);
+    dataset.putAndInsertString(DCM_PhotometricInterpretation, "MONOCHROME2");
+    dataset.putAndInsertString(DCM_NumberOfFrames, "1");
+    dataset.putAndInsertUint16(DCM_Rows, static_cast<Uint16>(instance.rows));
+    dataset.putAndInsertUint16(DCM_Columns, static_cast<Uint16>(instance.columns));
+    dataset.putAndInsertUint16(DCM_BitsAllocated, width);
+    dataset.putAndInsertUint16(DCM_BitsStored, static_cast<Uint16>(bits));
+    dataset.putAndInsertUint16(DCM_HighBit, static_cast<Uint16>(bits - 1));
+    dataset.putAndInsertUint16(DCM_PixelRepresentation, instance.is_signed);
+}
+
+/* A pixel sequence with an empty offset table and one fragment; owned by the caller. */
+std::unique_ptr<DcmPixelSequence>
+wrap(const std::vector<uint8_t> &bytes)
+{
+    auto sequence = std::make_unique<DcmPixelSequence>(DCM_PixelSequenceTag);
+    auto table = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
+    auto fragment = std::make_unique<DcmPixelItem>(DCM_PixelItemTag);
+    if (fragment->putUint8Array(bytes.data(), static_cast<unsigned long>(bytes.size())).bad())
+        return nullptr;
+    sequence->insert(table.release());
+    sequence->insert(fragment.release());
+    return sequence;
+}
+
+std::string
+decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
+{
+    std::unique_ptr<DcmPixelSequence> sequence = wrap(frame.bytes);
+    if (!sequence)
+        return "its compressed bytes cannot be handled";
+    DcmDataset dataset;
+    describe(dataset, *frame.instance, bits);
+    DcmPixelData pixels(DCM_PixelData);
+    pixels.putOriginalRepresentation(dcmtk_syntax(*frame.syntax), nullptr, sequence.release());
+    Uint32 fragment = 1;
+    OFString color_model;
+    const OFCondition condition = pixels.getUncompressedFrame(
+        &dataset, 0, fragment, buffer, static_cast<Uint32>(size), color_model);
+    return condition.good() ? std::string() : std::string(condition.text());
+}
+
+} // namespace
+
+std::string
+codec_decode_jpeg(const codec_frame &frame, uint16_t *samples)
+{
+    JpegSize size{};
+    std::string why = check_jpeg(frame, &size);
+    if (!why.empty())
+        return why;
+    const size_t count =
+        static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);
+    if (size.precision > 8)
+        return decode(frame, size.precision, samples, count * 2);
+    /* Decoded into the upper half, then widened from the front. DCMTK wants an even size. */
+    std::vector<uint8_t> odd;
+    uint8_t *narrow = reinterpret_cast<uint8_t *>(samples) + count;
+    if (count % 2) {
+        odd.resize(count + 1);
+        narrow = odd.data();
+    }
+    why = decode(frame, size.precision, narrow, count + count % 2);
+    if (why.empty())
+        for (size_t i = 0; i < count; i++)
+            samples[i] = narrow[i];
+    return why;
+}

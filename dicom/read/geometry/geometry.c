@@ -1,0 +1,244 @@
+#include "dicom/read/geometry/geometry.h"
+
+#include "dicom/fault.h"
+#include "dicom/read/geometry/geometry_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+geometry_normal(const double orientation[6], double normal[3])
+{
+    const double *r = orientation, *c = orientation + 3;
+    normal[0] = r[1] * c[2] - r[2] * c[1];
+    normal[1] = r[2] * c[0] - r[0] * c[2];
+    normal[2] = r[0] * c[1] - r[1] * c[0];
+    const double length = sqrt(dot(normal, normal));
+    for (int i = 0; i < 3; i++)
+        normal[i] /= length;
+}
+
+static int
+compare_double(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+void
+geometry_sort_numbers(double *numbers, int32_t count)
+{
+    qsort(numbers, (size_t)count, sizeof(*numbers), compare_double);
+}
+
+int
+geometry_compare_identity(const void *left, const void *right)
+{
+    const struct plane *a = left, *b = right;
+    int order = strcmp(a->instance->sop_instance_uid, b->instance->sop_instance_uid);
+    if (!order)
+        order = (a->frame_index > b->frame_index) - (a->frame_index < b->frame_index);
+    return order ? order : strcmp(a->instance->path, b->instance->path);
+}
+
+bool
+geometry_is_placed(const struct group *group)
+{
+    for (int32_t i = 0; i < group->count; i++)
+        if (!group->planes[i].frame->has_position || !group->planes[i].frame->has_orientation)
+            return false;
+    return true;
+}
+
+/* ---- stacks ---- */
+
+static int
+compare_position(const void *left, const void *right)
+{
+    const struct plane *a = left, *b = right;
+    const int order = (a->position > b->position) - (a->position < b->position);
+    return order ? order : geometry_compare_identity(left, right);
+}
+
+/* Without positions, the sender's own numbering is the best order there is. */
+static int
+compare_number(const void *left, const void *right)
+{
+    const struct plane *a = left, *b = right;
+    const int32_t p = a->instance->instance_number, q = b->instance->instance_number;
+    const int order = (p > q) - (p < q);
+    return order ? order : geometry_compare_identity(left, right);
+}
+
+static int
+copy_planes(const struct group *group, struct geometry_stack *stack)
+{
+    stack->planes = calloc((size_t)group->count, sizeof(*stack->planes));
+    if (!stack->planes)
+        return -ENOMEM;
+    stack->plane_count = group->count;
+    for (int32_t i = 0; i < group->count; i++)
+        stack->planes[i] =
+            (struct geometry_plane){group->planes[i].instance_index, group->planes[i].frame_index,
+                                    group->planes[i].position};
+    return 0;
+}
+
+static double
+plane_spacing(const struct group *group)
+{
+    const int32_t last = group->count - 1;
+    const double extent = group->planes[last].position - group->planes[0].position;
+    if (extent > 0)
+        return extent / last;
+    const double thickness = group->planes[0].frame->slice_thickness;
+    return thickness > 0 ? thickness : 1;
+}
+
+static void
+describe(const struct group *group, struct geometry_stack *stack)
+{
+    static const double no_orientation[6] = {1, 0, 0, 0, 1, 0};
+    const struct plane *first = &group->planes[0];
+    const struct dicom_frame *frame = first->frame;
+    memcpy(stack->name, group->name, sizeof(stack->name));
+    stack->columns = first->instance->columns;
+    stack->rows = first->instance->rows;
+    stack->pixel = first->instance->pixel;
+    const double *orientation = stack->has_geometry ? frame->orientation : no_orientation;
+    geometry_normal(orientation, stack->normal);
+    memcpy(stack->axes, orientation, 6 * sizeof(double));
+    memcpy(stack->axes + 6, stack->normal, 3 * sizeof(double));
+    stack->spacing[0] = frame->has_spacing ? frame->pixel_spacing[1] : 1;
+    stack->spacing[1] = frame->has_spacing ? frame->pixel_spacing[0] : 1;
+    stack->spacing[2] = stack->has_geometry ? plane_spacing(group) : 1;
+    if (stack->has_geometry)
+        memcpy(stack->origin, frame->position, sizeof(stack->origin));
+}
+
+static int
+make_stack(struct grouping *grouping, struct group *group, struct geometry_stack *stack)
+{
+    qsort(group->planes, (size_t)group->count, sizeof(*group->planes),
+          geometry_is_placed(group) ? compare_position : compare_number);
+    geometry_judge(grouping, group, stack);
+    describe(group, stack);
+    return copy_planes(group, stack);
+}
+
+static int
+compare_group(const void *left, const void *right)
+{
+    const struct group *a = left, *b = right;
+    const int order = strverscmp(a->name, b->name);
+    return order ? order : geometry_compare_identity(&a->planes[0], &b->planes[0]);
+}
+
+static int
+make_stacks(struct grouping *grouping, struct geometry_series *series)
+{
+    qsort(grouping->groups, (size_t)grouping->group_count, sizeof(*grouping->groups),
+          compare_group);
+    series->stacks = calloc((size_t)grouping->group_count, sizeof(*series->stacks));
+    if (!series->stacks)
+        return -ENOMEM;
+    for (int32_t i = 0; i < grouping->group_count; i++) {
+        int error = make_stack(grouping, &grouping->groups[i], &series->stacks[i]);
+        if (error)
+            return error;
+        series->stack_count++;
+    }
+    return 0;
+}
+
+/* ---- entry ---- */
+
+static int
+check_one_series(struct dicom_instance *const *instances, int32_t count, struct dicom_fault *fault)
+{
+    for (int32_t i = 1; i < count; i++)
+        if (strcmp(instances[0]->series_uid, instances[i]->series_uid) != 0)
+            return fault_set(fault, -EINVAL, "SERIES_MIXED", instances[0]->path, instances[i]->path,
+                             "%s and %s belong to different series.",
+                             fault_base_name(instances[0]->path),
+                             fault_base_name(instances[i]->path));
+    return 0;
+}
+
+static int
+collect_planes(struct dicom_instance *const *instances, int32_t count, struct grouping *grouping)
+{
+    int64_t total = 0;
+    for (int32_t i = 0; i < count; i++)
+        total += instances[i]->frame_count;
+    if (total > INT32_MAX)
+        return -ENOMEM;
+    grouping->planes = calloc((size_t)total + 1, sizeof(*grouping->planes));
+    grouping->scratch = calloc((size_t)total + 1, sizeof(*grouping->scratch));
+    if (!grouping->planes || !grouping->scratch)
+        return -ENOMEM;
+    for (int32_t i = 0; i < count; i++)
+        for (int32_t f = 0; f < instances[i]->frame_count; f++) {
+            struct plane *plane = &grouping->planes[grouping->plane_count++];
+            plane->instance = instances[i];
+            plane->frame = &instances[i]->frames[f];
+            plane->instance_index = i;
+            plane->frame_index = f;
+            snprintf(plane->acquisition_number, sizeof(plane->acquisition_number), "%d",
+                     instances[i]->acquisition_number);
+        }
+    qsort(grouping->planes, (size_t)total, sizeof(*grouping->planes), geometry_compare_identity);
+    return 0;
+}
+
+int
+geometry_group(struct dicom_instance *const *instances, int32_t count,
+               const struct geometry_limits *limits, struct geometry_series **series,
+               struct dicom_fault *fault)
+{
+    *series = NULL;
+    int error = check_one_series(instances, count, fault);
+    if (error)
+        return error;
+    struct grouping grouping = {.limits = limits};
+    struct geometry_series *result = calloc(1, sizeof(*result));
+    error = result ? collect_planes(instances, count, &grouping) : -ENOMEM;
+    if (!error && grouping.plane_count > 0)
+        error = geometry_make_groups(&grouping);
+    if (!error && grouping.group_count > 0)
+        error = make_stacks(&grouping, result);
+    free(grouping.groups);
+    free(grouping.scratch);
+    free(grouping.planes);
+    if (error) {
+        geometry_series_free(result);
+        return fault_set(fault, error, "OUT_OF_MEMORY", NULL, NULL,
+                         "There is not enough memory to order the series.");
+    }
+    *series = result;
+    return 0;
+}
+
+void
+geometry_series_free(struct geometry_series *series)
+{
+    if (!series)
+        return;
+    for (int32_t i = 0; i < series->stack_count; i++)
+        free(series->stacks[i].planes);
+    free(series->stacks);
+    free(series);
+}
+
+void
+geometry_voxel_from_mm(const struct geometry_stack *stack, const double mm[3], double voxel[3])
+{
+    double offset[3];
+    for (int i = 0; i < 3; i++)
+        offset[i] = mm[i] - stack->origin[i];
+    for (int i = 0; i < 3; i++)
+        voxel[i] = dot(offset, stack->axes + 3 * i) / stack->spacing[i];
+}

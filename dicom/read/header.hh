@@ -1,0 +1,69 @@
+/*
+ * header.hh - attributes of a scanned file through DCMTK; private to dicom/, C++.
+ *
+ * Values come back trimmed; numbers are read independently of the locale. A missing attribute is
+ * false or "", never an exception; only std::bad_alloc leaves.
+ */
+#ifndef NOCTULE_DICOM_HEADER_H
+#define NOCTULE_DICOM_HEADER_H
+
+#include "dicom/dicom.h"
+#include "dicom/fault.h"
+#include "dicom/read/scan.h"
+
+#include <dcmtk/config/osconfig.h>
+
+#include <dcmtk/dcmdata/dctk.h>
+
+#include <new>
+#include <string>
+#include <vector>
+
+/* Parses what the scan kept. Code: TAG_INVALID. */
+int header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
+                 struct dicom_fault *fault);
+
+bool header_has(DcmItem &item, const DcmTagKey &tag); /* there and not empty */
+std::string header_text(DcmItem &item, const DcmTagKey &tag, unsigned long index = 0);
+std::vector<std::string> header_texts(DcmItem &item, const DcmTagKey &tag);
+/* False when absent, empty or no number. Not necessarily finite. */
+bool header_number(DcmItem &item, const DcmTagKey &tag, double *value, unsigned long index = 0);
+/* False also when the value is no integer or beyond 32 bits. */
+bool header_integer(DcmItem &item, const DcmTagKey &tag, int32_t *value);
+/* First item of a sequence, nullptr when there is none. */
+DcmItem *header_item(DcmItem &item, const DcmTagKey &sequence);
+
+/* "Rows (0028,0010)", for sentences. */
+std::string header_tag_name(const DcmTagKey &tag);
+
+/* Cuts to the size of the array. */
+template <size_t size>
+void
+header_copy(char (&destination)[size], const std::string &text)
+{
+    const size_t length = text.size() < size ? text.size() : size - 1;
+    text.copy(destination, length);
+    destination[length] = 0;
+}
+
+/* Runs a C entry's body; no C++ exception gets past it. */
+template <typename Body>
+int
+header_guard(const char *path, struct dicom_fault *fault, Body body)
+{
+    try {
+        return body();
+    } catch (const std::bad_alloc &) {
+        return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, nullptr,
+                         "There is not enough memory to read %s.", fault_base_name(path));
+    } catch (...) {
+        return fault_set(fault, -EBADMSG, "TAG_INVALID", path, nullptr,
+                         "%s is damaged: its header cannot be parsed. Send it again.",
+                         fault_base_name(path));
+    }
+}
+
+/* Fills frame_count frames from the data set or its functional groups. (frames.cc) */
+void frames_read(DcmItem &dataset, struct dicom_instance &instance);
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * inherit.cc - the attributes that a result object takes over from its source, ready to be written.
+ *
+ * DCMTK re-encodes them (from implicit VR or big endian where need be); values stay as they are, in
+ * the source's character set, which is inherited with them.
+ */
+#include "dicom/read/header.hh"
+
+#include <dcmtk/dcmdata/dcostrmb.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace
+{
+
+/* Ascending. Specific Character Set, and the modules Patient (PS3.3 C.7.1.1), General Study
+ * (C.7.2.1) and Frame of Reference (C.7.4.1). */
+constexpr uint32_t inherited_tags[] = {
+    0x00080005, /* Specific Character Set */
+    0x00080020, 0x00080030, 0x00080050, 0x00080051, 0x00080090, 0x00080096, 0x0008009C, 0x0008009D,
+    0x00080201, /* Timezone Offset From UTC: the dates above depend on it */
+    0x00081030, 0x00081032, 0x00081048, 0x00081049, 0x00081060, 0x00081062, 0x00081110, 0x00081120,
+    0x00100010, 0x00100020, 0x00100021, 0x00100022, 0x00100024, 0x00100026, 0x00100027, 0x00100028,
+    0x00100030, 0x00100032, 0x00100033, 0x00100034, 0x00100035, 0x00100040, 0x00100200, 0x00100212,
+    0x00100213, 0x00100214, 0x00100215, 0x00100216, 0x00100217, 0x00100218, 0x00100219, 0x00100221,
+    0x00100222, 0x00100223, 0x00100229, 0x00101000, 0x00101001, 0x00101002, 0x00102160, 0x00102201,
+    0x00102202, 0x00102292, 0x00102293, 0x00102294, 0x00102295, 0x00102296, 0x00102297, 0x00102298,
+    0x00102299, 0x00104000, 0x00120062, 0x00120063, 0x00120064, 0x0020000D, 0x00200010, 0x00200052,
+    0x00201040, 0x00321033, 0x00321034, 0x00401012,
+};
+
+/* One element as Explicit VR Little Endian. */
+int
+encode(DcmElement &element, std::vector<uint8_t> &bytes)
+{
+    const size_t start = bytes.size();
+    const size_t room = element.calcElementLength(EXS_LittleEndianExplicit, EET_ExplicitLength);
+    bytes.resize(start + room);
+    DcmOutputBufferStream stream(bytes.data() + start, static_cast<offile_off_t>(room));
+    element.transferInit();
+    const OFCondition condition =
+        element.write(stream, EXS_LittleEndianExplicit, EET_ExplicitLength, nullptr);
+    element.transferEnd();
+    void *buffer;
+    offile_off_t written = 0;
+    stream.flushBuffer(buffer, written);
+    bytes.resize(start + static_cast<size_t>(written));
+    return condition.good() ? 0 : -EBADMSG;
+}
+
+/* Hands the encoded elements over as one C allocation for each array. */
+int
+hand_over(const std::vector<uint8_t> &bytes, const std::vector<struct dicom_element> &elements,
+          struct dicom_inherited *inherited)
+{
+    auto *storage = static_cast<uint8_t *>(malloc(bytes.size() + 1));
+    auto *array = static_cast<struct dicom_element *>(
+        calloc(elements.size() + 1, sizeof(struct dicom_element)));
+    if (!storage || !array) {
+        free(storage);
+        free(array);
+        throw std::bad_alloc();
+    }
+    std::copy(bytes.begin(), bytes.end(), storage);
+    size_t start = 0;
+    for (size_t i = 0; i < elements.size(); i++) {
+        array[i] = elements[i];
+        array[i].bytes = storage + start;
+        start += elements[i].size;
+    }
+    *inherited = {elements.size(), array, storage};
+    return 0;
+}
+
+int
+inherit_from(DcmDataset &dataset, const char *path, struct dicom_inherited *inherited,
+             struct dicom_fault *fault)
+{
+    std::vector<uint8_t> bytes;
+    std::vector<struct dicom_element> elements;
+    for (const uint32_t tag : inherited_tags) {
+        const DcmTagKey key(static_cast<Uint16>(tag >> 16), static_cast<Uint16>(tag & 0xFFFF));
+        DcmElement *element = nullptr;
+        if (dataset.findAndGetElement(key, element).bad() || !element)
+            continue;
+        const size_t start = bytes.size();
+        if (encode(*element, bytes))
+            return fault_set(fault, -EBADMSG, "TAG_INVALID", path, nullptr,
+                             "%s has a %s that cannot be taken over.", fault_base_name(path),
+                             header_tag_name(key).c_str());
+        elements.push_back({tag, nullptr, bytes.size() - start});
+    }
+    return hand_over(bytes, elements, inherited);
+}
+
+int
+inherit_file(const char *path, struct dicom_inherited *inherited, struct dicom_fault *fault)
+{
+    struct stream stream;
+    int error = stream_open(&stream, path);
+    if (error)
+        return fault_set(fault, error, "FILE_UNREADABLE", path, nullptr, "%s cannot be opened: %s.",
+                         fault_base_name(path), strerror(-error));
+    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    struct scan scan;
+    error = scan_file(&stream, path, inherited_tags,
+                      sizeof(inherited_tags) / sizeof(inherited_tags[0]), &scan, fault);
+    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    DcmDataset dataset;
+    if (!error)
+        error = header_parse(scan, path, dataset, fault);
+    return error ? error : inherit_from(dataset, path, inherited, fault);
+}
+
+} // namespace
+
+int
+dicom_inherit(const char *path, struct dicom_inherited *inherited, struct dicom_fault *fault)
+{
+    *inherited = {0, nullptr, nullptr};
+    return header_guard(path, fault, [&] { return inherit_file(path, inherited, fault); });
+}
+
+void
+dicom_inherited_free(struct dicom_inherited *inherited)
+{
+    free(inherited->elements);
+    free(inherited->storage);
+    *inherited = {0, nullptr, nullptr};
+}

@@ -1,0 +1,559 @@
+/*
+ * peek.cc - one file's header, judged: is this an image that this program can process?
+ *
+ * The order of the checks is the order of usefulness of the answer: first whether it is DICOM at
+ * all, then what kind of object, then its identity, its encoding, its pixels, its sizes, and last
+ * whether the pixel data are all there. Pixel data are never read, only measured.
+ */
+#include "dicom/read/header.hh"
+#include "dicom/value/sop_class.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace
+{
+
+constexpr int64_t max_voxels = INT64_C(1) << 33;
+constexpr int64_t max_plane_pixels = INT64_C(1) << 28; /* 16384 x 16384 */
+constexpr int32_t max_frames = 1 << 18;
+
+/* Ascending; everything that peek and frames.cc look at. */
+constexpr uint32_t wanted_tags[] = {
+    0x00080005, 0x00080008, 0x00080016, 0x00080018, 0x00080060, 0x00080070, 0x0008103E, 0x00081090,
+    0x00180015, 0x00180050, 0x00180081, 0x00180086, 0x00180088, 0x00181060, 0x00189087, 0x00190010,
+    0x0019100C, 0x0020000D, 0x0020000E, 0x00200011, 0x00200012, 0x00200013, 0x00200032, 0x00200037,
+    0x00200052, 0x00200100, 0x00200105, 0x00201002, 0x00209153, 0x00209241, 0x00280002, 0x00280004,
+    0x00280008, 0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103,
+    0x00280120, 0x00280121, 0x00281052, 0x00281053, 0x00281054, 0x00282110, 0x00282112, 0x00282114,
+    0x00283000, 0x00540061, 0x00540071, 0x00540081, 0x00540101, 0x00541001, 0x00541330, 0x52009229,
+    0x52009230,
+};
+
+struct InstanceFree {
+    void operator()(struct dicom_instance *instance) const
+    {
+        dicom_instance_free(instance);
+    }
+};
+
+using Instance = std::unique_ptr<struct dicom_instance, InstanceFree>;
+
+/* One peek under way. */
+struct Peek {
+    const char *path;
+    struct stream &stream;
+    struct scan &scan;
+    DcmDataset &dataset;
+    struct dicom_instance &instance;
+    struct dicom_fault *fault;
+
+    const char *name() const
+    {
+        return fault_base_name(path);
+    }
+
+    int refuse(const char *code, const std::string &what) const
+    {
+        return fault_set(fault, -EBADMSG, code, path, nullptr, "%s %s", name(), what.c_str());
+    }
+
+    int missing(const DcmTagKey &tag) const
+    {
+        return refuse("TAG_MISSING", "has no " + header_tag_name(tag) + ".");
+    }
+
+    int invalid(const DcmTagKey &tag, const std::string &why) const
+    {
+        return refuse("TAG_INVALID", "has an invalid " + header_tag_name(tag) + ": " + why + ".");
+    }
+
+    /* A whole number that must be there. */
+    int require(const DcmTagKey &tag, int32_t low, int32_t high, int32_t *value) const
+    {
+        if (!header_has(dataset, tag))
+            return missing(tag);
+        if (!header_integer(dataset, tag, value) || *value < low || *value > high)
+            return invalid(tag, "not a whole number from " + std::to_string(low) + " to " +
+                                    std::to_string(high));
+        return 0;
+    }
+};
+
+bool
+is_uid(const std::string &text)
+{
+    return !text.empty() && text.size() < DICOM_UID_SIZE && text[0] != '.' &&
+           text.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+/* For sentences: what is no UID is not repeated, it could be anything. */
+std::string
+uid_for_people(const std::string &text)
+{
+    return is_uid(text) ? text : "(invalid)";
+}
+
+int
+check_kind(Peek &peek)
+{
+    if (header_text(peek.dataset, DCM_Manufacturer) == "Noctule" &&
+        header_text(peek.dataset, DCM_ManufacturerModelName) == "noctuled")
+        return peek.refuse("OWN_RESULT", "was written by Noctule and is not processed again.");
+    std::string uid = header_text(peek.dataset, DCM_SOPClassUID);
+    if (uid.empty())
+        uid = peek.scan.media_class_uid;
+    if (uid.empty()) {
+        if (!peek.scan.has_preamble)
+            return peek.refuse("NOT_DICOM", "is not a DICOM file.");
+        return peek.missing(DCM_SOPClassUID);
+    }
+    if (const char *modality = storage_class_modality(uid.c_str())) {
+        header_copy(peek.instance.sop_class_uid, uid);
+        header_copy(peek.instance.modality, modality);
+        return 0;
+    }
+    const char *known = dcmFindNameOfUID(uid.c_str());
+    return peek.refuse("SOP_CLASS_UNSUPPORTED",
+                       std::string("is of a kind that is not processed: ") +
+                           (known ? known : uid_for_people(uid).c_str()) +
+                           ". Only CT, MR and PET images are.");
+}
+
+template <size_t size>
+int
+read_uid(Peek &peek, const DcmTagKey &tag, bool required, char (&destination)[size])
+{
+    const std::string text = header_text(peek.dataset, tag);
+    if (text.empty())
+        return required ? peek.missing(tag) : 0;
+    if (!is_uid(text))
+        return peek.refuse("UID_INVALID",
+                           "has an invalid " + header_tag_name(tag) +
+                               ": a UID has 1 to 64 digits and dots, a digit first.");
+    header_copy(destination, text);
+    return 0;
+}
+
+int
+read_identity(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    int error = read_uid(peek, DCM_SOPInstanceUID, true, instance.sop_instance_uid);
+    if (!error)
+        error = read_uid(peek, DCM_StudyInstanceUID, true, instance.study_uid);
+    if (!error)
+        error = read_uid(peek, DCM_SeriesInstanceUID, true, instance.series_uid);
+    if (!error)
+        error = read_uid(peek, DCM_FrameOfReferenceUID, false, instance.frame_of_reference_uid);
+    return error;
+}
+
+void
+read_description(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    DcmItem &dataset = peek.dataset;
+    if (header_has(dataset, DCM_Modality))
+        header_copy(instance.modality, header_text(dataset, DCM_Modality));
+    header_copy(instance.body_part, header_text(dataset, DCM_BodyPartExamined));
+    header_copy(instance.series_description, header_text(dataset, DCM_SeriesDescription));
+    for (unsigned long i = 0; i < 4; i++)
+        header_copy(instance.image_type[i], header_text(dataset, DCM_ImageType, i));
+    if (!header_integer(dataset, DCM_InstanceNumber, &instance.instance_number))
+        instance.instance_number = 0;
+    if (!header_integer(dataset, DCM_SeriesNumber, &instance.series_number))
+        instance.series_number = 0;
+    if (!header_integer(dataset, DCM_AcquisitionNumber, &instance.acquisition_number))
+        instance.acquisition_number = 0;
+}
+
+/* Of the object, or of the first frame of an enhanced one (PS3.3 C.7.6.16.2.9). */
+std::string
+rescale_type(DcmItem &dataset)
+{
+    for (const DcmTagKey &groups :
+         {DCM_SharedFunctionalGroupsSequence, DCM_PerFrameFunctionalGroupsSequence}) {
+        DcmItem *frame = header_item(dataset, groups);
+        DcmItem *item = frame ? header_item(*frame, DCM_PixelValueTransformationSequence) : nullptr;
+        if (item)
+            return header_text(*item, DCM_RescaleType);
+    }
+    return header_text(dataset, DCM_RescaleType);
+}
+
+/*
+ * Rescale Type (PS3.3 C.11.1.1.2), HU of a CT image that does not say otherwise (C.8.2.1), or the
+ * Units of PET (C.8.9.1.1.3).
+ */
+void
+read_value_unit(Peek &peek)
+{
+    static const struct {
+        const char *term, *unit;
+    } units[] = {{"HU", "[hnsf'U]"}, {"MGML", "mg/ml"}, {"PCT", "%"},       {"PCNT", "%"},
+                 {"BQML", "Bq/ml"},  {"GML", "g/ml"},   {"CM2ML", "cm2/ml"}};
+
+    const bool is_pet = strcmp(peek.instance.modality, "PT") == 0;
+    const bool is_ct = strcmp(peek.instance.modality, "CT") == 0;
+    std::string term = is_pet ? header_text(peek.dataset, DCM_Units) : rescale_type(peek.dataset);
+    if (term.empty() && is_ct)
+        term = "HU";
+    for (const auto &each : units)
+        if (term == each.term)
+            header_copy(peek.instance.value_unit, each.unit);
+}
+
+/* A count that is there and positive, else 1, so that it can multiply. */
+int64_t
+factor(DcmItem &dataset, const DcmTagKey &tag)
+{
+    int32_t value;
+    return header_integer(dataset, tag, &value) && value > 0 ? value : 1;
+}
+
+/*
+ * How many instances the series should have. Images in Acquisition is written per temporal position
+ * by most senders and for all of them by some; multiplied, it is never too small, so that no series
+ * counts as complete too early.
+ */
+void
+read_expected_instances(Peek &peek)
+{
+    DcmItem &dataset = peek.dataset;
+    int64_t expected = 0;
+    if (header_has(dataset, DCM_SharedFunctionalGroupsSequence) ||
+        header_has(dataset, DCM_PerFrameFunctionalGroupsSequence))
+        expected = 0;
+    else if (header_has(dataset, DCM_NumberOfSlices))
+        expected = factor(dataset, DCM_NumberOfSlices) * factor(dataset, DCM_NumberOfTimeSlices) *
+                   factor(dataset, DCM_NumberOfRRIntervals) *
+                   factor(dataset, DCM_NumberOfTimeSlots);
+    else if (header_has(dataset, DCM_ImagesInAcquisition))
+        expected = factor(dataset, DCM_ImagesInAcquisition) *
+                   factor(dataset, DCM_NumberOfTemporalPositions);
+    peek.instance.expected_instances =
+        expected > 1 && expected <= INT32_MAX ? static_cast<int32_t>(expected) : 0;
+}
+
+int
+read_transfer_syntax(Peek &peek)
+{
+    const struct scan &scan = peek.scan;
+    header_copy(peek.instance.transfer_syntax_uid, scan.transfer_syntax_uid);
+    if (!scan.syntax) {
+        const char *known = dcmFindNameOfUID(scan.transfer_syntax_uid);
+        return peek.refuse("TRANSFER_SYNTAX_UNSUPPORTED",
+                           std::string("is encoded in a transfer syntax that is not supported: ") +
+                               (known ? known : uid_for_people(scan.transfer_syntax_uid).c_str()) +
+                               ". Send it uncompressed.");
+    }
+    return 0;
+}
+
+void
+read_lossiness(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    const struct transfer_syntax &syntax = *peek.scan.syntax;
+    instance.lossy = header_text(peek.dataset, DCM_LossyImageCompression) == "01" || syntax.lossy;
+    if (!instance.lossy)
+        return;
+    header_copy(instance.lossy_ratio, header_text(peek.dataset, DCM_LossyImageCompressionRatio));
+    std::string method = header_text(peek.dataset, DCM_LossyImageCompressionMethod);
+    header_copy(instance.lossy_method, method.empty() ? syntax.lossy_method : method);
+}
+
+int
+check_bits(Peek &peek)
+{
+    const struct dicom_instance &i = peek.instance;
+    const std::string bits = std::to_string(i.bits_stored) + " bits stored in " +
+                             std::to_string(i.bits_allocated) + ", high bit " +
+                             std::to_string(i.high_bit);
+    if ((i.bits_allocated != 8 && i.bits_allocated != 16) || i.bits_stored < 8)
+        return peek.refuse("PIXELS_UNSUPPORTED",
+                           "has pixels of " + bits + "; 8 to 16 bits in 8 or 16 are supported.");
+    if (i.bits_stored > i.bits_allocated || i.high_bit < i.bits_stored - 1 ||
+        i.high_bit >= i.bits_allocated)
+        return peek.refuse("TAG_INVALID", "contradicts itself: " + bits + ".");
+    /* Decoders deliver the sample at the low end; RLE keeps the bytes as they were. */
+    if (peek.scan.syntax->codec != TRANSFER_NATIVE && peek.scan.syntax->codec != TRANSFER_RLE &&
+        i.high_bit != i.bits_stored - 1)
+        return peek.refuse("PIXELS_UNSUPPORTED", "has compressed pixels with " + bits + ".");
+    return 0;
+}
+
+int
+read_photometric(Peek &peek)
+{
+    const std::string photometric = header_text(peek.dataset, DCM_PhotometricInterpretation);
+    if (photometric.empty())
+        return peek.missing(DCM_PhotometricInterpretation);
+    if (photometric != "MONOCHROME1" && photometric != "MONOCHROME2")
+        return peek.refuse("PIXELS_UNSUPPORTED",
+                           "is not monochrome (Photometric Interpretation (0028,0004)).");
+    peek.instance.monochrome1 = photometric == "MONOCHROME1";
+    return 0;
+}
+
+int
+read_pixel_format(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    int32_t samples = 0, representation = 0;
+    int error = peek.require(DCM_SamplesPerPixel, 1, UINT16_MAX, &samples);
+    if (!error && samples != 1)
+        error = peek.refuse("PIXELS_UNSUPPORTED", "has " + std::to_string(samples) +
+                                                      " samples a pixel; only 1 is supported.");
+    if (!error)
+        error = read_photometric(peek);
+    if (!error)
+        error = peek.require(DCM_BitsAllocated, 1, UINT16_MAX, &instance.bits_allocated);
+    if (!error)
+        error = peek.require(DCM_BitsStored, 1, UINT16_MAX, &instance.bits_stored);
+    if (!error)
+        error = peek.require(DCM_HighBit, 0, UINT16_MAX, &instance.high_bit);
+    if (!error)
+        error = peek.require(DCM_PixelRepresentation, 0, 1, &representation);
+    if (!error)
+        error = check_bits(peek);
+    if (error)
+        return error;
+    instance.is_signed = representation == 1;
+    if (instance.is_signed)
+        instance.pixel = DICOM_INT16;
+    else
+        instance.pixel = instance.bits_allocated == 8 ? DICOM_UINT8 : DICOM_UINT16;
+    if (header_has(peek.dataset, DCM_ModalityLUTSequence))
+        return peek.refuse("PIXELS_UNSUPPORTED",
+                           "maps its pixels through a Modality LUT Sequence (0028,3000).");
+    return 0;
+}
+
+/* Pixel Padding Value has the bits of a pixel whatever VR it was given. */
+bool
+read_padding_bits(Peek &peek, const DcmTagKey &tag, int32_t *value)
+{
+    int32_t bits;
+    if (!header_integer(peek.dataset, tag, &bits) || bits < INT16_MIN || bits > UINT16_MAX)
+        return false;
+    *value = peek.instance.is_signed ? static_cast<int16_t>(bits) : static_cast<uint16_t>(bits);
+    return true;
+}
+
+void
+read_padding(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    int32_t value, limit;
+    if (!read_padding_bits(peek, DCM_PixelPaddingValue, &value))
+        return;
+    if (!read_padding_bits(peek, DCM_PixelPaddingRangeLimit, &limit))
+        limit = value;
+    instance.has_padding = true;
+    instance.padding_lo = std::min(value, limit);
+    instance.padding_hi = std::max(value, limit);
+}
+
+int
+read_sizes(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    int error = peek.require(DCM_Rows, 1, UINT16_MAX, &instance.rows);
+    if (!error)
+        error = peek.require(DCM_Columns, 1, UINT16_MAX, &instance.columns);
+    instance.frame_count = 1;
+    if (!error && header_has(peek.dataset, DCM_NumberOfFrames))
+        error = peek.require(DCM_NumberOfFrames, 1, INT32_MAX, &instance.frame_count);
+    if (error)
+        return error;
+    const int64_t plane = static_cast<int64_t>(instance.rows) * instance.columns;
+    if (plane > max_plane_pixels || instance.frame_count > max_frames ||
+        instance.frame_count > max_voxels / plane)
+        return peek.refuse("SIZE_IMPLAUSIBLE", "claims " + std::to_string(instance.columns) +
+                                                   " x " + std::to_string(instance.rows) +
+                                                   " pixels in " +
+                                                   std::to_string(instance.frame_count) +
+                                                   " frames, more than is ever processed.");
+    instance.multi_frame = instance.frame_count > 1 ||
+                           header_has(peek.dataset, DCM_SharedFunctionalGroupsSequence) ||
+                           header_has(peek.dataset, DCM_PerFrameFunctionalGroupsSequence);
+    return 0;
+}
+
+int
+truncated(Peek &peek, int64_t there, int64_t needed)
+{
+    return peek.refuse("FILE_TRUNCATED", "holds " + std::to_string(there) + " of " +
+                                             std::to_string(needed) +
+                                             " bytes of pixel data. Send it again.");
+}
+
+int
+measure_native(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    const struct scan &scan = peek.scan;
+    const int64_t needed = static_cast<int64_t>(instance.rows) * instance.columns *
+                           instance.frame_count * (instance.bits_allocated / 8);
+    if (scan.pixel_length < needed)
+        return truncated(peek, scan.pixel_length, needed);
+    if (scan.pixel_length > stream_remaining(&peek.stream))
+        return truncated(peek, stream_remaining(&peek.stream), scan.pixel_length);
+    if (scan.syntax->deflated) {
+        int error = stream_skip(&peek.stream, needed);
+        if (error)
+            return scan_fault(&peek.stream, peek.path, error, "its pixel data", peek.fault);
+    }
+    instance.pixel_offset = scan.syntax->deflated ? -1 : scan.pixel_offset;
+    instance.pixel_length = scan.pixel_length;
+    return 0;
+}
+
+/* Walks from item to item; the first is the Basic Offset Table. */
+int
+measure_encapsulated(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    int64_t items = 0;
+    for (;;) {
+        struct scan_item item;
+        int error = scan_pixel_item(&peek.stream, &item);
+        if (!error && item.is_delimiter)
+            break;
+        if (!error)
+            error = stream_skip(&peek.stream, item.length);
+        if (error)
+            return scan_fault(&peek.stream, peek.path, error, "its pixel data", peek.fault);
+        items++;
+    }
+    if (items - 1 < instance.frame_count)
+        return peek.refuse("FILE_TRUNCATED",
+                           "holds " + std::to_string(std::max<int64_t>(items - 1, 0)) +
+                               " fragments of pixel data for " +
+                               std::to_string(instance.frame_count) + " frames. Send it again.");
+    instance.pixel_offset = -1;
+    return 0;
+}
+
+int
+measure_pixels(Peek &peek)
+{
+    const struct scan &scan = peek.scan;
+    if (scan.pixel_tag == 0)
+        return peek.missing(DCM_PixelData);
+    if (scan.pixel_tag != SCAN_TAG_PIXELS)
+        return peek.refuse("PIXELS_UNSUPPORTED", "has floating-point pixels.");
+    if (scan.encapsulated != (scan.syntax->codec != TRANSFER_NATIVE))
+        return peek.invalid(DCM_PixelData,
+                            std::string("its form contradicts the transfer syntax ") +
+                                scan.syntax->name);
+    return scan.encapsulated ? measure_encapsulated(peek) : measure_native(peek);
+}
+
+int
+read_frames(Peek &peek)
+{
+    struct dicom_instance &instance = peek.instance;
+    instance.frames = static_cast<struct dicom_frame *>(
+        calloc(static_cast<size_t>(instance.frame_count), sizeof(*instance.frames)));
+    if (!instance.frames)
+        throw std::bad_alloc();
+    frames_read(peek.dataset, instance);
+    return 0;
+}
+
+int
+judge(Peek &peek)
+{
+    int error = check_kind(peek);
+    if (!error)
+        error = read_identity(peek);
+    if (!error)
+        error = read_transfer_syntax(peek);
+    if (error)
+        return error;
+    read_description(peek);
+    read_value_unit(peek);
+    read_expected_instances(peek);
+    read_lossiness(peek);
+    error = read_pixel_format(peek);
+    if (error)
+        return error;
+    read_padding(peek);
+    error = read_sizes(peek);
+    if (!error)
+        error = measure_pixels(peek);
+    /* Last: only now is the number of frames known to be backed by as many bytes. */
+    return error ? error : read_frames(peek);
+}
+
+int
+peek_stream(const char *path, struct stream &stream, Instance &instance, struct dicom_fault *fault)
+{
+    struct scan scan;
+    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    int error = scan_file(&stream, path, wanted_tags, sizeof(wanted_tags) / sizeof(wanted_tags[0]),
+                          &scan, fault);
+    if (error && error == -EBADMSG && scan.transfer_syntax_uid[0] && !scan.syntax) {
+        /* Walked by guess; what matters is that it cannot be read. */
+        scan.kept_size = 0;
+    } else if (error) {
+        return error;
+    }
+    DcmDataset dataset;
+    Peek peek{path, stream, scan, dataset, *instance, fault};
+    if (error)
+        return read_transfer_syntax(peek);
+    error = header_parse(scan, path, dataset, fault);
+    return error ? error : judge(peek);
+}
+
+int
+peek_file(const char *path, struct dicom_instance **result, struct dicom_fault *fault)
+{
+    Instance instance(static_cast<struct dicom_instance *>(calloc(1, sizeof(*instance))));
+    if (!instance || !(instance->path = strdup(path)))
+        throw std::bad_alloc();
+    struct stream stream;
+    int error = stream_open(&stream, path);
+    if (error)
+        return fault_set(fault, error, "FILE_UNREADABLE", path, nullptr, "%s cannot be opened: %s.",
+                         fault_base_name(path),
+                         error == -EINVAL ? "it is no regular file" : strerror(-error));
+    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    instance->file_size = stream.file_size;
+    error = peek_stream(path, stream, instance, fault);
+    if (!error)
+        *result = instance.release();
+    return error;
+}
+
+} // namespace
+
+int
+dicom_peek(const char *path, struct dicom_instance **instance, struct dicom_fault *fault)
+{
+    *instance = nullptr;
+    return header_guard(path, fault, [&] { return peek_file(path, instance, fault); });
+}
+
+void
+dicom_instance_free(struct dicom_instance *instance)
+{
+    if (!instance)
+        return;
+    free(instance->frames);
+    free(instance->path);
+    free(instance);
+}
+
+size_t
+dicom_pixel_size(enum dicom_pixel pixel)
+{
+    return pixel == DICOM_UINT8 ? 1 : 2;
+}

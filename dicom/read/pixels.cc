@@ -1,0 +1,347 @@
+/*
+ * pixels.cc - frames, decoded one at a time into the caller's memory.
+ *
+ * Native little-endian pixels go from the file straight into the caller's buffer and are adjusted
+ * there; only compressed and deflated ones need memory of their own. The file is opened once per
+ * reader; a file that changed since its header was read is refused.
+ */
+#include "dicom/read/codec.hh"
+#include "dicom/read/fragments.h"
+#include "dicom/read/header.hh"
+#include "dicom/read/rle.h"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <unistd.h>
+
+struct dicom_pixels {
+    const struct dicom_instance *instance;
+    const struct transfer_syntax *syntax;
+    struct stream stream;
+    bool swapped_words; /* native big endian in 16-bit words */
+    int64_t pixel_offset;
+    struct fragments fragments;    /* when encapsulated */
+    std::vector<uint8_t> inflated; /* when deflated: all pixel data */
+    std::vector<uint8_t> bytes;    /* of one compressed frame */
+    std::vector<uint16_t> samples; /* of one compressed frame of 8-bit pixels */
+};
+
+namespace
+{
+
+struct Close {
+    void operator()(struct dicom_pixels *pixels) const
+    {
+        dicom_pixels_close(pixels);
+    }
+};
+
+size_t
+frame_pixels(const struct dicom_instance &instance)
+{
+    return static_cast<size_t>(instance.rows) * static_cast<size_t>(instance.columns);
+}
+
+size_t
+native_frame_bytes(const struct dicom_instance &instance)
+{
+    return frame_pixels(instance) * static_cast<size_t>(instance.bits_allocated / 8);
+}
+
+int
+read_failed(const struct dicom_pixels &pixels, int error, struct dicom_fault *fault)
+{
+    return scan_fault(&pixels.stream, pixels.instance->path, error, "its pixel data", fault);
+}
+
+int
+changed(const struct dicom_instance &instance, struct dicom_fault *fault)
+{
+    return fault_set(fault, -ESTALE, "FILE_UNREADABLE", instance.path, nullptr,
+                     "%s has changed since its header was read.", fault_base_name(instance.path));
+}
+
+int
+inflate_all(struct dicom_pixels &pixels, struct dicom_fault *fault)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const size_t size = native_frame_bytes(instance) * static_cast<size_t>(instance.frame_count);
+    pixels.inflated.resize(size);
+    int error = stream_read(&pixels.stream, pixels.inflated.data(), static_cast<int64_t>(size));
+    return error ? read_failed(pixels, error, fault) : 0;
+}
+
+/* Finds what the public struct does not hold: fragments, inflated bytes, the width of words. */
+int
+locate(struct dicom_pixels &pixels, struct dicom_fault *fault)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const uint32_t offset_table = 0x7FE00001;
+    struct scan scan;
+    int error = scan_file(&pixels.stream, instance.path, &offset_table, 1, &scan, fault);
+    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    if (error)
+        return error;
+    if (scan.pixel_tag != SCAN_TAG_PIXELS || scan.syntax != pixels.syntax ||
+        scan.encapsulated != (pixels.syntax->codec != TRANSFER_NATIVE))
+        return changed(instance, fault);
+    pixels.swapped_words = scan.big_endian && strcmp(scan.pixel_vr, "OW") == 0;
+    if (scan.encapsulated)
+        return fragments_index(&pixels.stream, &scan, instance.path, instance.frame_count,
+                               &pixels.fragments, fault);
+    return pixels.syntax->deflated ? inflate_all(pixels, fault) : 0;
+}
+
+int
+open_pixels(const struct dicom_instance *instance, struct dicom_pixels **result,
+            struct dicom_fault *fault)
+{
+    auto bare = std::make_unique<struct dicom_pixels>();
+    int error = stream_open(&bare->stream, instance->path);
+    if (error)
+        return fault_set(fault, error, "FILE_UNREADABLE", instance->path, nullptr,
+                         "%s cannot be opened: %s.", fault_base_name(instance->path),
+                         strerror(-error));
+    std::unique_ptr<struct dicom_pixels, Close> pixels(bare.release());
+    pixels->instance = instance;
+    pixels->syntax = transfer_find(instance->transfer_syntax_uid);
+    pixels->pixel_offset = instance->pixel_offset;
+    if (pixels->stream.file_size != instance->file_size || !pixels->syntax)
+        return changed(*instance, fault);
+    const bool plain = pixels->syntax->codec == TRANSFER_NATIVE && !pixels->syntax->deflated &&
+                       !pixels->syntax->big_endian;
+    error = plain ? 0 : locate(*pixels, fault);
+    if (!error)
+        *result = pixels.release();
+    return error;
+}
+
+int
+read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int64_t offset,
+          struct dicom_fault *fault)
+{
+    uint8_t *next = static_cast<uint8_t *>(destination);
+    while (size > 0) {
+        const ssize_t got = pread(pixels.stream.fd, next, size, offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return read_failed(pixels, got < 0 ? -errno : -ENODATA, fault);
+        next += got;
+        offset += got;
+        size -= static_cast<size_t>(got);
+    }
+    return 0;
+}
+
+/* Native bytes of a frame, in the order of the file. */
+int
+read_native(const struct dicom_pixels &pixels, int32_t frame, void *destination,
+            struct dicom_fault *fault)
+{
+    const size_t size = native_frame_bytes(*pixels.instance);
+    const size_t start = size * static_cast<size_t>(frame);
+    if (pixels.syntax->deflated) {
+        memcpy(destination, pixels.inflated.data() + start, size);
+        return 0;
+    }
+    return read_file(pixels, destination, size, pixels.pixel_offset + static_cast<int64_t>(start),
+                     fault);
+}
+
+/* 8-bit pixels in big-endian words have each pair swapped, across the ends of odd frames too. */
+int
+read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *destination,
+                   struct dicom_fault *fault)
+{
+    const int64_t size = static_cast<int64_t>(native_frame_bytes(*pixels.instance));
+    const int64_t start = size * frame;
+    const int64_t first_word = start & ~INT64_C(1);
+    const int64_t after_word = (start + size + 1) & ~INT64_C(1);
+    if (after_word > pixels.instance->pixel_length)
+        return read_failed(pixels, -ENODATA, fault);
+    std::vector<uint8_t> words(static_cast<size_t>(after_word - first_word));
+    int error =
+        read_file(pixels, words.data(), words.size(), pixels.pixel_offset + first_word, fault);
+    if (error)
+        return error;
+    for (int64_t i = 0; i < size; i++)
+        destination[i] = words[static_cast<size_t>((start + i - first_word) ^ 1)];
+    return 0;
+}
+
+/* T is the type of the pixels, so that the second shift brings in their sign or zeros. */
+template <typename T>
+void
+shift(uint16_t *samples, size_t count, int left, int right)
+{
+    const auto one = [left, right](uint16_t sample) {
+        return static_cast<uint16_t>(static_cast<T>(static_cast<uint16_t>(sample << left)) >>
+                                     right);
+    };
+    constexpr size_t block = 64; /* a loop of known length is made of vector instructions */
+    size_t i = 0;
+    for (; i + block <= count; i += block)
+        for (size_t k = 0; k < block; k++)
+            samples[i + k] = one(samples[i + k]);
+    for (; i < count; i++)
+        samples[i] = one(samples[i]);
+}
+
+/* Shifts by High Bit, drops overlay bits, extends the sign from Bits Stored; in place. */
+void
+adjust(const struct dicom_instance &instance, uint16_t *samples)
+{
+    const size_t count = frame_pixels(instance);
+    const int left = 15 - instance.high_bit;
+    const int right = 16 - instance.bits_stored;
+    if (right == 0)
+        return;
+    if (instance.is_signed)
+        shift<int16_t>(samples, count, left, right);
+    else
+        shift<uint16_t>(samples, count, left, right);
+}
+
+void
+swap_bytes(uint16_t *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        samples[i] = __builtin_bswap16(samples[i]);
+}
+
+/* Signed 8-bit pixels are read into the upper half and widened from the front. */
+void
+widen_signed(const uint8_t *narrow, int16_t *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        samples[i] = static_cast<int8_t>(narrow[i]);
+}
+
+int
+read_native_frame(const struct dicom_pixels &pixels, int32_t frame, void *destination,
+                  struct dicom_fault *fault)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const size_t count = frame_pixels(instance);
+    if (instance.bits_allocated == 16) {
+        int error = read_native(pixels, frame, destination, fault);
+        if (error)
+            return error;
+        auto *samples = static_cast<uint16_t *>(destination);
+        if (pixels.syntax->big_endian)
+            swap_bytes(samples, count);
+        adjust(instance, samples);
+        return 0;
+    }
+    uint8_t *bytes = static_cast<uint8_t *>(destination) + (instance.is_signed ? count : 0);
+    int error = pixels.swapped_words ? read_swapped_bytes(pixels, frame, bytes, fault)
+                                     : read_native(pixels, frame, bytes, fault);
+    if (!error && instance.is_signed)
+        widen_signed(bytes, static_cast<int16_t *>(destination), count);
+    return error;
+}
+
+int
+read_fragments(struct dicom_pixels &pixels, int32_t frame, struct dicom_fault *fault)
+{
+    const struct fragments &fragments = pixels.fragments;
+    pixels.bytes.resize(fragments_frame_size(&fragments, frame));
+    uint8_t *next = pixels.bytes.data();
+    for (int32_t i = fragments.first[frame]; i < fragments.first[frame + 1]; i++) {
+        const struct fragment &fragment = fragments.list[i];
+        int error = read_file(pixels, next, fragment.length, fragment.offset, fault);
+        if (error)
+            return error;
+        next += fragment.length;
+    }
+    return 0;
+}
+
+/* Decodes pixels.bytes; "" or why that cannot be done. */
+std::string
+decode(const struct dicom_pixels &pixels, uint16_t *samples)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    const codec_frame frame{pixels.syntax, &instance, pixels.bytes};
+    switch (pixels.syntax->codec) {
+    case TRANSFER_RLE:
+        if (const char *why = rle_decode(pixels.bytes.data(), pixels.bytes.size(),
+                                         static_cast<size_t>(instance.bits_allocated / 8),
+                                         frame_pixels(instance), samples))
+            return why;
+        return {};
+    case TRANSFER_JPEG:
+    case TRANSFER_JPEG_LS:
+        return codec_decode_jpeg(frame, samples);
+    case TRANSFER_JPEG_2000:
+        return codec_decode_jpeg2000(frame, samples);
+    case TRANSFER_NATIVE:
+        break;
+    }
+    return "it is not compressed";
+}
+
+int
+read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
+                      struct dicom_fault *fault)
+{
+    const struct dicom_instance &instance = *pixels.instance;
+    int error = read_fragments(pixels, frame, fault);
+    if (error)
+        return error;
+    const bool narrow = instance.pixel == DICOM_UINT8;
+    const size_t count = frame_pixels(instance);
+    if (narrow)
+        pixels.samples.resize(count);
+    uint16_t *samples = narrow ? pixels.samples.data() : static_cast<uint16_t *>(destination);
+    const std::string why = decode(pixels, samples);
+    if (!why.empty())
+        return fault_set(fault, -EBADMSG, "PIXELS_UNDECODABLE", instance.path, nullptr,
+                         "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1,
+                         fault_base_name(instance.path), pixels.syntax->name, why.c_str());
+    if (narrow)
+        for (size_t i = 0; i < count; i++)
+            static_cast<uint8_t *>(destination)[i] = static_cast<uint8_t>(samples[i]);
+    else
+        adjust(instance, samples);
+    return 0;
+}
+
+} // namespace
+
+int
+dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels,
+                  struct dicom_fault *fault)
+{
+    *pixels = nullptr;
+    return header_guard(instance->path, fault,
+                        [&] { return open_pixels(instance, pixels, fault); });
+}
+
+int
+dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
+                  struct dicom_fault *fault)
+{
+    const struct dicom_instance *instance = pixels->instance;
+    if (frame < 0 || frame >= instance->frame_count)
+        return fault_set(fault, -EINVAL, "PIXELS_UNDECODABLE", instance->path, nullptr,
+                         "%s has %d frames; there is no frame %d.", fault_base_name(instance->path),
+                         instance->frame_count, frame + 1);
+    return header_guard(instance->path, fault, [&] {
+        return pixels->syntax->codec == TRANSFER_NATIVE
+                   ? read_native_frame(*pixels, frame, destination, fault)
+                   : read_compressed_frame(*pixels, frame, destination, fault);
+    });
+}
+
+void
+dicom_pixels_close(struct dicom_pixels *pixels)
+{
+    if (!pixels)
+        return;
+    stream_close(&pixels->stream);
+    fragments_release(&pixels->fragments);
+    delete pixels;
+}

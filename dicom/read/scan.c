@@ -1,0 +1,566 @@
+#include "dicom/read/scan.h"
+
+#include "dicom/fault.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TAG_ITEM            0xFFFEE000u
+#define TAG_ITEM_END        0xFFFEE00Du
+#define TAG_SEQUENCE_END    0xFFFEE0DDu
+#define TAG_MEDIA_CLASS     0x00020002u
+#define TAG_TRANSFER_SYNTAX 0x00020010u
+
+#define UNDEFINED_LENGTH    0xFFFFFFFFu
+
+/* The header of one element: tag, VR and length, and how many bytes that took. */
+struct element {
+    uint32_t tag;
+    char vr[3]; /* "" in implicit VR and for items and delimiters */
+    uint32_t length;
+    uint32_t header_size;
+};
+
+/* How the elements at one level of nesting are encoded. */
+struct encoding {
+    bool implicit_vr;
+    bool big_endian;
+};
+
+struct walk {
+    struct stream *stream;
+    const char *path;
+    struct scan *scan;
+    struct dicom_fault *fault;
+    bool keep;
+    size_t kept_room;
+};
+
+/* An open sequence or item. `end` is -1 when a delimiter ends it; `limit` is the nearest end of an
+ * ancestor or its own, beyond which nothing may reach. */
+struct level {
+    bool is_item;
+    int64_t end;
+    int64_t limit;
+    struct encoding encoding;
+};
+
+static uint16_t
+read_u16(const uint8_t *bytes, bool big_endian)
+{
+    const unsigned high = bytes[big_endian ? 0 : 1], low = bytes[big_endian ? 1 : 0];
+    return (uint16_t)(high << 8 | low);
+}
+
+static uint32_t
+read_u32(const uint8_t *bytes, bool big_endian)
+{
+    const uint32_t first = read_u16(bytes, big_endian);
+    const uint32_t second = read_u16(bytes + 2, big_endian);
+    return big_endian ? first << 16 | second : second << 16 | first;
+}
+
+static uint32_t
+read_tag(const uint8_t *bytes, bool big_endian)
+{
+    return (uint32_t)read_u16(bytes, big_endian) << 16 | read_u16(bytes + 2, big_endian);
+}
+
+enum vr_form {
+    VR_UNKNOWN,
+    VR_SHORT, /* 16-bit length */
+    VR_LONG,  /* two reserved bytes and a 32-bit length */
+};
+
+static enum vr_form
+vr_form(const uint8_t *vr)
+{
+    static const char short_form[] = "AEASATCSDADSDTFDFLISLOLTPNSHSLSSSTTMUIULUS";
+    static const char long_form[] = "OBODOFOLOVOWSQSVUCUNURUTUV";
+    for (size_t i = 0; i + 1 < sizeof(short_form); i += 2)
+        if (memcmp(short_form + i, vr, 2) == 0)
+            return VR_SHORT;
+    for (size_t i = 0; i + 1 < sizeof(long_form); i += 2)
+        if (memcmp(long_form + i, vr, 2) == 0)
+            return VR_LONG;
+    return VR_UNKNOWN;
+}
+
+int
+scan_fault(const struct stream *stream, const char *path, int error, const char *what,
+           struct dicom_fault *fault)
+{
+    const char *name = fault_base_name(path);
+    switch (error) {
+    case -ENODATA:
+        return fault_set(fault, -EBADMSG, "FILE_TRUNCATED", path, NULL,
+                         "%s ends after %lld bytes, inside %s. Send it again.", name,
+                         (long long)stream->file_size, what);
+    case -EBADMSG:
+        return fault_set(fault, -EBADMSG, "TAG_INVALID", path, NULL,
+                         "%s is damaged: %s cannot be decoded at byte %lld. Send it again.", name,
+                         what, (long long)stream->position);
+    case -ENOMEM:
+        return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, NULL,
+                         "There is not enough memory to read %s of %s.", what, name);
+    default:
+        return fault_set(fault, error, "FILE_UNREADABLE", path, NULL, "%s cannot be read: %s.",
+                         name, strerror(-error));
+    }
+}
+
+static int
+invalid(const struct walk *walk, const char *what)
+{
+    return fault_set(walk->fault, -EBADMSG, "TAG_INVALID", walk->path, NULL,
+                     "%s is damaged: %s at byte %lld. Send it again.", fault_base_name(walk->path),
+                     what, (long long)walk->stream->position);
+}
+
+static int
+stream_failed(const struct walk *walk, int error)
+{
+    return scan_fault(walk->stream, walk->path, error, "its header", walk->fault);
+}
+
+static int
+grow_kept(struct walk *walk, size_t count)
+{
+    struct scan *scan = walk->scan;
+    if (scan->kept_size + count > SCAN_MAX_KEPT)
+        return fault_set(walk->fault, -EBADMSG, "SIZE_IMPLAUSIBLE", walk->path, NULL,
+                         "The header of %s is larger than %d MiB.", fault_base_name(walk->path),
+                         SCAN_MAX_KEPT >> 20);
+    if (scan->kept_size + count <= walk->kept_room)
+        return 0;
+    size_t room = walk->kept_room ? 2 * walk->kept_room : 4096;
+    if (room < scan->kept_size + count)
+        room = scan->kept_size + count;
+    uint8_t *bytes = realloc(scan->kept, room);
+    if (!bytes)
+        return stream_failed(walk, -ENOMEM);
+    scan->kept = bytes;
+    walk->kept_room = room;
+    return 0;
+}
+
+/* Goes past the next `count` bytes, keeping them if the element they belong to is wanted. Memory
+ * grows with what has really been read, never with what a length claims. */
+static int
+pass(struct walk *walk, int64_t count)
+{
+    if (!walk->keep) {
+        int error = stream_skip(walk->stream, count);
+        return error ? stream_failed(walk, error) : 0;
+    }
+    if (count > stream_remaining(walk->stream))
+        return stream_failed(walk, -ENODATA);
+    while (count > 0) {
+        const size_t step = count < (1 << 20) ? (size_t)count : (size_t)1 << 20;
+        int error = grow_kept(walk, step);
+        if (error)
+            return error;
+        error = stream_read(walk->stream, walk->scan->kept + walk->scan->kept_size, (int64_t)step);
+        if (error)
+            return stream_failed(walk, error);
+        walk->scan->kept_size += step;
+        count -= (int64_t)step;
+    }
+    return 0;
+}
+
+/* Reads an element's header without consuming it. */
+static int
+peek_element(struct walk *walk, struct encoding encoding, struct element *element)
+{
+    int error;
+    const uint8_t *bytes = stream_peek(walk->stream, 8, &error);
+    if (!bytes)
+        return stream_failed(walk, error);
+    memset(element, 0, sizeof(*element));
+    element->tag = read_tag(bytes, encoding.big_endian);
+    element->header_size = 8;
+    if (encoding.implicit_vr || element->tag >> 16 == 0xFFFE) {
+        element->length = read_u32(bytes + 4, encoding.big_endian);
+        return 0;
+    }
+    memcpy(element->vr, bytes + 4, 2);
+    switch (vr_form(bytes + 4)) {
+    case VR_UNKNOWN:
+        return invalid(walk, "an element has no valid VR");
+    case VR_SHORT:
+        element->length = read_u16(bytes + 6, encoding.big_endian);
+        return 0;
+    case VR_LONG:
+        break;
+    }
+    bytes = stream_peek(walk->stream, 12, &error);
+    if (!bytes)
+        return stream_failed(walk, error);
+    element->length = read_u32(bytes + 8, encoding.big_endian);
+    element->header_size = 12;
+    return 0;
+}
+
+/*
+ * Whether the value of an element must be walked rather than passed. Defined lengths need it only
+ * in wanted elements, which DCMTK will parse: it recurses into SQ by VR and, in implicit VR, by its
+ * dictionary, which is not known here; there a value that starts with an item counts as one.
+ */
+static int
+is_nested(struct walk *walk, const struct element *element, struct encoding encoding, bool *nested)
+{
+    *nested = false;
+    if (element->length == UNDEFINED_LENGTH) {
+        if (element->vr[0] && strcmp(element->vr, "SQ") != 0 && strcmp(element->vr, "UN") != 0)
+            return invalid(walk, "an element that is no sequence has no length");
+        *nested = true;
+    } else if (walk->keep && element->length >= 8) {
+        if (strcmp(element->vr, "SQ") == 0) {
+            *nested = true;
+        } else if (!element->vr[0]) {
+            int error;
+            const uint8_t *bytes = stream_peek(walk->stream, element->header_size + 4u, &error);
+            if (!bytes)
+                return stream_failed(walk, error);
+            *nested = read_tag(bytes + element->header_size, encoding.big_endian) == TAG_ITEM;
+        }
+    }
+    return 0;
+}
+
+/* The content of a UN element of undefined length is Implicit VR Little Endian (CP-246). */
+static struct encoding
+encoding_within(struct encoding outer, const struct element *element)
+{
+    const struct encoding implicit = {.implicit_vr = true};
+    return strcmp(element->vr, "UN") == 0 ? implicit : outer;
+}
+
+static int
+push(struct walk *walk, struct level *levels, int *depth, const struct element *element,
+     bool is_item, struct encoding encoding)
+{
+    if (*depth + 1 >= 2 * SCAN_MAX_DEPTH)
+        return invalid(walk, "sequences are nested too deeply");
+    const struct level *parent = &levels[*depth];
+    struct level *level = &levels[++*depth];
+    level->is_item = is_item;
+    level->encoding = encoding;
+    level->end = -1;
+    level->limit = parent->limit;
+    if (element->length != UNDEFINED_LENGTH) {
+        level->end = walk->stream->position + element->length;
+        if (level->end > parent->limit)
+            return invalid(walk, "a sequence reaches beyond what contains it");
+        level->limit = level->end;
+    }
+    return 0;
+}
+
+/* One step inside a sequence: the next item begins, or the sequence ends. */
+static int
+step_in_sequence(struct walk *walk, struct level *levels, int *depth)
+{
+    const struct encoding encoding = levels[*depth].encoding;
+    struct element element;
+    int error = peek_element(walk, encoding, &element);
+    if (error)
+        return error;
+    const bool ends = element.tag == TAG_SEQUENCE_END && levels[*depth].end < 0;
+    if (!ends && element.tag != TAG_ITEM)
+        return invalid(walk, "a sequence holds something that is no item");
+    error = pass(walk, element.header_size);
+    if (error)
+        return error;
+    if (ends) {
+        --*depth;
+        return 0;
+    }
+    return push(walk, levels, depth, &element, true, encoding);
+}
+
+/* One step inside an item: the next element is passed or opened, or the item ends. */
+static int
+step_in_item(struct walk *walk, struct level *levels, int *depth)
+{
+    const struct level *level = &levels[*depth];
+    struct element element;
+    int error = peek_element(walk, level->encoding, &element);
+    if (error)
+        return error;
+    if (element.tag >> 16 == 0xFFFE) {
+        if (element.tag != TAG_ITEM_END || level->end >= 0)
+            return invalid(walk, "an item holds a misplaced delimiter");
+        --*depth;
+        return pass(walk, element.header_size);
+    }
+    bool nested;
+    error = is_nested(walk, &element, level->encoding, &nested);
+    if (!error)
+        error = pass(walk, element.header_size);
+    if (error)
+        return error;
+    if (nested)
+        return push(walk, levels, depth, &element, false,
+                    encoding_within(level->encoding, &element));
+    if (walk->stream->position + element.length > level->limit)
+        return invalid(walk, "an element reaches beyond what contains it");
+    return pass(walk, element.length);
+}
+
+/* Walks the value of a top-level sequence whose header has been passed. */
+static int
+walk_sequence(struct walk *walk, const struct element *element, struct encoding encoding)
+{
+    struct level levels[2 * SCAN_MAX_DEPTH] = {{.end = -1, .limit = INT64_MAX}};
+    int depth = 0;
+    if (!walk->stream->inflater)
+        levels[0].limit = walk->stream->file_size;
+    if (element->length != UNDEFINED_LENGTH && element->length > stream_remaining(walk->stream))
+        return stream_failed(walk, -ENODATA);
+    int error = push(walk, levels, &depth, element, false, encoding_within(encoding, element));
+    while (!error && depth > 0) {
+        const struct level *level = &levels[depth];
+        if (level->end >= 0 && walk->stream->position >= level->end)
+            depth--;
+        else if (level->is_item)
+            error = step_in_item(walk, levels, &depth);
+        else
+            error = step_in_sequence(walk, levels, &depth);
+    }
+    return error;
+}
+
+/* Copies a UID value, without its padding, of the element whose header has been passed. */
+static int
+read_uid(struct walk *walk, uint32_t length, char uid[DICOM_UID_SIZE])
+{
+    if (length >= DICOM_UID_SIZE)
+        return invalid(walk, "a UID of the file meta information is too long");
+    memset(uid, 0, DICOM_UID_SIZE);
+    int error = stream_read(walk->stream, uid, length);
+    if (error)
+        return stream_failed(walk, error);
+    for (size_t end = strlen(uid); end > 0 && uid[end - 1] == ' '; end--)
+        uid[end - 1] = 0;
+    return 0;
+}
+
+/* Group 0002, always explicit little endian (PS3.10 7.1). */
+static int
+walk_meta(struct walk *walk)
+{
+    const struct encoding encoding = {0};
+    for (;;) {
+        int error;
+        const uint8_t *bytes = stream_peek(walk->stream, 2, &error);
+        if (!bytes && error != -ENODATA)
+            return stream_failed(walk, error);
+        if (!bytes || read_u16(bytes, false) != 0x0002)
+            return 0;
+        struct element element;
+        error = peek_element(walk, encoding, &element);
+        if (error)
+            return error;
+        error = pass(walk, element.header_size);
+        if (error)
+            return error;
+        if (element.tag == TAG_TRANSFER_SYNTAX)
+            error = read_uid(walk, element.length, walk->scan->transfer_syntax_uid);
+        else if (element.tag == TAG_MEDIA_CLASS)
+            error = read_uid(walk, element.length, walk->scan->media_class_uid);
+        else
+            error = pass(walk, element.length);
+        if (error)
+            return error;
+    }
+}
+
+/* Whether the data set at the stream's position is in explicit VR, from its first element. */
+static bool
+looks_explicit(struct stream *stream)
+{
+    int error;
+    const uint8_t *bytes = stream_peek(stream, 6, &error);
+    return bytes && vr_form(bytes + 4) != VR_UNKNOWN;
+}
+
+/*
+ * Finds the start of the data set. Without a preamble a file is taken for DICOM when it starts with
+ * an element of group 0002 or 0008, as old archives write them; whether it really is shows in the
+ * walk.
+ */
+static int
+find_start(struct walk *walk)
+{
+    struct scan *scan = walk->scan;
+    struct stream *stream = walk->stream;
+    if (stream->file_size == 0)
+        return fault_set(walk->fault, -EBADMSG, "FILE_EMPTY", walk->path, NULL,
+                         "%s is empty. Send it again.", fault_base_name(walk->path));
+    int error;
+    const uint8_t *bytes = stream_peek(stream, 132, &error);
+    if (!bytes && error != -ENODATA)
+        return stream_failed(walk, error);
+    scan->has_preamble = bytes && memcmp(bytes + 128, "DICM", 4) == 0;
+    if (scan->has_preamble) {
+        stream->position = 132;
+        return 0;
+    }
+    bytes = stream_peek(stream, 8, &error);
+    if (!bytes && error != -ENODATA)
+        return stream_failed(walk, error);
+    if (bytes) {
+        const uint16_t group = read_u16(bytes, false);
+        if (group == 0x0002 || group == 0x0008)
+            return 0;
+    }
+    return fault_set(walk->fault, -EBADMSG, "NOT_DICOM", walk->path, NULL,
+                     "%s is not a DICOM file.", fault_base_name(walk->path));
+}
+
+static int
+find_encoding(struct walk *walk)
+{
+    struct scan *scan = walk->scan;
+    if (!scan->transfer_syntax_uid[0]) {
+        if (scan->has_preamble)
+            return fault_set(walk->fault, -EBADMSG, "TAG_MISSING", walk->path, NULL,
+                             "%s has no Transfer Syntax UID (0002,0010).",
+                             fault_base_name(walk->path));
+        strcpy(scan->transfer_syntax_uid,
+               looks_explicit(walk->stream) ? transfer_explicit_uid : transfer_implicit_uid);
+    }
+    scan->syntax = transfer_find(scan->transfer_syntax_uid);
+    if (!scan->syntax)
+        return 0;
+    scan->big_endian = scan->syntax->big_endian;
+    if (scan->syntax->deflated) {
+        int error = stream_inflate(walk->stream);
+        if (error)
+            return stream_failed(walk, error);
+    }
+    scan->implicit_vr = !looks_explicit(walk->stream);
+    return 0;
+}
+
+static bool
+is_wanted(uint32_t tag, const uint32_t *wanted, size_t count)
+{
+    size_t low = 0;
+    while (count > 0) {
+        const size_t middle = low + count / 2;
+        if (wanted[middle] < tag) {
+            count -= count / 2 + 1;
+            low = middle + 1;
+        } else if (wanted[middle] > tag) {
+            count /= 2;
+        } else {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+found_pixels(struct walk *walk, const struct element *element)
+{
+    struct scan *scan = walk->scan;
+    scan->pixel_tag = element->tag;
+    memcpy(scan->pixel_vr, element->vr, sizeof(scan->pixel_vr));
+    scan->encapsulated = element->length == UNDEFINED_LENGTH;
+    scan->pixel_offset = walk->stream->position;
+    scan->pixel_length = scan->encapsulated ? -1 : (int64_t)element->length;
+}
+
+static bool
+at_end(struct walk *walk, int *error)
+{
+    const uint8_t *bytes = stream_peek(walk->stream, 1, error);
+    if (!bytes && *error == -ENODATA) {
+        *error = 0;
+        return true;
+    }
+    return false;
+}
+
+static int
+walk_data_set(struct walk *walk, const uint32_t *wanted, size_t wanted_count)
+{
+    const struct encoding encoding = {walk->scan->implicit_vr, walk->scan->big_endian};
+    int error;
+    while (!at_end(walk, &error)) {
+        if (error)
+            return stream_failed(walk, error);
+        struct element element;
+        error = peek_element(walk, encoding, &element);
+        if (error)
+            return error;
+        const bool is_pixels = element.tag == SCAN_TAG_PIXELS ||
+                               element.tag == SCAN_TAG_FLOAT_PIXELS ||
+                               element.tag == SCAN_TAG_DOUBLE_PIXELS;
+        if (element.tag >> 16 == 0xFFFE || element.tag >> 16 == 0)
+            return invalid(walk, "an element has an impossible tag");
+        walk->keep = !is_pixels && is_wanted(element.tag, wanted, wanted_count);
+        bool nested = false;
+        if (!is_pixels)
+            error = is_nested(walk, &element, encoding, &nested);
+        if (!error)
+            error = pass(walk, element.header_size);
+        if (error)
+            return error;
+        if (is_pixels) {
+            found_pixels(walk, &element);
+            return 0;
+        }
+        error = nested ? walk_sequence(walk, &element, encoding) : pass(walk, element.length);
+        walk->keep = false;
+        if (error)
+            return error;
+    }
+    return error ? stream_failed(walk, error) : 0;
+}
+
+int
+scan_file(struct stream *stream, const char *path, const uint32_t *wanted, size_t wanted_count,
+          struct scan *scan, struct dicom_fault *fault)
+{
+    memset(scan, 0, sizeof(*scan));
+    struct walk walk = {.stream = stream, .path = path, .scan = scan, .fault = fault};
+    int error = find_start(&walk);
+    if (error)
+        return error;
+    error = walk_meta(&walk);
+    if (!error)
+        error = find_encoding(&walk);
+    if (!error)
+        error = walk_data_set(&walk, wanted, wanted_count);
+    if (error == -EBADMSG && !scan->has_preamble)
+        return fault_set(fault, -EBADMSG, "NOT_DICOM", path, NULL, "%s is not a DICOM file.",
+                         fault_base_name(path));
+    return error;
+}
+
+void
+scan_release(struct scan *scan)
+{
+    free(scan->kept);
+    scan->kept = NULL;
+}
+
+int
+scan_pixel_item(struct stream *stream, struct scan_item *item)
+{
+    int error;
+    const uint8_t *bytes = stream_peek(stream, 8, &error);
+    if (!bytes)
+        return error;
+    const uint32_t tag = read_tag(bytes, false);
+    item->length = read_u32(bytes + 4, false);
+    item->is_delimiter = tag == TAG_SEQUENCE_END;
+    if ((tag != TAG_ITEM && tag != TAG_SEQUENCE_END) || item->length == UNDEFINED_LENGTH)
+        return -EBADMSG;
+    return stream_skip(stream, 8);
+}

@@ -1,0 +1,229 @@
+#include "dicom/value/charset.h"
+
+#include "dcmtk/config/osconfig.h"
+#include "dcmtk/dcmdata/dcistrmb.h"
+#include "dcmtk/dcmdata/dcostrmb.h"
+#include "dcmtk/dcmdata/dctk.h"
+#include "dcmtk/dcmdata/dcwcache.h"
+
+#include <iconv.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+namespace
+{
+
+OFCondition
+parse(const struct dicom_inherited &inherited, DcmDataset &dataset)
+{
+    std::string bytes;
+    for (size_t i = 0; i < inherited.count; i++)
+        bytes.append(reinterpret_cast<const char *>(inherited.elements[i].bytes),
+                     inherited.elements[i].size);
+    DcmInputBufferStream stream;
+    stream.setBuffer(bytes.data(), static_cast<offile_off_t>(bytes.size()));
+    stream.setEos();
+    dataset.transferInit();
+    OFCondition status = dataset.read(stream, EXS_LittleEndianExplicit);
+    dataset.transferEnd();
+    return status;
+}
+
+/*
+ * DCMTK with glibc's iconv has no ISO 2022 IR 87 and 159, what Japanese sites use; iconv itself
+ * reads them as a whole, escape sequences included. The name of its converter, or nullptr when the
+ * declared sets are not of that family.
+ */
+const char *
+japanese_converter(const std::string &declared)
+{
+    bool kanji = false;
+    bool katakana = false;
+    bool supplement = false;
+    for (size_t start = 0; start <= declared.size();) {
+        const size_t end = std::min(declared.find('\\', start), declared.size());
+        const std::string set = declared.substr(start, end - start);
+        if (set == "ISO 2022 IR 87")
+            kanji = true;
+        else if (set == "ISO 2022 IR 159")
+            supplement = true;
+        else if (set == "ISO 2022 IR 13" || set == "ISO_IR 13")
+            katakana = true;
+        else if (!set.empty() && set != "ISO 2022 IR 6")
+            return nullptr;
+        start = end + 1;
+    }
+    if (!kanji && !supplement)
+        return nullptr; /* DCMTK's */
+    if (katakana && supplement)
+        return nullptr; /* iconv has no converter for both */
+    return katakana ? "ISO-2022-JP-3" : "ISO-2022-JP-2";
+}
+
+/*
+ * Half-width katakana are single bytes 0xA1..0xDF beside whatever set is designated; iconv wants
+ * them designated too. The set that was, comes back after them.
+ */
+std::string
+designate_katakana(const std::string &text)
+{
+    std::string result;
+    std::string designated = "\x1B(B";
+    bool inside = false;
+    for (size_t i = 0; i < text.size(); i++) {
+        const bool single =
+            static_cast<uint8_t>(text[i]) >= 0xA1 && static_cast<uint8_t>(text[i]) <= 0xDF;
+        if (text[i] == '\x1B' && i + 2 < text.size())
+            designated = text.substr(i, 3);
+        if (single != inside)
+            result += single ? std::string("\x1B(I") : designated;
+        inside = single;
+        result += single ? static_cast<char>(text[i] & 0x7F) : text[i];
+    }
+    return inside ? result + "\x1B(B" : result;
+}
+
+/* An open iconv. */
+class Converter
+{
+  public:
+    explicit Converter(const char *from) : handle_(iconv_open("UTF-8", from))
+    {
+    }
+
+    ~Converter()
+    {
+        if (good())
+            iconv_close(handle_);
+    }
+
+    Converter(const Converter &) = delete;
+    Converter &operator=(const Converter &) = delete;
+
+    bool good() const
+    {
+        return handle_ != reinterpret_cast<iconv_t>(-1);
+    }
+
+    bool convert(std::string text, std::string &utf8)
+    {
+        utf8.assign(4 * text.size() + 4, '\0');
+        char *from = text.data();
+        char *to = utf8.data();
+        size_t from_left = text.size();
+        size_t to_left = utf8.size();
+        iconv(handle_, nullptr, nullptr, nullptr, nullptr);
+        if (iconv(handle_, &from, &from_left, &to, &to_left) == static_cast<size_t>(-1))
+            return false;
+        utf8.resize(utf8.size() - to_left);
+        return true;
+    }
+
+  private:
+    iconv_t handle_;
+};
+
+OFCondition
+convert_japanese(DcmDataset &dataset, const char *converter_name)
+{
+    Converter converter(converter_name);
+    if (!converter.good())
+        return EC_InvalidValue;
+    DcmStack stack;
+    while (dataset.nextObject(stack, OFTrue).good()) {
+        DcmObject *object = stack.top();
+        if (!object->isLeaf() || !object->isAffectedBySpecificCharacterSet())
+            continue;
+        DcmElement &element = *static_cast<DcmElement *>(object);
+        OFString text;
+        std::string utf8;
+        if (element.getOFStringArray(text, OFFalse).bad() ||
+            !converter.convert(designate_katakana(std::string(text.c_str(), text.size())), utf8))
+            return EC_InvalidValue;
+        const OFCondition status = element.putOFStringArray(OFString(utf8.data(), utf8.size()));
+        if (status.bad())
+            return status;
+    }
+    return dataset.putAndInsertString(DCM_SpecificCharacterSet, "ISO_IR 192");
+}
+
+OFCondition
+convert(DcmDataset &dataset)
+{
+    OFString declared;
+    dataset.findAndGetOFStringArray(DCM_SpecificCharacterSet, declared);
+    const char *japanese = japanese_converter(std::string(declared.c_str(), declared.size()));
+    return japanese ? convert_japanese(dataset, japanese) : dataset.convertToUTF8();
+}
+
+/* Explicit VR Little Endian bytes of one element; the caller has room for `size`. */
+OFCondition
+encode(DcmElement &element, uint8_t *bytes, size_t size, size_t &written)
+{
+    DcmWriteCache cache;
+    DcmOutputBufferStream stream(bytes, static_cast<offile_off_t>(size));
+    element.transferInit();
+    OFCondition status =
+        element.write(stream, EXS_LittleEndianExplicit, EET_ExplicitLength, &cache);
+    element.transferEnd();
+    void *place = nullptr;
+    offile_off_t length = 0;
+    stream.flushBuffer(place, length);
+    written = static_cast<size_t>(length);
+    return status;
+}
+
+int
+collect(DcmDataset &dataset, struct dicom_inherited &out)
+{
+    const size_t size =
+        dataset.calcElementLength(EXS_LittleEndianExplicit, EET_ExplicitLength) + 16;
+    const size_t count = dataset.card();
+    out.count = 0;
+    out.storage = static_cast<uint8_t *>(malloc(size));
+    out.elements = static_cast<struct dicom_element *>(calloc(count + 1, sizeof(*out.elements)));
+    if (!out.storage || !out.elements)
+        return -ENOMEM;
+    size_t used = 0;
+    for (DcmObject *object = dataset.nextInContainer(nullptr); object;
+         object = dataset.nextInContainer(object)) {
+        DcmElement &element = *static_cast<DcmElement *>(object);
+        size_t written = 0;
+        if (encode(element, out.storage + used, size - used, written).bad())
+            return -EIO;
+        const uint32_t tag = static_cast<uint32_t>(element.getGTag()) << 16 | element.getETag();
+        out.elements[out.count++] = {tag, out.storage + used, written};
+        used += written;
+    }
+    return 0;
+}
+
+} // namespace
+
+extern "C" int
+charset_to_utf8(struct dicom_inherited *inherited)
+try {
+    DcmDataset dataset;
+    if (parse(*inherited, dataset).bad() || convert(dataset).bad())
+        return -EILSEQ;
+    struct dicom_inherited converted = {};
+    const int error = collect(dataset, converted);
+    if (error) {
+        dicom_inherited_free(&converted);
+        return error;
+    }
+    dicom_inherited_free(inherited);
+    *inherited = converted;
+    return 0;
+
+} catch (const std::bad_alloc &) {
+    return -ENOMEM;
+
+} catch (...) {
+
+    return -EIO;
+}

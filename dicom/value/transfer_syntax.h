@@ -1,0 +1,41 @@
+/*
+ * transfer_syntax.h - the transfer syntaxes that can be read, as a table; private to dicom/.
+ */
+#ifndef NOCTULE_DICOM_TRANSFER_H
+#define NOCTULE_DICOM_TRANSFER_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum transfer_codec {
+    TRANSFER_NATIVE,
+    TRANSFER_RLE,
+    TRANSFER_JPEG,
+    TRANSFER_JPEG_LS,
+    TRANSFER_JPEG_2000, /* HTJ2K too: one decoder reads both */
+};
+
+struct transfer_syntax {
+    const char *uid;
+    const char *name;
+    enum transfer_codec codec;
+    bool implicit_vr;
+    bool big_endian;
+    bool deflated;
+    bool lossy;
+    const char *lossy_method; /* Lossy Image Compression Method (0028,2114), "" for the lossless */
+};
+
+/* NULL when this program cannot read the syntax. */
+const struct transfer_syntax *transfer_find(const char *uid);
+
+extern const char transfer_implicit_uid[];
+extern const char transfer_explicit_uid[];
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+/*
+ * uid.h - UIDs that follow from what they name: "2.25." and the decimal form of a UUID (PS3.5 B.2,
+ * ITU-T X.667) whose bits come from SHA-256, as RFC 9562 allows with version 8.
+ *
+ * A name is a list of fields; each is hashed with its length, so ("ab", "c") and ("a", "bc") are
+ * two names.
+ */
+#ifndef NOCTULE_UID_H
+#define NOCTULE_UID_H
+
+#include "dicom/dicom.h"
+
+/* Noctule as an implementation (PS3.7 D.3.3.2), in file meta information and associations. */
+#define UID_IMPLEMENTATION_CLASS "2.25.297433262888600528076494839801423783919"
+
+struct uid_name; /* one name being hashed; one thread */
+
+int uid_name_begin(struct uid_name **name); /* 0 or -ENOMEM */
+void uid_name_text(struct uid_name *name, const char *text);
+void uid_name_number(struct uid_name *name, int64_t number);
+/* Writes the UID and frees the name: 0, or -ENOMEM with an empty UID. */
+int uid_name_end(struct uid_name *name, char uid[DICOM_UID_SIZE]);
+
+/* The UID of 16 bytes, most significant first; version and variant bits are set here. */
+void uid_from_bytes(const uint8_t bytes[16], char uid[DICOM_UID_SIZE]);
+
+#endif

@@ -1,0 +1,331 @@
+#include "dicom/value/value_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    DS_LENGTH = VALUE_DS_SIZE - 1,
+    IS_LENGTH = 12,
+    CS_LENGTH = VALUE_CS_SIZE - 1,
+};
+
+static bool
+is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Removes the zeros of an exponent and its plus sign: 1e+05, 1e-05 -> 1e5, 1e-5. */
+static void
+shorten_exponent(char *text)
+{
+    char *place = strchr(text, 'e');
+    if (!place)
+        return;
+    char *from = ++place;
+    if (*from == '+')
+        from++;
+    else if (*from == '-')
+        place = ++from;
+    while (*from == '0' && from[1] != '\0')
+        from++;
+    memmove(place, from, strlen(from) + 1);
+}
+
+/* Formats with so many significant digits; whether that reads back as the same number. */
+static bool
+format_digits(double number, int digits, char text[32])
+{
+    snprintf(text, 32, "%.*g", digits, number);
+    bool same = strtod(text, NULL) == number;
+    for (char *c = text; *c; c++) {
+        if (*c == ',') /* the radix character of some locales */
+            *c = '.';
+    }
+    shorten_exponent(text);
+    return same;
+}
+
+void
+value_ds_format(double number, char text[VALUE_DS_SIZE])
+{
+    char attempt[32];
+    if (number == 0.0) /* -0 too */
+        number = 0.0;
+    /* 15 digits bring back what was once a decimal of that many; 17 bring back every double. */
+    int digits = 15;
+    while (digits < 17 && !format_digits(number, digits, attempt))
+        digits++;
+    do {
+        format_digits(number, digits, attempt);
+    } while (strlen(attempt) > DS_LENGTH && --digits > 0);
+    memcpy(text, attempt, VALUE_DS_SIZE);
+    text[DS_LENGTH] = '\0';
+}
+
+/* One number: sign, digits with at most one point, exponent. */
+static bool
+is_decimal(const char *text, size_t size)
+{
+    size_t i = 0;
+    size_t digits = 0;
+    if (i < size && (text[i] == '+' || text[i] == '-'))
+        i++;
+    for (bool point = false; i < size && (is_digit(text[i]) || (text[i] == '.' && !point)); i++) {
+        if (text[i] == '.')
+            point = true;
+        else
+            digits++;
+    }
+    if (digits == 0)
+        return false;
+    if (i == size)
+        return true;
+    if (text[i] != 'e' && text[i] != 'E')
+        return false;
+    i++;
+    if (i < size && (text[i] == '+' || text[i] == '-'))
+        i++;
+    if (i == size)
+        return false;
+    for (; i < size; i++) {
+        if (!is_digit(text[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool
+is_integer(const char *text, size_t size)
+{
+    size_t i = size > 0 && (text[0] == '+' || text[0] == '-') ? 1 : 0;
+    if (i == size)
+        return false;
+    for (; i < size; i++) {
+        if (!is_digit(text[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Without the spaces, and the NUL some senders pad with, around a value. */
+static void
+trim(const char **text, size_t *size)
+{
+    while (*size > 0 && **text == ' ') {
+        (*text)++;
+        (*size)--;
+    }
+    while (*size > 0 && ((*text)[*size - 1] == ' ' || (*text)[*size - 1] == '\0'))
+        (*size)--;
+}
+
+void
+value_ds_copy(const char *source, double number, char text[VALUE_DS_SIZE])
+{
+    size_t size = strlen(source);
+    trim(&source, &size);
+    if (size <= DS_LENGTH && is_decimal(source, size)) {
+        memcpy(text, source, size);
+        text[size] = '\0';
+    } else {
+        value_ds_format(number, text);
+    }
+}
+
+/* Bytes of the UTF-8 character at `text` (RFC 3629), or 0 when there is none. */
+static size_t
+utf8_length(const char *text)
+{
+    const uint8_t *b = (const uint8_t *)text;
+    if (b[0] < 0x80)
+        return 1;
+    size_t length = b[0] >= 0xF0 ? 4 : b[0] >= 0xE0 ? 3 : 2;
+    if (b[0] < 0xC2 || b[0] > 0xF4)
+        return 0;
+    for (size_t i = 1; i < length; i++) {
+        if ((b[i] & 0xC0) != 0x80)
+            return 0;
+    }
+    bool overlong = (b[0] == 0xE0 && b[1] < 0xA0) || (b[0] == 0xF0 && b[1] < 0x90);
+    bool surrogate = b[0] == 0xED && b[1] > 0x9F;
+    bool beyond = b[0] == 0xF4 && b[1] > 0x8F;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+static char
+clean_ascii(char c, enum value_text_kind kind)
+{
+    if (kind == VALUE_LINES && (c == '\r' || c == '\n' || c == '\\'))
+        return c;
+    if (c == '\\')
+        return '/';
+    if (c == '\t' || c == '\n' || c == '\r')
+        return ' ';
+    return (uint8_t)c < 0x20 || c == 0x7F ? '_' : c;
+}
+
+char *
+value_text_clean(const char *text, size_t characters, enum value_text_kind kind, bool ascii)
+{
+    char *clean = malloc(strlen(text) + 1);
+    if (!clean)
+        return NULL;
+    size_t size = 0;
+    for (size_t count = 0; *text && count < characters; count++) {
+        size_t length = utf8_length(text);
+        if (length == 1) {
+            clean[size++] = clean_ascii(*text, kind);
+        } else if (length == 0 || ascii) {
+            clean[size++] = '?';
+        } else {
+            memcpy(clean + size, text, length);
+            size += length;
+        }
+        text += length ? length : 1;
+    }
+    while (size > 0 && clean[size - 1] == ' ')
+        size--;
+    clean[size] = '\0';
+    return clean;
+}
+
+bool
+value_text_is_ascii(const char *text)
+{
+    for (; *text; text++) {
+        if ((uint8_t)*text >= 0x80)
+            return false;
+    }
+    return true;
+}
+
+void
+value_cs_make(const char *text, const char *otherwise, char cs[VALUE_CS_SIZE])
+{
+    size_t size = 0;
+    bool any = false;
+    for (; *text && size < CS_LENGTH; text++) {
+        if ((*text & 0xC0) == 0x80) /* the rest of a UTF-8 character: one '_' each is enough */
+            continue;
+        char c = *text >= 'a' && *text <= 'z' ? (char)(*text - 'a' + 'A') : *text;
+        bool allowed = (c >= 'A' && c <= 'Z') || is_digit(c);
+        any = any || allowed;
+        cs[size++] = allowed ? c : '_';
+    }
+    cs[size] = '\0';
+    if (!any)
+        snprintf(cs, VALUE_CS_SIZE, "%s", otherwise);
+}
+
+void
+value_date_time(int64_t unix_ms, int offset_minutes, char date[VALUE_DA_SIZE],
+                char time[VALUE_TM_SIZE])
+{
+    int64_t ms = unix_ms + (int64_t)offset_minutes * 60000;
+    time_t seconds = (time_t)(ms >= 0 ? ms / 1000 : -((999 - ms) / 1000));
+    int fraction = (int)(ms - (int64_t)seconds * 1000);
+    struct tm parts;
+    if (!gmtime_r(&seconds, &parts) || parts.tm_year < -1900 || parts.tm_year > 8099) {
+        seconds = 0; /* beyond what DA can say */
+        fraction = 0;
+        gmtime_r(&seconds, &parts);
+    }
+    char text[64];
+    snprintf(text, sizeof(text), "%04d%02d%02d", parts.tm_year + 1900, parts.tm_mon + 1,
+             parts.tm_mday);
+    memcpy(date, text, VALUE_DA_SIZE);
+    snprintf(text, sizeof(text), "%02d%02d%02d.%03d000", parts.tm_hour, parts.tm_min, parts.tm_sec,
+             fraction);
+    memcpy(time, text, VALUE_TM_SIZE);
+}
+
+static bool
+is_age(const char *text, size_t size)
+{
+    return size == 4 && is_digit(text[0]) && is_digit(text[1]) && is_digit(text[2]) &&
+           strchr("DWMY", text[3]);
+}
+
+static bool
+in_range(const char *two_digits, int lo, int hi)
+{
+    int value = (two_digits[0] - '0') * 10 + (two_digits[1] - '0');
+    return value >= lo && value <= hi;
+}
+
+static bool
+is_date(const char *text, size_t size)
+{
+    if (size != 8)
+        return false;
+    return is_integer(text, size) && is_digit(text[0]) && in_range(text + 4, 1, 12) &&
+           in_range(text + 6, 1, 31);
+}
+
+/* HH, HHMM, HHMMSS or HHMMSS.F with one to six F. */
+static bool
+is_time(const char *text, size_t size)
+{
+    size_t whole = size < 6 ? size : 6;
+    if (whole == 0 || whole % 2 != 0 || !is_digit(text[0]) || !is_integer(text, whole))
+        return false;
+    if (!in_range(text, 0, 23) || (whole >= 4 && !in_range(text + 2, 0, 59)) ||
+        (whole == 6 && !in_range(text + 4, 0, 60)))
+        return false;
+    if (size == whole)
+        return true;
+    return text[6] == '.' && size >= 8 && size <= 13 && is_digit(text[7]) &&
+           is_integer(text + 7, size - 7);
+}
+
+static bool
+is_code_string(const char *text, size_t size)
+{
+    if (size > CS_LENGTH)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        if (!(text[i] >= 'A' && text[i] <= 'Z') && !is_digit(text[i]) && text[i] != '_' &&
+            text[i] != ' ')
+            return false;
+    }
+    return true;
+}
+
+static bool
+is_legal_component(const char vr[2], const char *text, size_t size)
+{
+    trim(&text, &size);
+    if (size == 0)
+        return true;
+    if (memcmp(vr, "AS", 2) == 0)
+        return is_age(text, size);
+    if (memcmp(vr, "CS", 2) == 0)
+        return is_code_string(text, size);
+    if (memcmp(vr, "DA", 2) == 0)
+        return is_date(text, size);
+    if (memcmp(vr, "DS", 2) == 0)
+        return size <= DS_LENGTH && is_decimal(text, size);
+    if (memcmp(vr, "IS", 2) == 0)
+        return size <= IS_LENGTH && is_integer(text, size);
+    if (memcmp(vr, "TM", 2) == 0)
+        return is_time(text, size);
+    return true;
+}
+
+bool
+value_is_legal(const char vr[2], const char *value, size_t size)
+{
+    for (;;) {
+        const char *end = size > 0 ? memchr(value, '\\', size) : NULL;
+        size_t length = end ? (size_t)(end - value) : size;
+        if (!is_legal_component(vr, value, length))
+            return false;
+        if (!end)
+            return true;
+        value += length + 1;
+        size -= length + 1;
+    }
+}

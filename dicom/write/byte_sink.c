@@ -1,0 +1,181 @@
+#include "dicom/write/byte_sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    CAPACITY = 512 * 1024, /* beyond 256 KiB the system call no longer shows */
+    DIRECT = 64 * 1024,    /* from here on, a copy costs more than a call of its own */
+    BLOCK = 4096,          /* what O_DIRECT wants addresses, offsets and sizes to be multiples of */
+};
+
+static int
+open_sink(struct byte_sink *sink, int fd, bool past_cache)
+{
+    *sink = (struct byte_sink){.buffer = aligned_alloc(BLOCK, CAPACITY),
+                               .wants_past_cache = past_cache};
+    byte_sink_restart(sink, fd);
+    return sink->buffer ? 0 : -ENOMEM;
+}
+
+void
+byte_sink_restart(struct byte_sink *sink, int fd)
+{
+    *sink = (struct byte_sink){.fd = fd,
+                               .buffer = sink->buffer,
+                               .wants_past_cache = sink->wants_past_cache,
+                               .past_cache = sink->wants_past_cache};
+}
+
+int
+byte_sink_open(struct byte_sink *sink, int fd)
+{
+    return open_sink(sink, fd, false);
+}
+
+int
+byte_sink_open_past_cache(struct byte_sink *sink, int fd)
+{
+    return open_sink(sink, fd, true);
+}
+
+void
+byte_sink_close(struct byte_sink *sink)
+{
+    free(sink->buffer);
+    sink->buffer = NULL;
+}
+
+static bool
+set_direct(struct byte_sink *sink, bool direct)
+{
+    const int flags = fcntl(sink->fd, F_GETFL);
+    if (flags < 0 || fcntl(sink->fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) != 0)
+        return false;
+    sink->direct = direct;
+    return true;
+}
+
+/* An error, or a refusal of what O_DIRECT was tried with: then the rest goes the usual way. */
+static void
+take_error(struct byte_sink *sink, int error)
+{
+    if (error == -EINTR)
+        return;
+    if (error == -EINVAL && sink->direct && set_direct(sink, false))
+        sink->past_cache = false;
+    else
+        sink->error = error;
+}
+
+static void
+write_all(struct byte_sink *sink, const uint8_t *bytes, size_t size)
+{
+    while (size > 0 && !sink->error) {
+        ssize_t written = write(sink->fd, bytes, size);
+        if (written > 0) {
+            bytes += written;
+            size -= (size_t)written;
+        } else {
+            take_error(sink, written == 0 ? -EIO : -errno);
+        }
+    }
+}
+
+/* Whole blocks; the rest, less than one, moves to the front of the buffer. */
+static void
+flush_past_cache(struct byte_sink *sink)
+{
+    const size_t whole = sink->used - sink->used % BLOCK;
+    size_t head = 0;
+    if (!sink->begun && whole > BYTE_SINK_HEAD) {
+        head = BYTE_SINK_HEAD;
+        write_all(sink, sink->buffer, head);
+    }
+    sink->begun = true;
+    if (!sink->direct && !set_direct(sink, true))
+        sink->past_cache = false;
+    write_all(sink, sink->buffer + head, whole - head);
+    sink->used -= whole;
+    memmove(sink->buffer, sink->buffer + whole, sink->used);
+}
+
+static void
+flush_through_cache(struct byte_sink *sink)
+{
+    write_all(sink, sink->buffer, sink->used);
+    sink->used = 0;
+}
+
+static void
+flush(struct byte_sink *sink)
+{
+    if (sink->past_cache)
+        flush_past_cache(sink);
+    else
+        flush_through_cache(sink);
+}
+
+/* Past the cache go whole buffers. */
+static void
+fill(struct byte_sink *sink, const uint8_t *bytes, size_t size)
+{
+    while (size > 0) {
+        size_t part = CAPACITY - sink->used;
+        part = part < size ? part : size;
+        memcpy(sink->buffer + sink->used, bytes, part);
+        sink->used += part;
+        bytes += part;
+        size -= part;
+        if (sink->used == CAPACITY)
+            flush(sink);
+    }
+}
+
+void
+byte_sink_append(struct byte_sink *sink, const void *bytes, size_t size)
+{
+    sink->total += (int64_t)size;
+    if (sink->past_cache) {
+        fill(sink, bytes, size);
+        return;
+    }
+    if (size > CAPACITY - sink->used)
+        flush(sink);
+    if (size >= DIRECT) {
+        flush(sink);
+        write_all(sink, bytes, size);
+        return;
+    }
+    memcpy(sink->buffer + sink->used, bytes, size);
+    sink->used += size;
+}
+
+uint8_t *
+byte_sink_reserve(struct byte_sink *sink, size_t size)
+{
+    if (size > CAPACITY - sink->used)
+        flush(sink);
+    return sink->buffer + sink->used;
+}
+
+void
+byte_sink_commit(struct byte_sink *sink, size_t size)
+{
+    sink->used += size;
+    sink->total += (int64_t)size;
+}
+
+int
+byte_sink_finish(struct byte_sink *sink)
+{
+    if (sink->past_cache && sink->used >= DIRECT)
+        flush(sink);
+    if (sink->direct && !set_direct(sink, false) && !sink->error)
+        sink->error = -EIO;
+    flush_through_cache(sink);
+    return sink->error;
+}

@@ -1,0 +1,79 @@
+/*
+ * dataset_writer.h - the top level of a result's data set: elements of ours and elements inherited
+ * from the source (dicom_inherit), merged in ascending tag order.
+ *
+ * Elements are put in ascending order. Before one is written, all inherited ones with lower tags
+ * are; one of the same tag is replaced. Everything goes into `elements`, whose latched error is the
+ * writer's. One thread a writer.
+ *
+ * Text. Ours is UTF-8, inherited text is in the source's character set, and an object has one set.
+ * When all of ours is ASCII, the source's set and bytes are kept as they are. Else inherited text
+ * is converted to UTF-8; where that fails (text that is not in the set it claims), the source's
+ * bytes are kept and our characters beyond ASCII become '?': the patient's name matters more.
+ */
+#ifndef NOCTULE_DATASET_WRITER_H
+#define NOCTULE_DATASET_WRITER_H
+
+#include "dicom/dicom.h"
+#include "dicom/objects/seg/seg.h"
+#include "dicom/value/value_text.h"
+#include "dicom/write/element_writer.h"
+
+enum {
+    SH_CHARACTERS = 16,
+    LO_CHARACTERS = 64,
+    ST_CHARACTERS = 1024,
+};
+
+struct dataset_writer {
+    struct dicom_inherited inherited;
+    size_t next_inherited; /* the first that is not written yet */
+    bool ascii_only;       /* texts of ours must be: the character set is the source's */
+    struct element_buffer elements;
+};
+
+void dataset_writer_free(struct dataset_writer *set);
+
+/* Settles, before anything is put, the set for texts of ours that are all ASCII or not: 0, -ENOMEM.
+ */
+int dataset_settle_character_set(struct dataset_writer *set, bool ascii);
+/*
+ * Dates and times of ours are UTC, unless the source declares the offset that all times of an
+ * object have.
+ */
+void dataset_date_time(const struct dataset_writer *set, int64_t unix_ms, char date[VALUE_DA_SIZE],
+                       char time[VALUE_TM_SIZE]);
+
+/* Comes before an element that the caller encodes into `elements` itself. */
+void dataset_reach(struct dataset_writer *set, uint32_t tag);
+
+void dataset_put_text(struct dataset_writer *set, uint32_t tag, const char vr[2], const char *text);
+void dataset_put_us(struct dataset_writer *set, uint32_t tag, uint16_t number);
+/* LO, made fit by value_text_clean. */
+void dataset_put_line(struct dataset_writer *set, uint32_t tag, const char *text);
+/* An attribute of patient or study that must be there: the source's, verbatim, or empty. */
+void dataset_put_inherited(struct dataset_writer *set, uint32_t tag, const char vr[2]);
+
+/* The value of an inherited text without its padding, "" when there is none. */
+void dataset_inherited_text(const struct dataset_writer *set, uint32_t tag, char *text,
+                            size_t text_size);
+
+/* Text of ours into any buffer, made fit by value_text_clean and `ascii_only`. */
+void dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
+                       const char vr[2], const char *text, size_t characters,
+                       enum value_text_kind kind);
+
+/* A coded concept (PS3.3 8.8): its attributes into an open item, or a sequence of one. */
+void dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to,
+                             const struct seg_code *code);
+void dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
+                      const struct seg_code *code);
+/* The item of Coding Scheme Identification Sequence that tells of SEG_OWN_SCHEME. */
+void dataset_add_own_scheme(struct element_buffer *to);
+/* Does it say all that a coded concept has to? Half a code says something and not all. */
+bool dataset_code_is_whole(const struct seg_code *code);
+bool dataset_code_is_half(const struct seg_code *code);
+/* Also when there is none. */
+bool dataset_code_is_ascii(const struct seg_code *code);
+
+#endif

@@ -1,0 +1,208 @@
+#include "dicom/write/element_writer.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ITEM_TAG = 0xFFFEE000,
+    SMALLEST_BUFFER = 4096,
+};
+
+void
+element_buffer_free(struct element_buffer *buffer)
+{
+    free(buffer->bytes);
+    *buffer = (struct element_buffer){0};
+}
+
+/* Room for `size` more bytes, or NULL with the error latched. */
+static uint8_t *
+grow(struct element_buffer *buffer, size_t size)
+{
+    if (buffer->error)
+        return NULL;
+    if (buffer->capacity - buffer->size < size) {
+        size_t capacity = buffer->capacity ? buffer->capacity : SMALLEST_BUFFER;
+        while (capacity - buffer->size < size) {
+            if (capacity > SIZE_MAX / 2) {
+                buffer->error = -ENOMEM;
+                return NULL;
+            }
+            capacity *= 2;
+        }
+        uint8_t *bytes = realloc(buffer->bytes, capacity);
+        if (!bytes) {
+            buffer->error = -ENOMEM;
+            return NULL;
+        }
+        buffer->bytes = bytes;
+        buffer->capacity = capacity;
+    }
+    uint8_t *place = buffer->bytes + buffer->size;
+    buffer->size += size;
+    return place;
+}
+
+static void
+put16(uint8_t *place, uint32_t value)
+{
+    place[0] = (uint8_t)value;
+    place[1] = (uint8_t)(value >> 8);
+}
+
+static void
+put32(uint8_t *place, uint32_t value)
+{
+    put16(place, value);
+    put16(place + 2, value >> 16);
+}
+
+static void
+put_tag(uint8_t *place, uint32_t tag)
+{
+    put16(place, tag >> 16);
+    put16(place + 2, tag);
+}
+
+void
+element_append(struct element_buffer *buffer, const void *bytes, size_t size)
+{
+    if (size == 0)
+        return;
+    uint8_t *place = grow(buffer, size);
+    if (place)
+        memcpy(place, bytes, size);
+}
+
+/* PS3.5 table 7.1-1: two reserved bytes and a 32-bit length. */
+static bool
+has_long_length(const char vr[2])
+{
+    static const char long_vrs[][3] = {"OB", "OD", "OF", "OL", "OV", "OW", "SQ",
+                                       "SV", "UC", "UN", "UR", "UT", "UV"};
+    for (size_t i = 0; i < sizeof(long_vrs) / sizeof(long_vrs[0]); i++) {
+        if (memcmp(vr, long_vrs[i], 2) == 0)
+            return true;
+    }
+    return false;
+}
+
+void
+element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], uint32_t length)
+{
+    bool is_long = has_long_length(vr);
+    if (!is_long && length > UINT16_MAX) {
+        if (!buffer->error)
+            buffer->error = -EMSGSIZE;
+        return;
+    }
+    uint8_t *place = grow(buffer, is_long ? 12 : 8);
+    if (!place)
+        return;
+    put_tag(place, tag);
+    memcpy(place + 4, vr, 2);
+    if (is_long) {
+        put16(place + 6, 0);
+        put32(place + 8, length);
+    } else {
+        put16(place + 6, length);
+    }
+}
+
+void
+element_item_header(struct element_buffer *buffer, uint32_t length)
+{
+    uint8_t *place = grow(buffer, 8);
+    if (place) {
+        put_tag(place, ITEM_TAG);
+        put32(place + 4, length);
+    }
+}
+
+void
+element_text(struct element_buffer *buffer, uint32_t tag, const char vr[2], const char *text)
+{
+    size_t size = strlen(text);
+    if (size >= UINT32_MAX - 1) {
+        if (!buffer->error)
+            buffer->error = -EMSGSIZE;
+        return;
+    }
+    element_header(buffer, tag, vr, (uint32_t)(size + size % 2));
+    element_append(buffer, text, size);
+    if (size % 2)
+        element_append(buffer, memcmp(vr, "UI", 2) == 0 ? "" : " ", 1);
+}
+
+void
+element_us(struct element_buffer *buffer, uint32_t tag, const uint16_t *values, size_t count)
+{
+    element_header(buffer, tag, "US", (uint32_t)(2 * count));
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *place = grow(buffer, 2);
+        if (place)
+            put16(place, values[i]);
+    }
+}
+
+void
+element_ul(struct element_buffer *buffer, uint32_t tag, const uint32_t *values, size_t count)
+{
+    element_header(buffer, tag, "UL", (uint32_t)(4 * count));
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *place = grow(buffer, 4);
+        if (place)
+            put32(place, values[i]);
+    }
+}
+
+void
+element_fd(struct element_buffer *buffer, uint32_t tag, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    element_header(buffer, tag, "FD", 8);
+    uint8_t *place = grow(buffer, 8);
+    if (!place)
+        return;
+    put32(place, (uint32_t)bits);
+    put32(place + 4, (uint32_t)(bits >> 32));
+}
+
+void
+element_at(struct element_buffer *buffer, uint32_t tag, uint32_t value)
+{
+    element_header(buffer, tag, "AT", 4);
+    uint8_t *place = grow(buffer, 4);
+    if (place)
+        put_tag(place, value);
+}
+
+size_t
+element_open_sequence(struct element_buffer *buffer, uint32_t tag)
+{
+    element_header(buffer, tag, "SQ", 0);
+    return buffer->size;
+}
+
+size_t
+element_open_item(struct element_buffer *buffer)
+{
+    element_item_header(buffer, 0);
+    return buffer->size;
+}
+
+void
+element_close(struct element_buffer *buffer, size_t mark)
+{
+    if (buffer->error)
+        return;
+    size_t length = buffer->size - mark;
+    if (length >= UINT32_MAX) {
+        buffer->error = -EMSGSIZE;
+        return;
+    }
+    put32(buffer->bytes + mark - 4, (uint32_t)length);
+}

@@ -1,0 +1,240 @@
+#include "dicom/write/read_back.hh"
+
+#include "dicom/fault.h"
+#include "dicom/objects/seg/seg_internal.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <new>
+#include <unordered_set>
+
+namespace read_back
+{
+
+void
+differ(const char *format, ...)
+{
+    Mismatch mismatch;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(mismatch.sentence, sizeof(mismatch.sentence), format, arguments);
+    va_end(arguments);
+    throw mismatch;
+}
+
+int
+caught(struct dicom_fault *fault, const char *path, const char *code, const char *object)
+try {
+    throw;
+
+} catch (const Mismatch &mismatch) {
+    return fault_set(fault, -EBADMSG, code, path, nullptr,
+                     "The %s read back from %.80s is not the one written: %.380s.", object,
+                     fault_base_name(path), mismatch.sentence);
+
+} catch (const std::bad_alloc &) {
+
+    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, nullptr,
+                     "There is not enough memory to read the %s back.", object);
+
+} catch (...) {
+
+    return fault_set(fault, -EIO, code, path, nullptr, "The %s cannot be read back.", object);
+}
+
+void
+load_file(DcmFileFormat &file, const char *path)
+{
+    const OFCondition status = file.loadFile(path, EXS_Unknown, EGL_noChange);
+    if (status.bad())
+        differ("it cannot be read: %s", status.text());
+    if (file.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)
+        differ("its transfer syntax is not Explicit VR Little Endian");
+}
+
+namespace
+{
+
+std::string
+trimmed(const std::string &text)
+{
+    const size_t first = text.find_first_not_of(' ');
+    if (first == std::string::npos)
+        return "";
+    return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+std::string
+source_key(const std::string &sop_instance_uid, int64_t frame)
+{
+    return sop_instance_uid + '#' + std::to_string(frame);
+}
+
+} // namespace
+
+std::string
+text_of(DcmItem &item, const DcmTagKey &tag, const char *name)
+{
+    OFString value;
+    if (item.findAndGetOFStringArray(tag, value).bad())
+        differ("%s is missing", name);
+    return trimmed(std::string(value.c_str(), value.size()));
+}
+
+void
+expect_text(DcmItem &item, const DcmTagKey &tag, const char *name, const std::string &expected)
+{
+    const std::string value = text_of(item, tag, name);
+    if (value != trimmed(expected))
+        differ("%s is \"%.64s\" instead of \"%.64s\"", name, value.c_str(), expected.c_str());
+}
+
+void
+expect_number(DcmItem &item, const DcmTagKey &tag, const char *name, int64_t expected)
+{
+    Uint16 value = 0;
+    if (item.findAndGetUint16(tag, value).bad())
+        differ("%s is missing", name);
+    if (value != expected)
+        differ("%s is %u instead of %lld", name, static_cast<unsigned>(value),
+               static_cast<long long>(expected));
+}
+
+double
+decimal_of(DcmItem &item, const DcmTagKey &tag, const char *name, unsigned long index)
+{
+    OFString text;
+    if (item.findAndGetOFString(tag, text, index).bad() || text.empty())
+        differ("%s is missing or too short", name);
+    OFBool good = OFFalse;
+    const double value = OFStandard::atof(text.c_str(), &good);
+    if (!good || !std::isfinite(value))
+        differ("%s holds \"%.20s\", which is no number", name, text.c_str());
+    return value;
+}
+
+void
+expect_decimal(DcmItem &item, const DcmTagKey &tag, const char *name, unsigned long index,
+               double expected)
+{
+    const double value = decimal_of(item, tag, name, index);
+    if (std::fabs(value - expected) > 1e-6 * std::max(1.0, std::fabs(expected)))
+        differ("%s [%lu] is %.9g instead of %.9g", name, index, value, expected);
+}
+
+DcmItem &
+item_of(DcmItem &item, const DcmTagKey &tag, const char *name)
+{
+    DcmSequenceOfItems *sequence = nullptr;
+    if (item.findAndGetSequence(tag, sequence).bad() || !sequence || sequence->card() == 0)
+        differ("%s is missing", name);
+    if (sequence->card() != 1)
+        differ("%s has %lu items instead of one", name, sequence->card());
+    return *sequence->getItem(0);
+}
+
+DcmSequenceOfItems &
+sequence_of(DcmItem &item, const DcmTagKey &tag, const char *name, size_t count)
+{
+    DcmSequenceOfItems *sequence = nullptr;
+    if (item.findAndGetSequence(tag, sequence).bad() || !sequence)
+        differ("%s is missing", name);
+    if (sequence->card() != count)
+        differ("%s has %lu items instead of %zu", name, sequence->card(), count);
+    return *sequence;
+}
+
+void
+expect_code(DcmItem &item, const DcmTagKey &tag, const char *name, const seg_code &code)
+{
+    DcmItem &coded = item_of(item, tag, name);
+    const bool is_long = !coded.tagExists(DCM_CodeValue);
+    expect_text(coded, is_long ? DCM_LongCodeValue : DCM_CodeValue, name, code.value);
+    expect_text(coded, DCM_CodingSchemeDesignator, name, code.scheme);
+}
+
+StackReferences::StackReferences(const struct seg_request &request) : request_(request)
+{
+    for (int32_t p = 0; p < request.stack->plane_count; p++)
+        planes_.emplace(source_key(seg_plane_instance(&request, p)->sop_instance_uid,
+                                   request.stack->planes[p].frame),
+                        p);
+}
+
+void
+StackReferences::check_shared_groups(DcmItem &groups) const
+{
+    const struct geometry_stack &stack = *request_.stack;
+    DcmItem &orientation =
+        item_of(groups, DCM_PlaneOrientationSequence, "PlaneOrientationSequence");
+    DcmItem &measures = item_of(groups, DCM_PixelMeasuresSequence, "PixelMeasuresSequence");
+    const struct dicom_frame &first = *seg_plane_frame(&request_, 0);
+    for (unsigned long i = 0; i < 6; i++)
+        expect_decimal(orientation, DCM_ImageOrientationPatient, "ImageOrientationPatient", i,
+                       first.orientation[i]);
+    for (unsigned long i = 0; i < 2; i++)
+        expect_decimal(measures, DCM_PixelSpacing, "PixelSpacing", i, first.pixel_spacing[i]);
+    if (decimal_of(measures, DCM_SliceThickness, "SliceThickness", 0) <= 0.0)
+        differ("SliceThickness is not positive");
+    if (stack.plane_count > 1)
+        expect_decimal(measures, DCM_SpacingBetweenSlices, "SpacingBetweenSlices", 0,
+                       stack.spacing[2]);
+    else if (measures.tagExists(DCM_SpacingBetweenSlices))
+        differ("SpacingBetweenSlices is there for one plane");
+}
+
+void
+StackReferences::check_referenced_series(DcmItem &dataset) const
+{
+    std::unordered_set<std::string> expected;
+    for (int32_t p = 0; p < request_.stack->plane_count; p++)
+        expected.insert(seg_plane_instance(&request_, p)->sop_instance_uid);
+
+    DcmItem &series = item_of(dataset, DCM_ReferencedSeriesSequence, "ReferencedSeriesSequence");
+    expect_text(series, DCM_SeriesInstanceUID, "SeriesInstanceUID of the source",
+                seg_plane_instance(&request_, 0)->series_uid);
+    DcmSequenceOfItems &references = sequence_of(series, DCM_ReferencedInstanceSequence,
+                                                 "ReferencedInstanceSequence", expected.size());
+    for (DcmObject *object = references.nextInContainer(nullptr); object;
+         object = references.nextInContainer(object)) {
+        const std::string uid = text_of(*static_cast<DcmItem *>(object),
+                                        DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
+        if (expected.erase(uid) != 1)
+            differ(
+                "ReferencedInstanceSequence names %.64s, which is not a source or is there twice",
+                uid.c_str());
+    }
+}
+
+int32_t
+StackReferences::plane_of(DcmItem &frame) const
+{
+    DcmItem &derivation = item_of(frame, DCM_DerivationImageSequence, "DerivationImageSequence");
+    DcmItem &source = item_of(derivation, DCM_SourceImageSequence, "SourceImageSequence");
+    const std::string uid =
+        text_of(source, DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
+    Sint32 number = 0;
+    const bool numbered = source.findAndGetSint32(DCM_ReferencedFrameNumber, number).good();
+    if (!numbered)
+        number = 1;
+    const auto found = planes_.find(source_key(uid, int64_t{number} - 1));
+    if (found == planes_.end())
+        differ("it refers to frame %d of %.64s, which is no plane of the stack",
+               static_cast<int>(number), uid.c_str());
+    const struct dicom_instance &instance = *seg_plane_instance(&request_, found->second);
+    if (numbered != instance.multi_frame)
+        differ("its ReferencedFrameNumber is %s", numbered ? "needless" : "missing");
+    expect_text(source, DCM_ReferencedSOPClassUID, "ReferencedSOPClassUID", instance.sop_class_uid);
+    expect_text(source, DCM_SpatialLocationsPreserved, "SpatialLocationsPreserved", "YES");
+    DcmItem &position = item_of(frame, DCM_PlanePositionSequence, "PlanePositionSequence");
+    const struct dicom_frame &expected = *seg_plane_frame(&request_, found->second);
+    for (unsigned long i = 0; i < 3; i++)
+        expect_decimal(position, DCM_ImagePositionPatient, "ImagePositionPatient", i,
+                       expected.position[i]);
+    return found->second;
+}
+
+} // namespace read_back

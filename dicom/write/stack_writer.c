@@ -1,0 +1,448 @@
+/*
+ * stack_writer.c - the file, the modules and the functional groups that all image objects made from
+ * a stack have.
+ */
+#include "dicom/write/stack_writer.h"
+
+#include "dicom/fault.h"
+#include "dicom/objects/seg/seg_internal.h"
+#include "dicom/value/tags.h"
+#include "dicom/write/file_meta.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct seg_code source_for_processing = {
+    "121322", "DCM", "Source image for image processing operation"};
+
+int
+stack_out_of_memory(const struct stack_writer *w, struct dicom_fault *fault)
+{
+    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", NULL, NULL,
+                     "There is not enough memory to write the %s.", w->object.what);
+}
+
+int
+stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct dicom_fault *fault)
+{
+    const struct seg_request *source = w->source;
+    int error = dicom_inherit(seg_plane_instance(source, 0)->path, &w->set.inherited, fault);
+    if (error)
+        return error;
+    w->referenced = calloc((size_t)source->instance_count, sizeof(*w->referenced));
+    if (!w->referenced || dataset_settle_character_set(&w->set, ascii) ||
+        seg_frame_of_reference_uid(source, w->frame_of_reference_uid) ||
+        byte_sink_open(&w->sink, fd))
+        return stack_out_of_memory(w, fault);
+    dataset_date_time(&w->set, source->content_time_ms, w->date, w->time);
+    return 0;
+}
+
+int
+stack_writer_finish(struct stack_writer *w, struct dicom_fault *fault)
+{
+    int error = byte_sink_finish(&w->sink);
+    if (error)
+        return fault_set(fault, error, "WRITE_FAILED", NULL, NULL,
+                         "Writing the %s failed after %lld bytes: %s.", w->object.what,
+                         (long long)w->sink.total, strerror(-error));
+    return 0;
+}
+
+void
+stack_writer_close(struct stack_writer *w)
+{
+    byte_sink_close(&w->sink);
+    element_buffer_free(&w->item);
+    free(w->referenced);
+    dataset_writer_free(&w->set);
+}
+
+int
+stack_encoding_error(const struct stack_writer *w)
+{
+    return w->set.elements.error ? w->set.elements.error : w->item.error;
+}
+
+void
+stack_drain(struct stack_writer *w, struct element_buffer *buffer)
+{
+    if (!buffer->error)
+        byte_sink_append(&w->sink, buffer->bytes, buffer->size);
+    buffer->size = 0;
+}
+
+struct element_buffer *
+stack_fresh_item(struct stack_writer *w)
+{
+    w->item.size = 0;
+    return &w->item;
+}
+
+uint64_t
+stack_end_item(struct stack_writer *w, bool write)
+{
+    uint64_t size = w->item.size;
+    if (write)
+        stack_drain(w, &w->item);
+    return size;
+}
+
+void
+stack_put_file_meta(struct stack_writer *w)
+{
+    const struct file_meta meta = {
+        .sop_class_uid = w->object.sop_class_uid,
+        .sop_instance_uid = w->identity.sop_instance_uid,
+        .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+    };
+    file_meta_append(&w->set.elements, &meta);
+    stack_drain(w, &w->set.elements);
+}
+
+static void
+put_own_scheme(struct stack_writer *w)
+{
+    struct element_buffer *to = &w->set.elements;
+    dataset_reach(&w->set, TAG_CodingSchemeIdentificationSequence);
+    size_t sequence = element_open_sequence(to, TAG_CodingSchemeIdentificationSequence);
+    dataset_add_own_scheme(to);
+    element_close(to, sequence);
+}
+
+void
+stack_put_identification(struct stack_writer *w)
+{
+    dataset_put_text(&w->set, TAG_ImageType, "CS", w->object.image_type);
+    dataset_put_text(&w->set, TAG_InstanceCreationDate, "DA", w->date);
+    dataset_put_text(&w->set, TAG_InstanceCreationTime, "TM", w->time);
+    dataset_put_text(&w->set, TAG_SOPClassUID, "UI", w->object.sop_class_uid);
+    dataset_put_text(&w->set, TAG_SOPInstanceUID, "UI", w->identity.sop_instance_uid);
+    dataset_put_inherited(&w->set, TAG_StudyDate, "DA");
+    dataset_put_text(&w->set, TAG_SeriesDate, "DA", w->date);
+    dataset_put_text(&w->set, TAG_ContentDate, "DA", w->date);
+    dataset_put_inherited(&w->set, TAG_StudyTime, "TM");
+    dataset_put_text(&w->set, TAG_SeriesTime, "TM", w->time);
+    dataset_put_text(&w->set, TAG_ContentTime, "TM", w->time);
+    dataset_put_inherited(&w->set, TAG_AccessionNumber, "SH");
+    dataset_put_text(&w->set, TAG_Modality, "CS", w->object.modality);
+    dataset_put_text(&w->set, TAG_Manufacturer, "LO", "Noctule");
+    dataset_put_inherited(&w->set, TAG_ReferringPhysicianName, "PN");
+    if (w->object.own_codes)
+        put_own_scheme(w);
+    dataset_put_line(&w->set, TAG_SeriesDescription, w->object.description);
+    dataset_put_text(&w->set, TAG_ManufacturerModelName, "LO", "noctuled");
+}
+
+/* The instances of the stack, once each; returns the bytes of all items. */
+static uint64_t
+stream_references(struct stack_writer *w, bool write)
+{
+    uint64_t size = 0;
+    memset(w->referenced, 0, (size_t)w->source->instance_count);
+    for (int32_t p = 0; p < w->source->stack->plane_count; p++) {
+        uint8_t *done = &w->referenced[w->source->stack->planes[p].instance];
+        if (*done)
+            continue;
+        *done = 1;
+        const struct dicom_instance *instance = seg_plane_instance(w->source, p);
+        struct element_buffer *to = stack_fresh_item(w);
+        size_t item = element_open_item(to);
+        element_text(to, TAG_ReferencedSOPClassUID, "UI", instance->sop_class_uid);
+        element_text(to, TAG_ReferencedSOPInstanceUID, "UI", instance->sop_instance_uid);
+        element_close(to, item);
+        size += stack_end_item(w, write);
+    }
+    return size;
+}
+
+/* Common Instance Reference Module: all instances the stack was made of, in its order. */
+int
+stack_put_references(struct stack_writer *w)
+{
+    const char *series_uid = seg_plane_instance(w->source, 0)->series_uid;
+    uint64_t references = stream_references(w, false);
+    struct element_buffer series = {0};
+    element_text(&series, TAG_SeriesInstanceUID, "UI", series_uid);
+    uint64_t item = 12 + references + series.size; /* 12: the inner sequence's head */
+    if (references > STACK_MAX_VALUE_LENGTH || item + 8 > STACK_MAX_VALUE_LENGTH) {
+        element_buffer_free(&series);
+        return -EFBIG;
+    }
+    dataset_reach(&w->set, TAG_ReferencedSeriesSequence);
+    element_header(&w->set.elements, TAG_ReferencedSeriesSequence, "SQ", (uint32_t)(item + 8));
+    element_item_header(&w->set.elements, (uint32_t)item);
+    element_header(&w->set.elements, TAG_ReferencedInstanceSequence, "SQ", (uint32_t)references);
+    stack_drain(w, &w->set.elements);
+    stream_references(w, true);
+    element_append(&w->set.elements, series.bytes, series.size);
+    int error = series.error;
+    element_buffer_free(&series);
+    return error;
+}
+
+void
+stack_put_patient_and_equipment(struct stack_writer *w)
+{
+    dataset_put_inherited(&w->set, TAG_PatientName, "PN");
+    dataset_put_inherited(&w->set, TAG_PatientID, "LO");
+    dataset_put_inherited(&w->set, TAG_PatientBirthDate, "DA");
+    dataset_put_inherited(&w->set, TAG_PatientSex, "CS");
+    dataset_put_line(&w->set, TAG_DeviceSerialNumber, w->source->device_serial_number);
+    dataset_put_line(&w->set, TAG_SoftwareVersions, w->source->software_version);
+}
+
+static void
+add_dimension(const struct stack_writer *w, struct element_buffer *to,
+              const struct stack_dimension *dimension)
+{
+    size_t item = element_open_item(to);
+    element_text(to, TAG_DimensionOrganizationUID, "UI", w->identity.dimension_organization_uid);
+    element_at(to, TAG_DimensionIndexPointer, dimension->attribute);
+    element_at(to, TAG_FunctionalGroupPointer, dimension->group);
+    element_text(to, TAG_DimensionDescriptionLabel, "LO", dimension->label);
+    element_close(to, item);
+}
+
+static void
+put_dimensions(struct stack_writer *w, const struct stack_dimension *dimensions, size_t count)
+{
+    struct element_buffer *to = &w->set.elements;
+    dataset_reach(&w->set, TAG_DimensionOrganizationSequence);
+    size_t sequence = element_open_sequence(to, TAG_DimensionOrganizationSequence);
+    size_t item = element_open_item(to);
+    element_text(to, TAG_DimensionOrganizationUID, "UI", w->identity.dimension_organization_uid);
+    element_close(to, item);
+    element_close(to, sequence);
+
+    dataset_reach(&w->set, TAG_DimensionIndexSequence);
+    sequence = element_open_sequence(to, TAG_DimensionIndexSequence);
+    for (size_t i = 0; i < count; i++)
+        add_dimension(w, to, &dimensions[i]);
+    element_close(to, sequence);
+}
+
+void
+stack_put_relationship(struct stack_writer *w, int32_t series_number,
+                       const struct stack_dimension *dimensions, size_t count)
+{
+    char number[16];
+    snprintf(number, sizeof(number), "%d", series_number);
+    dataset_put_text(&w->set, TAG_StudyInstanceUID, "UI",
+                     seg_plane_instance(w->source, 0)->study_uid);
+    dataset_put_text(&w->set, TAG_SeriesInstanceUID, "UI", w->identity.series_uid);
+    dataset_put_inherited(&w->set, TAG_StudyID, "SH");
+    dataset_put_text(&w->set, TAG_SeriesNumber, "IS", number);
+    dataset_put_text(&w->set, TAG_InstanceNumber, "IS", "1");
+    dataset_put_text(&w->set, TAG_FrameOfReferenceUID, "UI", w->frame_of_reference_uid);
+    dataset_put_inherited(&w->set, TAG_PositionReferenceIndicator, "LO");
+    put_dimensions(w, dimensions, count);
+}
+
+/* What each lossy transfer syntax is (PS3.3 C.7.6.1.1.5.1), for sources that do not say. */
+static const char *
+lossy_method(const struct dicom_instance *source)
+{
+    static const char *const methods[][2] = {
+        {"1.2.840.10008.1.2.4.50", "ISO_10918_1"},   {"1.2.840.10008.1.2.4.51", "ISO_10918_1"},
+        {"1.2.840.10008.1.2.4.81", "ISO_14495_1"},   {"1.2.840.10008.1.2.4.91", "ISO_15444_1"},
+        {"1.2.840.10008.1.2.4.203", "ISO_15444_15"},
+    };
+    if (source->lossy_method[0] != '\0')
+        return source->lossy_method;
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (strcmp(source->transfer_syntax_uid, methods[i][0]) == 0)
+            return methods[i][1];
+    }
+    return "";
+}
+
+/* The source's ratio, or that of its file, which is all that is known where it does not say. */
+static void
+lossy_ratio(const struct dicom_instance *source, char text[DICOM_DS_SIZE])
+{
+    size_t length = strlen(source->lossy_ratio);
+    if (length > 0 && value_is_legal("DS", source->lossy_ratio, length)) {
+        memcpy(text, source->lossy_ratio, DICOM_DS_SIZE);
+        return;
+    }
+    double ratio = 1.0;
+    if (source->pixel_offset < 0 && source->file_size > 0) {
+        double raw = (double)source->rows * (double)source->columns * (double)source->frame_count *
+                     (double)source->bits_allocated / 8.0;
+        ratio = fmax(1.0, round(raw / (double)source->file_size * 100.0) / 100.0);
+    }
+    value_ds_format(ratio, text);
+}
+
+void
+stack_put_lossiness(struct stack_writer *w)
+{
+    const struct dicom_instance *lossy = NULL;
+    for (int32_t p = 0; p < w->source->stack->plane_count && !lossy; p++) {
+        if (seg_plane_instance(w->source, p)->lossy)
+            lossy = seg_plane_instance(w->source, p);
+    }
+    if (!lossy) {
+        dataset_put_text(&w->set, TAG_LossyImageCompression, "CS", "00");
+        return;
+    }
+    char ratio[DICOM_DS_SIZE];
+    lossy_ratio(lossy, ratio);
+    dataset_put_text(&w->set, TAG_LossyImageCompression, "CS", "01");
+    dataset_put_text(&w->set, TAG_LossyImageCompressionRatio, "DS", ratio);
+    if (lossy_method(lossy)[0] != '\0')
+        dataset_put_text(&w->set, TAG_LossyImageCompressionMethod, "CS", lossy_method(lossy));
+}
+
+void
+stack_put_pixels(struct stack_writer *w, int64_t frames, uint16_t bits)
+{
+    char count[24];
+    snprintf(count, sizeof(count), "%lld", (long long)frames);
+    dataset_put_us(&w->set, TAG_SamplesPerPixel, 1);
+    dataset_put_text(&w->set, TAG_PhotometricInterpretation, "CS", "MONOCHROME2");
+    dataset_put_text(&w->set, TAG_NumberOfFrames, "IS", count);
+    dataset_put_us(&w->set, TAG_Rows, (uint16_t)w->source->stack->rows);
+    dataset_put_us(&w->set, TAG_Columns, (uint16_t)w->source->stack->columns);
+    dataset_put_us(&w->set, TAG_BitsAllocated, bits);
+    dataset_put_us(&w->set, TAG_BitsStored, bits);
+    dataset_put_us(&w->set, TAG_HighBit, (uint16_t)(bits - 1));
+    dataset_put_us(&w->set, TAG_PixelRepresentation, 0);
+}
+
+void
+stack_put_content(struct stack_writer *w, const char *label, const char *otherwise)
+{
+    char cs[VALUE_CS_SIZE];
+    value_cs_make(label, otherwise, cs);
+    dataset_put_text(&w->set, TAG_ContentLabel, "CS", cs);
+    dataset_put_line(&w->set, TAG_ContentDescription, w->object.description);
+    dataset_put_text(&w->set, TAG_ContentCreatorName, "PN", "");
+}
+
+int
+stack_put_frame_groups(struct stack_writer *w, stack_encode_frames *encode, void *context)
+{
+    uint64_t size = encode(context, false);
+    if (size > STACK_MAX_VALUE_LENGTH)
+        return -EFBIG;
+    dataset_reach(&w->set, TAG_PerFrameFunctionalGroupsSequence);
+    element_header(&w->set.elements, TAG_PerFrameFunctionalGroupsSequence, "SQ", (uint32_t)size);
+    stack_drain(w, &w->set.elements);
+    encode(context, true);
+    return 0;
+}
+
+void
+stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length)
+{
+    dataset_reach(&w->set, TAG_PixelData);
+    element_header(&w->set.elements, TAG_PixelData, vr, (uint32_t)length);
+    stack_drain(w, &w->set.elements);
+}
+
+void
+stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
+{
+    const struct dicom_instance *source = seg_plane_instance(w->source, plane);
+    size_t derivations = element_open_sequence(to, TAG_DerivationImageSequence);
+    size_t derivation = element_open_item(to);
+    size_t sources = element_open_sequence(to, TAG_SourceImageSequence);
+    size_t item = element_open_item(to);
+    element_text(to, TAG_ReferencedSOPClassUID, "UI", source->sop_class_uid);
+    element_text(to, TAG_ReferencedSOPInstanceUID, "UI", source->sop_instance_uid);
+    if (source->multi_frame) {
+        char number[16];
+        snprintf(number, sizeof(number), "%d", w->source->stack->planes[plane].frame + 1);
+        element_text(to, TAG_ReferencedFrameNumber, "IS", number);
+    }
+    element_text(to, TAG_SpatialLocationsPreserved, "CS", "YES");
+    dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &source_for_processing);
+    element_close(to, item);
+    element_close(to, sources);
+    dataset_add_code(&w->set, to, TAG_DerivationCodeSequence, w->object.derivation);
+    element_close(to, derivation);
+    element_close(to, derivations);
+}
+
+void
+stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size_t count)
+{
+    size_t sequence = element_open_sequence(to, TAG_FrameContentSequence);
+    size_t item = element_open_item(to);
+    element_ul(to, TAG_DimensionIndexValues, indices, count);
+    element_close(to, item);
+    element_close(to, sequence);
+}
+
+void
+stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
+{
+    const struct dicom_frame *frame = seg_plane_frame(w->source, plane);
+    char values[3][VALUE_DS_SIZE];
+    char text[3 * VALUE_DS_SIZE];
+    for (int i = 0; i < 3; i++)
+        value_ds_copy(frame->position_text[i], frame->position[i], values[i]);
+    snprintf(text, sizeof(text), "%s\\%s\\%s", values[0], values[1], values[2]);
+    size_t sequence = element_open_sequence(to, TAG_PlanePositionSequence);
+    size_t item = element_open_item(to);
+    element_text(to, TAG_ImagePositionPatient, "DS", text);
+    element_close(to, item);
+    element_close(to, sequence);
+}
+
+/* A length computed from positions: digits that are rounding noise are left away. */
+static void
+format_length(double length, char text[VALUE_DS_SIZE])
+{
+    const double unit = 1e-9; /* mm */
+    double rounded = round(length / unit) * unit;
+    char shorter[32];
+    snprintf(shorter, sizeof(shorter), "%.12g", rounded);
+    value_ds_format(strtod(shorter, NULL), text);
+}
+
+void
+stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to)
+{
+    const struct geometry_stack *stack = w->source->stack;
+    const struct dicom_frame *first = seg_plane_frame(w->source, 0);
+    char values[2][VALUE_DS_SIZE];
+    char text[2 * VALUE_DS_SIZE];
+    size_t sequence = element_open_sequence(to, TAG_PixelMeasuresSequence);
+    size_t item = element_open_item(to);
+    format_length(first->slice_thickness > 0.0 ? first->slice_thickness : stack->spacing[2], text);
+    element_text(to, TAG_SliceThickness, "DS", text);
+    if (stack->plane_count > 1) {
+        format_length(stack->spacing[2], text);
+        element_text(to, TAG_SpacingBetweenSlices, "DS", text);
+    }
+    for (int i = 0; i < 2; i++)
+        value_ds_copy(first->spacing_text[i], first->pixel_spacing[i], values[i]);
+    snprintf(text, sizeof(text), "%s\\%s", values[0], values[1]);
+    element_text(to, TAG_PixelSpacing, "DS", text);
+    element_close(to, item);
+    element_close(to, sequence);
+}
+
+void
+stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer *to)
+{
+    const struct dicom_frame *frame = seg_plane_frame(w->source, 0);
+    char text[6 * VALUE_DS_SIZE] = "";
+    size_t used = 0;
+    for (int i = 0; i < 6; i++) {
+        char value[VALUE_DS_SIZE];
+        value_ds_copy(frame->orientation_text[i], frame->orientation[i], value);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, i ? "\\%s" : "%s", value);
+    }
+    size_t sequence = element_open_sequence(to, TAG_PlaneOrientationSequence);
+    size_t item = element_open_item(to);
+    element_text(to, TAG_ImageOrientationPatient, "DS", text);
+    element_close(to, item);
+    element_close(to, sequence);
+}

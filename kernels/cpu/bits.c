@@ -1,0 +1,116 @@
+/* bits.c - see bits.h. */
+#include "kernels/cpu/bits.h"
+
+#include <string.h>
+
+enum {
+    WORDS = 8,         /* of a row that are turned at a time: one cache line */
+    STRIPS = 8,        /* of 64 rows, so that the result has whole cache lines too */
+    SIDE = 64 * WORDS, /* bits of the square that they make */
+};
+
+/* 64 rows; the padding keeps equal places of the strips in different cache sets. */
+struct strip {
+    uint64_t row[64][WORDS];
+    uint64_t padding[8];
+};
+
+struct bits_extent
+bits_extent(int64_t x, int64_t y, int64_t z)
+{
+    return (struct bits_extent){{x, y, z}, (x + 63) / 64, (x + 63) / 64 * y};
+}
+
+int64_t
+bits_words(const struct bits_extent *extent)
+{
+    return extent->words_per_slice * extent->size[2];
+}
+
+int64_t
+bits_set(uint64_t *row, int64_t first, int64_t last)
+{
+    int64_t added = 0;
+
+    if (first > last)
+        return 0;
+    for (int64_t word = first / 64; word <= last / 64; word++) {
+        uint64_t mask = ~UINT64_C(0);
+
+        if (word == first / 64)
+            mask &= ~UINT64_C(0) << first % 64;
+        if (word == last / 64)
+            mask &= ~UINT64_C(0) >> (63 - last % 64);
+        added += __builtin_popcountll(mask & ~row[word]);
+        row[word] |= mask;
+    }
+    return added;
+}
+
+static int64_t
+least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The strip whose first voxel is (row, column); what lies beyond the matrix is 0. */
+static void
+load(struct strip *strip, const struct bits_matrix *matrix, int64_t row, int64_t column)
+{
+    int64_t rows = least(matrix->rows - row, 64);
+    size_t words = (size_t)least((matrix->columns + 63) / 64 - column / 64, WORDS);
+    const uint64_t *from = matrix->words + row * matrix->stride + column / 64;
+
+    if (rows < 64 || words < WORDS)
+        memset(strip->row, 0, sizeof(strip->row));
+    for (int64_t r = 0; r < rows; r++, from += matrix->stride)
+        memcpy(strip->row[r], from, words * sizeof(*from));
+}
+
+static bool
+all_zero(const struct strip *strip)
+{
+    uint64_t any = 0;
+
+    for (int r = 0; r < 64; r++)
+        for (int w = 0; w < WORDS; w++)
+            any |= strip->row[r][w];
+    return any == 0;
+}
+
+/* Stores the turned strips side by side: their first voxel is (row, column) of the target. */
+static void
+store(const struct strip strips[STRIPS], const struct bits_matrix *matrix, int64_t row,
+      int64_t column)
+{
+    int64_t rows = least(matrix->rows - row, SIDE);
+    int64_t words = least((matrix->columns + 63) / 64 - column / 64, STRIPS);
+    uint64_t *to = matrix->words + row * matrix->stride + column / 64;
+
+    for (int64_t r = 0; r < rows; r++, to += matrix->stride)
+        for (int64_t w = 0; w < words; w++)
+            to[w] = strips[w].row[r % 64][r / 64];
+}
+
+static void
+transpose_square(const struct isa *isa, const struct bits_matrix *source,
+                 const struct bits_matrix *target, int64_t row, int64_t column)
+{
+    struct strip strips[STRIPS];
+
+    for (int64_t s = 0; s < STRIPS && row + 64 * s < source->rows; s++) {
+        load(&strips[s], source, row + 64 * s, column);
+        if (!all_zero(&strips[s]))
+            isa->transpose8(strips[s].row);
+    }
+    store(strips, target, column, row);
+}
+
+void
+bits_transpose(const struct isa *isa, const struct bits_matrix *source,
+               const struct bits_matrix *target)
+{
+    for (int64_t row = 0; row < source->rows; row += SIDE)
+        for (int64_t column = 0; column < source->columns; column += SIDE)
+            transpose_square(isa, source, target, row, column);
+}

@@ -1,0 +1,37 @@
+/*
+ * bits.h - volumes of one bit a voxel, packed along x into 64-bit words, rows padded to whole words
+ * with zeros.
+ */
+#ifndef NOCTULE_BITS_H
+#define NOCTULE_BITS_H
+
+#include "kernels/cpu/isa.h"
+
+struct bits_extent {
+    int64_t size[3];       /* voxels along x, y, z */
+    int64_t words_per_row; /* along x */
+    int64_t words_per_slice;
+};
+
+struct bits_extent bits_extent(int64_t x, int64_t y, int64_t z);
+int64_t bits_words(const struct bits_extent *extent);
+
+/*
+ * Sets bits first .. last of a row; returns how many were clear.
+ */
+int64_t bits_set(uint64_t *row, int64_t first, int64_t last);
+
+/* A matrix of bits inside a volume: `rows` rows of `columns` bits, `stride` words from row to row.
+ */
+struct bits_matrix {
+    uint64_t *words;
+    int64_t rows;
+    int64_t columns;
+    int64_t stride;
+};
+
+/* Writes the transpose of source, rows padded with zeros; target has its shape already. */
+void bits_transpose(const struct isa *isa, const struct bits_matrix *source,
+                    const struct bits_matrix *target);
+
+#endif

@@ -1,0 +1,434 @@
+/*
+ * isa_private.h - what the tables of isa.h are made from.
+ *
+ * Loops that the compiler vectorises well are written once, as INLINE bodies, and compiled once for
+ * each instruction set, in its file; packing, which it does not, is written there with intrinsics.
+ */
+#ifndef NOCTULE_ISA_PRIVATE_H
+#define NOCTULE_ISA_PRIVATE_H
+
+#include "kernels/cpu/isa.h"
+
+#include <stdlib.h>
+
+extern const struct isa isa_scalar;
+#ifdef __x86_64__
+extern const struct isa isa_avx2, isa_avx512;
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE int64_t
+run_starts(uint64_t word, uint64_t *carry)
+{
+    uint64_t starts = word & ~(word << 1 | *carry);
+
+    *carry = word >> 63;
+    return __builtin_popcountll(starts);
+}
+
+INLINE bool
+within(uint16_t value, struct isa_interval interval, uint16_t mask)
+{
+    return (uint16_t)((value - interval.low) & mask) <= interval.span;
+}
+
+INLINE uint64_t
+pack_word8(const uint8_t *values, int64_t count, const struct isa_interval pass[2])
+{
+    uint64_t word = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        word |= (uint64_t)(within(values[i], pass[0], 0xFF) || within(values[i], pass[1], 0xFF))
+                << i;
+    return word;
+}
+
+INLINE uint64_t
+pack_word16(const uint16_t *values, int64_t count, const struct isa_interval pass[2])
+{
+    uint64_t word = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        word |= (uint64_t)(within(values[i], pass[0], 0xFFFF) || within(values[i], pass[1], 0xFFFF))
+                << i;
+    return word;
+}
+
+INLINE void
+extremes8_body(const uint8_t *values, int64_t count, struct isa_extremes *extremes)
+{
+    uint8_t smallest = (uint8_t)extremes->smallest, largest = (uint8_t)extremes->largest;
+    uint8_t bias = (uint8_t)extremes->bias, low = (uint8_t)extremes->skip.low;
+    uint8_t span = (uint8_t)extremes->skip.span;
+    uint8_t skipping = extremes->skipping ? UINT8_MAX : 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        uint8_t value = values[i] ^ bias;
+        uint8_t skip = (uint8_t)(value - low) <= span ? skipping : 0;
+        uint8_t for_smallest = value | skip, for_largest = value & (uint8_t)~skip;
+
+        smallest = for_smallest < smallest ? for_smallest : smallest;
+        largest = for_largest > largest ? for_largest : largest;
+    }
+    extremes->smallest = smallest;
+    extremes->largest = largest;
+}
+
+INLINE void
+extremes16_body(const uint16_t *values, int64_t count, struct isa_extremes *extremes)
+{
+    uint16_t smallest = extremes->smallest, largest = extremes->largest;
+    uint16_t bias = extremes->bias, low = extremes->skip.low, span = extremes->skip.span;
+    uint16_t skipping = extremes->skipping ? UINT16_MAX : 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t value = values[i] ^ bias;
+        uint16_t skip = (uint16_t)(value - low) <= span ? skipping : 0;
+        uint16_t for_smallest = value | skip, for_largest = value & (uint16_t)~skip;
+
+        smallest = for_smallest < smallest ? for_smallest : smallest;
+        largest = for_largest > largest ? for_largest : largest;
+    }
+    extremes->smallest = smallest;
+    extremes->largest = largest;
+}
+
+INLINE int64_t
+count_new_body(const uint64_t *line, const uint64_t *before, int64_t words)
+{
+    int64_t count = 0;
+
+    for (int64_t i = 0; i < words; i++)
+        count += __builtin_popcountll(line[i] & ~before[i]);
+    return count;
+}
+
+INLINE void
+join16_word(const struct isa_join *join, int64_t from, int64_t count, uint64_t *edges,
+            uint64_t *settled)
+{
+    uint64_t edge = 0, settle = 0;
+
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t own = join->own[from + i], other = join->other[from + i];
+        uint64_t strong = join->affinity[from + i] >= own + join->step;
+
+        edge |= (strong & (own == other)) << i;
+        settle |= (strong & (own < other)) << i;
+    }
+    if (edges)
+        edges[from / 64] = edge;
+    settled[from / 64] |= settle;
+}
+
+INLINE void
+raise16_body(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
+{
+    for (int64_t i = 0; i < count; i++)
+        values[i] = (uint16_t)(values[i] | (bits[i / 64] >> i % 64 & 1) * bit);
+}
+
+INLINE void
+affinity16_body(const struct isa_pair *pair, int64_t count, uint16_t *restrict affinity)
+{
+    const uint16_t *a = pair->a, *b = pair->b;
+    const double *first = pair->first, *second = pair->second;
+
+    for (int64_t i = 0; i < count; i++) {
+        int32_t sum = a[i] + b[i], apart = abs(a[i] - b[i]);
+        double scaled = 65535.0 * (first[sum] + second[apart]);
+
+        affinity[i] = (uint16_t)(int32_t)(scaled < 65535.0 ? scaled : 65535.0);
+    }
+}
+
+INLINE void
+level16_body(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
+             uint8_t *restrict levels)
+{
+    for (int64_t i = 0; i < count; i++)
+        levels[i] = (uint8_t)table[values[i] ^ bias];
+}
+
+enum {
+    TALLIES = 1024, /* indices found before they are counted: what is just stored loads slowly */
+    RUN = 32,       /* indices looked at together: shorter runs are not foreseen well */
+};
+
+/*
+ * Runs of one index, which would wait for the counter that they have just written, are common: in
+ * air, and outside of a region. Whole ones are added at once, others spread over the counters.
+ */
+#define TALLY_BODIES(BITS, COUNTER)                                                                \
+    INLINE bool all_equal##BITS(const uint##BITS##_t *index)                                       \
+    {                                                                                              \
+        uint##BITS##_t differences = (index[0] ^ index[RUN / 2]) | (index[0] ^ index[RUN - 1]);    \
+                                                                                                   \
+        if (differences != 0)                                                                      \
+            return false;                                                                          \
+        for (int k = 0; k < RUN; k++)                                                              \
+            differences |= index[k] ^ index[0];                                                    \
+        return differences == 0;                                                                   \
+    }                                                                                              \
+                                                                                                   \
+    INLINE void tally##BITS##_body(const uint##BITS##_t *index, int64_t count,                     \
+                                   COUNTER *const tables[4])                                       \
+    {                                                                                              \
+        COUNTER *a = tables[0], *b = tables[1], *c = tables[2], *d = tables[3];                    \
+        int64_t i = 0;                                                                             \
+                                                                                                   \
+        while (i + 4 <= count) {                                                                   \
+            int64_t end = count - i < RUN ? count - 3 : i + RUN;                                   \
+                                                                                                   \
+            if (count - i >= RUN && all_equal##BITS(index + i)) {                                  \
+                a[index[i]] = (COUNTER)(a[index[i]] + RUN);                                        \
+                i += RUN;                                                                          \
+                continue;                                                                          \
+            }                                                                                      \
+            for (; i < end; i += 4) {                                                              \
+                a[index[i]]++;                                                                     \
+                b[index[i + 1]]++;                                                                 \
+                c[index[i + 2]]++;                                                                 \
+                d[index[i + 3]]++;                                                                 \
+            }                                                                                      \
+        }                                                                                          \
+        for (; i < count; i++)                                                                     \
+            a[index[i]]++;                                                                         \
+    }                                                                                              \
+                                                                                                   \
+    INLINE void tally_points##BITS(const struct isa_tuple *tuple, int points, int64_t count,       \
+                                   COUNTER *const tables[4])                                       \
+    {                                                                                              \
+        const uint8_t *a = tuple->level[0], *b = tuple->level[1];                                  \
+        const uint8_t *c = tuple->level[2], *d = tuple->level[3];                                  \
+        uint##BITS##_t index[TALLIES], base = (uint##BITS##_t)tuple->base;                         \
+                                                                                                   \
+        for (int64_t from = 0; from < count; from += TALLIES) {                                    \
+            int64_t some = count - from < TALLIES ? count - from : TALLIES;                        \
+                                                                                                   \
+            for (int64_t i = 0; i < some; i++) {                                                   \
+                uint##BITS##_t sum = (uint16_t)(base * a[from + i] + b[from + i]);                 \
+                                                                                                   \
+                if (points > 2)                                                                    \
+                    sum = (uint##BITS##_t)(base * sum + c[from + i]);                              \
+                if (points > 3)                                                                    \
+                    sum = (uint##BITS##_t)(base * sum + d[from + i]);                              \
+                index[i] = sum;                                                                    \
+            }                                                                                      \
+            tally##BITS##_body(index, some, tables);                                               \
+        }                                                                                          \
+    }
+
+TALLY_BODIES(16, uint16_t)
+TALLY_BODIES(32, uint32_t)
+
+INLINE void
+tally_tuples8_body(const struct isa_tuple *tuple, int64_t count,
+                   const struct isa_counters *counters)
+{
+    uint32_t *const high[4] = {counters->high, counters->high, counters->high, counters->high};
+
+    if (tuple->points == 2)
+        tally_points16(tuple, 2, count, counters->low);
+    else if (tuple->points == 3 && !tuple->wide)
+        tally_points16(tuple, 3, count, counters->low);
+    else if (tuple->points == 3)
+        tally_points32(tuple, 3, count, high);
+    else
+        tally_points16(tuple, 4, count, counters->low);
+}
+
+INLINE void
+relieve16_body(uint16_t *restrict low, int64_t count, uint32_t *restrict high)
+{
+    uint16_t any = 0;
+
+    for (int64_t i = 0; i < count; i++)
+        any |= low[i];
+    if (any <= INT16_MAX)
+        return;
+    for (int64_t i = 0; i < count; i++) {
+        high[i] += low[i];
+        low[i] = 0;
+    }
+}
+
+INLINE int16_t
+larger(int16_t a, int16_t b)
+{
+    return a > b ? a : b;
+}
+
+INLINE void
+largest16_body(const struct isa_windows *windows, int16_t *restrict largest)
+{
+    const int16_t *a = windows->row[0], *b = windows->row[1], *c = windows->row[2];
+
+    for (int64_t i = 0; i < windows->count; i++) {
+        int16_t left = larger(larger(a[i], b[i]), c[i]);
+        int16_t middle = larger(larger(a[i + 1], b[i + 1]), c[i + 1]);
+        int16_t right = larger(larger(a[i + 2], b[i + 2]), c[i + 2]);
+
+        largest[i] = larger(larger(left, middle), right);
+    }
+}
+
+/* Sixteen bits of each truth, so that vectors keep their lanes. */
+#define WHERE(condition) ((uint16_t)((condition) ? 0xFFFF : 0))
+
+INLINE void
+beyond16_body(const struct isa_windows *windows, const int16_t *bound, bool strictly,
+              uint8_t *restrict codes)
+{
+    const int16_t *a = windows->row[0], *b = windows->row[1], *c = windows->row[2];
+
+#define NEIGHBOURS(TEST)                                                                           \
+    for (int64_t i = 0; i < windows->count; i++) {                                                 \
+        int16_t than = bound[i];                                                                   \
+        uint16_t code = (uint16_t)(WHERE(b[i + 2] TEST than) & 1);                                 \
+                                                                                                   \
+        code |= WHERE(a[i + 2] TEST than) & 2;                                                     \
+        code |= WHERE(a[i + 1] TEST than) & 4;                                                     \
+        code |= WHERE(a[i] TEST than) & 8;                                                         \
+        code |= WHERE(b[i] TEST than) & 16;                                                        \
+        code |= WHERE(c[i] TEST than) & 32;                                                        \
+        code |= WHERE(c[i + 1] TEST than) & 64;                                                    \
+        code |= WHERE(c[i + 2] TEST than) & 128;                                                   \
+        codes[i] = (uint8_t)code;                                                                  \
+    }
+    if (strictly)
+        NEIGHBOURS(>)
+    else
+        NEIGHBOURS(>=)
+#undef NEIGHBOURS
+}
+
+/* Between which integers an average lies: the same for one that is an integer, or made one. */
+INLINE int16_t
+average_below(int16_t a, int16_t b, enum isa_average average)
+{
+    int16_t floor = (int16_t)((a & b) + ((a ^ b) >> 1)), ceiling;
+
+    if (average != ISA_TRUNCATED)
+        return floor;
+    ceiling = (int16_t)((a | b) - ((a ^ b) >> 1));
+    return floor < 0 ? ceiling : floor;
+}
+
+INLINE int16_t
+average_above(int16_t a, int16_t b, enum isa_average average)
+{
+    if (average == ISA_EXACT)
+        return (int16_t)((a | b) - ((a ^ b) >> 1));
+    return average_below(a, b, average);
+}
+
+/* All bits, unless one average is below n and the other above. */
+INLINE uint16_t
+on_one_side(int16_t n, int16_t below_1, int16_t above_1, int16_t below_2, int16_t above_2)
+{
+    return (uint16_t) ~((WHERE(below_1 < n) & WHERE(above_2 > n)) |
+                        (WHERE(below_2 < n) & WHERE(above_1 > n)));
+}
+
+/* Sides are pairs of adjacent neighbours: side k is of n_k and n_k+1. */
+INLINE void
+adjacent16_some(const struct isa_windows *windows, enum isa_average average,
+                uint8_t *restrict codes)
+{
+    const int16_t *a = windows->row[0], *b = windows->row[1], *c = windows->row[2];
+
+    for (int64_t i = 0; i < windows->count; i++) {
+        int16_t n0 = b[i + 2], n1 = a[i + 2], n2 = a[i + 1], n3 = a[i];
+        int16_t n4 = b[i], n5 = c[i], n6 = c[i + 1], n7 = c[i + 2];
+#define SIDE(K, N, NEXT)                                                                           \
+    int16_t low##K = average_below(N, NEXT, average), high##K = average_above(N, NEXT, average)
+        SIDE(0, n0, n1);
+        SIDE(1, n1, n2);
+        SIDE(2, n2, n3);
+        SIDE(3, n3, n4);
+        SIDE(4, n4, n5);
+        SIDE(5, n5, n6);
+        SIDE(6, n6, n7);
+        SIDE(7, n7, n0);
+#undef SIDE
+        uint16_t code = on_one_side(n0, low1, high1, low6, high6) & 1;
+
+        code |= on_one_side(n1, low2, high2, low7, high7) & 2;
+        code |= on_one_side(n2, low3, high3, low0, high0) & 4;
+        code |= on_one_side(n3, low4, high4, low1, high1) & 8;
+        code |= on_one_side(n4, low5, high5, low2, high2) & 16;
+        code |= on_one_side(n5, low6, high6, low3, high3) & 32;
+        code |= on_one_side(n6, low7, high7, low4, high4) & 64;
+        code |= on_one_side(n7, low0, high0, low5, high5) & 128;
+        codes[i] = (uint8_t)code;
+    }
+}
+
+INLINE void
+adjacent16_body(const struct isa_windows *windows, enum isa_average average, uint8_t *codes)
+{
+    switch (average) {
+    case ISA_EXACT:
+        adjacent16_some(windows, ISA_EXACT, codes);
+        return;
+    case ISA_FLOOR:
+        adjacent16_some(windows, ISA_FLOOR, codes);
+        return;
+    case ISA_TRUNCATED:
+        adjacent16_some(windows, ISA_TRUNCATED, codes);
+        return;
+    }
+}
+
+/* One row of the eight matrices: a vector wherever the instruction set has one. */
+typedef uint64_t lanes __attribute__((vector_size(64), aligned(8)));
+
+/* Swaps the off-diagonal quarters of squares of which a and b are a row of either half. */
+INLINE void
+swap_quarters(lanes *a, lanes *b, int half, uint64_t mask)
+{
+    lanes swap = (*a >> half ^ *b) & mask;
+
+    *a ^= swap << half;
+    *b ^= swap;
+}
+
+/*
+ * Three steps of the transpose on eight rows `apart` rows from each other, in registers: squares of
+ * 8, 4 and 2 times that side.
+ */
+INLINE void
+three_steps(lanes *rows, int apart, const uint64_t masks[3])
+{
+    lanes row[8];
+
+    for (int k = 0; k < 8; k++)
+        row[k] = rows[k * apart];
+    for (int k = 0; k < 4; k++)
+        swap_quarters(&row[k], &row[k + 4], 4 * apart, masks[0]);
+    for (int k = 0; k < 4; k++)
+        swap_quarters(&row[k + (k & 2)], &row[k + (k & 2) + 2], 2 * apart, masks[1]);
+    for (int k = 0; k < 4; k++)
+        swap_quarters(&row[2 * k], &row[2 * k + 1], apart, masks[2]);
+    for (int k = 0; k < 8; k++)
+        rows[k * apart] = row[k];
+}
+
+INLINE void
+transpose8_body(uint64_t row[64][8])
+{
+    static const uint64_t wide[3] = {UINT64_C(0x00000000FFFFFFFF), UINT64_C(0x0000FFFF0000FFFF),
+                                     UINT64_C(0x00FF00FF00FF00FF)};
+    static const uint64_t narrow[3] = {UINT64_C(0x0F0F0F0F0F0F0F0F), UINT64_C(0x3333333333333333),
+                                       UINT64_C(0x5555555555555555)};
+    lanes *rows = (lanes *)row;
+
+    for (int r = 0; r < 8; r++)
+        three_steps(rows + r, 8, wide);
+    for (int r = 0; r < 64; r += 8)
+        three_steps(rows + r, 1, narrow);
+}
+
+#endif

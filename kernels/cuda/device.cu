@@ -1,0 +1,224 @@
+/*
+ * device.cu - finding, opening and closing a GPU, and what becomes of its errors.
+ *
+ * Asking how many devices there are, and of what kind, makes no context; opening one does.
+ */
+#include "kernels/cuda/cuda.cuh"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+int
+cuda_failed(struct cuda_device *device, cudaError_t error, const char *call, char *reason,
+            size_t reason_size)
+{
+    int name = (int)strcspn(call, "(");
+
+    (void)cudaGetLastError(); /* or the next launch would report it again */
+    if (error == cudaErrorMemoryAllocation)
+        return kernels_fail(-ENOMEM, reason, reason_size, "%.*s: %s", name, call,
+                            cudaGetErrorString(error));
+    if (!__atomic_exchange_n(&device->failing, true, __ATOMIC_ACQ_REL)) {
+        snprintf(device->failure, sizeof(device->failure), "%.*s: %s", name, call,
+                 cudaGetErrorString(error));
+        __atomic_store_n(&device->failed, true, __ATOMIC_RELEASE);
+    }
+    return kernels_fail(-EIO, reason, reason_size, "the GPU has failed: %.*s: %s", name, call,
+                        cudaGetErrorString(error));
+}
+
+int
+cuda_enter(struct cuda_device *device, char *reason, size_t reason_size)
+{
+    if (__atomic_load_n(&device->failed, __ATOMIC_ACQUIRE))
+        return kernels_fail(-EIO, reason, reason_size, "the GPU has failed: %s", device->failure);
+    CUDA_TRY(device, cudaSetDevice(device->index));
+    return 0;
+}
+
+static void
+write_uuid(const cudaUUID_t *uuid, char text[KERNELS_UUID])
+{
+    const unsigned char *byte = (const unsigned char *)uuid->bytes;
+    int length = snprintf(text, KERNELS_UUID, "GPU-");
+
+    for (int i = 0; i < 16; i++)
+        length += snprintf(text + length, (size_t)(KERNELS_UUID - length),
+                           i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", byte[i]);
+}
+
+/* Neither this nor the properties of a device make a context. */
+static cudaError_t
+count_devices(int *count)
+{
+    cudaError_t error = CUDA_OF(cudaGetDeviceCount(count));
+
+    if (error != cudaSuccess) {
+        *count = 0;
+        (void)cudaGetLastError();
+    }
+    return error;
+}
+
+static bool
+describe_gpu(int index, struct kernels_gpu *gpu)
+{
+    struct cudaDeviceProp properties;
+
+    if (CUDA_OF(cudaGetDeviceProperties(&properties, index)) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return false;
+    }
+    gpu->index = index;
+    gpu->memory_bytes = (int64_t)properties.totalGlobalMem;
+    snprintf(gpu->name, sizeof(gpu->name), "%.*s", (int)sizeof(gpu->name) - 1, properties.name);
+    write_uuid(&properties.uuid, gpu->uuid);
+    return true;
+}
+
+int
+cuda_gpus(struct kernels_gpu *gpus, int capacity)
+{
+    int count, listed = 0;
+    struct kernels_gpu gpu;
+
+    count_devices(&count);
+    for (int i = 0; i < count; i++) {
+        if (!describe_gpu(i, &gpu))
+            continue;
+        if (listed < capacity)
+            gpus[listed] = gpu;
+        listed++;
+    }
+    return listed;
+}
+
+static int
+no_devices(cudaError_t error, char *reason, size_t reason_size)
+{
+    int driver = 0;
+
+    (void)CUDA_OF(cudaDriverGetVersion(&driver));
+    if (driver == 0)
+        return kernels_fail(-ENODEV, reason, reason_size, "there is no NVIDIA driver here");
+    if (error == cudaErrorInsufficientDriver)
+        return kernels_fail(-ENODEV, reason, reason_size,
+                            "the NVIDIA driver knows CUDA up to %d.%d, this program needs %d.%d",
+                            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                            CUDART_VERSION % 1000 / 10);
+    return kernels_fail(-ENODEV, reason, reason_size, "there is no GPU here: %s",
+                        cudaGetErrorString(error));
+}
+
+/* "" or NULL: the first; digits: an index; else a UUID. */
+static bool
+is_wanted(const struct kernels_gpu *gpu, const char *wanted)
+{
+    char *end;
+
+    if (!wanted || *wanted == '\0')
+        return true;
+    if (!isdigit((unsigned char)*wanted))
+        return strcasecmp(gpu->uuid, wanted) == 0;
+    return strtol(wanted, &end, 10) == gpu->index && *end == '\0';
+}
+
+static int
+find_device(const char *wanted, struct kernels_gpu *gpu, char *reason, size_t reason_size)
+{
+    int count;
+    cudaError_t error = count_devices(&count);
+
+    if (count == 0)
+        return no_devices(error == cudaSuccess ? cudaErrorNoDevice : error, reason, reason_size);
+    for (int i = 0; i < count; i++)
+        if (describe_gpu(i, gpu) && is_wanted(gpu, wanted))
+            return 0;
+    return kernels_fail(-ENODEV, reason, reason_size, "none of %d GPUs is \"%s\"", count,
+                        wanted ? wanted : "");
+}
+
+static void
+describe(struct cuda_device *device, const struct kernels_gpu *gpu,
+         const struct cudaDeviceProp *properties)
+{
+    int threads = device->base.threads;
+
+    snprintf(device->base.description, sizeof(device->base.description),
+             "%s (GPU %d), %.0f GiB, compute capability %d.%d, %d thread%s", gpu->name, gpu->index,
+             (double)gpu->memory_bytes / (1 << 30), properties->major, properties->minor, threads,
+             threads == 1 ? "" : "s");
+}
+
+/* What the driver is asked for: has this program code for the device? */
+__global__ void
+any_kernel()
+{
+}
+
+/* Makes the context, which takes a good part of a second. */
+static int
+start_device(struct cuda_device *device, const struct kernels_gpu *gpu, char *reason,
+             size_t reason_size)
+{
+    struct cudaDeviceProp properties;
+    struct cudaFuncAttributes attributes;
+    cudaError_t error;
+
+    device->index = gpu->index;
+    /* Lanes wait for milliseconds, and decoding needs the processors. */
+    CUDA_TRY(device, cudaInitDevice(gpu->index, cudaDeviceScheduleBlockingSync,
+                                    cudaInitDeviceFlagsAreValid));
+    CUDA_TRY(device, cudaSetDevice(gpu->index));
+    CUDA_TRY(device, cudaGetDeviceProperties(&properties, gpu->index));
+    error = CUDA_OF(cudaFuncGetAttributes(&attributes, any_kernel));
+    if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion)
+        return kernels_fail(-ENODEV, reason, reason_size,
+                            "%s has compute capability %d.%d, which this program was not built for",
+                            gpu->name, properties.major, properties.minor);
+    if (error != cudaSuccess)
+        return cuda_failed(device, error, "cudaFuncGetAttributes", reason, reason_size);
+    device->multiprocessors = properties.multiProcessorCount;
+    device->l2_bytes = (size_t)properties.l2CacheSize;
+    device->shared_per_block = properties.sharedMemPerBlockOptin;
+    describe(device, gpu, &properties);
+    return 0;
+}
+
+int
+cuda_device_open(const struct kernels_device_options *options, struct kernels_device **result,
+                 char *reason, size_t reason_size)
+{
+    struct kernels_gpu gpu;
+    struct cuda_device *device;
+    int error = find_device(options->device, &gpu, reason, reason_size);
+
+    if (error)
+        return error;
+    device = (struct cuda_device *)calloc(1, sizeof(*device));
+    if (!device)
+        return kernels_fail(-ENOMEM, reason, reason_size, "no memory to open %s", gpu.name);
+    device->base.backend = &kernels_backend_cuda;
+    device->base.threads = options->threads > 0 ? options->threads : kernels_processors();
+    error = start_device(device, &gpu, reason, reason_size);
+    if (error) {
+        free(device);
+        return error;
+    }
+    pthread_mutex_init(&device->memory, NULL);
+    *result = &device->base;
+    return 0;
+}
+
+void
+cuda_device_close(struct kernels_device *base)
+{
+    struct cuda_device *device = (struct cuda_device *)base;
+
+    pthread_mutex_destroy(&device->memory);
+    free(device);
+}

@@ -1,0 +1,34 @@
+/*
+ * fault.h - lets any one call of the CUDA runtime fail, in builds with crash points.
+ *
+ * The calls of this process are counted from 1. NOCTULE_CUDA_FAIL_AT=N[:memory|:lost] in the
+ * environment, or cuda_fault_at, names the one that fails in place of being made. What releases
+ * memory is not counted: nobody acts on its errors. Any thread.
+ */
+#ifndef NOCTULE_FAULT_CUDA_H
+#define NOCTULE_FAULT_CUDA_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum cuda_fault_kind {
+    CUDA_FAULT_UNKNOWN, /* one call fails */
+    CUDA_FAULT_MEMORY,  /* one call says that there is no memory */
+    CUDA_FAULT_LOST,    /* this call and all after it fail, as on a device that has gone */
+};
+
+#ifdef NOCTULE_CRASH_POINTS
+/* Counts from 1 again, and lets the nth call fail; 0: none. */
+void cuda_fault_at(int64_t nth, enum cuda_fault_kind kind);
+
+/* Calls since cuda_fault_at or the start. */
+int64_t cuda_fault_calls(void);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,89 @@
+/* discretise.c - see features.h. Rules: paper 002; IBSI K15C and Q3RU; pyradiomics'
+ * getBinEdges. */
+#include "kernels/features/features.h"
+
+#include "kernels/texture/texture.h"
+
+#include <errno.h>
+#include <math.h>
+
+const char *const discretisation_names[4] = {
+    "paper",
+    "fixed-bin-number",
+    "fixed-bin-size",
+    "pyradiomics-bin-width",
+};
+
+/* What the rule counts from: the extremes of the region, and the lower end of the range. */
+struct rule {
+    const struct discretisation_settings *settings;
+    double lo, hi;
+    double origin;
+};
+
+/* Of a value that lies in lo .. hi. */
+static double
+level_of_value(const struct rule *rule, double stored, double value)
+{
+    const struct discretisation_settings *settings = rule->settings;
+    double level = 0;
+
+    switch (settings->kind) {
+    case DISCRETISATION_PAPER:
+        return floor(stored * settings->levels / 256) + 1;
+    case DISCRETISATION_FIXED_BIN_NUMBER:
+        if (!(rule->hi > rule->lo))
+            return 1;
+        level = floor(settings->levels * (value - rule->lo) / (rule->hi - rule->lo)) + 1;
+        return level < settings->levels ? level : settings->levels;
+    case DISCRETISATION_FIXED_BIN_SIZE:
+        return floor((value - rule->origin) / settings->bin_width) + 1;
+    case DISCRETISATION_PYRADIOMICS_BIN_WIDTH:
+        return floor(value / settings->bin_width) - floor(rule->lo / settings->bin_width) + 1;
+    }
+    return level;
+}
+
+static bool
+is_left_out(const struct rule *rule, double value)
+{
+    const struct discretisation_settings *settings = rule->settings;
+
+    return value < rule->lo || value > rule->hi ||
+           (settings->has_range && (value < settings->range[0] || value > settings->range[1]));
+}
+
+/* How many levels the rule makes; an empty region has none of its own. */
+static double
+highest_level(const struct rule *rule)
+{
+    const struct discretisation_settings *settings = rule->settings;
+
+    if (settings->kind == DISCRETISATION_PAPER || settings->kind == DISCRETISATION_FIXED_BIN_NUMBER)
+        return settings->levels;
+    return rule->lo <= rule->hi ? level_of_value(rule, 0, rule->hi) : 1;
+}
+
+int
+discretise(const struct discretisation_settings *settings, const struct basic_rescale *rescales,
+           size_t table_count, size_t values, int32_t smallest, double lo, double hi,
+           uint16_t *level_of, int *levels)
+{
+    const struct rule rule = {settings, lo, hi, settings->has_range ? settings->range[0] : lo};
+    const double highest = highest_level(&rule);
+
+    if (!(highest >= 1 && highest <= TEXTURE_MAX_LEVELS))
+        return -ERANGE;
+    for (size_t i = 0; i < table_count * values; i++) {
+        const struct basic_rescale *rescale = &rescales[i / values];
+        const double stored = (double)smallest + (double)(i % values);
+        const double value = rescale->slope * stored + rescale->intercept;
+        const bool left_out = is_left_out(&rule, value);
+
+        if (settings->kind == DISCRETISATION_PAPER && !left_out && (stored < 0 || stored > 255))
+            return -EDOM;
+        level_of[i] = left_out ? 0 : (uint16_t)level_of_value(&rule, stored, value);
+    }
+    *levels = highest < 2 ? 2 : (int)highest;
+    return 0;
+}

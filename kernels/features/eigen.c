@@ -1,0 +1,191 @@
+/*
+ * eigen.c - see eigen.h.
+ *
+ * The reduction passes over the matrix once a reflection: a reflection's rank-two update is held
+ * back until the product of the next reflection's vector is wanted, and both are done together.
+ */
+#include "kernels/features/eigen.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* The held back update: element (i, k) loses u[i] w[k] + w[i] u[k]. */
+struct update {
+    const double *u, *w;
+};
+
+/*
+ * Makes of the `count` elements left of the diagonal the vector u of the reflection I - u u' / h
+ * that leaves only the last of them, and returns what that one becomes.
+ */
+static double
+make_reflection(double *u, int count, double *h)
+{
+    double squares = 0, left;
+
+    for (int k = 0; k < count; k++)
+        squares += u[k] * u[k];
+    if (squares < 1e-280) {
+        memset(u, 0, (size_t)count * sizeof(*u));
+        *h = 1;
+        return 0;
+    }
+    left = u[count - 1] > 0 ? -sqrt(squares) : sqrt(squares); /* away from cancellation */
+    *h = squares - u[count - 1] * left;
+    u[count - 1] -= left;
+    return left;
+}
+
+static void
+update_row(double *restrict row, int count, struct update update, int i)
+{
+    const double *restrict u = update.u, *restrict w = update.w;
+
+    for (int k = 0; k < count; k++)
+        row[k] -= u[i] * w[k] + w[i] * u[k];
+}
+
+/*
+ * Updates the first i elements of row i, adds its part of the product with v to y[0 .. i - 1], and
+ * returns its own element of the product but for the diagonal. Four sums in turn: the processor
+ * need not wait for one addition to begin the next.
+ */
+static double
+update_and_multiply_row(double *restrict row, int i, struct update update, const double *restrict v,
+                        double *restrict y)
+{
+    const double *restrict u = update.u, *restrict w = update.w;
+    const double ui = u[i], wi = w[i], vi = v[i];
+    double sums[4] = {0, 0, 0, 0};
+    int k = 0;
+
+    for (; k + 4 <= i; k += 4)
+        for (int lane = 0; lane < 4; lane++) {
+            const double element = row[k + lane] - (ui * w[k + lane] + wi * u[k + lane]);
+
+            row[k + lane] = element;
+            y[k + lane] += vi * element;
+            sums[lane] += v[k + lane] * element;
+        }
+    for (; k < i; k++) {
+        row[k] -= ui * w[k] + wi * u[k];
+        y[k] += vi * row[k];
+        sums[0] += v[k] * row[k];
+    }
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+/* The leading count x count block, updated, times v. */
+static void
+update_and_multiply(double *matrix, int n, int count, struct update update, const double *v,
+                    double *y)
+{
+    for (int i = 0; i < count; i++) {
+        double *row = matrix + (size_t)i * (size_t)n;
+        const double sum = update_and_multiply_row(row, i, update, v, y);
+
+        row[i] -= 2 * update.u[i] * update.w[i];
+        y[i] = sum + row[i] * v[i];
+    }
+}
+
+/* From y = A u and h: the w of the update that a reflection on both sides is. */
+static void
+make_update(const double *u, double h, int count, double *y)
+{
+    double projection = 0;
+
+    for (int k = 0; k < count; k++) {
+        y[k] /= h;
+        projection += y[k] * u[k];
+    }
+    for (int k = 0; k < count; k++)
+        y[k] -= projection / (2 * h) * u[k];
+}
+
+void
+eigen_tridiagonal(double *matrix, int n, double *diagonal, double *below, double *work)
+{
+    double *w[2] = {work + n, work + 2 * n};
+    struct update update = {work, work}; /* nothing yet */
+
+    memset(work, 0, (size_t)n * sizeof(*work));
+    for (int last = n - 1; last >= 0; last--) {
+        double *row = matrix + (size_t)last * (size_t)n, h;
+        double *y = w[last & 1];
+
+        update_row(row, last + 1, update, last);
+        diagonal[last] = row[last];
+        if (last == 0)
+            break;
+        below[last - 1] = make_reflection(row, last, &h);
+        update_and_multiply(matrix, n, last, update, row, y);
+        make_update(row, h, last, y);
+        update = (struct update){row, y};
+    }
+}
+
+/*
+ * How many eigenvalues are below x: the negative pivots of the matrix less x on the diagonal. A
+ * pivot of 0 is taken for a tiny negative one.
+ */
+static int
+count_below(const double *diagonal, const double *below, int n, double x)
+{
+    double pivot = 1;
+    int count = 0;
+
+    for (int i = 0; i < n; i++) {
+        const double beside = i > 0 ? below[i - 1] : 0;
+
+        pivot = diagonal[i] - x - beside * (beside / pivot);
+        if (fabs(pivot) < DBL_MIN)
+            pivot = -DBL_MIN;
+        count += pivot < 0;
+    }
+    return count;
+}
+
+/* No eigenvalue is larger in magnitude (Gershgorin). */
+static double
+bound_of(const double *diagonal, const double *below, int n)
+{
+    double bound = 0;
+
+    for (int i = 0; i < n; i++) {
+        double reach = fabs(diagonal[i]);
+
+        reach += i > 0 ? fabs(below[i - 1]) : 0;
+        reach += i + 1 < n ? fabs(below[i]) : 0;
+        bound = fmax(bound, reach);
+    }
+    return bound;
+}
+
+double
+eigen_of_rank(const double *diagonal, const double *below, int n, int rank)
+{
+    const double bound = bound_of(diagonal, below, n);
+    double low = -bound, high = bound;
+
+    while (high - low > DBL_EPSILON * bound + DBL_MIN) {
+        const double middle = low + (high - low) / 2;
+
+        if (count_below(diagonal, below, n, middle) <= rank)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low + (high - low) / 2;
+}
+
+double
+eigen_spectral_norm(double *matrix, int n, double *work)
+{
+    double *diagonal = work, *below = work + n;
+
+    eigen_tridiagonal(matrix, n, diagonal, below, work + 2 * n);
+    return fmax(fabs(eigen_of_rank(diagonal, below, n, 0)),
+                fabs(eigen_of_rank(diagonal, below, n, n - 1)));
+}

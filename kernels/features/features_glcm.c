@@ -1,0 +1,537 @@
+/*
+ * features_glcm.c - features of grey level co-occurrence matrices, from counts.
+ *
+ * Of a matrix the cells that are not 0 are listed once, and its marginals summed, in integers;
+ * features run over them row by row, so the order of additions, and with it the last bit, is the
+ * same everywhere. An average leaves out matrices without a count, and for each feature those in
+ * which it is not defined.
+ */
+#include "kernels/features/eigen.h"
+#include "kernels/features/features.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct feature_definition glcm_feature_definitions[GLCM_FEATURES] = {
+    {"joint_maximum", "Joint maximum", "GYBY", "1", 0},
+    {"joint_average", "Joint average", "60VM", "1", 0},
+    {"joint_variance", "Joint variance", "UR99", "1", 0},
+    {"joint_entropy", "Joint entropy", "TU9B", "1", 0},
+    {"difference_average", "Difference average", "TF7R", "1", 0},
+    {"difference_variance", "Difference variance", "D3YU", "1", 0},
+    {"difference_entropy", "Difference entropy", "NTRS", "1", 0},
+    {"sum_average", "Sum average", "ZGXS", "1", 0},
+    {"sum_variance", "Sum variance", "OEEB", "1", 0},
+    {"sum_entropy", "Sum entropy", "P6QZ", "1", 0},
+    {"angular_second_moment", "Angular second moment", "8ZQL", "1", 0},
+    {"contrast", "Contrast", "ACUI", "1", 0},
+    {"dissimilarity", "Dissimilarity", "8S9J", "1", 0},
+    {"inverse_difference", "Inverse difference", "IB1Z", "1", 0},
+    {"normalised_inverse_difference", "Normalised inverse difference", "NDRX", "1", 0},
+    {"inverse_difference_moment", "Inverse difference moment", "WF0Z", "1", 0},
+    {"normalised_inverse_difference_moment", "Normalised inverse difference moment", "1QCO", "1",
+     0},
+    {"inverse_variance", "Inverse variance", "E8JP", "1", 0},
+    {"correlation", "Correlation", "NI2N", "1", 0},
+    {"autocorrelation", "Autocorrelation", "QWB0", "1", 0},
+    {"cluster_tendency", "Cluster tendency", "DG8W", "1", 0},
+    {"cluster_shade", "Cluster shade", "7NFM", "1", 0},
+    {"cluster_prominence", "Cluster prominence", "AE86", "1", 0},
+    {"information_correlation_1", "First measure of information correlation", "R8DG", "1", 0},
+    {"information_correlation_2", "Second measure of information correlation", "JN9H", "1", 0},
+    {"maximal_correlation_coefficient", "Maximal correlation coefficient", "", "1", 0},
+};
+
+const char *const glcm_aggregation_names[GLCM_AGGREGATIONS] = {
+    "2d-averaged", "2d-slice-merged", "2.5d-direction-merged",
+    "2.5d-merged", "3d-averaged",     "3d-merged",
+};
+
+const char *const glcm_aggregation_codes[GLCM_AGGREGATIONS] = {
+    "BTW3", "SUJT", "JJUI", "ZW7Z", "ITBB", "IAZD",
+};
+
+const char *
+features_absence_name(enum features_absence absence)
+{
+    switch (absence) {
+    case FEATURES_NO_VOXEL:
+        return "EMPTY_REGION";
+    case FEATURES_NO_PAIR:
+        return "NO_NEIGHBOURS";
+    case FEATURES_ONE_LEVEL:
+        return "ONE_GREY_LEVEL";
+    case FEATURES_NO_LEVELS:
+        return "NOT_DISCRETISED";
+    case FEATURES_PRESENT:
+        break;
+    }
+    return "";
+}
+
+bool
+glcm_aggregation_is_2d(enum glcm_aggregation aggregation)
+{
+    return aggregation < GLCM_3D_AVERAGED;
+}
+
+bool
+glcm_aggregation_per_slice(enum glcm_aggregation aggregation)
+{
+    return aggregation == GLCM_2D_AVERAGED || aggregation == GLCM_2D_SLICE_MERGED;
+}
+
+bool
+glcm_aggregation_merges(enum glcm_aggregation aggregation)
+{
+    return aggregation == GLCM_2D_SLICE_MERGED || aggregation == GLCM_2_5D_MERGED ||
+           aggregation == GLCM_3D_MERGED;
+}
+
+/* An element of a matrix that is not 0: levels i and j count from 0. */
+struct cell {
+    int i, j;
+    uint64_t count;
+};
+
+/*
+ * One matrix: its counts, the cells of it that are not 0, row by row, and its marginals as counts
+ * and as probabilities; n is the number of levels.
+ */
+struct matrix {
+    int n;
+    bool symmetric;
+    uint64_t *counts; /* n * n */
+    struct cell *cells;
+    size_t cell_count;
+    uint64_t total;
+
+    uint64_t *row_counts;        /* n */
+    uint64_t *column_counts;     /* n */
+    uint64_t *difference_counts; /* n: |i - j| = k, k = 0 .. n - 1 */
+    uint64_t *sum_counts;        /* 2 n: i + j + 2 = k, k = 2 .. 2 n stands at k - 2 */
+    double *rows, *columns, *differences, *sums;
+
+    int row_levels, column_levels;           /* that occur */
+    int *places;                             /* 2 n */
+    double *residual, *transposed, *product; /* n * n each; the latter two unless symmetric */
+    double *work;                            /* 5 n */
+};
+
+static void
+matrix_close(struct matrix *matrix)
+{
+    free(matrix->counts);
+    free(matrix->cells);
+    free(matrix->row_counts);
+    free(matrix->rows);
+    free(matrix->places);
+    free(matrix->residual);
+}
+
+static int
+matrix_open(struct matrix *matrix, int n, bool symmetric)
+{
+    const size_t size = (size_t)n, square = size * size;
+
+    *matrix = (struct matrix){.n = n, .symmetric = symmetric};
+    matrix->counts = calloc(square, sizeof(*matrix->counts));
+    matrix->cells = malloc(square * sizeof(*matrix->cells));
+    matrix->row_counts = malloc(5 * size * sizeof(*matrix->row_counts));
+    matrix->rows = malloc(10 * size * sizeof(*matrix->rows));
+    matrix->places = malloc(2 * size * sizeof(*matrix->places));
+    matrix->residual = malloc((symmetric ? 1 : 3) * square * sizeof(*matrix->residual));
+    if (!matrix->counts || !matrix->cells || !matrix->row_counts || !matrix->rows ||
+        !matrix->places || !matrix->residual) {
+        matrix_close(matrix);
+        return -ENOMEM;
+    }
+    matrix->column_counts = matrix->row_counts + size;
+    matrix->difference_counts = matrix->column_counts + size;
+    matrix->sum_counts = matrix->difference_counts + size;
+    matrix->columns = matrix->rows + size;
+    matrix->differences = matrix->columns + size;
+    matrix->sums = matrix->differences + size;
+    matrix->work = matrix->sums + 2 * size;
+    if (!symmetric) {
+        matrix->transposed = matrix->residual + square;
+        matrix->product = matrix->transposed + square;
+    }
+    return 0;
+}
+
+static void
+matrix_clear(struct matrix *matrix)
+{
+    memset(matrix->counts, 0, (size_t)matrix->n * (size_t)matrix->n * sizeof(*matrix->counts));
+}
+
+static void
+matrix_add(struct matrix *matrix, const uint64_t *counts)
+{
+    const int n = matrix->n;
+
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            const uint64_t count = counts[i * n + j];
+
+            if (count == 0)
+                continue;
+            matrix->counts[i * n + j] += count;
+            if (matrix->symmetric)
+                matrix->counts[j * n + i] += count;
+        }
+}
+
+/* Lists the cells and sums the marginals, exactly. */
+static void
+list_cells(struct matrix *matrix)
+{
+    const int n = matrix->n;
+
+    matrix->cell_count = 0;
+    matrix->total = 0;
+    memset(matrix->row_counts, 0, (size_t)n * 5 * sizeof(*matrix->row_counts)); /* all marginals */
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            const uint64_t count = matrix->counts[i * n + j];
+
+            if (count == 0)
+                continue;
+            matrix->cells[matrix->cell_count++] = (struct cell){i, j, count};
+            matrix->total += count;
+            matrix->row_counts[i] += count;
+            matrix->column_counts[j] += count;
+            matrix->difference_counts[abs(i - j)] += count;
+            matrix->sum_counts[i + j] += count;
+        }
+}
+
+/* Makes probabilities of the counts; false when there are none. */
+static bool
+matrix_normalise(struct matrix *matrix)
+{
+    list_cells(matrix);
+    if (matrix->total == 0)
+        return false;
+    for (int i = 0; i < 5 * matrix->n; i++)
+        matrix->rows[i] = (double)matrix->row_counts[i] / (double)matrix->total;
+    matrix->row_levels = matrix->column_levels = 0;
+    for (int i = 0; i < matrix->n; i++) {
+        matrix->row_levels += matrix->row_counts[i] > 0;
+        matrix->column_levels += matrix->column_counts[i] > 0;
+    }
+    return true;
+}
+
+static double
+probability(const struct matrix *matrix, const struct cell *cell)
+{
+    return (double)cell->count / (double)matrix->total;
+}
+
+static double
+entropy(const double *p, int count)
+{
+    double sum = 0;
+
+    for (int i = 0; i < count; i++)
+        if (p[i] > 0)
+            sum -= p[i] * log2(p[i]);
+    return sum > 0 ? sum : 0; /* not -0 */
+}
+
+/* Mean and variance of the variable first, first + 1, ... with these probabilities. */
+static void
+moments(const double *p, int count, int first, double *mean, double *variance)
+{
+    *mean = *variance = 0;
+    for (int k = 0; k < count; k++)
+        *mean += (first + k) * p[k];
+    for (int k = 0; k < count; k++)
+        *variance += (first + k - *mean) * (first + k - *mean) * p[k];
+}
+
+static void
+present(struct feature_value values[GLCM_FEATURES], enum glcm_feature feature, double value)
+{
+    values[feature] = (struct feature_value){value, FEATURES_PRESENT};
+}
+
+static void
+absent(struct feature_value values[GLCM_FEATURES], enum glcm_feature feature,
+       enum features_absence absence)
+{
+    values[feature] = (struct feature_value){0, absence};
+}
+
+/* Of p_{x-y}: what depends on the distance of the two levels only. */
+static void
+difference_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+{
+    const double *p = matrix->differences, levels = matrix->n;
+    double mean, variance, contrast = 0, id = 0, nid = 0, idm = 0, nidm = 0, inverse_variance = 0;
+
+    for (int k = 0; k < matrix->n; k++) {
+        const double d = k, d2 = d * d;
+
+        contrast += d2 * p[k];
+        id += p[k] / (1 + d);
+        nid += p[k] / (1 + d / levels);
+        idm += p[k] / (1 + d2);
+        nidm += p[k] / (1 + d2 / (levels * levels));
+        inverse_variance += k == 0 ? 0 : p[k] / d2;
+    }
+    moments(p, matrix->n, 0, &mean, &variance);
+    present(values, GLCM_DIFFERENCE_AVERAGE, mean);
+    present(values, GLCM_DIFFERENCE_VARIANCE, variance);
+    present(values, GLCM_DIFFERENCE_ENTROPY, entropy(p, matrix->n));
+    present(values, GLCM_CONTRAST, contrast);
+    present(values, GLCM_DISSIMILARITY, mean);
+    present(values, GLCM_INVERSE_DIFFERENCE, id);
+    present(values, GLCM_NORMALISED_INVERSE_DIFFERENCE, nid);
+    present(values, GLCM_INVERSE_DIFFERENCE_MOMENT, idm);
+    present(values, GLCM_NORMALISED_INVERSE_DIFFERENCE_MOMENT, nidm);
+    present(values, GLCM_INVERSE_VARIANCE, inverse_variance);
+}
+
+/* Of p_{x+y}: its mean is the sum of the marginals' means, about which the clusters are. */
+static void
+sum_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+{
+    const int count = 2 * matrix->n - 1;
+    const double *p = matrix->sums;
+    double mean, variance, shade = 0, prominence = 0;
+
+    moments(p, count, 2, &mean, &variance);
+    for (int k = 0; k < count; k++) {
+        const double from = k + 2 - mean;
+
+        shade += from * from * from * p[k];
+        prominence += from * from * from * from * p[k];
+    }
+    present(values, GLCM_SUM_AVERAGE, mean);
+    present(values, GLCM_SUM_VARIANCE, variance);
+    present(values, GLCM_SUM_ENTROPY, entropy(p, count));
+    present(values, GLCM_CLUSTER_TENDENCY, variance);
+    present(values, GLCM_CLUSTER_SHADE, shade);
+    present(values, GLCM_CLUSTER_PROMINENCE, prominence);
+}
+
+/* Of the matrix itself and the moments of its marginals. */
+static void
+joint_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+{
+    double row_mean, row_variance, column_mean, column_variance;
+    double maximum = 0, squares = 0, product = 0, covariance = 0;
+
+    moments(matrix->rows, matrix->n, 1, &row_mean, &row_variance);
+    moments(matrix->columns, matrix->n, 1, &column_mean, &column_variance);
+    for (size_t c = 0; c < matrix->cell_count; c++) {
+        const struct cell *cell = &matrix->cells[c];
+        const double p = probability(matrix, cell), i = cell->i + 1, j = cell->j + 1;
+
+        maximum = p > maximum ? p : maximum;
+        squares += p * p;
+        product += i * j * p;
+        covariance += (i - row_mean) * (j - column_mean) * p;
+    }
+    present(values, GLCM_JOINT_MAXIMUM, maximum);
+    present(values, GLCM_JOINT_AVERAGE, row_mean);
+    present(values, GLCM_JOINT_VARIANCE, row_variance);
+    present(values, GLCM_ANGULAR_SECOND_MOMENT, squares);
+    present(values, GLCM_AUTOCORRELATION, product);
+    if (matrix->row_levels > 1 && matrix->column_levels > 1)
+        present(values, GLCM_CORRELATION, covariance / sqrt(row_variance * column_variance));
+    else
+        absent(values, GLCM_CORRELATION, FEATURES_ONE_LEVEL);
+}
+
+/*
+ * HXY1 and HXY2 are both HX + HY, so that what the two measures are made of, HXY1 - HXY and HXY2 -
+ * HXY, is the mutual information: the sum of p log2(p / (p_i. p_.j)). Taken as such, of counts, it
+ * does not lose its digits where levels are nearly independent, and is 0 where they are.
+ */
+static void
+information_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+{
+    const double of_rows = entropy(matrix->rows, matrix->n);
+    const double of_columns = entropy(matrix->columns, matrix->n);
+    const double larger = fmax(of_rows, of_columns), smaller = fmin(of_rows, of_columns);
+    double joint = 0, mutual = 0;
+
+    for (size_t c = 0; c < matrix->cell_count; c++) {
+        const struct cell *cell = &matrix->cells[c];
+        const double p = probability(matrix, cell);
+        const double together = (double)cell->count * (double)matrix->total;
+        const double apart =
+            (double)matrix->row_counts[cell->i] * (double)matrix->column_counts[cell->j];
+
+        joint -= p * log2(p);
+        mutual += p * log2(together / apart);
+    }
+    mutual = fmin(mutual > 0 ? mutual : 0, smaller); /* rounding may leave it just outside */
+    present(values, GLCM_JOINT_ENTROPY, joint > 0 ? joint : 0);
+    if (larger > 0)
+        present(values, GLCM_INFORMATION_CORRELATION_1, mutual > 0 ? -mutual / larger : 0);
+    else
+        absent(values, GLCM_INFORMATION_CORRELATION_1, FEATURES_ONE_LEVEL);
+    present(values, GLCM_INFORMATION_CORRELATION_2, sqrt(-expm1(-2 * mutual)));
+}
+
+/* The levels that occur: their places in the matrix and the roots of their marginals' counts. */
+struct occurring {
+    int count;
+    int *places;
+    double *roots;
+};
+
+static void
+find_occurring(const uint64_t *counts, int n, struct occurring *levels)
+{
+    levels->count = 0;
+    for (int i = 0; i < n; i++)
+        if (counts[i] > 0) {
+            levels->places[levels->count] = i;
+            levels->roots[levels->count++] = sqrt((double)counts[i]);
+        }
+}
+
+/* (p_ij - p_i. p_.j) / sqrt(p_i. p_.j) of the levels that occur, from counts. */
+static void
+fill_residual(const struct matrix *matrix, const struct occurring *rows,
+              const struct occurring *columns, double *residual)
+{
+    const double total = (double)matrix->total;
+
+    for (int r = 0; r < rows->count; r++)
+        for (int c = 0; c < columns->count; c++) {
+            const int i = rows->places[r], j = columns->places[c];
+            const double together = (double)matrix->counts[i * matrix->n + j] * total;
+            const double apart = (double)matrix->row_counts[i] * (double)matrix->column_counts[j];
+
+            residual[r * columns->count + c] =
+                (together - apart) / (total * rows->roots[r] * columns->roots[c]);
+        }
+}
+
+/* The lower half of the height x width matrix times its transpose. */
+static void
+multiply_by_transpose(const double *matrix, int height, int width, double *restrict transposed,
+                      double *restrict product)
+{
+    for (int i = 0; i < height; i++)
+        for (int j = 0; j < width; j++)
+            transposed[j * height + i] = matrix[i * width + j];
+    for (int i = 0; i < height; i++) {
+        double *row = product + i * height;
+
+        memset(row, 0, (size_t)height * sizeof(*row));
+        for (int j = 0; j < width; j++)
+            for (int k = 0; k <= i; k++)
+                row[k] += matrix[i * width + j] * transposed[j * height + k];
+    }
+}
+
+/*
+ * The root of the second largest eigenvalue of Haralick's Q is the second largest singular value of
+ * p_ij / sqrt(p_i. p_.j). Its largest is 1, of the vectors sqrt(p_i.) and sqrt(p_.j); without it
+ * the residual stays, whose largest singular value it is: of a symmetric matrix the largest
+ * magnitude of an eigenvalue, else the root of that of the matrix times its transpose. Small ones
+ * keep their digits so, and independent levels give 0.
+ */
+static void
+maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+{
+    struct occurring rows = {.places = matrix->places, .roots = matrix->work};
+    struct occurring columns = {.places = matrix->places + matrix->n,
+                                .roots = matrix->work + matrix->n};
+    double norm;
+
+    if (matrix->row_levels < 2 || matrix->column_levels < 2) {
+        absent(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, FEATURES_ONE_LEVEL);
+        return;
+    }
+    find_occurring(matrix->row_counts, matrix->n, &rows);
+    find_occurring(matrix->column_counts, matrix->n, &columns);
+    fill_residual(matrix, &rows, &columns, matrix->residual);
+    if (matrix->symmetric) {
+        norm = eigen_spectral_norm(matrix->residual, rows.count, matrix->work);
+    } else {
+        multiply_by_transpose(matrix->residual, rows.count, columns.count, matrix->transposed,
+                              matrix->product);
+        norm = sqrt(eigen_spectral_norm(matrix->product, rows.count, matrix->work));
+    }
+    present(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, norm < 1 ? norm : 1);
+}
+
+static void
+features_of(struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
+{
+    difference_features(matrix, values);
+    sum_features(matrix, values);
+    joint_features(matrix, values);
+    information_features(matrix, values);
+    maximal_correlation(matrix, values);
+}
+
+/* Sums of values, and how many matrices had one. */
+struct average {
+    double sum[GLCM_FEATURES];
+    int64_t count[GLCM_FEATURES];
+    int64_t matrices;
+};
+
+static void
+average_add(struct average *average, struct matrix *matrix)
+{
+    struct feature_value values[GLCM_FEATURES];
+
+    if (!matrix_normalise(matrix))
+        return;
+    features_of(matrix, values);
+    average->matrices++;
+    for (int f = 0; f < GLCM_FEATURES; f++)
+        if (values[f].absence == FEATURES_PRESENT) {
+            average->sum[f] += values[f].value;
+            average->count[f]++;
+        }
+}
+
+static void
+average_take(const struct average *average, struct feature_value values[GLCM_FEATURES])
+{
+    for (int f = 0; f < GLCM_FEATURES; f++) {
+        if (average->count[f] > 0)
+            present(values, (enum glcm_feature)f, average->sum[f] / (double)average->count[f]);
+        else
+            absent(values, (enum glcm_feature)f,
+                   average->matrices > 0 ? FEATURES_ONE_LEVEL : FEATURES_NO_PAIR);
+    }
+}
+
+int
+glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices,
+              int64_t directions, struct feature_value values[GLCM_FEATURES])
+{
+    const int64_t square = (int64_t)settings->levels * settings->levels;
+    const bool merges = glcm_aggregation_merges(settings->aggregation);
+    struct average average = {.matrices = 0};
+    struct matrix matrix;
+
+    if (matrix_open(&matrix, settings->levels, settings->symmetric))
+        return -ENOMEM;
+    for (int64_t z = 0; z < slices; z++)
+        for (int64_t d = 0; d < directions; d++) {
+            matrix_add(&matrix, counts + (z * directions + d) * square);
+            if (!merges || d + 1 == directions) {
+                average_add(&average, &matrix);
+                matrix_clear(&matrix);
+            }
+        }
+    average_take(&average, values);
+    matrix_close(&matrix);
+    return 0;
+}

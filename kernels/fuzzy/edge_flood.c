@@ -1,0 +1,217 @@
+/*
+ * edge_flood.c - see edge_flood.h.
+ *
+ * A run is a maximal group of voxels of one word that edges along x join; once its word was first
+ * looked at it is settled as a whole or not at all, as in flood.c.
+ */
+#include "kernels/fuzzy/edge_flood.h"
+
+#define INLINE      TILES_INLINE
+#define LAST_BIT    (UINT64_C(1) << 63)
+#define WITHIN_WORD (~LAST_BIT)
+
+/* One tile while it is flooded; the words of the tile's first one. */
+struct visit {
+    struct tiles_visit *tiles;
+    const uint64_t *edge[3];
+    uint64_t *settled;
+};
+
+/* The runs that hold a bit of `hits`; edges are those within the word. */
+INLINE uint64_t
+runs_hit(uint64_t edges, uint64_t hits)
+{
+    uint64_t found = 0;
+
+    do {
+        uint64_t lowest = hits & -hits;
+        uint64_t gaps = ~edges & (lowest - 1);
+        uint64_t start = gaps ? UINT64_C(2) << (63 - __builtin_clzll(gaps)) : 1;
+        uint64_t run = (edges + start) ^ edges;
+
+        found |= run;
+        hits &= ~run;
+    } while (hits);
+    return found;
+}
+
+/* Settles the runs of the word at `at` that hold a bit of hits, some of which is not yet settled.
+ */
+INLINE void
+settle(struct visit *visit, uint32_t place, int64_t at, uint64_t settled, uint64_t hits)
+{
+    uint64_t edges = visit->edge[0][at] & WITHIN_WORD, more = settled | hits;
+    uint64_t open = edges & (more ^ more >> 1); /* edges that lead from these to others */
+
+    if (open)
+        more |= runs_hit(edges, open);
+    tiles_poke(&visit->settled[at], more);
+    visit->tiles->growth += __builtin_popcountll(more & ~settled);
+    tiles_mark(&visit->tiles->marks, place);
+}
+
+/* The bits that `settled` bits of the word at `at` touch in the word beyond a face. */
+INLINE uint64_t
+touched_beyond(const struct visit *visit, int64_t at, int face, uint64_t settled)
+{
+    int axis = face / 2;
+    const uint64_t *edge = visit->edge[axis];
+    int64_t beyond = at - visit->tiles->step[axis];
+
+    switch (face) {
+    case 0:
+        return settled & 1 ? edge[beyond] & LAST_BIT : 0;
+    case 1:
+        return (settled & edge[at]) >> 63;
+    default:
+        return settled & (face % 2 ? edge[at] : edge[beyond]);
+    }
+}
+
+INLINE bool
+is_last(const struct visit *visit, uint32_t place, int face)
+{
+    int axis = face / 2;
+    uint32_t here = tiles_coordinate(visit->tiles, place, axis);
+
+    return here == (face % 2 ? visit->tiles->last[axis] : 0);
+}
+
+/* Carries the settled bits of a word to the word beyond a face of it. */
+INLINE void
+spread_to(struct visit *visit, uint32_t place, int64_t at, int face, uint64_t settled)
+{
+    int axis = face / 2;
+    bool last = is_last(visit, place, face);
+    int64_t there = face % 2 ? at + visit->tiles->step[axis] : at - visit->tiles->step[axis];
+    uint32_t step = UINT32_C(1) << visit->tiles->bit[axis];
+    uint64_t touched, known;
+
+    if (last && visit->tiles->away[face] == 0)
+        return;
+    touched = touched_beyond(visit, at, face, settled);
+    if (!touched)
+        return;
+    known = tiles_peek(&visit->settled[there]);
+    if (!(touched & ~known))
+        return;
+    if (last)
+        tiles_send(visit->tiles, place, face);
+    else
+        settle(visit, face % 2 ? place + step : place - step, there, known, touched & ~known);
+}
+
+INLINE void
+spread(struct visit *visit, uint32_t place)
+{
+    int64_t at = tiles_offset(visit->tiles, place);
+    uint64_t settled = tiles_peek(&visit->settled[at]);
+
+#pragma GCC unroll 6
+    for (int face = 0; face < TILES_FACES; face++)
+        spread_to(visit, place, at, face, settled);
+}
+
+/* What the settled bits of the word beyond a face touch in the word at `at`. */
+INLINE uint64_t
+touched_from(const struct visit *visit, uint32_t place, int64_t at, int face)
+{
+    int axis = face / 2;
+    int64_t there = face % 2 ? at + visit->tiles->step[axis] : at - visit->tiles->step[axis];
+
+    if (is_last(visit, place, face) && visit->tiles->away[face] == 0)
+        return 0;
+    return touched_beyond(visit, there, face ^ 1, tiles_peek(&visit->settled[there]));
+}
+
+/* Something beside this word has settled. */
+INLINE void
+gather(struct visit *visit, uint32_t place)
+{
+    int64_t at = tiles_offset(visit->tiles, place);
+    uint64_t settled = tiles_peek(&visit->settled[at]), touched = 0;
+
+#pragma GCC unroll 6
+    for (int face = 0; face < TILES_FACES; face++)
+        touched |= touched_from(visit, place, at, face);
+    if (touched & ~settled)
+        settle(visit, place, at, settled, touched & ~settled);
+}
+
+INLINE void
+gather_arrived(struct visit *visit)
+{
+    struct tiles_marks *arrived = &visit->tiles->tile->arrived;
+    uint64_t groups = __atomic_exchange_n(&arrived->groups, 0, __ATOMIC_ACQUIRE);
+
+    for (; groups; groups &= groups - 1) {
+        uint32_t group = (uint32_t)__builtin_ctzll(groups);
+        uint64_t words = __atomic_exchange_n(&arrived->words[group], 0, __ATOMIC_ACQUIRE);
+
+        for (; words; words &= words - 1)
+            gather(visit, group * 64 + (uint32_t)__builtin_ctzll(words));
+    }
+}
+
+/* Every word that holds voxels settled from the start. */
+INLINE void
+settle_fresh(struct visit *visit)
+{
+    const uint32_t *last = visit->tiles->last;
+    const int *bit = visit->tiles->bit;
+
+    for (uint32_t z = 0; z <= last[2]; z++)
+        for (uint32_t y = 0; y <= last[1]; y++)
+            for (uint32_t x = 0; x <= last[0]; x++) {
+                uint32_t place = x | y << bit[1] | z << bit[2];
+                int64_t at = tiles_offset(visit->tiles, place);
+                uint64_t settled = visit->settled[at];
+
+                if (settled)
+                    settle(visit, place, at, settled, settled);
+            }
+}
+
+INLINE void
+flood_tile(const struct edge_volume *volume, struct tiles_visit *tiles)
+{
+    struct visit visit = {.tiles = tiles, .settled = volume->settled + tiles->origin};
+
+    for (int axis = 0; axis < 3; axis++)
+        visit.edge[axis] = volume->edge[axis] + tiles->origin;
+    if (tiles->tile->fresh)
+        settle_fresh(&visit);
+    tiles->tile->fresh = false;
+    gather_arrived(&visit);
+    while (tiles->marks.groups)
+        spread(&visit, tiles_take(&tiles->marks));
+}
+
+static void
+flood_tile_plain(const void *volume, struct tiles_visit *tiles)
+{
+    flood_tile(volume, tiles);
+}
+
+#ifdef __x86_64__
+__attribute__((target("bmi,bmi2,lzcnt,popcnt")))
+#endif
+static void
+flood_tile_bit_instructions(const void *volume, struct tiles_visit *tiles)
+{
+    flood_tile(volume, tiles);
+}
+
+int64_t
+edge_flood_run(const struct edge_volume *volume, const struct tiles_box *box, const struct isa *isa,
+               struct cpu_pool *pool)
+{
+    struct tiles_work work = {
+        .extent = volume->extent,
+        .space = volume->space,
+        .run = isa->bit_instructions ? flood_tile_bit_instructions : flood_tile_plain,
+        .context = volume,
+    };
+
+    return tiles_run(&work, box, pool);
+}

@@ -1,0 +1,562 @@
+/* edge_flood_cuda.cu - see edge_flood_cuda.cuh. */
+#include "kernels/fuzzy/edge_flood_cuda.cuh"
+
+#include "kernels/cuda/cuda.cuh"
+
+enum {
+    THREADS = 128,
+    LINE = 16,                      /* halves of rows that a thread holds: half a tile's edge */
+    PITCH = 2 * EDGE_TILE_ROWS + 2, /* from slice to slice in shared memory: no bank conflicts */
+    FACES = 6,                      /* -x, +x, -y, +y, -z, +z */
+    BLOCKS_A_PROCESSOR = 4,
+    WRITE_THREADS = 256,
+    WRITE_SLICES = 4, /* of a block: what lies in one sector */
+};
+
+static const uint32_t NOTHING = UINT32_MAX;
+static const uint32_t END = UINT32_MAX; /* in a place of the queue: there will be no more */
+
+/* A tile's state. */
+static const uint32_t HELD = 1;    /* queued or being visited */
+static const uint32_t DIRTY = 2;   /* something has settled beside it since its visit began */
+static const uint32_t INITIAL = 4; /* holds seeds, and was not visited since */
+
+/* Cycles of a processor: several times what any flood but a maze's takes. */
+static const int64_t BUDGET = 300000, BUDGET_A_TILE = 1000;
+
+/* Of a block, in shared memory. */
+struct edge_visit {
+    uint32_t settled[EDGE_TILE_ROWS * PITCH]; /* [slice][row][half] */
+    uint32_t tile;
+    uint32_t state;            /* when the visit began */
+    uint32_t neighbour[FACES]; /* NOTHING: the volume ends there */
+    uint32_t sends;            /* a bit a face: the neighbour is to be visited */
+};
+
+/*
+ * Of a thread: the line of a slice along y, the same place and `from` along z, and what lies beyond
+ * the end of either that is the tile's own end.
+ */
+struct edge_lines {
+    uint32_t half;   /* 0: columns 0 .. 31 of the tile */
+    uint32_t across; /* the slice of the line along y, the row of the one along z */
+    uint32_t from;   /* of the lines: 0 or 16 */
+    uint32_t x[LINE], y[LINE], z[LINE];
+    uint32_t before_y, before_z;           /* the edges from the half before the line's first */
+    uint32_t across_x;                     /* edges that leave the tile, a bit a row */
+    uint32_t beyond_x, beyond_y, beyond_z; /* settled there when the visit began */
+};
+
+__device__ static __forceinline__ uint32_t
+look(const uint32_t *word)
+{
+    return *(const volatile uint32_t *)word;
+}
+
+/*
+ * A tile off the queue, or NOTHING when there will be none. A ticket names a place; who waits there
+ * takes what is put there, whoever's it was.
+ */
+__device__ static uint32_t
+pop(const struct edge_flood_volume &volume, int64_t deadline)
+{
+    bool stopped = look(&volume.counts->stopped) != 0;
+    uint32_t *place = &volume.queue[atomicAdd(&volume.counts->head, 1) & volume.queue_mask];
+
+    while (!stopped && clock64() <= deadline) {
+        uint32_t taken = look(place) ? atomicExch(place, 0) : 0;
+
+        if (taken)
+            return taken == END ? NOTHING : taken - 1;
+        stopped = look(&volume.counts->stopped) != 0;
+    }
+    volume.counts->stopped = 1;
+    return NOTHING;
+}
+
+/* Who was to empty the place may have left when the flood was stopped. */
+__device__ static __forceinline__ void
+put(const struct edge_flood_volume &volume, uint32_t ticket, uint32_t content)
+{
+    uint32_t *place = &volume.queue[ticket & volume.queue_mask];
+
+    while (atomicCAS(place, 0, content) != 0 && !look(&volume.counts->stopped))
+        ;
+}
+
+/* A warp: `more` tiles are outstanding than before. When none is left each block is sent home. */
+__device__ static void
+count_tiles(const struct edge_flood_volume &volume, int32_t more)
+{
+    uint32_t ticket = 0;
+    bool last = false;
+
+    if (threadIdx.x == 0) {
+        last = atomicAdd(&volume.counts->outstanding, (uint32_t)more) + (uint32_t)more == 0;
+        if (last)
+            ticket = atomicAdd(&volume.counts->tail, gridDim.x);
+    }
+    if (!__shfl_sync(~0u, last, 0))
+        return;
+    ticket = __shfl_sync(~0u, ticket, 0);
+    /* There is no tile in the queue, so these places are empty. */
+    for (uint32_t i = threadIdx.x; i < gridDim.x; i += 32)
+        *(volatile uint32_t *)&volume.queue[(ticket + i) & volume.queue_mask] = END;
+}
+
+static __global__ void
+settle_seeds(const __grid_constant__ struct edge_flood_volume volume, const uint32_t *seeds,
+             uint32_t count)
+{
+    uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+
+    if (i >= count)
+        return;
+    const uint32_t columns = (uint32_t)volume.size[0], rows = (uint32_t)volume.size[1];
+    const uint32_t x = seeds[i] % columns, y = seeds[i] / columns % rows;
+    const uint32_t z = seeds[i] / columns / rows;
+    const uint32_t tile =
+        ((z / EDGE_TILE_ROWS) * volume.tiles[1] + y / EDGE_TILE_ROWS) * volume.tiles[0] +
+        x / EDGE_TILE_COLUMNS;
+    const uint32_t place =
+        edge_flood_place(z % EDGE_TILE_ROWS, y % EDGE_TILE_ROWS, x % EDGE_TILE_COLUMNS / 32);
+
+    atomicOr(&volume.settled[(size_t)tile * EDGE_TILE_HALVES + place], 1u << x % 32);
+    if (atomicOr(&volume.state[tile], HELD | INITIAL) & HELD)
+        return;
+    atomicAdd(&volume.counts->outstanding, 1);
+    volume.queue[atomicAdd(&volume.counts->tail, 1)] = tile + 1;
+}
+
+__device__ static __forceinline__ uint32_t
+neighbour_of(const struct edge_flood_volume &volume, uint32_t tile, uint32_t face)
+{
+    const uint32_t *tiles = volume.tiles;
+    const uint32_t axis = face / 2;
+    const uint32_t step = axis == 0 ? 1 : axis == 1 ? tiles[0] : tiles[0] * tiles[1];
+    const uint32_t at = tile / step % tiles[axis];
+
+    if (face % 2 == 0)
+        return at > 0 ? tile - step : NOTHING;
+    return at + 1 < tiles[axis] ? tile + step : NOTHING;
+}
+
+/* What settles beside the tile from here on makes another visit. */
+__device__ static __forceinline__ void
+begin_visit(const struct edge_flood_volume &volume, struct edge_visit *visit)
+{
+    const uint32_t tile = visit->tile, face = threadIdx.x - 32;
+
+    if (threadIdx.x == 0) {
+        visit->state = atomicAnd(&volume.state[tile], HELD);
+        visit->sends = 0;
+        __threadfence();
+    } else if (face < FACES) {
+        visit->neighbour[face] = neighbour_of(volume, tile, face);
+    }
+    __syncthreads();
+}
+
+/* A word of another tile, 0 when there is none. */
+template <typename Word>
+__device__ static __forceinline__ uint32_t
+word_of(const Word *words, uint32_t tile, uint32_t words_a_tile, uint32_t place)
+{
+    return tile == NOTHING ? 0 : __ldcg(&words[(size_t)tile * words_a_tile + place]);
+}
+
+__device__ static __forceinline__ void
+load_edges(const struct edge_flood_volume &volume, const struct edge_visit *visit,
+           struct edge_lines *own)
+{
+    const size_t base = (size_t)visit->tile * EDGE_TILE_HALVES + threadIdx.x;
+    const uint32_t last = edge_flood_place(own->across, LINE - 1, own->half);
+    const uint32_t *neighbour = visit->neighbour;
+
+#pragma unroll
+    for (uint32_t i = 0; i < LINE; i++) {
+        own->x[i] = __ldg(&volume.edge[0][base + i * THREADS]);
+        own->y[i] = __ldg(&volume.edge[1][base + i * THREADS]);
+        own->z[i] = __ldg(&volume.edge[2][base + i * THREADS]);
+    }
+    if (own->from != 0) {
+        own->before_y = word_of(volume.edge[1], visit->tile, EDGE_TILE_HALVES, last);
+        own->before_z = word_of(volume.edge[2], visit->tile, EDGE_TILE_HALVES, last);
+    } else {
+        own->before_y = word_of(volume.edge[1], neighbour[2], EDGE_TILE_HALVES, last + 32);
+        own->before_z = word_of(volume.edge[2], neighbour[4], EDGE_TILE_HALVES, last + 32);
+    }
+    own->across_x = 0;
+    if (own->half == 0 && neighbour[0] != NOTHING)
+        own->across_x = __ldg(&volume.west[(size_t)visit->tile * EDGE_TILE_SIDE +
+                                           edge_flood_side(own->across, own->from)]);
+    if (own->half != 0)
+#pragma unroll
+        for (uint32_t i = 0; i < LINE; i++)
+            own->across_x |= own->x[i] >> 31 << i;
+}
+
+/* What is settled beyond the ends of the lines. */
+__device__ static __forceinline__ void
+look_beyond(const struct edge_flood_volume &volume, const struct edge_visit *visit,
+            struct edge_lines *own)
+{
+    const uint32_t *neighbour = visit->neighbour;
+    const uint32_t far = own->from != 0 ? 0 : EDGE_TILE_ROWS - 1;
+
+    own->beyond_x =
+        word_of(volume.border, neighbour[own->half], 2 * EDGE_TILE_SIDE,
+                (own->half ^ 1) * EDGE_TILE_SIDE + edge_flood_side(own->across, own->from));
+    own->beyond_y = word_of(volume.settled, neighbour[own->from != 0 ? 3 : 2], EDGE_TILE_HALVES,
+                            edge_flood_place(own->across, far, own->half));
+    own->beyond_z = word_of(volume.settled, neighbour[own->from != 0 ? 5 : 4], EDGE_TILE_HALVES,
+                            edge_flood_place(far, own->across, own->half));
+}
+
+/*
+ * Along x, within 32 voxels: adding settled bits to a run of edges carries from the lowest of them
+ * to the run's end, where there is no edge.
+ */
+__device__ static __forceinline__ uint32_t
+fill_runs(uint32_t settled, uint32_t edges)
+{
+    settled |= edges ^ (edges + (settled & edges));
+    if (edges & ~settled & settled >> 1) {
+        uint32_t turned = __brev(settled), other = __brev(edges) >> 1;
+
+        settled = __brev(turned | (other ^ (other + (turned & other))));
+    }
+    return settled;
+}
+
+__device__ static __forceinline__ void
+sweep_up(uint32_t settled[LINE], const uint32_t edges[LINE], uint32_t before)
+{
+    settled[0] |= before;
+#pragma unroll
+    for (int i = 1; i < LINE; i++)
+        settled[i] |= edges[i - 1] & settled[i - 1];
+}
+
+__device__ static __forceinline__ void
+sweep_down(uint32_t settled[LINE], const uint32_t edges[LINE], uint32_t after)
+{
+    settled[LINE - 1] |= edges[LINE - 1] & after;
+#pragma unroll
+    for (int i = LINE - 2; i >= 0; i--)
+        settled[i] |= edges[i] & settled[i + 1];
+}
+
+/* Once along x and along y, both ways. */
+__device__ static __forceinline__ void
+sweep_rows(const struct edge_lines &own, uint32_t settled[LINE], uint32_t before, uint32_t after)
+{
+    sweep_up(settled, own.y, before);
+#pragma unroll
+    for (int i = 0; i < LINE; i++) {
+        uint32_t crosses = settled[i] & (own.half ? ~0u : own.x[i]);
+        uint32_t other = __shfl_xor_sync(~0u, crosses, 1);
+
+        settled[i] |= own.half ? other >> 31 : other << 31 & own.x[i];
+        settled[i] = fill_runs(settled[i], own.x[i] & ~(1u << 31));
+    }
+    sweep_down(settled, own.y, after);
+}
+
+/* Writes what has changed of a line; `step` words from one to the next. */
+__device__ static __forceinline__ bool
+put_line(uint32_t *line, int step, const uint32_t now[LINE])
+{
+    bool changed = false;
+
+#pragma unroll
+    for (int i = 0; i < LINE; i++)
+        if (now[i] != line[i * step]) {
+            line[i * step] = now[i];
+            changed = true;
+        }
+    return changed;
+}
+
+/*
+ * To the fixed point of the tile. `settled` is this thread's line along y, which is in shared
+ * memory as well; on return both are final. Returns whether anything has changed.
+ */
+__device__ static bool
+settle(const struct edge_lines &own, struct edge_visit *visit, uint32_t settled[LINE])
+{
+    uint32_t *along_y = &visit->settled[own.across * PITCH + own.from * 2 + own.half];
+    uint32_t *along_z = &visit->settled[own.from * PITCH + own.across * 2 + own.half];
+
+    for (bool grown = false;; grown = true) {
+        uint32_t beyond = own.from != 0 ? along_y[-2] : along_y[LINE * 2];
+
+        __syncthreads();
+        sweep_rows(own, settled, own.before_y & (own.from != 0 ? beyond : own.beyond_y),
+                   own.from != 0 ? own.beyond_y : beyond);
+        bool changed = put_line(along_y, 2, settled);
+        __syncthreads();
+
+        uint32_t line[LINE];
+#pragma unroll
+        for (int i = 0; i < LINE; i++)
+            line[i] = along_z[i * PITCH];
+        beyond = own.from != 0 ? along_z[-PITCH] : along_z[LINE * PITCH];
+        __syncthreads();
+        sweep_up(line, own.z, own.before_z & (own.from != 0 ? beyond : own.beyond_z));
+        sweep_down(line, own.z, own.from != 0 ? own.beyond_z : beyond);
+        changed |= put_line(along_z, PITCH, line);
+        if (!__syncthreads_or(changed))
+            return grown;
+#pragma unroll
+        for (int i = 0; i < LINE; i++)
+            settled[i] = along_y[i * 2];
+    }
+}
+
+/* The settled voxels of the tile's first or last column. */
+__device__ static __forceinline__ uint32_t
+end_column(const struct edge_lines &own, const uint32_t settled[LINE])
+{
+    const uint32_t end = own.half ? 31 : 0;
+    uint32_t bits = 0;
+
+#pragma unroll
+    for (uint32_t i = 0; i < LINE; i++)
+        bits |= (settled[i] >> end & 1) << i;
+    return bits;
+}
+
+__device__ static __forceinline__ void
+write_settled(const struct edge_flood_volume &volume, const struct edge_visit *visit,
+              const struct edge_lines &own, const uint32_t settled[LINE])
+{
+    const size_t base = (size_t)visit->tile * EDGE_TILE_HALVES + threadIdx.x;
+
+#pragma unroll
+    for (uint32_t i = 0; i < LINE; i++)
+        volume.settled[base + i * THREADS] = settled[i];
+    volume.border[((size_t)visit->tile * 2 + own.half) * EDGE_TILE_SIDE +
+                  edge_flood_side(own.across, own.from)] = (uint16_t)end_column(own, settled);
+}
+
+/* A bit a face: an edge leads to a voxel that was not settled. */
+__device__ static __forceinline__ uint32_t
+faces_crossed(const struct edge_visit *visit, const struct edge_lines &own,
+              const uint32_t settled[LINE])
+{
+    const uint32_t end = own.from != 0 ? LINE - 1 : 0;
+    const uint32_t *along_z = &visit->settled[own.from * PITCH + own.across * 2 + own.half];
+    uint32_t x = end_column(own, settled) & own.across_x & ~own.beyond_x;
+    uint32_t y = own.from != 0 ? settled[LINE - 1] & own.y[LINE - 1] : settled[0] & own.before_y;
+    uint32_t z = along_z[end * PITCH] & (own.from != 0 ? own.z[LINE - 1] : own.before_z);
+
+    return (x != 0 ? 1u : 0u) << own.half |
+           ((y & ~own.beyond_y) != 0 ? 4u : 0u) << own.from / LINE |
+           ((z & ~own.beyond_z) != 0 ? 16u : 0u) << own.from / LINE;
+}
+
+__device__ static void
+visit_tile(const struct edge_flood_volume &volume, struct edge_visit *visit)
+{
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    uint32_t settled[LINE], arrived, sends;
+    struct edge_lines own;
+
+    begin_visit(volume, visit);
+    own.half = lane % 2;
+    own.across = lane / 2 + 16 * (warp / 2);
+    own.from = warp % 2 * LINE;
+    uint32_t *along_y = &visit->settled[own.across * PITCH + own.from * 2 + own.half];
+#pragma unroll
+    for (uint32_t i = 0; i < LINE; i++)
+        settled[i] = __ldcg(
+            &volume.settled[(size_t)visit->tile * EDGE_TILE_HALVES + threadIdx.x + i * THREADS]);
+    look_beyond(volume, visit, &own);
+    load_edges(volume, visit, &own);
+    arrived = own.beyond_x & own.across_x;
+#pragma unroll
+    for (uint32_t i = 0; i < LINE; i++) {
+        uint32_t now = settled[i] | (arrived >> i & 1) << (own.half ? 31 : 0);
+
+        along_y[i * 2] = settled[i];
+        settled[i] = now;
+    }
+    /* What has come across x is written, and counts as a change, in the first sweep. */
+    __syncthreads();
+    if (!settle(own, visit, settled) && !(visit->state & INITIAL))
+        return;
+    write_settled(volume, visit, own, settled);
+    sends = __reduce_or_sync(~0u, faces_crossed(visit, own, settled));
+    if (lane == 0 && sends != 0)
+        atomicOr(&visit->sends, sends);
+}
+
+/*
+ * The first warp: queues the neighbours that have to be visited, and lets the tile go. Returns a
+ * tile for this block to go on with, or NOTHING, the same in all lanes.
+ */
+__device__ static uint32_t
+end_visit(const struct edge_flood_volume &volume, const struct edge_visit *visit)
+{
+    const uint32_t lane = threadIdx.x;
+    uint32_t wakes = NOTHING, ticket = 0;
+
+    __threadfence();
+    if (lane < FACES && visit->sends >> lane & 1) {
+        uint32_t tile = visit->neighbour[lane];
+
+        if (!(atomicOr(&volume.state[tile], HELD | DIRTY) & HELD))
+            wakes = tile;
+    } else if (lane == FACES) {
+        if (atomicCAS(&volume.state[visit->tile], HELD, 0) != HELD)
+            wakes = visit->tile;
+    }
+    /* This block goes on with the last of them: the tile itself where that is to be visited. */
+    const uint32_t awake = __ballot_sync(~0u, wakes != NOTHING);
+    const uint32_t count = (uint32_t)__popc(awake);
+    const uint32_t rank = (uint32_t)__popc(awake & ((1u << lane) - 1));
+    const uint32_t next = __shfl_sync(~0u, wakes, count ? 31 - __clz((int)awake) : 0);
+
+    /* Tiles are counted before anybody can take them. */
+    if (count != 1)
+        count_tiles(volume, (int32_t)count - 1);
+    if (count > 1) {
+        if (lane == 0) {
+            ticket = atomicAdd(&volume.counts->tail, count - 1);
+            __threadfence();
+        }
+        ticket = __shfl_sync(~0u, ticket, 0);
+        if (wakes != NOTHING && rank + 1 < count)
+            put(volume, ticket + rank, wakes + 1);
+    }
+    return next;
+}
+
+static __global__ void
+__launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
+    flood(const __grid_constant__ struct edge_flood_volume volume, int64_t budget)
+{
+    __shared__ struct edge_visit visit;
+    const int64_t deadline = clock64() + budget;
+    uint32_t next = NOTHING;
+
+    for (;;) {
+        if (threadIdx.x == 0)
+            visit.tile = next != NOTHING ? next : pop(volume, deadline);
+        __syncthreads();
+        if (visit.tile == NOTHING)
+            return;
+        visit_tile(volume, &visit);
+        __syncthreads();
+        if (threadIdx.x >= 32)
+            continue;
+        next = end_visit(volume, &visit);
+        if (clock64() > deadline)
+            next = NOTHING; /* as pop finds out, too */
+    }
+}
+
+/* One block the slices of one sector, of a row of tiles. */
+static __global__ void
+__launch_bounds__(WRITE_THREADS) write_bits(const __grid_constant__ struct edge_flood_volume volume,
+                                            unsigned long long *bits, unsigned long long *count)
+{
+    const uint32_t parts = EDGE_TILE_ROWS / WRITE_SLICES;
+    const uint32_t column = blockIdx.x / parts, words = volume.tiles[0];
+    const uint32_t first_slice = blockIdx.x % parts * WRITE_SLICES;
+    const int64_t y0 = (int64_t)(column % volume.tiles[1]) * EDGE_TILE_ROWS;
+    const int64_t z0 = (int64_t)(column / volume.tiles[1]) * EDGE_TILE_ROWS;
+    uint32_t voxels = 0;
+
+    if (look(&volume.counts->stopped))
+        return;
+    for (uint32_t i = threadIdx.x; i < words * EDGE_TILE_ROWS * WRITE_SLICES; i += WRITE_THREADS) {
+        uint32_t row = i / words % EDGE_TILE_ROWS;
+        uint32_t slice = first_slice + i / words / EDGE_TILE_ROWS;
+        size_t tile = (size_t)column * words + i % words;
+
+        if (y0 + row >= volume.size[1] || z0 + slice >= volume.size[2])
+            continue;
+        uint2 word = *(const uint2 *)&volume
+                          .settled[tile * EDGE_TILE_HALVES + edge_flood_place(slice, row, 0)];
+        bits[((z0 + slice) * volume.size[1] + y0 + row) * words + i % words] =
+            (unsigned long long)word.y << 32 | word.x;
+        voxels += (uint32_t)(__popc(word.x) + __popc(word.y));
+    }
+    voxels = __reduce_add_sync(~0u, voxels);
+    if (threadIdx.x % 32 == 0 && voxels != 0)
+        atomicAdd(count, (unsigned long long)voxels);
+}
+
+size_t
+edge_flood_place_volume(struct kernels_extent extent, unsigned char *start,
+                        struct edge_flood_volume *volume)
+{
+    const int64_t side[3] = {EDGE_TILE_COLUMNS, EDGE_TILE_ROWS, EDGE_TILE_ROWS};
+    const int64_t size[3] = {extent.columns, extent.rows, extent.slices};
+    uint64_t tiles = 1, places = 1;
+    size_t used = 0;
+    auto take = [&](auto **piece, uint64_t count) {
+        *piece = start ? (decltype(*piece + 0))(void *)(start + used) : nullptr;
+        used += (count * sizeof **piece + 255) / 256 * 256;
+    };
+
+    for (int axis = 0; axis < 3; axis++) {
+        volume->size[axis] = size[axis];
+        volume->tiles[axis] = (uint32_t)((size[axis] + side[axis] - 1) / side[axis]);
+        tiles *= volume->tiles[axis];
+    }
+    /* Seeds are 32-bit numbers. */
+    if (tiles * EDGE_TILE_HALVES * 32 > UINT32_MAX)
+        return 0;
+    volume->tile_count = (uint32_t)tiles;
+    /* All tiles, and the end for every block that any GPU runs at once. */
+    while (places < tiles + 4096)
+        places *= 2;
+    volume->queue_mask = (uint32_t)places - 1;
+    for (uint32_t *&edge : volume->edge)
+        take(&edge, tiles * EDGE_TILE_HALVES);
+    take(&volume->settled, tiles * EDGE_TILE_HALVES);
+    take(&volume->west, tiles * EDGE_TILE_SIDE);
+    size_t zeros = used;
+    take(&volume->border, tiles * EDGE_TILE_SIDE * 2);
+    take(&volume->state, tiles);
+    take(&volume->queue, places);
+    take(&volume->counts, 1);
+    volume->zeros = used - zeros;
+    return used;
+}
+
+cudaError_t
+edge_flood_begin(const struct edge_flood_volume *volume, cudaStream_t stream)
+{
+    return CUDA_OF(cudaMemsetAsync(volume->border, 0, volume->zeros, stream));
+}
+
+cudaError_t
+edge_flood_seed(const struct edge_flood_volume *volume, const uint32_t *seeds, uint32_t count,
+                cudaStream_t stream)
+{
+    settle_seeds<<<(count + 255) / 256, 256, 0, stream>>>(*volume, seeds, count);
+    return CUDA_OF(cudaGetLastError());
+}
+
+cudaError_t
+edge_flood_run(const struct edge_flood_volume *volume, int multiprocessors, cudaStream_t stream)
+{
+    flood<<<(unsigned)multiprocessors * BLOCKS_A_PROCESSOR, THREADS, 0, stream>>>(
+        *volume, BUDGET + BUDGET_A_TILE * volume->tile_count);
+    return CUDA_OF(cudaGetLastError());
+}
+
+cudaError_t
+edge_flood_write(const struct edge_flood_volume *volume, unsigned long long *bits,
+                 unsigned long long *count, cudaStream_t stream)
+{
+    const unsigned parts = EDGE_TILE_ROWS / WRITE_SLICES;
+
+    write_bits<<<volume->tiles[1] * volume->tiles[2] * parts, WRITE_THREADS, 0, stream>>>(
+        *volume, bits, count);
+    return CUDA_OF(cudaGetLastError());
+}

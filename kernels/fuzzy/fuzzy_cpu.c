@@ -1,0 +1,668 @@
+/*
+ * fuzzy_cpu.c - paper 003 on the CPU, exactly, in time linear in the volume.
+ *
+ * An object alone is one flood (edge_flood.c) over the edges whose affinity is above its threshold.
+ * A scene is found bit by bit, the highest first. When the bits above are known, `own` of each
+ * voxel, a voxel has the next one, `step`, just when a path reaches it whose affinities are all at
+ * least own + step. The last part of such a path runs through voxels of the same known bits, over
+ * strong enough edges, and begins at a seed or at a strong enough edge from a voxel whose known
+ * bits are larger: one flood again, sixteen in all, each over all voxels together. The scene of a
+ * thin or small object is grown voxel by voxel instead (fuzzy_grow_cpu.c).
+ *
+ * Objects that compete are found one after the other; what is kept is the strongest strength so
+ * far.
+ */
+#include "kernels/cpu/device.h"
+#include "kernels/fuzzy/edge_flood.h"
+#include "kernels/fuzzy/fuzzy.h"
+#include "kernels/fuzzy/fuzzy_grow_cpu.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    ALIGNMENT = 64,
+    CHUNK = 512,  /* columns whose affinities are worked on at a time, in the nearest cache */
+    SIDE = 32,    /* rows, and slices, that a thread takes at a time */
+    BESIDE = 32,  /* elements before and after a scene or affinities that may be read */
+    TOP_BIT = 15, /* of a strength */
+    STRONGEST = 65535,
+};
+
+/* Pieces of one block, one after the other; without memory only their sum is found. */
+struct layout {
+    unsigned char *memory;
+    size_t used;
+    bool too_large;
+};
+
+static void *
+take(struct layout *layout, size_t count, size_t size)
+{
+    size_t begin = layout->used, bytes;
+
+    if (__builtin_mul_overflow(count, size, &bytes) ||
+        __builtin_add_overflow(bytes, ALIGNMENT - 1, &bytes) ||
+        __builtin_add_overflow(begin, bytes & ~(size_t)(ALIGNMENT - 1), &layout->used))
+        layout->too_large = true;
+    return layout->memory ? layout->memory + begin : NULL;
+}
+
+static struct bits_extent
+extent_of(const struct kernels_lane *lane)
+{
+    return bits_extent(lane->extent.columns, lane->extent.rows, lane->extent.slices);
+}
+
+static size_t
+voxels_of(const struct kernels_lane *lane)
+{
+    return (size_t)(lane->extent.columns * lane->extent.rows * lane->extent.slices);
+}
+
+/* Elements from one scene to the next. */
+static size_t
+scene_stride(const struct kernels_lane *lane)
+{
+    return (voxels_of(lane) + 3 * BESIDE - 1) / BESIDE * BESIDE;
+}
+
+static bool
+objects_compete(const struct kernels_demand *demand)
+{
+    return demand->fuzzy_relative && demand->fuzzy_objects > 1;
+}
+
+/* Scenes that are kept: all wanted ones, and one to work in if others are computed. */
+static size_t
+scene_count(const struct kernels_demand *demand)
+{
+    size_t wanted = demand->fuzzy_scenes;
+
+    return wanted + (objects_compete(demand) && wanted < demand->fuzzy_objects);
+}
+
+static void
+lay_out(const struct cpu_lane *lane, struct layout *layout, struct cpu_fuzzy *fuzzy)
+{
+    const struct kernels_demand *demand = &lane->base.demand;
+    struct bits_extent extent = extent_of(&lane->base);
+    size_t words = (size_t)bits_words(&extent), scenes = scene_count(demand);
+    size_t span = lane->base.pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX;
+    size_t stride = scene_stride(&lane->base), count = demand->fuzzy_objects;
+    uint64_t *objects;
+    uint16_t *affinity;
+
+    *fuzzy = (struct cpu_fuzzy){0};
+    fuzzy->first = take(layout, 2 * span + 1, sizeof(*fuzzy->first));
+    fuzzy->second = take(layout, span + 1, sizeof(*fuzzy->second));
+    fuzzy->objects = take(layout, count, sizeof(*fuzzy->objects));
+    objects = take(layout, count, words * sizeof(*objects));
+    for (size_t i = 0; layout->memory && i < count; i++)
+        fuzzy->objects[i] = objects + i * words;
+    for (int axis = 0; axis < 3; axis++)
+        fuzzy->edge[axis] = take(layout, words, sizeof(*fuzzy->edge[axis]));
+    fuzzy->space = take(layout, tiles_space(&extent), 1);
+    if (scenes == 0)
+        return;
+    fuzzy->settled = take(layout, words, sizeof(*fuzzy->settled));
+    affinity = take(layout, stride, 3 * sizeof(*affinity));
+    for (int axis = 0; layout->memory && axis < 3; axis++)
+        fuzzy->affinity[axis] = affinity + (size_t)axis * stride;
+    fuzzy->buckets = take(layout, FUZZY_STRENGTHS, sizeof(*fuzzy->buckets));
+    fuzzy->scenes = take(layout, scenes, stride * sizeof(*fuzzy->scenes));
+    if (objects_compete(demand))
+        fuzzy->best = take(layout, stride, sizeof(*fuzzy->best));
+}
+
+int
+cpu_fuzzy_reserve(struct cpu_lane *lane)
+{
+    struct layout layout = {0};
+    int error;
+
+    if (lane->base.demand.fuzzy_objects == 0)
+        return 0;
+    lay_out(lane, &layout, &lane->fuzzy);
+    error = layout.too_large ? -ENOMEM : cpu_block_reserve(&lane->connected, layout.used);
+    if (error)
+        return error;
+    layout = (struct layout){.memory = lane->connected.memory};
+    lay_out(lane, &layout, &lane->fuzzy);
+    return 0;
+}
+
+struct run;
+
+typedef void row_function(const struct run *run, int64_t row);
+
+/* One object while it is found. */
+struct run {
+    struct cpu_lane *lane;
+    const struct isa *isa;
+    struct bits_extent extent;
+    const struct kernels_fuzzy_object *object;
+    struct fuzzy_tables tables;
+    bool padded;
+    uint16_t *scene; /* NULL: only the object is wanted */
+    uint64_t *bits;  /* the object */
+    size_t index;
+    int64_t *voxels; /* of the object: a count */
+    uint16_t step;   /* the bit of the scene that is being found */
+    uint16_t raised; /* the one that was found before */
+    row_function *ahead;
+    row_function *row;
+};
+
+/* What a block has of a slice. */
+static void
+run_slice(const struct run *run, row_function *row, int64_t y, int64_t z)
+{
+    const int64_t *size = run->extent.size;
+    int64_t end = y + SIDE < size[1] ? y + SIDE : size[1];
+
+    for (; row && y < end; y++)
+        row(run, z * size[1] + y);
+}
+
+/* Rows of neighbouring slices one after the other: what a row shares with them stays in cache. */
+static void
+run_block(void *context, int64_t block)
+{
+    const struct run *run = context;
+    const int64_t *size = run->extent.size;
+    int64_t across = (size[1] + SIDE - 1) / SIDE;
+    int64_t y = block % across * SIDE, z = block / across * SIDE;
+    int64_t end = z + SIDE < size[2] ? z + SIDE : size[2];
+
+    run_slice(run, run->ahead, y, z);
+    for (; z < end; z++) {
+        if (z + 1 < end)
+            run_slice(run, run->ahead, y, z + 1);
+        run_slice(run, run->row, y, z);
+    }
+}
+
+/*
+ * `row` on every row, by all threads, each after `ahead`, unless that is NULL, on the rows of its
+ * block in its slice and the ones beside it.
+ */
+static void
+each_row_ahead(struct run *run, row_function *ahead, row_function *row)
+{
+    const int64_t *size = run->extent.size;
+    int64_t blocks = ((size[1] + SIDE - 1) / SIDE) * ((size[2] + SIDE - 1) / SIDE);
+
+    run->ahead = ahead;
+    run->row = row;
+    cpu_pool_for(cpu_device_of(&run->lane->base)->pool, blocks, run_block, run);
+}
+
+static void
+each_row(struct run *run, row_function *row)
+{
+    each_row_ahead(run, NULL, row);
+}
+
+/*
+ * Stored values of a part of a row, counted from the smallest one, and which of them are no padding
+ * (all ones or 0). Padding counts as 0: it may lie outside of the tables.
+ */
+struct values {
+    uint16_t above[CHUNK + 1];
+    uint16_t valid[CHUNK + 1];
+};
+
+/* What a value counts, and whether it is no padding. */
+TILES_INLINE void
+load_value(const struct run *run, int32_t value, int64_t i, struct values *values)
+{
+    struct kernels_range padding = run->object->padding;
+    bool valid = !run->padded || value < padding.lo || value > padding.hi;
+
+    values->above[i] = valid ? (uint16_t)(value - run->tables.low) : 0;
+    values->valid[i] = valid ? UINT16_MAX : 0;
+}
+
+static void
+load_values(const struct run *run, int64_t first, int64_t count, struct values *values)
+{
+    const void *voxels = run->lane->voxels.memory;
+
+    switch (run->lane->base.pixel) {
+    case KERNELS_UINT8:
+        for (int64_t i = 0; i < count; i++)
+            load_value(run, ((const uint8_t *)voxels)[first + i], i, values);
+        break;
+    case KERNELS_INT16:
+        for (int64_t i = 0; i < count; i++)
+            load_value(run, ((const int16_t *)voxels)[first + i], i, values);
+        break;
+    case KERNELS_UINT16:
+        for (int64_t i = 0; i < count; i++)
+            load_value(run, ((const uint16_t *)voxels)[first + i], i, values);
+        break;
+    }
+}
+
+/* The affinities of `count` voxels with those that stand at b. */
+static void
+find_affinity(const struct run *run, const struct values *a, const struct values *b, int64_t shift,
+              int64_t count, uint16_t *affinity)
+{
+    const struct isa_pair pair = {a->above, b->above + shift, run->tables.first,
+                                  run->tables.second};
+
+    run->isa->affinity16(&pair, count, affinity);
+    if (!run->padded)
+        return;
+    for (int64_t i = 0; i < count; i++)
+        affinity[i] &= a->valid[i] & b->valid[shift + i];
+}
+
+/* A part of a row, and its affinities with the next voxels along each axis. */
+struct chunk {
+    int64_t row;
+    int64_t from;
+    int64_t count;
+    uint16_t *affinity[3];
+};
+
+/* Where the volume ends there is no next voxel: affinity 0. */
+static void
+find_affinities(const struct run *run, const struct chunk *chunk)
+{
+    const struct bits_extent *extent = &run->extent;
+    int64_t columns = extent->size[0], rows = extent->size[1], count = chunk->count;
+    int64_t first = chunk->row * columns + chunk->from;
+    bool ends = chunk->from + count == columns;
+    bool next[2] = {chunk->row % rows + 1 < rows, chunk->row / rows + 1 < extent->size[2]};
+    int64_t step[2] = {columns, columns * rows};
+    struct values own, other;
+
+    load_values(run, first, count + !ends, &own);
+    find_affinity(run, &own, &own, 1, count - ends, chunk->affinity[0]);
+    if (ends)
+        chunk->affinity[0][count - 1] = 0;
+    for (int i = 0; i < 2; i++) {
+        if (next[i]) {
+            load_values(run, first + step[i], count, &other);
+            find_affinity(run, &own, &other, 0, count, chunk->affinity[1 + i]);
+        } else {
+            memset(chunk->affinity[1 + i], 0, (size_t)count * sizeof(uint16_t));
+        }
+    }
+}
+
+static struct chunk
+chunk_at(const struct run *run, int64_t row, int64_t from)
+{
+    int64_t left = run->extent.size[0] - from;
+
+    return (struct chunk){.row = row, .from = from, .count = left < CHUNK ? left : CHUNK};
+}
+
+/* The affinities of a row, kept for sixteen floods. */
+static void
+keep_affinities(const struct run *run, int64_t row)
+{
+    int64_t columns = run->extent.size[0];
+
+    for (int64_t from = 0; from < columns; from += CHUNK) {
+        struct chunk chunk = chunk_at(run, row, from);
+
+        for (int axis = 0; axis < 3; axis++)
+            chunk.affinity[axis] = run->lane->fuzzy.affinity[axis] + BESIDE + row * columns + from;
+        find_affinities(run, &chunk);
+    }
+}
+
+/* The edges of a row whose affinity is above the threshold. */
+static void
+find_strong_edges(const struct run *run, int64_t row)
+{
+    static const uint16_t zeros[CHUNK];
+    uint16_t affinity[3][CHUNK];
+    uint64_t none[CHUNK / 64] = {0};
+
+    for (int64_t from = 0; from < run->extent.size[0]; from += CHUNK) {
+        struct chunk chunk = chunk_at(run, row, from);
+        int64_t at = row * run->extent.words_per_row + from / 64;
+
+        for (int axis = 0; axis < 3; axis++)
+            chunk.affinity[axis] = affinity[axis];
+        find_affinities(run, &chunk);
+        for (int axis = 0; axis < 3; axis++) {
+            const struct isa_join join = {zeros, zeros, affinity[axis],
+                                          (uint16_t)(run->object->threshold + 1)};
+
+            run->isa->join16(&join, chunk.count, run->lane->fuzzy.edge[axis] + at, none);
+        }
+    }
+}
+
+/*
+ * The edges of a row to the next voxels along an axis, between voxels of equal known bits, and the
+ * voxels that one of their two neighbours there settles at once.
+ */
+static void
+join_along(const struct run *run, int64_t row, int axis, bool has_before, bool has_next)
+{
+    const struct cpu_fuzzy *fuzzy = &run->lane->fuzzy;
+    int64_t columns = run->extent.size[0], words = run->extent.words_per_row;
+    int64_t step = axis == 0 ? 1 : axis == 1 ? columns : columns * run->extent.size[1];
+    const uint16_t *own = run->scene + row * columns;
+    const uint16_t *affinity = fuzzy->affinity[axis] + BESIDE + row * columns;
+    const struct isa_join next = {own, own + step, affinity, run->step};
+    const struct isa_join before = {own, own - step, affinity - step, run->step};
+    uint64_t *edges = fuzzy->edge[axis] + row * words, *settled = fuzzy->settled + row * words;
+
+    if (has_next)
+        run->isa->join16(&next, columns, edges, settled);
+    else
+        memset(edges, 0, (size_t)words * sizeof(*edges));
+    if (has_before)
+        run->isa->join16(&before, columns, NULL, settled);
+}
+
+/* Beyond the ends of a row, affinities are 0: the one after it and, of the row before, the last. */
+static void
+join_row(const struct run *run, int64_t row)
+{
+    int64_t words = run->extent.words_per_row;
+    int64_t y = row % run->extent.size[1], z = row / run->extent.size[1];
+
+    memset(run->lane->fuzzy.settled + row * words, 0, (size_t)words * sizeof(uint64_t));
+    join_along(run, row, 0, true, true);
+    join_along(run, row, 1, y > 0, y + 1 < run->extent.size[1]);
+    join_along(run, row, 2, z > 0, z + 1 < run->extent.size[2]);
+}
+
+static void
+raise_row(const struct run *run, int64_t row)
+{
+    int64_t columns = run->extent.size[0];
+
+    run->isa->raise16(run->lane->fuzzy.settled + row * run->extent.words_per_row, columns,
+                      run->raised, run->scene + row * columns);
+}
+
+/*
+ * Whether other blocks read it while they join their rows: those beside it, or, where it is the
+ * last row of a slice, the one that has the first row of the next slice.
+ */
+static bool
+is_outer(const struct run *run, int64_t row)
+{
+    int64_t y = row % run->extent.size[1], z = row / run->extent.size[1] % SIDE;
+
+    return y % SIDE == 0 || y % SIDE == SIDE - 1 || y + 1 == run->extent.size[1] || z == 0 ||
+           z == SIDE - 1;
+}
+
+static void
+raise_outer_row(const struct run *run, int64_t row)
+{
+    if (is_outer(run, row))
+        raise_row(run, row);
+}
+
+static void
+raise_inner_row(const struct run *run, int64_t row)
+{
+    if (!is_outer(run, row))
+        raise_row(run, row);
+}
+
+static void
+clear_scene(const struct run *run, int64_t row)
+{
+    int64_t columns = run->extent.size[0];
+
+    memset(run->scene + row * columns, 0, (size_t)columns * sizeof(*run->scene));
+}
+
+static void
+settle_seeds(const struct run *run, uint64_t *bits)
+{
+    for (size_t i = 0; i < run->object->seed_count; i++) {
+        const struct kernels_voxel *seed = &run->object->seeds[i];
+        int64_t row = seed->z * run->extent.size[1] + seed->y;
+
+        bits[row * run->extent.words_per_row + seed->x / 64] |= UINT64_C(1) << seed->x % 64;
+    }
+}
+
+static void
+flood(const struct run *run, uint64_t *settled, const struct tiles_box *box)
+{
+    const struct cpu_fuzzy *fuzzy = &run->lane->fuzzy;
+    const struct edge_volume volume = {
+        .extent = run->extent,
+        .edge = {fuzzy->edge[0], fuzzy->edge[1], fuzzy->edge[2]},
+        .settled = settled,
+        .space = fuzzy->space,
+    };
+
+    edge_flood_run(&volume, box, run->isa, cpu_device_of(&run->lane->base)->pool);
+}
+
+/* Before the affinities are kept, their memory, which is in one piece, is work space. */
+static bool
+grow_scene(const struct run *run)
+{
+    const struct kernels_lane *lane = &run->lane->base;
+    const struct cpu_fuzzy *fuzzy = &run->lane->fuzzy;
+    const struct fuzzy_growth growth = {
+        .extent = lane->extent,
+        .pixel = lane->pixel,
+        .voxels = run->lane->voxels.memory,
+        .object = run->object,
+        .tables = run->tables,
+        .scene = run->scene,
+        .buckets = fuzzy->buckets,
+        .space = fuzzy->affinity[0],
+        .space_size = 3 * scene_stride(lane) * sizeof(uint16_t),
+    };
+
+    return fuzzy_grow(&growth);
+}
+
+/*
+ * What was settled before is raised on the way, while it is in cache; what several blocks read, at
+ * first.
+ */
+static void
+join(struct run *run)
+{
+    if (run->step == 1U << TOP_BIT) {
+        each_row(run, join_row);
+    } else {
+        each_row(run, raise_outer_row);
+        each_row_ahead(run, raise_inner_row, join_row);
+    }
+}
+
+static void
+flood_scene(struct run *run)
+{
+    const int64_t *size = run->extent.size;
+    const struct tiles_box all = {{0, 0, 0}, {size[0] - 1, size[1] - 1, size[2] - 1}};
+
+    each_row(run, keep_affinities);
+    run->lane->fuzzy.affinity[0][BESIDE - 1] = 0; /* the one before the first row */
+    each_row(run, clear_scene);
+    for (int bit = TOP_BIT; bit >= 0; bit--) {
+        run->step = (uint16_t)(1U << bit);
+        join(run);
+        settle_seeds(run, run->lane->fuzzy.settled);
+        flood(run, run->lane->fuzzy.settled, &all);
+        run->raised = run->step;
+    }
+    each_row(run, raise_row);
+}
+
+static void
+find_scene(struct run *run)
+{
+    each_row(run, clear_scene);
+    if (!grow_scene(run))
+        flood_scene(run);
+}
+
+static struct tiles_box
+box_of_seeds(const struct kernels_fuzzy_object *object)
+{
+    struct tiles_box box = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}};
+
+    for (size_t i = 0; i < object->seed_count; i++) {
+        int64_t at[3] = {object->seeds[i].x, object->seeds[i].y, object->seeds[i].z};
+
+        for (int axis = 0; axis < 3; axis++) {
+            box.first[axis] = at[axis] < box.first[axis] ? at[axis] : box.first[axis];
+            box.last[axis] = at[axis] > box.last[axis] ? at[axis] : box.last[axis];
+        }
+    }
+    return box;
+}
+
+/* Without a scene. No strength is above the highest threshold. */
+static void
+find_object(struct run *run)
+{
+    struct tiles_box box = box_of_seeds(run->object);
+
+    memset(run->bits, 0, (size_t)bits_words(&run->extent) * sizeof(*run->bits));
+    if (run->object->seed_count == 0 || run->object->threshold == STRONGEST)
+        return;
+    each_row(run, find_strong_edges);
+    settle_seeds(run, run->bits);
+    flood(run, run->bits, &box);
+}
+
+/* The voxels of a row whose strength is above the threshold. */
+static void
+cut_row(const struct run *run, int64_t row)
+{
+    int64_t columns = run->extent.size[0], words = run->extent.words_per_row;
+    uint16_t threshold = run->object->threshold;
+    const struct isa_interval above = {(uint16_t)(threshold + 1),
+                                       (uint16_t)(STRONGEST - threshold - 1)};
+    const struct isa_interval pass[2] = {above, above};
+    uint64_t *bits = run->bits + row * words;
+
+    if (threshold == STRONGEST)
+        memset(bits, 0, (size_t)words * sizeof(*bits));
+    else
+        run->isa->pack16(run->scene + row * columns, columns, pass, bits);
+}
+
+static void
+clear_best(const struct run *run, int64_t row)
+{
+    int64_t columns = run->extent.size[0];
+
+    memset(run->lane->fuzzy.best + row * columns, 0, (size_t)columns * sizeof(uint16_t));
+}
+
+/*
+ * A word of the object against the objects before it: it keeps what it wins; they lose that and
+ * what is as strong as the best of them.
+ */
+static void
+compete(const struct run *run, int64_t at, const uint16_t *scene, uint16_t *best)
+{
+    uint64_t won = 0, tied = 0;
+
+    for (uint64_t left = run->bits[at]; left; left &= left - 1) {
+        int i = __builtin_ctzll(left);
+
+        won |= (uint64_t)(scene[i] > best[i]) << i;
+        tied |= (uint64_t)(scene[i] == best[i]) << i;
+        best[i] = scene[i] > best[i] ? scene[i] : best[i];
+    }
+    run->bits[at] = won;
+    for (size_t other = 0; other < run->index; other++)
+        run->lane->fuzzy.objects[other][at] &= ~(won | tied);
+}
+
+static void
+compete_row(const struct run *run, int64_t row)
+{
+    int64_t columns = run->extent.size[0], words = run->extent.words_per_row;
+
+    for (int64_t x = 0; x < words; x++)
+        if (run->bits[row * words + x])
+            compete(run, row * words + x, run->scene + row * columns + 64 * x,
+                    run->lane->fuzzy.best + row * columns + 64 * x);
+}
+
+/* The part of the tables that this volume's values need. */
+static void
+prepare(struct run *run, const struct kernels_fuzzy_object *object)
+{
+    struct kernels_lane *lane = &run->lane->base;
+    struct kernels_range range;
+
+    run->object = object;
+    run->padded = object->padding.lo <= object->padding.hi;
+    if (lane->device->backend->volume_range(lane, object->padding, &range))
+        range = (struct kernels_range){0, 0}; /* nothing but padding */
+    run->tables = (struct fuzzy_tables){range.lo, range.hi - range.lo, run->lane->fuzzy.first,
+                                        run->lane->fuzzy.second};
+    fuzzy_fill_tables(object, &run->tables);
+}
+
+static void
+count_row(const struct run *run, int64_t row)
+{
+    const uint64_t *bits = run->bits + row * run->extent.words_per_row;
+    int64_t voxels = 0;
+
+    for (int64_t i = 0; i < run->extent.words_per_row; i++)
+        voxels += __builtin_popcountll(bits[i]);
+    __atomic_fetch_add(run->voxels, voxels, __ATOMIC_RELAXED);
+}
+
+int
+cpu_fuzzy_run(struct kernels_lane *base, const struct kernels_fuzzy_object *objects, bool relative,
+              struct kernels_fuzzy_result *results, char *reason, size_t reason_size)
+{
+    struct cpu_lane *lane = cpu_lane_of(base);
+    const struct kernels_demand *demand = &base->demand;
+    bool competing = objects_compete(demand);
+    struct run run = {.lane = lane, .isa = cpu_device_of(base)->isa, .extent = extent_of(base)};
+    size_t wanted = 0;
+
+    (void)relative; /* as the demand says */
+    (void)reason;
+    (void)reason_size;
+    if (competing)
+        each_row(&run, clear_best);
+    for (size_t i = 0; i < demand->fuzzy_objects; i++) {
+        bool scene = objects[i].scene;
+        size_t place = scene ? wanted++ : demand->fuzzy_scenes;
+
+        run.index = i;
+        run.bits = lane->fuzzy.objects[i];
+        run.scene =
+            scene || competing ? lane->fuzzy.scenes + place * scene_stride(base) + BESIDE : NULL;
+        prepare(&run, &objects[i]);
+        if (run.scene) {
+            find_scene(&run);
+            each_row(&run, cut_row);
+        } else {
+            find_object(&run);
+        }
+        if (competing)
+            each_row(&run, compete_row);
+        results[i].scene = scene ? run.scene : NULL;
+    }
+    for (size_t i = 0; i < demand->fuzzy_objects; i++) {
+        run.bits = lane->fuzzy.objects[i];
+        results[i].object = (struct kernels_mask){run.bits, run.extent.words_per_row, 0};
+        run.voxels = &results[i].object.voxels;
+        each_row(&run, count_row);
+    }
+    return 0;
+}

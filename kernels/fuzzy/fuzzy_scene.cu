@@ -1,0 +1,185 @@
+/* fuzzy_scene.cu - the steps of the scene in order: see fuzzy_scene.cuh. */
+#include "kernels/fuzzy/fuzzy_graph.cuh"
+
+#include "kernels/cuda/cuda.cuh"
+
+#define SCENE_TRY(call)                                                                            \
+    do {                                                                                           \
+        cudaError_t error_ = CUDA_OF(call);                                                        \
+        if (error_ != cudaSuccess)                                                                 \
+            return error_;                                                                         \
+    } while (0)
+
+/* Voxels on the surface of a tile: a component that is left when the tile is contracted has one. */
+#define TILE_SURFACE 1352
+
+/* Fixed point of the doubles, without the zeros at both ends; returns how many entries there are.
+ */
+static uint32_t
+fix(const double *values, size_t count, bool keep_start, uint32_t *table, int32_t *start)
+{
+    size_t first = 0, last = count;
+
+    for (size_t i = 0; i < count; i++)
+        table[i] = (uint32_t)(65535.0 * values[i] * 65536.0);
+    while (last > 0 && table[last - 1] == 0)
+        last--;
+    while (!keep_start && first < last && table[first] == 0)
+        first++;
+    for (size_t i = first; i < last; i++)
+        table[i - first] = table[i];
+    table[last - first] = 0;
+    *start = (int32_t)first;
+    return (uint32_t)(last - first);
+}
+
+void
+fuzzy_fix_tables(const struct fuzzy_tables *tables, uint32_t *table, struct fuzzy_lookup *lookup)
+{
+    size_t differences = (size_t)tables->span + 1, sums = 2 * (size_t)tables->span + 1;
+    int32_t start;
+
+    lookup->sums = fix(tables->first, sums, false, table, &lookup->sum_low);
+    lookup->differences = fix(tables->second, differences, true, table + lookup->sums + 1, &start);
+    lookup->low = tables->low;
+    lookup->span = tables->span;
+}
+
+struct layout {
+    unsigned char *start;
+    size_t used;
+};
+
+template <typename Element>
+static void
+take(struct layout *layout, Element **piece, uint64_t count)
+{
+    *piece = layout->start == NULL ? NULL : (Element *)(layout->start + layout->used);
+    layout->used += (count * sizeof(Element) + 255) / 256 * 256;
+}
+
+static void
+take_edges(struct layout *layout, struct fuzzy_edges *edges, uint64_t count)
+{
+    take(layout, &edges->nodes, count);
+    take(layout, &edges->affinity, count);
+}
+
+size_t
+fuzzy_scene_place(const struct fuzzy_grid *grid, unsigned char *start,
+                  struct fuzzy_scene_memory *memory)
+{
+    struct layout layout = {start, 0};
+    uint64_t tiles = grid->tile_count, voxels = tiles * FUZZY_TILE_VOXELS;
+    uint64_t nodes = tiles * TILE_SURFACE + 1, faces = tiles * FUZZY_TILE_FACES;
+    uint64_t all_levels = 2 * nodes + FUZZY_LEVELS + 1;
+
+    take(&layout, &memory->component, voxels);
+    take(&layout, &memory->cap, voxels);
+    take(&layout, &memory->seeds, voxels / 32);
+    take(&layout, &memory->faces, faces);
+    take(&layout, &memory->base, tiles);
+    take(&layout, &memory->chosen, nodes);
+    take(&layout, &memory->parent, all_levels);
+    take(&layout, &memory->strongest, all_levels);
+    take(&layout, &memory->connected, all_levels);
+    take(&layout, &memory->best, nodes / 2 + 1);
+    take_edges(&layout, &memory->forest, nodes);
+    take_edges(&layout, &memory->edges[0], nodes + faces);
+    take_edges(&layout, &memory->edges[1], nodes + faces);
+    memory->pair_slots = 1 << 12;
+    while (memory->pair_slots < 1 << 22 && memory->pair_slots < nodes)
+        memory->pair_slots *= 2;
+    take(&layout, &memory->pairs, memory->pair_slots);
+    take(&layout, &memory->levels, FUZZY_LEVELS + 1);
+    return layout.used;
+}
+
+static __global__ void
+clear_levels(struct fuzzy_level *levels)
+{
+    struct fuzzy_level empty = {1, 0, 0};
+
+    levels[threadIdx.x] = empty;
+}
+
+template <typename Voxel, bool SMALL>
+static cudaError_t
+contract_with(const struct contract_arguments *arguments, cudaStream_t stream)
+{
+    const int bytes = (int)sizeof(struct tile_memory);
+
+    SCENE_TRY(cudaFuncSetAttribute(contract_tiles<Voxel, SMALL>,
+                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    contract_tiles<Voxel, SMALL>
+        <<<arguments->grid.tile_count, TILE_THREADS, (size_t)bytes, stream>>>(*arguments);
+    SCENE_TRY(cudaGetLastError());
+    return cudaSuccess;
+}
+
+template <typename Voxel>
+static cudaError_t
+contract_pixels(const struct contract_arguments *arguments, cudaStream_t stream)
+{
+    const struct fuzzy_lookup *lookup = &arguments->lookup;
+
+    return fuzzy_fixed_entries(lookup) <= FUZZY_SMALL_TABLE
+               ? contract_with<Voxel, true>(arguments, stream)
+               : contract_with<Voxel, false>(arguments, stream);
+}
+
+static cudaError_t
+contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory,
+                cudaStream_t stream)
+{
+    struct contract_arguments arguments;
+
+    arguments.voxels = volume->voxels;
+    arguments.grid = volume->grid;
+    arguments.lookup = volume->lookup;
+    arguments.memory = *memory;
+    switch (volume->pixel) {
+    case KERNELS_UINT8:
+        return contract_pixels<uint8_t>(&arguments, stream);
+    case KERNELS_INT16:
+        return contract_pixels<int16_t>(&arguments, stream);
+    case KERNELS_UINT16:
+        return contract_pixels<uint16_t>(&arguments, stream);
+    }
+    return cudaErrorInvalidValue;
+}
+
+/* From the tiles' components to the results of all nodes. */
+static cudaError_t
+solve_graph(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory,
+            int multiprocessors, cudaStream_t stream)
+{
+    unsigned blocks = (unsigned)multiprocessors * (2048 / GRAPH_THREADS);
+    struct fuzzy_scene_memory argument = *memory;
+    void *arguments[] = {&argument};
+
+    choose_first<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
+    number_first<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
+    find_first_parents<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
+    lift_forest<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
+    lift_faces<<<volume->grid.tile_count, GRAPH_THREADS, 0, stream>>>(*memory, volume->grid);
+    SCENE_TRY(cudaGetLastError());
+    SCENE_TRY(cudaLaunchCooperativeKernel(climb, (unsigned)multiprocessors * CLIMB_BLOCKS,
+                                          CLIMB_THREADS, arguments, 0, stream));
+    return cudaSuccess;
+}
+
+cudaError_t
+fuzzy_scene_run(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory,
+                const struct fuzzy_output *output, int multiprocessors, cudaStream_t stream)
+{
+    const struct fuzzy_grid *grid = &volume->grid;
+
+    clear_levels<<<1, FUZZY_LEVELS + 1, 0, stream>>>(memory->levels);
+    SCENE_TRY(contract_volume(volume, memory, stream));
+    SCENE_TRY(solve_graph(volume, memory, multiprocessors, stream));
+    write_scene<<<(unsigned)(output->words_per_row * grid->tiles[1] * grid->tiles[2]),
+                  GRAPH_THREADS, 0, stream>>>(*memory, *grid, *output);
+    SCENE_TRY(cudaGetLastError());
+    return cudaSuccess;
+}

@@ -1,0 +1,155 @@
+/*
+ * fuzzy_scene.cuh - the u16 scene of fuzzy connectedness (paper 003) as a maximum spanning forest.
+ *
+ * The scene of a voxel is the bottleneck of its path to a seed in a maximum spanning forest of the
+ * 6-connected grid. Boruvka: every component takes its strongest edge, and
+ *   F(v) = min(strongest edge of C0(v), of C1(v), ...) over the components C0, C1, ... that v is
+ * in, round by round, until one holds a seed; components with a seed never choose. Two steps:
+ *
+ *  - contract: one block a tile of 16^3 voxels, affinities and labels in shared memory. The weakest
+ *    edge around each square goes at once: it is in no forest (cycle property). A component merges
+ *    while its strongest edge stays inside the tile; one whose strongest edge leaves it is final.
+ *    Then the forest of the tile's own edges between those that are left is found in the same way:
+ *    no other edge inside the tile can be in the forest of the volume.
+ *  - the graph of what is left, a twelfth of the voxels and fewer, in global memory, level by
+ *    level.
+ *
+ * Equal affinities are ordered by (inside its tile or not, place in the volume), from both ends the
+ * same, so that choices form no cycle but two components that choose the same edge. Edges of
+ * affinity 0 are none. Only the numbering of nodes depends on the order of blocks; the scene is
+ * exact.
+ */
+#ifndef NOCTULE_FUZZY_SCENE_CUH
+#define NOCTULE_FUZZY_SCENE_CUH
+
+#include "kernels/fuzzy/fuzzy.h"
+
+#include <cuda_runtime.h>
+
+#define FUZZY_TILE_SIDE   16
+#define FUZZY_TILE_VOXELS 4096
+#define FUZZY_TILE_FACES  768  /* edges to the three tiles that follow along x, y and z */
+#define FUZZY_SMALL_TABLE 4096 /* entries of a table that fits into shared memory */
+#define FUZZY_LEVELS      34   /* every level at least halves the nodes, of which 2^32 exist */
+#define FUZZY_NO_NODE     UINT32_C(0xffffffff)
+
+/*
+ * The affinity in 16.16 fixed point: table[0 .. sums] for a + b - sum_low, table[sums + 1 ..] for
+ * |a - b|, what lies beyond either is 0. Their sum is at most two units too small, so its integer
+ * part is right unless the fraction is at an edge; then the doubles decide.
+ */
+struct fuzzy_lookup {
+    const uint32_t *table;
+    int32_t sum_low;
+    uint32_t sums, differences; /* entries of the two parts but their last, which is 0 */
+    const double *first, *second;
+    int32_t low, span; /* as in struct fuzzy_tables */
+    struct kernels_range padding;
+    uint32_t above, set; /* what is not above the one is 0, in the rest the bits of the other set */
+};
+
+struct fuzzy_grid {
+    int64_t size[3];
+    uint32_t tiles[3];
+    uint32_t tile_count;
+};
+
+/* Two nodes and the affinity of the edge between them; 0: no edge. */
+struct fuzzy_edges {
+    uint2 *nodes;
+    uint16_t *affinity;
+};
+
+/* One level of the graph. Node 0 is all components with a seed. */
+struct fuzzy_level {
+    uint32_t nodes;
+    uint32_t edges;
+    uint64_t offset; /* of its nodes in the arrays of all levels */
+};
+
+/* Device memory of the scene; sizes in fuzzy_scene_pieces. */
+struct fuzzy_scene_memory {
+    uint16_t *component;      /* tile by tile: node - base of the tile, or one of the two below */
+    uint16_t *cap;            /* tile by tile: min over the components of the tile */
+    uint32_t *seeds;          /* one bit a voxel, tile by tile */
+    uint16_t *faces;          /* affinities across the far faces, FUZZY_TILE_FACES a tile */
+    uint32_t *base;           /* first node of each tile */
+    uint32_t *chosen;         /* a node's neighbour, then its root (one level at a time) */
+    uint32_t *parent;         /* of all levels: the node of the next level */
+    uint16_t *strongest;      /* of all levels */
+    uint16_t *connected;      /* of all levels: the result */
+    unsigned long long *best; /* of one level */
+    struct fuzzy_edges forest, edges[2];
+    unsigned long long *pairs;  /* a hash table: the strongest edge between two nodes */
+    uint32_t pair_slots;        /* a power of two */
+    struct fuzzy_level *levels; /* FUZZY_LEVELS + 1 */
+};
+
+/* What comes out: any pointer may be NULL; the count is added to. */
+struct fuzzy_output {
+    uint16_t *scene;          /* x fastest, tightly packed */
+    unsigned long long *bits; /* as in struct kernels_mask */
+    int64_t words_per_row;
+    unsigned long long *count;
+    uint32_t threshold;
+};
+
+/* A volume on the device and what its affinities are. */
+struct fuzzy_volume {
+    const void *voxels;
+    enum kernels_pixel pixel;
+    struct fuzzy_grid grid;
+    struct fuzzy_lookup lookup;
+};
+
+static inline int64_t
+fuzzy_ceil(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static inline struct fuzzy_grid
+fuzzy_grid_of(struct kernels_extent extent)
+{
+    struct fuzzy_grid grid = {{extent.columns, extent.rows, extent.slices}, {0, 0, 0}, 0};
+    uint64_t count = 1;
+
+    for (int axis = 0; axis < 3; axis++) {
+        grid.tiles[axis] = (uint32_t)fuzzy_ceil(grid.size[axis], FUZZY_TILE_SIDE);
+        count *= grid.tiles[axis];
+    }
+    /* Places in tiles are 32-bit numbers. */
+    grid.tile_count = count * FUZZY_TILE_VOXELS > UINT32_MAX ? 0 : (uint32_t)count;
+    return grid;
+}
+
+/* Fills `table` (at most 3 * span + 4 entries) and what the lookup says of it and of the tables. */
+void fuzzy_fix_tables(const struct fuzzy_tables *tables, uint32_t *table,
+                      struct fuzzy_lookup *lookup);
+
+static inline __host__ __device__ uint32_t
+fuzzy_fixed_entries(const struct fuzzy_lookup *lookup)
+{
+    return lookup->sums + lookup->differences + 2;
+}
+
+/* With `binary` all affinities above the threshold become 65535 and all others 0: the object is the
+ * same, and is found sooner. */
+static inline void
+fuzzy_lookup_binary(struct fuzzy_lookup *lookup, bool binary, uint16_t threshold)
+{
+    lookup->above = binary ? threshold : 0;
+    lookup->set = binary ? 65535 : 0;
+}
+
+/* Lays the memory out from `start` on (NULL: only counts) and returns how many bytes it takes. */
+size_t fuzzy_scene_place(const struct fuzzy_grid *grid, unsigned char *start,
+                         struct fuzzy_scene_memory *memory);
+
+/* Queues the scene on the stream, memory->seeds being set. */
+cudaError_t fuzzy_scene_run(const struct fuzzy_volume *volume,
+                            const struct fuzzy_scene_memory *memory,
+                            const struct fuzzy_output *output, int multiprocessors,
+                            cudaStream_t stream);
+
+#endif

@@ -1,0 +1,231 @@
+/*
+ * flood.c - see flood.h.
+ *
+ * Work per word, not per voxel: a run is a maximal group of neighbouring bits of one word that
+ * agree in `range`, and once its word was first looked at a run is settled as a whole or open as a
+ * whole. A word is updated only when at least one of its runs settles, so there are never more
+ * updates than runs, whatever the shape and the order: the time is linear in the volume.
+ */
+#include "kernels/level_set/flood.h"
+
+/* One tile while it is flooded. */
+struct visit {
+    struct tiles_visit *tiles;
+    const uint64_t *range; /* of the tile's first word */
+    uint64_t *inside;
+};
+
+#define INLINE TILES_INLINE
+
+/* The runs of open bits, equal in range, that hold a bit of `hits`; hits are open. */
+INLINE uint64_t
+runs_hit(uint64_t range, uint64_t open, uint64_t hits)
+{
+    uint64_t found = 0;
+
+    do {
+        uint64_t lowest = hits & -hits;
+        uint64_t mask = open & (range & lowest ? range : ~range);
+        uint64_t gaps = ~mask & (lowest - 1);
+        uint64_t start = gaps ? UINT64_C(2) << (63 - __builtin_clzll(gaps)) : 1;
+        uint64_t run = mask & ~(mask + start);
+
+        found |= run;
+        hits &= ~run;
+    } while (hits);
+    return found;
+}
+
+/* Settles the runs of the word at `at` that hold a bit of hits, which are open. */
+INLINE void
+settle(struct visit *visit, int64_t at, uint64_t range, uint64_t inside, uint64_t hits)
+{
+    uint64_t runs = runs_hit(range, range ^ inside, hits);
+
+    tiles_poke(&visit->inside[at], inside ^ runs);
+    visit->tiles->growth +=
+        __builtin_popcountll(runs & range) - __builtin_popcountll(runs & ~range);
+}
+
+/*
+ * A word with these settled bits and this range, shifted so that they lie over the neighbour they
+ * touch: the bits of the neighbour at `at` that settle.
+ */
+INLINE uint64_t
+hits_on(const struct visit *visit, int64_t at, uint64_t settled, uint64_t range)
+{
+    uint64_t candidates = settled & ~(range ^ visit->range[at]);
+
+    return candidates ? candidates & (visit->range[at] ^ tiles_peek(&visit->inside[at])) : 0;
+}
+
+/* Carries settled bits to the neighbour beyond one of this tile's faces. */
+INLINE void
+send(struct visit *visit, uint32_t place, int face, int64_t at, uint64_t settled, uint64_t range)
+{
+    if (visit->tiles->away[face] != 0 && hits_on(visit, at, settled, range))
+        tiles_send(visit->tiles, place, face);
+}
+
+INLINE void
+spread_to(struct visit *visit, uint32_t place, int face, int64_t at, uint64_t settled,
+          uint64_t range)
+{
+    int axis = face / 2;
+    uint32_t here = tiles_coordinate(visit->tiles, place, axis);
+
+    if (here == (face % 2 ? visit->tiles->last[axis] : 0)) {
+        send(visit, place, face, at, settled, range);
+        return;
+    }
+    uint64_t hits = hits_on(visit, at, settled, range);
+    if (hits) {
+        settle(visit, at, visit->range[at], tiles_peek(&visit->inside[at]), hits);
+        tiles_mark(&visit->tiles->marks, face % 2 ? place + (1U << visit->tiles->bit[axis])
+                                                  : place - (1U << visit->tiles->bit[axis]));
+    }
+}
+
+/* Settles what a word's settled bits touch in the six words around it. */
+INLINE void
+spread(struct visit *visit, uint32_t place)
+{
+    int64_t at = tiles_offset(visit->tiles, place);
+    uint64_t range = visit->range[at];
+    uint64_t settled = ~(range ^ tiles_peek(&visit->inside[at]));
+
+    spread_to(visit, place, 0, at - 1, settled << 63, range << 63);
+    spread_to(visit, place, 1, at + 1, settled >> 63, range >> 63);
+    spread_to(visit, place, 2, at - visit->tiles->step[1], settled, range);
+    spread_to(visit, place, 3, at + visit->tiles->step[1], settled, range);
+    spread_to(visit, place, 4, at - visit->tiles->step[2], settled, range);
+    spread_to(visit, place, 5, at + visit->tiles->step[2], settled, range);
+}
+
+/* The bits of a word that touch a settled bit of equal range in the word beyond a face. */
+INLINE uint64_t
+touched_from(const struct visit *visit, uint32_t place, int face, int64_t at, uint64_t range)
+{
+    int axis = face / 2;
+    uint32_t here = tiles_coordinate(visit->tiles, place, axis);
+    uint64_t their_range, settled;
+
+    if (here == (face % 2 ? visit->tiles->last[axis] : 0) && visit->tiles->away[face] == 0)
+        return 0;
+    their_range = visit->range[at];
+    settled = ~(their_range ^ tiles_peek(&visit->inside[at]));
+    if (face == 0)
+        return (settled >> 63 & ~(their_range >> 63 ^ range)) & 1;
+    if (face == 1)
+        return settled << 63 & ~(their_range << 63 ^ range);
+    return settled & ~(their_range ^ range);
+}
+
+/* The voxels of the word at `place`: the last word of a row may be padded. */
+INLINE uint64_t
+present(const struct visit *visit, uint32_t place)
+{
+    bool at_end = visit->tiles->away[1] == 0 &&
+                  tiles_coordinate(visit->tiles, place, 0) == visit->tiles->last[0];
+
+    return at_end ? visit->tiles->tail : ~UINT64_C(0);
+}
+
+/* Settles what its own and the neighbouring settled bits touch in a word. */
+INLINE void
+gather(struct visit *visit, uint32_t place)
+{
+    int64_t at = tiles_offset(visit->tiles, place);
+    uint64_t range = visit->range[at];
+    uint64_t inside = tiles_peek(&visit->inside[at]);
+    uint64_t settled = ~(range ^ inside) & present(visit, place);
+    uint64_t touched =
+        (settled << 1 & ~(range << 1 ^ range)) | (settled >> 1 & ~(range >> 1 ^ range));
+
+    touched |= touched_from(visit, place, 0, at - 1, range);
+    touched |= touched_from(visit, place, 1, at + 1, range);
+    touched |= touched_from(visit, place, 2, at - visit->tiles->step[1], range);
+    touched |= touched_from(visit, place, 3, at + visit->tiles->step[1], range);
+    touched |= touched_from(visit, place, 4, at - visit->tiles->step[2], range);
+    touched |= touched_from(visit, place, 5, at + visit->tiles->step[2], range);
+    touched &= range ^ inside;
+    if (touched)
+        settle(visit, at, range, inside, touched);
+    tiles_mark(&visit->tiles->marks, place);
+}
+
+/* Every word that holds a part of the initial region. */
+INLINE void
+gather_fresh(struct visit *visit)
+{
+    for (uint32_t z = 0; z <= visit->tiles->last[2]; z++)
+        for (uint32_t y = 0; y <= visit->tiles->last[1]; y++)
+            for (uint32_t x = 0; x <= visit->tiles->last[0]; x++) {
+                uint32_t place = x | y << visit->tiles->bit[1] | z << visit->tiles->bit[2];
+                if (visit->inside[tiles_offset(visit->tiles, place)])
+                    gather(visit, place);
+            }
+}
+
+INLINE void
+gather_arrived(struct visit *visit)
+{
+    struct tiles_marks *arrived = &visit->tiles->tile->arrived;
+    uint64_t groups = __atomic_exchange_n(&arrived->groups, 0, __ATOMIC_ACQUIRE);
+
+    for (; groups; groups &= groups - 1) {
+        uint32_t group = (uint32_t)__builtin_ctzll(groups);
+        uint64_t words = __atomic_exchange_n(&arrived->words[group], 0, __ATOMIC_ACQUIRE);
+
+        for (; words; words &= words - 1)
+            gather(visit, group * 64 + (uint32_t)__builtin_ctzll(words));
+    }
+}
+
+INLINE void
+flood_tile_body(struct visit *visit)
+{
+    if (visit->tiles->tile->fresh)
+        gather_fresh(visit);
+    visit->tiles->tile->fresh = false;
+    gather_arrived(visit);
+    while (visit->tiles->marks.groups)
+        spread(visit, tiles_take(&visit->tiles->marks));
+}
+
+INLINE void
+flood_tile(const struct flood_volume *volume, struct tiles_visit *tiles)
+{
+    struct visit visit = {tiles, volume->range + tiles->origin, volume->inside + tiles->origin};
+
+    flood_tile_body(&visit);
+}
+
+static void
+flood_tile_plain(const void *volume, struct tiles_visit *tiles)
+{
+    flood_tile(volume, tiles);
+}
+
+#ifdef __x86_64__
+__attribute__((target("bmi,bmi2,lzcnt,popcnt")))
+#endif
+static void
+flood_tile_bit_instructions(const void *volume, struct tiles_visit *tiles)
+{
+    flood_tile(volume, tiles);
+}
+
+int64_t
+flood_run(const struct flood_volume *volume, const struct tiles_box *box, const struct isa *isa,
+          struct cpu_pool *pool)
+{
+    struct tiles_work work = {
+        .extent = volume->extent,
+        .space = volume->space,
+        .run = isa->bit_instructions ? flood_tile_bit_instructions : flood_tile_plain,
+        .context = volume,
+    };
+
+    return tiles_run(&work, box, pool);
+}

@@ -1,0 +1,580 @@
+/*
+ * level_set_cpu.c - paper 001 on the CPU.
+ *
+ * Stage 1 runs in kernels_volume_ready, on the thread that decoded the slice and while the slice is
+ * in its cache: two bits a voxel and label, in range and inside the initial region. Stage 2 is
+ * flood.c. Its cost is the number of runs of equal range within words; where runs along x are many
+ * and those along y or z far fewer (corridors along y or z), the bits are first packed along that
+ * axis. Stage 3 is made from the final bits when asked for.
+ */
+#include "kernels/cpu/device.h"
+#include "kernels/level_set/flood.h"
+#include "kernels/level_set/shape.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    ALIGNMENT = 64,
+    /* Other axes are looked at when words hold more runs than this on average... */
+    RUNS_PER_WORD = 2,
+    /* ... and taken when they have this many times fewer: packing anew costs three passes. */
+    WORTH_TURNING = 3,
+};
+
+static struct bits_extent
+extent_of(const struct kernels_lane *lane)
+{
+    return bits_extent(lane->extent.columns, lane->extent.rows, lane->extent.slices);
+}
+
+/*
+ * The volume packed along y is (y, x, z), along z is (z, x, y): new x, y, z. Both keep planes
+ * together that are transposed as one matrix. One cache line between slices keeps a column of
+ * words, one a slice, out of a single cache set where slices have a power of two of bytes.
+ */
+static struct bits_extent
+extent_along(const struct bits_extent *extent, int axis)
+{
+    const int64_t *size = extent->size;
+    struct bits_extent turned = *extent;
+
+    if (axis != 0) {
+        turned = bits_extent(size[axis], size[0], size[3 - axis]);
+        turned.words_per_slice += ALIGNMENT / (int64_t)sizeof(uint64_t);
+    }
+    return turned;
+}
+
+/* Thin volumes do not pack well along their short axes. */
+static bool
+may_turn(const struct bits_extent *extent, int axis)
+{
+    struct bits_extent turned = extent_along(extent, axis);
+    int64_t words = bits_words(extent);
+
+    return bits_words(&turned) <= words + words / 4;
+}
+
+/* Adds count elements, rounded up to whole cache lines; false on overflow. */
+static bool
+add_bytes(size_t *total, size_t count, size_t size)
+{
+    size_t bytes;
+
+    if (__builtin_mul_overflow(count, size, &bytes) ||
+        __builtin_add_overflow(bytes, ALIGNMENT - 1, &bytes))
+        return false;
+    return !__builtin_add_overflow(*total, bytes & ~(size_t)(ALIGNMENT - 1), total);
+}
+
+struct needs {
+    size_t words;  /* of inside */
+    size_t turned; /* of range and of the turned range, whatever the axis */
+    size_t flood;  /* bytes */
+};
+
+static struct needs
+find_needs(const struct bits_extent *extent)
+{
+    struct needs needs = {.words = (size_t)bits_words(extent)};
+
+    for (int axis = 0; axis < 3; axis++) {
+        struct bits_extent turned = extent_along(extent, axis);
+        size_t words = (size_t)bits_words(&turned), flood = tiles_space(&turned);
+
+        if (!may_turn(extent, axis))
+            continue;
+        needs.turned = words > needs.turned ? words : needs.turned;
+        needs.flood = flood > needs.flood ? flood : needs.flood;
+    }
+    return needs;
+}
+
+static void *
+carve(unsigned char **next, size_t bytes)
+{
+    void *piece = *next;
+
+    *next += (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    return piece;
+}
+
+int
+cpu_level_set_reserve(struct cpu_lane *lane)
+{
+    struct bits_extent extent = extent_of(&lane->base);
+    struct needs needs = find_needs(&extent);
+    size_t count = lane->base.demand.level_set_labels, total = 0;
+    unsigned char *next;
+    int error;
+
+    if (count == 0)
+        return 0;
+    /* What carve takes, for all labels at once. */
+    if (!add_bytes(&total, count, sizeof(struct cpu_label)) ||
+        !add_bytes(&total, count, needs.words * sizeof(uint64_t) + ALIGNMENT) ||
+        !add_bytes(&total, count, needs.turned * sizeof(uint64_t) + ALIGNMENT) ||
+        !add_bytes(&total, needs.turned, sizeof(uint64_t)) || !add_bytes(&total, needs.flood, 1))
+        return -ENOMEM;
+    error = cpu_block_reserve(&lane->bits, total);
+    if (error)
+        return error;
+    next = lane->bits.memory;
+    lane->labels = carve(&next, count * sizeof(*lane->labels));
+    for (size_t i = 0; i < count; i++) {
+        lane->labels[i].inside = carve(&next, needs.words * sizeof(uint64_t));
+        lane->labels[i].range = carve(&next, needs.turned * sizeof(uint64_t));
+    }
+    lane->turned = carve(&next, needs.turned * sizeof(uint64_t));
+    lane->flood_space = carve(&next, needs.flood);
+    return 0;
+}
+
+int
+cpu_level_set_begin(struct kernels_lane *base, const struct kernels_level_set_label *labels,
+                    char *reason, size_t reason_size)
+{
+    struct cpu_lane *lane = cpu_lane_of(base);
+
+    (void)reason;
+    (void)reason_size;
+    for (size_t i = 0; i < base->demand.level_set_labels; i++) {
+        lane->labels[i].given = labels[i];
+        lane->labels[i].voxels = 0;
+        lane->labels[i].runs = 0;
+    }
+    return 0;
+}
+
+/* Adds lo..hi, cut to the values low..high that the pixel type has. */
+static int
+add_interval(struct isa_interval *pass, int count, int64_t lo, int64_t hi, int64_t low,
+             int64_t high)
+{
+    lo = lo > low ? lo : low;
+    hi = hi < high ? hi : high;
+    if (lo > hi)
+        return count;
+    pass[count] = (struct isa_interval){(uint16_t)lo, (uint16_t)(hi - lo)};
+    return count + 1;
+}
+
+/* What is in range and not padding: at most two intervals. Returns false when nothing is. */
+static bool
+find_intervals(enum kernels_pixel pixel, struct kernels_range range, struct kernels_range padding,
+               struct isa_interval pass[2])
+{
+    int64_t low = pixel == KERNELS_INT16 ? INT16_MIN : 0;
+    int64_t high = low + (pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX);
+    int count = 0;
+
+    if (padding.lo > padding.hi) {
+        count = add_interval(pass, count, range.lo, range.hi, low, high);
+    } else {
+        int64_t below = (int64_t)padding.lo - 1, above = (int64_t)padding.hi + 1;
+        count = add_interval(pass, count, range.lo, range.hi < below ? range.hi : below, low, high);
+        count = add_interval(pass, count, range.lo > above ? range.lo : above, range.hi, low, high);
+    }
+    if (count == 1)
+        pass[1] = pass[0];
+    return count > 0;
+}
+
+/* The range bits of a slice; returns the number of runs. */
+static int64_t
+pack_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z, uint64_t *bits)
+{
+    const struct kernels_lane *base = &lane->base;
+    const struct isa *isa = cpu_device_of(base)->isa;
+    const struct bits_extent extent = extent_of(base);
+    int64_t columns = base->extent.columns, rows = base->extent.rows, runs = 0;
+    const void *voxels = lane->voxels.memory;
+    struct isa_interval pass[2];
+
+    if (!find_intervals(base->pixel, label->given.ranges[label->given.range_count > 1 ? z : 0],
+                        label->given.padding, pass)) {
+        memset(bits, 0, (size_t)extent.words_per_slice * sizeof(*bits));
+        return 0;
+    }
+    for (int64_t row = z * rows; row < (z + 1) * rows; row++, bits += extent.words_per_row) {
+        if (base->pixel == KERNELS_UINT8)
+            runs += isa->pack8((const uint8_t *)voxels + row * columns, columns, pass, bits);
+        else
+            runs += isa->pack16((const uint16_t *)voxels + row * columns, columns, pass, bits);
+    }
+    return runs;
+}
+
+/* The dense part of the initial region in a slice, nothing where there is none; returns its number
+ * of voxels. */
+static int64_t
+copy_mask(const struct bits_extent *extent, const uint64_t *mask, int64_t z, uint64_t *bits)
+{
+    uint64_t tail = ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64);
+    int64_t words = extent->words_per_slice, voxels = 0;
+
+    if (!mask) {
+        memset(bits, 0, (size_t)words * sizeof(*bits));
+        return 0;
+    }
+    memcpy(bits, mask + z * words, (size_t)words * sizeof(*bits));
+    for (int64_t last = extent->words_per_row - 1; last < words; last += extent->words_per_row)
+        bits[last] &= tail;
+    for (int64_t i = 0; i < words; i++)
+        voxels += __builtin_popcountll(bits[i]);
+    return voxels;
+}
+
+/* The initial region in a slice; returns its number of voxels. */
+static int64_t
+draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z, uint64_t *bits)
+{
+    const struct bits_extent extent = extent_of(&lane->base);
+    int64_t voxels = copy_mask(&extent, label->given.mask, z, bits);
+
+    for (size_t i = 0; i < label->given.shape_count; i++) {
+        const struct kernels_shape *shape = &label->given.shapes[i];
+        struct shape_interval slices = shape_extent(shape, 2, extent.size[2]);
+        struct shape_interval rows = shape_extent(shape, 1, extent.size[1]);
+
+        if (z < slices.first || z > slices.last)
+            continue;
+        for (int64_t y = rows.first; y <= rows.last; y++) {
+            struct shape_interval columns = shape_row(shape, y, z, extent.size[0]);
+            voxels += bits_set(bits + y * extent.words_per_row, columns.first, columns.last);
+        }
+    }
+    return voxels;
+}
+
+void
+cpu_level_set_slice(struct cpu_lane *lane, int64_t z)
+{
+    struct bits_extent extent = extent_of(&lane->base);
+    int64_t first = z * extent.words_per_slice;
+
+    for (size_t i = 0; i < lane->base.demand.level_set_labels; i++) {
+        struct cpu_label *label = &lane->labels[i];
+        int64_t runs = pack_slice(lane, label, z, label->range + first);
+        int64_t voxels = draw_slice(lane, label, z, label->inside + first);
+
+        __atomic_fetch_add(&label->runs, runs, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&label->voxels, voxels, __ATOMIC_RELAXED);
+    }
+}
+
+/* Counts the runs along y and z, slice by slice. */
+struct count_job {
+    const struct isa *isa;
+    struct bits_extent extent;
+    const uint64_t *range;
+    int64_t runs[3];
+};
+
+static void
+count_slice(void *context, int64_t z)
+{
+    struct count_job *job = context;
+    int64_t row = job->extent.words_per_row, slice = job->extent.words_per_slice;
+    const uint64_t *bits = job->range + z * slice;
+    int64_t along_y = 0, along_z = 0;
+
+    along_y = job->isa->count_new(bits + row, bits, slice - row);
+    if (z > 0)
+        along_z = job->isa->count_new(bits, bits - slice, slice);
+    __atomic_fetch_add(&job->runs[1], along_y, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&job->runs[2], along_z, __ATOMIC_RELAXED);
+}
+
+static int
+choose_axis(const struct cpu_lane *lane, const struct cpu_label *label)
+{
+    const struct cpu_device *device = cpu_device_of(&lane->base);
+    struct count_job job = {.isa = device->isa, .extent = extent_of(&lane->base)};
+    int best = 0;
+
+    if (label->runs <= RUNS_PER_WORD * bits_words(&job.extent))
+        return 0;
+    job.range = label->range;
+    job.runs[0] = label->runs;
+    cpu_pool_for(device->pool, job.extent.size[2], count_slice, &job);
+    for (int axis = 1; axis < 3; axis++)
+        if (may_turn(&job.extent, axis) && job.runs[axis] < job.runs[best] &&
+            job.runs[axis] < job.runs[0] / WORTH_TURNING)
+            best = axis;
+    return best;
+}
+
+/*
+ * Packs a volume along another axis, or back along x, plane by plane. Planes before the first or
+ * after the last to be turned are known to be 0.
+ */
+struct turn_job {
+    const struct isa *isa;
+    struct bits_matrix source;
+    struct bits_matrix target;
+    int64_t source_step; /* words from plane to plane */
+    int64_t target_step;
+    int64_t first;
+    int64_t last;
+};
+
+static void
+turn_plane(void *context, int64_t i)
+{
+    const struct turn_job *job = context;
+    struct bits_matrix source = job->source, target = job->target;
+
+    source.words += i * job->source_step;
+    target.words += i * job->target_step;
+    if (job->first <= i && i <= job->last)
+        bits_transpose(job->isa, &source, &target);
+    else
+        memset(target.words, 0, (size_t)(target.stride * target.rows) * sizeof(uint64_t));
+}
+
+/* The planes of the volume packed along x that become slices when it is packed along axis. */
+static struct turn_job
+turn_from(const struct isa *isa, const struct bits_extent *extent, int axis, uint64_t *upright,
+          uint64_t *turned)
+{
+    struct bits_extent other = extent_along(extent, axis);
+    int64_t row = extent->words_per_row, slice = extent->words_per_slice;
+
+    return (struct turn_job){
+        .isa = isa,
+        .source = {upright, extent->size[axis], extent->size[0], axis == 1 ? row : slice},
+        .target = {turned, extent->size[0], extent->size[axis], other.words_per_row},
+        .source_step = axis == 1 ? slice : row,
+        .target_step = other.words_per_slice,
+        .first = 0,
+        .last = other.size[2] - 1,
+    };
+}
+
+static struct turn_job
+turn_back(const struct turn_job *job)
+{
+    struct turn_job back = *job;
+
+    back.source = job->target;
+    back.target = job->source;
+    back.source_step = job->target_step;
+    back.target_step = job->source_step;
+    return back;
+}
+
+static void
+widen(struct tiles_box *box, int axis, int64_t first, int64_t last)
+{
+    box->first[axis] = first < box->first[axis] ? first : box->first[axis];
+    box->last[axis] = last > box->last[axis] ? last : box->last[axis];
+}
+
+static void
+add_shape(const struct kernels_shape *shape, const struct bits_extent *extent,
+          struct tiles_box *box)
+{
+    struct shape_interval sides[3];
+
+    for (int i = 0; i < 3; i++) {
+        sides[i] = shape_extent(shape, i, extent->size[i]);
+        if (sides[i].first > sides[i].last)
+            return;
+    }
+    for (int i = 0; i < 3; i++)
+        widen(box, i, sides[i].first, sides[i].last);
+}
+
+/* Whole words: the columns of the box may reach 63 beyond the mask's. */
+static void
+add_mask(const uint64_t *mask, const struct bits_extent *extent, struct tiles_box *box)
+{
+    for (int64_t row = 0; row < extent->size[1] * extent->size[2]; row++)
+        for (int64_t x = 0; x < extent->words_per_row; x++) {
+            int64_t beyond = 64 * x + 63, last = extent->size[0] - 1;
+
+            if (!mask[row * extent->words_per_row + x])
+                continue;
+            widen(box, 0, 64 * x, beyond < last ? beyond : last);
+            widen(box, 1, row % extent->size[1], row % extent->size[1]);
+            widen(box, 2, row / extent->size[1], row / extent->size[1]);
+        }
+}
+
+/*
+ * A small box of voxels around the initial region, in the axes of the volume packed along `axis`.
+ * Returns false when nothing of it reaches the volume.
+ */
+static bool
+find_box(const struct kernels_level_set_label *label, const struct bits_extent *extent, int axis,
+         struct tiles_box *box)
+{
+    static const int axis_of[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1}};
+    struct tiles_box upright = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}};
+
+    for (size_t s = 0; s < label->shape_count; s++)
+        add_shape(&label->shapes[s], extent, &upright);
+    if (label->mask)
+        add_mask(label->mask, extent, &upright);
+    for (int i = 0; i < 3; i++) {
+        box->first[i] = upright.first[axis_of[axis][i]];
+        box->last[i] = upright.last[axis_of[axis][i]];
+    }
+    return upright.last[0] >= 0;
+}
+
+static int64_t
+flood_along_x(struct cpu_lane *lane, struct cpu_label *label, const struct tiles_box *box)
+{
+    const struct cpu_device *device = cpu_device_of(&lane->base);
+    struct flood_volume volume = {extent_of(&lane->base), label->range, label->inside,
+                                  lane->flood_space};
+
+    return flood_run(&volume, box, device->isa, device->pool);
+}
+
+/* The range bits go to the lane's work space, the region to where the range bits were, and back. */
+static int64_t
+flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const struct tiles_box *box)
+{
+    const struct cpu_device *device = cpu_device_of(&lane->base);
+    struct bits_extent extent = extent_of(&lane->base), other = extent_along(&extent, axis);
+    struct flood_volume volume = {other, lane->turned, label->range, lane->flood_space};
+    struct turn_job range = turn_from(device->isa, &extent, axis, label->range, lane->turned);
+    struct turn_job inside = turn_from(device->isa, &extent, axis, label->inside, label->range);
+    struct turn_job back = turn_back(&inside);
+    int64_t growth;
+
+    inside.first = box->first[2];
+    inside.last = box->last[2];
+    cpu_pool_for(device->pool, other.size[2], turn_plane, &range);
+    cpu_pool_for(device->pool, other.size[2], turn_plane, &inside);
+    growth = flood_run(&volume, box, device->isa, device->pool);
+    cpu_pool_for(device->pool, other.size[2], turn_plane, &back);
+    return growth;
+}
+
+static void
+evolve(struct cpu_lane *lane, struct cpu_label *label)
+{
+    struct bits_extent extent = extent_of(&lane->base);
+    int axis = choose_axis(lane, label);
+    struct tiles_box box;
+
+    if (!find_box(&label->given, &extent, axis, &box))
+        return;
+    label->voxels +=
+        axis == 0 ? flood_along_x(lane, label, &box) : flood_turned(lane, label, axis, &box);
+}
+
+int
+cpu_level_set_finish(struct kernels_lane *base, struct kernels_mask *masks, char *reason,
+                     size_t reason_size)
+{
+    struct cpu_lane *lane = cpu_lane_of(base);
+
+    (void)reason;
+    (void)reason_size;
+    for (size_t i = 0; i < base->demand.level_set_labels; i++) {
+        struct cpu_label *label = &lane->labels[i];
+
+        evolve(lane, label);
+        masks[i].bits = label->inside;
+        masks[i].words_per_row = extent_of(base).words_per_row;
+        masks[i].voxels = label->voxels;
+    }
+    return 0;
+}
+
+struct codes_job {
+    struct bits_extent extent;
+    const uint64_t *inside;
+    int8_t *codes;
+};
+
+/*
+ * Bits of the word at `at` with a 6-neighbour, inside the volume, whose bit is set in inside ^
+ * flip; x counts words. Bits beyond the last column are not cleared.
+ */
+static uint64_t
+beside(const struct codes_job *job, const int64_t where[3], int64_t at, uint64_t flip)
+{
+    const struct bits_extent *extent = &job->extent;
+    int64_t step[3] = {1, extent->words_per_row, extent->words_per_slice};
+    int64_t size[3] = {extent->words_per_row, extent->size[1], extent->size[2]};
+    uint64_t tail =
+        where[0] + 1 == size[0] ? ~UINT64_C(0) >> (63 - (extent->size[0] - 1) % 64) : ~UINT64_C(0);
+    uint64_t own = (job->inside[at] ^ flip) & tail;
+    uint64_t near = own << 1 | own >> 1;
+
+    if (where[0] > 0)
+        near |= (job->inside[at - 1] ^ flip) >> 63;
+    if (where[0] + 1 < size[0])
+        near |= (job->inside[at + 1] ^ flip) << 63;
+    for (int axis = 1; axis < 3; axis++) {
+        if (where[axis] > 0)
+            near |= job->inside[at - step[axis]] ^ flip;
+        if (where[axis] + 1 < size[axis])
+            near |= job->inside[at + step[axis]] ^ flip;
+    }
+    return near;
+}
+
+/* Bit i of `bits` as byte i of the result: 0 or 1. */
+static uint64_t
+spread_bits(uint64_t bits)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t picked = (bits & 0xFF) * ones & UINT64_C(0x8040201008040201);
+
+    return (picked + 0x7F * ones) >> 7 & ones;
+}
+
+/* Eight codes at a time: 1 or -2, and 1 more at a border; no byte carries into the next. */
+static void
+write_codes(uint64_t inside, uint64_t border, int64_t count, int8_t *codes)
+{
+    const uint64_t minus_two = UINT64_C(0xFEFEFEFEFEFEFEFE);
+
+    for (int64_t i = 0; i < count; i += 8) {
+        uint64_t eight = (minus_two ^ spread_bits(inside >> i) * 0xFF) + spread_bits(border >> i);
+        unsigned char bytes[8];
+
+        for (int k = 0; k < 8; k++)
+            bytes[k] = (unsigned char)(eight >> 8 * k);
+        memcpy(codes + i, bytes, (size_t)(count - i < 8 ? count - i : 8));
+    }
+}
+
+static void
+code_slice(void *context, int64_t z)
+{
+    const struct codes_job *job = context;
+    const struct bits_extent *extent = &job->extent;
+    int64_t columns = extent->size[0];
+
+    for (int64_t y = 0; y < extent->size[1]; y++) {
+        int64_t row = z * extent->size[1] + y;
+        for (int64_t x = 0; x < extent->words_per_row; x++) {
+            int64_t where[3] = {x, y, z}, at = row * extent->words_per_row + x;
+            uint64_t inside = job->inside[at];
+            uint64_t border = (inside & beside(job, where, at, ~UINT64_C(0))) |
+                              (~inside & beside(job, where, at, 0));
+            int64_t left = columns - 64 * x;
+
+            write_codes(inside, border, left < 64 ? left : 64, job->codes + row * columns + 64 * x);
+        }
+    }
+}
+
+int
+cpu_level_set_codes(struct kernels_lane *base, size_t label, int8_t *codes)
+{
+    const struct cpu_lane *lane = cpu_lane_of(base);
+    struct codes_job job = {extent_of(base), lane->labels[label].inside, codes};
+
+    cpu_pool_for(cpu_device_of(base)->pool, base->extent.slices, code_slice, &job);
+    return 0;
+}

@@ -1,0 +1,244 @@
+/*
+ * level_set_threshold.cuh - the range bits of a tile on their way into a block's hands: made from
+ * voxels at the first visit of a lazy flood, else loaded.
+ */
+#ifndef NOCTULE_LEVEL_SET_THRESHOLD_CUH
+#define NOCTULE_LEVEL_SET_THRESHOLD_CUH
+
+#include "kernels/level_set/level_set_tile.cuh"
+
+enum {
+    GROUP = 8,                  /* threads that threshold a row; all rows of a slice at once */
+    BATCH = 8,                  /* slices that are thresholded at once, while others come */
+    SHALLOW = 2,                /* batches that are on their way at once */
+    DEEP = TILE_SLICES / BATCH, /* where there is room for all of them */
+};
+
+/* BYTES from the device's memory to shared memory past the registers; zeros unless it exists. */
+template <int BYTES>
+__device__ static __forceinline__ void
+send_for(void *to, const void *from, bool exists)
+{
+    uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
+
+    if (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+                     "r"(exists ? 16 : 0)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(address), "l"(from),
+                     "r"(exists ? 8 : 0)
+                     : "memory");
+}
+
+/* Ends a group of what the thread has sent for. */
+__device__ static __forceinline__ void
+end_group(void)
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until all groups of the thread are there but the last `PENDING`. */
+template <int PENDING>
+__device__ static __forceinline__ void
+wait_for_groups(void)
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+/*
+ * Where the voxels of a tile wait to be thresholded: each thread's own. A row that does not begin
+ * with a piece ends within a ninth: a warp has as many of these in a batch as lanes.
+ */
+template <typename Value> struct batch {
+    using eight = typename level_set_eight<Value>::type;
+
+    eight own[BATCH][THREADS];
+    eight ninth[THREADS];
+};
+
+template <typename Value> struct pieces {
+    struct level_set_pass passes[TILE_SLICES];
+    struct batch<Value> batches[DEEP]; /* or fewer, in turn */
+};
+
+/* In bytes, with so many batches on their way at once. */
+template <typename Value>
+__host__ __device__ constexpr size_t
+pieces_size(uint32_t depth)
+{
+    return sizeof(struct pieces<Value>) - (DEEP - depth) * sizeof(struct batch<Value>);
+}
+
+/* Of a tile, for one thread: its eighth of a row and, in each batch, one ninth piece of a row.
+ * Pieces of eight values are numbered by 32 bits. */
+struct row_part {
+    int64_t voxel;        /* where the row begins, in the tile's first slice */
+    int64_t ninth_voxel;  /* the same of the ninth piece's row */
+    int64_t slice;        /* voxels from slice to slice */
+    uint32_t end;         /* of the volume, in pieces */
+    int32_t slices;       /* that exist; 0 where the row does not */
+    int32_t ninth_slice;  /* in the batch */
+    int32_t ninth_slices; /* as `slices` */
+    bool aligned;         /* all rows begin with a piece: there is no ninth */
+};
+
+static_assert(BATCH * (32 / GROUP) == 32, "a ninth piece a lane");
+
+__device__ static __forceinline__ struct row_part
+row_part_of(const struct level_set_job &job, const struct visitor &own)
+{
+    const int64_t first_y = (int64_t)own.place.y * TILE_ROWS;
+    const int64_t z = (int64_t)own.place.z * TILE_SLICES;
+    const int64_t first = z * job.rows * job.columns + (int64_t)own.place.x * TILE_COLUMNS;
+    const int64_t y = first_y + threadIdx.x / GROUP;
+    const int64_t ninth_y = first_y + threadIdx.x / 32 * (32 / GROUP) + threadIdx.x % (32 / GROUP);
+    const int32_t slices = (int32_t)min((int64_t)TILE_SLICES, job.slices - z);
+    struct row_part part;
+
+    part.slice = job.rows * job.columns;
+    part.end = (uint32_t)((part.slice * job.slices + 7) >> 3);
+    part.voxel = first + y * job.columns;
+    part.slices = y < job.rows ? slices : 0;
+    part.ninth_voxel = first + ninth_y * job.columns;
+    part.ninth_slice = (int32_t)(threadIdx.x % 32 / (32 / GROUP));
+    part.ninth_slices = ninth_y < job.rows ? slices : 0;
+    part.aligned = job.columns % 8 == 0;
+    return part;
+}
+
+/* BATCH slices from `slice` on. */
+template <typename Value>
+__device__ static __forceinline__ void
+send_for_slices(const struct level_set_job &job, const struct row_part &part,
+                struct batch<Value> *batch, int slice)
+{
+    using eight = typename level_set_eight<Value>::type;
+    const eight *voxels = (const eight *)job.voxels;
+    int64_t voxel = part.voxel + slice * part.slice;
+
+#pragma unroll
+    for (int i = 0; i < BATCH; i++, voxel += part.slice) {
+        const uint32_t piece = (uint32_t)(voxel >> 3) + threadIdx.x % GROUP;
+        const bool exists = slice + i < part.slices && piece < part.end;
+
+        send_for<sizeof(eight)>(&batch->own[i][threadIdx.x], exists ? voxels + piece : voxels,
+                                exists);
+    }
+    if (!part.aligned) {
+        const int of = slice + part.ninth_slice;
+        const uint32_t piece = (uint32_t)((part.ninth_voxel + of * part.slice) >> 3) + GROUP;
+        const bool exists = of < part.ninth_slices && piece < part.end;
+
+        send_for<sizeof(eight)>(&batch->ninth[threadIdx.x], exists ? voxels + piece : voxels,
+                                exists);
+    }
+    end_group();
+}
+
+/* The same slices, which are there. `pass` gives what is in range of each. */
+template <typename Value, typename Pass>
+__device__ static __forceinline__ void
+threshold_slices(const struct row_part &part, const struct batch<Value> *batch, const Pass &pass,
+                 uint32_t *range, int slice)
+{
+    const uint32_t lane = threadIdx.x % GROUP, row = threadIdx.x / GROUP;
+    uint32_t bits[BATCH];
+
+#pragma unroll
+    for (int i = 0; i < BATCH; i++)
+        bits[i] = level_set_in_range<Value>(batch->own[i][threadIdx.x], pass(slice + i));
+    if (!part.aligned) {
+        const uint32_t ninth =
+            level_set_in_range<Value>(batch->ninth[threadIdx.x], pass(slice + part.ninth_slice));
+        const uint32_t step = (uint32_t)part.slice;
+        uint32_t shift = (uint32_t)part.voxel + (uint32_t)slice * step;
+
+#pragma unroll
+        for (int i = 0; i < BATCH; i++, shift += step) {
+            uint32_t next = __shfl_down_sync(~0u, bits[i], 1, GROUP);
+            uint32_t last = __shfl_sync(~0u, ninth, i * (32 / GROUP) + (int)(row % (32 / GROUP)));
+
+            bits[i] = (bits[i] | (lane == GROUP - 1 ? last : next) << 8) >> (shift & 7);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < BATCH; i++)
+        ((uint8_t *)&range[half_at((uint32_t)(slice + i), row, 0)])[lane] = (uint8_t)bits[i];
+}
+
+__device__ static __forceinline__ bool
+is_simple(const struct level_set_pass &a, const struct level_set_pass &b)
+{
+    return a.intervals == 1 && b.intervals == 1 && a.minus_low[0] == b.minus_low[0] &&
+           a.span[0] == b.span[0];
+}
+
+/*
+ * Lazily: the range bits of the tile, into the visit and `range`. Eight threads a row, eight values
+ * each at aligned addresses; the row begins within the first eight. So many batches of slices are
+ * on their way at once.
+ */
+template <typename Value>
+__device__ static void
+threshold(const struct level_set_job &job, const struct visitor &own, struct visit *visit,
+          struct pieces<Value> *pieces, uint32_t depth)
+{
+    const struct row_part part = row_part_of(job, own);
+    const int64_t z = (int64_t)own.place.z * TILE_SLICES;
+    const struct level_set_pass *passes = job.passes + own.place.label * job.slices + z;
+    const uint32_t own_slice = threadIdx.x % TILE_SLICES;
+    uint4 *range = (uint4 *)(job.range + (size_t)visit->tile * TILE_WORDS);
+
+    for (uint32_t i = 0; i < depth; i++)
+        send_for_slices(job, part, &pieces->batches[i], (int)i * BATCH);
+    const struct level_set_pass pass = passes[min((int64_t)own_slice, job.slices - 1 - z)];
+    struct level_set_pass all = passes[0];
+    if (threadIdx.x < TILE_SLICES)
+        pieces->passes[own_slice] = pass;
+    const bool simple = __syncthreads_and(is_simple(pass, all));
+    all.intervals = 1;
+#pragma unroll 1
+    for (int slice = 0; slice < TILE_SLICES; slice += BATCH) {
+        struct batch<Value> *batch = &pieces->batches[(uint32_t)(slice / BATCH) % depth];
+
+        if (depth == SHALLOW)
+            wait_for_groups<SHALLOW - 1>();
+        else
+            wait_for_groups<DEEP - 1>();
+        if (simple)
+            threshold_slices(
+                part, batch, [&](int) { return all; }, visit->range, slice);
+        else
+            threshold_slices(
+                part, batch, [&](int of) { return pieces->passes[of]; }, visit->range, slice);
+        if (slice + (int)depth * BATCH < TILE_SLICES)
+            send_for_slices(job, part, batch, slice + (int)depth * BATCH);
+        else
+            end_group();
+    }
+    __syncthreads();
+    for (uint32_t piece = threadIdx.x; piece < PIECES; piece += THREADS) {
+        const uint2 *rows = (const uint2 *)&visit->range[piece_at(piece)];
+
+        range[piece] = make_uint4(rows[0].x, rows[0].y, rows[1].x, rows[1].y);
+    }
+}
+
+/* The range bits of the tile are on their way into the visit's mask. */
+__device__ static __forceinline__ void
+send_for_range(const struct level_set_job &job, struct visit *visit)
+{
+    const uint64_t *range = job.range + (size_t)visit->tile * TILE_WORDS;
+
+#pragma unroll
+    for (uint32_t i = 0; i < TILE_WORDS / THREADS; i++) {
+        uint32_t word = threadIdx.x + i * THREADS;
+
+        send_for<8>(&visit->range[half_at(word / TILE_ROWS, word % TILE_ROWS, 0)], &range[word],
+                    true);
+    }
+    end_group();
+}
+
+#endif

@@ -1,0 +1,515 @@
+/*
+ * glcm_bits.cu - counts the pairs of grey level co-occurrence matrices (paper 002) of up to eight
+ * levels as products of bits.
+ *
+ * Let A have a row for each level of the neighbours and a column for each voxel, 1 where the
+ * voxel's neighbour has that level, and B the same for the voxels themselves: A times B transposed
+ * is the matrix. The tensor cores multiply 16 x 256 by 256 x 8 bits in one instruction, which is
+ * two matrices of 256 voxels: four matrices, those of the distance 1, take two. What is left to do
+ * is to make A and B. Where a voxel does not count its column is 0 in both.
+ *
+ * A warp takes a strip: 32 words of 32 voxels, a word a lane, and then those of the next rows. Each
+ * lane makes the eight masks of its word, one a level, and the warp hands them over by shared
+ * memory: now a lane has eight words of one level's mask, as the product wants them. The masks of
+ * some rows stay there, for the neighbours in rows above. Neighbours in x are the same words
+ * shifted; the ends come from the lane beside. The first word of a strip and the last one are only
+ * there for that, and belong to the strips beside.
+ *
+ * The slices of a volume lie side by side in one long row, an empty word between two.
+ */
+#include "kernels/texture/texture_cuda.cuh"
+
+#include <stdlib.h>
+
+enum {
+    WARP = 32,
+    WARPS = 8,
+    THREADS = WARPS * WARP,
+    BLOCKS = 3, /* on a multiprocessor */
+    BUFFERS = 3,
+    LEVELS = 8,
+    SUMS = GLCM_PLACES * LEVELS * LEVELS,
+    WORD = 32,                             /* voxels */
+    WORDS = 8,                             /* of a lane in the product */
+    OWN_WORDS = WARP - 2,                  /* of a strip */
+    PITCH = (WARP + 4) * sizeof(uint32_t), /* of a level's masks; no two lanes in one bank */
+    ROW = LEVELS * PITCH,                  /* of a row's masks */
+    ROWS_OF_BAND = 1 << 18,                /* before a counter overflows */
+    MOST_BEHIND = 8,                       /* how far above neighbours may be */
+    SPARE_ROWS = 2,                        /* of masks: the row's and the next one's */
+    OWN = 1 << GLCM_PLACE_OWN,
+    RIGHT = 1 << GLCM_PLACE_RIGHT,
+    ABOVE = 1 << GLCM_PLACE_ABOVE,
+    LEFT = 1 << GLCM_PLACE_LEFT,
+    OTHERS = RIGHT | ABOVE | LEFT,
+};
+
+static const uint32_t all_bits = 0xFFFFFFFF;
+
+/* How the image is shared out: a warp takes the rows of a band of a strip. */
+struct split {
+    uint32_t words;  /* of a slice's row, the empty one counted */
+    uint32_t slices; /* of a set */
+    uint32_t strips, bands;
+    uint32_t blocks; /* of a set */
+    uint32_t kept;   /* rows of masks of a warp */
+};
+
+/* 32 codes. */
+struct codes {
+    uint4 half[2];
+};
+
+/* A lane's word of the strip. */
+struct word {
+    const uint8_t *at;
+    bool has[2]; /* halves that are in the image */
+    uint32_t there;
+};
+
+/* The same level's masks of eight words, and of those beside. */
+struct masks {
+    uint32_t word[WORDS];
+    uint32_t before, after;
+};
+
+/* What a lane keeps in mind for the product. */
+struct product {
+    uint32_t before, after; /* all ones where the strip goes on */
+    uint32_t first, last;   /* all ones where those words are the strip's own */
+    int32_t x[GLCM_PLACES];
+    int32_t sums[2][4];
+};
+
+/* Where a warp's masks are in shared memory: those of the row, and of the one `behind`. */
+struct ring {
+    unsigned char *write;
+    const unsigned char *read;
+    uint32_t size, here, behind;
+};
+
+/* Bits of `a` where `of_a` is 1, else of `b`; the compiler would make two instructions of it. */
+static __device__ __forceinline__ uint32_t
+pick(uint32_t a, uint32_t b, uint32_t of_a)
+{
+    uint32_t picked;
+
+    asm("lop3.b32 %0, %1, %2, %3, 0xE2;" : "=r"(picked) : "r"(a), "r"(of_a), "r"(b));
+    return picked;
+}
+
+/*
+ * Bits 7, 6, 5 and 4 of 32 codes, each as a word. First two codes share a byte, their other bits
+ * dropped; then bytes, pairs of bits and bits change places with words.
+ */
+static __device__ __forceinline__ void
+make_planes(const struct codes &codes, uint32_t planes[4])
+{
+    const uint32_t evens = 0x55555555, pairs = 0x33333333, halves = 0x0F0F0F0F;
+    const uint4 &a = codes.half[0], &b = codes.half[1];
+    const uint32_t of[4] = {pick(a.x >> 4, a.y, halves), pick(a.z >> 4, a.w, halves),
+                            pick(b.x >> 4, b.y, halves), pick(b.z >> 4, b.w, halves)};
+    const uint32_t low[2] = {__byte_perm(of[0], of[1], 0x5140), __byte_perm(of[2], of[3], 0x5140)};
+    const uint32_t high[2] = {__byte_perm(of[0], of[1], 0x7362), __byte_perm(of[2], of[3], 0x7362)};
+    const uint32_t byte[4] = {
+        __byte_perm(low[0], low[1], 0x5410), __byte_perm(low[0], low[1], 0x7632),
+        __byte_perm(high[0], high[1], 0x5410), __byte_perm(high[0], high[1], 0x7632)};
+    const uint32_t upper[2] = {pick(byte[0] >> 2, byte[2], pairs),
+                               pick(byte[1] >> 2, byte[3], pairs)};
+    const uint32_t lower[2] = {pick(byte[0], byte[2] << 2, pairs),
+                               pick(byte[1], byte[3] << 2, pairs)};
+
+    planes[0] = pick(upper[0] >> 1, upper[1], evens);
+    planes[1] = pick(upper[0], upper[1] << 1, evens);
+    planes[2] = pick(lower[0] >> 1, lower[1], evens);
+    planes[3] = pick(lower[0], lower[1] << 1, evens);
+}
+
+/* The eight masks of a lane's word. Stored values have no bit that says what does not count. */
+template <bool SHIFTED>
+static __device__ __forceinline__ void
+make_masks(const struct codes &codes, uint32_t there, unsigned char *at)
+{
+    uint32_t planes[4];
+
+    make_planes(codes, planes);
+    if (!SHIFTED)
+        there &= ~planes[3];
+#pragma unroll
+    for (uint32_t level = 0; level < LEVELS; level++)
+        *(uint32_t *)(at + level * PITCH) = there & (level & 4 ? planes[0] : ~planes[0]) &
+                                            (level & 2 ? planes[1] : ~planes[1]) &
+                                            (level & 1 ? planes[2] : ~planes[2]);
+}
+
+template <bool BEFORE, bool AFTER>
+static __device__ __forceinline__ struct masks
+read_masks(const struct product &product, const unsigned char *at)
+{
+    const uint4 low = *(const uint4 *)at, high = *(const uint4 *)(at + sizeof(low));
+    struct masks masks = {{low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w}, 0, 0};
+
+    if (BEFORE)
+        masks.before = __shfl_up_sync(all_bits, masks.word[WORDS - 1], 1) & product.before;
+    if (AFTER)
+        masks.after = __shfl_down_sync(all_bits, masks.word[0], 1) & product.after;
+    return masks;
+}
+
+/* Word i of the neighbours that are x (0 .. 31) voxels to the right, or to the left. */
+static __device__ __forceinline__ uint32_t
+to_the_right(const struct masks &masks, int i, int32_t x)
+{
+    return __funnelshift_r(masks.word[i], i == WORDS - 1 ? masks.after : masks.word[i + 1],
+                           (uint32_t)x);
+}
+
+static __device__ __forceinline__ uint32_t
+to_the_left(const struct masks &masks, int i, int32_t x)
+{
+    return __funnelshift_l(i == 0 ? masks.before : masks.word[i - 1], masks.word[i], (uint32_t)x);
+}
+
+/* Adds 256 voxels' pairs of two matrices: neighbours `one` and `two` of the voxels. */
+static __device__ __forceinline__ void
+multiply(const uint32_t one[2], const uint32_t two[2], const uint32_t voxels[2], int32_t sums[4])
+{
+    asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+        : "r"(one[0]), "r"(two[0]), "r"(one[1]), "r"(two[1]), "r"(voxels[0]), "r"(voxels[1]));
+}
+
+/* A row's pairs; `other` is the one behind. */
+template <int PLACES>
+static __device__ __forceinline__ void
+count_row(const struct masks &own, const struct masks &other, struct product *product)
+{
+#pragma unroll
+    for (int i = 0; i < WORDS; i += 2) {
+        uint32_t voxels[2], of[GLCM_PLACES][2];
+
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            voxels[k] = own.word[i + k];
+            of[GLCM_PLACE_OWN][k] =
+                PLACES & OWN ? to_the_right(own, i + k, product->x[GLCM_PLACE_OWN]) : 0;
+            of[GLCM_PLACE_RIGHT][k] =
+                PLACES & RIGHT ? to_the_right(other, i + k, product->x[GLCM_PLACE_RIGHT]) : 0;
+            of[GLCM_PLACE_ABOVE][k] = PLACES & ABOVE ? other.word[i + k] : 0;
+            of[GLCM_PLACE_LEFT][k] =
+                PLACES & LEFT ? to_the_left(other, i + k, -product->x[GLCM_PLACE_LEFT]) : 0;
+        }
+        if (i == 0)
+            voxels[0] &= product->first;
+        if (i == WORDS - 2)
+            voxels[1] &= product->last;
+        if (PLACES & (OWN | RIGHT))
+            multiply(of[GLCM_PLACE_OWN], of[GLCM_PLACE_RIGHT], voxels, product->sums[0]);
+        if (PLACES & (ABOVE | LEFT))
+            multiply(of[GLCM_PLACE_ABOVE], of[GLCM_PLACE_LEFT], voxels, product->sums[1]);
+    }
+}
+
+static __device__ __forceinline__ uint32_t
+next_of(const struct ring &ring, uint32_t place)
+{
+    return place + ROW == ring.size ? 0 : place + ROW;
+}
+
+static __device__ __forceinline__ void
+advance(struct ring *ring)
+{
+    ring->here = next_of(*ring, ring->here);
+    ring->behind = next_of(*ring, ring->behind);
+}
+
+/* Calls use(codes) for each of `count` rows; the loads of some are under way meanwhile. */
+template <typename Use>
+static __device__ __forceinline__ void
+each_row(const struct glcm_image &image, struct word *word, uint32_t count, const Use &use)
+{
+    struct codes codes[BUFFERS] = {};
+    const auto fetch = [&](struct codes *into) {
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            if (word->has[i])
+                into->half[i] = __ldg((const uint4 *)word->at + i);
+        word->at += image.pitch;
+    };
+
+#pragma unroll
+    for (uint32_t k = 0; k < BUFFERS - 1; k++)
+        if (k < count)
+            fetch(&codes[k]);
+    for (uint32_t i = 0; i < count; i += BUFFERS)
+#pragma unroll
+        for (uint32_t k = 0; k < BUFFERS; k++) {
+            if (i + k >= count)
+                return;
+            if (i + k + BUFFERS - 1 < count)
+                fetch(&codes[(k + BUFFERS - 1) % BUFFERS]);
+            use(codes[k]);
+        }
+}
+
+/* Makes the masks of the row after `here`. */
+template <bool SHIFTED>
+static __device__ __forceinline__ void
+make_next(const struct codes &codes, uint32_t there, const struct ring &ring)
+{
+    make_masks<SHIFTED>(codes, there, ring.write + next_of(ring, ring.here));
+}
+
+template <int PLACES>
+static __device__ __forceinline__ void
+count_here(const struct ring &ring, struct product *product)
+{
+    const struct masks own =
+        read_masks<false, (PLACES & OWN) != 0>(*product, ring.read + ring.here);
+    struct masks other = {};
+
+    if (PLACES & OTHERS)
+        other = read_masks<(PLACES & LEFT) != 0, (PLACES & RIGHT) != 0>(*product,
+                                                                        ring.read + ring.behind);
+    count_row<PLACES>(own, other, product);
+}
+
+/*
+ * Rows first .. last - 1 of a strip. The next row's masks are made while a row is counted; rows
+ * above the image have none.
+ */
+template <bool SHIFTED, int PLACES>
+static __device__ __forceinline__ void
+count_strip(const struct glcm_image &image, struct word word, uint32_t first, uint32_t last,
+            struct ring ring, struct product *product)
+{
+    const uint32_t behind = ring.size / ROW - SPARE_ROWS, before = min(first, behind);
+
+    word.at += (size_t)(first - before) * image.pitch;
+    for (uint32_t k = before; k < behind; k++, advance(&ring))
+        make_next<SHIFTED>({}, 0, ring);
+    each_row(image, &word, before + 1, [&](const struct codes &codes) {
+        make_next<SHIFTED>(codes, word.there, ring);
+        advance(&ring);
+    });
+    each_row(image, &word, last - first - 1, [&](const struct codes &codes) {
+        __syncwarp();
+        make_next<SHIFTED>(codes, word.there, ring);
+        count_here<PLACES>(ring, product);
+        advance(&ring);
+    });
+    __syncwarp();
+    count_here<PLACES>(ring, product);
+}
+
+static __device__ __forceinline__ struct word
+find_word(const struct glcm_image &image, const struct split &split, const struct glcm_set &set,
+          uint32_t strip)
+{
+    const uint32_t index = strip * OWN_WORDS + threadIdx.x % WARP;
+    const uint32_t slice = index / split.words, x = index % split.words * WORD;
+    struct word word;
+
+    word.at = image.rows + ((size_t)set.first_slice + slice) * image.row_count * image.pitch + x;
+    word.has[0] = slice < split.slices && x < image.pitch;
+    word.has[1] = slice < split.slices && x + WORD / 2 < image.pitch;
+    word.there = (word.has[0] ? 0x0000FFFF : 0) | (word.has[1] ? 0xFFFF0000 : 0);
+    return word;
+}
+
+template <bool SHIFTED, int PLACES>
+static __device__ __forceinline__ void
+count_part(const struct glcm_image &image, const struct split &split, const struct glcm_set &set,
+           uint32_t strip, uint32_t band, unsigned char *masks, struct product *product)
+{
+    const uint32_t first = (uint32_t)((uint64_t)image.row_count * band / split.bands);
+    const uint32_t last = (uint32_t)((uint64_t)image.row_count * (band + 1) / split.bands);
+    const uint32_t lane = threadIdx.x % WARP;
+    const bool begins = lane % 4 == 0, ends = lane % 4 == 3;
+    struct ring ring;
+
+    ring.size = (PLACES & OTHERS ? (uint32_t)set.behind + SPARE_ROWS : SPARE_ROWS) * ROW;
+    ring.write = masks + lane * sizeof(uint32_t);
+    ring.read = masks + lane / 4 * PITCH + lane % 4 * WORDS * sizeof(uint32_t);
+    ring.here = ring.size - ROW;
+    ring.behind = ROW;
+    for (int place = 0; place < GLCM_PLACES; place++)
+        product->x[place] = set.x[place];
+    product->before = begins ? 0 : all_bits;
+    product->after = ends ? 0 : all_bits;
+    product->first = begins && strip > 0 ? 0 : all_bits;
+    product->last = ends && strip + 1 < split.strips ? 0 : all_bits;
+    count_strip<SHIFTED, PLACES>(image, find_word(image, split, set, strip), first, last, ring,
+                                 product);
+}
+
+/* A warp's part of a set. */
+template <bool SHIFTED>
+static __device__ __forceinline__ struct product
+count_any(const struct glcm_image &image, const struct split &split, const struct glcm_set &set,
+          uint32_t index, unsigned char *masks)
+{
+    const uint32_t strip = index % split.strips, band = index / split.strips;
+    struct product product = {};
+
+    if (band >= split.bands)
+        return product;
+    switch (set.places) {
+    case OWN:
+        count_part<SHIFTED, OWN>(image, split, set, strip, band, masks, &product);
+        return product;
+    case RIGHT:
+        count_part<SHIFTED, RIGHT>(image, split, set, strip, band, masks, &product);
+        return product;
+    case ABOVE:
+        count_part<SHIFTED, ABOVE>(image, split, set, strip, band, masks, &product);
+        return product;
+    case LEFT:
+        count_part<SHIFTED, LEFT>(image, split, set, strip, band, masks, &product);
+        return product;
+    default:
+        count_part<SHIFTED, OWN | OTHERS>(image, split, set, strip, band, masks, &product);
+        return product;
+    }
+}
+
+static __device__ __forceinline__ void
+add_sums(const struct product &product, uint32_t *sums)
+{
+    const uint32_t neighbour = threadIdx.x % WARP / 4, voxel = threadIdx.x % 4 * 2;
+
+#pragma unroll
+    for (uint32_t place = 0; place < GLCM_PLACES; place++)
+#pragma unroll
+        for (uint32_t k = 0; k < 2; k++)
+            atomicAdd(&sums[(place * LEVELS + voxel + k) * LEVELS + neighbour],
+                      (uint32_t)product.sums[place / 2][place % 2 * 2 + k]);
+}
+
+static __device__ __forceinline__ void
+hand_over(const struct glcm_image &image, const struct glcm_set &set, const uint32_t *sums,
+          unsigned long long *counts)
+{
+    const uint32_t levels = image.levels;
+
+    for (uint32_t i = threadIdx.x; i < SUMS; i += THREADS) {
+        const uint32_t place = i / (LEVELS * LEVELS);
+        const uint32_t a = i / LEVELS % LEVELS >> image.surplus, b = i % LEVELS >> image.surplus;
+        const uint32_t at = set.reversed[place] ? b * levels + a : a * levels + b;
+
+        if (sums[i] != 0 && set.places >> place & 1)
+            atomicAdd(&counts[(size_t)set.matrix[place] * levels * levels + at],
+                      (unsigned long long)sums[i]);
+    }
+}
+
+/* Blocks of one set after the other; the counts are 0 before. */
+template <bool SHIFTED>
+static __global__ void
+__launch_bounds__(THREADS, BLOCKS)
+    count_sets(const __grid_constant__ struct glcm_image image,
+               const __grid_constant__ struct split split, const struct glcm_set *sets,
+               unsigned long long *counts)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    const struct glcm_set &set = sets[blockIdx.x / split.blocks];
+    const uint32_t warp = threadIdx.x / WARP;
+    uint32_t *sums = (uint32_t *)shared;
+    struct product product;
+
+    for (uint32_t i = threadIdx.x; i < SUMS; i += THREADS)
+        sums[i] = 0;
+    __syncthreads();
+    product = count_any<SHIFTED>(image, split, set, blockIdx.x % split.blocks * WARPS + warp,
+                                 shared + SUMS * sizeof(*sums) + warp * split.kept * ROW);
+    add_sums(product, sums);
+    __syncthreads();
+    hand_over(image, set, sums, counts);
+}
+
+static size_t
+most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Words of the long row of so many slices. */
+static size_t
+words_of(const struct glcm_image *image, size_t slices)
+{
+    return ((image->pitch + WORD - 1) / WORD + 1) * slices - 1;
+}
+
+static size_t
+strips_of(size_t words)
+{
+    return words <= WARP ? 1 : (words - 2 + OWN_WORDS - 1) / OWN_WORDS;
+}
+
+static bool
+are_near(const struct texture_glcm *request)
+{
+    for (size_t i = 0; i < request->offset_count; i++) {
+        const struct texture_offset *offset = &request->offsets[i];
+
+        if (offset->z != 0 || abs(offset->x) >= WORD || abs(offset->y) > MOST_BEHIND)
+            return false;
+    }
+    return true;
+}
+
+bool
+glcm_bits_take(const struct texture_glcm *request, const struct glcm_image *image, size_t slices)
+{
+    const size_t words = words_of(image, slices), voxels = image->pitch * slices;
+    const size_t room = strips_of(words) * WARP * WORD;
+
+    /* Where more lanes than half have no voxels, the other way is faster for one matrix. */
+    return request->levels.levels <= LEVELS && are_near(request) && words <= INT32_MAX &&
+           voxels >= room / 2;
+}
+
+cudaError_t
+glcm_bits_allow(size_t shared)
+{
+    const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    cudaError_t error = cudaFuncSetAttribute(count_sets<true>, most_of, (int)shared);
+
+    return error != cudaSuccess ? error
+                                : cudaFuncSetAttribute(count_sets<false>, most_of, (int)shared);
+}
+
+/* As many bands as there are warps for at a time, but no counter of a block may overflow. */
+static struct split
+split_image(const struct glcm_image *image, size_t slices, const struct glcm_share *share,
+            size_t processors)
+{
+    const size_t strips = strips_of(words_of(image, slices));
+    const size_t blocks = most(1, processors * BLOCKS / share->sets);
+    const size_t bands = most(blocks * WARPS / strips, image->row_count / ROWS_OF_BAND + 1);
+    struct split split = {};
+
+    split.words = (image->pitch + WORD - 1) / WORD + 1;
+    split.slices = (uint32_t)slices;
+    split.strips = (uint32_t)strips;
+    split.bands = (uint32_t)(bands < image->row_count ? bands : image->row_count);
+    split.blocks = (uint32_t)((split.bands * strips + WARPS - 1) / WARPS);
+    split.kept = share->behind + SPARE_ROWS;
+    return split;
+}
+
+void
+glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glcm_share *share,
+                 size_t processors, const struct glcm_set *sets, unsigned long long *counts,
+                 cudaStream_t stream)
+{
+    const struct split split = split_image(image, slices, share, processors);
+    const size_t shared = SUMS * sizeof(uint32_t) + (size_t)WARPS * split.kept * ROW;
+    const unsigned blocks = split.blocks * share->sets;
+
+    if (image->shift != 0)
+        count_sets<true><<<blocks, THREADS, shared, stream>>>(*image, split, sets, counts);
+    else
+        count_sets<false><<<blocks, THREADS, shared, stream>>>(*image, split, sets, counts);
+}

@@ -1,0 +1,797 @@
+/*
+ * glcm_cpu.c - value histograms and grey level co-occurrence matrices on the CPU.
+ *
+ * Matrices take two passes. The first turns voxels into levels, 0 outside of the region, in rows
+ * with zeros between them. The second counts tuples of levels (tuples.h), a tuple after the
+ * other, so that one table at a time is in the nearest caches: with four voxels of 8 levels six
+ * pairs are counted by one increment, with three of 32 levels three. Counters have two bytes, so
+ * that twice as many are near, and are relieved before they overflow. Threads count blocks of rows
+ * into tables of their own, and add their margins to the caller's matrices.
+ */
+#include "kernels/texture/texture_cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ALIGNMENT = 64,
+    MARGIN = TUPLE_WIDTH + ISA_TALLY, /* zeros behind each row of levels, and before the first */
+    CHUNK = 1024,                     /* columns that are counted at a time */
+    SLICE_VOXELS = 1 << 20,           /* of a block where tables are emptied after each */
+    SMALL_TABLE = 7 << 10,            /* entries of which four copies stay in the nearest cache */
+    MIDDLE_TABLE = 10 << 10,          /* likewise two */
+    LOW_TABLE = 1 << 16,              /* entries that are counted in two bytes first */
+    SAMPLED_ROWS = 64,
+    NEAR_LEVELS = 2,
+    BUSY_TABLE = 4, /* tuples to count for each entry of a table that is worth emptying */
+};
+
+/* ------------------------------------------------------------------------ the memory ---- */
+
+struct layout {
+    unsigned char *memory;
+    size_t used;
+    bool too_large;
+};
+
+static void *
+take(struct layout *layout, size_t count, size_t size)
+{
+    size_t begin = layout->used, bytes;
+
+    if (__builtin_mul_overflow(count, size, &bytes) ||
+        __builtin_add_overflow(bytes, ALIGNMENT - 1, &bytes) ||
+        __builtin_add_overflow(begin, bytes & ~(size_t)(ALIGNMENT - 1), &layout->used))
+        layout->too_large = true;
+    return layout->memory ? layout->memory + begin : NULL;
+}
+
+static int64_t
+rows_of(const struct kernels_lane *lane)
+{
+    return lane->extent.rows * lane->extent.slices;
+}
+
+/* From a row of levels to the next. */
+static int64_t
+stride_of(const struct kernels_lane *lane)
+{
+    return lane->extent.columns + MARGIN;
+}
+
+static bool
+lay_out(struct cpu_lane *lane, struct layout *layout)
+{
+    const struct kernels_lane *base = &lane->base;
+    struct cpu_texture *texture = &lane->texture;
+    size_t stride = (size_t)stride_of(base), rows = (size_t)rows_of(base), levels;
+
+    if (__builtin_mul_overflow(stride, rows, &levels))
+        return false;
+    texture->levels = take(layout, levels + MARGIN, sizeof(uint16_t));
+    texture->empty = take(layout, stride + MARGIN, sizeof(uint16_t));
+    texture->rows = take(layout, rows, sizeof(*texture->rows));
+    texture->spaces = take(layout, (size_t)base->device->threads, sizeof(struct texture_space));
+    texture->bounds = take(layout, TEXTURE_VALUES, sizeof(*texture->bounds));
+    return !layout->too_large;
+}
+
+int
+cpu_texture_reserve(struct cpu_lane *lane)
+{
+    struct layout layout = {0};
+
+    if (!lane->base.demand.texture)
+        return 0;
+    if (!lay_out(lane, &layout) || cpu_block_reserve(&lane->textured, layout.used))
+        return -1;
+    layout = (struct layout){.memory = lane->textured.memory};
+    lay_out(lane, &layout);
+    return 0;
+}
+
+/* -------------------------------------------------------------------- voxels to levels ---- */
+
+struct levelling {
+    struct cpu_lane *lane;
+    const struct texture_glcm *request;
+    bool wide;
+    struct texture_blocks blocks;
+    int64_t voxels; /* that may have a level */
+};
+
+#define LEVELS_OF(NAME, VALUE, LEVEL)                                                              \
+    static void NAME(const VALUE *values, const uint16_t *table, uint16_t bias, int64_t count,     \
+                     LEVEL *levels)                                                                \
+    {                                                                                              \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            levels[i] = (LEVEL)table[values[i] ^ bias];                                            \
+    }
+
+LEVELS_OF(levels_uint8, uint8_t, uint8_t)
+LEVELS_OF(wide_levels_uint8, uint8_t, uint16_t)
+LEVELS_OF(wide_levels_uint16, uint16_t, uint16_t)
+
+/* Levels of voxels from .. from + count - 1, whatever the region; `levels` is those voxels'. */
+static void
+level_voxels(const struct levelling *levelling, int64_t z, int64_t from, int64_t count,
+             void *levels)
+{
+    const struct cpu_lane *lane = levelling->lane;
+    const struct texture_levels *tables = &levelling->request->levels;
+    size_t values = lane->base.pixel == KERNELS_UINT8 ? 256 : TEXTURE_VALUES;
+    const uint16_t *table = tables->level_of + (tables->table_count > 1 ? (size_t)z * values : 0);
+    const void *voxels = lane->voxels.memory;
+    const struct isa *isa = cpu_device_of(&lane->base)->isa;
+    uint16_t bias = lane->base.pixel == KERNELS_INT16 ? 0x8000 : 0;
+
+    if (lane->base.pixel == KERNELS_UINT8 && levelling->wide)
+        wide_levels_uint8((const uint8_t *)voxels + from, table, 0, count, levels);
+    else if (lane->base.pixel == KERNELS_UINT8)
+        levels_uint8((const uint8_t *)voxels + from, table, 0, count, levels);
+    else if (levelling->wide)
+        wide_levels_uint16((const uint16_t *)voxels + from, table, bias, count, levels);
+    else
+        isa->level16((const uint16_t *)voxels + from, count, table, bias, levels);
+}
+
+/* Sets levels to 0 where the word, of `count` voxels, has no bit. */
+static void
+clear_outside(void *levels, bool wide, uint64_t word, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t in = word >> i & 1;
+
+        if (wide)
+            ((uint16_t *)levels)[i] = (uint16_t)(((uint16_t *)levels)[i] & -in);
+        else
+            ((uint8_t *)levels)[i] = (uint8_t)(((uint8_t *)levels)[i] & -in);
+    }
+}
+
+static struct cpu_texture_row
+row_within(const struct kernels_lane *lane, const uint64_t *region, int64_t row)
+{
+    struct cpu_texture_row within = {0, lane->extent.columns};
+    int64_t first = 0, last = texture_words_per_row(lane) - 1;
+
+    if (!region)
+        return within;
+    while (first <= last && !texture_region_word(lane, region, row, first))
+        first++;
+    if (first > last)
+        return (struct cpu_texture_row){0, 0};
+    while (!texture_region_word(lane, region, row, last))
+        last--;
+    within.first = first * 64 + __builtin_ctzll(texture_region_word(lane, region, row, first));
+    within.end = last * 64 + 64 - __builtin_clzll(texture_region_word(lane, region, row, last));
+    return within;
+}
+
+static void
+level_word(const struct levelling *levelling, int64_t z, int64_t row, int64_t word, void *levels)
+{
+    const struct kernels_lane *lane = &levelling->lane->base;
+    int64_t left = lane->extent.columns - word * 64, count = left < 64 ? left : 64;
+    uint64_t bits = texture_region_word(lane, levelling->request->region, row, word);
+
+    if (!bits) {
+        memset(levels, 0, (size_t)count << levelling->wide);
+        return;
+    }
+    level_voxels(levelling, z, row * lane->extent.columns + word * 64, count, levels);
+    if (__builtin_popcountll(bits) < count)
+        clear_outside(levels, levelling->wide, bits, count);
+}
+
+static unsigned char *
+levels_at(const struct levelling *levelling, int64_t row, int64_t x)
+{
+    int64_t at = MARGIN + row * stride_of(&levelling->lane->base) + x;
+
+    return (unsigned char *)levelling->lane->texture.levels + (at << levelling->wide);
+}
+
+/* A row without a voxel of the region is not written, but for the zeros behind it. */
+static void
+level_row(const struct levelling *levelling, int64_t z, int64_t row)
+{
+    const struct kernels_lane *lane = &levelling->lane->base;
+    int64_t columns = lane->extent.columns;
+    struct cpu_texture_row within = row_within(lane, levelling->request->region, row);
+
+    levelling->lane->texture.rows[row] = within;
+    memset(levels_at(levelling, row, columns), 0, (size_t)MARGIN << levelling->wide);
+    if (!levelling->request->region)
+        level_voxels(levelling, z, row * columns, columns, levels_at(levelling, row, 0));
+    else if (within.first < within.end)
+        for (int64_t word = 0; word < texture_words_per_row(lane); word++)
+            level_word(levelling, z, row, word, levels_at(levelling, row, word * 64));
+}
+
+static void
+level_block(void *context, int64_t i)
+{
+    struct levelling *levelling = context;
+    struct texture_block block = texture_block_at(&levelling->blocks, i);
+    int64_t voxels = 0;
+
+    for (int64_t y = block.first; y < block.end; y++) {
+        int64_t row = block.z * levelling->blocks.rows + y;
+
+        level_row(levelling, block.z, row);
+        voxels += levelling->lane->texture.rows[row].end - levelling->lane->texture.rows[row].first;
+    }
+    __atomic_fetch_add(&levelling->voxels, voxels, __ATOMIC_RELAXED);
+}
+
+/* Returns how many voxels may have a level. */
+static int64_t
+find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide)
+{
+    const struct kernels_lane *base = &lane->base;
+    struct levelling levelling = {
+        .lane = lane,
+        .request = request,
+        .wide = wide,
+        .blocks =
+            texture_blocks_of(base, base->extent.rows, base->extent.slices, TEXTURE_BLOCK_VOXELS)};
+
+    memset(lane->texture.levels, 0, MARGIN * sizeof(uint16_t));
+    memset(lane->texture.empty, 0, ((size_t)stride_of(base) + MARGIN) * sizeof(uint16_t));
+    cpu_pool_for(cpu_device_of(base)->pool, levelling.blocks.count, level_block, &levelling);
+    return levelling.voxels;
+}
+
+/* --------------------------------------------------------------------------- counting ---- */
+
+/* Tuples of one gathering, and what all threads share. */
+struct counting {
+    struct cpu_lane *lane;
+    const struct texture_glcm *request;
+    bool wide;
+    const struct tuple *tuples;
+    size_t tuple_count;
+    size_t first_offset; /* of the request: the gathering's first */
+    struct texture_blocks blocks[TUPLES_TOGETHER];
+    uint64_t *counts;
+    int64_t next;  /* block of a tuple, to be claimed: tuples one after the other */
+    int64_t space; /* to be claimed */
+};
+
+/* What a thread counts into. */
+struct counter {
+    const struct counting *counting;
+    struct texture_space *space;
+    const struct tuple *tuple;
+    size_t entries; /* of a table */
+    struct isa_counters counters;
+    size_t copies;   /* of the table of low counters */
+    int64_t z;       /* the anchor's slice, when emptied a slice */
+    int64_t pending; /* tuples counted since the tables were emptied */
+    int64_t low;     /* likewise since the low ones were relieved */
+};
+
+static size_t
+base_of(const struct counting *counting)
+{
+    return (size_t)counting->request->levels.levels + 1;
+}
+
+/* Of the table of low counters; none where indices are long. */
+static size_t
+copies_for(size_t entries)
+{
+    if (entries <= SMALL_TABLE)
+        return 4;
+    if (entries <= MIDDLE_TABLE)
+        return 2;
+    return entries <= LOW_TABLE;
+}
+
+static void
+choose_tuple(struct counter *counter, const struct tuple *tuple)
+{
+    size_t entries = 1;
+
+    counter->tuple = tuple;
+    for (int i = 0; i < tuple->points; i++)
+        entries *= base_of(counter->counting);
+    counter->entries = entries;
+    counter->copies = copies_for(entries);
+    counter->counters.high = counter->space->high;
+    for (size_t i = 0; i < 4 && counter->copies > 0; i++)
+        counter->counters.low[i] = counter->space->low + i % counter->copies * entries;
+    memset(counter->space->low, 0, counter->copies * entries * sizeof(uint16_t));
+    memset(counter->space->high, 0, entries * sizeof(uint32_t));
+}
+
+static uint64_t
+taken_from(const struct isa_counters *counters, size_t copies, size_t entry)
+{
+    uint64_t sum = counters->high[entry];
+
+    counters->high[entry] = 0;
+    for (size_t i = 0; i < copies; i++) {
+        sum += counters->low[i][entry];
+        counters->low[i][entry] = 0;
+    }
+    return sum;
+}
+
+/* The matrix of a pair whose anchor lies in the counter's slice. */
+static uint64_t *
+matrix_of(const struct counter *counter, const struct tuple_pair *pair)
+{
+    const struct counting *counting = counter->counting;
+    const struct texture_glcm *request = counting->request;
+    size_t levels = (size_t)request->levels.levels;
+    size_t z = request->per_slice ? (size_t)(counter->z + counter->tuple->at[pair->from].z) : 0;
+
+    return counting->counts +
+           (z * request->offset_count + counting->first_offset + pair->offset) * levels * levels;
+}
+
+static void
+empty_pairs(struct counter *counter)
+{
+    const struct tuple_pair *pair = &counter->tuple->pair[0];
+    size_t base = base_of(counter->counting), levels = base - 1;
+
+    for (size_t first = 0; first < base; first++)
+        for (size_t second = 0; second < base; second++) {
+            uint64_t sum = taken_from(&counter->counters, counter->copies, first * base + second);
+            size_t i = pair->from == 0 ? first : second, j = pair->from == 0 ? second : first;
+
+            if (sum > 0 && i > 0 && j > 0)
+                texture_add(&matrix_of(counter, pair)[(i - 1) * levels + j - 1], sum);
+        }
+}
+
+/* Of the levels of the last point; returns the sum. */
+static uint64_t
+take_line(const struct counter *counter, size_t entry, uint64_t *line)
+{
+    size_t base = base_of(counter->counting);
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < base; i++)
+        sum += line[i] = taken_from(&counter->counters, counter->copies, entry + i);
+    return sum;
+}
+
+/* Adds a line to a pair's margin, the other points' levels being those given. */
+static void
+add_line(const struct counter *counter, const struct tuple_pair *pair, const size_t *level,
+         const uint64_t *restrict line, uint64_t *restrict sums)
+{
+    size_t base = base_of(counter->counting);
+    int last = counter->tuple->points - 1;
+
+    if (pair->to == last)
+        for (size_t i = 0; i < base; i++)
+            sums[level[pair->from] * base + i] += line[i];
+    else if (pair->from == last)
+        for (size_t i = 0; i < base; i++)
+            sums[i * base + level[pair->to]] += line[i];
+    else
+        for (size_t i = 0; i < base; i++)
+            sums[level[pair->from] * base + level[pair->to]] += line[i];
+}
+
+/* Adds each entry of the tables to the margins, a line of the last point's levels at a time. */
+static void
+sum_margins(struct counter *counter)
+{
+    const struct tuple *tuple = counter->tuple;
+    size_t base = base_of(counter->counting), last = (size_t)tuple->points - 1;
+    size_t level[TUPLE_POINTS] = {0};
+
+    for (size_t entry = 0; entry < counter->entries; entry += base) {
+        uint64_t line[TEXTURE_TUPLE_LEVELS];
+
+        if (take_line(counter, entry, line) > 0)
+            for (int p = 0; p < tuple->pairs; p++)
+                add_line(counter, &tuple->pair[p], level, line, counter->space->sums[p]);
+        for (size_t i = last; i-- > 0 && ++level[i] == base;)
+            level[i] = 0;
+    }
+}
+
+static void
+empty_margins(struct counter *counter)
+{
+    const struct tuple *tuple = counter->tuple;
+    size_t base = base_of(counter->counting), levels = base - 1;
+
+    memset(counter->space->sums, 0, sizeof(counter->space->sums));
+    sum_margins(counter);
+    for (int p = 0; p < tuple->pairs; p++)
+        for (size_t i = 1; i < base; i++)
+            for (size_t j = 1; j < base; j++) {
+                uint64_t sum = counter->space->sums[p][i * base + j];
+
+                if (sum > 0)
+                    texture_add(&matrix_of(counter, &tuple->pair[p])[(i - 1) * levels + j - 1],
+                                sum);
+            }
+}
+
+static void
+empty(struct counter *counter)
+{
+    if (counter->pending == 0)
+        return;
+    if (counter->tuple->points == 2)
+        empty_pairs(counter);
+    else
+        empty_margins(counter);
+    counter->pending = counter->low = 0;
+}
+
+/* The rows of levels at the points of a tuple, and the anchors' columns to be counted. */
+struct line {
+    const unsigned char *row[TUPLE_POINTS]; /* shifted, so that the anchor's column is theirs */
+    int64_t first;
+    int64_t end;
+};
+
+/* The row of levels of a point; false where it has none. */
+static bool
+find_row(const struct counter *counter, struct texture_offset at, int64_t y, int64_t z,
+         struct cpu_texture_row *within, const unsigned char **row)
+{
+    const struct cpu_lane *lane = counter->counting->lane;
+    struct kernels_extent extent = lane->base.extent;
+    bool wide = counter->counting->wide;
+    int64_t i = (z + at.z) * extent.rows + y + at.y;
+
+    *row = (const unsigned char *)lane->texture.empty + ((MARGIN + at.x) << wide);
+    if (z + at.z < 0 || z + at.z >= extent.slices || y + at.y < 0 || y + at.y >= extent.rows)
+        return false;
+    *within = lane->texture.rows[i];
+    if (within->first >= within->end)
+        return false;
+    *row = (const unsigned char *)lane->texture.levels +
+           ((MARGIN + i * stride_of(&lane->base) + at.x) << wide);
+    return true;
+}
+
+/* False where no pair of the tuple can have two levels. */
+static bool
+find_line(const struct counter *counter, int64_t y, int64_t z, struct line *line)
+{
+    const struct tuple *tuple = counter->tuple;
+    bool both = tuple->points == 2;
+    int found = 0;
+
+    for (int i = 0; i < tuple->points; i++) {
+        struct cpu_texture_row within;
+
+        if (!find_row(counter, tuple->at[i], y, z, &within, &line->row[i]))
+            continue;
+        int64_t first = within.first - tuple->at[i].x, end = within.end - tuple->at[i].x;
+        if (found == 0 || (both ? first > line->first : first < line->first))
+            line->first = first;
+        if (found == 0 || (both ? end < line->end : end > line->end))
+            line->end = end;
+        found++;
+    }
+    return found >= 2 && line->first < line->end;
+}
+
+static void
+count_wide_line(const struct line *line, uint32_t *counters)
+{
+    const uint16_t *a = (const uint16_t *)(const void *)line->row[0];
+    const uint16_t *b = (const uint16_t *)(const void *)line->row[1];
+
+    for (int64_t x = line->first; x < line->end; x++)
+        counters[a[x] * TEXTURE_WIDE_LEVELS + b[x]]++;
+}
+
+/* Before as many more are counted. */
+static void
+relieve(struct counter *counter, int64_t more)
+{
+    const struct isa *isa = cpu_device_of(&counter->counting->lane->base)->isa;
+
+    if (counter->pending > TEXTURE_MOST_PENDING)
+        empty(counter);
+    if (counter->low + more > INT16_MAX) {
+        for (size_t i = 0; i < counter->copies; i++)
+            isa->relieve16(counter->counters.low[i], (int64_t)counter->entries,
+                           counter->counters.high);
+        counter->low = 0;
+    }
+    counter->pending += more;
+    counter->low += more;
+}
+
+static void
+count_chunk(struct counter *counter, const struct line *line, int64_t from, int64_t count)
+{
+    const struct isa *isa = cpu_device_of(&counter->counting->lane->base)->isa;
+    struct isa_tuple tuple = {.points = counter->tuple->points,
+                              .base = (uint16_t)base_of(counter->counting),
+                              .wide = counter->copies == 0};
+
+    for (int i = 0; i < tuple.points; i++) {
+        tuple.level[i] = line->row[i] + from;
+    }
+    relieve(counter, count);
+    isa->tally_tuples8(&tuple, count, &counter->counters);
+}
+
+/* Zeros behind the end are counted, too: they stand in no matrix. */
+static void
+count_line(struct counter *counter, const struct line *line)
+{
+    if (counter->counting->wide) {
+        relieve(counter, line->end - line->first);
+        count_wide_line(line, counter->counters.high);
+        return;
+    }
+    for (int64_t from = line->first; from < line->end; from += CHUNK) {
+        int64_t count = line->end - from < CHUNK ? line->end - from : CHUNK;
+        count_chunk(counter, line, from, (count + ISA_TALLY - 1) / ISA_TALLY * ISA_TALLY);
+    }
+}
+
+/* Block i of the tuple; anchors begin before the volume where points lie behind them. */
+static void
+count_block(struct counter *counter, const struct texture_blocks *blocks, int64_t i)
+{
+    const struct tuple *tuple = counter->tuple;
+    struct texture_block block = texture_block_at(blocks, i);
+    int32_t above = 0, before = 0;
+    struct line line = {0};
+
+    for (int p = 0; p < tuple->points; p++) {
+        above = tuple->at[p].y > above ? tuple->at[p].y : above;
+        before = tuple->at[p].z > before ? tuple->at[p].z : before;
+    }
+    counter->z = block.z - before;
+    for (int64_t row = block.first; row < block.end; row++)
+        if (tuple_is_anchored(tuple, row, block.z) &&
+            find_line(counter, row - above, counter->z, &line))
+            count_line(counter, &line);
+    if (counter->counting->request->per_slice)
+        empty(counter);
+}
+
+static void
+count_tuples(void *context)
+{
+    struct counting *counting = context;
+    int64_t i = __atomic_fetch_add(&counting->next, 1, __ATOMIC_RELAXED), before = 0;
+    struct counter counter = {.counting = counting};
+
+    counter.space = texture_claim_space(counting->lane, &counting->space);
+    for (size_t t = 0; t < counting->tuple_count; t++) {
+        const struct texture_blocks *blocks = &counting->blocks[t];
+
+        if (i >= before + blocks->count) {
+            before += blocks->count;
+            continue;
+        }
+        choose_tuple(&counter, &counting->tuples[t]);
+        while (i < before + blocks->count) {
+            count_block(&counter, blocks, i - before);
+            i = __atomic_fetch_add(&counting->next, 1, __ATOMIC_RELAXED);
+        }
+        empty(&counter);
+        before += blocks->count;
+    }
+}
+
+static void
+set_blocks(struct counting *counting)
+{
+    const struct kernels_lane *lane = &counting->lane->base;
+    int64_t voxels = counting->request->per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS;
+
+    for (size_t t = 0; t < counting->tuple_count; t++) {
+        const struct tuple *tuple = &counting->tuples[t];
+        int64_t rows = lane->extent.rows, slices = lane->extent.slices;
+
+        for (int p = 0; p < tuple->points; p++) {
+            if (lane->extent.rows + tuple->at[p].y > rows)
+                rows = lane->extent.rows + tuple->at[p].y;
+            if (lane->extent.slices + tuple->at[p].z > slices)
+                slices = lane->extent.slices + tuple->at[p].z;
+        }
+        counting->blocks[t] = texture_blocks_of(lane, rows, slices, voxels);
+    }
+}
+
+/* Whether most voxels have about their neighbour's level, as in images; judged by some rows. */
+static bool
+levels_are_smooth(const struct cpu_lane *lane)
+{
+    int64_t rows = rows_of(&lane->base), step = rows / SAMPLED_ROWS + 1, near = 0, pairs = 0;
+
+    for (int64_t row = step / 2; row < rows; row += step) {
+        struct cpu_texture_row within = lane->texture.rows[row];
+        const uint8_t *levels =
+            (const uint8_t *)lane->texture.levels + MARGIN + row * stride_of(&lane->base);
+
+        for (int64_t x = within.first; x + 1 < within.end; x++)
+            near += abs(levels[x] - levels[x + 1]) <= NEAR_LEVELS;
+        pairs += within.end - within.first;
+    }
+    return near > pairs / 2;
+}
+
+/*
+ * Points of a tuple: as many as make a short index of a table that is worth emptying. A table of
+ * long ones does not fit into the nearest cache, but what smooth levels need of it does.
+ */
+static int
+points_for(const struct cpu_lane *lane, const struct texture_glcm *request, int64_t tuples)
+{
+    int64_t base = request->levels.levels + 1, entries = base * base;
+    int points = 2;
+
+    while (points < TUPLE_POINTS && entries * base <= TEXTURE_VALUES &&
+           entries * base * BUSY_TABLE <= tuples) {
+        entries *= base;
+        points++;
+    }
+    if (entries * base > TEXTURE_VALUES && points == 2 && entries * base <= TEXTURE_ENTRIES &&
+        entries * base * BUSY_TABLE <= tuples && levels_are_smooth(lane))
+        points++;
+    return points;
+}
+
+int
+cpu_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request, uint64_t *counts,
+             char *reason, size_t reason_size)
+{
+    size_t levels = (size_t)request->levels.levels;
+    size_t matrices = request->per_slice ? (size_t)lane->extent.slices : 1;
+    bool wide = levels + 1 == TEXTURE_WIDE_LEVELS;
+    int64_t voxels = find_levels(cpu_lane_of(lane), request, wide);
+    int points = points_for(cpu_lane_of(lane), request,
+                            voxels / (request->per_slice ? lane->extent.slices : 1));
+    struct tuple tuples[TUPLES_TOGETHER];
+    struct counting counting = {.lane = cpu_lane_of(lane),
+                                .request = request,
+                                .wide = wide,
+                                .tuples = tuples,
+                                .counts = counts};
+
+    (void)reason;
+    (void)reason_size;
+    memset(counts, 0, matrices * request->offset_count * levels * levels * sizeof(*counts));
+    for (size_t o = 0; o < request->offset_count; o += TUPLES_TOGETHER) {
+        size_t left = request->offset_count - o;
+
+        counting.first_offset = o;
+        counting.tuple_count = tuples_gather(
+            request->offsets + o, left < TUPLES_TOGETHER ? left : TUPLES_TOGETHER, points, tuples);
+        counting.next = counting.space = 0;
+        set_blocks(&counting);
+        cpu_pool_run(cpu_device_of(lane)->pool, count_tuples, &counting);
+    }
+    return 0;
+}
+
+/* -------------------------------------------------------------------- value histograms ---- */
+
+struct tallying {
+    struct cpu_lane *lane;
+    const uint64_t *region;
+    bool per_slice;
+    uint16_t bias; /* of a value: its place in the caller's histogram is value ^ bias */
+    size_t values;
+    struct texture_blocks blocks;
+    uint64_t *counts;
+    int64_t next;
+    int64_t space;
+};
+
+static void
+empty_values(const struct tallying *tallying, int64_t z, uint32_t *const tables[4])
+{
+    uint64_t *counts = tallying->counts + (tallying->per_slice ? (size_t)z * tallying->values : 0);
+
+    for (size_t i = 0; i < tallying->values; i++) {
+        texture_add(&counts[i ^ tallying->bias], (uint64_t)tables[0][i] + tables[1][i]);
+        tables[0][i] = tables[1][i] = 0;
+    }
+}
+
+static uint16_t
+value_at(const struct kernels_lane *lane, const void *voxels, int64_t i)
+{
+    return lane->pixel == KERNELS_UINT8 ? ((const uint8_t *)voxels)[i]
+                                        : ((const uint16_t *)voxels)[i];
+}
+
+/* Values of the voxels of a word, those of the region only; returns how many. */
+static int64_t
+gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint32_t *values)
+{
+    const struct kernels_lane *lane = &tallying->lane->base;
+    const void *voxels = tallying->lane->voxels.memory;
+    int64_t from = row * lane->extent.columns + word * 64;
+    int64_t left = lane->extent.columns - word * 64, count = left < 64 ? left : 64, found = 0;
+    uint64_t bits = texture_region_word(lane, tallying->region, row, word);
+
+    if (__builtin_popcountll(bits) == count) {
+        for (int64_t i = 0; i < count; i++)
+            values[i] = value_at(lane, voxels, from + i);
+        return count;
+    }
+    for (; bits; bits &= bits - 1)
+        values[found++] = value_at(lane, voxels, from + __builtin_ctzll(bits));
+    return found;
+}
+
+static int64_t
+tally_row(const struct tallying *tallying, int64_t row, uint32_t *const tables[4])
+{
+    const struct isa *isa = cpu_device_of(&tallying->lane->base)->isa;
+    int64_t words = texture_words_per_row(&tallying->lane->base), total = 0;
+
+    for (int64_t word = 0; word < words;) {
+        uint32_t values[CHUNK];
+        int64_t count = 0;
+
+        for (; word < words && count <= CHUNK - 64; word++)
+            count += gather_word(tallying, row, word, values + count);
+        isa->tally32(values, count, tables);
+        total += count;
+    }
+    return total;
+}
+
+static void
+tally_values(void *context)
+{
+    struct tallying *tallying = context;
+    struct texture_space *space = texture_claim_space(tallying->lane, &tallying->space);
+    uint32_t *even = space->high, *odd = space->high + tallying->values;
+    uint32_t *const tables[4] = {even, odd, even, odd};
+    int64_t i, z = 0, pending = 0;
+
+    memset(space->high, 0, 2 * tallying->values * sizeof(uint32_t));
+    while ((i = __atomic_fetch_add(&tallying->next, 1, __ATOMIC_RELAXED)) <
+           tallying->blocks.count) {
+        struct texture_block block = texture_block_at(&tallying->blocks, i);
+
+        if (pending > 0 &&
+            ((tallying->per_slice && block.z != z) || pending > TEXTURE_MOST_PENDING)) {
+            empty_values(tallying, z, tables);
+            pending = 0;
+        }
+        z = block.z;
+        for (int64_t y = block.first; y < block.end; y++)
+            pending += tally_row(tallying, z * tallying->blocks.rows + y, tables);
+    }
+    if (pending > 0)
+        empty_values(tallying, z, tables);
+}
+
+int
+cpu_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
+                  uint64_t *counts, char *reason, size_t reason_size)
+{
+    struct tallying tallying = {
+        .lane = cpu_lane_of(lane),
+        .region = region,
+        .per_slice = per_slice,
+        .bias = lane->pixel == KERNELS_INT16 ? 0x8000 : 0,
+        .values = lane->pixel == KERNELS_UINT8 ? 256 : TEXTURE_VALUES,
+        .blocks = texture_blocks_of(lane, lane->extent.rows, lane->extent.slices,
+                                    per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS),
+        .counts = counts};
+
+    (void)reason;
+    (void)reason_size;
+    memset(counts, 0,
+           (per_slice ? (size_t)lane->extent.slices : 1) * tallying.values * sizeof(*counts));
+    cpu_pool_run(cpu_device_of(lane)->pool, tally_values, &tallying);
+    return 0;
+}

@@ -1,0 +1,264 @@
+/*
+ * glcm_sets.cu - which matrices of a request are counted together, and by how many blocks: work of
+ * the host, for glcm_pairs.cu and glcm_bits.cu.
+ */
+#include "kernels/texture/texture_cuda.cuh"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WARP = 32 };
+
+static size_t
+most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Matrices on their way into sets: pairs at the front, singles at the back. */
+struct arranging {
+    const struct texture_glcm *request;
+    size_t first, count; /* matrices */
+    struct glcm_set *sets;
+    size_t pairs, singles;
+    bool upwards; /* no offset points down; else none to the left */
+    bool in_z;    /* lines */
+};
+
+/* The offset of matrix `i`, or the opposite one. */
+static struct texture_offset
+offset_of(const struct arranging *arranging, size_t i, bool *reversed)
+{
+    const struct texture_offset offset =
+        arranging->request->offsets[(arranging->first + i) % arranging->request->offset_count];
+
+    *reversed = offset.x < 0;
+    if (arranging->upwards && offset.y != 0)
+        *reversed = offset.y > 0;
+    return *reversed ? texture_offset{-offset.x, -offset.y, -offset.z} : offset;
+}
+
+/* A matrix of one slice that is counted by the opposite offset may begin in another slice than its
+ * neighbour in a set. */
+static bool
+is_near(const struct arranging *arranging, size_t i)
+{
+    bool reversed;
+    const struct texture_offset offset = offset_of(arranging, i, &reversed);
+
+    return glcm_pairs_near(&offset) && (offset.z == 0 || !arranging->request->per_slice);
+}
+
+static bool
+is_own(const struct arranging *arranging, size_t i)
+{
+    bool reversed;
+    const struct texture_offset offset = offset_of(arranging, i, &reversed);
+
+    return offset.y == 0 && offset.z == 0;
+}
+
+/* Whether neighbours are in the row before or after of a line. */
+static bool
+is_beside(const struct arranging *arranging, size_t i)
+{
+    bool reversed;
+    const struct texture_offset offset = offset_of(arranging, i, &reversed);
+
+    return arranging->in_z ? offset.y == 0 && abs(offset.z) == 1
+                           : offset.z == 0 && abs(offset.y) == 1;
+}
+
+static bool
+in_one_row(const struct arranging *arranging, size_t i, size_t j)
+{
+    bool reversed;
+    const struct texture_offset one = offset_of(arranging, i, &reversed);
+    const struct texture_offset two = offset_of(arranging, j, &reversed);
+
+    return one.y == two.y && one.z == two.z;
+}
+
+/* Matrix `index` of the request has the slice as its slower number. */
+static void
+put_matrix(const struct arranging *arranging, size_t i, int place, struct glcm_set *set)
+{
+    const size_t index = arranging->first + i;
+    const struct texture_offset offset = offset_of(arranging, i, &set->reversed[place]);
+
+    set->x[place] = offset.x;
+    set->y[place] = offset.y;
+    set->z[place] = offset.z;
+    set->matrix[place] = (uint32_t)i;
+    set->first_slice = 0;
+    if (arranging->request->per_slice)
+        set->first_slice = (int32_t)(index / arranging->request->offset_count) -
+                           (set->reversed[place] ? offset.z : 0);
+}
+
+static void
+add_single(struct arranging *arranging, size_t i)
+{
+    struct glcm_set *set = &arranging->sets[arranging->count - ++arranging->singles];
+
+    memset(set, 0, sizeof(*set));
+    put_matrix(arranging, i, 0, set);
+    if (!is_near(arranging, i))
+        set->kind = GLCM_SINGLE_FAR;
+    else if (is_own(arranging, i))
+        set->kind = GLCM_SINGLE_OWN;
+    else
+        set->kind = is_beside(arranging, i) ? GLCM_SINGLE_KEPT : GLCM_SINGLE;
+}
+
+static enum glcm_kind
+kind_of_pair(const struct arranging *arranging, size_t i, size_t j)
+{
+    const bool kept = is_beside(arranging, j);
+
+    if (!in_one_row(arranging, i, j)) {
+        if (!is_own(arranging, i))
+            return GLCM_TWO_ROWS;
+        return kept ? GLCM_ONE_OWN_KEPT : GLCM_ONE_OWN;
+    }
+    if (is_own(arranging, i))
+        return GLCM_BOTH_OWN;
+    return kept ? GLCM_ONE_ROW_KEPT : GLCM_ONE_ROW;
+}
+
+static void
+add_pair(struct arranging *arranging, size_t i, size_t j)
+{
+    struct glcm_set *set = &arranging->sets[arranging->pairs++];
+    const bool turned = !is_own(arranging, i) && is_own(arranging, j);
+    const size_t one = turned ? j : i, two = turned ? i : j;
+
+    memset(set, 0, sizeof(*set));
+    put_matrix(arranging, one, 0, set);
+    put_matrix(arranging, two, 1, set);
+    set->kind = kind_of_pair(arranging, one, two);
+}
+
+/* Two matrices make a set where halves of counters are enough, best with neighbours in one row. */
+static void
+arrange(struct arranging *arranging, bool in_pairs)
+{
+    const size_t each = arranging->request->offset_count;
+    size_t waiting = SIZE_MAX; /* a matrix without another one in its row */
+
+    for (size_t i = 0; i < arranging->count; i++) {
+        const bool last_of_slice = (arranging->first + i) % each == each - 1;
+        const bool near = in_pairs && is_near(arranging, i);
+
+        if (!near) {
+            add_single(arranging, i);
+        } else if (!last_of_slice && i + 1 < arranging->count && is_near(arranging, i + 1) &&
+                   in_one_row(arranging, i, i + 1)) {
+            add_pair(arranging, i, i + 1);
+            i++;
+        } else if (waiting == SIZE_MAX) {
+            waiting = i;
+        } else {
+            add_pair(arranging, waiting, i);
+            waiting = SIZE_MAX;
+        }
+        if (waiting != SIZE_MAX &&
+            ((arranging->first + i) % each == each - 1 || i + 1 == arranging->count)) {
+            add_single(arranging, waiting);
+            waiting = SIZE_MAX;
+        }
+    }
+    memmove(arranging->sets + arranging->pairs,
+            arranging->sets + arranging->count - arranging->singles,
+            arranging->singles * sizeof(*arranging->sets));
+}
+
+/* Accesses to shared memory and the cache beside it for 512 voxels, which is what limits. */
+static uint64_t
+cost_of(const struct glcm_set *set)
+{
+    static const uint8_t costs[GLCM_KINDS] = {26, 31, 26, 33, 42, 48, 43, 47, 42, 53};
+
+    return costs[set->kind];
+}
+
+/* Each set gets a block, and while processors are left, the slowest one gets another. */
+static uint32_t
+share_out(struct glcm_set *sets, size_t count, size_t processors)
+{
+    uint32_t blocks = 0;
+
+    for (size_t i = 0; i < count; i++)
+        sets[i].parts = 1;
+    for (size_t shared = count; shared < processors; shared++) {
+        struct glcm_set *slowest = sets;
+
+        for (size_t i = 1; i < count; i++)
+            if (cost_of(&sets[i]) * slowest->parts > cost_of(slowest) * sets[i].parts)
+                slowest = &sets[i];
+        slowest->parts++;
+    }
+    for (size_t i = 0; i < count; i++) {
+        sets[i].first_block = blocks;
+        blocks += sets[i].parts;
+    }
+    return blocks;
+}
+
+struct glcm_share
+glcm_arrange(const struct texture_glcm *request, size_t first, size_t count,
+             const struct glcm_image *image, size_t processors, struct glcm_set *sets)
+{
+    struct arranging arranging = {request, first, count, sets, 0, 0, false, image->in_z};
+    struct glcm_share share = {};
+
+    arrange(&arranging, image->copies == WARP);
+    share.sets = (uint32_t)(arranging.pairs + arranging.singles);
+    share.blocks = share_out(sets, share.sets, processors);
+    return share;
+}
+
+static enum glcm_place
+place_of(const struct texture_offset *offset)
+{
+    if (offset->y == 0)
+        return GLCM_PLACE_OWN;
+    if (offset->x == 0)
+        return GLCM_PLACE_ABOVE;
+    return offset->x > 0 ? GLCM_PLACE_RIGHT : GLCM_PLACE_LEFT;
+}
+
+/* Whether the offset's place is free, and in the row that the set has its others in. */
+static bool
+has_room(const struct glcm_set *set, const struct texture_offset *offset)
+{
+    const uint32_t behind = (uint32_t)-offset->y;
+
+    return !(set->places >> place_of(offset) & 1) &&
+           (behind == 0 || set->behind == 0 || set->behind == behind);
+}
+
+struct glcm_share
+glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count,
+                  struct glcm_set *sets)
+{
+    const struct arranging arranging = {request, first, count, sets, 0, 0, true, false};
+    struct glcm_share share = {};
+
+    for (size_t i = 0; i < count; i++) {
+        bool reversed;
+        const struct texture_offset offset = offset_of(&arranging, i, &reversed);
+        const bool begins = i == 0 || (first + i) % request->offset_count == 0;
+        struct glcm_set *set = &sets[share.sets - (begins ? 0 : 1)];
+
+        if (begins || !has_room(set, &offset)) {
+            set = &sets[share.sets++];
+            memset(set, 0, sizeof(*set));
+        }
+        put_matrix(&arranging, i, place_of(&offset), set);
+        set->places |= 1u << place_of(&offset);
+        set->behind |= (uint32_t)-offset.y;
+        share.behind = (uint32_t)most(share.behind, set->behind);
+    }
+    return share;
+}

@@ -1,0 +1,329 @@
+/*
+ * patterns_cpu.c - local patterns (paper 004) on the CPU.
+ *
+ * A thread takes blocks of rows, and of these strips of columns, whose three rows of values stay in
+ * the nearest cache while all patterns are found. Values are 16-bit lanes in the order of signed
+ * integers whatever the pixel type, so that one set of loops does. A neighbour that is at least
+ * threshold * m is one that is at least the next integer above, which a table has for each m.
+ */
+#include "kernels/texture/texture_cpu.h"
+
+#include <string.h>
+
+enum {
+    STRIP = 1024, /* columns; whole words of regions */
+    WORD = 64,
+    BINS = 256,
+    COPIES = 4,            /* of a histogram */
+    REGIONS_TOGETHER = 32, /* whose histograms a thread fills in one pass */
+    WHOLE = 1000000,       /* a threshold of 1, in millionths */
+};
+
+_Static_assert(REGIONS_TOGETHER *TEXTURE_PATTERNS *COPIES *BINS * sizeof(uint32_t) <=
+                   sizeof(((struct texture_space *)NULL)->high),
+               "histograms of all regions of a pass fit into a thread's tables");
+
+struct patterning {
+    struct cpu_lane *lane;
+    const struct texture_patterns *request;
+    bool maps; /* in this pass */
+    size_t first_region;
+    size_t region_count; /* of this pass */
+    struct texture_blocks blocks;
+    int64_t next;
+    int64_t space;
+};
+
+/* What a thread works with. */
+struct strip {
+    const struct patterning *patterning;
+    uint32_t (*tables)[TEXTURE_PATTERNS][COPIES][BINS]; /* one a region of this pass */
+    int64_t pending; /* voxels counted since the tables were emptied */
+    int64_t first;   /* columns of the volume, edges among them */
+    int64_t count;
+    int16_t values[3][STRIP + 2]; /* of row y at y % 3, from the column before the first */
+    int16_t bound[STRIP];
+    uint8_t codes[TEXTURE_PATTERNS]
+                 [STRIP]; /* of the strip's columns; those of edges mean nothing */
+};
+
+/* ---------------------------------------------------------------------- the threshold ---- */
+
+static int64_t
+floor_division(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+/* What is taken from a stored value for its lane. */
+static int32_t
+lane_bias(enum kernels_pixel pixel)
+{
+    return pixel == KERNELS_UINT16 ? 0x8000 : 0;
+}
+
+/* For each largest value of a window, as a lane, the lane that neighbours are compared with. */
+static void
+fill_bounds(struct cpu_lane *lane, const struct texture_patterns *request)
+{
+    enum kernels_pixel pixel = lane->base.pixel;
+    int32_t count = pixel == KERNELS_UINT8 ? BINS : TEXTURE_VALUES;
+    int32_t smallest = pixel == KERNELS_INT16 ? INT16_MIN : 0, bias = lane_bias(pixel);
+
+    for (int32_t value = smallest; value < smallest + count; value++) {
+        int64_t product = (int64_t)value * request->threshold_millionths;
+        int64_t bound =
+            request->strict ? floor_division(product, WHOLE) : -floor_division(-product, WHOLE);
+
+        lane->texture.bounds[(uint16_t)(value - bias)] = (int16_t)(bound - bias);
+    }
+}
+
+/* ------------------------------------------------------------------------------ codes ---- */
+
+/* The strip's part of a row of the volume, and a column beside it at each end, as lanes. */
+static void
+load_row(struct strip *strip, int64_t row, int16_t *values)
+{
+    const struct cpu_lane *lane = strip->patterning->lane;
+    int64_t columns = lane->base.extent.columns, skip = strip->first == 0;
+    int64_t from = strip->first - 1 + skip, end = strip->first + strip->count + 1;
+    int64_t count = (end < columns ? end : columns) - from;
+    const void *voxels = lane->voxels.memory;
+
+    values += skip;
+    from += row * columns;
+    switch (lane->base.pixel) {
+    case KERNELS_UINT8:
+        for (int64_t i = 0; i < count; i++)
+            values[i] = ((const uint8_t *)voxels)[from + i];
+        return;
+    case KERNELS_INT16:
+        memcpy(values, (const int16_t *)voxels + from, (size_t)count * sizeof(*values));
+        return;
+    case KERNELS_UINT16:
+        for (int64_t i = 0; i < count; i++)
+            values[i] = (int16_t)(((const uint16_t *)voxels)[from + i] ^ 0x8000);
+        return;
+    }
+}
+
+static void
+find_bounds(struct strip *strip, const struct isa *isa, const struct isa_windows *windows)
+{
+    const int16_t *bounds = strip->patterning->lane->texture.bounds;
+    const int16_t *centre = windows->row[1] + 1;
+
+    isa->largest16(windows, strip->bound);
+    for (int64_t i = 0; i < windows->count; i++)
+        strip->bound[i] = bounds[(uint16_t)strip->bound[i]];
+    for (int64_t i = 0; i < windows->count; i++)
+        strip->bound[i] = strip->bound[i] > centre[i] ? strip->bound[i] : centre[i];
+}
+
+static enum isa_average
+average_of(const struct patterning *patterning)
+{
+    if (!patterning->request->integer_average)
+        return ISA_EXACT;
+    return patterning->lane->base.pixel == KERNELS_INT16 ? ISA_TRUNCATED : ISA_FLOOR;
+}
+
+static void
+find_codes(struct strip *strip, int64_t y)
+{
+    const struct patterning *patterning = strip->patterning;
+    const struct texture_patterns *request = patterning->request;
+    const struct isa *isa = cpu_device_of(&patterning->lane->base)->isa;
+    struct isa_windows windows = {
+        {strip->values[(y - 1) % 3], strip->values[y % 3], strip->values[(y + 1) % 3]},
+        strip->count};
+
+    if (request->wanted[TEXTURE_LBP])
+        isa->beyond16(&windows, windows.row[1] + 1, false, strip->codes[TEXTURE_LBP]);
+    if (request->wanted[TEXTURE_TLBAP]) {
+        find_bounds(strip, isa, &windows);
+        isa->beyond16(&windows, strip->bound, request->strict, strip->codes[TEXTURE_TLBAP]);
+    }
+    if (request->wanted[TEXTURE_LANADP])
+        isa->adjacent16(&windows, average_of(patterning), strip->codes[TEXTURE_LANADP]);
+}
+
+static void
+write_maps(const struct strip *strip, int64_t y, int64_t z)
+{
+    const struct patterning *patterning = strip->patterning;
+    struct kernels_extent extent = patterning->lane->base.extent;
+    int64_t skip = strip->first == 0;
+    int64_t end = strip->first + strip->count < extent.columns - 1 ? strip->first + strip->count
+                                                                   : extent.columns - 1;
+    int64_t at = (z * (extent.rows - 2) + y - 1) * (extent.columns - 2) + strip->first + skip - 1;
+
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        if (patterning->request->maps[p] && strip->first + skip < end)
+            memcpy(patterning->request->maps[p] + at, strip->codes[p] + skip,
+                   (size_t)(end - strip->first - skip));
+}
+
+/* ------------------------------------------------------------------------- histograms ---- */
+
+/* Eight at a time: most that differ do so at the beginning. */
+static bool
+all_equal(const uint8_t codes[WORD])
+{
+    uint64_t first = codes[0] * UINT64_C(0x0101010101010101), eight;
+
+    for (int i = 0; i < WORD; i += 8) {
+        memcpy(&eight, codes + i, sizeof(eight));
+        if (eight != first)
+            return false;
+    }
+    return true;
+}
+
+static void
+tally_word(const uint8_t codes[WORD], uint32_t tables[COPIES][BINS])
+{
+    if (all_equal(codes)) {
+        tables[0][codes[0]] += WORD;
+        return;
+    }
+    for (int i = 0; i < WORD; i += COPIES) {
+        tables[0][codes[i]]++;
+        tables[1][codes[i + 1]]++;
+        tables[2][codes[i + 2]]++;
+        tables[3][codes[i + 3]]++;
+    }
+}
+
+static void
+tally_bits(const uint8_t *codes, uint64_t bits, uint32_t tables[COPIES][BINS])
+{
+    if (bits == ~UINT64_C(0)) {
+        tally_word(codes, tables);
+        return;
+    }
+    for (unsigned copy = 0; bits; bits &= bits - 1)
+        tables[copy++ % COPIES][codes[__builtin_ctzll(bits)]]++;
+}
+
+/* Voxels of a word of a row that have patterns. */
+static uint64_t
+off_the_edges(int64_t columns, int64_t word)
+{
+    int64_t left = columns - 1 - word * WORD;
+    uint64_t bits = left >= WORD ? ~UINT64_C(0) : left > 0 ? (UINT64_C(1) << left) - 1 : 0;
+
+    return word == 0 ? bits & ~UINT64_C(1) : bits;
+}
+
+static void
+tally_row(struct strip *strip, size_t region, int64_t row)
+{
+    const struct patterning *patterning = strip->patterning;
+    const struct texture_patterns *request = patterning->request;
+    const struct kernels_lane *lane = &patterning->lane->base;
+    const uint64_t *bits_of = request->regions[patterning->first_region + region];
+
+    for (int64_t x = 0; x < strip->count; x += WORD) {
+        int64_t word = (strip->first + x) / WORD;
+        uint64_t bits = texture_region_word(lane, bits_of, row, word) &
+                        off_the_edges(lane->extent.columns, word);
+
+        for (int p = 0; p < TEXTURE_PATTERNS && bits; p++)
+            if (request->wanted[p])
+                tally_bits(strip->codes[p] + x, bits, strip->tables[region][p]);
+    }
+}
+
+static void
+empty_tables(struct strip *strip)
+{
+    const struct patterning *patterning = strip->patterning;
+
+    for (size_t r = 0; r < patterning->region_count; r++)
+        for (size_t p = 0; p < TEXTURE_PATTERNS; p++)
+            for (size_t bin = 0; bin < BINS; bin++) {
+                size_t pattern = (patterning->first_region + r) * TEXTURE_PATTERNS + p;
+                uint32_t(*table)[BINS] = strip->tables[r][p];
+                uint64_t sum =
+                    (uint64_t)table[0][bin] + table[1][bin] + table[2][bin] + table[3][bin];
+
+                texture_add(&patterning->request->histograms[pattern * BINS + bin], sum);
+            }
+    memset(strip->tables, 0, patterning->region_count * sizeof(*strip->tables));
+    strip->pending = 0;
+}
+
+/* ------------------------------------------------------------------------------ blocks ---- */
+
+/* Rows first .. end - 1 of patterns, which are those of voxels first + 1 .. end. */
+static void
+do_strip(struct strip *strip, const struct texture_block *block)
+{
+    const struct patterning *patterning = strip->patterning;
+    int64_t row = block->z * patterning->lane->base.extent.rows;
+
+    load_row(strip, row + block->first, strip->values[block->first % 3]);
+    load_row(strip, row + block->first + 1, strip->values[(block->first + 1) % 3]);
+    for (int64_t y = block->first + 1; y <= block->end; y++) {
+        load_row(strip, row + y + 1, strip->values[(y + 1) % 3]);
+        find_codes(strip, y);
+        if (patterning->maps)
+            write_maps(strip, y, block->z);
+        if (strip->pending > TEXTURE_MOST_PENDING)
+            empty_tables(strip);
+        strip->pending += strip->count;
+        for (size_t r = 0; r < patterning->region_count; r++)
+            tally_row(strip, r, row + y);
+    }
+}
+
+static void
+find_patterns(void *context)
+{
+    struct patterning *patterning = context;
+    int64_t columns = patterning->lane->base.extent.columns, i;
+    struct texture_space *space = texture_claim_space(patterning->lane, &patterning->space);
+    struct strip strip = {.patterning = patterning, .tables = (void *)space->high};
+
+    memset(strip.tables, 0, patterning->region_count * sizeof(*strip.tables));
+    while ((i = __atomic_fetch_add(&patterning->next, 1, __ATOMIC_RELAXED)) <
+           patterning->blocks.count) {
+        struct texture_block block = texture_block_at(&patterning->blocks, i);
+
+        for (strip.first = 0; strip.first < columns; strip.first += STRIP) {
+            strip.count = columns - strip.first < STRIP ? columns - strip.first : STRIP;
+            do_strip(&strip, &block);
+        }
+    }
+    empty_tables(&strip);
+}
+
+int
+cpu_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request, char *reason,
+                 size_t reason_size)
+{
+    struct patterning patterning = {.lane = cpu_lane_of(lane), .request = request, .maps = true};
+
+    (void)reason;
+    (void)reason_size;
+    if (request->region_count > 0)
+        memset(request->histograms, 0,
+               request->region_count * TEXTURE_PATTERNS * BINS * sizeof(*request->histograms));
+    if (lane->extent.columns < 3 || lane->extent.rows < 3)
+        return 0;
+    fill_bounds(patterning.lane, request);
+    patterning.blocks =
+        texture_blocks_of(lane, lane->extent.rows - 2, lane->extent.slices, TEXTURE_BLOCK_VOXELS);
+    do {
+        size_t left = request->region_count - patterning.first_region;
+
+        patterning.region_count = left < REGIONS_TOGETHER ? left : REGIONS_TOGETHER;
+        patterning.next = patterning.space = 0;
+        cpu_pool_run(cpu_device_of(lane)->pool, find_patterns, &patterning);
+        patterning.maps = false;
+        patterning.first_region += patterning.region_count;
+    } while (patterning.first_region < request->region_count);
+    return 0;
+}

@@ -1,0 +1,822 @@
+/*
+ * patterns_cuda.cu - LBP, TLBAP and LANADP (paper 004) on the GPU, in one pass.
+ *
+ * Arithmetic limits it, so bytes are worked on in pairs. A thread goes down four columns and keeps
+ * three rows in registers; four voxels of a row are two words of two 16-bit numbers, even ones and
+ * odd ones. As half-precision floats those numbers are subnormal, n * 2^-24, on which addition and
+ * subtraction are exact up to 2047, and what is wanted of a difference is its sign. LANADP's bit is
+ * not set where the differences of the two averages from the neighbour have opposite signs: where
+ * their product is negative. It underflows to 0, but to -0; and a product of 0 is +0 since +0 is
+ * added to it (IEEE 754, 6.3). A byte permutation spreads the signs of four voxels over bytes.
+ *
+ * Rows whose length is no multiple of 4, parts of one or two rows and 16-bit voxels are worked on
+ * one voxel a thread.
+ *
+ * Maps on the device have rows as long as the image's, padded to words, with the code of voxel x
+ * at x; the padding goes when they are handed over.
+ */
+#include "kernels/texture/texture_cuda.cuh"
+
+#include <cuda_fp16.h>
+#include <string.h>
+
+enum {
+    NEIGHBOURS = 8,
+    WARP = 32,
+    COLUMN_THREADS = 128,
+    COLUMN_BLOCKS = 6, /* of a multiprocessor at once: leaves 80 registers */
+    VOXEL_THREADS = 256,
+    COUNT_THREADS = 1024,
+    WINDOW = 3,      /* rows that a code depends on */
+    STRIP_MOST = 33, /* rows of codes of a thread, a multiple of WINDOW */
+    ENOUGH = 8192,   /* warps: about twice what a large GPU holds at once */
+    WHOLE = 1000000,
+    CODES = 256,
+    GRID_MOST = 65535,
+    REGIONS = TEXTURE_COUNTERS / (TEXTURE_PATTERNS * CODES), /* at a time */
+};
+
+/* Four columns a thread */
+
+/*
+ * A row's voxels, two a word: those before the even ones of four, the even, the odd, those behind
+ * these. The word before has the left neighbours of one's voxels, the next word the right ones.
+ */
+enum { BEFORE, EVEN, ODD, BEHIND, WORDS };
+
+struct row {
+    uint32_t voxels[WORDS];
+    uint32_t across[WORDS - 1]; /* sums of a word and the next one */
+    uint32_t upward[WORDS];     /* sums of a word and the same one of the row above */
+    uint32_t aside[WORDS];      /* how far the two voxels on one side are above a voxel: on the
+                                   right for BEFORE and EVEN, on the left for ODD and BEHIND */
+    uint32_t largest_of_even, largest_of_odd; /* of three */
+};
+
+static __device__ __forceinline__ __half2
+as_half2(uint32_t bits)
+{
+    __half2 value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static __device__ __forceinline__ uint32_t
+bits_of(__half2 value)
+{
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static __device__ __forceinline__ uint32_t
+add(uint32_t a, uint32_t b)
+{
+    return bits_of(__hadd2(as_half2(a), as_half2(b)));
+}
+
+static __device__ __forceinline__ uint32_t
+subtract(uint32_t a, uint32_t b)
+{
+    return bits_of(__hsub2(as_half2(a), as_half2(b)));
+}
+
+static __device__ __forceinline__ uint32_t
+multiply(uint32_t a, uint32_t b)
+{
+    return bits_of(__hmul2(as_half2(a), as_half2(b)));
+}
+
+static __device__ __forceinline__ uint32_t
+multiply_add(uint32_t a, uint32_t b, uint32_t c)
+{
+    return bits_of(__hfma2(as_half2(a), as_half2(b), as_half2(c)));
+}
+
+/* 0xFF for each voxel whose number is negative, in the voxels' order. */
+static __device__ __forceinline__ uint32_t
+negative(uint32_t even, uint32_t odd)
+{
+    uint32_t bytes;
+
+    asm("prmt.b32 %0, %1, %2, 0xFBD9;" : "=r"(bytes) : "r"(even), "r"(odd));
+    return bytes;
+}
+
+/* Of two voxels; cut to integers it is rounded from a little less than the half, 0.5 - 2^-12. */
+template <bool INTEGER>
+static __device__ __forceinline__ uint32_t
+sum_of(uint32_t a, uint32_t b)
+{
+    const uint32_t sum = add(a, b);
+
+    return INTEGER ? multiply(sum, 0x37FF37FFu) : sum;
+}
+
+/* How far a sum is above a voxel, which counts twice unless averages are integers. */
+template <bool INTEGER>
+static __device__ __forceinline__ uint32_t
+above(uint32_t sum, uint32_t voxels)
+{
+    return INTEGER ? subtract(sum, voxels) : multiply_add(voxels, 0xC000C000u, sum); /* -2 */
+}
+
+struct loaded_row {
+    uint32_t four, before, behind;
+};
+
+/* At a row's end there is nothing that a code depends on, and what was loaded before stays. */
+static __device__ __forceinline__ void
+load_row(const struct pattern_job *job, const uint8_t *four, uint32_t x, struct loaded_row *loaded)
+{
+    loaded->four = __ldg((const uint32_t *)four);
+    if (x > 0)
+        loaded->before = __ldg(four - 1);
+    if (x + 4 < job->columns)
+        loaded->behind = __ldg(four + 4);
+}
+
+template <bool INTEGER>
+static __device__ __forceinline__ struct row
+spread_row(const struct loaded_row &loaded, const struct row &up)
+{
+    struct row row;
+
+    row.voxels[BEFORE] = __byte_perm(loaded.four, loaded.before, 0x5154);
+    row.voxels[EVEN] = loaded.four & 0x00FF00FFu;
+    row.voxels[ODD] = __byte_perm(loaded.four, loaded.behind, 0x5351);
+    row.voxels[BEHIND] = __byte_perm(loaded.four, loaded.behind, 0x5452);
+#pragma unroll
+    for (int i = BEFORE; i < BEHIND; i++)
+        row.across[i] = sum_of<INTEGER>(row.voxels[i], row.voxels[i + 1]);
+#pragma unroll
+    for (int i = BEFORE; i < WORDS; i++) {
+        row.upward[i] = sum_of<INTEGER>(up.voxels[i], row.voxels[i]);
+        row.aside[i] = above<INTEGER>(row.across[i < ODD ? i + 1 : i - 2], row.voxels[i]);
+    }
+    row.largest_of_even = __vimax3_u16x2(row.voxels[BEFORE], row.voxels[EVEN], row.voxels[ODD]);
+    row.largest_of_odd = __vimax3_u16x2(row.voxels[EVEN], row.voxels[ODD], row.voxels[BEHIND]);
+    return row;
+}
+
+/* The rows about one: its codes' windows. */
+struct window_rows {
+    const struct row &up, &own, &down;
+};
+
+/* Neighbour i of the voxels of word c, EVEN or ODD. */
+static __device__ __forceinline__ uint32_t
+neighbour(const struct window_rows &rows, int c, int i)
+{
+    const struct row &row = i == 0 || i == 4 ? rows.own : i < 4 ? rows.up : rows.down;
+
+    return row.voxels[i < 2 || i == 7 ? c + 1 : i > 2 && i < 6 ? c - 1 : c];
+}
+
+/* Differences or products whose signs are the bits of codes, those of neighbour i. */
+struct signed_words {
+    uint32_t even[NEIGHBOURS], odd[NEIGHBOURS];
+};
+
+/*
+ * `a` where the mask is set, else `b`; INVERTED: the complement. In one instruction, which the
+ * compiler makes two.
+ */
+template <bool INVERTED>
+static __device__ __forceinline__ uint32_t
+choose(uint32_t mask, uint32_t a, uint32_t b)
+{
+    uint32_t bits;
+
+    if (INVERTED)
+        asm("lop3.b32 %0, %1, %2, %3, 0x35;" : "=r"(bits) : "r"(mask), "r"(a), "r"(b));
+    else
+        asm("lop3.b32 %0, %1, %2, %3, 0xCA;" : "=r"(bits) : "r"(mask), "r"(a), "r"(b));
+    return bits;
+}
+
+/*
+ * Four codes: bits where words are NEGATIVE, or where they are not. The first signs fill all bits,
+ * the others replace theirs.
+ */
+template <bool NEGATIVE>
+static __device__ __forceinline__ uint32_t
+codes_of(const struct signed_words &words)
+{
+    const int last = NEIGHBOURS - 1;
+    uint32_t bits = negative(words.even[0], words.odd[0]);
+
+#pragma unroll
+    for (int i = 1; i < last; i++)
+        bits = choose<false>(0x01010101u << i, negative(words.even[i], words.odd[i]), bits);
+    return choose<!NEGATIVE>(0x01010101u << last, negative(words.even[last], words.odd[last]),
+                             bits);
+}
+
+/* Bits where the neighbours are at least (STRICT: above) two words of limits. */
+template <bool STRICT>
+static __device__ __forceinline__ uint32_t
+compare_ring(const struct window_rows &rows, uint32_t limit_of_even, uint32_t limit_of_odd)
+{
+    struct signed_words words;
+
+#pragma unroll
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        const uint32_t even = neighbour(rows, EVEN, i), odd = neighbour(rows, ODD, i);
+
+        words.even[i] = STRICT ? subtract(limit_of_even, even) : subtract(even, limit_of_even);
+        words.odd[i] = STRICT ? subtract(limit_of_odd, odd) : subtract(odd, limit_of_odd);
+    }
+    return codes_of<STRICT>(words);
+}
+
+/* The threshold times the largest value of two windows. */
+static __device__ __forceinline__ uint32_t
+limits(const struct pattern_job *job, uint32_t largest)
+{
+    return __byte_perm(__dp2a_lo(job->factor, largest, job->offset),
+                       __dp2a_hi(job->factor, largest, job->offset), 0x7632);
+}
+
+template <bool STRICT>
+static __device__ __forceinline__ uint32_t
+tlbap(const struct pattern_job *job, const struct window_rows &rows)
+{
+    const uint32_t of_even = __vimax3_u16x2(rows.up.largest_of_even, rows.own.largest_of_even,
+                                            rows.down.largest_of_even);
+    const uint32_t of_odd =
+        __vimax3_u16x2(rows.up.largest_of_odd, rows.own.largest_of_odd, rows.down.largest_of_odd);
+
+    return compare_ring<STRICT>(rows, __vmaxu2(rows.own.voxels[EVEN], limits(job, of_even)),
+                                __vmaxu2(rows.own.voxels[ODD], limits(job, of_odd)));
+}
+
+/*
+ * How far the averages after and before neighbour i of the voxels of word c are above it,
+ * multiplied: negative where one is above and one is below.
+ */
+template <bool INTEGER>
+static __device__ __forceinline__ uint32_t
+opposite(const struct window_rows &rows, int c, int i, uint32_t zero)
+{
+    const struct row &up = rows.up, &own = rows.own, &down = rows.down;
+    const int left = c - 1, right = c + 1;
+    const uint32_t value = neighbour(rows, c, i);
+    uint32_t first, second;
+
+    if (i % 4 == 0) {
+        first = above<INTEGER>(up.across[i == 0 ? c : left], value);
+        second = above<INTEGER>(down.across[i == 0 ? c : left], value);
+    } else if (i % 4 == 2) {
+        first = above<INTEGER>((i == 2 ? own : down).upward[left], value);
+        second = above<INTEGER>((i == 2 ? own : down).upward[right], value);
+    } else {
+        const int side = i == 1 || i == 7 ? right : left;
+
+        first = (i < 4 ? up : down).aside[side];
+        second = above<INTEGER>((i < 4 ? down : own).upward[side], value);
+    }
+    return multiply_add(first, second, zero);
+}
+
+template <bool INTEGER>
+static __device__ __forceinline__ uint32_t
+lanadp(const struct window_rows &rows, uint32_t zero)
+{
+    struct signed_words words;
+
+#pragma unroll
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        words.even[i] = opposite<INTEGER>(rows, EVEN, i, zero);
+        words.odd[i] = opposite<INTEGER>(rows, ODD, i, zero);
+    }
+    return codes_of<false>(words);
+}
+
+/* Whether a pattern is among those wanted, a bit each. */
+static __host__ __device__ constexpr bool
+wants(uint32_t wanted, int pattern)
+{
+    return (wanted >> pattern & 1) != 0;
+}
+
+/* Codes of four voxels of the own row, stored at `at` of the maps. */
+template <uint32_t WANTED, bool STRICT, bool INTEGER>
+static __device__ __forceinline__ void
+store_codes(const struct pattern_job *job, const struct window_rows &rows, size_t at)
+{
+    if (wants(WANTED, TEXTURE_LBP))
+        *(uint32_t *)(job->maps[TEXTURE_LBP] + at) =
+            compare_ring<false>(rows, rows.own.voxels[EVEN], rows.own.voxels[ODD]);
+    if (wants(WANTED, TEXTURE_TLBAP))
+        *(uint32_t *)(job->maps[TEXTURE_TLBAP] + at) = tlbap<STRICT>(job, rows);
+    if (wants(WANTED, TEXTURE_LANADP))
+        *(uint32_t *)(job->maps[TEXTURE_LANADP] + at) = lanadp<INTEGER>(rows, job->zero);
+}
+
+/*
+ * Strip blockIdx.y of slice blockIdx.z of the part: `length` rows, or what is left, up to a
+ * multiple of WINDOW. Where that goes beyond the end the strip begins earlier, and makes codes of
+ * the one before once more.
+ */
+template <uint32_t WANTED, bool STRICT, bool INTEGER>
+static __global__ void
+__launch_bounds__(COLUMN_THREADS, COLUMN_BLOCKS)
+    columns_of_codes(const __grid_constant__ struct pattern_job job, uint32_t length)
+{
+    const uint32_t x = (blockIdx.x * blockDim.x + threadIdx.x) * 4, all = job.part.rows;
+    const uint32_t rest = (all - blockIdx.y * length + WINDOW - 1) / WINDOW * WINDOW;
+    const uint32_t count = min(length, rest), first = min(blockIdx.y * length, all - count);
+    const size_t slice = job.part.first_slice + blockIdx.z;
+    const uint8_t *next = (const uint8_t *)job.voxels +
+                          (slice * job.row_count + job.part.first + first) * job.columns + x;
+    size_t at = ((size_t)blockIdx.z * all + first) * job.pitch + x;
+    struct row rows[WINDOW] = {};
+    struct loaded_row begin[2] = {}, coming[WINDOW] = {};
+
+    if (x >= job.columns)
+        return;
+    load_row(&job, next, x, &begin[0]);
+    load_row(&job, next += job.columns, x, &begin[1]);
+#pragma unroll
+    for (int k = 0; k < WINDOW; k++)
+        load_row(&job, next += job.columns, x, &coming[k]);
+    rows[0] = spread_row<INTEGER>(begin[0], rows[0]);
+    rows[1] = spread_row<INTEGER>(begin[1], rows[0]);
+    for (uint32_t left = count; left > 0; left -= WINDOW)
+#pragma unroll
+        for (int k = 0; k < WINDOW; k++) {
+            const struct window_rows window = {rows[k], rows[(k + 1) % WINDOW],
+                                               rows[(k + 2) % WINDOW]};
+
+            rows[(k + 2) % WINDOW] = spread_row<INTEGER>(coming[k], window.own);
+            load_row(&job, next += left > WINDOW ? job.columns : 0, x, &coming[k]);
+            store_codes<WANTED, STRICT, INTEGER>(&job, window, at);
+            at += job.pitch;
+        }
+}
+
+/* One voxel a thread */
+
+struct window {
+    int32_t centre, largest, value[NEIGHBOURS];
+};
+
+template <typename Value>
+static __device__ struct window
+load_window(const struct pattern_job *job, const Value *centre)
+{
+    const int32_t beside[NEIGHBOURS] = {1, 1, 0, -1, -1, -1, 0, 1};
+    const int32_t below[NEIGHBOURS] = {0, -1, -1, -1, 0, 1, 1, 1};
+    struct window window = {*centre, *centre, {0}};
+
+#pragma unroll
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        window.value[i] = centre[(int64_t)below[i] * job->columns + beside[i]];
+        window.largest = max(window.largest, window.value[i]);
+    }
+    return window;
+}
+
+static __device__ __forceinline__ uint32_t
+lbp_of(const struct window &window)
+{
+    uint32_t code = 0;
+
+#pragma unroll
+    for (int i = 0; i < NEIGHBOURS; i++)
+        code |= (uint32_t)(window.value[i] >= window.centre) << i;
+    return code;
+}
+
+static __device__ __forceinline__ uint32_t
+tlbap_of(const struct pattern_job *job, const struct window &window)
+{
+    const int64_t limit = (int64_t)window.largest * job->threshold;
+    uint32_t code = 0;
+
+#pragma unroll
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        int32_t value = window.value[i];
+        int64_t scaled = (int64_t)value * WHOLE;
+        bool set = job->strict ? value > window.centre && scaled > limit
+                               : value >= window.centre && scaled >= limit;
+
+        code |= (uint32_t)set << i;
+    }
+    return code;
+}
+
+static __device__ __forceinline__ uint32_t
+lanadp_of(const struct pattern_job *job, const struct window &window)
+{
+    uint32_t code = 0;
+
+#pragma unroll
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        int32_t after = window.value[(i + 1) % 8] + window.value[(i + 2) % 8];
+        int32_t before = window.value[(i + 7) % 8] + window.value[(i + 6) % 8];
+        int32_t twice = 2 * window.value[i];
+
+        if (job->integer_average) {
+            after = after / 2 * 2;
+            before = before / 2 * 2;
+        }
+        code |=
+            (uint32_t)((after >= twice && before >= twice) || (after <= twice && before <= twice))
+            << i;
+    }
+    return code;
+}
+
+template <typename Value>
+static __global__ void
+__launch_bounds__(VOXEL_THREADS) codes_of_voxels(const __grid_constant__ struct pattern_job job)
+{
+    const uint32_t x = blockIdx.x * VOXEL_THREADS + threadIdx.x + 1;
+    const size_t slice = job.part.first_slice + blockIdx.z;
+
+    if (x + 1 >= job.columns)
+        return;
+    for (uint32_t y = blockIdx.y; y < job.part.rows; y += gridDim.y) {
+        const Value *row = (const Value *)job.voxels +
+                           (slice * job.row_count + job.part.first + y + 1) * job.columns;
+        struct window window = load_window(&job, row + x);
+        size_t at = ((size_t)blockIdx.z * job.part.rows + y) * job.pitch + x;
+
+        if (job.maps[TEXTURE_LBP])
+            job.maps[TEXTURE_LBP][at] = (uint8_t)lbp_of(window);
+        if (job.maps[TEXTURE_TLBAP])
+            job.maps[TEXTURE_TLBAP][at] = (uint8_t)tlbap_of(&job, window);
+        if (job.maps[TEXTURE_LANADP])
+            job.maps[TEXTURE_LANADP][at] = (uint8_t)lanadp_of(&job, window);
+    }
+}
+
+/*
+ * Adds the codes of a part within a region, whose words begin with the part's first voxel row (that
+ * of its first codes, in its first slice), to counts[pattern][code]. A counter for each lane.
+ */
+static __global__ void
+__launch_bounds__(COUNT_THREADS)
+    count_codes(const __grid_constant__ struct pattern_job job, const uint64_t *region,
+                uint32_t words_per_row, unsigned long long *counts)
+{
+    extern __shared__ __align__(16) unsigned char shared_counters[];
+    uint32_t *counters = (uint32_t *)shared_counters;
+    const uint32_t all = TEXTURE_PATTERNS * CODES, lane = threadIdx.x % WARP;
+    const uint32_t rows = job.part.rows * job.part.slices;
+
+    for (uint32_t i = threadIdx.x; i < all * WARP; i += COUNT_THREADS)
+        counters[i] = 0;
+    __syncthreads();
+    for (uint32_t i = blockIdx.x * (COUNT_THREADS / WARP) + threadIdx.x / WARP; i < rows;
+         i += gridDim.x * (COUNT_THREADS / WARP)) {
+        size_t voxel_row = (size_t)(i / job.part.rows) * job.row_count + i % job.part.rows;
+
+        for (uint32_t x = 1 + lane; x + 1 < job.columns; x += WARP) {
+            if (!texture_in_region(region, voxel_row, words_per_row, x))
+                continue;
+#pragma unroll
+            for (uint32_t p = 0; p < TEXTURE_PATTERNS; p++)
+                if (job.maps[p])
+                    atomicAdd(
+                        &counters[(p * CODES + job.maps[p][(size_t)i * job.pitch + x]) * WARP +
+                                  lane],
+                        1u);
+        }
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < all; i += COUNT_THREADS) {
+        unsigned long long sum = 0;
+
+        for (uint32_t k = 0; k < WARP; k++)
+            sum += counters[i * WARP + (k + lane) % WARP];
+        if (sum != 0)
+            atomicAdd(&counts[i], sum);
+    }
+}
+
+/* A lane */
+
+static size_t
+least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static int32_t
+byte_limit(const struct texture_patterns *request, int32_t value)
+{
+    int64_t limit = (int64_t)value * request->threshold_millionths;
+
+    return (int32_t)((limit + (request->strict ? 0 : WHOLE - 1)) / WHOLE);
+}
+
+static bool
+gives_limits(const struct texture_patterns *request, uint32_t factor, uint32_t offset)
+{
+    for (uint32_t value = 0; value < 256; value++)
+        if ((int32_t)((factor * value + offset) >> 16) != byte_limit(request, (int32_t)value))
+            return false;
+    return true;
+}
+
+/*
+ * Steps of a line over 0 .. 255 do not change as long as its slope passes no fraction with a
+ * denominator up to 255, and such are at least 1 / (255 * 254) apart: more than 2^-16.
+ */
+static bool
+find_limits(const struct texture_patterns *request, struct pattern_job *job)
+{
+    const int64_t near = ((int64_t)request->threshold_millionths << 16) / WHOLE;
+
+    for (int64_t factor = near - 2; factor <= near + 2; factor++)
+        for (uint32_t offset = 0; offset <= 0xFFFF; offset += 0xFFFF)
+            if (factor >= 0 && factor <= 0xFFFF &&
+                gives_limits(request, (uint32_t)factor, offset)) {
+                job->factor = (uint32_t)factor;
+                job->offset = offset;
+                return true;
+            }
+    return false;
+}
+
+/* Rows of codes of a thread: few enough that a small image fills the GPU. */
+static uint32_t
+strip_length(const struct pattern_rows *part, size_t warps_across)
+{
+    const size_t warps = warps_across * part->rows * part->slices;
+    size_t length = least(warps / ENOUGH + 1, STRIP_MOST);
+
+    if (length <= part->rows / GRID_MOST)
+        length = part->rows / GRID_MOST + 1;
+    return (uint32_t)(least((length + WINDOW - 1) / WINDOW, part->rows / WINDOW) * WINDOW);
+}
+
+typedef void columns_kernel(struct pattern_job job, uint32_t length);
+
+/* An option without the pattern that it is for makes no other kernel. */
+template <uint32_t WANTED>
+static columns_kernel *
+kernel_of(bool strict, bool integer)
+{
+    constexpr bool may_be_strict = wants(WANTED, TEXTURE_TLBAP);
+    constexpr bool may_be_integer = wants(WANTED, TEXTURE_LANADP);
+
+    if (strict)
+        return integer ? columns_of_codes<WANTED, may_be_strict, may_be_integer>
+                       : columns_of_codes<WANTED, may_be_strict, false>;
+    return integer ? columns_of_codes<WANTED, false, may_be_integer>
+                   : columns_of_codes<WANTED, false, false>;
+}
+
+static void
+launch_columns(const struct pattern_job *job, cudaStream_t stream)
+{
+    columns_kernel *(*const kernels[])(bool, bool) = {kernel_of<1>, kernel_of<2>, kernel_of<3>,
+                                                      kernel_of<4>, kernel_of<5>, kernel_of<6>,
+                                                      kernel_of<7>};
+    const uint32_t words = job->columns / 4;
+    const uint32_t threads = (uint32_t)least(COLUMN_THREADS, (words + WARP - 1) / WARP * WARP);
+    const uint32_t across = (words + threads - 1) / threads;
+    const uint32_t length = strip_length(&job->part, (words + WARP - 1) / WARP);
+    const dim3 grid(across, (job->part.rows + length - 1) / length, job->part.slices);
+    uint32_t wanted = 0;
+
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        wanted |= (uint32_t)(job->maps[p] != NULL) << p;
+    columns_kernel *kernel = kernels[wanted - 1](job->strict, job->integer_average);
+    kernel<<<grid, threads, 0, stream>>>(*job, length);
+}
+
+void
+cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job,
+                     enum kernels_pixel pixel, cudaStream_t stream)
+{
+    const dim3 grid((job->columns - 2 + VOXEL_THREADS - 1) / VOXEL_THREADS,
+                    (unsigned)least(job->part.rows, GRID_MOST), job->part.slices);
+
+    const bool pairs = pixel == KERNELS_UINT8 && job->columns % 4 == 0 &&
+                       job->part.rows >= WINDOW && find_limits(request, job);
+
+    if (pairs)
+        launch_columns(job, stream);
+    else if (pixel == KERNELS_UINT8)
+        codes_of_voxels<uint8_t><<<grid, VOXEL_THREADS, 0, stream>>>(*job);
+    else if (pixel == KERNELS_INT16)
+        codes_of_voxels<int16_t><<<grid, VOXEL_THREADS, 0, stream>>>(*job);
+    else
+        codes_of_voxels<uint16_t><<<grid, VOXEL_THREADS, 0, stream>>>(*job);
+}
+
+/* Parts that a batch of maps has room for: some slices, or some rows of one. */
+struct pattern_parts {
+    uint32_t slices, rows; /* of codes, in all */
+    uint32_t slices_each, rows_each;
+    size_t across, count;
+};
+
+static struct pattern_parts
+cut_into_parts(const struct cuda_lane *lane)
+{
+    const size_t room = lane->texture->map_rows;
+    struct pattern_parts parts;
+
+    parts.slices = (uint32_t)lane->base.extent.slices;
+    parts.rows = (uint32_t)(lane->base.extent.rows - 2);
+    parts.rows_each = (uint32_t)least(parts.rows, room);
+    parts.slices_each = (uint32_t)least(least(parts.slices, GRID_MOST), room / parts.rows_each);
+    if (parts.rows_each < parts.rows)
+        parts.slices_each = 1;
+    parts.across = (parts.rows + parts.rows_each - 1) / parts.rows_each;
+    parts.count = (parts.slices + parts.slices_each - 1) / parts.slices_each * parts.across;
+    return parts;
+}
+
+static struct pattern_rows
+part_of(const struct pattern_parts *parts, size_t index)
+{
+    struct pattern_rows part;
+
+    part.first_slice = (uint32_t)(index / parts->across) * parts->slices_each;
+    part.slices = (uint32_t)least(parts->slices_each, parts->slices - part.first_slice);
+    part.first = (uint32_t)(index % parts->across) * parts->rows_each;
+    part.rows = (uint32_t)least(parts->rows_each, parts->rows - part.first);
+    return part;
+}
+
+/* Some regions of a request, and whether maps go to the caller beside them. */
+struct pattern_turn {
+    const struct texture_patterns *request;
+    size_t first_region, regions;
+    bool maps;
+};
+
+static uint8_t *
+map_of(const struct cuda_lane *lane, uint8_t *maps, int pattern)
+{
+    return maps + (size_t)pattern * lane->texture->map_rows * lane->texture->map_pitch;
+}
+
+/* The words of a region that a part needs, and its codes counted. */
+static int
+queue_counts(struct cuda_lane *lane, const struct pattern_turn *turn, const struct pattern_job *job,
+             char *reason, size_t reason_size)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    struct cuda_texture *texture = lane->texture;
+    const size_t words_per_row = (job->columns + 63) / 64;
+    const size_t first = (size_t)job->part.first_slice * job->row_count + job->part.first + 1;
+    const size_t rows = (size_t)(job->part.slices - 1) * job->row_count + job->part.rows;
+
+    for (size_t i = 0; i < turn->regions; i++) {
+        const uint64_t *region = turn->request->regions[turn->first_region + i];
+
+        if (region)
+            CUDA_TRY(device, cudaMemcpyAsync(texture->region, region + first * words_per_row,
+                                             rows * words_per_row * sizeof(uint64_t),
+                                             cudaMemcpyHostToDevice, lane->work));
+        count_codes<<<(unsigned)device->multiprocessors * 2, COUNT_THREADS,
+                      TEXTURE_PATTERNS * CODES * WARP * sizeof(uint32_t), lane->work>>>(
+            *job, region ? texture->region : NULL, (uint32_t)words_per_row,
+            texture->counts + i * TEXTURE_PATTERNS * CODES);
+        CUDA_LAUNCHED(device);
+    }
+    return 0;
+}
+
+/* A part's maps to pinned memory, while the next part is worked on. */
+static int
+queue_maps(struct cuda_lane *lane, const struct pattern_turn *turn, const struct pattern_job *job,
+           int slot, char *reason, size_t reason_size)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    struct cuda_texture *texture = lane->texture;
+    const size_t bytes = (size_t)job->part.slices * job->part.rows * job->pitch;
+
+    CUDA_TRY(device, cudaEventRecord(texture->made[slot], lane->work));
+    CUDA_TRY(device, cudaStreamWaitEvent(lane->download, texture->made[slot], 0));
+    for (int p = 0; turn->maps && p < TEXTURE_PATTERNS; p++)
+        if (turn->request->maps[p])
+            CUDA_TRY(device,
+                     cudaMemcpyAsync(map_of(lane, texture->host_maps[slot], p), job->maps[p], bytes,
+                                     cudaMemcpyDeviceToHost, lane->download));
+    CUDA_TRY(device, cudaEventRecord(texture->fetched[slot], lane->download));
+    return 0;
+}
+
+/* Waits for a part, and gives the caller its maps without the padding. */
+static int
+hand_over(struct cuda_lane *lane, const struct pattern_turn *turn, const struct pattern_job *job,
+          int slot, char *reason, size_t reason_size)
+{
+    struct cuda_texture *texture = lane->texture;
+    const size_t width = job->columns - 2;
+    const size_t first = (size_t)job->part.first_slice * (job->row_count - 2) + job->part.first;
+
+    CUDA_TRY(cuda_device_of(&lane->base), cudaEventSynchronize(texture->fetched[slot]));
+    for (int p = 0; turn->maps && p < TEXTURE_PATTERNS; p++)
+        for (size_t row = 0;
+             turn->request->maps[p] && row < (size_t)job->part.slices * job->part.rows; row++)
+            memcpy(turn->request->maps[p] + (first + row) * width,
+                   map_of(lane, texture->host_maps[slot], p) + row * job->pitch + 1, width);
+    return 0;
+}
+
+static struct pattern_job
+job_of(const struct cuda_lane *lane, const struct texture_patterns *request, int slot)
+{
+    struct pattern_job job = {};
+
+    job.voxels = lane->device_voxels;
+    job.columns = (uint32_t)lane->base.extent.columns;
+    job.row_count = (uint32_t)lane->base.extent.rows;
+    job.pitch = (uint32_t)lane->texture->map_pitch;
+    job.strict = request->strict;
+    job.integer_average = request->integer_average;
+    job.threshold = request->threshold_millionths;
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        if (request->wanted[p])
+            job.maps[p] = map_of(lane, lane->texture->maps[slot], p);
+    return job;
+}
+
+/* All parts: the host takes over the maps of one while the next is under way. */
+static int
+run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, char *reason, size_t reason_size)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct pattern_parts parts = cut_into_parts(lane);
+    struct pattern_job jobs[TEXTURE_MAP_BATCHES];
+    int error = 0;
+
+    for (size_t i = 0; error == 0 && i < parts.count; i++) {
+        int slot = (int)(i % TEXTURE_MAP_BATCHES);
+        struct pattern_job *job = &jobs[slot];
+
+        *job = job_of(lane, turn->request, slot);
+        job->part = part_of(&parts, i);
+        cuda_patterns_launch(turn->request, job, lane->base.pixel, lane->work);
+        CUDA_LAUNCHED(device);
+        error = queue_counts(lane, turn, job, reason, reason_size);
+        if (error == 0)
+            error = queue_maps(lane, turn, job, slot, reason, reason_size);
+        if (error == 0 && i > 0)
+            error = hand_over(lane, turn, &jobs[1 - slot], 1 - slot, reason, reason_size);
+    }
+    if (error == 0) {
+        int slot = (int)((parts.count - 1) % TEXTURE_MAP_BATCHES);
+        error = hand_over(lane, turn, &jobs[slot], slot, reason, reason_size);
+    }
+    return error;
+}
+
+static int
+run_turn(struct cuda_lane *lane, const struct pattern_turn *turn, char *reason, size_t reason_size)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    struct cuda_texture *texture = lane->texture;
+    const size_t bytes = turn->regions * TEXTURE_PATTERNS * CODES * sizeof(uint64_t);
+    int error;
+
+    if (bytes > 0)
+        CUDA_TRY(device, cudaMemsetAsync(texture->counts, 0, bytes, lane->work));
+    error = run_parts(lane, turn, reason, reason_size);
+    if (error || bytes == 0)
+        return error;
+    CUDA_TRY(device, cudaMemcpyAsync(texture->host_counts, texture->counts, bytes,
+                                     cudaMemcpyDeviceToHost, lane->work));
+    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+    memcpy(turn->request->histograms + turn->first_region * TEXTURE_PATTERNS * CODES,
+           texture->host_counts, bytes);
+    return 0;
+}
+
+int
+cuda_patterns_run(struct cuda_lane *lane, const struct texture_patterns *request, char *reason,
+                  size_t reason_size)
+{
+    const struct kernels_extent *extent = &lane->base.extent;
+    struct pattern_turn turn = {request, 0, 0, true};
+    int error;
+
+    if (extent->columns < 3 || extent->rows < 3) {
+        if (request->region_count > 0)
+            memset(request->histograms, 0,
+                   request->region_count * TEXTURE_PATTERNS * CODES * sizeof(uint64_t));
+        return 0;
+    }
+    CUDA_TRY(cuda_device_of(&lane->base),
+             cudaFuncSetAttribute(count_codes, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)(TEXTURE_PATTERNS * CODES * WARP * sizeof(uint32_t))));
+    do {
+        turn.regions = least(REGIONS, request->region_count - turn.first_region);
+        error = run_turn(lane, &turn, reason, reason_size);
+        turn.first_region += turn.regions;
+        turn.maps = false;
+    } while (error == 0 && turn.first_region < request->region_count);
+    return error;
+}

@@ -1,0 +1,108 @@
+/*
+ * texture.h - counts of texture on a lane's announced volume: value histograms, grey level
+ * co-occurrence matrices (paper 002, IBSI) and local patterns (paper 004).
+ *
+ * Everything here is integers, bit-identical on every backend and equal to the references in
+ * tests/kernels; features.h turns counts into features. Conventions (shapes, errors,
+ * threads) are those of kernels.h. All calls need every slice announced (-EBUSY otherwise) and may
+ * be made any number of times a job, before or after the level set and fuzzy connectedness, whose
+ * results they leave alone; what they need is reserved by kernels_volume_begin when the demand says
+ * `texture` (-EINVAL otherwise). Bits that pad a region's rows may be anything. Arrays for results
+ * are the caller's. -EOPNOTSUPP: this backend has no texture, the job belongs on the CPU.
+ */
+#ifndef NOCTULE_TEXTURE_H
+#define NOCTULE_TEXTURE_H
+
+#include "kernels/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TEXTURE_MAX_LEVELS 256
+
+/*
+ * A discretisation as a table: the level of stored value v is level_of[v - smallest of the pixel
+ * type], 1 .. levels, or 0 for what is left out (re-segmentation, padding). One table, or one a
+ * slice, each of 256 (uint8) or 65536 entries.
+ */
+struct texture_levels {
+    int levels; /* 2 .. TEXTURE_MAX_LEVELS */
+    const uint16_t *level_of;
+    size_t table_count; /* 1, or one a slice */
+};
+
+struct texture_offset {
+    int32_t x, y, z;
+};
+
+/*
+ * Raw directional counts: voxel v and its neighbour v + offset, both inside the volume and the
+ * region and neither left out, count once at [level of v][level of the neighbour].
+ */
+struct texture_glcm {
+    struct texture_levels levels;
+    const uint64_t *region;               /* bits as of struct kernels_mask; NULL: every voxel */
+    const struct texture_offset *offsets; /* none is (0, 0, 0); |component| <= 255 */
+    size_t offset_count;                  /* at least 1; the same offset may stand there twice */
+    bool per_slice; /* a matrix for each slice of v, else one for all slices */
+};
+
+/*
+ * counts[((z * offset_count) + o) * levels * levels + (i - 1) * levels + (j - 1)], z = 0 unless
+ * per_slice, is added to nothing: it is overwritten.
+ */
+int texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request,
+                     uint64_t *counts, char *reason, size_t reason_size);
+
+/*
+ * How often each stored value occurs in the region (NULL: the volume): counts[v - smallest of the
+ * pixel type], 256 or 65536 entries a matrix; one for all slices, or with per_slice one for each.
+ */
+int texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
+                          uint64_t *counts, char *reason, size_t reason_size);
+
+enum texture_pattern {
+    TEXTURE_LBP,
+    TEXTURE_TLBAP,
+    TEXTURE_LANADP,
+    TEXTURE_PATTERNS, /* how many there are */
+};
+
+/*
+ * Local patterns of each slice's 3x3 windows, on stored values. A pattern exists for voxels that
+ * are not on the edge of their slice. Bits of all three: E 1, NE 2, N 4, NW 8, W 16, SW 32, S 64,
+ * SE 128 (x to the right, y down). For a window of centre c and largest value m (the centre's or a
+ * neighbour's) the bit of neighbour n is set
+ *
+ * - by LBP where n >= c;
+ *
+ * - by TLBAP where n >= c and n >= threshold * m, exactly, the threshold being threshold_millionths
+ *   / 10^6; `strict`: > for both (the listing of paper 004);
+ *
+ * - by LANADP where the averages of n_i+1, n_i+2 and of n_i-1, n_i-2 (cyclic) are both >= n_i or
+ *   both <= n_i; exact halves, or with `integer_average` cut to integers towards 0 as the listing's
+ *   arithmetic does.
+ */
+struct texture_patterns {
+    bool wanted[TEXTURE_PATTERNS];
+    int32_t threshold_millionths; /* 0 .. 1000000 */
+    bool strict;
+    bool integer_average;
+    /* Maps of (columns - 2) * (rows - 2) * slices codes, x fastest; NULL: not wanted back. */
+    uint8_t *maps[TEXTURE_PATTERNS];
+    /* Histograms of the codes within regions (their voxels not on an edge); a NULL region is the
+     * whole volume. histograms[(region * TEXTURE_PATTERNS + pattern) * 256 + code], overwritten; 0
+     * for patterns that are not wanted. */
+    const uint64_t *const *regions;
+    size_t region_count;
+    uint64_t *histograms; /* NULL when region_count is 0 */
+};
+
+int texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request,
+                         char *reason, size_t reason_size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

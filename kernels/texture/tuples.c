@@ -1,0 +1,171 @@
+/*
+ * tuples.c - see tuples.h.
+ *
+ * Greedy: a tuple begins with the first offset left, and takes the point that makes the most pairs
+ * of those left, as long as one makes a pair.
+ */
+#include "kernels/texture/tuples.h"
+
+#include <stdlib.h>
+
+struct gathering {
+    const struct texture_offset *offsets;
+    size_t count;
+    bool taken[TUPLES_TOGETHER];
+};
+
+static struct texture_offset
+plus(struct texture_offset a, struct texture_offset b)
+{
+    return (struct texture_offset){a.x + b.x, a.y + b.y, a.z + b.z};
+}
+
+static struct texture_offset
+minus(struct texture_offset a, struct texture_offset b)
+{
+    return (struct texture_offset){a.x - b.x, a.y - b.y, a.z - b.z};
+}
+
+static bool
+equal(struct texture_offset a, struct texture_offset b)
+{
+    return a.x == b.x && a.y == b.y && a.z == b.z;
+}
+
+/* The first offset left that leads by this way; count if there is none. */
+static size_t
+find(const struct gathering *gathering, struct texture_offset way)
+{
+    size_t i = 0;
+
+    while (i < gathering->count && (gathering->taken[i] || !equal(gathering->offsets[i], way)))
+        i++;
+    return i;
+}
+
+static void
+take(struct gathering *gathering, struct tuple *tuple, int from, int to)
+{
+    size_t offset = find(gathering, minus(tuple->at[to], tuple->at[from]));
+
+    if (offset == gathering->count)
+        return;
+    gathering->taken[offset] = true;
+    tuple->pair[tuple->pairs++] = (struct tuple_pair){from, to, offset};
+}
+
+/* The last point's pairs with those before; of two opposite offsets one is taken. */
+static void
+take_pairs(struct gathering *gathering, struct tuple *tuple)
+{
+    int last = tuple->points - 1;
+
+    for (int i = 0; i < last; i++) {
+        int before = tuple->pairs;
+
+        take(gathering, tuple, i, last);
+        if (tuple->pairs == before)
+            take(gathering, tuple, last, i);
+    }
+}
+
+/* How many pairs take_pairs would find; 0 if the tuple became too wide. */
+static int
+pairs_of(struct gathering gathering, struct tuple tuple, struct texture_offset point)
+{
+    int before = tuple.pairs;
+
+    for (int i = 0; i < tuple.points; i++)
+        for (int j = 0; j < i; j++)
+            if (abs(tuple.at[i].x - tuple.at[j].x) > TUPLE_WIDTH)
+                return 0;
+    for (int i = 0; i < tuple.points; i++)
+        if (abs(tuple.at[i].x - point.x) > TUPLE_WIDTH)
+            return 0;
+    tuple.at[tuple.points++] = point;
+    take_pairs(&gathering, &tuple);
+    return tuple.pairs - before;
+}
+
+static bool
+add_point(struct gathering *gathering, struct tuple *tuple)
+{
+    struct texture_offset best = {0, 0, 0};
+    int most = 0;
+
+    for (size_t i = 0; i < gathering->count; i++)
+        for (int k = 0; k < tuple->points && !gathering->taken[i]; k++) {
+            struct texture_offset ahead = plus(tuple->at[k], gathering->offsets[i]);
+            struct texture_offset behind = minus(tuple->at[k], gathering->offsets[i]);
+            int pairs_ahead = pairs_of(*gathering, *tuple, ahead);
+            int pairs_behind = pairs_of(*gathering, *tuple, behind);
+
+            if (pairs_ahead > most) {
+                most = pairs_ahead;
+                best = ahead;
+            }
+            if (pairs_behind > most) {
+                most = pairs_behind;
+                best = behind;
+            }
+        }
+    if (most == 0)
+        return false;
+    tuple->at[tuple->points++] = best;
+    take_pairs(gathering, tuple);
+    return true;
+}
+
+/* Makes a chain of a tuple that is one pair, if it leads to other rows or slices. */
+static void
+make_chain(struct tuple *tuple, struct texture_offset way, int points)
+{
+    if ((way.y == 0 && way.z == 0) || points < 3 || abs(way.x) * (points - 1) > TUPLE_WIDTH)
+        return;
+    while (tuple->points < points) {
+        int last = tuple->points++;
+
+        tuple->at[last] = plus(tuple->at[last - 1], way);
+        tuple->pair[tuple->pairs] = tuple->pair[0];
+        tuple->pair[tuple->pairs].from = last - 1;
+        tuple->pair[tuple->pairs++].to = last;
+    }
+    tuple->rows = abs(way.y);
+    tuple->slices = way.y == 0 ? abs(way.z) : 0;
+}
+
+static void
+move_to_zero(struct tuple *tuple)
+{
+    struct texture_offset low = tuple->at[0];
+
+    for (int i = 1; i < tuple->points; i++) {
+        low.x = tuple->at[i].x < low.x ? tuple->at[i].x : low.x;
+        low.y = tuple->at[i].y < low.y ? tuple->at[i].y : low.y;
+        low.z = tuple->at[i].z < low.z ? tuple->at[i].z : low.z;
+    }
+    for (int i = 0; i < tuple->points; i++)
+        tuple->at[i] = minus(tuple->at[i], low);
+}
+
+size_t
+tuples_gather(const struct texture_offset *offsets, size_t count, int points,
+              struct tuple tuples[TUPLES_TOGETHER])
+{
+    struct gathering gathering = {.offsets = offsets, .count = count};
+    size_t made = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (gathering.taken[i])
+            continue;
+        struct tuple *tuple = &tuples[made++];
+        *tuple = (struct tuple){.points = 2, .at = {{0, 0, 0}, offsets[i]}};
+        take_pairs(&gathering, tuple);
+        while (tuple->points < points && add_point(&gathering, tuple))
+            continue;
+        if (tuple->points == 2)
+            make_chain(tuple, offsets[i], points);
+        move_to_zero(tuple);
+    }
+    return made;
+}

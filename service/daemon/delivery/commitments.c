@@ -1,0 +1,349 @@
+/*
+ * commitments.c - see commitments.h.
+ *
+ * A report may overtake the courier's own word that the object was sent, as when it comes by way of
+ * the intake. As long as the delivery of an instance it names is under way, it is held back.
+ */
+#include "service/daemon/delivery/commitments.h"
+
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/daemon/delivery/deliveries.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ITEM_MIN_BYTES  20u /* of one instance in a COMMITTED frame */
+#define OVERDUE_AT_ONCE 64
+
+struct item {
+    char *sop_instance_uid;
+    bool committed;
+    int64_t reason; /* (0008,1197) Failure Reason */
+};
+
+struct report {
+    struct report *next;
+    struct commitments *commitments;
+    int64_t token;
+    bool unanswered; /* nobody waits: it is the courier's, or the intake that did is gone */
+    bool in_turn;    /* written, not committed */
+    char *transaction_uid;
+    struct item *items;
+    size_t count;
+};
+
+struct commitments {
+    struct core *core;
+    const struct flights *flights;
+    struct report *first;
+    uint64_t look_at; /* of the loop's clock: when to look for overdue ones */
+};
+
+/* -------------------------------------------------------------------------- one report ----- */
+
+static void
+free_report(struct report *report)
+{
+    for (size_t i = 0; i < report->count; i++)
+        free(report->items[i].sop_instance_uid);
+    free(report->items);
+    free(report->transaction_uid);
+    free(report);
+}
+
+static void
+drop_report(struct report *report)
+{
+    struct report **link = &report->commitments->first;
+    while (*link != report)
+        link = &(*link)->next;
+    *link = report->next;
+    free_report(report);
+}
+
+static void
+read_items(struct proto_reader *reader, struct report *report, size_t count)
+{
+    report->items = calloc(count + 1, sizeof *report->items);
+    if (!report->items) {
+        reader->error = -ENOMEM;
+        return;
+    }
+    report->count = count;
+    for (size_t i = 0; i < count && !reader->error; i++) {
+        struct item *item = &report->items[i];
+        item->sop_instance_uid = strdup(proto_get_str(reader));
+        item->committed = proto_get_i64(reader) != 0;
+        item->reason = proto_get_i64(reader);
+        if (!item->sop_instance_uid)
+            reader->error = -ENOMEM;
+    }
+}
+
+static struct report *
+read_report(struct proto_reader *reader)
+{
+    struct report *report = calloc(1, sizeof *report);
+    if (!report) {
+        reader->error = -ENOMEM;
+        return NULL;
+    }
+    report->token = proto_get_i64(reader);
+    report->transaction_uid = strdup(proto_get_str(reader));
+    int64_t count = proto_get_i64(reader);
+    if (!report->transaction_uid)
+        reader->error = -ENOMEM;
+    if (!reader->error && (count < 0 || (uint64_t)count > reader->size / ITEM_MIN_BYTES))
+        reader->error = -EBADMSG;
+    if (!reader->error)
+        read_items(reader, report, (size_t)count);
+    if (proto_end(reader) == 0)
+        return report;
+    free_report(report);
+    return NULL;
+}
+
+void
+commitments_hear(struct commitments *commitments, struct proto_reader *reader, bool by_intake)
+{
+    struct report *report = read_report(reader);
+    if (!report) {
+        if (reader->error ==
+            -ENOMEM) { /* not the intake's fault: the peer is left without answer */
+            reader->error = 0;
+            reader->at = reader->size;
+        }
+        return;
+    }
+    report->commitments = commitments;
+    report->unanswered = !by_intake;
+    report->next = commitments->first;
+    commitments->first = report;
+}
+
+void
+commitments_intake_gone(struct commitments *commitments)
+{
+    for (struct report *report = commitments->first; report; report = report->next)
+        report->unanswered = true;
+}
+
+/* ---------------------------------------------------------------------------- recording ---- */
+
+static void
+on_recorded(void *context, int status)
+{
+    struct report *report = context;
+    struct core *core = report->commitments->core;
+    report->in_turn = false;
+    if (status)
+        return;
+    if (!report->unanswered) {
+        struct proto_writer writer;
+        proto_start(&writer, PROTO_STORED);
+        proto_put_i64(&writer, report->token);
+        pool_send(core->pool, core->intake, &writer); /* one that left waits for nothing */
+    }
+    drop_report(report);
+}
+
+/* The destination does not keep what it took: it gets it once more. */
+static int
+record_refusal(struct core *core, const struct report *report, const struct item *item)
+{
+    struct queue_delivery delivery;
+    int error = queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
+                                      &delivery);
+    if (error)
+        return error;
+    char sentence[128];
+    snprintf(sentence, sizeof sentence,
+             "the destination does not commit to the object: failure reason 0x%04" PRIX64,
+             (uint64_t)item->reason & UINT16_MAX);
+    const struct queue_attempt attempt = {-1, "COMMITMENT_FAILED", sentence};
+    error = queue_delivery_committed(core->queue, report->transaction_uid, item->sop_instance_uid,
+                                     false, attempt.code, sentence, clock_unix_ms());
+    if (!error)
+        error = flight_try_later(core, &delivery, &attempt);
+    deliveries_look(core->deliveries);
+    queue_delivery_clear(&delivery);
+    return error;
+}
+
+static int
+record_item(struct core *core, const struct report *report, const struct item *item)
+{
+    int error = item->committed ? queue_delivery_committed(core->queue, report->transaction_uid,
+                                                           item->sop_instance_uid, true, "", "",
+                                                           clock_unix_ms())
+                                : record_refusal(core, report, item);
+    log_write(error || !item->committed ? LOG_WARN : LOG_INFO, "commitment.reported",
+              LOG_FIELDS(LOG_STR("transaction", report->transaction_uid),
+                         LOG_STR("sop", item->sop_instance_uid),
+                         LOG_INT("committed", item->committed), LOG_INT("reason", item->reason),
+                         LOG_STR("error", error ? strerror(-error) : "")));
+    return core_is_trouble(error) ? error : 0;
+}
+
+static bool
+is_known(struct core *core, const struct report *report, const struct item *item)
+{
+    struct queue_delivery delivery;
+    if (queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
+                              &delivery))
+        return false;
+    queue_delivery_clear(&delivery);
+    return true;
+}
+
+static bool
+is_early(const struct commitments *commitments, const struct report *report)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        const struct item *item = &report->items[i];
+        if (flights_carry(commitments->flights, item->sop_instance_uid) &&
+            !is_known(commitments->core, report, item))
+            return true;
+    }
+    return false;
+}
+
+/* In the open turn; 0 or -errno. */
+static int
+record(struct core *core, struct report *report)
+{
+    int error = 0;
+    for (size_t i = 0; i < report->count && !error; i++)
+        error = record_item(core, report, &report->items[i]);
+    if (error)
+        return error;
+    report->in_turn = true;
+    error = turn_after(core->turn, on_recorded, report);
+    if (error) {
+        report->in_turn = false;
+        turn_abort(core->turn, error);
+    }
+    return error;
+}
+
+static struct report *
+first_unrecorded(const struct commitments *commitments)
+{
+    struct report *report = commitments->first;
+    while (report && (report->in_turn || is_early(commitments, report)))
+        report = report->next;
+    return report;
+}
+
+void
+commitments_record(struct commitments *commitments)
+{
+    struct core *core = commitments->core;
+    /* Looked for anew each time: joining the turn may commit a full one, which frees reports. */
+    while (first_unrecorded(commitments)) {
+        if (!core_change(core))
+            return;
+        int error = record(core, first_unrecorded(commitments));
+        if (error) {
+            core_failed(core, error, "record a storage commitment");
+            return;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------ overdue ---- */
+
+static int
+give_up_waiting(struct core *core, const struct conf_destination *destination,
+                const struct queue_delivery *delivery)
+{
+    char sentence[128];
+    snprintf(sentence, sizeof sentence, "no storage commitment came within %g s",
+             destination->commit_seconds);
+    log_warn("commitment.overdue", LOG_INT("delivery", delivery->id),
+             LOG_STR("destination", delivery->destination));
+    const struct queue_attempt attempt = {-1, "COMMITMENT_TIMEOUT", sentence};
+    int error = flight_try_later(core, delivery, &attempt);
+    deliveries_look(core->deliveries);
+    return error == -EAGAIN ? 0 : error; /* the report came in the same turn */
+}
+
+static int
+find_overdue(struct core *core, const struct conf_destination *destination)
+{
+    struct queue_delivery *overdue;
+    size_t count;
+    int64_t before_ms = clock_unix_ms() - (int64_t)(1000 * destination->commit_seconds);
+    int error = queue_overdue_commitments(core->queue, destination->name, before_ms,
+                                          OVERDUE_AT_ONCE, &overdue, &count);
+    if (error)
+        return error;
+    for (size_t i = 0; i < count && !error && core_change(core); i++)
+        error = give_up_waiting(core, destination, &overdue[i]);
+    for (size_t i = 0; i < count; i++)
+        queue_delivery_clear(&overdue[i]);
+    free(overdue);
+    return error;
+}
+
+/* A quarter of the shortest patience, within a second and a minute. */
+static uint64_t
+look_again_ms(const struct conf *conf)
+{
+    double seconds = 240;
+    for (size_t i = 0; i < conf->destination_count; i++) {
+        if (conf->destinations[i].commit)
+            seconds = fmin(seconds, conf->destinations[i].commit_seconds);
+    }
+    return (uint64_t)(1000 * fmax(1, seconds / 4));
+}
+
+void
+commitments_tick(struct commitments *commitments)
+{
+    struct core *core = commitments->core;
+    const struct conf *conf = core->conf;
+    uint64_t now = uv_now(&core->loop);
+    if (now < commitments->look_at || core->trouble || core->draining)
+        return;
+    commitments->look_at = now + look_again_ms(conf);
+    for (size_t i = 0; i < conf->destination_count; i++) {
+        if (!conf->destinations[i].commit)
+            continue;
+        int error = find_overdue(core, &conf->destinations[i]);
+        if (error)
+            core_failed(core, error, "look for overdue commitments");
+    }
+}
+
+/* -------------------------------------------------------------------------- open, close ---- */
+
+int
+commitments_open(struct core *core, const struct flights *flights, struct commitments **out)
+{
+    struct commitments *commitments = calloc(1, sizeof *commitments);
+    if (!commitments)
+        return -ENOMEM;
+    commitments->core = core;
+    commitments->flights = flights;
+    *out = commitments;
+    return 0;
+}
+
+void
+commitments_close(struct commitments *commitments)
+{
+    if (!commitments)
+        return;
+    struct report *next;
+    for (struct report *report = commitments->first; report; report = next) {
+        next = report->next;
+        free_report(report);
+    }
+    free(commitments);
+}

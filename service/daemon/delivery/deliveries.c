@@ -1,0 +1,473 @@
+/*
+ * deliveries.c - see deliveries.h.
+ *
+ * A delivery is under way from its SENDING row, committed before the courier is told, until the
+ * courier says DELIVERED or is gone; what then becomes of it is flight.c's. When the courier dies
+ *
+ *     by itself, for its silence or for a broken frame   each delivery it had is charged the
+ * attempt by our order (drain)                               all go back, no attempt counts
+ *
+ * The destination is blamed for neither. The waits of deliveries that were lost together differ, so
+ * that one which kills the courier meets the others less and less.
+ */
+#include "service/daemon/delivery/deliveries.h"
+
+#include "service/common/clock.h"
+#include "service/common/crash_point.h"
+#include "service/common/log.h"
+#include "service/daemon/delivery/breaker.h"
+#include "service/daemon/delivery/commitments.h"
+#include "service/daemon/delivery/flight.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* At a time, for one destination: the next ones wait at the courier while one is being sent, so
+ * that its association is never idle between them. */
+#define MAX_UNDER_WAY   4
+#define RETRY_MILLIS    1000  /* after a failure of the database */
+#define MAX_WAIT_MILLIS 60000 /* looks again at least so often: the clock may be set */
+
+struct line {
+    char *destination;
+    struct breaker breaker;
+};
+
+struct deliveries {
+    struct core *core;
+    struct line *lines; /* one a destination of the configuration */
+    size_t line_count;
+    const char **blocked; /* room for a name a line */
+    struct flights *flights;
+    struct commitments *commitments;
+    uv_timer_t due;
+    bool look;
+};
+
+/* -------------------------------------------------------------------------------- lines ---- */
+
+static struct line *
+find_line(const struct deliveries *deliveries, const char *destination)
+{
+    for (size_t i = 0; i < deliveries->line_count; i++) {
+        if (strcmp(deliveries->lines[i].destination, destination) == 0)
+            return &deliveries->lines[i];
+    }
+    return NULL;
+}
+
+static size_t
+room(const struct deliveries *deliveries, const struct line *line)
+{
+    return breaker_room(&line->breaker, flights_under_way(deliveries->flights, line->destination),
+                        MAX_UNDER_WAY, uv_now(&deliveries->core->loop));
+}
+
+/* Collects in deliveries->blocked those that can take nothing now. */
+static size_t
+blocked_lines(struct deliveries *deliveries)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < deliveries->line_count; i++) {
+        if (room(deliveries, &deliveries->lines[i]) == 0)
+            deliveries->blocked[count++] = deliveries->lines[i].destination;
+    }
+    return count;
+}
+
+static void
+tell_change(struct core *core, const struct line *line, enum breaker_change change)
+{
+    char detail[256];
+    if (change == BREAKER_OPENED) {
+        double seconds = core->conf->delivery.breaker_seconds;
+        snprintf(detail, sizeof detail, "%s: %d failures in a row; tried again every %g s",
+                 line->destination, line->breaker.failures, seconds);
+        log_warn("destination.down", LOG_STR("destination", line->destination),
+                 LOG_INT("failures", line->breaker.failures), LOG_NUM("probe_seconds", seconds));
+        core_note(core, "DESTINATION_DOWN", detail);
+    } else if (change == BREAKER_CLOSED) {
+        snprintf(detail, sizeof detail, "%s: it answers again", line->destination);
+        log_info("destination.up", LOG_STR("destination", line->destination));
+        core_note(core, "DESTINATION_UP", detail);
+    }
+}
+
+/* What the courier said shows whether the destination is there. */
+static void
+judge_destination(struct deliveries *deliveries, const struct flight *flight)
+{
+    struct core *core = deliveries->core;
+    struct line *line = find_line(deliveries, flight_delivery(flight)->destination);
+    enum proto_delivery outcome = flight_outcome(flight);
+    if (!line || outcome == PROTO_DELIVERY_RETURNED)
+        return;
+    if (outcome == PROTO_DELIVERY_TRANSIENT)
+        tell_change(core, line,
+                    breaker_failed(&line->breaker, &core->conf->delivery, uv_now(&core->loop)));
+    else
+        tell_change(core, line, breaker_succeeded(&line->breaker));
+}
+
+static void
+free_lines(struct line *lines, size_t count)
+{
+    for (size_t i = 0; lines && i < count; i++)
+        free(lines[i].destination);
+    free(lines);
+}
+
+int
+deliveries_reload(struct deliveries *deliveries)
+{
+    const struct conf *conf = deliveries->core->conf;
+    size_t count = conf->destination_count;
+    struct line *lines = calloc(count + 1, sizeof *lines);
+    const char **blocked = calloc(count + 1, sizeof *blocked);
+    bool complete = lines && blocked;
+    for (size_t i = 0; i < count && complete; i++) {
+        const struct line *before = find_line(deliveries, conf->destinations[i].name);
+        lines[i] = (struct line){.destination = strdup(conf->destinations[i].name),
+                                 .breaker = before ? before->breaker : (struct breaker){0}};
+        complete = lines[i].destination != NULL;
+    }
+    if (!complete) {
+        free_lines(lines, count);
+        free(blocked);
+        return -ENOMEM;
+    }
+    free_lines(deliveries->lines, deliveries->line_count);
+    free(deliveries->blocked);
+    deliveries->lines = lines;
+    deliveries->line_count = count;
+    deliveries->blocked = blocked;
+    deliveries_hurry(deliveries);
+    return 0;
+}
+
+/* ----------------------------------------------------------------------------- starting ---- */
+
+static int
+send_deliver(struct core *core, const struct queue_delivery *delivery)
+{
+    char *file = core_path(core, delivery->path);
+    if (!file)
+        return -ENOMEM;
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_DELIVER);
+    proto_put_i64(&writer, delivery->id);
+    proto_put_str(&writer, delivery->destination);
+    proto_put_str(&writer, file);
+    proto_put_str(&writer, delivery->sop_class_uid);
+    proto_put_str(&writer, delivery->sop_instance_uid);
+    free(file);
+    return pool_send(core->pool, core->courier, &writer);
+}
+
+struct departure {
+    struct deliveries *deliveries;
+    struct flight *flight;
+};
+
+static void
+depart(void *context, int status)
+{
+    struct departure departure = *(struct departure *)context;
+    struct core *core = departure.deliveries->core;
+    free(context);
+    if (status) {
+        flight_drop(departure.flight);
+        return;
+    }
+    crash_point("daemon_after_sending_before_deliver");
+    const struct queue_delivery *delivery = flight_delivery(departure.flight);
+    if (send_deliver(core, delivery)) {
+        flight_blame(departure.flight, PROTO_DELIVERY_RETURNED, "RETURNED",
+                     "the courier could not be told");
+        flight_end(departure.flight);
+        return;
+    }
+    log_debug("delivery.started", LOG_INT("delivery", delivery->id),
+              LOG_STR("destination", delivery->destination),
+              LOG_INT("attempt", delivery->attempts));
+}
+
+/* In the open turn. 0, or -errno and the delivery waits as before. Takes over its strings. */
+static int
+begin(struct deliveries *deliveries, struct queue_delivery *delivery)
+{
+    struct core *core = deliveries->core;
+    int64_t id = delivery->id;
+    struct departure *departure = malloc(sizeof *departure);
+    struct flight *flight = departure ? flight_new(deliveries->flights, delivery) : NULL;
+    if (!flight) {
+        free(departure);
+        return -ENOMEM;
+    }
+    int error = queue_start_delivery(core->queue, id, clock_unix_ms());
+    if (error) {
+        flight_drop(flight);
+        free(departure);
+        return error == -EAGAIN ? 0 : error; /* withdrawn in the same turn */
+    }
+    *departure = (struct departure){deliveries, flight};
+    error = turn_after(core->turn, depart, departure);
+    if (error) {
+        turn_abort(core->turn, error);
+        depart(departure, error);
+    }
+    return error;
+}
+
+/* It was configured when the delivery was made. */
+static int
+fail_without_destination(struct core *core, const struct queue_delivery *delivery)
+{
+    const struct queue_attempt attempt = {-1, "NO_SUCH_DESTINATION",
+                                          "the destination is not configured any more"};
+    log_warn("delivery.failed", LOG_INT("delivery", delivery->id),
+             LOG_STR("destination", delivery->destination), LOG_STR("code", attempt.code));
+    return queue_fail_delivery(core->queue, delivery->id, &attempt, clock_unix_ms());
+}
+
+static int
+start_or_fail(struct deliveries *deliveries, struct queue_delivery *delivery)
+{
+    const struct line *line = find_line(deliveries, delivery->destination);
+    if (!core_change(deliveries->core))
+        return 0; /* said, and tried again, by core.c */
+    if (!line) {
+        deliveries_look(deliveries);
+        return fail_without_destination(deliveries->core, delivery);
+    }
+    return room(deliveries, line) > 0 ? begin(deliveries, delivery) : 0;
+}
+
+static int
+start_due(struct deliveries *deliveries)
+{
+    struct queue_delivery *due;
+    size_t count, blocked = blocked_lines(deliveries);
+    int error = queue_due_deliveries(deliveries->core->queue, clock_unix_ms(), MAX_UNDER_WAY,
+                                     deliveries->blocked, blocked, &due, &count);
+    if (error)
+        return error;
+    for (size_t i = 0; i < count && !error; i++)
+        error = start_or_fail(deliveries, &due[i]);
+    for (size_t i = 0; i < count; i++)
+        queue_delivery_clear(&due[i]);
+    free(due);
+    return error;
+}
+
+/* -------------------------------------------------------------------------- when to look --- */
+
+static void
+on_due(uv_timer_t *timer)
+{
+    struct deliveries *deliveries = timer->data;
+    deliveries->look = true;
+}
+
+static uint64_t
+until_next_probe(const struct deliveries *deliveries)
+{
+    uint64_t now = uv_now(&deliveries->core->loop), wait = MAX_WAIT_MILLIS;
+    for (size_t i = 0; i < deliveries->line_count; i++) {
+        const struct breaker *breaker = &deliveries->lines[i].breaker;
+        if (breaker->open && breaker->probe_at_ms > now && breaker->probe_at_ms - now < wait)
+            wait = breaker->probe_at_ms - now;
+    }
+    return wait;
+}
+
+static void
+wait_for_next(struct deliveries *deliveries)
+{
+    int64_t due_ms, now_ms = clock_unix_ms();
+    uint64_t wait = until_next_probe(deliveries);
+    size_t blocked = blocked_lines(deliveries);
+    if (queue_next_delivery(deliveries->core->queue, deliveries->blocked, blocked, &due_ms) == 0) {
+        uint64_t until_due = due_ms > now_ms ? (uint64_t)(due_ms - now_ms) : 0;
+        wait = until_due < wait ? until_due : wait;
+    }
+    uv_timer_start(&deliveries->due, on_due, wait + 1, 0);
+}
+
+static void
+start_deliveries(struct deliveries *deliveries)
+{
+    struct core *core = deliveries->core;
+    if (!deliveries->look || core->draining || core->trouble || core->courier < 0 ||
+        !pool_ready(core->pool, core->courier))
+        return; /* each of these looks again when it is over */
+    deliveries->look = false;
+    int error = start_due(deliveries);
+    if (error) {
+        core_failed(core, error, "start a delivery");
+        uv_timer_start(&deliveries->due, on_due, RETRY_MILLIS, 0);
+    } else if (!deliveries->look) {
+        wait_for_next(deliveries);
+    }
+}
+
+void
+deliveries_look(struct deliveries *deliveries)
+{
+    deliveries->look = true;
+    uv_timer_start(&deliveries->due, on_due, 0, 0); /* the loop may be about to sleep */
+}
+
+void
+deliveries_hurry(struct deliveries *deliveries)
+{
+    for (size_t i = 0; i < deliveries->line_count; i++)
+        breaker_hurry(&deliveries->lines[i].breaker);
+    deliveries_look(deliveries);
+}
+
+void
+deliveries_end_turn(struct deliveries *deliveries)
+{
+    const struct core *core = deliveries->core;
+    if (core->trouble && !core->probing)
+        return;
+    flights_record(deliveries->flights);
+    commitments_record(deliveries->commitments);
+    start_deliveries(deliveries);
+}
+
+void
+deliveries_tick(struct deliveries *deliveries)
+{
+    commitments_tick(deliveries->commitments);
+}
+
+/* ------------------------------------------------------------------------------- frames ---- */
+
+static void
+hear_delivered(struct deliveries *deliveries, struct proto_reader *reader)
+{
+    struct flight *flight = flights_find(deliveries->flights, proto_get_i64(reader));
+    if (!flight) {
+        reader->error = -EBADMSG; /* not a delivery it has */
+        return;
+    }
+    int error = flight_read(flight, reader);
+    if (error == -ENOMEM) {
+        flight_blame(flight, PROTO_DELIVERY_TRANSIENT, "OUT_OF_MEMORY",
+                     "the daemon had no memory to note how the delivery ended");
+    } else if (error) {
+        reader->error = error; /* the pool ends the courier, and that ends the delivery */
+        return;
+    } else {
+        judge_destination(deliveries, flight);
+        /* It does not know the destination, as when it could not read the new configuration. */
+        if (flight_outcome(flight) == PROTO_DELIVERY_RETURNED && !deliveries->core->draining)
+            flight_put_off(flight);
+    }
+    flight_end(flight);
+    deliveries->look = true;
+}
+
+void
+deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader)
+{
+    if (reader->type == PROTO_DELIVERED)
+        hear_delivered(deliveries, reader);
+    else if (reader->type == PROTO_COMMITTED)
+        commitments_hear(deliveries->commitments, reader, false);
+    else
+        reader->error = -EBADMSG;
+}
+
+void
+deliveries_courier_ready(struct deliveries *deliveries)
+{
+    deliveries->look = true;
+}
+
+void
+deliveries_courier_gone(struct deliveries *deliveries, const struct pool_gone *gone)
+{
+    if (gone->ordered || deliveries->core->draining)
+        flights_end_all(deliveries->flights, PROTO_DELIVERY_RETURNED, "RETURNED",
+                        "the courier was stopped");
+    else
+        flights_end_all(deliveries->flights, PROTO_DELIVERY_TRANSIENT, "COURIER_DIED",
+                        "the courier died while it had this delivery");
+    deliveries->look = true;
+}
+
+void
+deliveries_committed(struct deliveries *deliveries, struct proto_reader *reader)
+{
+    commitments_hear(deliveries->commitments, reader, true);
+}
+
+void
+deliveries_intake_gone(struct deliveries *deliveries)
+{
+    commitments_intake_gone(deliveries->commitments);
+}
+
+size_t
+deliveries_under_way(const struct deliveries *deliveries)
+{
+    return flights_under_way(deliveries->flights, NULL);
+}
+
+size_t
+deliveries_unrecorded(const struct deliveries *deliveries)
+{
+    return flights_count(deliveries->flights);
+}
+
+/* -------------------------------------------------------------------------- open, close ---- */
+
+static void
+free_deliveries(struct deliveries *deliveries)
+{
+    commitments_close(deliveries->commitments);
+    flights_close(deliveries->flights);
+    free_lines(deliveries->lines, deliveries->line_count);
+    free(deliveries->blocked);
+    free(deliveries);
+}
+
+static void
+on_closed(uv_handle_t *timer)
+{
+    free_deliveries(timer->data);
+}
+
+int
+deliveries_open(struct core *core, struct deliveries **out)
+{
+    struct deliveries *deliveries = calloc(1, sizeof *deliveries);
+    if (!deliveries)
+        return -ENOMEM;
+    deliveries->core = core;
+    uv_timer_init(&core->loop, &deliveries->due); /* has no way to fail */
+    deliveries->due.data = deliveries;
+    int error = flights_open(core, &deliveries->flights);
+    if (!error)
+        error = commitments_open(core, deliveries->flights, &deliveries->commitments);
+    if (!error)
+        error = deliveries_reload(deliveries);
+    if (error) {
+        deliveries_close(deliveries);
+        return error;
+    }
+    *out = deliveries;
+    return 0;
+}
+
+void
+deliveries_close(struct deliveries *deliveries)
+{
+    if (deliveries)
+        uv_close((uv_handle_t *)&deliveries->due, on_closed);
+}

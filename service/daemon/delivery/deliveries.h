@@ -1,0 +1,42 @@
+/*
+ * deliveries.h - the daemon's dealings with the courier: deliveries that are due are handed to it,
+ * a few at a time for each destination, and what it says of them becomes a state. A destination
+ * that keeps failing is left alone for a while; the others do not notice.
+ */
+#ifndef NOCTULE_DELIVERIES_H
+#define NOCTULE_DELIVERIES_H
+
+#include "service/common/proto.h"
+#include "service/daemon/core.h"
+
+int deliveries_open(struct core *core, struct deliveries **deliveries);
+/* Frees asynchronously. NULL is allowed. */
+void deliveries_close(struct deliveries *deliveries);
+
+/* The courier's slot. An unknown or impossible frame is latched as an error in the reader. */
+void deliveries_courier_ready(struct deliveries *deliveries);
+void deliveries_courier_gone(struct deliveries *deliveries, const struct pool_gone *gone);
+void deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader);
+
+/* A peer reports on a commitment: the intake's frame and its death, which takes the peer with it.
+ */
+void deliveries_committed(struct deliveries *deliveries, struct proto_reader *reader);
+void deliveries_intake_gone(struct deliveries *deliveries);
+
+/* Deliveries may have come, or may be started again: look at the end of the turn. */
+void deliveries_look(struct deliveries *deliveries);
+/* The same, and destinations that are left alone are tried at once. */
+void deliveries_hurry(struct deliveries *deliveries);
+/* The end of the turn: records what ended, starts what is due. */
+void deliveries_end_turn(struct deliveries *deliveries);
+/* Now and then: commitments that do not come. */
+void deliveries_tick(struct deliveries *deliveries);
+
+/* The destinations may be others now. */
+int deliveries_reload(struct deliveries *deliveries);
+
+size_t deliveries_under_way(const struct deliveries *deliveries);
+/* Ended or under way, and not recorded. */
+size_t deliveries_unrecorded(const struct deliveries *deliveries);
+
+#endif

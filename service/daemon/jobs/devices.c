@@ -1,0 +1,44 @@
+/* devices.c - see devices.h. */
+#include "service/daemon/jobs/devices.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static bool
+is_named(const struct kernels_gpu *gpu, const char *name)
+{
+    char index[12];
+    snprintf(index, sizeof index, "%d", gpu->index);
+    return strcmp(index, name) == 0 || strcasecmp(gpu->uuid, name) == 0;
+}
+
+static void
+choose(struct devices_choice *choice, size_t gpu)
+{
+    for (size_t i = 0; i < choice->chosen_count; i++) {
+        if (choice->chosen[i] == gpu)
+            return;
+    }
+    if (choice->chosen_count < DEVICES_MAX)
+        choice->chosen[choice->chosen_count++] = gpu;
+}
+
+void
+devices_choose(const struct kernels_gpu *found, size_t found_count, char *const *names,
+               size_t name_count, struct devices_choice *choice)
+{
+    *choice = (struct devices_choice){.chosen_count = 0};
+    for (size_t i = 0; i < found_count && name_count == 0; i++)
+        choose(choice, i);
+    for (size_t i = 0; i < name_count; i++) {
+        size_t gpu = 0;
+        while (gpu < found_count && !is_named(&found[gpu], names[i]))
+            gpu++;
+        if (gpu < found_count)
+            choose(choice, gpu);
+        else if (choice->missing_count < DEVICES_MAX)
+            choice->missing[choice->missing_count++] = i;
+    }
+}

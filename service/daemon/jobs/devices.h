@@ -1,0 +1,27 @@
+/*
+ * devices.h - which of a machine's GPUs get a worker each, and in which order? Pure: no I/O.
+ *
+ * Named ones (compute.devices: an index, or a UUID in any case) in the order of their names; all
+ * that were found when none is named. One that is named twice counts once.
+ */
+#ifndef NOCTULE_DEVICES_H
+#define NOCTULE_DEVICES_H
+
+#include "kernels/kernels.h"
+
+#include <stddef.h>
+
+#define DEVICES_MAX 16
+
+struct devices_choice {
+    size_t chosen[DEVICES_MAX]; /* indices into what was found */
+    size_t chosen_count;
+    size_t missing[DEVICES_MAX]; /* indices into the names: not there */
+    size_t missing_count;
+};
+
+/* What goes beyond DEVICES_MAX is left out. */
+void devices_choose(const struct kernels_gpu *found, size_t found_count, char *const *names,
+                    size_t name_count, struct devices_choice *choice);
+
+#endif

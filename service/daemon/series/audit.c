@@ -1,0 +1,164 @@
+/*
+ * audit.c - see audit.h.
+ *
+ * The paths are read in one go into one block of memory (a hundred bytes an instance); the thread
+ * touches nothing but that block and its own list of what is missing.
+ */
+#include "service/daemon/series/audit.h"
+
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/daemon/series/arrivals.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct audit {
+    uv_work_t work;
+    struct core *core;
+    char *paths; /* one after the other, each with its NUL */
+    size_t size, capacity;
+    size_t *missing; /* offsets of those whose file is gone */
+    size_t missing_count, missing_capacity;
+    size_t checked;
+    atomic_bool stop;
+    bool over; /* the thread is done; only audit_stop is awaited */
+};
+
+static int
+grow(void **array, size_t *capacity, size_t needed, size_t element)
+{
+    if (needed <= *capacity)
+        return 0;
+    size_t larger = *capacity ? 2 * *capacity : 1024;
+    while (larger < needed)
+        larger *= 2;
+    void *grown = realloc(*array, larger * element);
+    if (!grown)
+        return -ENOMEM;
+    *array = grown;
+    *capacity = larger;
+    return 0;
+}
+
+static int
+add_path(void *context, const char *path)
+{
+    struct audit *audit = context;
+    size_t length = strlen(path) + 1;
+    void *paths = audit->paths;
+    int error = grow(&paths, &audit->capacity, audit->size + length, 1);
+    audit->paths = paths;
+    if (error)
+        return error;
+    memcpy(audit->paths + audit->size, path, length);
+    audit->size += length;
+    return 0;
+}
+
+static bool
+is_gone(const struct audit *audit, size_t offset)
+{
+    char *path = core_path(audit->core, audit->paths + offset);
+    bool gone = path && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+    free(path);
+    return gone;
+}
+
+static void
+check_path(struct audit *audit, size_t offset)
+{
+    audit->checked++;
+    void *missing = audit->missing;
+    if (!is_gone(audit, offset) ||
+        grow(&missing, &audit->missing_capacity, audit->missing_count + 1, sizeof offset))
+        return; /* without memory the next start reports it */
+    audit->missing = missing;
+    audit->missing[audit->missing_count++] = offset;
+}
+
+static void
+check_paths(uv_work_t *work)
+{
+    struct audit *audit = work->data;
+    for (size_t at = 0; at < audit->size && !atomic_load(&audit->stop);
+         at += strlen(audit->paths + at) + 1)
+        check_path(audit, at);
+}
+
+static void
+report_missing(struct audit *audit)
+{
+    struct core *core = audit->core;
+    for (size_t i = 0; i < audit->missing_count; i++) {
+        const char *path = audit->paths + audit->missing[i];
+        if (!is_gone(audit, audit->missing[i]))
+            continue; /* its sender has sent it again meanwhile */
+        log_error("file.missing", LOG_STR("path", path));
+        if (!core_change(core))
+            return;
+        int error = queue_report_missing(core->queue, path, clock_unix_ms());
+        if (error) {
+            core_failed(core, error, "report a missing file");
+            return;
+        }
+    }
+}
+
+static void
+free_audit(struct audit *audit)
+{
+    free(audit->paths);
+    free(audit->missing);
+    free(audit);
+}
+
+static void
+on_checked(uv_work_t *work, int status)
+{
+    (void)status;
+    struct audit *audit = work->data;
+    if (atomic_load(&audit->stop)) {
+        free_audit(audit);
+        return;
+    }
+    log_info("audit.done", LOG_INT("files", audit->checked),
+             LOG_INT("missing", audit->missing_count));
+    report_missing(audit);
+    audit->over = true;
+    audit->core->auditing = false;
+    arrivals_look(audit->core->arrivals);
+}
+
+int
+audit_start(struct core *core, struct audit **out)
+{
+    struct audit *audit = calloc(1, sizeof *audit);
+    if (!audit)
+        return -ENOMEM;
+    audit->core = core;
+    audit->work.data = audit;
+    int error = queue_each_path(core->queue, add_path, audit);
+    if (!error)
+        error = uv_queue_work(&core->loop, &audit->work, check_paths, on_checked);
+    if (error) {
+        free_audit(audit);
+        return error;
+    }
+    core->auditing = true;
+    *out = audit;
+    return 0;
+}
+
+void
+audit_stop(struct audit *audit)
+{
+    if (!audit)
+        return;
+    atomic_store(&audit->stop, true);
+    if (audit->over)
+        free_audit(audit);
+}

@@ -1,0 +1,96 @@
+/* series.c - see series.h. */
+#include "service/daemon/series/series.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STACKS_NAMED   8 /* more are only counted */
+#define CLOCK_SLACK_MS 60000
+
+static double
+wait_of(const struct queue_series *series, const struct conf_series *timers)
+{
+    if (series->complete_requested)
+        return 0;
+    if (series->expected_instances <= 0)
+        return timers->quiet_seconds;
+    if (series->instances >= series->expected_instances)
+        return timers->complete_seconds;
+    return timers->patience_seconds;
+}
+
+static void
+describe(const struct queue_series *series, double quiet_seconds, char evidence[SERIES_EVIDENCE])
+{
+    const char *plural = series->instances == 1 ? "" : "s";
+    evidence[0] = 0;
+    if (series->expected_instances > 0)
+        series_add_evidence(evidence, "%d of %d expected instances", series->instances,
+                            series->expected_instances);
+    else
+        series_add_evidence(evidence, "%d instance%s, number expected not told", series->instances,
+                            plural);
+    if (series->complete_requested)
+        series_add_evidence(evidence, ", declared complete by an operator");
+    series_add_evidence(evidence, ", quiet %.1f s", quiet_seconds);
+}
+
+void
+series_decide(const struct queue_series *series, const struct conf_series *timers,
+              int64_t listening_since_ms, int64_t now_ms, struct series_decision *decision)
+{
+    int64_t wait_ms = (int64_t)(wait_of(series, timers) * 1000.0);
+    int64_t since_ms = series->last_seen_ms;
+    if (listening_since_ms > since_ms)
+        since_ms = listening_since_ms;
+    *decision = (struct series_decision){.due_ms = since_ms + wait_ms};
+    /* A clock that was put right by a little only makes the wait longer; after more, due_ms might
+     * never come. */
+    bool clock_went_back = decision->due_ms > now_ms + 2 * wait_ms + CLOCK_SLACK_MS;
+    if (now_ms < decision->due_ms && !clock_went_back && !series->complete_requested)
+        return;
+    decision->settle = true;
+    int64_t quiet_ms = now_ms - series->last_seen_ms;
+    describe(series, quiet_ms > 0 ? (double)quiet_ms / 1000.0 : 0, decision->evidence);
+    if (clock_went_back)
+        series_add_evidence(decision->evidence, " (the clock was set back)");
+}
+
+static void
+add_stack(char evidence[SERIES_EVIDENCE], const struct queue_stack *stack)
+{
+    if (stack->name && *stack->name)
+        series_add_evidence(evidence, " %s", stack->name);
+    if (!stack->accepted) {
+        series_add_evidence(evidence, " refused (%s)", stack->code);
+        return;
+    }
+    series_add_evidence(evidence, " %d plane%s of %d x %d", stack->planes,
+                        stack->planes == 1 ? "" : "s", stack->columns, stack->rows);
+    if (stack->planes > 1)
+        series_add_evidence(evidence, ", %.4g mm apart, unbroken", stack->spacing_mm);
+}
+
+void
+series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks, size_t count)
+{
+    series_add_evidence(evidence, "; %zu stack%s:", count, count == 1 ? "" : "s");
+    for (size_t i = 0; i < count && i < STACKS_NAMED; i++) {
+        if (i)
+            series_add_evidence(evidence, ",");
+        add_stack(evidence, &stacks[i]);
+    }
+    if (count > STACKS_NAMED)
+        series_add_evidence(evidence, " and %zu more", count - STACKS_NAMED);
+}
+
+void
+series_add_evidence(char evidence[SERIES_EVIDENCE], const char *format, ...)
+{
+    size_t used = strlen(evidence);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(evidence + used, SERIES_EVIDENCE - used, format, arguments);
+    va_end(arguments);
+}

@@ -1,0 +1,792 @@
+/*
+ * inbox.c - see inbox.h.
+ *
+ *   inotify --> urgent looks --.                       .--> handed out --> inbox_done
+ *   sweep ----> first look -----+--> settling looks --+           |
+ *                               ^---------------------+-----------'  (changed meanwhile)
+ *
+ * pump() starts the next step whenever none is under way: looks that are due, or the walk through
+ * the folders on the stack, taking turns. A sweep is a walk that begins at the inbox itself; a new
+ * folder is put on the stack by whoever sees it first. A folder is entered (opened, watched and
+ * named in watch.h's table) in one step and read in later ones, so that what appears in it is
+ * either told or read.
+ */
+#include "service/intake/inbox/inbox.h"
+
+#include "service/common/log.h"
+#include "service/intake/inbox/known.h"
+#include "service/intake/inbox/walk.h"
+#include "service/intake/inbox/watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_HELD         16384 /* looks to come and finds not answered; sweeps wait above it */
+#define LATER_MS         60000 /* INBOX_LATER */
+#define WARN_EVERY_MS    60000 /* of a trouble that lasts */
+#define MIN_SWEEP_MS     1000  /* between the starts of two sweeps that lost news asks for */
+#define MIN_AGAIN_MS     200   /* before a file that has changed is looked at again */
+#define MISSING_SWEEP_MS 10000 /* at most this long until a missing inbox is looked for again */
+
+/* A look to come. */
+struct look {
+    struct look *next;
+    int64_t due_ms;
+    bool renamed;
+    char relative[];
+};
+
+struct look_queue {
+    struct look *first, **end;
+};
+
+struct inbox {
+    uv_loop_t *loop;
+    inbox_found found;
+    void *context;
+    char *path, *root, *move_to;
+    enum conf_after after;
+    int64_t settle_ms, sweep_ms;
+
+    struct known *known;
+    struct look_queue urgent;   /* due at once */
+    struct look_queue settling; /* by due time, as the settle time is the same for all */
+    size_t held;
+
+    struct watch *watch; /* NULL: sweeps only */
+    uv_poll_t poll;
+    uv_timer_t timer;
+    uv_work_t work;
+    struct walk_step step;
+    bool working;
+    bool walk_next; /* whose turn it is */
+
+    char **folders; /* stack of folders to be walked */
+    size_t folder_count, folder_capacity;
+    DIR *directory; /* the one being read */
+    char *reading;  /* its name */
+
+    uint32_t sweep; /* number of the latest */
+    bool sweeping;  /* it is under way */
+    bool news_lost;
+    int64_t sweep_began_ms, next_sweep_ms;
+    int64_t warned_ms, watch_warned_ms; /* 0: not yet */
+
+    size_t handed; /* finds not answered */
+    bool closing;
+    int handles; /* open uv handles */
+};
+
+static void pump(struct inbox *inbox);
+
+/* -------------------------------------------------------------------------- queues ------ */
+
+static void
+queue_init(struct look_queue *queue)
+{
+    queue->first = NULL;
+    queue->end = &queue->first;
+}
+
+static void
+queue_push(struct look_queue *queue, struct look *look)
+{
+    look->next = NULL;
+    *queue->end = look;
+    queue->end = &look->next;
+}
+
+static struct look *
+queue_pop(struct look_queue *queue)
+{
+    struct look *look = queue->first;
+    queue->first = look->next;
+    if (!queue->first)
+        queue->end = &queue->first;
+    return look;
+}
+
+static void
+queue_clear(struct look_queue *queue)
+{
+    while (queue->first)
+        free(queue_pop(queue));
+}
+
+/* Without memory the look is lost, and a sweep makes up for it. */
+static void
+add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, int64_t due_ms,
+         bool renamed)
+{
+    size_t length = strlen(relative) + 1;
+    struct look *look = malloc(sizeof *look + length);
+    if (!look) {
+        known_remove(inbox->known, known_key(relative));
+        inbox->news_lost = true;
+        return;
+    }
+    look->due_ms = due_ms;
+    look->renamed = renamed;
+    memcpy(look->relative, relative, length);
+    queue_push(queue, look);
+    inbox->held++;
+}
+
+static void
+push_folder(struct inbox *inbox, const char *relative)
+{
+    if (inbox->folder_count == inbox->folder_capacity) {
+        size_t capacity = inbox->folder_capacity ? 2 * inbox->folder_capacity : 16;
+        char **folders = realloc(inbox->folders, capacity * sizeof *folders);
+        if (!folders) {
+            inbox->news_lost = true;
+            return;
+        }
+        inbox->folders = folders;
+        inbox->folder_capacity = capacity;
+    }
+    char *copy = strdup(relative);
+    if (copy)
+        inbox->folders[inbox->folder_count++] = copy;
+    else
+        inbox->news_lost = true;
+}
+
+/* -------------------------------------------------------------------------- sights ------ */
+
+static struct known_file *
+remember(struct inbox *inbox, const char *relative)
+{
+    struct known_file *file = known_add(inbox->known, known_key(relative));
+    if (file)
+        file->sweep = inbox->sweep;
+    else
+        inbox->news_lost = true;
+    return file;
+}
+
+static void
+hand_out(struct inbox *inbox, struct known_file *file, const struct walk_sight *sight)
+{
+    const struct inbox_find find = {
+        .relative = sight->relative,
+        .stamp = sight->stamp,
+        .error = sight->error,
+        .told = file->told,
+    };
+    file->state = KNOWN_HANDED;
+    file->touched = false;
+    inbox->held++;
+    inbox->handed++;
+    inbox->found(inbox->context, inbox, &find);
+}
+
+static void
+wait_for(struct inbox *inbox, struct known_file *file, const char *relative)
+{
+    file->state = KNOWN_WAITING;
+    add_look(inbox, &inbox->settling, relative, file->since_ms + inbox->settle_ms, false);
+}
+
+/* A look at a file that waits for one. */
+static void
+see_waiting(struct inbox *inbox, struct known_file *file, const struct walk_sight *sight)
+{
+    if (known_settled(file, known_look(&sight->stamp), sight->renamed, (int64_t)uv_now(inbox->loop),
+                      inbox->settle_ms))
+        hand_out(inbox, file, sight);
+    else
+        wait_for(inbox, file, sight->relative);
+}
+
+static void
+see_file(struct inbox *inbox, const struct walk_sight *sight, bool was_waiting)
+{
+    const int64_t now = (int64_t)uv_now(inbox->loop);
+    const bool is_new = !known_find(inbox->known, known_key(sight->relative));
+    struct known_file *file = remember(inbox, sight->relative);
+    if (!file)
+        return;
+    if (is_new) {
+        see_waiting(inbox, file, sight);
+        return;
+    }
+    switch ((enum known_state)file->state) {
+    case KNOWN_WAITING:
+        if (was_waiting)
+            see_waiting(inbox, file, sight);
+        break;
+    case KNOWN_HANDED:
+        break;
+    case KNOWN_LEFT:
+        if (file->look != known_look(&sight->stamp))
+            see_waiting(inbox, file, sight);
+        break;
+    case KNOWN_LATER:
+        if (file->look != known_look(&sight->stamp))
+            see_waiting(inbox, file, sight);
+        else if (now >= file->since_ms)
+            hand_out(inbox, file, sight);
+        break;
+    }
+}
+
+/* Neither file nor folder, or a link: said once. */
+static void
+see_other(struct inbox *inbox, const struct walk_sight *sight)
+{
+    struct known_file *file = remember(inbox, sight->relative);
+    if (!file || file->state == KNOWN_HANDED)
+        return;
+    if (!file->told)
+        log_warn("inbox.skipped", LOG_STR("inbox", inbox->path),
+                 LOG_STR("kind", S_ISLNK(sight->mode) ? "symbolic link" : "special file"),
+                 LOG_INT("inode", sight->stamp.inode));
+    file->told = true;
+    file->state = KNOWN_LEFT;
+    file->look = known_look(&sight->stamp);
+}
+
+/* Something that cannot be looked at: told once, and tried again by every sweep. */
+static void
+see_trouble(struct inbox *inbox, const struct walk_sight *sight)
+{
+    struct known_file *file = remember(inbox, sight->relative);
+    if (!file || file->state == KNOWN_HANDED)
+        return;
+    if (file->told)
+        file->state = KNOWN_LEFT;
+    else
+        hand_out(inbox, file, sight);
+}
+
+static void
+see(struct inbox *inbox, const struct walk_sight *sight, bool was_waiting)
+{
+    if (sight->error == -ENOENT || sight->error == -ENOTDIR) {
+        struct known_file *file = known_find(inbox->known, known_key(sight->relative));
+        if (file && file->state != KNOWN_HANDED)
+            known_remove(inbox->known, file->key);
+    } else if (sight->error) {
+        see_trouble(inbox, sight);
+    } else if (S_ISREG(sight->mode)) {
+        see_file(inbox, sight, was_waiting);
+    } else if (S_ISDIR(sight->mode)) {
+        push_folder(inbox, sight->relative);
+    } else {
+        see_other(inbox, sight);
+    }
+}
+
+/* ---------------------------------------------------------------------------- news ------ */
+
+static void
+hint(struct inbox *inbox, const char *relative, bool renamed)
+{
+    struct known_file *file = known_find(inbox->known, known_key(relative));
+    if (file && file->state == KNOWN_HANDED) {
+        file->touched = true;
+        return;
+    }
+    if (file && file->state == KNOWN_WAITING && !renamed)
+        return;
+    if (inbox->held >= MAX_HELD) {
+        inbox->news_lost = true;
+        return;
+    }
+    file = remember(inbox, relative);
+    if (!file)
+        return;
+    file->state = KNOWN_WAITING;
+    file->look = 0;
+    add_look(inbox, &inbox->urgent, relative, 0, renamed);
+}
+
+static void
+on_told(void *context, enum watch_news news, const char *folder, const char *name)
+{
+    struct inbox *inbox = context;
+    char *relative;
+    if (news == WATCH_OVERFLOW) {
+        inbox->news_lost = true;
+        return;
+    }
+    if (walk_ignores(name))
+        return;
+    if (asprintf(&relative, "%s%s%s", folder, folder[0] ? "/" : "", name) < 0) {
+        inbox->news_lost = true;
+        return;
+    }
+    if (news == WATCH_FOLDER)
+        push_folder(inbox, relative);
+    else
+        hint(inbox, relative, news == WATCH_RENAMED);
+    free(relative);
+}
+
+static void
+on_news(uv_poll_t *poll, int status, int events)
+{
+    (void)events;
+    struct inbox *inbox = poll->data;
+    int error = status < 0 ? status : watch_read(inbox->watch, on_told, inbox);
+    if (error) {
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
+                 LOG_STR("effect", "new files are found by sweeps only"));
+        uv_poll_stop(poll);
+        inbox->news_lost = true;
+    }
+    pump(inbox);
+}
+
+/* --------------------------------------------------------------------------- steps ------ */
+
+/* At most once a minute. */
+static bool
+may_warn(struct inbox *inbox, int64_t *last_ms)
+{
+    const int64_t now = (int64_t)uv_now(inbox->loop);
+    if (*last_ms && now - *last_ms < WARN_EVERY_MS)
+        return false;
+    *last_ms = now;
+    return true;
+}
+
+static void
+abandon_sweep(struct inbox *inbox, const struct walk_step *step)
+{
+    inbox->sweeping = false;
+    const int64_t soon = (int64_t)uv_now(inbox->loop) + MISSING_SWEEP_MS;
+    if (soon < inbox->next_sweep_ms)
+        inbox->next_sweep_ms = soon;
+    if (!may_warn(inbox, &inbox->warned_ms))
+        return;
+    log_error("inbox.unusable", LOG_STR("inbox", inbox->path),
+              LOG_STR("error", step->conflict ? step->conflict : strerror(-step->error)));
+}
+
+static void
+told_of_folder(struct inbox *inbox, const char *relative, int error)
+{
+    char *copy = strdup(relative);
+    if (!copy)
+        return;
+    const struct walk_sight sight = {.relative = copy, .error = error};
+    see_trouble(inbox, &sight);
+    free(copy);
+}
+
+static void
+name_watch(struct inbox *inbox, const char *folder, int descriptor)
+{
+    int error = descriptor;
+    if (!inbox->watch)
+        return;
+    if (descriptor >= 0)
+        error = watch_name(inbox->watch, descriptor, folder, inbox->sweep);
+    if (error < 0 && may_warn(inbox, &inbox->watch_warned_ms))
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
+                 LOG_STR("effect", "some folders are looked at by sweeps only"));
+}
+
+static void
+after_enter(struct inbox *inbox, struct walk_step *step)
+{
+    if (step->made)
+        log_info("inbox.made", LOG_STR("inbox", inbox->path));
+    if (step->error == -ENOENT && step->folder[0])
+        return; /* gone again */
+    if (step->error && !step->folder[0]) {
+        abandon_sweep(inbox, step);
+        return;
+    }
+    if (step->error == -ELOOP || step->error == -ENOTDIR)
+        return; /* no folder any more: it is met as what it is now */
+    if (step->error) {
+        told_of_folder(inbox, step->folder, step->error);
+        return;
+    }
+    name_watch(inbox, step->folder, step->descriptor);
+    inbox->directory = step->directory;
+    inbox->reading = step->folder;
+    step->folder = NULL;
+}
+
+static void
+after_read(struct inbox *inbox, const struct walk_step *step)
+{
+    inbox->directory = step->directory;
+    if (step->error && step->error != -ENOENT)
+        told_of_folder(inbox, step->folder, step->error);
+    if (!inbox->directory) {
+        free(inbox->reading);
+        inbox->reading = NULL;
+    }
+}
+
+static void
+end_sweep_if_done(struct inbox *inbox)
+{
+    if (!inbox->sweeping || inbox->directory || inbox->folder_count > 0)
+        return;
+    inbox->sweeping = false;
+    /* What lies in a folder that could not be read is forgotten too, and taken in anew, to no
+     * effect, once it can be. */
+    known_forget_unmet(inbox->known, inbox->sweep);
+    if (inbox->watch)
+        watch_forget_unmet(inbox->watch, inbox->sweep);
+    log_debug("inbox.swept", LOG_STR("inbox", inbox->path),
+              LOG_INT("known", known_count(inbox->known)),
+              LOG_INT("ms", (int64_t)uv_now(inbox->loop) - inbox->sweep_began_ms));
+}
+
+static void
+finish_close(struct inbox *inbox)
+{
+    if (!inbox->closing || inbox->working || inbox->handed > 0 || inbox->handles > 0)
+        return;
+    if (inbox->directory)
+        closedir(inbox->directory);
+    for (size_t i = 0; i < inbox->folder_count; i++)
+        free(inbox->folders[i]);
+    free(inbox->folders);
+    free(inbox->reading);
+    queue_clear(&inbox->urgent);
+    queue_clear(&inbox->settling);
+    watch_close(inbox->watch);
+    known_close(inbox->known);
+    free(inbox->move_to);
+    free(inbox->root);
+    free(inbox->path);
+    free(inbox);
+}
+
+static void
+on_step(uv_work_t *work)
+{
+    struct inbox *inbox = work->data;
+    walk_run(&inbox->step);
+}
+
+static void
+after_step(uv_work_t *work, int status)
+{
+    (void)status; /* steps are not cancelled */
+    struct inbox *inbox = work->data;
+    struct walk_step *step = &inbox->step;
+    if (inbox->closing) {
+        inbox->working = false;
+        inbox->directory = step->directory;
+        walk_clear(step);
+        finish_close(inbox);
+        return;
+    }
+    for (size_t i = 0; i < step->count; i++)
+        see(inbox, &step->sights[i], step->kind == WALK_LOOK);
+    if (step->kind == WALK_ENTER)
+        after_enter(inbox, step);
+    else if (step->kind == WALK_READ)
+        after_read(inbox, step);
+    walk_clear(step);
+    inbox->working = false; /* not before: an answer given at once would start the next step */
+    end_sweep_if_done(inbox);
+    pump(inbox);
+}
+
+/* ---------------------------------------------------------------------------- pump ------ */
+
+static bool
+is_due(const struct inbox *inbox, const struct look_queue *queue)
+{
+    return queue->first && queue->first->due_ms <= (int64_t)uv_now(inbox->loop);
+}
+
+static void
+take_looks(struct inbox *inbox, struct look_queue *queue, struct walk_step *step)
+{
+    while (step->count < WALK_STEP && is_due(inbox, queue)) {
+        struct look *look = queue_pop(queue);
+        inbox->held--;
+        char *relative = strdup(look->relative);
+        if (relative) {
+            step->sights[step->count++] =
+                (struct walk_sight){.relative = relative, .renamed = look->renamed};
+        } else {
+            known_remove(inbox->known, known_key(look->relative));
+            inbox->news_lost = true;
+        }
+        free(look);
+    }
+}
+
+static bool
+prepare_looks(struct inbox *inbox, struct walk_step *step)
+{
+    take_looks(inbox, &inbox->urgent, step);
+    take_looks(inbox, &inbox->settling, step);
+    step->kind = WALK_LOOK;
+    return step->count > 0;
+}
+
+static bool
+prepare_walk(struct inbox *inbox, struct walk_step *step)
+{
+    if (inbox->held >= MAX_HELD)
+        return false;
+    if (inbox->directory) {
+        step->kind = WALK_READ;
+        step->directory = inbox->directory;
+        step->folder = strdup(inbox->reading);
+        return step->folder != NULL;
+    }
+    if (inbox->folder_count == 0)
+        return false;
+    step->kind = WALK_ENTER;
+    step->folder = inbox->folders[--inbox->folder_count];
+    return true;
+}
+
+static void
+begin_sweep_if_due(struct inbox *inbox)
+{
+    const int64_t now = (int64_t)uv_now(inbox->loop);
+    if (inbox->sweeping || inbox->held >= MAX_HELD)
+        return;
+    if (inbox->news_lost && inbox->next_sweep_ms > inbox->sweep_began_ms + MIN_SWEEP_MS)
+        inbox->next_sweep_ms = inbox->sweep_began_ms + MIN_SWEEP_MS;
+    if (now < inbox->next_sweep_ms)
+        return;
+    inbox->news_lost = false;
+    inbox->sweeping = true;
+    inbox->sweep++;
+    inbox->sweep_began_ms = now;
+    inbox->next_sweep_ms = now + inbox->sweep_ms;
+    push_folder(inbox, "");
+}
+
+static void
+on_timer(uv_timer_t *timer)
+{
+    pump(timer->data);
+}
+
+static void
+arm_timer(struct inbox *inbox)
+{
+    const int64_t now = (int64_t)uv_now(inbox->loop);
+    int64_t due = inbox->next_sweep_ms;
+    if (inbox->settling.first && inbox->settling.first->due_ms < due)
+        due = inbox->settling.first->due_ms;
+    /* inbox_done pumps when a full inbox drains; then a sweep may be due long since. */
+    if (due <= now)
+        due = now + MIN_SWEEP_MS;
+    uv_timer_start(&inbox->timer, on_timer, (uint64_t)(due - now), 0);
+}
+
+static void
+pump(struct inbox *inbox)
+{
+    if (inbox->working || inbox->closing)
+        return;
+    begin_sweep_if_due(inbox);
+    struct walk_step *step = &inbox->step;
+    step->count = 0;
+    step->error = 0;
+    step->conflict = NULL;
+    step->made = false;
+    step->folder = NULL;
+    step->directory = NULL;
+    step->inbox = inbox->path;
+    step->root = inbox->root;
+    step->watch = inbox->watch;
+    inbox->walk_next = !inbox->walk_next;
+    bool ready = inbox->walk_next && prepare_walk(inbox, step);
+    if (!ready)
+        ready = prepare_looks(inbox, step) || prepare_walk(inbox, step);
+    if (!ready) {
+        arm_timer(inbox);
+        return;
+    }
+    inbox->working = true;
+    inbox->work.data = inbox;
+    uv_queue_work(inbox->loop, &inbox->work, on_step,
+                  after_step); /* fails without a callback only */
+}
+
+/* ----------------------------------------------------------------- opening, closing ------ */
+
+static int64_t
+to_ms(double seconds)
+{
+    return (int64_t)(seconds * 1000.0);
+}
+
+int
+inbox_configure(struct inbox *inbox, const struct conf_inbox *conf)
+{
+    char *move_to = conf->move_to ? strdup(conf->move_to) : NULL;
+    if (conf->move_to && !move_to)
+        return -ENOMEM;
+    free(inbox->move_to);
+    inbox->move_to = move_to;
+    inbox->after = conf->after;
+    inbox->settle_ms = to_ms(conf->settle_seconds);
+    inbox->sweep_ms = to_ms(conf->sweep_seconds);
+    const int64_t next = inbox->sweep_began_ms + inbox->sweep_ms;
+    if (next < inbox->next_sweep_ms)
+        inbox->next_sweep_ms = next;
+    pump(inbox);
+    return 0;
+}
+
+/* Without inotify (no instance or watch to be had) the sweeps do all. */
+static void
+start_watching(struct inbox *inbox)
+{
+    int error = watch_open(&inbox->watch);
+    if (!error) {
+        error = uv_poll_init(inbox->loop, &inbox->poll, watch_fd(inbox->watch));
+        if (error) {
+            watch_close(inbox->watch);
+            inbox->watch = NULL;
+        }
+    }
+    if (error) {
+        log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
+                 LOG_STR("effect", "new files are found by sweeps only"));
+        return;
+    }
+    inbox->poll.data = inbox;
+    inbox->handles++;
+    uv_poll_start(&inbox->poll, UV_READABLE, on_news);
+}
+
+int
+inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root, inbox_found found,
+           void *context, struct inbox **out)
+{
+    struct inbox *inbox = calloc(1, sizeof *inbox);
+    if (!inbox)
+        return -ENOMEM;
+    inbox->loop = loop;
+    inbox->found = found;
+    inbox->context = context;
+    queue_init(&inbox->urgent);
+    queue_init(&inbox->settling);
+    inbox->path = strdup(conf->path);
+    inbox->root = strdup(root);
+    int error = -ENOMEM;
+    if (!inbox->path || !inbox->root)
+        goto fail;
+    error = known_open(&inbox->known);
+    if (error)
+        goto fail;
+    uv_timer_init(loop, &inbox->timer); /* has no way to fail */
+    inbox->timer.data = inbox;
+    inbox->handles = 1;
+    start_watching(inbox);
+    error = inbox_configure(inbox, conf);
+    if (error) {
+        inbox_close(inbox);
+        return error;
+    }
+    *out = inbox;
+    return 0;
+
+fail:
+    free(inbox->path);
+    free(inbox->root);
+    free(inbox);
+    return error;
+}
+
+static void
+on_closed(uv_handle_t *handle)
+{
+    struct inbox *inbox = handle->data;
+    inbox->handles--;
+    finish_close(inbox);
+}
+
+void
+inbox_close(struct inbox *inbox)
+{
+    if (!inbox || inbox->closing)
+        return;
+    inbox->closing = true;
+    uv_close((uv_handle_t *)&inbox->timer, on_closed);
+    if (inbox->watch)
+        uv_close((uv_handle_t *)&inbox->poll, on_closed);
+}
+
+const char *
+inbox_path(const struct inbox *inbox)
+{
+    return inbox->path;
+}
+
+enum conf_after
+inbox_after(const struct inbox *inbox)
+{
+    return inbox->after;
+}
+
+const char *
+inbox_move_to(const struct inbox *inbox)
+{
+    return inbox->move_to;
+}
+
+/* ------------------------------------------------------------------------- answers ------ */
+
+/* Not at once: a file that is found changed again and again may not keep a processor busy. */
+static void
+look_again(struct inbox *inbox, struct known_file *file, const char *relative)
+{
+    file->state = KNOWN_WAITING;
+    file->look = 0;
+    add_look(inbox, &inbox->settling, relative, (int64_t)uv_now(inbox->loop) + MIN_AGAIN_MS, false);
+}
+
+static void
+answer(struct inbox *inbox, struct known_file *file, const char *relative,
+       const struct file_stamp *stamp, enum inbox_fate fate)
+{
+    if (fate == INBOX_AGAIN || file->touched) {
+        look_again(inbox, file, relative);
+        return;
+    }
+    switch (fate) {
+    case INBOX_GONE:
+        known_remove(inbox->known, file->key);
+        break;
+    case INBOX_LATER:
+        file->state = KNOWN_LATER;
+        file->told = true;
+        file->look = known_look(stamp);
+        file->since_ms = (int64_t)uv_now(inbox->loop) + LATER_MS;
+        break;
+    case INBOX_LEFT:
+    case INBOX_AGAIN:
+        file->state = KNOWN_LEFT;
+        file->look = known_look(stamp);
+        break;
+    }
+}
+
+void
+inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *stamp,
+           enum inbox_fate fate)
+{
+    inbox->held--;
+    inbox->handed--;
+    if (inbox->closing) {
+        finish_close(inbox);
+        return;
+    }
+    struct known_file *file = known_find(inbox->known, known_key(relative));
+    if (file && file->state == KNOWN_HANDED)
+        answer(inbox, file, relative, stamp, fate);
+    pump(inbox);
+}

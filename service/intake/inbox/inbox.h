@@ -1,0 +1,60 @@
+/*
+ * inbox.h - one watched folder: finds the files in it that are complete, and hands out each once.
+ *
+ * Two ways lead to a file: inotify tells at once, and a full sweep every sweep_seconds finds what
+ * inotify does not tell of (network shares, overflows, folders it cannot watch). Both only cause
+ * looks; known_settled (known.h) decides. All looks are made in pool threads, in steps of bounded
+ * length, one at a time for each inbox, so the loop never waits for a disk or a share, and a share
+ * that hangs holds one thread.
+ *
+ * Memory is bounded: 32 bytes a file that is known, and paths only for files that settle or have
+ * been handed out, of which there are at most a few ten thousand; the sweep waits meanwhile.
+ *
+ * Belongs to the loop's thread.
+ */
+#ifndef NOCTULE_INBOX_H
+#define NOCTULE_INBOX_H
+
+#include "service/common/file_ops.h"
+
+#include "config/config.h"
+
+#include <uv.h>
+
+struct inbox;
+
+/* A file that is complete, or (error: -errno) a file or folder that cannot be looked at. */
+struct inbox_find {
+    const char *relative; /* to the inbox; valid during the call */
+    struct file_stamp stamp;
+    int error;
+    bool told; /* that it could not be read has been told before */
+};
+
+/* Each find is answered by inbox_done, later or at once. */
+typedef void (*inbox_found)(void *context, struct inbox *inbox, const struct inbox_find *find);
+
+enum inbox_fate {
+    INBOX_GONE,  /* moved or deleted: forget it */
+    INBOX_LEFT,  /* stays; of no interest until it changes */
+    INBOX_LATER, /* to be handed out again in a while, or when it changes */
+    INBOX_AGAIN, /* has changed: to be looked at anew */
+};
+
+int inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root, inbox_found found,
+               void *context, struct inbox **inbox);
+/* Other settings for the same path. */
+int inbox_configure(struct inbox *inbox, const struct conf_inbox *conf);
+
+const char *inbox_path(const struct inbox *inbox); /* valid until every find is answered */
+enum conf_after inbox_after(const struct inbox *inbox);
+const char *inbox_move_to(const struct inbox *inbox); /* NULL unless CONF_MOVE */
+
+/* The stamp is that of the file as it stays. */
+void inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *stamp,
+                enum inbox_fate fate);
+
+/* No find comes any more; it lives on until the ones handed out are answered. NULL is allowed. */
+void inbox_close(struct inbox *inbox);
+
+#endif

@@ -1,0 +1,220 @@
+/*
+ * walk.c - see walk.h.
+ */
+#include "service/intake/inbox/walk.h"
+
+#include "service/common/layout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* --------------------------------------------------------------------------- rules ------ */
+
+static bool
+ends_in(const char *name, const char *suffix)
+{
+    size_t length = strlen(name), tail = strlen(suffix);
+    return length >= tail && strcasecmp(name + length - tail, suffix) == 0;
+}
+
+bool
+walk_ignores(const char *name)
+{
+    return name[0] == '.' || ends_in(name, ".part") || ends_in(name, ".tmp") ||
+           ends_in(name, ".partial");
+}
+
+bool
+walk_is_within(const char *path, const char *above)
+{
+    size_t length = strlen(above);
+    while (length > 0 && above[length - 1] == '/')
+        length--;
+    return strncmp(path, above, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+const char *
+walk_conflict(const char *inbox, const char *root)
+{
+    static const char *const own[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE,
+                                      LAYOUT_JOBS,     LAYOUT_OUTBOX, LAYOUT_RUN};
+    if (walk_is_within(root, inbox))
+        return "the root folder lies in it, and Noctule would take in its own files";
+    if (!walk_is_within(inbox, root))
+        return NULL;
+    const char *below = inbox + strlen(root);
+    below += strspn(below, "/");
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (walk_is_within(below, own[i]))
+            return "it lies in one of the root's own folders";
+    }
+    return NULL;
+}
+
+/* --------------------------------------------------------------------------- steps ------ */
+
+static int
+open_inbox(const struct walk_step *step)
+{
+    int fd = open(step->inbox, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int
+check_place(struct walk_step *step)
+{
+    char inbox[PATH_MAX], root[PATH_MAX];
+    if (!realpath(step->inbox, inbox) || !realpath(step->root, root))
+        return -errno;
+    step->conflict = walk_conflict(inbox, root);
+    return step->conflict ? -EINVAL : 0;
+}
+
+/* The inbox itself, which is made when it is missing. */
+static int
+enter_inbox(struct walk_step *step)
+{
+    int fd = open_inbox(step);
+    if (fd == -ENOENT) {
+        int error = file_make_path(step->inbox);
+        if (error)
+            return error;
+        step->made = true;
+        fd = open_inbox(step);
+    }
+    if (fd < 0)
+        return fd;
+    int error = check_place(step);
+    if (error) {
+        close(fd);
+        return error;
+    }
+    return fd;
+}
+
+static int
+watch_folder(const struct walk_step *step)
+{
+    char path[PATH_MAX];
+    if (!step->watch)
+        return -ENOSYS;
+    if (snprintf(path, sizeof path, "%s/%s", step->inbox, step->folder) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    return watch_add(step->watch, path);
+}
+
+static void
+enter(struct walk_step *step)
+{
+    int inbox = step->folder[0] ? open_inbox(step) : enter_inbox(step);
+    if (inbox < 0) {
+        step->error = inbox;
+        return;
+    }
+    int here = file_open_below(inbox, step->folder, O_PATH | O_DIRECTORY);
+    close(inbox);
+    int fd = here < 0 ? here : openat(here, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (here >= 0) {
+        step->error = fd < 0 ? -errno : 0;
+        close(here);
+    } else {
+        step->error = here;
+    }
+    if (step->error)
+        return;
+    step->directory = fdopendir(fd);
+    if (!step->directory) {
+        step->error = -errno;
+        close(fd);
+        return;
+    }
+    step->descriptor = watch_folder(step);
+}
+
+static void
+look(int base, const char *name, struct walk_sight *sight)
+{
+    struct stat status;
+    if (fstatat(base, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        sight->error = -errno;
+        return;
+    }
+    sight->mode = status.st_mode;
+    file_stamp_from(&status, &sight->stamp);
+}
+
+static char *
+join(const char *folder, const char *name)
+{
+    char *path;
+    return asprintf(&path, "%s%s%s", folder, folder[0] ? "/" : "", name) < 0 ? NULL : path;
+}
+
+static void
+read_on(struct walk_step *step)
+{
+    while (step->count < WALK_STEP) {
+        errno = 0;
+        const struct dirent *entry = readdir(step->directory);
+        if (!entry) {
+            step->error = -errno;
+            closedir(step->directory);
+            step->directory = NULL;
+            return;
+        }
+        if (walk_ignores(entry->d_name))
+            continue;
+        struct walk_sight *sight = &step->sights[step->count];
+        *sight = (struct walk_sight){.relative = join(step->folder, entry->d_name)};
+        if (!sight->relative)
+            continue; /* the next sweep meets it again */
+        look(dirfd(step->directory), entry->d_name, sight);
+        step->count++;
+    }
+}
+
+static void
+look_at_all(struct walk_step *step)
+{
+    int inbox = open_inbox(step);
+    for (size_t i = 0; i < step->count; i++) {
+        if (inbox < 0) /* all of it is away: sweeps wait for it to come back */
+            step->sights[i].error = -ENOENT;
+        else
+            look(inbox, step->sights[i].relative, &step->sights[i]);
+    }
+    if (inbox >= 0)
+        close(inbox);
+}
+
+void
+walk_run(struct walk_step *step)
+{
+    switch (step->kind) {
+    case WALK_ENTER:
+        enter(step);
+        break;
+    case WALK_READ:
+        read_on(step);
+        break;
+    case WALK_LOOK:
+        look_at_all(step);
+        break;
+    }
+}
+
+void
+walk_clear(struct walk_step *step)
+{
+    for (size_t i = 0; i < step->count; i++)
+        free(step->sights[i].relative);
+    step->count = 0;
+    free(step->folder);
+    step->folder = NULL;
+}

@@ -1,0 +1,60 @@
+/*
+ * walk.h - looking at folders and files in bounded steps, each for one pool thread; and the rules
+ * about names and places.
+ */
+#ifndef NOCTULE_WALK_H
+#define NOCTULE_WALK_H
+
+#include "service/common/file_ops.h"
+#include "service/intake/inbox/watch.h"
+
+#include <dirent.h>
+
+#define WALK_STEP 256 /* files looked at in one step: about a millisecond on a local disk */
+
+/* Names that are not taken in: hidden ones, and ".part", ".tmp", ".partial" at the end. */
+bool walk_ignores(const char *name);
+
+/*
+ * Why files may not be taken in from `inbox`, a sentence, or NULL. All paths are absolute and
+ * resolved; root may have the inbox below it, but not among its own folders, and not be in it.
+ */
+const char *walk_conflict(const char *inbox, const char *root);
+/* Is `path` the folder `above`, or below it? */
+bool walk_is_within(const char *path, const char *above);
+
+enum walk_kind {
+    WALK_ENTER, /* opens a folder and watches it */
+    WALK_READ,  /* looks at its next WALK_STEP entries */
+    WALK_LOOK,  /* looks at the files given */
+};
+
+struct walk_sight {
+    char *relative; /* to the inbox; owned by the step */
+    mode_t mode;    /* 0 when error */
+    bool renamed;   /* given: renamed into place */
+    int error;      /* -errno */
+    struct file_stamp stamp;
+};
+
+struct walk_step {
+    enum walk_kind kind;
+    const char *inbox, *root;  /* absolute; not owned */
+    const struct watch *watch; /* NULL: none */
+    char *folder;              /* WALK_ENTER: relative, "" is the inbox itself; owned */
+    DIR *directory; /* WALK_ENTER gives it, WALK_READ reads it and closes it at the end */
+    /* Results */
+    int error;            /* the folder cannot be entered or read on */
+    const char *conflict; /* with -EINVAL: walk_conflict's sentence */
+    bool made;            /* the inbox was missing and has been made */
+    int descriptor;       /* of the watch; -errno when it cannot be watched */
+    size_t count;
+    struct walk_sight sights[WALK_STEP];
+};
+
+/* Does the step; blocks. */
+void walk_run(struct walk_step *step);
+/* Frees what the sights and the folder hold, not the directory. */
+void walk_clear(struct walk_step *step);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * admission.c - see admission.h.
+ */
+#include "service/intake/net/admission.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+
+static bool
+fits(const struct conf_peer *peer, const struct admission_caller *caller)
+{
+    return strcmp(peer->ae_title, caller->calling_ae) == 0 &&
+           (!peer->host || strcmp(peer->host, caller->host) == 0) &&
+           (!peer->certificate || strcmp(peer->certificate, caller->certificate) == 0);
+}
+
+const struct conf_peer *
+admission_peer(const struct conf_dicom *conf, const struct admission_caller *caller)
+{
+    for (size_t i = 0; i < conf->peer_count; i++) {
+        if (fits(&conf->peers[i], caller))
+            return &conf->peers[i];
+    }
+    return NULL;
+}
+
+static bool
+same_text(const char *a, const char *b)
+{
+    return (!a && !b) || (a && b && strcmp(a, b) == 0);
+}
+
+bool
+admission_same_peer(const struct conf_peer *a, const struct conf_peer *b)
+{
+    return strcmp(a->ae_title, b->ae_title) == 0 && same_text(a->host, b->host) &&
+           same_text(a->certificate, b->certificate);
+}
+
+static bool
+is_our_title(const struct conf_dicom *conf, const char *ae_title)
+{
+    for (size_t i = 0; i < conf->title_count; i++) {
+        if (strcmp(conf->titles[i].ae_title, ae_title) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum admission_verdict
+admission_decide(const struct conf_dicom *conf, const struct admission_caller *caller, int open)
+{
+    const struct conf_peer *peer = admission_peer(conf, caller);
+    if (!peer && !conf->echo_from_anybody)
+        return ADMISSION_UNKNOWN_CALLER;
+    if (!is_our_title(conf, caller->called_ae))
+        return ADMISSION_UNKNOWN_TITLE;
+    if (!peer)
+        return ADMISSION_ECHO_ONLY;
+    if (peer->max_associations > 0 && open >= peer->max_associations)
+        return ADMISSION_BUSY;
+    return ADMISSION_GRANTED;
+}
+
+void
+admission_host(const struct sockaddr *address, char host[ADMISSION_HOST])
+{
+    host[0] = '\0';
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in ipv4;
+        memcpy(&ipv4, address, sizeof ipv4);
+        inet_ntop(AF_INET, &ipv4.sin_addr, host, ADMISSION_HOST);
+    } else if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 ipv6;
+        memcpy(&ipv6, address, sizeof ipv6);
+        if (IN6_IS_ADDR_V4MAPPED(&ipv6.sin6_addr))
+            inet_ntop(AF_INET, &ipv6.sin6_addr.s6_addr[12], host, ADMISSION_HOST);
+        else
+            inet_ntop(AF_INET6, &ipv6.sin6_addr, host, ADMISSION_HOST);
+    }
+}

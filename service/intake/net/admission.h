@@ -1,0 +1,45 @@
+/*
+ * admission.h - who may do what on an association: a pure decision from the configuration and what
+ * is known of the caller.
+ *
+ * Nobody is known who is not in dicom.peers. Of several rows with the caller's AE title the first
+ * counts of which everything that it asks for fits. Any thread.
+ */
+#ifndef NOCTULE_ADMISSION_H
+#define NOCTULE_ADMISSION_H
+
+#include "config/config.h"
+
+#include <sys/socket.h>
+
+#define ADMISSION_HOST 46 /* the longest numeric IPv6 address and the end */
+
+struct admission_caller {
+    const char *calling_ae, *called_ae; /* without padding */
+    const char *host;                   /* as admission_host writes it */
+    const char *certificate;            /* 64 lower-case hexadecimal digits; "": none was shown */
+};
+
+enum admission_verdict {
+    ADMISSION_GRANTED,
+    ADMISSION_ECHO_ONLY,
+    ADMISSION_UNKNOWN_CALLER,
+    ADMISSION_UNKNOWN_TITLE, /* it calls an AE title that is not ours */
+    ADMISSION_BUSY,          /* the peer has as many associations as it may */
+};
+
+/* The row of the peer that the caller is; NULL: it is none. */
+const struct conf_peer *admission_peer(const struct conf_dicom *conf,
+                                       const struct admission_caller *caller);
+
+/* `open` associations of the same peer are there already. */
+enum admission_verdict admission_decide(const struct conf_dicom *conf,
+                                        const struct admission_caller *caller, int open);
+
+/* Do two rows, perhaps of two configurations, stand for the same peer? */
+bool admission_same_peer(const struct conf_peer *a, const struct conf_peer *b);
+
+/* The numeric address; one of IPv4 that comes over an IPv6 socket is written as IPv4. */
+void admission_host(const struct sockaddr *address, char host[ADMISSION_HOST]);
+
+#endif

@@ -1,0 +1,377 @@
+/*
+ * associations.c - see associations.h.
+ *
+ * A thread's session is its own until it puts it into the list of the ended, which wakes the loop.
+ * `lock` guards that list and what a peer's limit is counted by.
+ */
+#include "service/intake/net/associations.h"
+
+#include "service/common/log.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define STACK_BYTES (1024u * 1024u)
+
+struct session {
+    struct session *next; /* of the running ones, or of the ended */
+    struct associations *associations;
+    struct settings *settings;
+    struct connection connection;
+    pthread_t thread;
+    const struct conf_peer *peer; /* guarded; NULL: none, or not yet */
+    bool counted;                 /* guarded: it is one of the peer's associations */
+    bool known;                   /* guarded: it has asked to be admitted */
+    bool rejected, opened;
+    struct staged staged;
+};
+
+struct associations {
+    struct reception *reception;
+    associations_ended on_ended;
+    void *context;
+    uv_async_t wake;
+    int stop_fd;
+    bool stopped;
+    size_t count, busy;
+
+    pthread_mutex_t lock;
+    struct session *running, *ended;
+};
+
+/* ----------------------------------------------------------------------- admission ------ */
+
+static int
+open_of_peer(const struct associations *associations, const struct conf_peer *peer)
+{
+    int open = 0;
+    for (const struct session *each = associations->running; each; each = each->next)
+        open += each->counted && admission_same_peer(each->peer, peer);
+    return open;
+}
+
+static enum admission_verdict
+decide(struct session *session, const struct admission_caller *caller)
+{
+    struct associations *associations = session->associations;
+    const struct conf_dicom *conf = &session->settings->conf->dicom;
+    pthread_mutex_lock(&associations->lock);
+    session->peer = admission_peer(conf, caller);
+    const int open = session->peer ? open_of_peer(associations, session->peer) : 0;
+    const enum admission_verdict verdict = admission_decide(conf, caller, open);
+    session->counted = verdict == ADMISSION_GRANTED;
+    pthread_mutex_unlock(&associations->lock);
+    return verdict;
+}
+
+static const struct answer {
+    enum dicom_admission admission;
+    const char *reason; /* for the log; NULL: it is no rejection */
+} answers[] = {
+    [ADMISSION_GRANTED] = {DICOM_ADMIT, NULL},
+    [ADMISSION_ECHO_ONLY] = {DICOM_ADMIT_ECHO, NULL},
+    [ADMISSION_UNKNOWN_CALLER] = {DICOM_REFUSE_CALLING, "the caller is no peer"},
+    [ADMISSION_UNKNOWN_TITLE] = {DICOM_REFUSE_CALLED, "the called AE title is not ours"},
+    [ADMISSION_BUSY] = {DICOM_REFUSE_BUSY, "too many associations"},
+};
+
+static void
+know(struct session *session)
+{
+    pthread_mutex_lock(&session->associations->lock);
+    session->known = true;
+    pthread_mutex_unlock(&session->associations->lock);
+}
+
+static enum dicom_admission
+on_admit(void *context, const struct dicom_association_request *request)
+{
+    struct session *session = context;
+    const struct admission_caller caller = {
+        .calling_ae = request->calling_ae,
+        .called_ae = request->called_ae,
+        .host = session->connection.host,
+        .certificate = request->certificate_fingerprint,
+    };
+    know(session);
+    const enum admission_verdict verdict =
+        session->connection.busy ? ADMISSION_BUSY : decide(session, &caller);
+    session->rejected = answers[verdict].reason != NULL;
+    if (session->rejected)
+        log_warn("association.rejected", LOG_STR("reason", answers[verdict].reason),
+                 LOG_STR("calling", request->calling_ae), LOG_STR("called", request->called_ae),
+                 LOG_STR("host", session->connection.host),
+                 LOG_STR("certificate", request->certificate_fingerprint));
+    return answers[verdict].admission;
+}
+
+/* ------------------------------------------------------------------------- serving ------ */
+
+static void
+on_opened(void *context, const struct dicom_association_request *association)
+{
+    struct session *session = context;
+    session->opened = true;
+    log_info("association.opened", LOG_STR("calling", association->calling_ae),
+             LOG_STR("called", association->called_ae), LOG_STR("host", session->connection.host),
+             LOG_INT("tls", association->tls),
+             LOG_STR("implementation", association->implementation_version));
+}
+
+static void
+on_closed(void *context, const struct dicom_association_request *association,
+          const struct dicom_association_totals *totals, int error, const struct dicom_fault *fault)
+{
+    struct session *session = context;
+    log_write(
+        error ? LOG_WARN : LOG_INFO, "association.closed",
+        LOG_FIELDS(
+            LOG_STR("calling", association->calling_ae), LOG_STR("called", association->called_ae),
+            LOG_STR("host", session->connection.host), LOG_INT("instances", totals->instances),
+            LOG_INT("refused", totals->refused), LOG_INT("bytes", totals->bytes),
+            LOG_NUM("seconds", totals->seconds), LOG_STR("code", error ? fault->code : ""),
+            LOG_STR("error", error ? fault->sentence : "")));
+}
+
+static uint16_t
+on_store_begin(void *context, const struct dicom_store *store, int *fd)
+{
+    (void)store;
+    struct session *session = context;
+    uint16_t status = reception_begin(session->associations->reception,
+                                      session->settings->conf->min_free_mib, &session->staged);
+    *fd = session->staged.fd;
+    return status;
+}
+
+static uint16_t
+on_store_end(void *context, const struct dicom_store *store, int64_t bytes, int error)
+{
+    (void)bytes;
+    struct session *session = context;
+    struct reception *reception = session->associations->reception;
+    if (error)
+        return reception_abandon(reception, &session->staged, error);
+    return reception_end(reception, store, &session->staged);
+}
+
+static uint16_t
+on_committed(void *context, const struct dicom_association_request *association,
+             const struct dicom_commitment *commitment)
+{
+    (void)association;
+    struct session *session = context;
+    return reception_committed(session->associations->reception, commitment);
+}
+
+static uint32_t
+whole_seconds(double seconds)
+{
+    return (uint32_t)ceil(seconds);
+}
+
+static void
+serve(struct session *session)
+{
+    const struct conf_dicom *conf = &session->settings->conf->dicom;
+    const struct dicom_serve_options options = {
+        .max_pdu = (uint32_t)conf->max_pdu_kib * 1024u,
+        .acse_seconds = whole_seconds(conf->acse_seconds),
+        .dimse_seconds = whole_seconds(conf->dimse_seconds),
+        .idle_seconds = whole_seconds(conf->idle_seconds),
+        .tls = session->connection.tls ? session->settings->tls : NULL,
+        .stop_fd = session->associations->stop_fd,
+    };
+    const struct dicom_receiver receiver = {
+        .context = session,
+        .admit = on_admit,
+        .store_begin = on_store_begin,
+        .store_end = on_store_end,
+        .committed = on_committed,
+        .opened = on_opened,
+        .closed = on_closed,
+    };
+    struct dicom_fault fault = {0};
+    int error = dicom_serve(session->connection.fd, &options, &receiver, &fault);
+    if (error && !session->opened && !session->rejected)
+        log_warn("association.failed", LOG_STR("host", session->connection.host),
+                 LOG_STR("code", fault.code), LOG_STR("error", fault.sentence));
+}
+
+/* ------------------------------------------------------------------------- threads ------ */
+
+static void
+take_out(struct associations *associations, const struct session *session)
+{
+    struct session **link = &associations->running;
+    while (*link != session)
+        link = &(*link)->next;
+    *link = session->next;
+}
+
+static void *
+run_session(void *argument)
+{
+    struct session *session = argument;
+    struct associations *associations = session->associations;
+    serve(session);
+    pthread_mutex_lock(&associations->lock);
+    take_out(associations, session);
+    session->next = associations->ended;
+    associations->ended = session;
+    uv_async_send(&associations->wake);
+    pthread_mutex_unlock(&associations->lock);
+    return NULL;
+}
+
+static int
+start_thread(struct session *session)
+{
+    pthread_attr_t attributes;
+    int error = pthread_attr_init(&attributes);
+    if (error)
+        return -error;
+    error = pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    if (!error)
+        error = pthread_create(&session->thread, &attributes, run_session, session);
+    pthread_attr_destroy(&attributes);
+    return -error;
+}
+
+static void
+free_session(struct session *session)
+{
+    settings_drop(session->settings);
+    free(session);
+}
+
+int
+associations_begin(struct associations *associations, struct settings *settings,
+                   const struct connection *connection)
+{
+    struct session *session = associations->stopped ? NULL : calloc(1, sizeof *session);
+    if (!session) {
+        close(connection->fd);
+        return associations->stopped ? -ECANCELED : -ENOMEM;
+    }
+    *session = (struct session){.associations = associations,
+                                .settings = settings_keep(settings),
+                                .connection = *connection,
+                                .staged.fd = -1};
+    pthread_mutex_lock(&associations->lock);
+    session->next = associations->running;
+    associations->running = session;
+    int error = start_thread(session);
+    if (error)
+        take_out(associations, session);
+    pthread_mutex_unlock(&associations->lock);
+    if (error) {
+        close(connection->fd);
+        free_session(session);
+        return error;
+    }
+    if (connection->busy)
+        associations->busy++;
+    else
+        associations->count++;
+    return 0;
+}
+
+static void
+on_wake(uv_async_t *wake)
+{
+    struct associations *associations = wake->data;
+    pthread_mutex_lock(&associations->lock);
+    struct session *ended = associations->ended;
+    associations->ended = NULL;
+    pthread_mutex_unlock(&associations->lock);
+    while (ended) {
+        struct session *session = ended;
+        ended = session->next;
+        pthread_join(session->thread, NULL); /* it has nothing left to do */
+        if (session->connection.busy)
+            associations->busy--;
+        else
+            associations->count--;
+        free_session(session);
+    }
+    associations->on_ended(associations->context);
+}
+
+size_t
+associations_count(const struct associations *associations)
+{
+    return associations->count;
+}
+
+size_t
+associations_busy(const struct associations *associations)
+{
+    return associations->busy;
+}
+
+size_t
+associations_unknown(struct associations *associations, const char *host)
+{
+    size_t unknown = 0;
+    pthread_mutex_lock(&associations->lock);
+    for (const struct session *each = associations->running; each; each = each->next)
+        unknown += !each->known && strcmp(each->connection.host, host) == 0;
+    pthread_mutex_unlock(&associations->lock);
+    return unknown;
+}
+
+/* ----------------------------------------------------------------- opening, closing ------ */
+
+int
+associations_open(uv_loop_t *loop, struct reception *reception, associations_ended ended,
+                  void *context, struct associations **out)
+{
+    struct associations *associations = calloc(1, sizeof *associations);
+    if (!associations)
+        return -ENOMEM;
+    *associations = (struct associations){
+        .reception = reception, .on_ended = ended, .context = context, .stop_fd = -1};
+    associations->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int error = associations->stop_fd < 0 ? -errno : 0;
+    if (!error)
+        error = uv_async_init(loop, &associations->wake, on_wake);
+    if (error) {
+        if (associations->stop_fd >= 0)
+            close(associations->stop_fd);
+        free(associations);
+        return error;
+    }
+    associations->wake.data = associations;
+    pthread_mutex_init(&associations->lock, NULL); /* has no way to fail */
+    *out = associations;
+    return 0;
+}
+
+void
+associations_stop(struct associations *associations)
+{
+    associations->stopped = true;
+    eventfd_write(associations->stop_fd, 1); /* stays readable: nobody reads it */
+}
+
+void
+associations_close(struct associations *associations)
+{
+    if (!uv_is_closing((uv_handle_t *)&associations->wake))
+        uv_close((uv_handle_t *)&associations->wake, NULL);
+}
+
+void
+associations_free(struct associations *associations)
+{
+    if (!associations)
+        return;
+    pthread_mutex_destroy(&associations->lock);
+    close(associations->stop_fd);
+    free(associations);
+}

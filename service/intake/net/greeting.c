@@ -1,0 +1,62 @@
+/*
+ * greeting.c - see greeting.h.
+ */
+#include "service/intake/net/greeting.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define PDU_ASSOCIATE_RQ 0x01
+#define PDU_ASSOCIATE_RJ 0x03
+#define PDU_ABORT        0x07
+#define RQ_FIXED_FIELDS  68 /* of an A-ASSOCIATE-RQ, after its header */
+#define TLS_HANDSHAKE    0x16
+#define TLS_HEADER       5
+#define TLS_MAX_RECORD   0x4000
+
+static ssize_t
+request_size(const uint8_t *bytes, size_t size)
+{
+    if (bytes[0] != PDU_ASSOCIATE_RQ)
+        return -EPROTO;
+    if (size < GREETING_HEADER)
+        return GREETING_HEADER;
+    const size_t length =
+        (size_t)bytes[2] << 24 | (size_t)bytes[3] << 16 | (size_t)bytes[4] << 8 | (size_t)bytes[5];
+    if (length < RQ_FIXED_FIELDS || length > GREETING_MAX - GREETING_HEADER)
+        return -EPROTO;
+    return (ssize_t)(GREETING_HEADER + length);
+}
+
+static ssize_t
+record_size(const uint8_t *bytes, size_t size)
+{
+    if (bytes[0] != TLS_HANDSHAKE)
+        return -EPROTO;
+    if (size < TLS_HEADER)
+        return TLS_HEADER;
+    const size_t length = (size_t)bytes[3] << 8 | (size_t)bytes[4];
+    if (bytes[1] != 3 || length == 0 || length > TLS_MAX_RECORD)
+        return -EPROTO;
+    return (ssize_t)(TLS_HEADER + length);
+}
+
+ssize_t
+greeting_size(const uint8_t *bytes, size_t size, bool tls)
+{
+    if (size == 0)
+        return 1;
+    return tls ? record_size(bytes, size) : request_size(bytes, size);
+}
+
+void
+greeting_busy(uint8_t reply[GREETING_REPLY])
+{
+    memcpy(reply, (const uint8_t[]){PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, 2, 3, 2}, GREETING_REPLY);
+}
+
+void
+greeting_abort(uint8_t reply[GREETING_REPLY])
+{
+    memcpy(reply, (const uint8_t[]){PDU_ABORT, 0, 0, 0, 0, 4, 0, 0, 2, 1}, GREETING_REPLY);
+}

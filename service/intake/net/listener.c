@@ -1,0 +1,638 @@
+/*
+ * listener.c - see listener.h.
+ *
+ *   accept --> waiting --> whole greeting --> thread (associations.h)
+ *                 |             |\----------> one too many: A-ASSOCIATE-RJ --> leaving
+ *                 |             \-----------> its host has too many TLS handshakes: later
+ *                 |-- something else: A-ABORT -------------------------------> leaving --> closed
+ *                 \-- silent for acse_seconds, hung up, or pushed out by others: closed
+ *
+ * The greeting is only peeked at: the thread reads it. SO_RCVLOWAT keeps the loop from being woken
+ * for each byte of it. One that is leaving is read from until it hangs up, as closing with unread
+ * bytes would overtake the answer with a reset.
+ */
+#include "service/intake/net/listener.h"
+
+#include "service/common/log.h"
+#include "service/intake/net/associations.h"
+#include "service/intake/net/greeting.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BACKLOG          511
+#define MAX_WAITING      256 /* the oldest is closed for one more */
+#define MAX_OF_HOST      128 /* of these; its oldest is */
+#define MAX_BUSY_THREADS 8   /* that refuse a TLS connection too many */
+#define LEAVING_MS       2000
+#define TICK_MS          250
+#define REOPEN_MS        5000
+#define TOTALS_MS        600000
+#define NO_MORE_MS       100 /* accepting rests after running out of descriptors */
+
+enum { PLAIN, TLS, PORTS };
+
+struct port {
+    struct listener *listener;
+    uv_poll_t *poll; /* NULL: not open */
+    int fd;
+    bool tls;
+    char address[INET6_ADDRSTRLEN];
+    int number;
+};
+
+/* A connection that has no thread yet, or gets none. */
+struct visitor {
+    struct visitor *next, *previous; /* by age */
+    struct listener *listener;
+    uv_poll_t poll;
+    struct connection connection;
+    int64_t deadline_ms;
+    bool leaving;
+    bool postponed; /* until the next tick */
+};
+
+struct totals {
+    int64_t accepted, served, busy, invalid, silent, pushed_out;
+};
+
+struct listener {
+    uv_loop_t *loop;
+    struct associations *associations;
+    struct settings *settings;
+    void (*ended)(void *context);
+    void *context;
+
+    struct port ports[PORTS];
+    struct visitor *oldest, *newest;
+    size_t waiting;
+    uv_timer_t tick;   /* while somebody waits */
+    uv_timer_t reopen; /* while a port is missing, or accepting rests */
+    uv_timer_t report;
+    struct totals totals, reported;
+    bool stopped;
+};
+
+static int64_t
+now_ms(const struct listener *listener)
+{
+    return (int64_t)uv_now(listener->loop);
+}
+
+/* ------------------------------------------------------------------------ visitors ------ */
+
+static void
+free_visitor(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* Off the list; its descriptor is the caller's. */
+static int
+let_go(struct visitor *visitor)
+{
+    struct listener *listener = visitor->listener;
+    *(visitor->previous ? &visitor->previous->next : &listener->oldest) = visitor->next;
+    *(visitor->next ? &visitor->next->previous : &listener->newest) = visitor->previous;
+    listener->waiting--;
+    if (listener->waiting == 0)
+        uv_timer_stop(&listener->tick);
+    const int fd = visitor->connection.fd;
+    uv_close((uv_handle_t *)&visitor->poll, free_visitor);
+    return fd;
+}
+
+static void
+turn_out(struct visitor *visitor)
+{
+    close(let_go(visitor));
+}
+
+static void
+log_turned_away(const struct visitor *visitor, const char *why)
+{
+    log_warn("connection.refused", LOG_STR("host", visitor->connection.host),
+             LOG_INT("tls", visitor->connection.tls), LOG_STR("reason", why));
+}
+
+static void
+say_farewell(struct visitor *visitor, const uint8_t reply[GREETING_REPLY])
+{
+    const int fd = visitor->connection.fd;
+    /* Ten bytes fit into the empty buffer of a new connection. */
+    if (visitor->connection.tls || send(fd, reply, GREETING_REPLY, MSG_NOSIGNAL) < 0 ||
+        shutdown(fd, SHUT_WR) != 0) {
+        turn_out(visitor);
+        return;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &(int){1}, sizeof(int));
+    visitor->leaving = true;
+    visitor->deadline_ms = now_ms(visitor->listener) + LEAVING_MS;
+}
+
+static void
+abort_visitor(struct visitor *visitor)
+{
+    uint8_t reply[GREETING_REPLY];
+    greeting_abort(reply);
+    visitor->listener->totals.invalid++;
+    log_turned_away(visitor, "not an association request");
+    say_farewell(visitor, reply);
+}
+
+static void
+see_off(struct visitor *visitor)
+{
+    uint8_t dropped[4096];
+    ssize_t got = recv(visitor->connection.fd, dropped, sizeof dropped, 0);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        turn_out(visitor);
+}
+
+/* ------------------------------------------------------------------------- threads ------ */
+
+static bool
+make_blocking(int fd)
+{
+    const int off = 0;
+    return ioctl(fd, FIONBIO, &off) == 0 &&
+           setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &(int){1}, sizeof(int)) == 0;
+}
+
+static void
+begin_association(struct visitor *visitor)
+{
+    struct listener *listener = visitor->listener;
+    struct connection connection = visitor->connection;
+    let_go(visitor);
+    if (!make_blocking(connection.fd)) {
+        close(connection.fd);
+        return;
+    }
+    int error = associations_begin(listener->associations, listener->settings, &connection);
+    if (error)
+        log_error("association.thread", LOG_STR("error", strerror(-error)));
+    else
+        listener->totals.served++;
+}
+
+static void
+refuse_as_busy(struct visitor *visitor)
+{
+    struct listener *listener = visitor->listener;
+    listener->totals.busy++;
+    log_turned_away(visitor, "too many associations");
+    if (visitor->connection.tls && associations_busy(listener->associations) < MAX_BUSY_THREADS) {
+        visitor->connection.busy = true;
+        begin_association(visitor);
+        return;
+    }
+    uint8_t reply[GREETING_REPLY];
+    greeting_busy(reply);
+    say_farewell(visitor, reply);
+}
+
+/* A handshake takes up a thread before anybody has said who it is: one host gets half of them. */
+static bool
+has_too_many_handshakes(const struct visitor *visitor, size_t most)
+{
+    return visitor->connection.tls &&
+           associations_unknown(visitor->listener->associations, visitor->connection.host) >=
+               (most + 1) / 2;
+}
+
+static void
+postpone(struct visitor *visitor)
+{
+    visitor->postponed = true;
+    uv_poll_stop(&visitor->poll);
+}
+
+static void
+welcome(struct visitor *visitor)
+{
+    const struct listener *listener = visitor->listener;
+    const size_t most = (size_t)listener->settings->conf->dicom.max_associations;
+    if (associations_count(listener->associations) >= most)
+        refuse_as_busy(visitor);
+    else if (has_too_many_handshakes(visitor, most))
+        postpone(visitor);
+    else
+        begin_association(visitor);
+}
+
+/* ------------------------------------------------------------------------ greeting ------ */
+
+/* 1: whole; 0: more is to come; -EPROTO, or -ECONNRESET when no more can. */
+static int
+look_at(const struct visitor *visitor, bool hung_up)
+{
+    const int fd = visitor->connection.fd;
+    uint8_t bytes[GREETING_HEADER];
+    int there = 0;
+    ssize_t got = recv(fd, bytes, sizeof bytes, MSG_PEEK);
+    if (got < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -ECONNRESET;
+    const ssize_t size = greeting_size(bytes, (size_t)got, visitor->connection.tls);
+    if (size < 0)
+        return (int)size;
+    if (ioctl(fd, FIONREAD, &there) != 0)
+        return -errno;
+    if (got == GREETING_HEADER && there >= size)
+        return 1;
+    if (got == 0 || hung_up)
+        return -ECONNRESET;
+    const int needed = (int)size;
+    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &needed, sizeof needed);
+    return 0;
+}
+
+static void
+hear_out(struct visitor *visitor, bool hung_up)
+{
+    int whole = look_at(visitor, hung_up);
+    if (whole > 0) {
+        welcome(visitor);
+    } else if (whole == -EPROTO) {
+        abort_visitor(visitor);
+    } else if (whole < 0) {
+        visitor->listener->totals.silent++;
+        log_debug("connection.gone", LOG_STR("host", visitor->connection.host));
+        turn_out(visitor);
+    }
+}
+
+static void
+on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct visitor *visitor = poll->data;
+    if (status < 0)
+        turn_out(visitor);
+    else if (visitor->leaving)
+        see_off(visitor);
+    else
+        hear_out(visitor, (events & UV_DISCONNECT) != 0);
+}
+
+static void
+listen_to(struct visitor *visitor)
+{
+    visitor->postponed = false;
+    uv_poll_start(&visitor->poll, UV_READABLE | UV_DISCONNECT, on_readable);
+}
+
+static void
+on_tick(uv_timer_t *tick)
+{
+    struct listener *listener = tick->data;
+    const int64_t now = now_ms(listener);
+    for (struct visitor *visitor = listener->oldest, *next; visitor; visitor = next) {
+        next = visitor->next;
+        if (now < visitor->deadline_ms) {
+            if (visitor->postponed)
+                listen_to(visitor);
+            continue;
+        }
+        if (!visitor->leaving) {
+            listener->totals.silent++;
+            log_turned_away(visitor, "silent");
+        }
+        turn_out(visitor);
+    }
+}
+
+static void
+push_out(struct visitor *visitor)
+{
+    visitor->listener->totals.pushed_out++;
+    log_turned_away(visitor, "too many wait");
+    turn_out(visitor);
+}
+
+/* The one that is to make room, if any. */
+static struct visitor *
+find_surplus(const struct listener *listener, const char *host)
+{
+    struct visitor *oldest = NULL;
+    size_t of_host = 0;
+    for (struct visitor *each = listener->newest; each; each = each->previous) {
+        if (strcmp(each->connection.host, host) == 0) {
+            oldest = each;
+            of_host++;
+        }
+    }
+    if (of_host > MAX_OF_HOST)
+        return oldest;
+    return listener->waiting > MAX_WAITING ? listener->oldest : NULL;
+}
+
+static void
+receive_visitor(struct listener *listener, const struct connection *connection)
+{
+    struct visitor *visitor = calloc(1, sizeof *visitor);
+    if (!visitor) {
+        close(connection->fd);
+        return;
+    }
+    *visitor = (struct visitor){
+        .listener = listener,
+        .connection = *connection,
+        .previous = listener->newest,
+        .deadline_ms =
+            now_ms(listener) + (int64_t)(1000.0 * listener->settings->conf->dicom.acse_seconds)};
+    if (uv_poll_init(listener->loop, &visitor->poll, connection->fd) != 0) {
+        close(connection->fd);
+        free(visitor);
+        return;
+    }
+    visitor->poll.data = visitor;
+    *(visitor->previous ? &visitor->previous->next : &listener->oldest) = visitor;
+    listener->newest = visitor;
+    if (listener->waiting++ == 0)
+        uv_timer_start(&listener->tick, on_tick, TICK_MS, TICK_MS);
+    listen_to(visitor);
+    struct visitor *surplus = find_surplus(listener, connection->host);
+    if (surplus)
+        push_out(surplus);
+}
+
+/* ----------------------------------------------------------------------- accepting ------ */
+
+static void on_reopen(uv_timer_t *timer);
+
+/* Out of descriptors: the connection stays in the backlog, and would wake the loop at once. */
+static void
+rest(struct port *port, int error)
+{
+    log_error("listener.accept", LOG_STR("error", strerror(-error)));
+    uv_poll_stop(port->poll);
+    uv_timer_start(&port->listener->reopen, on_reopen, NO_MORE_MS, 0);
+}
+
+static void
+accept_one(struct port *port, int fd, const struct sockaddr_storage *address)
+{
+    struct connection connection = {.fd = fd, .tls = port->tls};
+    admission_host((const struct sockaddr *)address, connection.host);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+    port->listener->totals.accepted++;
+    receive_visitor(port->listener, &connection);
+}
+
+static void
+on_connection(uv_poll_t *poll, int status, int events)
+{
+    (void)events;
+    struct port *port = poll->data;
+    if (status < 0)
+        return;
+    for (;;) {
+        struct sockaddr_storage address = {0};
+        socklen_t length = sizeof address;
+        int fd =
+            accept4(port->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            accept_one(port, fd, &address);
+        } else if (errno == EMFILE && port->listener->oldest) {
+            push_out(port->listener->oldest);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            rest(port, -errno);
+            return;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            return;
+        }
+    }
+}
+
+/* --------------------------------------------------------------------------- ports ------ */
+
+/* "": every address, of IPv6 and IPv4 both where there is IPv6. */
+static socklen_t
+make_address(const char *text, int number, struct sockaddr_storage *address)
+{
+    struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)number)};
+    struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)number)};
+    *address = (struct sockaddr_storage){0};
+    if (inet_pton(AF_INET, text, &ipv4.sin_addr) == 1) {
+        memcpy(address, &ipv4, sizeof ipv4);
+        return sizeof ipv4;
+    }
+    if (*text)
+        inet_pton(AF_INET6, text, &ipv6.sin6_addr); /* checked with the configuration */
+    memcpy(address, &ipv6, sizeof ipv6);
+    return sizeof ipv6;
+}
+
+static int
+listen_at(const char *text, int number)
+{
+    struct sockaddr_storage address;
+    socklen_t length = make_address(text, number, &address);
+    int fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 && errno == EAFNOSUPPORT && !*text) /* a host without IPv6 */
+        return listen_at("0.0.0.0", number);
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    if (!*text && address.ss_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
+    if (bind(fd, (const struct sockaddr *)&address, length) != 0 || listen(fd, BACKLOG) != 0) {
+        int error = -errno;
+        close(fd);
+        return error;
+    }
+    return fd;
+}
+
+static void
+free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void
+close_port(struct port *port)
+{
+    if (!port->poll)
+        return;
+    uv_close((uv_handle_t *)port->poll, free_handle);
+    port->poll = NULL;
+    close(port->fd);
+}
+
+static int
+watch_port(struct port *port, int fd)
+{
+    uv_poll_t *poll = calloc(1, sizeof *poll);
+    int error = poll ? uv_poll_init(port->listener->loop, poll, fd) : -ENOMEM;
+    if (error) {
+        free(poll);
+        return error;
+    }
+    poll->data = port;
+    port->poll = poll;
+    port->fd = fd;
+    uv_poll_start(poll, UV_READABLE, on_connection); /* a listening socket can be polled */
+    return 0;
+}
+
+static int
+open_port(struct port *port, const char *address, int number)
+{
+    int fd = listen_at(address, number);
+    if (fd < 0)
+        return fd;
+    int error = watch_port(port, fd);
+    if (error) {
+        close(fd);
+        return error;
+    }
+    snprintf(port->address, sizeof port->address, "%s", address);
+    port->number = number;
+    log_info("listener.open", LOG_STR("address", address), LOG_INT("port", number),
+             LOG_INT("tls", port->tls));
+    return 0;
+}
+
+static void
+configure_port(struct port *port, const char *address, int number)
+{
+    if (port->poll && (number != port->number || strcmp(address, port->address) != 0))
+        close_port(port);
+    if (number == 0)
+        return;
+    if (port->poll) {
+        uv_poll_start(port->poll, UV_READABLE, on_connection); /* it may have been resting */
+        return;
+    }
+    int error = open_port(port, address, number);
+    if (!error)
+        return;
+    log_error("listener.port", LOG_STR("address", address), LOG_INT("port", number),
+              LOG_STR("error", strerror(-error)));
+    uv_timer_start(&port->listener->reopen, on_reopen, REOPEN_MS, 0);
+}
+
+static void
+configure_ports(struct listener *listener)
+{
+    const struct conf_dicom *conf = &listener->settings->conf->dicom;
+    configure_port(&listener->ports[PLAIN], conf->bind, conf->port);
+    configure_port(&listener->ports[TLS], conf->bind, listener->settings->tls ? conf->tls_port : 0);
+}
+
+static void
+on_reopen(uv_timer_t *timer)
+{
+    configure_ports(timer->data);
+}
+
+/* ----------------------------------------------------------------- opening, closing ------ */
+
+static void
+report_totals(struct listener *listener)
+{
+    const struct totals *totals = &listener->totals;
+    if (memcmp(totals, &listener->reported, sizeof *totals) == 0)
+        return;
+    log_info("listener.totals", LOG_INT("accepted", totals->accepted),
+             LOG_INT("served", totals->served), LOG_INT("busy", totals->busy),
+             LOG_INT("invalid", totals->invalid), LOG_INT("silent", totals->silent),
+             LOG_INT("pushed_out", totals->pushed_out));
+    listener->reported = *totals;
+}
+
+static void
+on_report(uv_timer_t *timer)
+{
+    report_totals(timer->data);
+}
+
+static void
+on_ended(void *context)
+{
+    struct listener *listener = context;
+    listener->ended(listener->context);
+}
+
+int
+listener_open(uv_loop_t *loop, struct reception *reception, void (*ended)(void *context),
+              void *context, struct listener **out)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (!listener)
+        return -ENOMEM;
+    *listener = (struct listener){.loop = loop, .ended = ended, .context = context};
+    int error = associations_open(loop, reception, on_ended, listener, &listener->associations);
+    if (error) {
+        free(listener);
+        return error;
+    }
+    for (size_t i = 0; i < PORTS; i++)
+        listener->ports[i] = (struct port){.listener = listener, .tls = i == TLS};
+    uv_timer_t *const timers[] = {&listener->tick, &listener->reopen, &listener->report};
+    for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
+        uv_timer_init(loop, timers[i]); /* has no way to fail */
+        timers[i]->data = listener;
+    }
+    uv_timer_start(&listener->report, on_report, TOTALS_MS, TOTALS_MS);
+    *out = listener;
+    return 0;
+}
+
+void
+listener_configure(struct listener *listener, struct settings *settings)
+{
+    settings_drop(listener->settings);
+    listener->settings = settings_keep(settings);
+    if (!listener->stopped)
+        configure_ports(listener);
+}
+
+void
+listener_stop(struct listener *listener)
+{
+    if (listener->stopped)
+        return;
+    listener->stopped = true;
+    for (size_t i = 0; i < PORTS; i++)
+        close_port(&listener->ports[i]);
+    while (listener->oldest)
+        turn_out(listener->oldest);
+    associations_stop(listener->associations);
+    report_totals(listener);
+    uv_close((uv_handle_t *)&listener->tick, NULL);
+    uv_close((uv_handle_t *)&listener->reopen, NULL);
+    uv_close((uv_handle_t *)&listener->report, NULL);
+}
+
+bool
+listener_idle(const struct listener *listener)
+{
+    return associations_count(listener->associations) == 0 &&
+           associations_busy(listener->associations) == 0;
+}
+
+void
+listener_close(struct listener *listener)
+{
+    associations_close(listener->associations);
+}
+
+void
+listener_free(struct listener *listener)
+{
+    if (!listener)
+        return;
+    associations_free(listener->associations);
+    settings_drop(listener->settings);
+    free(listener);
+}

@@ -1,0 +1,37 @@
+/*
+ * listener.h - the DICOM ports: accepts connections, waits until each has said what it wants, and
+ * only then spends a thread on it.
+ *
+ * A connection that says nothing holds a descriptor and 200 bytes, for acse_seconds or until too
+ * many others wait as well, and delays nobody. What greets with something else than an
+ * A-ASSOCIATE-RQ is aborted, and one association too many rejected as transient, from here.
+ *
+ * Belongs to the loop's thread.
+ */
+#ifndef NOCTULE_LISTENER_H
+#define NOCTULE_LISTENER_H
+
+#include "service/intake/net/reception.h"
+#include "service/intake/settings.h"
+
+struct listener;
+
+/* `ended` is called after associations have ended. */
+int listener_open(uv_loop_t *loop, struct reception *reception, void (*ended)(void *context),
+                  void *context, struct listener **listener);
+/*
+ * Opens and closes ports as the settings say; a port whose address stays is kept open throughout.
+ * Associations that are open keep the settings they began with. A port that cannot be opened is
+ * logged, and tried again every few seconds.
+ */
+void listener_configure(struct listener *listener, struct settings *settings);
+
+/* No connection is accepted any more; associations end with their message under way. */
+void listener_stop(struct listener *listener);
+/* After listener_stop: are all associations over? */
+bool listener_idle(const struct listener *listener);
+/* Once it is idle: lets the loop end. */
+void listener_close(struct listener *listener);
+void listener_free(struct listener *listener); /* once the loop is over; NULL is allowed */
+
+#endif

@@ -1,0 +1,418 @@
+/*
+ * reception.c - see reception.h.
+ *
+ * A handover has two owners, the thread that waits for its answer and the loop's parcel. Each lets
+ * go of it by itself: a thread that has waited long enough leaves, and the parcel goes on asking.
+ */
+#include "service/intake/net/reception.h"
+
+#include "service/common/crash_point.h"
+#include "service/common/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#define ANSWER_SECONDS 20 /* for the daemon; senders commonly wait 30 */
+
+struct reception {
+    struct store *store;
+    uv_async_t wake;
+    reception_waiting waiting;
+    void *context;
+
+    pthread_mutex_t lock;
+    struct handover *first, **end;
+    size_t open; /* handovers that a thread waits for */
+    bool allowed, stopped;
+};
+
+/* ------------------------------------------------------------------------ statuses ------ */
+
+/* Out of resources tells the sender to come again; the other, that something is wrong here. */
+static uint16_t
+status_of_error(int error)
+{
+    switch (error) {
+    case -ENOSPC:
+    case -EDQUOT:
+    case -EFBIG:
+    case -ENOMEM:
+    case -EMFILE:
+    case -ENFILE:
+        return DICOM_OUT_OF_RESOURCES;
+    default:
+        return DICOM_PROCESSING_FAILURE;
+    }
+}
+
+/* What is wrong with the content of the data set, and what with its form. */
+static uint16_t
+status_of_code(const char *code)
+{
+    static const char *const mismatches[] = {"COMMAND_MISMATCH", "SOP_CLASS_UNSUPPORTED",
+                                             "TAG_MISSING", "TAG_INVALID", "UID_INVALID"};
+    for (size_t i = 0; i < sizeof mismatches / sizeof *mismatches; i++) {
+        if (strcmp(code, mismatches[i]) == 0)
+            return DICOM_DATA_SET_MISMATCH;
+    }
+    if (strcmp(code, "DUPLICATE_UID_DIFFERENT") == 0)
+        return DICOM_DUPLICATE_INSTANCE;
+    return DICOM_CANNOT_UNDERSTAND;
+}
+
+/* ------------------------------------------------------------------------ handovers ----- */
+
+static void
+destroy_handover(struct handover *handover)
+{
+    if (handover->commitment)
+        free((void *)(uintptr_t)handover->commitment->references);
+    free(handover->commitment);
+    pthread_cond_destroy(&handover->answered);
+    free(handover);
+}
+
+static struct handover *
+new_handover(void)
+{
+    struct handover *handover = calloc(1, sizeof *handover);
+    if (!handover)
+        return NULL;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&handover->answered, &attributes);
+    pthread_condattr_destroy(&attributes);
+    handover->references = 1;
+    return handover;
+}
+
+static void
+release_locked(struct handover *handover)
+{
+    if (--handover->references == 0)
+        destroy_handover(handover);
+}
+
+static void
+wait_locked(struct reception *reception, struct handover *handover)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += ANSWER_SECONDS;
+    int error = 0;
+    while (handover->answer == HANDOVER_OPEN && !error)
+        error = pthread_cond_timedwait(&handover->answered, &reception->lock, &deadline);
+}
+
+/* Gives it to the loop; what comes of it is for await_answer. */
+static void
+give(struct reception *reception, struct handover *handover)
+{
+    pthread_mutex_lock(&reception->lock);
+    reception->open++;
+    if (reception->stopped) {
+        handover->answer = HANDOVER_DROPPED;
+    } else {
+        handover->references++;
+        *reception->end = handover;
+        reception->end = &handover->next;
+        uv_async_send(&reception->wake);
+    }
+    pthread_mutex_unlock(&reception->lock);
+}
+
+/* The daemon's answer to what was given, HANDOVER_OPEN when none comes in time; lets go of it. */
+static enum handover_answer
+await_answer(struct reception *reception, struct handover *handover)
+{
+    pthread_mutex_lock(&reception->lock);
+    wait_locked(reception, handover);
+    reception->open--;
+    const enum handover_answer outcome = handover->answer;
+    release_locked(handover);
+    pthread_mutex_unlock(&reception->lock);
+    return outcome;
+}
+
+static enum handover_answer
+hand_over(struct reception *reception, struct handover *handover)
+{
+    give(reception, handover);
+    return await_answer(reception, handover);
+}
+
+/* --------------------------------------------------------------------------- files ------ */
+
+static bool
+is_disk_low(const struct reception *reception, double min_free_mib)
+{
+    struct statvfs disk;
+    return fstatvfs(store_fd(reception->store), &disk) == 0 &&
+           (double)disk.f_bavail * (double)disk.f_frsize < min_free_mib * 1024.0 * 1024.0;
+}
+
+uint16_t
+reception_begin(struct reception *reception, double min_free_mib, struct staged *staged)
+{
+    *staged = (struct staged){.fd = -1};
+    pthread_mutex_lock(&reception->lock);
+    const bool allowed = reception->allowed && !reception->stopped;
+    pthread_mutex_unlock(&reception->lock);
+    if (!allowed || is_disk_low(reception, min_free_mib))
+        return DICOM_OUT_OF_RESOURCES;
+    int error = store_create(reception->store, staged);
+    if (!error)
+        return DICOM_SUCCESS;
+    log_error("receive.create", LOG_STR("error", strerror(-error)));
+    return status_of_error(error);
+}
+
+uint16_t
+reception_abandon(struct reception *reception, struct staged *staged, int error)
+{
+    store_discard(reception->store, staged);
+    if (error != -ECONNABORTED)
+        log_error("receive.write", LOG_STR("error", strerror(-error)));
+    return status_of_error(error);
+}
+
+static struct handover *
+file_handover(const struct dicom_store *store)
+{
+    struct handover *handover = new_handover();
+    if (!handover)
+        return NULL;
+    const struct dicom_association_request *association = store->association;
+    snprintf(handover->sender, sizeof handover->sender, "%s", association->calling_ae);
+    snprintf(handover->called_ae, sizeof handover->called_ae, "%s", association->called_ae);
+    snprintf(handover->folder, sizeof handover->folder, "scu:%s", association->calling_ae);
+    snprintf(handover->relative, sizeof handover->relative, "%s", store->sop_instance_uid);
+    handover->item.folder = handover->folder;
+    handover->item.relative = handover->relative;
+    return handover;
+}
+
+static void
+log_unstored(enum handover_answer outcome)
+{
+    if (outcome == HANDOVER_OPEN)
+        log_warn("receive.unanswered", LOG_INT("seconds", ANSWER_SECONDS));
+    else
+        log_warn("receive.dropped", LOG_STR("reason", "the intake stops, or is out of memory"));
+}
+
+/*
+ * The daemon commits the row while the folder is synced. Should the power fail when the first is
+ * done and the second is not, the row is one without a file, which the daemon reports at its start;
+ * the sender was told nothing, and its resend brings the file back. The same holds when the sync
+ * fails.
+ */
+static uint16_t
+settle_arrived(struct reception *reception, struct handover *handover)
+{
+    crash_point("receive_after_rename_before_arrived");
+    give(reception, handover);
+    crash_point("receive_after_arrived_before_seal");
+    const int error = import_seal(reception->store, &handover->item);
+    const enum handover_answer outcome = await_answer(reception, handover);
+    if (error) {
+        log_error("receive.failed", LOG_STR("error", strerror(-error)));
+        return status_of_error(error);
+    }
+    if (outcome != HANDOVER_STORED) {
+        log_unstored(outcome);
+        return DICOM_OUT_OF_RESOURCES;
+    }
+    crash_point("receive_after_stored_before_answer");
+    return DICOM_SUCCESS;
+}
+
+static uint16_t
+settle(struct reception *reception, struct handover *handover)
+{
+    const struct import_item *item = &handover->item;
+    uint16_t status = status_of_error(item->error);
+    switch (item->outcome) {
+    case IMPORT_ARRIVED:
+        return settle_arrived(reception, handover);
+    case IMPORT_QUARANTINED:
+        status = status_of_code(item->report.code);
+        hand_over(reception, handover); /* the file is safe, and the refusal stands without it */
+        return status;
+    case IMPORT_OWN_RESULT:
+        status = DICOM_SOP_CLASS_NOT_SUPPORTED;
+        break;
+    case IMPORT_RETRY:
+    case IMPORT_UNREADABLE:
+    case IMPORT_CHANGED:
+    case IMPORT_GONE:
+        log_error("receive.failed", LOG_STR("error", strerror(-item->error)));
+        break;
+    }
+    destroy_handover(handover);
+    return status;
+}
+
+uint16_t
+reception_end(struct reception *reception, const struct dicom_store *store, struct staged *staged)
+{
+    struct handover *handover = file_handover(store);
+    if (!handover)
+        return reception_abandon(reception, staged, -ENOMEM);
+    const struct import_claim claim = {.sop_class_uid = store->sop_class_uid,
+                                       .sop_instance_uid = store->sop_instance_uid};
+    import_received(reception->store, staged, &claim, &handover->item);
+    return settle(reception, handover);
+}
+
+/* --------------------------------------------------------------------- commitments ------ */
+
+static struct dicom_commitment *
+copy_commitment(const struct dicom_commitment *commitment)
+{
+    const size_t size = commitment->count * sizeof *commitment->references;
+    struct dicom_commitment *copy = malloc(sizeof *copy);
+    struct dicom_commitment_reference *references = malloc(size ? size : 1);
+    if (!copy || !references) {
+        free(copy);
+        free(references);
+        return NULL;
+    }
+    *copy = *commitment;
+    if (size)
+        memcpy(references, commitment->references, size);
+    copy->references = references;
+    return copy;
+}
+
+uint16_t
+reception_committed(struct reception *reception, const struct dicom_commitment *commitment)
+{
+    struct handover *handover = new_handover();
+    if (!handover)
+        return DICOM_PROCESSING_FAILURE;
+    handover->commitment = copy_commitment(commitment);
+    if (!handover->commitment) {
+        destroy_handover(handover);
+        return DICOM_PROCESSING_FAILURE;
+    }
+    return hand_over(reception, handover) == HANDOVER_STORED ? DICOM_SUCCESS
+                                                             : DICOM_PROCESSING_FAILURE;
+}
+
+/* ------------------------------------------------------------------- loop's thread ------ */
+
+static void
+on_wake(uv_async_t *wake)
+{
+    struct reception *reception = wake->data;
+    reception->waiting(reception->context);
+}
+
+int
+reception_open(uv_loop_t *loop, struct store *store, reception_waiting waiting, void *context,
+               struct reception **out)
+{
+    struct reception *reception = calloc(1, sizeof *reception);
+    if (!reception)
+        return -ENOMEM;
+    *reception = (struct reception){.store = store, .waiting = waiting, .context = context};
+    reception->end = &reception->first;
+    int error = uv_async_init(loop, &reception->wake, on_wake);
+    if (error) {
+        free(reception);
+        return error;
+    }
+    reception->wake.data = reception;
+    pthread_mutex_init(&reception->lock, NULL); /* has no way to fail */
+    *out = reception;
+    return 0;
+}
+
+void
+reception_allow(struct reception *reception, bool allowed)
+{
+    pthread_mutex_lock(&reception->lock);
+    reception->allowed = allowed;
+    pthread_mutex_unlock(&reception->lock);
+}
+
+struct handover *
+reception_next(struct reception *reception)
+{
+    pthread_mutex_lock(&reception->lock);
+    struct handover *handover = reception->first;
+    if (handover) {
+        reception->first = handover->next;
+        if (!reception->first)
+            reception->end = &reception->first;
+    }
+    pthread_mutex_unlock(&reception->lock);
+    return handover;
+}
+
+bool
+reception_idle(struct reception *reception)
+{
+    pthread_mutex_lock(&reception->lock);
+    const bool idle = !reception->first && reception->open == 0;
+    pthread_mutex_unlock(&reception->lock);
+    return idle;
+}
+
+static void
+answer_locked(struct handover *handover, enum handover_answer answer)
+{
+    handover->answer = answer;
+    pthread_cond_signal(&handover->answered);
+    release_locked(handover);
+}
+
+static void
+answer(struct reception *reception, struct handover *handover, enum handover_answer value)
+{
+    pthread_mutex_lock(&reception->lock);
+    answer_locked(handover, value);
+    pthread_mutex_unlock(&reception->lock);
+}
+
+void
+reception_stored(struct reception *reception, struct handover *handover)
+{
+    answer(reception, handover, HANDOVER_STORED);
+}
+
+void
+reception_drop(struct reception *reception, struct handover *handover)
+{
+    answer(reception, handover, HANDOVER_DROPPED);
+}
+
+void
+reception_stop(struct reception *reception)
+{
+    pthread_mutex_lock(&reception->lock);
+    reception->stopped = true;
+    while (reception->first) {
+        struct handover *handover = reception->first;
+        reception->first = handover->next;
+        answer_locked(handover, HANDOVER_DROPPED);
+    }
+    reception->end = &reception->first;
+    uv_close((uv_handle_t *)&reception->wake, NULL);
+    pthread_mutex_unlock(&reception->lock);
+}
+
+void
+reception_free(struct reception *reception)
+{
+    if (!reception)
+        return;
+    pthread_mutex_destroy(&reception->lock);
+    free(reception);
+}

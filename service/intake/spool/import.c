@@ -1,0 +1,783 @@
+/*
+ * import.c - see import.h.
+ *
+ * Each file is in one of three hands at a time, and a step that fails moves it on:
+ *
+ *   examine: open, same stamp?, peek ----> outcome settled (own result, gone, changed, unreadable)
+ *      |                     \----------> not for us: bound for quarantine/
+ *   stage:   a twin is there already? ---> same bytes: ARRIVED; others: bound for quarantine/
+ *      |     copied or linked into incoming/
+ *   sync:    source unchanged?, fdatasync
+ *   publish: rename to where it stays; a twin that came in between is met as in stage
+ *   seal:    folders synced; only now the outcome is ARRIVED or QUARANTINED
+ *
+ * A received file comes staged, so it is examined there and nothing is staged for it; and one for
+ * series/ is sealed later, by import_seal.
+ */
+#include "service/intake/spool/import.h"
+
+#include "service/common/crash_point.h"
+#include "service/common/layout.h"
+#include "service/intake/inbox/walk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define MAX_CLASHES 10000 /* names tried for a moved original */
+
+enum hand {
+    SETTLED,    /* the item's outcome stands */
+    FOR_SERIES, /* on its way to series/ */
+    FOR_QUARANTINE,
+};
+
+struct work {
+    struct import_item *item;
+    enum hand hand;
+    int source; /* -1: not open */
+    struct stat status;
+    struct staged staged; /* fd and name empty: nothing to publish, it is there already */
+    bool present;         /* folder/name holds these bytes */
+    bool placed;          /* by this batch */
+    bool received;        /* by import_received */
+    char folder[DICOM_UID_SIZE + 16];
+    char name[QUARANTINE_NAME];
+};
+
+/* ------------------------------------------------------------------------ outcomes ------ */
+
+static void
+settle(struct work *work, enum import_outcome outcome, int error)
+{
+    work->hand = SETTLED;
+    work->item->outcome = outcome;
+    work->item->error = error;
+}
+
+void
+import_unreadable(struct import_item *item, int error)
+{
+    struct import_report *report = &item->report;
+    *report = (struct import_report){.code = "FILE_UNREADABLE"};
+    snprintf(
+        report->sentence, sizeof report->sentence,
+        "It cannot be read (%s): check its permissions and its disk or share. It is tried again "
+        "every minute.",
+        strerror(-error));
+    item->outcome = IMPORT_UNREADABLE;
+    item->error = error;
+}
+
+static void
+settle_unreadable(struct work *work, int error)
+{
+    import_unreadable(work->item, error);
+    work->hand = SETTLED;
+}
+
+/* What our own lack of descriptors or memory does to a file says nothing about the file. */
+static bool
+is_shortage(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
+
+static void
+settle_unopened(struct work *work, int error)
+{
+    if (is_shortage(error))
+        settle(work, IMPORT_RETRY, error);
+    else if (error == -ENOENT)
+        settle(work, IMPORT_GONE, 0);
+    else if (error == -ELOOP || error == -ENOTDIR)
+        settle(work, IMPORT_CHANGED, 0);
+    else
+        settle_unreadable(work, error);
+}
+
+static bool
+may_link(const struct work *work)
+{
+    return work->item->after == CONF_DELETE;
+}
+
+/* ------------------------------------------------------------------------- examine ------ */
+
+static int
+original_path(const struct import_item *item, char path[PATH_MAX])
+{
+    int length = snprintf(path, PATH_MAX, "%s/%s", item->folder, item->relative);
+    return length < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int
+open_folder(const struct import_item *item)
+{
+    int fd = open(item->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int
+open_source(struct work *work)
+{
+    int folder = open_folder(work->item);
+    if (folder < 0)
+        return folder;
+    /* Without waiting, should somebody have put a FIFO in its place. */
+    int fd = file_open_below(folder, work->item->relative, O_RDONLY | O_NONBLOCK);
+    close(folder);
+    return fd;
+}
+
+static void
+bind_for_quarantine(struct work *work, const char *code, const char *sentence)
+{
+    struct import_report *report = &work->item->report;
+    snprintf(report->code, sizeof report->code, "%s", code);
+    snprintf(report->sentence, sizeof report->sentence, "%s", sentence);
+    work->hand = FOR_QUARANTINE;
+}
+
+static void
+bind_for_series(struct work *work, const struct dicom_instance *instance)
+{
+    import_describe(instance, &work->item->report);
+    snprintf(work->folder, sizeof work->folder, LAYOUT_SERIES "/%s", instance->series_uid);
+    snprintf(work->name, sizeof work->name, "%s.dcm", instance->sop_instance_uid);
+    work->hand = FOR_SERIES;
+}
+
+static void
+examine_header(struct work *work, const char *path)
+{
+    struct dicom_instance *instance = NULL;
+    struct dicom_fault fault = {0};
+    int error = dicom_peek(path, &instance, &fault);
+    if (is_shortage(error))
+        settle(work, IMPORT_RETRY, error);
+    else if (error && strcmp(fault.code, "OWN_RESULT") == 0)
+        settle(work, IMPORT_OWN_RESULT, 0);
+    else if (error && strcmp(fault.code, "FILE_UNREADABLE") == 0)
+        settle_unopened(work, error);
+    else if (error)
+        bind_for_quarantine(work, fault.code, fault.sentence);
+    else
+        bind_for_series(work, instance);
+    if (!error)
+        dicom_instance_free(instance);
+}
+
+static void
+examine(struct work *work)
+{
+    char path[PATH_MAX];
+    int error = original_path(work->item, path);
+    if (!error) {
+        work->source = open_source(work);
+        error = work->source < 0 ? work->source : 0;
+    }
+    if (!error && fstat(work->source, &work->status) != 0)
+        error = -errno;
+    if (error) {
+        settle_unopened(work, error);
+        return;
+    }
+    struct file_stamp stamp;
+    file_stamp_from(&work->status, &stamp);
+    if (!S_ISREG(work->status.st_mode) || !file_stamp_equal(&stamp, &work->item->stamp)) {
+        settle(work, IMPORT_CHANGED, 0);
+        return;
+    }
+    examine_header(work, path);
+}
+
+/* --------------------------------------------------------------------------- twins ------ */
+
+/* A kept original that was taken in before a restart: told by size and time, not read again. The
+ * stakes are low, as nothing happens to a kept original. */
+static bool
+is_same_as_before(const struct work *work, const struct stat *twin)
+{
+    return work->item->after == CONF_KEEP && work->hand == FOR_SERIES &&
+           twin->st_size == work->status.st_size &&
+           twin->st_mtim.tv_sec == work->status.st_mtim.tv_sec &&
+           twin->st_mtim.tv_nsec == work->status.st_mtim.tv_nsec;
+}
+
+/* -ENOENT: there is no twin. */
+static int
+compare_with_twin(const struct store *store, const struct work *work, bool *same)
+{
+    char path[IMPORT_PATH];
+    snprintf(path, sizeof path, "%s/%s", work->folder, work->name);
+    int twin = file_open_below(store_fd(store), path, O_RDONLY);
+    if (twin < 0)
+        return twin;
+    struct stat status;
+    int error = fstat(twin, &status) == 0 ? 0 : -errno;
+    if (!error) {
+        *same = is_same_as_before(work, &status);
+        if (!*same)
+            error = file_same_bytes(work->source, twin, same);
+    }
+    close(twin);
+    return error;
+}
+
+static int
+digest_file(int fd, uint64_t *digest)
+{
+    char buffer[65536];
+    off_t at = 0;
+    *digest = 0;
+    for (;;) {
+        ssize_t got = pread(fd, buffer, sizeof buffer, at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? -errno : 0;
+        *digest = file_digest(*digest, buffer, (size_t)got);
+        at += got;
+    }
+}
+
+/* A refused file is sent again and again, with another time each time: its bytes stand for it. */
+static int
+stamp_received(struct work *work)
+{
+    uint64_t digest;
+    int error = digest_file(work->source, &digest);
+    if (!error)
+        work->item->stamp.mtime_ns = (int64_t)digest;
+    return error;
+}
+
+static void
+find_quarantine_place(const struct store *store, struct work *work)
+{
+    int error = work->received ? stamp_received(work) : 0;
+    if (error) {
+        settle(work, IMPORT_RETRY, error);
+        return;
+    }
+    char path[PATH_MAX];
+    original_path(work->item, path); /* fitted in examine */
+    quarantine_name(path, &work->item->stamp, work->name);
+    char folder[QUARANTINE_FOLDER];
+    work->present = quarantine_find(store_fd(store), work->name, folder) == 0;
+    if (!work->present)
+        quarantine_folder(time(NULL), folder);
+    snprintf(work->folder, sizeof work->folder, "%s", folder);
+}
+
+/* Is an instance of this UID there already? Then the file is done, or bound for quarantine. */
+static void
+meet_twin(const struct store *store, struct work *work)
+{
+    bool same = false;
+    int error = compare_with_twin(store, work, &same);
+    if (error == -ENOENT)
+        return;
+    if (error) {
+        settle(work, IMPORT_RETRY, error);
+        return;
+    }
+    work->present = same;
+    if (same)
+        return;
+    bind_for_quarantine(
+        work, "DUPLICATE_UID_DIFFERENT",
+        "Another file with this SOP Instance UID is already in the series, and its "
+        "bytes differ. The first one is kept; compare the two, and delete the wrong "
+        "one at its sender.");
+}
+
+/* --------------------------------------------------------------------------- stage ------ */
+
+/* Junk may not fill the disk that good files need. */
+static bool
+is_too_large(const struct store *store, const struct work *work, int64_t reserve_bytes)
+{
+    struct statvfs disk;
+    if (!store_would_copy(store, &work->status, may_link(work)))
+        return false;
+    if (fstatvfs(store_fd(store), &disk) != 0)
+        return true;
+    const uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    return (uint64_t)work->item->stamp.size + (uint64_t)reserve_bytes > free_bytes;
+}
+
+static void
+stage_bytes(struct store *store, struct work *work)
+{
+    bool source_failed;
+    int error = store_stage(store, work->source, &work->status, work->item->token, may_link(work),
+                            &work->staged, &source_failed);
+    if (error && source_failed)
+        settle_unreadable(work, error);
+    else if (error)
+        settle(work, IMPORT_RETRY, error);
+}
+
+static void
+stage(struct store *store, struct work *work, int64_t reserve_bytes)
+{
+    if (work->hand == FOR_SERIES)
+        meet_twin(store, work);
+    if (work->hand == FOR_QUARANTINE) {
+        find_quarantine_place(store, work);
+        if (!work->present && is_too_large(store, work, reserve_bytes)) {
+            settle(work, IMPORT_QUARANTINED, 0);
+            return;
+        }
+    }
+    if (work->hand != SETTLED && !work->present)
+        stage_bytes(store, work);
+}
+
+/* ---------------------------------------------------------------------------- sync ------ */
+
+static bool
+is_unchanged(const struct work *work, bool linked)
+{
+    struct file_stamp now;
+    if (file_stamp_of(work->source, &now) != 0)
+        return false;
+    if (linked)
+        now.ctime_ns = work->item->stamp.ctime_ns; /* the second name changed it */
+    return file_stamp_equal(&now, &work->item->stamp);
+}
+
+static void
+sync_bytes(struct work *work)
+{
+    if (!is_unchanged(work, work->staged.linked)) {
+        settle(work, IMPORT_CHANGED, 0);
+        return;
+    }
+    int error = store_sync(&work->staged);
+    if (error)
+        settle(work, IMPORT_RETRY, error);
+}
+
+/* ------------------------------------------------------------------------- publish ------ */
+
+static void
+publish_once(struct store *store, struct work *work)
+{
+    crash_point("intake_after_copy_before_rename");
+    int error = store_publish(store, &work->staged, work->folder, work->name);
+    if (error && error != -EEXIST) {
+        settle(work, IMPORT_RETRY, error);
+        return;
+    }
+    work->placed = work->present = !error;
+    if (!error)
+        crash_point("intake_after_rename_before_arrived");
+    else if (work->hand == FOR_SERIES)
+        meet_twin(store, work);
+    else
+        work->present = true; /* the name says that these are the bytes */
+}
+
+static void
+publish(struct store *store, struct work *work)
+{
+    publish_once(store, work);
+    if (work->hand == FOR_QUARANTINE && !work->present) {
+        find_quarantine_place(store, work);
+        if (work->hand != SETTLED && !work->present)
+            publish_once(store, work);
+    }
+}
+
+/* ---------------------------------------------------------------------------- seal ------ */
+
+static void
+explain(struct store *store, struct work *work)
+{
+    char path[PATH_MAX];
+    original_path(work->item, path); /* fitted in examine */
+    const struct import_report *report = &work->item->report;
+    const struct quarantine_reason reason = {
+        .code = report->code,
+        .sentence = report->sentence,
+        .original = path,
+        .series_uid = report->series_uid,
+    };
+    int error = quarantine_explain(store_fd(store), work->folder, work->name, &reason, time(NULL));
+    if (error)
+        settle(work, IMPORT_RETRY, error);
+}
+
+static void
+arrive(struct work *work)
+{
+    struct import_item *item = work->item;
+    item->report.size = item->stamp.size;
+    snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
+    settle(work, work->hand == FOR_SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
+}
+
+/* Removes what cannot be vouched for, so that the next attempt begins anew. */
+static void
+take_back(struct store *store, const struct work *work)
+{
+    char path[IMPORT_PATH];
+    snprintf(path, sizeof path, "%s/%s", work->folder, work->name);
+    unlinkat(store_fd(store), path, 0);
+}
+
+static void
+seal(struct store *store, struct work *work, int sync_error)
+{
+    if (!sync_error) {
+        arrive(work);
+        return;
+    }
+    if (work->placed)
+        take_back(store, work);
+    settle(work, IMPORT_RETRY, sync_error);
+}
+
+/* Each folder is synced once, for the first file in it; the others take its result. */
+static void
+seal_all(struct store *store, struct work *works, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (works[i].hand == SETTLED)
+            continue;
+        char folder[sizeof works[i].folder];
+        memcpy(folder, works[i].folder, sizeof folder);
+        int error = store_sync_folder(store, folder);
+        for (size_t j = i; j < count; j++) {
+            if (works[j].hand != SETTLED && strcmp(works[j].folder, folder) == 0)
+                seal(store, &works[j], error);
+        }
+    }
+}
+
+static void
+let_go(struct store *store, struct work *work)
+{
+    store_discard(store, &work->staged);
+    /* Second names came and went: the original is to be known again by its new ctime. */
+    if (work->staged.linked && is_unchanged(work, true))
+        file_stamp_of(work->source, &work->item->stamp);
+    if (work->source >= 0)
+        close(work->source);
+}
+
+void
+import_batch(struct store *store, int64_t reserve_bytes, struct import_item *const *items,
+             size_t count)
+{
+    struct work *works = calloc(count, sizeof *works);
+    if (!works) {
+        for (size_t i = 0; i < count; i++) {
+            items[i]->outcome = IMPORT_RETRY;
+            items[i]->error = -ENOMEM;
+        }
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        works[i] = (struct work){.item = items[i], .source = -1, .staged.fd = -1};
+        items[i]->report = (struct import_report){0};
+        examine(&works[i]);
+        stage(store, &works[i], reserve_bytes);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (works[i].hand != SETTLED && !works[i].present)
+            sync_bytes(&works[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (works[i].hand != SETTLED && !works[i].present)
+            publish(store, &works[i]);
+        if (works[i].hand == FOR_QUARANTINE)
+            explain(store, &works[i]);
+    }
+    seal_all(store, works, count);
+    for (size_t i = 0; i < count; i++)
+        let_go(store, &works[i]);
+    free(works);
+}
+
+/* ------------------------------------------------------------------------- received ------ */
+
+static void
+check_claim(struct work *work, const struct import_claim *claim)
+{
+    const struct import_report *report = &work->item->report;
+    if (strcmp(report->sop_class_uid, claim->sop_class_uid) == 0 &&
+        strcmp(report->sop_instance_uid, claim->sop_instance_uid) == 0)
+        return;
+    bind_for_quarantine(work, "COMMAND_MISMATCH",
+                        "The SOP Class or SOP Instance UID in the data set is not the one of the "
+                        "C-STORE command that came with it: correct the sender.");
+}
+
+static void
+examine_received(const struct store *store, struct work *work, const struct import_claim *claim)
+{
+    char path[PATH_MAX];
+    int error = store_staged_path(store, &work->staged, path, sizeof path);
+    if (!error && fstat(work->source, &work->status) != 0)
+        error = -errno;
+    if (error) {
+        settle(work, IMPORT_RETRY, error);
+        return;
+    }
+    file_stamp_from(&work->status, &work->item->stamp);
+    examine_header(work, path);
+    if (work->hand == FOR_SERIES)
+        check_claim(work, claim);
+}
+
+static void
+place_received(const struct store *store, struct work *work)
+{
+    if (work->hand == FOR_SERIES)
+        meet_twin(store, work);
+    if (work->hand == FOR_QUARANTINE)
+        find_quarantine_place(store, work);
+}
+
+static void
+take_in_received(struct store *store, struct work *work)
+{
+    if (!work->present) {
+        int error = store_sync(&work->staged);
+        if (error) {
+            settle(work, IMPORT_RETRY, error);
+            return;
+        }
+        publish(store, work);
+    }
+    if (work->hand == FOR_SERIES) {
+        arrive(work);
+        return;
+    }
+    if (work->hand == FOR_QUARANTINE)
+        explain(store, work);
+    seal_all(store, work, 1);
+}
+
+void
+import_received(struct store *store, struct staged *staged, const struct import_claim *claim,
+                struct import_item *item)
+{
+    struct work work = {.item = item, .staged = *staged, .received = true};
+    *staged = (struct staged){.fd = -1};
+    item->report = (struct import_report){0};
+    item->after = CONF_DELETE; /* twins are compared by their bytes */
+    work.source = fcntl(work.staged.fd, F_DUPFD_CLOEXEC, 0);
+    if (work.source < 0) {
+        settle(&work, IMPORT_RETRY, -errno);
+    } else {
+        store_hurry(&work.staged);
+        examine_received(store, &work, claim);
+        place_received(store, &work);
+        if (work.hand != SETTLED)
+            take_in_received(store, &work);
+    }
+    let_go(store, &work);
+}
+
+int
+import_seal(struct store *store, const struct import_item *item)
+{
+    char folder[IMPORT_PATH];
+    const char *name = strrchr(item->report.path, '/');
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - item->report.path), item->report.path);
+    return store_sync_folder(store, folder);
+}
+
+/* ------------------------------------------------------------------------ originals ------ */
+
+static int
+copy_across(int from_folder, const char *name, int to_folder, const char *target)
+{
+    char part[NAME_MAX + 1];
+    if (snprintf(part, sizeof part, ".%s.part", target) >= (int)sizeof part)
+        return -ENAMETOOLONG;
+    int from = openat(from_folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (from < 0)
+        return -errno;
+    struct stat status;
+    int error = fstat(from, &status) == 0 ? 0 : -errno;
+    int to = -1;
+    if (!error) {
+        to = openat(to_folder, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0640);
+        error = to < 0 ? -errno : 0;
+    }
+    if (!error) {
+        bool read_failed;
+        const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, status.st_mtim};
+        error = file_copy(from, to, &read_failed);
+        if (!error && (futimens(to, times) != 0 || fdatasync(to) != 0))
+            error = -errno;
+        int closed = file_close(to);
+        error = error ? error : closed;
+        if (!error)
+            error = file_rename_new(to_folder, part, to_folder, target);
+        if (error)
+            unlinkat(to_folder, part, 0);
+    }
+    close(from);
+    return error;
+}
+
+/* Moves within one file system or to another; -EEXIST when the name is taken. */
+static int
+move_to_name(int from_folder, const char *name, int to_folder, const char *target)
+{
+    int error = file_rename_new(from_folder, name, to_folder, target);
+    if (error != -EXDEV)
+        return error;
+    error = copy_across(from_folder, name, to_folder, target);
+    if (!error && fsync(to_folder) != 0)
+        error = -errno;
+    if (!error && unlinkat(from_folder, name, 0) != 0)
+        error = -errno;
+    return error;
+}
+
+static int
+move_into(int from_folder, const char *name, int to_folder)
+{
+    char target[NAME_MAX + 1];
+    int error = move_to_name(from_folder, name, to_folder, name);
+    for (int i = 1; error == -EEXIST && i < MAX_CLASHES; i++) {
+        if (snprintf(target, sizeof target, "%s.%d", name, i) >= (int)sizeof target)
+            return -ENAMETOOLONG;
+        error = move_to_name(from_folder, name, to_folder, target);
+    }
+    return error;
+}
+
+/* A link could lead from move_to back into the inbox, where the file would be found again, and
+ * moved again. */
+static bool
+leads_into(const char *folder, const char *path)
+{
+    char real_folder[PATH_MAX], real_path[PATH_MAX];
+    return !realpath(folder, real_folder) || !realpath(path, real_path) ||
+           walk_is_within(real_path, real_folder);
+}
+
+/* The folder below move_to that answers to the original's below the inbox, made when missing. */
+static int
+open_target(const struct import_item *item, const char *move_to)
+{
+    char path[PATH_MAX];
+    const char *slash = strrchr(item->relative, '/');
+    const int length = slash ? (int)(slash - item->relative) : 0;
+    if (snprintf(path, sizeof path, "%s/%.*s", move_to, length, item->relative) >= (int)sizeof path)
+        return -ENAMETOOLONG;
+    int error = file_make_path(path);
+    if (error)
+        return error;
+    if (leads_into(item->folder, path))
+        return -ELOOP;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int
+check_original(int folder, const char *name, const struct file_stamp *expected)
+{
+    struct stat status;
+    if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+        return -errno;
+    struct file_stamp stamp;
+    file_stamp_from(&status, &stamp);
+    return file_stamp_equal(&stamp, expected) ? 0 : -ESTALE;
+}
+
+static int
+finish_in(int folder, const char *name, const struct import_item *item, const char *move_to)
+{
+    int error = check_original(folder, name, &item->stamp);
+    if (error)
+        return error;
+    if (item->after == CONF_MOVE && item->outcome != IMPORT_QUARANTINED) {
+        int target = open_target(item, move_to);
+        if (target < 0)
+            return target;
+        error = move_into(folder, name, target);
+        close(target);
+        return error;
+    }
+    return unlinkat(folder, name, 0) == 0 ? 0 : -errno;
+}
+
+bool
+import_leaves(const struct import_item *item)
+{
+    switch (item->outcome) {
+    case IMPORT_ARRIVED:
+        return item->after == CONF_KEEP;
+    case IMPORT_QUARANTINED:
+        return item->after == CONF_KEEP || !item->report.path[0];
+    case IMPORT_OWN_RESULT:
+        return item->after != CONF_MOVE;
+    case IMPORT_UNREADABLE:
+    case IMPORT_CHANGED:
+    case IMPORT_GONE:
+    case IMPORT_RETRY:
+        return true;
+    }
+    return true;
+}
+
+int
+import_finish(const struct import_item *item, const char *move_to)
+{
+    if (import_leaves(item))
+        return 0;
+    int base = open_folder(item);
+    if (base < 0)
+        return base;
+    const char *name;
+    int folder = file_open_parent(base, item->relative, &name);
+    close(base);
+    if (folder < 0)
+        return folder;
+    int error = finish_in(folder, name, item, move_to);
+    close(folder);
+    return error;
+}
+
+/* ------------------------------------------------------------------------- reports ------ */
+
+void
+import_path(const struct dicom_instance *instance, char path[IMPORT_PATH])
+{
+    snprintf(path, IMPORT_PATH, LAYOUT_SERIES "/%s/%s.dcm", instance->series_uid,
+             instance->sop_instance_uid);
+}
+
+#define COPY_TEXT(to, from) snprintf(to, sizeof(to), "%s", from)
+
+void
+import_describe(const struct dicom_instance *instance, struct import_report *report)
+{
+    COPY_TEXT(report->sop_instance_uid, instance->sop_instance_uid);
+    COPY_TEXT(report->sop_class_uid, instance->sop_class_uid);
+    COPY_TEXT(report->transfer_syntax_uid, instance->transfer_syntax_uid);
+    COPY_TEXT(report->series_uid, instance->series_uid);
+    COPY_TEXT(report->study_uid, instance->study_uid);
+    COPY_TEXT(report->modality, instance->modality);
+    COPY_TEXT(report->body_part, instance->body_part);
+    COPY_TEXT(report->series_description, instance->series_description);
+    import_path(instance, report->path);
+    report->size = instance->file_size;
+    report->frames = instance->frame_count;
+    report->expected = instance->expected_instances;
+}

@@ -1,0 +1,106 @@
+/*
+ * import.h - taking complete files into the spool: header peek, durable copy, or quarantine.
+ *
+ * A batch of files goes through each step together (store.h says why). After IMPORT_ARRIVED or
+ * IMPORT_QUARANTINED the file's bytes and names are on disk; the original is as it was and is dealt
+ * with by import_finish, once the daemon has the row on disk too. No file is lost whatever fails.
+ *
+ * Originals:       CONF_KEEP       CONF_MOVE            CONF_DELETE
+ *   arrived        left            moved to move_to     deleted
+ *   quarantined    left            deleted              deleted
+ *   own result     left            moved to move_to     left (nothing else holds it)
+ *   unreadable, or too large for the quarantine: left
+ *
+ * Any thread; one thread an item.
+ */
+#ifndef NOCTULE_IMPORT_H
+#define NOCTULE_IMPORT_H
+
+#include "service/intake/spool/quarantine.h"
+#include "service/intake/spool/store.h"
+
+#include "config/config.h"
+#include "dicom/dicom.h"
+
+enum import_outcome {
+    IMPORT_ARRIVED,     /* it is in series/, put there now or before */
+    IMPORT_QUARANTINED, /* it is in quarantine/, or stays where it is for want of space: no path */
+    IMPORT_UNREADABLE,  /* stays where it is */
+    IMPORT_OWN_RESULT,  /* nothing to do, nothing kept */
+    IMPORT_CHANGED,     /* it is not the file that was looked at: look again */
+    IMPORT_GONE,
+    IMPORT_RETRY, /* the spool's trouble (error): disk full, not writable */
+};
+
+#define IMPORT_PATH 320
+
+/* What the daemon is told: ARRIVED or QUARANTINED. */
+struct import_report {
+    char sop_instance_uid[DICOM_UID_SIZE], sop_class_uid[DICOM_UID_SIZE];
+    char transfer_syntax_uid[DICOM_UID_SIZE];
+    char series_uid[DICOM_UID_SIZE], study_uid[DICOM_UID_SIZE];
+    char modality[DICOM_CS_SIZE], body_part[DICOM_CS_SIZE];
+    char series_description[DICOM_LO_SIZE];
+    char path[IMPORT_PATH]; /* relative to the root */
+    int64_t size;
+    int32_t frames, expected;
+    char code[40]; /* of the quarantine */
+    char sentence[512];
+};
+
+struct import_item {
+    const char *folder; /* the inbox: absolute; not owned */
+    char *relative;     /* the file below it; not owned */
+    enum conf_after after;
+    struct file_stamp
+        stamp; /* as it was found complete; afterwards as it is (a link changes ctime) */
+    int64_t token;
+    enum import_outcome outcome;
+    int error; /* -errno of IMPORT_RETRY, IMPORT_UNREADABLE */
+    struct import_report report;
+};
+
+/* Takes in `count` files. What goes to quarantine is copied only while more than reserve_bytes stay
+ * free. */
+void import_batch(struct store *store, int64_t reserve_bytes, struct import_item *const *items,
+                  size_t count);
+
+/* What the command that came with a received data set says of it. */
+struct import_claim {
+    const char *sop_class_uid, *sop_instance_uid;
+};
+
+/*
+ * Takes in one file that is already staged, complete: checks its header and what was claimed of it,
+ * makes it durable and publishes it, with the same outcomes as a file of an inbox (one that cannot
+ * be used is IMPORT_QUARANTINED). Whatever the outcome, nothing is staged afterwards. item->folder
+ * and item->relative name the sender and the instance; together they are the original's name for
+ * the quarantine, where the same bytes from the same sender are kept once.
+ *
+ * One that is IMPORT_ARRIVED has its bytes on disk and its name in series/, but is not yet to be
+ * vouched for: the name is on disk when import_seal has returned 0 (else -errno; the file stays,
+ * and its resend is sealed anew). That leaves time to report it meanwhile.
+ */
+void import_received(struct store *store, struct staged *staged, const struct import_claim *claim,
+                     struct import_item *item);
+int import_seal(struct store *store, const struct import_item *item);
+
+/*
+ * Deals with the original as the table above says. 0; -ESTALE when it has changed since (it stays),
+ * -ENOENT when it is gone, or why it could not be moved or deleted.
+ */
+int import_finish(const struct import_item *item, const char *move_to);
+
+/* Makes it IMPORT_UNREADABLE, with its report: for what could not even be looked at. */
+void import_unreadable(struct import_item *item, int error);
+
+/* Does import_finish leave the original alone? */
+bool import_leaves(const struct import_item *item);
+
+/* Fills the part of a report that comes from the header, and the path in series/. */
+void import_describe(const struct dicom_instance *instance, struct import_report *report);
+
+/* "series/<Series Instance UID>/<SOP Instance UID>.dcm", relative to the root. */
+void import_path(const struct dicom_instance *instance, char path[IMPORT_PATH]);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * parcels.h - the files that intake has in hand: at most PARCELS_WINDOW between being picked up and
+ * the daemon's STORED.
+ *
+ * A parcel's token is its number for the daemon. The loop's thread owns all of it; a pool thread
+ * may work on a parcel's item meanwhile.
+ */
+#ifndef NOCTULE_PARCELS_H
+#define NOCTULE_PARCELS_H
+
+#include "service/common/proto.h"
+#include "service/intake/inbox/inbox.h"
+#include "service/intake/net/reception.h"
+
+#define PARCELS_WINDOW 256
+
+struct parcel {
+    struct import_item item;   /* owns item.relative */
+    struct inbox *inbox;       /* with no handover either: found in series/ at start */
+    struct handover *handover; /* it came over the network; or NULL */
+    char *move_to;             /* for import_finish; NULL */
+    bool told;                 /* inbox_find.told */
+    bool sent;
+    int64_t sent_ms;
+    uv_work_t work; /* dealing with the original */
+    void *owner;    /* for the work's callbacks */
+};
+
+struct parcels {
+    struct parcel *slots[PARCELS_WINDOW];
+    size_t count;
+    int64_t serial;
+};
+
+size_t parcels_room(const struct parcels *parcels);
+/* A new parcel for the file, its token chosen; NULL: no memory. There must be room. `inbox` NULL:
+ * a recovered one, without `relative`. */
+struct parcel *parcels_add(struct parcels *parcels, struct inbox *inbox, const char *relative,
+                           const struct file_stamp *stamp);
+/* A parcel for what a thread hands over; NULL: no memory, and the handover is still the caller's.
+ */
+struct parcel *parcels_add_handover(struct parcels *parcels, struct handover *handover);
+struct parcel *parcels_find(struct parcels *parcels, int64_t token); /* NULL: not (any more) here */
+/* The daemon has answered: gives up its place, not the parcel. */
+void parcels_drop(struct parcels *parcels, const struct parcel *parcel);
+void parcel_free(struct parcel *parcel);
+
+/* ARRIVED or QUARANTINED, as its outcome says, or COMMITTED. Unfinished: for channel_send. */
+void parcel_frame(const struct parcel *parcel, struct proto_writer *writer);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * quarantine.c - see quarantine.h.
+ */
+#include "service/intake/spool/quarantine.h"
+
+#include "service/common/json.h"
+#include "service/common/layout.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEPT_NAME 120 /* of the original name: the digest and the suffixes fit behind it */
+
+void
+quarantine_name(const char *original, const struct file_stamp *stamp, char name[QUARANTINE_NAME])
+{
+    const char *base = strrchr(original, '/');
+    base = base ? base + 1 : original;
+    size_t length = strlen(base);
+    if (length > KEPT_NAME)
+        base += length - KEPT_NAME;
+    const int64_t version[2] = {stamp->size, stamp->mtime_ns};
+    uint64_t digest = file_digest(0, original, strlen(original));
+    digest = file_digest(digest, version, sizeof version);
+    int head = snprintf(name, QUARANTINE_NAME, "%016" PRIx64 "-%s", digest, base);
+    for (char *at = name; at < name + head; at++) {
+        if ((unsigned char)*at < 0x20 || *at == 0x7f)
+            *at = '_';
+    }
+}
+
+void
+quarantine_folder(time_t now, char folder[QUARANTINE_FOLDER])
+{
+    struct tm day;
+    gmtime_r(&now, &day);
+    strftime(folder, QUARANTINE_FOLDER, LAYOUT_QUARANTINE "/%Y%m%d", &day);
+}
+
+static bool
+is_day(const char *name)
+{
+    return strlen(name) == 8 && strspn(name, "0123456789") == 8;
+}
+
+int
+quarantine_find(int root, const char *name, char folder[QUARANTINE_FOLDER])
+{
+    int fd = openat(root, LAYOUT_QUARANTINE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    DIR *days = fdopendir(fd);
+    if (!days) {
+        int error = -errno;
+        close(fd);
+        return error;
+    }
+    int error = -ENOENT;
+    for (const struct dirent *day; error && (day = readdir(days));) {
+        char path[QUARANTINE_FOLDER + QUARANTINE_NAME];
+        if (!is_day(day->d_name))
+            continue;
+        snprintf(path, sizeof path, "%.8s/%s", day->d_name, name);
+        if (faccessat(fd, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        snprintf(folder, QUARANTINE_FOLDER, LAYOUT_QUARANTINE "/%.8s", day->d_name);
+        error = 0;
+    }
+    closedir(days);
+    return error;
+}
+
+static int
+reason_text(const struct quarantine_reason *reason, time_t now, char **text, size_t *size)
+{
+    char when[32];
+    struct tm utc;
+    gmtime_r(&now, &utc);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    FILE *out = open_memstream(text, size);
+    if (!out)
+        return -ENOMEM;
+    struct json json = {.out = out};
+    json_begin_object(&json, NULL);
+    json_string(&json, "code", reason->code);
+    json_string(&json, "sentence", reason->sentence);
+    json_string(&json, "original_path", reason->original);
+    json_string(&json, "series_uid", reason->series_uid);
+    json_string(&json, "time", when);
+    json_end_object(&json);
+    bool failed = ferror(out);
+    failed = fclose(out) != 0 || failed;
+    if (failed)
+        free(*text);
+    return failed ? -ENOMEM : 0;
+}
+
+int
+quarantine_explain(int root, const char *folder, const char *name,
+                   const struct quarantine_reason *reason, time_t now)
+{
+    char file[NAME_MAX + 1];
+    snprintf(file, sizeof file, "%s.reason.json", name);
+    int directory = openat(root, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0)
+        return -errno;
+    int error = 0;
+    char *text = NULL;
+    size_t size = 0;
+    if (faccessat(directory, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        error = reason_text(reason, now, &text, &size);
+    if (!error && text)
+        error = file_write_new(directory, file, text, size);
+    free(text);
+    close(directory);
+    return error;
+}

@@ -1,0 +1,148 @@
+/*
+ * recover.c - see recover.h.
+ */
+#include "service/intake/spool/recover.h"
+
+#include "service/common/layout.h"
+#include "service/common/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct recover {
+    struct store *store;
+    DIR *all;                /* series/ */
+    DIR *series;             /* one folder of it, or NULL */
+    char name[NAME_MAX + 1]; /* that folder's */
+};
+
+static int
+open_directory(int base, const char *name, DIR **directory)
+{
+    int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    *directory = fdopendir(fd);
+    if (*directory)
+        return 0;
+    int error = -errno;
+    close(fd);
+    return error;
+}
+
+int
+recover_open(struct store *store, struct recover **out)
+{
+    struct recover *recover = calloc(1, sizeof *recover);
+    if (!recover)
+        return -ENOMEM;
+    recover->store = store;
+    int error = open_directory(store_fd(store), LAYOUT_SERIES, &recover->all);
+    if (error) {
+        free(recover);
+        return error;
+    }
+    *out = recover;
+    return 0;
+}
+
+static void
+close_series(struct recover *recover)
+{
+    if (recover->series)
+        closedir(recover->series);
+    recover->series = NULL;
+}
+
+void
+recover_close(struct recover *recover)
+{
+    if (!recover)
+        return;
+    close_series(recover);
+    closedir(recover->all);
+    free(recover);
+}
+
+/* The next name that is not hidden; NULL at the end. */
+static const char *
+next_name(DIR *directory, int *error)
+{
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(directory);
+        if (!entry) {
+            *error = -errno;
+            return NULL;
+        }
+        if (entry->d_name[0] != '.')
+            return entry->d_name;
+    }
+}
+
+/* 1 and a path relative to the root, 0 at the end, -errno. */
+static int
+next_path(struct recover *recover, char path[PATH_MAX])
+{
+    int error = 0;
+    for (;;) {
+        const char *name = recover->series ? next_name(recover->series, &error) : NULL;
+        if (name) {
+            snprintf(path, PATH_MAX, LAYOUT_SERIES "/%s/%s", recover->name, name);
+            return 1;
+        }
+        close_series(recover);
+        name = next_name(recover->all, &error);
+        if (!name)
+            return error;
+        snprintf(recover->name, sizeof recover->name, "%s", name);
+        error = open_directory(dirfd(recover->all), name, &recover->series);
+        if (error)
+            log_warn("recover.skipped", LOG_STR("series", name),
+                     LOG_STR("error", strerror(-error)));
+    }
+}
+
+static bool
+describe(const struct recover *recover, const char *path, struct import_item *item)
+{
+    char absolute[PATH_MAX];
+    if (snprintf(absolute, sizeof absolute, "%s/%s", store_root(recover->store), path) >=
+        (int)sizeof absolute)
+        return false;
+    struct dicom_instance *instance;
+    struct dicom_fault fault;
+    if (dicom_peek(absolute, &instance, &fault) != 0) {
+        log_warn("recover.skipped", LOG_STR("path", path), LOG_STR("code", fault.code));
+        return false;
+    }
+    item->outcome = IMPORT_ARRIVED;
+    item->report = (struct import_report){0};
+    import_describe(instance, &item->report);
+    dicom_instance_free(instance);
+    if (strcmp(item->report.path, path) == 0)
+        return true;
+    log_warn("recover.skipped", LOG_STR("path", path), LOG_STR("belongs", item->report.path));
+    return false;
+}
+
+int
+recover_step(struct recover *recover, struct import_item *const *items, size_t count, size_t *found)
+{
+    *found = 0;
+    for (size_t i = 0; i < count; i++) {
+        char path[PATH_MAX];
+        int more = next_path(recover, path);
+        if (more <= 0)
+            return more;
+        if (describe(recover, path, items[*found]))
+            ++*found;
+    }
+    return 1;
+}

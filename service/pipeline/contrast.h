@@ -1,0 +1,22 @@
+/*
+ * contrast.h - whether there is anything to tell apart in a volume: a series of one value has no
+ * segments, only a defect.
+ */
+#ifndef NOCTULE_CONTRAST_H
+#define NOCTULE_CONTRAST_H
+
+#include "dicom/dicom.h"
+#include "kernels/kernels.h"
+
+enum contrast {
+    CONTRAST_NO_VALUE, /* nothing but padding */
+    CONTRAST_ONE_VALUE,
+    CONTRAST_SOME,
+};
+
+/* Looks for two voxels of different values that are no padding, and no further; `count` stored
+ * values. *value is the first that is no padding, if there is one. */
+enum contrast contrast_find(const void *voxels, enum dicom_pixel pixel, int64_t count,
+                            struct kernels_range padding, int32_t *value);
+
+#endif

@@ -1,0 +1,70 @@
+/* headers.c - see headers.h. */
+#include "service/pipeline/headers.h"
+
+#include "service/common/clock.h"
+#include "service/common/parallel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reading {
+    char *const *paths;
+    struct headers *headers;
+    const struct headers_watch *watch;
+};
+
+static void
+read_share(struct parallel *loop, void *context)
+{
+    const struct reading *reading = context;
+    struct headers *headers = reading->headers;
+    int64_t i;
+    while (parallel_take(loop, &i)) {
+        headers->errors[i] =
+            dicom_peek(reading->paths[i], &headers->instances[i], &headers->faults[i]);
+        if (reading->watch->progress)
+            reading->watch->progress(reading->watch->context,
+                                     (double)(i + 1) / (double)loop->count);
+    }
+}
+
+int
+headers_read(char *const *paths, size_t count, int threads, const struct headers_watch *watch,
+             struct headers *headers)
+{
+    static const struct headers_watch nobody = {0};
+    double begun = clock_seconds();
+    memset(headers, 0, sizeof *headers);
+    headers->count = count;
+    headers->instances = calloc(count + 1, sizeof *headers->instances);
+    headers->faults = calloc(count + 1, sizeof *headers->faults);
+    headers->errors = calloc(count + 1, sizeof *headers->errors);
+    if (!headers->instances || !headers->faults || !headers->errors) {
+        headers_free(headers);
+        return -ENOMEM;
+    }
+    struct reading reading = {paths, headers, watch ? watch : &nobody};
+    struct parallel loop = {.count = (int64_t)count,
+                            .stop = reading.watch->stop,
+                            .body = read_share,
+                            .context = &reading};
+    parallel_run(&loop, threads);
+    if (parallel_stopped(&loop)) {
+        headers_free(headers);
+        return -ECANCELED;
+    }
+    headers->seconds = clock_seconds() - begun;
+    return 0;
+}
+
+void
+headers_free(struct headers *headers)
+{
+    for (size_t i = 0; headers->instances && i < headers->count; i++)
+        dicom_instance_free(headers->instances[i]);
+    free(headers->instances);
+    free(headers->faults);
+    free(headers->errors);
+    memset(headers, 0, sizeof *headers);
+}

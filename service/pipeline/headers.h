@@ -1,0 +1,35 @@
+/*
+ * headers.h - the headers of many files, read by several threads.
+ */
+#ifndef NOCTULE_HEADERS_H
+#define NOCTULE_HEADERS_H
+
+#include "dicom/dicom.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* File i is either instances[i], or NULL with faults[i]. */
+struct headers {
+    size_t count;
+    struct dicom_instance **instances;
+    struct dicom_fault *faults;
+    int *errors;    /* -errno beside a fault, 0 beside an instance */
+    double seconds; /* that reading took */
+};
+
+struct headers_watch {
+    void (*progress)(void *context, double fraction); /* from any thread; may be NULL */
+    void *context;
+    const atomic_bool *stop; /* may be NULL */
+};
+
+/*
+ * Reads every file, whatever becomes of the others. 0, -ENOMEM or -ECANCELED; after an error there
+ * is nothing to free.
+ */
+int headers_read(char *const *paths, size_t count, int threads, const struct headers_watch *watch,
+                 struct headers *headers);
+void headers_free(struct headers *headers);
+
+#endif

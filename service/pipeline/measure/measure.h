@@ -1,0 +1,57 @@
+/*
+ * measure.h - measures the regions of a job on its announced volume: intensities, place,
+ * co-occurrence and local patterns, as the pipeline asks.
+ *
+ * What is left out. Pixel padding has a place and no value: it counts as a voxel of its region, and
+ * in no intensity, matrix or entropy (PS3.3 C.7.5.1.1.2). The re-segmentation range is one of the
+ * matrices and of the entropy of their levels; the other intensities are of the whole region.
+ *
+ * Where slices differ in rescale or padding each has its own histogram and table of levels: 0.6 MiB
+ * a slice of 16 bits while a region is measured. A set of matrices takes 8 bytes a cell.
+ */
+#ifndef NOCTULE_TEXTURE_STEP_H
+#define NOCTULE_TEXTURE_STEP_H
+
+#include "service/pipeline/pipeline.h"
+
+#include "config/config.h"
+#include "dicom/read/geometry/geometry.h"
+#include "service/common/feature.h"
+
+#include "kernels/texture/texture.h"
+
+/* A segment, or the whole volume (number 0, label "", bits NULL). */
+struct texture_region {
+    int32_t segment;
+    const char *label;
+    const uint64_t *bits; /* rows of (columns + 63) / 64 words */
+};
+
+struct texture_request {
+    const struct conf_texture *settings;
+    struct dicom_instance *const *instances;
+    const struct geometry_stack *stack;
+    const struct texture_region *regions;
+    size_t region_count;
+    bool maps;                          /* of the patterns are wanted back */
+    struct kernels_lane *lane;          /* holds the volume */
+    const struct pipeline_watch *watch; /* may be NULL */
+};
+
+struct texture_result {
+    struct feature_set features;
+    uint8_t *maps[TEXTURE_PATTERNS]; /* (columns - 2) * (rows - 2) * planes codes; NULL: none */
+    char note[256];                  /* what to change where something had to be left out; "" */
+};
+
+/*
+ * 0, -ECANCELED, -ENOMEM with OUT_OF_MEMORY, or what pipeline_compute_fault makes of a backend's
+ * failure. A feature that has no value carries its reason; a number is always finite. The stage
+ * "texture" is told of. On an error the result is empty.
+ */
+int texture_measure(const struct texture_request *request, struct texture_result *result,
+                    struct dicom_fault *fault);
+
+void texture_result_clear(struct texture_result *result);
+
+#endif

@@ -1,0 +1,432 @@
+/* output.c - see output.h. */
+#include "service/pipeline/output.h"
+
+#include "service/common/file_ops.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUFFIX ".part"
+
+/* A descriptor that a thread of its own syncs and closes. */
+struct sync {
+    int fd;
+    bool is_folder;
+    bool has_thread;
+    pthread_t thread;
+    int error; /* the thread's until it has ended */
+};
+
+struct file {
+    struct file *next;
+    char *name;
+    struct sync sync;
+    bool finished; /* by its writer */
+};
+
+struct output {
+    char *path;
+    int folder;
+    bool made;                 /* by this run */
+    struct sync parent;        /* has the folder's entry */
+    bool published;            /* something of this run may be in place */
+    pthread_mutex_t lock;      /* of the list: its links, and which files are finished */
+    struct file *files, **end; /* in the order in which they were made */
+};
+
+static char *
+part_name(const char *name)
+{
+    char *part;
+    return asprintf(&part, ".%s" SUFFIX, name) < 0 ? NULL : part;
+}
+
+static bool
+is_part(const char *name)
+{
+    size_t length = strlen(name);
+    return name[0] == '.' && length > sizeof SUFFIX &&
+           strcmp(name + length - (sizeof SUFFIX - 1), SUFFIX) == 0;
+}
+
+static bool
+is_between(const char *name, const char *prefix, const char *suffix)
+{
+    size_t length = strlen(name), before = strlen(prefix), after = strlen(suffix);
+    return length > before + after && strncmp(name, prefix, before) == 0 &&
+           strcmp(name + length - after, suffix) == 0;
+}
+
+/* Files that a run puts there, by name. */
+static bool
+is_result(const char *name)
+{
+    static const char *const names[] = {"seg.dcm",       "seg-fractional.dcm", "sr.dcm",
+                                        "features.json", "features.csv",       "patterns.json",
+                                        "preview.png",   "matrices.json",      "job.json"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return is_between(name, "codes-", ".nrrd") || is_between(name, "pmap-", ".dcm");
+}
+
+static bool
+was_made(const struct output *output, const char *name)
+{
+    for (const struct file *file = output->files; file; file = file->next) {
+        if (strcmp(file->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Removes every file that `chosen` names. */
+static int
+sweep(const struct output *output, bool (*chosen)(const struct output *output, const char *name))
+{
+    int copy = openat(output->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+    if (!entries) {
+        int error = -errno;
+        if (copy >= 0)
+            close(copy);
+        return error;
+    }
+    int error = 0;
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        if (chosen(output, entry->d_name) && unlinkat(output->folder, entry->d_name, 0) != 0 &&
+            errno != ENOENT)
+            error = -errno;
+    }
+    closedir(entries);
+    return error;
+}
+
+static bool
+leftover(const struct output *output, const char *name)
+{
+    (void)output;
+    return is_part(name);
+}
+
+static bool
+outdated(const struct output *output, const char *name)
+{
+    return is_result(name) && !was_made(output, name);
+}
+
+/* ---------------------------------------------------------------------------------- syncing -- */
+
+/* Of a file the size counts and not the times; of a folder all of it. */
+static void *
+sync_and_close(void *argument)
+{
+    struct sync *sync = argument;
+    do
+        sync->error = (sync->is_folder ? fsync(sync->fd) : fdatasync(sync->fd)) != 0 ? -errno : 0;
+    while (sync->error == -EINTR);
+    int closed = file_close(sync->fd);
+    if (sync->error == 0)
+        sync->error = closed;
+    return NULL;
+}
+
+static void
+sync_begin(struct sync *sync)
+{
+    sync->has_thread = pthread_create(&sync->thread, NULL, sync_and_close, sync) == 0;
+    if (!sync->has_thread)
+        sync_and_close(sync);
+}
+
+/* 0, also of what was never begun, or why it is not on disk. */
+static int
+sync_end(struct sync *sync)
+{
+    if (sync->has_thread)
+        pthread_join(sync->thread, NULL);
+    sync->has_thread = false;
+    return sync->error;
+}
+
+/* ------------------------------------------------------------------------ opening, closing -- */
+
+/* Makes a folder whose parent is there; 1 when it is new, 0 when it was there. */
+static int
+make_one(const char *path)
+{
+    if (mkdir(path, 0750) == 0)
+        return 1;
+    return errno == EEXIST ? 0 : -errno;
+}
+
+/* Syncs a new folder's entry in its parent, or takes it away. */
+static int
+sync_entry(const char *path)
+{
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = folder < 0 ? -errno : file_sync_directory(folder, "..");
+    if (folder >= 0)
+        close(folder);
+    if (error)
+        rmdir(path);
+    return error;
+}
+
+/* As make_one; the entries of those on the way are synced. */
+static int
+make_all(const char *path)
+{
+    char *copy = strdup(path);
+    if (!copy)
+        return -ENOMEM;
+    size_t length = strlen(copy);
+    while (length > 1 && copy[length - 1] == '/')
+        copy[--length] = '\0';
+    int made = 0;
+    for (char *at = copy + 1; made >= 0 && (at = strchr(at, '/')) != NULL; at++) {
+        *at = '\0';
+        made = make_one(copy);
+        if (made > 0)
+            made = sync_entry(copy);
+        *at = '/';
+    }
+    if (made >= 0)
+        made = make_one(copy);
+    free(copy);
+    return made;
+}
+
+/* File systems without locks of this kind are used without. */
+static int
+lock(int folder)
+{
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return 0;
+    return -EBUSY;
+}
+
+/* Unlocks, and takes the folder away if this run made it and nothing is in it. */
+static void
+release(struct output *output)
+{
+    sync_end(&output->parent);
+    if (output->made)
+        rmdir(output->path);
+    if (output->folder >= 0)
+        close(output->folder);
+    pthread_mutex_destroy(&output->lock);
+    free(output->path);
+    free(output);
+}
+
+/* Also of a folder that was there, as far as this may be: a killed run may have left it unsynced.
+ */
+static int
+sync_parent(struct output *output)
+{
+    struct sync *parent = &output->parent;
+    parent->fd = openat(output->folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent->fd < 0)
+        return output->made || errno != EACCES ? -errno : 0;
+    parent->is_folder = true;
+    sync_begin(parent);
+    return 0;
+}
+
+static int
+take_folder(struct output *output)
+{
+    output->folder = open(output->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (output->folder < 0)
+        return -errno;
+    if (faccessat(output->folder, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        return -errno;
+    int error = lock(output->folder);
+    if (error == 0)
+        error = sweep(output, leftover);
+    return error ? error : sync_parent(output);
+}
+
+int
+output_open(const char *path, struct output **output)
+{
+    struct output *o = calloc(1, sizeof *o);
+    char *copy = strdup(path);
+    int made = o && copy ? make_all(path) : -ENOMEM;
+    if (made < 0) {
+        free(o);
+        free(copy);
+        return made;
+    }
+    *o = (struct output){.path = copy, .made = made > 0, .end = &o->files};
+    pthread_mutex_init(&o->lock, NULL);
+    int error = take_folder(o);
+    if (error) {
+        release(o);
+        return error;
+    }
+    *output = o;
+    return 0;
+}
+
+static void
+remove_made(const struct output *output)
+{
+    for (const struct file *file = output->files; file; file = file->next) {
+        char *part = part_name(file->name);
+        if (part)
+            unlinkat(output->folder, part, 0);
+        free(part);
+        if (output->published)
+            unlinkat(output->folder, file->name, 0);
+    }
+}
+
+static void
+file_free(struct file *file)
+{
+    if (file)
+        free(file->name);
+    free(file);
+}
+
+/* Their writers have ended. */
+static void
+forget_made(struct output *output)
+{
+    while (output->files) {
+        struct file *file = output->files;
+        output->files = file->next;
+        sync_end(&file->sync);
+        if (!file->finished)
+            close(file->sync.fd);
+        file_free(file);
+    }
+    output->end = &output->files;
+}
+
+void
+output_close(struct output *output)
+{
+    if (!output)
+        return;
+    remove_made(output);
+    forget_made(output);
+    release(output);
+}
+
+/* ------------------------------------------------------------------------------------ files - */
+
+static int
+create_part(const struct output *output, const char *name)
+{
+    char *part = part_name(name);
+    if (!part)
+        return -ENOMEM;
+    int fd = openat(output->folder, part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+    int result = fd < 0 ? -errno : fd;
+    free(part);
+    return result;
+}
+
+int
+output_create(struct output *output, const char *name, int *fd)
+{
+    struct file *file = calloc(1, sizeof *file);
+    if (file)
+        file->name = strdup(name);
+    int created = file && file->name ? create_part(output, name) : -ENOMEM;
+    if (created < 0) {
+        file_free(file);
+        return created;
+    }
+    file->sync.fd = *fd = created;
+    pthread_mutex_lock(&output->lock);
+    *output->end = file;
+    output->end = &file->next;
+    pthread_mutex_unlock(&output->lock);
+    return 0;
+}
+
+char *
+output_part_path(const struct output *output, const char *name)
+{
+    char *path;
+    return asprintf(&path, "%s/.%s" SUFFIX, output->path, name) < 0 ? NULL : path;
+}
+
+/* The file whose writer has ended; a number may have been that of files before. */
+static struct file *
+take_from_writer(struct output *output, int fd)
+{
+    pthread_mutex_lock(&output->lock);
+    struct file *file = output->files;
+    while (file->finished || file->sync.fd != fd)
+        file = file->next;
+    file->finished = true;
+    pthread_mutex_unlock(&output->lock);
+    return file;
+}
+
+void
+output_finish(struct output *output, int fd)
+{
+    sync_begin(&take_from_writer(output, fd)->sync);
+}
+
+int
+output_settle(struct output *output, const char **name)
+{
+    int error = sync_end(&output->parent);
+    *name = "the folder";
+    for (struct file *file = output->files; file; file = file->next) {
+        int own = file->finished ? sync_end(&file->sync) : -EBUSY;
+        if (own && error == 0) {
+            error = own;
+            *name = file->name;
+        }
+    }
+    return error;
+}
+
+static int
+rename_part(const struct output *output, const char *name)
+{
+    char *part = part_name(name);
+    if (!part)
+        return -ENOMEM;
+    int error = renameat(output->folder, part, output->folder, name) != 0 ? -errno : 0;
+    free(part);
+    return error;
+}
+
+int
+output_publish(struct output *output)
+{
+    const char *name;
+    int error = output_settle(output, &name);
+    output->published = error == 0;
+    for (const struct file *file = output->files; file && error == 0; file = file->next)
+        error = rename_part(output, file->name);
+    if (error == 0)
+        error = sweep(output, outdated);
+    if (error == 0 && fsync(output->folder) != 0)
+        error = -errno;
+    if (error) {
+        remove_made(output);
+        return error;
+    }
+    forget_made(output);
+    output->made = false;
+    return 0;
+}

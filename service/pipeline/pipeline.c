@@ -1,0 +1,776 @@
+/*
+ * pipeline.c - see pipeline.h.
+ *
+ * A job is a row of steps that share struct job. Each step returns 0 or -errno with report->fault
+ * filled; verdict_of turns the errno of the step that failed into the verdict, so that no step
+ * decides what becomes of the job. What is computed is written by objects.c.
+ */
+#include "service/pipeline/pipeline.h"
+
+#include "config/config.h"
+#include "service/common/clock.h"
+#include "service/common/crash_point.h"
+#include "service/common/failure.h"
+#include "service/pipeline/contrast.h"
+#include "service/pipeline/decode.h"
+#include "service/pipeline/measure/measure.h"
+#include "service/pipeline/output.h"
+#include "service/pipeline/results/describe.h"
+#include "service/pipeline/results/objects.h"
+#include "service/pipeline/segment/labels.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#define DEVICE_LOST "COMPUTE_DEVICE_LOST"
+
+const char *const pipeline_stages[] = {"headers", "pixels", "compute", "texture",
+                                       "write",   "verify", NULL};
+
+struct job {
+    const struct job_spec *spec;
+    const struct headers *headers;
+    const struct pipeline_compute *compute;
+    const struct pipeline_watch *watch;
+    struct pipeline_report *report;
+
+    struct conf_pipeline *pipeline;
+    struct output *output;
+    struct geometry_series *series;
+    const struct geometry_stack *stack;
+    struct kernels_lane *lane; /* the one that the job runs on */
+    struct labels labels;
+    struct fuzzy_objects objects;
+    void *voxels; /* the lane's */
+    /* One a segment of the pipeline, in its order, whatever the method. */
+    struct kernels_mask *masks;
+    const uint16_t **scenes;         /* NULL: none wanted */
+    bool two_passes;                 /* level sets start from objects, and so come after them */
+    void **kept;                     /* masks and scenes of the first pass, two an object */
+    uint8_t *maps[TEXTURE_PATTERNS]; /* of local patterns; NULL: not wanted */
+};
+
+bool
+pipeline_stopped(const struct pipeline_watch *watch)
+{
+    return watch && watch->stop && atomic_load(watch->stop);
+}
+
+int
+pipeline_enter(const struct pipeline_watch *watch, const char *stage)
+{
+    if (pipeline_stopped(watch))
+        return -ECANCELED;
+    if (watch && watch->progress)
+        watch->progress(watch->context, stage, 0);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------ preparing -- */
+
+static int
+read_settings(struct job *job)
+{
+    char reason[CONF_REASON];
+    int error = conf_pipeline_from_text(job->spec->settings, &job->pipeline, reason, sizeof reason);
+    if (error)
+        return fail_with(&job->report->fault, error, "PIPELINE_INVALID",
+                         "the pipeline of the job cannot be read: %s", reason);
+    return 0;
+}
+
+static int
+open_output(struct job *job)
+{
+    int error = output_open(job->spec->output, &job->output);
+    if (error == -EBUSY)
+        return fail_with(&job->report->fault, error, "OUTPUT_BUSY",
+                         "another job is writing into %s", job->spec->output);
+    if (error) {
+        char what[400];
+        snprintf(what, sizeof what, "use the output folder %s", job->spec->output);
+        return fail_with_system(&job->report->fault, error, what);
+    }
+    return 0;
+}
+
+/* An input that cannot be read stops the job: a result of part of a series would look whole. */
+static int
+check_headers(struct job *job)
+{
+    const struct headers *headers = job->headers;
+    for (size_t i = 0; i < headers->count; i++) {
+        if (headers->errors[i]) {
+            job->report->fault = headers->faults[i];
+            return headers->errors[i];
+        }
+    }
+    if (headers->count == 0)
+        return fail_with(&job->report->fault, -EINVAL, "NO_INPUT", "the job names no input file");
+    return 0;
+}
+
+static int
+choose_stack(struct job *job)
+{
+    struct pipeline_report *report = job->report;
+    const struct geometry_limits limits = {job->pipeline->min_slices,
+                                           job->pipeline->spacing_tolerance};
+    memcpy(report->series_uid, job->headers->instances[0]->series_uid, sizeof report->series_uid);
+    int error = geometry_group(job->headers->instances, (int32_t)job->headers->count, &limits,
+                               &job->series, &report->fault);
+    if (error)
+        return error;
+    for (int32_t i = 0; i < job->series->stack_count && !job->stack; i++) {
+        if (strcmp(job->series->stacks[i].name, job->spec->stack) == 0)
+            job->stack = &job->series->stacks[i];
+    }
+    if (!job->stack)
+        return fail_with(&report->fault, -ENOENT, "STACK_NOT_FOUND",
+                         "the series has no stack named \"%s\" (it has %d)", job->spec->stack,
+                         job->series->stack_count);
+    if (!job->stack->accepted) {
+        report->fault = job->stack->fault;
+        return -EINVAL;
+    }
+    report->columns = job->stack->columns;
+    report->rows = job->stack->rows;
+    report->planes = job->stack->plane_count;
+    report->voxels = (int64_t)report->columns * report->rows * report->planes;
+    memcpy(report->spacing, job->stack->spacing, sizeof report->spacing);
+    return 0;
+}
+
+/* ------------------------------------------------------------------- decoding, computing ---- */
+
+int
+pipeline_compute_fault(struct dicom_fault *fault, int error, const char *reason)
+{
+    if (error == -E2BIG)
+        return fail_with(fault, error, "VOLUME_TOO_LARGE", "the compute backend: %s", reason);
+    if (error == -EIO)
+        return fail_with(fault, error, DEVICE_LOST, "the compute backend: %s", reason);
+    return fail_with(fault, error, "COMPUTE_FAILED", "the compute backend: %s", reason);
+}
+
+static int
+backend_fault(struct job *job, int error, const char *reason)
+{
+    return pipeline_compute_fault(&job->report->fault, error, reason);
+}
+
+/* Takes the part of a character off that UTF-8 text was cut within. */
+static void
+mend_end(char *text)
+{
+    size_t length = strlen(text), tail = 0;
+    while (tail < length && ((unsigned char)text[length - 1 - tail] & 0xc0) == 0x80)
+        tail++;
+    if (tail < length && ((unsigned char)text[length - 1 - tail] & 0xc0) == 0xc0)
+        text[length - 1 - tail] = '\0';
+}
+
+/* Adds to what the job has to say of itself; cut where there is no more room. */
+static void
+note(struct pipeline_report *report, const char *text)
+{
+    size_t length = strlen(report->note), room = sizeof report->note - length;
+    int needed = snprintf(report->note + length, room, "%s%s", length > 0 ? "; " : "", text);
+    if (needed < 0 || (size_t)needed >= room)
+        mend_end(report->note);
+}
+
+static void
+use_lane(struct job *job, const struct kernels_device *device, struct kernels_lane *lane)
+{
+    job->lane = lane;
+    snprintf(job->report->backend, sizeof job->report->backend, "%s",
+             kernels_device_backend(device));
+}
+
+/* What does not fit into a device's memory runs on the other, which has more and is slower. */
+static void
+fall_back(struct job *job, const char *reason)
+{
+    char text[KERNELS_REASON + 32];
+    use_lane(job, job->compute->fallback_device, job->compute->fallback_lane);
+    snprintf(text, sizeof text, "ran on the %s: %s",
+             strcmp(job->report->backend, "cpu") == 0 ? "CPU" : job->report->backend, reason);
+    note(job->report, text);
+}
+
+static int
+reserve(struct job *job, bool level_sets, bool objects)
+{
+    char reason[KERNELS_REASON] = "";
+    const struct geometry_stack *stack = job->stack;
+    const struct kernels_extent extent = {stack->columns, stack->rows, stack->plane_count};
+    const struct kernels_demand demand = {
+        .level_set_labels = level_sets ? job->labels.count : 0,
+        .fuzzy_objects = objects ? job->objects.count : 0,
+        .fuzzy_scenes = objects ? job->objects.scenes : 0,
+        .fuzzy_relative = objects && job->pipeline->relative_connectedness,
+        .texture = level_sets && job->pipeline->texture, /* of the last pass, which has these */
+    };
+    enum kernels_pixel pixel = labels_pixel(stack->pixel);
+    int error = kernels_volume_begin(job->lane, extent, pixel, &demand, &job->voxels, reason,
+                                     sizeof reason);
+    if (error == -ENOMEM && job->compute->fallback_lane) {
+        fall_back(job, reason);
+        error = kernels_volume_begin(job->lane, extent, pixel, &demand, &job->voxels, reason,
+                                     sizeof reason);
+    }
+    if (error == 0 && demand.level_set_labels > 0)
+        error = kernels_level_set_begin(job->lane, job->labels.items, job->labels.count, reason,
+                                        sizeof reason);
+    return error ? backend_fault(job, error, reason) : 0;
+}
+
+static bool
+starts_from_objects(const struct conf_pipeline *pipeline)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        if (pipeline->segments[i].from)
+            return true;
+    return false;
+}
+
+static int
+begin_volume(struct job *job)
+{
+    struct dicom_instance *const *instances = job->headers->instances;
+    struct dicom_fault *fault = &job->report->fault;
+    int error = labels_make(job->pipeline, instances, job->stack, &job->labels, fault);
+    if (error == 0)
+        error = fuzzy_objects_make(job->pipeline, instances, job->stack, &job->objects, fault);
+    job->two_passes = starts_from_objects(job->pipeline);
+    return error ? error : reserve(job, !job->two_passes, true);
+}
+
+static int
+decode(struct job *job)
+{
+    int error = begin_volume(job);
+    if (error == 0)
+        error = pipeline_enter(job->watch, "pixels");
+    if (error)
+        return error;
+    const struct decode_request request = {.instances = job->headers->instances,
+                                           .stack = job->stack,
+                                           .lane = job->lane,
+                                           .voxels = job->voxels,
+                                           .threads = job->compute->threads,
+                                           .watch = job->watch};
+    return decode_stack(&request, &job->report->fault);
+}
+
+static int
+check_contrast(struct job *job)
+{
+    int32_t value;
+    struct dicom_fault *fault = &job->report->fault;
+    struct kernels_range padding = labels_common_padding(job->headers->instances, job->stack);
+    switch (contrast_find(job->voxels, job->stack->pixel, job->report->voxels, padding, &value)) {
+    case CONTRAST_NO_VALUE:
+        return fail_with(fault, -EINVAL, "CONSTANT_PIXELS", "every pixel of the series is padding");
+    case CONTRAST_ONE_VALUE:
+        return fail_with(fault, -EINVAL, "CONSTANT_PIXELS",
+                         "every pixel of the series has the stored value %d", value);
+    case CONTRAST_SOME:
+        break;
+    }
+    return 0;
+}
+
+/* Voxels in at least one segment. */
+static int64_t
+count_union(const struct kernels_mask *masks, size_t count, int64_t words)
+{
+    int64_t voxels = 0;
+    for (int64_t w = 0; w < words; w++) {
+        uint64_t any = 0;
+        for (size_t i = 0; i < count; i++)
+            any |= masks[i].bits[w];
+        voxels += __builtin_popcountll(any);
+    }
+    return voxels;
+}
+
+static int
+count_voxels(struct job *job)
+{
+    struct pipeline_report *report = job->report;
+    const double *spacing = job->stack->spacing;
+    size_t count = job->pipeline->segment_count;
+    report->segments = calloc(count + 1, sizeof *report->segments);
+    if (!report->segments)
+        return fail_with_system(&report->fault, -ENOMEM, "count the voxels");
+    report->segment_count = (int32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        struct pipeline_segment *segment = &report->segments[i];
+        snprintf(segment->label, sizeof segment->label, "%s", job->pipeline->segments[i].label);
+        segment->method = job->pipeline->segments[i].method;
+        segment->voxels = job->masks[i].voxels;
+        segment->millilitres =
+            (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
+    }
+    report->segmented_voxels =
+        count == 1 ? job->masks[0].voxels
+                   : count_union(job->masks, count,
+                                 job->masks[0].words_per_row * report->rows * report->planes);
+    for (size_t k = 0; k < job->objects.count; k++)
+        report->segments[job->objects.segments[k]].gaussians = job->objects.gaussians[k];
+    return 0;
+}
+
+static int
+run_level_sets(struct job *job)
+{
+    char reason[KERNELS_REASON];
+    size_t count = job->labels.count;
+    if (count == 0)
+        return 0;
+    struct kernels_mask *masks = calloc(count, sizeof *masks);
+    if (!masks)
+        return fail_with_system(&job->report->fault, -ENOMEM, "hold the masks");
+    int error = kernels_level_set_finish(job->lane, masks, reason, sizeof reason);
+    for (size_t k = 0; k < count && error == 0; k++)
+        job->masks[job->labels.segments[k]] = masks[k];
+    free(masks);
+    return error ? backend_fault(job, error, reason) : 0;
+}
+
+/* Tells what was measured, of every object that something was measured of. */
+static void
+note_measurements(struct job *job)
+{
+    char text[256];
+    for (size_t k = 0; k < job->objects.count; k++) {
+        const char *label = job->pipeline->segments[job->objects.segments[k]].label;
+        if (describe_measured(label, &job->objects.gaussians[k], text, sizeof text))
+            note(job->report, text);
+    }
+}
+
+static int
+run_fuzzy_objects(struct job *job)
+{
+    char reason[KERNELS_REASON];
+    const struct fuzzy_objects *objects = &job->objects;
+    if (objects->count == 0)
+        return 0;
+    int error = fuzzy_objects_measure(&job->objects, job->pipeline, job->stack, job->voxels,
+                                      &job->report->fault);
+    if (error)
+        return error;
+    note_measurements(job);
+    struct kernels_fuzzy_result *results = calloc(objects->count, sizeof *results);
+    if (!results)
+        return fail_with_system(&job->report->fault, -ENOMEM, "hold the objects");
+    error =
+        kernels_fuzzy_run(job->lane, objects->items, objects->count,
+                          job->pipeline->relative_connectedness, results, reason, sizeof reason);
+    for (size_t k = 0; k < objects->count && error == 0; k++) {
+        job->masks[objects->segments[k]] = results[k].object;
+        job->scenes[objects->segments[k]] = results[k].scene;
+    }
+    free(results);
+    return error ? backend_fault(job, error, reason) : 0;
+}
+
+/* ----------------------------------------------- level sets that start from objects ---- */
+
+/* A copy without what there may be between rows beyond whole words, as initial masks are laid out.
+ */
+static uint64_t *
+copy_bits(const struct kernels_mask *mask, const struct geometry_stack *stack)
+{
+    size_t words = ((size_t)stack->columns + 63) / 64;
+    size_t rows = (size_t)stack->rows * (size_t)stack->plane_count;
+    uint64_t *copy = malloc(rows * words * sizeof *copy);
+    for (size_t row = 0; copy && row < rows; row++)
+        memcpy(copy + row * words, mask->bits + row * (size_t)mask->words_per_row,
+               words * sizeof *copy);
+    return copy;
+}
+
+/* What the lane has found is its own until the next volume; the job needs it longer. */
+static int
+keep_object(struct job *job, size_t k)
+{
+    size_t i = job->objects.segments[k];
+    uint64_t *bits = copy_bits(&job->masks[i], job->stack);
+    uint16_t *scene = NULL;
+    size_t scene_bytes = (size_t)job->report->voxels * sizeof *scene;
+    job->kept[2 * k] = bits;
+    if (job->scenes[i]) {
+        scene = malloc(scene_bytes);
+        job->kept[2 * k + 1] = scene;
+    }
+    if (!bits || (job->scenes[i] && !scene))
+        return fail_with_system(&job->report->fault, -ENOMEM, "keep the objects");
+    if (scene)
+        job->scenes[i] = memcpy(scene, job->scenes[i], scene_bytes);
+    job->masks[i].bits = bits;
+    job->masks[i].words_per_row = (job->stack->columns + 63) / 64;
+    return 0;
+}
+
+static void
+name_masks(struct job *job)
+{
+    const struct conf_segment *segments = job->pipeline->segments;
+    for (size_t k = 0; k < job->labels.count; k++) {
+        const char *from = segments[job->labels.segments[k]].from;
+        for (size_t i = 0; from && i < job->pipeline->segment_count; i++)
+            if (strcmp(segments[i].label, from) == 0)
+                job->labels.items[k].mask = job->masks[i].bits;
+    }
+}
+
+/* The same voxels once more: labels are named before the first slice is announced. */
+static int
+announce_again(struct job *job)
+{
+    size_t bytes = (size_t)job->report->voxels * dicom_pixel_size(job->stack->pixel);
+    void *voxels = malloc(bytes);
+    if (!voxels)
+        return fail_with_system(&job->report->fault, -ENOMEM, "keep the volume");
+    memcpy(voxels, job->voxels, bytes);
+    int error = reserve(job, true, false);
+    if (error == 0) {
+        memcpy(job->voxels, voxels, bytes);
+        error = kernels_volume_ready(job->lane, 0, job->stack->plane_count);
+        if (error)
+            backend_fault(job, error, "the volume cannot be handed over");
+    }
+    free(voxels);
+    return error;
+}
+
+static int
+run_two_passes(struct job *job)
+{
+    int error = run_fuzzy_objects(job);
+    job->kept = calloc(2 * job->objects.count, sizeof *job->kept);
+    if (error == 0 && !job->kept)
+        error = fail_with_system(&job->report->fault, -ENOMEM, "keep the objects");
+    for (size_t k = 0; k < job->objects.count && error == 0; k++)
+        error = keep_object(job, k);
+    if (error)
+        return error;
+    name_masks(job);
+    error = pipeline_stopped(job->watch) ? -ECANCELED : announce_again(job);
+    return error ? error : run_level_sets(job);
+}
+
+static int
+run_one_pass(struct job *job)
+{
+    int error = run_level_sets(job);
+    return error ? error : run_fuzzy_objects(job);
+}
+
+static int
+compute(struct job *job)
+{
+    size_t count = job->pipeline->segment_count;
+    int error = pipeline_enter(job->watch, "compute");
+    if (error == 0)
+        error = check_contrast(job);
+    if (error)
+        return error;
+    job->masks = calloc(count, sizeof *job->masks);
+    job->scenes = calloc(count, sizeof *job->scenes);
+    if (!job->masks || !job->scenes)
+        return fail_with_system(&job->report->fault, -ENOMEM, "hold the masks");
+    error = job->two_passes ? run_two_passes(job) : run_one_pass(job);
+    return error ? error : count_voxels(job);
+}
+
+/* -------------------------------------------------------------------------------- texture -- */
+
+/* The segments that are measured, each with its number, and the whole volume. */
+static struct texture_region *
+list_regions(const struct job *job, size_t *count)
+{
+    const struct conf_pipeline *pipeline = job->pipeline;
+    struct texture_region *regions = calloc(pipeline->segment_count + 1, sizeof *regions);
+    *count = 0;
+    if (!regions)
+        return NULL;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        if (pipeline->texture->regions & CONF_SEGMENTS)
+            regions[(*count)++] = (struct texture_region){
+                (int32_t)i + 1, pipeline->segments[i].label, job->masks[i].bits};
+    if (pipeline->texture->regions & CONF_VOLUME)
+        regions[(*count)++] = (struct texture_region){0, "", NULL};
+    return regions;
+}
+
+static int
+measure_regions(struct job *job, const struct texture_region *regions, size_t count)
+{
+    struct texture_result result;
+    const struct texture_request request = {
+        .settings = job->pipeline->texture,
+        .instances = job->headers->instances,
+        .stack = job->stack,
+        .regions = regions,
+        .region_count = count,
+        .maps = (job->pipeline->results & CONF_RESULT_PMAP) != 0,
+        .lane = job->lane,
+        .watch = job->watch,
+    };
+    int error = texture_measure(&request, &result, &job->report->fault);
+    if (error)
+        return error;
+    job->report->features = result.features;
+    memcpy(job->maps, result.maps, sizeof job->maps);
+    if (result.note[0])
+        note(job->report, result.note);
+    return 0;
+}
+
+static int
+measure_texture(struct job *job)
+{
+    size_t count;
+    if (!job->pipeline->texture)
+        return 0;
+    struct texture_region *regions = list_regions(job, &count);
+    int error = regions ? pipeline_enter(job->watch, "texture")
+                        : fail_with_system(&job->report->fault, -ENOMEM, "list the regions");
+    if (error == 0)
+        error = measure_regions(job, regions, count);
+    free(regions);
+    return error;
+}
+
+/* ------------------------------------------------------------------- writing, publishing ---- */
+
+static int64_t
+peak_bytes(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : -1;
+}
+
+static int
+publish(struct job *job, const struct results_request *request, double begun)
+{
+    struct pipeline_report *report = job->report;
+    double start = clock_seconds();
+    report->verdict = PROTO_VERDICT_DONE;
+    report->peak_bytes = peak_bytes();
+    report->total_seconds = start - begun;
+    int error = pipeline_stopped(job->watch) ? -ECANCELED : results_publish(request, report);
+    report->write_seconds += clock_seconds() - start;
+    if (error == 0)
+        crash_point("worker_after_rename");
+    return error;
+}
+
+static int
+write_results(struct job *job, double begun)
+{
+    const struct results_request request = {
+        .spec = job->spec,
+        .headers = job->headers,
+        .pipeline = job->pipeline,
+        .stack = job->stack,
+        .labels = &job->labels,
+        .objects = &job->objects,
+        .lane = job->lane,
+        .voxels = job->voxels,
+        .masks = job->masks,
+        .scenes = job->scenes,
+        .maps = job->maps,
+        .threads = job->compute->threads,
+        .watch = job->watch,
+        .output = job->output,
+    };
+    int error = results_write(&request, job->report);
+    return error ? error : publish(job, &request, begun);
+}
+
+/* ----------------------------------------------------------------------------- the whole ---- */
+
+/* Trying again may help: the machine was short of something, or its output is in another's hands.
+ */
+static bool
+is_transient(int error)
+{
+    switch (-error) {
+    case ENOMEM:
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EIO:
+    case EBUSY:
+    case EAGAIN:
+    case EINTR:
+    case EMFILE:
+    case ENFILE:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOTDIR:
+    case ESTALE:
+    case ETIMEDOUT:
+    case ENODEV:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum proto_verdict
+verdict_of(int error)
+{
+    if (error == 0)
+        return PROTO_VERDICT_DONE;
+    if (error == -ECANCELED)
+        return PROTO_VERDICT_STOPPED;
+    return is_transient(error) ? PROTO_VERDICT_RETRY : PROTO_VERDICT_REJECT;
+}
+
+static int
+run_steps(struct job *job, double begun)
+{
+    struct pipeline_report *report = job->report;
+    int error = read_settings(job);
+    if (error == 0)
+        error = open_output(job);
+    if (error == 0)
+        error = check_headers(job);
+    if (error == 0)
+        error = choose_stack(job);
+    if (error == 0)
+        error = decode(job);
+    double decoded = clock_seconds();
+    report->read_seconds = decoded - begun;
+    if (error)
+        return error;
+    error = compute(job);
+    if (error == 0)
+        error = measure_texture(job);
+    report->compute_seconds = clock_seconds() - decoded;
+    crash_point("worker_after_compute");
+    return error ? error : write_results(job, begun);
+}
+
+static void
+release(struct job *job)
+{
+    output_close(job->output);
+    labels_free(&job->labels);
+    for (size_t i = 0; job->kept && i < 2 * job->objects.count; i++)
+        free(job->kept[i]);
+    free(job->kept);
+    fuzzy_objects_free(&job->objects);
+    free(job->masks);
+    free(job->scenes);
+    for (int p = 0; p < TEXTURE_PATTERNS; p++)
+        free(job->maps[p]);
+    if (job->series)
+        geometry_series_free(job->series);
+    if (job->pipeline)
+        conf_pipeline_free(job->pipeline);
+}
+
+static void
+end_report(struct pipeline_report *report, int error, double begun)
+{
+    report->verdict = verdict_of(error);
+    if (error) {
+        report->empty = false;
+        report->result_count = 0;
+        feature_set_clear(&report->features);
+        if (error == -ECANCELED)
+            fail_with(&report->fault, error, "STOPPED", "the job was told to stop");
+        else
+            failure_normalise(&report->fault, error);
+    }
+    report->device_lost = strcmp(report->fault.code, DEVICE_LOST) == 0;
+    report->peak_bytes = peak_bytes();
+    report->total_seconds = clock_seconds() - begun;
+}
+
+int
+pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
+                     const struct pipeline_compute *compute_with,
+                     const struct pipeline_watch *watch, struct pipeline_report *report)
+{
+    double begun = clock_seconds() - headers->seconds;
+    struct job job = {.spec = spec,
+                      .headers = headers,
+                      .compute = compute_with,
+                      .watch = watch,
+                      .report = report};
+    memset(report, 0, sizeof *report);
+    use_lane(&job, compute_with->device, compute_with->lane);
+    int error = run_steps(&job, begun);
+    release(&job);
+    end_report(report, error, begun);
+    return 0;
+}
+
+static void
+headers_progress(void *context, double fraction)
+{
+    const struct pipeline_watch *watch = context;
+    watch->progress(watch->context, "headers", fraction);
+}
+
+int
+pipeline_run(const struct job_spec *spec, const struct pipeline_compute *compute_with,
+             const struct pipeline_watch *watch, struct pipeline_report *report)
+{
+    struct headers headers;
+    struct pipeline_watch copy = watch ? *watch : (struct pipeline_watch){0};
+    const struct headers_watch reading = {
+        .progress = copy.progress ? headers_progress : NULL, .context = &copy, .stop = copy.stop};
+    double begun = clock_seconds();
+    crash_point("worker_before_read");
+    int error =
+        headers_read(spec->inputs, spec->input_count, compute_with->threads, &reading, &headers);
+    if (error == 0) {
+        error = pipeline_run_headers(spec, &headers, compute_with, watch, report);
+        headers_free(&headers);
+        return error;
+    }
+    memset(report, 0, sizeof *report);
+    end_report(report, error, begun);
+    return 0;
+}
+
+void
+pipeline_report_clear(struct pipeline_report *report)
+{
+    free(report->segments);
+    free(report->results);
+    feature_set_clear(&report->features);
+    report->segments = NULL;
+    report->results = NULL;
+    report->segment_count = report->result_count = 0;
+}
+
+const char *
+pipeline_verdict_name(enum proto_verdict verdict)
+{
+    switch (verdict) {
+    case PROTO_VERDICT_DONE:
+        return "DONE";
+    case PROTO_VERDICT_RETRY:
+        return "RETRY";
+    case PROTO_VERDICT_REJECT:
+        return "REJECT";
+    case PROTO_VERDICT_STOPPED:
+        break;
+    }
+    return "STOPPED";
+}

@@ -1,0 +1,14 @@
+/*
+ * nrrd.h - a volume of int8 as a NRRD file (raw, attached header), for research tools.
+ */
+#ifndef NOCTULE_NRRD_H
+#define NOCTULE_NRRD_H
+
+#include "dicom/read/geometry/geometry.h"
+
+#include <stdint.h>
+
+/* Voxels x fastest, columns * rows * plane_count of them. Writes to `fd`; 0 or -errno. */
+int nrrd_write_int8(int fd, const struct geometry_stack *stack, const int8_t *voxels);
+
+#endif

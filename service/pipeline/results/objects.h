@@ -1,0 +1,54 @@
+/*
+ * objects.h - what a computed job leaves in its output folder: segmentations, state codes,
+ * measurements, maps, the preview and the record.
+ *
+ * Files are written under hidden names (output.h), DICOM objects are read back, and all of them
+ * appear together when they are published. The preview is drawn and written by a thread of its own
+ * beside the objects: both only read the volume and the masks.
+ */
+#ifndef NOCTULE_RESULTS_H
+#define NOCTULE_RESULTS_H
+
+#include "service/pipeline/output.h"
+#include "service/pipeline/pipeline.h"
+#include "service/pipeline/segment/labels.h"
+
+/* What the results are made of. All borrowed; the lane is the caller's while they are written. */
+struct results_request {
+    const struct job_spec *spec;
+    const struct headers *headers;
+    const struct conf_pipeline *pipeline;
+    const struct geometry_stack *stack;
+    const struct labels *labels;
+    const struct fuzzy_objects *objects;
+    struct kernels_lane *lane; /* for the state codes of level sets */
+    const void *voxels;        /* stored values, stack->pixel, x fastest */
+    /* One a segment of the pipeline, in its order; a scene is NULL where none is wanted. */
+    const struct kernels_mask *masks;
+    const uint16_t *const *scenes;
+    uint8_t *const *maps; /* of patterns (measure.h), TEXTURE_PATTERNS; NULL: not wanted */
+    int threads;
+    const struct pipeline_watch *watch; /* may be NULL */
+    struct output *output;
+};
+
+/*
+ * Writes and reads back every result that the pipeline asks for. From the report it reads
+ * what was computed; it fills results, result_count, empty, write_seconds and verify_seconds, and
+ * with -errno the fault: -ECANCELED when the job was told to stop, -EAGAIN when an object did not
+ * read back as written.
+ */
+int results_write(const struct results_request *request, struct pipeline_report *report);
+
+/* Writes the record, job.json, of what the report tells, waits until all files are synced, and
+ * publishes them. 0 or -errno with the fault filled. */
+int results_publish(const struct results_request *request, struct pipeline_report *report);
+
+/* For the parts of the results that have a file of their own: one more in the report, which has
+ * room for all; and where a file cannot be made or finished. The latter returns `error`. */
+struct pipeline_result *results_add(struct pipeline_report *report, const char *kind,
+                                    const char *file);
+int results_file_fault(struct pipeline_report *report, int error, const char *verb,
+                       const char *name);
+
+#endif

@@ -1,0 +1,169 @@
+/* record.c - see record.h. */
+#include "service/pipeline/results/record.h"
+
+#include "service/common/file_ops.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+static void
+put_time(struct json *json, const char *key)
+{
+    time_t now = time(NULL);
+    struct tm parts;
+    char text[32] = "";
+    if (gmtime_r(&now, &parts))
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    json_string(json, key, text);
+}
+
+static void
+put_outcome(struct json *json, const struct pipeline_report *report)
+{
+    const struct dicom_fault *fault = &report->fault;
+    json_string(json, "outcome", report->empty ? "EMPTY" : pipeline_verdict_name(report->verdict));
+    json_string(json, "code", fault->code);
+    json_string(json, "sentence", fault->sentence);
+    json_begin_array(json, "files");
+    for (int i = 0; i < 2; i++) {
+        if (fault->file[i][0])
+            json_string(json, NULL, fault->file[i]);
+    }
+    json_end_array(json);
+}
+
+static void
+put_volume(struct json *json, const struct pipeline_report *report)
+{
+    json_begin_object(json, "volume");
+    json_integer(json, "columns", report->columns);
+    json_integer(json, "rows", report->rows);
+    json_integer(json, "slices", report->planes);
+    json_begin_array(json, "spacing_mm");
+    for (int axis = 0; axis < 3; axis++)
+        json_number(json, NULL, report->spacing[axis]);
+    json_end_array(json);
+    json_integer(json, "voxels", report->voxels);
+    json_integer(json, "segmented_voxels", report->segmented_voxels);
+    json_end_object(json);
+}
+
+/* Of fuzzy connectedness: the numbers that were used, and which of them were measured. */
+static void
+put_gaussians(struct json *json, const struct fuzzy_gaussians *gaussians)
+{
+    const struct {
+        const char *key;
+        const struct conf_estimable *number;
+    } numbers[] = {{"object_mean", &gaussians->mean},
+                   {"object_sigma", &gaussians->sigma},
+                   {"homogeneity_sigma", &gaussians->homogeneity_sigma}};
+
+    size_t count = sizeof numbers / sizeof numbers[0];
+    for (size_t i = 0; i < count; i++)
+        json_number(json, numbers[i].key, numbers[i].number->value);
+    json_begin_array(json, "measured");
+    for (size_t i = 0; i < count; i++)
+        if (!numbers[i].number->given)
+            json_string(json, NULL, numbers[i].key);
+    json_end_array(json);
+    json_integer(json, "measured_voxels", gaussians->measured_voxels);
+}
+
+static void
+put_segments(struct json *json, const struct pipeline_report *report)
+{
+    json_begin_array(json, "segments");
+    for (int32_t i = 0; i < report->segment_count; i++) {
+        json_begin_object(json, NULL);
+        json_integer(json, "number", i + 1);
+        json_string(json, "label", report->segments[i].label);
+        json_integer(json, "voxels", report->segments[i].voxels);
+        json_number(json, "millilitres", report->segments[i].millilitres);
+        json_string(json, "method",
+                    report->segments[i].method == CONF_FUZZY ? "fuzzy-connectedness" : "level-set");
+        if (report->segments[i].method == CONF_FUZZY)
+            put_gaussians(json, &report->segments[i].gaussians);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void
+put_results(struct json *json, const struct pipeline_report *report)
+{
+    json_begin_array(json, "results");
+    for (int32_t i = 0; i < report->result_count; i++) {
+        const struct pipeline_result *result = &report->results[i];
+        json_begin_object(json, NULL);
+        json_string(json, "kind", result->kind);
+        json_string(json, "file", result->file);
+        json_integer(json, "bytes", result->size);
+        if (result->sop_instance_uid[0]) {
+            json_string(json, "sop_class_uid", result->sop_class_uid);
+            json_string(json, "sop_instance_uid", result->sop_instance_uid);
+            json_string(json, "series_instance_uid", result->series_uid);
+            json_integer(json, "frames", result->frames);
+        }
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void
+put_seconds(struct json *json, const struct pipeline_report *report)
+{
+    json_begin_object(json, "seconds");
+    json_number(json, "read", report->read_seconds);
+    json_number(json, "compute", report->compute_seconds);
+    json_number(json, "write", report->write_seconds);
+    json_number(json, "verify", report->verify_seconds);
+    json_number(json, "total", report->total_seconds);
+    json_end_object(json);
+}
+
+void
+record_put(struct json *json, const char *key, const struct record *record)
+{
+    const struct pipeline_report *report = record->report;
+    json_begin_object(json, key);
+    json_string(json, "noctule_version", NOCTULE_VERSION);
+    json_integer(json, "job", record->spec->id);
+    put_time(json, "finished");
+    put_outcome(json, report);
+    json_string(json, "pipeline", record->pipeline);
+    json_string(json, "series_instance_uid", report->series_uid);
+    json_string(json, "stack", record->spec->stack);
+    json_integer(json, "input_files", (int64_t)record->spec->input_count);
+    json_string(json, "output", record->spec->output);
+    put_volume(json, report);
+    put_segments(json, report);
+    put_results(json, report);
+    put_seconds(json, report);
+    json_string(json, "backend", report->backend);
+    json_integer(json, "threads", record->threads);
+    json_string(json, "note", report->note);
+    json_integer(json, "peak_bytes", report->peak_bytes);
+    json_string(json, "settings", record->spec->settings);
+    json_end_object(json);
+}
+
+int
+record_write(int fd, const struct record *record)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return -errno;
+    struct json json = {.out = out};
+    record_put(&json, NULL, record);
+    int error = ferror(out) ? -ENOMEM : 0;
+    if (fclose(out) != 0 && error == 0)
+        error = -errno;
+    if (error == 0)
+        error = file_write_all(fd, text, size);
+    free(text);
+    return error;
+}

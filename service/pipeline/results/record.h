@@ -1,0 +1,23 @@
+/*
+ * record.h - job.json: what was done, with what, and how long each stage took. No patient data.
+ */
+#ifndef NOCTULE_RECORD_H
+#define NOCTULE_RECORD_H
+
+#include "service/common/json.h"
+#include "service/pipeline/pipeline.h"
+
+struct record {
+    const struct pipeline_report *report;
+    const struct job_spec *spec;
+    const char *pipeline; /* name; "" when the settings could not be read */
+    int threads;
+};
+
+/* One object; `key` is NULL at the top and inside arrays. */
+void record_put(struct json *json, const char *key, const struct record *record);
+
+/* The document alone, to a descriptor (not closed); 0 or -errno. */
+int record_write(int fd, const struct record *record);
+
+#endif

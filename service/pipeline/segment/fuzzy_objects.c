@@ -1,0 +1,362 @@
+/* fuzzy_objects.c - see fuzzy_objects.h. */
+#include "service/pipeline/segment/fuzzy_objects.h"
+
+#include "service/common/failure.h"
+#include "service/pipeline/segment/labels.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --------------------------------------------------------------------- what a series has to be */
+
+static int
+fail_with_planes(struct dicom_fault *fault, struct dicom_instance *const *instances,
+                 const struct geometry_stack *stack, int32_t z)
+{
+    snprintf(fault->file[0], sizeof fault->file[0], "%s",
+             instances[stack->planes[0].instance]->path);
+    snprintf(fault->file[1], sizeof fault->file[1], "%s",
+             instances[stack->planes[z].instance]->path);
+    return -EINVAL;
+}
+
+/* One slope and intercept for all planes, and which. */
+static int
+find_rescale(struct dicom_instance *const *instances, const struct geometry_stack *stack,
+             double *slope, double *intercept, struct dicom_fault *fault)
+{
+    labels_rescale(instances, &stack->planes[0], slope, intercept);
+    for (int32_t z = 1; z < stack->plane_count; z++) {
+        double other_slope, other_intercept;
+        labels_rescale(instances, &stack->planes[z], &other_slope, &other_intercept);
+        if (other_slope == *slope && other_intercept == *intercept)
+            continue;
+        fail_with(fault, -EINVAL, "RESCALE_VARIES",
+                  "the slices differ in their rescale (%g * value + %g in one file, %g * value + "
+                  "%g in another), and fuzzy connectedness compares values of neighbouring "
+                  "slices: give the series one rescale, or use method = \"level-set\"",
+                  *slope, *intercept, other_slope, other_intercept);
+        return fail_with_planes(fault, instances, stack, z);
+    }
+    return 0;
+}
+
+static int
+check_padding(struct dicom_instance *const *instances, const struct geometry_stack *stack,
+              struct dicom_fault *fault)
+{
+    struct kernels_range first = labels_padding(instances[stack->planes[0].instance]);
+    for (int32_t z = 1; z < stack->plane_count; z++) {
+        struct kernels_range other = labels_padding(instances[stack->planes[z].instance]);
+        if (first.lo == other.lo && first.hi == other.hi)
+            continue;
+        fail_with(fault, -EINVAL, "PADDING_MIXED",
+                  "the padding values of the series differ, or only some of its files have one, "
+                  "and fuzzy connectedness takes one for all slices");
+        return fail_with_planes(fault, instances, stack, z);
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------- seeds ---- */
+
+static int
+find_seed(const struct conf_segment *segment, size_t i, const struct geometry_stack *stack,
+          struct kernels_voxel *seed, struct dicom_fault *fault)
+{
+    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
+    double voxel[3];
+    labels_point(segment->seeds[i].at, segment->seeds[i].unit, stack, voxel);
+    for (int axis = 0; axis < 3; axis++) {
+        voxel[axis] = floor(voxel[axis] + 0.5);
+        if (!(voxel[axis] >= 0 && voxel[axis] < size[axis]))
+            return fail_with(fault, -EINVAL, "SEED_OUTSIDE",
+                             "seed %zu of segment \"%s\" is at column %.0f, row %.0f, slice %.0f, "
+                             "outside of the volume of %d x %d x %d voxels",
+                             i + 1, segment->label, voxel[0], voxel[1], voxel[2], size[0], size[1],
+                             size[2]);
+    }
+    *seed = (struct kernels_voxel){(int64_t)voxel[0], (int64_t)voxel[1], (int64_t)voxel[2]};
+    return 0;
+}
+
+static int
+make_object(const struct conf_segment *segment, const struct geometry_stack *stack,
+            struct kernels_range padding, struct kernels_voxel *seeds,
+            struct kernels_fuzzy_object *object, struct dicom_fault *fault)
+{
+    int error = 0;
+    for (size_t i = 0; i < segment->seed_count && error == 0; i++)
+        error = find_seed(segment, i, stack, &seeds[i], fault);
+    *object = (struct kernels_fuzzy_object){
+        .seeds = seeds,
+        .seed_count = segment->seed_count,
+        .weight = segment->weight,
+        .threshold = (uint16_t)floor(65535 * segment->threshold),
+        .padding = padding,
+        .scene = segment->scene,
+    };
+    return error;
+}
+
+/* -------------------------------------------------------------------------------- objects ---- */
+
+static void
+count_objects(const struct conf_pipeline *pipeline, size_t *objects, size_t *seeds)
+{
+    *objects = *seeds = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        *objects += pipeline->segments[i].method == CONF_FUZZY;
+        *seeds += pipeline->segments[i].seed_count;
+    }
+}
+
+static int
+reserve(struct fuzzy_objects *objects, size_t count, size_t seeds, struct dicom_fault *fault)
+{
+    objects->items = calloc(count, sizeof *objects->items);
+    objects->gaussians = calloc(count, sizeof *objects->gaussians);
+    objects->segments = calloc(count, sizeof *objects->segments);
+    objects->seeds = calloc(seeds, sizeof *objects->seeds);
+    bool complete = objects->items && objects->gaussians && objects->segments && objects->seeds;
+    return complete ? 0 : fail_with_system(fault, -ENOMEM, "prepare the segments");
+}
+
+static int
+make_objects(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
+             const struct geometry_stack *stack, struct kernels_range padding,
+             struct dicom_fault *fault)
+{
+    struct kernels_voxel *seeds = objects->seeds;
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct conf_segment *segment = &pipeline->segments[i];
+        if (segment->method != CONF_FUZZY)
+            continue;
+        int error =
+            make_object(segment, stack, padding, seeds, &objects->items[objects->count], fault);
+        if (error)
+            return error;
+        objects->gaussians[objects->count] = (struct fuzzy_gaussians){
+            .mean = segment->object_mean,
+            .sigma = segment->object_sigma,
+            .homogeneity_sigma = segment->homogeneity_sigma,
+        };
+        objects->segments[objects->count++] = i;
+        objects->scenes += segment->scene;
+        seeds += segment->seed_count;
+    }
+    return 0;
+}
+
+int
+fuzzy_objects_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
+                   const struct geometry_stack *stack, struct fuzzy_objects *objects,
+                   struct dicom_fault *fault)
+{
+    size_t count, seeds;
+    memset(objects, 0, sizeof *objects);
+    count_objects(pipeline, &count, &seeds);
+    if (count == 0)
+        return 0;
+    int error = reserve(objects, count, seeds, fault);
+    if (error == 0)
+        error = find_rescale(instances, stack, &objects->slope, &objects->intercept, fault);
+    if (error == 0)
+        error = check_padding(instances, stack, fault);
+    if (error == 0)
+        error = make_objects(objects, pipeline, stack,
+                             labels_padding(instances[stack->planes[0].instance]), fault);
+    if (error)
+        fuzzy_objects_free(objects);
+    return error;
+}
+
+void
+fuzzy_objects_free(struct fuzzy_objects *objects)
+{
+    free(objects->items);
+    free(objects->gaussians);
+    free(objects->segments);
+    free(objects->seeds);
+    memset(objects, 0, sizeof *objects);
+}
+
+/* ------------------------------------------------------------------------------ measuring ---- */
+
+struct neighbourhood {
+    const struct kernels_fuzzy_object *object;
+    const struct geometry_stack *stack;
+    const void *voxels;
+    int64_t reach; /* from a seed along each axis */
+};
+
+/* Sums over the voxels and pairs of a neighbourhood. Values are taken less the first one, which
+ * keeps the sums far within 64 bits: 256 cubes of 33^3 voxels of 17 bits. */
+struct sums {
+    int64_t first;
+    int64_t voxels, values, squares;
+    int64_t pairs, square_differences;
+};
+
+static int32_t
+stored_value(const struct neighbourhood *n, const struct kernels_voxel *at)
+{
+    int64_t i = (at->z * n->stack->rows + at->y) * n->stack->columns + at->x;
+    switch (n->stack->pixel) {
+    case DICOM_UINT8:
+        return ((const uint8_t *)n->voxels)[i];
+    case DICOM_INT16:
+        return ((const int16_t *)n->voxels)[i];
+    case DICOM_UINT16:
+        break;
+    }
+    return ((const uint16_t *)n->voxels)[i];
+}
+
+static bool
+is_in_cube(const struct kernels_voxel *at, const struct kernels_voxel *seed, int64_t reach)
+{
+    return llabs(at->x - seed->x) <= reach && llabs(at->y - seed->y) <= reach &&
+           llabs(at->z - seed->z) <= reach;
+}
+
+/* Whether one of the first `count` seeds has the voxel in its cube. */
+static bool
+is_near(const struct neighbourhood *n, const struct kernels_voxel *at, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (is_in_cube(at, &n->object->seeds[i], n->reach))
+            return true;
+    return false;
+}
+
+/* A voxel of the neighbourhood that is no padding: its value. */
+static bool
+take(const struct neighbourhood *n, const struct kernels_voxel *at, int32_t *value)
+{
+    *value = stored_value(n, at);
+    return *value < n->object->padding.lo || *value > n->object->padding.hi;
+}
+
+/* The pairs of a voxel with its next ones along the axes: so every pair is met once. */
+static void
+add_pairs(const struct neighbourhood *n, const struct kernels_voxel *at, int32_t value,
+          struct sums *sums)
+{
+    const struct geometry_stack *stack = n->stack;
+    const struct kernels_voxel next[3] = {
+        {at->x + 1, at->y, at->z}, {at->x, at->y + 1, at->z}, {at->x, at->y, at->z + 1}};
+    for (int axis = 0; axis < 3; axis++) {
+        const struct kernels_voxel *other = &next[axis];
+        int32_t other_value;
+        if (other->x >= stack->columns || other->y >= stack->rows ||
+            other->z >= stack->plane_count || !is_near(n, other, n->object->seed_count) ||
+            !take(n, other, &other_value))
+            continue;
+        int64_t difference = (int64_t)value - other_value;
+        sums->square_differences += difference * difference;
+        sums->pairs++;
+    }
+}
+
+static void
+add_voxel(const struct neighbourhood *n, const struct kernels_voxel *at, struct sums *sums)
+{
+    int32_t value;
+    if (!take(n, at, &value))
+        return;
+    if (sums->voxels++ == 0)
+        sums->first = value;
+    int64_t shifted = value - sums->first;
+    sums->values += shifted;
+    sums->squares += shifted * shifted;
+    add_pairs(n, at, value, sums);
+}
+
+static int64_t
+clip(int64_t value, int64_t size)
+{
+    return value < 0 ? 0 : value >= size ? size - 1 : value;
+}
+
+/* The voxels around a seed that are in no earlier seed's cube. */
+static void
+add_cube(const struct neighbourhood *n, size_t index, struct sums *sums)
+{
+    const struct geometry_stack *stack = n->stack;
+    const struct kernels_voxel *seed = &n->object->seeds[index];
+    struct kernels_voxel at;
+    for (at.z = clip(seed->z - n->reach, stack->plane_count);
+         at.z <= clip(seed->z + n->reach, stack->plane_count); at.z++)
+        for (at.y = clip(seed->y - n->reach, stack->rows);
+             at.y <= clip(seed->y + n->reach, stack->rows); at.y++)
+            for (at.x = clip(seed->x - n->reach, stack->columns);
+                 at.x <= clip(seed->x + n->reach, stack->columns); at.x++)
+                if (!is_near(n, &at, index))
+                    add_voxel(n, &at, sums);
+}
+
+/* In stored values, never 0. */
+static double
+deviation(double mean_square)
+{
+    return mean_square > 0 ? sqrt(mean_square) : 1;
+}
+
+static void
+fill_in(struct conf_estimable *number, double measured)
+{
+    if (!number->given)
+        number->value = measured;
+}
+
+static int
+measure(const struct conf_segment *segment, const struct neighbourhood *n, double slope,
+        double intercept, struct fuzzy_gaussians *gaussians, struct dicom_fault *fault)
+{
+    struct sums sums = {0};
+    for (size_t i = 0; i < n->object->seed_count; i++)
+        add_cube(n, i, &sums);
+    if (sums.voxels == 0)
+        return fail_with(fault, -EINVAL, "SEEDS_IN_PADDING",
+                         "there is nothing but padding within %d voxels of the seeds of segment "
+                         "\"%s\", so its values cannot be measured",
+                         segment->estimate_voxels, segment->label);
+    double count = (double)sums.voxels, mean = (double)sums.values / count;
+    double variance = (double)sums.squares / count - mean * mean;
+    double half_squares =
+        sums.pairs > 0 ? (double)sums.square_differences / (4 * (double)sums.pairs) : 0;
+    fill_in(&gaussians->mean, slope * ((double)sums.first + mean) + intercept);
+    fill_in(&gaussians->sigma, fabs(slope) * deviation(variance));
+    fill_in(&gaussians->homogeneity_sigma, fabs(slope) * deviation(half_squares));
+    gaussians->measured_voxels = sums.voxels;
+    return 0;
+}
+
+int
+fuzzy_objects_measure(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
+                      const struct geometry_stack *stack, const void *voxels,
+                      struct dicom_fault *fault)
+{
+    for (size_t i = 0; i < objects->count; i++) {
+        const struct conf_segment *segment = &pipeline->segments[objects->segments[i]];
+        struct kernels_fuzzy_object *object = &objects->items[i];
+        struct fuzzy_gaussians *gaussians = &objects->gaussians[i];
+        const struct neighbourhood neighbourhood = {object, stack, voxels,
+                                                    segment->estimate_voxels};
+        bool all_given =
+            gaussians->mean.given && gaussians->sigma.given && gaussians->homogeneity_sigma.given;
+        int error = all_given ? 0
+                              : measure(segment, &neighbourhood, objects->slope, objects->intercept,
+                                        gaussians, fault);
+        if (error)
+            return error;
+        object->mean = (gaussians->mean.value - objects->intercept) / objects->slope;
+        object->sigma = gaussians->sigma.value / fabs(objects->slope);
+        object->homogeneity_sigma = gaussians->homogeneity_sigma.value / fabs(objects->slope);
+    }
+    return 0;
+}

@@ -1,0 +1,62 @@
+/*
+ * fuzzy_objects.h - from fuzzy connectedness segments as configured (real-world units,
+ * millimetres, fractions) to objects as computed (stored values, voxels), and what is measured at
+ * the seeds.
+ *
+ * Units. The Gaussians of paper 003 are given in real-world units; with the one slope and intercept
+ * of the series a mean m becomes (m - intercept) / slope, and a sigma is divided by |slope|. A
+ * series whose slices differ in slope or intercept is refused (RESCALE_VARIES), and one whose
+ * slices differ in padding too (PADDING_MIXED): an affinity compares values of two slices.
+ *
+ * Seeds. A seed is the voxel nearest to its point (halves towards larger coordinates); one that is
+ * not in the volume is refused (SEED_OUTSIDE).
+ *
+ * Estimates. What a segment does not give is measured in stored values among the voxels of the
+ * cubes that reach estimate_voxels from each seed along every axis, cut off at the edge of the
+ * volume, without padding, each voxel once: the mean, the standard deviation of the population, and
+ * for homogeneity_sigma sqrt(mean of ((a - b) / 2)^2) over all pairs of 6-neighbours that are both
+ * among these voxels - the sigma under which the second Gaussian, whose mean is 0, makes the
+ * half differences most likely. Sums are exact, so that the order does not matter. A deviation that
+ * comes out as 0 becomes 1 stored value. All of it padding: SEEDS_IN_PADDING.
+ */
+#ifndef NOCTULE_FUZZY_OBJECTS_H
+#define NOCTULE_FUZZY_OBJECTS_H
+
+#include "config/config.h"
+#include "dicom/read/geometry/geometry.h"
+#include "kernels/kernels.h"
+
+/* What a segment's Gaussians came to be, in real-world units. */
+struct fuzzy_gaussians {
+    struct conf_estimable mean, sigma, homogeneity_sigma; /* not given: measured */
+    int64_t measured_voxels;                              /* 0: nothing had to be measured */
+};
+
+/* One element a fuzzy connectedness segment, in the pipeline's order. */
+struct fuzzy_objects {
+    struct kernels_fuzzy_object *items;
+    struct fuzzy_gaussians *gaussians;
+    size_t *segments; /* which of the pipeline's each one is */
+    size_t count;
+    size_t scenes;               /* of them are wanted */
+    struct kernels_voxel *seeds; /* storage of the items' */
+    double slope, intercept;     /* of the series; 1 and 0 where it has none */
+};
+
+/*
+ * Everything but what has to be measured. 0, -ENOMEM, or -EINVAL with RESCALE_VARIES,
+ * PADDING_MIXED or SEED_OUTSIDE. Without such segments count is 0, whatever the series is like.
+ */
+int fuzzy_objects_make(const struct conf_pipeline *pipeline,
+                       struct dicom_instance *const *instances, const struct geometry_stack *stack,
+                       struct fuzzy_objects *objects, struct dicom_fault *fault);
+
+/* Measures what is missing in the decoded volume (stack->pixel, x fastest) and fills in the items'
+ * Gaussians: kernels_fuzzy_run may have them then. 0, or -EINVAL with SEEDS_IN_PADDING. */
+int fuzzy_objects_measure(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
+                          const struct geometry_stack *stack, const void *voxels,
+                          struct dicom_fault *fault);
+
+void fuzzy_objects_free(struct fuzzy_objects *objects);
+
+#endif

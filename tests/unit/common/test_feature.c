@@ -1,0 +1,250 @@
+/* The documents of measurements: what is written reads back, and comes out of the database again.
+ */
+#include "service/cli/feature_rows.h"
+
+#include "tests/unit/db/json.h"
+#include "tests/unit/db/sample.h"
+
+#include <float.h>
+#include <math.h>
+
+static struct sample s;
+
+static void
+set_up(void)
+{
+    sample_open(&s);
+}
+
+static void
+tear_down(void)
+{
+    sample_close(&s);
+}
+
+static char *
+written(const struct feature_set *set, void (*write)(const struct feature_set *, FILE *))
+{
+    static char *text; /* static: GCC 12 takes what points into the text for one into the stack */
+    static size_t size;
+    FILE *out = open_memstream(&text, &size);
+    write(set, out);
+    fclose(out);
+    return text;
+}
+
+static const struct feature usual = {
+    .segment = 1,
+    .label = "Ventricle, \"left\"\r\nof two \xc3\xa4",
+    .family = "glcm",
+    .name = "joint_entropy",
+    .meaning = "Joint entropy",
+    .ibsi = "TU9B",
+    .value = 1.0 / 3,
+    .unit = "1",
+    .aggregation = "2d-averaged",
+    .aggregation_ibsi = "BTW3",
+    .discretisation = "fixed-bin-size",
+    .levels = 57,
+    .bin_width = 0.1,
+    .distance = 2,
+    .symmetric = true,
+    .has_range = true,
+    .range = {-1000, 400.5},
+    .directions = "0,90",
+};
+
+START_TEST(csv_as_rfc_4180_has_it)
+{
+    struct feature features[] = {usual, {.name = "mean", .absence = "EMPTY_REGION", .unit = "1"}};
+    const struct feature_set set = {.items = features, .count = 2};
+    char *text = written(&set, feature_set_to_csv);
+    ck_assert_str_eq(
+        text,
+        "segment_number,label,name,meaning,family,ibsi_code,value,reason,unit,aggregation,"
+        "aggregation_ibsi_code,discretisation,levels,bin_width,range_low,range_high,distance,"
+        "symmetric,directions\r\n"
+        "1,\"Ventricle, \"\"left\"\"\r\nof two \xc3\xa4\",joint_entropy,Joint entropy,glcm,TU9B,"
+        "0.3333333333333333,,1,2d-averaged,BTW3,fixed-bin-size,57,0.1,-1000,"
+        "400.5,2,true,\"0,90\"\r\n"
+        "0,,mean,,,,,EMPTY_REGION,1,,,,,,,,,,\r\n");
+    free(text);
+}
+
+END_TEST
+
+START_TEST(json_says_null_where_there_is_nothing)
+{
+    struct feature features[] = {usual, {.name = "mean", .absence = "EMPTY_REGION", .unit = "1"}};
+    const struct feature_set set = {.items = features, .count = 2};
+    char *text = written(&set, feature_set_to_json);
+    ck_assert_str_eq(ask_json(text, "SELECT json(?1 -> 1)"),
+                     "{\"segment_number\":0,\"label\":null,\"name\":\"mean\",\"meaning\":null,"
+                     "\"family\":null,\"ibsi_code\":null,\"value\":null,"
+                     "\"reason\":\"EMPTY_REGION\",\"unit\":\"1\",\"aggregation\":null,"
+                     "\"aggregation_ibsi_code\":null,\"discretisation\":null,\"levels\":null,"
+                     "\"bin_width\":null,\"range\":null,\"distance\":null,\"symmetric\":null,"
+                     "\"directions\":null}");
+    ck_assert_str_eq(ask_json(text, "SELECT json_array_length(?1)"), "2");
+    ck_assert_str_eq(ask_json(text, "SELECT ?1 ->> '$[0].label'"), usual.label);
+    ck_assert_str_eq(ask_json(text, "SELECT ?1 -> '$[0].symmetric'"), "true");
+    ck_assert_str_eq(ask_json(text, "SELECT ?1 -> '$[0].range'"), "[-1000,400.5]");
+    free(text);
+}
+
+END_TEST
+
+START_TEST(an_empty_set_is_an_empty_document)
+{
+    const struct feature_set none = {0};
+    char *json = written(&none, feature_set_to_json), *csv = written(&none, feature_set_to_csv);
+    ck_assert_str_eq(json, "[]\n");
+    ck_assert_ptr_eq(strstr(csv, "\r\n"), csv + strlen(csv) - 2);
+    free(json);
+    free(csv);
+}
+
+END_TEST
+
+/* What a worker tells and the daemon writes (worker.c, outcome_read.c). */
+static void
+record(const struct feature_set *set, int64_t job)
+{
+    struct queue_feature *rows = calloc(set->count, sizeof *rows);
+    for (size_t i = 0; i < set->count; i++) {
+        const struct feature *feature = &set->items[i];
+        rows[i] = (struct queue_feature){
+            .segment = feature->segment,
+            .label = feature->label,
+            .family = feature->family,
+            .name = feature->name,
+            .meaning = feature->meaning,
+            .ibsi_code = feature->ibsi,
+            .value = feature->value,
+            .reason = feature->absence,
+            .unit = feature->unit,
+            .aggregation = feature->aggregation,
+            .aggregation_ibsi_code = feature->aggregation_ibsi,
+            .discretisation = feature->discretisation,
+            .levels = feature->levels,
+            .bin_width = feature->bin_width,
+            .distance = feature->distance,
+            .symmetric = feature->symmetric,
+            .has_range = feature->has_range,
+            .range = {feature->range[0], feature->range[1]},
+            .directions = feature->directions,
+        };
+    }
+    const struct queue_figures figures = sample_measured(rows, set->count);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW), 0);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, job, QUEUE_DONE, &figures, &sample_result, 1, "", "", SAMPLE_NOW),
+        0);
+    free(rows);
+}
+
+static void
+read_back(int64_t job, struct feature_set *set)
+{
+    struct report *report;
+    char reason[256] = "";
+    ck_assert_msg(report_open(s.path, &report, reason, sizeof reason) == 0, "%s", reason);
+    int rc = feature_rows_read(report, job, REPORT_ALL_SEGMENTS, set, reason, sizeof reason);
+    ck_assert_msg(rc == 0, "%d: %s", rc, reason);
+    report_close(report);
+}
+
+static void
+fill_text(char *text, size_t size)
+{
+    memset(text, 'x', size - 1);
+    text[size - 1] = '\0';
+}
+
+#define FILL(text) fill_text(text, sizeof(text))
+
+/* Numbers of all magnitudes, texts that fill their fields, what is absent and what does not apply:
+ * both documents are the same, byte by byte. */
+START_TEST(the_database_gives_the_same_documents)
+{
+    static const double values[] = {0.1,       1.0 / 3,      -DBL_MAX, DBL_MIN,
+                                    1e17 + 16, DBL_TRUE_MIN, -0.0,     -1.0 / 7};
+    struct feature features[600];
+    const struct feature_set set = {.items = features, .count = 600};
+    for (int i = 0; i < 600; i++) {
+        struct feature *feature = &features[i];
+        *feature = usual;
+        feature->segment = i / 100;
+        feature->distance = 1 + i % 100;
+        feature->value = values[i % 8];
+        feature->bin_width = fabs(values[(i + 1) % 8]);
+        feature->has_range = i % 3 == 0;
+        feature->symmetric = i % 2 == 0;
+    }
+    FILL(features[7].label);
+    FILL(features[7].family);
+    FILL(features[7].name);
+    FILL(features[7].meaning);
+    FILL(features[7].ibsi);
+    FILL(features[7].unit);
+    FILL(features[7].aggregation);
+    FILL(features[7].aggregation_ibsi);
+    FILL(features[7].discretisation);
+    FILL(features[7].directions);
+    features[8].value = 0;
+    FILL(features[8].absence);
+    features[8].has_range = true;
+    features[8].range[1] = -0.0;
+    features[9] = (struct feature){.name = "voxel_count", .unit = "1", .value = 7};
+
+    int64_t job = sample_job(s.queue, "1.2.3");
+    struct feature_set rows = {0};
+    record(&set, job);
+    read_back(job, &rows);
+    ck_assert_uint_eq(rows.count, 600);
+    void (*const writers[])(const struct feature_set *, FILE *) = {feature_set_to_json,
+                                                                   feature_set_to_csv};
+    for (int i = 0; i < 2; i++) {
+        char *told = written(&set, writers[i]), *again = written(&rows, writers[i]);
+        ck_assert_uint_gt(strlen(told), 50000);
+        ck_assert_str_eq(told, again);
+        free(told);
+        free(again);
+    }
+    feature_set_clear(&rows);
+}
+
+END_TEST
+
+/* As a program that reads the document gets it. */
+static double
+number_behind(const struct feature_set *set, void (*write)(const struct feature_set *, FILE *),
+              const char *mark)
+{
+    char *text = written(set, write);
+    char *found = strstr(text, mark);
+    ck_assert_msg(found != NULL, "no %s in %s", mark, text);
+    double number = strtod(found + strlen(mark), NULL);
+    free(text);
+    return number;
+}
+
+START_TEST(numbers_read_back_to_the_last_bit)
+{
+    static const double values[] = {0.1, 1.0 / 3, -DBL_MAX, DBL_MIN, DBL_TRUE_MIN, 1e17 + 16};
+    for (int i = 0; i < 6; i++) {
+        struct feature feature = usual;
+        const struct feature_set set = {.items = &feature, .count = 1};
+        feature.value = values[i];
+        double from_json = number_behind(&set, feature_set_to_json, "\"value\": "),
+               from_csv = number_behind(&set, feature_set_to_csv, ",TU9B,");
+        ck_assert_mem_eq(&from_json, &values[i], sizeof from_json);
+        ck_assert_mem_eq(&from_csv, &values[i], sizeof from_csv);
+    }
+}
+
+END_TEST
+
+SAMPLE_MAIN("service_feature", set_up, tear_down, csv_as_rfc_4180_has_it,
+            json_says_null_where_there_is_nothing, an_empty_set_is_an_empty_document,
+            the_database_gives_the_same_documents, numbers_read_back_to_the_last_bit)

@@ -1,0 +1,271 @@
+/* Job specs as files: round trips with hostile strings, and every kind of damage. */
+#include "service/common/job.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64];
+static char path[128];
+
+static void
+make_folder(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/noctule-job.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/17.job", folder);
+}
+
+static void
+remove_folder(void)
+{
+    unlink(path);
+    ck_assert_int_eq(rmdir(folder), 0); /* nothing else may lie there */
+}
+
+static void
+write_text(const char *text, size_t size)
+{
+    FILE *out = fopen(path, "w");
+    ck_assert_ptr_nonnull(out);
+    ck_assert_uint_eq(fwrite(text, 1, size, out), size);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+static void
+assert_same(const struct job_spec *a, const struct job_spec *b)
+{
+    ck_assert_int_eq(a->id, b->id);
+    ck_assert_str_eq(a->stack, b->stack);
+    ck_assert_str_eq(a->settings, b->settings);
+    ck_assert_str_eq(a->output, b->output);
+    ck_assert_str_eq(a->device_serial_number, b->device_serial_number);
+    ck_assert_uint_eq(a->input_count, b->input_count);
+    for (size_t i = 0; i < a->input_count; i++)
+        ck_assert_str_eq(a->inputs[i], b->inputs[i]);
+}
+
+static void
+assert_round_trip(const struct job_spec *spec)
+{
+    struct job_spec *back;
+    char reason[200];
+    ck_assert_int_eq(job_spec_write(spec, path), 0);
+    int error = job_spec_read(path, &back, reason, sizeof reason);
+    ck_assert_msg(error == 0, "%s", reason);
+    assert_same(spec, back);
+    job_spec_free(back);
+}
+
+/* A spec whose every text is the same hostile one. */
+static struct job_spec
+spec_of(char *text, char **inputs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        inputs[i] = text;
+    return (struct job_spec){.id = 17,
+                             .stack = text,
+                             .settings = text,
+                             .output = text,
+                             .device_serial_number = text,
+                             .inputs = inputs,
+                             .input_count = count};
+}
+
+START_TEST(hostile_texts_come_back)
+{
+    static const char *const texts[] = {
+        "",
+        " ",
+        "\n",
+        "\n\n",
+        "\t",
+        "\n\t",
+        "\t\n\t\n",
+        "a",
+        "a b",
+        " leading",
+        "trailing ",
+        "\\",
+        "\\n",
+        "\\\\",
+        "\\x41",
+        "end 0",
+        "\nend 3\n",
+        "input x\ninput y",
+        "\r\n",
+        "\x01\x1f\x7f",
+        "name = \"head-ct\";\nsegments = (\n\t{ label = \"a\\\"b\"; } );\n",
+        "/data/\xc3\xa4\xc3\xb6 \xff\xfe/1.dcm",
+        "noctule-job 1",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char *inputs[3], *text = strdup(texts[i]);
+        struct job_spec spec = spec_of(text, inputs, 3);
+        assert_round_trip(&spec);
+        free(text);
+    }
+}
+
+END_TEST
+
+START_TEST(every_byte_comes_back)
+{
+    char text[256], *inputs[1];
+    for (int i = 1; i < 256; i++)
+        text[i - 1] = (char)i;
+    text[255] = '\0';
+    struct job_spec spec = spec_of(text, inputs, 1);
+    assert_round_trip(&spec);
+}
+
+END_TEST
+
+START_TEST(many_inputs_come_back)
+{
+    enum { COUNT = 5000 };
+
+    char **inputs = calloc(COUNT, sizeof *inputs);
+    struct job_spec spec = spec_of((char[]){"x"}, inputs, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        ck_assert_int_gt(asprintf(&inputs[i], "/series/1.2.3/%zu.dcm", i), 0);
+    assert_round_trip(&spec);
+    for (size_t i = 0; i < COUNT; i++)
+        free(inputs[i]);
+    free(inputs);
+}
+
+END_TEST
+
+START_TEST(no_inputs_come_back)
+{
+    struct job_spec spec = spec_of((char[]){"x"}, NULL, 0);
+    assert_round_trip(&spec);
+}
+
+END_TEST
+
+START_TEST(a_person_can_read_it)
+{
+    char *inputs[1] = {(char[]){"/in/1.dcm"}};
+    struct job_spec spec = {.id = 17,
+                            .stack = (char[]){"echo 1"},
+                            .settings = (char[]){"name = \"a\";\nsegments = ();"},
+                            .output = (char[]){"/out"},
+                            .device_serial_number = (char[]){"N1"},
+                            .inputs = inputs,
+                            .input_count = 1};
+    char text[400] = "";
+    ck_assert_int_eq(job_spec_write(&spec, path), 0);
+    FILE *in = fopen(path, "r");
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, in), 0);
+    fclose(in);
+    ck_assert_str_eq(text, "noctule-job 1\nid 17\nstack echo 1\noutput /out\ndevice N1\n"
+                           "settings name = \"a\";\n\tsegments = ();\ninput /in/1.dcm\nend 1\n");
+}
+
+END_TEST
+
+static const char whole[] =
+    "noctule-job 1\nid 17\nstack \noutput /out\ndevice N1\nsettings a\n\tb\n"
+    "input /in/1.dcm\ninput /in/2.dcm\nend 2\n";
+
+START_TEST(a_file_cut_anywhere_is_refused)
+{
+    for (size_t size = 0; size < sizeof whole - 1; size++) {
+        struct job_spec *spec;
+        char reason[200];
+        write_text(whole, size);
+        ck_assert_int_eq(job_spec_read(path, &spec, reason, sizeof reason), -EBADMSG);
+        ck_assert_ptr_null(spec);
+        ck_assert_msg(strncmp(reason, "line ", 5) == 0, "%s", reason);
+    }
+    struct job_spec *spec;
+    char reason[200];
+    write_text(whole, sizeof whole - 1);
+    ck_assert_int_eq(job_spec_read(path, &spec, reason, sizeof reason), 0);
+    ck_assert_str_eq(spec->settings, "a\nb");
+    job_spec_free(spec);
+}
+
+END_TEST
+
+START_TEST(damage_is_refused_with_its_line)
+{
+    static const struct {
+        const char *text, *reason;
+    } cases[] = {
+        {"noctule-job 2\n", "line 1: not a job"},
+        {"noctule-job 1\nid 1\nid 2\n", "line 3: the same key"},
+        {"noctule-job 1\nid x\n", "line 2: not a number"},
+        {"noctule-job 1\nid -1\n", "line 2: not a number"},
+        {"noctule-job 1\nid 99999999999999999999\n", "line 2: not a number"},
+        {"noctule-job 1\nstack a\nstack b\n", "line 3: the same key"},
+        {"noctule-job 1\nstack\n", "line 2: neither"},
+        {"noctule-job 1\n\tx\n", "line 2: neither"},
+        {"noctule-job 1\ncolour red\n", "line 2: an unknown key"},
+        {"noctule-job 1\nstack a\\\n", "line 2: a wrong escape"},
+        {"noctule-job 1\nstack a\\x0\n", "line 2: a wrong escape"},
+        {"noctule-job 1\nstack a\\x00\n", "line 2: a wrong escape"},
+        {"noctule-job 1\nstack a\\q\n", "line 2: a wrong escape"},
+        {"noctule-job 1\ninput a\nend 2\n", "line 3: another number"},
+        {"noctule-job 1\nend 0\nid 1\n", "line 3: something after"},
+        {"noctule-job 1\nid 1\nend 0\n", "line 3: id, stack"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job_spec *spec;
+        char reason[200];
+        write_text(cases[i].text, strlen(cases[i].text));
+        ck_assert_int_eq(job_spec_read(path, &spec, reason, sizeof reason), -EBADMSG);
+        ck_assert_msg(strncmp(reason, cases[i].reason, strlen(cases[i].reason)) == 0, "%s", reason);
+    }
+    struct job_spec *spec;
+    char reason[200];
+    write_text("noctule-job 1\nstack a\0b\n", 24);
+    ck_assert_int_eq(job_spec_read(path, &spec, reason, sizeof reason), -EBADMSG);
+}
+
+END_TEST
+
+START_TEST(failures_are_told_and_leave_nothing)
+{
+    struct job_spec *spec, out = spec_of((char[]){"x"}, NULL, 0);
+    char reason[200], below[200];
+    ck_assert_int_eq(job_spec_read(path, &spec, reason, sizeof reason), -ENOENT);
+    ck_assert_str_ne(reason, "");
+    snprintf(below, sizeof below, "%s/none/1.job", folder);
+    ck_assert_int_eq(job_spec_write(&out, below), -ENOENT);
+    /* The name is taken by a folder: the rename fails, and the .part is gone (remove_folder). */
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    ck_assert_int_lt(job_spec_write(&out, path), 0);
+    ck_assert_int_eq(rmdir(path), 0);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_job");
+    TCase *tests = tcase_create("job");
+    tcase_add_checked_fixture(tests, make_folder, remove_folder);
+    tcase_add_test(tests, hostile_texts_come_back);
+    tcase_add_test(tests, every_byte_comes_back);
+    tcase_add_test(tests, many_inputs_come_back);
+    tcase_add_test(tests, no_inputs_come_back);
+    tcase_add_test(tests, a_person_can_read_it);
+    tcase_add_test(tests, a_file_cut_anywhere_is_refused);
+    tcase_add_test(tests, damage_is_refused_with_its_line);
+    tcase_add_test(tests, failures_are_told_and_leave_nothing);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

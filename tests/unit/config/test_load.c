@@ -1,0 +1,782 @@
+/*
+ * test_load.c - what conf_load accepts, and what it says about everything else.
+ */
+#include "config/config.h"
+#include "tests/unit/config/config_files.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+/* A good segment and pipeline; cases below change one thing in them. */
+#define SHAPE          "{ kind = \"sphere\"; center = { fraction = [ 0.5, 0.5, 0.5 ]; }; radius_mm = 40.0; }"
+#define TYPE           "type = { code = \"12738006\"; scheme = \"SCT\"; meaning = \"Brain\"; };"
+#define SEGMENT        "label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( " SHAPE " ); " TYPE
+#define PIPELINE(rest) "pipelines = ( { name = \"a\"; segments = ( { " rest " } ); } );\n"
+#define WITH_SHAPE(shape)                                                                          \
+    PIPELINE("label = \"Brain\"; range = [ 0.0, 80.0 ]; shapes = ( { " shape " } ); " TYPE)
+#define SEEDS            "seeds = ( { voxel = [ 1, 2, 3 ]; } );"
+#define FUZZY(rest)      "{ label = \"Vessel\"; method = \"fuzzy-connectedness\"; " rest "\n" TYPE " }"
+#define WITH_FUZZY(rest) "pipelines = ( { name = \"a\"; segments = ( " FUZZY(rest) " ); } );\n"
+#define AE(name)         "name = \"" name "\"; ae_title = \"A\"; host = \"h\"; port = 104;"
+#define CENTER           "center = { voxel = [ 1, 2, 3 ]; };"
+
+static int
+load(const char *path, struct conf **conf, char *reason)
+{
+    reason[0] = '\0';
+    return conf_load(path, conf, reason, CONF_REASON);
+}
+
+static struct conf *
+load_good(const char *text)
+{
+    char reason[CONF_REASON];
+    struct conf *conf = NULL;
+    int rc = load(write_file("good.conf", text), &conf, reason);
+    ck_assert_msg(rc == 0, "%s", reason);
+    return conf;
+}
+
+START_TEST(nothing_given_means_the_defaults)
+{
+    struct conf *conf = load_good("");
+    ck_assert_str_eq(conf->root, "/var/lib/noctule");
+    ck_assert_uint_eq(conf->inbox_count, 1);
+    ck_assert_str_eq(conf->inboxes[0].path, "/var/lib/noctule/inbox");
+    ck_assert_int_eq(conf->inboxes[0].after, CONF_KEEP);
+    ck_assert_ptr_null(conf->inboxes[0].move_to);
+    ck_assert_double_eq(conf->inboxes[0].settle_seconds, 2);
+    ck_assert_double_eq(conf->inboxes[0].sweep_seconds, 10);
+    ck_assert_double_eq(conf->series.quiet_seconds, 60);
+    ck_assert_double_eq(conf->series.complete_seconds, 5);
+    ck_assert_double_eq(conf->series.patience_seconds, 300);
+    ck_assert_int_eq(conf->jobs.max_attempts, 3);
+    ck_assert_double_eq(conf->jobs.retry_seconds, 30);
+    ck_assert_double_eq(conf->jobs.retry_max_seconds, 600);
+    ck_assert_double_eq(conf->jobs.deadline_seconds, 3600);
+    ck_assert_str_eq(conf->compute.backend, "auto");
+    ck_assert_int_eq(conf->compute.threads, 0);
+    ck_assert_int_eq(conf->compute.lanes, 2);
+    ck_assert_uint_eq(conf->compute.device_count, 0);
+    ck_assert_str_eq(conf->dicom.bind, "");
+    ck_assert_int_eq(conf->dicom.port, 0);
+    ck_assert_int_eq(conf->dicom.tls_port, 0);
+    ck_assert_uint_eq(conf->dicom.title_count, 1);
+    ck_assert_str_eq(conf->dicom.titles[0].ae_title, "NOCTULE");
+    ck_assert_ptr_null(conf->dicom.titles[0].pipeline);
+    ck_assert_uint_eq(conf->dicom.peer_count, 0);
+    ck_assert_int_eq(conf->dicom.max_associations, 25);
+    ck_assert_double_eq(conf->dicom.acse_seconds, 30);
+    ck_assert_double_eq(conf->dicom.dimse_seconds, 60);
+    ck_assert_double_eq(conf->dicom.idle_seconds, 300);
+    ck_assert_int_eq(conf->dicom.max_pdu_kib, 128);
+    ck_assert(!conf->dicom.echo_from_anybody);
+    ck_assert_ptr_null(conf->dicom.tls.certificate);
+    ck_assert(conf->dicom.tls.require_peer);
+    ck_assert_uint_eq(conf->destination_count, 0);
+    ck_assert_double_eq(conf->delivery.retry_seconds, 30);
+    ck_assert_double_eq(conf->delivery.retry_max_seconds, 3600);
+    ck_assert_double_eq(conf->delivery.give_up_seconds, 3 * 86400);
+    ck_assert_int_eq(conf->delivery.breaker_failures, 5);
+    ck_assert_double_eq(conf->delivery.breaker_seconds, 60);
+    ck_assert_double_eq(conf->min_free_mib, 1024);
+    ck_assert_uint_eq(conf->pipeline_count, 0);
+    ck_assert_uint_eq(conf->rule_count, 0);
+    ck_assert_str_eq(conf->device_serial_number, "noctule-1");
+    ck_assert_str_eq(conf->log_level, "info");
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_pipeline_gets_its_defaults)
+{
+    struct conf *conf = load_good(PIPELINE(SEGMENT));
+    const struct conf_pipeline *pipeline = conf_find_pipeline(conf, "a");
+    ck_assert_ptr_nonnull(pipeline);
+    ck_assert_ptr_null(conf_find_pipeline(conf, "b"));
+    ck_assert_uint_eq(pipeline->results, CONF_RESULT_SEG);
+    ck_assert(pipeline->omit_empty_frames);
+    ck_assert_int_eq(pipeline->min_slices, 1);
+    ck_assert_double_eq(pipeline->spacing_tolerance, 0.01);
+    ck_assert_str_eq(pipeline->series_description, "");
+    ck_assert_int_eq(pipeline->series_number, 9000);
+    ck_assert_uint_eq(pipeline->deliver_count, 0);
+    ck_assert_uint_eq(pipeline->segment_count, 1);
+    const struct conf_segment *segment = &pipeline->segments[0];
+    ck_assert_str_eq(segment->label, "Brain");
+    ck_assert_str_eq(segment->description, "");
+    ck_assert_int_eq(segment->method, CONF_LEVEL_SET);
+    ck_assert_double_eq(segment->range[1], 80);
+    ck_assert_str_eq(segment->category.value, "123037004");
+    ck_assert_str_eq(segment->type.meaning, "Brain");
+    ck_assert_ptr_null(segment->modifier.value);
+    ck_assert_ptr_null(segment->region.scheme);
+    ck_assert_int_eq(segment->shapes[0].kind, CONF_SPHERE);
+    ck_assert_int_eq(segment->shapes[0].center_unit, CONF_FRACTION);
+    ck_assert_int_eq(segment->shapes[0].radius_unit, CONF_MM);
+    ck_assert_double_eq(segment->shapes[0].radius[2], 40);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(numbers_may_be_integers_of_either_size)
+{
+    struct conf *conf = load_good(
+        "series = { quiet_seconds = 60; complete_seconds = 0x10L; patience_seconds = 1e2; "
+        "};\n" WITH_SHAPE(
+            "kind = \"box\"; center = { mm = ( 1, 2.5, -3L ); }; radius_voxels = [ 1, 2, 3 ];"));
+    ck_assert_double_eq(conf->series.quiet_seconds, 60);
+    ck_assert_double_eq(conf->series.complete_seconds, 16);
+    ck_assert_double_eq(conf->series.patience_seconds, 100);
+    const struct conf_shape *shape = &conf->pipelines[0].segments[0].shapes[0];
+    ck_assert_int_eq(shape->kind, CONF_BOX);
+    ck_assert_int_eq(shape->center_unit, CONF_MM);
+    ck_assert_double_eq(shape->center[1], 2.5);
+    ck_assert_double_eq(shape->center[2], -3);
+    ck_assert_int_eq(shape->radius_unit, CONF_VOXEL);
+    ck_assert_double_eq(shape->radius[0], 1);
+    ck_assert_double_eq(shape->radius[2], 3);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_fuzzy_segment_gets_its_defaults)
+{
+    struct conf *conf = load_good("pipelines = ( { name = \"a\"; segments = ( { " SEGMENT
+                                  " }, " FUZZY(SEEDS) " ); } );");
+    const struct conf_segment *segment = &conf->pipelines[0].segments[1];
+    ck_assert_int_eq(conf->pipelines[0].segments[0].method, CONF_LEVEL_SET);
+    ck_assert_int_eq(segment->method, CONF_FUZZY);
+    ck_assert_uint_eq(segment->seed_count, 1);
+    ck_assert_int_eq(segment->seeds[0].unit, CONF_VOXEL);
+    ck_assert_double_eq(segment->seeds[0].at[2], 3);
+    ck_assert(!segment->object_mean.given && !segment->object_sigma.given &&
+              !segment->homogeneity_sigma.given);
+    ck_assert_int_eq(segment->estimate_voxels, 2);
+    ck_assert_double_eq(segment->weight, 0.5);
+    ck_assert_double_eq(segment->threshold, 0.5);
+    ck_assert(!segment->scene);
+    ck_assert(!conf->pipelines[0].relative_connectedness);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_level_set_may_start_from_a_segment_alone)
+{
+    struct conf *conf = load_good("pipelines = ( { name = \"a\"; segments = ( " FUZZY(
+        SEEDS) ", { label = \"B\"; range = [ 0, 8 ]; from = \"Vessel\"; " TYPE " } ); } );");
+    ck_assert_str_eq(conf->pipelines[0].segments[1].from, "Vessel");
+    ck_assert_uint_eq(conf->pipelines[0].segments[1].shape_count, 0);
+    ck_assert_ptr_null(conf->pipelines[0].segments[0].from);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_fuzzy_segment_is_read)
+{
+    struct conf *conf = load_good(
+        "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( " FUZZY(
+            "seeds = ( { mm = [ -12.0, 30.5, 110.0 ]; }, { fraction = [ 0.0, 0.5, 1.0 ]; } );"
+            "object_mean = 0; object_sigma = 25.0; homogeneity_sigma = 12.0; estimate_voxels = 16;"
+            "weight = 1.0; threshold = 0.0; scene = true;") ",\n"
+                                                            "{ label = \"B\"; method = "
+                                                            "\"fuzzy-connectedness\"; " SEEDS TYPE
+                                                            " } ); } );");
+    const struct conf_segment *segment = &conf->pipelines[0].segments[0];
+    ck_assert(conf->pipelines[0].relative_connectedness);
+    ck_assert_uint_eq(segment->seed_count, 2);
+    ck_assert_int_eq(segment->seeds[0].unit, CONF_MM);
+    ck_assert_double_eq(segment->seeds[0].at[0], -12);
+    ck_assert_int_eq(segment->seeds[1].unit, CONF_FRACTION);
+    ck_assert(segment->object_mean.given); /* 0 is a mean like any other */
+    ck_assert_double_eq(segment->object_mean.value, 0);
+    ck_assert_double_eq(segment->object_sigma.value, 25);
+    ck_assert_double_eq(segment->homogeneity_sigma.value, 12);
+    ck_assert_int_eq(segment->estimate_voxels, 16);
+    ck_assert_double_eq(segment->weight, 1);
+    ck_assert_double_eq(segment->threshold, 0);
+    ck_assert(segment->scene);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(gpus_are_named_by_index_or_uuid)
+{
+    struct conf *conf = load_good("compute = { backend = \"cuda\"; devices = [ \"0\", "
+                                  "\"GPU-8a56a4bc-2184-bd3e-1b37-5e3b1c2d3e4f\" ]; };");
+    ck_assert_str_eq(conf->compute.backend, "cuda");
+    ck_assert_uint_eq(conf->compute.device_count, 2);
+    ck_assert_str_eq(conf->compute.devices[0], "0");
+    ck_assert_str_eq(conf->compute.devices[1], "GPU-8a56a4bc-2184-bd3e-1b37-5e3b1c2d3e4f");
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(rules_are_read)
+{
+    struct conf *conf = load_good(PIPELINE(
+        SEGMENT) "rules = ( { pipeline = \"a\"; },\n"
+                 "  { match = { modality = \"CT\"; body_part = \"HEAD\"; description = \"thin\";\n"
+                 "              min_slices = 3; max_slices = 9; }; pipeline = \"a\"; priority = "
+                 "-7; } );");
+    ck_assert_uint_eq(conf->rule_count, 2);
+    ck_assert_ptr_null(conf->rules[0].modality);
+    ck_assert_int_eq(conf->rules[0].max_slices, 0);
+    ck_assert_str_eq(conf->rules[1].modality, "CT");
+    ck_assert_str_eq(conf->rules[1].body_part, "HEAD");
+    ck_assert_str_eq(conf->rules[1].description, "thin");
+    ck_assert_int_eq(conf->rules[1].min_slices, 3);
+    ck_assert_int_eq(conf->rules[1].max_slices, 9);
+    ck_assert_int_eq(conf->rules[1].priority, -7);
+    conf_free(conf);
+}
+
+END_TEST
+
+#define DIGITS16 "0123456789abcdef"
+#define DIGITS   DIGITS16 DIGITS16 DIGITS16 DIGITS16
+#define COLONS8  "01:23:45:67:89:AB:CD:EF"
+
+START_TEST(titles_and_peers_are_read)
+{
+    struct conf *conf = load_good(
+        PIPELINE(SEGMENT) "dicom = { bind = \"::1\"; tls_port = 2762;\n"
+                          "  titles = ( { ae_title = \"ONE TWO\"; },\n"
+                          "             { ae_title = \"HEAD\"; pipeline = \"a\"; } );\n"
+                          "  peers = ( { ae_title = \"CT1\"; host = \"10.0.0.5\"; "
+                          "max_associations = 4; },\n"
+                          "            { ae_title = \"CT1\"; certificate = \"" COLONS8 ":" COLONS8
+                          ":" COLONS8 ":" COLONS8 "\"; },\n"
+                          "            { ae_title = \"X\"; certificate = \"" DIGITS "\"; },\n"
+                          "            { ae_title = \"Y\"; host = \"FE80:0::01\"; },\n"
+                          "            { ae_title = \"Z\"; host = \"::ffff:10.0.0.7\"; } );\n"
+                          "  tls = { certificate = \"a.pem\"; key = \"/b.pem\"; "
+                          "ca = \"tls//ca.pem\"; }; };");
+    const struct conf_dicom *dicom = &conf->dicom;
+    ck_assert_str_eq(dicom->bind, "::1");
+    ck_assert_str_eq(conf_find_title(conf, "HEAD")->pipeline, "a");
+    ck_assert_ptr_eq(conf_find_title(conf, "ONE TWO"), &dicom->titles[0]);
+    ck_assert_ptr_null(conf_find_title(conf, "head"));
+    ck_assert_str_eq(dicom->peers[0].host, "10.0.0.5");
+    ck_assert_int_eq(dicom->peers[0].max_associations, 4);
+    ck_assert_ptr_null(dicom->peers[0].certificate);
+    ck_assert_ptr_null(dicom->peers[1].host);
+    ck_assert_int_eq(dicom->peers[1].max_associations, 0);
+    ck_assert_str_eq(dicom->peers[1].certificate, DIGITS);
+    ck_assert_str_eq(dicom->peers[2].certificate, DIGITS);
+    ck_assert_str_eq(dicom->peers[3].host, "fe80::1");
+    ck_assert_str_eq(dicom->peers[4].host, "10.0.0.7");
+    ck_assert_str_eq(dicom->tls.certificate, "/var/lib/noctule/a.pem");
+    ck_assert_str_eq(dicom->tls.key, "/b.pem");
+    ck_assert_str_eq(dicom->tls.ca, "/var/lib/noctule/tls/ca.pem");
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(destinations_are_read)
+{
+    struct conf *conf = load_good(
+        "dicom = { titles = ( { ae_title = \"FIRST\"; }, { ae_title = \"SECOND\"; } );\n"
+        "  tls = { ca = \"/ca.pem\"; }; };\n"
+        "destinations = ( { name = \"shelf\"; folder = \"out\"; },\n"
+        "  { name = \"PACS\"; ae_title = \"ARCHIVE\"; host = \"pacs.example.org\"; port = 104;\n"
+        "    fallback = \"shelf\"; tls = true; commit = true; },\n"
+        "  { name = \"back\"; ae_title = \"ARCHIVE\"; host = \"10.0.0.6\"; port = 65535;\n"
+        "    calling_ae_title = \"OTHER\"; fallback = \"PACS\"; } );\n"
+        "pipelines = ( { name = \"a\"; deliver = [ \"PACS\", \"sender\" ];\n"
+        "  segments = ( { " SEGMENT " } ); } );");
+    ck_assert_uint_eq(conf->destination_count, 3);
+    ck_assert_str_eq(conf->destinations[0].folder, "/var/lib/noctule/out");
+    ck_assert_ptr_null(conf->destinations[0].ae_title);
+    const struct conf_destination *pacs = conf_find_destination(conf, "PACS");
+    ck_assert_str_eq(pacs->ae_title, "ARCHIVE");
+    ck_assert_ptr_null(pacs->folder);
+    ck_assert_str_eq(pacs->calling_ae_title, "FIRST");
+    ck_assert(pacs->tls && pacs->commit);
+    ck_assert_double_eq(pacs->commit_seconds, 3600);
+    ck_assert_double_eq(pacs->connect_seconds, 10);
+    ck_assert_double_eq(pacs->dimse_seconds, 60);
+    ck_assert_double_eq(pacs->idle_seconds, 10);
+    ck_assert_str_eq(conf->destinations[2].calling_ae_title, "OTHER");
+    ck_assert(!conf->destinations[2].tls && !conf->destinations[2].commit);
+    ck_assert_ptr_eq(conf_find_destination_ae(conf, "ARCHIVE"), pacs);
+    ck_assert_ptr_null(conf_find_destination_ae(conf, "PACS"));
+    ck_assert_ptr_null(conf_find_destination(conf, "ARCHIVE"));
+    const struct conf_pipeline *pipeline = &conf->pipelines[0];
+    ck_assert_uint_eq(pipeline->deliver_count, 2);
+    ck_assert_str_eq(pipeline->deliver[0], "PACS");
+    ck_assert_str_eq(pipeline->deliver[1], CONF_SENDER);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(paths_are_below_the_root)
+{
+    char reason[CONF_REASON];
+    struct conf *conf;
+    const char *path =
+        write_file("root.conf", "root = \"/srv//noctule/./\";\n"
+                                "inbox = ( { path = \"in\"; after = \"move\"; move_to = \"done/\"; "
+                                "}, { path = \"/data/in/\"; } );");
+    ck_assert_int_eq(load(path, &conf, reason), 0);
+    ck_assert_str_eq(conf->root, "/srv/noctule");
+    ck_assert_str_eq(conf->inboxes[0].path, "/srv/noctule/in");
+    ck_assert_str_eq(conf->inboxes[0].move_to, "/srv/noctule/done");
+    ck_assert_str_eq(conf->inboxes[1].path, "/data/in");
+    conf_free(conf);
+
+    ck_assert_int_eq(conf_load_with_root(path, "/other", &conf, reason, sizeof(reason)), 0);
+    ck_assert_str_eq(conf->root, "/other");
+    ck_assert_str_eq(conf->inboxes[0].path, "/other/in");
+    conf_free(conf);
+
+    char here[PATH_MAX], expected[PATH_MAX + 16];
+    ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+    snprintf(expected, sizeof(expected), "%s/relative", here);
+    ck_assert_int_eq(conf_load_with_root(path, "./relative/", &conf, reason, sizeof(reason)), 0);
+    ck_assert_str_eq(conf->root, expected);
+    conf_free(conf);
+
+    static const char *const tops[] = {"/", "//", "/.", "/./", "/.//./"};
+    for (size_t i = 0; i < sizeof(tops) / sizeof(tops[0]); i++) {
+        char text[64];
+        snprintf(text, sizeof(text), "root = \"%s\"; inbox = ( );", tops[i]);
+        conf = load_good(text);
+        ck_assert_str_eq(conf->root, "/");
+        conf_free(conf);
+    }
+    conf = load_good("root = \"/.a/b.//..c/.\"; inbox = ( );");
+    ck_assert_str_eq(conf->root, "/.a/b./..c");
+    ck_assert_uint_eq(conf->inbox_count, 0);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(includes_are_relative_to_their_file)
+{
+    ck_assert_int_eq(mkdir(test_path("site"), 0700), 0);
+    write_file("site/inner.conf", "threads = 5;");
+    write_file("site/outer.conf",
+               "compute = {\n  @include \"inner.conf\" # a remark\n  lanes = 3; };");
+    struct conf *conf = load_good("log_level = \"warn\";\n"
+                                  "/* not an\n@include \"directive\"\n*/\n"
+                                  "@include \"site/outer.conf\"\n"
+                                  "min_free_mib = 7;\n");
+    ck_assert_int_eq(conf->compute.threads, 5);
+    ck_assert_int_eq(conf->compute.lanes, 3);
+    ck_assert_double_eq(conf->min_free_mib, 7);
+    conf_free(conf);
+
+    /* Lines are counted in the file that they stand in. */
+    char reason[CONF_REASON], absolute[PATH_MAX + 64];
+    write_file("site/inner.conf", "\n\nthreads = \"x\";");
+    const char *path = write_file("main.conf", "@include \"site/outer.conf\"\nlog_level = 1;\n");
+    ck_assert_int_eq(load(path, &conf, reason), -EINVAL);
+    ck_assert_ptr_nonnull(
+        strstr(reason, "/site/inner.conf:3: compute.threads: has to be an integer"));
+    write_file("site/inner.conf", "threads = 1;\n");
+    ck_assert_int_eq(load(path, &conf, reason), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(reason, "/main.conf:2: log_level: "));
+
+    snprintf(absolute, sizeof(absolute), "@include \"%s\"", test_path("site/outer.conf"));
+    conf = load_good(absolute);
+    ck_assert_int_eq(conf->compute.threads, 1);
+    conf_free(conf);
+    ck_assert_int_eq(remove(test_path("site/inner.conf")), 0);
+    ck_assert_int_eq(remove(test_path("site/outer.conf")), 0);
+}
+
+END_TEST
+
+START_TEST(comments_strings_and_byte_order_marks)
+{
+    struct conf *conf =
+        load_good("\xef\xbb\xbf# first\r\n"
+                  "root = \"/a\" \"/b\"; // one string\r\n"
+                  "device_serial_number /* here */ = \"\\\"n\xc3\xb6@include\\\"\"; # end");
+    ck_assert_str_eq(conf->root, "/a/b");
+    ck_assert_str_eq(conf->device_serial_number, "\"n\xc3\xb6@include\"");
+    conf_free(conf);
+}
+
+END_TEST
+
+/* Each text is wrong in one way; the message begins with FILE:LINE and holds the words. */
+static const struct {
+    int line;
+    const char *words;
+    const char *text;
+} wrong[] = {
+    {2, "no_such_option: there is no such option", "\nno_such_option = 1;"},
+    {3, "series.quite_seconds: there is no such option; here are: quiet_seconds",
+     "series = {\n\n quite_seconds = 1.0; };"},
+    {1, "series: has to be a group", "series = 5;"},
+    {1, "pipelines: has to be a list", "pipelines = { };"},
+    {1, "inbox[0]: has to be a group", "inbox = ( 5 );"},
+    {2, "root: has to be a string", "\nroot = 5;"},
+    {1, "root: has to be an absolute path", "root = \"var\";"},
+    {1, "root: has 0 characters", "root = \"\";"},
+    {1, "root: is not valid UTF-8", "root = \"/\xff\";"},
+    {1, "root: is not valid UTF-8", "root = \"/\xed\xa0\x80\";"},
+    {1, "root: is not valid UTF-8", "root = \"/\xc0\xaf\";"},
+    {1, "root: is not valid UTF-8", "root = \"/\xc3\";"},
+    {1, "root: holds a control character", "root = \"/a\\nb\";"},
+    {1, "root: holds a control character", "root = \"/a\xc2\x85\";"},
+    {1, "a string cannot hold \\x00", "root = \"/a\\x00b\";"},
+    {1, "series.quiet_seconds: has to be a number", "series = { quiet_seconds = \"1\"; };"},
+    {1, "series.quiet_seconds: -1 is not within 0 .. 86400", "series = { quiet_seconds = -1; };"},
+    {1, "series.quiet_seconds: inf is not within", "series = { quiet_seconds = 1e999; };"},
+    {1, "jobs.max_attempts: has to be an integer", "jobs = { max_attempts = 1.5; };"},
+    {1, "jobs.max_attempts: 0 is not within 1 .. 100", "jobs = { max_attempts = 0; };"},
+    {2, "the integer 4294967299 is too large", "\njobs = { max_attempts = 4294967299; };"},
+    {2, "the integer 0x100000003 is too large", "\njobs = { max_attempts = 0x100000003; };"},
+    {2, "the integer 99999999999999999999L is too large",
+     "\nmin_free_mib = 99999999999999999999L;"},
+    {1, "compute.backend: has to be \"auto\", \"cuda\" or \"cpu\"",
+     "compute = { backend = \"gpu\"; };"},
+    {1, "log_level: has to be \"error\", \"warn\", \"info\" or \"debug\"", "log_level = 3;"},
+    {2, "inbox[0]: path is missing", "inbox = (\n { after = \"keep\"; } );"},
+    {1, "inbox[0].after: \"move\" needs move_to",
+     "inbox = ( { path = \"a\"; after = \"move\"; } );"},
+    {1, "inbox[0].move_to: is used only with", "inbox = ( { path = \"a\"; move_to = \"b\"; } );"},
+    {2, "inbox[1].path: /var/lib/noctule/a/b is within another inbox",
+     "inbox = ( { path = \"a\"; },\n { path = \"a/b\"; } );"},
+    {1, "inbox[0].path: /var/lib/noctule is, or holds, a folder of Noctule's own",
+     "inbox = ( { path = \".\"; } );"},
+    {1, "inbox[0].path: /var is, or holds", "inbox = ( { path = \"/var\"; } );"},
+    {1, "inbox[0].path: /var/lib/noctule/series/x is, or holds",
+     "inbox = ( { path = \"series/x\"; } );"},
+    {1, "inbox[0].path: holds \"..\"", "inbox = ( { path = \"inbox/../series\"; } );"},
+    {1, "inbox[0].move_to: /var/lib/noctule/a/b is within an inbox",
+     "inbox = ( { path = \"a\"; after = \"move\"; move_to = \"a/b\"; } );"},
+    {1, "duplicate setting name", "log_level = \"info\"; log_level = \"warn\";"},
+    {3, "syntax error", "log_level = \"info\";\n\n= 5;"},
+    {2, "this comment is never closed", "log_level = \"info\";\n/* hm"},
+    {2, "this string is never closed", "\nroot = \"/a"},
+    {2, "@include needs a file's name in quotes", "\n@include site.conf"},
+    {2, "nothing may follow @include", "\n@include \"a\" @include \"b\""},
+    {2, "cannot include ", "\n@include \"nowhere.conf\""},
+    {2, "Is a directory", "\n@include \".\""},
+    {1, "includes are nested more than 10 deep", "@include \"wrong.conf\""},
+    {1, "integers and decimals are mixed", PIPELINE("range = [ 0, 80.5 ];")},
+    {1, "pipelines[0]: name is missing", "pipelines = ( { segments = ( { " SEGMENT " } ); } );"},
+    {1, "pipelines[0]: segments is missing", "pipelines = ( { name = \"a\"; } );"},
+    {1, "pipelines[0].segments: has 0 elements; 1 .. 256",
+     "pipelines = ( { name = \"a\"; segments = ( ); } );"},
+    {1, "pipelines[0].name: may hold only", "pipelines = ( { name = \"a b\"; } );"},
+    {1, "pipelines[0].name: has 65 characters",
+     "pipelines = ( { name = "
+     "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"; } );"},
+    {2, "pipelines[1].name: \"a\" is the name of an earlier pipeline",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); },\n"
+     "{ name = \"a\"; segments = ( { " SEGMENT " } ); } );"},
+    {2, "pipelines[0].segments[1].label: \"Brain\" is the label of an earlier segment",
+     PIPELINE(SEGMENT " },\n { " SEGMENT)},
+    {1, "segments[0]: label is missing", PIPELINE("range = [ 0.0, 1.0 ];")},
+    {1, "segments[0].label: holds a backslash", PIPELINE("label = \"a\\\\b\";")},
+    {1, "segments[0]: range is missing", PIPELINE("label = \"a\";")},
+    {1, "segments[0].range: has to be [ ... ] of 2 numbers",
+     PIPELINE("label = \"a\"; range = [ 1.0 ];")},
+    {1, "segments[0].range: has to be [ ... ] of 2 numbers",
+     PIPELINE("label = \"a\"; range = 1.0;")},
+    {1, "segments[0].range[1]: has to be a number",
+     PIPELINE("label = \"a\"; range = ( 1.0, \"2\" );")},
+    {1, "segments[0].range[1]: inf is not within",
+     PIPELINE("label = \"a\"; range = [ 0.0, 1e999 ];")},
+    {1, "segments[0].range: the lower end 9 is above the upper end 8",
+     PIPELINE("label = \"a\"; range = [ 9, 8 ]; shapes = ( " SHAPE " ); " TYPE)},
+    {1, "segments[0].shapes: a level set starts from shapes, or from a segment",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( ); " TYPE)},
+    {1, "segments[0]: type is missing",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " );")},
+    {1, "segments[0].type: meaning is missing",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE
+              " ); type = { code = \"1\"; scheme = \"SCT\"; };")},
+    {1, "segments[0].region: scheme is missing", PIPELINE(SEGMENT "region = { code = \"1\"; };")},
+    {1, "type.code: has 17 characters",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; shapes = ( " SHAPE " ); "
+              "type = { code = \"12345678901234567\"; };")},
+    {1, "segments[0].color[2]: 1.5 is not within 0 .. 1",
+     PIPELINE(SEGMENT "color = [ 0.0, 1.0, 1.5 ];")},
+    {1, "segments[0].method: has to be \"level-set\" or \"fuzzy-connectedness\"",
+     PIPELINE(SEGMENT "method = \"magic\";")},
+    {1, "shapes[0].kind: has to be \"sphere\", \"ellipsoid\" or \"box\"",
+     WITH_SHAPE("kind = \"cube\";")},
+    {1, "shapes[0]: center is missing", WITH_SHAPE("radius_mm = 1.0;")},
+    {1, "shapes[0].center: needs exactly one of voxel, mm, fraction",
+     WITH_SHAPE("center = { }; radius_mm = 1.0;")},
+    {1, "shapes[0].center: needs exactly one of voxel, mm, fraction",
+     WITH_SHAPE("center = { mm = [ 1, 2, 3 ]; voxel = [ 1, 2, 3 ]; }; radius_mm = 1.0;")},
+    {1, "shapes[0].center.mm: has to be [ ... ] of 3 numbers",
+     WITH_SHAPE("center = { mm = [ 1, 2 ]; };")},
+    {1, "shapes[0]: needs exactly one of radius_voxels, radius_mm", WITH_SHAPE(CENTER)},
+    {1, "shapes[0]: needs exactly one of radius_voxels, radius_mm",
+     WITH_SHAPE(CENTER "radius_mm = 1.0; radius_voxels = 1.0;")},
+    {1, "shapes[0].radius_mm: 0 is not within 0.001", WITH_SHAPE(CENTER "radius_mm = 0.0;")},
+    {1, "shapes[0].radius_mm: has to be a number, or [ ... ] of 3",
+     WITH_SHAPE(CENTER "radius_mm = [ 1, 2 ];")},
+    {1, "shapes[0].radius_voxels: a sphere has one radius",
+     WITH_SHAPE(CENTER "radius_voxels = [ 1, 2, 3 ];")},
+    {1,
+     "pipelines[0].results: has to be [ ... ] with at least one of \"seg\", \"codes\", \"sr\" or "
+     "\"pmap\"",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ ]; } );"},
+    {1, "pipelines[0].results[0]: has to be \"seg\", \"codes\", \"sr\" or \"pmap\"",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); results = [ \"rtss\" ]; } );"},
+    {1, "pipelines[0].omit_empty_frames: has to be true or false",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); omit_empty_frames = 1; } );"},
+    {2, "rules[0].pipeline: there is no pipeline named \"b\"",
+     PIPELINE(SEGMENT) "rules = ( { pipeline = \"b\"; } );"},
+    {2, "rules[0]: pipeline is missing", PIPELINE(SEGMENT) "rules = ( { priority = 1; } );"},
+    {3, "rules[0].match.max_slices: 2 is below min_slices, 3",
+     PIPELINE(SEGMENT) "rules = ( { match = {\n min_slices = 3; max_slices = 2; }; pipeline = "
+                       "\"a\"; } );"},
+    {2, "rules[0].match.modality: has 0 characters",
+     PIPELINE(SEGMENT) "rules = ( { match = { modality = \"\"; }; pipeline = \"a\"; } );"},
+    {1, "segments[0].from: is used only with method = \"level-set\"",
+     WITH_FUZZY(SEEDS "from = \"A\";")},
+    {1, "segments[0]: shapes: a level set starts from shapes, or from a segment",
+     PIPELINE("label = \"a\"; range = [ 0, 8 ]; " TYPE)},
+    {2, "segments[0].from: there is no earlier segment \"Vessel\" with method",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT
+     "\nfrom = \"Vessel\"; }, " FUZZY(SEEDS) " ); } );"},
+    {2, "segments[1].from: there is no earlier segment \"Brain\" with method",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT
+     " }, { label = \"B\"; range = [ 0, 8 ];"
+     "\nfrom = \"Brain\"; " TYPE " } ); } );"},
+    {1, "segments[0]: seeds is missing", WITH_FUZZY("")},
+    {1, "segments[0].range: is used only with method = \"level-set\"",
+     WITH_FUZZY(SEEDS "range = [ 0, 1 ];")},
+    {2, "segments[0].shapes: is used only with method = \"level-set\"",
+     WITH_FUZZY(SEEDS "\nshapes = ( " SHAPE " );")},
+    {2, "segments[0].seeds: is used only with method = \"fuzzy-connectedness\"",
+     PIPELINE(SEGMENT "\n" SEEDS)},
+    {2, "segments[0].object_mean: is used only with method = \"fuzzy-connectedness\"",
+     PIPELINE(SEGMENT "\nobject_mean = 1.0;")},
+    {1, "segments[0].threshold: is used only with", PIPELINE(SEGMENT "threshold = 0.5;")},
+    {1, "segments[0].scene: is used only with", PIPELINE(SEGMENT "scene = false;")},
+    {1, "segments[0].seeds: has 0 elements; 1 .. 256", WITH_FUZZY("seeds = ( );")},
+    {1, "segments[0].seeds[0]: needs exactly one of voxel, mm, fraction",
+     WITH_FUZZY("seeds = ( { } );")},
+    {1, "segments[0].seeds[0]: needs exactly one of voxel, mm, fraction",
+     WITH_FUZZY("seeds = ( { mm = [ 1, 2, 3 ]; voxel = [ 1, 2, 3 ]; } );")},
+    {1, "segments[0].seeds[0].fraction[1]: 1.1 is not within 0 .. 1",
+     WITH_FUZZY("seeds = ( { fraction = [ 0.0, 1.1, 0.5 ]; } );")},
+    {1, "segments[0].seeds[0].voxel[0]: -1 is not within 0 ..",
+     WITH_FUZZY("seeds = ( { voxel = [ -1, 0, 0 ]; } );")},
+    {1, "segments[0].object_sigma: 0 is not within", WITH_FUZZY(SEEDS "object_sigma = 0.0;")},
+    {1, "segments[0].homogeneity_sigma: -1 is not within",
+     WITH_FUZZY(SEEDS "homogeneity_sigma = -1.0;")},
+    {1, "segments[0].object_mean: has to be a number", WITH_FUZZY(SEEDS "object_mean = \"1\";")},
+    {1, "segments[0].estimate_voxels: 17 is not within 1 .. 16",
+     WITH_FUZZY(SEEDS "estimate_voxels = 17;")},
+    {1, "segments[0].weight: 1.5 is not within 0 .. 1", WITH_FUZZY(SEEDS "weight = 1.5;")},
+    {1, "segments[0].threshold: nothing is connected more strongly than 1",
+     WITH_FUZZY(SEEDS "threshold = 1.0;")},
+    {1, "pipelines[0].results: \"codes\" are those of level sets, and the pipeline has none",
+     "pipelines = ( { name = \"a\"; results = [ \"seg\", \"codes\" ]; segments = ( " FUZZY(
+         SEEDS) " ); } );"},
+    {1, "pipelines[0].relative_connectedness: needs two segments or more",
+     "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( { " SEGMENT
+     " }, " FUZZY(SEEDS) " ); } );"},
+    {1, "compute.devices[0]: has to be the index of a GPU, or its UUID",
+     "compute = { devices = [ \"GPU-8a56\" ]; };"},
+    {1, "compute.devices[0]: has to be the index of a GPU, or its UUID",
+     "compute = { devices = [ \"first\" ]; };"},
+    {2, "compute.devices: \"0\" stands twice",
+     "compute = {\ndevices = [ \"0\", \"1\", \"0\" ]; };"},
+    {1, "compute.devices: is not used with backend = \"cpu\"",
+     "compute = { backend = \"cpu\"; devices = [ \"0\" ]; };"},
+    {1, "dicom.bind: has to be an IPv4 or IPv6 address", "dicom = { bind = \"localhost\"; };"},
+    {1, "dicom.port: 65536 is not within 0 .. 65535", "dicom = { port = 65536; };"},
+    {1, "dicom.tls_port: 104 is the port without TLS", "dicom = { port = 104; tls_port = 104; };"},
+    {1, "dicom.tls_port: needs tls.certificate and tls.key", "dicom = { tls_port = 2762; };"},
+    {1, "dicom.tls_port: needs tls.ca, or tls.require_peer = false",
+     "dicom = { tls_port = 2762; tls = { certificate = \"c\"; key = \"k\"; }; };"},
+    {2, "dicom.tls: certificate and key go together",
+     "dicom = {\n tls = { certificate = \"c\"; }; };"},
+    {1, "dicom.tls: certificate and key go together", "dicom = { tls = { key = \"k\"; }; };"},
+    {1, "dicom.max_pdu_kib: 256 is not within 4 .. 128", "dicom = { max_pdu_kib = 256; };"},
+    {1, "dicom.titles: has 0 elements; 1 .. 64", "dicom = { titles = ( ); };"},
+    {2, "dicom.titles[1].ae_title: \"A\" is an earlier title",
+     "dicom = { titles = ( { ae_title = \"A\"; },\n { ae_title = \"A\"; } ); };"},
+    {2, "dicom.titles[0].pipeline: there is no pipeline named \"b\"",
+     PIPELINE(SEGMENT) "dicom = { titles = ( { ae_title = \"A\"; pipeline = \"b\"; } ); };"},
+    {1, "dicom.titles[0].ae_title: has 17 characters",
+     "dicom = { titles = ( { ae_title = \"ABCDEFGHIJKLMNOPQ\"; } ); };"},
+    {1, "dicom.titles[0].ae_title: has to be printable ASCII",
+     "dicom = { titles = ( { ae_title = \" A\"; } ); };"},
+    {1, "dicom.titles[0].ae_title: has to be printable ASCII",
+     "dicom = { titles = ( { ae_title = \"A \"; } ); };"},
+    {1, "dicom.titles[0].ae_title: has to be printable ASCII",
+     "dicom = { titles = ( { ae_title = \"A\\\\B\"; } ); };"},
+    {1, "dicom.peers[0].ae_title: has to be printable ASCII",
+     "dicom = { peers = ( { ae_title = \"\xc3\xb6\"; } ); };"},
+    {1, "dicom.peers[0]: ae_title is missing", "dicom = { peers = ( { host = \"::1\"; } ); };"},
+    {1, "dicom.peers[0].host: has to be an IPv4 or IPv6 address",
+     "dicom = { peers = ( { ae_title = \"A\"; host = \"10.0.0.256\"; } ); };"},
+    {1, "dicom.peers[0].certificate: is asked for, but there is no tls_port",
+     "dicom = { peers = ( { ae_title = \"A\"; certificate = \"" DIGITS "\"; } ); };"},
+    {1, "dicom.peers[0].certificate: has to be 32 bytes in hexadecimal",
+     "dicom = { peers = ( { ae_title = \"A\"; certificate = \"" DIGITS ":\"; } ); };"},
+    {1, "dicom.peers[0].certificate: has to be 32 bytes in hexadecimal",
+     "dicom = { peers = ( { ae_title = \"A\"; certificate = \"g" DIGITS16 DIGITS16 DIGITS16
+     "123456789abcdef\"; } ); };"},
+    {1, "destinations[0]: name is missing", "destinations = ( { folder = \"/out\"; } );"},
+    {1, "destinations[0].name: \"sender\" stands for whoever sent a series",
+     "destinations = ( { name = \"sender\"; folder = \"/out\"; } );"},
+    {1, "destinations[0].name: needs ae_title, host and port, or folder",
+     "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"h\"; } );"},
+    {1, "destinations[0].name: needs ae_title, host and port, or folder",
+     "destinations = ( { name = \"a\"; } );"},
+    {1, "destinations[0].host: has to be a name or an IPv4 address",
+     "destinations = ( { name = \"a\"; ae_title = \"A\"; host = \"::1\"; port = 104; } );"},
+    {1, "destinations[0].port: is not used with folder",
+     "destinations = ( { name = \"a\"; folder = \"/out\"; port = 104; } );"},
+    {1, "destinations[0].commit: is not used with folder",
+     "destinations = ( { name = \"a\"; folder = \"/out\"; commit = true; } );"},
+    {1, "destinations[0].folder: /var/lib/noctule/inbox/x is within an inbox",
+     "destinations = ( { name = \"a\"; folder = \"inbox/x\"; } );"},
+    {1, "destinations[0].folder: /var/lib/noctule/outbox is, or holds",
+     "destinations = ( { name = \"a\"; folder = \"outbox\"; } );"},
+    {2, "destinations[1].name: \"a\" is the name of an earlier destination",
+     "destinations = ( { name = \"a\"; folder = \"/out\"; },\n { name = \"a\"; folder = "
+     "\"/b\"; } );"},
+    {1, "destinations[0].tls: needs dicom.tls.ca",
+     "destinations = ( { " AE("a") " tls = true; } );"},
+    {1, "destinations[0].fallback: there is no destination named \"b\"",
+     "destinations = ( { " AE("a") " fallback = \"b\"; } );"},
+    {1, "destinations[0].fallback: leads round in a circle",
+     "destinations = ( { " AE("a") " fallback = \"a\"; } );"},
+    {2, "destinations[1].fallback: leads round in a circle",
+     "destinations = ( { name = \"c\"; folder = \"/c\"; },\n"
+     "{ " AE("a") " fallback = \"b\"; }, { " AE("b") " fallback = \"a\"; } );"},
+    {1, "pipelines[0].deliver: there is no destination named \"PACS\"",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); deliver = [ \"PACS\" ]; } );"},
+    {1, "pipelines[0].deliver: \"sender\" stands twice",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); "
+     "deliver = [ \"sender\", \"sender\" ]; } );"},
+    {1, "pipelines[0].deliver: has to be an array",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); deliver = \"sender\"; } );"},
+    {1, "pipelines[0].deliver[0]: may hold only",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); deliver = [ \"a b\" ]; } );"},
+    {1, "pipelines[0].deliver[0]: has to be a string",
+     "pipelines = ( { name = \"a\"; segments = ( { " SEGMENT " } ); deliver = [ 1 ]; } );"},
+};
+
+START_TEST(wrong_files_are_told_with_file_and_line)
+{
+    char reason[CONF_REASON], place[PATH_MAX + 32];
+    struct conf *conf = NULL;
+    const char *path = write_file("wrong.conf", wrong[_i].text);
+    ck_assert_int_eq(load(path, &conf, reason), -EINVAL);
+    ck_assert_ptr_null(conf);
+    snprintf(place, sizeof(place), "%s:%d: ", path, wrong[_i].line);
+    ck_assert_msg(strncmp(reason, place, strlen(place)) == 0, "%s: %s", wrong[_i].text, reason);
+    ck_assert_msg(strstr(reason, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text, reason);
+}
+
+END_TEST
+
+START_TEST(files_that_cannot_be_read)
+{
+    char reason[CONF_REASON];
+    struct conf *conf = NULL;
+    ck_assert_int_eq(load(test_path("nowhere.conf"), &conf, reason), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(reason, "nowhere.conf: No such file"));
+    ck_assert_int_eq(load(test_folder, &conf, reason), -EISDIR);
+    static const char *const unprintable[] = {"\n~;", "\n# ~", "\n/* ~ */", "\nroot = \"/~\";"};
+    for (size_t i = 0; i < sizeof(unprintable) / sizeof(unprintable[0]); i++) {
+        char bytes[64];
+        size_t size = strlen(unprintable[i]);
+        memcpy(bytes, unprintable[i], size);
+        *(char *)memchr(bytes, '~', size) = '\0';
+        ck_assert_int_eq(load(write_bytes("nul.conf", bytes, size), &conf, reason), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(reason, "nul.conf:2: a NUL byte"));
+    }
+}
+
+END_TEST
+
+/* Fills a file of `size` bytes from a repeated unit. */
+static const char *
+write_repeated(const char *unit, size_t size)
+{
+    char *bytes = malloc(size);
+    ck_assert_ptr_nonnull(bytes);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = unit[i % strlen(unit)];
+    const char *path = write_bytes("large.conf", bytes, size);
+    free(bytes);
+    return path;
+}
+
+START_TEST(enormous_and_deep_files_are_refused)
+{
+    char reason[CONF_REASON];
+    struct conf *conf = NULL;
+    ck_assert_int_eq(load(write_repeated("# long comment", 5 << 20), &conf, reason), -EFBIG);
+    ck_assert_int_eq(load(write_repeated("\n", 70000), &conf, reason), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(reason, "more than 65000 lines"));
+    ck_assert_int_eq(load(write_repeated("a=(", 600000), &conf, reason), -EINVAL);
+    ck_assert_int_eq(load(write_repeated("(", 600000), &conf, reason), -EINVAL);
+    ck_assert_int_eq(load(write_repeated("9", 100), &conf, reason), -EINVAL);
+}
+
+END_TEST
+
+/* Cut anywhere, a file is read or refused with a reason; it never brings the process down. */
+START_TEST(truncated_files_are_refused_or_read)
+{
+    char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
+    size_t refused = 0, length = strlen(text);
+    for (size_t size = 0; size < length; size += 7) {
+        char reason[CONF_REASON];
+        struct conf *conf = NULL;
+        int rc = load(write_bytes("cut.conf", text, size), &conf, reason);
+        ck_assert_msg(rc == 0 || (rc == -EINVAL && strstr(reason, "cut.conf:")), "%s", reason);
+        refused += rc != 0;
+        if (rc == 0)
+            conf_free(conf);
+    }
+    free(text);
+    ck_assert_uint_gt(refused, length / 7 / 2);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("load");
+    tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
+    tcase_add_test(tcase, nothing_given_means_the_defaults);
+    tcase_add_test(tcase, a_pipeline_gets_its_defaults);
+    tcase_add_test(tcase, numbers_may_be_integers_of_either_size);
+    tcase_add_test(tcase, a_fuzzy_segment_gets_its_defaults);
+    tcase_add_test(tcase, a_level_set_may_start_from_a_segment_alone);
+    tcase_add_test(tcase, a_fuzzy_segment_is_read);
+    tcase_add_test(tcase, gpus_are_named_by_index_or_uuid);
+    tcase_add_test(tcase, rules_are_read);
+    tcase_add_test(tcase, titles_and_peers_are_read);
+    tcase_add_test(tcase, destinations_are_read);
+    tcase_add_test(tcase, paths_are_below_the_root);
+    tcase_add_test(tcase, includes_are_relative_to_their_file);
+    tcase_add_test(tcase, comments_strings_and_byte_order_marks);
+    tcase_add_loop_test(tcase, wrong_files_are_told_with_file_and_line, 0,
+                        sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tcase, files_that_cannot_be_read);
+    tcase_add_test(tcase, enormous_and_deep_files_are_refused);
+    tcase_add_test(tcase, truncated_files_are_refused_or_read);
+    return run_case(tcase, "config_load");
+}

@@ -1,0 +1,213 @@
+/*
+ * test_options.c - the option table against the shipped file, the man page and layout.h.
+ */
+#include "config/config.h"
+#include "tests/unit/config/config_files.h"
+
+#include <ctype.h>
+
+#define SHIPPED NOCTULE_SOURCE_DIR "/config/noctule.conf"
+#define MANUAL  NOCTULE_SOURCE_DIR "/docs/noctule.conf.5"
+#define LAYOUT  NOCTULE_SOURCE_DIR "/service/common/layout.h"
+
+/* The last part of the key: what the file calls the option. */
+static const char *
+name_of(const struct conf_option *option)
+{
+    const char *dot = strrchr(option->key, '.');
+    return dot ? dot + 1 : option->key;
+}
+
+static bool
+is_aggregate(const struct conf_option *option)
+{
+    return strcmp(option->type, "group") == 0 || strcmp(option->type, "list") == 0;
+}
+
+/* Does the text hold `name = value`, whatever stands around it? */
+static bool
+mentions(const char *text, const char *name, const char *value)
+{
+    char setting[256];
+    snprintf(setting, sizeof(setting), "%s = %s", name, value);
+    for (const char *at = text; (at = strstr(at, setting)); at++)
+        if (at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_'))
+            return true;
+    return false;
+}
+
+START_TEST(every_row_is_complete)
+{
+    size_t count;
+    const struct conf_option *options = conf_options(&count);
+    ck_assert_uint_gt(count, 60);
+    for (size_t i = 0; i < count; i++) {
+        ck_assert_msg(options[i].help && strlen(options[i].help) > 10, "%s", options[i].key);
+        ck_assert_msg(options[i].type[0] != '\0', "%s", options[i].key);
+        for (size_t j = 0; j < i; j++)
+            ck_assert_str_ne(options[i].key, options[j].key);
+    }
+}
+
+END_TEST
+
+START_TEST(the_shipped_file_names_every_option_with_its_default)
+{
+    size_t count;
+    const struct conf_option *options = conf_options(&count);
+    char *text = read_text_file(SHIPPED);
+    for (size_t i = 0; i < count; i++) {
+        bool has_default =
+            options[i].fallback && options[i].fallback[0] && !is_aggregate(&options[i]);
+        const char *value = has_default ? options[i].fallback : "";
+        ck_assert_msg(mentions(text, name_of(&options[i]), value), "%s = %s is not in noctule.conf",
+                      options[i].key, value);
+    }
+    free(text);
+}
+
+END_TEST
+
+/* What stands in a comment as `name = ...;` has to be an option too. */
+START_TEST(the_shipped_file_names_no_other_option)
+{
+    size_t count;
+    const struct conf_option *options = conf_options(&count);
+    char *text = read_text_file(SHIPPED);
+    for (const char *at = text; (at = strstr(at, " = ")); at++) {
+        const char *begin = at;
+        while (begin > text && (isalnum((unsigned char)begin[-1]) || begin[-1] == '_'))
+            begin--;
+        bool known = false;
+        for (size_t i = 0; i < count && !known; i++)
+            known = strlen(name_of(&options[i])) == (size_t)(at - begin) &&
+                    strncmp(name_of(&options[i]), begin, (size_t)(at - begin)) == 0;
+        ck_assert_msg(known, "noctule.conf: \"%.*s\" is no option", (int)(at - begin), begin);
+    }
+    free(text);
+}
+
+END_TEST
+
+START_TEST(the_shipped_file_gives_the_defaults)
+{
+    char reason[CONF_REASON] = "";
+    struct conf *shipped, *empty;
+    ck_assert_msg(conf_load(SHIPPED, &shipped, reason, sizeof(reason)) == 0, "%s", reason);
+    ck_assert_int_eq(conf_load("/dev/null", &empty, reason, sizeof(reason)), 0);
+    ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "head-ct"));
+    ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "brain-mr"));
+    ck_assert_uint_gt(shipped->rule_count, 1);
+
+    /* All but pipelines and rules is what an empty file gives. */
+    size_t pipelines = shipped->pipeline_count, rules = shipped->rule_count;
+    shipped->pipeline_count = shipped->rule_count = 0;
+    char *text = conf_to_text(shipped), *expected = conf_to_text(empty);
+    ck_assert_str_eq(text, expected);
+    shipped->pipeline_count = pipelines;
+    shipped->rule_count = rules;
+    free(text);
+    free(expected);
+    conf_free(shipped);
+    conf_free(empty);
+}
+
+END_TEST
+
+/* The text as roff: minus signs and apostrophes are written out. */
+static void
+put_roff(FILE *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '-')
+            fputs("\\-", out);
+        else if (*text == '\'')
+            fputs("\\(aq", out);
+        else
+            fputc(*text, out);
+    }
+}
+
+/* What noctule.conf(5) has to say about the option. */
+static char *
+manual_entry(const struct conf_option *option)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    ck_assert_ptr_nonnull(out);
+    fputs(".TP\n.B ", out);
+    put_roff(out, option->key);
+    fputc('\n', out);
+    put_roff(out, option->type);
+    if (!option->fallback)
+        fputs("; required", out);
+    else if (!option->fallback[0])
+        fputs("; no default", out);
+    else
+        fputs("; default ", out);
+    put_roff(out, option->fallback ? option->fallback : "");
+    fputs(option->limits[0] ? "; " : "", out);
+    put_roff(out, option->limits);
+    fprintf(out, ".\n%c", toupper((unsigned char)option->help[0]));
+    put_roff(out, option->help + 1);
+    fputs(".\n", out);
+    ck_assert_int_eq(fclose(out), 0);
+    return text;
+}
+
+START_TEST(the_manual_has_every_option)
+{
+    size_t count;
+    const struct conf_option *options = conf_options(&count);
+    char *text = read_text_file(MANUAL);
+    size_t entries = 0;
+    for (const char *at = text; (at = strstr(at, ".TP\n")); at++)
+        entries++;
+    ck_assert_uint_eq(entries, count);
+    for (size_t i = 0; i < count; i++) {
+        char *entry = manual_entry(&options[i]);
+        ck_assert_msg(strstr(text, entry) != NULL, "noctule.conf(5) lacks\n%s", entry);
+        free(entry);
+    }
+    free(text);
+}
+
+END_TEST
+
+/* Every folder that layout.h names is kept out of the inboxes' reach. */
+START_TEST(no_inbox_is_in_a_folder_of_our_own)
+{
+    char *text = read_text_file(LAYOUT);
+    int folders = 0;
+    for (const char *at = text; (at = strstr(at, "#define LAYOUT_")); at++) {
+        char name[64], value[64], conf_text[160], reason[CONF_REASON] = "";
+        if (sscanf(at, "#define %63s \"%63[^\"]\"", name, value) != 2 || strchr(value, '/') ||
+            strcmp(name, "LAYOUT_DATABASE") == 0 || strcmp(name, "LAYOUT_LOCK") == 0)
+            continue;
+        struct conf *conf = NULL;
+        snprintf(conf_text, sizeof(conf_text), "inbox = ( { path = \"%s\"; } );", value);
+        ck_assert_msg(conf_load(write_file("own.conf", conf_text), &conf, reason, sizeof(reason)) <
+                          0,
+                      "%s may be an inbox", value);
+        folders++;
+    }
+    ck_assert_int_ge(folders, 6);
+    free(text);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("options");
+    tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
+    tcase_add_test(tcase, every_row_is_complete);
+    tcase_add_test(tcase, the_shipped_file_names_every_option_with_its_default);
+    tcase_add_test(tcase, the_shipped_file_names_no_other_option);
+    tcase_add_test(tcase, the_shipped_file_gives_the_defaults);
+    tcase_add_test(tcase, the_manual_has_every_option);
+    tcase_add_test(tcase, no_inbox_is_in_a_folder_of_our_own);
+    return run_case(tcase, "config_options");
+}

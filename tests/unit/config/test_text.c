@@ -1,0 +1,184 @@
+/*
+ * test_text.c - configurations and pipelines as text, and back.
+ */
+#include "config/config.h"
+#include "tests/unit/config/config_files.h"
+
+#include <errno.h>
+
+static const char everything[] =
+    "root = \"/srv/n \\\"q\\\" \\\\ \xc3\xb6\";\n"
+    "inbox = ( { path = \"/a\"; after = \"move\"; move_to = \"/b\"; settle_seconds = 0.1; },\n"
+    "          { path = \"/c\"; after = \"delete\"; } );\n"
+    "series = { quiet_seconds = 0.30000000000000004; };\n"
+    "compute = { backend = \"cpu\"; threads = 7; };\n"
+    "dicom = { port = 11112; titles = ( { ae_title = \"A B\"; pipeline = \"one\"; } );\n"
+    "  peers = ( { ae_title = \"CT1\"; host = \"10.0.0.5\"; } ); tls = { ca = \"ca.pem\"; }; };\n"
+    "destinations = ( { name = \"PACS\"; ae_title = \"P\"; host = \"h\"; port = 104; tls = true; "
+    "fallback = \"shelf\"; },\n"
+    "                 { name = \"shelf\"; folder = \"out\"; } );\n"
+    "delivery = { breaker_failures = 2; };\n"
+    "pipelines = (\n"
+    "  { name = \"one\"; deliver = [ \"sender\", \"shelf\" ]; results = [ \"codes\", \"seg\" ]; "
+    "omit_empty_frames = false;\n"
+    "    spacing_tolerance = 1e-3; series_description = \"D\xc3\xa9"
+    "but\"; series_number = 2147483647;\n"
+    "    segments = (\n"
+    "      { label = \"A\"; description = \"x\"; range = [ -1e9, 1e9 ];\n"
+    "        shapes = ( { kind = \"box\"; center = { mm = [ -0.1, 1e-17, 123456.789 ]; }; "
+    "radius_mm = [ 1, 2, 3 ]; },\n"
+    "                   { kind = \"ellipsoid\"; center = { voxel = [ 1, 2, 3 ]; }; radius_voxels = "
+    "2.5; } );\n"
+    "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; };\n"
+    "        modifier = { code = \"7771000\"; scheme = \"SCT\"; meaning = \"Left\"; };\n"
+    "        region = { code = \"69536005\"; scheme = \"SCT\"; meaning = \"Head\"; };\n"
+    "        color = [ 0.0, 0.5, 1.0 ]; },\n"
+    "      { label = \"F\"; method = \"fuzzy-connectedness\";\n"
+    "        seeds = ( { mm = [ -0.1, 0.0, 1e5 ]; }, { fraction = [ 0.0, 0.25, 1.0 ]; } );\n"
+    "        object_sigma = 0.1; weight = 0.75; scene = true;\n"
+    "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; },\n"
+    "      { label = \"G\"; range = [ 0, 1 ]; from = \"F\";\n"
+    "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } ); } );\n"
+    "rules = ( { match = { modality = \"CT\"; max_slices = 4; }; pipeline = \"one\"; priority = 3; "
+    "},\n"
+    "          { pipeline = \"one\"; } );\n"
+    "log_level = \"debug\";\n";
+
+static struct conf *
+load_text(const char *text)
+{
+    char reason[CONF_REASON] = "";
+    struct conf *conf = NULL;
+    int rc = conf_load(write_file("text.conf", text), &conf, reason, sizeof(reason));
+    ck_assert_msg(rc == 0, "%s\n%s", reason, text);
+    return conf;
+}
+
+START_TEST(a_configuration_comes_back_the_same)
+{
+    struct conf *conf = load_text(everything);
+    char *first = conf_to_text(conf);
+    struct conf *again = load_text(first);
+    char *second = conf_to_text(again);
+    ck_assert_str_eq(first, second);
+
+    ck_assert_str_eq(again->root, "/srv/n \"q\" \\ \xc3\xb6");
+    ck_assert_double_eq(again->series.quiet_seconds, 0.30000000000000004);
+    ck_assert_str_eq(again->inboxes[0].move_to, "/b");
+    ck_assert_int_eq(again->inboxes[1].after, CONF_DELETE);
+    const struct conf_pipeline *pipeline = &again->pipelines[0];
+    ck_assert_uint_eq(pipeline->results, CONF_RESULT_SEG | CONF_RESULT_CODES);
+    ck_assert(!pipeline->omit_empty_frames);
+    const struct conf_segment *segment = &pipeline->segments[0];
+    ck_assert_double_eq(segment->shapes[0].center[1], 1e-17);
+    ck_assert_int_eq(segment->shapes[1].center_unit, CONF_VOXEL);
+    ck_assert_double_eq(segment->shapes[1].radius[2], 2.5);
+    ck_assert_str_eq(segment->modifier.meaning, "Left");
+    ck_assert_str_eq(segment->region.value, "69536005");
+    const struct conf_segment *fuzzy = &pipeline->segments[1];
+    ck_assert_int_eq(fuzzy->method, CONF_FUZZY);
+    ck_assert_int_eq(fuzzy->seeds[0].unit, CONF_MM);
+    ck_assert_double_eq(fuzzy->seeds[0].at[0], -0.1);
+    ck_assert_int_eq(fuzzy->seeds[1].unit, CONF_FRACTION);
+    ck_assert(!fuzzy->object_mean.given && !fuzzy->homogeneity_sigma.given);
+    ck_assert(fuzzy->object_sigma.given && fuzzy->scene);
+    ck_assert_double_eq(fuzzy->object_sigma.value, 0.1);
+    ck_assert_double_eq(fuzzy->weight, 0.75);
+    ck_assert_str_eq(pipeline->segments[2].from, "F");
+    ck_assert_uint_eq(pipeline->segments[2].shape_count, 0);
+    ck_assert_ptr_null(again->rules[1].modality);
+    ck_assert_int_eq(again->dicom.port, 11112);
+    ck_assert_str_eq(again->dicom.peers[0].host, "10.0.0.5");
+    ck_assert_str_eq(again->dicom.tls.ca, "/srv/n \"q\" \\ \xc3\xb6/ca.pem");
+    ck_assert_str_eq(again->destinations[0].calling_ae_title, "A B");
+    ck_assert_ptr_null(again->destinations[1].calling_ae_title);
+    ck_assert_int_eq(again->delivery.breaker_failures, 2);
+    ck_assert_uint_eq(pipeline->deliver_count, 2);
+    ck_assert_str_eq(pipeline->deliver[1], "shelf");
+    free(first);
+    free(second);
+    conf_free(conf);
+    conf_free(again);
+}
+
+END_TEST
+
+START_TEST(defaults_and_empty_lists_are_written_out)
+{
+    struct conf *conf = load_text("inbox = ( );");
+    char *text = conf_to_text(conf);
+    ck_assert_ptr_nonnull(strstr(text, "quiet_seconds = 60.0;"));
+    ck_assert_ptr_nonnull(strstr(text, "lanes = 2;"));
+    struct conf *again = load_text(text);
+    ck_assert_uint_eq(again->inbox_count, 0);
+    free(text);
+    conf_free(again);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_pipeline_comes_back_the_same)
+{
+    char reason[CONF_REASON] = "";
+    struct conf *conf = load_text(everything);
+    struct conf_pipeline *pipeline = NULL;
+    char *first = conf_pipeline_to_text(&conf->pipelines[0]);
+    ck_assert_msg(conf_pipeline_from_text(first, &pipeline, reason, sizeof(reason)) == 0, "%s",
+                  reason);
+    char *second = conf_pipeline_to_text(pipeline);
+    ck_assert_str_eq(first, second);
+    ck_assert_str_eq(pipeline->name, "one");
+    free(first);
+    free(second);
+    conf_pipeline_free(pipeline);
+    conf_free(conf);
+}
+
+END_TEST
+
+/* Results have the same identity wherever they go. */
+START_TEST(a_pipelines_text_does_not_say_where_results_go)
+{
+    struct conf *conf = load_text(everything);
+    char *text = conf_pipeline_to_text(&conf->pipelines[0]);
+    ck_assert_ptr_null(strstr(text, "deliver"));
+    ck_assert_uint_eq(conf->pipelines[0].deliver_count, 2);
+    free(text);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_wrong_pipeline_text_is_told_with_its_line)
+{
+    char reason[CONF_REASON] = "";
+    struct conf_pipeline *pipeline = NULL;
+    ck_assert_int_eq(
+        conf_pipeline_from_text("name = \"a\";\nsegments = 5;", &pipeline, reason, sizeof(reason)),
+        -EINVAL);
+    ck_assert_str_eq(reason, "pipeline:2: segments: has to be a list ( { ... }, { ... } )");
+    ck_assert_int_eq(conf_pipeline_from_text("", &pipeline, reason, sizeof(reason)), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(reason, "name is missing"));
+    ck_assert_int_eq(
+        conf_pipeline_from_text("@include \"/nowhere\"", &pipeline, reason, sizeof(reason)),
+        -EINVAL);
+    ck_assert_ptr_null(pipeline);
+    conf_pipeline_free(NULL);
+    conf_free(NULL);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("text");
+    tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
+    tcase_add_test(tcase, a_configuration_comes_back_the_same);
+    tcase_add_test(tcase, defaults_and_empty_lists_are_written_out);
+    tcase_add_test(tcase, a_pipeline_comes_back_the_same);
+    tcase_add_test(tcase, a_pipelines_text_does_not_say_where_results_go);
+    tcase_add_test(tcase, a_wrong_pipeline_text_is_told_with_its_line);
+    return run_case(tcase, "config_text");
+}

@@ -1,0 +1,635 @@
+/*
+ * test_texture.c - the group texture of a pipeline, and the results that need it.
+ */
+#include "config/config.h"
+#include "tests/unit/config/config_files.h"
+
+#include <errno.h>
+
+#define SEGMENTS                                                                                   \
+    "segments = ( { label = \"A\"; range = [ 0.0, 80.0 ];\n"                                       \
+    "  shapes = ( { center = { voxel = [ 1, 2, 3 ]; }; radius_mm = 4.0; } );\n"                    \
+    "  type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } );\n"
+#define BEFORE         4 /* lines before what a test gives */
+#define PIPELINE(rest) "pipelines = ( { name = \"a\";\n" SEGMENTS rest " } );\n"
+#define TEXTURE(rest)  PIPELINE("texture = { " rest " };")
+#define GLCM(rest)     TEXTURE("glcm = { " rest " };")
+
+static struct conf *
+load_good(const char *text)
+{
+    char reason[CONF_REASON] = "";
+    struct conf *conf = NULL;
+    int rc = conf_load(write_file("texture.conf", text), &conf, reason, sizeof(reason));
+    ck_assert_msg(rc == 0, "%s\n%s", reason, text);
+    return conf;
+}
+
+static const struct conf_texture *
+texture_of(const struct conf *conf)
+{
+    ck_assert_ptr_nonnull(conf->pipelines[0].texture);
+    return conf->pipelines[0].texture;
+}
+
+static const struct conf_glcm *
+glcm_of(const struct conf *conf)
+{
+    ck_assert_ptr_nonnull(texture_of(conf)->glcm);
+    return texture_of(conf)->glcm;
+}
+
+START_TEST(a_pipeline_measures_nothing_unasked)
+{
+    struct conf *conf = load_good(PIPELINE(""));
+    ck_assert_ptr_null(conf->pipelines[0].texture);
+    ck_assert_uint_eq(conf->pipelines[0].results, CONF_RESULT_SEG);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(texture_gets_its_defaults)
+{
+    struct conf *conf = load_good(TEXTURE(""));
+    const struct conf_texture *texture = texture_of(conf);
+    ck_assert_uint_eq(texture->regions, CONF_SEGMENTS);
+    ck_assert(texture->first_order);
+    ck_assert_ptr_null(texture->glcm);
+    ck_assert_uint_eq(texture->patterns, 0);
+    conf_free(conf);
+
+    conf = load_good(TEXTURE("patterns = [ \"lanadp\", \"tlbap\" ];"));
+    texture = texture_of(conf);
+    ck_assert_uint_eq(texture->patterns, CONF_TLBAP | CONF_LANADP);
+    ck_assert_double_eq(texture->tlbap_threshold, 0.9);
+    ck_assert(!texture->tlbap_strict && !texture->lanadp_integer);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(glcm_gets_its_defaults)
+{
+    struct conf *conf = load_good(GLCM(""));
+    const struct conf_glcm *glcm = glcm_of(conf);
+    ck_assert_int_eq(glcm->discretisation, CONF_FIXED_BIN_NUMBER);
+    ck_assert_int_eq(glcm->levels, 32);
+    ck_assert_double_eq(glcm->bin_width, 0);
+    ck_assert(!glcm->has_range);
+    ck_assert_int_eq(glcm->aggregation, CONF_3D_MERGED);
+    ck_assert(glcm->symmetric);
+    ck_assert_uint_eq(glcm->distance_count, 1);
+    ck_assert_int_eq(glcm->distances[0], 1);
+    ck_assert_uint_eq(glcm->angle_count, 0);
+    ck_assert_uint_eq(glcm->offset_count, 0);
+    conf_free(conf);
+
+    conf = load_good(GLCM("aggregation = \"2d-averaged\";"));
+    glcm = glcm_of(conf);
+    ck_assert_uint_eq(glcm->angle_count, 4);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(glcm->angles[i], 45 * i);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(everything_is_read)
+{
+    struct conf *conf = load_good(
+        PIPELINE("texture = { regions = [ \"volume\", \"segments\" ]; first_order = false;\n"
+                 "  glcm = { discretisation = \"fixed-bin-size\"; bin_width = 25;\n"
+                 "           range = [ -1000.0, 400.5 ]; aggregation = \"2.5d-merged\";\n"
+                 "           symmetric = false; distances = [ 255, 1 ]; angles = [ 135, 0 ]; };\n"
+                 "  patterns = [ \"lbp\", \"tlbap\", \"lanadp\" ]; tlbap_threshold = 0.123457;\n"
+                 "  tlbap_strict = true; lanadp_average = \"integer\"; };\n"
+                 "results = [ \"seg\", \"codes\", \"sr\", \"pmap\" ];"));
+    const struct conf_texture *texture = texture_of(conf);
+    ck_assert_uint_eq(conf->pipelines[0].results,
+                      CONF_RESULT_SEG | CONF_RESULT_CODES | CONF_RESULT_SR | CONF_RESULT_PMAP);
+    ck_assert_uint_eq(texture->regions, CONF_SEGMENTS | CONF_VOLUME);
+    ck_assert(!texture->first_order);
+    ck_assert_uint_eq(texture->patterns, CONF_LBP | CONF_TLBAP | CONF_LANADP);
+    ck_assert_double_eq(texture->tlbap_threshold, 0.123457);
+    ck_assert(texture->tlbap_strict && texture->lanadp_integer);
+    const struct conf_glcm *glcm = glcm_of(conf);
+    ck_assert_int_eq(glcm->discretisation, CONF_FIXED_BIN_SIZE);
+    ck_assert_double_eq(glcm->bin_width, 25);
+    ck_assert(glcm->has_range);
+    ck_assert_double_eq(glcm->range[0], -1000);
+    ck_assert_double_eq(glcm->range[1], 400.5);
+    ck_assert_int_eq(glcm->aggregation, CONF_2_5D_MERGED);
+    ck_assert(!glcm->symmetric);
+    ck_assert_uint_eq(glcm->distance_count, 2);
+    ck_assert_int_eq(glcm->distances[0], 255);
+    ck_assert_int_eq(glcm->distances[1], 1);
+    ck_assert_uint_eq(glcm->angle_count, 2);
+    ck_assert_int_eq(glcm->angles[0], 135);
+    ck_assert_int_eq(glcm->angles[1], 0);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(offsets_stand_for_distances_and_angles)
+{
+    struct conf *conf = load_good(GLCM("offsets = ( [ 1, 0, 0 ], [ -255, 255, -1 ] );"));
+    const struct conf_glcm *glcm = glcm_of(conf);
+    ck_assert_uint_eq(glcm->offset_count, 2);
+    ck_assert_int_eq(glcm->offsets[0].column, 1);
+    ck_assert_int_eq(glcm->offsets[0].row, 0);
+    ck_assert_int_eq(glcm->offsets[0].slice, 0);
+    ck_assert_int_eq(glcm->offsets[1].column, -255);
+    ck_assert_int_eq(glcm->offsets[1].row, 255);
+    ck_assert_int_eq(glcm->offsets[1].slice, -1);
+    ck_assert_uint_eq(glcm->distance_count, 0);
+    ck_assert_uint_eq(glcm->angle_count, 0);
+    conf_free(conf);
+
+    conf = load_good(GLCM("aggregation = \"2d-slice-merged\"; offsets = ( [ 0, -3, 0 ] );"));
+    ck_assert_int_eq(glcm_of(conf)->offsets[0].row, -3);
+    ck_assert_uint_eq(glcm_of(conf)->angle_count, 0);
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(each_word_has_its_meaning)
+{
+    static const char *const discretisations[] = {
+        "discretisation = \"paper\"; levels = 8;",
+        "discretisation = \"fixed-bin-number\"; levels = 2;",
+        "discretisation = \"fixed-bin-size\"; bin_width = 1e-6;",
+        "discretisation = \"pyradiomics-bin-width\"; bin_width = 1e9;",
+    };
+    static const char *const aggregations[] = {"2d-averaged",           "2d-slice-merged",
+                                               "2.5d-direction-merged", "2.5d-merged",
+                                               "3d-averaged",           "3d-merged"};
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned j = 0; j < 6; j++) {
+            char text[1024];
+            snprintf(text, sizeof(text), GLCM("%s aggregation = \"%s\";"), discretisations[i],
+                     aggregations[j]);
+            struct conf *conf = load_good(text);
+            ck_assert_uint_eq(glcm_of(conf)->discretisation, i);
+            ck_assert_uint_eq(glcm_of(conf)->aggregation, j);
+            conf_free(conf);
+        }
+}
+
+END_TEST
+
+/* What only needs to be accepted. */
+static const char *const good[] = {
+    GLCM("levels = 256;"),
+    GLCM("levels = 2;"),
+    GLCM("range = [ 5.0, 5.0 ];"),
+    GLCM("discretisation = \"fixed-bin-size\"; bin_width = 25.0;"),
+    GLCM("distances = ( 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0xff );"),
+    GLCM("offsets = ( [ 1, 0, 0 ], [ -1, 0, 0 ] );"),
+    TEXTURE("first_order = false; patterns = [ \"lbp\" ];"),
+    TEXTURE("patterns = [ \"tlbap\" ]; tlbap_threshold = 0;"),
+    TEXTURE("patterns = [ \"tlbap\" ]; tlbap_threshold = 1.0;"),
+    TEXTURE("patterns = [ \"tlbap\" ]; tlbap_threshold = 0.000001;"),
+    TEXTURE("patterns = [ \"tlbap\" ]; tlbap_threshold = 0.999999;"),
+    PIPELINE("texture = { }; results = [ \"seg\", \"sr\" ];"),
+    PIPELINE("texture = { first_order = false; glcm = { }; }; results = [ \"seg\", \"sr\" ];"),
+    PIPELINE("texture = { regions = [ \"volume\" ]; }; results = [ \"sr\" ];"),
+    PIPELINE("texture = { patterns = [ \"lbp\" ]; }; results = [ \"pmap\" ];"),
+};
+
+START_TEST(good_files_are_read)
+{
+    conf_free(load_good(good[_i]));
+}
+
+END_TEST
+
+#define ALSO_17 "( 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17 )"
+
+/* The line counts from where the test's own text begins. */
+static const struct {
+    int line;
+    const char *words;
+    const char *text;
+} wrong[] = {
+    {1, "texture: has to be a group", PIPELINE("texture = true;")},
+    {1, "texture.glcm: has to be a group", TEXTURE("glcm = [ 1 ];")},
+    {2, "texture.haralick: there is no such option; here are: regions, first_order, glcm",
+     TEXTURE("\nharalick = true;")},
+    {2, "texture.glcm.level: there is no such option", GLCM("\nlevel = 8;")},
+    {2, "texture.regions: has to be [ ... ] with at least one of \"segments\" or \"volume\"",
+     TEXTURE("\nregions = [ ];")},
+    {1, "texture.regions[1]: has to be \"segments\" or \"volume\"",
+     TEXTURE("regions = [ \"volume\", \"slices\" ];")},
+    {1, "texture.first_order: has to be true or false", TEXTURE("first_order = 1;")},
+    {2, "texture.first_order: nothing is left to measure: make it true, or give glcm or patterns",
+     TEXTURE("\nfirst_order = false;")},
+    {1, "texture.patterns: has to be [ ... ] with at least one of \"lbp\", \"tlbap\" or \"lanadp\"",
+     TEXTURE("patterns = [ ];")},
+    {1, "texture.patterns[0]: has to be \"lbp\", \"tlbap\" or \"lanadp\"",
+     TEXTURE("patterns = [ \"LBP\" ];")},
+    {2, "texture.tlbap_threshold: is used only with \"tlbap\" among patterns",
+     TEXTURE("patterns = [ \"lbp\", \"lanadp\" ];\ntlbap_threshold = 0.9;")},
+    {1, "texture.tlbap_strict: is used only with \"tlbap\" among patterns",
+     TEXTURE("tlbap_strict = false;")},
+    {1, "texture.lanadp_average: is used only with \"lanadp\" among patterns",
+     TEXTURE("patterns = [ \"tlbap\" ]; lanadp_average = \"exact\";")},
+    {1, "texture.lanadp_average: has to be \"exact\" or \"integer\"",
+     TEXTURE("patterns = [ \"lanadp\" ]; lanadp_average = \"half\";")},
+    {1, "texture.tlbap_threshold: 1.1 is not within 0 .. 1",
+     TEXTURE("patterns = [ \"tlbap\" ]; tlbap_threshold = 1.1;")},
+    {2, "texture.tlbap_threshold: 0.1234567 has more than six decimals: round it",
+     TEXTURE("patterns = [ \"tlbap\" ];\ntlbap_threshold = 0.1234567;")},
+    {1,
+     "glcm.discretisation: has to be \"paper\", \"fixed-bin-number\", \"fixed-bin-size\" or "
+     "\"pyradiomics-bin-width\"",
+     GLCM("discretisation = \"equal\";")},
+    {2, "glcm.levels: is used only with discretisation = \"paper\" or \"fixed-bin-number\"",
+     GLCM("discretisation = \"fixed-bin-size\"; bin_width = 1.0;\nlevels = 32;")},
+    {1, "glcm.levels: is used only with discretisation = \"paper\" or \"fixed-bin-number\"",
+     GLCM("discretisation = \"pyradiomics-bin-width\"; bin_width = 1.0; levels = 32;")},
+    {2,
+     "glcm.bin_width: is used only with discretisation = \"fixed-bin-size\" or "
+     "\"pyradiomics-bin-width\"",
+     GLCM("\nbin_width = 25.0;")},
+    {1, "glcm.bin_width: is used only with", GLCM("discretisation = \"paper\"; bin_width = 1.0;")},
+    {1, "glcm: bin_width is missing", GLCM("discretisation = \"fixed-bin-size\";")},
+    {2, "glcm: bin_width is missing",
+     TEXTURE("\nglcm = { discretisation = \"pyradiomics-bin-width\"; };")},
+    {1, "glcm.bin_width: 0 is not within 1e-06 .. 1000000000",
+     GLCM("discretisation = \"fixed-bin-size\"; bin_width = 0.0;")},
+    {1, "glcm.levels: 1 is not within 2 .. 256", GLCM("levels = 1;")},
+    {1, "glcm.levels: 257 is not within 2 .. 256", GLCM("levels = 257;")},
+    {1, "glcm.levels: has to be an integer", GLCM("levels = 32.0;")},
+    {2, "glcm.range: the lower end 400 is above the upper end -1000",
+     GLCM("\nrange = [ 400.0, -1000.0 ];")},
+    {1, "glcm.range: has to be [ ... ] of 2 numbers", GLCM("range = [ 400.0 ];")},
+    {1,
+     "glcm.aggregation: has to be \"2d-averaged\", \"2d-slice-merged\", "
+     "\"2.5d-direction-merged\", \"2.5d-merged\", \"3d-averaged\" or \"3d-merged\"",
+     GLCM("aggregation = \"3d\";")},
+    {1, "glcm.symmetric: has to be true or false", GLCM("symmetric = \"yes\";")},
+    {1, "glcm.distances: has to be an array [ 1, 2 ]", GLCM("distances = 1;")},
+    {1, "glcm.distances: has 0 elements; 1 .. 16", GLCM("distances = [ ];")},
+    {1, "glcm.distances: has 17 elements; 1 .. 16", GLCM("distances = " ALSO_17 ";")},
+    {1, "glcm.distances[1]: 0 is not within 1 .. 255", GLCM("distances = [ 1, 0 ];")},
+    {1, "glcm.distances[0]: 256 is not within 1 .. 255", GLCM("distances = [ 256 ];")},
+    {1, "glcm.distances[0]: has to be an integer", GLCM("distances = [ 1.5 ];")},
+    {2, "glcm.distances: 2 stands twice: leave one out", GLCM("\ndistances = [ 2, 1, 2 ];")},
+    {2,
+     "glcm.angles: is used only with aggregation = \"2d-averaged\", \"2d-slice-merged\", "
+     "\"2.5d-direction-merged\" or \"2.5d-merged\"",
+     GLCM("aggregation = \"3d-averaged\";\nangles = [ 0 ];")},
+    {1, "glcm.angles: is used only with aggregation", GLCM("angles = [ 0 ];")},
+    {1, "glcm.angles: 30 has to be 0, 45, 90 or 135",
+     GLCM("aggregation = \"2d-averaged\"; angles = [ 0, 30 ];")},
+    {1, "glcm.angles[0]: 180 is not within 0 .. 135",
+     GLCM("aggregation = \"2d-averaged\"; angles = [ 180 ];")},
+    {2, "glcm.angles: 45 stands twice: leave one out",
+     GLCM("aggregation = \"2d-averaged\";\nangles = [ 45, 45 ];")},
+    {2, "glcm.distances: is not used with offsets: give one of the two",
+     GLCM("\ndistances = [ 1 ]; offsets = ( [ 1, 0, 0 ] );")},
+    {2, "glcm.angles: is not used with offsets: give one of the two",
+     GLCM("aggregation = \"2.5d-merged\"; offsets = ( [ 1, 0, 0 ] );\nangles = [ 0 ];")},
+    {1, "glcm.offsets: has to be a list ( [ ... ], [ ... ] )", GLCM("offsets = 1;")},
+    {1, "glcm.offsets: has 0 elements; 1 .. 16", GLCM("offsets = ( );")},
+    {1, "glcm.offsets: has 17 elements; 1 .. 16", GLCM("offsets = " ALSO_17 ";")},
+    {1, "glcm.offsets[0]: has to be [ ... ] of 3 integers", GLCM("offsets = [ 1, 0, 0 ];")},
+    {2, "glcm.offsets[1]: has to be [ ... ] of 3 integers",
+     GLCM("offsets = ( [ 1, 0, 0 ],\n[ 1, 0 ] );")},
+    {1, "glcm.offsets[0][2]: 256 is not within -255 .. 255", GLCM("offsets = ( [ 0, 0, 256 ] );")},
+    {1, "glcm.offsets[0][0]: has to be an integer", GLCM("offsets = ( [ 1.0, 0.0, 0.0 ] );")},
+    {2, "glcm.offsets[1]: no voxel is its own neighbour: leave [ 0, 0, 0 ] out",
+     GLCM("offsets = ( [ 1, 0, 0 ],\n[ 0, 0, 0 ] );")},
+    {3, "glcm.offsets[2]: stands twice: leave one out",
+     GLCM("offsets = ( [ 1, 0, 0 ],\n[ 0, 1, 0 ],\n[ 1, 0, 0 ] );")},
+    {2,
+     "glcm.offsets[1]: leads to another slice: make the third number 0, or the aggregation "
+     "\"3d-averaged\" or \"3d-merged\"",
+     GLCM("aggregation = \"2.5d-merged\"; offsets = ( [ 1, 0, 0 ],\n[ 0, 0, 1 ] );")},
+    {2, "pipelines[0].results: \"sr\" needs measurements: give texture first_order or glcm",
+     PIPELINE("\nresults = [ \"seg\", \"sr\" ];")},
+    {2, "pipelines[0].results: \"sr\" needs measurements: give texture first_order or glcm",
+     PIPELINE("texture = { first_order = false; patterns = [ \"lbp\" ]; };\n"
+              "results = [ \"seg\", \"sr\" ];")},
+    {2,
+     "pipelines[0].results: \"sr\" refers to the segments in \"seg\": add \"seg\", or measure "
+     "texture.regions = [ \"volume\" ] only",
+     PIPELINE("texture = { regions = [ \"segments\", \"volume\" ]; };\nresults = [ \"sr\" ];")},
+    {2, "pipelines[0].results: \"pmap\" needs patterns: name them in texture.patterns",
+     PIPELINE("\nresults = [ \"seg\", \"pmap\" ];")},
+    {1, "pipelines[0].results: \"pmap\" needs patterns: name them in texture.patterns",
+     PIPELINE("texture = { glcm = { }; }; results = [ \"pmap\" ];")},
+};
+
+START_TEST(wrong_files_are_told_with_file_and_line)
+{
+    char reason[CONF_REASON] = "", place[PATH_MAX + 32];
+    struct conf *conf = NULL;
+    const char *path = write_file("wrong.conf", wrong[_i].text);
+    ck_assert_int_eq(conf_load(path, &conf, reason, sizeof(reason)), -EINVAL);
+    ck_assert_ptr_null(conf);
+    snprintf(place, sizeof(place), "%s:%d: pipelines[0].", path, BEFORE + wrong[_i].line);
+    ck_assert_msg(strncmp(reason, place, strlen(place)) == 0, "%s: %s", wrong[_i].text, reason);
+    ck_assert_msg(strstr(reason, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text, reason);
+}
+
+END_TEST
+
+/* --------------------------------------------------------------------------- as text, and back */
+
+/* The text is part of the results' identity, so that of earlier versions stays. */
+START_TEST(a_pipeline_without_texture_keeps_its_text)
+{
+    struct conf *conf = load_good(PIPELINE(""));
+    char *text = conf_pipeline_to_text(&conf->pipelines[0]);
+    ck_assert_str_eq(text, "name = \"a\";\n"
+                           "segments = ( {\n"
+                           "  label = \"A\";\n"
+                           "  description = \"\";\n"
+                           "  method = \"level-set\";\n"
+                           "  range = [ 0.0, 80.0 ];\n"
+                           "  shapes = ( {\n"
+                           "    kind = \"sphere\";\n"
+                           "    center = {\n"
+                           "      voxel = [ 1.0, 2.0, 3.0 ];\n"
+                           "    };\n"
+                           "    radius_mm = 4.0;\n"
+                           "  } );\n"
+                           "  category = {\n"
+                           "    code = \"123037004\";\n"
+                           "    scheme = \"SCT\";\n"
+                           "    meaning = \"Anatomical Structure\";\n"
+                           "  };\n"
+                           "  type = {\n"
+                           "    code = \"T\";\n"
+                           "    scheme = \"99X\";\n"
+                           "    meaning = \"t\";\n"
+                           "  };\n"
+                           "  color = [ 0.9, 0.3, 0.2 ];\n"
+                           "} );\n"
+                           "results = [ \"seg\" ];\n"
+                           "relative_connectedness = false;\n"
+                           "omit_empty_frames = true;\n"
+                           "min_slices = 1;\n"
+                           "spacing_tolerance = 0.01;\n"
+                           "series_description = \"\";\n"
+                           "series_number = 9000;\n");
+    free(text);
+    conf_free(conf);
+}
+
+END_TEST
+
+/* All that decides about the numbers is in the text, defaults too. */
+START_TEST(texture_is_written_with_its_defaults)
+{
+    struct conf *conf = load_good(TEXTURE("glcm = { aggregation = \"2d-averaged\"; };\n"
+                                          "patterns = [ \"tlbap\", \"lanadp\" ];"));
+    char *text = conf_pipeline_to_text(&conf->pipelines[0]);
+    ck_assert_ptr_nonnull(strstr(text, "\ntexture = {\n"
+                                       "  regions = [ \"segments\" ];\n"
+                                       "  first_order = true;\n"
+                                       "  glcm = {\n"
+                                       "    discretisation = \"fixed-bin-number\";\n"
+                                       "    levels = 32;\n"
+                                       "    aggregation = \"2d-averaged\";\n"
+                                       "    symmetric = true;\n"
+                                       "    distances = [ 1 ];\n"
+                                       "    angles = [ 0, 45, 90, 135 ];\n"
+                                       "    matrices = \"none\";\n"
+                                       "  };\n"
+                                       "  patterns = [ \"tlbap\", \"lanadp\" ];\n"
+                                       "  tlbap_threshold = 0.9;\n"
+                                       "  tlbap_strict = false;\n"
+                                       "  lanadp_average = \"exact\";\n"
+                                       "};\n"));
+    free(text);
+    conf_free(conf);
+}
+
+END_TEST
+
+static uint64_t random_state = 20240229;
+
+/* 0 .. below - 1; xorshift64*. */
+static int
+any(int below)
+{
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return (int)((random_state * 2685821657736338717u >> 33) % (unsigned)below);
+}
+
+static void
+any_places(struct conf_glcm *glcm)
+{
+    bool in_slices = glcm->aggregation < CONF_3D_AVERAGED;
+    if (any(2)) {
+        glcm->offset_count = 1 + (size_t)any(16);
+        glcm->offsets = calloc(glcm->offset_count, sizeof(*glcm->offsets));
+        for (size_t i = 0; i < glcm->offset_count; i++) /* columns differ: none stands twice */
+            glcm->offsets[i] = (struct conf_offset){.column = (int)i + 1 - 16 * any(17),
+                                                    .row = any(255) - 255,
+                                                    .slice = in_slices ? 0 : any(511) - 255};
+        return;
+    }
+    glcm->distance_count = 1 + (size_t)any(16);
+    glcm->distances = calloc(glcm->distance_count, sizeof(int));
+    for (size_t i = 0; i < glcm->distance_count; i++)
+        glcm->distances[i] = 1 + (int)i + 16 * any(14);
+    if (in_slices) {
+        glcm->angle_count = 1 + (size_t)any(4);
+        glcm->angles = calloc(glcm->angle_count, sizeof(int));
+        int first = any(4);
+        for (size_t i = 0; i < glcm->angle_count; i++)
+            glcm->angles[i] = (first + (int)i) % 4 * 45;
+    }
+}
+
+static struct conf_glcm *
+any_glcm(void)
+{
+    struct conf_glcm *glcm = calloc(1, sizeof(*glcm));
+    ck_assert_ptr_nonnull(glcm);
+    glcm->discretisation = (enum conf_discretisation)any(4);
+    if (glcm->discretisation <= CONF_FIXED_BIN_NUMBER)
+        glcm->levels = 2 + any(255);
+    else
+        glcm->bin_width = (1 + any(1000000)) / 977.0;
+    glcm->has_range = any(2);
+    if (glcm->has_range) {
+        glcm->range[0] = (any(2000000) - 1000000) / 7.0;
+        glcm->range[1] = glcm->range[0] + any(1000) / 3.0;
+    }
+    glcm->aggregation = (enum conf_aggregation)any(6);
+    glcm->symmetric = any(2);
+    any_places(glcm);
+    return glcm;
+}
+
+static struct conf_texture *
+any_texture(void)
+{
+    struct conf_texture *texture = calloc(1, sizeof(*texture));
+    ck_assert_ptr_nonnull(texture);
+    texture->regions = 1 + (unsigned)any(3);
+    texture->glcm = any(4) ? any_glcm() : NULL;
+    texture->patterns = (unsigned)any(8);
+    texture->first_order = any(2) || (!texture->glcm && !texture->patterns);
+    if (texture->patterns & CONF_TLBAP) {
+        texture->tlbap_threshold = any(1000001) / 1e6;
+        texture->tlbap_strict = any(2);
+    }
+    if (texture->patterns & CONF_LANADP)
+        texture->lanadp_integer = any(2);
+    return texture;
+}
+
+static void
+check_same_glcm(const struct conf_glcm *a, const struct conf_glcm *b)
+{
+    ck_assert_int_eq(a->discretisation, b->discretisation);
+    ck_assert_int_eq(a->levels, b->levels);
+    ck_assert_double_eq(a->bin_width, b->bin_width);
+    ck_assert_int_eq(a->has_range, b->has_range);
+    ck_assert_double_eq(a->range[0], b->range[0]);
+    ck_assert_double_eq(a->range[1], b->range[1]);
+    ck_assert_int_eq(a->aggregation, b->aggregation);
+    ck_assert_int_eq(a->symmetric, b->symmetric);
+    ck_assert_uint_eq(a->distance_count, b->distance_count);
+    ck_assert_uint_eq(a->angle_count, b->angle_count);
+    ck_assert_uint_eq(a->offset_count, b->offset_count);
+    for (size_t i = 0; i < a->distance_count; i++)
+        ck_assert_int_eq(a->distances[i], b->distances[i]);
+    for (size_t i = 0; i < a->angle_count; i++)
+        ck_assert_int_eq(a->angles[i], b->angles[i]);
+    for (size_t i = 0; i < a->offset_count; i++) {
+        ck_assert_int_eq(a->offsets[i].column, b->offsets[i].column);
+        ck_assert_int_eq(a->offsets[i].row, b->offsets[i].row);
+        ck_assert_int_eq(a->offsets[i].slice, b->offsets[i].slice);
+    }
+}
+
+static void
+check_same_texture(const struct conf_texture *a, const struct conf_texture *b)
+{
+    ck_assert_ptr_nonnull(b);
+    ck_assert_uint_eq(a->regions, b->regions);
+    ck_assert_int_eq(a->first_order, b->first_order);
+    ck_assert_uint_eq(a->patterns, b->patterns);
+    ck_assert_double_eq(a->tlbap_threshold, b->tlbap_threshold);
+    ck_assert_int_eq(a->tlbap_strict, b->tlbap_strict);
+    ck_assert_int_eq(a->lanadp_integer, b->lanadp_integer);
+    ck_assert(!a->glcm == !b->glcm);
+    if (a->glcm)
+        check_same_glcm(a->glcm, b->glcm);
+}
+
+static void
+free_texture(struct conf_pipeline *pipeline)
+{
+    struct conf_glcm *glcm = pipeline->texture->glcm;
+    if (glcm) {
+        free(glcm->distances);
+        free(glcm->angles);
+        free(glcm->offsets);
+    }
+    free(glcm);
+    free(pipeline->texture);
+    pipeline->texture = NULL;
+}
+
+START_TEST(any_texture_comes_back_the_same)
+{
+    struct conf *conf = load_good(PIPELINE(""));
+    struct conf_pipeline *pipeline = &conf->pipelines[0];
+    for (int i = 0; i < 1000; i++) {
+        pipeline->texture = any_texture();
+        char reason[CONF_REASON] = "";
+        struct conf_pipeline *back = NULL;
+        char *text = conf_pipeline_to_text(pipeline);
+        int rc = conf_pipeline_from_text(text, &back, reason, sizeof(reason));
+        ck_assert_msg(rc == 0, "%s\n%s", reason, text);
+        check_same_texture(pipeline->texture, back->texture);
+        char *again = conf_pipeline_to_text(back);
+        ck_assert_str_eq(text, again);
+        free(again);
+        free(text);
+        conf_pipeline_free(back);
+        free_texture(pipeline);
+    }
+    conf_free(conf);
+}
+
+END_TEST
+
+START_TEST(a_whole_configuration_keeps_its_texture)
+{
+    struct conf *conf = load_good(TEXTURE("glcm = { offsets = ( [ 1, 0, 0 ], [ 2, 1, 0 ] ); };"));
+    char *text = conf_to_text(conf);
+    struct conf *again = load_good(text);
+    check_same_texture(texture_of(conf), texture_of(again));
+    free(text);
+    conf_free(again);
+    conf_free(conf);
+}
+
+END_TEST
+
+/* ----------------------------------------------------------------------------- the shipped file */
+
+/* Takes "# " from the lines of `text` from the one that holds `first` to the one that is `last`. */
+static void
+uncomment(char *text, const char *first, const char *last)
+{
+    char *from = strstr(text, first);
+    ck_assert_ptr_nonnull(from);
+    char *to = strstr(from, last);
+    ck_assert_ptr_nonnull(to);
+    for (char *at = from; at && at <= to; at = strchr(at + 1, '\n')) {
+        char *mark = strchr(at, '#');
+        ck_assert_ptr_nonnull(mark);
+        *mark = ' ';
+    }
+}
+
+START_TEST(the_example_of_the_shipped_file_can_be_used)
+{
+    char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
+    uncomment(text, "\n    # texture = {", "\n    # };");
+    struct conf *conf = load_good(text);
+    const struct conf_texture *texture = texture_of(conf);
+    ck_assert_ptr_nonnull(texture->glcm);
+    ck_assert(texture->glcm->has_range);
+    ck_assert_uint_eq(texture->patterns, CONF_LBP | CONF_TLBAP | CONF_LANADP);
+    conf_free(conf);
+    free(text);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    TCase *tcase = tcase_create("texture");
+    tcase_add_unchecked_fixture(tcase, make_test_folder, remove_test_folder);
+    tcase_add_test(tcase, a_pipeline_measures_nothing_unasked);
+    tcase_add_test(tcase, texture_gets_its_defaults);
+    tcase_add_test(tcase, glcm_gets_its_defaults);
+    tcase_add_test(tcase, everything_is_read);
+    tcase_add_test(tcase, offsets_stand_for_distances_and_angles);
+    tcase_add_test(tcase, each_word_has_its_meaning);
+    tcase_add_loop_test(tcase, good_files_are_read, 0, sizeof(good) / sizeof(good[0]));
+    tcase_add_loop_test(tcase, wrong_files_are_told_with_file_and_line, 0,
+                        sizeof(wrong) / sizeof(wrong[0]));
+    tcase_add_test(tcase, a_pipeline_without_texture_keeps_its_text);
+    tcase_add_test(tcase, texture_is_written_with_its_defaults);
+    tcase_add_test(tcase, any_texture_comes_back_the_same);
+    tcase_add_test(tcase, a_whole_configuration_keeps_its_texture);
+    tcase_add_test(tcase, the_example_of_the_shipped_file_can_be_used);
+    return run_case(tcase, "config_texture");
+}

@@ -1,0 +1,316 @@
+/* The control socket: requests and answers, and clients that are not to be trusted. */
+#include "service/daemon/control.h"
+
+#include "service/common/log.h"
+
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static char root[64], socket_path[128];
+static uv_loop_t loop;
+static struct control *control;
+
+static struct {
+    int requests;
+    struct control_request last;
+    char series[128];
+    int64_t client;
+    bool answer;
+} seen;
+
+static void
+on_request(void *context, int64_t client, const struct control_request *request)
+{
+    (void)context;
+    seen.requests++;
+    seen.last = *request;
+    snprintf(seen.series, sizeof seen.series, "%s", request->series_uid);
+    seen.client = client;
+    if (seen.answer)
+        control_answer(control, client, -ENOENT, "no such job");
+}
+
+static const struct control_events events = {on_request, NULL};
+
+static void
+set_up(void)
+{
+    char folder[128];
+    strcpy(root, "/tmp/noctule-test-control-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    snprintf(folder, sizeof folder, "%s/run", root);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    snprintf(socket_path, sizeof socket_path, "%s/run/control.sock", root);
+    memset(&seen, 0, sizeof seen);
+    seen.answer = true;
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    ck_assert_int_eq(control_open(&loop, root, &events, &control), 0);
+}
+
+static void
+tear_down(void)
+{
+    char folder[128];
+    control_close(control);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    ck_assert_int_lt(access(socket_path, F_OK), 0);
+    snprintf(folder, sizeof folder, "%s/run", root);
+    ck_assert_int_eq(rmdir(folder), 0);
+    ck_assert_int_eq(rmdir(root), 0);
+}
+
+static int
+connect_client(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_ge(fd, 0);
+    memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
+    ck_assert_int_eq(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+static void
+send_frame(int fd, struct proto_writer *writer)
+{
+    ck_assert_int_eq(proto_finish(writer), 0);
+    ck_assert_int_eq(send(fd, writer->bytes, writer->size, MSG_NOSIGNAL), (ssize_t)writer->size);
+    proto_release(writer);
+}
+
+/* Turns the loop until the client has an answer (1) or was hung up on (0). */
+static int
+hear_answer(int fd, int64_t *status, char *sentence, size_t sentence_size)
+{
+    struct proto_stream stream = {0};
+    struct proto_reader reader;
+    int got = 0;
+    while (got == 0) {
+        char bytes[512];
+        uv_run(&loop, UV_RUN_NOWAIT);
+        ssize_t size = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (size == 0 || (size < 0 && errno == ECONNRESET))
+            break;
+        if (size > 0)
+            ck_assert_int_eq(proto_feed(&stream, bytes, (size_t)size), 0);
+        got = proto_next(&stream, &reader);
+    }
+    if (got == 1) {
+        ck_assert_int_eq(reader.type, PROTO_ANSWER);
+        *status = proto_get_i64(&reader);
+        snprintf(sentence, sentence_size, "%s", proto_get_str(&reader));
+        ck_assert_int_eq(proto_end(&reader), 0);
+    }
+    proto_stream_release(&stream);
+    return got;
+}
+
+static void
+assert_works(void)
+{
+    int64_t status;
+    char sentence[64];
+    struct proto_writer writer;
+    int fd = connect_client();
+    proto_start(&writer, PROTO_PING);
+    send_frame(fd, &writer);
+    ck_assert_int_eq(hear_answer(fd, &status, sentence, sizeof sentence), 1);
+    close(fd);
+}
+
+START_TEST(requests_are_heard_and_answered)
+{
+    static const struct {
+        enum proto_type type;
+        int64_t job;
+        const char *series;
+    } cases[] = {{PROTO_RETRY, 17, ""},
+                 {PROTO_CANCEL, -1, ""},
+                 {PROTO_COMPLETE, 0, "1.2.3"},
+                 {PROTO_PING, 0, ""}};
+
+    int fd = connect_client();
+    for (int i = 0; i < 4; i++) {
+        int64_t status;
+        char sentence[64];
+        struct proto_writer writer;
+        proto_start(&writer, cases[i].type);
+        if (cases[i].type == PROTO_COMPLETE)
+            proto_put_str(&writer, cases[i].series);
+        else if (cases[i].type != PROTO_PING)
+            proto_put_i64(&writer, cases[i].job);
+        send_frame(fd, &writer);
+        ck_assert_int_eq(hear_answer(fd, &status, sentence, sizeof sentence), 1);
+        ck_assert_int_eq(status, -ENOENT);
+        ck_assert_str_eq(sentence, "no such job");
+        ck_assert_int_eq(seen.requests, i + 1);
+        ck_assert_int_eq(seen.last.type, cases[i].type);
+        ck_assert_int_eq(seen.last.job, cases[i].job);
+        ck_assert_str_eq(seen.series, cases[i].series);
+    }
+    close(fd);
+}
+
+END_TEST
+
+START_TEST(the_socket_is_the_owners_only)
+{
+    struct stat status;
+    ck_assert_int_eq(stat(socket_path, &status), 0);
+    ck_assert(S_ISSOCK(status.st_mode));
+    ck_assert_uint_eq(status.st_mode & 0777, 0600);
+}
+
+END_TEST
+
+static const struct {
+    const char *what, *bytes;
+    size_t size;
+} garbage[] = {
+    {"absurd length", "\xff\xff\xff\xff\x01\x00", 6},
+    {"no length", "\0\0\0\0\0\0", 6},
+    {"text", "GET / HTTP/1.1\r\n\r\n", 18},
+    {"unknown type", "\x02\0\0\0\xe7\x03", 6},
+    {"a child's frame", "\x02\0\0\0\x02\0", 6},
+    {"RETRY without a job", "\x02\0\0\0\x40\0", 6},
+    {"RETRY with half a job", "\x06\0\0\0\x40\0\1\2\3\4", 10},
+    {"PING with more", "\x03\0\0\0\x43\0x", 7},
+    {"COMPLETE with a NUL", "\x09\0\0\0\x42\0\x03\0\0\0a\0b", 13},
+    {"COMPLETE too long", "\x06\0\0\0\x42\0\xff\0\0\0", 10},
+};
+
+START_TEST(garbage_closes_that_client_only)
+{
+    int64_t status;
+    char sentence[64];
+    int fd = connect_client();
+    ck_assert_int_eq(send(fd, garbage[_i].bytes, garbage[_i].size, MSG_NOSIGNAL),
+                     (ssize_t)garbage[_i].size);
+    ck_assert_msg(hear_answer(fd, &status, sentence, sizeof sentence) == 0, "%s", garbage[_i].what);
+    ck_assert_int_eq(seen.requests, 0);
+    close(fd);
+    assert_works();
+}
+
+END_TEST
+
+START_TEST(an_answer_to_a_client_that_left_goes_nowhere)
+{
+    struct proto_writer writer;
+    seen.answer = false;
+    int fd = connect_client();
+    proto_start(&writer, PROTO_PING);
+    send_frame(fd, &writer);
+    while (seen.requests == 0)
+        uv_run(&loop, UV_RUN_ONCE);
+    int64_t gone = seen.client;
+    close(fd);
+    seen.answer = true;
+    assert_works();
+    ck_assert_int_ne(seen.client, gone);
+    control_answer(control, gone, 0, "too late");
+    control_answer(control, 4711, 0, "nobody");
+}
+
+END_TEST
+
+START_TEST(more_clients_than_allowed_are_turned_away)
+{
+    int fds[140], answered = 0;
+    for (int i = 0; i < 140; i++) {
+        fds[i] = connect_client();
+        uv_run(&loop, UV_RUN_NOWAIT); /* the backlog is shorter than this crowd */
+    }
+    for (int i = 0; i < 140; i++) {
+        int64_t status;
+        char sentence[64];
+        struct proto_writer writer;
+        proto_start(&writer, PROTO_PING);
+        ck_assert_int_eq(proto_finish(&writer), 0);
+        if (send(fds[i], writer.bytes, writer.size, MSG_NOSIGNAL) > 0)
+            answered += hear_answer(fds[i], &status, sentence, sizeof sentence);
+        proto_release(&writer);
+    }
+    ck_assert_int_eq(answered, 128);
+    for (int i = 0; i < 140; i++)
+        close(fds[i]);
+    assert_works();
+}
+
+END_TEST
+
+START_TEST(a_socket_left_behind_is_replaced)
+{
+    char kept[128];
+    snprintf(kept, sizeof kept, "%s/run/kept", root);
+    ck_assert_int_eq(link(socket_path, kept), 0);
+    control_close(control);
+    ck_assert_int_eq(rename(kept, socket_path), 0); /* as a killed daemon leaves it */
+    ck_assert_int_eq(control_open(&loop, root, &events, &control), 0);
+    assert_works();
+}
+
+END_TEST
+
+START_TEST(a_long_root_is_no_obstacle)
+{
+    char deep[512], run[600];
+    control_close(control);
+    snprintf(deep, sizeof deep, "%s/%0150d", root, 7);
+    snprintf(run, sizeof run, "%s/run", deep);
+    ck_assert_int_eq(mkdir(deep, 0700), 0);
+    ck_assert_int_eq(mkdir(run, 0700), 0);
+    ck_assert_int_eq(control_open(&loop, deep, &events, &control), 0);
+    snprintf(run, sizeof run, "%s/run/control.sock", deep);
+    ck_assert_int_eq(access(run, F_OK), 0);
+    control_close(control);
+    ck_assert_int_lt(access(run, F_OK), 0);
+    snprintf(run, sizeof run, "%s/run", deep);
+    ck_assert_int_eq(rmdir(run), 0);
+    ck_assert_int_eq(rmdir(deep), 0);
+    ck_assert_int_eq(control_open(&loop, root, &events, &control), 0);
+}
+
+END_TEST
+
+START_TEST(a_folder_that_is_not_there_is_an_error)
+{
+    struct control *other;
+    ck_assert_int_eq(control_open(&loop, "/nowhere/at/all", &events, &other), -ENOENT);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    log_open("test", "error");
+    Suite *suite = suite_create("service_control");
+    TCase *tests = tcase_create("control");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, requests_are_heard_and_answered);
+    tcase_add_test(tests, the_socket_is_the_owners_only);
+    tcase_add_loop_test(tests, garbage_closes_that_client_only, 0,
+                        sizeof garbage / sizeof garbage[0]);
+    tcase_add_test(tests, an_answer_to_a_client_that_left_goes_nowhere);
+    tcase_add_test(tests, more_clients_than_allowed_are_turned_away);
+    tcase_add_test(tests, a_socket_left_behind_is_replaced);
+    tcase_add_test(tests, a_long_root_is_no_obstacle);
+    tcase_add_test(tests, a_folder_that_is_not_there_is_an_error);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,487 @@
+/*
+ * Deliveries with a real queue, a real pool and a courier that is this very program: started with
+ * --role it does what the name of each destination says.
+ */
+#include "service/daemon/delivery/deliveries.h"
+
+#include "service/common/clock.h"
+#include "service/daemon/series/arrivals.h"
+#include "tests/unit/db/sample.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+
+/* ------------------------------------------------------------------------- the courier ----- */
+
+static void
+courier_send(struct proto_writer *writer)
+{
+    if (proto_finish(writer) || send(3, writer->bytes, writer->size, MSG_NOSIGNAL) < 0)
+        _exit(90);
+    proto_release(writer);
+}
+
+static void
+courier_hear(struct proto_stream *stream, struct proto_reader *reader)
+{
+    char bytes[512];
+    while (proto_next(stream, reader) == 0) {
+        ssize_t size = recv(3, bytes, sizeof bytes, 0);
+        if (size <= 0)
+            _exit(0);
+        if (proto_feed(stream, bytes, (size_t)size))
+            _exit(91);
+    }
+}
+
+/* "1.2.3" for every one. */
+static void
+courier_report(const char *sop_instance_uid, bool ok)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_COMMITTED);
+    proto_put_i64(&writer, 0);
+    proto_put_str(&writer, "1.2.3");
+    proto_put_i64(&writer, 1);
+    proto_put_str(&writer, sop_instance_uid);
+    proto_put_i64(&writer, ok);
+    proto_put_i64(&writer, ok ? 0 : 0x0112);
+    courier_send(&writer);
+}
+
+static void
+courier_answer(int64_t delivery, enum proto_delivery outcome, int64_t status, const char *code,
+               bool commit)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_DELIVERED);
+    proto_put_i64(&writer, delivery);
+    proto_put_i64(&writer, outcome);
+    proto_put_i64(&writer, status);
+    proto_put_str(&writer, code);
+    proto_put_str(&writer, *code ? "so it is" : "");
+    proto_put_i64(&writer, commit ? PROTO_COMMITMENT_REQUESTED : PROTO_COMMITMENT_NONE);
+    proto_put_str(&writer, commit ? "1.2.3" : "");
+    courier_send(&writer);
+}
+
+static void
+courier_deliver(struct proto_reader *reader)
+{
+    int64_t delivery = proto_get_i64(reader);
+    const char *to = proto_get_str(reader);
+    const char *file = proto_get_str(reader);
+    proto_get_str(reader);
+    const char *sop = proto_get_str(reader);
+    if (proto_end(reader) || *file != '/')
+        _exit(93);
+    bool up = access(getenv("COURIER_UP"), F_OK) == 0;
+    if (strcmp(to, "takes") == 0 || (up && strcmp(to, "is-down") == 0))
+        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, "", false);
+    else if (strcmp(to, "is-down") == 0)
+        courier_answer(delivery, PROTO_DELIVERY_TRANSIENT, -1, "CONNECT_FAILED", false);
+    else if (strcmp(to, "refuses") == 0)
+        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, 0xa900, "STORE_REFUSED", false);
+    else if (strcmp(to, "no-seg") == 0)
+        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, -1, "NO_PRESENTATION_CONTEXT", false);
+    else if (strcmp(to, "returns") == 0)
+        courier_answer(delivery, PROTO_DELIVERY_RETURNED, -1, "RETURNED", false);
+    else if (strcmp(to, "kills") == 0)
+        raise(SIGKILL);
+    else if (strcmp(to, "lies") == 0)
+        courier_answer(delivery + 1000, PROTO_DELIVERY_SENT, 0, "", false);
+    else if (strcmp(to, "broken") == 0)
+        courier_answer(delivery, 17, 0, "", false);
+    else if (strncmp(to, "commits", 7) == 0) {
+        bool early = strcmp(to, "commits-early") == 0;
+        if (early)
+            courier_report(sop, true);
+        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, "", true);
+        if (!early && strcmp(to, "commits-never") != 0)
+            courier_report(sop, strcmp(to, "commits-not") != 0);
+    }
+    /* "is-slow" says nothing. */
+}
+
+static void
+courier_main(void)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_HELLO);
+    proto_put_str(&writer, "courier");
+    proto_put_str(&writer, proto_build_id());
+    courier_send(&writer);
+    struct proto_stream stream = {0};
+    for (;;) {
+        struct proto_reader reader;
+        courier_hear(&stream, &reader);
+        if (reader.type == PROTO_DELIVER)
+            courier_deliver(&reader);
+        else if (reader.type == PROTO_DRAIN)
+            _exit(0);
+    }
+}
+
+/* ------------------------------------------------------------------------- the daemon ------ */
+
+#define LOOK_SECONDS 20.0
+
+static struct sample s;
+static struct core core;
+static struct conf conf;
+static char names[][16] = {
+    "takes",  "is-down", "refuses",       "no-seg",       "returns",     "kills",         "lies",
+    "broken", "is-slow", "commits-early", "commits-late", "commits-not", "commits-never",
+};
+#define DESTINATIONS (sizeof names / sizeof names[0])
+static struct conf_destination destinations[DESTINATIONS];
+static uv_timer_t wake;
+static char up[96]; /* once this file exists, "is-down" is up */
+
+static void
+on_ready(void *context, int slot)
+{
+    (void)context;
+    (void)slot;
+    deliveries_courier_ready(core.deliveries);
+}
+
+static void
+on_frame(void *context, int slot, struct proto_reader *reader)
+{
+    (void)context;
+    (void)slot;
+    deliveries_frame(core.deliveries, reader);
+}
+
+static void
+on_gone(void *context, int slot, const struct pool_gone *gone)
+{
+    (void)context;
+    (void)slot;
+    deliveries_courier_gone(core.deliveries, gone);
+}
+
+static void
+on_ending(void *context)
+{
+    (void)context;
+    deliveries_end_turn(core.deliveries);
+}
+
+static void
+on_wake(uv_timer_t *timer)
+{
+    (void)timer;
+    deliveries_tick(core.deliveries);
+}
+
+static void
+set_up_conf(void)
+{
+    static char root[] = "/nowhere";
+    memset(destinations, 0, sizeof destinations);
+    for (size_t i = 0; i < DESTINATIONS; i++) {
+        destinations[i].name = names[i];
+        destinations[i].commit = strcmp(names[i], "commits-never") == 0;
+        destinations[i].commit_seconds = 0.2;
+    }
+    destinations[3].fallback = names[0];
+    conf = (struct conf){
+        .root = root,
+        .destinations = destinations,
+        .destination_count = DESTINATIONS,
+        .delivery = {.retry_seconds = 0.05,
+                     .retry_max_seconds = 0.1,
+                     .give_up_seconds = 3600,
+                     .breaker_failures = 1000,
+                     .breaker_seconds = 0.2},
+    };
+}
+
+static void
+set_up(void)
+{
+    static const struct pool_timing timing = {.hello = 10000,
+                                              .silence = 60000,
+                                              .term = 2000,
+                                              .young = 60000,
+                                              .first_wait = 10,
+                                              .longest_wait = 40};
+    const struct turn_events turn_events = {on_ending, NULL, NULL};
+    const struct pool_options pool_options = {.program = "/proc/self/exe",
+                                              .config_file = "/nowhere",
+                                              .timing = timing,
+                                              .events = {on_ready, on_frame, on_gone, NULL}};
+    sample_open(&s);
+    snprintf(up, sizeof up, "%s/up", s.folder);
+    setenv("COURIER_UP", up, 1);
+    set_up_conf();
+    core = (struct core){.root = "/nowhere", .conf = &conf, .queue = s.queue, .courier = -1};
+    ck_assert_int_eq(uv_loop_init(&core.loop), 0);
+    ck_assert_int_eq(turn_open(&core.loop, s.queue, &turn_events, &core.turn), 0);
+    ck_assert_int_eq(pool_open(&core.loop, &pool_options, &core.pool), 0);
+    ck_assert_int_eq(arrivals_open(&core, &core.arrivals), 0);
+    ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
+    uv_timer_init(&core.loop, &wake);
+    uv_timer_start(&wake, on_wake, 50, 50);
+}
+
+static void
+tear_down(void)
+{
+    core.draining = true;
+    pool_drain(core.pool);
+    pool_kill_all(core.pool, "the test is over");
+    while (pool_living(core.pool))
+        uv_run(&core.loop, UV_RUN_ONCE);
+    turn_close(core.turn);
+    pool_close(core.pool);
+    deliveries_close(core.deliveries);
+    arrivals_close(core.arrivals);
+    uv_close((uv_handle_t *)&wake, NULL);
+    uv_run(&core.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&core.loop), 0);
+    sample_close(&s);
+}
+
+/* A job that is DONE with one result for one destination. */
+static void
+add_delivery(const char *destination)
+{
+    static int number;
+    char series[32], sop[32];
+    snprintf(series, sizeof series, "1.2.%d", ++number);
+    snprintf(sop, sizeof sop, "2.25.%d", number);
+    struct queue_result result = sample_result;
+    result.sop_instance_uid = sop;
+    result.destinations = &destination;
+    result.destination_count = 1;
+    int64_t now_ms = clock_unix_ms(), job = sample_job(s.queue, series);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, now_ms), 0);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, job, QUEUE_DONE, &sample_figures, &result, 1, "", "", now_ms), 0);
+}
+
+static void
+add_deliveries(const char *destination, int count)
+{
+    for (int i = 0; i < count; i++)
+        add_delivery(destination);
+}
+
+static void
+courier_switch_on(void)
+{
+    FILE *file = fopen(up, "w");
+    ck_assert_ptr_nonnull(file);
+    fclose(file);
+}
+
+static void
+start_courier(void)
+{
+    core.courier = pool_add(core.pool, "courier", 0);
+    ck_assert_int_ge(core.courier, 0);
+}
+
+/* Runs the daemon until the question has this answer. */
+static void
+run_until(const char *sql, const char *expected)
+{
+    double deadline = clock_seconds() + LOOK_SECONDS;
+    while (strcmp(sample_ask(&s, sql), expected) != 0) {
+        ck_assert_msg(clock_seconds() < deadline, "%s: %s, not %s", sql, sample_ask(&s, sql),
+                      expected);
+        uv_run(&core.loop, UV_RUN_ONCE);
+    }
+}
+
+static void
+run_for(double seconds)
+{
+    for (double end = clock_seconds() + seconds; clock_seconds() < end;)
+        uv_run(&core.loop, UV_RUN_ONCE);
+}
+
+#define COUNT(state) "SELECT count(*) FROM v_deliveries WHERE state = '" state "'"
+
+/* --------------------------------------------------------------------------- the tests ----- */
+
+START_TEST(what_is_due_is_sent)
+{
+    add_deliveries("takes", 30);
+    start_courier();
+    run_until(COUNT("SENT"), "30");
+    assert_answer(&s, "SELECT DISTINCT attempts FROM v_deliveries", "1");
+    ck_assert_uint_eq(deliveries_unrecorded(core.deliveries), 0);
+}
+
+END_TEST
+
+START_TEST(what_comes_later_is_sent_as_well)
+{
+    start_courier();
+    run_for(0.1);
+    add_delivery("takes");
+    deliveries_look(core.deliveries);
+    run_until(COUNT("SENT"), "1");
+}
+
+END_TEST
+
+static const struct {
+    const char *destination, *expression, *answer;
+} ends[] = {
+    {"refuses", "state || ' ' || code || ' ' || attempts || ' ' || dimse_status_hex",
+     "FAILED STORE_REFUSED 1 0xA900"},
+    {"is-down", "code || ' ' || (attempts >= 3)", "CONNECT_FAILED 1"},
+    {"no-seg", "group_concat(destination || ' ' || state, ', ')", "no-seg FAILED, takes SENT"},
+    {"returns", "code || ' ' || (attempts > 1)", "RETURNED 1"},
+    {"kills", "code || ' ' || (attempts > 1)", "COURIER_DIED 1"},
+    {"lies", "code || ' ' || (attempts > 1)", "COURIER_DIED 1"},
+    {"broken", "code || ' ' || (attempts > 1)", "COURIER_DIED 1"},
+    {"not-configured", "state || ' ' || code || ' ' || attempts", "FAILED NO_SUCH_DESTINATION 0"},
+    {"commits-early", "state || ' ' || commitment", "SENT COMMITTED"},
+    {"commits-late", "state || ' ' || commitment", "SENT COMMITTED"},
+    {"commits-not", "code || ' ' || (attempts > 1)", "COMMITMENT_FAILED 1"},
+    {"commits-never", "code || ' ' || (attempts > 1)", "COMMITMENT_TIMEOUT 1"},
+};
+
+/* However that ends, another destination gets its own. */
+START_TEST(the_table_of_ends)
+{
+    char sql[300];
+    snprintf(sql, sizeof sql,
+             "SELECT %s FROM (SELECT * FROM v_deliveries WHERE job = 1 ORDER BY delivery)",
+             ends[_i].expression);
+    add_delivery(ends[_i].destination);
+    add_delivery("takes");
+    start_courier();
+    run_until("SELECT state FROM v_deliveries WHERE job = 2", "SENT");
+    run_until(sql, ends[_i].answer);
+}
+
+END_TEST
+
+START_TEST(few_are_under_way_at_a_time)
+{
+    add_deliveries("is-slow", 10);
+    add_deliveries("takes", 10);
+    start_courier();
+    run_until(COUNT("SENT"), "10");
+    assert_answer(&s, COUNT("SENDING"), "4");
+    assert_answer(&s, COUNT("PENDING"), "6");
+    ck_assert_uint_eq(deliveries_under_way(core.deliveries), 4);
+}
+
+END_TEST
+
+START_TEST(a_destination_that_is_down_is_left_alone_and_found_again)
+{
+    conf.delivery.breaker_failures = 3;
+    conf.delivery.retry_seconds = conf.delivery.retry_max_seconds = 0.001;
+    add_deliveries("is-down", 10);
+    start_courier();
+    run_until("SELECT count(*) FROM v_events WHERE kind = 'DESTINATION_DOWN' AND detail LIKE "
+              "'is-down%'",
+              "1");
+    add_deliveries("takes", 10);
+    deliveries_look(core.deliveries);
+    run_until(COUNT("SENT"), "10");
+    run_for(1.1);
+    /* Four at first, then one each 0.2 s: without the breaker it would be hundreds. */
+    ck_assert_int_le(atoi(sample_ask(&s, "SELECT sum(attempts) FROM v_deliveries WHERE destination "
+                                         "= 'is-down'")),
+                     20);
+    assert_answer(&s, "SELECT count(*) FROM v_events WHERE kind = 'DESTINATION_UP'", "0");
+    courier_switch_on();
+    run_until(COUNT("SENT"), "20");
+    assert_answer(&s, "SELECT count(*) FROM v_events WHERE kind = 'DESTINATION_UP'", "1");
+}
+
+END_TEST
+
+START_TEST(haste_does_not_wait_for_the_breaker)
+{
+    conf.delivery.breaker_failures = 1;
+    conf.delivery.breaker_seconds = 86400;
+    add_delivery("is-down");
+    start_courier();
+    run_until("SELECT count(*) FROM v_events WHERE kind = 'DESTINATION_DOWN'", "1");
+    courier_switch_on();
+    run_for(0.3);
+    assert_answer(&s, COUNT("SENT"), "0");
+    deliveries_hurry(core.deliveries);
+    run_until(COUNT("SENT"), "1");
+}
+
+END_TEST
+
+START_TEST(what_is_too_old_has_failed)
+{
+    conf.delivery.give_up_seconds = 0.3;
+    add_delivery("is-down");
+    start_courier();
+    run_until("SELECT state || ' ' || code || ' ' || (sentence LIKE 'so it is; given up after %') "
+              "FROM v_deliveries",
+              "FAILED CONNECT_FAILED 1");
+}
+
+END_TEST
+
+START_TEST(a_courier_that_is_stopped_gives_back)
+{
+    add_deliveries("is-slow", 6);
+    start_courier();
+    run_until(COUNT("SENDING"), "4");
+    core.draining = true;
+    pool_drain(core.pool);
+    run_until("SELECT count(*) FROM v_deliveries WHERE state = 'PENDING' AND attempts = 0", "6");
+}
+
+END_TEST
+
+START_TEST(a_new_configuration_is_obeyed)
+{
+    add_delivery("is-slow");
+    add_delivery("takes");
+    conf.destination_count = 1;
+    ck_assert_int_eq(deliveries_reload(core.deliveries), 0);
+    start_courier();
+    run_until("SELECT group_concat(state, ' ') FROM (SELECT * FROM v_deliveries ORDER BY delivery)",
+              "FAILED SENT");
+    conf.destination_count = DESTINATIONS;
+    ck_assert_int_eq(deliveries_reload(core.deliveries), 0);
+    add_delivery("commits-late");
+    deliveries_look(core.deliveries);
+    run_until(COUNT("SENT"), "2");
+}
+
+END_TEST
+
+int
+main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--role") == 0)
+        courier_main();
+    signal(SIGPIPE, SIG_IGN); /* as main.c does */
+    Suite *suite = suite_create("service_deliveries");
+    TCase *tests = tcase_create("deliveries");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, what_is_due_is_sent);
+    tcase_add_test(tests, what_comes_later_is_sent_as_well);
+    tcase_add_loop_test(tests, the_table_of_ends, 0, sizeof ends / sizeof ends[0]);
+    tcase_add_test(tests, few_are_under_way_at_a_time);
+    tcase_add_test(tests, a_destination_that_is_down_is_left_alone_and_found_again);
+    tcase_add_test(tests, haste_does_not_wait_for_the_breaker);
+    tcase_add_test(tests, what_is_too_old_has_failed);
+    tcase_add_test(tests, a_courier_that_is_stopped_gives_back);
+    tcase_add_test(tests, a_new_configuration_is_obeyed);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

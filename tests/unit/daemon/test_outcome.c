@@ -1,0 +1,386 @@
+/*
+ * What a worker tells of a job: frames that are believed end in the database with the job, whole,
+ * and frames that are not are refused, whatever they hold.
+ */
+#include "service/daemon/jobs/outcome.h"
+
+#include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/jobs/jobs.h"
+#include "tests/unit/db/sample.h"
+
+#include <float.h>
+#include <math.h>
+
+static struct sample s;
+static struct core core;
+static struct conf conf;
+static struct outcomes *outcomes;
+static int64_t job;
+static struct outcome *outcome;
+
+static void
+set_up(void)
+{
+    static const struct turn_events no_events = {0};
+    sample_open(&s);
+    job = sample_job(s.queue, "1.2.3");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
+    core = (struct core){.root = s.folder, .conf = &conf, .queue = s.queue, .courier = -1};
+    ck_assert_int_eq(uv_loop_init(&core.loop), 0);
+    ck_assert_int_eq(turn_open(&core.loop, s.queue, &no_events, &core.turn), 0);
+    ck_assert_int_eq(jobs_open(&core, &core.jobs), 0);
+    ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
+    ck_assert_int_eq(outcomes_open(&core, &outcomes), 0);
+    outcome = outcome_new(outcomes, job, 1);
+    ck_assert_ptr_nonnull(outcome);
+}
+
+static void
+tear_down(void)
+{
+    if (outcome)
+        outcome_free(outcome);
+    outcomes_close(outcomes);
+    jobs_close(core.jobs);
+    deliveries_close(core.deliveries);
+    turn_close(core.turn);
+    uv_run(&core.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&core.loop), 0);
+    sample_close(&s);
+}
+
+/* ------------------------------------------------------------------------------- frames ---- */
+
+static const struct queue_feature usual = {
+    .segment = 1,
+    .label = "Brain",
+    .family = "glcm",
+    .name = "joint_entropy",
+    .meaning = "Joint entropy",
+    .ibsi_code = "TU9B",
+    .value = 1.0 / 3,
+    .reason = "",
+    .unit = "1",
+    .aggregation = "3d-merged",
+    .aggregation_ibsi_code = "IAZD",
+    .discretisation = "fixed-bin-number",
+    .levels = 32,
+    .distance = 1,
+    .symmetric = true,
+    .directions = "",
+};
+
+static void
+put_feature(struct proto_writer *writer, const struct queue_feature *feature, int64_t segment)
+{
+    proto_put_i64(writer, segment);
+    proto_put_str(writer, feature->label);
+    proto_put_str(writer, feature->family);
+    proto_put_str(writer, feature->name);
+    proto_put_str(writer, feature->meaning);
+    proto_put_str(writer, feature->ibsi_code);
+    proto_put_f64(writer, feature->value);
+    proto_put_str(writer, feature->reason);
+    proto_put_str(writer, feature->unit);
+    proto_put_str(writer, feature->aggregation);
+    proto_put_str(writer, feature->aggregation_ibsi_code);
+    proto_put_str(writer, feature->discretisation);
+    proto_put_i64(writer, feature->levels);
+    proto_put_f64(writer, feature->bin_width);
+    proto_put_i64(writer, feature->distance);
+    proto_put_i64(writer, feature->symmetric);
+    proto_put_i64(writer, feature->has_range);
+    proto_put_f64(writer, feature->range[0]);
+    proto_put_f64(writer, feature->range[1]);
+    proto_put_str(writer, feature->directions);
+}
+
+/* As jobs.c does: the job's number is read before the outcome sees the frame. */
+static int
+hear(struct proto_writer *writer, enum outcome_end *end)
+{
+    struct proto_stream stream = {0};
+    struct proto_reader reader;
+    ck_assert_int_eq(proto_finish(writer), 0);
+    ck_assert_int_eq(proto_feed(&stream, writer->bytes, writer->size), 0);
+    ck_assert_int_eq(proto_next(&stream, &reader), 1);
+    ck_assert_int_eq(proto_get_i64(&reader), job);
+    int error = end ? outcome_read(outcome, &reader, end) //
+                    : outcome_read_measurements(outcome, &reader);
+    memset(stream.bytes, 0xee, stream.size); /* nobody may point there any more */
+    proto_stream_release(&stream);
+    proto_release(writer);
+    return error;
+}
+
+static int
+hear_features(const struct queue_feature *features, int64_t count, int64_t told)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_FEATURES);
+    proto_put_i64(&writer, job);
+    proto_put_i64(&writer, told);
+    for (int64_t i = 0; i < count; i++)
+        put_feature(&writer, &features[i], features[i].segment);
+    return hear(&writer, NULL);
+}
+
+static int
+hear_histogram(const char *pattern, int64_t codes, int64_t count)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_HISTOGRAM);
+    proto_put_i64(&writer, job);
+    proto_put_i64(&writer, 1);
+    proto_put_str(&writer, "Brain");
+    proto_put_str(&writer, pattern);
+    proto_put_str(&writer, "");
+    proto_put_i64(&writer, codes);
+    for (int64_t i = 0; i < codes; i++)
+        proto_put_i64(&writer, count);
+    return hear(&writer, NULL);
+}
+
+static enum outcome_end
+hear_done(enum proto_verdict verdict)
+{
+    static const char *const result[] = {"seg", "seg.dcm", "1.2", "2.25.7", "2.25.8"};
+    struct proto_writer writer;
+    enum outcome_end end = OUTCOME_CANCELLED;
+    proto_start(&writer, PROTO_DONE);
+    proto_put_i64(&writer, job);
+    proto_put_i64(&writer, verdict);
+    for (int i = 0; i < 4; i++)
+        proto_put_str(&writer, "");
+    proto_put_i64(&writer, 0);
+    for (int i = 0; i < 5; i++)
+        proto_put_f64(&writer, 1);
+    for (int i = 0; i < 3; i++)
+        proto_put_i64(&writer, 1);
+    proto_put_str(&writer, "cpu");
+    proto_put_str(&writer, "");
+    proto_put_i64(&writer, verdict == PROTO_VERDICT_DONE);
+    for (int i = 0; i < 5 && verdict == PROTO_VERDICT_DONE; i++)
+        proto_put_str(&writer, result[i]);
+    for (int i = 0; i < 2 && verdict == PROTO_VERDICT_DONE; i++)
+        proto_put_i64(&writer, 1);
+    ck_assert_int_eq(hear(&writer, &end), 0);
+    return end;
+}
+
+/* It ends as the worker has said, and that is on disk. */
+static void
+record(enum outcome_end end)
+{
+    outcome_end(outcome, end, true);
+    outcome = NULL;
+    outcomes_record(outcomes);
+    ck_assert_int_eq(turn_commit(core.turn), 0);
+    ck_assert_uint_eq(outcomes_count(outcomes), 0);
+    sample_assert_sound(s.queue);
+}
+
+/* -------------------------------------------------------------------------------- tests ---- */
+
+START_TEST(what_was_told_is_recorded_with_the_end)
+{
+    struct queue_feature features[] = {usual, usual, usual};
+    features[1].distance = 2;
+    features[2].segment = 0;
+    ck_assert_int_eq(hear_features(features, 2, 2), 0);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 3), 0);
+    ck_assert_int_eq(hear_features(features + 2, 1, 1), 0);
+    assert_answer(&s, "SELECT count(*) FROM v_features", "0");
+    record(hear_done(PROTO_VERDICT_DONE));
+    assert_answer(&s,
+                  "SELECT group_concat(place || ' ' || segment || ' ' || distance || ' ' || "
+                  "(value = 1.0 / 3), ', ') FROM (SELECT * FROM v_features ORDER BY place)",
+                  "1 1 1 1, 2 1 2 1, 3 0 1 1");
+    assert_answer(&s, "SELECT sum(c.value) FROM v_pattern_histograms h, json_each(h.counts) c",
+                  "768");
+    assert_answer(&s, "SELECT state || features FROM v_jobs", "DONE3");
+}
+
+END_TEST
+
+/* A try that does not end well has measured nothing. */
+START_TEST(what_was_told_before_another_end_is_forgotten)
+{
+    ck_assert_int_eq(hear_features(&usual, 1, 1), 0);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 3), 0);
+    record(hear_done(PROTO_VERDICT_REJECT));
+    assert_answer(&s, "SELECT state FROM v_jobs", "FAILED");
+    assert_answer(&s,
+                  "SELECT (SELECT count(*) FROM v_features) || "
+                  "(SELECT count(*) FROM v_pattern_histograms)",
+                  "00");
+}
+
+END_TEST
+
+/* What no table takes ends the job with a word for it, and does not come back for ever. */
+START_TEST(the_same_feature_twice_fails_the_job)
+{
+    struct queue_feature features[] = {usual, usual};
+    ck_assert_int_eq(hear_features(features, 2, 2), 0);
+    record(hear_done(PROTO_VERDICT_DONE));
+    assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
+    assert_answer(&s, "SELECT sentence FROM v_jobs",
+                  "what the worker said cannot be recorded: the feature joint_entropy of segment 1 "
+                  "is there twice with the same settings");
+    assert_answer(&s, "SELECT count(*) FROM v_results", "0");
+}
+
+END_TEST
+
+START_TEST(the_same_histogram_twice_fails_the_job)
+{
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 3), 0);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 3), 0);
+    record(hear_done(PROTO_VERDICT_DONE));
+    assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
+    assert_answer(&s, "SELECT sentence FROM v_jobs",
+                  "what the worker said cannot be recorded: the histogram lbp of segment 1 is "
+                  "there twice with the same settings");
+}
+
+END_TEST
+
+static void
+assert_broken(const struct queue_feature *feature)
+{
+    ck_assert_int_eq(hear_features(feature, 1, 1), -EBADMSG);
+}
+
+START_TEST(made_up_features_are_refused)
+{
+    static const double numbers[] = {NAN, INFINITY, -INFINITY};
+    struct queue_feature feature;
+    for (int i = 0; i < 3; i++) {
+        assert_broken((feature = usual, feature.value = numbers[i], &feature));
+        assert_broken((feature = usual, feature.bin_width = numbers[i], &feature));
+        assert_broken((feature = usual, feature.range[0] = numbers[i], &feature));
+        assert_broken((feature = usual, feature.range[1] = numbers[i], &feature));
+    }
+    assert_broken((feature = usual, feature.bin_width = -1, &feature));
+    assert_broken((feature = usual, feature.range[0] = 1, &feature));
+    assert_broken((feature = usual, feature.segment = -1, &feature));
+    assert_broken((feature = usual, feature.levels = -1, &feature));
+    assert_broken((feature = usual, feature.distance = -1, &feature));
+    assert_broken((feature = usual, feature.name = "", &feature));
+    feature = usual;
+    feature.value = -DBL_MAX;
+    ck_assert_int_eq(hear_features(&feature, 1, 1), 0);
+}
+
+END_TEST
+
+START_TEST(a_segment_beyond_all_numbers_is_refused)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_FEATURES);
+    proto_put_i64(&writer, job);
+    proto_put_i64(&writer, 1);
+    put_feature(&writer, &usual, INT64_C(1) << 32);
+    ck_assert_int_eq(hear(&writer, NULL), -EBADMSG);
+}
+
+END_TEST
+
+START_TEST(counts_that_are_not_there_are_refused)
+{
+    ck_assert_int_eq(hear_features(&usual, 1, -1), -EBADMSG);
+    ck_assert_int_eq(hear_features(&usual, 1, 0), -EBADMSG);
+    ck_assert_int_eq(hear_features(&usual, 1, 2), -EBADMSG);
+    ck_assert_int_eq(hear_features(&usual, 1, PROTO_MAX_FEATURES), -EBADMSG);
+    ck_assert_int_eq(hear_features(&usual, 1, INT64_MAX), -EBADMSG);
+    ck_assert_int_eq(hear_features(&usual, 1, INT64_MIN), -EBADMSG);
+}
+
+END_TEST
+
+START_TEST(made_up_histograms_are_refused)
+{
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES - 1, 1), -EBADMSG);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES + 1, 1), -EBADMSG);
+    ck_assert_int_eq(hear_histogram("lbp", 0, 1), -EBADMSG);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, -1), -EBADMSG);
+    ck_assert_int_eq(hear_histogram("", PROTO_CODES, 1), -EBADMSG);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, INT64_MAX), 0);
+}
+
+END_TEST
+
+/* More than any pipeline can ask for: the worker has lost its mind, and does not fill the memory.
+ */
+START_TEST(more_features_than_there_can_be_are_refused)
+{
+    enum { A_FRAME = 8192 };
+    struct queue_feature *features = calloc(A_FRAME, sizeof *features);
+    for (int i = 0; i < A_FRAME; i++)
+        features[i] = usual;
+    for (int told = 0; told < PROTO_MAX_FEATURES; told += A_FRAME)
+        ck_assert_int_eq(hear_features(features, A_FRAME, A_FRAME), 0);
+    ck_assert_int_eq(hear_features(features, 1, 1), -EBADMSG);
+    free(features);
+}
+
+END_TEST
+
+START_TEST(more_histograms_than_there_can_be_are_refused)
+{
+    for (int told = 0; told < PROTO_MAX_HISTOGRAMS; told++)
+        ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 1), 0);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 1), -EBADMSG);
+}
+
+END_TEST
+
+START_TEST(more_text_than_there_can_be_is_refused)
+{
+    struct queue_feature feature = usual;
+    size_t size = PROTO_MAX_FRAME - 1024;
+    char *label = calloc(1, size + 1);
+    memset(label, 'x', size);
+    feature.label = label;
+    for (size_t told = 0; told + PROTO_MAX_FRAME <= PROTO_MAX_MEASUREMENTS; told += PROTO_MAX_FRAME)
+        ck_assert_int_eq(hear_features(&feature, 1, 1), 0);
+    ck_assert_int_eq(hear_features(&feature, 1, 1), -EBADMSG);
+    free(label);
+}
+
+END_TEST
+
+/* A worker that tells of a job that it was not given, or tells its end again. */
+START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
+{
+    static const enum proto_type types[] = {PROTO_FEATURES, PROTO_HISTOGRAM, PROTO_DONE};
+
+    conf.compute.lanes = 2;
+    jobs_worker_ready(core.jobs, 0);
+    for (int i = 0; i < 3; i++) {
+        struct proto_writer writer;
+        struct proto_stream stream = {0};
+        struct proto_reader reader;
+        proto_start(&writer, types[i]);
+        proto_put_i64(&writer, job);
+        ck_assert_int_eq(proto_finish(&writer), 0);
+        ck_assert_int_eq(proto_feed(&stream, writer.bytes, writer.size), 0);
+        ck_assert_int_eq(proto_next(&stream, &reader), 1);
+        jobs_frame(core.jobs, 0, &reader);
+        ck_assert_int_eq(reader.error, -EBADMSG);
+        proto_stream_release(&stream);
+        proto_release(&writer);
+    }
+    assert_answer(&s, "SELECT state FROM v_jobs", "RUNNING");
+}
+
+END_TEST
+
+SAMPLE_MAIN("service_outcome", set_up, tear_down, what_was_told_is_recorded_with_the_end,
+            what_was_told_before_another_end_is_forgotten, the_same_feature_twice_fails_the_job,
+            the_same_histogram_twice_fails_the_job, made_up_features_are_refused,
+            a_segment_beyond_all_numbers_is_refused, counts_that_are_not_there_are_refused,
+            made_up_histograms_are_refused, more_features_than_there_can_be_are_refused,
+            more_histograms_than_there_can_be_are_refused, more_text_than_there_can_be_is_refused,
+            frames_of_a_job_that_no_lane_runs_are_refused)

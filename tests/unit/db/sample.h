@@ -1,0 +1,321 @@
+/*
+ * sample.h - what the tests of db/ share: a queue in a temporary folder, a series and a job
+ * to play with, and a second connection that looks at the file as an administrator would.
+ */
+#ifndef NOCTULE_TEST_DB_SAMPLE_H
+#define NOCTULE_TEST_DB_SAMPLE_H
+
+#include "db/queue.h"
+
+#include <check.h>
+#include <errno.h>
+#include <ftw.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SAMPLE_NOW INT64_C(1769825000000) /* 2026-01-31T02:03:20.000Z */
+
+struct sample {
+    char folder[64];
+    char path[96];
+    struct queue *queue;
+};
+
+static inline void
+sample_folder(struct sample *sample)
+{
+    *sample = (struct sample){.folder = "/tmp/noctule-db-XXXXXX"};
+    ck_assert_ptr_nonnull(mkdtemp(sample->folder));
+    snprintf(sample->path, sizeof sample->path, "%s/noctule.db", sample->folder);
+}
+
+static inline void
+sample_reopen(struct sample *sample)
+{
+    char reason[256] = "";
+    queue_close(sample->queue);
+    sample->queue = NULL;
+    int rc = queue_open(sample->path, &sample->queue, reason, sizeof reason);
+    ck_assert_msg(rc == 0, "queue_open: %d, %s", rc, reason);
+}
+
+static inline void
+sample_open(struct sample *sample)
+{
+    sample_folder(sample);
+    sample_reopen(sample);
+}
+
+static inline int
+sample_remove(const char *path, const struct stat *status, int type, struct FTW *ftw)
+{
+    (void)status;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static inline void
+sample_assert_sound(struct queue *queue)
+{
+    char reason[256] = "";
+    int rc = queue_check(queue, reason, sizeof reason);
+    ck_assert_msg(rc == 0, "queue_check: %d, %s", rc, reason);
+}
+
+static inline void
+sample_close(struct sample *sample)
+{
+    if (sample->queue)
+        sample_assert_sound(sample->queue);
+    queue_close(sample->queue);
+    nftw(sample->folder, sample_remove, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* The first column of the first row, as another process sees it; "" for NULL or no row. */
+static inline const char *
+sample_ask(const struct sample *sample, const char *sql)
+{
+    static char answer[4096];
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    ck_assert_int_eq(sqlite3_open_v2(sample->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    ck_assert_msg(rc == SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
+    rc = sqlite3_step(statement);
+    ck_assert_msg(rc == SQLITE_ROW || rc == SQLITE_DONE, "%s: %s", sql, sqlite3_errmsg(db));
+    const unsigned char *text = rc == SQLITE_ROW ? sqlite3_column_text(statement, 0) : NULL;
+    snprintf(answer, sizeof answer, "%s", text ? (const char *)text : "");
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return answer;
+}
+
+#define assert_answer(sample, sql, expected) ck_assert_str_eq(sample_ask(sample, sql), expected)
+
+static inline int
+sample_add(struct queue *queue, const char *series_uid, int number, enum queue_arrival *arrival,
+           int64_t *series_id)
+{
+    char sop[64], path[160];
+    snprintf(sop, sizeof sop, "%s.%d", series_uid, number);
+    snprintf(path, sizeof path, "series/%s/%s.dcm", series_uid, sop);
+    struct queue_instance instance = {
+        .sop_instance_uid = sop,
+        .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2",
+        .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+        .series_uid = series_uid,
+        .study_uid = "1.2.3",
+        .modality = "CT",
+        .body_part = "HEAD",
+        .series_description = "Head 5 mm",
+        .path = path,
+        .source = "inbox:drop",
+        .size = 525312,
+        .frames = 1,
+        .expected_instances = 0,
+    };
+    return queue_add_instance(queue, &instance, SAMPLE_NOW + number, arrival, series_id);
+}
+
+/* A series of `instances`, gathering. */
+static inline int64_t
+sample_series(struct queue *queue, const char *series_uid, int instances)
+{
+    int64_t id = 0;
+    for (int i = 1; i <= instances; i++) {
+        enum queue_arrival arrival;
+        ck_assert_int_eq(sample_add(queue, series_uid, i, &arrival, &id), 0);
+        ck_assert_int_eq(arrival, QUEUE_NEW);
+    }
+    return id;
+}
+
+static inline int
+sample_settle(struct queue *queue, int64_t series_id, int32_t revision)
+{
+    struct queue_stack stack = {.name = "",
+                                .accepted = true,
+                                .planes = 3,
+                                .columns = 512,
+                                .rows = 512,
+                                .spacing_mm = 5.0,
+                                .code = "",
+                                .sentence = "",
+                                .file_a = "",
+                                .file_b = ""};
+    return queue_settle(queue, series_id, revision, "quiet for 60 s", &stack, 1, SAMPLE_NOW + 1000);
+}
+
+static inline int
+sample_add_job(struct queue *queue, int64_t series_id, int32_t revision, int64_t *job_id)
+{
+    int64_t *running;
+    size_t count;
+    int rc = queue_add_job(queue, series_id, revision, "", "head-ct", "name = \"head-ct\";", 5,
+                           SAMPLE_NOW + 2000, job_id, &running, &count);
+    free(running);
+    return rc;
+}
+
+/* A READY job of a new, settled series of three instances. */
+static inline int64_t
+sample_job(struct queue *queue, const char *series_uid)
+{
+    int64_t job, series = sample_series(queue, series_uid, 3);
+    ck_assert_int_eq(sample_settle(queue, series, 1), 0);
+    ck_assert_int_eq(sample_add_job(queue, series, 1, &job), 0);
+    return job;
+}
+
+static const struct queue_figures sample_figures = {
+    .read_seconds = 0.25,
+    .compute_seconds = 0.5,
+    .write_seconds = 0.125,
+    .verify_seconds = -1,
+    .total_seconds = 1.0,
+    .voxels = 786432,
+    .segmented_voxels = 1000,
+    .peak_bytes = 100 << 20,
+    .backend = "cpu",
+    .note = "",
+};
+
+static const struct queue_result sample_result = {
+    .kind = "seg",
+    .path = "outbox/1/seg.dcm",
+    .sop_class_uid = "1.2.840.10008.5.1.4.1.1.66.4",
+    .sop_instance_uid = "2.25.1",
+    .series_uid = "2.25.2",
+    .size = 4096,
+    .frames = 3,
+};
+
+static const struct queue_feature sample_features[] = {
+    {
+        .segment = 1,
+        .label = "Brain",
+        .family = "first-order",
+        .name = "mean",
+        .meaning = "Mean",
+        .ibsi_code = "Q4LE",
+        .value = 31.25,
+        .unit = "[hnsf'U]",
+    },
+    {
+        .segment = 1,
+        .label = "Brain",
+        .family = "glcm",
+        .name = "joint_entropy",
+        .meaning = "Joint entropy",
+        .ibsi_code = "TU9B",
+        .value = 2.1234567890123457,
+        .reason = "",
+        .unit = "1",
+        .aggregation = "3d-merged",
+        .aggregation_ibsi_code = "IAZD",
+        .discretisation = "fixed-bin-number",
+        .levels = 32,
+        .distance = 1,
+        .symmetric = true,
+        .has_range = true,
+        .range = {-1000, 400},
+    },
+    {
+        .segment = 2,
+        .label = "Ventricle, \"left\"",
+        .family = "glcm",
+        .name = "correlation",
+        .meaning = "Correlation",
+        .ibsi_code = "NI2N",
+        .reason = "ONE_GREY_LEVEL",
+        .unit = "1",
+        .aggregation = "2d-averaged",
+        .aggregation_ibsi_code = "BTW3",
+        .discretisation = "fixed-bin-size",
+        .levels = 2,
+        .bin_width = 0.1,
+        .directions = "0,90",
+    },
+};
+
+#define SAMPLE_FEATURES (sizeof sample_features / sizeof *sample_features)
+
+static const int64_t sample_counts[QUEUE_CODES] = {[0] = 5, [255] = INT64_C(1) << 40};
+
+static const struct queue_histogram sample_histogram = {
+    .segment = 1,
+    .label = "Brain",
+    .pattern = "tlbap",
+    .settings = "threshold=0.9",
+    .counts = sample_counts,
+};
+
+/* sample_figures with these features and the histogram. */
+static inline struct queue_figures
+sample_measured(const struct queue_feature *features, size_t count)
+{
+    struct queue_figures figures = sample_figures;
+    figures.features = features;
+    figures.feature_count = count;
+    figures.histograms = &sample_histogram;
+    figures.histogram_count = 1;
+    return figures;
+}
+
+static inline int
+sample_finish_measured(struct queue *queue, int64_t job)
+{
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    return queue_finish_job(queue, job, QUEUE_DONE, &figures, &sample_result, 1, "", "",
+                            SAMPLE_NOW + 4000);
+}
+
+static inline int
+sample_finish(struct queue *queue, int64_t job)
+{
+    return queue_finish_job(queue, job, QUEUE_DONE, &sample_figures, &sample_result, 1, "", "",
+                            SAMPLE_NOW + 4000);
+}
+
+static inline enum queue_job_state
+sample_state(struct queue *queue, int64_t job_id)
+{
+    struct queue_job job;
+    ck_assert_int_eq(queue_get_job(queue, job_id, &job), 0);
+    enum queue_job_state state = job.state;
+    queue_job_clear(&job);
+    return state;
+}
+
+/* A suite of one test case; `before` and `after` (NULL: nothing) go around each test. Returns what
+ * main returns. */
+static inline int
+sample_run(const char *name, const TTest *const *tests, size_t count, void (*before)(void),
+           void (*after)(void))
+{
+    Suite *suite = suite_create(name);
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, before, after);
+    for (size_t i = 0; i < count; i++)
+        tcase_add_test(tcase, tests[i]);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed > 0;
+}
+
+#define SAMPLE_MAIN(name, before, after, ...)                                                      \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        const TTest *const tests[] = {__VA_ARGS__};                                                \
+        return sample_run(name, tests, sizeof tests / sizeof *tests, before, after);               \
+    }
+
+#endif

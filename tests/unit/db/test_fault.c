@@ -1,0 +1,340 @@
+/*
+ * The whole life of a job and of a delivery while the n-th write to disk fails, for n = 1, 2, ...
+ * until none is hit; and a writer that is killed in the middle of its commits. After each: the
+ * database opens, it is sound, what was confirmed is there, and the job can be brought to its end.
+ */
+#include "tests/unit/db/failing_vfs.h"
+
+#include "tests/unit/db/sample.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+static struct sample s;
+
+/* ----------------------------------------------------------------------------- a job's life -- */
+
+static int
+add_one(int number)
+{
+    enum queue_arrival arrival;
+    int64_t id;
+    return sample_add(s.queue, "1.2.3", number, &arrival, &id);
+}
+
+static int
+add_first(void)
+{
+    return add_one(1);
+}
+
+static int
+add_second(void)
+{
+    return add_one(2);
+}
+
+static int
+settle_it(void)
+{
+    return sample_settle(s.queue, 1, 1);
+}
+
+static int
+add_the_job(void)
+{
+    int64_t job;
+    return sample_add_job(s.queue, 1, 1, &job);
+}
+
+static int
+start_it(void)
+{
+    return queue_start_job(s.queue, 1, "worker-0", 0, SAMPLE_NOW + 3000);
+}
+
+static int
+finish_it(void)
+{
+    static const char *const to[] = {"PACS"};
+    struct queue_result result = sample_result;
+    result.destinations = to;
+    result.destination_count = 1;
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    return queue_finish_job(s.queue, 1, QUEUE_DONE, &figures, &result, 1, "", "",
+                            SAMPLE_NOW + 4000);
+}
+
+static const struct queue_attempt attempt = {.dimse_status = 0, .code = "", .sentence = ""};
+
+static int
+start_sending(void)
+{
+    return queue_start_delivery(s.queue, 1, SAMPLE_NOW + 5000);
+}
+
+static int
+delay_it(void)
+{
+    return queue_delay_delivery(s.queue, 1, SAMPLE_NOW + 5000, &attempt, SAMPLE_NOW + 5000);
+}
+
+static int
+have_sent(void)
+{
+    return queue_delivery_sent(s.queue, 1, &attempt, "2.25.77", SAMPLE_NOW + 5000);
+}
+
+static int
+have_committed(void)
+{
+    return queue_delivery_committed(s.queue, "2.25.77", "2.25.1", true, "", "", SAMPLE_NOW + 6000);
+}
+
+static int
+send_again(void)
+{
+    int64_t count;
+    return queue_resend(s.queue, &(struct queue_resend){.job_id = 1}, SAMPLE_NOW + 7000, &count);
+}
+
+/* Each step brings progress() one further. */
+static int (*const steps[])(void) = {add_first,     add_second, settle_it,      add_the_job,
+                                     start_it,      finish_it,  start_sending,  delay_it,
+                                     start_sending, have_sent,  have_committed, send_again};
+
+#define STEPS ((int)(sizeof steps / sizeof *steps))
+
+static int
+progress(void)
+{
+    return atoi(sample_ask(
+        &s, "SELECT (SELECT count(*) FROM instance) + (SELECT count(*) FROM v_series "
+            "WHERE state = 'SETTLED') + (SELECT count(*) FROM v_jobs) + (SELECT count(*) FROM "
+            "v_jobs WHERE attempts > 0) + (SELECT count(*) FROM v_jobs WHERE state = 'DONE') + "
+            "(SELECT count(*) FROM v_events WHERE kind IN ('DELIVERY_STARTED', "
+            "'DELIVERY_DELAYED', 'DELIVERY_SENT', 'COMMITMENT_DONE', 'DELIVERY_RESENT'))"));
+}
+
+/* All of them are there exactly when the job has ended. */
+static void
+assert_features_with_the_job(void)
+{
+    assert_answer(&s,
+                  "SELECT (SELECT count(*) FROM v_features) = 3 * n "
+                  "AND (SELECT count(*) FROM v_pattern_histograms) = n FROM "
+                  "(SELECT count(*) AS n FROM v_jobs WHERE state = 'DONE')",
+                  "1");
+}
+
+/* Takes the steps, `group` of them in a transaction; returns how many were confirmed. */
+static int
+live(int group)
+{
+    for (int at = 0; at < STEPS; at += group) {
+        int rc = group > 1 ? queue_begin(s.queue) : 0;
+        for (int i = at; rc == 0 && i < at + group; i++)
+            rc = steps[i]();
+        if (group > 1 && rc == 0)
+            rc = queue_commit(s.queue);
+        if (rc < 0) {
+            queue_rollback(s.queue);
+            ck_assert_msg(rc == -EIO || rc == -ENOSPC, "step %d: %d, %s", at, rc,
+                          queue_reason(s.queue));
+            return at;
+        }
+    }
+    return STEPS;
+}
+
+/* What was RUNNING or SENDING is READY or PENDING after a restart: that step is taken once more. */
+static void
+again_if_recovered(int step)
+{
+    if (steps[step] == finish_it && sample_state(s.queue, 1) == QUEUE_READY)
+        ck_assert_int_eq(start_it(), 0);
+    if ((steps[step] == delay_it || steps[step] == have_sent) &&
+        strcmp(sample_ask(&s, "SELECT state FROM v_deliveries"), "PENDING") == 0)
+        ck_assert_int_eq(start_sending(), 0);
+}
+
+/* What the daemon does after a restart: everything again, from whatever is there. */
+static void
+bring_to_the_end(void)
+{
+    int32_t returned;
+    ck_assert_int_eq(queue_recover(s.queue, 3, SAMPLE_NOW, &returned), 0);
+    for (int from = progress(); from < STEPS; from++) {
+        again_if_recovered(from);
+        int rc = steps[from]();
+        ck_assert_msg(rc == 0, "step %d: %d, %s", from, rc, queue_reason(s.queue));
+    }
+    assert_answer(&s, "SELECT state || result_path FROM v_jobs", "DONEoutbox/1/seg.dcm");
+    assert_answer(&s, "SELECT state || instances || jobs || jobs_done FROM v_series", "SETTLED211");
+    assert_answer(&s, "SELECT count(*) FROM v_results", "1");
+    assert_features_with_the_job();
+    assert_answer(&s,
+                  "SELECT group_concat(destination || state || attempts || commitment || "
+                  "coalesce(sent_at, '')) FROM v_deliveries",
+                  "PACSPENDING0NONE2026-01-31T02:03:25.000Z");
+    assert_answer(&s, "PRAGMA integrity_check", "ok");
+    sample_assert_sound(s.queue);
+}
+
+/* --------------------------------------------------------------------------- failing writes -- */
+
+/* The file system works again. */
+static void
+heal(void)
+{
+    failing.countdown = 0;
+}
+
+/* One life with the n-th write failing; false when it had fewer writes. */
+static bool
+live_with_fault(int n, bool for_good, int error, int group)
+{
+    char reason[256];
+    int confirmed = 0;
+    sample_folder(&s);
+    failing.countdown = n;
+    failing.for_good = for_good;
+    failing.error = error;
+    failing.failures = 0;
+    int rc = queue_open(s.path, &s.queue, reason, sizeof reason);
+    ck_assert_msg(rc == 0 || rc == -EIO || rc == -ENOSPC, "open: %d, %s", rc, reason);
+    if (rc == 0)
+        confirmed = live(group);
+    bool hit = failing.failures > 0;
+    if (for_good || rc < 0) {
+        /* The daemon dies of it; a later one finds the disk repaired. */
+        queue_close(s.queue);
+        s.queue = NULL;
+        heal();
+        sample_reopen(&s);
+    }
+    heal();
+    int there = progress();
+    /* What was told to have failed is undone; only a restart may find it complete (transaction.c). */
+    bool complete = (for_good || rc < 0) && there == confirmed + group;
+    ck_assert_msg(there == confirmed || complete, "write %d failed: %d confirmed, %d there", n,
+                  confirmed, there);
+    assert_features_with_the_job();
+    bring_to_the_end();
+    sample_close(&s);
+    return hit;
+}
+
+static void
+live_with_every_fault(int group)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        int n = 1;
+        while (live_with_fault(n, kind & 1, kind & 2 ? SQLITE_FULL : SQLITE_IOERR_WRITE, group))
+            n++;
+        ck_assert_int_gt(n, 20);
+    }
+}
+
+START_TEST(any_write_may_fail)
+{
+    live_with_every_fault(1);
+}
+
+END_TEST
+
+START_TEST(any_write_of_a_group_may_fail)
+{
+    live_with_every_fault(STEPS);
+}
+
+END_TEST
+
+/* -------------------------------------------------------------------------------- kill -9 ---- */
+
+/* The child: opens, and adds an instance a commit, telling each confirmed one. */
+static void
+write_until_killed(int pipe_fd, int round)
+{
+    char uid[32], reason[256];
+    struct queue *queue;
+    if (queue_open(s.path, &queue, reason, sizeof reason) < 0)
+        _exit(1);
+    snprintf(uid, sizeof uid, "1.%d", round);
+    for (int number = 1;; number++) {
+        enum queue_arrival arrival;
+        int64_t id;
+        if (queue_begin(queue) < 0 || sample_add(queue, uid, number, &arrival, &id) < 0 ||
+            queue_note(queue, "TEST", uid, SAMPLE_NOW) < 0 || queue_commit(queue) < 0)
+            _exit(2);
+        if (write(pipe_fd, &number, sizeof number) != sizeof number)
+            _exit(3);
+    }
+}
+
+/* Kills the child at its `until`-th confirmation; returns the last one that it made. */
+static int
+kill_after(pid_t child, int pipe_fd, int until)
+{
+    int number, last = 0;
+    bool killed = false;
+    while (read(pipe_fd, &number, sizeof number) == sizeof number) {
+        last = number;
+        if (!killed && last >= until) {
+            ck_assert_int_eq(kill(child, SIGKILL), 0);
+            killed = true;
+        }
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(killed && WIFSIGNALED(status), "the child ended by itself: %d", status);
+    return last;
+}
+
+START_TEST(a_killed_writer_loses_nothing_confirmed)
+{
+    sample_folder(&s);
+    for (int round = 0; round < 40; round++) {
+        int fds[2];
+        char sql[128];
+        ck_assert_int_eq(pipe(fds), 0);
+        pid_t child = fork();
+        ck_assert_int_ge(child, 0);
+        if (child == 0) {
+            close(fds[0]);
+            write_until_killed(fds[1], round);
+        }
+        close(fds[1]);
+        int confirmed = kill_after(child, fds[0], 1 + round * 7 % 60);
+        close(fds[0]);
+        sample_reopen(&s);
+        sample_assert_sound(s.queue);
+        assert_answer(&s, "PRAGMA integrity_check", "ok");
+        snprintf(sql, sizeof sql, "SELECT instances FROM v_series WHERE series_uid = '1.%d'",
+                 round);
+        int there = atoi(sample_ask(&s, sql));
+        /* The transaction it was killed in may have been complete. */
+        ck_assert_msg(there == confirmed || there == confirmed + 1, "%d confirmed, %d there",
+                      confirmed, there);
+        snprintf(sql, sizeof sql,
+                 "SELECT count(*) FROM v_events WHERE kind = 'TEST' AND "
+                 "detail = '1.%d'",
+                 round);
+        ck_assert_int_eq(atoi(sample_ask(&s, sql)), there);
+        queue_close(s.queue);
+        s.queue = NULL;
+    }
+    sample_close(&s);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    const TTest *const killed[] = {a_killed_writer_loses_nothing_confirmed};
+    const TTest *const failed[] = {any_write_may_fail, any_write_of_a_group_may_fail};
+    int rc = sample_run("db_kill", killed, 1, NULL, NULL);
+    failing_vfs_install();
+    return sample_run("db_fault", failed, 2, NULL, NULL) || rc;
+}

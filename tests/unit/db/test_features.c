@@ -1,0 +1,367 @@
+/* Features and histograms: rows as they were told, with the job's end and not without it. */
+#include "tests/unit/db/sample.h"
+
+#include <float.h>
+#include <math.h>
+
+static struct sample s;
+
+static void
+open_sample(void)
+{
+    sample_open(&s);
+}
+
+static void
+close_sample(void)
+{
+    sample_close(&s);
+}
+
+static int64_t
+running_job(const char *series_uid)
+{
+    int64_t job = sample_job(s.queue, series_uid);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
+    return job;
+}
+
+static int
+finish_with(int64_t job, const struct queue_feature *features, size_t count)
+{
+    const struct queue_figures figures = sample_measured(features, count);
+    return queue_finish_job(s.queue, job, QUEUE_DONE, &figures, &sample_result, 1, "", "",
+                            SAMPLE_NOW + 4000);
+}
+
+static int64_t
+measured_job(const char *series_uid)
+{
+    int64_t job = running_job(series_uid);
+    int rc = sample_finish_measured(s.queue, job);
+    ck_assert_msg(rc == 0, "%d: %s", rc, queue_reason(s.queue));
+    return job;
+}
+
+START_TEST(rows_say_what_was_told)
+{
+    measured_job("1.2.3");
+    assert_answer(&s,
+                  "SELECT json_group_array(json_array(job, segment, label, family, name, meaning, "
+                  "ibsi_code, value, reason, unit)) FROM (SELECT * FROM v_features ORDER BY place)",
+                  "[[1,1,\"Brain\",\"first-order\",\"mean\",\"Mean\",\"Q4LE\",31.25,\"\","
+                  "\"[hnsf'U]\"],"
+                  "[1,1,\"Brain\",\"glcm\",\"joint_entropy\",\"Joint entropy\",\"TU9B\","
+                  "2.12345678901235,\"\",\"1\"],"
+                  "[1,2,\"Ventricle, \\\"left\\\"\",\"glcm\",\"correlation\",\"Correlation\","
+                  "\"NI2N\",null,\"ONE_GREY_LEVEL\",\"1\"]]");
+    assert_answer(&s,
+                  "SELECT json_group_array(json_array(aggregation, aggregation_ibsi_code, "
+                  "discretisation, levels, bin_width, distance, symmetric, range_low, range_high, "
+                  "directions)) FROM (SELECT * FROM v_features ORDER BY place)",
+                  "[[\"\",\"\",\"\",null,null,null,null,null,null,\"\"],"
+                  "[\"3d-merged\",\"IAZD\",\"fixed-bin-number\",32,null,1,1,-1000.0,400.0,\"\"],"
+                  "[\"2d-averaged\",\"BTW3\",\"fixed-bin-size\",2,0.1,null,0,null,null,\"0,90\"]]");
+    assert_answer(&s,
+                  "SELECT json_array(pipeline, stack, series_uid, series_description, revision, "
+                  "measured_at, superseded_by) FROM v_features WHERE place = 1",
+                  "[\"head-ct\",\"\",\"1.2.3\",\"Head 5 mm\",1,\"2026-01-31T02:03:24.000Z\",null]");
+    assert_answer(&s, "SELECT features FROM v_jobs", "3");
+}
+
+END_TEST
+
+/* The very number, not fifteen digits of it. */
+START_TEST(values_are_kept_to_the_last_bit)
+{
+    static const double values[] = {0.1, 1.0 / 3, -DBL_MAX, DBL_TRUE_MIN, 0.0, 1e17 + 16};
+    struct queue_feature features[6];
+    char names[6][8];
+    sqlite3 *db;
+    sqlite3_stmt *rows;
+    for (int i = 0; i < 6; i++) {
+        snprintf(names[i], sizeof names[i], "f%d", i);
+        features[i] = (struct queue_feature){.name = names[i], .value = values[i]};
+    }
+    ck_assert_int_eq(finish_with(running_job("1.2.3"), features, 6), 0);
+    ck_assert_int_eq(sqlite3_open_v2(s.path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_prepare_v2(db, "SELECT value FROM v_features ORDER BY place", -1, &rows, NULL),
+        SQLITE_OK);
+    for (int i = 0; i < 6; i++) {
+        ck_assert_int_eq(sqlite3_step(rows), SQLITE_ROW);
+        double value = sqlite3_column_double(rows, 0);
+        ck_assert_int_eq(sqlite3_column_type(rows, 0), SQLITE_FLOAT);
+        ck_assert_mem_eq(&value, &values[i], sizeof value);
+    }
+    sqlite3_finalize(rows);
+    sqlite3_close(db);
+}
+
+END_TEST
+
+START_TEST(histograms_are_json)
+{
+    measured_job("1.2.3");
+    assert_answer(&s,
+                  "SELECT json_array(job, segment, label, pattern, settings, pipeline, "
+                  "series_uid, json_array_length(counts), counts ->> 0, counts ->> 1, "
+                  "counts ->> 255) FROM v_pattern_histograms",
+                  "[1,1,\"Brain\",\"tlbap\",\"threshold=0.9\",\"head-ct\",\"1.2.3\",256,5,0,"
+                  "1099511627776]");
+    assert_answer(&s, "SELECT sum(c.value) FROM v_pattern_histograms h, json_each(h.counts) c",
+                  "1099511627781");
+}
+
+END_TEST
+
+START_TEST(counts_of_any_size_fit)
+{
+    int64_t counts[QUEUE_CODES];
+    for (int i = 0; i < QUEUE_CODES; i++)
+        counts[i] = INT64_MAX;
+    struct queue_histogram histogram = sample_histogram;
+    histogram.counts = counts;
+    struct queue_figures figures = sample_figures;
+    figures.histograms = &histogram;
+    figures.histogram_count = 1;
+    ck_assert_int_eq(queue_finish_job(s.queue, running_job("1.2.3"), QUEUE_DONE, &figures,
+                                      &sample_result, 1, "", "", SAMPLE_NOW + 4000),
+                     0);
+    assert_answer(&s, "SELECT counts ->> 255 FROM v_pattern_histograms", "9223372036854775807");
+}
+
+END_TEST
+
+/* What defines a number is stored once, however many jobs measure it. */
+START_TEST(definitions_are_shared)
+{
+    measured_job("1.2.3");
+    measured_job("1.2.4");
+    assert_answer(&s, "SELECT count(*) FROM v_features", "6");
+    assert_answer(&s, "SELECT count(*) FROM feature_definition", "3");
+    assert_answer(&s, "SELECT count(DISTINCT name || job) FROM v_features", "6");
+}
+
+END_TEST
+
+/* Each setting on its own makes another feature of the same name. */
+START_TEST(every_setting_defines)
+{
+    struct queue_feature features[18];
+    for (int i = 0; i < 18; i++)
+        features[i] = sample_features[1];
+    features[1].segment = 2;
+    features[2].label = "Other";
+    features[3].family = "shape";
+    features[4].name = "joint_maximum";
+    features[5].meaning = "Other";
+    features[6].ibsi_code = "GYBY";
+    features[7].unit = "mm";
+    features[8].aggregation = "3d-averaged";
+    features[9].aggregation_ibsi_code = "ITBB";
+    features[10].discretisation = "paper";
+    features[11].levels = 64;
+    features[12].bin_width = 0.5;
+    features[13].distance = 2;
+    features[14].symmetric = false;
+    features[15].has_range = false;
+    features[16].range[0] = -999;
+    features[17].directions = "(1,0,0)";
+    ck_assert_int_eq(finish_with(running_job("1.2.3"), features, 18), 0);
+    assert_answer(&s, "SELECT count(*) FROM v_features", "18");
+}
+
+END_TEST
+
+static void
+assert_refused(const struct queue_feature *features, size_t count, int expected, const char *words)
+{
+    static int number;
+    char series_uid[32];
+    snprintf(series_uid, sizeof series_uid, "9.%d", ++number);
+    int64_t job = running_job(series_uid);
+    ck_assert_int_eq(finish_with(job, features, count), expected);
+    ck_assert_msg(strstr(queue_reason(s.queue), words), "%s", queue_reason(s.queue));
+    ck_assert_int_eq(sample_state(s.queue, job), QUEUE_RUNNING);
+    assert_answer(&s,
+                  "SELECT (SELECT count(*) FROM v_features) + (SELECT count(*) FROM v_results) + "
+                  "(SELECT count(*) FROM feature_definition)",
+                  "0");
+    ck_assert_int_eq(queue_fail_job(s.queue, job, "X", "", "", "", SAMPLE_NOW + 5000), 0);
+}
+
+START_TEST(what_is_no_feature_is_refused_with_the_whole_job)
+{
+    struct queue_feature features[] = {sample_features[0], sample_features[1]};
+    features[1] = features[0];
+    assert_refused(features, 2, -EEXIST, "mean of segment 1 is there twice");
+    features[1].name = "x";
+    features[1].value = NAN;
+    assert_refused(features, 2, -EINVAL, "x has no finite value");
+    features[1].value = -INFINITY;
+    assert_refused(features, 2, -EINVAL, "x has no finite value");
+    features[1].value = 0;
+    features[1].segment = -1;
+    assert_refused(features, 2, -EINVAL, "CHECK");
+    features[1].segment = 0;
+    features[1].name = "";
+    assert_refused(features, 2, -EINVAL, "CHECK");
+}
+
+END_TEST
+
+START_TEST(an_empty_job_has_features_too)
+{
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    ck_assert_int_eq(queue_finish_job(s.queue, running_job("1.2.3"), QUEUE_EMPTY, &figures, NULL, 0,
+                                      "EMPTY", "no voxel", SAMPLE_NOW + 4000),
+                     0);
+    assert_answer(&s, "SELECT count(*) FROM v_features", "3");
+    assert_answer(&s, "SELECT state || features FROM v_jobs", "EMPTY3");
+}
+
+END_TEST
+
+/* As the rows of results do. */
+START_TEST(a_retry_takes_them_away_and_measures_anew)
+{
+    int64_t job = measured_job("1.2.3");
+    measured_job("1.2.4");
+    ck_assert_int_eq(queue_retry_job(s.queue, job, SAMPLE_NOW + 5000), 0);
+    assert_answer(&s, "SELECT count(*) || ' ' || min(job) FROM v_features", "3 2");
+    assert_answer(&s, "SELECT count(*) || ' ' || min(job) FROM v_pattern_histograms", "1 2");
+    assert_answer(&s, "SELECT features IS NULL FROM v_jobs WHERE job = 1", "1");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 6000), 0);
+    ck_assert_int_eq(finish_with(job, sample_features + 1, 1), 0);
+    assert_answer(&s, "SELECT count(*) || min(name) || min(place) FROM v_features WHERE job = 1",
+                  "1joint_entropy1");
+    ck_assert_int_eq(queue_retry_job(s.queue, job, SAMPLE_NOW + 7000), 0);
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 8000), 0);
+    ck_assert_int_eq(sample_finish(s.queue, job), 0);
+    assert_answer(&s, "SELECT features FROM v_jobs WHERE job = 1", "0");
+}
+
+END_TEST
+
+START_TEST(those_of_a_superseded_job_stay_and_say_so)
+{
+    enum queue_arrival arrival;
+    int64_t series, later;
+    measured_job("1.2.3");
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 9, &arrival, &series), 0);
+    ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
+    ck_assert_int_eq(sample_add_job(s.queue, series, 2, &later), 0);
+    assert_answer(&s, "SELECT group_concat(DISTINCT superseded_by) FROM v_features", "2");
+    assert_answer(&s, "SELECT count(*) FROM v_features", "3");
+    assert_answer(&s, "SELECT superseded_by FROM v_pattern_histograms", "2");
+    ck_assert_int_eq(queue_start_job(s.queue, later, "worker-0", 0, SAMPLE_NOW + 6000), 0);
+    ck_assert_int_eq(sample_finish_measured(s.queue, later), 0);
+    assert_answer(
+        &s, "SELECT count(*) || max(revision) FROM v_features WHERE superseded_by IS NULL", "32");
+}
+
+END_TEST
+
+/* They join the group's transaction, and go with it. */
+START_TEST(they_are_written_with_the_end_or_not_at_all)
+{
+    int64_t job = running_job("1.2.3");
+    ck_assert_int_eq(queue_begin(s.queue), 0);
+    ck_assert_int_eq(sample_finish_measured(s.queue, job), 0);
+    assert_answer(&s, "SELECT count(*) FROM v_features", "0");
+    queue_rollback(s.queue);
+    assert_answer(&s, "SELECT state || (SELECT count(*) FROM v_features) FROM v_jobs", "RUNNING0");
+    ck_assert_int_eq(queue_begin(s.queue), 0);
+    ck_assert_int_eq(sample_finish_measured(s.queue, job), 0);
+    ck_assert_int_eq(queue_commit(s.queue), 0);
+    assert_answer(&s, "SELECT state || (SELECT count(*) FROM v_features) FROM v_jobs", "DONE3");
+}
+
+END_TEST
+
+/* The tables keep the promises of the views, whoever writes. */
+START_TEST(the_tables_refuse_what_makes_no_sense)
+{
+    static const char *const wrong[] = {
+        "INSERT INTO feature VALUES (1, 3, 1, 9, NULL, '')",
+        "INSERT INTO feature VALUES (1, 3, 1, 9, 1.5, 'EMPTY_REGION')",
+        "INSERT INTO feature VALUES (1, 3, 1, 9, 9e999, '')",
+        "INSERT INTO feature VALUES (1, 3, 1, 9, 'high', '')",
+        "INSERT INTO feature VALUES (1, 3, 99, 9, 1.5, '')",
+        "INSERT INTO feature VALUES (99, 3, 1, 9, 1.5, '')",
+        "INSERT INTO feature VALUES (1, 1, 1, 9, 1.5, '')",
+        "UPDATE feature_definition SET name = ''",
+        "UPDATE feature_definition SET range_low = 1, range_high = 0",
+        "UPDATE pattern_histogram SET counts = '1, 2'",
+        "UPDATE pattern_histogram SET counts = '[1,2]'",
+        "UPDATE pattern_histogram SET counts = replace(counts, '[5,0', '[5,,')",
+        "UPDATE pattern_histogram SET counts = replace(counts, '[5,', '[-5,')",
+        "UPDATE pattern_histogram SET counts = replace(counts, '[5,', '[,5')",
+        "DELETE FROM feature_definition",
+        "DELETE FROM job",
+    };
+    measured_job("1.2.3");
+    sqlite3 *db;
+    ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "PRAGMA foreign_keys = ON", NULL, NULL, NULL), SQLITE_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        ck_assert_msg(sqlite3_exec(db, wrong[i], NULL, NULL, NULL) == SQLITE_CONSTRAINT, "%s: %s",
+                      wrong[i], sqlite3_errmsg(db));
+    ck_assert_int_eq(
+        sqlite3_exec(db, "INSERT INTO feature VALUES (1, 3, 1, 9, 1.5, '')", NULL, NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(db);
+}
+
+END_TEST
+
+START_TEST(features_of_a_job_that_did_not_end_well_are_found)
+{
+    char reason[256];
+    measured_job("1.2.3");
+    int64_t other = running_job("1.2.4");
+    sqlite3 *db;
+    ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(db, "UPDATE feature SET job_id = 2 WHERE place = 1", NULL, NULL, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(queue_check(s.queue, reason, sizeof reason), -EUCLEAN);
+    ck_assert_str_eq(reason, "job 2: it has features and has not ended well");
+    ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM feature WHERE job_id = 2", NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    ck_assert_int_eq(sample_state(s.queue, other), QUEUE_RUNNING);
+}
+
+END_TEST
+
+/* Of a job among many: by the key, never by a scan. */
+START_TEST(looking_up_a_job_needs_no_scan)
+{
+    static const char *const views[] = {"v_features", "v_pattern_histograms"};
+    for (int i = 0; i < 2; i++) {
+        char sql[96];
+        snprintf(sql, sizeof sql, "EXPLAIN QUERY PLAN SELECT * FROM %s WHERE job = 1", views[i]);
+        sqlite3 *db;
+        sqlite3_stmt *plan;
+        ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
+        ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &plan, NULL), SQLITE_OK);
+        int steps = 0;
+        for (; sqlite3_step(plan) == SQLITE_ROW; steps++)
+            ck_assert_ptr_null(strstr((const char *)sqlite3_column_text(plan, 3), "SCAN"));
+        ck_assert_int_ge(steps, 3);
+        sqlite3_finalize(plan);
+        sqlite3_close(db);
+    }
+}
+
+END_TEST
+
+SAMPLE_MAIN("db_features", open_sample, close_sample, rows_say_what_was_told,
+            values_are_kept_to_the_last_bit, histograms_are_json, counts_of_any_size_fit,
+            definitions_are_shared, every_setting_defines,
+            what_is_no_feature_is_refused_with_the_whole_job, an_empty_job_has_features_too,
+            a_retry_takes_them_away_and_measures_anew, those_of_a_superseded_job_stay_and_say_so,
+            they_are_written_with_the_end_or_not_at_all, the_tables_refuse_what_makes_no_sense,
+            features_of_a_job_that_did_not_end_well_are_found, looking_up_a_job_needs_no_scan)

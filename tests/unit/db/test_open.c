@@ -1,0 +1,440 @@
+/* Opening: whose database it is, the ladder of migrations, the views, where it may lie. */
+#include "db/filesystem.h"
+
+#include "tests/unit/db/sample.h"
+
+#include <ctype.h>
+#include <sys/stat.h>
+
+static void
+run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    char *error = NULL;
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    int rc = sqlite3_exec(db, sql, NULL, NULL, &error);
+    ck_assert_msg(rc == SQLITE_OK, "%s", error);
+    sqlite3_close(db);
+}
+
+static char *
+read_whole(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s", path);
+    char *text = calloc(1, 1 << 16);
+    size_t size = fread(text, 1, (1 << 16) - 1, file);
+    ck_assert_uint_gt(size, 0);
+    ck_assert_uint_lt(size, (1 << 16) - 1);
+    fclose(file);
+    return text;
+}
+
+/* Without comments and white space: what ALTER TABLE leaves looks different and is the same. */
+static void
+squeeze(char *sql)
+{
+    char *to = sql;
+    for (const char *from = sql; *from; from++) {
+        if (from[0] == '-' && from[1] == '-') {
+            while (from[1] && from[1] != '\n')
+                from++;
+        } else if (!isspace((unsigned char)*from)) {
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+}
+
+/* The text of every table, index and trigger, one after the other by name. */
+static char *
+schema_of(const char *path)
+{
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    char *all = calloc(1, 1 << 16);
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(db,
+                                        "SELECT type || ' ' || name || ' ' || sql FROM "
+                                        "sqlite_schema WHERE type <> 'view' AND sql IS NOT NULL "
+                                        "ORDER BY type, name",
+                                        -1, &statement, NULL),
+                     SQLITE_OK);
+    while (sqlite3_step(statement) == SQLITE_ROW) {
+        strcat(all, (const char *)sqlite3_column_text(statement, 0));
+        strcat(all, "\n");
+    }
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    squeeze(all);
+    return all;
+}
+
+START_TEST(migrations_add_up_to_the_schema)
+{
+    struct sample migrated, direct;
+    sample_open(&migrated);
+    sample_folder(&direct);
+    char *text = read_whole(NOCTULE_SOURCE_DIR "/db/schema.sql");
+    run_sql(direct.path, text);
+    free(text);
+    char *by_migration = schema_of(migrated.path), *by_schema = schema_of(direct.path);
+    ck_assert_uint_gt(strlen(by_schema), 1000);
+    ck_assert_str_eq(by_migration, by_schema);
+    free(by_migration);
+    free(by_schema);
+    sample_close(&migrated);
+    sample_close(&direct);
+}
+
+END_TEST
+
+/* A database as that version left it, with a series, a finished job and its events. */
+static void
+make_version(const char *path, int version)
+{
+    char sql[64];
+    for (int step = 1; step <= version; step++) {
+        char file[160];
+        snprintf(file, sizeof file, NOCTULE_SOURCE_DIR "/db/migrations/%04d.sql", step);
+        char *text = read_whole(file);
+        run_sql(path, text);
+        free(text);
+    }
+    snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
+    run_sql(path, sql);
+    run_sql(path,
+            "PRAGMA application_id = 1315922804;"
+            "INSERT INTO series (id, series_uid, study_uid, modality, body_part, description, "
+            "state, revision, instances, frames, expected_instances, first_seen_at, last_seen_at, "
+            "settled_at) VALUES (1, '1.2', '1', 'CT', '', '', 'SETTLED', 1, 1, 1, 0, "
+            "'2026-01-31T02:03:20.000Z', '2026-01-31T02:03:20.000Z', '2026-01-31T02:03:21.000Z');"
+            "INSERT INTO instance VALUES (1, 1, 1, '1.2.1', '', '', 'series/1.2/1.2.1.dcm', "
+            "'inbox:a', 1, 1, 0, '2026-01-31T02:03:20.000Z');"
+            "INSERT INTO stack VALUES (1, 1, 1, '', 1, 1, 1, 1, 5.0, '', '', '', '');"
+            "INSERT INTO settings VALUES (1, 'x');"
+            "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
+            "priority, attempts, created_at, ready_at, started_at, ended_at) VALUES (1, 1, 1, '', "
+            "'head-ct', 1, 'DONE', 0, 1, '2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z', "
+            "'2026-01-31T02:03:22.000Z', '2026-01-31T02:03:23.000Z');"
+            "INSERT INTO result VALUES (1, 1, 'seg', 'outbox/1/seg.dcm', '1', '2.25.1', '2.25.2', "
+            "1, 1, '2026-01-31T02:03:23.000Z');"
+            "INSERT INTO event (at, kind, series_id, job_id, from_state, to_state, detail) VALUES "
+            "('2026-01-31T02:03:21.000Z', 'SERIES_SETTLED', 1, NULL, 'GATHERING', 'SETTLED', ''), "
+            "('2026-01-31T02:03:23.000Z', 'JOB_DONE', 1, 1, 'RUNNING', 'DONE', '')");
+}
+
+/* To the letter. */
+static void
+assert_schema_of_a_new_one(const struct sample *sample)
+{
+    struct sample fresh;
+    sample_open(&fresh);
+    char *migrated = schema_of(sample->path), *direct = schema_of(fresh.path);
+    ck_assert_str_eq(migrated, direct);
+    free(migrated);
+    free(direct);
+    sample_close(&fresh);
+}
+
+/* The old job is run again, measured, and its result delivered. */
+static void
+assert_goes_on_working(const struct sample *sample)
+{
+    static const char *const to[] = {"PACS"};
+    const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    struct queue_result result = sample_result;
+    result.destinations = to;
+    result.destination_count = 1;
+    ck_assert_int_eq(queue_retry_job(sample->queue, 1, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_start_job(sample->queue, 1, "worker-0", 1, SAMPLE_NOW), 0);
+    ck_assert_int_eq(
+        queue_finish_job(sample->queue, 1, QUEUE_DONE, &figures, &result, 1, "", "", SAMPLE_NOW),
+        0);
+    assert_answer(sample, "SELECT count(*) FROM v_features", "3");
+    assert_answer(sample, "SELECT features FROM v_jobs WHERE job = 1", "3");
+    assert_answer(sample,
+                  "SELECT destination || state FROM v_deliveries ORDER BY delivery DESC LIMIT 1",
+                  "PACSPENDING");
+}
+
+START_TEST(version_1_is_brought_up_to_date)
+{
+    struct sample sample;
+    sample_folder(&sample);
+    make_version(sample.path, 1);
+    sample_reopen(&sample);
+    sample_assert_sound(sample.queue);
+    assert_answer(&sample, "PRAGMA user_version", "4");
+    assert_answer(&sample, "SELECT state || ' ' || result_path FROM v_jobs",
+                  "DONE outbox/1/seg.dcm");
+    assert_answer(&sample, "SELECT '<' || called_ae || sender || '>' FROM v_series", "<>");
+    assert_answer(&sample, "SELECT count(*) FROM v_events WHERE delivery IS NULL", "2");
+    assert_schema_of_a_new_one(&sample);
+    assert_goes_on_working(&sample);
+    sample_close(&sample);
+}
+
+END_TEST
+
+/* As the release before left it in the middle of its work: something sent, something running, views
+ * that do not know of features. */
+START_TEST(version_3_is_brought_up_to_date)
+{
+    struct sample sample;
+    sample_folder(&sample);
+    make_version(sample.path, 3);
+    run_sql(sample.path,
+            "INSERT INTO delivery (id, job_id, result_id, destination, kind, path, sop_class_uid, "
+            "sop_instance_uid, state, attempts, due_at, created_at, since_at, started_at, sent_at) "
+            "VALUES (1, 1, 1, 'SHELF', 'seg', 'outbox/1/seg.dcm', '1', '2.25.1', 'SENT', 1, "
+            "'2026-01-31T02:03:23.000Z', '2026-01-31T02:03:23.000Z', '2026-01-31T02:03:23.000Z', "
+            "'2026-01-31T02:03:23.000Z', '2026-01-31T02:03:24.000Z');"
+            "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
+            "priority, attempts, worker, lane, created_at, ready_at, started_at) VALUES (2, 1, 1, "
+            "'', 'other', 1, 'RUNNING', 0, 1, 'worker-0', 0, '2026-01-31T02:03:22.000Z', "
+            "'2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z');"
+            "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, to_state, "
+            "detail) VALUES "
+            "('2026-01-31T02:03:23.000Z', 'JOB_STARTED', 1, 2, NULL, 'READY', 'RUNNING', ''), "
+            "('2026-01-31T02:03:24.000Z', 'DELIVERY_SENT', 1, 1, 1, 'SENDING', 'SENT', '');"
+            "CREATE VIEW v_jobs AS SELECT id AS job, state FROM job");
+    sample_reopen(&sample);
+    sample_assert_sound(sample.queue);
+    assert_answer(&sample, "PRAGMA user_version", "4");
+    assert_answer(&sample,
+                  "SELECT group_concat(state || ' ' || coalesce(features, 'unknown') || ' ' || "
+                  "coalesce(result_path, ''), ', ') FROM v_jobs",
+                  "DONE 0 outbox/1/seg.dcm, RUNNING unknown ");
+    assert_answer(&sample, "SELECT destination || state || sent_at FROM v_deliveries",
+                  "SHELFSENT2026-01-31T02:03:24.000Z");
+    assert_answer(&sample, "SELECT count(*) FROM v_events", "4");
+    assert_answer(&sample, "SELECT count(*) FROM v_features", "0");
+    assert_schema_of_a_new_one(&sample);
+    assert_goes_on_working(&sample);
+    sample_close(&sample);
+}
+
+END_TEST
+
+/* The public contract. Adding a column at the end is allowed; everything else is a new version. */
+START_TEST(views_have_their_columns)
+{
+    static const char *const views[][2] = {
+        {"v_jobs", "job,state,pipeline,stack,series_uid,modality,body_part,series_description,"
+                   "revision,attempts,priority,created_at,started_at,ended_at,not_before_at,"
+                   "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
+                   "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,sentence,"
+                   "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features"},
+        {"v_series",
+         "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
+         "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
+         "complete_requested,stacks,accepted_stacks,code,sentence,file_a,file_b,"
+         "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender"},
+        {"v_results",
+         "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
+         "result_series_uid,size_bytes,frames,created_at,superseded_by"},
+        {"v_quarantine", "quarantined_at,path,original_path,series_uid,code,sentence"},
+        {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail,delivery"},
+        {"v_night",
+         "now_at,jobs_ready,jobs_running,jobs_delayed,jobs_done,jobs_empty,jobs_failed,"
+         "jobs_cancelled,series_gathering,series_settled,series_refused,oldest_waiting_seconds,"
+         "jobs_ended_12h,jobs_ended_24h,jobs_failed_24h,mean_seconds,median_seconds,backlog_jobs,"
+         "eta_seconds,quarantined_24h,deliveries_pending,deliveries_sending,deliveries_delayed,"
+         "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting"},
+        {"v_deliveries",
+         "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
+         "dimse_status,dimse_status_hex,code,sentence,commitment,transaction_uid,created_at,"
+         "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
+         "superseded_by"},
+        {"v_features",
+         "job,segment,name,ibsi_code,value,unit,reason,label,family,meaning,aggregation,"
+         "aggregation_ibsi_code,discretisation,levels,bin_width,distance,symmetric,range_low,"
+         "range_high,directions,place,pipeline,stack,series_uid,series_description,revision,"
+         "measured_at,superseded_by"},
+        {"v_pattern_histograms",
+         "job,segment,label,pattern,settings,counts,pipeline,stack,series_uid,series_description,"
+         "revision,measured_at,superseded_by"},
+        {"v_destinations", "destination,pending,sending,delayed,sent,failed,cancelled,uncommitted,"
+                           "oldest_waiting_at,next_attempt_at,last_sent_at,down_since"},
+    };
+    struct sample sample;
+    sample_open(&sample);
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        char sql[160];
+        snprintf(sql, sizeof sql,
+                 "SELECT group_concat(name) FROM (SELECT name FROM pragma_table_info('%s') "
+                 "ORDER BY cid)",
+                 views[i][0]);
+        assert_answer(&sample, sql, views[i][1]);
+    }
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE type = 'view'", "10");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(a_new_database_is_as_it_should_be)
+{
+    struct sample sample;
+    sample_open(&sample);
+    assert_answer(&sample, "PRAGMA journal_mode", "wal");
+    assert_answer(&sample, "PRAGMA application_id", "1315922804");
+    assert_answer(&sample, "PRAGMA user_version", "4");
+    assert_answer(&sample,
+                  "SELECT count(*) FROM pragma_table_list WHERE schema = 'main' "
+                  "AND type = 'table' AND name NOT LIKE 'sqlite%' AND NOT strict",
+                  "0");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(opening_again_changes_nothing)
+{
+    struct sample sample;
+    sample_open(&sample);
+    int64_t job = sample_job(sample.queue, "1.2.3");
+    char before[64];
+    snprintf(before, sizeof before, "%s", sample_ask(&sample, "PRAGMA schema_version"));
+    sample_reopen(&sample);
+    assert_answer(&sample, "PRAGMA schema_version", before);
+    ck_assert_int_eq(sample_state(sample.queue, job), QUEUE_READY);
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(changed_views_are_replaced_and_foreign_ones_left)
+{
+    struct sample sample;
+    sample_open(&sample);
+    sample_job(sample.queue, "1.2.3");
+    queue_close(sample.queue);
+    sample.queue = NULL;
+    run_sql(sample.path, "DROP VIEW v_jobs; CREATE VIEW v_jobs AS SELECT 1 AS old;"
+                         "DROP VIEW v_night; CREATE VIEW of_the_site AS SELECT 2 AS own");
+    sample_reopen(&sample);
+    assert_answer(&sample, "SELECT state FROM v_jobs", "READY");
+    assert_answer(&sample, "SELECT jobs_ready FROM v_night", "1");
+    assert_answer(&sample, "SELECT own FROM of_the_site", "2");
+    sample_close(&sample);
+}
+
+END_TEST
+
+static void
+assert_refused(const char *path, int expected, const char *words)
+{
+    struct queue *queue = NULL;
+    char reason[512] = "";
+    ck_assert_int_eq(queue_open(path, &queue, reason, sizeof reason), expected);
+    ck_assert_ptr_null(queue);
+    ck_assert_msg(strstr(reason, words) && strstr(reason, path), "%s", reason);
+}
+
+START_TEST(a_newer_one_is_refused_untouched)
+{
+    struct sample sample;
+    sample_open(&sample);
+    queue_close(sample.queue);
+    sample.queue = NULL;
+    run_sql(sample.path, "PRAGMA user_version = 99; DROP VIEW v_jobs");
+    assert_refused(sample.path, -EPROTONOSUPPORT, "99");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema WHERE name = 'v_jobs'", "0");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(a_foreign_one_is_refused_untouched)
+{
+    struct sample sample;
+    sample_folder(&sample);
+    run_sql(sample.path, "CREATE TABLE theirs (x)");
+    assert_refused(sample.path, -EBADMSG, "another program");
+    assert_answer(&sample, "SELECT count(*) FROM sqlite_schema", "1");
+    assert_answer(&sample, "PRAGMA journal_mode", "delete");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(what_is_no_database_is_refused)
+{
+    struct sample sample;
+    sample_folder(&sample);
+    FILE *file = fopen(sample.path, "w");
+    for (int i = 0; i < 1000; i++)
+        fputs("this is no database", file);
+    fclose(file);
+    assert_refused(sample.path, -EBADMSG, "not a database");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(a_missing_folder_is_refused)
+{
+    assert_refused("/nonexistent/noctule.db", -ENOENT, "No such file");
+}
+
+END_TEST
+
+START_TEST(a_folder_in_its_place_is_refused)
+{
+    struct sample sample;
+    sample_folder(&sample);
+    ck_assert_int_eq(mkdir(sample.path, 0700), 0);
+    assert_refused(sample.path, -EISDIR, "unable to open");
+    sample_close(&sample);
+}
+
+END_TEST
+
+START_TEST(network_file_systems_are_known)
+{
+    ck_assert_str_eq(filesystem_remote_name(0x6969), "NFS");
+    ck_assert_str_eq(filesystem_remote_name(0xff534d42), "CIFS");
+    ck_assert_str_eq(filesystem_remote_name(0xfe534d42), "SMB2");
+    ck_assert_str_eq(filesystem_remote_name(0x65735546), "FUSE");
+    ck_assert_str_eq(filesystem_remote_name(0x00c36400), "Ceph");
+    ck_assert_str_eq(filesystem_remote_name(0x01021997), "9P");
+    /* As a signed 32-bit f_type arrives in a wider one. */
+    ck_assert_str_eq(filesystem_remote_name((unsigned long)(int)0xff534d42), "CIFS");
+    ck_assert_ptr_null(filesystem_remote_name(0xef53));     /* ext4 */
+    ck_assert_ptr_null(filesystem_remote_name(0x58465342)); /* XFS */
+    ck_assert_ptr_null(filesystem_remote_name(0x01021994)); /* tmpfs */
+    const char *name = "";
+    ck_assert_int_eq(filesystem_check("/nonexistent/noctule.db", &name), -ENOENT);
+    ck_assert_ptr_null(name);
+}
+
+END_TEST
+
+START_TEST(events_are_append_only)
+{
+    struct sample sample;
+    sample_open(&sample);
+    ck_assert_int_eq(queue_note(sample.queue, "START", "a test", SAMPLE_NOW), 0);
+    sqlite3 *db;
+    ck_assert_int_eq(sqlite3_open(sample.path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "UPDATE event SET detail = 'x'", NULL, NULL, NULL),
+                     SQLITE_CONSTRAINT);
+    ck_assert_str_eq(sqlite3_errmsg(db), "events are append-only");
+    ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM event", NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    sqlite3_close(db);
+    assert_answer(&sample, "SELECT kind || ' ' || detail || ' ' || at FROM v_events",
+                  "START a test 2026-01-31T02:03:20.000Z");
+    sample_close(&sample);
+}
+
+END_TEST
+
+SAMPLE_MAIN("db_open", NULL, NULL, migrations_add_up_to_the_schema, version_1_is_brought_up_to_date,
+            version_3_is_brought_up_to_date, views_have_their_columns,
+            a_new_database_is_as_it_should_be, opening_again_changes_nothing,
+            changed_views_are_replaced_and_foreign_ones_left, a_newer_one_is_refused_untouched,
+            a_foreign_one_is_refused_untouched, what_is_no_database_is_refused,
+            a_missing_folder_is_refused, a_folder_in_its_place_is_refused,
+            network_file_systems_are_known, events_are_append_only)

@@ -1,0 +1,285 @@
+/* What a job measured, as people are told and one by one. */
+#include "db/report.h"
+#include "tests/unit/db/sample.h"
+
+#include <float.h>
+#include <math.h>
+
+static struct sample s;
+static struct report *report;
+static char reason[512];
+
+/* 1 has measured, 2 runs, 3 is DONE without texture, 4 has failed, 5 has histograms alone. */
+static void
+open_sample(void)
+{
+    struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
+    sample_open(&s);
+    for (int number = 1; number <= 5; number++) {
+        char series[16], worker[16];
+        snprintf(series, sizeof series, "1.2.%d", number);
+        snprintf(worker, sizeof worker, "worker-%d", number);
+        int64_t job = sample_job(s.queue, series);
+        ck_assert_int_eq(queue_start_job(s.queue, job, worker, 0, SAMPLE_NOW + 3000), 0);
+    }
+    ck_assert_int_eq(queue_finish_job(s.queue, 1, QUEUE_DONE, &figures, &sample_result, 1, "", "",
+                                      SAMPLE_NOW + 4000),
+                     0);
+    ck_assert_int_eq(sample_finish(s.queue, 3), 0);
+    ck_assert_int_eq(queue_fail_job(s.queue, 4, "FILE_UNREADABLE", "it is", "", "", SAMPLE_NOW), 0);
+    figures = sample_measured(NULL, 0);
+    ck_assert_int_eq(queue_finish_job(s.queue, 5, QUEUE_DONE, &figures, &sample_result, 1, "", "",
+                                      SAMPLE_NOW + 4000),
+                     0);
+    int rc = report_open(s.path, &report, reason, sizeof reason);
+    ck_assert_msg(rc == 0, "%s", reason);
+}
+
+static void
+close_sample(void)
+{
+    report_close(report);
+    report = NULL;
+    sample_close(&s);
+}
+
+/* ----------------------------------------------------------------------------- for people -- */
+
+static char *
+print(int64_t job, int64_t segment, int *rc)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    *rc = report_features(report, job, segment, out, reason, sizeof reason);
+    fclose(out);
+    return text;
+}
+
+static void
+assert_printed(int64_t job, int64_t segment, const char *expected)
+{
+    int rc;
+    char *text = print(job, segment, &rc);
+    ck_assert_msg(rc == 0, "%d: %s", rc, reason);
+    ck_assert_str_eq(text, expected);
+    free(text);
+}
+
+#define HISTOGRAMS                                                                                 \
+    "\nPattern histograms\n"                                                                       \
+    "SEGMENT  LABEL  PATTERN  SETTINGS              VOXELS\n"                                      \
+    "      1  Brain  tlbap    threshold=0.9  1099511627781\n"
+
+#define SEGMENT_1                                                                                  \
+    "\nSegment 1, Brain: first-order\n"                                                            \
+    "FEATURE  VALUE  UNIT      IBSI\n"                                                             \
+    "mean     31.25  [hnsf'U]  Q4LE\n"                                                             \
+    "\nSegment 1, Brain: glcm, 3d-merged (IAZD), distance 1, symmetric, fixed-bin-number, "        \
+    "32 levels, values from -1000 to 400\n"                                                        \
+    "FEATURE          VALUE  UNIT  IBSI\n"                                                         \
+    "joint_entropy  2.12346  1     TU9B\n"
+
+#define SEGMENT_2                                                                                  \
+    "\nSegment 2, Ventricle, \"left\": glcm, 2d-averaged (BTW3), directions 0,90, directional, "   \
+    "fixed-bin-size, 2 levels, bins of 0.1\n"                                                      \
+    "FEATURE      VALUE  UNIT  IBSI  NO VALUE BECAUSE\n"                                           \
+    "correlation         1     NI2N  ONE_GREY_LEVEL\n"
+
+START_TEST(tables_say_what_their_features_have_in_common)
+{
+    assert_printed(1, REPORT_ALL_SEGMENTS,
+                   "Job 1, pipeline head-ct: 3 features\n" SEGMENT_1 SEGMENT_2 HISTOGRAMS);
+}
+
+END_TEST
+
+START_TEST(one_segment_alone)
+{
+    assert_printed(1, 1, "Job 1, pipeline head-ct: 3 features\n" SEGMENT_1 HISTOGRAMS);
+    assert_printed(1, 2, "Job 1, pipeline head-ct: 3 features\n" SEGMENT_2);
+}
+
+END_TEST
+
+START_TEST(a_job_that_measured_nothing_says_why)
+{
+    assert_printed(2, REPORT_ALL_SEGMENTS,
+                   "Job 2, pipeline head-ct: no features yet, the job is RUNNING\n");
+    assert_printed(3, REPORT_ALL_SEGMENTS,
+                   "Job 3, pipeline head-ct: no features, it has no texture group\n");
+    assert_printed(3, 1, "Job 3, pipeline head-ct: no features, it has no texture group\n");
+    assert_printed(4, REPORT_ALL_SEGMENTS,
+                   "Job 4, pipeline head-ct: no features, the job is FAILED (FILE_UNREADABLE)\n");
+    assert_printed(5, REPORT_ALL_SEGMENTS,
+                   "Job 5, pipeline head-ct: pattern histograms and no features\n" HISTOGRAMS);
+}
+
+END_TEST
+
+START_TEST(whole_volume_and_hostile_labels)
+{
+    static const struct queue_feature features[] = {
+        {.segment = 0, .name = "maximum", .family = "first-order", .value = -3024, .unit = "1"},
+        {.segment = 9,
+         .name = "energy",
+         .family = "first-order",
+         .value = 1e300,
+         .label = "\x1b[2J"},
+    };
+    const struct queue_figures figures = sample_measured(features, 2);
+    ck_assert_int_eq(queue_finish_job(s.queue, 2, QUEUE_DONE, &figures, &sample_result, 1, "", "",
+                                      SAMPLE_NOW + 4000),
+                     0);
+    assert_printed(2, 0,
+                   "Job 2, pipeline head-ct: 2 features\n"
+                   "\nWhole volume: first-order\n"
+                   "FEATURE  VALUE  UNIT  IBSI\n"
+                   "maximum  -3024  1\n");
+    assert_printed(2, 9,
+                   "Job 2, pipeline head-ct: 2 features\n"
+                   "\nSegment 9,  [2J: first-order\n"
+                   "FEATURE   VALUE  UNIT  IBSI\n"
+                   "energy   1e+300\n");
+}
+
+END_TEST
+
+/* ----------------------------------------------------------------------------- one by one -- */
+
+struct taken {
+    struct queue_feature rows[8];
+    size_t count;
+    int answer;
+};
+
+static int
+take(void *context, const struct queue_feature *feature)
+{
+    struct taken *taken = context;
+    ck_assert_uint_lt(taken->count, 8);
+    taken->rows[taken->count++] = *feature;
+    return taken->answer;
+}
+
+/* All but the texts, which live as long as the call. */
+START_TEST(rows_come_in_order_with_every_bit)
+{
+    static const double values[] = {0.1, 1.0 / 3, -DBL_MAX, DBL_TRUE_MIN, 0.0, 1e17 + 16};
+    struct queue_feature features[6];
+    struct taken taken = {0};
+    char names[6][8];
+    for (int i = 0; i < 6; i++) {
+        snprintf(names[i], sizeof names[i], "f%d", 9 - i);
+        features[i] = (struct queue_feature){.segment = 3 - i / 2,
+                                             .name = names[i],
+                                             .value = values[i],
+                                             .bin_width = 0.1 * i,
+                                             .levels = i,
+                                             .distance = 6 - i,
+                                             .has_range = i % 2 == 1,
+                                             .range = {-1.0 / 3, i / 7.0},
+                                             .aggregation = "3d-merged",
+                                             .symmetric = i % 2 == 0};
+    }
+    const struct queue_figures figures = sample_measured(features, 6);
+    ck_assert_int_eq(queue_finish_job(s.queue, 2, QUEUE_DONE, &figures, &sample_result, 1, "", "",
+                                      SAMPLE_NOW + 4000),
+                     0);
+    ck_assert_int_eq(
+        report_each_feature(report, 2, REPORT_ALL_SEGMENTS, take, &taken, reason, sizeof reason),
+        0);
+    ck_assert_uint_eq(taken.count, 6);
+    for (int i = 0; i < 6; i++) {
+        const struct queue_feature *row = &taken.rows[i];
+        ck_assert_mem_eq(&row->value, &values[i], sizeof row->value);
+        ck_assert_mem_eq(&row->bin_width, &features[i].bin_width, sizeof row->bin_width);
+        ck_assert_int_eq(row->segment, features[i].segment);
+        ck_assert_int_eq(row->levels, features[i].levels);
+        ck_assert_int_eq(row->distance, features[i].distance);
+        ck_assert_int_eq(row->symmetric, features[i].symmetric);
+        ck_assert_int_eq(row->has_range, features[i].has_range);
+        if (row->has_range)
+            ck_assert_mem_eq(row->range, features[i].range, sizeof row->range);
+    }
+}
+
+END_TEST
+
+static int
+take_texts(void *context, const struct queue_feature *feature)
+{
+    char *line = context;
+    snprintf(line, 512, "%s|%s|%s|%s|%s|%s|%s|%s|%s|%s|%s", feature->label, feature->family,
+             feature->name, feature->meaning, feature->ibsi_code, feature->reason, feature->unit,
+             feature->aggregation, feature->aggregation_ibsi_code, feature->discretisation,
+             feature->directions);
+    return 0;
+}
+
+START_TEST(texts_are_those_of_the_rows)
+{
+    char line[512];
+    ck_assert_int_eq(report_each_feature(report, 1, 2, take_texts, line, reason, sizeof reason), 0);
+    ck_assert_str_eq(line, "Ventricle, \"left\"|glcm|correlation|Correlation|NI2N|ONE_GREY_LEVEL|1|"
+                           "2d-averaged|BTW3|fixed-bin-size|0,90");
+}
+
+END_TEST
+
+START_TEST(who_takes_no_more_ends_it)
+{
+    struct taken taken = {.answer = -ENOMEM};
+    ck_assert_int_eq(
+        report_each_feature(report, 1, REPORT_ALL_SEGMENTS, take, &taken, reason, sizeof reason),
+        -ENOMEM);
+    ck_assert_uint_eq(taken.count, 1);
+    ck_assert_str_eq(reason, "Cannot allocate memory");
+    taken = (struct taken){0};
+    ck_assert_int_eq(
+        report_each_feature(report, 1, REPORT_ALL_SEGMENTS, take, &taken, reason, sizeof reason),
+        0);
+    ck_assert_uint_eq(taken.count, 3);
+}
+
+END_TEST
+
+/* ----------------------------------------------------------------------- what is not there -- */
+
+START_TEST(what_is_not_there)
+{
+    static const struct {
+        int64_t job, segment;
+        const char *words;
+    } cases[] = {
+        {4711, REPORT_ALL_SEGMENTS, "there is no job 4711"},
+        {4711, 1, "there is no job 4711"},
+        {1, 3, "job 1 did not measure a segment 3"},
+        {1, 0, "job 1 did not measure the whole volume"},
+        {5, 2, "job 5 did not measure a segment 2"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int rc;
+        struct taken taken = {0};
+        char *text = print(cases[i].job, cases[i].segment, &rc);
+        ck_assert_int_eq(rc, -ENOENT);
+        ck_assert_str_eq(reason, cases[i].words);
+        ck_assert_str_eq(text, "");
+        free(text);
+        reason[0] = '\0';
+        ck_assert_int_eq(report_each_feature(report, cases[i].job, cases[i].segment, take, &taken,
+                                             reason, sizeof reason),
+                         -ENOENT);
+        ck_assert_str_eq(reason, cases[i].words);
+        ck_assert_uint_eq(taken.count, 0);
+    }
+}
+
+END_TEST
+
+SAMPLE_MAIN("db_report_features", open_sample, close_sample,
+            tables_say_what_their_features_have_in_common, one_segment_alone,
+            a_job_that_measured_nothing_says_why, whole_volume_and_hostile_labels,
+            rows_come_in_order_with_every_bit, texts_are_those_of_the_rows,
+            who_takes_no_more_ends_it, what_is_not_there)

@@ -1,0 +1,577 @@
+/* Instances, quarantine and series: every call, every edge, legal and not. */
+#include "tests/unit/db/sample.h"
+
+#include <math.h>
+
+static struct sample s;
+
+static void
+open_sample(void)
+{
+    sample_open(&s);
+}
+
+static void
+close_sample(void)
+{
+    sample_close(&s);
+}
+
+START_TEST(a_first_instance_makes_a_series)
+{
+    enum queue_arrival arrival;
+    int64_t id;
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 1, &arrival, &id), 0);
+    ck_assert_int_eq(arrival, QUEUE_NEW);
+    struct queue_series series;
+    ck_assert_int_eq(queue_get_series(s.queue, id, &series), 0);
+    ck_assert_int_eq(series.id, id);
+    ck_assert_int_eq(series.revision, 1);
+    ck_assert_str_eq(series.series_uid, "1.2.3");
+    ck_assert_str_eq(series.modality, "CT");
+    ck_assert_str_eq(series.body_part, "HEAD");
+    ck_assert_str_eq(series.description, "Head 5 mm");
+    ck_assert_int_eq(series.instances, 1);
+    ck_assert_int_eq(series.frames, 1);
+    ck_assert_int_eq(series.expected_instances, 0);
+    ck_assert_int_eq(series.first_seen_ms, SAMPLE_NOW + 1);
+    ck_assert_int_eq(series.last_seen_ms, SAMPLE_NOW + 1);
+    ck_assert(!series.complete_requested);
+    queue_series_clear(&series);
+    ck_assert_ptr_null(series.series_uid);
+    assert_answer(&s, "SELECT group_concat(kind || '>' || to_state) FROM v_events",
+                  "INSTANCE>GATHERING");
+}
+
+END_TEST
+
+START_TEST(instances_add_up)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 2);
+    struct queue_instance enhanced = {
+        .sop_instance_uid = "9.9",
+        .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2.1",
+        .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+        .series_uid = "1.2.3",
+        .path = "series/1.2.3/9.9.dcm",
+        .size = 1,
+        .frames = 40,
+        .expected_instances = 12,
+    };
+    enum queue_arrival arrival;
+    ck_assert_int_eq(queue_add_instance(s.queue, &enhanced, SAMPLE_NOW + 9, &arrival, &id), 0);
+    struct queue_series series;
+    ck_assert_int_eq(queue_get_series(s.queue, id, &series), 0);
+    ck_assert_int_eq(series.instances, 3);
+    ck_assert_int_eq(series.frames, 42);
+    ck_assert_int_eq(series.expected_instances, 12);
+    ck_assert_int_eq(series.first_seen_ms, SAMPLE_NOW + 1);
+    ck_assert_int_eq(series.last_seen_ms, SAMPLE_NOW + 9);
+    queue_series_clear(&series);
+    assert_answer(&s, "SELECT count(*) FROM v_events", "1");
+    assert_answer(&s, "SELECT expected_instances || ' ' || frames FROM v_series", "12 42");
+}
+
+END_TEST
+
+START_TEST(a_resend_changes_nothing_but_an_event)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3), again;
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
+    char before[1024];
+    static const char row[] =
+        "SELECT state || revision || instances || frames || last_seen_at || settled_at || evidence "
+        "|| missing_files || duplicate_conflicts || (SELECT count(*) FROM instance) FROM series";
+    snprintf(before, sizeof before, "%s", sample_ask(&s, row));
+    struct queue_instance known = {
+        .sop_instance_uid = "1.2.3.2", .series_uid = "1.2.3", .path = "series/1.2.3/1.2.3.2.dcm"};
+    static const char *const sources[] = {"inbox:drop", QUEUE_SOURCE_RECOVERED, "inbox:again"};
+    for (size_t i = 0; i < 3; i++) {
+        enum queue_arrival arrival;
+        known.source = sources[i];
+        ck_assert_int_eq(queue_add_instance(s.queue, &known, SAMPLE_NOW + 99, &arrival, &again), 0);
+        ck_assert_int_eq(arrival, QUEUE_KNOWN);
+        ck_assert_int_eq(again, id);
+        assert_answer(&s, row, before);
+        /* The same file told again, as after a restart, is not even an event. */
+        assert_answer(&s, "SELECT count(*) FROM v_events", i < 2 ? "2" : "3");
+    }
+    ck_assert_ptr_nonnull(strstr(before, "SETTLED"));
+    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC",
+                  "INSTANCE_KNOWN 1.2.3.2");
+}
+
+END_TEST
+
+START_TEST(one_uid_in_two_series_is_two_instances)
+{
+    struct queue_instance instance = {
+        .sop_instance_uid = "7.7", .series_uid = "1.1", .path = "series/1.1/7.7.dcm", .frames = 1};
+    enum queue_arrival arrival;
+    int64_t first, second;
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &first), 0);
+    instance.series_uid = "1.2";
+    instance.path = "series/1.2/7.7.dcm";
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &second), 0);
+    ck_assert_int_eq(arrival, QUEUE_NEW);
+    ck_assert_int_ne(first, second);
+    /* But two instances cannot lie in the same place. */
+    instance.series_uid = "1.3";
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &second),
+                     -EEXIST);
+    ck_assert_int_eq(queue_find_series(s.queue, "1.3", &second), -ENOENT);
+}
+
+END_TEST
+
+START_TEST(a_late_slice_reopens_a_settled_series)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    enum queue_arrival arrival;
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 4, &arrival, &id), 0);
+    ck_assert_int_eq(arrival, QUEUE_NEW);
+    assert_answer(&s, "SELECT state || revision || instances FROM v_series", "GATHERING24");
+    assert_answer(&s, "SELECT settled_at IS NULL AND evidence = '' FROM v_series", "1");
+    assert_answer(&s,
+                  "SELECT from_state || '>' || to_state || ' ' || detail FROM v_events "
+                  "ORDER BY event DESC",
+                  "SETTLED>GATHERING a late instance: revision 2");
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), -EAGAIN);
+    ck_assert_int_eq(sample_settle(s.queue, id, 2), 0);
+    assert_answer(&s, "SELECT count(*) FROM stack", "2");
+    assert_answer(&s, "SELECT stacks || accepted_stacks FROM v_series", "11");
+}
+
+END_TEST
+
+static int
+refuse(int64_t id, int32_t revision)
+{
+    struct queue_stack stack = {.name = "",
+                                .planes = 3,
+                                .columns = 512,
+                                .rows = 512,
+                                .spacing_mm = 5,
+                                .code = "MISSING_SLICE",
+                                .sentence = "between a and b one slice is missing",
+                                .file_a = "series/1.2.3/a.dcm",
+                                .file_b = "series/1.2.3/b.dcm"};
+    return queue_settle(s.queue, id, revision, "quiet", &stack, 1, SAMPLE_NOW + 1000);
+}
+
+START_TEST(a_late_slice_reopens_a_refused_series)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    enum queue_arrival arrival;
+    ck_assert_int_eq(refuse(id, 1), 0);
+    assert_answer(&s,
+                  "SELECT state || ' ' || code || ' ' || sentence || ' ' || file_a || file_b "
+                  "FROM v_series",
+                  "REFUSED MISSING_SLICE between a and b one slice is missing "
+                  "series/1.2.3/a.dcmseries/1.2.3/b.dcm");
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 4, &arrival, &id), 0);
+    assert_answer(&s, "SELECT state || revision || code || stacks FROM v_series", "GATHERING20");
+    assert_answer(&s, "SELECT from_state FROM v_events ORDER BY event DESC", "REFUSED");
+}
+
+END_TEST
+
+START_TEST(settling_takes_what_is_gathering_only)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    ck_assert_int_eq(sample_settle(s.queue, id, 2), -EAGAIN);
+    ck_assert_int_eq(sample_settle(s.queue, 4711, 1), -ENOENT);
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), -EAGAIN);
+    ck_assert_ptr_nonnull(strstr(queue_reason(s.queue), "has settled"));
+    assert_answer(&s, "SELECT state || ' ' || evidence || ' ' || settled_at FROM v_series",
+                  "SETTLED quiet for 60 s 2026-01-31T02:03:21.000Z");
+    assert_answer(&s,
+                  "SELECT kind || ' ' || from_state || '>' || to_state || ' ' || detail "
+                  "FROM v_events ORDER BY event DESC",
+                  "SERIES_SETTLED GATHERING>SETTLED quiet for 60 s");
+    assert_answer(&s, "SELECT count(*) FROM stack", "1");
+}
+
+END_TEST
+
+START_TEST(one_accepted_stack_settles)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    struct queue_stack stacks[] = {
+        {.name = "a", .code = "TOO_FEW_SLICES", .sentence = "two are too few"},
+        {.name = "b", .accepted = true, .planes = 9, .spacing_mm = NAN},
+    };
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "all there", stacks, 2, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state || stacks || accepted_stacks || code FROM v_series",
+                  "SETTLED21TOO_FEW_SLICES");
+}
+
+END_TEST
+
+START_TEST(no_stack_at_all_refuses)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 1);
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "quiet", NULL, 0, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state FROM v_series", "REFUSED");
+}
+
+END_TEST
+
+START_TEST(a_bad_stack_undoes_the_settling)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    struct queue_stack twice[] = {{.name = "a", .accepted = true}, {.name = "a", .accepted = true}};
+    struct queue_stack both = {.name = "a", .accepted = true, .code = "TOO_FEW_SLICES"};
+    struct queue_stack neither = {.name = "a"};
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "", twice, 2, SAMPLE_NOW), -EEXIST);
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "", &both, 1, SAMPLE_NOW), -EINVAL);
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "", &neither, 1, SAMPLE_NOW), -EINVAL);
+    assert_answer(&s, "SELECT state || stacks FROM v_series", "GATHERING0");
+}
+
+END_TEST
+
+START_TEST(an_operators_word_is_kept_until_it_settles)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    struct queue_series series;
+    ck_assert_int_eq(queue_request_complete(s.queue, "9.9", SAMPLE_NOW), -ENOENT);
+    ck_assert_int_eq(queue_request_complete(s.queue, "1.2.3", SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_request_complete(s.queue, "1.2.3", SAMPLE_NOW), 0);
+    sample_reopen(&s);
+    ck_assert_int_eq(queue_get_series(s.queue, id, &series), 0);
+    ck_assert(series.complete_requested);
+    queue_series_clear(&series);
+    assert_answer(&s, "SELECT count(*) FROM v_events WHERE kind = 'COMPLETE_REQUESTED'", "1");
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
+    assert_answer(&s, "SELECT complete_requested FROM v_series", "0");
+    ck_assert_int_eq(queue_request_complete(s.queue, "1.2.3", SAMPLE_NOW), -EAGAIN);
+}
+
+END_TEST
+
+START_TEST(gathering_lists_the_oldest_first)
+{
+    struct queue_series *series;
+    size_t count;
+    ck_assert_int_eq(queue_gathering(s.queue, &series, &count), 0);
+    ck_assert_uint_eq(count, 0);
+    ck_assert_ptr_null(series);
+    sample_series(s.queue, "1.5", 5);
+    sample_series(s.queue, "1.2", 2);
+    int64_t settled = sample_series(s.queue, "1.4", 4);
+    for (int i = 0; i < 40; i++) {
+        char uid[16];
+        snprintf(uid, sizeof uid, "2.%d", i);
+        sample_series(s.queue, uid, 9);
+    }
+    ck_assert_int_eq(sample_settle(s.queue, settled, 1), 0);
+    ck_assert_int_eq(queue_gathering(s.queue, &series, &count), 0);
+    ck_assert_uint_eq(count, 42);
+    ck_assert_str_eq(series[0].series_uid, "1.2");
+    ck_assert_str_eq(series[1].series_uid, "1.5");
+    for (size_t i = 0; i < count; i++) {
+        ck_assert(i == 0 || series[i - 1].last_seen_ms <= series[i].last_seen_ms);
+        queue_series_clear(&series[i]);
+    }
+    free(series);
+}
+
+END_TEST
+
+START_TEST(series_are_found_by_uid)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 1), found;
+    struct queue_series series;
+    ck_assert_int_eq(queue_find_series(s.queue, "1.2.3", &found), 0);
+    ck_assert_int_eq(found, id);
+    ck_assert_int_eq(queue_find_series(s.queue, "1.2", &found), -ENOENT);
+    ck_assert_int_eq(queue_get_series(s.queue, 4711, &series), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(queue_reason(s.queue), "4711"));
+}
+
+END_TEST
+
+START_TEST(paths_come_sorted)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 11);
+    sample_series(s.queue, "1.2.4", 2);
+    char **paths;
+    size_t count;
+    ck_assert_int_eq(queue_series_paths(s.queue, id, &paths, &count), 0);
+    ck_assert_uint_eq(count, 11);
+    ck_assert_str_eq(paths[0], "series/1.2.3/1.2.3.1.dcm");
+    ck_assert_str_eq(paths[1], "series/1.2.3/1.2.3.10.dcm");
+    for (size_t i = 0; i < count; i++)
+        free(paths[i]);
+    free(paths);
+    ck_assert_int_eq(queue_series_paths(s.queue, 4711, &paths, &count), 0);
+    ck_assert_uint_eq(count, 0);
+    ck_assert_ptr_null(paths);
+}
+
+END_TEST
+
+START_TEST(paths_are_known)
+{
+    sample_series(s.queue, "1.2.3", 1);
+    bool known;
+    ck_assert_int_eq(queue_has_path(s.queue, "series/1.2.3/1.2.3.1.dcm", &known), 0);
+    ck_assert(known);
+    ck_assert_int_eq(queue_has_path(s.queue, "series/1.2.3/1.2.3.2.dcm", &known), 0);
+    ck_assert(!known);
+}
+
+END_TEST
+
+struct visits {
+    struct queue *queue;
+    int count, stop_at;
+    char last[160];
+};
+
+/* Reports each file missing on the way: changing the queue inside a visit is allowed. */
+static int
+visit(void *context, const char *path)
+{
+    struct visits *visits = context;
+    ck_assert_int_gt(strcmp(path, visits->last), 0);
+    snprintf(visits->last, sizeof visits->last, "%s", path);
+    ck_assert_int_eq(queue_report_missing(visits->queue, path, SAMPLE_NOW), 0);
+    return ++visits->count == visits->stop_at ? 7 : 0;
+}
+
+START_TEST(each_path_is_visited_once)
+{
+    ck_assert_int_eq(queue_begin(s.queue), 0);
+    sample_series(s.queue, "1.2.3", 600);
+    ck_assert_int_eq(queue_commit(s.queue), 0);
+    struct visits visits = {.queue = s.queue};
+    ck_assert_int_eq(queue_each_path(s.queue, visit, &visits), 0);
+    ck_assert_int_eq(visits.count, 600);
+    visits = (struct visits){.queue = s.queue, .stop_at = 300};
+    ck_assert_int_eq(queue_each_path(s.queue, visit, &visits), 7);
+    ck_assert_int_eq(visits.count, 300);
+    assert_answer(&s, "SELECT missing_files FROM v_series", "600");
+}
+
+END_TEST
+
+START_TEST(a_missing_file_is_flagged_once_and_may_return)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 2);
+    static const char path[] = "series/1.2.3/1.2.3.1.dcm";
+    ck_assert_int_eq(queue_report_missing(s.queue, "series/none", SAMPLE_NOW), -ENOENT);
+    ck_assert_int_eq(queue_report_missing(s.queue, path, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_report_missing(s.queue, path, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT missing_files FROM v_series", "1");
+    assert_answer(&s, "SELECT count(*) FROM v_events WHERE kind = 'INSTANCE_MISSING'", "1");
+    enum queue_arrival arrival;
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 1, &arrival, &id), 0);
+    ck_assert_int_eq(arrival, QUEUE_RETURNED);
+    assert_answer(&s, "SELECT missing_files || state || revision FROM v_series", "0GATHERING1");
+    assert_answer(&s, "SELECT kind FROM v_events ORDER BY event DESC", "INSTANCE_RETURNED");
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 1, &arrival, &id), 0);
+    ck_assert_int_eq(arrival, QUEUE_KNOWN);
+}
+
+END_TEST
+
+/* The file of the first of two instances; */
+static void
+lose_and_bring_back(int64_t now_ms)
+{
+    const struct queue_instance instance = {.sop_instance_uid = "1.2.3.1",
+                                            .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2",
+                                            .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+                                            .series_uid = "1.2.3",
+                                            .path = "series/1.2.3/1.2.3.1.dcm",
+                                            .source = "scu:CT1",
+                                            .size = 525312,
+                                            .frames = 1};
+    enum queue_arrival arrival;
+    int64_t id;
+    ck_assert_int_eq(queue_report_missing(s.queue, instance.path, now_ms), 0);
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, now_ms, &arrival, &id), 0);
+    ck_assert_int_eq(arrival, QUEUE_RETURNED);
+}
+
+/* Who asks whether it has come to rest, or judged it meanwhile, sees that something came. */
+START_TEST(a_file_that_returns_makes_the_series_wait)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 2);
+    lose_and_bring_back(SAMPLE_NOW + 5000);
+    struct queue_series series;
+    ck_assert_int_eq(queue_get_series(s.queue, id, &series), 0);
+    ck_assert_int_eq(series.last_seen_ms, SAMPLE_NOW + 5000);
+    queue_series_clear(&series);
+}
+
+END_TEST
+
+START_TEST(a_series_refused_without_a_file_is_judged_again_when_it_returns)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 2);
+    const struct queue_stack refused = {.name = "",
+                                        .code = "FILE_UNREADABLE",
+                                        .sentence = "a cannot be read",
+                                        .file_a = "a",
+                                        .file_b = ""};
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "quiet", &refused, 1, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state FROM v_series", "REFUSED");
+    lose_and_bring_back(SAMPLE_NOW + 5000);
+    assert_answer(&s, "SELECT state || revision FROM v_series", "GATHERING2");
+}
+
+END_TEST
+
+START_TEST(a_series_with_results_stands_when_a_file_returns)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 2);
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
+    lose_and_bring_back(SAMPLE_NOW + 5000);
+    assert_answer(&s, "SELECT state || revision FROM v_series", "SETTLED1");
+}
+
+END_TEST
+
+START_TEST(a_series_whose_job_failed_is_judged_again_when_a_file_returns)
+{
+    int64_t job = sample_job(s.queue, "1.2.3");
+    ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
+    ck_assert_int_eq(queue_fail_job(s.queue, job, "FILE_UNREADABLE", "a cannot be read", "a", "",
+                                    SAMPLE_NOW + 4000),
+                     0);
+    lose_and_bring_back(SAMPLE_NOW + 5000);
+    assert_answer(&s, "SELECT state || revision FROM v_series", "GATHERING2");
+}
+
+END_TEST
+
+START_TEST(quarantine)
+{
+    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "", "NOT_DICOM",
+                                          "a has no DICOM header", SAMPLE_NOW),
+                     0);
+    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "", "NOT_DICOM",
+                                          "told twice", SAMPLE_NOW + 5),
+                     0);
+    assert_answer(&s,
+                  "SELECT quarantined_at || path || original_path || series_uid || code || "
+                  "sentence FROM v_quarantine",
+                  "2026-01-31T02:03:20.000Zquarantine/a/inbox/aNOT_DICOMa has no DICOM header");
+    assert_answer(&s, "SELECT count(*) FROM v_quarantine", "1");
+    for (int i = 0; i < 4; i++) {
+        char original[16];
+        snprintf(original, sizeof original, "/inbox/%d", i / 2);
+        ck_assert_int_eq(queue_add_quarantine(s.queue, "", original, "", "FILE_UNREADABLE",
+                                              "it cannot be read", SAMPLE_NOW),
+                         0);
+    }
+    assert_answer(&s, "SELECT count(*) FROM v_quarantine WHERE path = ''", "2");
+    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event",
+                  "QUARANTINED NOT_DICOM: quarantine/a");
+    assert_answer(&s, "SELECT count(*) FROM v_events", "3");
+}
+
+END_TEST
+
+START_TEST(other_bytes_under_a_known_uid_flag_the_series)
+{
+    sample_series(s.queue, "1.2.3", 1);
+    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "1.2.3",
+                                          QUEUE_CODE_DUPLICATE, "other bytes", SAMPLE_NOW),
+                     0);
+    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "1.2.3",
+                                          QUEUE_CODE_DUPLICATE, "other bytes", SAMPLE_NOW),
+                     0);
+    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/b", "/inbox/b", "1.2.3",
+                                          "TAG_MISSING", "no rows", SAMPLE_NOW),
+                     0);
+    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/c", "/inbox/c", "9.9",
+                                          QUEUE_CODE_DUPLICATE, "of nothing", SAMPLE_NOW),
+                     0);
+    assert_answer(&s, "SELECT duplicate_conflicts || state || revision FROM v_series",
+                  "1GATHERING1");
+    assert_answer(&s, "SELECT count(*) FROM v_events WHERE series_uid = '1.2.3'", "3");
+}
+
+END_TEST
+
+START_TEST(texts_are_made_utf8)
+{
+    struct queue_instance instance = {.sop_instance_uid = "1.1",
+                                      .series_uid = "1.2.3",
+                                      .series_description = "Sch\xe4"
+                                                            "del \xc3\xa4 \xf0\x9f",
+                                      .path = "series/1.2.3/1.1.dcm"};
+    enum queue_arrival arrival;
+    int64_t id;
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &id), 0);
+    assert_answer(&s, "SELECT series_description FROM v_series",
+                  "Sch\xef\xbf\xbd"
+                  "del \xc3\xa4 \xef\xbf\xbd\xef\xbf\xbd");
+    assert_answer(&s, "SELECT modality || body_part || study_uid FROM v_series", "");
+}
+
+END_TEST
+
+static void
+add_from(int number, const char *called_ae, const char *sender)
+{
+    char sop[16], path[64];
+    snprintf(sop, sizeof sop, "1.%d", number);
+    snprintf(path, sizeof path, "series/1.2.3/1.%d.dcm", number);
+    struct queue_instance instance = {.sop_instance_uid = sop,
+                                      .series_uid = "1.2.3",
+                                      .path = path,
+                                      .called_ae = called_ae,
+                                      .sender = sender};
+    enum queue_arrival arrival;
+    int64_t id;
+    ck_assert_int_eq(queue_add_instance(s.queue, &instance, SAMPLE_NOW, &arrival, &id), 0);
+}
+
+START_TEST(the_first_sender_is_kept)
+{
+    add_from(1, NULL, NULL); /* from the inbox */
+    assert_answer(&s, "SELECT '<' || called_ae || sender || '>' FROM v_series", "<>");
+    add_from(2, "HEADS", "CT1");
+    add_from(3, "CHESTS", "CT2");
+    add_from(4, "", "");
+    assert_answer(&s, "SELECT called_ae || ' ' || sender FROM v_series", "HEADS CT1");
+    struct queue_series series;
+    ck_assert_int_eq(queue_get_series(s.queue, 1, &series), 0);
+    ck_assert_str_eq(series.called_ae, "HEADS");
+    ck_assert_str_eq(series.sender, "CT1");
+    queue_series_clear(&series);
+}
+
+END_TEST
+
+START_TEST(an_impossible_time_is_refused)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 1);
+    ck_assert_int_eq(queue_note(s.queue, "START", "", INT64_MAX), -EINVAL);
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "", NULL, 0, INT64_MIN), -EINVAL);
+    assert_answer(&s, "SELECT state FROM v_series", "GATHERING");
+}
+
+END_TEST
+
+SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_series,
+            instances_add_up, a_resend_changes_nothing_but_an_event,
+            one_uid_in_two_series_is_two_instances, a_late_slice_reopens_a_settled_series,
+            a_late_slice_reopens_a_refused_series, settling_takes_what_is_gathering_only,
+            one_accepted_stack_settles, no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
+            an_operators_word_is_kept_until_it_settles, gathering_lists_the_oldest_first,
+            series_are_found_by_uid, paths_come_sorted, paths_are_known, each_path_is_visited_once,
+            a_missing_file_is_flagged_once_and_may_return,
+            a_file_that_returns_makes_the_series_wait,
+            a_series_refused_without_a_file_is_judged_again_when_it_returns,
+            a_series_with_results_stands_when_a_file_returns,
+            a_series_whose_job_failed_is_judged_again_when_a_file_returns, quarantine,
+            other_bytes_under_a_known_uid_flag_the_series, texts_are_made_utf8,
+            the_first_sender_is_kept, an_impossible_time_is_refused)

@@ -1,0 +1,272 @@
+/*
+ * Objects written and read back, and series grouped, while the n-th allocation fails, for n = 1, 2,
+ * ... until none is hit: once, and from then on. Each failure is told as such, leaves nothing
+ * behind (sanitizers), and the same works when there is memory again.
+ *
+ * Allocations of C code in noctule_dicom pass through here (--wrap); those of DCMTK and of C++ do
+ * not.
+ */
+#include "tests/unit/dicom/pmap_sample.h"
+#include "tests/unit/dicom/sr_sample.h"
+#include "tests/unit/dicom/written_object.h"
+#include "tests/unit/series_sample.h"
+#include "tests/unit/suite.h"
+
+static struct {
+    int countdown; /* to the one that fails; 0: none */
+    bool for_good; /* and so do all after it */
+    bool hit;
+} memory;
+
+static bool
+fails(void)
+{
+    if (memory.countdown == 0 || --memory.countdown > 0)
+        return false;
+    memory.countdown = memory.for_good ? 1 : 0;
+    memory.hit = true;
+    return true;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__real_reallocarray(void *old, size_t count, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_reallocarray(void *old, size_t count, size_t size);
+
+void *
+__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *
+__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *
+__wrap_realloc(void *old, size_t size)
+{
+    return fails() ? NULL : __real_realloc(old, size);
+}
+
+void *
+__wrap_reallocarray(void *old, size_t count, size_t size)
+{
+    return fails() ? NULL : __real_reallocarray(old, count, size);
+}
+
+/*
+ * Does something until no allocation of it fails; returns how many there are. Check allocates too:
+ * actions assert nothing.
+ */
+static int
+starve(int (*action)(struct dicom_fault *fault), bool for_good)
+{
+    for (int n = 1;; n++) {
+        struct dicom_fault fault = {0};
+        memory.countdown = n;
+        memory.for_good = for_good;
+        memory.hit = false;
+        int error = action(&fault);
+        memory.countdown = 0;
+        if (!memory.hit) {
+            ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
+            return n - 1;
+        }
+        ck_assert_msg(error == -ENOMEM && strcmp(fault.code, "OUT_OF_MEMORY") == 0,
+                      "allocation %d: %d %s: %s", n, error, fault.code, fault.sentence);
+    }
+}
+
+static void
+expect_told(int (*action)(struct dicom_fault *fault))
+{
+    const int allocations = starve(action, false);
+    ck_assert_int_gt(allocations, 0);
+    ck_assert_int_eq(starve(action, true), allocations);
+}
+
+/* --- objects --- */
+
+static struct sr_sample report;
+static struct pmap_sample map;
+static struct seg_sample masks;
+static char target[] = "/tmp/noctule_memory.XXXXXX";
+
+static int
+write_to_target(int (*write)(int fd, struct seg_summary *summary, struct dicom_fault *fault),
+                struct dicom_fault *fault)
+{
+    struct seg_summary summary;
+    int fd = open(target, O_RDWR | O_TRUNC);
+    if (fd < 0)
+        abort();
+    int error = write(fd, &summary, fault);
+    close(fd);
+    return error;
+}
+
+static int
+write_seg(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+{
+    return seg_write(&masks.request, fd, summary, fault);
+}
+
+static int
+write_sr(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+{
+    return sr_write(&report.request, fd, summary, fault);
+}
+
+static int
+write_pmap(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+{
+    return pmap_write(&map.request, fd, summary, fault);
+}
+
+static int
+a_segmentation(struct dicom_fault *fault)
+{
+    return write_to_target(write_seg, fault);
+}
+
+static int
+a_report(struct dicom_fault *fault)
+{
+    return write_to_target(write_sr, fault);
+}
+
+static int
+a_map(struct dicom_fault *fault)
+{
+    return write_to_target(write_pmap, fault);
+}
+
+static int
+a_report_read_back(struct dicom_fault *fault)
+{
+    return sr_verify(&report.request, target, fault);
+}
+
+static int
+a_map_read_back(struct dicom_fault *fault)
+{
+    return pmap_verify(&map.request, target, fault);
+}
+
+static void
+make(void)
+{
+    static const struct seg_sample_shape shape = {
+        .columns = 33, .rows = 7, .planes = 5, .segments = 2, .charset = "ISO_IR 100"};
+    static const struct sr_sample_shape of_report = {
+        .seg = {.columns = 9, .rows = 7, .planes = 5, .segments = 1, .multi_frame = true},
+        .segments = 2,
+        .measurements = 2,
+    };
+    dicom_init();
+    strcpy(target, "/tmp/noctule_memory.XXXXXX");
+    int fd = mkstemp(target);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    seg_sample_make(&masks, &shape);
+    seg_sample_set(&masks, 0, 1, 1, 1);
+    seg_sample_set(&masks, 1, 2, 2, 3);
+    masks.segments[0].label = "Gr\xC3\xB6\xC3\x9F"
+                              "e";
+    pmap_sample_make(&map, &shape);
+    sr_sample_make(&report, &of_report);
+    report.groups[1].segment = SR_WHOLE_VOLUME; /* with its frames by number */
+    report.seg.stack.plane_count = 3;
+}
+
+static void
+drop(void)
+{
+    unlink(target);
+    sr_sample_free(&report);
+    pmap_sample_free(&map);
+    seg_sample_free(&masks);
+}
+
+START_TEST(writing_a_segmentation)
+{
+    expect_told(a_segmentation);
+}
+
+END_TEST
+
+START_TEST(writing_a_report)
+{
+    expect_told(a_report);
+}
+
+END_TEST
+
+START_TEST(writing_a_map)
+{
+    expect_told(a_map);
+}
+
+END_TEST
+
+START_TEST(reading_back)
+{
+    struct dicom_fault fault;
+    ck_assert_int_eq(a_report(&fault), 0);
+    expect_told(a_report_read_back);
+    ck_assert_int_eq(a_map(&fault), 0);
+    expect_told(a_map_read_back);
+}
+
+END_TEST
+
+/* --- series --- */
+
+static int
+a_series(struct dicom_fault *fault)
+{
+    struct geometry_series *result;
+    int error = geometry_group(series.instances, series.count, &limits, &result, fault);
+    if ((result == NULL) != (error != 0))
+        abort();
+    geometry_series_free(result);
+    return error;
+}
+
+/* Twelve echoes and a scout, so that groups are split and their list grows. */
+START_TEST(grouping_a_series)
+{
+    free_series();
+    for (int echo = 0; echo < 12; echo++) {
+        for (int i = 0; i < 3; i++)
+            snprintf(add_slice(2.0 * i)->echo, sizeof(series.storage[0].frames[0].echo), "%d",
+                     echo + 1);
+    }
+    place_frame(add_frames(1), sagittal, 0, 0, 0);
+    expect_told(a_series);
+    free_series();
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("dicom_memory");
+    TCase *tests = tcase_create("memory");
+    tcase_add_checked_fixture(tests, make, drop);
+    tcase_add_test(tests, writing_a_segmentation);
+    tcase_add_test(tests, writing_a_report);
+    tcase_add_test(tests, writing_a_map);
+    tcase_add_test(tests, reading_back);
+    tcase_add_test(tests, grouping_a_series);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

@@ -1,0 +1,270 @@
+/* Headers: unusual structure, and damage of every kind. */
+#include "tests/unit/dicom/peek_sample.h"
+
+#include <errno.h>
+
+START_TEST(data_sets_without_a_preamble)
+{
+    const struct sample_image image = SAMPLE_IMAGE;
+    for (int implicit = 0; implicit < 2; implicit++) {
+        struct dicom_bytes bytes = {.implicit_vr = implicit};
+        sample_data_set(&bytes, &image);
+        bytes_write(&bytes, path);
+        bytes_free(&bytes);
+        struct dicom_instance *i = peek_or_fail();
+        ck_assert_str_eq(i->transfer_syntax_uid, implicit ? SYNTAX_IMPLICIT : SYNTAX_EXPLICIT);
+        dicom_instance_free(i);
+    }
+}
+
+END_TEST
+
+/* Senders that declare implicit VR and write explicit, and the other way round. */
+START_TEST(mislabelled_vr)
+{
+    for (int implicit = 0; implicit < 2; implicit++) {
+        const struct sample_image image = SAMPLE_IMAGE;
+        struct dicom_bytes bytes = {0};
+        bytes_begin_file(&bytes, implicit ? SYNTAX_EXPLICIT : SYNTAX_IMPLICIT, CLASS_CT, "1.2.3");
+        bytes.implicit_vr = implicit;
+        sample_data_set(&bytes, &image);
+        bytes_write(&bytes, path);
+        struct dicom_instance *i = peek_or_fail();
+        ck_assert_int_eq(i->pixel_offset, (int64_t)bytes.size - 48);
+        dicom_instance_free(i);
+        bytes_free(&bytes);
+    }
+}
+
+END_TEST
+
+START_TEST(padding_behind_the_pixel_data)
+{
+    for (size_t s = 0; s < sizeof(native_syntaxes) / sizeof(native_syntaxes[0]); s++) {
+        struct sample_image image = SAMPLE_IMAGE;
+        image.syntax = native_syntaxes[s];
+        struct dicom_bytes bytes = {0};
+        sample_file(&bytes, &image);
+        const int64_t end = (int64_t)bytes.size;
+        bytes_element(&bytes, 0xFFFCFFFC, "OB", "0123456789", 10);
+        bytes_write(&bytes, path);
+        bytes_free(&bytes);
+        struct dicom_instance *i = peek_or_fail();
+        ck_assert_int_eq(i->pixel_offset, end - 48);
+        ck_assert_int_eq(i->pixel_length, 48);
+        dicom_instance_free(i);
+    }
+}
+
+END_TEST
+
+/* Whatever is cut off, the file is refused, and never for a reason that hides the truth. */
+START_TEST(files_cut_short_anywhere)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.syntax = native_syntaxes[_i];
+    image.extra = add_classic_keys;
+    struct dicom_bytes bytes = {0};
+    sample_file(&bytes, &image);
+    bytes_write(&bytes, path);
+    dicom_instance_free(peek_or_fail());
+    for (size_t size = bytes.size - 1; size > 0; size--) {
+        ck_assert_int_eq(truncate(path, (off_t)size), 0);
+        const char *code = peek_fault()->code;
+        if (size > 400)
+            ck_assert_msg(strcmp(code, "FILE_TRUNCATED") == 0 || strcmp(code, "TAG_MISSING") == 0,
+                          "%zu bytes: %s", size, code);
+    }
+    bytes_free(&bytes);
+}
+
+END_TEST
+
+/* Any one damaged byte of the header: refused or read, but never a crash. */
+START_TEST(one_damaged_byte_anywhere)
+{
+    struct sample_image image = enhanced_image(native_syntaxes[_i]);
+    struct dicom_bytes bytes = {0};
+    sample_file(&bytes, &image);
+    unsigned refused = 0;
+    for (size_t at = 128; at < bytes.size; at++) {
+        bytes.data[at] ^= 0xFF;
+        bytes_write(&bytes, path);
+        struct dicom_instance *instance;
+        struct dicom_fault fault = {0};
+        if (dicom_peek(path, &instance, &fault))
+            refused++;
+        else
+            dicom_instance_free(instance);
+        bytes.data[at] ^= 0xFF;
+    }
+    ck_assert_uint_gt(refused, 100);
+    bytes_free(&bytes);
+}
+
+END_TEST
+
+enum { DEEP = 100000 };
+
+static void
+add_deep_undefined(struct dicom_bytes *bytes)
+{
+    for (unsigned i = 0; i < DEEP; i++) {
+        bytes_sequence(bytes, 0x52009229);
+        bytes_item(bytes);
+    }
+    for (unsigned i = 0; i < DEEP; i++) {
+        bytes_item_end(bytes);
+        bytes_sequence_end(bytes);
+    }
+}
+
+/* Defined lengths: each level's header is 12 + 8 bytes in explicit VR, 8 + 8 in implicit. */
+static void
+add_deep_defined(struct dicom_bytes *bytes)
+{
+    const uint32_t head = bytes->implicit_vr ? 16 : 20;
+    for (uint32_t i = 0; i < DEEP; i++) {
+        const uint32_t inner = (DEEP - 1 - i) * head;
+        bytes_header(bytes, 0x52009229, "SQ", inner + 8);
+        bytes_delimiter(bytes, 0xFFFEE000, inner);
+    }
+}
+
+START_TEST(sequences_nested_without_end)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.syntax = native_syntaxes[_i];
+    image.extra = add_deep_undefined;
+    expect_code(&image, "TAG_INVALID");
+    ck_assert_ptr_nonnull(strstr(peek_fault()->sentence, "too deeply"));
+    image.extra = add_deep_defined;
+    expect_code(&image, "TAG_INVALID");
+    ck_assert_ptr_nonnull(strstr(peek_fault()->sentence, "too deeply"));
+}
+
+END_TEST
+
+static void
+add_beyond_item(struct dicom_bytes *bytes)
+{
+    bytes_header(bytes, 0x52009229, "SQ", 20);
+    bytes_delimiter(bytes, 0xFFFEE000, 12);
+    bytes_header(bytes, 0x52009230, "SQ", 4000);
+}
+
+static void
+add_no_item(struct dicom_bytes *bytes)
+{
+    bytes_sequence(bytes, 0x52009229);
+    bytes_text(bytes, 0x00200037, "DS", "1\\0\\0\\0\\1\\0");
+    bytes_sequence_end(bytes);
+}
+
+static void
+add_stray_delimiter(struct dicom_bytes *bytes)
+{
+    bytes_item_end(bytes);
+}
+
+static void
+add_unknown_vr(struct dicom_bytes *bytes)
+{
+    bytes_header(bytes, 0x00290010, "\x01\x02", 0);
+}
+
+static void
+add_text_without_length(struct dicom_bytes *bytes)
+{
+    bytes_header(bytes, 0x00291010, "UT", BYTES_UNDEFINED);
+}
+
+START_TEST(broken_sequences)
+{
+    static void (*const cases[])(struct dicom_bytes *) = {
+        add_beyond_item, add_no_item, add_stray_delimiter, add_unknown_vr, add_text_without_length,
+    };
+    struct sample_image image = SAMPLE_IMAGE;
+    image.extra = cases[_i];
+    expect_code(&image, "TAG_INVALID");
+}
+
+END_TEST
+
+static void
+add_claim_of_4_gib(struct dicom_bytes *bytes)
+{
+    bytes_header(bytes, 0x52009229, "SQ", 0xFFFFFFF0u);
+}
+
+static void
+add_private_claim_of_4_gib(struct dicom_bytes *bytes)
+{
+    bytes_header(bytes, 0x00291010, "OB", 0xFFFFFFF0u);
+}
+
+START_TEST(lengths_beyond_the_file)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.extra = add_claim_of_4_gib;
+    expect_code(&image, "FILE_TRUNCATED");
+    image.extra = add_private_claim_of_4_gib;
+    expect_code(&image, "FILE_TRUNCATED");
+}
+
+END_TEST
+
+/* UN of undefined length holds implicit little endian (CP-246), here around a nested sequence. */
+static void
+add_unknown_sequence(struct dicom_bytes *bytes)
+{
+    bytes_header(bytes, 0x00291010, "UN", BYTES_UNDEFINED);
+    bytes->implicit_vr = true;
+    bytes_item(bytes);
+    bytes_text(bytes, 0x00291011, "LO", "private");
+    bytes_sequence(bytes, 0x00291012);
+    bytes_item(bytes);
+    bytes_item_end(bytes);
+    bytes_sequence_end(bytes);
+    bytes_item_end(bytes);
+    bytes_sequence_end(bytes);
+    bytes->implicit_vr = false;
+}
+
+/* Longer than the window, so that skipping and reading on both sides of it is tried. */
+static void
+add_long_private_value(struct dicom_bytes *bytes)
+{
+    static const uint8_t zeros[100001];
+    bytes_element(bytes, 0x00291010, "OB", zeros, sizeof(zeros));
+}
+
+START_TEST(private_elements_are_passed_over)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.extra = add_unknown_sequence;
+    dicom_instance_free(write_and_peek(&image));
+    image.extra = add_long_private_value;
+    struct dicom_instance *i = write_and_peek(&image);
+    ck_assert_int_eq(i->pixel_offset, i->file_size - 48);
+    dicom_instance_free(i);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("dicom_peek_structure");
+    TCase *structure = new_case(suite, "structure");
+    tcase_add_test(structure, data_sets_without_a_preamble);
+    tcase_add_test(structure, mislabelled_vr);
+    tcase_add_test(structure, padding_behind_the_pixel_data);
+    tcase_add_loop_test(structure, files_cut_short_anywhere, 0, 3);
+    tcase_add_loop_test(structure, one_damaged_byte_anywhere, 0, 3);
+    tcase_add_loop_test(structure, sequences_nested_without_end, 0, 3);
+    tcase_add_loop_test(structure, broken_sequences, 0, 5);
+    tcase_add_test(structure, lengths_beyond_the_file);
+    tcase_add_test(structure, private_elements_are_passed_over);
+    return suite_run(suite);
+}

@@ -1,0 +1,622 @@
+/* seg_write and seg_identify: what is refused, what fails, what stays the same. */
+#include "tests/unit/dicom/seg_sample.h"
+#include "tests/unit/dicom/written_object.h"
+#include "tests/unit/suite.h"
+
+#include <sys/mman.h>
+
+static const struct seg_sample_shape odd = {.columns = 33, .rows = 7, .planes = 5, .segments = 3};
+
+static struct seg_sample sample;
+
+static int
+write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+{
+    return seg_write(&sample.request, fd, summary, fault);
+}
+
+static int
+verify_sample(const char *path, struct dicom_fault *fault)
+{
+    return seg_verify(&sample.request, path, 1, fault);
+}
+
+static struct written_object object = {
+    .path = sample.target,
+    .mismatch = "SEG_MISMATCH",
+    .write = write_sample,
+    .verify = verify_sample,
+};
+
+static struct dicom_fault fault;
+
+static void
+make_odd(void)
+{
+    dicom_init();
+    seg_sample_make(&sample, &odd);
+    seg_sample_set(&sample, 0, 32, 6, 1);
+    seg_sample_set(&sample, 0, 0, 0, 3);
+    seg_sample_set(&sample, 2, 5, 5, 3);
+    fault = (struct dicom_fault){0};
+}
+
+/* The same frames with connectedness; elsewhere the highest that is stored as 0. */
+static void
+make_fractional(void)
+{
+    struct seg_sample_shape shape = odd;
+    shape.fractional = true;
+    dicom_init();
+    seg_sample_make(&sample, &shape);
+    for (int i = 0; i < 3 * 5 * 7 * 33; i++)
+        sample.scenes[i] = 128;
+    seg_sample_set_scene(&sample, 0, 32, 6, 1, 65535);
+    seg_sample_set_scene(&sample, 0, 0, 0, 3, 129);
+    seg_sample_set_scene(&sample, 2, 5, 5, 3, 32768);
+    fault = (struct dicom_fault){0};
+}
+
+static void
+drop(void)
+{
+    written_free(&object);
+    seg_sample_free(&sample);
+}
+
+START_TEST(empty_frames_are_left_out)
+{
+    written_take(&object);
+    ck_assert_int_eq(object.summary.frames, 3);
+    /* 3 * 33 * 7 = 693 bits: 87 bytes and one to make it even. The first frame's last voxel: */
+    const uint8_t *pixels = object.bytes + object.size - 88;
+    ck_assert_mem_eq(pixels - 12, "\xE0\x7F\x10\x00OB\0\0\x58\0\0\0", 12);
+    for (int bit = 0; bit < 704; bit++) {
+        bool expected = bit == 6 * 33 + 32 || bit == 231 || bit == 462 + 5 * 33 + 5;
+        ck_assert_int_eq(pixels[bit / 8] >> bit % 8 & 1, expected);
+    }
+}
+
+END_TEST
+
+START_TEST(empty_frames_are_kept)
+{
+    sample.request.omit_empty_frames = false;
+    written_take(&object);
+    ck_assert_int_eq(object.summary.frames, 15);
+}
+
+END_TEST
+
+START_TEST(nothing_segmented_is_no_object)
+{
+    memset(sample.words, 0, sizeof(uint64_t) * 3 * 7 * 5);
+    ck_assert_int_eq(written_try(&object, &fault), -ENODATA);
+    ck_assert_str_eq(fault.code, "SEG_EMPTY");
+    sample.request.omit_empty_frames = false;
+    written_take(&object);
+    ck_assert_int_eq(object.summary.frames, 15);
+}
+
+END_TEST
+
+/* Segments Overlap (0062,0013), with its VR and length before the value. */
+static void
+expect_overlap(const char *value)
+{
+    const uint8_t head[8] = {0x62, 0x00, 0x13, 0x00, 'C', 'S', (uint8_t)strlen(value), 0};
+    const uint8_t *place = memmem(object.bytes, object.size, head, sizeof(head));
+    ck_assert_ptr_nonnull(place);
+    ck_assert_mem_eq(place + sizeof(head), value, strlen(value));
+}
+
+START_TEST(overlap_is_found)
+{
+    written_take(&object);
+    expect_overlap("NO");
+    seg_sample_set(&sample, 2, 0, 0, 3);
+    written_take(&object);
+    expect_overlap("YES ");
+}
+
+END_TEST
+
+START_TEST(same_input_same_bytes)
+{
+    written_take(&object);
+    /* The same instances in another order, with the stack pointing at them as before. */
+    struct dicom_instance *last = sample.instances[4];
+    sample.instances[4] = sample.instances[0];
+    sample.instances[0] = last;
+    sample.stack.planes[0].instance = 4;
+    sample.stack.planes[4].instance = 0;
+    written_expect_same_again(&object);
+}
+
+END_TEST
+
+START_TEST(identity_follows_from_what_went_in)
+{
+    struct seg_identity base;
+    struct seg_identity other;
+    seg_identify(&sample.request, &base);
+    ck_assert_str_ne(base.sop_instance_uid, base.series_uid);
+    ck_assert_str_ne(base.sop_instance_uid, base.dimension_organization_uid);
+    ck_assert_str_ne(base.series_uid, base.dimension_organization_uid);
+
+    struct seg_request changed = sample.request;
+    changed.content_time_ms += 1000;
+    seg_identify(&changed, &other);
+    ck_assert_mem_eq(&base, &other, sizeof(base));
+    written_take(&object);
+    ck_assert_mem_eq(&base, &object.summary.identity, sizeof(base));
+
+    const char *const texts[] = {"pipeline", "settings", "version"};
+    for (size_t i = 0; i < 3; i++) {
+        changed = sample.request;
+        if (i == 0)
+            changed.pipeline = "head-ct2";
+        if (i == 1)
+            changed.pipeline_settings = "range = [ 0, 81 ]";
+        if (i == 2)
+            changed.software_version = "0.1.1";
+        seg_identify(&changed, &other);
+        ck_assert_msg(strcmp(base.sop_instance_uid, other.sop_instance_uid) != 0, "%s", texts[i]);
+        ck_assert_msg(strcmp(base.series_uid, other.series_uid) != 0, "%s", texts[i]);
+    }
+    sample.stack.plane_count--;
+    seg_identify(&sample.request, &other);
+    sample.stack.plane_count++;
+    ck_assert_str_ne(base.sop_instance_uid, other.sop_instance_uid);
+    strcpy(sample.storage[2].sop_instance_uid, "1.2.3.4.6000");
+    seg_identify(&sample.request, &other);
+    ck_assert_str_ne(base.sop_instance_uid, other.sop_instance_uid);
+}
+
+END_TEST
+
+/* Archives hold objects under these UIDs: a release that makes others sends everything twice. */
+START_TEST(identity_stays_over_releases)
+{
+    static const struct seg_identity expected[2] = {
+        {"2.25.43870723618113295156164073687420602407",
+         "2.25.252828168646304758310124724271008391102",
+         "2.25.212209942735104307994139275565965629238"},
+        {"2.25.19776405650904711135452997915337704742",
+         "2.25.337337206412261445870360586531171465632",
+         "2.25.24294042556220204003631005721596106090"},
+    };
+
+    for (int i = 0; i < 2; i++) {
+        struct seg_identity identity;
+        sample.request.fractional = i == 1;
+        seg_identify(&sample.request, &identity);
+        ck_assert_str_eq(identity.sop_instance_uid, expected[i].sop_instance_uid);
+        ck_assert_str_eq(identity.series_uid, expected[i].series_uid);
+        ck_assert_str_eq(identity.dimension_organization_uid,
+                         expected[i].dimension_organization_uid);
+    }
+}
+
+END_TEST
+
+static void
+expect_frame_of_reference(const char *begins)
+{
+    static const uint8_t head[6] = {0x20, 0x00, 0x52, 0x00, 'U', 'I'};
+    written_take(&object);
+    const uint8_t *place = memmem(object.bytes, object.size, head, sizeof(head));
+    ck_assert_ptr_nonnull(place);
+    ck_assert_mem_eq(place + 8, begins, strlen(begins));
+}
+
+START_TEST(a_missing_frame_of_reference_is_made)
+{
+    expect_frame_of_reference("1.2.3.4.3");
+    for (int32_t i = 0; i < sample.instance_count; i++)
+        sample.storage[i].frame_of_reference_uid[0] = '\0';
+    expect_frame_of_reference("2.25.");
+}
+
+END_TEST
+
+START_TEST(texts_beyond_ascii_make_the_object_utf8)
+{
+    drop();
+    struct seg_sample_shape latin = odd;
+    latin.charset = "ISO_IR 100";
+    latin.patient = "M\xFCller^J\xF6rg";
+    seg_sample_make(&sample, &latin);
+    seg_sample_set(&sample, 1, 3, 3, 2);
+
+    written_take(&object); /* ASCII only: the source's set and bytes stay */
+    ck_assert(written_count_text(&object, "ISO_IR 100"));
+    ck_assert(written_count_text(&object, "M\xFCller^J\xF6rg"));
+
+    sample.segments[1].label = "Gro\xC3\x9Fhirn";
+    written_take(&object);
+    ck_assert(written_count_text(&object, "ISO_IR 192"));
+    ck_assert(written_count_text(&object, "M\xC3\xBCller^J\xC3\xB6rg"));
+    ck_assert(written_count_text(&object, "Gro\xC3\x9Fhirn"));
+}
+
+END_TEST
+
+START_TEST(code_extensions_become_utf8)
+{
+    drop();
+    struct seg_sample_shape kanji = odd;
+    kanji.charset = "\\ISO 2022 IR 87";
+    kanji.patient = "Yamada^Tarou=\x1B$B;3ED\x1B(B^\x1B$BB@O:\x1B(B";
+    seg_sample_make(&sample, &kanji);
+    seg_sample_set(&sample, 1, 3, 3, 2);
+    written_take(&object);
+    ck_assert(written_count_text(&object, "\\ISO 2022 IR 87"));
+    ck_assert(written_count_text(&object, kanji.patient));
+    sample.segments[1].label = "\xE8\x84\xB3";
+    written_take(&object);
+    ck_assert(written_count_text(&object, "ISO_IR 192"));
+    ck_assert(written_count_text(&object,
+                                 "Yamada^Tarou=\xE5\xB1\xB1\xE7\x94\xB0^\xE5\xA4\xAA\xE9\x83\x8E"));
+    ck_assert(written_count_text(&object, "\xE8\x84\xB3"));
+}
+
+END_TEST
+
+/* Half-width katakana, single bytes beside the kanji of escape sequences. */
+START_TEST(katakana_become_utf8)
+{
+    drop();
+    struct seg_sample_shape katakana = odd;
+    katakana.charset = "ISO 2022 IR 13\\ISO 2022 IR 87";
+    katakana.patient = "\xD4\xCF\xC0\xDE^\xC0\xDB\xB3=\x1B$B;3ED\x1B(J^\x1B$BB@O:\x1B(J";
+    seg_sample_make(&sample, &katakana);
+    seg_sample_set(&sample, 1, 3, 3, 2);
+    sample.segments[1].label = "\xE8\x84\xB3";
+    written_take(&object);
+    ck_assert(written_count_text(&object, "ISO_IR 192"));
+    ck_assert(written_count_text(&object, "\xEF\xBE\x94\xEF\xBE\x8F\xEF\xBE\x80\xEF\xBE\x9E^"
+                                          "\xEF\xBE\x80\xEF\xBE\x9B\xEF\xBD\xB3="
+                                          "\xE5\xB1\xB1\xE7\x94\xB0^\xE5\xA4\xAA\xE9\x83\x8E"));
+}
+
+END_TEST
+
+/* Bytes beyond ASCII with no set declared, and a set that nobody knows. */
+START_TEST(text_that_cannot_be_converted_keeps_its_bytes)
+{
+    static const char *const charsets[] = {NULL, "ISO_IR 999"};
+    for (size_t i = 0; i < 2; i++) {
+        drop();
+        struct seg_sample_shape unknown = odd;
+        unknown.charset = charsets[i];
+        unknown.patient = "M\xFCller";
+        seg_sample_make(&sample, &unknown);
+        seg_sample_set(&sample, 1, 3, 3, 2);
+        sample.segments[1].label = "Gro\xC3\x9Fhirn";
+        written_take(&object);
+        ck_assert(!written_count_text(&object, "ISO_IR 192"));
+        ck_assert(written_count_text(&object, "M\xFCller"));
+        ck_assert(written_count_text(&object, "Gro?hirn"));
+    }
+}
+
+END_TEST
+
+/* An optional value that breaks its VR would make the object invalid: 9:30 is no TM. */
+START_TEST(invalid_optional_values_stay_behind)
+{
+    written_take(&object);
+    ck_assert(written_count_text(&object, "Head"));
+    ck_assert(!written_count_text(&object, "9:30"));
+}
+
+END_TEST
+
+START_TEST(geometry_is_needed)
+{
+    sample.stack.has_geometry = false;
+    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
+    ck_assert_str_eq(fault.code, "NO_GEOMETRY");
+}
+
+END_TEST
+
+START_TEST(incomplete_requests_are_refused)
+{
+    for (int i = 0; i < 11; i++) {
+        struct seg_request good = sample.request;
+        struct seg_segment segment = sample.segments[0];
+        int32_t planes = sample.stack.plane_count;
+        if (i == 0)
+            sample.segments[0].bits = NULL;
+        if (i == 1)
+            sample.segments[0].words_per_row = 0;
+        if (i == 2)
+            sample.segments[0].label = "";
+        if (i == 3)
+            sample.segments[0].type.value = NULL;
+        if (i == 4)
+            sample.request.segment_count = 0;
+        if (i == 5)
+            sample.request.device_serial_number = "";
+        if (i == 6)
+            sample.stack.plane_count = 0;
+        if (i == 7)
+            sample.segments[0].algorithm_name = "";
+        if (i == 8)
+            sample.segments[0].category.meaning = "";
+        if (i == 9)
+            sample.segments[0].modifier = (struct seg_code){"7771000", NULL, "Left"};
+        if (i == 10)
+            sample.segments[0].algorithm_family = (struct seg_code){"123111", "DCM", ""};
+        ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
+        ck_assert_str_eq(fault.code, "SEG_REQUEST_INVALID");
+        sample.request = good;
+        sample.segments[0] = segment;
+        sample.stack.plane_count = planes;
+    }
+}
+
+END_TEST
+
+START_TEST(an_unreadable_source_is_told)
+{
+    unlink(sample.source);
+    ck_assert_int_lt(written_try(&object, &fault), 0);
+    ck_assert_str_ne(fault.code, "");
+    ck_assert_str_eq(fault.file[0], sample.source);
+}
+
+END_TEST
+
+/* Nine planes of 65535 x 65535 are 4.5 GiB of bits; the mask is address space, hardly touched. */
+START_TEST(four_gib_are_too_much)
+{
+    const int64_t words_per_row = 1024;
+    const size_t words = (size_t)words_per_row * 65535;
+    const size_t bytes = 9 * words * sizeof(uint64_t);
+    uint64_t *mask = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert_ptr_ne(mask, MAP_FAILED);
+    drop();
+    struct seg_sample_shape nine = {.columns = 1, .rows = 1, .planes = 9, .segments = 1};
+    seg_sample_make(&sample, &nine);
+    sample.stack.columns = 65535;
+    sample.stack.rows = 65535;
+    sample.segments[0].bits = mask;
+    sample.segments[0].words_per_row = words_per_row;
+    for (size_t z = 0; z < 9; z++)
+        mask[z * words] = 1;
+    ck_assert_int_eq(written_try(&object, &fault), -EFBIG);
+    ck_assert_str_eq(fault.code, "SEG_TOO_LARGE");
+    munmap(mask, bytes);
+}
+
+END_TEST
+
+/* Of bytes, two planes of 65535 x 65535 are. */
+START_TEST(four_gib_of_scenes_are_too_much)
+{
+    const size_t voxels = (size_t)65535 * 65535;
+    const size_t bytes = 2 * voxels * sizeof(uint16_t);
+    uint16_t *scene = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert_ptr_ne(scene, MAP_FAILED);
+    drop();
+    struct seg_sample_shape two = {
+        .columns = 1, .rows = 1, .planes = 2, .segments = 1, .fractional = true};
+    seg_sample_make(&sample, &two);
+    sample.stack.columns = 65535;
+    sample.stack.rows = 65535;
+    sample.segments[0].scene = scene;
+    scene[0] = UINT16_MAX;
+    scene[voxels] = UINT16_MAX;
+    ck_assert_int_eq(written_try(&object, &fault), -EFBIG);
+    ck_assert_str_eq(fault.code, "SEG_TOO_LARGE");
+    munmap(scene, bytes);
+}
+
+END_TEST
+
+START_TEST(a_full_device_is_told)
+{
+    written_expect_full_device_told(&object);
+}
+
+END_TEST
+
+START_TEST(a_file_cut_short_is_told)
+{
+    written_expect_full_disk_told(&object);
+}
+
+END_TEST
+
+START_TEST(other_shapes_read_back)
+{
+    static const struct seg_sample_shape shapes[] = {
+        {.columns = 1, .rows = 1, .planes = 1, .segments = 1},
+        {.columns = 64, .rows = 3, .planes = 2, .segments = 2},
+        {.columns = 255, .rows = 257, .planes = 3, .segments = 2},
+        {.columns = 100, .rows = 9, .planes = 17, .segments = 1, .multi_frame = true},
+        {.columns = 7, .rows = 5, .planes = 400, .segments = 8},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        drop();
+        seg_sample_make(&sample, &shapes[i]);
+        for (int32_t s = 0; s < shapes[i].segments; s++) {
+            for (int32_t z = s; z < shapes[i].planes; z += 2)
+                seg_sample_set(&sample, s, (s * 3 + z) % shapes[i].columns, z % shapes[i].rows, z);
+        }
+        written_take(&object);
+        sample.request.omit_empty_frames = false;
+        written_take(&object);
+        ck_assert_int_eq(object.summary.frames, (int64_t)shapes[i].planes * shapes[i].segments);
+    }
+}
+
+END_TEST
+
+/* --- FRACTIONAL --- */
+
+START_TEST(probabilities_of_frames)
+{
+    written_take(&object);
+    ck_assert_int_eq(object.summary.frames, 3);
+    /* 3 * 33 * 7 = 693 bytes and one to make it even. */
+    const uint8_t *pixels = object.bytes + object.size - 694;
+    ck_assert_mem_eq(pixels - 12, "\xE0\x7F\x10\x00OB\0\0\xB6\x02\0\0", 12);
+    for (int i = 0; i < 694; i++) {
+        int expected = 0;
+        if (i == 6 * 33 + 32)
+            expected = 255;
+        if (i == 231)
+            expected = 1;
+        if (i == 462 + 5 * 33 + 5)
+            expected = 128;
+        ck_assert_int_eq(pixels[i], expected);
+    }
+}
+
+END_TEST
+
+START_TEST(empty_probabilities)
+{
+    sample.request.omit_empty_frames = false;
+    written_take(&object);
+    ck_assert_int_eq(object.summary.frames, 15);
+    for (int i = 0; i < 3 * 5 * 7 * 33; i++)
+        sample.scenes[i] = 128;
+    written_take(&object);
+    ck_assert_int_eq(object.summary.frames, 15);
+    sample.request.omit_empty_frames = true;
+    ck_assert_int_eq(written_try(&object, &fault), -ENODATA);
+    ck_assert_str_eq(fault.code, "SEG_EMPTY");
+}
+
+END_TEST
+
+START_TEST(overlap_of_probabilities)
+{
+    written_take(&object);
+    expect_overlap("UNDEFINED ");
+    sample.request.segment_count = 1;
+    written_take(&object);
+    expect_overlap("NO");
+}
+
+END_TEST
+
+START_TEST(descriptions)
+{
+    written_take(&object);
+    ck_assert(written_count_text(&object, "head-ct segmentation, fractional"));
+    sample.request.series_description = "Vessels, connectedness";
+    sample.request.series_number = 1002;
+    sample.segments[0].algorithm_name = "Noctule fuzzy connectedness";
+    written_take(&object);
+    ck_assert(written_count_text(&object, "Vessels, connectedness"));
+    ck_assert(!written_count_text(&object, "head-ct segmentation"));
+    ck_assert(written_count_text(&object, "Noctule fuzzy connectedness"));
+    ck_assert(written_count_text(&object, "IS\x04"
+                                          "\0"
+                                          "1002"));
+}
+
+END_TEST
+
+/* Each type needs its own voxels, and looks at no others. */
+START_TEST(voxels_of_the_other_type)
+{
+    const uint16_t *scene = sample.segments[0].scene;
+    sample.segments[0].scene = NULL;
+    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
+    ck_assert_str_eq(fault.code, "SEG_REQUEST_INVALID");
+    sample.segments[0].scene = scene;
+    sample.request.fractional = false; /* there are no masks */
+    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
+    ck_assert_str_eq(fault.code, "SEG_REQUEST_INVALID");
+}
+
+END_TEST
+
+START_TEST(other_shapes_of_probabilities)
+{
+    static const struct seg_sample_shape shapes[] = {
+        {.columns = 1, .rows = 1, .planes = 1, .segments = 1},
+        {.columns = 1, .rows = 1, .planes = 3, .segments = 1},
+        {.columns = 255, .rows = 257, .planes = 3, .segments = 2},
+        {.columns = 512, .rows = 300, .planes = 2, .segments = 1},
+        {.columns = 100, .rows = 9, .planes = 17, .segments = 1, .multi_frame = true},
+        {.columns = 7, .rows = 5, .planes = 400, .segments = 8},
+    };
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct seg_sample_shape shape = shapes[i];
+        shape.fractional = true;
+        drop();
+        seg_sample_make(&sample, &shape);
+        int64_t voxels = seg_sample_voxels(&shape) * shape.segments;
+        for (int64_t v = 0; v < voxels; v++)
+            sample.scenes[v] = (uint16_t)((v + 7) * 40503);
+        written_take(&object);
+        sample.request.omit_empty_frames = false;
+        written_take(&object);
+        ck_assert_int_eq(object.summary.frames, (int64_t)shape.planes * shape.segments);
+    }
+}
+
+END_TEST
+
+static TCase *
+fractional_case(void)
+{
+    TCase *tests = tcase_create("write fractional");
+    tcase_add_checked_fixture(tests, make_fractional, drop);
+    tcase_add_test(tests, probabilities_of_frames);
+    tcase_add_test(tests, empty_probabilities);
+    tcase_add_test(tests, overlap_of_probabilities);
+    tcase_add_test(tests, descriptions);
+    tcase_add_test(tests, voxels_of_the_other_type);
+    tcase_add_test(tests, other_shapes_of_probabilities);
+    tcase_add_test(tests, same_input_same_bytes);
+    tcase_add_test(tests, identity_follows_from_what_went_in);
+    tcase_add_test(tests, a_missing_frame_of_reference_is_made);
+    tcase_add_test(tests, geometry_is_needed);
+    tcase_add_test(tests, an_unreadable_source_is_told);
+    tcase_add_test(tests, four_gib_of_scenes_are_too_much);
+    tcase_add_test(tests, a_full_device_is_told);
+    tcase_add_test(tests, a_file_cut_short_is_told);
+    return tests;
+}
+
+int
+main(void)
+{
+    Suite *suite = suite_create("dicom_seg");
+    TCase *tests = tcase_create("write");
+    tcase_add_checked_fixture(tests, make_odd, drop);
+    tcase_add_test(tests, empty_frames_are_left_out);
+    tcase_add_test(tests, empty_frames_are_kept);
+    tcase_add_test(tests, nothing_segmented_is_no_object);
+    tcase_add_test(tests, overlap_is_found);
+    tcase_add_test(tests, same_input_same_bytes);
+    tcase_add_test(tests, identity_follows_from_what_went_in);
+    tcase_add_test(tests, identity_stays_over_releases);
+    tcase_add_test(tests, a_missing_frame_of_reference_is_made);
+    tcase_add_test(tests, texts_beyond_ascii_make_the_object_utf8);
+    tcase_add_test(tests, code_extensions_become_utf8);
+    tcase_add_test(tests, katakana_become_utf8);
+    tcase_add_test(tests, text_that_cannot_be_converted_keeps_its_bytes);
+    tcase_add_test(tests, invalid_optional_values_stay_behind);
+    tcase_add_test(tests, geometry_is_needed);
+    tcase_add_test(tests, incomplete_requests_are_refused);
+    tcase_add_test(tests, an_unreadable_source_is_told);
+    tcase_add_test(tests, four_gib_are_too_much);
+    tcase_add_test(tests, a_full_device_is_told);
+    tcase_add_test(tests, a_file_cut_short_is_told);
+    tcase_add_test(tests, other_shapes_read_back);
+    suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, fractional_case());
+    return suite_run(suite);
+}

@@ -1,0 +1,516 @@
+/* sr_write: what a report says, to whom it belongs, and what happens when it cannot be written. */
+#include "dicom/objects/sr/sr_internal.h"
+#include "tests/unit/dicom/sr_sample.h"
+#include "tests/unit/dicom/written_object.h"
+#include "tests/unit/suite.h"
+
+#include <math.h>
+
+static const struct sr_sample_shape shape = {
+    .seg = {.columns = 33, .rows = 7, .planes = 5, .segments = 1},
+    .segments = 2,
+    .measurements = 3,
+};
+
+static struct sr_sample sample;
+
+static int
+write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+{
+    return sr_write(&sample.request, fd, summary, fault);
+}
+
+static int
+verify_sample(const char *path, struct dicom_fault *fault)
+{
+    return sr_verify(&sample.request, path, fault);
+}
+
+static struct written_object object = {
+    .path = sample.seg.target,
+    .mismatch = "SR_MISMATCH",
+    .write = write_sample,
+    .verify = verify_sample,
+};
+
+static struct dicom_fault fault;
+
+static void
+make(void)
+{
+    dicom_init();
+    sr_sample_make(&sample, &shape);
+    memset(&fault, 0, sizeof(fault));
+}
+
+static void
+drop(void)
+{
+    written_free(&object);
+    sr_sample_free(&sample);
+}
+
+static void
+remake(const struct sr_sample_shape *other)
+{
+    drop();
+    sr_sample_make(&sample, other);
+}
+
+START_TEST(the_file)
+{
+    written_take(&object);
+    ck_assert_int_eq(object.summary.frames, 0);
+    ck_assert_str_eq(object.summary.identity.dimension_organization_uid, "");
+    ck_assert_mem_eq(object.bytes + 128, "DICM", 4);
+    ck_assert_int_eq(written_count_text(&object, "Doe^Jane"), 1);
+    ck_assert_int_eq(written_count_text(&object, "UNVERIFIED"), 1);
+    ck_assert_int_eq(written_count_text(&object, "head-ct measurements"), 1);
+    ck_assert_int_eq(written_count_text(&object, "20241121"), 3); /* creation, series, content */
+    ck_assert_int_eq(written_count_text(&object, "1.2.840.10008.2.16.13"), 1);
+    /* Frame of Reference is no module of a report: only the image library speaks of it. */
+    ck_assert_int_eq(written_count(&object, "\x20\x00\x52\x00UI", 6), 0);
+    ck_assert_int_eq(written_count(&object, "\x20\x00\x40\x10LO", 6), 0);
+}
+
+END_TEST
+
+START_TEST(the_same_bytes_again)
+{
+    written_take(&object);
+    written_expect_same_again(&object);
+}
+
+END_TEST
+
+/* UIDs follow the SEG and the content, down to the last bit of a value, and not the time. */
+START_TEST(identity)
+{
+    struct seg_identity first;
+    written_take(&object);
+    first = object.summary.identity;
+    ck_assert_int_eq(strncmp(first.sop_instance_uid, "2.25.", 5), 0);
+    ck_assert_str_ne(first.sop_instance_uid, first.series_uid);
+    ck_assert_str_ne(first.series_uid, sample.identity.series_uid);
+
+    sample.seg.request.content_time_ms += 86400000;
+    written_take(&object);
+    ck_assert_str_eq(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
+    ck_assert_str_eq(object.summary.identity.series_uid, first.series_uid);
+
+    sample.measurements[1].value = nextafter(sample.measurements[1].value, 1e9);
+    written_take(&object);
+    ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
+    sample.measurements[1].value = sr_sample_value(0, 1);
+
+    sample.measurements[0].parameters[0].value = 33;
+    written_take(&object);
+    ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
+    sample.measurements[0].parameters[0].value = 32;
+
+    strcpy(sample.identity.sop_instance_uid, "2.25.7");
+    written_take(&object);
+    ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
+}
+
+END_TEST
+
+/* Without the concepts, nobody has to be told of their schemes. */
+START_TEST(coding_schemes_that_are_used)
+{
+    for (int i = 0; i < 6; i++) {
+        sample.measurements[i].concept = (struct seg_code){"118565006", "SCT", "Volume"};
+        sample.measurements[i].modifier_count = 0;
+        sample.measurements[i].parameter_count = 0;
+    }
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x08\x00\x10\x01SQ", 6), 0);
+    sample.measurements[5].concept.scheme = "99NOCTULE";
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x08\x00\x10\x01SQ", 6), 1);
+    ck_assert_int_eq(written_count_text(&object, "1.2.840.10008.2.16.13"), 0);
+    ck_assert_int_eq(written_count_text(&object, "Noctule: measurements"), 1);
+}
+
+END_TEST
+
+/* Values at the ends of what a double can be; the text has 16 characters at most (sr_verify). */
+START_TEST(extreme_values)
+{
+    static const double values[] = {0.0, -0.0, 5e-324, -1.2345678901234567e307, 1.0 / 3.0, 1e16};
+    for (int i = 0; i < 6; i++)
+        sample.measurements[i].value = values[i];
+    written_take(&object);
+    for (int i = 0; i < 6; i++)
+        ck_assert_int_ge(written_count(&object, &values[i], sizeof(double)), 1);
+}
+
+END_TEST
+
+START_TEST(absent_values)
+{
+    sample.measurements[1].absence = "ONE_GREY_LEVEL";
+    sample.measurements[2].absence = "NO_NEIGHBOURS";
+    sample.measurements[2].qualifier = SR_MEASUREMENT_FAILURE;
+    sample.measurements[2].modifier_count = 0;
+    sample.measurements[2].parameter_count = 0;
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "ONE_GREY_LEVEL"), 1);
+    ck_assert_int_eq(written_count_text(&object, "114000"), 1);
+    ck_assert_int_eq(written_count_text(&object, "114006"), 1);
+    double made_up = sr_sample_value(0, 1);
+    ck_assert_int_eq(written_count(&object, &made_up, sizeof(made_up)), 0);
+}
+
+END_TEST
+
+/* A reader that takes a NUM's value for granted finds one in each. */
+START_TEST(absent_values_are_no_numbers)
+{
+    sample.measurements[0].absence = "ONE_GREY_LEVEL";
+    sample.measurements[0].parameter_count = 0;
+    written_take(&object);
+    const int numbers = 5 + 5 + 5; /* of the image library, of measurements and of settings */
+    ck_assert_int_eq(written_count(&object,
+                                   "\x40\x00\x40\xA0"
+                                   "CS\x04\x00NUM ",
+                                   12),
+                     numbers);
+    ck_assert_int_eq(written_count(&object, "\x40\x00\x00\xA3SQ", 6), numbers);
+}
+
+END_TEST
+
+START_TEST(settings_in_words)
+{
+    static const char text[] = "(1,0,0)(2,1,0)";
+    sample.measurements[4].words =
+        (struct sr_words){{"DIRECTIONS", SEG_OWN_SCHEME, "Directions"}, text};
+    written_take(&object);
+    const struct seg_identity first = object.summary.identity;
+    ck_assert_int_eq(written_count_text(&object, text), 1);
+    sample.measurements[4].words.text = "(1,0,0)(2,1,1)";
+    written_take(&object);
+    ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
+    sample.measurements[4].words.text = "";
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "DIRECTIONS"), 0);
+}
+
+END_TEST
+
+/* Not a number is no number, whatever the caller thought. */
+START_TEST(values_that_are_not_finite)
+{
+    sample.measurements[0].value = NAN;
+    sample.measurements[1].value = INFINITY;
+    sample.measurements[2].value = -INFINITY;
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "114000"), 3);
+    ck_assert_int_eq(written_count_text(&object, "no finite number"), 3);
+    ck_assert_int_eq(written_count_text(&object, "inf"), 0);
+}
+
+END_TEST
+
+START_TEST(sites_and_sides)
+{
+    sample.segments[0].region = (struct seg_code){"12738006", "SCT", "Brain"};
+    sample.segments[0].modifier = (struct seg_code){"7771000", "SCT", "Left"};
+    sample.segments[1].modifier = (struct seg_code){"24028007", "SCT", "Right"};
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "363698007"), 1);
+    ck_assert_int_eq(written_count_text(&object, "272741003"), 2);
+    ck_assert_int_eq(written_count_text(&object, "TYPE_MODIFIER"), 0);
+    sample.segments[0].modifier = (struct seg_code){"255503000", "SCT", "Entire"};
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "TYPE_MODIFIER"), 1);
+}
+
+END_TEST
+
+START_TEST(a_code_that_is_long)
+{
+    sample.measurements[0].concept.value = "a-code-of-more-than-16-characters";
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x08\x00\x19\x01UC", 6), 1);
+}
+
+END_TEST
+
+/* One group, and as many as a study of a whole body may have. */
+START_TEST(one_segment)
+{
+    static const struct sr_sample_shape one = {
+        .seg = {.columns = 8, .rows = 8, .planes = 1, .segments = 1},
+        .segments = 1,
+        .measurements = 1,
+    };
+    remake(&one);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "Spacing between slices"), 0);
+}
+
+END_TEST
+
+START_TEST(many_segments_and_features)
+{
+    static const struct sr_sample_shape many = {
+        .seg = {.columns = 8, .rows = 8, .planes = 3, .segments = 1},
+        .segments = 256,
+        .measurements = 107,
+    };
+    remake(&many);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "Tracking Unique Identifier"), 256);
+    ck_assert_int_eq(written_count_text(&object, "5QB6"), 256 * 107);
+}
+
+END_TEST
+
+/* Groups need not be of all segments, nor in their order. */
+START_TEST(some_segments)
+{
+    static const struct sr_sample_shape five = {
+        .seg = {.columns = 8, .rows = 8, .planes = 3, .segments = 1},
+        .segments = 5,
+        .measurements = 1,
+    };
+    remake(&five);
+    sample.groups[0].segment = 4;
+    sample.groups[1].segment = 2;
+    sample.request.group_count = 2;
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "head-ct: Part 5"), 1);
+    ck_assert_int_eq(written_count_text(&object, "head-ct: Part 1"), 0);
+}
+
+END_TEST
+
+/* Each instance is listed once: in the library, and in the evidence. */
+START_TEST(a_multi_frame_source)
+{
+    struct sr_sample_shape enhanced = shape;
+    enhanced.seg.multi_frame = true;
+    remake(&enhanced);
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "1.2.3.4.5000"), 2);
+}
+
+END_TEST
+
+/* Not a word of a segmentation, which there need not be. */
+START_TEST(the_whole_volume)
+{
+    sample.groups[0].segment = SR_WHOLE_VOLUME;
+    sample.request.group_count = 1;
+    sample.request.seg_identity = NULL;
+    sample.seg.request.segment_count = 0;
+    written_take(&object);
+    const struct seg_identity first = object.summary.identity;
+    ck_assert_int_eq(written_count_text(&object, "1.2.840.10008.5.1.4.1.1.66.4"), 0);
+    ck_assert_int_eq(written_count_text(&object, "head-ct: whole volume"), 1);
+    ck_assert_int_eq(written_count_text(&object, "Source of Measurement"), 5);
+    sample.seg.request.pipeline_settings = "other";
+    written_take(&object);
+    ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
+}
+
+END_TEST
+
+/* Segments are told of first, and the volume is none of them. */
+START_TEST(the_whole_volume_and_a_segment)
+{
+    sample.groups[0].segment = SR_WHOLE_VOLUME;
+    sample.segments[1].label = "whole volume";
+    written_take(&object);
+    const double volume = sr_sample_value(0, 0);
+    const double segment = sr_sample_value(1, 0);
+    ck_assert(written_find(&object, &segment, sizeof(segment), 1) <
+              written_find(&object, &volume, sizeof(volume), 1));
+    char ids[2][SEG_TRACKING_ID_SIZE];
+    char uids[2][DICOM_UID_SIZE];
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(sr_track(&sample.request, &sample.groups[i], ids[i], uids[i]), 0);
+    ck_assert_str_ne(uids[0], uids[1]);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(written_count_text(&object, uids[i]), 1);
+}
+
+END_TEST
+
+/* A stack need not have all frames of its instance. */
+START_TEST(the_volume_of_some_frames)
+{
+    struct sr_sample_shape enhanced = shape;
+    enhanced.seg.multi_frame = true;
+    remake(&enhanced);
+    sample.groups[0].segment = SR_WHOLE_VOLUME;
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x08\x00\x60\x11IS", 6), 0);
+    sample.seg.stack.plane_count = 3;
+    written_take(&object);
+    ck_assert_int_eq(written_count(&object, "\x08\x00\x60\x11IS", 6), 1);
+    ck_assert_int_eq(written_count_text(&object, "5\\4\\3"), 1);
+}
+
+END_TEST
+
+START_TEST(a_latin_1_patient)
+{
+    struct sr_sample_shape latin = shape;
+    latin.seg.charset = "ISO_IR 100";
+    latin.seg.patient = "M\xFCller^J\xF6rg";
+    remake(&latin);
+    written_take(&object); /* all of ours is ASCII: as it was */
+    ck_assert_int_eq(written_count_text(&object, "M\xFCller^J\xF6rg"), 1);
+    ck_assert_int_eq(written_count_text(&object, "ISO_IR 100"), 1);
+
+    sample.segments[1].label = "Gr\xC3\xB6\xC3\x9F"
+                               "e";
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "M\xC3\xBCller^J\xC3\xB6rg"), 1);
+    ck_assert_int_eq(written_count_text(&object, "ISO_IR 192"), 1);
+    ck_assert_int_eq(written_count_text(&object, "head-ct: Gr\xC3\xB6\xC3\x9F"), 1);
+}
+
+END_TEST
+
+/* A reason in words is text of ours too. */
+START_TEST(a_reason_beyond_ascii)
+{
+    sample.measurements[0].absence = "zu wenig Gr\xC3\xBCnde";
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "ISO_IR 192"), 1);
+    ck_assert_int_eq(written_count_text(&object, "zu wenig Gr\xC3\xBCnde"), 1);
+}
+
+END_TEST
+
+/* Text in no set that is known stays as it is, and ours gives way. */
+START_TEST(a_patient_that_cannot_be_converted)
+{
+    struct sr_sample_shape broken = shape;
+    broken.seg.patient = "M\xFCller";
+    broken.seg.charset = "NO_SUCH_SET";
+    remake(&broken);
+    sample.segments[1].label = "Gr\xC3\xB6\xC3\x9F"
+                               "e";
+    written_take(&object);
+    ck_assert_int_eq(written_count_text(&object, "M\xFCller"), 1);
+    ck_assert_int_eq(written_count_text(&object, "head-ct: Gr??e"), 1);
+}
+
+END_TEST
+
+static void
+expect_invalid(const char *word)
+{
+    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
+    ck_assert_str_eq(fault.code, "SR_REQUEST_INVALID");
+    ck_assert_msg(strstr(fault.sentence, word) != NULL, "\"%s\" lacks \"%s\"", fault.sentence,
+                  word);
+}
+
+START_TEST(requests_that_make_no_report)
+{
+    sample.request.group_count = 0;
+    expect_invalid("no measurement group");
+    sample.request.group_count = 2;
+    sample.groups[1].segment = 2;
+    expect_invalid("without a segment");
+    sample.groups[1].segment = -2;
+    expect_invalid("without a segment");
+    sample.groups[1].segment = 1;
+    sample.segments[1].region = (struct seg_code){"12738006", "SCT", NULL};
+    expect_invalid("half a code");
+    sample.segments[1].region.value = NULL;
+    sample.groups[1].measurement_count = 0;
+    expect_invalid("without a measurement");
+    sample.groups[1].measurement_count = 3;
+    sample.measurements[3].unit.value = "";
+    expect_invalid("concept or unit");
+    sample.measurements[3].unit.value = "1";
+    sample.measurements[3].parameters[0].value = NAN;
+    expect_invalid("no number");
+    sample.measurements[3].parameters[0].value = 1;
+    sample.measurements[3].modifier_count = SR_MAX_MODIFIERS + 1;
+    expect_invalid("too many settings");
+    sample.measurements[3].modifier_count = 2;
+    sample.measurements[3].words.text = "of no concept";
+    expect_invalid("in words");
+    sample.measurements[3].words.text = NULL;
+    sample.identity.sop_instance_uid[0] = '\0';
+    expect_invalid("without identity");
+    sample.request.seg_identity = NULL;
+    expect_invalid("without identity");
+}
+
+END_TEST
+
+START_TEST(a_source_that_is_gone)
+{
+    unlink(sample.seg.source);
+    ck_assert_int_eq(written_try(&object, &fault), -ENOENT);
+    ck_assert_str_eq(fault.code, "FILE_UNREADABLE");
+}
+
+END_TEST
+
+START_TEST(a_full_device)
+{
+    written_expect_full_device_told(&object);
+}
+
+END_TEST
+
+START_TEST(a_disk_that_fills_up)
+{
+    written_expect_full_disk_told(&object);
+}
+
+END_TEST
+
+static TCase *
+failure_case(void)
+{
+    TCase *tests = tcase_create("failures");
+    tcase_add_checked_fixture(tests, make, drop);
+    tcase_add_test(tests, requests_that_make_no_report);
+    tcase_add_test(tests, a_source_that_is_gone);
+    tcase_add_test(tests, a_full_device);
+    tcase_add_test(tests, a_disk_that_fills_up);
+    return tests;
+}
+
+int
+main(void)
+{
+    Suite *suite = suite_create("dicom_sr");
+    TCase *tests = tcase_create("reports");
+    tcase_add_checked_fixture(tests, make, drop);
+    tcase_add_test(tests, the_file);
+    tcase_add_test(tests, the_same_bytes_again);
+    tcase_add_test(tests, identity);
+    tcase_add_test(tests, coding_schemes_that_are_used);
+    tcase_add_test(tests, extreme_values);
+    tcase_add_test(tests, absent_values);
+    tcase_add_test(tests, absent_values_are_no_numbers);
+    tcase_add_test(tests, settings_in_words);
+    tcase_add_test(tests, values_that_are_not_finite);
+    tcase_add_test(tests, sites_and_sides);
+    tcase_add_test(tests, a_code_that_is_long);
+    tcase_add_test(tests, one_segment);
+    tcase_add_test(tests, many_segments_and_features);
+    tcase_add_test(tests, some_segments);
+    tcase_add_test(tests, a_multi_frame_source);
+    tcase_add_test(tests, the_whole_volume);
+    tcase_add_test(tests, the_whole_volume_and_a_segment);
+    tcase_add_test(tests, the_volume_of_some_frames);
+    tcase_add_test(tests, a_latin_1_patient);
+    tcase_add_test(tests, a_reason_beyond_ascii);
+    tcase_add_test(tests, a_patient_that_cannot_be_converted);
+    suite_add_tcase(suite, tests);
+    suite_add_tcase(suite, failure_case());
+    return suite_run(suite);
+}

@@ -1,0 +1,201 @@
+/* Terms of reports: which codes stand for a feature, its settings, its unit and its absence. */
+#include "dicom/objects/sr/sr_terms.h"
+#include "tests/unit/suite.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct sr_measurement measurement;
+
+static void
+describe(const struct sr_settings *settings)
+{
+    measurement = (struct sr_measurement){0};
+    sr_describe(&measurement, settings);
+}
+
+static void
+expect_code(const struct seg_code *code, const char *scheme, const char *value)
+{
+    ck_assert_str_eq(code->scheme, scheme);
+    ck_assert_str_eq(code->value, value);
+    ck_assert_str_ne(code->meaning, "");
+}
+
+/* The value of the modifier with that name, or NULL. */
+static const struct seg_code *
+modifier(const char *name)
+{
+    for (size_t i = 0; i < measurement.modifier_count; i++) {
+        if (strcmp(measurement.modifiers[i][0].value, name) == 0)
+            return &measurement.modifiers[i][1];
+    }
+    return NULL;
+}
+
+static const struct sr_parameter *
+parameter(const char *name)
+{
+    for (size_t i = 0; i < measurement.parameter_count; i++) {
+        if (strcmp(measurement.parameters[i].concept.value, name) == 0)
+            return &measurement.parameters[i];
+    }
+    return NULL;
+}
+
+static void
+expect_parameter(const char *scheme, const char *name, double value, const char *unit)
+{
+    const struct sr_parameter *found = parameter(name);
+    ck_assert_ptr_nonnull(found);
+    expect_code(&found->concept, scheme, name);
+    ck_assert_double_eq(found->value, value);
+    expect_code(&found->unit, "UCUM", unit);
+}
+
+START_TEST(settings_of_ibsi)
+{
+    describe(&(struct sr_settings){.aggregation = "3d-merged",
+                                   .discretisation = "fixed-bin-number",
+                                   .levels = 32,
+                                   .distance = 2,
+                                   .symmetric = true,
+                                   .value_unit = "[hnsf'U]"});
+    ck_assert_uint_eq(measurement.modifier_count, 2);
+    expect_code(modifier("5QB6"), "IBSI", "IAZD");
+    expect_code(modifier("4R0B"), "IBSI", "K15C");
+    ck_assert_uint_eq(measurement.parameter_count, 2);
+    expect_parameter("IBSI", "K15C", 32, "1");
+    expect_parameter("IBSI", "PVMT", 2, "{voxels}");
+    ck_assert_ptr_null(measurement.words.text);
+}
+
+END_TEST
+
+/* As many settings as a number can have at once. */
+START_TEST(settings_of_our_own)
+{
+    describe(&(struct sr_settings){.aggregation = "2d-averaged",
+                                   .discretisation = "pyradiomics-bin-width",
+                                   .levels = 40,
+                                   .bin_width = 12.5,
+                                   .distance = 1,
+                                   .directions = "0,90",
+                                   .has_range = true,
+                                   .range = {-3, 90},
+                                   .value_unit = "[hnsf'U]"});
+    expect_code(modifier("5QB6"), "IBSI", "BTW3");
+    expect_code(modifier("MATRIX"), SEG_OWN_SCHEME, "DIRECTIONAL");
+    expect_code(modifier("4R0B"), SEG_OWN_SCHEME, "MULTIPLES");
+    expect_code(modifier("IF9H"), "IBSI", "USB3");
+    expect_parameter(SEG_OWN_SCHEME, "BIN_WIDTH", 12.5, "[hnsf'U]");
+    expect_parameter(SEG_OWN_SCHEME, "RANGE_LOW", -3, "[hnsf'U]");
+    expect_parameter(SEG_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
+    ck_assert_ptr_null(parameter("LEVELS"));
+    expect_code(&measurement.words.concept, SEG_OWN_SCHEME, "DIRECTIONS");
+    ck_assert_str_eq(measurement.words.text, "0,90");
+    ck_assert_uint_le(measurement.modifier_count, SR_MAX_MODIFIERS);
+    ck_assert_uint_le(measurement.parameter_count, SR_MAX_PARAMETERS);
+}
+
+END_TEST
+
+START_TEST(discretisations)
+{
+    describe(&(struct sr_settings){.discretisation = "paper", .levels = 16, .value_unit = "1"});
+    expect_code(modifier("4R0B"), SEG_OWN_SCHEME, "STORED_256");
+    expect_parameter(SEG_OWN_SCHEME, "LEVELS", 16, "1");
+    describe(&(struct sr_settings){
+        .discretisation = "fixed-bin-size", .bin_width = 4, .value_unit = "Bq/ml"});
+    expect_code(modifier("4R0B"), "IBSI", "Q3RU");
+    expect_parameter("IBSI", "Q3RU", 4, "Bq/ml");
+    ck_assert_ptr_null(modifier("MATRIX"));
+}
+
+END_TEST
+
+/* A parameter is a finite number, and an end that is none is no setting. */
+START_TEST(a_range_with_one_end)
+{
+    describe(&(struct sr_settings){
+        .has_range = true, .range = {-INFINITY, 90}, .value_unit = "[hnsf'U]"});
+    expect_code(modifier("IF9H"), "IBSI", "USB3");
+    ck_assert_ptr_null(parameter("RANGE_LOW"));
+    expect_parameter(SEG_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
+}
+
+END_TEST
+
+START_TEST(no_settings)
+{
+    describe(&(struct sr_settings){.aggregation = "", .value_unit = "1"});
+    ck_assert_uint_eq(measurement.modifier_count + measurement.parameter_count, 0);
+    ck_assert_ptr_null(measurement.words.text);
+}
+
+END_TEST
+
+START_TEST(concepts)
+{
+    struct seg_code code = sr_feature_concept("TU9B", "joint_entropy", "Joint entropy");
+    expect_code(&code, "IBSI", "TU9B");
+    code = sr_feature_concept("", "standard_deviation", "Standard deviation");
+    expect_code(&code, "SCT", "386136009");
+    code = sr_feature_concept("", "maximal_correlation_coefficient", "Maximal correlation");
+    expect_code(&code, SEG_OWN_SCHEME, "max_correlation");
+    code = sr_feature_concept("", "voxel_count", "Voxels");
+    expect_code(&code, SEG_OWN_SCHEME, "voxel_count");
+    ck_assert_str_eq(code.meaning, "Voxels");
+}
+
+END_TEST
+
+START_TEST(units)
+{
+    struct seg_code code = sr_unit("[hnsf'U]");
+    expect_code(&code, "UCUM", "[hnsf'U]");
+    ck_assert_str_eq(code.meaning, "Hounsfield unit");
+    code = sr_unit("Bq/ml");
+    ck_assert_str_eq(code.meaning, "Becquerels/milliliter");
+    code = sr_unit("furlong");
+    expect_code(&code, "UCUM", "furlong");
+    ck_assert_str_eq(code.meaning, "furlong");
+}
+
+END_TEST
+
+START_TEST(absences)
+{
+    measurement = (struct sr_measurement){.value = 7};
+    sr_make_absent(&measurement, "");
+    ck_assert_str_eq(measurement.absence, "");
+    sr_make_absent(&measurement, "ONE_GREY_LEVEL");
+    ck_assert_ptr_nonnull(strstr(measurement.absence, "one value or grey level"));
+    ck_assert_int_eq(measurement.qualifier, SR_NOT_A_NUMBER);
+    sr_make_absent(&measurement, "NOT_DISCRETISED");
+    ck_assert_int_eq(measurement.qualifier, SR_MEASUREMENT_FAILURE);
+    measurement = (struct sr_measurement){.value = 7};
+    sr_make_absent(&measurement, "SOMETHING_ELSE");
+    ck_assert_str_eq(measurement.absence, "SOMETHING_ELSE");
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("dicom_sr_terms");
+    TCase *tests = tcase_create("terms");
+    tcase_add_test(tests, settings_of_ibsi);
+    tcase_add_test(tests, settings_of_our_own);
+    tcase_add_test(tests, discretisations);
+    tcase_add_test(tests, a_range_with_one_end);
+    tcase_add_test(tests, no_settings);
+    tcase_add_test(tests, concepts);
+    tcase_add_test(tests, units);
+    tcase_add_test(tests, absences);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

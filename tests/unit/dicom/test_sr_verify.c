@@ -1,0 +1,257 @@
+/* sr_verify: each kind of damage to a good report is noticed, and named. */
+#include "tests/unit/dicom/sr_sample.h"
+#include "tests/unit/dicom/written_object.h"
+#include "tests/unit/suite.h"
+
+static const struct sr_sample_shape shape = {
+    .seg = {.columns = 33, .rows = 7, .planes = 3, .segments = 1},
+    .segments = 2,
+    .measurements = 2,
+};
+
+static struct sr_sample sample;
+
+static int
+write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+{
+    return sr_write(&sample.request, fd, summary, fault);
+}
+
+static int
+verify_sample(const char *path, struct dicom_fault *fault)
+{
+    return sr_verify(&sample.request, path, fault);
+}
+
+static struct written_object object = {
+    .path = sample.seg.target,
+    .mismatch = "SR_MISMATCH",
+    .write = write_sample,
+    .verify = verify_sample,
+};
+
+static void
+make(void)
+{
+    dicom_init();
+    sr_sample_make(&sample, &shape);
+    sample.segments[0].region = (struct seg_code){"12738006", "SCT", "Brain"};
+    sample.segments[0].modifier = (struct seg_code){"7771000", "SCT", "Left"};
+    sample.measurements[1].absence = "ONE_GREY_LEVEL";
+    written_take(&object);
+}
+
+static void
+drop(void)
+{
+    written_free(&object);
+    sr_sample_free(&sample);
+}
+
+/* Every bit of a number, in the first group, the second, and of a setting. */
+START_TEST(any_bit_of_a_value)
+{
+    const double values[] = {sr_sample_value(0, 0), sr_sample_value(1, 1), 32.0};
+    for (int i = 0; i < 3; i++) {
+        uint8_t *place = written_find(&object, &values[i], sizeof(double), 1);
+        for (int bit = 0; bit < 64; bit++)
+            written_expect_damage(&object, place + bit / 8, (uint8_t)(1 << bit % 8),
+                                  i == 2 ? "Number of grey levels" : "Joint entropy");
+    }
+}
+
+END_TEST
+
+START_TEST(a_decimal_text)
+{
+    uint8_t *text =
+        written_find_value(&object, 0x0040A30A, "DS", 6); /* after five descriptors of the images */
+    written_expect_damage(&object, text, '1' ^ '2', "is written");
+}
+
+END_TEST
+
+START_TEST(codes)
+{
+    written_expect_damage(&object, written_find_text(&object, "M000", 1), 1, "a concept name");
+    written_expect_damage(&object, written_find_text(&object, "Joint entropy", 1), 1,
+                          "a concept name");
+    written_expect_damage(&object, written_find_text(&object, "IAZD", 1), 1, "Aggregation");
+    written_expect_damage(&object, written_find_text(&object, "12738006", 1), 1, "Finding");
+    written_expect_damage(&object, written_find_text(&object, "7771000", 1), 1, "Laterality");
+    written_expect_damage(&object, written_find_text(&object, "126000", 1), 1, "the title");
+    written_expect_damage(&object, written_find_text(&object, "114000", 1), 1, "Joint entropy is");
+    written_expect_damage(&object, written_find_text(&object, "no units", 1), 1, "a unit");
+}
+
+END_TEST
+
+START_TEST(settings_in_words)
+{
+    sample.measurements[0].words = (struct sr_words){{"IN_WORDS", "99NOCTULE", "Words"}, "0,90"};
+    written_take(&object);
+    written_expect_damage(&object, written_find_text(&object, "0,90", 1), 1, "Words is");
+    written_expect_damage(&object, written_find_text(&object, "IN_WORDS", 1), 1, "a concept name");
+}
+
+END_TEST
+
+/* A number cannot pass for none, nor none for a number. */
+START_TEST(why_there_is_no_value)
+{
+    written_expect_damage(&object, written_find_text(&object, "ONE_GREY_LEVEL", 1), 1, "Comment");
+    sample.measurements[1].value = 0.0;
+    sample.measurements[1].absence = "";
+    written_save(&object, object.size);
+    written_expect_refused(&object, "SOPInstanceUID");
+}
+
+END_TEST
+
+START_TEST(who_the_segment_is)
+{
+    written_expect_damage(&object, written_find_text(&object, "head-ct: Part 1", 1), 1,
+                          "Tracking Identifier");
+    uint8_t *uid =
+        written_find_value(&object, 0x0040A124, "UI", 3); /* after device and frame of reference */
+    written_expect_damage(&object, uid + 8, 1, "Tracking Unique Identifier");
+    written_expect_damage(&object, written_find_value(&object, 0x0062000B, "US", 2), 1,
+                          "segment 2");
+}
+
+END_TEST
+
+START_TEST(references)
+{
+    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5001", 1) + 11, 8,
+                          "the evidence names");
+    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5001", 2) + 11, 8,
+                          "the image library");
+    written_expect_damage(&object,
+                          written_find_text(&object, sample.identity.sop_instance_uid, 1) + 8, 1,
+                          "the evidence names");
+    written_expect_damage(&object,
+                          written_find_text(&object, sample.identity.sop_instance_uid, 2) + 8, 1,
+                          "it refers to");
+    written_expect_damage(&object, written_find_text(&object, sample.identity.series_uid, 1) + 8, 1,
+                          "SeriesInstanceUID of");
+}
+
+END_TEST
+
+/* Frames 5, 4 and 3 of five, and the instance that they are of. */
+START_TEST(references_of_the_volume)
+{
+    struct sr_sample_shape enhanced = shape;
+    enhanced.seg.multi_frame = true;
+    enhanced.seg.planes = 5;
+    drop();
+    sr_sample_make(&sample, &enhanced);
+    sample.groups[0].segment = SR_WHOLE_VOLUME;
+    sample.seg.stack.plane_count = 3;
+    written_take(&object);
+    written_expect_damage(&object, written_find_value(&object, 0x00081160, "IS", 1) + 4, '3' ^ '1',
+                          "frame 3");
+    written_expect_damage(&object, written_find_text(&object, "1.2.3.4.5000", 3) + 11, 8,
+                          "it refers to");
+    written_expect_damage(&object, written_find_text(&object, "whole volume", 1), 1,
+                          "Tracking Identifier");
+    written_expect_damage(&object, written_find_text(&object, "121112", 1), 1, "a concept name");
+}
+
+END_TEST
+
+START_TEST(who_the_report_is)
+{
+    written_expect_damage(&object, written_find_value(&object, 0x00080018, "UI", 1) + 8, 1,
+                          "SOPInstanceUID");
+    written_expect_damage(&object, written_find_value(&object, 0x00080060, "CS", 1), 1, "Modality");
+    written_expect_damage(&object, written_find_value(&object, 0x0020000D, "UI", 1), 1,
+                          "StudyInstanceUID");
+    written_expect_damage(&object, written_find_text(&object, "COMPLETE", 1), 1, "CompletionFlag");
+    written_expect_damage(&object, written_find_text(&object, "1500", 1), 1, "TemplateIdentifier");
+}
+
+END_TEST
+
+START_TEST(schemes_that_nobody_explains)
+{
+    written_expect_damage(&object, written_find_text(&object, "IBSI", 1), 1, "lacks IBSI");
+}
+
+END_TEST
+
+/* Another relationship, and one that an Enhanced SR must not have. */
+START_TEST(relationships)
+{
+    uint8_t *relation = written_find_text(&object, "HAS PROPERTIES", 1);
+    memcpy(relation, "INFERRED FROM ", 14);
+    written_save(&object, object.size);
+    written_expect_refused(&object, "another relationship");
+    memcpy(relation, "SELECTED FROM ", 14);
+    written_save(&object, object.size);
+    written_expect_refused(&object, "cannot be read");
+}
+
+END_TEST
+
+/* What was measured changed after the report was written: the report is the wrong one. */
+START_TEST(another_request)
+{
+    sample.groups[1].measurement_count = 1;
+    written_expect_refused(&object, "SOPInstanceUID");
+    sample.groups[1].measurement_count = 2;
+    sample.segments[1].region = sample.segments[0].region; /* part of no UID */
+    written_expect_refused(&object, "concept name");
+    sample.segments[1].region.value = NULL;
+    sample.segments[0].label = "Part 7";
+    written_expect_refused(&object, "Tracking Identifier");
+}
+
+END_TEST
+
+START_TEST(truncated_files)
+{
+    written_expect_cuts_refused(&object, 29);
+}
+
+END_TEST
+
+START_TEST(any_byte)
+{
+    written_expect_no_crash(&object, 7);
+}
+
+END_TEST
+
+START_TEST(no_file)
+{
+    written_expect_no_file_refused(&object);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("dicom_sr_verify");
+    TCase *tests = tcase_create("damage");
+    tcase_add_checked_fixture(tests, make, drop);
+    tcase_add_test(tests, any_bit_of_a_value);
+    tcase_add_test(tests, a_decimal_text);
+    tcase_add_test(tests, codes);
+    tcase_add_test(tests, settings_in_words);
+    tcase_add_test(tests, why_there_is_no_value);
+    tcase_add_test(tests, who_the_segment_is);
+    tcase_add_test(tests, references);
+    tcase_add_test(tests, references_of_the_volume);
+    tcase_add_test(tests, who_the_report_is);
+    tcase_add_test(tests, schemes_that_nobody_explains);
+    tcase_add_test(tests, relationships);
+    tcase_add_test(tests, another_request);
+    tcase_add_test(tests, truncated_files);
+    tcase_add_test(tests, any_byte);
+    tcase_add_test(tests, no_file);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

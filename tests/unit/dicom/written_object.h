@@ -1,0 +1,244 @@
+/*
+ * written_object.h - an object that a test has written to a file: looked into, damaged, and written
+ * where there is no room. Checks are Check's.
+ */
+#ifndef NOCTULE_WRITTEN_OBJECT_H
+#define NOCTULE_WRITTEN_OBJECT_H
+
+#include "dicom/objects/seg/seg.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+struct written_object {
+    const char *path;     /* of the file; set once there is a folder for it */
+    const char *mismatch; /* the code of a file that is not what was written */
+    int (*write)(int fd, struct seg_summary *summary, struct dicom_fault *fault);
+    int (*verify)(const char *path, struct dicom_fault *fault);
+    uint8_t *bytes; /* of the file, as they were taken, and as the test has changed them since */
+    size_t size;
+    struct seg_summary summary; /* of the last write */
+};
+
+static inline int
+written_try(struct written_object *object, struct dicom_fault *fault)
+{
+    int fd = open(object->path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0) {
+        perror(object->path);
+        abort();
+    }
+    int error = object->write(fd, &object->summary, fault);
+    close(fd);
+    return error;
+}
+
+/* Writes the file, which must read back, and takes its bytes. */
+static inline void
+written_take(struct written_object *object)
+{
+    struct dicom_fault fault = {0};
+    int error = written_try(object, &fault);
+    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
+    error = object->verify(object->path, &fault);
+    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
+    FILE *file = fopen(object->path, "rb");
+    ck_assert_ptr_nonnull(file);
+    object->bytes = realloc(object->bytes, (size_t)object->summary.bytes + 1);
+    ck_assert_ptr_nonnull(object->bytes);
+    object->size = fread(object->bytes, 1, (size_t)object->summary.bytes + 1, file);
+    fclose(file);
+    ck_assert_int_eq((int64_t)object->size, object->summary.bytes);
+}
+
+static inline void
+written_free(struct written_object *object)
+{
+    free(object->bytes);
+    object->bytes = NULL;
+}
+
+/* Written again, it has the bytes that were taken. */
+static inline void
+written_expect_same_again(struct written_object *object)
+{
+    uint8_t *bytes = object->bytes;
+    const size_t size = object->size;
+    object->bytes = NULL;
+    written_take(object);
+    ck_assert_uint_eq(object->size, size);
+    ck_assert_mem_eq(object->bytes, bytes, size);
+    free(bytes);
+}
+
+/* --- what is in it --- */
+
+static inline int
+written_count(const struct written_object *object, const void *pattern, size_t length)
+{
+    const uint8_t *place = object->bytes;
+    const uint8_t *end = object->bytes + object->size;
+    int count = 0;
+    while ((place = memmem(place, (size_t)(end - place), pattern, length)) != NULL) {
+        count++;
+        place++;
+    }
+    return count;
+}
+
+static inline int
+written_count_text(const struct written_object *object, const char *text)
+{
+    return written_count(object, text, strlen(text));
+}
+
+/* The n-th place (from 1) of a pattern. */
+static inline uint8_t *
+written_find(const struct written_object *object, const void *pattern, size_t length, int nth)
+{
+    uint8_t *place = object->bytes;
+    for (;;) {
+        place = memmem(place, object->size - (size_t)(place - object->bytes), pattern, length);
+        ck_assert_ptr_nonnull(place);
+        if (--nth == 0)
+            return place;
+        place++;
+    }
+}
+
+static inline uint8_t *
+written_find_text(const struct written_object *object, const char *text, int nth)
+{
+    return written_find(object, text, strlen(text), nth);
+}
+
+/* The value of the n-th element with the tag and a 16-bit length. */
+static inline uint8_t *
+written_find_value(const struct written_object *object, uint32_t tag, const char *vr, int nth)
+{
+    const uint8_t head[6] = {(uint8_t)(tag >> 16), (uint8_t)(tag >> 24), (uint8_t)tag,
+                             (uint8_t)(tag >> 8),  (uint8_t)vr[0],       (uint8_t)vr[1]};
+    return written_find(object, head, sizeof(head), nth) + 8;
+}
+
+/* --- damage --- */
+
+static inline void
+written_save(const struct written_object *object, size_t count)
+{
+    FILE *file = fopen(object->path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(object->bytes, 1, count, file), count);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+/* The file as it is must be refused with a sentence that speaks of `word`. */
+static inline void
+written_expect_refused(const struct written_object *object, const char *word)
+{
+    struct dicom_fault fault = {0};
+    ck_assert_int_eq(object->verify(object->path, &fault), -EBADMSG);
+    ck_assert_str_eq(fault.code, object->mismatch);
+    ck_assert_str_eq(fault.file[0], object->path);
+    ck_assert_msg(strstr(fault.sentence, word) != NULL, "\"%s\" lacks \"%s\"", fault.sentence,
+                  word);
+}
+
+/* So must the bytes as the test has changed them. */
+static inline void
+written_expect_mismatch(const struct written_object *object, const char *word)
+{
+    written_save(object, object->size);
+    written_expect_refused(object, word);
+}
+
+/* So must they with bits of this byte flipped, which are repaired again. */
+static inline void
+written_expect_damage(const struct written_object *object, uint8_t *byte, uint8_t bits,
+                      const char *word)
+{
+    *byte ^= bits;
+    written_expect_mismatch(object, word);
+    *byte ^= bits;
+}
+
+/* Cut anywhere, the file is refused, and nothing crashes. */
+static inline void
+written_expect_cuts_refused(const struct written_object *object, size_t step)
+{
+    for (size_t cut = 0; cut < object->size; cut += step) {
+        written_save(object, cut);
+        written_expect_refused(object, "not the one written");
+    }
+    written_save(object, object->size - 1);
+    written_expect_refused(object, "not the one written");
+}
+
+/* Any one byte changed: nothing crashes, whatever the verdict on values that are not compared. */
+static inline void
+written_expect_no_crash(const struct written_object *object, size_t step)
+{
+    for (size_t i = 132; i < object->size; i += step) {
+        struct dicom_fault fault = {0};
+        object->bytes[i] ^= 0xFF;
+        written_save(object, object->size);
+        int error = object->verify(object->path, &fault);
+        ck_assert(error == 0 || error == -EBADMSG);
+        object->bytes[i] ^= 0xFF;
+    }
+}
+
+static inline void
+written_expect_no_file_refused(const struct written_object *object)
+{
+    unlink(object->path);
+    written_expect_refused(object, "cannot be read");
+}
+
+/* --- no room --- */
+
+static inline void
+written_expect_full_device_told(struct written_object *object)
+{
+    struct dicom_fault fault = {0};
+    int fd = open("/dev/full", O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(object->write(fd, &object->summary, &fault), -ENOSPC);
+    ck_assert_str_eq(fault.code, "WRITE_FAILED");
+    close(fd);
+}
+
+/* A disk that ends at every kind of place, from the first byte to the last but one. */
+static inline void
+written_expect_full_disk_told(struct written_object *object)
+{
+    struct rlimit limit;
+    written_take(object);
+    const int64_t whole = object->summary.bytes;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    ck_assert(handler != SIG_ERR);
+    for (int64_t i = 0; i <= 18; i++) {
+        int64_t end = i < 16 ? i * (whole / 16) : i == 16 ? 1 : i == 17 ? 4096 % whole : whole - 1;
+        struct rlimit cut = {.rlim_cur = (rlim_t)end, .rlim_max = limit.rlim_max};
+        struct dicom_fault fault = {0};
+        int limited = setrlimit(RLIMIT_FSIZE, &cut); /* no assertion now: Check writes them down */
+        int error = written_try(object, &fault);
+        int restored = setrlimit(RLIMIT_FSIZE, &limit);
+        ck_assert_int_eq(limited, 0);
+        ck_assert_int_eq(restored, 0);
+        ck_assert_int_eq(error, -EFBIG);
+        ck_assert_str_eq(fault.code, "WRITE_FAILED");
+    }
+    signal(SIGXFSZ, handler);
+    written_take(object);
+}
+
+#endif

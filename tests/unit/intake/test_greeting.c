@@ -1,0 +1,73 @@
+/* The first bytes of a connection: how long the message is, and what is none. */
+#include "service/intake/net/greeting.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+
+static const struct {
+    const char *bytes;
+    size_t size;
+    bool tls;
+    ssize_t expected;
+} cases[] = {
+    {"", 0, false, 1},
+    {"", 0, true, 1},
+    {"\1", 1, false, 6},
+    {"\1\0\0\0\0", 5, false, 6},
+    {"\1\0\0\0\0\104", 6, false, 6 + 68},
+    {"\1\377\0\0\0\104", 6, false, 6 + 68}, /* the reserved byte is not tested */
+    {"\1\0\0\0\0\103", 6, false, -EPROTO},
+    {"\1\0\0\0\1\0", 6, false, 6 + 256},
+    {"\1\0\0\0\377\372", 6, false, 0x10000},
+    {"\1\0\0\0\377\373", 6, false, -EPROTO},
+    {"\1\0\377\377\377\377", 6, false, -EPROTO},
+    {"\2", 1, false, -EPROTO},
+    {"GET / ", 6, false, -EPROTO},
+    {"\26", 1, false, -EPROTO}, /* TLS on the plain port */
+    {"\26", 1, true, 5},
+    {"\26\3\1\2", 4, true, 5},
+    {"\26\3\1\0\1", 5, true, 6},
+    {"\26\3\1\2\0", 5, true, 5 + 512},
+    {"\26\3\1\100\0\1", 6, true, 5 + 0x4000},
+    {"\26\3\1\100\1\1", 6, true, -EPROTO},
+    {"\26\3\1\0\0", 5, true, -EPROTO},
+    {"\26\2\1\2\0", 5, true, -EPROTO},
+    {"\1\0\0\0\0\104", 6, true, -EPROTO}, /* no TLS on the TLS port */
+};
+
+START_TEST(the_length_is_told_or_asked_for)
+{
+    ck_assert_int_eq(greeting_size((const uint8_t *)cases[_i].bytes, cases[_i].size, cases[_i].tls),
+                     cases[_i].expected);
+}
+
+END_TEST
+
+START_TEST(the_replies_are_the_standards)
+{
+    static const uint8_t busy[GREETING_REPLY] = {3, 0, 0, 0, 0, 4, 0, 2, 3, 2};
+    static const uint8_t aborted[GREETING_REPLY] = {7, 0, 0, 0, 0, 4, 0, 0, 2, 1};
+    uint8_t reply[GREETING_REPLY];
+    greeting_busy(reply);
+    ck_assert_mem_eq(reply, busy, sizeof busy);
+    greeting_abort(reply);
+    ck_assert_mem_eq(reply, aborted, sizeof aborted);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_greeting");
+    TCase *tcase = tcase_create("greeting");
+    tcase_add_loop_test(tcase, the_length_is_told_or_asked_for, 0, sizeof cases / sizeof *cases);
+    tcase_add_test(tcase, the_replies_are_the_standards);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

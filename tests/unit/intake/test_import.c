@@ -1,0 +1,555 @@
+/* Taking files in: durable copies, twins, collisions, full disks, links, and the originals. */
+#include "service/intake/spool/import.h"
+
+#include "tests/unit/dicom_bytes.h"
+#include "tests/unit/scratch_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+static struct store *store;
+static int64_t token;
+
+static void
+make_places(void)
+{
+    dicom_init();
+    scratch_make();
+    scratch_folder("root");
+    scratch_folder("in");
+    ck_assert_int_eq(store_open(scratch_path("root"), &store), 0);
+    ck_assert_int_eq(store_begin(store), 0);
+}
+
+static void
+remove_places(void)
+{
+    store_close(store);
+    scratch_remove();
+}
+
+/* An image of the series 1.2.3.4.3; `instance` and `maker` make it another one. */
+static void
+put_image(const char *relative, const char *instance, const char *maker)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.instance_uid = instance;
+    image.manufacturer = maker;
+    sample_write(&image, scratch_path(relative));
+}
+
+static struct import_item
+item_of(const char *relative, enum conf_after after)
+{
+    static char folder[512];
+    snprintf(folder, sizeof folder, "%s", scratch_path("in"));
+    struct import_item item = {.folder = folder,
+                               .relative = (char *)(uintptr_t)relative,
+                               .after = after,
+                               .token = ++token};
+    char path[1024];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/%s", folder, relative);
+    ck_assert_int_eq(stat(path, &status), 0);
+    file_stamp_from(&status, &item.stamp);
+    return item;
+}
+
+static void
+take_in(struct import_item *item)
+{
+    import_batch(store, 0, &item, 1);
+}
+
+static struct import_item
+import_one(const char *relative, enum conf_after after)
+{
+    struct import_item item = item_of(relative, after);
+    take_in(&item);
+    return item;
+}
+
+static bool
+same_files(const char *a, const char *b)
+{
+    int fd_a = open(scratch_path(a), O_RDONLY), fd_b = open(scratch_path(b), O_RDONLY);
+    bool same = false;
+    ck_assert_int_ge(fd_a, 0);
+    ck_assert_int_ge(fd_b, 0);
+    ck_assert_int_eq(file_same_bytes(fd_a, fd_b, &same), 0);
+    close(fd_a);
+    close(fd_b);
+    return same;
+}
+
+static int
+entries(const char *relative)
+{
+    int count = 0;
+    DIR *directory = opendir(scratch_path(relative));
+    ck_assert_ptr_nonnull(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count - 2;
+}
+
+#define STORED "root/series/1.2.3.4.3/1.2.3.4.1.dcm"
+
+START_TEST(an_image_is_copied_and_described)
+{
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    struct import_item item = import_one("a.dcm", CONF_KEEP);
+    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+    ck_assert_str_eq(item.report.path, "series/1.2.3.4.3/1.2.3.4.1.dcm");
+    ck_assert_str_eq(item.report.sop_instance_uid, "1.2.3.4.1");
+    ck_assert_str_eq(item.report.series_uid, "1.2.3.4.3");
+    ck_assert_str_eq(item.report.study_uid, "1.2.3.4.2");
+    ck_assert_str_eq(item.report.sop_class_uid, CLASS_CT);
+    ck_assert_str_eq(item.report.transfer_syntax_uid, SYNTAX_EXPLICIT);
+    ck_assert_int_eq(item.report.size, item.stamp.size);
+    ck_assert(same_files("in/a.dcm", STORED));
+    ck_assert_int_eq(entries("root/incoming"), 0);
+    ck_assert_int_eq(import_finish(&item, NULL), 0);
+    ck_assert(scratch_has("in/a.dcm"));
+}
+
+END_TEST
+
+START_TEST(a_batch_meets_its_own_twins)
+{
+    put_image("in/a", "1.2.3.4.1", "Maker");
+    put_image("in/b", "1.2.3.4.1", "Maker");
+    put_image("in/c", "1.2.3.4.1", "Another");
+    put_image("in/d", "1.2.3.4.9", "Maker");
+    struct import_item a = item_of("a", CONF_DELETE), b = item_of("b", CONF_DELETE),
+                       c = item_of("c", CONF_DELETE), d = item_of("d", CONF_DELETE);
+    struct import_item *batch[] = {&a, &b, &c, &d};
+    import_batch(store, 0, batch, 4);
+    ck_assert_int_eq(a.outcome, IMPORT_ARRIVED);
+    ck_assert_int_eq(b.outcome, IMPORT_ARRIVED);
+    ck_assert_str_eq(a.report.path, b.report.path);
+    ck_assert_int_eq(c.outcome, IMPORT_QUARANTINED);
+    ck_assert_str_eq(c.report.code, "DUPLICATE_UID_DIFFERENT");
+    ck_assert_str_eq(c.report.series_uid, "1.2.3.4.3");
+    ck_assert_int_eq(d.outcome, IMPORT_ARRIVED);
+    ck_assert(same_files("in/a", STORED));
+    ck_assert_int_eq(entries("root/series/1.2.3.4.3"), 2);
+    ck_assert_int_eq(entries("root/incoming"), 0);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(import_finish(batch[i], NULL), 0);
+    ck_assert_int_eq(entries("in"), 0);
+}
+
+END_TEST
+
+START_TEST(a_resend_changes_nothing)
+{
+    put_image("in/a", "1.2.3.4.1", "Maker");
+    import_one("a", CONF_KEEP);
+    struct stat before, after;
+    ck_assert_int_eq(stat(scratch_path(STORED), &before), 0);
+    for (int keep = 0; keep < 2; keep++) {
+        put_image("in/b", "1.2.3.4.1", "Maker");
+        struct import_item item = import_one("b", keep ? CONF_KEEP : CONF_MOVE);
+        ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+    }
+    ck_assert_int_eq(stat(scratch_path(STORED), &after), 0);
+    ck_assert_uint_eq(before.st_ino, after.st_ino);
+    ck_assert_int_eq(before.st_ctim.tv_nsec, after.st_ctim.tv_nsec);
+}
+
+END_TEST
+
+START_TEST(a_deleted_original_is_linked_not_copied)
+{
+    put_image("in/a", "1.2.3.4.1", "Maker");
+    struct import_item item = import_one("a", CONF_DELETE);
+    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+    struct stat original, stored;
+    ck_assert_int_eq(stat(scratch_path("in/a"), &original), 0);
+    ck_assert_int_eq(stat(scratch_path(STORED), &stored), 0);
+    ck_assert_uint_eq(original.st_ino, stored.st_ino);
+    /* As after a crash before STORED: the same again, to no effect. */
+    struct import_item again = import_one("a", CONF_DELETE);
+    ck_assert_int_eq(again.outcome, IMPORT_ARRIVED);
+    ck_assert_int_eq(import_finish(&again, NULL), 0);
+    ck_assert(!scratch_has("in/a"));
+    ck_assert(scratch_has(STORED));
+    ck_assert_int_eq(import_finish(&item, NULL), -ENOENT);
+}
+
+END_TEST
+
+START_TEST(a_changed_file_is_not_touched)
+{
+    put_image("in/a", "1.2.3.4.1", "Maker");
+    struct import_item stale = item_of("a", CONF_DELETE);
+    put_image("in/a", "1.2.3.4.1", "Somebody else");
+    take_in(&stale);
+    ck_assert_int_eq(stale.outcome, IMPORT_CHANGED);
+    ck_assert_int_eq(entries("root/series"), 0);
+    struct import_item item = import_one("a", CONF_DELETE);
+    put_image("in/b", "1.2.3.4.2", "Maker");
+    ck_assert_int_eq(rename(scratch_path("in/b"), scratch_path("in/a")), 0);
+    ck_assert_int_eq(import_finish(&item, NULL), -ESTALE);
+    ck_assert(scratch_has("in/a"));
+}
+
+END_TEST
+
+START_TEST(gone_and_replaced_by_a_link)
+{
+    scratch_folder("in/sub");
+    scratch_folder("out");
+    put_image("in/sub/a", "1.2.3.4.1", "Maker");
+    put_image("in/b", "1.2.3.4.2", "Maker");
+    struct import_item gone = item_of("b", CONF_DELETE);
+    ck_assert_int_eq(unlink(scratch_path("in/b")), 0);
+    take_in(&gone);
+    ck_assert_int_eq(gone.outcome, IMPORT_GONE);
+    /* The folder becomes a link to a place outside that holds the very same file. */
+    struct import_item item = item_of("sub/a", CONF_DELETE);
+    ck_assert_int_eq(rename(scratch_path("in/sub"), scratch_path("out/sub")), 0);
+    ck_assert_int_eq(symlink(scratch_path("out/sub"), scratch_path("in/sub")), 0);
+    struct import_item through = item;
+    take_in(&through);
+    ck_assert_int_eq(through.outcome, IMPORT_CHANGED);
+    item.outcome = IMPORT_ARRIVED;
+    ck_assert_int_lt(import_finish(&item, NULL), 0);
+    ck_assert(scratch_has("out/sub/a"));
+}
+
+END_TEST
+
+START_TEST(originals_are_moved_without_overwriting)
+{
+    scratch_folder("in/x");
+    for (int i = 0; i < 3; i++) {
+        put_image("in/x/a", "1.2.3.4.1", "Maker");
+        struct import_item item = import_one("x/a", CONF_MOVE);
+        ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+        ck_assert_int_eq(import_finish(&item, scratch_path("moved/deep")), 0);
+        ck_assert(!scratch_has("in/x/a"));
+    }
+    ck_assert(same_files("moved/deep/x/a", STORED));
+    ck_assert(scratch_has("moved/deep/x/a.1") && scratch_has("moved/deep/x/a.2"));
+    put_image("in/x/a", "1.2.3.4.1", "Maker");
+    struct import_item item = import_one("x/a", CONF_MOVE);
+    ck_assert_int_eq(symlink(scratch_path("in/x"), scratch_path("trap")), 0);
+    ck_assert_int_eq(import_finish(&item, scratch_path("trap")), -ELOOP);
+    ck_assert(scratch_has("in/x/a"));
+}
+
+END_TEST
+
+START_TEST(originals_are_moved_to_another_file_system)
+{
+    char other[] = "/dev/shm/noctule-unit.XXXXXX";
+    ck_assert_ptr_nonnull(mkdtemp(other));
+    put_image("in/a", "1.2.3.4.1", "Maker");
+    struct import_item item = import_one("a", CONF_MOVE);
+    struct stat original, moved;
+    ck_assert_int_eq(stat(scratch_path("in/a"), &original), 0);
+    ck_assert_int_eq(import_finish(&item, other), 0);
+    ck_assert(!scratch_has("in/a"));
+    char path[64];
+    snprintf(path, sizeof path, "%s/a", other);
+    ck_assert_int_eq(stat(path, &moved), 0);
+    ck_assert_int_eq(moved.st_size, original.st_size);
+    ck_assert_int_eq(moved.st_mtim.tv_nsec, original.st_mtim.tv_nsec);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(rmdir(other), 0); /* nothing else was left there */
+}
+
+END_TEST
+
+START_TEST(a_full_disk_loses_nothing)
+{
+    put_image("in/a", "1.2.3.4.1", "Maker");
+    struct rlimit limit, tight;
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    tight = limit;
+    tight.rlim_cur = 100;
+    signal(SIGXFSZ, SIG_IGN);
+    int limited =
+        setrlimit(RLIMIT_FSIZE, &tight); /* Check's own file has to grow for an assertion */
+    struct import_item item = import_one("a", CONF_KEEP);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(limited, 0);
+    ck_assert_int_eq(item.outcome, IMPORT_RETRY);
+    ck_assert_int_eq(item.error, -EFBIG);
+    ck_assert_int_eq(entries("root/incoming"), 0);
+    ck_assert_int_eq(entries("root/series"), 0);
+    ck_assert_int_eq(import_finish(&item, NULL), 0);
+    take_in(&item);
+    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+    ck_assert(same_files("in/a", STORED));
+}
+
+END_TEST
+
+START_TEST(a_spool_in_trouble_loses_nothing)
+{
+    put_image("in/a", "1.2.3.4.1", "Maker");
+    ck_assert_int_eq(rmdir(scratch_path("root/incoming")), 0);
+    scratch_write("root/incoming", "", 0);
+    struct import_item item = import_one("a", CONF_DELETE);
+    ck_assert_int_eq(item.outcome, IMPORT_RETRY);
+    ck_assert_int_eq(unlink(scratch_path("root/incoming")), 0);
+    ck_assert_int_eq(rmdir(scratch_path("root/series")), 0);
+    scratch_write("root/series", "", 0);
+    take_in(&item);
+    ck_assert_int_eq(item.outcome, IMPORT_RETRY);
+    ck_assert_int_eq(unlink(scratch_path("root/series")), 0);
+    ck_assert_int_eq(import_finish(&item, NULL), 0);
+    ck_assert(scratch_has("in/a"));
+    item = import_one("a", CONF_DELETE);
+    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+}
+
+END_TEST
+
+START_TEST(junk_is_kept_with_its_reason)
+{
+    scratch_write("in/letter", "Dear colleague,", 15);
+    struct import_item item = import_one("letter", CONF_DELETE);
+    ck_assert_int_eq(item.outcome, IMPORT_QUARANTINED);
+    ck_assert_str_eq(item.report.code, "NOT_DICOM");
+    char kept[512];
+    snprintf(kept, sizeof kept, "root/%s", item.report.path);
+    ck_assert(same_files("in/letter", kept));
+    strcat(kept, ".reason.json");
+    ck_assert(scratch_has(kept));
+    /* Found again, as after a crash: the same place, and a lost reason is written anew. */
+    ck_assert_int_eq(unlink(scratch_path(kept)), 0);
+    struct import_item again = import_one("letter", CONF_DELETE);
+    ck_assert_str_eq(again.report.path, item.report.path);
+    ck_assert(scratch_has(kept));
+    ck_assert_int_eq(import_finish(&again, NULL), 0);
+    ck_assert(!scratch_has("in/letter"));
+}
+
+END_TEST
+
+START_TEST(junk_does_not_fill_the_disk)
+{
+    scratch_write("in/huge", "pretends to be huge", 19);
+    struct import_item item = item_of("huge", CONF_MOVE), *one = &item;
+    import_batch(store, INT64_MAX / 2, &one, 1);
+    ck_assert_int_eq(item.outcome, IMPORT_QUARANTINED);
+    ck_assert_str_eq(item.report.path, "");
+    ck_assert_str_eq(item.report.code, "NOT_DICOM");
+    ck_assert_int_eq(import_finish(&item, scratch_path("moved")), 0);
+    ck_assert(scratch_has("in/huge"));
+}
+
+END_TEST
+
+static struct sample_image
+own_result(void)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.manufacturer = "Noctule";
+    image.model = "noctuled";
+    return image;
+}
+
+START_TEST(own_results_are_left_or_moved)
+{
+    const struct sample_image image = own_result();
+    sample_write(&image, scratch_path("in/own"));
+    for (int after = CONF_KEEP; after <= CONF_DELETE; after++) {
+        struct import_item item = import_one("own", CONF_KEEP);
+        item.after = after == CONF_MOVE ? CONF_KEEP : (enum conf_after)after;
+        ck_assert_int_eq(item.outcome, IMPORT_OWN_RESULT);
+        ck_assert_int_eq(import_finish(&item, NULL), 0);
+        ck_assert(scratch_has("in/own"));
+    }
+    struct import_item item = import_one("own", CONF_MOVE);
+    ck_assert_int_eq(import_finish(&item, scratch_path("moved")), 0);
+    ck_assert(!scratch_has("in/own") && scratch_has("moved/own"));
+    ck_assert_int_eq(entries("root/series") + entries("root/quarantine"), 0);
+}
+
+END_TEST
+
+START_TEST(an_earlier_run_is_swept_up)
+{
+    scratch_write("root/incoming/old-1.part", "half", 4);
+    scratch_write("root/incoming/notes.txt", "somebody's", 10);
+    ck_assert_int_eq(store_begin(store), 0);
+    ck_assert(!scratch_has("root/incoming/old-1.part"));
+    ck_assert(scratch_has("root/incoming/notes.txt"));
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------- received ------ */
+
+static const struct import_claim claim = {.sop_class_uid = CLASS_CT,
+                                          .sop_instance_uid = "1.2.3.4.1"};
+
+/* What an association's thread does with the bytes of a file. */
+static struct import_item
+receive(const char *relative, const struct import_claim *claimed)
+{
+    struct import_item item = {.folder = "scu:CT1", .relative = (char *)(uintptr_t) "1.2.3.4.1"};
+    struct staged staged;
+    bool read_failed;
+    ck_assert_int_eq(store_create(store, &staged), 0);
+    int source = open(scratch_path(relative), O_RDONLY);
+    ck_assert_int_eq(file_copy(source, staged.fd, &read_failed), 0);
+    close(source);
+    import_received(store, &staged, claimed, &item);
+    ck_assert_int_eq(staged.fd, -1);
+    ck_assert_int_eq(entries("root/incoming"), 0);
+    return item;
+}
+
+START_TEST(a_received_image_goes_where_a_found_one_goes)
+{
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    struct import_item item = receive("in/a.dcm", &claim);
+    ck_assert_int_eq(item.outcome, IMPORT_ARRIVED);
+    ck_assert_str_eq(item.report.path, "series/1.2.3.4.3/1.2.3.4.1.dcm");
+    ck_assert_str_eq(item.report.series_uid, "1.2.3.4.3");
+    ck_assert_int_eq(item.report.frames, 1);
+    ck_assert(same_files("in/a.dcm", STORED));
+    struct stat status;
+    ck_assert_int_eq(stat(scratch_path(STORED), &status), 0);
+    ck_assert_int_eq(item.report.size, status.st_size);
+}
+
+END_TEST
+
+/* A sync that fails leaves the file in place, and is made up for by the next attempt's. */
+START_TEST(a_received_image_is_sealed_in_a_step_of_its_own)
+{
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    const struct import_item item = receive("in/a.dcm", &claim);
+    char folder[PATH_MAX], away[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", scratch_path("root/series/1.2.3.4.3"));
+    snprintf(away, sizeof away, "%s", scratch_path("root/away"));
+    ck_assert_int_eq(rename(folder, away), 0);
+    ck_assert_int_eq(import_seal(store, &item), -ENOENT);
+    ck_assert_int_eq(rename(away, folder), 0);
+    ck_assert_int_eq(import_seal(store, &item), 0);
+    ck_assert(same_files("in/a.dcm", STORED));
+}
+
+END_TEST
+
+START_TEST(a_received_resend_changes_nothing)
+{
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    receive("in/a.dcm", &claim);
+    struct import_item again = receive("in/a.dcm", &claim);
+    ck_assert_int_eq(again.outcome, IMPORT_ARRIVED);
+    ck_assert_int_eq(entries("root/series/1.2.3.4.3"), 1);
+}
+
+END_TEST
+
+START_TEST(other_bytes_of_a_received_instance_are_kept_once)
+{
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    put_image("in/b.dcm", "1.2.3.4.1", "Another");
+    receive("in/a.dcm", &claim);
+    struct import_item second = receive("in/b.dcm", &claim);
+    ck_assert_int_eq(second.outcome, IMPORT_QUARANTINED);
+    ck_assert_str_eq(second.report.code, "DUPLICATE_UID_DIFFERENT");
+    ck_assert_str_eq(second.report.series_uid, "1.2.3.4.3");
+    char kept[IMPORT_PATH + 8];
+    snprintf(kept, sizeof kept, "root/%s", second.report.path);
+    ck_assert(same_files("in/b.dcm", kept));
+    ck_assert(same_files("in/a.dcm", STORED));
+    struct import_item third = receive("in/b.dcm", &claim);
+    ck_assert_int_eq(third.outcome, IMPORT_QUARANTINED);
+    ck_assert_str_eq(third.report.path, second.report.path);
+}
+
+END_TEST
+
+START_TEST(a_command_that_claims_otherwise_is_refused)
+{
+    static const struct import_claim claims[] = {
+        {.sop_class_uid = CLASS_MR, .sop_instance_uid = "1.2.3.4.1"},
+        {.sop_class_uid = CLASS_CT, .sop_instance_uid = "1.2.3.4.10"},
+    };
+    put_image("in/a.dcm", "1.2.3.4.1", "Maker");
+    for (size_t i = 0; i < 2; i++) {
+        struct import_item item = receive("in/a.dcm", &claims[i]);
+        ck_assert_int_eq(item.outcome, IMPORT_QUARANTINED);
+        ck_assert_str_eq(item.report.code, "COMMAND_MISMATCH");
+        ck_assert(!scratch_has(STORED));
+    }
+}
+
+END_TEST
+
+START_TEST(received_junk_goes_to_quarantine_with_its_reason)
+{
+    static const char junk[] = "this is not DICOM";
+    scratch_write("in/junk", junk, sizeof junk);
+    struct import_item item = receive("in/junk", &claim);
+    ck_assert_int_eq(item.outcome, IMPORT_QUARANTINED);
+    ck_assert_str_eq(item.report.code, "NOT_DICOM");
+    char kept[IMPORT_PATH + 24];
+    snprintf(kept, sizeof kept, "root/%s.reason.json", item.report.path);
+    ck_assert(scratch_has(kept));
+    ck_assert_ptr_nonnull(strstr(item.report.path, "-1.2.3.4.1"));
+}
+
+END_TEST
+
+START_TEST(what_is_given_up_leaves_nothing)
+{
+    struct staged staged;
+    ck_assert_int_eq(store_create(store, &staged), 0);
+    ck_assert_int_eq(entries("root/incoming"), 1);
+    store_discard(store, &staged);
+    ck_assert_int_eq(entries("root/incoming"), 0);
+    store_discard(store, &staged);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_import");
+    TCase *tests = tcase_create("import");
+    tcase_add_checked_fixture(tests, make_places, remove_places);
+    tcase_add_test(tests, an_image_is_copied_and_described);
+    tcase_add_test(tests, a_batch_meets_its_own_twins);
+    tcase_add_test(tests, a_resend_changes_nothing);
+    tcase_add_test(tests, a_deleted_original_is_linked_not_copied);
+    tcase_add_test(tests, a_changed_file_is_not_touched);
+    tcase_add_test(tests, gone_and_replaced_by_a_link);
+    tcase_add_test(tests, originals_are_moved_without_overwriting);
+    tcase_add_test(tests, originals_are_moved_to_another_file_system);
+    tcase_add_test(tests, a_full_disk_loses_nothing);
+    tcase_add_test(tests, a_spool_in_trouble_loses_nothing);
+    tcase_add_test(tests, junk_is_kept_with_its_reason);
+    tcase_add_test(tests, junk_does_not_fill_the_disk);
+    tcase_add_test(tests, own_results_are_left_or_moved);
+    tcase_add_test(tests, an_earlier_run_is_swept_up);
+    tcase_add_test(tests, a_received_image_goes_where_a_found_one_goes);
+    tcase_add_test(tests, a_received_image_is_sealed_in_a_step_of_its_own);
+    tcase_add_test(tests, a_received_resend_changes_nothing);
+    tcase_add_test(tests, other_bytes_of_a_received_instance_are_kept_once);
+    tcase_add_test(tests, a_command_that_claims_otherwise_is_refused);
+    tcase_add_test(tests, received_junk_goes_to_quarantine_with_its_reason);
+    tcase_add_test(tests, what_is_given_up_leaves_nothing);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,197 @@
+/* INSPECT in, INSPECTED out. */
+#include "service/intake/inspect.h"
+
+#include "dicom/dicom.h"
+#include "tests/unit/dicom_bytes.h"
+#include "tests/unit/scratch_folder.h"
+
+#include <errno.h>
+
+#define SLICES 12
+
+static void
+make_slices(void)
+{
+    dicom_init();
+    scratch_make();
+    for (int i = 0; i < SLICES; i++) {
+        char name[32], uid[32], position[32];
+        snprintf(name, sizeof name, "%02d.dcm", i);
+        snprintf(uid, sizeof uid, "1.2.3.4.5.%d", i + 1);
+        snprintf(position, sizeof position, "0\\0\\%d", 3 * i);
+        struct sample_image image = SAMPLE_IMAGE;
+        image.instance_uid = uid;
+        image.position = position;
+        sample_write(&image, scratch_path(name));
+    }
+}
+
+/* Frames as they come from a pipe. */
+struct wire {
+    struct proto_writer writer;
+    struct proto_stream stream;
+    struct proto_reader reader;
+};
+
+static void
+receive(struct wire *wire)
+{
+    ck_assert_int_eq(proto_finish(&wire->writer), 0);
+    ck_assert_int_eq(proto_feed(&wire->stream, wire->writer.bytes, wire->writer.size), 0);
+    ck_assert_int_eq(proto_next(&wire->stream, &wire->reader), 1);
+}
+
+static void
+release(struct wire *wire)
+{
+    proto_release(&wire->writer);
+    proto_stream_release(&wire->stream);
+}
+
+static void
+ask(struct wire *wire, double tolerance, const char *const *names, int64_t count)
+{
+    *wire = (struct wire){0};
+    proto_start(&wire->writer, PROTO_INSPECT);
+    proto_put_i64(&wire->writer, 42);
+    proto_put_i64(&wire->writer, 3);
+    proto_put_f64(&wire->writer, tolerance);
+    proto_put_i64(&wire->writer, count);
+    for (int64_t i = 0; i < count && names; i++)
+        proto_put_str(&wire->writer, scratch_path(names[i]));
+    receive(wire);
+}
+
+/* Asks and reads the head of the answer; returns how many stacks follow. */
+static int64_t
+answer_to(struct wire *answer, const char *const *names, int64_t count)
+{
+    struct wire question;
+    struct inspect *inspect;
+    ask(&question, 0.01, names, count);
+    ck_assert_int_eq(inspect_open(&question.reader, &inspect), 0);
+    release(&question);
+    inspect_run(inspect, 3);
+    *answer = (struct wire){0};
+    inspect_answer(inspect, &answer->writer);
+    inspect_free(inspect);
+    receive(answer);
+    ck_assert_int_eq(answer->reader.type, PROTO_INSPECTED);
+    ck_assert_int_eq(proto_get_i64(&answer->reader), 42);
+    ck_assert_int_eq(proto_get_i64(&answer->reader), 3);
+    return proto_get_i64(&answer->reader);
+}
+
+static const char *const IN_ORDER[SLICES] = {"07.dcm", "00.dcm", "01.dcm", "02.dcm",
+                                             "03.dcm", "04.dcm", "05.dcm", "06.dcm",
+                                             "11.dcm", "08.dcm", "09.dcm", "10.dcm"};
+
+START_TEST(a_good_series_is_one_accepted_stack)
+{
+    struct wire answer;
+    ck_assert_int_eq(answer_to(&answer, IN_ORDER, SLICES), 1);
+    struct proto_reader *reader = &answer.reader;
+    ck_assert_str_eq(proto_get_str(reader), "");
+    ck_assert_int_eq(proto_get_i64(reader), 1);
+    ck_assert_int_eq(proto_get_i64(reader), SLICES);
+    ck_assert_int_eq(proto_get_i64(reader), 6); /* columns */
+    ck_assert_int_eq(proto_get_i64(reader), 4); /* rows */
+    ck_assert_double_eq_tol(proto_get_f64(reader), 3.0, 1e-9);
+    for (int i = 0; i < 4; i++)
+        ck_assert_str_eq(proto_get_str(reader), "");
+    ck_assert_int_eq(proto_end(reader), 0);
+    release(&answer);
+}
+
+END_TEST
+
+static void
+assert_refused(const char *const *names, int64_t count, const char *code, const char *file)
+{
+    struct wire answer;
+    ck_assert_int_eq(answer_to(&answer, names, count), 1);
+    struct proto_reader *reader = &answer.reader;
+    proto_get_str(reader);
+    ck_assert_int_eq(proto_get_i64(reader), 0);
+    for (int i = 0; i < 3; i++)
+        proto_get_i64(reader);
+    proto_get_f64(reader);
+    ck_assert_str_eq(proto_get_str(reader), code);
+    ck_assert_uint_gt(strlen(proto_get_str(reader)), 10);
+    ck_assert_ptr_nonnull(strstr(proto_get_str(reader), file));
+    proto_get_str(reader);
+    ck_assert_int_eq(proto_end(reader), 0);
+    release(&answer);
+}
+
+START_TEST(a_gap_is_refused_with_its_files)
+{
+    const char *names[SLICES];
+    memcpy(names, IN_ORDER, sizeof names);
+    names[5] = names[SLICES - 1]; /* without 04 */
+    assert_refused(names, SLICES - 1, "MISSING_SLICE", "03.dcm");
+}
+
+END_TEST
+
+START_TEST(the_first_unreadable_file_is_named)
+{
+    const char *names[SLICES];
+    memcpy(names, IN_ORDER, sizeof names);
+    names[4] = "gone-4.dcm";
+    names[6] = "gone-6.dcm";
+    for (int i = 0; i < 20; i++)
+        assert_refused(names, SLICES, "FILE_UNREADABLE", "gone-4.dcm");
+}
+
+END_TEST
+
+START_TEST(several_series_are_refused)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.series_uid = "1.2.3.4.99";
+    sample_write(&image, scratch_path("other.dcm"));
+    const char *names[] = {"00.dcm", "01.dcm", "other.dcm"};
+    assert_refused(names, 3, "SERIES_MIXED", "");
+}
+
+END_TEST
+
+START_TEST(broken_requests_are_told)
+{
+    const int64_t counts[] = {-1, 5, INT64_MAX};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct wire question = {0};
+        struct inspect *inspect;
+        proto_start(&question.writer, PROTO_INSPECT);
+        proto_put_i64(&question.writer, 42);
+        proto_put_i64(&question.writer, 3);
+        proto_put_f64(&question.writer, 0.01);
+        proto_put_i64(&question.writer, counts[i]);
+        proto_put_str(&question.writer, "only one");
+        receive(&question);
+        ck_assert_int_eq(inspect_open(&question.reader, &inspect), -EBADMSG);
+        release(&question);
+    }
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_inspect");
+    TCase *tests = tcase_create("inspect");
+    tcase_add_checked_fixture(tests, make_slices, scratch_remove);
+    tcase_add_test(tests, a_good_series_is_one_accepted_stack);
+    tcase_add_test(tests, a_gap_is_refused_with_its_files);
+    tcase_add_test(tests, the_first_unreadable_file_is_named);
+    tcase_add_test(tests, several_series_are_refused);
+    tcase_add_test(tests, broken_requests_are_told);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

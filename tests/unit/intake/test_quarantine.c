@@ -1,0 +1,130 @@
+/* Names and reasons in the quarantine. */
+#include "service/intake/spool/quarantine.h"
+
+#include "service/common/layout.h"
+#include "tests/unit/scratch_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+
+static const struct file_stamp STAMP = {.device = 1, .inode = 2, .size = 3, .mtime_ns = 4};
+static const time_t NOW = 1795228353; /* 2026-11-21T02:32:33Z */
+
+START_TEST(a_name_follows_from_path_size_and_time)
+{
+    char name[QUARANTINE_NAME], again[QUARANTINE_NAME];
+    quarantine_name("/in/a/IM1.dcm", &STAMP, name);
+    ck_assert_uint_eq(strlen(name), 16 + 1 + strlen("IM1.dcm"));
+    ck_assert_str_eq(name + 16, "-IM1.dcm");
+    ck_assert_uint_eq(strspn(name, "0123456789abcdef"), 16);
+    struct file_stamp same = STAMP;
+    same.inode = 99;
+    same.ctime_ns = 99;
+    quarantine_name("/in/a/IM1.dcm", &same, again);
+    ck_assert_str_eq(name, again);
+    same.size++;
+    quarantine_name("/in/a/IM1.dcm", &same, again);
+    ck_assert_str_ne(name, again);
+    same = STAMP;
+    same.mtime_ns++;
+    quarantine_name("/in/a/IM1.dcm", &same, again);
+    ck_assert_str_ne(name, again);
+    quarantine_name("/in/b/IM1.dcm", &STAMP, again);
+    ck_assert_str_ne(name, again);
+}
+
+END_TEST
+
+START_TEST(odd_names_become_harmless)
+{
+    char name[QUARANTINE_NAME], path[PATH_MAX] = "/in/";
+    quarantine_name("/in/a\nb\x7f\x01.dcm", &STAMP, name);
+    ck_assert_str_eq(name + 16, "-a_b__.dcm");
+    memset(path + 4, 'x', 250);
+    strcpy(path + 254, ".dcm");
+    quarantine_name(path, &STAMP, name);
+    ck_assert_uint_le(strlen(name) + strlen(".reason.json.part"), NAME_MAX);
+    ck_assert_str_eq(name + strlen(name) - 5, "x.dcm");
+}
+
+END_TEST
+
+START_TEST(the_folder_is_the_day)
+{
+    char folder[QUARANTINE_FOLDER];
+    quarantine_folder(NOW, folder);
+    ck_assert_str_eq(folder, LAYOUT_QUARANTINE "/20261121");
+    quarantine_folder(0, folder);
+    ck_assert_str_eq(folder, LAYOUT_QUARANTINE "/19700101");
+}
+
+END_TEST
+
+START_TEST(it_is_found_whatever_the_day)
+{
+    char folder[QUARANTINE_FOLDER];
+    int root = open(scratch, O_RDONLY | O_DIRECTORY);
+    ck_assert_int_eq(quarantine_find(root, "abc-x", folder), -ENOENT);
+    scratch_folder("quarantine");
+    scratch_folder("quarantine/20250101");
+    scratch_folder("quarantine/20260203");
+    scratch_folder("quarantine/notes123");
+    scratch_write("quarantine/notes123/abc-x", "x", 1);
+    ck_assert_int_eq(quarantine_find(root, "abc-x", folder), -ENOENT);
+    scratch_write("quarantine/20260203/abc-x", "x", 1);
+    ck_assert_int_eq(quarantine_find(root, "abc-x", folder), 0);
+    ck_assert_str_eq(folder, "quarantine/20260203");
+    close(root);
+}
+
+END_TEST
+
+START_TEST(the_reason_is_written_once)
+{
+    const struct quarantine_reason reason = {
+        .code = "NOT_DICOM",
+        .sentence = "It says \"hello\".",
+        .original = "/in/a\nb",
+        .series_uid = "",
+    };
+    struct quarantine_reason other = reason;
+    other.code = "FILE_EMPTY";
+    scratch_folder("quarantine");
+    scratch_folder("quarantine/20261121");
+    int root = open(scratch, O_RDONLY | O_DIRECTORY);
+    const char *folder = "quarantine/20261121";
+    ck_assert_int_eq(quarantine_explain(root, folder, "abc-x", &reason, NOW), 0);
+    ck_assert_int_eq(quarantine_explain(root, folder, "abc-x", &other, NOW), 0);
+    ck_assert_int_eq(quarantine_explain(root, "quarantine/none", "x", &reason, NOW), -ENOENT);
+    char *text = scratch_text("quarantine/20261121/abc-x.reason.json");
+    ck_assert_ptr_nonnull(strstr(text, "\"code\": \"NOT_DICOM\""));
+    ck_assert_ptr_nonnull(strstr(text, "It says \\\"hello\\\"."));
+    ck_assert_ptr_nonnull(strstr(text, "\"original_path\": \"/in/a\\"));
+    ck_assert_ptr_null(strstr(text, "/in/a\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\"time\": \"2026-11-21T"));
+    free(text);
+    ck_assert(!scratch_has("quarantine/20261121/abc-x.reason.json.part"));
+    close(root);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_quarantine");
+    TCase *tests = tcase_create("quarantine");
+    tcase_add_checked_fixture(tests, scratch_make, scratch_remove);
+    tcase_add_test(tests, a_name_follows_from_path_size_and_time);
+    tcase_add_test(tests, odd_names_become_harmless);
+    tcase_add_test(tests, the_folder_is_the_day);
+    tcase_add_test(tests, it_is_found_whatever_the_day);
+    tcase_add_test(tests, the_reason_is_written_once);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

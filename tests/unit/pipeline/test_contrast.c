@@ -1,0 +1,78 @@
+/* What has contrast: two values, padding left out, wherever they are. */
+#include "service/pipeline/contrast.h"
+
+#include <check.h>
+
+#define COUNT 1000
+
+static const struct kernels_range no_padding = {1, 0};
+static int32_t value;
+
+START_TEST(two_values_wherever_they_are)
+{
+    int16_t voxels[COUNT];
+    for (int other = 0; other < COUNT; other++) {
+        for (int i = 0; i < COUNT; i++)
+            voxels[i] = i == other ? -1024 : -1023;
+        ck_assert_int_eq(contrast_find(voxels, DICOM_INT16, COUNT, no_padding, &value),
+                         CONTRAST_SOME);
+    }
+}
+
+END_TEST
+
+START_TEST(one_value_is_named)
+{
+    uint8_t bytes[COUNT];
+    int16_t words[COUNT];
+    uint16_t unsigned_words[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        bytes[i] = 200;
+        words[i] = -1024;
+        unsigned_words[i] = 65535;
+    }
+    ck_assert_int_eq(contrast_find(bytes, DICOM_UINT8, COUNT, no_padding, &value),
+                     CONTRAST_ONE_VALUE);
+    ck_assert_int_eq(value, 200);
+    ck_assert_int_eq(contrast_find(words, DICOM_INT16, COUNT, no_padding, &value),
+                     CONTRAST_ONE_VALUE);
+    ck_assert_int_eq(value, -1024);
+    ck_assert_int_eq(contrast_find(unsigned_words, DICOM_UINT16, COUNT, no_padding, &value),
+                     CONTRAST_ONE_VALUE);
+    ck_assert_int_eq(value, 65535);
+}
+
+END_TEST
+
+START_TEST(padding_is_no_value)
+{
+    const struct kernels_range padding = {-2000, -1990};
+    int16_t voxels[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        voxels[i] = (int16_t)(-2000 + i % 11);
+    ck_assert_int_eq(contrast_find(voxels, DICOM_INT16, COUNT, padding, &value), CONTRAST_NO_VALUE);
+    voxels[500] = -1989;
+    ck_assert_int_eq(contrast_find(voxels, DICOM_INT16, COUNT, padding, &value),
+                     CONTRAST_ONE_VALUE);
+    ck_assert_int_eq(value, -1989);
+    voxels[COUNT - 1] = -2001;
+    ck_assert_int_eq(contrast_find(voxels, DICOM_INT16, COUNT, padding, &value), CONTRAST_SOME);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_contrast");
+    TCase *tests = tcase_create("contrast");
+    tcase_add_test(tests, two_values_wherever_they_are);
+    tcase_add_test(tests, one_value_is_named);
+    tcase_add_test(tests, padding_is_no_value);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,134 @@
+/* Measurements as a report tells them: every setting that a job can have reaches the report. */
+#include "service/pipeline/results/measurements.h"
+
+#include "kernels/features/features.h"
+#include "tests/unit/suite.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct feature
+texture(int32_t segment, const char *aggregation, const char *discretisation)
+{
+    struct feature feature = {
+        .segment = segment,
+        .name = "joint_entropy",
+        .meaning = "Joint entropy",
+        .ibsi = "TU9B",
+        .value = 1.5,
+        .unit = "1",
+        .levels = 32,
+        .bin_width = 25,
+        .distance = 1,
+    };
+    snprintf(feature.aggregation, sizeof feature.aggregation, "%s", aggregation);
+    snprintf(feature.discretisation, sizeof feature.discretisation, "%s", discretisation);
+    return feature;
+}
+
+static void
+expect_modifier(const struct sr_measurement *measurement, const char *name, const char *value)
+{
+    for (size_t i = 0; i < measurement->modifier_count; i++) {
+        if (strcmp(measurement->modifiers[i][0].value, name) == 0 &&
+            (!value || strcmp(measurement->modifiers[i][1].value, value) == 0))
+            return;
+    }
+    ck_abort_msg("there is no modifier %s = %s", name, value ? value : "any");
+}
+
+/* The names are the kernels' and the configuration's; the report must know each of them. */
+START_TEST(every_name_has_its_code)
+{
+    static const char *const ways[] = {"paper", "fixed-bin-number", "fixed-bin-size",
+                                       "pyradiomics-bin-width"};
+    for (int a = 0; a < GLCM_AGGREGATIONS; a++) {
+        struct feature feature = texture(1, glcm_aggregation_names[a], ways[a % 4]);
+        const struct feature_set set = {.items = &feature, .count = 1};
+        struct measurements measurements;
+        ck_assert_int_eq(measurements_make(&set, "[hnsf'U]", &measurements), 0);
+        expect_modifier(&measurements.items[0], "5QB6", glcm_aggregation_codes[a]);
+        expect_modifier(&measurements.items[0], "4R0B", NULL);
+        measurements_free(&measurements);
+    }
+}
+
+END_TEST
+
+/* Readers look for Code Value, which has 16 characters, and not for Long Code Value. */
+START_TEST(every_feature_has_a_short_code)
+{
+    for (int i = 0; i < GLCM_FEATURES + BASIC_FEATURES; i++) {
+        const struct feature_definition *definition =
+            i < GLCM_FEATURES ? &glcm_feature_definitions[i]
+                              : &basic_feature_definitions[i - GLCM_FEATURES];
+        struct feature feature = {.segment = 1, .unit = "1"};
+        snprintf(feature.name, sizeof feature.name, "%s", definition->name);
+        snprintf(feature.meaning, sizeof feature.meaning, "%s", definition->meaning);
+        snprintf(feature.ibsi, sizeof feature.ibsi, "%s", definition->ibsi);
+        const struct feature_set set = {.items = &feature, .count = 1};
+        struct measurements measurements;
+        ck_assert_int_eq(measurements_make(&set, "1", &measurements), 0);
+        const char *code = measurements.items[0].concept.value;
+        ck_assert_msg(code[0] != '\0' && strlen(code) <= 16, "%s", code);
+        measurements_free(&measurements);
+    }
+}
+
+END_TEST
+
+/* A reason that the report has no words for would be told as a code that nobody reads. */
+START_TEST(every_absence_has_its_words)
+{
+    for (int reason = FEATURES_PRESENT; reason <= FEATURES_NO_LEVELS; reason++) {
+        struct feature feature = texture(1, "3d-merged", "paper");
+        const char *name = features_absence_name((enum features_absence)reason);
+        snprintf(feature.absence, sizeof feature.absence, "%s", name);
+        const struct feature_set set = {.items = &feature, .count = 1};
+        struct measurements measurements;
+        ck_assert_int_eq(measurements_make(&set, "1", &measurements), 0);
+        const char *words = measurements.items[0].absence;
+        ck_assert(name[0] == '\0' ? words[0] == '\0' : strchr(words, ' ') != NULL);
+        measurements_free(&measurements);
+    }
+}
+
+END_TEST
+
+START_TEST(a_group_for_each_region)
+{
+    struct feature features[5];
+    for (int i = 0; i < 5; i++)
+        features[i] = texture(i < 2 ? 1 : i < 4 ? 3 : 0, "3d-merged", "paper");
+    features[4].value = 2.5;
+    const struct feature_set set = {.items = features, .count = 5};
+    struct measurements measurements;
+    ck_assert_int_eq(measurements_make(&set, "1", &measurements), 0);
+    ck_assert_uint_eq(measurements.group_count, 3);
+    static const int32_t segments[3] = {0, 2, SR_WHOLE_VOLUME};
+    static const size_t counts[3] = {2, 2, 1};
+    for (int g = 0; g < 3; g++) {
+        ck_assert_int_eq(measurements.groups[g].segment, segments[g]);
+        ck_assert_uint_eq(measurements.groups[g].measurement_count, counts[g]);
+    }
+    ck_assert_double_eq(measurements.groups[2].measurements[0].value, 2.5);
+    measurements_free(&measurements);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_measurements");
+    TCase *tests = tcase_create("measurements");
+    tcase_add_test(tests, every_name_has_its_code);
+    tcase_add_test(tests, every_feature_has_a_short_code);
+    tcase_add_test(tests, every_absence_has_its_words);
+    tcase_add_test(tests, a_group_for_each_region);
+    suite_add_tcase(suite, tests);
+    return suite_run(suite);
+}

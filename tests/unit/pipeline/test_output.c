@@ -1,0 +1,313 @@
+/* The output folder: all of a job's files or none of them, whatever happens in between. */
+#include "service/pipeline/output.h"
+
+#include "service/common/file_ops.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char base[64];
+static char path[128];
+
+static void
+make_base(void)
+{
+    snprintf(base, sizeof base, "/tmp/noctule-output.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(base));
+    snprintf(path, sizeof path, "%s/a/b/17", base);
+}
+
+static void
+remove_base(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", base);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static struct output *
+open_output(void)
+{
+    struct output *output = NULL;
+    ck_assert_int_eq(output_open(path, &output), 0);
+    return output;
+}
+
+static void
+add_file(struct output *output, const char *name, const char *text)
+{
+    int fd;
+    ck_assert_int_eq(output_create(output, name, &fd), 0);
+    ck_assert_int_eq(file_write_all(fd, text, strlen(text)), 0);
+    output_finish(output, fd);
+}
+
+static int
+by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* The folder's entries, sorted, one space after each. */
+static void
+assert_entries(const char *expected)
+{
+    char names[20][256], joined[6000] = "";
+    int count = 0;
+    DIR *entries = opendir(path);
+    for (const struct dirent *e; entries && (e = readdir(entries)) != NULL;)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            snprintf(names[count++], sizeof names[0], "%s", e->d_name);
+    if (entries)
+        closedir(entries);
+    qsort(names, (size_t)count, sizeof names[0], by_text);
+    for (int i = 0; i < count; i++) {
+        strcat(joined, names[i]);
+        strcat(joined, " ");
+    }
+    ck_assert_str_eq(joined, expected);
+}
+
+static void
+put_file(const char *name)
+{
+    char full[256];
+    snprintf(full, sizeof full, "%s/%s", path, name);
+    int fd = open(full, O_WRONLY | O_CREAT, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+}
+
+START_TEST(files_appear_together)
+{
+    struct output *output = open_output();
+    add_file(output, "seg.dcm", "seg");
+    add_file(output, "job.json", "{}");
+    assert_entries(".job.json.part .seg.dcm.part ");
+    ck_assert_int_eq(output_publish(output), 0);
+    assert_entries("job.json seg.dcm ");
+    output_close(output);
+    assert_entries("job.json seg.dcm ");
+    char full[256];
+    struct stat status;
+    snprintf(full, sizeof full, "%s/seg.dcm", path);
+    ck_assert_int_eq(stat(full, &status), 0);
+    ck_assert_uint_eq(status.st_mode & 0137, 0);
+    ck_assert_int_eq(status.st_size, 3);
+}
+
+END_TEST
+
+START_TEST(what_is_not_published_is_gone)
+{
+    struct output *output = open_output();
+    add_file(output, "seg.dcm", "seg");
+    output_close(output);
+    ck_assert_int_eq(access(path, F_OK), -1); /* the folder was this run's, too */
+
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    output = open_output();
+    add_file(output, "seg.dcm", "seg");
+    output_close(output);
+    assert_entries("");
+}
+
+END_TEST
+
+START_TEST(leftovers_of_a_killed_run_are_swept)
+{
+    ck_assert_int_eq(mkdir(path, 0700), -1);
+    output_close(open_output());
+    struct output *output = open_output();
+    add_file(output, "seg.dcm", "1");
+    ck_assert_int_eq(output_publish(output), 0);
+    output_close(output);
+    put_file(".seg.dcm.part");
+    put_file(".preview.png.part");
+    put_file(".profile");
+    put_file("notes.part");
+    output = open_output();
+    assert_entries(".profile notes.part seg.dcm ");
+    add_file(output, "seg.dcm", "22");
+    ck_assert_int_eq(output_publish(output), 0);
+    output_close(output);
+    assert_entries(".profile notes.part seg.dcm ");
+}
+
+END_TEST
+
+START_TEST(results_not_made_again_are_retired)
+{
+    struct output *output = open_output();
+    add_file(output, "seg.dcm", "1");
+    add_file(output, "codes-1.nrrd", "1");
+    add_file(output, "codes-2.nrrd", "1");
+    add_file(output, "job.json", "1");
+    ck_assert_int_eq(output_publish(output), 0);
+    output_close(output);
+    put_file("notes.txt");
+    put_file("other.dcm");
+    output = open_output();
+    add_file(output, "job.json", "EMPTY");
+    add_file(output, "codes-2.nrrd", "1");
+    ck_assert_int_eq(output_publish(output), 0);
+    output_close(output);
+    assert_entries("codes-2.nrrd job.json notes.txt other.dcm ");
+}
+
+END_TEST
+
+START_TEST(an_abandoned_rerun_keeps_the_earlier_results)
+{
+    struct output *output = open_output();
+    add_file(output, "seg.dcm", "1");
+    ck_assert_int_eq(output_publish(output), 0);
+    output_close(output);
+    output = open_output();
+    add_file(output, "seg.dcm", "2");
+    output_close(output);
+    assert_entries("seg.dcm ");
+}
+
+END_TEST
+
+START_TEST(a_failed_publication_leaves_nothing_of_this_run)
+{
+    struct output *output = open_output();
+    char blocked[256];
+    add_file(output, "preview.png", "1");
+    add_file(output, "seg.dcm", "2");
+    snprintf(blocked, sizeof blocked, "%s/seg.dcm", path);
+    ck_assert_int_eq(mkdir(blocked, 0700), 0); /* the second rename fails */
+    ck_assert_int_eq(output_publish(output), -EISDIR);
+    assert_entries("seg.dcm ");
+    output_close(output);
+    assert_entries("seg.dcm ");
+    ck_assert_int_eq(rmdir(blocked), 0);
+}
+
+END_TEST
+
+/* The file's descriptor becomes a pipe's, which cannot be synced. */
+START_TEST(what_cannot_be_synced_is_not_published)
+{
+    struct output *output = open_output();
+    const char *name = NULL;
+    int fds[2], fd;
+    add_file(output, "seg.dcm", "seg");
+    ck_assert_int_eq(output_create(output, "preview.png", &fd), 0);
+    ck_assert_int_eq(pipe(fds), 0);
+    ck_assert_int_eq(dup2(fds[1], fd), fd);
+    output_finish(output, fd);
+    add_file(output, "job.json", "{}");
+    ck_assert_int_eq(output_settle(output, &name), -EINVAL);
+    ck_assert_str_eq(name, "preview.png");
+    ck_assert_int_eq(output_publish(output), -EINVAL);
+    assert_entries("");
+    output_close(output);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+END_TEST
+
+START_TEST(what_is_not_finished_is_not_published)
+{
+    struct output *output = open_output();
+    int fd;
+    add_file(output, "seg.dcm", "seg");
+    ck_assert_int_eq(output_create(output, "job.json", &fd), 0);
+    ck_assert_int_eq(output_publish(output), -EBUSY);
+    assert_entries("");
+    output_close(output);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), -1); /* closed with the output */
+}
+
+END_TEST
+
+START_TEST(one_job_at_a_time)
+{
+    struct output *first = open_output(), *second;
+    ck_assert_int_eq(output_open(path, &second), -EBUSY);
+    add_file(first, "seg.dcm", "1");
+    ck_assert_int_eq(output_open(path, &second), -EBUSY);
+    assert_entries(".seg.dcm.part ");
+    output_close(first);
+    first = open_output();
+    output_close(first);
+}
+
+END_TEST
+
+START_TEST(folders_that_cannot_be)
+{
+    struct output *output;
+    char file[128];
+    snprintf(file, sizeof file, "%s/file", base);
+    int fd = open(file, O_WRONLY | O_CREAT, 0600);
+    close(fd);
+    ck_assert_int_eq(output_open(file, &output), -ENOTDIR);
+    snprintf(path, sizeof path, "%s/file/17", base);
+    ck_assert_int_eq(output_open(path, &output), -ENOTDIR);
+    ck_assert_int_eq(output_open("/proc/noctule-test", &output), -ENOENT);
+}
+
+END_TEST
+
+START_TEST(a_name_is_taken_once)
+{
+    struct output *output = open_output();
+    int fd;
+    add_file(output, "seg.dcm", "1");
+    ck_assert_int_eq(output_create(output, "seg.dcm", &fd), -EEXIST);
+    output_close(output);
+}
+
+END_TEST
+
+START_TEST(a_trailing_slash_changes_nothing)
+{
+    strcat(path, "///");
+    struct output *output = open_output();
+    add_file(output, "seg.dcm", "1");
+    ck_assert_int_eq(output_publish(output), 0);
+    output_close(output);
+    path[strlen(path) - 3] = '\0';
+    assert_entries("seg.dcm ");
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_output");
+    TCase *tests = tcase_create("output");
+    tcase_add_checked_fixture(tests, make_base, remove_base);
+    tcase_add_test(tests, files_appear_together);
+    tcase_add_test(tests, what_is_not_published_is_gone);
+    tcase_add_test(tests, leftovers_of_a_killed_run_are_swept);
+    tcase_add_test(tests, results_not_made_again_are_retired);
+    tcase_add_test(tests, an_abandoned_rerun_keeps_the_earlier_results);
+    tcase_add_test(tests, a_failed_publication_leaves_nothing_of_this_run);
+    tcase_add_test(tests, what_cannot_be_synced_is_not_published);
+    tcase_add_test(tests, what_is_not_finished_is_not_published);
+    tcase_add_test(tests, one_job_at_a_time);
+    tcase_add_test(tests, folders_that_cannot_be);
+    tcase_add_test(tests, a_name_is_taken_once);
+    tcase_add_test(tests, a_trailing_slash_changes_nothing);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,649 @@
+/* Whole jobs: what comes out, and that nothing comes out when a job is stopped or cannot go on. */
+#include "service/pipeline/pipeline.h"
+
+#include "kernels/backend.h"
+#include "service/pipeline/output.h"
+#include "tests/unit/job_sample.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+static struct job_sample sample;
+static struct kernels_device *device;
+static struct pipeline_compute compute;
+
+static void
+set_up(void)
+{
+    char reason[KERNELS_REASON];
+    const struct kernels_device_options options = {.backend = "cpu", .threads = 2};
+    dicom_init();
+    signal(SIGXFSZ, SIG_IGN);
+    job_sample_make(&sample);
+    ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof reason), 0);
+    compute = (struct pipeline_compute){.device = device, .threads = 2};
+    ck_assert_int_eq(kernels_lane_open(device, &compute.lane, reason, sizeof reason), 0);
+}
+
+static void
+tear_down(void)
+{
+    kernels_lane_close(compute.lane);
+    kernels_device_close(device);
+    job_sample_remove(&sample);
+}
+
+/* Runs the sample's job; the report's arrays are cleared, its numbers stay. */
+static struct pipeline_report
+run_job(const struct pipeline_watch *watch)
+{
+    struct pipeline_report report;
+    if (pipeline_run(&sample.spec, &compute, watch, &report) != 0)
+        abort(); /* no assertion: a file may not be able to grow, and Check writes to one */
+    pipeline_report_clear(&report);
+    return report;
+}
+
+static void
+assert_ended(enum proto_verdict verdict, const char *code)
+{
+    struct pipeline_report report = run_job(NULL);
+    ck_assert_str_eq(report.fault.code, code);
+    ck_assert_int_eq(report.verdict, verdict);
+    ck_assert_str_ne(report.fault.sentence, "");
+    ck_assert_int_le(job_sample_output_entries(&sample), 0);
+}
+
+START_TEST(a_job_that_works)
+{
+    struct pipeline_report report;
+    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.fault.sentence);
+    ck_assert(!report.empty);
+    ck_assert_str_eq(report.fault.code, "");
+    ck_assert_int_eq(report.voxels, SAMPLE_SLICES * SAMPLE_COLUMNS * SAMPLE_ROWS);
+    ck_assert_int_eq(report.segmented_voxels, SAMPLE_BLOCK);
+    ck_assert_int_eq(report.segment_count, 1);
+    ck_assert_str_eq(report.segments[0].label, "Block");
+    ck_assert_double_eq_tol(report.segments[0].millilitres, SAMPLE_BLOCK * 0.5 * 0.75 * 3 / 1000,
+                            1e-9);
+    ck_assert_int_eq(report.result_count, 2);
+    ck_assert_str_eq(report.results[0].kind, "seg");
+    ck_assert_int_eq(report.results[0].frames, 4);
+    ck_assert_str_eq(report.results[1].file, "codes-1.nrrd");
+    ck_assert_str_eq(report.series_uid, "1.2.3.4.3");
+    ck_assert_str_eq(report.backend, "cpu");
+    ck_assert_int_gt(report.peak_bytes, 0);
+    ck_assert_double_ge(report.total_seconds, report.read_seconds + report.compute_seconds);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 4);
+    char first[DICOM_UID_SIZE];
+    memcpy(first, report.results[0].sop_instance_uid, sizeof first);
+    pipeline_report_clear(&report);
+
+    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    ck_assert_str_eq(report.results[0].sop_instance_uid, first);
+    pipeline_report_clear(&report);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 4);
+}
+
+END_TEST
+
+START_TEST(an_empty_job)
+{
+    sample.spec.settings = (char[]){SAMPLE_SETTINGS("[ 500.0, 501.0 ]")};
+    struct pipeline_report report = run_job(NULL);
+    ck_assert_int_eq(report.verdict, PROTO_VERDICT_DONE);
+    ck_assert(report.empty);
+    ck_assert_str_eq(report.fault.code, "EMPTY");
+    ck_assert_int_eq(report.segmented_voxels, 0);
+    ck_assert_int_eq(report.result_count, 0);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 2); /* job.json, preview.png */
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------- fuzzy connectedness ---- */
+
+#define TYPE "type = { code = \"12738006\"; scheme = \"SCT\"; meaning = \"Brain\"; };"
+#define LEVEL_SET                                                                                  \
+    "{ label = \"Block\"; range = [ 0.0, 80.0 ]; shapes = ( { center = { fraction = [ 0.5, 0.5, "  \
+    "0.5 ]; }; radius_voxels = 2.0; } ); " TYPE " }"
+#define FUZZY(label, rest)                                                                         \
+    "{ label = \"" label "\"; method = \"fuzzy-connectedness\"; " rest TYPE " }"
+#define IN_BLOCK "seeds = ( { voxel = [ 12, 10, 3 ]; } ); "
+#define IN_AIR   "seeds = ( { voxel = [ 0, 0, 0 ]; } ); "
+#define GAUSSIANS(mean, sigma)                                                                     \
+    "object_mean = " mean "; object_sigma = " sigma "; homogeneity_sigma = " sigma "; "
+#define SOFT FUZZY("Soft", IN_BLOCK GAUSSIANS("40.0", "10.0") "scene = true; ")
+#define MIXED(first, second)                                                                       \
+    "name = \"mixed\"; results = [ \"seg\", \"codes\" ]; segments = ( " first ", " second " );"
+
+static int64_t
+voxels_of(const struct pipeline_report *report, int segment)
+{
+    ck_assert_int_lt(segment, report->segment_count);
+    return report->segments[segment].voxels;
+}
+
+static struct pipeline_report
+run_well(char *settings)
+{
+    struct pipeline_report report;
+    sample.spec.settings = settings;
+    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.fault.sentence);
+    return report;
+}
+
+START_TEST(methods_are_mixed_in_either_order)
+{
+    static char level_set_first[] = MIXED(LEVEL_SET, SOFT), fuzzy_first[] = MIXED(SOFT, LEVEL_SET);
+
+    const struct {
+        char *settings;
+        const char *codes;
+    } orders[] = {{level_set_first, "codes-1.nrrd"}, {fuzzy_first, "codes-2.nrrd"}};
+
+    for (int i = 0; i < 2; i++) {
+        struct pipeline_report report = run_well(orders[i].settings);
+        ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
+        ck_assert_int_eq(voxels_of(&report, 1), SAMPLE_BLOCK);
+        ck_assert_str_eq(report.segments[i].label, "Block");
+        ck_assert_int_eq(report.segments[1 - i].method, CONF_FUZZY);
+        ck_assert_double_eq(report.segments[1 - i].gaussians.sigma.value, 10);
+        ck_assert_int_eq(report.segmented_voxels, SAMPLE_BLOCK);
+        ck_assert_int_eq(report.result_count, 3);
+        ck_assert_str_eq(report.results[0].kind, "seg");
+        ck_assert_int_eq(report.results[0].frames, 8);
+        ck_assert_str_eq(report.results[1].kind, "seg-fractional");
+        ck_assert_str_eq(report.results[1].file, "seg-fractional.dcm");
+        ck_assert_int_eq(report.results[1].frames, 4);
+        ck_assert_str_ne(report.results[1].sop_instance_uid, report.results[0].sop_instance_uid);
+        ck_assert_str_eq(report.results[2].file, orders[i].codes);
+        ck_assert_str_eq(report.note, "");
+        ck_assert_int_eq(job_sample_output_entries(&sample), 5);
+        pipeline_report_clear(&report);
+    }
+}
+
+END_TEST
+
+START_TEST(without_scene_no_fractional_object_and_an_old_one_goes)
+{
+    static char with[] = "name = \"a\"; segments = ( " SOFT " );";
+    static char without[] =
+        "name = \"a\"; segments = ( " FUZZY("Soft", IN_BLOCK GAUSSIANS("40.0", "10.0")) " );";
+    struct pipeline_report report = run_well(with);
+    ck_assert_int_eq(report.result_count, 2);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 4);
+    pipeline_report_clear(&report);
+    report = run_well(without);
+    ck_assert_int_eq(report.result_count, 1);
+    ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 3);
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
+START_TEST(what_is_not_given_is_measured_and_told)
+{
+    static char settings[] = "name = \"a\"; segments = ( " FUZZY(
+        "Soft", IN_BLOCK "estimate_voxels = 1; homogeneity_sigma = 5.0; ") " );";
+    struct pipeline_report report = run_well(settings);
+    const struct fuzzy_gaussians *gaussians = &report.segments[0].gaussians;
+    ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
+    ck_assert_int_eq(gaussians->measured_voxels, 27);
+    ck_assert_double_eq(gaussians->mean.value, 40);
+    ck_assert(!gaussians->mean.given && gaussians->homogeneity_sigma.given);
+    ck_assert_str_eq(report.note, "Soft: measured mean 40, sigma 1");
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
+/* A wide object claims the air as well, until the air has an owner of its own. */
+#define WIDE FUZZY("Wide", IN_BLOCK GAUSSIANS("40.0", "2000.0"))
+#define AIR  FUZZY("Air", IN_AIR GAUSSIANS("-1000.0", "50.0"))
+
+START_TEST(relative_connectedness_gives_each_voxel_one_owner)
+{
+    static char apart[] = "name = \"a\"; segments = ( " WIDE ", " AIR " );";
+    static char relative[] = "name = \"a\"; relative_connectedness = true; segments = ( " WIDE
+                             ", " LEVEL_SET ", " AIR " );";
+    const int64_t all = SAMPLE_SLICES * SAMPLE_COLUMNS * SAMPLE_ROWS;
+    struct pipeline_report report = run_well(apart);
+    ck_assert_int_eq(voxels_of(&report, 0), all);
+    ck_assert_int_eq(voxels_of(&report, 1), all - SAMPLE_BLOCK);
+    pipeline_report_clear(&report);
+    report = run_well(relative);
+    ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 1), SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 2), all - SAMPLE_BLOCK);
+    ck_assert_int_eq(report.segmented_voxels, all);
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
+START_TEST(objects_that_tie_everywhere_are_empty)
+{
+    sample.spec.settings =
+        (char[]){"name = \"a\"; relative_connectedness = true; segments = ( " SOFT
+                 ", " FUZZY("Twin", IN_BLOCK GAUSSIANS("40.0", "10.0")) " );"};
+    struct pipeline_report report = run_job(NULL);
+    ck_assert_int_eq(report.verdict, PROTO_VERDICT_DONE);
+    ck_assert(report.empty);
+    ck_assert_str_eq(report.fault.code, "EMPTY");
+    ck_assert_int_eq(report.result_count, 0);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 2); /* no scene of nothing */
+}
+
+END_TEST
+
+/* The block is in range; of the air, which is not, all lies in the object and so stays inside. */
+START_TEST(a_level_set_starts_from_an_object)
+{
+    static char settings[] =
+        "name = \"a\"; results = [ \"seg\", \"codes\" ]; segments = ( " SOFT ", " AIR
+        ", { label = \"Grown\"; range = [ 0.0, 80.0 ]; from = \"Soft\"; " TYPE
+        " }, { label = \"Other\"; range = [ 0.0, 80.0 ]; from = \"Air\"; " TYPE " }, " LEVEL_SET
+        " );";
+    const int64_t all = SAMPLE_SLICES * SAMPLE_COLUMNS * SAMPLE_ROWS;
+    struct pipeline_report report = run_well(settings);
+    ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 1), all - SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 2), SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 3), all - SAMPLE_BLOCK);
+    ck_assert_int_eq(voxels_of(&report, 4), SAMPLE_BLOCK);
+    ck_assert_int_eq(report.segmented_voxels, all);
+    ck_assert_int_eq(report.result_count, 5);
+    ck_assert_str_eq(report.results[1].kind, "seg-fractional");
+    ck_assert_str_eq(report.results[2].file, "codes-3.nrrd");
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
+START_TEST(series_that_fuzzy_connectedness_refuses)
+{
+    sample.spec.settings = (char[]){"name = \"a\"; segments = ( " FUZZY(
+        "Soft", "seeds = ( { voxel = [ 12, 10, 6 ]; } ); ") " );"};
+    assert_ended(PROTO_VERDICT_REJECT, "SEED_OUTSIDE");
+    sample.spec.settings = (char[]){"name = \"a\"; segments = ( " FUZZY(
+        "Soft", "seeds = ( { mm = [ 0.0, 0.0, 99.0 ]; } ); ") " );"};
+    assert_ended(PROTO_VERDICT_REJECT, "SEED_OUTSIDE");
+}
+
+END_TEST
+
+/* --------------------------------------------------------------------- devices that fail ---- */
+
+/* The CPU's backend with one call that fails, under another name. */
+static struct kernels_backend broken;
+
+static int
+no_memory(struct kernels_lane *lane, void **voxels, char *reason, size_t reason_size)
+{
+    (void)lane;
+    (void)voxels;
+    return kernels_fail(-ENOMEM, reason, reason_size,
+                        "needs 12.3 GiB of device memory, 8.1 are free");
+}
+
+static int
+lost_at_begin(struct kernels_lane *lane, void **voxels, char *reason, size_t reason_size)
+{
+    (void)lane;
+    (void)voxels;
+    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+}
+
+static int
+lost_at_ready(struct kernels_lane *lane, int64_t first, int64_t count)
+{
+    (void)lane;
+    (void)first;
+    (void)count;
+    return -EIO;
+}
+
+static int
+lost_at_finish(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
+               size_t reason_size)
+{
+    (void)lane;
+    (void)masks;
+    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+}
+
+static int
+lost_at_codes(struct kernels_lane *lane, size_t label, int8_t *codes)
+{
+    (void)lane;
+    (void)label;
+    (void)codes;
+    return -EIO;
+}
+
+static int
+lost_at_fuzzy(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects, bool relative,
+              struct kernels_fuzzy_result *results, char *reason, size_t reason_size)
+{
+    (void)lane;
+    (void)objects;
+    (void)relative;
+    (void)results;
+    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+}
+
+START_TEST(what_does_not_fit_runs_on_the_cpu)
+{
+    char reason[KERNELS_REASON];
+    struct kernels_device *second;
+    struct kernels_lane *lane;
+    const struct kernels_device_options options = {.backend = "cpu", .threads = 1};
+    broken = *device->backend;
+    broken.name = "cuda";
+    broken.volume_begin = no_memory;
+    device->backend = &broken;
+    assert_ended(PROTO_VERDICT_RETRY, "OUT_OF_MEMORY"); /* there is no other device */
+
+    ck_assert_int_eq(kernels_device_open(&options, &second, reason, sizeof reason), 0);
+    ck_assert_int_eq(kernels_lane_open(second, &lane, reason, sizeof reason), 0);
+    compute.fallback_device = second;
+    compute.fallback_lane = lane;
+    struct pipeline_report report = run_job(NULL);
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.fault.sentence);
+    ck_assert_int_eq(report.segmented_voxels, SAMPLE_BLOCK);
+    ck_assert_str_eq(report.backend, "cpu");
+    ck_assert_str_eq(report.note, "ran on the CPU: needs 12.3 GiB of device memory, 8.1 are free");
+    ck_assert(!report.device_lost);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 4);
+    kernels_lane_close(lane);
+    kernels_device_close(second);
+}
+
+END_TEST
+
+static void
+assert_device_lost(void)
+{
+    struct pipeline_report report = run_job(NULL);
+    ck_assert_int_eq(report.verdict, PROTO_VERDICT_RETRY);
+    ck_assert_str_eq(report.fault.code, "COMPUTE_DEVICE_LOST");
+    ck_assert(report.device_lost);
+    ck_assert_str_eq(report.backend, "cuda");
+    ck_assert_int_le(job_sample_output_entries(&sample), 0);
+}
+
+START_TEST(a_device_that_fails_at_any_call_is_lost)
+{
+    sample.spec.settings = (char[]){MIXED(LEVEL_SET, SOFT)};
+    const struct kernels_backend *whole = device->backend;
+    for (int call = 0; call < 5; call++) {
+        broken = *whole;
+        broken.name = "cuda";
+        broken.volume_begin = call == 0 ? lost_at_begin : whole->volume_begin;
+        broken.volume_ready = call == 1 ? lost_at_ready : whole->volume_ready;
+        broken.level_set_finish = call == 2 ? lost_at_finish : whole->level_set_finish;
+        broken.fuzzy_run = call == 3 ? lost_at_fuzzy : whole->fuzzy_run;
+        broken.level_set_codes = call == 4 ? lost_at_codes : whole->level_set_codes;
+        device->backend = &broken;
+        assert_device_lost();
+    }
+    device->backend = whole;
+    ck_assert_int_eq(run_job(NULL).verdict, PROTO_VERDICT_DONE);
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------------- stopping ---- */
+
+struct stopper {
+    const char *stage;
+    atomic_bool stop;
+    atomic_int told;
+};
+
+static void
+stop_at(void *context, const char *stage, double fraction)
+{
+    struct stopper *stopper = context;
+    if (fraction >= 0 && fraction <= 1) /* no assertion here: Check is for one thread */
+        atomic_fetch_add(&stopper->told, 1);
+    if (strcmp(stage, stopper->stage) == 0)
+        atomic_store(&stopper->stop, true);
+}
+
+static char measuring[] = SAMPLE_SETTINGS(
+    "[ 0.0, 80.0 ]") "texture = { glcm = { levels = 8; }; patterns = [ \"lbp\" ]; };";
+
+START_TEST(a_job_stops_at_every_stage_and_leaves_nothing)
+{
+    char *settings = sample.spec.settings;
+    sample.spec.settings = measuring;
+    for (size_t i = 0; pipeline_stages[i]; i++) {
+        struct stopper stopper = {.stage = pipeline_stages[i]};
+        const struct pipeline_watch watch = {stop_at, &stopper, &stopper.stop};
+        struct pipeline_report report = run_job(&watch);
+        ck_assert_msg(report.verdict == PROTO_VERDICT_STOPPED, "%s", pipeline_stages[i]);
+        ck_assert_str_eq(report.fault.code, "STOPPED");
+        ck_assert_int_eq(report.result_count, 0);
+        ck_assert_int_eq(job_sample_output_entries(&sample), -1);
+    }
+    sample.spec.settings = settings;
+    /* Nobody stops it: all stages were told of, and the lane is as good as new. */
+    struct stopper nobody = {.stage = "none"};
+    const struct pipeline_watch watch = {stop_at, &nobody, &nobody.stop};
+    ck_assert_int_eq(run_job(&watch).verdict, PROTO_VERDICT_DONE);
+    ck_assert_int_eq(nobody.told, 5 + 2 * SAMPLE_SLICES);
+}
+
+END_TEST
+
+START_TEST(a_job_stopped_before_it_began)
+{
+    struct stopper stopper = {.stage = "none", .stop = true};
+    const struct pipeline_watch watch = {stop_at, &stopper, &stopper.stop};
+    ck_assert_int_eq(run_job(&watch).verdict, PROTO_VERDICT_STOPPED);
+    ck_assert_int_eq(job_sample_output_entries(&sample), -1);
+}
+
+END_TEST
+
+/* -------------------------------------------------------------------------------- failing ---- */
+
+/* Asserts nothing under the limit: Check writes down each assertion, in a file like any other. */
+static struct rlimit
+limit(__rlimit_resource_t resource, rlim_t soft)
+{
+    struct rlimit before, after;
+    ck_assert_int_eq(getrlimit(resource, &before), 0);
+    after = before;
+    after.rlim_cur = soft;
+    if (setrlimit(resource, &after) != 0)
+        abort();
+    return before;
+}
+
+START_TEST(a_full_disk_at_any_place_leaves_nothing)
+{
+    int refused = 0;
+    bool done = false;
+    sample.spec.settings = (char[]){MIXED(LEVEL_SET, SOFT)};
+    for (rlim_t bytes = 0; !done; bytes += 256) {
+        ck_assert_uint_lt(bytes, 1u << 20);
+        struct rlimit before = limit(RLIMIT_FSIZE, bytes);
+        struct pipeline_report report = run_job(NULL);
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+        done = report.verdict == PROTO_VERDICT_DONE;
+        if (done)
+            break;
+        refused++;
+        ck_assert_int_eq(report.verdict, PROTO_VERDICT_RETRY);
+        ck_assert_str_eq(report.fault.code, "DISK_FULL");
+        ck_assert_int_eq(job_sample_output_entries(&sample), -1);
+    }
+    ck_assert_int_gt(refused, 10);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 5);
+}
+
+END_TEST
+
+static atomic_int syncs = -1; /* that succeed before one fails; below 0: all */
+
+/* These two take the place of libc's in this program. */
+int
+fsync(int fd)
+{
+    if (atomic_fetch_sub(&syncs, 1) != 0)
+        return (int)syscall(SYS_fsync, fd);
+    errno = EIO;
+    return -1;
+}
+
+int
+fdatasync(int fd)
+{
+    return fsync(fd);
+}
+
+/* Files are synced beside each other: any of them may be the one. */
+START_TEST(what_cannot_be_synced_leaves_nothing)
+{
+    bool done = false;
+    int refused = 0;
+    sample.spec.settings = (char[]){MIXED(LEVEL_SET, SOFT)};
+    for (int count = 0; !done; count++) {
+        ck_assert_int_lt(count, 20);
+        atomic_store(&syncs, count);
+        struct pipeline_report report = run_job(NULL);
+        done = report.verdict == PROTO_VERDICT_DONE;
+        refused += !done;
+        if (!done) {
+            ck_assert_int_eq(report.verdict, PROTO_VERDICT_RETRY);
+            ck_assert_int_eq(job_sample_output_entries(&sample), -1);
+        }
+    }
+    /* Two segmentations, codes, preview, record; the folder's entry, and its own. */
+    ck_assert_int_eq(refused, 7);
+    ck_assert_int_eq(job_sample_output_entries(&sample), 5);
+}
+
+END_TEST
+
+START_TEST(too_few_descriptors_are_no_fault_of_the_input)
+{
+    bool done = false;
+    for (rlim_t count = 3; !done; count++) {
+        ck_assert_uint_lt(count, 100);
+        struct rlimit before = limit(RLIMIT_NOFILE, count);
+        struct pipeline_report report = run_job(NULL);
+        ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+        done = report.verdict == PROTO_VERDICT_DONE;
+        if (!done) {
+            ck_assert_msg(report.verdict == PROTO_VERDICT_RETRY, "%s: %s", report.fault.code,
+                          report.fault.sentence);
+            ck_assert_int_eq(job_sample_output_entries(&sample), -1);
+        }
+    }
+}
+
+END_TEST
+
+START_TEST(an_output_that_is_no_folder)
+{
+    int fd = open(sample.output, O_WRONLY | O_CREAT, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    assert_ended(PROTO_VERDICT_RETRY, "OUTPUT_UNWRITABLE");
+}
+
+END_TEST
+
+START_TEST(an_output_that_another_job_holds)
+{
+    struct output *other;
+    ck_assert_int_eq(output_open(sample.output, &other), 0);
+    assert_ended(PROTO_VERDICT_RETRY, "OUTPUT_BUSY");
+    output_close(other);
+    ck_assert_int_eq(run_job(NULL).verdict, PROTO_VERDICT_DONE);
+}
+
+END_TEST
+
+START_TEST(an_input_that_is_gone_or_cut_off)
+{
+    ck_assert_int_eq(truncate(sample.input[3], 900), 0);
+    assert_ended(PROTO_VERDICT_REJECT, "FILE_TRUNCATED");
+    ck_assert_int_eq(truncate(sample.input[2], 0), 0);
+    assert_ended(PROTO_VERDICT_REJECT, "FILE_EMPTY");
+    ck_assert_int_eq(unlink(sample.input[1]), 0);
+    assert_ended(PROTO_VERDICT_REJECT, "FILE_UNREADABLE");
+}
+
+END_TEST
+
+START_TEST(a_slice_that_is_missing)
+{
+    for (int z = 2; z < SAMPLE_SLICES - 1; z++)
+        sample.inputs[z] = sample.inputs[z + 1];
+    sample.spec.input_count--;
+    assert_ended(PROTO_VERDICT_REJECT, "MISSING_SLICE");
+}
+
+END_TEST
+
+START_TEST(a_job_that_makes_no_sense)
+{
+    sample.spec.stack = (char[]){"echo 7"};
+    assert_ended(PROTO_VERDICT_REJECT, "STACK_NOT_FOUND");
+    sample.spec.input_count = 0;
+    assert_ended(PROTO_VERDICT_REJECT, "NO_INPUT");
+    sample.spec.settings = (char[]){"name = "};
+    assert_ended(PROTO_VERDICT_REJECT, "PIPELINE_INVALID");
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_pipeline");
+    TCase *tests = tcase_create("pipeline");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, a_job_that_works);
+    tcase_add_test(tests, an_empty_job);
+    tcase_add_test(tests, methods_are_mixed_in_either_order);
+    tcase_add_test(tests, without_scene_no_fractional_object_and_an_old_one_goes);
+    tcase_add_test(tests, what_is_not_given_is_measured_and_told);
+    tcase_add_test(tests, relative_connectedness_gives_each_voxel_one_owner);
+    tcase_add_test(tests, objects_that_tie_everywhere_are_empty);
+    tcase_add_test(tests, a_level_set_starts_from_an_object);
+    tcase_add_test(tests, series_that_fuzzy_connectedness_refuses);
+    tcase_add_test(tests, what_does_not_fit_runs_on_the_cpu);
+    tcase_add_test(tests, a_device_that_fails_at_any_call_is_lost);
+    tcase_add_test(tests, a_job_stops_at_every_stage_and_leaves_nothing);
+    tcase_add_test(tests, a_job_stopped_before_it_began);
+    tcase_add_test(tests, a_full_disk_at_any_place_leaves_nothing);
+    tcase_add_test(tests, what_cannot_be_synced_leaves_nothing);
+    tcase_add_test(tests, too_few_descriptors_are_no_fault_of_the_input);
+    tcase_add_test(tests, an_output_that_is_no_folder);
+    tcase_add_test(tests, an_output_that_another_job_holds);
+    tcase_add_test(tests, an_input_that_is_gone_or_cut_off);
+    tcase_add_test(tests, a_slice_that_is_missing);
+    tcase_add_test(tests, a_job_that_makes_no_sense);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,212 @@
+/* From the configuration of texture to offsets, and to the words that a measurement carries. */
+#include "service/pipeline/measure/settings.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct conf_glcm glcm;
+static int distances[2] = {1, 7};
+static int angles[4] = {0, 45, 90, 135};
+static struct texture_matrices matrices;
+
+static void
+set_up(void)
+{
+    glcm = (struct conf_glcm){
+        .distances = distances, .distance_count = 2, .angles = angles, .angle_count = 4};
+}
+
+static void
+tear_down(void)
+{
+    free(matrices.offsets);
+    matrices.offsets = NULL;
+}
+
+static void
+make(size_t index)
+{
+    free(matrices.offsets);
+    ck_assert_int_eq(texture_matrices_make(&glcm, index, &matrices), 0);
+}
+
+static void
+assert_offset(size_t index, int x, int y, int z)
+{
+    const struct texture_offset *offset = &matrices.offsets[index];
+    ck_assert_msg(offset->x == x && offset->y == y && offset->z == z,
+                  "%zu is (%d, %d, %d), not (%d, %d, %d)", index, offset->x, offset->y, offset->z,
+                  x, y, z);
+}
+
+static bool
+are_alike(const struct texture_offset *a, const struct texture_offset *b, int sign)
+{
+    return a->x == sign * b->x && a->y == sign * b->y && a->z == sign * b->z;
+}
+
+/* One of each pair of opposite neighbours that are `distance` away along their farthest axis. */
+static void
+assert_directions(size_t count, int distance)
+{
+    ck_assert_uint_eq(matrices.count, count);
+    ck_assert_int_eq(matrices.distance, distance);
+    for (size_t i = 0; i < count; i++) {
+        const struct texture_offset *a = &matrices.offsets[i];
+        ck_assert(a->x == 0 || abs(a->x) == distance);
+        ck_assert(a->y == 0 || abs(a->y) == distance);
+        ck_assert(a->z == 0 || (a->z == distance && count == 13));
+        ck_assert(a->x || a->y || a->z);
+        for (size_t j = 0; j < i; j++)
+            ck_assert(!are_alike(a, &matrices.offsets[j], 1) &&
+                      !are_alike(a, &matrices.offsets[j], -1));
+    }
+}
+
+START_TEST(directions_of_every_aggregation_and_distance)
+{
+    glcm.aggregation = (enum conf_aggregation)_i;
+    ck_assert_uint_eq(texture_matrices_count(&glcm), 2);
+    for (size_t i = 0; i < 2; i++) {
+        make(i);
+        assert_directions(_i < CONF_3D_AVERAGED ? 4 : 13, distances[i]);
+        assert_offset(0, distances[i], 0, 0);
+        assert_offset(1, distances[i], -distances[i], 0);
+        assert_offset(2, 0, -distances[i], 0);
+        assert_offset(3, -distances[i], -distances[i], 0);
+    }
+    char text[FEATURE_DIRECTIONS] = "x";
+    texture_directions(&glcm, text);
+    ck_assert_str_eq(text, "");
+}
+
+END_TEST
+
+START_TEST(some_angles)
+{
+    char text[FEATURE_DIRECTIONS];
+    int some[] = {135, 0};
+    glcm.aggregation = CONF_2_5D_MERGED;
+    glcm.angles = some;
+    glcm.angle_count = 2;
+    make(1);
+    ck_assert_uint_eq(matrices.count, 2);
+    assert_offset(0, -7, -7, 0);
+    assert_offset(1, 7, 0, 0);
+    texture_directions(&glcm, text);
+    ck_assert_str_eq(text, "135,0");
+}
+
+END_TEST
+
+START_TEST(offsets_of_the_pipeline)
+{
+    char text[FEATURE_DIRECTIONS];
+    struct conf_offset own[] = {{3, 0, -1}, {0, -2, 0}};
+    glcm.aggregation = CONF_3D_MERGED;
+    glcm.offsets = own;
+    glcm.offset_count = 2;
+    ck_assert_uint_eq(texture_matrices_count(&glcm), 1);
+    make(0);
+    ck_assert_uint_eq(matrices.count, 2);
+    ck_assert_int_eq(matrices.distance, 0);
+    assert_offset(0, 3, 0, -1);
+    assert_offset(1, 0, -2, 0);
+    texture_directions(&glcm, text);
+    ck_assert_str_eq(text, "(3,0,-1)(0,-2,0)");
+}
+
+END_TEST
+
+START_TEST(as_many_offsets_as_may_be_are_named)
+{
+    char text[FEATURE_DIRECTIONS];
+    struct conf_offset own[16];
+    for (int i = 0; i < 16; i++)
+        own[i] = (struct conf_offset){-255, -254, -240 - i};
+    glcm.offsets = own;
+    glcm.offset_count = 16;
+    texture_directions(&glcm, text);
+    ck_assert_uint_eq(strlen(text), 16 * strlen("(-255,-254,-240)"));
+    ck_assert_str_eq(strrchr(text, '('), "(-255,-254,-255)");
+}
+
+END_TEST
+
+START_TEST(what_sets_a_pattern_apart)
+{
+    static const struct {
+        struct conf_texture texture;
+        const char *words[TEXTURE_PATTERNS];
+        int32_t millionths;
+    } cases[] = {
+        {{.tlbap_threshold = 0.9}, {"", "threshold=0.9", ""}, 900000},
+        {{.tlbap_threshold = 0.123457, .tlbap_strict = true, .lanadp_integer = true},
+         {"", "threshold=0.123457,strict", "integer"},
+         123457},
+        {{.tlbap_threshold = 1}, {"", "threshold=1", ""}, 1000000},
+        {{.tlbap_threshold = 0.000001}, {"", "threshold=1e-06", ""}, 1},
+        {{.tlbap_threshold = 0}, {"", "threshold=0", ""}, 0},
+    };
+
+    char words[FEATURE_TERM];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (int p = 0; p < TEXTURE_PATTERNS; p++) {
+            texture_pattern_settings(&cases[i].texture, (enum texture_pattern)p, words);
+            ck_assert_str_eq(words, cases[i].words[p]);
+        }
+        struct texture_patterns patterns = texture_patterns_of(&cases[i].texture);
+        ck_assert_int_eq(patterns.threshold_millionths, cases[i].millionths);
+        ck_assert(patterns.strict == cases[i].texture.tlbap_strict);
+        ck_assert(patterns.integer_average == cases[i].texture.lanadp_integer);
+        ck_assert(!patterns.wanted[0] && !patterns.wanted[1] && !patterns.wanted[2]);
+    }
+}
+
+END_TEST
+
+START_TEST(units_of_values)
+{
+    struct dicom_instance slices[2] = {{.value_unit = "Bq/ml"}, {.value_unit = "Bq/ml"}};
+    struct dicom_instance *instances[] = {&slices[0], &slices[1]};
+    struct geometry_plane planes[] = {{.instance = 0}, {.instance = 1}};
+    const struct geometry_stack stack = {.planes = planes, .plane_count = 2};
+    char unit[FEATURE_TERM];
+    texture_value_unit(instances, &stack, 1, unit);
+    ck_assert_str_eq(unit, "Bq/ml");
+    texture_value_unit(instances, &stack, 2, unit);
+    ck_assert_str_eq(unit, "(Bq/ml)2");
+    strcpy(slices[1].value_unit, "g/ml"); /* no unit is right for both */
+    texture_value_unit(instances, &stack, 1, unit);
+    ck_assert_str_eq(unit, "1");
+    strcpy(slices[0].value_unit, "[hnsf'U]");
+    strcpy(slices[1].value_unit, "[hnsf'U]");
+    texture_value_unit(instances, &stack, 2, unit);
+    ck_assert_str_eq(unit, "[hnsf'U]2");
+    slices[0].value_unit[0] = slices[1].value_unit[0] = '\0';
+    texture_value_unit(instances, &stack, 2, unit);
+    ck_assert_str_eq(unit, "1");
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("texture settings");
+    TCase *tcase = tcase_create("texture settings");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_loop_test(tcase, directions_of_every_aggregation_and_distance, 0, GLCM_AGGREGATIONS);
+    tcase_add_test(tcase, some_angles);
+    tcase_add_test(tcase, offsets_of_the_pipeline);
+    tcase_add_test(tcase, as_many_offsets_as_may_be_are_named);
+    tcase_add_test(tcase, what_sets_a_pattern_apart);
+    tcase_add_test(tcase, units_of_values);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,206 @@
+/* The stage of texture within a job: a device that fails, a job that is stopped, absent values. */
+#include "kernels/backend.h"
+#include "service/pipeline/pipeline.h"
+#include "tests/unit/job_sample.h"
+
+#include "kernels/features/features.h"
+
+#include <check.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One segment and the volume, two distances, all three patterns. */
+static char settings[] = SAMPLE_SETTINGS("[ 0.0, 80.0 ]") "texture = { regions = [ \"segments\", "
+                                                          "\"volume\" ]; glcm = { levels = 8; "
+                                                          "distances = [ 1, 30 ]; }; patterns = [ "
+                                                          "\"lbp\", \"tlbap\", \"lanadp\" ]; };";
+
+static struct job_sample sample;
+static struct kernels_device *device;
+static struct pipeline_compute compute;
+
+static void
+set_up(void)
+{
+    char reason[KERNELS_REASON];
+    const struct kernels_device_options options = {.backend = "cpu", .threads = 2};
+    dicom_init();
+    job_sample_make(&sample);
+    sample.spec.settings = settings;
+    ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof reason), 0);
+    compute = (struct pipeline_compute){.device = device, .threads = 2};
+    ck_assert_int_eq(kernels_lane_open(device, &compute.lane, reason, sizeof reason), 0);
+}
+
+static void
+tear_down(void)
+{
+    kernels_lane_close(compute.lane);
+    kernels_device_close(device);
+    job_sample_remove(&sample);
+}
+
+static const struct feature *
+find(const struct pipeline_report *report, int32_t segment, const char *name, int32_t distance)
+{
+    for (size_t i = 0; i < report->features.count; i++) {
+        const struct feature *feature = &report->features.items[i];
+        if (feature->segment == segment && strcmp(feature->name, name) == 0 &&
+            feature->distance == distance)
+            return feature;
+    }
+    ck_abort_msg("segment %d has no %s", segment, name);
+    return NULL;
+}
+
+START_TEST(what_a_job_reports)
+{
+    struct pipeline_report report;
+    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.fault.sentence);
+    ck_assert_uint_eq(report.features.count, 2 * (BASIC_FEATURES + 2 * GLCM_FEATURES));
+    ck_assert_uint_eq(report.features.histogram_count, 2 * 3);
+    ck_assert_double_eq(find(&report, 1, "voxel_count", 0)->value, SAMPLE_BLOCK);
+    ck_assert_double_eq(find(&report, 1, "mean", 0)->value, 40);
+    ck_assert_double_eq(find(&report, 0, "minimum", 0)->value, -1000);
+    ck_assert_str_eq(find(&report, 1, "correlation", 1)->absence, "ONE_GREY_LEVEL");
+    ck_assert_str_eq(find(&report, 0, "correlation", 1)->absence, "");
+    /* No two voxels of 24 x 20 x 6 are 30 apart. */
+    ck_assert_str_eq(find(&report, 0, "joint_entropy", 30)->absence, "NO_NEIGHBOURS");
+    for (size_t i = 0; i < report.features.count; i++) {
+        const struct feature *feature = &report.features.items[i];
+        ck_assert(isfinite(feature->value));
+        ck_assert(feature->absence[0] == '\0' || feature->value == 0);
+    }
+    pipeline_report_clear(&report);
+    ck_assert_uint_eq(report.features.count, 0);
+}
+
+END_TEST
+
+/* -------------------------------------------------------------------- a device that fails -- */
+
+static struct kernels_backend broken;
+
+static int
+lost_at_histogram(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
+                  uint64_t *counts, char *reason, size_t reason_size)
+{
+    (void)lane;
+    (void)region;
+    (void)per_slice;
+    (void)counts;
+    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+}
+
+static int
+lost_at_glcm(struct kernels_lane *lane, const struct texture_glcm *request, uint64_t *counts,
+             char *reason, size_t reason_size)
+{
+    (void)lane;
+    (void)request;
+    (void)counts;
+    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+}
+
+static int
+lost_at_patterns(struct kernels_lane *lane, const struct texture_patterns *request, char *reason,
+                 size_t reason_size)
+{
+    (void)lane;
+    (void)request;
+    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+}
+
+START_TEST(a_device_that_is_lost_at_any_call)
+{
+    struct pipeline_report report;
+    const struct kernels_backend *whole = device->backend;
+    broken = *whole;
+    broken.histogram_run = _i == 0 ? lost_at_histogram : whole->histogram_run;
+    broken.glcm_run = _i == 1 ? lost_at_glcm : whole->glcm_run;
+    broken.patterns_run = _i == 2 ? lost_at_patterns : whole->patterns_run;
+    device->backend = &broken;
+    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
+    device->backend = whole;
+    ck_assert_int_eq(report.verdict, PROTO_VERDICT_RETRY);
+    ck_assert_str_eq(report.fault.code, "COMPUTE_DEVICE_LOST");
+    ck_assert(report.device_lost);
+    ck_assert_uint_eq(report.features.count, 0); /* not even of what was measured before */
+    ck_assert_uint_eq(report.features.histogram_count, 0);
+    ck_assert_int_le(job_sample_output_entries(&sample), 0);
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
+/* --------------------------------------------------------------------- a job that is stopped */
+
+static const struct kernels_backend *counted;
+static int histograms, matrices;
+
+static int
+count_histogram(struct kernels_lane *lane, const uint64_t *region, bool per_slice, uint64_t *counts,
+                char *reason, size_t reason_size)
+{
+    histograms++;
+    return counted->histogram_run(lane, region, per_slice, counts, reason, reason_size);
+}
+
+static int
+count_matrices(struct kernels_lane *lane, const struct texture_glcm *request, uint64_t *counts,
+               char *reason, size_t reason_size)
+{
+    matrices++;
+    return counted->glcm_run(lane, request, counts, reason, reason_size);
+}
+
+static void
+stop_within(void *context, const char *stage, double fraction)
+{
+    if (strcmp(stage, "texture") == 0 && fraction > 0)
+        atomic_store((atomic_bool *)context, true);
+}
+
+/* Told of the second region, the watcher stops the job, which then counts no more matrices. */
+START_TEST(a_job_that_is_stopped_within_a_region)
+{
+    atomic_bool stop = false;
+    const struct pipeline_watch watch = {stop_within, &stop, &stop};
+    struct pipeline_report report;
+    counted = device->backend;
+    broken = *counted;
+    broken.histogram_run = count_histogram;
+    broken.glcm_run = count_matrices;
+    device->backend = &broken;
+    histograms = matrices = 0;
+    ck_assert_int_eq(pipeline_run(&sample.spec, &compute, &watch, &report), 0);
+    device->backend = counted;
+    ck_assert_int_eq(report.verdict, PROTO_VERDICT_STOPPED);
+    ck_assert_int_eq(histograms, 2);
+    ck_assert_int_eq(matrices, 2); /* of the first region */
+    ck_assert_uint_eq(report.features.count, 0);
+    ck_assert_int_eq(job_sample_output_entries(&sample), -1);
+    pipeline_report_clear(&report);
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("texture step");
+    TCase *tcase = tcase_create("texture step");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, what_a_job_reports);
+    tcase_add_loop_test(tcase, a_device_that_is_lost_at_any_call, 0, 3);
+    tcase_add_test(tcase, a_job_that_is_stopped_within_a_region);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,241 @@
+/* The lanes of a worker: jobs through the queue, stopped, given back, and closed upon. */
+#include "service/worker/lanes.h"
+
+#include "tests/unit/job_sample.h"
+
+#include <check.h>
+#include <semaphore.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#ifdef NOCTULE_CRASH_POINTS
+#define CAN_FAKE true /* devices: fake_gpus.h */
+#else
+#define CAN_FAKE false
+#endif
+
+enum { JOBS = 12, DEADLINE_SECONDS = 30 };
+
+static struct job_sample sample;
+static struct lanes *lanes;
+static sem_t news;
+static char files[JOBS + 1][128];
+
+static void
+wake(void *context)
+{
+    sem_post(context);
+}
+
+static void
+open_lanes(int count)
+{
+    char reason[KERNELS_REASON];
+    const struct lanes_options options = {
+        .device = "cpu", .threads = 1, .count = count, .wake = wake, .context = &news};
+    ck_assert_int_eq(lanes_open(&options, &lanes, reason, sizeof reason), 0);
+}
+
+static void
+set_up(void)
+{
+    dicom_init();
+    job_sample_make(&sample);
+    ck_assert_int_eq(sem_init(&news, 0, 0), 0);
+    for (int i = 1; i <= JOBS; i++) {
+        char output[128];
+        snprintf(output, sizeof output, "%s/out-%d", sample.folder, i);
+        snprintf(files[i], sizeof files[i], "%s/%d.job", sample.folder, i);
+        sample.spec.id = i;
+        sample.spec.output = output;
+        ck_assert_int_eq(job_spec_write(&sample.spec, files[i]), 0);
+    }
+}
+
+static void
+tear_down(void)
+{
+    lanes_close(lanes);
+    lanes = NULL;
+    sem_destroy(&news);
+    job_sample_remove(&sample);
+}
+
+/* The next DONE; fails at the deadline. Clears the report's arrays. */
+static struct lanes_event
+wait_done(void)
+{
+    struct timespec deadline;
+    struct lanes_event event;
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += DEADLINE_SECONDS;
+    for (;;) {
+        while (lanes_next_event(lanes, &event)) {
+            if (event.kind == LANES_DONE) {
+                pipeline_report_clear(&event.report);
+                return event;
+            }
+            ck_assert_ptr_nonnull(event.stage);
+        }
+        ck_assert_int_eq(sem_timedwait(&news, &deadline), 0);
+    }
+}
+
+START_TEST(every_job_is_done_once)
+{
+    bool seen[JOBS + 1] = {false};
+    open_lanes(2);
+    ck_assert(lanes_idle(lanes));
+    ck_assert_str_ne(lanes_description(lanes), "");
+    for (int i = 1; i <= JOBS; i++)
+        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
+    ck_assert(!lanes_idle(lanes));
+    for (int i = 1; i <= JOBS; i++) {
+        struct lanes_event event = wait_done();
+        ck_assert_msg(event.report.verdict == PROTO_VERDICT_DONE, "%s",
+                      event.report.fault.sentence);
+        ck_assert_int_eq(event.report.segmented_voxels, SAMPLE_BLOCK);
+        ck_assert(event.job >= 1 && event.job <= JOBS && !seen[event.job]);
+        seen[event.job] = true;
+    }
+    ck_assert(lanes_idle(lanes));
+}
+
+END_TEST
+
+START_TEST(a_job_without_its_file_may_be_tried_again)
+{
+    open_lanes(1);
+    ck_assert_int_eq(lanes_run(lanes, 4, "/nowhere/4.job"), 0);
+    struct lanes_event event = wait_done();
+    ck_assert_int_eq(event.job, 4);
+    ck_assert_int_eq(event.report.verdict, PROTO_VERDICT_RETRY);
+    ck_assert_str_eq(event.report.fault.code, "JOB_FILE_UNREADABLE");
+}
+
+END_TEST
+
+START_TEST(waiting_jobs_are_given_back_and_running_ones_end)
+{
+    int done = 0, given_back = 0;
+    open_lanes(1);
+    for (int i = 1; i <= JOBS; i++)
+        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
+    lanes_give_back(lanes);
+    for (int i = 1; i <= JOBS; i++) {
+        struct lanes_event event = wait_done();
+        done += event.report.verdict == PROTO_VERDICT_DONE;
+        given_back += event.report.verdict == PROTO_VERDICT_STOPPED;
+    }
+    ck_assert_int_eq(done + given_back, JOBS);
+    ck_assert_int_gt(given_back, 0);
+    ck_assert(lanes_idle(lanes));
+}
+
+END_TEST
+
+START_TEST(any_job_can_be_stopped)
+{
+    open_lanes(1);
+    for (int i = 1; i <= JOBS; i++)
+        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
+    lanes_stop(lanes, JOBS);
+    lanes_stop(lanes, 3);
+    lanes_stop(lanes, 4711); /* nobody knows it: it may have just ended */
+    bool stopped[JOBS + 1] = {false};
+    for (int i = 1; i <= JOBS; i++) {
+        struct lanes_event event = wait_done();
+        stopped[event.job] = event.report.verdict == PROTO_VERDICT_STOPPED;
+    }
+    ck_assert(stopped[JOBS]);
+    for (int i = 1; i < JOBS; i++)
+        ck_assert(!stopped[i] || i == 3);
+}
+
+END_TEST
+
+START_TEST(closing_upon_jobs_leaves_nothing_unfinished)
+{
+    open_lanes(2);
+    for (int i = 1; i <= JOBS; i++)
+        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
+    lanes_close(lanes);
+    lanes = NULL;
+    char command[256];
+    snprintf(command, sizeof command, "test -z \"$(find '%s' -name '*.part')\"", sample.folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+END_TEST
+
+/* The third job of this device loses it. */
+START_TEST(what_a_lost_device_leaves_is_given_back)
+{
+    char folder[200], file[240];
+    snprintf(folder, sizeof folder, "%s/gpus", sample.folder);
+    snprintf(file, sizeof file, "%s/GPU-1", folder);
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    FILE *gpu = fopen(file, "w");
+    fputs("lost 3", gpu);
+    fclose(gpu);
+    setenv("NOCTULE_FAKE_GPUS", folder, 1);
+    char reason[KERNELS_REASON];
+    const struct lanes_options options = {
+        .device = "GPU-1", .threads = 1, .count = 2, .wake = wake, .context = &news};
+    ck_assert_int_eq(lanes_open(&options, &lanes, reason, sizeof reason), 0);
+    for (int i = 1; i < JOBS; i++)
+        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
+    int done = 0, lost = 0, given_back = 0;
+    for (int i = 1; i < JOBS; i++) {
+        struct lanes_event event = wait_done();
+        done += event.report.verdict == PROTO_VERDICT_DONE;
+        given_back += event.report.verdict == PROTO_VERDICT_STOPPED;
+        lost += event.report.device_lost;
+        ck_assert(!event.report.device_lost || lanes_lost(lanes));
+        pipeline_report_clear(&event.report);
+    }
+    ck_assert_int_eq(done, 2);
+    ck_assert_int_ge(lost, 1); /* the other lane may have begun another before it was known */
+    ck_assert_int_eq(done + lost + given_back, JOBS - 1);
+    ck_assert_int_ge(given_back, JOBS - 1 - 4);
+    ck_assert_int_eq(lanes_run(lanes, JOBS, files[JOBS]), 0);
+    ck_assert_int_eq(wait_done().report.verdict, PROTO_VERDICT_STOPPED);
+    ck_assert(lanes_idle(lanes));
+    unsetenv("NOCTULE_FAKE_GPUS");
+}
+
+END_TEST
+
+START_TEST(a_backend_that_is_not_there)
+{
+    char reason[KERNELS_REASON];
+    const struct lanes_options options = {
+        .device = "GPU-abacus", .threads = 1, .count = 1, .wake = wake, .context = &news};
+    ck_assert_int_lt(lanes_open(&options, &lanes, reason, sizeof reason), 0);
+    ck_assert_ptr_null(lanes);
+    ck_assert_str_ne(reason, "");
+}
+
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("service_lanes");
+    TCase *tests = tcase_create("lanes");
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, every_job_is_done_once);
+    tcase_add_test(tests, a_job_without_its_file_may_be_tried_again);
+    tcase_add_test(tests, waiting_jobs_are_given_back_and_running_ones_end);
+    tcase_add_test(tests, any_job_can_be_stopped);
+    tcase_add_test(tests, closing_upon_jobs_leaves_nothing_unfinished);
+    if (CAN_FAKE)
+        tcase_add_test(tests, what_a_lost_device_leaves_is_given_back);
+    tcase_add_test(tests, a_backend_that_is_not_there);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
