@@ -3,7 +3,6 @@
  */
 #include "config/config.h"
 
-#include "config/cross_check.h"
 #include "config/options.h"
 #include "config/read.h"
 #include "config/source.h"
@@ -176,7 +175,7 @@ conf_load_with_root(const char *path, const char *root_override, struct conf **c
         return -ENOMEM;
     }
     const struct read_steps steps = {
-        .prepare = resolve, .context = root_override, .check = check_conf};
+        .prepare = resolve, .context = root_override, .check = option_check_root};
     int rc = source_read_file(&source, path, reason, reason_size);
     if (rc == 0)
         rc = read_source(&source, &option_root, loaded, &steps, reason, reason_size);

@@ -89,6 +89,9 @@ struct option_section {
 
 extern const struct option_section option_root, option_pipeline;
 
+/* What has to agree between sections, once paths are absolute. */
+bool option_check_root(const void *conf, struct option_complaint *complaint);
+
 const struct option_row *option_find(const struct option_section *section, const char *name);
 
 /* Does the object have what stands instead of the row? */

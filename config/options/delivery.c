@@ -1,0 +1,158 @@
+/*
+ * delivery.c - options of destinations, and of how results get there.
+ */
+#include "config/options/sections.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool
+check_destination_folder(const struct conf_destination *destination,
+                         struct option_complaint *complaint)
+{
+    const struct {
+        const char *option;
+        bool given;
+    } of_an_ae[] = {
+        {"ae_title", destination->ae_title != NULL},
+        {"host", destination->host != NULL},
+        {"port", destination->port != 0},
+        {"calling_ae_title", destination->calling_ae_title != NULL},
+        {"tls", destination->tls},
+        {"commit", destination->commit},
+        {"fallback", destination->fallback != NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(of_an_ae) / sizeof(of_an_ae[0]); i++)
+        if (of_an_ae[i].given)
+            return option_complain(complaint, of_an_ae[i].option, "is not used with folder");
+    return true;
+}
+
+static bool
+check_destination(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_destination *destination = object;
+    if (strcmp(destination->name, CONF_SENDER) == 0)
+        return option_complain(complaint, "name", "\"%s\" stands for whoever sent a series",
+                               CONF_SENDER);
+    if (destination->folder)
+        return check_destination_folder(destination, complaint);
+    if (!destination->ae_title || !destination->host || destination->port == 0)
+        return option_complain(complaint, "name", "needs ae_title, host and port, or folder");
+    if (strchr(destination->host, ':'))
+        return option_complain(complaint, "host", "has to be a name or an IPv4 address");
+    return true;
+}
+
+static const struct option_row destination_rows[] = {
+    {"name", OPTION_TEXT, AT(struct conf_destination, name), NULL, LIMITS(1, 64), .form = FORM_NAME,
+     .help = "what pipelines and the command line call it"},
+    {"folder", OPTION_TEXT, AT(struct conf_destination, folder), "", LIMITS(1, 4000),
+     .form = FORM_PATH,
+     .help =
+         "a folder that results are copied to, named by their SOP Instance UID, in place of an AE"},
+    {"ae_title", OPTION_TEXT, AT(struct conf_destination, ae_title), "", LIMITS(1, 16),
+     .form = FORM_AE, .help = "its AE title"},
+    {"host", OPTION_TEXT, AT(struct conf_destination, host), "", LIMITS(1, 253),
+     .help = "its name, or its IPv4 address"},
+    {"port", OPTION_INTEGER, AT(struct conf_destination, port), "0", LIMITS(0, 65535),
+     .help = "its port; an AE needs one"},
+    {"calling_ae_title", OPTION_TEXT, AT(struct conf_destination, calling_ae_title), "",
+     LIMITS(1, 16), .form = FORM_AE,
+     .help = "what Noctule calls itself there; the first of dicom.titles when not given"},
+    {"tls", OPTION_BOOLEAN, AT(struct conf_destination, tls), "false",
+     .help = "call by TLS, with the certificates of dicom.tls"},
+    {"commit", OPTION_BOOLEAN, AT(struct conf_destination, commit), "false",
+     .help = "ask for storage commitment; a result counts as sent once that is given"},
+    {"commit_seconds", OPTION_NUMBER, AT(struct conf_destination, commit_seconds), "3600.0",
+     LIMITS(0.1, 604800),
+     .help = "how long the commitment may take before the result is sent again"},
+    {"fallback", OPTION_TEXT, AT(struct conf_destination, fallback), "", LIMITS(1, 64),
+     .form = FORM_NAME,
+     .help = "the destination of results that this one cannot store; without it their delivery has "
+             "failed"},
+    {"connect_seconds", OPTION_NUMBER, AT(struct conf_destination, connect_seconds), "10.0",
+     LIMITS(0.1, 600), .help = "how long a connection may take to come about"},
+    {"dimse_seconds", OPTION_NUMBER, AT(struct conf_destination, dimse_seconds), "60.0",
+     LIMITS(0.1, 3600), .help = "how long its answer to a message may take"},
+    {"idle_seconds", OPTION_NUMBER, AT(struct conf_destination, idle_seconds), "10.0",
+     LIMITS(0, 3600), .help = "how long an association is kept open for the next result"},
+};
+
+const struct option_section option_destination = {
+    ROWS(destination_rows), .size = sizeof(struct conf_destination), .check = check_destination};
+
+static const struct option_row delivery_rows[] = {
+    {"retry_seconds", OPTION_NUMBER, AT(struct conf_delivery, retry_seconds), "30.0",
+     LIMITS(0.1, 86400),
+     .help = "the wait before the second attempt; about doubled before each further one"},
+    {"retry_max_seconds", OPTION_NUMBER, AT(struct conf_delivery, retry_max_seconds), "3600.0",
+     LIMITS(0.1, 86400), .help = "the longest such wait"},
+    {"give_up_seconds", OPTION_NUMBER, AT(struct conf_delivery, give_up_seconds), "259200.0",
+     LIMITS(1, 31536000), .help = "a delivery that did not get through for so long has failed"},
+    {"breaker_failures", OPTION_INTEGER, AT(struct conf_delivery, breaker_failures), "5",
+     LIMITS(1, 1000), .help = "after so many failures in a row a destination is left alone"},
+    {"breaker_seconds", OPTION_NUMBER, AT(struct conf_delivery, breaker_seconds), "60.0",
+     LIMITS(0.1, 86400), .help = "for so long; then one delivery tries whether it is back"},
+};
+
+const struct option_section option_delivery = {ROWS(delivery_rows),
+                                               .size = sizeof(struct conf_delivery)};
+
+/* Its own name, and fallbacks that end: a result must not go round in a circle. */
+static bool
+check_destination_names(const struct conf *conf, size_t i, struct option_complaint *complaint)
+{
+    const struct conf_destination *destination = &conf->destinations[i];
+    char option[64];
+    snprintf(option, sizeof(option), "destinations.[%zu].name", i);
+    if (conf_find_destination(conf, destination->name) != destination)
+        return option_complain(complaint, option, "\"%s\" is the name of an earlier destination",
+                               destination->name);
+    snprintf(option, sizeof(option), "destinations.[%zu].fallback", i);
+    const struct conf_destination *at = destination;
+    for (size_t steps = 0; at->fallback; steps++) {
+        const struct conf_destination *next = conf_find_destination(conf, at->fallback);
+        if (!next)
+            return option_complain(complaint, option, "there is no destination named \"%s\"",
+                                   at->fallback);
+        if (steps == conf->destination_count)
+            return option_complain(complaint, option, "leads round in a circle");
+        at = next;
+    }
+    return true;
+}
+
+/* Results must not be taken in again. */
+static bool
+check_destination_folders(const struct conf *conf, size_t i, struct option_complaint *complaint)
+{
+    const char *folder = conf->destinations[i].folder;
+    char option[64];
+    snprintf(option, sizeof(option), "destinations.[%zu].folder", i);
+    if (!folder)
+        return true;
+    if (!check_apart_from_root(conf, folder, option, complaint))
+        return false;
+    for (size_t j = 0; j < conf->inbox_count; j++)
+        if (option_path_below(folder, conf->inboxes[j].path))
+            return option_complain(complaint, option, "%s is within an inbox", folder);
+    return true;
+}
+
+bool
+check_destinations(const struct conf *conf, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < conf->destination_count; i++) {
+        if (!check_destination_names(conf, i, complaint) ||
+            !check_destination_folders(conf, i, complaint))
+            return false;
+        if (conf->destinations[i].tls && !conf->dicom.tls.ca) {
+            char option[64];
+            snprintf(option, sizeof(option), "destinations.[%zu].tls", i);
+            return option_complain(complaint, option, "needs dicom.tls.ca");
+        }
+    }
+    return true;
+}

@@ -1,0 +1,134 @@
+/*
+ * dicom.c - options of receiving: titles, peers, TLS, limits.
+ */
+#include "config/options/sections.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct option_row title_rows[] = {
+    {"ae_title", OPTION_TEXT, AT(struct conf_title, ae_title), NULL, LIMITS(1, 16), .form = FORM_AE,
+     .help = "an AE title that Noctule answers to"},
+    {"pipeline", OPTION_TEXT, AT(struct conf_title, pipeline), "", LIMITS(1, 64), .form = FORM_NAME,
+     .help = "the pipeline of every series that is sent to this title, in place of the rules"},
+};
+
+static const struct option_section title_section = {ROWS(title_rows),
+                                                    .size = sizeof(struct conf_title)};
+
+static const struct option_row peer_rows[] = {
+    {"ae_title", OPTION_TEXT, AT(struct conf_peer, ae_title), NULL, LIMITS(1, 16), .form = FORM_AE,
+     .help = "its calling AE title"},
+    {"host", OPTION_TEXT, AT(struct conf_peer, host), "", LIMITS(1, 45), .form = FORM_ADDRESS,
+     .help = "the IPv4 or IPv6 address that it calls from; any when not given"},
+    {"certificate", OPTION_TEXT, AT(struct conf_peer, certificate), "", LIMITS(64, 95),
+     .form = FORM_FINGERPRINT,
+     .help = "the SHA-256 fingerprint of its TLS certificate, in hexadecimal; with it, it may call "
+             "by TLS only"},
+    {"max_associations", OPTION_INTEGER, AT(struct conf_peer, max_associations), "0",
+     LIMITS(0, 1000),
+     .help = "associations at a time of this peer; 0 means as many as there may be in all"},
+};
+
+static const struct option_section peer_section = {ROWS(peer_rows),
+                                                   .size = sizeof(struct conf_peer)};
+
+static const struct option_row tls_rows[] = {
+    {"certificate", OPTION_TEXT, AT(struct conf_tls, certificate), "", LIMITS(1, 4000),
+     .form = FORM_PATH,
+     .help = "PEM file of Noctule's own certificate and those that vouch for it"},
+    {"key", OPTION_TEXT, AT(struct conf_tls, key), "", LIMITS(1, 4000), .form = FORM_PATH,
+     .help = "PEM file of its private key, without a passphrase"},
+    {"ca", OPTION_TEXT, AT(struct conf_tls, ca), "", LIMITS(1, 4000), .form = FORM_PATH,
+     .help = "PEM file of the authorities whose certificates are believed"},
+    {"require_peer", OPTION_BOOLEAN, AT(struct conf_tls, require_peer), "true",
+     .help = "turn callers away that show no certificate of one of these authorities"},
+};
+
+static const struct option_section tls_section = {ROWS(tls_rows), .size = sizeof(struct conf_tls)};
+
+/* A title that two rows had would have two pipelines. */
+static bool
+check_titles(const struct conf_dicom *dicom, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < dicom->title_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(dicom->titles[i].ae_title, dicom->titles[j].ae_title) == 0) {
+                char option[64];
+                snprintf(option, sizeof(option), "titles.[%zu].ae_title", i);
+                return option_complain(complaint, option, "\"%s\" is an earlier title",
+                                       dicom->titles[i].ae_title);
+            }
+    return true;
+}
+
+static bool
+check_tls(const struct conf_dicom *dicom, struct option_complaint *complaint)
+{
+    const struct conf_tls *tls = &dicom->tls;
+    if (!tls->certificate != !tls->key)
+        return option_complain(complaint, "tls", "certificate and key go together");
+    if (dicom->tls_port == 0)
+        return true;
+    if (!tls->certificate)
+        return option_complain(complaint, "tls_port", "needs tls.certificate and tls.key");
+    if (tls->require_peer && !tls->ca)
+        return option_complain(complaint, "tls_port", "needs tls.ca, or tls.require_peer = false");
+    return true;
+}
+
+static bool
+check_peers(const struct conf_dicom *dicom, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < dicom->peer_count; i++)
+        if (dicom->peers[i].certificate && dicom->tls_port == 0) {
+            char option[64];
+            snprintf(option, sizeof(option), "peers.[%zu].certificate", i);
+            return option_complain(complaint, option, "is asked for, but there is no tls_port");
+        }
+    return true;
+}
+
+static bool
+check_dicom(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_dicom *dicom = object;
+    if (dicom->port != 0 && dicom->port == dicom->tls_port)
+        return option_complain(complaint, "tls_port", "%d is the port without TLS",
+                               dicom->tls_port);
+    return check_titles(dicom, complaint) && check_tls(dicom, complaint) &&
+           check_peers(dicom, complaint);
+}
+
+static const struct option_row dicom_rows[] = {
+    {"bind", OPTION_TEXT, AT(struct conf_dicom, bind), "\"\"", LIMITS(0, 45), .form = FORM_ADDRESS,
+     .help = "the IPv4 or IPv6 address to listen on; every one of the host when empty"},
+    {"port", OPTION_INTEGER, AT(struct conf_dicom, port), "0", LIMITS(0, 65535),
+     .help = "the port for C-STORE and C-ECHO, 11112 by custom; 0 means not to listen"},
+    {"tls_port", OPTION_INTEGER, AT(struct conf_dicom, tls_port), "0", LIMITS(0, 65535),
+     .help = "the same with TLS, 2762 by registration; 0 means not to listen"},
+    {"titles", OPTION_LIST, AT(struct conf_dicom, titles), MANY(struct conf_dicom, title_count),
+     .fallback = "( { ae_title = \"NOCTULE\"; } )", LIMITS(1, 64), .section = &title_section,
+     .help = "the AE titles that Noctule answers to; it calls others by the first"},
+    {"peers", OPTION_LIST, AT(struct conf_dicom, peers), MANY(struct conf_dicom, peer_count),
+     .fallback = "( )", LIMITS(0, 1000), .section = &peer_section,
+     .help = "who may call; nobody else is let in"},
+    {"max_associations", OPTION_INTEGER, AT(struct conf_dicom, max_associations), "25",
+     LIMITS(1, 1000),
+     .help = "associations at a time; further callers are told to come back later"},
+    {"acse_seconds", OPTION_NUMBER, AT(struct conf_dicom, acse_seconds), "30.0", LIMITS(0.1, 3600),
+     .help = "how long an association may take to be asked for, and one of ours to be granted"},
+    {"dimse_seconds", OPTION_NUMBER, AT(struct conf_dicom, dimse_seconds), "60.0",
+     LIMITS(0.1, 3600), .help = "how long the next part of a message may take"},
+    {"idle_seconds", OPTION_NUMBER, AT(struct conf_dicom, idle_seconds), "300.0",
+     LIMITS(0.1, 86400), .help = "how long an association may be open without a message"},
+    {"max_pdu_kib", OPTION_INTEGER, AT(struct conf_dicom, max_pdu_kib), "128", LIMITS(4, 128),
+     .help = "the largest PDU that is received, in KiB"},
+    {"echo_from_anybody", OPTION_BOOLEAN, AT(struct conf_dicom, echo_from_anybody), "false",
+     .help = "answer C-ECHO, and nothing else, to callers that are no peers"},
+    {"tls", OPTION_GROUP, AT(struct conf_dicom, tls), "{ }", .section = &tls_section,
+     .help = "certificates, for calls that come in and for those that go out"},
+};
+
+const struct option_section option_dicom = {ROWS(dicom_rows), .size = sizeof(struct conf_dicom),
+                                            .check = check_dicom};

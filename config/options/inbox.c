@@ -1,0 +1,119 @@
+/*
+ * inbox.c - options of the folders that are watched, and where they may be.
+ */
+#include "config/options/sections.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Folders of the root that are Noctule's own (service/common/layout.h; a test compares them). */
+static const char *const own_folders[] = {"incoming", "series", "quarantine",
+                                          "jobs",     "outbox", "run"};
+
+static const char *const after_choices[] = {"keep", "move", "delete", NULL};
+
+static bool
+check_inbox(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_inbox *inbox = object;
+    if (inbox->after == CONF_MOVE && !inbox->move_to)
+        return option_complain(complaint, "after", "\"move\" needs move_to");
+    if (inbox->after != CONF_MOVE && inbox->move_to)
+        return option_complain(complaint, "move_to", "is used only with after = \"move\"");
+    return true;
+}
+
+static const struct option_row inbox_rows[] = {
+    {"path", OPTION_TEXT, AT(struct conf_inbox, path), NULL, LIMITS(1, 4000), .form = FORM_PATH,
+     .help = "folder to watch, with all folders in it; a relative path is below root"},
+    {"after", OPTION_CHOICE, AT(struct conf_inbox, after), "\"keep\"", .choices = after_choices,
+     .help = "what happens to a file once Noctule's own copy and its row are safe on disk"},
+    {"move_to", OPTION_TEXT, AT(struct conf_inbox, move_to), "", LIMITS(1, 4000), .form = FORM_PATH,
+     .help = "with after = \"move\": where originals go"},
+    {"settle_seconds", OPTION_NUMBER, AT(struct conf_inbox, settle_seconds), "2.0", LIMITS(0, 3600),
+     .help = "a file is complete when its size and times stood still for this long"},
+    {"sweep_seconds", OPTION_NUMBER, AT(struct conf_inbox, sweep_seconds), "10.0",
+     LIMITS(0.1, 86400), .help = "a full look at the folder at least this often"},
+};
+
+const struct option_section option_inbox = {ROWS(inbox_rows), .size = sizeof(struct conf_inbox),
+                                            .check = check_inbox};
+
+const char *
+option_path_below(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+    if (strncmp(path, folder, length) != 0)
+        return NULL;
+    if (length > 0 && folder[length - 1] == '/')
+        return path + length;
+    if (path[length] == '\0')
+        return path + length;
+    return path[length] == '/' ? path + length + 1 : NULL;
+}
+
+static bool
+is_own_folder(const char *below_root)
+{
+    size_t length = strcspn(below_root, "/");
+    if (length == 0)
+        return true;
+    for (size_t i = 0; i < sizeof(own_folders) / sizeof(own_folders[0]); i++)
+        if (strlen(own_folders[i]) == length && strncmp(own_folders[i], below_root, length) == 0)
+            return true;
+    return false;
+}
+
+/* ".." would make two names of one folder look apart. */
+static bool
+climbs(const char *path)
+{
+    for (const char *at = path; (at = strstr(at, "/..")); at++)
+        if (at[3] == '/' || at[3] == '\0')
+            return true;
+    return false;
+}
+
+bool
+check_apart_from_root(const struct conf *conf, const char *path, const char *option,
+                      struct option_complaint *complaint)
+{
+    if (climbs(path))
+        return option_complain(complaint, option, "holds \"..\"");
+    const char *below = option_path_below(path, conf->root);
+    if (option_path_below(conf->root, path) || (below && is_own_folder(below)))
+        return option_complain(complaint, option, "%s is, or holds, a folder of Noctule's own",
+                               path);
+    return true;
+}
+
+static bool
+check_inbox_paths(const struct conf *conf, size_t i, struct option_complaint *complaint)
+{
+    const struct conf_inbox *inbox = &conf->inboxes[i];
+    char path_option[64], move_option[64];
+    snprintf(path_option, sizeof(path_option), "inbox.[%zu].path", i);
+    snprintf(move_option, sizeof(move_option), "inbox.[%zu].move_to", i);
+    if (!check_apart_from_root(conf, inbox->path, path_option, complaint))
+        return false;
+    if (inbox->move_to && !check_apart_from_root(conf, inbox->move_to, move_option, complaint))
+        return false;
+    for (size_t j = 0; j < conf->inbox_count; j++) {
+        const struct conf_inbox *other = &conf->inboxes[j];
+        if (j != i && option_path_below(inbox->path, other->path))
+            return option_complain(complaint, path_option, "%s is within another inbox",
+                                   inbox->path);
+        if (inbox->move_to && option_path_below(inbox->move_to, other->path))
+            return option_complain(complaint, move_option, "%s is within an inbox", inbox->move_to);
+    }
+    return true;
+}
+
+bool
+check_inboxes(const struct conf *conf, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < conf->inbox_count; i++)
+        if (!check_inbox_paths(conf, i, complaint))
+            return false;
+    return true;
+}

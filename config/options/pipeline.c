@@ -1,0 +1,227 @@
+/*
+ * pipeline.c - options of pipelines, and of the rules that choose them.
+ */
+#include "config/options/sections.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const result_choices[] = {"seg", "codes", "sr", "pmap", NULL};
+
+/* What the results say has to be measured, and what a report refers to has to be written. */
+static bool
+check_results(const struct conf_pipeline *pipeline, struct option_complaint *complaint)
+{
+    const struct conf_texture *texture = pipeline->texture;
+    if ((pipeline->results & CONF_RESULT_PMAP) && !(texture && texture->patterns))
+        return option_complain(complaint, "results",
+                               "\"pmap\" needs patterns: name them in texture.patterns");
+    if (!(pipeline->results & CONF_RESULT_SR))
+        return true;
+    if (!texture || !(texture->first_order || texture->glcm))
+        return option_complain(complaint, "results",
+                               "\"sr\" needs measurements: give texture first_order or glcm");
+    if ((texture->regions & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG))
+        return option_complain(complaint, "results",
+                               "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure "
+                               "texture.regions = [ \"volume\" ] only");
+    return true;
+}
+
+static bool
+check_methods(const struct conf_pipeline *pipeline, struct option_complaint *complaint)
+{
+    size_t fuzzy = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        fuzzy += pipeline->segments[i].method == CONF_FUZZY;
+    if ((pipeline->results & CONF_RESULT_CODES) && fuzzy == pipeline->segment_count)
+        return option_complain(complaint, "results",
+                               "\"codes\" are those of level sets, and the pipeline has none");
+    if (pipeline->relative_connectedness && fuzzy < 2)
+        return option_complain(complaint, "relative_connectedness",
+                               "needs two segments or more with method = \"fuzzy-connectedness\"");
+    return true;
+}
+
+static bool
+check_from(const struct conf_pipeline *pipeline, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const char *from = pipeline->segments[i].from;
+        size_t j = 0;
+        while (from && j < i && strcmp(pipeline->segments[j].label, from) != 0)
+            j++;
+        if (!from || (j < i && pipeline->segments[j].method == CONF_FUZZY))
+            continue;
+        char option[64];
+        snprintf(option, sizeof(option), "segments.[%zu].from", i);
+        return option_complain(
+            complaint, option,
+            "there is no earlier segment \"%s\" with method = \"fuzzy-connectedness\"", from);
+    }
+    return true;
+}
+
+static bool
+check_pipeline(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_pipeline *pipeline = object;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(pipeline->segments[i].label, pipeline->segments[j].label) == 0) {
+                char option[64];
+                snprintf(option, sizeof(option), "segments.[%zu].label", i);
+                return option_complain(complaint, option,
+                                       "\"%s\" is the label of an earlier segment",
+                                       pipeline->segments[i].label);
+            }
+    return check_methods(pipeline, complaint) && check_from(pipeline, complaint) &&
+           check_results(pipeline, complaint);
+}
+
+static const struct option_row pipeline_rows[] = {
+    {"name", OPTION_TEXT, AT(struct conf_pipeline, name), NULL, LIMITS(1, 64), .form = FORM_NAME,
+     .help = "what rules, jobs and the command line call it"},
+    {"segments", OPTION_LIST, AT(struct conf_pipeline, segments),
+     MANY(struct conf_pipeline, segment_count), .fallback = NULL, LIMITS(1, 256),
+     .section = &option_segment, .help = "what to find; segments may overlap"},
+    {"texture", OPTION_PART, AT(struct conf_pipeline, texture), "", .section = &option_texture,
+     .help = "what is measured of the segments and of the volume; nothing when not given"},
+    {"results", OPTION_FLAGS, AT(struct conf_pipeline, results), "[ \"seg\" ]",
+     .choices = result_choices,
+     .help =
+         "what is written: \"seg\" a DICOM Segmentation, \"codes\" the state codes of the level "
+         "set as a NRRD volume, \"sr\" a DICOM Structured Report of the measurements, \"pmap\" a "
+         "DICOM Parametric Map for each of the patterns"},
+    {"relative_connectedness", OPTION_BOOLEAN, AT(struct conf_pipeline, relative_connectedness),
+     "false",
+     .help = "a voxel that several fuzzy connectedness segments claim goes to the one it is "
+             "connected to most strongly, and to none of them when two are equal"},
+    {"omit_empty_frames", OPTION_BOOLEAN, AT(struct conf_pipeline, omit_empty_frames), "true",
+     .help = "leave out frames of a segment in which it has no voxel"},
+    {"min_slices", OPTION_INTEGER, AT(struct conf_pipeline, min_slices), "1", LIMITS(1, 65535),
+     .help = "stacks of fewer slices are refused: TOO_FEW_SLICES"},
+    {"spacing_tolerance", OPTION_NUMBER, AT(struct conf_pipeline, spacing_tolerance), "0.01",
+     LIMITS(0, 0.5),
+     .help = "how far slice distances may differ, as a part of the median distance"},
+    {"series_description", OPTION_TEXT, AT(struct conf_pipeline, series_description), "\"\"",
+     LIMITS(0, 64), .form = FORM_DICOM,
+     .help = "Series Description (0008,103E) of the result; made from the name when empty"},
+    {"series_number", OPTION_INTEGER, AT(struct conf_pipeline, series_number), "9000",
+     LIMITS(0, 2147483647), .help = "Series Number (0020,0011) of the result"},
+    {"deliver", OPTION_NAMES, AT(struct conf_pipeline, deliver),
+     MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16), .form = FORM_NAME,
+     .help = "the destinations that results are sent to; \"sender\" is the one with the AE title "
+             "that sent the series"},
+};
+
+const struct option_section option_pipeline = {
+    ROWS(pipeline_rows), .size = sizeof(struct conf_pipeline), .check = check_pipeline};
+
+static bool
+check_match(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_rule *rule = object;
+    if (rule->max_slices && rule->max_slices < rule->min_slices)
+        return option_complain(complaint, "max_slices", "%d is below min_slices, %d",
+                               rule->max_slices, rule->min_slices);
+    return true;
+}
+
+static const struct option_row match_rows[] = {
+    {"modality", OPTION_TEXT, AT(struct conf_rule, modality), "", LIMITS(1, 16), .form = FORM_DICOM,
+     .help = "Modality (0008,0060) is this; capitals do not matter"},
+    {"body_part", OPTION_TEXT, AT(struct conf_rule, body_part), "", LIMITS(1, 16),
+     .form = FORM_DICOM, .help = "Body Part Examined (0018,0015) is this; capitals do not matter"},
+    {"description", OPTION_TEXT, AT(struct conf_rule, description), "", LIMITS(1, 64),
+     .form = FORM_DICOM,
+     .help = "Series Description (0008,103E) contains this; capitals do not matter"},
+    {"min_slices", OPTION_INTEGER, AT(struct conf_rule, min_slices), "0", LIMITS(0, 1000000),
+     .help = "at least so many slices"},
+    {"max_slices", OPTION_INTEGER, AT(struct conf_rule, max_slices), "0", LIMITS(0, 1000000),
+     .help = "at most so many slices; 0 means any number"},
+};
+
+static const struct option_section match_section = {
+    ROWS(match_rows), .size = sizeof(struct conf_rule), .check = check_match};
+
+static const struct option_row rule_rows[] = {
+    {"match", OPTION_GROUP, .offset = 0, "{ }", .section = &match_section,
+     .help = "all that is given here has to fit; nothing given fits every series"},
+    {"pipeline", OPTION_TEXT, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
+     .form = FORM_NAME, .help = "the pipeline that a series gets for which this rule fits"},
+    {"priority", OPTION_INTEGER, AT(struct conf_rule, priority), "0", LIMITS(-1000, 1000),
+     .help = "jobs with a larger one run first; the highest of the rules that fit counts"},
+};
+
+const struct option_section option_rule = {ROWS(rule_rows), .size = sizeof(struct conf_rule)};
+
+static bool
+check_pipeline_names(const struct conf *conf, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(conf->pipelines[i].name, conf->pipelines[j].name) == 0) {
+                char option[64];
+                snprintf(option, sizeof(option), "pipelines.[%zu].name", i);
+                return option_complain(complaint, option,
+                                       "\"%s\" is the name of an earlier pipeline",
+                                       conf->pipelines[i].name);
+            }
+    return true;
+}
+
+static bool
+check_rules(const struct conf *conf, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < conf->rule_count; i++)
+        if (!conf_find_pipeline(conf, conf->rules[i].pipeline)) {
+            char option[64];
+            snprintf(option, sizeof(option), "rules.[%zu].pipeline", i);
+            return option_complain(complaint, option, "there is no pipeline named \"%s\"",
+                                   conf->rules[i].pipeline);
+        }
+    return true;
+}
+
+static bool
+check_title_pipelines(const struct conf *conf, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < conf->dicom.title_count; i++) {
+        const char *pipeline = conf->dicom.titles[i].pipeline;
+        if (pipeline && !conf_find_pipeline(conf, pipeline)) {
+            char option[64];
+            snprintf(option, sizeof(option), "dicom.titles.[%zu].pipeline", i);
+            return option_complain(complaint, option, "there is no pipeline named \"%s\"",
+                                   pipeline);
+        }
+    }
+    return true;
+}
+
+static bool
+check_deliver(const struct conf *conf, size_t i, struct option_complaint *complaint)
+{
+    const struct conf_pipeline *pipeline = &conf->pipelines[i];
+    char option[64];
+    for (size_t j = 0; j < pipeline->deliver_count; j++) {
+        const char *name = pipeline->deliver[j];
+        snprintf(option, sizeof(option), "pipelines.[%zu].deliver", i);
+        if (strcmp(name, CONF_SENDER) != 0 && !conf_find_destination(conf, name))
+            return option_complain(complaint, option, "there is no destination named \"%s\"", name);
+        for (size_t k = 0; k < j; k++)
+            if (strcmp(name, pipeline->deliver[k]) == 0)
+                return option_complain(complaint, option, "\"%s\" stands twice", name);
+    }
+    return true;
+}
+
+bool
+check_pipelines(const struct conf *conf, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < conf->pipeline_count; i++)
+        if (!check_deliver(conf, i, complaint))
+            return false;
+    return check_pipeline_names(conf, complaint) && check_rules(conf, complaint) &&
+           check_title_pipelines(conf, complaint);
+}

@@ -1,0 +1,41 @@
+/*
+ * sections.h - the sections of the option table, and what their files share; private to
+ * config/options/.
+ *
+ * A file has the rows of its sections, and the checks of what rows cannot say alone: pure functions
+ * over the structs of config.h, that return true, or false with what is wrong.
+ */
+#ifndef NOCTULE_SECTIONS_H
+#define NOCTULE_SECTIONS_H
+
+#include "config/options.h"
+
+#define ROWS(array)       .rows = (array), .row_count = sizeof(array) / sizeof((array)[0])
+#define AT(type, field)   .offset = offsetof(type, field)
+#define LIMITS(low, high) .lo = (low), .hi = (high)
+#define MANY(type, field) .count_offset = offsetof(type, field)
+#define EITHER(type, field, value)                                                                 \
+    .alternative = true, .unit_offset = offsetof(type, field), .unit = (value)
+#define ESTIMABLE(type, field)                                                                     \
+    .offset = offsetof(type, field.value), .optional = true,                                       \
+    .given_offset = offsetof(type, field.given), .fallback = ""
+
+extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
+    option_segment, option_texture, option_rule;
+
+__attribute__((format(printf, 3, 4))) bool
+option_complain(struct option_complaint *complaint, const char *option, const char *format, ...);
+
+/* What is left of `path` below `folder`: "" when they are the same, NULL when it is elsewhere. */
+const char *option_path_below(const char *path, const char *folder);
+
+/* Noctule's own files must neither be taken in again nor be mixed with originals. */
+bool check_apart_from_root(const struct conf *conf, const char *path, const char *option,
+                           struct option_complaint *complaint);
+
+/* What has to agree with other sections, once paths are absolute. */
+bool check_inboxes(const struct conf *conf, struct option_complaint *complaint);
+bool check_destinations(const struct conf *conf, struct option_complaint *complaint);
+bool check_pipelines(const struct conf *conf, struct option_complaint *complaint);
+
+#endif

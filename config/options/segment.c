@@ -1,0 +1,168 @@
+/*
+ * segment.c - options of a pipeline's segments: level sets and fuzzy connectedness.
+ */
+#include "config/options/sections.h"
+
+#define LEVEL_SET_ONLY .with = "method", .with_choices = 1u << CONF_LEVEL_SET
+#define FUZZY_ONLY     .with = "method", .with_choices = 1u << CONF_FUZZY
+
+/* Centres may lie outside the volume (mm), but not where arithmetic loses voxels. */
+#define FAR 1e6
+
+static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
+static const char *const method_choices[] = {"level-set", "fuzzy-connectedness", NULL};
+
+static bool
+check_shape(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_shape *shape = object;
+    const double *r = shape->radius;
+    bool round = r[0] <= r[1] && r[1] <= r[2] && r[2] <= r[0];
+    if (shape->kind == CONF_SPHERE && !round)
+        return option_complain(complaint,
+                               shape->radius_unit == CONF_MM ? "radius_mm" : "radius_voxels",
+                               "a sphere has one radius; use kind = \"ellipsoid\"");
+    return true;
+}
+
+static bool
+check_segment(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_segment *segment = object;
+    if (segment->method == CONF_LEVEL_SET && segment->range[0] > segment->range[1])
+        return option_complain(complaint, "range", "the lower end %g is above the upper end %g",
+                               segment->range[0], segment->range[1]);
+    if (segment->method == CONF_LEVEL_SET && segment->shape_count == 0 && !segment->from)
+        return option_complain(complaint, "shapes",
+                               "a level set starts from shapes, or from a segment");
+    if (segment->method == CONF_FUZZY && segment->threshold >= 1)
+        return option_complain(complaint, "threshold", "nothing is connected more strongly than 1");
+    return true;
+}
+
+static const struct option_row code_rows[] = {
+    {"code", OPTION_TEXT, AT(struct conf_code, value), NULL, LIMITS(1, 16), .form = FORM_DICOM,
+     .help = "Code Value (0008,0100)"},
+    {"scheme", OPTION_TEXT, AT(struct conf_code, scheme), NULL, LIMITS(1, 16), .form = FORM_DICOM,
+     .help = "Coding Scheme Designator (0008,0102): SCT, DCM, FMA, 99... for your own"},
+    {"meaning", OPTION_TEXT, AT(struct conf_code, meaning), NULL, LIMITS(1, 64), .form = FORM_DICOM,
+     .help = "Code Meaning (0008,0104)"},
+};
+
+static const struct option_section code_section = {ROWS(code_rows),
+                                                   .size = sizeof(struct conf_code)};
+
+#define CENTER(name_, unit_, low, high, help_)                                                     \
+    {                                                                                              \
+        (name_), OPTION_NUMBERS, AT(struct conf_shape, center), "", LIMITS(low, high),             \
+            .count = 3, EITHER(struct conf_shape, center_unit, unit_), .help = (help_)             \
+    }
+
+static const struct option_row center_rows[] = {
+    CENTER("voxel", CONF_VOXEL, -FAR, FAR, "column, row and slice, from 0, slices ascending"),
+    CENTER("mm", CONF_MM, -FAR, FAR, "patient coordinates, LPS"),
+    CENTER("fraction", CONF_FRACTION, -10, 10,
+           "of the volume: 0 is the centre of the first voxel, 1 that of the last"),
+};
+
+static const struct option_section center_section = {ROWS(center_rows),
+                                                     .size = sizeof(struct conf_shape)};
+
+#define RADIUS(name_, unit_, help_)                                                                \
+    {                                                                                              \
+        (name_), OPTION_NUMBERS, AT(struct conf_shape, radius), "", LIMITS(1e-3, FAR),             \
+            .count = 3, .uniform = true, EITHER(struct conf_shape, radius_unit, unit_),            \
+            .help = (help_)                                                                        \
+    }
+
+static const struct option_row shape_rows[] = {
+    {"kind", OPTION_CHOICE, AT(struct conf_shape, kind), "\"sphere\"", .choices = shape_choices,
+     .help = "the form of the start region"},
+    {"center", OPTION_GROUP, .offset = 0, NULL, .section = &center_section,
+     .help = "exactly one of voxel, mm and fraction"},
+    RADIUS("radius_voxels", CONF_VOXEL,
+           "radius, or half of a box's side, in voxels: a number, or three (x, y, z)"),
+    RADIUS("radius_mm", CONF_MM, "the same in mm; exactly one of the two is given"),
+};
+
+static const struct option_section shape_section = {
+    ROWS(shape_rows), .size = sizeof(struct conf_shape), .check = check_shape};
+
+#define SEED(name_, unit_, low, high, help_)                                                       \
+    {                                                                                              \
+        (name_), OPTION_NUMBERS, AT(struct conf_seed, at), "", LIMITS(low, high),                  \
+            .count = 3, EITHER(struct conf_seed, unit, unit_), .help = (help_)                     \
+    }
+
+static const struct option_row seed_rows[] = {
+    SEED("voxel", CONF_VOXEL, 0, FAR, "column, row and slice, from 0, slices ascending"),
+    SEED("mm", CONF_MM, -FAR, FAR, "patient coordinates, LPS"),
+    SEED("fraction", CONF_FRACTION, 0, 1,
+         "of the volume: 0 is the centre of the first voxel, 1 that of the last"),
+};
+
+static const struct option_section seed_section = {ROWS(seed_rows),
+                                                   .size = sizeof(struct conf_seed)};
+
+static const struct option_row segment_rows[] = {
+    {"label", OPTION_TEXT, AT(struct conf_segment, label), NULL, LIMITS(1, 64), .form = FORM_DICOM,
+     .help = "Segment Label (0062,0005); unique in its pipeline"},
+    {"description", OPTION_TEXT, AT(struct conf_segment, description), "\"\"", LIMITS(0, 1024),
+     .help = "Segment Description (0062,0006)"},
+    {"method", OPTION_CHOICE, AT(struct conf_segment, method), "\"level-set\"",
+     .choices = method_choices, .help = "how the segment is found"},
+    {"range", OPTION_NUMBERS, AT(struct conf_segment, range), NULL, LIMITS(-1e9, 1e9), .count = 2,
+     LEVEL_SET_ONLY,
+     .help = "level set: lowest and highest value that belong to it, both inclusive, in real-world "
+             "units (HU in CT)"},
+    {"shapes", OPTION_LIST, AT(struct conf_segment, shapes), MANY(struct conf_segment, shape_count),
+     .fallback = "( )", LIMITS(0, 64), .section = &shape_section, LEVEL_SET_ONLY,
+     .help = "level set: where it starts from, the union of these and of the object of from"},
+    {"from", OPTION_TEXT, AT(struct conf_segment, from), "", LIMITS(1, 64), .form = FORM_DICOM,
+     LEVEL_SET_ONLY,
+     .help = "level set: label of an earlier fuzzy connectedness segment, whose object it starts "
+             "from"},
+    {"seeds", OPTION_LIST, AT(struct conf_segment, seeds), MANY(struct conf_segment, seed_count),
+     .fallback = NULL, LIMITS(1, 256), .section = &seed_section, FUZZY_ONLY,
+     .help =
+         "fuzzy connectedness: points in the object, each exactly one of voxel, mm and fraction"},
+    {"object_mean", OPTION_NUMBER, ESTIMABLE(struct conf_segment, object_mean), LIMITS(-1e9, 1e9),
+     FUZZY_ONLY,
+     .help = "fuzzy connectedness: mean value of the object, in real-world units; measured at the "
+             "seeds when not given"},
+    {"object_sigma", OPTION_NUMBER, ESTIMABLE(struct conf_segment, object_sigma), LIMITS(1e-6, 1e9),
+     FUZZY_ONLY,
+     .help = "fuzzy connectedness: standard deviation of the object's values, likewise"},
+    {"homogeneity_sigma", OPTION_NUMBER, ESTIMABLE(struct conf_segment, homogeneity_sigma),
+     LIMITS(1e-6, 1e9), FUZZY_ONLY,
+     .help = "fuzzy connectedness: root mean square of half the difference of neighbours in the "
+             "object, likewise"},
+    {"estimate_voxels", OPTION_INTEGER, AT(struct conf_segment, estimate_voxels), "2",
+     LIMITS(1, 16), FUZZY_ONLY,
+     .help = "fuzzy connectedness: what is not given is measured in cubes that reach so far from "
+             "each seed"},
+    {"weight", OPTION_NUMBER, AT(struct conf_segment, weight), "0.5", LIMITS(0, 1), FUZZY_ONLY,
+     .help =
+         "fuzzy connectedness: how much the object's values count; the rest is for homogeneity"},
+    {"threshold", OPTION_NUMBER, AT(struct conf_segment, threshold), "0.5", LIMITS(0, 1),
+     FUZZY_ONLY,
+     .help = "fuzzy connectedness: what is connected more strongly than this belongs to the "
+             "segment"},
+    {"scene", OPTION_BOOLEAN, AT(struct conf_segment, scene), "false", FUZZY_ONLY,
+     .help = "fuzzy connectedness: write the strength of connectedness too, as a FRACTIONAL DICOM "
+             "Segmentation"},
+    {"category", OPTION_GROUP, AT(struct conf_segment, category),
+     "{ code = \"123037004\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
+     .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
+    {"type", OPTION_GROUP, AT(struct conf_segment, type), NULL, .section = &code_section,
+     .help = "Segmented Property Type Code Sequence (0062,000F)"},
+    {"modifier", OPTION_GROUP, AT(struct conf_segment, modifier), "", .section = &code_section,
+     .help = "Segmented Property Type Modifier Code Sequence (0062,0011): left, right, ..."},
+    {"region", OPTION_GROUP, AT(struct conf_segment, region), "", .section = &code_section,
+     .help = "Anatomic Region Sequence (0008,2218), where the type does not say it"},
+    {"color", OPTION_NUMBERS, AT(struct conf_segment, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1),
+     .count = 3, .help = "red, green and blue that viewers are told to show it in"},
+};
+
+const struct option_section option_segment = {
+    ROWS(segment_rows), .size = sizeof(struct conf_segment), .check = check_segment};

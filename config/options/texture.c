@@ -1,0 +1,178 @@
+/*
+ * texture.c - options of what is measured.
+ */
+#include "config/options/sections.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LEVELS_ONLY                                                                                \
+    .with = "discretisation", .with_choices = 1u << CONF_PAPER | 1u << CONF_FIXED_BIN_NUMBER
+#define BIN_WIDTH_ONLY                                                                             \
+    .with = "discretisation",                                                                      \
+    .with_choices = 1u << CONF_FIXED_BIN_SIZE | 1u << CONF_PYRADIOMICS_BIN_WIDTH
+#define IN_SLICES_ONLY                                                                             \
+    .with = "aggregation", .with_choices = 1u << CONF_2D_AVERAGED | 1u << CONF_2D_SLICE_MERGED |   \
+                                           1u << CONF_2_5D_DIRECTION_MERGED |                      \
+                                           1u << CONF_2_5D_MERGED
+#define TLBAP_ONLY  .with = "patterns", .with_choices = CONF_TLBAP
+#define LANADP_ONLY .with = "patterns", .with_choices = CONF_LANADP
+
+static const char *const region_choices[] = {"segments", "volume", NULL};
+static const char *const discretisation_choices[] = {"paper", "fixed-bin-number", "fixed-bin-size",
+                                                     "pyradiomics-bin-width", NULL};
+static const char *const aggregation_choices[] = {
+    "2d-averaged", "2d-slice-merged", "2.5d-direction-merged",
+    "2.5d-merged", "3d-averaged",     "3d-merged",
+    NULL};
+static const char *const matrices_choices[] = {"none", "counts", "normalised", NULL};
+static const char *const pattern_choices[] = {"lbp", "tlbap", "lanadp", NULL};
+static const char *const average_choices[] = {"exact", "integer", NULL};
+
+static bool
+is_in_slices(enum conf_aggregation aggregation)
+{
+    return aggregation != CONF_3D_AVERAGED && aggregation != CONF_3D_MERGED;
+}
+
+static bool
+check_offsets(const struct conf_glcm *glcm, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < glcm->offset_count; i++) {
+        const struct conf_offset *offset = &glcm->offsets[i];
+        char option[32];
+        snprintf(option, sizeof(option), "offsets.[%zu]", i);
+        if (offset->column == 0 && offset->row == 0 && offset->slice == 0)
+            return option_complain(complaint, option,
+                                   "no voxel is its own neighbour: leave [ 0, 0, 0 ] out");
+        if (offset->slice != 0 && is_in_slices(glcm->aggregation))
+            return option_complain(
+                complaint, option,
+                "leads to another slice: make the third number 0, or the aggregation "
+                "\"3d-averaged\" or \"3d-merged\"");
+        for (size_t j = 0; j < i; j++)
+            if (memcmp(&glcm->offsets[j], offset, sizeof(*offset)) == 0)
+                return option_complain(complaint, option, "stands twice: leave one out");
+    }
+    return true;
+}
+
+static bool
+check_twice(const char *name, const int *values, size_t count, struct option_complaint *complaint)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (values[i] == values[j])
+                return option_complain(complaint, name, "%d stands twice: leave one out",
+                                       values[i]);
+    return true;
+}
+
+static bool
+check_glcm(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_glcm *glcm = object;
+    if (glcm->has_range && glcm->range[0] > glcm->range[1])
+        return option_complain(complaint, "range", "the lower end %g is above the upper end %g",
+                               glcm->range[0], glcm->range[1]);
+    for (size_t i = 0; i < glcm->angle_count; i++)
+        if (glcm->angles[i] % 45 != 0)
+            return option_complain(complaint, "angles", "%d has to be 0, 45, 90 or 135",
+                                   glcm->angles[i]);
+    return check_offsets(glcm, complaint) &&
+           check_twice("distances", glcm->distances, glcm->distance_count, complaint) &&
+           check_twice("angles", glcm->angles, glcm->angle_count, complaint);
+}
+
+static const struct option_row glcm_rows[] = {
+    {"discretisation", OPTION_CHOICE, AT(struct conf_glcm, discretisation), "\"fixed-bin-number\"",
+     .choices = discretisation_choices, .help = "how values become grey levels"},
+    {"levels", OPTION_INTEGER, AT(struct conf_glcm, levels), "32", LIMITS(2, 256), LEVELS_ONLY,
+     .help = "with paper and fixed-bin-number: how many grey levels"},
+    {"bin_width", OPTION_NUMBER, AT(struct conf_glcm, bin_width), NULL, LIMITS(1e-6, 1e9),
+     BIN_WIDTH_ONLY,
+     .help = "with fixed-bin-size and pyradiomics-bin-width: how wide a grey level is, in "
+             "real-world units"},
+    {"range", OPTION_NUMBERS, AT(struct conf_glcm, range), .optional = true,
+     .given_offset = offsetof(struct conf_glcm, has_range), .fallback = "", LIMITS(-1e9, 1e9),
+     .count = 2,
+     .help = "re-segmentation: voxels whose value is not within these two, both inclusive and in "
+             "real-world units, take no part"},
+    {"aggregation", OPTION_CHOICE, AT(struct conf_glcm, aggregation), "\"3d-merged\"",
+     .choices = aggregation_choices,
+     .help = "which neighbours count, and how their matrices become one number"},
+    {"symmetric", OPTION_BOOLEAN, AT(struct conf_glcm, symmetric), "true",
+     .help = "count each pair in both directions, as IBSI does; false counts it once"},
+    {"offsets", OPTION_INTEGERS, AT(struct conf_glcm, offsets),
+     MANY(struct conf_glcm, offset_count), .fallback = "", LIMITS(-255, 255), .count = 3,
+     .most = 16,
+     .help = "instead of distances and angles: the neighbours, by column, row and slice from the "
+             "voxel"},
+    {"distances", OPTION_INTEGERS, AT(struct conf_glcm, distances),
+     MANY(struct conf_glcm, distance_count), .fallback = "[ 1 ]", LIMITS(1, 255), .count = 1,
+     .most = 16, .instead = "offsets",
+     .help = "how far neighbours are apart, in voxels along the axis where they are farthest "
+             "(Chebyshev); each distance gives numbers of its own"},
+    {"angles", OPTION_INTEGERS, AT(struct conf_glcm, angles), MANY(struct conf_glcm, angle_count),
+     .fallback = "[ 0, 45, 90, 135 ]", LIMITS(0, 135), .count = 1, .most = 4, .instead = "offsets",
+     IN_SLICES_ONLY,
+     .help = "with the 2d and 2.5d aggregations: the directions in a slice, in degrees "
+             "counter-clockwise from the direction of a row; of 0, 45, 90 and 135"},
+    {"matrices", OPTION_CHOICE, AT(struct conf_glcm, matrices), "\"none\"",
+     .choices = matrices_choices,
+     .help =
+         "write the matrices that features are of, too, into matrices.json: how often each pair "
+         "of levels occurs, or normalised, so that a matrix sums to 1"},
+};
+
+static const struct option_section glcm_section = {
+    ROWS(glcm_rows), .size = sizeof(struct conf_glcm), .check = check_glcm};
+
+/* The threshold is compared as a whole number of millionths. */
+static bool
+has_six_decimals(double value)
+{
+    double millionths = value * 1e6;
+    return fabs(millionths - round(millionths)) < 1e-6;
+}
+
+static bool
+check_texture(const void *object, struct option_complaint *complaint)
+{
+    const struct conf_texture *texture = object;
+    if (!texture->first_order && !texture->glcm && !texture->patterns)
+        return option_complain(
+            complaint, "first_order",
+            "nothing is left to measure: make it true, or give glcm or patterns");
+    if (!has_six_decimals(texture->tlbap_threshold))
+        return option_complain(complaint, "tlbap_threshold",
+                               "%.17g has more than six decimals: round it to six",
+                               texture->tlbap_threshold);
+    return true;
+}
+
+static const struct option_row texture_rows[] = {
+    {"regions", OPTION_FLAGS, AT(struct conf_texture, regions), "[ \"segments\" ]",
+     .choices = region_choices,
+     .help = "what is measured: each of the segments, the whole volume, or both"},
+    {"first_order", OPTION_BOOLEAN, AT(struct conf_texture, first_order), "true",
+     .help = "measure the statistics of the values, and volume, centroid and bounding box"},
+    {"glcm", OPTION_PART, AT(struct conf_texture, glcm), "", .section = &glcm_section,
+     .help = "grey level co-occurrence: all features of IBSI, and Haralick's f14"},
+    {"patterns", OPTION_FLAGS, AT(struct conf_texture, patterns), "", .choices = pattern_choices,
+     .help = "local patterns of each slice, whose histograms within the regions are kept"},
+    {"tlbap_threshold", OPTION_NUMBER, AT(struct conf_texture, tlbap_threshold), "0.9",
+     LIMITS(0, 1), TLBAP_ONLY,
+     .help = "tlbap: a neighbour reaches at least this part of the largest value of the window; "
+             "up to six decimals"},
+    {"tlbap_strict", OPTION_BOOLEAN, AT(struct conf_texture, tlbap_strict), "false", TLBAP_ONLY,
+     .help = "tlbap: compare by greater, as the paper's listing, instead of greater or equal"},
+    {"lanadp_average", OPTION_SWITCH, AT(struct conf_texture, lanadp_integer), "\"exact\"",
+     .choices = average_choices, LANADP_ONLY,
+     .help = "lanadp: whether averages of two values keep their halves; the paper's listing cuts "
+             "them to integers"},
+};
+
+const struct option_section option_texture = {
+    ROWS(texture_rows), .size = sizeof(struct conf_texture), .check = check_texture};
