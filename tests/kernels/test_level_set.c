@@ -435,6 +435,7 @@ START_TEST(the_references_agree)
     int8_t *one = allocate(count, 1), *other = allocate(count, 1);
     uint64_t random = 7;
 
+    ck_assert_int_gt(count, 0);
     for (int64_t i = 0; i < count; i++)
         one[i] = (int8_t[]){-1, -1, -1, 2, 2, 2, -2, 1}[ref_random_below(&random, 8)];
     memcpy(other, one, (size_t)count);
