@@ -1,11 +1,11 @@
 /*
- * gpu_fuzzy.cu - fuzzy connectedness on the GPU, input resident there: paper 003's sizes with a
+ * gpu_fuzzy.cu - fuzzy connectedness on the GPU, input resident there: Wang 2016's sizes with a
  * vessel tree in noise and with a smooth field, and a maze, beside the paper's own method. All
  * volumes are made up from a fixed seed.
  */
 #include "kernels/fuzzy/fuzzy_object.cuh"
 #include "tests/bench/gpu_bench.cuh"
-#include "tests/bench/paper_003.cuh"
+#include "tests/bench/wang2016.cuh"
 
 #include <algorithm>
 #include <array>
@@ -355,7 +355,7 @@ tear_down(setting *setting)
 }
 
 static std::vector<uint16_t>
-fetch_paper_scene(const setting *setting, const paper_003_memory &paper)
+fetch_paper_scene(const setting *setting, const wang2016_memory &paper)
 {
     std::vector<uint32_t> wide(setting->voxels);
 
@@ -377,14 +377,14 @@ differing(const std::vector<uint16_t> &one, const std::vector<uint16_t> &other)
 /* How many voxels the paper's two and three iterations leave wrong. */
 static void
 report_corrections(const gpu_bench *bench, const setting *setting, const char *name,
-                   const paper_003_memory &paper)
+                   const wang2016_memory &paper)
 {
     for (int iterations = 2; iterations <= 3; iterations++) {
-        paper_003_begin(&paper, &setting->extent, &setting->seed, setting->stream);
-        paper_003_correct(&paper, &setting->volume, iterations, setting->stream);
+        wang2016_begin(&paper, &setting->extent, &setting->seed, setting->stream);
+        wang2016_correct(&paper, &setting->volume, iterations, setting->stream);
         GPU_BENCH_TRY(cudaStreamSynchronize(setting->stream));
         fprintf(bench->out,
-                "{\"case\":\"%s\",\"paper_003_iterations\":%d,\"wrong_voxels\":%zu,"
+                "{\"case\":\"%s\",\"wang2016_iterations\":%d,\"wrong_voxels\":%zu,"
                 "\"voxels\":%zu}\n",
                 name, iterations, differing(fetch_paper_scene(setting, paper), setting->truth),
                 setting->voxels);
@@ -396,7 +396,7 @@ static void
 run_paper(const gpu_bench *bench, setting *setting, const char *name)
 {
     size_t before = setting->taken.size();
-    paper_003_memory paper;
+    wang2016_memory paper;
     cudaEvent_t begun, ended;
     float milliseconds;
     int iterations;
@@ -408,14 +408,14 @@ run_paper(const gpu_bench *bench, setting *setting, const char *name)
     GPU_BENCH_TRY(cudaEventCreate(&begun));
     GPU_BENCH_TRY(cudaEventCreate(&ended));
     GPU_BENCH_TRY(cudaEventRecord(begun, setting->stream));
-    paper_003_begin(&paper, &setting->extent, &setting->seed, setting->stream);
-    iterations = paper_003_converge(&paper, &setting->volume, setting->stream);
+    wang2016_begin(&paper, &setting->extent, &setting->seed, setting->stream);
+    iterations = wang2016_converge(&paper, &setting->volume, setting->stream);
     GPU_BENCH_TRY(cudaEventRecord(ended, setting->stream));
     GPU_BENCH_TRY(cudaEventSynchronize(ended));
     GPU_BENCH_TRY(cudaEventElapsedTime(&milliseconds, begun, ended));
     setting->paper_ms = milliseconds;
     setting->truth = fetch_paper_scene(setting, paper);
-    fprintf(bench->out, "{\"case\":\"%s\",\"paper_003_launches\":%d,\"ms\":%.1f}\n", name,
+    fprintf(bench->out, "{\"case\":\"%s\",\"wang2016_launches\":%d,\"ms\":%.1f}\n", name,
             2 * iterations, milliseconds);
     report_corrections(bench, setting, name, paper);
     GPU_BENCH_TRY(cudaEventDestroy(begun));
@@ -544,7 +544,7 @@ run_case(const gpu_bench *bench, const content *what, const kernels_extent &exte
     setting.extent = extent;
     setting.seed = seed;
     set_up(bench, &setting);
-    find_truth(bench, &setting, ("paper/003" + size).c_str());
+    find_truth(bench, &setting, ("wang2016/" + size).c_str());
     if (want_scene)
         failed += run_ours(bench, &setting, scene.c_str(), true) != 0;
     if (want_object)

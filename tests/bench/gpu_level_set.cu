@@ -9,7 +9,7 @@
  */
 #include "kernels/level_set/level_set_cuda.cuh"
 #include "tests/bench/gpu_bench.cuh"
-#include "tests/bench/paper_001.cuh"
+#include "tests/bench/trapani2018.cuh"
 extern "C" {
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_volumes.h"
@@ -246,15 +246,15 @@ time_paper(const struct gpu_bench *bench, const struct resident *resident,
     size_t count = (size_t)ref_voxels(extent);
     struct gpu_bench few = *bench;
     std::vector<int8_t> codes(count);
-    struct paper_001 paper = {
+    struct trapani2018 paper = {
         extent, job->pixel, resident->voxels, resident->range, resident->sphere, NULL, NULL, NULL};
 
     few.rounds = bench->rounds < 3 ? bench->rounds : 3;
     GPU_BENCH_TRY(cudaMalloc(&paper.states, count));
-    GPU_BENCH_TRY(cudaMalloc(&paper.active, paper_001_blocks(extent)));
+    GPU_BENCH_TRY(cudaMalloc(&paper.active, trapani2018_blocks(extent)));
     GPU_BENCH_TRY(cudaHostAlloc(&paper.changed, sizeof(*paper.changed), cudaHostAllocMapped));
     double milliseconds = gpu_bench_median_ms(
-        &few, resident->stream, [&](cudaStream_t stream) { paper_001_run(&paper, stream); });
+        &few, resident->stream, [&](cudaStream_t stream) { trapani2018_run(&paper, stream); });
     GPU_BENCH_TRY(cudaMemcpy(codes.data(), paper.states, count, cudaMemcpyDeviceToHost));
     GPU_BENCH_TRY(cudaFree(paper.states));
     GPU_BENCH_TRY(cudaFree(paper.active));

@@ -2,7 +2,7 @@
  * gpu_texture.cu - texture on the GPU, input resident there: the sizes of papers 002 and 004 beside
  * the papers' own methods, and larger ones. All images are made up from a fixed seed.
  *
- * Counts are compared with paper 002's scheme 1, codes with paper 004's own listing. What is timed
+ * Counts are compared with Hong 2018's scheme 1, codes with Masur 2022's own listing. What is timed
  * of a GLCM is the counting: from levels on the device, or from the stored values where no levels
  * need to be made. Each of the papers' methods has a line of its own; the ratio to the paper is one
  * to its best, scheme 2 or shared memory. Cases of scheme 3 time upload and counting together, from
@@ -10,8 +10,8 @@
  */
 #include "kernels/texture/texture_cuda.cuh"
 #include "tests/bench/gpu_bench.cuh"
-#include "tests/bench/paper_002.cuh"
-#include "tests/bench/paper_004.cuh"
+#include "tests/bench/hong2018.cuh"
+#include "tests/bench/masur2022.cuh"
 
 #include <algorithm>
 #include <chrono>
@@ -135,7 +135,7 @@ paper_levels(int levels)
 
 /* GLCM */
 
-static paper_002
+static hong2018
 paper_of(const setting *setting, int levels, const texture_offset &offset, uint32_t *counts)
 {
     return {(const uint8_t *)setting->cuda->device_voxels,
@@ -161,7 +161,7 @@ wrong_counts(const setting *setting, const std::vector<texture_offset> &offsets,
                              ours.size() * sizeof(uint64_t), cudaMemcpyDeviceToHost));
     GPU_BENCH_TRY(cudaMalloc(&counts, size * sizeof(uint32_t)));
     for (size_t o = 0; o < offsets.size(); o++) {
-        paper_002_scheme_1(paper_of(setting, levels, offsets[o], counts), setting->cuda->work);
+        hong2018_scheme_1(paper_of(setting, levels, offsets[o], counts), setting->cuda->work);
         GPU_BENCH_TRY(cudaStreamSynchronize(setting->cuda->work));
         GPU_BENCH_TRY(
             cudaMemcpy(theirs.data(), counts, size * sizeof(uint32_t), cudaMemcpyDeviceToHost));
@@ -186,15 +186,15 @@ time_paper(const gpu_bench *bench, const setting *setting, const std::string &na
 
         rounds.rounds = scheme == 1 ? std::min(bench->rounds, few_rounds) : bench->rounds;
         median = gpu_bench_median_ms(&rounds, setting->cuda->work, [&](cudaStream_t stream) {
-            const paper_002 run = paper_of(setting, levels, offset, counts);
+            const hong2018 run = paper_of(setting, levels, offset, counts);
 
             if (scheme == 1)
-                paper_002_scheme_1(run, stream);
+                hong2018_scheme_1(run, stream);
             else
-                paper_002_scheme_2(run, stream);
+                hong2018_scheme_2(run, stream);
         });
-        report(&rounds, setting, "paper/002/scheme" + std::to_string(scheme) + "/" + name, median,
-               0, -1);
+        report(&rounds, setting, "hong2018/scheme" + std::to_string(scheme) + "/" + name, median, 0,
+               -1);
     }
     GPU_BENCH_TRY(cudaFree(counts));
     return median;
@@ -269,8 +269,8 @@ run_upload(const gpu_bench *bench, setting *setting, const std::string &name, in
     for (cudaStream_t &stream : streams)
         GPU_BENCH_TRY(cudaStreamCreate(&stream));
     paper_ms = median_of_calls(bench, [&] {
-        paper_002_scheme_3(paper_of(setting, levels, offset, paper_counts), setting->pinned,
-                           paper_slabs, (uint8_t *)setting->cuda->device_voxels, streams);
+        hong2018_scheme_3(paper_of(setting, levels, offset, paper_counts), setting->pinned,
+                          paper_slabs, (uint8_t *)setting->cuda->device_voxels, streams);
     });
     median = median_of_calls(bench, [&] {
         void *voxels;
@@ -282,7 +282,7 @@ run_upload(const gpu_bench *bench, setting *setting, const std::string &name, in
         must(texture_glcm_run(setting->lane, &request, counts.data(), reason, sizeof reason),
              reason);
     });
-    report(bench, setting, "paper/002/scheme3/" + name, paper_ms, 0, -1);
+    report(bench, setting, "hong2018/scheme3/" + name, paper_ms, 0, -1);
     for (cudaStream_t stream : streams)
         GPU_BENCH_TRY(cudaStreamDestroy(stream));
     GPU_BENCH_TRY(cudaFree(paper_counts));
@@ -341,7 +341,7 @@ run_volume(const gpu_bench *bench, bool rough)
 /* Patterns */
 
 static int64_t
-wrong_codes(const setting *setting, const pattern_job &job, const paper_004 &paper)
+wrong_codes(const setting *setting, const pattern_job &job, const masur2022 &paper)
 {
     const kernels_extent &extent = setting->extent;
     std::vector<uint8_t> ours(setting->bytes), theirs(setting->bytes);
@@ -413,15 +413,15 @@ run_patterns(const gpu_bench *bench, const kernels_extent &extent, bool rough)
     report(bench, &setting, name, time_patterns(bench, &setting, request, &job), 0, -1);
     request.strict = request.integer_average = true;
     job = patterns_of(&setting, request, memory);
-    const paper_004 paper = {
+    const masur2022 paper = {
         (const uint8_t *)job.voxels, (int)extent.columns,          (int)extent.rows,
         (int)extent.slices,          request.threshold_millionths, memory + 3 * setting.bytes,
         memory + 4 * setting.bytes};
     for (int shared = 0; shared < 2; shared++) {
         paper_ms = gpu_bench_median_ms(bench, setting.cuda->work, [&](cudaStream_t stream) {
-            paper_004_run(paper, shared != 0, stream);
+            masur2022_run(paper, shared != 0, stream);
         });
-        report(bench, &setting, std::string("paper/004/") + (shared ? "shared/" : "global/") + name,
+        report(bench, &setting, std::string("masur2022/") + (shared ? "shared/" : "global/") + name,
                paper_ms, 0, -1);
     }
     const double median = time_patterns(bench, &setting, request, &job);

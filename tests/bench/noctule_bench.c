@@ -72,7 +72,7 @@ static const struct level_set_case cases[] = {
     {"sphere-128", "sphere, int16", SPHERE, CUBE(128), 0, KERNELS_INT16, 1, false},
     {"sphere-256", "sphere, int16", SPHERE, CUBE(256), 0, KERNELS_INT16, 1, false},
     {"brain-384",
-     "sphere, int16, extent and radius of paper 001's MRI",
+     "sphere, int16, extent and radius of Trapani 2018's MRI",
      SPHERE,
      {274, 384, 384},
      50,
@@ -105,7 +105,7 @@ struct fuzzy_case {
     bool only_by_name;
 };
 
-/* The slices are those of paper 003's three series. */
+/* The slices are those of Wang 2016's three series. */
 static const struct fuzzy_case fuzzy_cases[] = {
     {"fuzzy-vessels-131", "vessels in noise, scene", VESSELS, {512, 512, 131}, true, false},
     {"fuzzy-vessels-261", "vessels in noise, scene", VESSELS, {512, 512, 261}, true, true},
@@ -421,7 +421,7 @@ generate(enum pattern pattern, struct kernels_extent extent, uint8_t *in)
     }
 }
 
-/* The initial curve is a sphere in the middle; an eighth of the side is paper 001's outward
+/* The initial curve is a sphere in the middle; an eighth of the side is Trapani 2018's outward
  * evolution. */
 static void
 run_case(const struct bench *bench, const struct level_set_case *chosen)

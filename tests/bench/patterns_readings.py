@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How often the two readings of paper 004 give another code: its text, and its listings.
+"""How often the two readings of Masur 2022 give another code: its text, and its listings.
 
     build/venv/bin/python tests/bench/patterns_readings.py --bench build/release/bin/bench_texture
 

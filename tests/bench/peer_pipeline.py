@@ -3,7 +3,7 @@
 
     peer_pipeline.py --range LO HI [--radius R] [--label scipy|cc3d] OUTPUT.dcm FOLDER
 
-Reads every DICOM file of a folder, sorts the slices, runs the level set of paper 001 (in its equivalent
+Reads every DICOM file of a folder, sorts the slices, runs the level set of Trapani 2018 (in its equivalent
 form: connected components of the voxels in and out of range) from a ball of R voxels in the middle, and
 writes a BINARY SEG, synced. It is what `noctule run` is timed against, and its functions are what the
 integration tests compare masks with.

@@ -70,7 +70,7 @@ def run(tmp_path):
 
 
 class Object:
-    """Paper 003 on stored values (slice, row, column), with the Gaussians in real-world units."""
+    """Wang 2016 on stored values (slice, row, column), with the Gaussians in real-world units."""
 
     def __init__(self, stored, slope, intercept, mean, sigma, homogeneity, weight, threshold, padding=None):
         self.stored = stored.astype(np.int64)

@@ -206,7 +206,7 @@ def counts_of(levels, mask, offset, number):
     return counts
 
 
-def test_the_matrices_of_paper_002(run, tmp_path):
+def test_the_matrices_of_hong2018(run, tmp_path):
     """Directional counts of bytes in equal parts, one direction in a slice: scikit-image counts the same."""
     image = (smooth(7, (1, 60, 47)) * 255).astype(np.uint8)
     source = series(tmp_path / "in", image)

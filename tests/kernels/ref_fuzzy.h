@@ -1,5 +1,5 @@
 /*
- * ref_fuzzy.h - paper 003 by the definition of struct kernels_fuzzy_object: what every backend must
+ * ref_fuzzy.h - Wang 2016 by the definition of struct kernels_fuzzy_object: what every backend must
  * equal.
  *
  * A bucket (Dial) Dijkstra over the whole volume: one bucket for each strength, emptied from the

@@ -1,5 +1,5 @@
 /*
- * ref_level_set.h - paper 001 as it is written: what every backend must equal.
+ * ref_level_set.h - Trapani 2018 as it is written: what every backend must equal.
  *
  * Plain loops over voxels, for small volumes; no code is shared with kernels/.
  */

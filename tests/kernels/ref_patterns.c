@@ -1,7 +1,7 @@
 /*
  * ref_patterns.c - see ref_patterns.h.
  *
- * The second half is paper 004's algorithms 1 and 2 line by line, threads turned into loops. What
+ * The second half is Masur 2022's algorithms 1 and 2 line by line, threads turned into loops. What
  * they leave open: the product of threshold and maximum is a real number, so it is compared
  * exactly; `mapping` and the averages are C's int, so a division by two cuts towards 0; `value`,
  * which is never set, is mapping[i], as the text's example has it.

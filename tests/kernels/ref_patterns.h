@@ -1,5 +1,5 @@
 /*
- * ref_patterns.h - the local patterns of paper 004, twice: as its text says, and as its listings
+ * ref_patterns.h - the local patterns of Masur 2022, twice: as its text says, and as its listings
  * say. The two were written from those two sources, each without the other.
  *
  * All functions take one slice and write (columns - 2) * (rows - 2) codes, x fastest; a slice that

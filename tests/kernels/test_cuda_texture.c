@@ -428,7 +428,7 @@ codes_in(struct kernels_extent extent)
     return (size_t)((extent.columns - 2) * (extent.rows - 2) * extent.slices);
 }
 
-/* One pattern's codes, as the text of paper 004 has them, or its listing. */
+/* One pattern's codes, as the text of Masur 2022 has them, or its listing. */
 static void
 compare_with_reference(const struct texture_patterns *request, int pattern,
                        struct kernels_extent extent, const uint8_t *map, const char *what)

@@ -1,5 +1,5 @@
 /*
- * test_level_set.c - the level set of every backend against paper 001 as written.
+ * test_level_set.c - the level set of every backend against Trapani 2018 as written.
  *
  * Every volume goes through a third of the variants in turn: each instruction set that runs here
  * with 1, 2, 3 and 8 threads, slices announced in random order. Masks, counts and codes must equal

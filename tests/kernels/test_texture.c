@@ -1,5 +1,5 @@
 /*
- * test_texture.c - texture of the CPU backend against plain loops and paper 004's two readings:
+ * test_texture.c - texture of the CPU backend against plain loops and Masur 2022's two readings:
  * every count and every code, on each instruction set that runs here, with 1, 2 and 3 threads.
  */
 #include "kernels/cpu/device.h"

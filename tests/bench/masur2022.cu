@@ -1,5 +1,5 @@
-/* paper_004.cu - see paper_004.cuh. */
-#include "tests/bench/paper_004.cuh"
+/* masur2022.cu - see masur2022.cuh. */
+#include "tests/bench/masur2022.cuh"
 
 enum { EDGE = 16, HALO = EDGE + 2 };
 
@@ -52,7 +52,7 @@ lanadp_code(const uint8_t *centre, int pitch)
 
 /* Algorithm 3: a thread its own pixel, those of the edge also what lies beyond it. */
 static __device__ const uint8_t *
-bring(const paper_004 &run, const uint8_t *image, int x, int y, uint8_t tile[HALO][HALO])
+bring(const masur2022 &run, const uint8_t *image, int x, int y, uint8_t tile[HALO][HALO])
 {
     for (int dy = threadIdx.y == 0 ? -1 : 0; dy <= (threadIdx.y == EDGE - 1 ? 1 : 0); dy++)
         for (int dx = threadIdx.x == 0 ? -1 : 0; dx <= (threadIdx.x == EDGE - 1 ? 1 : 0); dx++)
@@ -65,7 +65,7 @@ bring(const paper_004 &run, const uint8_t *image, int x, int y, uint8_t tile[HAL
 
 template <bool SHARED, bool LANADP>
 static __global__ void
-find_codes(const paper_004 run)
+find_codes(const masur2022 run)
 {
     __shared__ uint8_t tile[HALO][HALO];
     const int x = (int)(blockIdx.x * EDGE + threadIdx.x) + 1;
@@ -84,7 +84,7 @@ find_codes(const paper_004 run)
 }
 
 void
-paper_004_run(const paper_004 &run, bool shared, cudaStream_t stream)
+masur2022_run(const masur2022 &run, bool shared, cudaStream_t stream)
 {
     const dim3 threads(EDGE, EDGE);
     const dim3 grid((unsigned)(run.width - 2 + EDGE - 1) / EDGE,

@@ -1,5 +1,5 @@
 /*
- * paper_001.cuh - the method of paper 001 as its authors describe it (section III, "8vx-aligned"):
+ * trapani2018.cuh - the method of Trapani 2018 as its authors describe it (section III, "8vx-aligned"):
  * what the level set of kernels/ is compared with.
  *
  * One launch a stage 1 and 3, one a pass of stage 2. A block of 8 x 8 x 8 threads has 16 x 16 x 16
@@ -8,14 +8,14 @@
  * whether a pass changed anything, and the host repeats until none did. The resolutions of what the
  * paper leaves open are those of kernels.h, so that the result is the same.
  */
-#ifndef NOCTULE_PAPER_001_CUH
-#define NOCTULE_PAPER_001_CUH
+#ifndef NOCTULE_TRAPANI2018_CUH
+#define NOCTULE_TRAPANI2018_CUH
 
 #include "kernels/kernels.h"
 
 #include <cuda_runtime.h>
 
-struct paper_001 {
+struct trapani2018 {
     struct kernels_extent extent;
     enum kernels_pixel pixel;
     const void *voxels; /* on the device */
@@ -27,9 +27,9 @@ struct paper_001 {
 };
 
 /* Blocks of 16 x 16 x 16 voxels. */
-size_t paper_001_blocks(struct kernels_extent extent);
+size_t trapani2018_blocks(struct kernels_extent extent);
 
 /* All three stages; waits for the stream after each pass. Returns the number of passes. */
-int paper_001_run(const struct paper_001 *run, cudaStream_t stream);
+int trapani2018_run(const struct trapani2018 *run, cudaStream_t stream);
 
 #endif

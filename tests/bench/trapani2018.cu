@@ -1,5 +1,5 @@
-/* paper_001.cu - see paper_001.cuh. */
-#include "tests/bench/paper_001.cuh"
+/* trapani2018.cu - see trapani2018.cuh. */
+#include "tests/bench/trapani2018.cuh"
 
 enum {
     EDGE = 8,        /* threads of a block */
@@ -17,20 +17,20 @@ struct place {
 };
 
 __device__ static bool
-exists(const struct paper_001 &run, struct place at)
+exists(const struct trapani2018 &run, struct place at)
 {
     return at.x >= 0 && at.x < (int)run.extent.columns && at.y >= 0 &&
            at.y < (int)run.extent.rows && at.z >= 0 && at.z < (int)run.extent.slices;
 }
 
 __device__ static int64_t
-index_of(const struct paper_001 &run, struct place at)
+index_of(const struct trapani2018 &run, struct place at)
 {
     return (int64_t)(at.z * (int)run.extent.rows + at.y) * (int)run.extent.columns + at.x;
 }
 
 __device__ static int32_t
-value_of(const struct paper_001 &run, int64_t i)
+value_of(const struct trapani2018 &run, int64_t i)
 {
     switch (run.pixel) {
     case KERNELS_UINT8:
@@ -82,7 +82,7 @@ first_thread()
 }
 
 __global__ void
-__launch_bounds__(THREADS) stage_1(struct paper_001 run)
+__launch_bounds__(THREADS) stage_1(struct trapani2018 run)
 {
     bool open = false;
 
@@ -104,7 +104,7 @@ __launch_bounds__(THREADS) stage_1(struct paper_001 run)
 }
 
 __device__ static void
-load_states(const struct paper_001 &run, int8_t *states)
+load_states(const struct trapani2018 &run, int8_t *states)
 {
     struct place corner = corner_of_block();
     int thread = (int)((threadIdx.z * EDGE + threadIdx.y) * EDGE + threadIdx.x);
@@ -153,7 +153,7 @@ evolve(volatile int8_t *states, int i)
  * it, and each pass would bring the front forward by a voxel or two.
  */
 __global__ void
-__launch_bounds__(THREADS) stage_2(struct paper_001 run)
+__launch_bounds__(THREADS) stage_2(struct trapani2018 run)
 {
     __shared__ int8_t states[HALO_VOXELS];
     bool changed = false, again = true, open = false;
@@ -186,7 +186,7 @@ __launch_bounds__(THREADS) stage_2(struct paper_001 run)
 }
 
 __global__ void
-__launch_bounds__(THREADS) stage_3(struct paper_001 run)
+__launch_bounds__(THREADS) stage_3(struct trapani2018 run)
 {
     __shared__ int8_t states[HALO_VOXELS];
 
@@ -217,7 +217,7 @@ grid_of(struct kernels_extent extent)
 }
 
 size_t
-paper_001_blocks(struct kernels_extent extent)
+trapani2018_blocks(struct kernels_extent extent)
 {
     dim3 grid = grid_of(extent);
 
@@ -225,7 +225,7 @@ paper_001_blocks(struct kernels_extent extent)
 }
 
 int
-paper_001_run(const struct paper_001 *run, cudaStream_t stream)
+trapani2018_run(const struct trapani2018 *run, cudaStream_t stream)
 {
     const dim3 grid = grid_of(run->extent), block(EDGE, EDGE, EDGE);
     int passes = 0;

@@ -1,14 +1,14 @@
 /*
- * paper_003.cuh - paper 003's own method (Wang, Li, Huang 2016, after Zhuge et al. 2011), as a
+ * wang2016.cuh - the method of Wang 2016 (after Zhuge et al. 2011), as a
  * baseline: one thread a voxel, affinities from look-up tables, scenes updated by atomics.
  */
-#ifndef NOCTULE_PAPER_003_CUH
-#define NOCTULE_PAPER_003_CUH
+#ifndef NOCTULE_WANG2016_CUH
+#define NOCTULE_WANG2016_CUH
 
 #include "kernels/fuzzy/fuzzy_scene.cuh"
 
 /* Device memory, one element a voxel. */
-struct paper_003_memory {
+struct wang2016_memory {
     uint32_t *scene;
     unsigned char *front;      /* C1: voxels whose neighbours are updated in this iteration */
     unsigned char *next_front; /* C2 */
@@ -16,23 +16,23 @@ struct paper_003_memory {
 };
 
 /* All is 0 but the seed, whose scene is 65535 and which is the front. */
-void paper_003_begin(const struct paper_003_memory *memory, const struct kernels_extent *extent,
-                     const struct kernels_voxel *seed, cudaStream_t stream);
+void wang2016_begin(const struct wang2016_memory *memory, const struct kernels_extent *extent,
+                    const struct kernels_voxel *seed, cudaStream_t stream);
 
 /*
  * The two-kernel iteration, run until nothing changes: one kernel updates the neighbours of the
  * front, the other makes those that changed the next front. The host asks only every so many
  * iterations whether it is over. Returns the number of iterations. int16 volumes.
  */
-int paper_003_converge(const struct paper_003_memory *memory, const struct fuzzy_volume *volume,
-                       cudaStream_t stream);
+int wang2016_converge(const struct wang2016_memory *memory, const struct fuzzy_volume *volume,
+                      cudaStream_t stream);
 
 /*
  * The correction by iterations of whole blocks: each block of 8^3 threads updates its voxels until
  * they are right as far as the block knows, and what blocks do not tell each other in time is left
  * to the next iteration, of which the paper runs two (or three).
  */
-void paper_003_correct(const struct paper_003_memory *memory, const struct fuzzy_volume *volume,
-                       int iterations, cudaStream_t stream);
+void wang2016_correct(const struct wang2016_memory *memory, const struct fuzzy_volume *volume,
+                      int iterations, cudaStream_t stream);
 
 #endif

@@ -1,5 +1,5 @@
-/* paper_002.cu - see paper_002.cuh. */
-#include "tests/bench/paper_002.cuh"
+/* hong2018.cu - see hong2018.cuh. */
+#include "tests/bench/hong2018.cuh"
 
 #include "tests/bench/gpu_bench.cuh"
 
@@ -13,7 +13,7 @@ struct slab {
 };
 
 static __device__ bool
-pair_of(const paper_002 &run, int64_t pixel, int *pair)
+pair_of(const hong2018 &run, int64_t pixel, int *pair)
 {
     int64_t x = pixel % run.width + run.dx, y = pixel / run.width + run.dy;
 
@@ -25,7 +25,7 @@ pair_of(const paper_002 &run, int64_t pixel, int *pair)
 }
 
 static __global__ void
-vote_globally(const paper_002 run)
+vote_globally(const hong2018 run)
 {
     int64_t pixel = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
     int pair;
@@ -35,7 +35,7 @@ vote_globally(const paper_002 run)
 }
 
 static __global__ void
-vote_in_copies(const paper_002 run, const slab rows, int copies)
+vote_in_copies(const hong2018 run, const slab rows, int copies)
 {
     extern __shared__ uint32_t sub_glcm[];
     const int size = run.levels * run.levels;
@@ -62,13 +62,13 @@ vote_in_copies(const paper_002 run, const slab rows, int copies)
 }
 
 static size_t
-counts_size(const paper_002 &run)
+counts_size(const hong2018 &run)
 {
     return (size_t)run.levels * (size_t)run.levels * sizeof(uint32_t);
 }
 
 static void
-queue_copies(const paper_002 &run, const slab &rows, cudaStream_t stream)
+queue_copies(const hong2018 &run, const slab &rows, cudaStream_t stream)
 {
     const unsigned threads = run.levels == 8 ? 1024 : 512;
     const int copies = (int)(SHARED / BLOCKS_A_PROCESSOR / counts_size(run));
@@ -84,7 +84,7 @@ queue_copies(const paper_002 &run, const slab &rows, cudaStream_t stream)
 }
 
 void
-paper_002_scheme_1(const paper_002 &run, cudaStream_t stream)
+hong2018_scheme_1(const hong2018 &run, cudaStream_t stream)
 {
     const int threads = 256;
     const int64_t blocks = (run.width * run.height + threads - 1) / threads;
@@ -94,7 +94,7 @@ paper_002_scheme_1(const paper_002 &run, cudaStream_t stream)
 }
 
 void
-paper_002_scheme_2(const paper_002 &run, cudaStream_t stream)
+hong2018_scheme_2(const hong2018 &run, cudaStream_t stream)
 {
     GPU_BENCH_TRY(cudaMemsetAsync(run.counts, 0, counts_size(run), stream));
     queue_copies(run, {0, run.height}, stream);
@@ -102,8 +102,8 @@ paper_002_scheme_2(const paper_002 &run, cudaStream_t stream)
 
 /* Slab i brings its own rows and, as pairs may reach into the next, those of the halo. */
 void
-paper_002_scheme_3(const paper_002 &run, const uint8_t *pinned, int slabs, uint8_t *image,
-                   const cudaStream_t streams[2])
+hong2018_scheme_3(const hong2018 &run, const uint8_t *pinned, int slabs, uint8_t *image,
+                  const cudaStream_t streams[2])
 {
     const int64_t halo = std::abs(run.dy);
 

@@ -1,5 +1,5 @@
-/* paper_003.cu - see paper_003.cuh. */
-#include "tests/bench/paper_003.cuh"
+/* wang2016.cu - see wang2016.cuh. */
+#include "tests/bench/wang2016.cuh"
 
 #include "tests/bench/gpu_bench.cuh"
 
@@ -46,7 +46,7 @@ affinity_between(const struct fuzzy_volume &volume, size_t one, size_t other)
 }
 
 static __global__ void
-update_neighbours(const struct paper_003_memory memory, const struct fuzzy_volume volume)
+update_neighbours(const struct wang2016_memory memory, const struct fuzzy_volume volume)
 {
     struct place place;
     uint32_t own;
@@ -69,7 +69,7 @@ update_neighbours(const struct paper_003_memory memory, const struct fuzzy_volum
 }
 
 static __global__ void
-advance_front(const struct paper_003_memory memory, const struct fuzzy_grid grid)
+advance_front(const struct wang2016_memory memory, const struct fuzzy_grid grid)
 {
     struct place place;
 
@@ -81,7 +81,7 @@ advance_front(const struct paper_003_memory memory, const struct fuzzy_grid grid
 }
 
 static __device__ uint32_t
-best_of_neighbours(const struct paper_003_memory &memory, const struct fuzzy_volume &volume,
+best_of_neighbours(const struct wang2016_memory &memory, const struct fuzzy_volume &volume,
                    const struct place &place)
 {
     uint32_t best = 0;
@@ -98,7 +98,7 @@ best_of_neighbours(const struct paper_003_memory &memory, const struct fuzzy_vol
 }
 
 static __global__ void
-update_blocks(const struct paper_003_memory memory, const struct fuzzy_volume volume)
+update_blocks(const struct wang2016_memory memory, const struct fuzzy_volume volume)
 {
     struct place place;
     bool inside = own_place(volume.grid, &place), changed;
@@ -119,8 +119,8 @@ blocks_of(const struct fuzzy_grid *grid, dim3 block)
 }
 
 void
-paper_003_begin(const struct paper_003_memory *memory, const struct kernels_extent *extent,
-                const struct kernels_voxel *seed, cudaStream_t stream)
+wang2016_begin(const struct wang2016_memory *memory, const struct kernels_extent *extent,
+               const struct kernels_voxel *seed, cudaStream_t stream)
 {
     size_t voxels = (size_t)(extent->columns * extent->rows * extent->slices);
     size_t voxel = (size_t)((seed->z * extent->rows + seed->y) * extent->columns + seed->x);
@@ -135,8 +135,8 @@ paper_003_begin(const struct paper_003_memory *memory, const struct kernels_exte
 }
 
 int
-paper_003_converge(const struct paper_003_memory *memory, const struct fuzzy_volume *volume,
-                   cudaStream_t stream)
+wang2016_converge(const struct wang2016_memory *memory, const struct fuzzy_volume *volume,
+                  cudaStream_t stream)
 {
     const dim3 block(64, 4, 1);
     const dim3 blocks = blocks_of(&volume->grid, block);
@@ -156,8 +156,8 @@ paper_003_converge(const struct paper_003_memory *memory, const struct fuzzy_vol
 }
 
 void
-paper_003_correct(const struct paper_003_memory *memory, const struct fuzzy_volume *volume,
-                  int iterations, cudaStream_t stream)
+wang2016_correct(const struct wang2016_memory *memory, const struct fuzzy_volume *volume,
+                 int iterations, cudaStream_t stream)
 {
     const dim3 block(8, 8, 8);
 
