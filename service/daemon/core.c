@@ -9,9 +9,6 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/delivery/deliveries.h"
-#include "service/daemon/jobs/jobs.h"
-#include "service/daemon/series/arrivals.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -53,36 +50,17 @@ core_failed(struct core *core, int error, const char *what)
                          LOG_STR("reason", queue_reason(core->queue))));
     core->probing = false;
     core->trouble = core->trouble || core_is_trouble(error);
-    arrivals_pause_or_resume(core->arrivals, strerror(-error));
-    if (core->trouble && !uv_is_active((uv_handle_t *)&core->probe))
-        uv_timer_start(&core->probe, core_probe, PROBE_MILLIS, 0);
-}
-
-void
-core_probe(uv_timer_t *timer)
-{
-    struct core *core = timer->data;
-    core->probing = true;
-    jobs_end_turn(core->jobs);
-    if (core->probing)
-        core_note(core, "DATABASE_OK", "the database can be written again");
-    /* How the commit at the end of this turn goes decides. */
-}
-
-void
-core_recovered(struct core *core)
-{
-    core->probing = core->trouble = false;
-    log_info("queue.recovered", LOG_STR("root", core->root));
-    arrivals_pause_or_resume(core->arrivals, "");
-    jobs_look(core->jobs);
-    deliveries_look(core->deliveries);
+    if (!core->trouble)
+        return;
+    core->on_trouble(core, strerror(-error));
+    if (!uv_is_active((uv_handle_t *)&core->probe))
+        uv_timer_start(&core->probe, core->probe.timer_cb, PROBE_MILLIS, 0);
 }
 
 bool
 core_change(struct core *core)
 {
-    int error = turn_change(core->turn);
+    int error = batch_begin(core->batch);
     if (error)
         core_failed(core, error, "begin a transaction");
     return error == 0;

@@ -8,8 +8,8 @@
  *                                      +---------- all children gone, all recorded ---------+
  *
  * Everything that happens to jobs is in jobs.c, everything that comes in is in arrivals.c, and what
- * goes out in deliveries.c. The
- * daemon does not wait for anything but the loop: it parses no DICOM and runs no job.
+ * goes out in deliveries.c. The daemon does not wait for anything but the loop: it parses
+ * no DICOM and runs no job.
  */
 #include "service/daemon/daemon.h"
 
@@ -57,7 +57,7 @@ struct daemon {
     char status[320];  /* last told to systemd */
 };
 
-/* ------------------------------------------------------------------------------- turn ------ */
+/* ------------------------------------------------------------------------------ batch ------ */
 
 static size_t
 unrecorded(const struct core *core)
@@ -66,24 +66,53 @@ unrecorded(const struct core *core)
 }
 
 static void
-on_turn_ending(void *context)
+on_before_commit(void *context)
 {
     struct core *core = context;
-    jobs_end_turn(core->jobs);
-    deliveries_end_turn(core->deliveries);
+    jobs_before_commit(core->jobs);
+    deliveries_before_commit(core->deliveries);
     /* The last child is buried and its work recorded, or cannot be for now: the next start does. */
     if (core->draining && pool_living(core->pool) == 0 && (unrecorded(core) == 0 || core->trouble))
         uv_stop(&core->loop);
 }
 
 static void
-on_turn_ended(void *context, int status)
+on_trouble(struct core *core, const char *why)
+{
+    arrivals_pause_or_resume(core->arrivals, why);
+}
+
+/* A commit went well while probing: work goes on. */
+static void
+resume(struct core *core)
+{
+    core->probing = core->trouble = false;
+    log_info("queue.recovered", LOG_STR("root", core->root));
+    arrivals_pause_or_resume(core->arrivals, "");
+    due_now(&core->jobs_due);
+    due_now(&core->deliveries_due);
+}
+
+static void
+on_after_commit(void *context, int status)
 {
     struct core *core = context;
     if (status)
         core_failed(core, status, "commit");
     else if (core->probing)
-        core_recovered(core);
+        resume(core);
+}
+
+/* Tries again what could not be written. */
+static void
+on_probe(uv_timer_t *timer)
+{
+    struct core *core = timer->data;
+    core->probing = true;
+    jobs_before_commit(core->jobs);
+    if (core->probing)
+        core_note(core, "DATABASE_OK", "the database can be written again");
+    /* The commit that ends this batch decides whether the probe succeeded. */
 }
 
 /* ------------------------------------------------------------------------------ children ---- */
@@ -327,7 +356,7 @@ watch_disk(struct core *core)
         log_info("disk.ok", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
     core_note(core, low ? "DISK_LOW" : "DISK_OK", detail);
     arrivals_pause_or_resume(core->arrivals, "the disk is almost full");
-    jobs_look(core->jobs);
+    due_now(&core->jobs_due);
 }
 
 static void
@@ -396,7 +425,7 @@ static int
 open_parts(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
-    const struct turn_events turn_events = {on_turn_ending, on_turn_ended, core};
+    const struct batch_events batch_events = {on_before_commit, on_after_commit, core};
     const struct control_events control_events = {on_request, daemon};
     const struct pool_options pool_options = {
         .program = "/proc/self/exe", /* this very file, even after it was replaced */
@@ -407,11 +436,14 @@ open_parts(struct daemon *daemon)
     init_timer(daemon, &daemon->tick, on_tick);
     init_timer(daemon, &daemon->watchdog, on_watchdog);
     init_timer(daemon, &daemon->deadline, on_drain_deadline);
-    init_timer(daemon, &core->probe, core_probe);
+    init_timer(daemon, &core->probe, on_probe);
+    core->on_trouble = on_trouble;
+    due_init(&core->jobs_due, &core->loop);
+    due_init(&core->deliveries_due, &core->loop);
     int signals = catch_signal(daemon, &daemon->terminate, SIGTERM, on_stop_signal) |
                   catch_signal(daemon, &daemon->interrupt, SIGINT, on_stop_signal) |
                   catch_signal(daemon, &daemon->hangup, SIGHUP, on_hangup);
-    int error = signals ? -EIO : turn_open(&core->loop, core->queue, &turn_events, &core->turn);
+    int error = signals ? -EIO : batch_open(&core->loop, core->queue, &batch_events, &core->batch);
     if (!error)
         error = arrivals_open(core, &core->arrivals);
     if (!error)
@@ -432,13 +464,18 @@ close_parts(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     uv_handle_t *handles[] = {
-        (uv_handle_t *)&daemon->tick,      (uv_handle_t *)&daemon->watchdog,
-        (uv_handle_t *)&daemon->deadline,  (uv_handle_t *)&core->probe,
-        (uv_handle_t *)&daemon->terminate, (uv_handle_t *)&daemon->interrupt,
+        (uv_handle_t *)&daemon->tick,
+        (uv_handle_t *)&daemon->watchdog,
+        (uv_handle_t *)&daemon->deadline,
+        (uv_handle_t *)&core->probe,
+        (uv_handle_t *)&daemon->terminate,
+        (uv_handle_t *)&daemon->interrupt,
         (uv_handle_t *)&daemon->hangup,
+        (uv_handle_t *)&core->jobs_due.timer,
+        (uv_handle_t *)&core->deliveries_due.timer,
     };
     audit_stop(daemon->audit);
-    turn_close(core->turn); /* answers what waits */
+    batch_close(core->batch); /* answers what waits */
     control_close(daemon->control);
     pool_close(core->pool);
     jobs_close(core->jobs);
@@ -497,7 +534,7 @@ end_work(struct daemon *daemon)
     size_t lost = unrecorded(core);
     core_note(core, "STOP",
               lost ? "with jobs or deliveries whose end could not be recorded" : "clean");
-    int error = turn_commit(core->turn);
+    int error = batch_commit(core->batch);
     log_info("daemon.stopped", LOG_INT("unrecorded", lost));
     return error || lost ? EXIT_DATABASE : EXIT_OK;
 }

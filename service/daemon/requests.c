@@ -37,7 +37,7 @@ retry(struct core *core, const struct control_request *request, struct answer *a
 {
     int error = queue_retry_job(core->queue, request->job, clock_unix_ms());
     if (error == 0)
-        jobs_look(core->jobs);
+        due_now(&core->jobs_due);
     snprintf(answer->sentence, sizeof answer->sentence, "job %" PRId64 " is ready to run again",
              request->job);
     return error;
@@ -136,6 +136,6 @@ request_handle(struct core *core, struct control *control, int64_t client,
     answer->status = change(core, request, answer);
     if (answer->status)
         explain(core, answer->status, answer);
-    if (turn_after(core->turn, send_answer, answer))
+    if (batch_on_commit(core->batch, send_answer, answer))
         send_answer(answer, -ENOMEM);
 }

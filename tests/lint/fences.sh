@@ -64,4 +64,14 @@ for room in service/{daemon,intake,courier}; do
 done
 deny service/pipeline "${roles[@]}"
 deny service/common service/pipeline "${roles[@]}"
+
+# circles ROOM: within the room includes lead downwards only; a file and its headers count as one.
+circles() {
+    offend "a circle of includes in $1" "$(grep -roE --include='*.[ch]' '^#include "[^"]+"' "$1" |
+        sed -E 's/(_private)?\.[ch]:#include "/ /; s/(_private)?\.h"$//' |
+        awk -v room="$1/" '$1 != $2 && index($2, room) == 1' | tsort 2>&1 >/dev/null)"
+}
+for room in db service/{common,daemon,intake,worker,courier}; do
+    circles "$room"
+done
 exit $((offences > 0))

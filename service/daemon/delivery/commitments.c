@@ -8,7 +8,6 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/delivery/deliveries.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +30,7 @@ struct report {
     struct commitments *commitments;
     int64_t token;
     bool unanswered; /* nobody waits: it is the courier's, or the intake that did is gone */
-    bool in_turn;    /* written, not committed */
+    bool in_batch;   /* written, not committed */
     char *transaction_uid;
     struct item *items;
     size_t count;
@@ -140,7 +139,7 @@ on_recorded(void *context, int status)
 {
     struct report *report = context;
     struct core *core = report->commitments->core;
-    report->in_turn = false;
+    report->in_batch = false;
     if (status)
         return;
     if (!report->unanswered) {
@@ -170,7 +169,7 @@ record_refusal(struct core *core, const struct report *report, const struct item
                                      false, attempt.code, sentence, clock_unix_ms());
     if (!error)
         error = flight_try_later(core, &delivery, &attempt);
-    deliveries_look(core->deliveries);
+    due_now(&core->deliveries_due);
     queue_delivery_clear(&delivery);
     return error;
 }
@@ -213,7 +212,7 @@ is_early(const struct commitments *commitments, const struct report *report)
     return false;
 }
 
-/* In the open turn; 0 or -errno. */
+/* In the open batch; 0 or -errno. */
 static int
 record(struct core *core, struct report *report)
 {
@@ -222,11 +221,11 @@ record(struct core *core, struct report *report)
         error = record_item(core, report, &report->items[i]);
     if (error)
         return error;
-    report->in_turn = true;
-    error = turn_after(core->turn, on_recorded, report);
+    report->in_batch = true;
+    error = batch_on_commit(core->batch, on_recorded, report);
     if (error) {
-        report->in_turn = false;
-        turn_abort(core->turn, error);
+        report->in_batch = false;
+        batch_abort(core->batch, error);
     }
     return error;
 }
@@ -235,7 +234,7 @@ static struct report *
 first_unrecorded(const struct commitments *commitments)
 {
     struct report *report = commitments->first;
-    while (report && (report->in_turn || is_early(commitments, report)))
+    while (report && (report->in_batch || is_early(commitments, report)))
         report = report->next;
     return report;
 }
@@ -244,7 +243,7 @@ void
 commitments_record(struct commitments *commitments)
 {
     struct core *core = commitments->core;
-    /* Looked for anew each time: joining the turn may commit a full one, which frees reports. */
+    /* Looked for anew each time: joining the batch may commit a full one, which frees reports. */
     while (first_unrecorded(commitments)) {
         if (!core_change(core))
             return;
@@ -269,7 +268,7 @@ give_up_waiting(struct core *core, const struct conf_destination *destination,
              LOG_STR("destination", delivery->destination));
     const struct queue_attempt attempt = {-1, "COMMITMENT_TIMEOUT", sentence};
     int error = flight_try_later(core, delivery, &attempt);
-    deliveries_look(core->deliveries);
+    due_now(&core->deliveries_due);
     return error == -EAGAIN ? 0 : error; /* the report came in the same turn */
 }
 

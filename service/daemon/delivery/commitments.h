@@ -21,7 +21,7 @@ void commitments_hear(struct commitments *commitments, struct proto_reader *read
 /* Nobody waits for the answers any more. */
 void commitments_intake_gone(struct commitments *commitments);
 
-/* Writes what was heard; at the end of a turn, after the flights were recorded. */
+/* Writes what was heard; at the end of a batch, after the flights were recorded. */
 void commitments_record(struct commitments *commitments);
 /* Now and then: finds those that are overdue. */
 void commitments_tick(struct commitments *commitments);

@@ -4,8 +4,8 @@
  * A delivery is under way from its SENDING row, committed before the courier is told, until the
  * courier says DELIVERED or is gone; what then becomes of it is flight.c's. When the courier dies
  *
- *     by itself, for its silence or for a broken frame   each delivery it had is charged the
- * attempt by our order (drain)                               all go back, no attempt counts
+ *     by itself, for its silence or a broken frame   each delivery it had is charged the attempt
+ *     by our order (drain)                           all go back, no attempt counts
  *
  * The destination is blamed for neither. The waits of deliveries that were lost together differ, so
  * that one which kills the courier meets the others less and less.
@@ -26,9 +26,8 @@
 
 /* At a time, for one destination: the next ones wait at the courier while one is being sent, so
  * that its association is never idle between them. */
-#define MAX_UNDER_WAY   4
-#define RETRY_MILLIS    1000  /* after a failure of the database */
-#define MAX_WAIT_MILLIS 60000 /* looks again at least so often: the clock may be set */
+#define MAX_UNDER_WAY 4
+#define RETRY_MILLIS  1000 /* after a failure of the database */
 
 struct line {
     char *destination;
@@ -42,8 +41,6 @@ struct deliveries {
     const char **blocked; /* room for a name a line */
     struct flights *flights;
     struct commitments *commitments;
-    uv_timer_t due;
-    bool look;
 };
 
 /* -------------------------------------------------------------------------------- lines ---- */
@@ -194,7 +191,7 @@ depart(void *context, int status)
               LOG_INT("attempt", delivery->attempts));
 }
 
-/* In the open turn. 0, or -errno and the delivery waits as before. Takes over its strings. */
+/* In the open batch. 0, or -errno and the delivery waits as before. Takes over its strings. */
 static int
 begin(struct deliveries *deliveries, struct queue_delivery *delivery)
 {
@@ -210,12 +207,12 @@ begin(struct deliveries *deliveries, struct queue_delivery *delivery)
     if (error) {
         flight_drop(flight);
         free(departure);
-        return error == -EAGAIN ? 0 : error; /* withdrawn in the same turn */
+        return error == -EAGAIN ? 0 : error; /* withdrawn in the same batch */
     }
     *departure = (struct departure){deliveries, flight};
-    error = turn_after(core->turn, depart, departure);
+    error = batch_on_commit(core->batch, depart, departure);
     if (error) {
-        turn_abort(core->turn, error);
+        batch_abort(core->batch, error);
         depart(departure, error);
     }
     return error;
@@ -239,7 +236,7 @@ start_or_fail(struct deliveries *deliveries, struct queue_delivery *delivery)
     if (!core_change(deliveries->core))
         return 0; /* said, and tried again, by core.c */
     if (!line) {
-        deliveries_look(deliveries);
+        due_now(&deliveries->core->deliveries_due);
         return fail_without_destination(deliveries->core, delivery);
     }
     return room(deliveries, line) > 0 ? begin(deliveries, delivery) : 0;
@@ -264,17 +261,10 @@ start_due(struct deliveries *deliveries)
 
 /* -------------------------------------------------------------------------- when to look --- */
 
-static void
-on_due(uv_timer_t *timer)
-{
-    struct deliveries *deliveries = timer->data;
-    deliveries->look = true;
-}
-
 static uint64_t
 until_next_probe(const struct deliveries *deliveries)
 {
-    uint64_t now = uv_now(&deliveries->core->loop), wait = MAX_WAIT_MILLIS;
+    uint64_t now = uv_now(&deliveries->core->loop), wait = INT64_MAX;
     for (size_t i = 0; i < deliveries->line_count; i++) {
         const struct breaker *breaker = &deliveries->lines[i].breaker;
         if (breaker->open && breaker->probe_at_ms > now && breaker->probe_at_ms - now < wait)
@@ -286,38 +276,27 @@ until_next_probe(const struct deliveries *deliveries)
 static void
 wait_for_next(struct deliveries *deliveries)
 {
-    int64_t due_ms, now_ms = clock_unix_ms();
-    uint64_t wait = until_next_probe(deliveries);
+    int64_t due_ms, wait = (int64_t)until_next_probe(deliveries);
     size_t blocked = blocked_lines(deliveries);
-    if (queue_next_delivery(deliveries->core->queue, deliveries->blocked, blocked, &due_ms) == 0) {
-        uint64_t until_due = due_ms > now_ms ? (uint64_t)(due_ms - now_ms) : 0;
-        wait = until_due < wait ? until_due : wait;
-    }
-    uv_timer_start(&deliveries->due, on_due, wait + 1, 0);
+    if (queue_next_delivery(deliveries->core->queue, deliveries->blocked, blocked, &due_ms) == 0)
+        wait = due_ms - clock_unix_ms() < wait ? due_ms - clock_unix_ms() : wait;
+    due_in(&deliveries->core->deliveries_due, wait);
 }
 
 static void
 start_deliveries(struct deliveries *deliveries)
 {
     struct core *core = deliveries->core;
-    if (!deliveries->look || core->draining || core->trouble || core->courier < 0 ||
-        !pool_ready(core->pool, core->courier))
+    if (core->draining || core->trouble || core->courier < 0 ||
+        !pool_ready(core->pool, core->courier) || !due_take(&core->deliveries_due))
         return; /* each of these looks again when it is over */
-    deliveries->look = false;
     int error = start_due(deliveries);
     if (error) {
         core_failed(core, error, "start a delivery");
-        uv_timer_start(&deliveries->due, on_due, RETRY_MILLIS, 0);
-    } else if (!deliveries->look) {
+        due_in(&core->deliveries_due, RETRY_MILLIS);
+    } else if (!core->deliveries_due.now) {
         wait_for_next(deliveries);
     }
-}
-
-void
-deliveries_look(struct deliveries *deliveries)
-{
-    deliveries->look = true;
-    uv_timer_start(&deliveries->due, on_due, 0, 0); /* the loop may be about to sleep */
 }
 
 void
@@ -325,11 +304,11 @@ deliveries_hurry(struct deliveries *deliveries)
 {
     for (size_t i = 0; i < deliveries->line_count; i++)
         breaker_hurry(&deliveries->lines[i].breaker);
-    deliveries_look(deliveries);
+    due_now(&deliveries->core->deliveries_due);
 }
 
 void
-deliveries_end_turn(struct deliveries *deliveries)
+deliveries_before_commit(struct deliveries *deliveries)
 {
     const struct core *core = deliveries->core;
     if (core->trouble && !core->probing)
@@ -369,7 +348,7 @@ hear_delivered(struct deliveries *deliveries, struct proto_reader *reader)
             flight_put_off(flight);
     }
     flight_end(flight);
-    deliveries->look = true;
+    due_now(&deliveries->core->deliveries_due);
 }
 
 void
@@ -386,7 +365,7 @@ deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader)
 void
 deliveries_courier_ready(struct deliveries *deliveries)
 {
-    deliveries->look = true;
+    due_now(&deliveries->core->deliveries_due);
 }
 
 void
@@ -398,7 +377,7 @@ deliveries_courier_gone(struct deliveries *deliveries, const struct pool_gone *g
     else
         flights_end_all(deliveries->flights, PROTO_DELIVERY_TRANSIENT, "COURIER_DIED",
                         "the courier died while it had this delivery");
-    deliveries->look = true;
+    due_now(&deliveries->core->deliveries_due);
 }
 
 void
@@ -427,20 +406,16 @@ deliveries_unrecorded(const struct deliveries *deliveries)
 
 /* -------------------------------------------------------------------------- open, close ---- */
 
-static void
-free_deliveries(struct deliveries *deliveries)
+void
+deliveries_close(struct deliveries *deliveries)
 {
+    if (!deliveries)
+        return;
     commitments_close(deliveries->commitments);
     flights_close(deliveries->flights);
     free_lines(deliveries->lines, deliveries->line_count);
     free(deliveries->blocked);
     free(deliveries);
-}
-
-static void
-on_closed(uv_handle_t *timer)
-{
-    free_deliveries(timer->data);
 }
 
 int
@@ -450,8 +425,6 @@ deliveries_open(struct core *core, struct deliveries **out)
     if (!deliveries)
         return -ENOMEM;
     deliveries->core = core;
-    uv_timer_init(&core->loop, &deliveries->due); /* has no way to fail */
-    deliveries->due.data = deliveries;
     int error = flights_open(core, &deliveries->flights);
     if (!error)
         error = commitments_open(core, deliveries->flights, &deliveries->commitments);
@@ -463,11 +436,4 @@ deliveries_open(struct core *core, struct deliveries **out)
     }
     *out = deliveries;
     return 0;
-}
-
-void
-deliveries_close(struct deliveries *deliveries)
-{
-    if (deliveries)
-        uv_close((uv_handle_t *)&deliveries->due, on_closed);
 }

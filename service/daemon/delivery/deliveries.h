@@ -10,7 +10,7 @@
 #include "service/daemon/core.h"
 
 int deliveries_open(struct core *core, struct deliveries **deliveries);
-/* Frees asynchronously. NULL is allowed. */
+/* NULL is allowed. */
 void deliveries_close(struct deliveries *deliveries);
 
 /* The courier's slot. An unknown or impossible frame is latched as an error in the reader. */
@@ -23,12 +23,10 @@ void deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader
 void deliveries_committed(struct deliveries *deliveries, struct proto_reader *reader);
 void deliveries_intake_gone(struct deliveries *deliveries);
 
-/* Deliveries may have come, or may be started again: look at the end of the turn. */
-void deliveries_look(struct deliveries *deliveries);
-/* The same, and destinations that are left alone are tried at once. */
+/* core->deliveries_due now, and destinations that are left alone are tried at once. */
 void deliveries_hurry(struct deliveries *deliveries);
-/* The end of the turn: records what ended, starts what is due. */
-void deliveries_end_turn(struct deliveries *deliveries);
+/* The last changes of a batch: records what ended, starts what is due. */
+void deliveries_before_commit(struct deliveries *deliveries);
 /* Now and then: commitments that do not come. */
 void deliveries_tick(struct deliveries *deliveries);
 

@@ -4,7 +4,6 @@
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
-#include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/backoff.h"
 
 #include <errno.h>
@@ -20,7 +19,7 @@ struct flight {
     struct flights *flights;
     struct queue_delivery delivery; /* as it is once started */
     bool ended;
-    bool in_turn; /* written, not committed */
+    bool in_batch; /* written, not committed */
     enum proto_delivery outcome;
     struct queue_attempt attempt;
     const char *transaction_uid; /* of the commitment asked for; "": none */
@@ -249,26 +248,26 @@ on_recorded(void *context, int status)
 {
     struct flight *flight = context;
     struct core *core = flight->flights->core;
-    flight->in_turn = false;
+    flight->in_batch = false;
     if (status)
         return;
     flight_drop(flight);
-    deliveries_look(core->deliveries);
+    due_now(&core->deliveries_due);
 }
 
 static int
-record_in_turn(struct flight *flight)
+record_in_batch(struct flight *flight)
 {
     struct core *core = flight->flights->core;
     int error = record(flight);
     if (error)
         return error;
     crash_point("daemon_after_delivered_before_commit");
-    flight->in_turn = true;
-    error = turn_after(core->turn, on_recorded, flight);
+    flight->in_batch = true;
+    error = batch_on_commit(core->batch, on_recorded, flight);
     if (error) {
-        flight->in_turn = false;
-        turn_abort(core->turn, error);
+        flight->in_batch = false;
+        batch_abort(core->batch, error);
     }
     return error;
 }
@@ -277,7 +276,7 @@ static struct flight *
 first_unrecorded(const struct flights *flights)
 {
     struct flight *flight = flights->first;
-    while (flight && (!flight->ended || flight->in_turn))
+    while (flight && (!flight->ended || flight->in_batch))
         flight = flight->next;
     return flight;
 }
@@ -285,11 +284,11 @@ first_unrecorded(const struct flights *flights)
 void
 flights_record(struct flights *flights)
 {
-    /* Looked for anew each time: joining the turn may commit a full one, which frees flights. */
+    /* Looked for anew each time: joining the batch may commit a full one, which frees flights. */
     while (first_unrecorded(flights)) {
         if (!core_change(flights->core))
             return;
-        int error = record_in_turn(first_unrecorded(flights));
+        int error = record_in_batch(first_unrecorded(flights));
         if (error) {
             core_failed(flights->core, error, "record how a delivery ended");
             return;

@@ -2,7 +2,7 @@
  * flight.h - deliveries under way, from their SENDING row to the row that says how it ended.
  *
  * A flight is made when its delivery is started, so that there is always room to note the end. Once
- * ended it is recorded in the turn in which that happened; when the turn cannot be committed it
+ * ended it is recorded in the batch in which that happened; when the batch cannot be committed it
  * stays and is recorded when the database can be written again.
  *
  *     the courier says    recorded as
@@ -52,11 +52,11 @@ void flight_end(struct flight *flight);
 void flights_end_all(struct flights *flights, enum proto_delivery outcome, const char *code,
                      const char *sentence);
 
-/* Writes what has ended and is not recorded yet; at the end of a turn. */
+/* Writes what has ended and is not recorded yet; at the end of a batch. */
 void flights_record(struct flights *flights);
 
 /*
- * In the open turn: DELAYED for a while that grows with the attempts, or FAILED when the delivery
+ * In the open batch: DELAYED for a while that grows with the attempts, or FAILED when the delivery
  * is older than delivery.give_up_seconds. Also for one that was SENT and whose commitment failed.
  */
 int flight_try_later(struct core *core, const struct queue_delivery *delivery,

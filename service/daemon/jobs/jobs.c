@@ -29,12 +29,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READY_LIMIT    64 /* jobs looked at in a turn: more than lanes, so that alone ones show */
-#define STOP_MILLIS    10000 /* between STOP_JOB and the end of the worker */
-#define MAX_DUE_MILLIS 60000 /* looks again at least so often: the clock may be set */
-#define MAX_LANES      (SCHED_MAX_LANES / WORKERS_MAX)
-#define DEVICE_LOST    "COMPUTE_DEVICE_LOST" /* the worker's code */
-#define WORKER_NAME    "worker-%d"           /* in the database: its number */
+#define READY_LIMIT 64    /* jobs looked at in a batch: more than lanes, so that alone ones show */
+#define STOP_MILLIS 10000 /* between STOP_JOB and the end of the worker */
+#define MAX_LANES   (SCHED_MAX_LANES / WORKERS_MAX)
+#define DEVICE_LOST "COMPUTE_DEVICE_LOST" /* the worker's code */
+#define WORKER_NAME "worker-%d"           /* in the database: its number */
 
 struct lane {
     struct jobs *jobs;
@@ -59,8 +58,6 @@ struct jobs {
     struct core *core;
     struct crew crews[WORKERS_MAX]; /* by the worker's number; they never move */
     struct outcomes *outcomes;
-    uv_timer_t due; /* of the earliest DELAYED job */
-    bool look;
 };
 
 static struct lane
@@ -78,7 +75,7 @@ end_job(struct lane *lane, enum outcome_end end, bool last_chance)
     struct jobs *jobs = lane->jobs;
     outcome_end(lane->running, lane->cancelled ? OUTCOME_CANCELLED : end, last_chance);
     *lane = idle_lane(jobs, lane->worker, lane->number);
-    jobs->look = true;
+    due_now(&jobs->core->jobs_due);
 }
 
 /* The job goes back as if it had not been begun. */
@@ -171,7 +168,7 @@ jobs_worker_ready(struct jobs *jobs, size_t worker)
     crew->lane_count = wanted < 1 ? 1 : wanted > MAX_LANES ? MAX_LANES : (size_t)wanted;
     for (size_t i = 0; i < crew->lane_count; i++)
         crew->lanes[i] = idle_lane(jobs, worker, (int)i);
-    jobs->look = true;
+    due_now(&jobs->core->jobs_due);
 }
 
 /* ------------------------------------------------------------------------------- frames ---- */
@@ -359,9 +356,9 @@ begin_job(struct lane *lane, const struct queue_job *job)
     }
     lane->running = outcome;
     lane->alone = job->alone;
-    error = turn_after(core->turn, send_run, lane);
+    error = batch_on_commit(core->batch, send_run, lane);
     if (error) {
-        turn_abort(core->turn, error);
+        batch_abort(core->batch, error);
         send_run(lane, error);
     }
     return error;
@@ -457,26 +454,7 @@ has_room(const struct jobs *jobs)
     return false;
 }
 
-static void
-on_due(uv_timer_t *timer)
-{
-    struct jobs *jobs = timer->data;
-    jobs->look = true;
-}
-
-static void
-wait_for_next_due(struct jobs *jobs)
-{
-    int64_t due_ms, now_ms = clock_unix_ms();
-    uv_timer_stop(&jobs->due);
-    if (queue_next_due(jobs->core->queue, &due_ms))
-        return;
-    int64_t wait_ms = due_ms > now_ms ? due_ms - now_ms : 0;
-    uv_timer_start(&jobs->due, on_due,
-                   (uint64_t)(wait_ms < MAX_DUE_MILLIS ? wait_ms : MAX_DUE_MILLIS) + 1, 0);
-}
-
-/* In the open turn. */
+/* In the open batch. */
 static int
 start_ready(struct jobs *jobs)
 {
@@ -492,7 +470,7 @@ start_ready(struct jobs *jobs)
     for (size_t i = 0; i < count && !error; i++) {
         error = begin_job(floor.lanes[picks[i].lane], &ready.jobs[picks[i].job]);
         if (error == -EAGAIN)
-            error = 0; /* a slice came in the same turn: its series gathers again */
+            error = 0; /* a slice came in the same batch: its series gathers again */
     }
     free_ready(&ready);
     return error;
@@ -502,26 +480,20 @@ static void
 start_jobs(struct jobs *jobs)
 {
     struct core *core = jobs->core;
-    if (!jobs->look || core_closed(core) || !has_room(jobs))
+    if (core_closed(core) || !has_room(jobs) || !due_take(&core->jobs_due))
         return; /* each of these looks again when it is over */
-    jobs->look = false;
     if (!core_change(core))
         return;
     int error = start_ready(jobs);
     if (error)
         core_failed(core, error, "start a job");
-    wait_for_next_due(jobs);
+    int64_t due_ms;
+    if (queue_next_due(core->queue, &due_ms) == 0)
+        due_in(&core->jobs_due, due_ms - clock_unix_ms());
 }
 
 void
-jobs_look(struct jobs *jobs)
-{
-    jobs->look = true;
-    uv_timer_start(&jobs->due, on_due, 0, 0); /* the loop may be about to sleep */
-}
-
-void
-jobs_end_turn(struct jobs *jobs)
+jobs_before_commit(struct jobs *jobs)
 {
     if (jobs->core->trouble && !jobs->core->probing)
         return;
@@ -569,7 +541,7 @@ jobs_stop(struct jobs *jobs, int64_t job)
     if (order)
         *order = (struct stop_order){jobs, job};
     /* Without memory it runs to its end, and its outcome comes too late to be recorded. */
-    if (order && turn_after(jobs->core->turn, on_cancelled, order))
+    if (order && batch_on_commit(jobs->core->batch, on_cancelled, order))
         free(order);
 }
 
@@ -639,17 +611,16 @@ jobs_open(struct core *core, struct jobs **out)
         return error;
     }
     jobs->core = core;
-    jobs->look = true;
-    uv_timer_init(&core->loop, &jobs->due); /* has no way to fail */
-    jobs->due.data = jobs;
+    due_now(&core->jobs_due);
     *out = jobs;
     return 0;
 }
 
-static void
-free_jobs(uv_handle_t *timer)
+void
+jobs_close(struct jobs *jobs)
 {
-    struct jobs *jobs = timer->data;
+    if (!jobs)
+        return;
     outcomes_close(jobs->outcomes);
     for (size_t i = 0; i < WORKERS_MAX; i++) {
         struct crew *crew = &jobs->crews[i];
@@ -659,11 +630,4 @@ free_jobs(uv_handle_t *timer)
         }
     }
     free(jobs);
-}
-
-void
-jobs_close(struct jobs *jobs)
-{
-    if (jobs)
-        uv_close((uv_handle_t *)&jobs->due, free_jobs);
 }

@@ -9,7 +9,7 @@
 #include "service/daemon/core.h"
 
 int jobs_open(struct core *core, struct jobs **jobs);
-/* Frees asynchronously. NULL is allowed. */
+/* NULL is allowed. */
 void jobs_close(struct jobs *jobs);
 
 /* A worker, by its number in workers.h. An unknown or impossible frame is latched as an error in
@@ -18,10 +18,8 @@ void jobs_worker_ready(struct jobs *jobs, size_t worker);
 void jobs_worker_gone(struct jobs *jobs, size_t worker, const struct pool_gone *gone);
 void jobs_frame(struct jobs *jobs, size_t worker, struct proto_reader *reader);
 
-/* Jobs may have become READY, or may be started again: look at the end of the turn. */
-void jobs_look(struct jobs *jobs);
-/* The end of the turn: records what ended, starts what can start. */
-void jobs_end_turn(struct jobs *jobs);
+/* The last changes of a batch: records what ended, starts what can start when core->jobs_due. */
+void jobs_before_commit(struct jobs *jobs);
 /* Now and then: jobs and stops that take too long. */
 void jobs_tick(struct jobs *jobs);
 

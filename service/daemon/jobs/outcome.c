@@ -4,10 +4,8 @@
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
-#include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/delivery/routes.h"
 #include "service/daemon/jobs/backoff.h"
-#include "service/daemon/jobs/jobs.h"
 #include "service/daemon/spool.h"
 
 #include <errno.h>
@@ -130,7 +128,7 @@ on_recorded(void *context, int status)
 {
     struct outcome *outcome = context;
     struct core *core = outcome->outcomes->core;
-    outcome->in_turn = false;
+    outcome->in_batch = false;
     if (status)
         return;
     crash_point("daemon_after_done_after_commit");
@@ -138,8 +136,8 @@ on_recorded(void *context, int status)
     if (outcome->end == OUTCOME_CANCELLED || outcome->moot)
         spool_remove_output(core->root, outcome->job);
     remove_outcome(outcome);
-    jobs_look(core->jobs); /* it was held back until here, and may be READY */
-    deliveries_look(core->deliveries);
+    due_now(&core->jobs_due); /* it was held back until here, and may be READY */
+    due_now(&core->deliveries_due);
 }
 
 static int
@@ -249,18 +247,18 @@ record(struct outcome *outcome)
 }
 
 static int
-record_in_turn(struct outcome *outcome)
+record_in_batch(struct outcome *outcome)
 {
     struct core *core = outcome->outcomes->core;
     int error = record(outcome);
     if (error)
         return error;
     crash_point("daemon_after_done_before_commit");
-    outcome->in_turn = true;
-    error = turn_after(core->turn, on_recorded, outcome);
+    outcome->in_batch = true;
+    error = batch_on_commit(core->batch, on_recorded, outcome);
     if (error) {
-        outcome->in_turn = false;
-        turn_abort(core->turn, error);
+        outcome->in_batch = false;
+        batch_abort(core->batch, error);
     }
     return error;
 }
@@ -269,7 +267,7 @@ static struct outcome *
 first_unrecorded(const struct outcomes *outcomes)
 {
     struct outcome *outcome = outcomes->first;
-    while (outcome && outcome->in_turn)
+    while (outcome && outcome->in_batch)
         outcome = outcome->next;
     return outcome;
 }
@@ -277,11 +275,11 @@ first_unrecorded(const struct outcomes *outcomes)
 void
 outcomes_record(struct outcomes *outcomes)
 {
-    /* Looked for anew each time: joining the turn may commit a full one, which frees outcomes. */
+    /* Looked for anew each time: joining the batch may commit a full one, which frees outcomes. */
     while (first_unrecorded(outcomes)) {
         if (!core_change(outcomes->core))
             return;
-        int error = record_in_turn(first_unrecorded(outcomes));
+        int error = record_in_batch(first_unrecorded(outcomes));
         if (error) {
             core_failed(outcomes->core, error, "record how a job ended");
             return;

@@ -2,7 +2,7 @@
  * outcome.h - how jobs ended, from the worker's word (or its death) to the row in the database.
  *
  * An outcome is made when its job is started, so that there is always room to note the end. Once
- * ended it is recorded in the turn in which that happened; when the turn cannot be committed it
+ * ended it is recorded in the batch in which that happened; when the batch cannot be committed it
  * stays and is recorded when the database can be written again. So no result is lost to a full
  * disk.
  *
@@ -68,7 +68,7 @@ void outcome_blame(struct outcome *outcome, const char *code, const char *format
  */
 void outcome_end(struct outcome *outcome, enum outcome_end end, bool last_chance);
 
-/* Writes what has ended and is not recorded yet; at the end of a turn. */
+/* Writes what has ended and is not recorded yet; at the end of a batch. */
 void outcomes_record(struct outcomes *outcomes);
 /* Is the end of this job still to be recorded, or its leftovers to be swept? */
 bool outcomes_hold(const struct outcomes *outcomes, int64_t job);

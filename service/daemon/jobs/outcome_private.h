@@ -13,8 +13,8 @@ struct outcome {
     int32_t attempts;
     enum outcome_end end;
     bool last_chance;
-    bool in_turn; /* written, not committed */
-    bool moot;    /* in this turn: the row was no longer RUNNING */
+    bool in_batch; /* written, not committed */
+    bool moot;     /* in this batch: the row was no longer RUNNING */
     const char *code, *sentence, *file_a, *file_b;
     char own_sentence[OUTCOME_SENTENCE];
     struct queue_figures figures;

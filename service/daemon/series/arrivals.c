@@ -109,7 +109,7 @@ store_later(struct core *core, int64_t token)
     if (!receipt)
         return; /* not told STORED, the intake reports again */
     *receipt = (struct receipt){core, token};
-    if (turn_after(core->turn, send_stored, receipt))
+    if (batch_on_commit(core->batch, send_stored, receipt))
         free(receipt);
 }
 
@@ -471,8 +471,8 @@ has_accepted(const struct queue_stack *stacks, size_t count)
 }
 
 static int
-settle_in_turn(struct core *core, const struct queue_series *series, char *evidence,
-               const struct queue_stack *stacks, size_t count)
+settle_in_batch(struct core *core, const struct queue_series *series, char *evidence,
+                const struct queue_stack *stacks, size_t count)
 {
     bool accepted = has_accepted(stacks, count);
     bool no_rule = accepted && !is_wanted(core, series, stacks, count);
@@ -522,12 +522,12 @@ settle(struct arrivals *arrivals, struct inspection *inspection, const struct qu
         return;
     }
     if (is_as_inspected(&series, &inspected) && core_change(core)) {
-        error = settle_in_turn(core, &series, inspected.evidence, stacks, count);
+        error = settle_in_batch(core, &series, inspected.evidence, stacks, count);
         if (error && error != -EAGAIN) {
-            turn_abort(core->turn, error);
+            batch_abort(core->batch, error);
             core_failed(core, error, "settle a series");
         }
-        jobs_look(core->jobs);
+        due_now(&core->jobs_due);
     }
     queue_series_clear(&series);
 }

@@ -166,7 +166,7 @@ static void
 on_ending(void *context)
 {
     (void)context;
-    deliveries_end_turn(core.deliveries);
+    deliveries_before_commit(core.deliveries);
 }
 
 static void
@@ -208,7 +208,7 @@ set_up(void)
                                               .young = 60000,
                                               .first_wait = 10,
                                               .longest_wait = 40};
-    const struct turn_events turn_events = {on_ending, NULL, NULL};
+    const struct batch_events batch_events = {on_ending, NULL, NULL};
     const struct pool_options pool_options = {.program = "/proc/self/exe",
                                               .config_file = "/nowhere",
                                               .timing = timing,
@@ -219,7 +219,8 @@ set_up(void)
     set_up_conf();
     core = (struct core){.root = "/nowhere", .conf = &conf, .queue = s.queue, .courier = -1};
     ck_assert_int_eq(uv_loop_init(&core.loop), 0);
-    ck_assert_int_eq(turn_open(&core.loop, s.queue, &turn_events, &core.turn), 0);
+    due_init(&core.deliveries_due, &core.loop);
+    ck_assert_int_eq(batch_open(&core.loop, s.queue, &batch_events, &core.batch), 0);
     ck_assert_int_eq(pool_open(&core.loop, &pool_options, &core.pool), 0);
     ck_assert_int_eq(arrivals_open(&core, &core.arrivals), 0);
     ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
@@ -235,11 +236,12 @@ tear_down(void)
     pool_kill_all(core.pool, "the test is over");
     while (pool_living(core.pool))
         uv_run(&core.loop, UV_RUN_ONCE);
-    turn_close(core.turn);
+    batch_close(core.batch);
     pool_close(core.pool);
     deliveries_close(core.deliveries);
     arrivals_close(core.arrivals);
     uv_close((uv_handle_t *)&wake, NULL);
+    uv_close((uv_handle_t *)&core.deliveries_due.timer, NULL);
     uv_run(&core.loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&core.loop), 0);
     sample_close(&s);
@@ -324,7 +326,7 @@ START_TEST(what_comes_later_is_sent_as_well)
     start_courier();
     run_for(0.1);
     add_delivery("takes");
-    deliveries_look(core.deliveries);
+    due_now(&core.deliveries_due);
     run_until(COUNT("SENT"), "1");
 }
 
@@ -387,7 +389,7 @@ START_TEST(a_destination_that_is_down_is_left_alone_and_found_again)
               "'is-down%'",
               "1");
     add_deliveries("takes", 10);
-    deliveries_look(core.deliveries);
+    due_now(&core.deliveries_due);
     run_until(COUNT("SENT"), "10");
     run_for(1.1);
     /* Four at first, then one each 0.2 s: without the breaker it would be hundreds. */
@@ -454,7 +456,7 @@ START_TEST(a_new_configuration_is_obeyed)
     conf.destination_count = DESTINATIONS;
     ck_assert_int_eq(deliveries_reload(core.deliveries), 0);
     add_delivery("commits-late");
-    deliveries_look(core.deliveries);
+    due_now(&core.deliveries_due);
     run_until(COUNT("SENT"), "2");
 }
 

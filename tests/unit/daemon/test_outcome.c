@@ -21,13 +21,15 @@ static struct outcome *outcome;
 static void
 set_up(void)
 {
-    static const struct turn_events no_events = {0};
+    static const struct batch_events no_events = {0};
     sample_open(&s);
     job = sample_job(s.queue, "1.2.3");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     core = (struct core){.root = s.folder, .conf = &conf, .queue = s.queue, .courier = -1};
     ck_assert_int_eq(uv_loop_init(&core.loop), 0);
-    ck_assert_int_eq(turn_open(&core.loop, s.queue, &no_events, &core.turn), 0);
+    due_init(&core.jobs_due, &core.loop);
+    due_init(&core.deliveries_due, &core.loop);
+    ck_assert_int_eq(batch_open(&core.loop, s.queue, &no_events, &core.batch), 0);
     ck_assert_int_eq(jobs_open(&core, &core.jobs), 0);
     ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
     ck_assert_int_eq(outcomes_open(&core, &outcomes), 0);
@@ -43,7 +45,9 @@ tear_down(void)
     outcomes_close(outcomes);
     jobs_close(core.jobs);
     deliveries_close(core.deliveries);
-    turn_close(core.turn);
+    batch_close(core.batch);
+    uv_close((uv_handle_t *)&core.jobs_due.timer, NULL);
+    uv_close((uv_handle_t *)&core.deliveries_due.timer, NULL);
     uv_run(&core.loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&core.loop), 0);
     sample_close(&s);
@@ -175,7 +179,7 @@ record(enum outcome_end end)
     outcome_end(outcome, end, true);
     outcome = NULL;
     outcomes_record(outcomes);
-    ck_assert_int_eq(turn_commit(core.turn), 0);
+    ck_assert_int_eq(batch_commit(core.batch), 0);
     ck_assert_uint_eq(outcomes_count(outcomes), 0);
     sample_assert_sound(s.queue);
 }

@@ -1,5 +1,5 @@
 /* Group commit: what waits is told after the commit, in order; what is lost is told too. */
-#include "service/daemon/turn.h"
+#include "service/daemon/batch.h"
 
 #include <check.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 static char folder[64], path[96];
 static uv_loop_t loop;
 static struct queue *queue;
-static struct turn *turn;
+static struct batch *batch;
 
 static struct {
     int ending, ended;
@@ -44,22 +44,22 @@ on_told(void *context, int status)
 static void
 set_up(void)
 {
-    static const struct turn_events events = {on_ending, on_ended, NULL};
+    static const struct batch_events events = {on_ending, on_ended, NULL};
     char reason[256];
-    strcpy(folder, "/tmp/noctule-test-turn-XXXXXX");
+    strcpy(folder, "/tmp/noctule-test-batch-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/q.db", folder);
     ck_assert_msg(queue_open(path, &queue, reason, sizeof reason) == 0, "%s", reason);
     memset(&seen, 0, sizeof seen);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
-    ck_assert_int_eq(turn_open(&loop, queue, &events, &turn), 0);
+    ck_assert_int_eq(batch_open(&loop, queue, &events, &batch), 0);
 }
 
 static void
 tear_down(void)
 {
     static const char *const endings[] = {"", "-wal", "-shm"};
-    turn_close(turn);
+    batch_close(batch);
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
     queue_close(queue);
@@ -74,19 +74,19 @@ tear_down(void)
 static void
 note(const char *kind)
 {
-    ck_assert_int_eq(turn_change(turn), 0);
+    ck_assert_int_eq(batch_begin(batch), 0);
     ck_assert_int_eq(queue_note(queue, kind, "", 1), 0);
 }
 
 static void
 wait_for_commit(int *number)
 {
-    ck_assert_int_eq(turn_after(turn, on_told, number), 0);
+    ck_assert_int_eq(batch_on_commit(batch, on_told, number), 0);
 }
 
 static int one = 1, two = 2, three = 3;
 
-START_TEST(the_turn_ends_with_one_commit_and_then_the_calls)
+START_TEST(the_batch_ends_with_one_commit_and_then_the_calls)
 {
     note("A");
     wait_for_commit(&one);
@@ -101,7 +101,7 @@ START_TEST(the_turn_ends_with_one_commit_and_then_the_calls)
 
 END_TEST
 
-START_TEST(an_empty_turn_is_not_told_but_its_calls_are)
+START_TEST(an_empty_batch_is_not_told_but_its_calls_are)
 {
     wait_for_commit(&one);
     uv_run(&loop, UV_RUN_NOWAIT);
@@ -135,23 +135,23 @@ START_TEST(what_a_timer_changes_is_committed_before_the_loop_sleeps)
 
 END_TEST
 
-START_TEST(an_aborted_turn_tells_everybody)
+START_TEST(an_aborted_batch_tells_everybody)
 {
     note("A");
     wait_for_commit(&one);
     wait_for_commit(&two);
-    turn_abort(turn, -ENOSPC);
+    batch_abort(batch, -ENOSPC);
     ck_assert_str_eq(seen.told, "1:-28 2:-28 ");
     ck_assert_int_eq(seen.last_status, -ENOSPC);
     note("B");
     wait_for_commit(&three);
-    ck_assert_int_eq(turn_commit(turn), 0);
+    ck_assert_int_eq(batch_commit(batch), 0);
     ck_assert_str_eq(seen.told, "1:-28 2:-28 3:0 ");
 }
 
 END_TEST
 
-START_TEST(a_long_turn_is_cut)
+START_TEST(a_long_batch_is_cut)
 {
     for (int i = 0; i < 1300; i++)
         note("X");
@@ -164,12 +164,12 @@ END_TEST
 
 START_TEST(closing_commits_what_is_open)
 {
-    static const struct turn_events none = {0};
+    static const struct batch_events none = {0};
     note("A");
     wait_for_commit(&one);
-    turn_close(turn);
+    batch_close(batch);
     ck_assert_str_eq(seen.told, "1:0 ");
-    ck_assert_int_eq(turn_open(&loop, queue, &none, &turn), 0);
+    ck_assert_int_eq(batch_open(&loop, queue, &none, &batch), 0);
     ck_assert_int_eq(queue_begin(queue), 0); /* nothing was left open */
     ck_assert_int_eq(queue_commit(queue), 0);
 }
@@ -179,14 +179,14 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("service_turn");
-    TCase *tests = tcase_create("turn");
+    Suite *suite = suite_create("service_batch");
+    TCase *tests = tcase_create("batch");
     tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, the_turn_ends_with_one_commit_and_then_the_calls);
-    tcase_add_test(tests, an_empty_turn_is_not_told_but_its_calls_are);
+    tcase_add_test(tests, the_batch_ends_with_one_commit_and_then_the_calls);
+    tcase_add_test(tests, an_empty_batch_is_not_told_but_its_calls_are);
     tcase_add_test(tests, what_a_timer_changes_is_committed_before_the_loop_sleeps);
-    tcase_add_test(tests, an_aborted_turn_tells_everybody);
-    tcase_add_test(tests, a_long_turn_is_cut);
+    tcase_add_test(tests, an_aborted_batch_tells_everybody);
+    tcase_add_test(tests, a_long_batch_is_cut);
     tcase_add_test(tests, closing_commits_what_is_open);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
