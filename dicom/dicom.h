@@ -9,6 +9,8 @@
 #ifndef NOCTULE_DICOM_H
 #define NOCTULE_DICOM_H
 
+#include "base/image.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,12 +62,6 @@ struct dicom_frame {
     char acquisition[DICOM_DS_SIZE]; /* image type value 3, 4 and the like: magnitude, phase, ... */
 };
 
-enum dicom_pixel {
-    DICOM_UINT8,
-    DICOM_INT16,
-    DICOM_UINT16,
-};
-
 /* One file's header. The owner frees it with dicom_instance_free. */
 struct dicom_instance {
     char *path;
@@ -98,7 +94,7 @@ struct dicom_instance {
     bool has_padding;
     int32_t padding_lo,
         padding_hi;         /* stored values, inclusive (Pixel Padding Value, Range Limit) */
-    enum dicom_pixel pixel; /* what dicom_pixels_read delivers */
+    enum image_pixel pixel; /* what dicom_pixels_read delivers */
     int32_t frame_count;
     struct dicom_frame *frames; /* frame_count of them */
     /* Native pixels: where in the file they start; -1 when encapsulated or deflated. */
@@ -155,9 +151,6 @@ struct dicom_inherited {
 
 int dicom_inherit(const char *path, struct dicom_inherited *inherited, struct dicom_fault *fault);
 void dicom_inherited_free(struct dicom_inherited *inherited);
-
-/* Bytes of one decoded pixel: 1 or 2. */
-size_t dicom_pixel_size(enum dicom_pixel pixel);
 
 #ifdef __cplusplus
 }

@@ -35,8 +35,8 @@ enum lane_phase {
 struct kernels_lane {
     struct kernels_device *device;
     enum lane_phase phase;
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
+    struct image_extent extent;
+    enum image_pixel pixel;
     struct kernels_demand demand;
     bool fuzzy_done;     /* this job's kernels_fuzzy_run has been called */
     uint64_t *announced; /* one bit a slice */
@@ -58,14 +58,14 @@ struct kernels_backend {
     int (*level_set_begin)(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
                            char *reason, size_t reason_size);
     int (*volume_ready)(struct kernels_lane *lane, int64_t first, int64_t count);
-    int (*level_set_finish)(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
+    int (*level_set_finish)(struct kernels_lane *lane, struct image_mask *masks, char *reason,
                             size_t reason_size);
     int (*level_set_codes)(struct kernels_lane *lane, size_t label, int8_t *codes);
     int (*fuzzy_run)(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
                      bool relative, struct kernels_fuzzy_result *results, char *reason,
                      size_t reason_size);
-    int (*volume_range)(struct kernels_lane *lane, struct kernels_range padding,
-                        struct kernels_range *range);
+    int (*volume_range)(struct kernels_lane *lane, struct image_range padding,
+                        struct image_range *range);
     /* texture.h, at any time once every slice is announced; NULL: not on this backend. */
     int (*glcm_run)(struct kernels_lane *lane, const struct texture_glcm *request, uint64_t *counts,
                     char *reason, size_t reason_size);

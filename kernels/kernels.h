@@ -16,6 +16,8 @@
 #ifndef NOCTULE_KERNELS_H
 #define NOCTULE_KERNELS_H
 
+#include "base/image.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,25 +28,6 @@ extern "C" {
 
 #define KERNELS_REASON     256
 #define KERNELS_MAX_VOXELS (INT64_C(1) << 33)
-
-enum kernels_pixel {
-    KERNELS_UINT8,
-    KERNELS_INT16,
-    KERNELS_UINT16,
-};
-
-/* Columns are x, rows are y, slices are z; every one at least 1. */
-struct kernels_extent {
-    int64_t columns;
-    int64_t rows;
-    int64_t slices;
-};
-
-/* Stored values lo..hi, both inclusive; empty when lo > hi. */
-struct kernels_range {
-    int32_t lo;
-    int32_t hi;
-};
 
 enum kernels_shape_kind {
     KERNELS_SPHERE,    /* (x-cx)^2 + (y-cy)^2 + (z-cz)^2 <= radius[0]^2 (paper 001) */
@@ -73,23 +56,12 @@ struct kernels_shape {
 struct kernels_level_set_label {
     const struct kernels_shape *shapes;
     size_t shape_count;
-    const struct kernels_range *ranges; /* one a slice, or one for all: range_count is either */
+    const struct image_range *ranges; /* one a slice, or one for all: range_count is either */
     size_t range_count;
-    struct kernels_range
+    struct image_range
         padding; /* stored values never in range (PS3.3 C.7.5.1.1.2); lo > hi: none */
-    /* Laid out like struct kernels_mask's bits, whose padding bits may be anything; NULL: none. */
+    /* Laid out like struct image_mask's bits, whose padding bits may be anything; NULL: none. */
     const uint64_t *mask;
-};
-
-/*
- * The final region of one label: all voxels whose state ends at 1 or 2. Rows are padded to whole
- * words; voxel (x, y, z) is bit x % 64 of bits[(z * rows + y) * words_per_row + x / 64]; the
- * padding bits are 0. The lane owns the words.
- */
-struct kernels_mask {
-    const uint64_t *bits;
-    int64_t words_per_row;
-    int64_t voxels; /* number of bits set */
 };
 
 struct kernels_voxel {
@@ -115,13 +87,13 @@ struct kernels_fuzzy_object {
     double homogeneity_sigma;
     double weight;
     uint16_t threshold;
-    struct kernels_range padding; /* lo > hi: none */
-    bool scene;                   /* is the scene wanted back? */
+    struct image_range padding; /* lo > hi: none */
+    bool scene;                 /* is the scene wanted back? */
 };
 
 /* The lane owns both. */
 struct kernels_fuzzy_result {
-    struct kernels_mask object;
+    struct image_mask object;
     const uint16_t *scene; /* one a voxel, x fastest, tightly packed; NULL when not wanted */
 };
 
@@ -180,9 +152,9 @@ struct kernels_demand {
  * job on the CPU), -E2BIG above KERNELS_MAX_VOXELS, -EIO when the device has failed: then every
  * further call on it is -EIO too, and only a new process gets it back.
  */
-int kernels_volume_begin(struct kernels_lane *lane, struct kernels_extent extent,
-                         enum kernels_pixel pixel, const struct kernels_demand *demand,
-                         void **voxels, char *reason, size_t reason_size);
+int kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent,
+                         enum image_pixel pixel, const struct kernels_demand *demand, void **voxels,
+                         char *reason, size_t reason_size);
 
 /*
  * Names the labels of the level set before the first slice is announced, so that work that only
@@ -202,7 +174,7 @@ int kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count
  * Paper 001, stages 1 and 2, to convergence, for every label; needs every slice announced (-EBUSY
  * otherwise). masks has one element a label.
  */
-int kernels_level_set_finish(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
+int kernels_level_set_finish(struct kernels_lane *lane, struct image_mask *masks, char *reason,
                              size_t reason_size);
 
 /*
@@ -226,11 +198,8 @@ int kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_obje
 
 /* Smallest and largest stored value of the announced volume, padding excluded; -ENODATA if none is
  * left. */
-int kernels_volume_range(struct kernels_lane *lane, struct kernels_range padding,
-                         struct kernels_range *range);
-
-/* Bytes of a stored value: 1 or 2. */
-size_t kernels_pixel_size(enum kernels_pixel pixel);
+int kernels_volume_range(struct kernels_lane *lane, struct image_range padding,
+                         struct image_range *range);
 
 #ifdef __cplusplus
 }

@@ -37,19 +37,6 @@ kernels_fail(int error, char *reason, size_t reason_size, const char *format, ..
     return error;
 }
 
-size_t
-kernels_pixel_size(enum kernels_pixel pixel)
-{
-    switch (pixel) {
-    case KERNELS_UINT8:
-        return 1;
-    case KERNELS_INT16:
-    case KERNELS_UINT16:
-        return 2;
-    }
-    return 0;
-}
-
 int
 kernels_device_open(const struct kernels_device_options *options, struct kernels_device **device,
                     char *reason, size_t reason_size)
@@ -128,7 +115,7 @@ kernels_lane_close(struct kernels_lane *lane)
 }
 
 static int
-check_extent(const struct kernels_extent *extent, char *reason, size_t reason_size)
+check_extent(const struct image_extent *extent, char *reason, size_t reason_size)
 {
     int64_t voxels;
 
@@ -163,15 +150,15 @@ reserve_announcements(struct kernels_lane *lane, int64_t slices)
 }
 
 int
-kernels_volume_begin(struct kernels_lane *lane, struct kernels_extent extent,
-                     enum kernels_pixel pixel, const struct kernels_demand *demand, void **voxels,
-                     char *reason, size_t reason_size)
+kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent, enum image_pixel pixel,
+                     const struct kernels_demand *demand, void **voxels, char *reason,
+                     size_t reason_size)
 {
     lane->phase = LANE_EMPTY;
     int error = check_extent(&extent, reason, reason_size);
     if (error)
         return error;
-    if (kernels_pixel_size(pixel) == 0)
+    if (image_pixel_size(pixel) == 0)
         return kernels_fail(-EINVAL, reason, reason_size, "%d is not a pixel type", (int)pixel);
     if (reserve_announcements(lane, extent.slices))
         return kernels_fail(-ENOMEM, reason, reason_size, "no memory to keep track of %lld slices",
@@ -279,7 +266,7 @@ kernels_slices_missing(struct kernels_lane *lane)
 }
 
 int
-kernels_level_set_finish(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
+kernels_level_set_finish(struct kernels_lane *lane, struct image_mask *masks, char *reason,
                          size_t reason_size)
 {
     if (lane->phase != LANE_LABELS)
@@ -312,7 +299,7 @@ sigma_is_sound(double sigma)
 }
 
 static bool
-seeds_are_inside(const struct kernels_fuzzy_object *object, const struct kernels_extent *extent)
+seeds_are_inside(const struct kernels_fuzzy_object *object, const struct image_extent *extent)
 {
     if (!object->seeds && object->seed_count > 0)
         return false;
@@ -328,7 +315,7 @@ seeds_are_inside(const struct kernels_fuzzy_object *object, const struct kernels
 
 static int
 check_object(const struct kernels_fuzzy_object *object, size_t index,
-             const struct kernels_extent *extent, char *reason, size_t reason_size)
+             const struct image_extent *extent, char *reason, size_t reason_size)
 {
     if (!seeds_are_inside(object, extent))
         return kernels_fail(-EINVAL, reason, reason_size,
@@ -380,8 +367,8 @@ kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *
 }
 
 int
-kernels_volume_range(struct kernels_lane *lane, struct kernels_range padding,
-                     struct kernels_range *range)
+kernels_volume_range(struct kernels_lane *lane, struct image_range padding,
+                     struct image_range *range)
 {
     if (lane->phase == LANE_EMPTY)
         return -EINVAL;

@@ -325,9 +325,9 @@ read_pixel_format(Peek &peek)
         return error;
     instance.is_signed = representation == 1;
     if (instance.is_signed)
-        instance.pixel = DICOM_INT16;
+        instance.pixel = IMAGE_INT16;
     else
-        instance.pixel = instance.bits_allocated == 8 ? DICOM_UINT8 : DICOM_UINT16;
+        instance.pixel = instance.bits_allocated == 8 ? IMAGE_UINT8 : IMAGE_UINT16;
     if (header_has(peek.dataset, DCM_ModalityLUTSequence))
         return peek.refuse("PIXELS_UNSUPPORTED",
                            "maps its pixels through a Modality LUT Sequence (0028,3000).");
@@ -550,10 +550,4 @@ dicom_instance_free(struct dicom_instance *instance)
     free(instance->frames);
     free(instance->path);
     free(instance);
-}
-
-size_t
-dicom_pixel_size(enum dicom_pixel pixel)
-{
-    return pixel == DICOM_UINT8 ? 1 : 2;
 }

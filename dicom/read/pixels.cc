@@ -291,7 +291,7 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
     int error = read_fragments(pixels, frame, fault);
     if (error)
         return error;
-    const bool narrow = instance.pixel == DICOM_UINT8;
+    const bool narrow = instance.pixel == IMAGE_UINT8;
     const size_t count = frame_pixels(instance);
     if (narrow)
         pixels.samples.resize(count);

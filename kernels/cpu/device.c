@@ -175,7 +175,7 @@ volume_begin(struct kernels_lane *base, void **voxels, char *reason, size_t reas
 {
     struct cpu_lane *lane = cpu_lane_of(base);
     size_t bytes =
-        (size_t)(slice_voxels(base) * base->extent.slices) * kernels_pixel_size(base->pixel);
+        (size_t)(slice_voxels(base) * base->extent.slices) * image_pixel_size(base->pixel);
 
     if (cpu_block_reserve(&lane->voxels, bytes) || cpu_level_set_reserve(lane) ||
         cpu_fuzzy_reserve(lane) || cpu_texture_reserve(lane))
@@ -213,7 +213,7 @@ slice_extremes(void *context, int64_t z)
     struct isa_extremes own = job->empty;
     int64_t count = slice_voxels(lane);
 
-    if (lane->pixel == KERNELS_UINT8)
+    if (lane->pixel == IMAGE_UINT8)
         isa->extremes8((const uint8_t *)job->lane->voxels.memory + z * count, count, &own);
     else
         isa->extremes16((const uint16_t *)job->lane->voxels.memory + z * count, count, &own);
@@ -226,16 +226,16 @@ slice_extremes(void *context, int64_t z)
 }
 
 static int
-volume_range(struct kernels_lane *base, struct kernels_range padding, struct kernels_range *range)
+volume_range(struct kernels_lane *base, struct image_range padding, struct image_range *range)
 {
-    int32_t low = base->pixel == KERNELS_INT16 ? INT16_MIN : 0;
-    int32_t high = low + (base->pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX);
+    int32_t low = base->pixel == IMAGE_INT16 ? INT16_MIN : 0;
+    int32_t high = low + (base->pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX);
     struct extremes_job job = {.lane = cpu_lane_of(base)};
     struct isa_extremes *empty = &job.empty;
 
     padding.lo = padding.lo > low ? padding.lo : low;
     padding.hi = padding.hi < high ? padding.hi : high;
-    empty->bias = base->pixel == KERNELS_INT16 ? 0x8000 : 0;
+    empty->bias = base->pixel == IMAGE_INT16 ? 0x8000 : 0;
     empty->smallest = (uint16_t)(high - low);
     if (padding.lo <= padding.hi) {
         empty->skipping = true;

@@ -99,7 +99,7 @@ int cpu_level_set_reserve(struct cpu_lane *lane);
 int cpu_level_set_begin(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
                         char *reason, size_t reason_size);
 void cpu_level_set_slice(struct cpu_lane *lane, int64_t z);
-int cpu_level_set_finish(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
+int cpu_level_set_finish(struct kernels_lane *lane, struct image_mask *masks, char *reason,
                          size_t reason_size);
 int cpu_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes);
 

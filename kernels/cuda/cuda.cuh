@@ -144,14 +144,14 @@ int cuda_level_set_begin(struct cuda_lane *lane, const struct kernels_level_set_
                          char *reason, size_t reason_size);
 int cuda_level_set_slab(struct cuda_lane *lane, int64_t first, int64_t count, char *reason,
                         size_t reason_size);
-int cuda_level_set_finish(struct cuda_lane *lane, struct kernels_mask *masks, char *reason,
+int cuda_level_set_finish(struct cuda_lane *lane, struct image_mask *masks, char *reason,
                           size_t reason_size);
 int cuda_level_set_codes(struct cuda_lane *lane, size_t label, int8_t *codes);
 
 /* Smallest and largest stored value that is not padding, once all slabs have been queued; waits
  * for the answer. -ENODATA when there is none. */
-int cuda_volume_range(struct cuda_lane *lane, struct kernels_range padding,
-                      struct kernels_range *range, char *reason, size_t reason_size);
+int cuda_volume_range(struct cuda_lane *lane, struct image_range padding, struct image_range *range,
+                      char *reason, size_t reason_size);
 
 /* Fuzzy connectedness: all at once, after the last slab. */
 int cuda_fuzzy_open(struct cuda_lane *lane);

@@ -93,7 +93,7 @@ static int
 no_memory(const struct cuda_lane *lane, const char *kind, size_t wanted, size_t available,
           char *reason, size_t reason_size)
 {
-    const struct kernels_extent *extent = &lane->base.extent;
+    const struct image_extent *extent = &lane->base.extent;
 
     return kernels_fail(-ENOMEM, reason, reason_size,
                         "%lld x %lld x %lld voxels need %zu bytes of %s memory, %zu can be had",
@@ -292,7 +292,7 @@ slice_voxels(const struct kernels_lane *lane)
 static size_t
 slice_bytes(const struct kernels_lane *lane)
 {
-    return (size_t)slice_voxels(lane) * kernels_pixel_size(lane->pixel);
+    return (size_t)slice_voxels(lane) * image_pixel_size(lane->pixel);
 }
 
 /* Slab i is slices first_of_slab(i) .. first_of_slab(i + 1) - 1; slab_of is the inverse. */
@@ -444,7 +444,7 @@ level_set_begin(struct kernels_lane *base, const struct kernels_level_set_label 
 }
 
 static int
-level_set_finish(struct kernels_lane *base, struct kernels_mask *masks, char *reason,
+level_set_finish(struct kernels_lane *base, struct image_mask *masks, char *reason,
                  size_t reason_size)
 {
     int error = cuda_enter(cuda_device_of(base), reason, reason_size);
@@ -474,7 +474,7 @@ fuzzy_run(struct kernels_lane *base, const struct kernels_fuzzy_object *objects,
 }
 
 static int
-volume_range(struct kernels_lane *base, struct kernels_range padding, struct kernels_range *range)
+volume_range(struct kernels_lane *base, struct image_range padding, struct image_range *range)
 {
     int error = cuda_enter(cuda_device_of(base), NULL, 0);
 

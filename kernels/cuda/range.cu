@@ -73,7 +73,7 @@ __launch_bounds__(EXTREMES_THREADS)
 }
 
 static struct skipped
-skipped_values(int32_t low, int32_t high, struct kernels_range padding)
+skipped_values(int32_t low, int32_t high, struct image_range padding)
 {
     /* Nothing is as far from the smallest value as 2^31. */
     struct skipped skipped = {low < 0 ? 0x8000u : 0, 1u << 31, 0};
@@ -90,15 +90,15 @@ skipped_values(int32_t low, int32_t high, struct kernels_range padding)
 static void
 launch_extremes(struct cuda_lane *lane, struct skipped skipped)
 {
-    const struct kernels_extent *extent = &lane->base.extent;
+    const struct image_extent *extent = &lane->base.extent;
     size_t count = (size_t)(extent->columns * extent->rows * extent->slices);
     size_t wanted =
-        (count * kernels_pixel_size(lane->base.pixel) / sizeof(uint4)) / EXTREMES_THREADS + 1;
+        (count * image_pixel_size(lane->base.pixel) / sizeof(uint4)) / EXTREMES_THREADS + 1;
     size_t most =
         (size_t)cuda_device_of(&lane->base)->multiprocessors * EXTREMES_BLOCKS_A_PROCESSOR;
     unsigned blocks = (unsigned)(wanted < most ? wanted : most);
 
-    if (lane->base.pixel == KERNELS_UINT8)
+    if (lane->base.pixel == IMAGE_UINT8)
         find_extremes<<<blocks, EXTREMES_THREADS, 0, lane->work>>>(
             (const uint8_t *)lane->device_voxels, count, skipped, lane->device_extremes);
     else
@@ -107,12 +107,12 @@ launch_extremes(struct cuda_lane *lane, struct skipped skipped)
 }
 
 int
-cuda_volume_range(struct cuda_lane *lane, struct kernels_range padding, struct kernels_range *range,
+cuda_volume_range(struct cuda_lane *lane, struct image_range padding, struct image_range *range,
                   char *reason, size_t reason_size)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    int32_t low = lane->base.pixel == KERNELS_INT16 ? INT16_MIN : 0;
-    int32_t high = low + (lane->base.pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX);
+    int32_t low = lane->base.pixel == IMAGE_INT16 ? INT16_MIN : 0;
+    int32_t high = low + (lane->base.pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX);
     const size_t size = 2 * sizeof(uint32_t);
 
     CUDA_TRY(device, cudaMemsetAsync(lane->device_extremes, 0xFF, size, lane->work));

@@ -65,7 +65,7 @@ highest_level(const struct rule *rule)
 }
 
 int
-discretise(const struct discretisation_settings *settings, const struct basic_rescale *rescales,
+discretise(const struct discretisation_settings *settings, const struct image_rescale *rescales,
            size_t table_count, size_t values, int32_t smallest, double lo, double hi,
            uint16_t *level_of, int *levels)
 {
@@ -75,7 +75,7 @@ discretise(const struct discretisation_settings *settings, const struct basic_re
     if (!(highest >= 1 && highest <= TEXTURE_MAX_LEVELS))
         return -ERANGE;
     for (size_t i = 0; i < table_count * values; i++) {
-        const struct basic_rescale *rescale = &rescales[i / values];
+        const struct image_rescale *rescale = &rescales[i / values];
         const double stored = (double)smallest + (double)(i % values);
         const double value = rescale->slope * stored + rescale->intercept;
         const bool left_out = is_left_out(&rule, value);

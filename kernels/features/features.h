@@ -9,6 +9,8 @@
 #ifndef NOCTULE_TEXTURE_FEATURES_H
 #define NOCTULE_TEXTURE_FEATURES_H
 
+#include "base/image.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -145,11 +147,6 @@ enum basic_feature {
 
 extern const struct feature_definition basic_feature_definitions[BASIC_FEATURES];
 
-/* Real-world value of stored v: slope * v + intercept; the slope is not 0. */
-struct basic_rescale {
-    double slope, intercept;
-};
-
 /* The region in space: counts of voxels, sums of coordinates, extremes. */
 struct basic_region {
     int64_t voxels;
@@ -158,7 +155,7 @@ struct basic_region {
     int64_t last[3];
 };
 
-/* From bits laid out as struct kernels_mask. */
+/* From bits laid out as struct image_mask. */
 void basic_region_of(const uint64_t *bits, int64_t columns, int64_t rows, int64_t slices,
                      struct basic_region *region);
 
@@ -168,7 +165,7 @@ struct basic_input {
     size_t histogram_count;               /* 1, or one a slice */
     size_t values;                        /* 256 or 65536 */
     int32_t smallest;                     /* stored value of the first entry */
-    const struct basic_rescale *rescales; /* one a histogram */
+    const struct image_rescale *rescales; /* one per histogram; no slope is 0 */
     const uint16_t *level_of; /* for the entropy: a table a histogram; NULL: it is absent */
     int levels;
     double voxel_to_mm[3][4]; /* affine: LPS mm of voxel (x, y, z) */
@@ -209,7 +206,7 @@ struct discretisation_settings {
  * TEXTURE_MAX_LEVELS would be needed, or settings make none; -EDOM when paper is asked for stored
  * values within lo .. hi that are not 0 .. 255. On an error level_of is undefined.
  */
-int discretise(const struct discretisation_settings *settings, const struct basic_rescale *rescales,
+int discretise(const struct discretisation_settings *settings, const struct image_rescale *rescales,
                size_t table_count, size_t values, int32_t smallest, double lo, double hi,
                uint16_t *level_of, int *levels);
 

@@ -140,7 +140,7 @@ gather(const struct basic_input *input, struct weighted_list *list)
     if (!list->items)
         return -ENOMEM;
     for (size_t i = 0; i < all; i++) {
-        const struct basic_rescale *rescale = &input->rescales[i / input->values];
+        const struct image_rescale *rescale = &input->rescales[i / input->values];
         const double stored = (double)input->smallest + (double)(i % input->values);
 
         if (input->histograms[i] == 0)

@@ -490,7 +490,7 @@ __launch_bounds__(WRITE_THREADS) write_bits(const __grid_constant__ struct edge_
 }
 
 size_t
-edge_flood_place_volume(struct kernels_extent extent, unsigned char *start,
+edge_flood_place_volume(struct image_extent extent, unsigned char *start,
                         struct edge_flood_volume *volume)
 {
     const int64_t side[3] = {EDGE_TILE_COLUMNS, EDGE_TILE_ROWS, EDGE_TILE_ROWS};

@@ -73,7 +73,7 @@ edge_flood_side(uint32_t slice, uint32_t row)
 
 /* Fills in sizes and, from `start` on (NULL: only counts), places; returns how many bytes it takes,
  * 0 when a number does not fit. */
-size_t edge_flood_place_volume(struct kernels_extent extent, unsigned char *start,
+size_t edge_flood_place_volume(struct image_extent extent, unsigned char *start,
                                struct edge_flood_volume *volume);
 
 /*
@@ -83,7 +83,7 @@ size_t edge_flood_place_volume(struct kernels_extent extent, unsigned char *star
  *   seed    settles voxels, each x + columns * (y + rows * z), and queues their tiles; `settled`
  *           and all edges are there
  *   run     to the fixed point, unless it is stopped
- *   write   the settled voxels as in struct kernels_mask, and adds their number to *count; nothing
+ *   write   the settled voxels as in struct image_mask, and adds their number to *count; nothing
  *           if it was stopped
  */
 cudaError_t edge_flood_begin(const struct edge_flood_volume *volume, cudaStream_t stream);

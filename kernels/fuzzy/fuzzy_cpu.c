@@ -88,7 +88,7 @@ lay_out(const struct cpu_lane *lane, struct layout *layout, struct cpu_fuzzy *fu
     const struct kernels_demand *demand = &lane->base.demand;
     struct bits_extent extent = extent_of(&lane->base);
     size_t words = (size_t)bits_words(&extent), scenes = scene_count(demand);
-    size_t span = lane->base.pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX;
+    size_t span = lane->base.pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX;
     size_t stride = scene_stride(&lane->base), count = demand->fuzzy_objects;
     uint64_t *objects;
     uint16_t *affinity;
@@ -217,7 +217,7 @@ struct values {
 TILES_INLINE void
 load_value(const struct run *run, int32_t value, int64_t i, struct values *values)
 {
-    struct kernels_range padding = run->object->padding;
+    struct image_range padding = run->object->padding;
     bool valid = !run->padded || value < padding.lo || value > padding.hi;
 
     values->above[i] = valid ? (uint16_t)(value - run->tables.low) : 0;
@@ -230,15 +230,15 @@ load_values(const struct run *run, int64_t first, int64_t count, struct values *
     const void *voxels = run->lane->voxels.memory;
 
     switch (run->lane->base.pixel) {
-    case KERNELS_UINT8:
+    case IMAGE_UINT8:
         for (int64_t i = 0; i < count; i++)
             load_value(run, ((const uint8_t *)voxels)[first + i], i, values);
         break;
-    case KERNELS_INT16:
+    case IMAGE_INT16:
         for (int64_t i = 0; i < count; i++)
             load_value(run, ((const int16_t *)voxels)[first + i], i, values);
         break;
-    case KERNELS_UINT16:
+    case IMAGE_UINT16:
         for (int64_t i = 0; i < count; i++)
             load_value(run, ((const uint16_t *)voxels)[first + i], i, values);
         break;
@@ -602,12 +602,12 @@ static void
 prepare(struct run *run, const struct kernels_fuzzy_object *object)
 {
     struct kernels_lane *lane = &run->lane->base;
-    struct kernels_range range;
+    struct image_range range;
 
     run->object = object;
     run->padded = object->padding.lo <= object->padding.hi;
     if (lane->device->backend->volume_range(lane, object->padding, &range))
-        range = (struct kernels_range){0, 0}; /* nothing but padding */
+        range = (struct image_range){0, 0}; /* nothing but padding */
     run->tables = (struct fuzzy_tables){range.lo, range.hi - range.lo, run->lane->fuzzy.first,
                                         run->lane->fuzzy.second};
     fuzzy_fill_tables(object, &run->tables);
@@ -660,7 +660,7 @@ cpu_fuzzy_run(struct kernels_lane *base, const struct kernels_fuzzy_object *obje
     }
     for (size_t i = 0; i < demand->fuzzy_objects; i++) {
         run.bits = lane->fuzzy.objects[i];
-        results[i].object = (struct kernels_mask){run.bits, run.extent.words_per_row, 0};
+        results[i].object = (struct image_mask){run.bits, run.extent.words_per_row, 0};
         run.voxels = &results[i].object.voxels;
         each_row(&run, count_row);
     }

@@ -71,7 +71,7 @@ piece(struct pieces *pieces, Element **device, Element **pinned, size_t count)
 static void
 measure(struct cuda_fuzzy *fuzzy, const struct kernels_lane *lane)
 {
-    const struct kernels_extent *extent = &lane->extent;
+    const struct image_extent *extent = &lane->extent;
 
     fuzzy->grid = fuzzy_grid_of(*extent);
     fuzzy->voxels = (size_t)(extent->columns * extent->rows * extent->slices);
@@ -83,7 +83,7 @@ measure(struct cuda_fuzzy *fuzzy, const struct kernels_lane *lane)
 static void
 all_pieces(struct pieces *pieces, struct cuda_fuzzy *fuzzy, const struct kernels_lane *lane)
 {
-    size_t values = lane->pixel == KERNELS_UINT8 ? 1 << 8 : 1 << 16;
+    size_t values = lane->pixel == IMAGE_UINT8 ? 1 << 8 : 1 << 16;
     size_t objects = fuzzy->objects, scenes = lane->demand.fuzzy_scenes;
     size_t scene_bytes = fuzzy_scene_place(&fuzzy->grid, NULL, &fuzzy->memory);
     size_t edge_bytes = edge_flood_place_volume(lane->extent, NULL, &fuzzy->edges);
@@ -139,7 +139,7 @@ static int
 make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
             struct fuzzy_tables *tables, char *reason, size_t reason_size)
 {
-    struct kernels_range range;
+    struct image_range range;
     int error = cuda_volume_range(lane, object->padding, &range, reason, reason_size);
 
     if (error == -ENODATA)
@@ -227,7 +227,7 @@ upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
 static __global__ void
 __launch_bounds__(RELATIVE_THREADS)
     resolve(const uint16_t *scenes, const uint16_t *thresholds, size_t objects, size_t voxels,
-            struct kernels_extent extent, size_t words, size_t words_per_row,
+            struct image_extent extent, size_t words, size_t words_per_row,
             unsigned long long *bits, unsigned long long *counts)
 {
     size_t stride = (size_t)gridDim.x * blockDim.x / 32;
@@ -273,7 +273,7 @@ settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
              size_t reason_size)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct kernels_extent *extent = &lane->base.extent;
+    const struct image_extent *extent = &lane->base.extent;
     struct cuda_fuzzy *fuzzy = lane->fuzzy;
 
     for (size_t first = 0; first < object->seed_count; first += SEED_BATCH) {

@@ -102,14 +102,14 @@ leave(struct growth *growth, uint16_t strength)
 }
 
 INLINE int32_t
-stored(const struct growth *growth, enum kernels_pixel pixel, uint32_t i)
+stored(const struct growth *growth, enum image_pixel pixel, uint32_t i)
 {
     switch (pixel) {
-    case KERNELS_UINT8:
+    case IMAGE_UINT8:
         return ((const uint8_t *)growth->voxels)[i];
-    case KERNELS_INT16:
+    case IMAGE_INT16:
         return ((const int16_t *)growth->voxels)[i];
-    case KERNELS_UINT16:
+    case IMAGE_UINT16:
         return ((const uint16_t *)growth->voxels)[i];
     }
     return 0;
@@ -152,8 +152,8 @@ beyond(const struct growth *growth, uint32_t i, int face)
 
 /* A path of this strength goes on to j. Of those as strong as it, one is kept as the next one. */
 INLINE void
-extend(struct growth *growth, enum kernels_pixel pixel, uint16_t strength, int32_t value,
-       uint32_t j, uint32_t *next)
+extend(struct growth *growth, enum image_pixel pixel, uint16_t strength, int32_t value, uint32_t j,
+       uint32_t *next)
 {
     uint16_t known = growth->scene[j], affinity;
 
@@ -175,7 +175,7 @@ extend(struct growth *growth, enum kernels_pixel pixel, uint16_t strength, int32
 
 /* To how many of its neighbours a voxel is joined. */
 static uint32_t
-joined(const struct growth *growth, enum kernels_pixel pixel, uint32_t i, int32_t value)
+joined(const struct growth *growth, enum image_pixel pixel, uint32_t i, int32_t value)
 {
     struct around around = around_of(growth, i);
     uint32_t count = 0;
@@ -188,7 +188,7 @@ joined(const struct growth *growth, enum kernels_pixel pixel, uint32_t i, int32_
 
 /* Looks at a voxel closely. False when the object has turned out to be other than thin. */
 static bool
-sample(struct growth *growth, enum kernels_pixel pixel, uint32_t i, int32_t value)
+sample(struct growth *growth, enum image_pixel pixel, uint32_t i, int32_t value)
 {
     bool thin;
 
@@ -204,7 +204,7 @@ sample(struct growth *growth, enum kernels_pixel pixel, uint32_t i, int32_t valu
 
 /* False when there is not enough space, or the object is not thin. */
 INLINE bool
-empty_bucket(struct growth *growth, enum kernels_pixel pixel, uint16_t strength)
+empty_bucket(struct growth *growth, enum image_pixel pixel, uint16_t strength)
 {
     uint32_t i, next = NONE;
 
@@ -229,7 +229,7 @@ empty_bucket(struct growth *growth, enum kernels_pixel pixel, uint16_t strength)
 }
 
 INLINE bool
-grow(struct growth *growth, enum kernels_pixel pixel)
+grow(struct growth *growth, enum image_pixel pixel)
 {
     for (int strength = FUZZY_STRENGTHS - 1; strength > 0; strength--)
         if (growth->buckets[strength] != NONE && !empty_bucket(growth, pixel, (uint16_t)strength))
@@ -238,15 +238,15 @@ grow(struct growth *growth, enum kernels_pixel pixel)
 }
 
 static bool
-grow_pixels(struct growth *growth, enum kernels_pixel pixel)
+grow_pixels(struct growth *growth, enum image_pixel pixel)
 {
     switch (pixel) {
-    case KERNELS_UINT8:
-        return grow(growth, KERNELS_UINT8);
-    case KERNELS_INT16:
-        return grow(growth, KERNELS_INT16);
-    case KERNELS_UINT16:
-        return grow(growth, KERNELS_UINT16);
+    case IMAGE_UINT8:
+        return grow(growth, IMAGE_UINT8);
+    case IMAGE_INT16:
+        return grow(growth, IMAGE_INT16);
+    case IMAGE_UINT16:
+        return grow(growth, IMAGE_UINT16);
     }
     return false;
 }
@@ -271,11 +271,11 @@ plant(struct growth *growth, const struct kernels_fuzzy_object *object)
 }
 
 /* The padding that some pixel type can hold: so few values that they can be counted. */
-static struct kernels_range
-stored_padding(struct kernels_range padding)
+static struct image_range
+stored_padding(struct image_range padding)
 {
-    return (struct kernels_range){padding.lo > INT16_MIN ? padding.lo : INT16_MIN,
-                                  padding.hi < UINT16_MAX ? padding.hi : UINT16_MAX};
+    return (struct image_range){padding.lo > INT16_MIN ? padding.lo : INT16_MIN,
+                                padding.hi < UINT16_MAX ? padding.hi : UINT16_MAX};
 }
 
 bool
@@ -283,7 +283,7 @@ fuzzy_grow(const struct fuzzy_growth *given)
 {
     int64_t columns = given->extent.columns, rows = given->extent.rows;
     int64_t voxels = columns * rows * given->extent.slices;
-    struct kernels_range padding = stored_padding(given->object->padding);
+    struct image_range padding = stored_padding(given->object->padding);
     size_t chunk_count = given->space_size / sizeof(struct chunk);
     struct growth growth = {
         .tables = given->tables,

@@ -14,8 +14,8 @@ enum {
 };
 
 struct fuzzy_growth {
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
+    struct image_extent extent;
+    enum image_pixel pixel;
     const void *voxels;
     const struct kernels_fuzzy_object *object;
     struct fuzzy_tables tables;

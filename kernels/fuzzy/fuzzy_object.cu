@@ -250,11 +250,11 @@ pack_volume(const struct pack_arguments *arguments, cudaStream_t stream)
 }
 
 cudaError_t
-fuzzy_object_edges(const void *voxels, enum kernels_pixel pixel, const struct fuzzy_reach *reach,
+fuzzy_object_edges(const void *voxels, enum image_pixel pixel, const struct fuzzy_reach *reach,
                    const struct edge_flood_volume *volume, cudaStream_t stream)
 {
     struct pack_arguments arguments = {voxels, *reach, *volume};
-    struct kernels_range *padding = &arguments.reach.padding;
+    struct image_range *padding = &arguments.reach.padding;
     cudaError_t error = edge_flood_begin(volume, stream);
 
     /* What no pixel can be makes no difference, and would not fit into differences. */
@@ -265,13 +265,13 @@ fuzzy_object_edges(const void *voxels, enum kernels_pixel pixel, const struct fu
     if (error != cudaSuccess)
         return error;
     switch (pixel) {
-    case KERNELS_UINT8:
+    case IMAGE_UINT8:
         pack_volume<uint8_t>(&arguments, stream);
         break;
-    case KERNELS_INT16:
+    case IMAGE_INT16:
         pack_volume<int16_t>(&arguments, stream);
         break;
-    case KERNELS_UINT16:
+    case IMAGE_UINT16:
         pack_volume<uint16_t>(&arguments, stream);
         break;
     }

@@ -15,11 +15,11 @@
 struct fuzzy_reach {
     const int32_t *reach; /* of fuzzy_fill_reach, on the device */
     int32_t low, span;    /* as in struct fuzzy_tables */
-    struct kernels_range padding;
+    struct image_range padding;
 };
 
 /* Queues what makes the edges, and clears `settled` and the rest: edge_flood_seed can follow. */
-cudaError_t fuzzy_object_edges(const void *voxels, enum kernels_pixel pixel,
+cudaError_t fuzzy_object_edges(const void *voxels, enum image_pixel pixel,
                                const struct fuzzy_reach *reach,
                                const struct edge_flood_volume *volume, cudaStream_t stream);
 

@@ -139,11 +139,11 @@ contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_scene_memo
     arguments.lookup = volume->lookup;
     arguments.memory = *memory;
     switch (volume->pixel) {
-    case KERNELS_UINT8:
+    case IMAGE_UINT8:
         return contract_pixels<uint8_t>(&arguments, stream);
-    case KERNELS_INT16:
+    case IMAGE_INT16:
         return contract_pixels<int16_t>(&arguments, stream);
-    case KERNELS_UINT16:
+    case IMAGE_UINT16:
         return contract_pixels<uint16_t>(&arguments, stream);
     }
     return cudaErrorInvalidValue;

@@ -44,7 +44,7 @@ struct fuzzy_lookup {
     uint32_t sums, differences; /* entries of the two parts but their last, which is 0 */
     const double *first, *second;
     int32_t low, span; /* as in struct fuzzy_tables */
-    struct kernels_range padding;
+    struct image_range padding;
     uint32_t above, set; /* what is not above the one is 0, in the rest the bits of the other set */
 };
 
@@ -88,7 +88,7 @@ struct fuzzy_scene_memory {
 /* What comes out: any pointer may be NULL; the count is added to. */
 struct fuzzy_output {
     uint16_t *scene;          /* x fastest, tightly packed */
-    unsigned long long *bits; /* as in struct kernels_mask */
+    unsigned long long *bits; /* as in struct image_mask */
     int64_t words_per_row;
     unsigned long long *count;
     uint32_t threshold;
@@ -97,7 +97,7 @@ struct fuzzy_output {
 /* A volume on the device and what its affinities are. */
 struct fuzzy_volume {
     const void *voxels;
-    enum kernels_pixel pixel;
+    enum image_pixel pixel;
     struct fuzzy_grid grid;
     struct fuzzy_lookup lookup;
 };
@@ -109,7 +109,7 @@ fuzzy_ceil(int64_t a, int64_t b)
 }
 
 static inline struct fuzzy_grid
-fuzzy_grid_of(struct kernels_extent extent)
+fuzzy_grid_of(struct image_extent extent)
 {
     struct fuzzy_grid grid = {{extent.columns, extent.rows, extent.slices}, {0, 0, 0}, 0};
     uint64_t count = 1;

@@ -162,11 +162,11 @@ add_interval(struct isa_interval *pass, int count, int64_t lo, int64_t hi, int64
 
 /* What is in range and not padding: at most two intervals. Returns false when nothing is. */
 static bool
-find_intervals(enum kernels_pixel pixel, struct kernels_range range, struct kernels_range padding,
+find_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
                struct isa_interval pass[2])
 {
-    int64_t low = pixel == KERNELS_INT16 ? INT16_MIN : 0;
-    int64_t high = low + (pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX);
+    int64_t low = pixel == IMAGE_INT16 ? INT16_MIN : 0;
+    int64_t high = low + (pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX);
     int count = 0;
 
     if (padding.lo > padding.hi) {
@@ -198,7 +198,7 @@ pack_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z
         return 0;
     }
     for (int64_t row = z * rows; row < (z + 1) * rows; row++, bits += extent.words_per_row) {
-        if (base->pixel == KERNELS_UINT8)
+        if (base->pixel == IMAGE_UINT8)
             runs += isa->pack8((const uint8_t *)voxels + row * columns, columns, pass, bits);
         else
             runs += isa->pack16((const uint16_t *)voxels + row * columns, columns, pass, bits);
@@ -470,7 +470,7 @@ evolve(struct cpu_lane *lane, struct cpu_label *label)
 }
 
 int
-cpu_level_set_finish(struct kernels_lane *base, struct kernels_mask *masks, char *reason,
+cpu_level_set_finish(struct kernels_lane *base, struct image_mask *masks, char *reason,
                      size_t reason_size)
 {
     struct cpu_lane *lane = cpu_lane_of(base);

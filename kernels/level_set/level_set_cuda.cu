@@ -87,7 +87,7 @@ cuda_level_set_open(struct cuda_lane *lane)
     if (!own)
         return -ENOMEM;
     /* Range bits are made before the flood, which then knows nothing of pixels. */
-    if (CUDA_OF(level_set_blocks(KERNELS_UINT16, false, &own->blocks)) != cudaSuccess) {
+    if (CUDA_OF(level_set_blocks(IMAGE_UINT16, false, &own->blocks)) != cudaSuccess) {
         (void)cudaGetLastError();
         free(own);
         return -EIO;
@@ -327,7 +327,7 @@ unite_all(struct cuda_lane *lane, char *reason, size_t reason_size)
 }
 
 int
-cuda_level_set_finish(struct cuda_lane *lane, struct kernels_mask *masks, char *reason,
+cuda_level_set_finish(struct cuda_lane *lane, struct image_mask *masks, char *reason,
                       size_t reason_size)
 {
     const struct cuda_level_set *own = lane->level_set;

@@ -85,12 +85,12 @@ struct level_set_job {
     uint32_t tiles; /* of one label */
     uint32_t labels;
     uint32_t queue_mask; /* places of the queue - 1 */
-    enum kernels_pixel pixel;
+    enum image_pixel pixel;
     const void *voxels;
     const struct level_set_pass *passes; /* [label][slice] */
     uint64_t *range;                     /* [label][tile][slice][row] */
     uint64_t *initial;                   /* the same; of level_set_unite: what it begins with */
-    uint64_t *inside;                    /* [label] of struct kernels_mask */
+    uint64_t *inside;                    /* [label] of struct image_mask */
     uint32_t *inbox;                     /* [label][tile][INBOX_WORDS] */
     uint32_t *parent;     /* of level_set_unite, one a run; NULL: there are too many */
     uint32_t *first_node; /* one a word of one label */
@@ -104,14 +104,14 @@ struct level_set_job {
 };
 
 /* Fills in the sizes. False when a number does not fit. */
-bool level_set_measure(struct level_set_job *job, struct kernels_extent extent,
-                       enum kernels_pixel pixel, size_t labels);
+bool level_set_measure(struct level_set_job *job, struct image_extent extent,
+                       enum image_pixel pixel, size_t labels);
 
 /* Whether the tables of level_set_unite have room: its nodes are numbered by 32 bits. */
 bool level_set_can_unite(const struct level_set_job *job);
 
-struct level_set_pass level_set_make_pass(enum kernels_pixel pixel, struct kernels_range range,
-                                          struct kernels_range padding);
+struct level_set_pass level_set_make_pass(enum image_pixel pixel, struct image_range range,
+                                          struct image_range padding);
 
 /*
  * All of these only queue work on the stream. The device must have room for whole 16-byte pieces at
@@ -146,7 +146,7 @@ size_t level_set_zeros(const struct level_set_job *job);
 void level_set_place_zeros(struct level_set_job *job, void *memory);
 
 /* Blocks of the flood that the device runs at once. Comes before a flood of this kind. */
-cudaError_t level_set_blocks(enum kernels_pixel pixel, bool lazy, int *blocks);
+cudaError_t level_set_blocks(enum image_pixel pixel, bool lazy, int *blocks);
 
 /* What it may take before paths are taken for a maze's: several times any other flood. */
 int64_t level_set_budget(const struct level_set_job *job);

@@ -572,7 +572,7 @@ blocks_each(int most, int *each)
 }
 
 cudaError_t
-level_set_blocks(enum kernels_pixel pixel, bool lazy, int *blocks)
+level_set_blocks(enum image_pixel pixel, bool lazy, int *blocks)
 {
     int device, processors, most, each;
     cudaError_t error = cudaGetDevice(&device);
@@ -583,7 +583,7 @@ level_set_blocks(enum kernels_pixel pixel, bool lazy, int *blocks)
         error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
     if (error == cudaSuccess && !lazy)
         error = blocks_each<uint16_t, false>(most, &each);
-    else if (error == cudaSuccess && pixel == KERNELS_UINT8)
+    else if (error == cudaSuccess && pixel == IMAGE_UINT8)
         error = blocks_each<uint8_t, true>(most, &each);
     else if (error == cudaSuccess)
         error = blocks_each<uint16_t, true>(most, &each);
@@ -619,7 +619,7 @@ level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t 
 {
     if (!lazy)
         return launch_flood<uint16_t, false>(job, blocks, budget, stream);
-    if (job->pixel == KERNELS_UINT8)
+    if (job->pixel == IMAGE_UINT8)
         return launch_flood<uint8_t, true>(job, blocks, budget, stream);
     return launch_flood<uint16_t, true>(job, blocks, budget, stream);
 }

@@ -33,7 +33,7 @@ tiles_along(int64_t size, int64_t of, uint32_t *tiles)
 }
 
 bool
-level_set_measure(struct level_set_job *job, struct kernels_extent extent, enum kernels_pixel pixel,
+level_set_measure(struct level_set_job *job, struct image_extent extent, enum image_pixel pixel,
                   size_t labels)
 {
     uint64_t tiles, places = 1;
@@ -91,11 +91,10 @@ add_interval(struct level_set_pass *pass, int64_t lo, int64_t hi, int64_t low, i
 }
 
 struct level_set_pass
-level_set_make_pass(enum kernels_pixel pixel, struct kernels_range range,
-                    struct kernels_range padding)
+level_set_make_pass(enum image_pixel pixel, struct image_range range, struct image_range padding)
 {
-    int64_t low = pixel == KERNELS_INT16 ? INT16_MIN : 0;
-    int64_t high = low + (pixel == KERNELS_UINT8 ? UINT8_MAX : UINT16_MAX);
+    int64_t low = pixel == IMAGE_INT16 ? INT16_MIN : 0;
+    int64_t high = low + (pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX);
     struct level_set_pass pass = {};
 
     if (padding.lo > padding.hi) {
@@ -293,7 +292,7 @@ launch_pack(const struct level_set_job *job, int64_t first, int64_t count, cudaS
 void
 level_set_pack(const struct level_set_job *job, int64_t first, int64_t count, cudaStream_t stream)
 {
-    if (job->pixel == KERNELS_UINT8)
+    if (job->pixel == IMAGE_UINT8)
         launch_pack<uint8_t>(job, first, count, stream);
     else
         launch_pack<uint16_t>(job, first, count, stream);

@@ -119,15 +119,15 @@ level_voxels(const struct levelling *levelling, int64_t z, int64_t from, int64_t
 {
     const struct cpu_lane *lane = levelling->lane;
     const struct texture_levels *tables = &levelling->request->levels;
-    size_t values = lane->base.pixel == KERNELS_UINT8 ? 256 : TEXTURE_VALUES;
+    size_t values = lane->base.pixel == IMAGE_UINT8 ? 256 : TEXTURE_VALUES;
     const uint16_t *table = tables->level_of + (tables->table_count > 1 ? (size_t)z * values : 0);
     const void *voxels = lane->voxels.memory;
     const struct isa *isa = cpu_device_of(&lane->base)->isa;
-    uint16_t bias = lane->base.pixel == KERNELS_INT16 ? 0x8000 : 0;
+    uint16_t bias = lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0;
 
-    if (lane->base.pixel == KERNELS_UINT8 && levelling->wide)
+    if (lane->base.pixel == IMAGE_UINT8 && levelling->wide)
         wide_levels_uint8((const uint8_t *)voxels + from, table, 0, count, levels);
-    else if (lane->base.pixel == KERNELS_UINT8)
+    else if (lane->base.pixel == IMAGE_UINT8)
         levels_uint8((const uint8_t *)voxels + from, table, 0, count, levels);
     else if (levelling->wide)
         wide_levels_uint16((const uint16_t *)voxels + from, table, bias, count, levels);
@@ -442,7 +442,7 @@ find_row(const struct counter *counter, struct texture_offset at, int64_t y, int
          struct cpu_texture_row *within, const unsigned char **row)
 {
     const struct cpu_lane *lane = counter->counting->lane;
-    struct kernels_extent extent = lane->base.extent;
+    struct image_extent extent = lane->base.extent;
     bool wide = counter->counting->wide;
     int64_t i = (z + at.z) * extent.rows + y + at.y;
 
@@ -705,8 +705,8 @@ empty_values(const struct tallying *tallying, int64_t z, uint32_t *const tables[
 static uint16_t
 value_at(const struct kernels_lane *lane, const void *voxels, int64_t i)
 {
-    return lane->pixel == KERNELS_UINT8 ? ((const uint8_t *)voxels)[i]
-                                        : ((const uint16_t *)voxels)[i];
+    return lane->pixel == IMAGE_UINT8 ? ((const uint8_t *)voxels)[i]
+                                      : ((const uint16_t *)voxels)[i];
 }
 
 /* Values of the voxels of a word, those of the region only; returns how many. */
@@ -782,8 +782,8 @@ cpu_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_sl
         .lane = cpu_lane_of(lane),
         .region = region,
         .per_slice = per_slice,
-        .bias = lane->pixel == KERNELS_INT16 ? 0x8000 : 0,
-        .values = lane->pixel == KERNELS_UINT8 ? 256 : TEXTURE_VALUES,
+        .bias = lane->pixel == IMAGE_INT16 ? 0x8000 : 0,
+        .values = lane->pixel == IMAGE_UINT8 ? 256 : TEXTURE_VALUES,
         .blocks = texture_blocks_of(lane, lane->extent.rows, lane->extent.slices,
                                     per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS),
         .counts = counts};

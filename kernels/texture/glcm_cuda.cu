@@ -229,7 +229,7 @@ __launch_bounds__(THREADS) count_values(struct glcm_volume volume, uint32_t firs
 static size_t
 values_of(const struct cuda_lane *lane)
 {
-    return lane->base.pixel == KERNELS_UINT8 ? 256 : 65536;
+    return lane->base.pixel == IMAGE_UINT8 ? 256 : 65536;
 }
 
 static size_t
@@ -362,11 +362,11 @@ cuda_texture_region(struct cuda_lane *lane, const uint64_t *region, const uint64
 static struct glcm_volume
 volume_of(const struct cuda_lane *lane)
 {
-    const struct kernels_extent *extent = &lane->base.extent;
+    const struct image_extent *extent = &lane->base.extent;
     struct glcm_volume volume = {};
 
     volume.voxels = lane->device_voxels;
-    volume.bias = lane->base.pixel == KERNELS_INT16 ? 0x8000 : 0;
+    volume.bias = lane->base.pixel == IMAGE_INT16 ? 0x8000 : 0;
     volume.columns = (uint32_t)extent->columns;
     volume.rows = (uint32_t)extent->rows;
     volume.slices = (uint32_t)extent->slices;
@@ -461,12 +461,12 @@ plan_bits(struct glcm_plan *plan)
 static void
 make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, struct glcm_plan *plan)
 {
-    const struct kernels_extent *extent = &lane->base.extent;
+    const struct image_extent *extent = &lane->base.extent;
     struct glcm_image *image = &plan->image;
 
     plan_counters(request, cuda_device_of(&lane->base)->shared_per_block, plan);
     plan->volume = volume_of(lane);
-    if (!request->region && lane->base.pixel == KERNELS_UINT8 && request->levels.table_count == 1 &&
+    if (!request->region && lane->base.pixel == IMAGE_UINT8 && request->levels.table_count == 1 &&
         extent->columns % A_THREAD == 0 && !plan->many)
         image->shift = shift_of(&request->levels);
     plan->shifted = image->shift != 0;
@@ -491,7 +491,7 @@ make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, stru
 static bool
 is_too_long(const struct cuda_lane *lane)
 {
-    const struct kernels_extent *extent = &lane->base.extent;
+    const struct image_extent *extent = &lane->base.extent;
     size_t spans = (lane->texture->code_pitch + A_THREAD + A_SPAN - 1) / A_SPAN;
 
     return spans * (size_t)extent->rows * (size_t)extent->slices > INT32_MAX;
@@ -519,7 +519,7 @@ queue_codes(struct cuda_lane *lane, const struct texture_glcm *request,
                                              request->levels.level_of + (each ? first * values : 0),
                                              (each ? count : 1) * values * sizeof(uint16_t),
                                              cudaMemcpyHostToDevice, lane->work));
-        if (lane->base.pixel == KERNELS_UINT8)
+        if (lane->base.pixel == IMAGE_UINT8)
             make_codes<uint8_t><<<grid, THREADS, 0, lane->work>>>(*volume, (uint32_t)first);
         else
             make_codes<uint16_t><<<grid, THREADS, 0, lane->work>>>(*volume, (uint32_t)first);
@@ -532,7 +532,7 @@ queue_codes(struct cuda_lane *lane, const struct texture_glcm *request,
 static unsigned
 parts_of(const struct cuda_lane *lane, size_t matrices)
 {
-    const struct kernels_extent *extent = &lane->base.extent;
+    const struct image_extent *extent = &lane->base.extent;
     size_t voxels = (size_t)(extent->columns * extent->rows * extent->slices);
     size_t processors = (size_t)cuda_device_of(&lane->base)->multiprocessors;
 
@@ -659,7 +659,7 @@ run_histograms(struct cuda_lane *lane, const struct glcm_volume *volume, size_t 
 
     CUDA_TRY(device,
              cudaMemsetAsync(texture->counts, 0, count * values * sizeof(uint64_t), lane->work));
-    if (lane->base.pixel == KERNELS_UINT8)
+    if (lane->base.pixel == IMAGE_UINT8)
         count_values<uint8_t><<<grid, THREADS, 256 * WARP * sizeof(uint32_t), lane->work>>>(
             *volume, (uint32_t)first, slice_count, texture->counts);
     else

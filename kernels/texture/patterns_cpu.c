@@ -57,18 +57,18 @@ floor_division(int64_t a, int64_t b)
 
 /* What is taken from a stored value for its lane. */
 static int32_t
-lane_bias(enum kernels_pixel pixel)
+lane_bias(enum image_pixel pixel)
 {
-    return pixel == KERNELS_UINT16 ? 0x8000 : 0;
+    return pixel == IMAGE_UINT16 ? 0x8000 : 0;
 }
 
 /* For each largest value of a window, as a lane, the lane that neighbours are compared with. */
 static void
 fill_bounds(struct cpu_lane *lane, const struct texture_patterns *request)
 {
-    enum kernels_pixel pixel = lane->base.pixel;
-    int32_t count = pixel == KERNELS_UINT8 ? BINS : TEXTURE_VALUES;
-    int32_t smallest = pixel == KERNELS_INT16 ? INT16_MIN : 0, bias = lane_bias(pixel);
+    enum image_pixel pixel = lane->base.pixel;
+    int32_t count = pixel == IMAGE_UINT8 ? BINS : TEXTURE_VALUES;
+    int32_t smallest = pixel == IMAGE_INT16 ? INT16_MIN : 0, bias = lane_bias(pixel);
 
     for (int32_t value = smallest; value < smallest + count; value++) {
         int64_t product = (int64_t)value * request->threshold_millionths;
@@ -94,14 +94,14 @@ load_row(struct strip *strip, int64_t row, int16_t *values)
     values += skip;
     from += row * columns;
     switch (lane->base.pixel) {
-    case KERNELS_UINT8:
+    case IMAGE_UINT8:
         for (int64_t i = 0; i < count; i++)
             values[i] = ((const uint8_t *)voxels)[from + i];
         return;
-    case KERNELS_INT16:
+    case IMAGE_INT16:
         memcpy(values, (const int16_t *)voxels + from, (size_t)count * sizeof(*values));
         return;
-    case KERNELS_UINT16:
+    case IMAGE_UINT16:
         for (int64_t i = 0; i < count; i++)
             values[i] = (int16_t)(((const uint16_t *)voxels)[from + i] ^ 0x8000);
         return;
@@ -126,7 +126,7 @@ average_of(const struct patterning *patterning)
 {
     if (!patterning->request->integer_average)
         return ISA_EXACT;
-    return patterning->lane->base.pixel == KERNELS_INT16 ? ISA_TRUNCATED : ISA_FLOOR;
+    return patterning->lane->base.pixel == IMAGE_INT16 ? ISA_TRUNCATED : ISA_FLOOR;
 }
 
 static void
@@ -153,7 +153,7 @@ static void
 write_maps(const struct strip *strip, int64_t y, int64_t z)
 {
     const struct patterning *patterning = strip->patterning;
-    struct kernels_extent extent = patterning->lane->base.extent;
+    struct image_extent extent = patterning->lane->base.extent;
     int64_t skip = strip->first == 0;
     int64_t end = strip->first + strip->count < extent.columns - 1 ? strip->first + strip->count
                                                                    : extent.columns - 1;

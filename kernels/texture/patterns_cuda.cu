@@ -594,19 +594,19 @@ launch_columns(const struct pattern_job *job, cudaStream_t stream)
 
 void
 cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job,
-                     enum kernels_pixel pixel, cudaStream_t stream)
+                     enum image_pixel pixel, cudaStream_t stream)
 {
     const dim3 grid((job->columns - 2 + VOXEL_THREADS - 1) / VOXEL_THREADS,
                     (unsigned)least(job->part.rows, GRID_MOST), job->part.slices);
 
-    const bool pairs = pixel == KERNELS_UINT8 && job->columns % 4 == 0 &&
-                       job->part.rows >= WINDOW && find_limits(request, job);
+    const bool pairs = pixel == IMAGE_UINT8 && job->columns % 4 == 0 && job->part.rows >= WINDOW &&
+                       find_limits(request, job);
 
     if (pairs)
         launch_columns(job, stream);
-    else if (pixel == KERNELS_UINT8)
+    else if (pixel == IMAGE_UINT8)
         codes_of_voxels<uint8_t><<<grid, VOXEL_THREADS, 0, stream>>>(*job);
-    else if (pixel == KERNELS_INT16)
+    else if (pixel == IMAGE_INT16)
         codes_of_voxels<int16_t><<<grid, VOXEL_THREADS, 0, stream>>>(*job);
     else
         codes_of_voxels<uint16_t><<<grid, VOXEL_THREADS, 0, stream>>>(*job);
@@ -799,7 +799,7 @@ int
 cuda_patterns_run(struct cuda_lane *lane, const struct texture_patterns *request, char *reason,
                   size_t reason_size)
 {
-    const struct kernels_extent *extent = &lane->base.extent;
+    const struct image_extent *extent = &lane->base.extent;
     struct pattern_turn turn = {request, 0, 0, true};
     int error;
 

@@ -15,9 +15,9 @@ enum {
 };
 
 static size_t
-values_of(enum kernels_pixel pixel)
+values_of(enum image_pixel pixel)
 {
-    return pixel == KERNELS_UINT8 ? 256 : 65536;
+    return pixel == IMAGE_UINT8 ? 256 : 65536;
 }
 
 /* What all three calls need of a lane. */

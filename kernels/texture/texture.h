@@ -42,7 +42,7 @@ struct texture_offset {
  */
 struct texture_glcm {
     struct texture_levels levels;
-    const uint64_t *region;               /* bits as of struct kernels_mask; NULL: every voxel */
+    const uint64_t *region;               /* bits as of struct image_mask; NULL: every voxel */
     const struct texture_offset *offsets; /* none is (0, 0, 0); |component| <= 255 */
     size_t offset_count;                  /* at least 1; the same offset may stand there twice */
     bool per_slice; /* a matrix for each slice of v, else one for all slices */

@@ -222,6 +222,6 @@ void glcm_bits_launch(const struct glcm_image *image, size_t slices, const struc
 
 /* Codes of a part of a volume; fills `factor` and `offset` of the job. */
 void cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job *job,
-                          enum kernels_pixel pixel, cudaStream_t stream);
+                          enum image_pixel pixel, cudaStream_t stream);
 
 #endif

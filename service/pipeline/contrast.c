@@ -2,22 +2,22 @@
 #include "service/pipeline/contrast.h"
 
 static int32_t
-value_at(const void *voxels, enum dicom_pixel pixel, int64_t i)
+value_at(const void *voxels, enum image_pixel pixel, int64_t i)
 {
     switch (pixel) {
-    case DICOM_UINT8:
+    case IMAGE_UINT8:
         return ((const uint8_t *)voxels)[i];
-    case DICOM_INT16:
+    case IMAGE_INT16:
         return ((const int16_t *)voxels)[i];
-    case DICOM_UINT16:
+    case IMAGE_UINT16:
         break;
     }
     return ((const uint16_t *)voxels)[i];
 }
 
 enum contrast
-contrast_find(const void *voxels, enum dicom_pixel pixel, int64_t count,
-              struct kernels_range padding, int32_t *value)
+contrast_find(const void *voxels, enum image_pixel pixel, int64_t count, struct image_range padding,
+              int32_t *value)
 {
     enum contrast found = CONTRAST_NO_VALUE;
     for (int64_t i = 0; i < count; i++) {

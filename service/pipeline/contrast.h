@@ -5,8 +5,7 @@
 #ifndef NOCTULE_CONTRAST_H
 #define NOCTULE_CONTRAST_H
 
-#include "dicom/dicom.h"
-#include "kernels/kernels.h"
+#include "base/image.h"
 
 enum contrast {
     CONTRAST_NO_VALUE, /* nothing but padding */
@@ -16,7 +15,7 @@ enum contrast {
 
 /* Looks for two voxels of different values that are no padding, and no further; `count` stored
  * values. *value is the first that is no padding, if there is one. */
-enum contrast contrast_find(const void *voxels, enum dicom_pixel pixel, int64_t count,
-                            struct kernels_range padding, int32_t *value);
+enum contrast contrast_find(const void *voxels, enum image_pixel pixel, int64_t count,
+                            struct image_range padding, int32_t *value);
 
 #endif

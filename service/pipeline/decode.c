@@ -96,7 +96,7 @@ decode_stack(const struct decode_request *request, struct dicom_fault *fault)
     struct decoding decoding = {
         .request = request,
         .plane_bytes =
-            (size_t)stack->rows * (size_t)stack->columns * dicom_pixel_size(stack->pixel),
+            (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel),
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .fault = fault,
     };

@@ -46,7 +46,7 @@ struct job {
     struct fuzzy_objects objects;
     void *voxels; /* the lane's */
     /* One a segment of the pipeline, in its order, whatever the method. */
-    struct kernels_mask *masks;
+    struct image_mask *masks;
     const uint16_t **scenes;         /* NULL: none wanted */
     bool two_passes;                 /* level sets start from objects, and so come after them */
     void **kept;                     /* masks and scenes of the first pass, two an object */
@@ -207,7 +207,7 @@ reserve(struct job *job, bool level_sets, bool objects)
 {
     char reason[KERNELS_REASON] = "";
     const struct geometry_stack *stack = job->stack;
-    const struct kernels_extent extent = {stack->columns, stack->rows, stack->plane_count};
+    const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
     const struct kernels_demand demand = {
         .level_set_labels = level_sets ? job->labels.count : 0,
         .fuzzy_objects = objects ? job->objects.count : 0,
@@ -215,7 +215,7 @@ reserve(struct job *job, bool level_sets, bool objects)
         .fuzzy_relative = objects && job->pipeline->relative_connectedness,
         .texture = level_sets && job->pipeline->texture, /* of the last pass, which has these */
     };
-    enum kernels_pixel pixel = labels_pixel(stack->pixel);
+    enum image_pixel pixel = stack->pixel;
     int error = kernels_volume_begin(job->lane, extent, pixel, &demand, &job->voxels, reason,
                                      sizeof reason);
     if (error == -ENOMEM && job->compute->fallback_lane) {
@@ -272,7 +272,7 @@ check_contrast(struct job *job)
 {
     int32_t value;
     struct dicom_fault *fault = &job->report->fault;
-    struct kernels_range padding = labels_common_padding(job->headers->instances, job->stack);
+    struct image_range padding = labels_common_padding(job->headers->instances, job->stack);
     switch (contrast_find(job->voxels, job->stack->pixel, job->report->voxels, padding, &value)) {
     case CONTRAST_NO_VALUE:
         return fail_with(fault, -EINVAL, "CONSTANT_PIXELS", "every pixel of the series is padding");
@@ -287,7 +287,7 @@ check_contrast(struct job *job)
 
 /* Voxels in at least one segment. */
 static int64_t
-count_union(const struct kernels_mask *masks, size_t count, int64_t words)
+count_union(const struct image_mask *masks, size_t count, int64_t words)
 {
     int64_t voxels = 0;
     for (int64_t w = 0; w < words; w++) {
@@ -333,7 +333,7 @@ run_level_sets(struct job *job)
     size_t count = job->labels.count;
     if (count == 0)
         return 0;
-    struct kernels_mask *masks = calloc(count, sizeof *masks);
+    struct image_mask *masks = calloc(count, sizeof *masks);
     if (!masks)
         return fail_with_system(&job->report->fault, -ENOMEM, "hold the masks");
     int error = kernels_level_set_finish(job->lane, masks, reason, sizeof reason);
@@ -386,7 +386,7 @@ run_fuzzy_objects(struct job *job)
 /* A copy without what there may be between rows beyond whole words, as initial masks are laid out.
  */
 static uint64_t *
-copy_bits(const struct kernels_mask *mask, const struct geometry_stack *stack)
+copy_bits(const struct image_mask *mask, const struct geometry_stack *stack)
 {
     size_t words = ((size_t)stack->columns + 63) / 64;
     size_t rows = (size_t)stack->rows * (size_t)stack->plane_count;
@@ -435,7 +435,7 @@ name_masks(struct job *job)
 static int
 announce_again(struct job *job)
 {
-    size_t bytes = (size_t)job->report->voxels * dicom_pixel_size(job->stack->pixel);
+    size_t bytes = (size_t)job->report->voxels * image_pixel_size(job->stack->pixel);
     void *voxels = malloc(bytes);
     if (!voxels)
         return fail_with_system(&job->report->fault, -ENOMEM, "keep the volume");

@@ -49,7 +49,7 @@ static const char *const names[] = {"vessels", "smooth", "maze", "path"};
 
 struct phantom {
     const char *name;
-    struct kernels_extent extent;
+    struct image_extent extent;
     int16_t *voxels;
     struct kernels_voxel seed;
     struct kernels_fuzzy_object object;
@@ -88,9 +88,9 @@ make_phantom(enum content content, int64_t slices)
                                                    .threshold = 40000,
                                                    .padding = {1, 0}};
     if (content == VESSELS) {
-        ref_vessels(phantom.extent, KERNELS_INT16, TOP, 1, 1, phantom.voxels, &phantom.seed);
+        ref_vessels(phantom.extent, IMAGE_INT16, TOP, 1, 1, phantom.voxels, &phantom.seed);
     } else if (content == SMOOTH) {
-        ref_smooth(phantom.extent, KERNELS_INT16, TOP, 1, phantom.voxels);
+        ref_smooth(phantom.extent, IMAGE_INT16, TOP, 1, phantom.voxels);
         phantom.seed = (struct kernels_voxel){COLUMNS / 2, ROWS / 2, slices / 2};
         phantom.object.mean =
             phantom.voxels[(phantom.seed.z * ROWS + phantom.seed.y) * COLUMNS + phantom.seed.x];
@@ -331,7 +331,7 @@ time_run(struct kernels_lane *lane, const struct phantom *phantom,
     void *voxels;
     struct cost begun;
 
-    check(kernels_volume_begin(lane, phantom->extent, KERNELS_INT16, &demand, &voxels, reason,
+    check(kernels_volume_begin(lane, phantom->extent, IMAGE_INT16, &demand, &voxels, reason,
                                sizeof(reason)),
           reason);
     memcpy(voxels, phantom->voxels, (size_t)ref_voxels(phantom->extent) * sizeof(int16_t));

@@ -44,7 +44,7 @@ enum task {
 
 struct volume {
     const char *name;
-    struct kernels_extent extent;
+    struct image_extent extent;
     int32_t top;
     int16_t *voxels;
     uint64_t *region; /* NULL: everything */
@@ -127,7 +127,7 @@ struct results {
 static struct results
 results_of(const struct job *job)
 {
-    struct kernels_extent extent = job->volume->extent;
+    struct image_extent extent = job->volume->extent;
     size_t levels = (size_t)job->levels, directions = job->task == GLCM_2D ? 4 : 13;
     struct results results = {.codes = (extent.columns - 2) * (extent.rows - 2) * extent.slices};
 
@@ -213,7 +213,7 @@ load(struct kernels_lane *lane, const struct volume *volume)
     struct kernels_demand demand = {.texture = true};
     void *voxels;
 
-    check(kernels_volume_begin(lane, volume->extent, KERNELS_INT16, &demand, &voxels, reason,
+    check(kernels_volume_begin(lane, volume->extent, IMAGE_INT16, &demand, &voxels, reason,
                                sizeof(reason)),
           reason);
     memcpy(voxels, volume->voxels, (size_t)ref_voxels(volume->extent) * sizeof(int16_t));
@@ -286,15 +286,15 @@ bench_volume(const struct volume *volume, int threads, int repeat)
 static void
 bench_own(int threads, int repeat)
 {
-    struct kernels_extent extent = {COLUMNS, ROWS, SLICES};
+    struct image_extent extent = {COLUMNS, ROWS, SLICES};
     struct volume volume = {.extent = extent, .top = TOP};
 
     volume.voxels = allocate(ref_voxels(extent), sizeof(*volume.voxels));
     volume.name = "smooth";
-    ref_smooth(extent, KERNELS_INT16, TOP, 1, volume.voxels);
+    ref_smooth(extent, IMAGE_INT16, TOP, 1, volume.voxels);
     bench_volume(&volume, threads, repeat);
     volume.name = "noise";
-    ref_scatter(extent, KERNELS_INT16, TOP, 1, volume.voxels);
+    ref_scatter(extent, IMAGE_INT16, TOP, 1, volume.voxels);
     bench_volume(&volume, threads, repeat);
     free(volume.voxels);
 }
@@ -314,7 +314,7 @@ read_file(const char *path, void *memory, size_t size)
 }
 
 static uint64_t *
-read_region(const char *path, struct kernels_extent extent)
+read_region(const char *path, struct image_extent extent)
 {
     int64_t count = ref_voxels(extent), words = (extent.columns + 63) / 64;
     uint8_t *in = allocate(count, 1);
@@ -413,7 +413,7 @@ main(int argc, char **argv)
     }
     if (size[0] < 3 || size[1] < 3 || size[2] < 1)
         usage(argv[0]);
-    volume.extent = (struct kernels_extent){size[0], size[1], size[2]};
+    volume.extent = (struct image_extent){size[0], size[1], size[2]};
     volume.voxels = allocate(ref_voxels(volume.extent), sizeof(*volume.voxels));
     read_file(raw, volume.voxels, (size_t)ref_voxels(volume.extent) * sizeof(*volume.voxels));
     volume.region = region ? read_region(region, volume.extent) : NULL;

@@ -21,7 +21,7 @@ extern "C" {
 
 struct content {
     const char *name;
-    void (*fill)(const kernels_extent &extent, int16_t *voxels);
+    void (*fill)(const image_extent &extent, int16_t *voxels);
     kernels_fuzzy_object object;
     bool slow_for_the_paper; /* a front of one voxel on a path of a million */
 };
@@ -57,7 +57,7 @@ uniform(uint64_t *state)
 
 template <typename Slice>
 static void
-each_slice(const kernels_extent &extent, const Slice &slice)
+each_slice(const image_extent &extent, const Slice &slice)
 {
     unsigned count = std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::thread> threads;
@@ -77,7 +77,7 @@ struct branch {
 };
 
 static void
-stamp_ball(const kernels_extent &extent, const branch &branch, std::vector<uint8_t> &vessel)
+stamp_ball(const image_extent &extent, const branch &branch, std::vector<uint8_t> &vessel)
 {
     const int64_t size[3] = {extent.columns, extent.rows, extent.slices};
     int64_t low[3], high[3];
@@ -100,7 +100,7 @@ stamp_ball(const kernels_extent &extent, const branch &branch, std::vector<uint8
 
 /* One step of a branch that wanders; it turns back at the volume's ends. */
 static void
-wander(const kernels_extent &extent, branch *branch, uint64_t *state)
+wander(const image_extent &extent, branch *branch, uint64_t *state)
 {
     const int64_t size[3] = {extent.columns, extent.rows, extent.slices};
     double length = 0;
@@ -119,7 +119,7 @@ wander(const kernels_extent &extent, branch *branch, uint64_t *state)
 }
 
 static std::vector<uint8_t>
-vessel_tree(const kernels_extent &extent)
+vessel_tree(const image_extent &extent)
 {
     std::vector<uint8_t> vessel((size_t)(extent.columns * extent.rows * extent.slices));
     std::vector<branch> branches;
@@ -153,7 +153,7 @@ vessel_tree(const kernels_extent &extent)
 
 /* 200 in vessels, 100 elsewhere, noise of deviation 20. */
 static void
-fill_vessels(const kernels_extent &extent, int16_t *voxels)
+fill_vessels(const image_extent &extent, int16_t *voxels)
 {
     std::vector<uint8_t> vessel = vessel_tree(extent);
     int64_t slice = extent.columns * extent.rows;
@@ -166,7 +166,7 @@ fill_vessels(const kernels_extent &extent, int16_t *voxels)
 }
 
 static void
-fill_smooth(const kernels_extent &extent, int16_t *voxels)
+fill_smooth(const image_extent &extent, int16_t *voxels)
 {
     each_slice(extent, [&, voxels](int64_t z) {
         for (int64_t y = 0; y < extent.rows; y++)
@@ -184,7 +184,7 @@ fill_smooth(const kernels_extent &extent, int16_t *voxels)
 
 /* A random tree of passages one voxel wide, of values 500 to 599, in walls of 0. */
 static void
-fill_maze(const kernels_extent &extent, int16_t *voxels)
+fill_maze(const image_extent &extent, int16_t *voxels)
 {
     const int64_t cells[3] = {(extent.columns + 1) / 2, (extent.rows + 1) / 2,
                               (extent.slices + 1) / 2};
@@ -227,7 +227,7 @@ fill_maze(const kernels_extent &extent, int16_t *voxels)
 /* Everything on the device that a case needs, and its volume. */
 struct setting {
     const content *what;
-    kernels_extent extent;
+    image_extent extent;
     size_t voxels;
     kernels_voxel seed;
     std::vector<int16_t> host;
@@ -299,7 +299,7 @@ put_seed(setting *setting)
     int64_t place =
         tile * FUZZY_TILE_VOXELS + ((seed->z & 15) << 8 | (seed->y & 15) << 4 | (seed->x & 15));
     uint32_t word = 1u << (place & 31);
-    const kernels_extent &extent = setting->extent;
+    const image_extent &extent = setting->extent;
 
     setting->seeds =
         put(setting, std::vector<uint32_t>{
@@ -313,7 +313,7 @@ put_seed(setting *setting)
 static void
 set_up(const gpu_bench *bench, setting *setting)
 {
-    const kernels_extent &extent = setting->extent;
+    const image_extent &extent = setting->extent;
     int64_t words_per_row = fuzzy_ceil(extent.columns, 64);
     size_t bytes;
     int16_t *voxels;
@@ -329,7 +329,7 @@ set_up(const gpu_bench *bench, setting *setting)
     GPU_BENCH_TRY(cudaMemcpy(voxels, setting->host.data(), bytes, cudaMemcpyHostToDevice));
     setting->read_ms = gpu_bench_read_ms(bench, setting->stream, voxels, bytes);
     setting->volume.voxels = voxels;
-    setting->volume.pixel = KERNELS_INT16;
+    setting->volume.pixel = IMAGE_INT16;
     setting->volume.grid = fuzzy_grid_of(extent);
     put_tables(setting);
     bytes = fuzzy_scene_place(&setting->volume.grid, NULL, &setting->memory);
@@ -438,14 +438,14 @@ find_truth(const gpu_bench *bench, setting *setting, const char *name)
     object.seeds = &setting->seed;
     object.seed_count = 1;
     setting->truth.resize(setting->voxels);
-    ref_fuzzy_scene(setting->extent, KERNELS_INT16, setting->host.data(), &object,
+    ref_fuzzy_scene(setting->extent, IMAGE_INT16, setting->host.data(), &object,
                     setting->truth.data());
 }
 
 static int64_t
 wrong_bits(const setting *setting)
 {
-    const kernels_extent &extent = setting->extent;
+    const image_extent &extent = setting->extent;
     int64_t words_per_row = setting->output.words_per_row, wrong = 0;
     std::vector<uint64_t> bits((size_t)(words_per_row * extent.rows * extent.slices));
 
@@ -526,7 +526,7 @@ run_ours(const gpu_bench *bench, setting *setting, const char *name, bool scene)
 }
 
 static int
-run_case(const gpu_bench *bench, const content *what, const kernels_extent &extent,
+run_case(const gpu_bench *bench, const content *what, const image_extent &extent,
          const kernels_voxel &seed)
 {
     const std::string size = std::string("/") + what->name + "/" + std::to_string(extent.columns) +

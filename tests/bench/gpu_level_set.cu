@@ -30,7 +30,7 @@ enum pattern {
 struct sized_case {
     const char *name;
     enum pattern pattern;
-    struct kernels_extent extent;
+    struct image_extent extent;
     double radius; /* of the initial region */
 };
 
@@ -57,7 +57,7 @@ enum { IN_VALUE = 100, OUT_VALUE = 0 };
 /* A volume and its one label; all of level_set_job's memory on the device. */
 struct resident {
     struct kernels_shape sphere;
-    struct kernels_range range;
+    struct image_range range;
     struct kernels_level_set_label label;
     struct level_set_job job;
     void *voxels; /* on the device */
@@ -131,7 +131,7 @@ fill_pattern(const struct sized_case *given, uint8_t *in)
 static void
 open_resident(struct resident *resident, const struct sized_case *given, const void *voxels)
 {
-    const struct kernels_extent *extent = &given->extent;
+    const struct image_extent *extent = &given->extent;
     size_t bytes = (size_t)ref_voxels(*extent) * sizeof(int16_t);
 
     resident->sphere = {
@@ -142,11 +142,11 @@ open_resident(struct resident *resident, const struct sized_case *given, const v
     resident->label = {&resident->sphere, 1, &resident->range, 1, {1, 0}, NULL};
     resident->voxels = take(resident, bytes);
     GPU_BENCH_TRY(cudaMemcpy(resident->voxels, voxels, bytes, cudaMemcpyHostToDevice));
-    level_set_measure(&resident->job, *extent, KERNELS_INT16, 1);
+    level_set_measure(&resident->job, *extent, IMAGE_INT16, 1);
     set_passes(resident);
     set_memory(resident);
-    GPU_BENCH_TRY(level_set_blocks(KERNELS_INT16, false, &resident->blocks[0]));
-    GPU_BENCH_TRY(level_set_blocks(KERNELS_INT16, true, &resident->blocks[1]));
+    GPU_BENCH_TRY(level_set_blocks(IMAGE_INT16, false, &resident->blocks[0]));
+    GPU_BENCH_TRY(level_set_blocks(IMAGE_INT16, true, &resident->blocks[1]));
     GPU_BENCH_TRY(cudaStreamCreateWithFlags(&resident->stream, cudaStreamNonBlocking));
     GPU_BENCH_TRY(cudaStreamCreateWithFlags(&resident->beside, cudaStreamNonBlocking));
     GPU_BENCH_TRY(cudaEventCreateWithFlags(&resident->fork, cudaEventDisableTiming));
@@ -242,7 +242,7 @@ time_paper(const struct gpu_bench *bench, const struct resident *resident,
            std::vector<uint64_t> *region)
 {
     const struct level_set_job *job = &resident->job;
-    const struct kernels_extent extent = {job->columns, job->rows, job->slices};
+    const struct image_extent extent = {job->columns, job->rows, job->slices};
     size_t count = (size_t)ref_voxels(extent);
     struct gpu_bench few = *bench;
     std::vector<int8_t> codes(count);
@@ -294,10 +294,10 @@ time_resident(const struct gpu_bench *bench, const struct resident *resident,
 /* From pinned memory to the mask in host memory, decoding left out: the slices are there. */
 static double
 time_job(const struct gpu_bench *bench, struct kernels_lane *lane, const struct resident *resident,
-         const void *voxels, struct kernels_mask *mask)
+         const void *voxels, struct image_mask *mask)
 {
     const struct level_set_job *job = &resident->job;
-    const struct kernels_extent extent = {job->columns, job->rows, job->slices};
+    const struct image_extent extent = {job->columns, job->rows, job->slices};
     struct kernels_demand demand = {};
     std::vector<float> times;
 
@@ -328,7 +328,7 @@ report_job(const struct gpu_bench *bench, const struct resident *resident, const
     const std::string name = std::string(result.name) + "-job";
     struct kernels_device *device;
     struct kernels_lane *lane;
-    struct kernels_mask mask;
+    struct image_mask mask;
 
     result.name = name.c_str();
     if (kernels_device_open(&options, &device, NULL, 0))
@@ -372,7 +372,7 @@ run_case(const struct gpu_bench *bench, const struct sized_case *given)
     int wrong;
 
     fill_pattern(given, in.data());
-    ref_paint(KERNELS_INT16, in.data(), (int64_t)count, IN_VALUE, OUT_VALUE, voxels.data());
+    ref_paint(IMAGE_INT16, in.data(), (int64_t)count, IN_VALUE, OUT_VALUE, voxels.data());
     open_resident(&resident, given, voxels.data());
     result.read_ms = gpu_bench_read_ms(bench, resident.stream, resident.voxels, bytes);
     if (given->pattern == SPHERE) {

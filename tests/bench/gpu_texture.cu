@@ -25,7 +25,7 @@ static const int paper_slabs = 16; /* of scheme 3 */
 
 /* A lane with one volume of bytes, and what is compared with it; opened by its first case. */
 struct setting {
-    kernels_extent extent;
+    image_extent extent;
     bool rough;
     kernels_device *device = nullptr;
     kernels_lane *lane = nullptr;
@@ -46,7 +46,7 @@ must(int error, const char *reason)
 
 /* Smooth: a slow wave. Rough: noise. */
 static void
-fill(const kernels_extent &extent, bool rough, uint8_t *voxels)
+fill(const image_extent &extent, bool rough, uint8_t *voxels)
 {
     uint64_t state = 1;
     std::vector<double> wave((size_t)extent.columns);
@@ -68,7 +68,7 @@ static void
 open_setting(const gpu_bench *bench, setting *setting)
 {
     const kernels_device_options options = {"cuda", nullptr, 0};
-    const kernels_extent &extent = setting->extent;
+    const image_extent &extent = setting->extent;
     kernels_demand demand = {};
     char reason[KERNELS_REASON];
     void *voxels;
@@ -77,7 +77,7 @@ open_setting(const gpu_bench *bench, setting *setting)
     setting->bytes = (size_t)(extent.columns * extent.rows * extent.slices);
     must(kernels_device_open(&options, &setting->device, reason, sizeof reason), reason);
     must(kernels_lane_open(setting->device, &setting->lane, reason, sizeof reason), reason);
-    must(kernels_volume_begin(setting->lane, extent, KERNELS_UINT8, &demand, &voxels, reason,
+    must(kernels_volume_begin(setting->lane, extent, IMAGE_UINT8, &demand, &voxels, reason,
                               sizeof reason),
          reason);
     setting->cuda = cuda_lane_of(setting->lane);
@@ -275,7 +275,7 @@ run_upload(const gpu_bench *bench, setting *setting, const std::string &name, in
     median = median_of_calls(bench, [&] {
         void *voxels;
 
-        must(kernels_volume_begin(setting->lane, setting->extent, KERNELS_UINT8, &demand, &voxels,
+        must(kernels_volume_begin(setting->lane, setting->extent, IMAGE_UINT8, &demand, &voxels,
                                   reason, sizeof reason),
              reason);
         must(kernels_volume_ready(setting->lane, 0, setting->extent.slices), "not taken");
@@ -343,7 +343,7 @@ run_volume(const gpu_bench *bench, bool rough)
 static int64_t
 wrong_codes(const setting *setting, const pattern_job &job, const masur2022 &paper)
 {
-    const kernels_extent &extent = setting->extent;
+    const image_extent &extent = setting->extent;
     std::vector<uint8_t> ours(setting->bytes), theirs(setting->bytes);
     int64_t wrong = 0;
 
@@ -368,7 +368,7 @@ wrong_codes(const setting *setting, const pattern_job &job, const masur2022 &pap
 static pattern_job
 patterns_of(const setting *setting, const texture_patterns &request, uint8_t *memory)
 {
-    const kernels_extent &extent = setting->extent;
+    const image_extent &extent = setting->extent;
     pattern_job job = {};
 
     job.voxels = setting->cuda->device_voxels;
@@ -388,14 +388,14 @@ time_patterns(const gpu_bench *bench, const setting *setting, const texture_patt
               pattern_job *job)
 {
     return gpu_bench_median_ms(bench, setting->cuda->work, [&](cudaStream_t stream) {
-        cuda_patterns_launch(&request, job, KERNELS_UINT8, stream);
+        cuda_patterns_launch(&request, job, IMAGE_UINT8, stream);
     });
 }
 
 /* As a job has them by default, then as the paper's listing has them, beside the paper's kernels.
  */
 static int
-run_patterns(const gpu_bench *bench, const kernels_extent &extent, bool rough)
+run_patterns(const gpu_bench *bench, const image_extent &extent, bool rough)
 {
     const std::string name = std::string("patterns/") + (rough ? "rough/" : "smooth/") +
                              std::to_string(extent.columns) + "x" + std::to_string(extent.slices);

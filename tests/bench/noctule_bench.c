@@ -56,9 +56,9 @@ struct level_set_case {
     const char *name;
     const char *description;
     enum pattern pattern;
-    struct kernels_extent extent;
+    struct image_extent extent;
     double radius; /* of the initial sphere; 0: an eighth of the columns */
-    enum kernels_pixel pixel;
+    enum image_pixel pixel;
     size_t labels;
     bool only_by_name;
 };
@@ -69,38 +69,37 @@ struct level_set_case {
     }
 
 static const struct level_set_case cases[] = {
-    {"sphere-128", "sphere, int16", SPHERE, CUBE(128), 0, KERNELS_INT16, 1, false},
-    {"sphere-256", "sphere, int16", SPHERE, CUBE(256), 0, KERNELS_INT16, 1, false},
+    {"sphere-128", "sphere, int16", SPHERE, CUBE(128), 0, IMAGE_INT16, 1, false},
+    {"sphere-256", "sphere, int16", SPHERE, CUBE(256), 0, IMAGE_INT16, 1, false},
     {"brain-384",
      "sphere, int16, extent and radius of Trapani 2018's MRI",
      SPHERE,
      {274, 384, 384},
      50,
-     KERNELS_INT16,
+     IMAGE_INT16,
      1,
      false},
-    {"sphere-512", "sphere, int16", SPHERE, CUBE(512), 0, KERNELS_INT16, 1, false},
-    {"sphere-512-uint8", "sphere, uint8", SPHERE, CUBE(512), 0, KERNELS_UINT8, 1, false},
-    {"sphere-512-labels-4", "sphere, int16, 4 labels", SPHERE, CUBE(512), 0, KERNELS_INT16, 4,
-     false},
-    {"sphere-1024", "sphere, int16", SPHERE, CUBE(1024), 0, KERNELS_INT16, 1, true},
-    {"sphere-1024-inward", "sphere, int16, from outside", SPHERE, CUBE(1024), 512, KERNELS_INT16, 1,
+    {"sphere-512", "sphere, int16", SPHERE, CUBE(512), 0, IMAGE_INT16, 1, false},
+    {"sphere-512-uint8", "sphere, uint8", SPHERE, CUBE(512), 0, IMAGE_UINT8, 1, false},
+    {"sphere-512-labels-4", "sphere, int16, 4 labels", SPHERE, CUBE(512), 0, IMAGE_INT16, 4, false},
+    {"sphere-1024", "sphere, int16", SPHERE, CUBE(1024), 0, IMAGE_INT16, 1, true},
+    {"sphere-1024-inward", "sphere, int16, from outside", SPHERE, CUBE(1024), 512, IMAGE_INT16, 1,
      true},
-    {"maze-x-512", "serpentine along x", SERPENTINE_X, CUBE(512), 0, KERNELS_INT16, 1, false},
-    {"maze-y-512", "serpentine along y", SERPENTINE_Y, CUBE(512), 0, KERNELS_INT16, 1, false},
-    {"maze-z-512", "serpentine along z", SERPENTINE_Z, CUBE(512), 0, KERNELS_INT16, 1, false},
-    {"maze-random-512", "spanning tree of random walks", RANDOM_MAZE, CUBE(512), 0, KERNELS_INT16,
-     1, false},
-    {"checkerboard-512", "checkerboard", CHECKERBOARD, CUBE(512), 0, KERNELS_INT16, 1, false},
-    {"noise-30-512", "noise, 30 % in range", NOISE_30, CUBE(512), 0, KERNELS_INT16, 1, false},
-    {"noise-60-512", "noise, 60 % in range", NOISE_60, CUBE(512), 0, KERNELS_INT16, 1, false},
+    {"maze-x-512", "serpentine along x", SERPENTINE_X, CUBE(512), 0, IMAGE_INT16, 1, false},
+    {"maze-y-512", "serpentine along y", SERPENTINE_Y, CUBE(512), 0, IMAGE_INT16, 1, false},
+    {"maze-z-512", "serpentine along z", SERPENTINE_Z, CUBE(512), 0, IMAGE_INT16, 1, false},
+    {"maze-random-512", "spanning tree of random walks", RANDOM_MAZE, CUBE(512), 0, IMAGE_INT16, 1,
+     false},
+    {"checkerboard-512", "checkerboard", CHECKERBOARD, CUBE(512), 0, IMAGE_INT16, 1, false},
+    {"noise-30-512", "noise, 30 % in range", NOISE_30, CUBE(512), 0, IMAGE_INT16, 1, false},
+    {"noise-60-512", "noise, 60 % in range", NOISE_60, CUBE(512), 0, IMAGE_INT16, 1, false},
 };
 
 struct fuzzy_case {
     const char *name;
     const char *description;
     enum grey grey;
-    struct kernels_extent extent;
+    struct image_extent extent;
     bool scene;
     bool only_by_name;
 };
@@ -127,9 +126,9 @@ struct options {
     int threads; /* 0: as many as the device takes */
     int repeat;
     const char *raw;
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
-    struct kernels_range range;
+    struct image_extent extent;
+    enum image_pixel pixel;
+    struct image_range range;
     struct kernels_shape sphere;
     const char *mask_out;
     bool kernels; /* only the kernels alone, those whose name contains kernel_filter */
@@ -233,7 +232,7 @@ static struct measured
 measure_read(const struct bench *bench, const struct ref_job *job)
 {
     int repeat = bench->options->repeat;
-    size_t bytes = (size_t)ref_voxels(job->extent) * kernels_pixel_size(job->pixel);
+    size_t bytes = (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel);
     double *seconds = allocate((size_t)repeat * sizeof(*seconds));
     struct measured measured;
 
@@ -320,14 +319,14 @@ measure_lanes(const struct bench *bench, const struct ref_whole *whole)
 }
 
 static const char *
-pixel_name(enum kernels_pixel pixel)
+pixel_name(enum image_pixel pixel)
 {
     switch (pixel) {
-    case KERNELS_UINT8:
+    case IMAGE_UINT8:
         return "uint8";
-    case KERNELS_INT16:
+    case IMAGE_INT16:
         return "int16";
-    case KERNELS_UINT16:
+    case IMAGE_UINT16:
         return "uint16";
     }
     return "";
@@ -378,7 +377,7 @@ measure(const struct bench *bench, const char *name, const struct ref_whole *who
     struct measured plain = measure_read(bench, job);
     int64_t voxels = ref_voxels(job->extent), bytes = voxels;
 
-    bytes *= (int64_t)kernels_pixel_size(job->pixel);
+    bytes *= (int64_t)image_pixel_size(job->pixel);
     printf("{\"case\":\"%s\",\"backend\":\"%s\",\"description\":\"%s\",\"threads\":%d,"
            "\"extent\":[%" PRId64 ",%" PRId64 ",%" PRId64 "],\"pixel\":\"%s\",\"labels\":%zu,"
            "\"objects\":%zu,\"bytes\":%" PRId64 ",\"repeat\":%d,\"median_seconds\":%.6f,"
@@ -395,7 +394,7 @@ measure(const struct bench *bench, const char *name, const struct ref_whole *who
 }
 
 static void
-generate(enum pattern pattern, struct kernels_extent extent, uint8_t *in)
+generate(enum pattern pattern, struct image_extent extent, uint8_t *in)
 {
     switch (pattern) {
     case SPHERE:
@@ -426,8 +425,8 @@ generate(enum pattern pattern, struct kernels_extent extent, uint8_t *in)
 static void
 run_case(const struct bench *bench, const struct level_set_case *chosen)
 {
-    struct kernels_extent extent = chosen->extent;
-    struct kernels_range range = {IN_VALUE, IN_VALUE};
+    struct image_extent extent = chosen->extent;
+    struct image_range range = {IN_VALUE, IN_VALUE};
     double radius = chosen->radius > 0 ? chosen->radius : (double)extent.columns / 8;
     struct kernels_shape sphere = {
         KERNELS_SPHERE,
@@ -437,7 +436,7 @@ run_case(const struct bench *bench, const struct level_set_case *chosen)
     struct ref_results results;
     size_t count = (size_t)ref_voxels(extent);
     uint8_t *in = allocate(count);
-    void *voxels = allocate(count * kernels_pixel_size(chosen->pixel));
+    void *voxels = allocate(count * image_pixel_size(chosen->pixel));
     struct ref_whole whole = {.job = {.extent = extent,
                                       .pixel = chosen->pixel,
                                       .voxels = voxels,
@@ -460,22 +459,22 @@ run_case(const struct bench *bench, const struct level_set_case *chosen)
 
 /* Returns where the object begins. */
 static struct kernels_voxel
-draw_grey(enum grey grey, struct kernels_extent extent, int16_t *voxels)
+draw_grey(enum grey grey, struct image_extent extent, int16_t *voxels)
 {
     struct kernels_voxel seed = {extent.columns / 2, extent.rows / 2, extent.slices / 2};
     uint8_t *in;
 
     switch (grey) {
     case VESSELS:
-        ref_vessels(extent, KERNELS_INT16, TOP_VALUE, 1, 1, voxels, &seed);
+        ref_vessels(extent, IMAGE_INT16, TOP_VALUE, 1, 1, voxels, &seed);
         break;
     case SMOOTH:
-        ref_smooth(extent, KERNELS_INT16, TOP_VALUE, 1, voxels);
+        ref_smooth(extent, IMAGE_INT16, TOP_VALUE, 1, voxels);
         break;
     case MAZE:
         in = allocate((size_t)ref_voxels(extent));
         ref_serpentine(extent, 0, in);
-        ref_paint(KERNELS_INT16, in, ref_voxels(extent), 3 * TOP_VALUE / 4, 0, voxels);
+        ref_paint(IMAGE_INT16, in, ref_voxels(extent), 3 * TOP_VALUE / 4, 0, voxels);
         free(in);
         seed = (struct kernels_voxel){0, 0, 0};
         break;
@@ -498,7 +497,7 @@ run_fuzzy_case(const struct bench *bench, const struct fuzzy_case *chosen)
                                           .padding = {1, 0},
                                           .scene = chosen->scene};
     struct ref_whole whole = {.job = {.extent = chosen->extent,
-                                      .pixel = KERNELS_INT16,
+                                      .pixel = IMAGE_INT16,
                                       .voxels = voxels,
                                       .threads = bench->announcers},
                               .objects = &object,
@@ -531,7 +530,7 @@ load_raw(const char *path, void *voxels, size_t bytes)
 
 /* The words as they are: rows padded to whole words. */
 static void
-save_mask(const char *path, struct kernels_extent extent, const struct kernels_mask *mask)
+save_mask(const char *path, struct image_extent extent, const struct image_mask *mask)
 {
     size_t words = (size_t)(extent.rows * extent.slices * mask->words_per_row);
     FILE *file = fopen(path, "wb");
@@ -544,7 +543,7 @@ static void
 run_raw(const struct bench *bench)
 {
     const struct options *options = bench->options;
-    size_t bytes = (size_t)ref_voxels(options->extent) * kernels_pixel_size(options->pixel);
+    size_t bytes = (size_t)ref_voxels(options->extent) * image_pixel_size(options->pixel);
     struct kernels_level_set_label label = {.shapes = &options->sphere,
                                             .shape_count = 1,
                                             .ranges = &options->range,
@@ -653,16 +652,16 @@ parse_count(const char *text, int most)
     return (int)value;
 }
 
-static enum kernels_pixel
+static enum image_pixel
 parse_pixel(const char *text)
 {
-    static const enum kernels_pixel pixels[] = {KERNELS_UINT8, KERNELS_INT16, KERNELS_UINT16};
+    static const enum image_pixel pixels[] = {IMAGE_UINT8, IMAGE_INT16, IMAGE_UINT16};
 
     for (size_t i = 0; i < sizeof(pixels) / sizeof(pixels[0]); i++)
         if (strcmp(text, pixel_name(pixels[i])) == 0)
             return pixels[i];
     refuse();
-    return KERNELS_UINT8;
+    return IMAGE_UINT8;
 }
 
 /* `count` numbers with commas between them. */
@@ -687,11 +686,11 @@ parse_geometry(struct options *options, int option, const char *text)
     case 'e':
         parse_numbers(text, numbers, 3);
         options->extent =
-            (struct kernels_extent){(int64_t)numbers[0], (int64_t)numbers[1], (int64_t)numbers[2]};
+            (struct image_extent){(int64_t)numbers[0], (int64_t)numbers[1], (int64_t)numbers[2]};
         break;
     case 'g':
         parse_numbers(text, numbers, 2);
-        options->range = (struct kernels_range){(int32_t)numbers[0], (int32_t)numbers[1]};
+        options->range = (struct image_range){(int32_t)numbers[0], (int32_t)numbers[1]};
         break;
     default:
         parse_numbers(text, numbers, 4);
@@ -719,7 +718,7 @@ parse_options(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct options options = {.backend = "auto", .repeat = 7, .pixel = KERNELS_INT16};
+    struct options options = {.backend = "auto", .repeat = 7, .pixel = IMAGE_INT16};
     int option;
 
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {

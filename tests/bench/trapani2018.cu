@@ -33,11 +33,11 @@ __device__ static int32_t
 value_of(const struct trapani2018 &run, int64_t i)
 {
     switch (run.pixel) {
-    case KERNELS_UINT8:
+    case IMAGE_UINT8:
         return ((const uint8_t *)run.voxels)[i];
-    case KERNELS_INT16:
+    case IMAGE_INT16:
         return ((const int16_t *)run.voxels)[i];
-    case KERNELS_UINT16:
+    case IMAGE_UINT16:
         return ((const uint16_t *)run.voxels)[i];
     }
     return 0;
@@ -209,7 +209,7 @@ __launch_bounds__(THREADS) stage_3(struct trapani2018 run)
 }
 
 static dim3
-grid_of(struct kernels_extent extent)
+grid_of(struct image_extent extent)
 {
     return dim3((unsigned)((extent.columns - 1) / SPAN + 1),
                 (unsigned)((extent.rows - 1) / SPAN + 1),
@@ -217,7 +217,7 @@ grid_of(struct kernels_extent extent)
 }
 
 size_t
-trapani2018_blocks(struct kernels_extent extent)
+trapani2018_blocks(struct image_extent extent)
 {
     dim3 grid = grid_of(extent);
 

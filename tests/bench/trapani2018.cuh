@@ -16,10 +16,10 @@
 #include <cuda_runtime.h>
 
 struct trapani2018 {
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
+    struct image_extent extent;
+    enum image_pixel pixel;
     const void *voxels; /* on the device */
-    struct kernels_range range;
+    struct image_range range;
     struct kernels_shape sphere;
     int8_t *states;  /* on the device; codes in the end */
     uint8_t *active; /* on the device, one a block of 16 x 16 x 16 voxels */
@@ -27,7 +27,7 @@ struct trapani2018 {
 };
 
 /* Blocks of 16 x 16 x 16 voxels. */
-size_t trapani2018_blocks(struct kernels_extent extent);
+size_t trapani2018_blocks(struct image_extent extent);
 
 /* All three stages; waits for the stream after each pass. Returns the number of passes. */
 int trapani2018_run(const struct trapani2018 *run, cudaStream_t stream);

@@ -119,7 +119,7 @@ blocks_of(const struct fuzzy_grid *grid, dim3 block)
 }
 
 void
-wang2016_begin(const struct wang2016_memory *memory, const struct kernels_extent *extent,
+wang2016_begin(const struct wang2016_memory *memory, const struct image_extent *extent,
                const struct kernels_voxel *seed, cudaStream_t stream)
 {
     size_t voxels = (size_t)(extent->columns * extent->rows * extent->slices);

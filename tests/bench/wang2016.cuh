@@ -16,7 +16,7 @@ struct wang2016_memory {
 };
 
 /* All is 0 but the seed, whose scene is 65535 and which is the front. */
-void wang2016_begin(const struct wang2016_memory *memory, const struct kernels_extent *extent,
+void wang2016_begin(const struct wang2016_memory *memory, const struct image_extent *extent,
                     const struct kernels_voxel *seed, cudaStream_t stream);
 
 /*

@@ -57,7 +57,7 @@ describe(const uint8_t *bytes, int32_t index, struct dicom_instance *instance,
     instance->rows = 4;
     instance->columns = bytes[0] & 128 ? 5 : 4;
     instance->bits_allocated = 16;
-    instance->pixel = bytes[1] & 128 ? DICOM_INT16 : DICOM_UINT16;
+    instance->pixel = bytes[1] & 128 ? IMAGE_INT16 : IMAGE_UINT16;
     instance->acquisition_number = bytes[7] >> 4;
     frame->has_position = bytes[0] % 16 != 15;
     frame->has_orientation = bytes[0] % 16 != 14;

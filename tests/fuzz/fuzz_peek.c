@@ -61,7 +61,7 @@ read_frames(const struct dicom_instance *instance)
     struct dicom_pixels *pixels;
     if (count > MOST_PIXELS)
         return;
-    void *values = malloc(count * dicom_pixel_size(instance->pixel));
+    void *values = malloc(count * image_pixel_size(instance->pixel));
     must(values != NULL);
     int error = dicom_pixels_open(instance, &pixels, &fault);
     if (error)

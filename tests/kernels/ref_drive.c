@@ -57,11 +57,11 @@ ref_clock(void)
 }
 
 int
-ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct kernels_mask *masks,
+ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct image_mask *masks,
             double *seconds)
 {
     size_t bytes = (size_t)(job->extent.columns * job->extent.rows * job->extent.slices) *
-                   kernels_pixel_size(job->pixel);
+                   image_pixel_size(job->pixel);
     double begun = ref_clock(), copied;
     void *voxels;
     int error;

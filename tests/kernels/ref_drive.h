@@ -14,8 +14,8 @@
 int ref_announce(struct kernels_lane *lane, int64_t slices, int threads, const int64_t *order);
 
 struct ref_job {
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
+    struct image_extent extent;
+    enum image_pixel pixel;
     const void *voxels;
     const struct kernels_level_set_label *labels;
     size_t label_count;
@@ -27,7 +27,7 @@ struct ref_job {
  * A whole level set job. If seconds is not NULL it becomes the time from kernels_volume_begin to
  * the masks, without the time that this function takes to copy the voxels into the lane.
  */
-int ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct kernels_mask *masks,
+int ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct image_mask *masks,
                 double *seconds);
 
 /* Seconds of a clock that only runs forward. */

@@ -149,8 +149,8 @@ buckets_free(struct buckets *buckets)
 }
 
 struct search {
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
+    struct image_extent extent;
+    enum image_pixel pixel;
     const void *voxels;
     const struct kernels_fuzzy_object *object;
     struct parts parts;
@@ -185,7 +185,7 @@ extend(struct search *search, uint16_t strength, int32_t a, int64_t j)
 static void
 extend_all(struct search *search, int64_t i, uint16_t strength)
 {
-    struct kernels_extent extent = search->extent;
+    struct image_extent extent = search->extent;
     int64_t row = extent.columns, slice = extent.columns * extent.rows;
     int64_t x = i % row, y = i / row % extent.rows, z = i / slice;
     int32_t a = ref_stored(search->pixel, search->voxels, i);
@@ -220,7 +220,7 @@ find_parts(struct search *search)
 }
 
 void
-ref_fuzzy_scene(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+ref_fuzzy_scene(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                 const struct kernels_fuzzy_object *object, uint16_t *scene)
 {
     struct search search = {extent, pixel, voxels, object, .scene = scene};

@@ -14,7 +14,7 @@
 uint16_t ref_fuzzy_affinity(const struct kernels_fuzzy_object *object, int32_t a, int32_t b);
 
 /* The scene of one object, one value a voxel, x fastest; time is linear in the volume. */
-void ref_fuzzy_scene(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+void ref_fuzzy_scene(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                      const struct kernels_fuzzy_object *object, uint16_t *scene);
 
 /*

@@ -21,7 +21,7 @@ allocate(int64_t count, size_t size)
 }
 
 int64_t
-ref_mask_words(struct kernels_extent extent)
+ref_mask_words(struct image_extent extent)
 {
     return (extent.columns + 63) / 64 * extent.rows * extent.slices;
 }
@@ -84,7 +84,7 @@ ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_res
 {
     const struct ref_job *job = &whole->job;
     struct kernels_demand demand = demand_of(whole);
-    size_t bytes = (size_t)ref_voxels(job->extent) * kernels_pixel_size(job->pixel);
+    size_t bytes = (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel);
     double begun = ref_clock(), spent;
     void *voxels;
     int error =
@@ -105,7 +105,7 @@ ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_res
 /* What the references say */
 
 static void
-set_bit(struct kernels_extent extent, struct ref_outcome *outcome, int64_t i)
+set_bit(struct image_extent extent, struct ref_outcome *outcome, int64_t i)
 {
     int64_t x = i % extent.columns, row = i / extent.columns;
 
@@ -169,7 +169,7 @@ expect_all(struct expectation *expectations, size_t count)
 static void
 expect_objects(const struct ref_whole *whole, struct ref_outcome *outcomes)
 {
-    struct kernels_extent extent = whole->job.extent;
+    struct image_extent extent = whole->job.extent;
     int64_t count = ref_voxels(extent);
     uint16_t *scenes[REF_MOST];
     uint8_t *in = allocate(count, 1);
@@ -226,7 +226,7 @@ ref_expected_free(struct ref_expected *expected)
 static _Thread_local char difference[KERNELS_REASON + 64];
 
 static bool
-mask_differs(struct kernels_extent extent, const struct kernels_mask *mask,
+mask_differs(struct image_extent extent, const struct image_mask *mask,
              const struct ref_outcome *outcome, const char *what, size_t index)
 {
     size_t words = (size_t)ref_mask_words(extent), first = 0;
@@ -324,12 +324,12 @@ ref_shuffle(uint64_t *random, int64_t *order, int64_t count)
     }
 }
 
-static struct kernels_extent
+static struct image_extent
 random_extent(uint64_t *random)
 {
     static const int64_t columns[] = {1, 2, 3, 5, 7, 13, 31, 33, 63, 64, 65, 127, 128, 129, 193};
     static const int64_t others[] = {1, 1, 2, 3, 5, 7, 8, 11, 16, 17, 23, 37};
-    struct kernels_extent extent = {
+    struct image_extent extent = {
         columns[ref_random_below(random, sizeof(columns) / sizeof(columns[0]))],
         others[ref_random_below(random, sizeof(others) / sizeof(others[0]))],
         others[ref_random_below(random, sizeof(others) / sizeof(others[0]))],
@@ -349,7 +349,7 @@ static void
 random_values(uint64_t *random, struct ref_job *job)
 {
     int64_t count = ref_voxels(job->extent), steadiness = 1 + ref_random_below(random, 6);
-    char *voxels = allocate(count, kernels_pixel_size(job->pixel));
+    char *voxels = allocate(count, image_pixel_size(job->pixel));
     int32_t value = 0;
 
     job->voxels = voxels;
@@ -361,7 +361,7 @@ random_values(uint64_t *random, struct ref_job *job)
                   dice == 0   ? 0x7FFF
                   : dice == 1 ? 0x8000
                               : value,
-                  0, voxels + (size_t)i * kernels_pixel_size(job->pixel));
+                  0, voxels + (size_t)i * image_pixel_size(job->pixel));
     }
 }
 
@@ -374,7 +374,7 @@ random_coordinate(uint64_t *random, int64_t size)
 }
 
 static struct kernels_shape
-random_shape(uint64_t *random, struct kernels_extent extent)
+random_shape(uint64_t *random, struct image_extent extent)
 {
     int64_t size[3] = {extent.columns, extent.rows, extent.slices};
     struct kernels_shape shape = {.kind = (enum kernels_shape_kind)ref_random_below(random, 3)};
@@ -389,31 +389,31 @@ random_shape(uint64_t *random, struct kernels_extent extent)
 }
 
 /* Mostly the values that random_values draws; sometimes empty, all, or beyond the pixel type. */
-static struct kernels_range
+static struct image_range
 random_range(uint64_t *random)
 {
-    static const struct kernels_range special[] = {
+    static const struct image_range special[] = {
         {1, 0}, {INT32_MIN, INT32_MAX}, {-40000, 2}, {70000, 80000}, {INT32_MAX, INT32_MIN}};
     int32_t lo = (int32_t)ref_random_below(random, 8);
 
     if (ref_random_below(random, 8) == 0)
         return special[ref_random_below(random, sizeof(special) / sizeof(special[0]))];
-    return (struct kernels_range){lo, lo + (int32_t)ref_random_below(random, 6)};
+    return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 6)};
 }
 
-static struct kernels_range
+static struct image_range
 random_padding(uint64_t *random)
 {
     int32_t lo = (int32_t)ref_random_below(random, 8);
 
     if (ref_random_below(random, 2))
-        return (struct kernels_range){1, 0};
-    return (struct kernels_range){lo, lo + (int32_t)ref_random_below(random, 2)};
+        return (struct image_range){1, 0};
+    return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 2)};
 }
 
 /* Sparse bits, none beyond the last column. */
 static const uint64_t *
-random_mask(uint64_t *random, struct kernels_extent extent)
+random_mask(uint64_t *random, struct image_extent extent)
 {
     int64_t words = ref_mask_words(extent), words_per_row = (extent.columns + 63) / 64;
     uint64_t *bits = allocate(words, sizeof(*bits));
@@ -428,11 +428,11 @@ random_mask(uint64_t *random, struct kernels_extent extent)
 }
 
 static void
-random_label(uint64_t *random, struct kernels_extent extent, struct kernels_shape *shapes,
+random_label(uint64_t *random, struct image_extent extent, struct kernels_shape *shapes,
              struct kernels_level_set_label *label)
 {
     bool for_each = ref_random_below(random, 3) == 0;
-    struct kernels_range *ranges = allocate(extent.slices, sizeof(*ranges));
+    struct image_range *ranges = allocate(extent.slices, sizeof(*ranges));
 
     label->shape_count = (size_t)ref_random_below(random, REF_MOST + 1);
     label->shapes = shapes;
@@ -462,7 +462,7 @@ random_place(uint64_t *random, int64_t size)
 }
 
 static void
-random_object(uint64_t *random, struct kernels_extent extent, struct kernels_voxel *seeds,
+random_object(uint64_t *random, struct image_extent extent, struct kernels_voxel *seeds,
               struct kernels_fuzzy_object *object)
 {
     static const uint16_t thresholds[] = {0, 1, 8191, 32767, 50000, 65534, 65535};
@@ -493,7 +493,7 @@ ref_random_job(uint64_t seed)
     int64_t *order;
 
     job->extent = random_extent(&random);
-    job->pixel = (enum kernels_pixel)ref_random_below(&random, 3);
+    job->pixel = (enum image_pixel)ref_random_below(&random, 3);
     random_values(&random, job);
     job->threads = 1 + (int)ref_random_below(&random, 3);
     job->order = order = allocate(job->extent.slices, sizeof(*order));

@@ -19,7 +19,7 @@ struct ref_whole {
 
 /* The lane's, as kernels.h says. */
 struct ref_results {
-    struct kernels_mask masks[REF_MOST];
+    struct image_mask masks[REF_MOST];
     struct kernels_fuzzy_result fuzzy[REF_MOST];
 };
 
@@ -70,6 +70,6 @@ void ref_random_job_free(struct ref_whole *whole);
 void ref_shuffle(uint64_t *random, int64_t *order, int64_t count);
 
 /* Words of a mask of this extent. */
-int64_t ref_mask_words(struct kernels_extent extent);
+int64_t ref_mask_words(struct image_extent extent);
 
 #endif

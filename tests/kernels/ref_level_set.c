@@ -34,7 +34,7 @@ ref_in_shape(const struct kernels_shape *shape, int64_t x, int64_t y, int64_t z)
 }
 
 static bool
-holds(struct kernels_range range, int32_t value)
+holds(struct image_range range, int32_t value)
 {
     return range.lo <= value && value <= range.hi;
 }
@@ -49,7 +49,7 @@ in_any_shape(const struct kernels_level_set_label *label, int64_t x, int64_t y, 
 }
 
 static bool
-in_mask(struct kernels_extent extent, const uint64_t *mask, int64_t x, int64_t y, int64_t z)
+in_mask(struct image_extent extent, const uint64_t *mask, int64_t x, int64_t y, int64_t z)
 {
     int64_t words_per_row = (extent.columns + 63) / 64;
 
@@ -57,7 +57,7 @@ in_mask(struct kernels_extent extent, const uint64_t *mask, int64_t x, int64_t y
 }
 
 void
-ref_level_set_start(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+ref_level_set_start(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                     const struct kernels_level_set_label *label, int8_t *states)
 {
     int64_t i = 0;
@@ -77,7 +77,7 @@ ref_level_set_start(struct kernels_extent extent, enum kernels_pixel pixel, cons
 
 /* The 6-neighbours of voxel i that exist; returns how many. */
 static int
-neighbours(struct kernels_extent extent, int64_t i, int64_t near[6])
+neighbours(struct image_extent extent, int64_t i, int64_t near[6])
 {
     int64_t x = i % extent.columns, y = i / extent.columns % extent.rows;
     int64_t row = extent.columns, slice = extent.columns * extent.rows, z = i / slice;
@@ -99,7 +99,7 @@ neighbours(struct kernels_extent extent, int64_t i, int64_t near[6])
 }
 
 static bool
-has_neighbour(struct kernels_extent extent, const int8_t *states, int64_t i, int8_t state)
+has_neighbour(struct image_extent extent, const int8_t *states, int64_t i, int8_t state)
 {
     int64_t near[6];
 
@@ -110,7 +110,7 @@ has_neighbour(struct kernels_extent extent, const int8_t *states, int64_t i, int
 }
 
 void
-ref_level_set_iterate(struct kernels_extent extent, int8_t *states)
+ref_level_set_iterate(struct image_extent extent, int8_t *states)
 {
     bool changed = true;
 
@@ -129,7 +129,7 @@ ref_level_set_iterate(struct kernels_extent extent, int8_t *states)
 }
 
 void
-ref_level_set_search(struct kernels_extent extent, int8_t *states)
+ref_level_set_search(struct image_extent extent, int8_t *states)
 {
     int64_t count = ref_voxels(extent), first = 0, end = 0;
     int64_t *queue = malloc((size_t)count * sizeof(*queue));
@@ -154,7 +154,7 @@ ref_level_set_search(struct kernels_extent extent, int8_t *states)
 }
 
 void
-ref_level_set_codes(struct kernels_extent extent, const int8_t *states, int8_t *codes)
+ref_level_set_codes(struct image_extent extent, const int8_t *states, int8_t *codes)
 {
     for (int64_t i = 0; i < ref_voxels(extent); i++) {
         bool inside = states[i] > 0, border = false;

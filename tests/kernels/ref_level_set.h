@@ -12,16 +12,16 @@
 bool ref_in_shape(const struct kernels_shape *shape, int64_t x, int64_t y, int64_t z);
 
 /* Stage 1: the states 1, -1, 2, -2, one a voxel. */
-void ref_level_set_start(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+void ref_level_set_start(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                          const struct kernels_level_set_label *label, int8_t *states);
 
 /* Stage 2, the automaton: over all voxels until a pass changes nothing. */
-void ref_level_set_iterate(struct kernels_extent extent, int8_t *states);
+void ref_level_set_iterate(struct image_extent extent, int8_t *states);
 
 /* Stage 2 by two breadth-first searches: the same states, in time linear in the volume. */
-void ref_level_set_search(struct kernels_extent extent, int8_t *states);
+void ref_level_set_search(struct image_extent extent, int8_t *states);
 
 /* Stage 3, resolution 2f(1). */
-void ref_level_set_codes(struct kernels_extent extent, const int8_t *states, int8_t *codes);
+void ref_level_set_codes(struct image_extent extent, const int8_t *states, int8_t *codes);
 
 #endif

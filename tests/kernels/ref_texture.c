@@ -7,19 +7,19 @@
 #include <string.h>
 
 size_t
-ref_texture_values(enum kernels_pixel pixel)
+ref_texture_values(enum image_pixel pixel)
 {
-    return pixel == KERNELS_UINT8 ? 256 : 65536;
+    return pixel == IMAGE_UINT8 ? 256 : 65536;
 }
 
 int32_t
-ref_texture_smallest(enum kernels_pixel pixel)
+ref_texture_smallest(enum image_pixel pixel)
 {
-    return pixel == KERNELS_INT16 ? -32768 : 0;
+    return pixel == IMAGE_INT16 ? -32768 : 0;
 }
 
 bool
-ref_in_region(const uint64_t *region, struct kernels_extent extent, int64_t x, int64_t y, int64_t z)
+ref_in_region(const uint64_t *region, struct image_extent extent, int64_t x, int64_t y, int64_t z)
 {
     const int64_t words = (extent.columns + 63) / 64;
 
@@ -28,7 +28,7 @@ ref_in_region(const uint64_t *region, struct kernels_extent extent, int64_t x, i
 
 /* Where the stored value of a voxel stands in a table or a histogram. */
 static size_t
-place_of(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels, int64_t x,
+place_of(struct image_extent extent, enum image_pixel pixel, const void *voxels, int64_t x,
          int64_t y, int64_t z)
 {
     const int64_t voxel = (z * extent.rows + y) * extent.columns + x;
@@ -37,8 +37,8 @@ place_of(struct kernels_extent extent, enum kernels_pixel pixel, const void *vox
 }
 
 struct scene {
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
+    struct image_extent extent;
+    enum image_pixel pixel;
     const void *voxels;
     const struct texture_glcm *request;
 };
@@ -48,7 +48,7 @@ static int
 level_at(const struct scene *scene, int64_t x, int64_t y, int64_t z)
 {
     const struct texture_levels *levels = &scene->request->levels;
-    const struct kernels_extent extent = scene->extent;
+    const struct image_extent extent = scene->extent;
     const size_t values = ref_texture_values(scene->pixel);
 
     if (x < 0 || y < 0 || z < 0 || x >= extent.columns || y >= extent.rows || z >= extent.slices)
@@ -74,7 +74,7 @@ count_pair(const struct scene *scene, size_t o, int64_t x, int64_t y, int64_t z,
 }
 
 void
-ref_texture_glcm(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+ref_texture_glcm(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                  const struct texture_glcm *request, uint64_t *counts)
 {
     const struct scene scene = {extent, pixel, voxels, request};
@@ -90,7 +90,7 @@ ref_texture_glcm(struct kernels_extent extent, enum kernels_pixel pixel, const v
 }
 
 void
-ref_texture_histogram(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+ref_texture_histogram(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                       const uint64_t *region, bool per_slice, uint64_t *counts)
 {
     const size_t values = ref_texture_values(pixel);

@@ -8,18 +8,17 @@
 #include "kernels/texture/texture.h"
 
 /* As texture_glcm_run and texture_histogram_run, of a volume of this extent and pixel type. */
-void ref_texture_glcm(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+void ref_texture_glcm(struct image_extent extent, enum image_pixel pixel, const void *voxels,
                       const struct texture_glcm *request, uint64_t *counts);
-void ref_texture_histogram(struct kernels_extent extent, enum kernels_pixel pixel,
-                           const void *voxels, const uint64_t *region, bool per_slice,
-                           uint64_t *counts);
+void ref_texture_histogram(struct image_extent extent, enum image_pixel pixel, const void *voxels,
+                           const uint64_t *region, bool per_slice, uint64_t *counts);
 
 /* Stored values that a pixel type has, and the smallest of them. */
-size_t ref_texture_values(enum kernels_pixel pixel);
-int32_t ref_texture_smallest(enum kernels_pixel pixel);
+size_t ref_texture_values(enum image_pixel pixel);
+int32_t ref_texture_smallest(enum image_pixel pixel);
 
 /* Is the voxel in the region, whose rows are padded to whole words? NULL: every voxel is. */
-bool ref_in_region(const uint64_t *region, struct kernels_extent extent, int64_t x, int64_t y,
+bool ref_in_region(const uint64_t *region, struct image_extent extent, int64_t x, int64_t y,
                    int64_t z);
 
 /*

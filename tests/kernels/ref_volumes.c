@@ -6,7 +6,7 @@
 #include <string.h>
 
 int64_t
-ref_voxels(struct kernels_extent extent)
+ref_voxels(struct image_extent extent)
 {
     return extent.columns * extent.rows * extent.slices;
 }
@@ -28,7 +28,7 @@ ref_random_below(uint64_t *state, int64_t below)
 }
 
 void
-ref_sphere(struct kernels_extent extent, double radius, uint8_t *in)
+ref_sphere(struct image_extent extent, double radius, uint8_t *in)
 {
     for (int64_t z = 0; z < extent.slices; z++)
         for (int64_t y = 0; y < extent.rows; y++)
@@ -47,7 +47,7 @@ struct view {
 };
 
 static struct view
-view_along(struct kernels_extent extent, int axis)
+view_along(struct image_extent extent, int axis)
 {
     int64_t size[3] = {extent.columns, extent.rows, extent.slices};
     int64_t step[3] = {1, extent.columns, extent.columns * extent.rows};
@@ -67,7 +67,7 @@ voxel_at(const struct view *view, uint8_t *in, int64_t along, int64_t across, in
 }
 
 void
-ref_serpentine(struct kernels_extent extent, int axis, uint8_t *in)
+ref_serpentine(struct image_extent extent, int axis, uint8_t *in)
 {
     struct view view = view_along(extent, axis);
     int64_t lanes = (view.size[1] + 1) / 2, floors = (view.size[2] + 1) / 2;
@@ -88,7 +88,7 @@ ref_serpentine(struct kernels_extent extent, int axis, uint8_t *in)
 }
 
 void
-ref_random_maze(struct kernels_extent extent, uint64_t seed, uint8_t *in)
+ref_random_maze(struct image_extent extent, uint64_t seed, uint8_t *in)
 {
     int64_t size[3] = {(extent.columns + 1) / 2, (extent.rows + 1) / 2, (extent.slices + 1) / 2};
     int64_t step[3] = {1, extent.columns, extent.columns * extent.rows};
@@ -126,7 +126,7 @@ ref_random_maze(struct kernels_extent extent, uint64_t seed, uint8_t *in)
 
 /* A square spiral from (0, 0) inwards; returns its inner end. */
 static int64_t
-wind(struct kernels_extent extent, uint8_t *in)
+wind(struct image_extent extent, uint8_t *in)
 {
     int64_t size[2] = {extent.columns, extent.rows}, step[2] = {1, extent.columns};
     int64_t low[2] = {0, 0}, high[2] = {size[0] - 1, size[1] - 1};
@@ -154,7 +154,7 @@ wind(struct kernels_extent extent, uint8_t *in)
 }
 
 void
-ref_spiral(struct kernels_extent extent, uint8_t *in)
+ref_spiral(struct image_extent extent, uint8_t *in)
 {
     int64_t slice = extent.columns * extent.rows;
 
@@ -167,7 +167,7 @@ ref_spiral(struct kernels_extent extent, uint8_t *in)
 }
 
 void
-ref_checkerboard(struct kernels_extent extent, uint8_t *in)
+ref_checkerboard(struct image_extent extent, uint8_t *in)
 {
     for (int64_t z = 0; z < extent.slices; z++)
         for (int64_t y = 0; y < extent.rows; y++)
@@ -176,7 +176,7 @@ ref_checkerboard(struct kernels_extent extent, uint8_t *in)
 }
 
 void
-ref_noise(struct kernels_extent extent, double density, uint64_t seed, uint8_t *in)
+ref_noise(struct image_extent extent, double density, uint64_t seed, uint8_t *in)
 {
     int64_t count = ref_voxels(extent);
 
@@ -185,30 +185,30 @@ ref_noise(struct kernels_extent extent, double density, uint64_t seed, uint8_t *
 }
 
 int32_t
-ref_stored(enum kernels_pixel pixel, const void *voxels, int64_t i)
+ref_stored(enum image_pixel pixel, const void *voxels, int64_t i)
 {
     switch (pixel) {
-    case KERNELS_UINT8:
+    case IMAGE_UINT8:
         return ((const uint8_t *)voxels)[i];
-    case KERNELS_INT16:
+    case IMAGE_INT16:
         return ((const int16_t *)voxels)[i];
-    case KERNELS_UINT16:
+    case IMAGE_UINT16:
         return ((const uint16_t *)voxels)[i];
     }
     return 0;
 }
 
 void
-ref_store(enum kernels_pixel pixel, void *voxels, int64_t i, int32_t value)
+ref_store(enum image_pixel pixel, void *voxels, int64_t i, int32_t value)
 {
-    if (pixel == KERNELS_UINT8)
+    if (pixel == IMAGE_UINT8)
         ((uint8_t *)voxels)[i] = (uint8_t)value;
     else
         ((uint16_t *)voxels)[i] = (uint16_t)value;
 }
 
 void
-ref_paint(enum kernels_pixel pixel, const uint8_t *in, int64_t count, int32_t in_value,
+ref_paint(enum image_pixel pixel, const uint8_t *in, int64_t count, int32_t in_value,
           int32_t out_value, void *voxels)
 {
     for (int64_t i = 0; i < count; i++)
@@ -256,7 +256,7 @@ add_lattice(uint64_t seed, int64_t spacing, double strength, int64_t y, int64_t 
 }
 
 void
-ref_smooth(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, uint64_t seed,
+ref_smooth(struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed,
            void *voxels)
 {
     size_t bytes = (size_t)extent.columns * sizeof(double);
@@ -278,7 +278,7 @@ ref_smooth(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, 
 }
 
 void
-ref_plateaus(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, int32_t levels,
+ref_plateaus(struct image_extent extent, enum image_pixel pixel, int32_t top, int32_t levels,
              uint64_t seed, void *voxels)
 {
     ref_smooth(extent, pixel, top, seed, voxels);
@@ -289,7 +289,7 @@ ref_plateaus(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top
 }
 
 void
-ref_scatter(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, uint64_t seed,
+ref_scatter(struct image_extent extent, enum image_pixel pixel, int32_t top, uint64_t seed,
             void *voxels)
 {
     for (int64_t i = 0; i < ref_voxels(extent); i++)
@@ -297,7 +297,7 @@ ref_scatter(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top,
 }
 
 void
-ref_islands(struct kernels_extent extent, enum kernels_pixel pixel, int count, int32_t value,
+ref_islands(struct image_extent extent, enum image_pixel pixel, int count, int32_t value,
             uint64_t seed, void *voxels)
 {
     int64_t size[3] = {extent.columns, extent.rows, extent.slices};
@@ -346,7 +346,7 @@ turn(struct tip *tip, double most, uint64_t *state)
 }
 
 static void
-paint_ball(struct kernels_extent extent, const struct tip *tip, uint8_t *in)
+paint_ball(struct image_extent extent, const struct tip *tip, uint8_t *in)
 {
     int64_t size[3] = {extent.columns, extent.rows, extent.slices}, first[3], last[3];
 
@@ -366,7 +366,7 @@ paint_ball(struct kernels_extent extent, const struct tip *tip, uint8_t *in)
 }
 
 static bool
-is_outside(struct kernels_extent extent, const struct tip *tip)
+is_outside(struct image_extent extent, const struct tip *tip)
 {
     return tip->at[0] < 0 || tip->at[0] >= (double)extent.columns || tip->at[1] < 0 ||
            tip->at[1] >= (double)extent.rows || tip->at[2] < 0 ||
@@ -375,7 +375,7 @@ is_outside(struct kernels_extent extent, const struct tip *tip)
 
 /* A tree from its root: every tip wanders, thins out, and forks now and then. */
 static void
-grow_tree(struct kernels_extent extent, struct tip root, uint64_t *state, uint8_t *in)
+grow_tree(struct image_extent extent, struct tip root, uint64_t *state, uint8_t *in)
 {
     struct tip tips[MAX_TIPS] = {root};
     int count = 1;
@@ -411,7 +411,7 @@ random_normal(uint64_t *state)
 }
 
 static void
-paint_vessels(int64_t count, enum kernels_pixel pixel, int32_t top, const uint8_t *in,
+paint_vessels(int64_t count, enum image_pixel pixel, int32_t top, const uint8_t *in,
               uint64_t *state, void *voxels)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -423,7 +423,7 @@ paint_vessels(int64_t count, enum kernels_pixel pixel, int32_t top, const uint8_
 }
 
 void
-ref_vessels(struct kernels_extent extent, enum kernels_pixel pixel, int32_t top, int trees,
+ref_vessels(struct image_extent extent, enum image_pixel pixel, int32_t top, int trees,
             uint64_t seed, void *voxels, struct kernels_voxel *roots)
 {
     int64_t count = ref_voxels(extent), shortest = extent.columns;

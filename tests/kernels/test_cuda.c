@@ -28,7 +28,7 @@ static struct kernels_device *cpu, *gpu;
 static struct kernels_lane *cpu_lane, *gpu_lane;
 static char reason[KERNELS_REASON];
 
-static const struct kernels_range none = {1, 0};
+static const struct image_range none = {1, 0};
 
 static void *
 allocate(int64_t count, size_t size)
@@ -144,15 +144,15 @@ END_TEST
 static void
 check_range(uint64_t *random)
 {
-    struct kernels_extent extent = {1 + ref_random_below(random, 300),
-                                    1 + ref_random_below(random, 40),
-                                    1 + ref_random_below(random, 9)};
-    enum kernels_pixel pixel = (enum kernels_pixel)ref_random_below(random, 3);
+    struct image_extent extent = {1 + ref_random_below(random, 300),
+                                  1 + ref_random_below(random, 40),
+                                  1 + ref_random_below(random, 9)};
+    enum image_pixel pixel = (enum image_pixel)ref_random_below(random, 3);
     int32_t lo = (int32_t)ref_random_below(random, 70000) - 35000;
-    struct kernels_range padding = {lo, lo + (int32_t)ref_random_below(random, 60000) - 1};
+    struct image_range padding = {lo, lo + (int32_t)ref_random_below(random, 60000) - 1};
     struct kernels_demand nothing = {0};
     struct kernels_lane *lanes[] = {cpu_lane, gpu_lane};
-    struct kernels_range ranges[2];
+    struct image_range ranges[2];
     int errors[2];
     int64_t count = ref_voxels(extent);
     uint16_t *values = allocate(count, 2);
@@ -163,7 +163,7 @@ check_range(uint64_t *random)
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(kernels_volume_begin(lanes[i], extent, pixel, &nothing, &voxels, NULL, 0),
                          0);
-        memcpy(voxels, values, (size_t)count * kernels_pixel_size(pixel));
+        memcpy(voxels, values, (size_t)count * image_pixel_size(pixel));
         ck_assert_int_eq(ref_announce(lanes[i], extent.slices, 2, NULL), 0);
         errors[i] = kernels_volume_range(lanes[i], padding, &ranges[i]);
     }
@@ -189,7 +189,7 @@ END_TEST
 /* The only largest value lies in one slice after the other of a volume of several slabs. */
 START_TEST(every_slice_is_uploaded)
 {
-    struct kernels_extent extent = {700, 512, quick ? 25 : 200};
+    struct image_extent extent = {700, 512, quick ? 25 : 200};
     int64_t slice = extent.columns * extent.rows, order[200];
     struct kernels_demand nothing = {0};
     uint64_t random = 6;
@@ -197,10 +197,10 @@ START_TEST(every_slice_is_uploaded)
     void *memory;
 
     for (int64_t z = 0; z < extent.slices; z += quick ? 7 : 3) {
-        struct kernels_range range;
+        struct image_range range;
 
         ck_assert_int_eq(
-            kernels_volume_begin(gpu_lane, extent, KERNELS_UINT16, &nothing, &memory, NULL, 0), 0);
+            kernels_volume_begin(gpu_lane, extent, IMAGE_UINT16, &nothing, &memory, NULL, 0), 0);
         voxels = memory;
         memset(voxels, 0, (size_t)ref_voxels(extent) * sizeof(*voxels));
         voxels[z * slice + ref_random_below(&random, slice)] = (uint16_t)(z + 1);
@@ -238,7 +238,7 @@ END_TEST
  * another from the opposite corner.
  */
 static void
-check_pattern(struct kernels_extent extent, const uint8_t *in, const char *what)
+check_pattern(struct image_extent extent, const uint8_t *in, const char *what)
 {
     double large = (double)(extent.columns + extent.rows + extent.slices);
     const struct kernels_shape corner = {.kind = KERNELS_SPHERE, .radius = {1.5}};
@@ -246,7 +246,7 @@ check_pattern(struct kernels_extent extent, const uint8_t *in, const char *what)
         .kind = KERNELS_BOX, .center = {large, 0, 0}, .radius = {large, large, large}};
     const struct kernels_shape most = {
         .kind = KERNELS_BOX, .center = {1 + large, 0, 0}, .radius = {large, large, large}};
-    struct kernels_range range = {5, 5};
+    struct image_range range = {5, 5};
     const struct kernels_level_set_label labels[] = {
         {.shapes = &corner, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none},
         {.shapes = &half, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none},
@@ -272,7 +272,7 @@ check_pattern(struct kernels_extent extent, const uint8_t *in, const char *what)
                                                     .padding = none}};
     uint8_t *voxels = allocate(ref_voxels(extent), 1);
     struct ref_whole whole = {.job = {.extent = extent,
-                                      .pixel = KERNELS_UINT8,
+                                      .pixel = IMAGE_UINT8,
                                       .voxels = voxels,
                                       .labels = labels,
                                       .label_count = 3,
@@ -281,15 +281,15 @@ check_pattern(struct kernels_extent extent, const uint8_t *in, const char *what)
                               .object_count = 2,
                               .relative = extent.rows % 2 == 0};
 
-    ref_paint(KERNELS_UINT8, in, ref_voxels(extent), 5, 0, voxels);
+    ref_paint(IMAGE_UINT8, in, ref_voxels(extent), 5, 0, voxels);
     check_job(&whole, what);
-    ref_paint(KERNELS_UINT8, in, ref_voxels(extent), 0, 5, voxels);
+    ref_paint(IMAGE_UINT8, in, ref_voxels(extent), 0, 5, voxels);
     check_job(&whole, what);
     free(voxels);
 }
 
 static void
-check_patterns(struct kernels_extent extent)
+check_patterns(struct image_extent extent)
 {
     int64_t count = ref_voxels(extent);
     uint8_t *in = allocate(count, 1);
@@ -316,7 +316,7 @@ check_patterns(struct kernels_extent extent)
 }
 
 /* The first ones are the quick selection. */
-static const struct kernels_extent extents[] = {
+static const struct image_extent extents[] = {
     {65, 9, 8},    {33, 20, 17},  {1, 1, 1},    {1, 1, 40},   {1, 40, 1},
     {200, 1, 1},   {9, 66, 7},    {8, 9, 67},   {64, 12, 12}, {70, 1, 900},
     {130, 90, 50}, {600, 34, 20}, {64, 64, 80}, {900, 90, 1}, {1, 600, 50},
@@ -334,7 +334,7 @@ END_TEST
 /* Several slabs and many tiles: paths as long as they get, and a front as wide. */
 START_TEST(large_patterns_are_the_references)
 {
-    struct kernels_extent extent = {300, 260, 120};
+    struct image_extent extent = {300, 260, 120};
     uint8_t *in = allocate(ref_voxels(extent), 1);
 
     ref_serpentine(extent, 0, in);
@@ -355,7 +355,7 @@ END_TEST
 enum grey { SMOOTH, VESSELS, PLATEAUS, SCATTER, GREYS };
 
 static void
-draw_grey(enum grey grey, struct kernels_extent extent, enum kernels_pixel pixel, int32_t top,
+draw_grey(enum grey grey, struct image_extent extent, enum image_pixel pixel, int32_t top,
           void *voxels)
 {
     struct kernels_voxel roots[2];
@@ -381,10 +381,10 @@ draw_grey(enum grey grey, struct kernels_extent extent, enum kernels_pixel pixel
 
 /* Two objects about two strengths, seeds within and on borders, in volumes with padding. */
 static void
-check_grey(enum grey grey, struct kernels_extent extent, enum kernels_pixel pixel, bool relative)
+check_grey(enum grey grey, struct image_extent extent, enum image_pixel pixel, bool relative)
 {
-    const int32_t top = pixel == KERNELS_UINT8 ? 255 : 3000;
-    const struct kernels_range padding = {0, 0}, range = {top / 3, top};
+    const int32_t top = pixel == IMAGE_UINT8 ? 255 : 3000;
+    const struct image_range padding = {0, 0}, range = {top / 3, top};
     const struct kernels_shape shape = {
         KERNELS_ELLIPSOID,
         {(double)extent.columns / 2, (double)extent.rows / 2, (double)extent.slices / 2},
@@ -415,7 +415,7 @@ check_grey(enum grey grey, struct kernels_extent extent, enum kernels_pixel pixe
                                               .threshold = 30000,
                                               .padding = none,
                                               .scene = relative}};
-    void *voxels = allocate(ref_voxels(extent), kernels_pixel_size(pixel));
+    void *voxels = allocate(ref_voxels(extent), image_pixel_size(pixel));
     struct ref_whole whole = {.job = {.extent = extent,
                                       .pixel = pixel,
                                       .voxels = voxels,
@@ -437,12 +437,12 @@ check_grey(enum grey grey, struct kernels_extent extent, enum kernels_pixel pixe
 
 START_TEST(grey_volumes_are_the_references)
 {
-    static const struct kernels_extent small = {70, 37, 21}, large = {200, 190, 90};
+    static const struct image_extent small = {70, 37, 21}, large = {200, 190, 90};
 
     for (int pixel = 0; pixel < (quick ? 1 : 3); pixel++) {
-        check_grey((enum grey)_i, small, (enum kernels_pixel)pixel, pixel % 2 == 0);
+        check_grey((enum grey)_i, small, (enum image_pixel)pixel, pixel % 2 == 0);
         if (!quick)
-            check_grey((enum grey)_i, large, (enum kernels_pixel)pixel, pixel % 2 == 1);
+            check_grey((enum grey)_i, large, (enum image_pixel)pixel, pixel % 2 == 1);
     }
 }
 
@@ -452,20 +452,20 @@ END_TEST
 
 START_TEST(a_small_level_set_is_the_reference)
 {
-    const struct kernels_extent extent = {70, 36, 34};
+    const struct image_extent extent = {70, 36, 34};
     const struct kernels_shape shape = {KERNELS_SPHERE, {35, 18, 17}, {9}};
-    const struct kernels_range range = {1200, 3000};
+    const struct image_range range = {1200, 3000};
     const struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
     int16_t *voxels = allocate(ref_voxels(extent), sizeof(*voxels));
     const struct ref_whole whole = {.job = {.extent = extent,
-                                            .pixel = KERNELS_INT16,
+                                            .pixel = IMAGE_INT16,
                                             .voxels = voxels,
                                             .labels = &label,
                                             .label_count = 1,
                                             .threads = 1}};
 
-    ref_smooth(extent, KERNELS_INT16, 3000, 9, voxels);
+    ref_smooth(extent, IMAGE_INT16, 3000, 9, voxels);
     check_job(&whole, "a small level set");
     free(voxels);
 }
@@ -474,7 +474,7 @@ END_TEST
 
 START_TEST(a_small_object_is_the_reference)
 {
-    const struct kernels_extent extent = {24, 12, 10};
+    const struct image_extent extent = {24, 12, 10};
     const struct kernels_voxel seed = {12, 6, 5};
     const struct kernels_fuzzy_object object = {.seeds = &seed,
                                                 .seed_count = 1,
@@ -487,11 +487,11 @@ START_TEST(a_small_object_is_the_reference)
                                                 .scene = _i == 1};
     int16_t *voxels = allocate(ref_voxels(extent), sizeof(*voxels));
     const struct ref_whole whole = {
-        .job = {.extent = extent, .pixel = KERNELS_INT16, .voxels = voxels, .threads = 1},
+        .job = {.extent = extent, .pixel = IMAGE_INT16, .voxels = voxels, .threads = 1},
         .objects = &object,
         .object_count = 1};
 
-    ref_smooth(extent, KERNELS_INT16, 3000, 9, voxels);
+    ref_smooth(extent, IMAGE_INT16, 3000, 9, voxels);
     check_job(&whole, "a small object");
     free(voxels);
 }
@@ -509,15 +509,15 @@ random_order(uint64_t seed, int64_t *order, int64_t count)
 /* Slices of many slabs, announced by many threads in another order each time. */
 START_TEST(any_order_of_slices_gives_the_same)
 {
-    struct kernels_extent extent = {512, 512, quick ? 33 : 150};
+    struct image_extent extent = {512, 512, quick ? 33 : 150};
     int64_t count = ref_voxels(extent), *order = allocate(extent.slices, sizeof(*order));
     const struct kernels_shape shape = {KERNELS_SPHERE, {256, 256, 20}, {30}};
-    const struct kernels_range range = {1000, 3000};
+    const struct image_range range = {1000, 3000};
     const struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
     int16_t *voxels = allocate(count, sizeof(*voxels));
     struct ref_whole whole = {.job = {.extent = extent,
-                                      .pixel = KERNELS_INT16,
+                                      .pixel = IMAGE_INT16,
                                       .voxels = voxels,
                                       .labels = &label,
                                       .label_count = 1,
@@ -525,7 +525,7 @@ START_TEST(any_order_of_slices_gives_the_same)
                                       .order = order}};
     struct ref_expected expected;
 
-    ref_smooth(extent, KERNELS_INT16, 3000, 9, voxels);
+    ref_smooth(extent, IMAGE_INT16, 3000, 9, voxels);
     ref_expect(&whole, &expected);
     for (uint64_t round = 0; round < (quick ? 1 : 20); round++) {
         random_order(round, order, extent.slices);
@@ -592,10 +592,10 @@ END_TEST
 START_TEST(a_job_may_be_given_up)
 {
     int64_t side = quick ? 60 : 300;
-    struct kernels_extent extent = {side, side, 120};
+    struct image_extent extent = {side, side, 120};
     const struct kernels_shape shape = {
         KERNELS_SPHERE, {(double)side / 2, (double)side / 2, 60}, {50}};
-    const struct kernels_range range = {0, 0};
+    const struct image_range range = {0, 0};
     const struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
     struct kernels_demand demand = {.level_set_labels = 1};
@@ -605,7 +605,7 @@ START_TEST(a_job_may_be_given_up)
         struct ref_whole *whole = ref_random_job((uint64_t)slices);
 
         ck_assert_int_eq(
-            kernels_volume_begin(gpu_lane, extent, KERNELS_INT16, &demand, &voxels, NULL, 0), 0);
+            kernels_volume_begin(gpu_lane, extent, IMAGE_INT16, &demand, &voxels, NULL, 0), 0);
         memset(voxels, 0, (size_t)ref_voxels(extent) * 2);
         ck_assert_int_eq(kernels_level_set_begin(gpu_lane, &label, 1, NULL, 0), 0);
         ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, slices), 0);
@@ -619,14 +619,14 @@ END_TEST
 START_TEST(what_does_not_fit_is_out_of_memory)
 {
     static const size_t labels[] = {200, 1000000, SIZE_MAX / 2, SIZE_MAX};
-    struct kernels_extent large = {1 << 11, 1 << 11, 1 << 11};
+    struct image_extent large = {1 << 11, 1 << 11, 1 << 11};
     struct ref_whole *whole = ref_random_job(1);
     void *voxels;
 
     for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
         struct kernels_demand demand = {.level_set_labels = labels[i]};
 
-        ck_assert_int_eq(kernels_volume_begin(gpu_lane, large, KERNELS_INT16, &demand, &voxels,
+        ck_assert_int_eq(kernels_volume_begin(gpu_lane, large, IMAGE_INT16, &demand, &voxels,
                                               reason, sizeof(reason)),
                          -ENOMEM);
         ck_assert_msg(strstr(reason, "2048") && strstr(reason, "memory"), "%s", reason);
@@ -644,18 +644,18 @@ END_TEST
  */
 START_TEST(more_than_2_31_voxels_are_flooded)
 {
-    struct kernels_extent extent = {2048, 2048, 520};
+    struct image_extent extent = {2048, 2048, 520};
     int64_t slice = extent.columns * extent.rows, wall = 517, hole = slice - 1;
-    const struct kernels_range range = {0, 0};
+    const struct image_range range = {0, 0};
     const struct kernels_shape shape = {.kind = KERNELS_SPHERE, .radius = {3}};
     const struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
     struct kernels_demand demand = {.level_set_labels = 1};
-    struct kernels_mask mask;
+    struct image_mask mask;
     void *voxels;
 
-    ck_assert_int_eq(
-        kernels_volume_begin(gpu_lane, extent, KERNELS_UINT8, &demand, &voxels, NULL, 0), 0);
+    ck_assert_int_eq(kernels_volume_begin(gpu_lane, extent, IMAGE_UINT8, &demand, &voxels, NULL, 0),
+                     0);
     memset(voxels, 0, (size_t)ref_voxels(extent));
     memset((uint8_t *)voxels + wall * slice, 1, (size_t)hole);
     ck_assert_int_eq(kernels_level_set_begin(gpu_lane, &label, 1, NULL, 0), 0);
@@ -674,9 +674,9 @@ END_TEST
 static const char *const pixel_names[] = {"uint8", "int16", "uint16"};
 
 static void *
-load_volume(const char *path, struct kernels_extent extent, enum kernels_pixel pixel)
+load_volume(const char *path, struct image_extent extent, enum image_pixel pixel)
 {
-    size_t size = kernels_pixel_size(pixel), count = (size_t)ref_voxels(extent);
+    size_t size = image_pixel_size(pixel), count = (size_t)ref_voxels(extent);
     void *voxels = allocate((int64_t)count, size);
     FILE *file = fopen(path, "rb");
 
@@ -688,13 +688,13 @@ load_volume(const char *path, struct kernels_extent extent, enum kernels_pixel p
 
 /* Everything about the value in the middle: a label, and an object from there. */
 static void
-check_series(const char *path, struct kernels_extent extent, enum kernels_pixel pixel)
+check_series(const char *path, struct image_extent extent, enum image_pixel pixel)
 {
     void *voxels = load_volume(path, extent, pixel);
     const struct kernels_voxel middle = {extent.columns / 2, extent.rows / 2, extent.slices / 2};
     int64_t index = (middle.z * extent.rows + middle.y) * extent.columns + middle.x;
     int32_t value = ref_stored(pixel, voxels, index);
-    const struct kernels_range range = {value - 60, value + 60};
+    const struct image_range range = {value - 60, value + 60};
     const struct kernels_shape shape = {KERNELS_SPHERE,
                                         {(double)middle.x, (double)middle.y, (double)middle.z},
                                         {(double)extent.columns / 8}};
@@ -728,7 +728,7 @@ START_TEST(real_series_are_the_references)
 
     ck_assert_ptr_nonnull(list);
     while ((entry = strtok_r(rest, ";", &rest))) {
-        struct kernels_extent extent;
+        struct image_extent extent;
         char path[4096], name[8];
         int pixel = 0;
 
@@ -738,7 +738,7 @@ START_TEST(real_series_are_the_references)
         while (pixel < 3 && strcmp(pixel_names[pixel], name) != 0)
             pixel++;
         ck_assert_msg(pixel < 3, "%s has no pixel type", entry);
-        check_series(path, extent, (enum kernels_pixel)pixel);
+        check_series(path, extent, (enum image_pixel)pixel);
     }
     free(list);
 }
@@ -773,7 +773,7 @@ run_everything(struct kernels_lane *lane, const struct ref_whole *whole)
 {
     struct ref_whole apart = *whole;
     struct ref_results results;
-    struct kernels_range range;
+    struct image_range range;
     int8_t *codes = allocate(ref_voxels(whole->job.extent), 1);
     int error = ref_run(lane, whole, &results, NULL, reason, sizeof(reason));
 
@@ -816,9 +816,9 @@ attempt(const struct ref_whole *whole, const struct ref_expected *expected, int6
 /* The n-th call fails, for n = 1, 2, ... until there is no such call. */
 START_TEST(any_call_may_fail)
 {
-    struct kernels_extent extent = {90, 40, 30};
+    struct image_extent extent = {90, 40, 30};
     const struct kernels_shape shape = {KERNELS_SPHERE, {45, 20, 15}, {9}};
-    const struct kernels_range range = {0, 1500};
+    const struct image_range range = {0, 1500};
     const struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
     const struct kernels_voxel seed = {45, 20, 15};
@@ -841,7 +841,7 @@ START_TEST(any_call_may_fail)
                                                     .padding = none}};
     uint16_t *voxels = allocate(ref_voxels(extent), sizeof(*voxels));
     const struct ref_whole whole = {.job = {.extent = extent,
-                                            .pixel = KERNELS_UINT16,
+                                            .pixel = IMAGE_UINT16,
                                             .voxels = voxels,
                                             .labels = &label,
                                             .label_count = 1,
@@ -852,7 +852,7 @@ START_TEST(any_call_may_fail)
     struct ref_expected expected;
     int64_t calls;
 
-    ref_smooth(extent, KERNELS_UINT16, 3000, 1, voxels);
+    ref_smooth(extent, IMAGE_UINT16, 3000, 1, voxels);
     ref_expect(&whole, &expected);
     for (int64_t nth = 1;; nth++) {
         cuda_fault_at(nth, (enum cuda_fault_kind)_i);

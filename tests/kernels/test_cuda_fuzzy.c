@@ -38,7 +38,7 @@ static struct kernels_device *devices[2]; /* the GPU, the CPU */
 static struct kernels_lane *lanes[2];
 static const char *const backends[2] = {"cuda", "cpu"};
 
-static const struct kernels_range none = {1, 0};
+static const struct image_range none = {1, 0};
 
 static void *
 allocate(int64_t count, size_t size)
@@ -72,7 +72,7 @@ close_both(void)
 }
 
 static void
-draw_pattern(enum content content, struct kernels_extent extent, uint64_t seed, uint8_t *in)
+draw_pattern(enum content content, struct image_extent extent, uint64_t seed, uint8_t *in)
 {
     if (content == NOISE)
         ref_noise(extent, 0.4, seed, in);
@@ -87,11 +87,11 @@ draw_pattern(enum content content, struct kernels_extent extent, uint64_t seed, 
 }
 
 static void *
-draw(enum content content, struct kernels_extent extent, enum kernels_pixel pixel, int32_t top,
+draw(enum content content, struct image_extent extent, enum image_pixel pixel, int32_t top,
      uint64_t seed)
 {
     int64_t count = ref_voxels(extent);
-    void *voxels = allocate(count, kernels_pixel_size(pixel));
+    void *voxels = allocate(count, image_pixel_size(pixel));
     uint8_t *in = allocate(count, 1);
     struct kernels_voxel root;
 
@@ -113,7 +113,7 @@ draw(enum content content, struct kernels_extent extent, enum kernels_pixel pixe
 
 /* Both backends give what the reference says. */
 static void
-check_job(struct kernels_extent extent, enum kernels_pixel pixel, const void *voxels,
+check_job(struct image_extent extent, enum image_pixel pixel, const void *voxels,
           const struct kernels_fuzzy_object *objects, size_t count, const char *what)
 {
     const struct ref_whole whole = {
@@ -132,7 +132,7 @@ check_job(struct kernels_extent extent, enum kernels_pixel pixel, const void *vo
 }
 
 static struct kernels_voxel
-random_voxel(uint64_t *random, struct kernels_extent extent)
+random_voxel(uint64_t *random, struct image_extent extent)
 {
     return (struct kernels_voxel){ref_random_below(random, extent.columns),
                                   ref_random_below(random, extent.rows),
@@ -141,7 +141,7 @@ random_voxel(uint64_t *random, struct kernels_extent extent)
 
 /* Seeds anywhere, in padding too, one of them twice; or none. */
 static struct kernels_fuzzy_object
-random_object(uint64_t *random, struct kernels_extent extent, int32_t top,
+random_object(uint64_t *random, struct image_extent extent, int32_t top,
               struct kernels_voxel *seeds)
 {
     static const uint16_t thresholds[] = {0, 1, 9000, 20000, 32767, 50000, 65534, 65535};
@@ -163,12 +163,12 @@ random_object(uint64_t *random, struct kernels_extent extent, int32_t top,
     if (object.seed_count > 1)
         seeds[1] = seeds[0];
     if (ref_random_below(random, 2) == 0)
-        object.padding = (struct kernels_range){0, (int32_t)ref_random_below(random, 3)};
+        object.padding = (struct image_range){0, (int32_t)ref_random_below(random, 3)};
     return object;
 }
 
 /* Around the tile's 64 x 32 x 32, and one thin axis now and then. */
-static struct kernels_extent
+static struct image_extent
 random_extent(uint64_t *random)
 {
     static const int64_t columns[] = {1, 2, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 200, 300};
@@ -179,7 +179,7 @@ random_extent(uint64_t *random)
 
     if (thin < 3)
         size[thin] = 1;
-    return (struct kernels_extent){size[0], size[1], size[2]};
+    return (struct image_extent){size[0], size[1], size[2]};
 }
 
 static void
@@ -188,9 +188,9 @@ check_random(uint64_t seed)
     /* With the widest of the values the table has 16-bit entries, with the next ones not. */
     static const int32_t tops[] = {7, 255, 4000, 8190, 8191, 32767};
     uint64_t random = seed;
-    struct kernels_extent extent = random_extent(&random);
-    enum kernels_pixel pixel = (enum kernels_pixel)ref_random_below(&random, 3);
-    int32_t top = tops[ref_random_below(&random, pixel == KERNELS_UINT8 ? 2 : 6)];
+    struct image_extent extent = random_extent(&random);
+    enum image_pixel pixel = (enum image_pixel)ref_random_below(&random, 3);
+    int32_t top = tops[ref_random_below(&random, pixel == IMAGE_UINT8 ? 2 : 6)];
     size_t count = 1 + (size_t)ref_random_below(&random, REF_MOST);
     struct kernels_voxel seeds[REF_MOST][MOST_SEEDS];
     struct kernels_fuzzy_object objects[REF_MOST];
@@ -218,11 +218,11 @@ END_TEST
 /* Many tiles along each axis. */
 START_TEST(objects_in_many_tiles_are_the_references)
 {
-    static const struct kernels_extent extents[] = {{270, 135, 100}, {2100, 130, 1}, {70, 1, 1300}};
-    enum kernels_pixel pixel = _i % 2 == 0 ? KERNELS_UINT8 : KERNELS_INT16;
+    static const struct image_extent extents[] = {{270, 135, 100}, {2100, 130, 1}, {70, 1, 1300}};
+    enum image_pixel pixel = _i % 2 == 0 ? IMAGE_UINT8 : IMAGE_INT16;
 
     for (size_t i = 0; i < sizeof(extents) / sizeof(extents[0]); i++) {
-        const struct kernels_extent extent = extents[i];
+        const struct image_extent extent = extents[i];
         const struct kernels_voxel seeds[] = {{0, 0, 0},
                                               {extent.columns - 1, extent.rows - 1, 0},
                                               {extent.columns / 2, 0, extent.slices - 1}};
@@ -253,7 +253,7 @@ END_TEST
 /* More than one batch of seeds, many in one tile. */
 START_TEST(objects_of_many_seeds_are_the_references)
 {
-    const struct kernels_extent extent = {130, 66, 40};
+    const struct image_extent extent = {130, 66, 40};
     struct kernels_voxel *seeds = allocate(MANY_SEEDS, sizeof(*seeds));
     const struct kernels_fuzzy_object object = {.seeds = seeds,
                                                 .seed_count = MANY_SEEDS,
@@ -263,12 +263,12 @@ START_TEST(objects_of_many_seeds_are_the_references)
                                                 .weight = 0.5,
                                                 .threshold = 45000,
                                                 .padding = {0, 9}};
-    void *voxels = draw(SCATTER, extent, KERNELS_UINT8, 255, 4);
+    void *voxels = draw(SCATTER, extent, IMAGE_UINT8, 255, 4);
     uint64_t random = 8;
 
     for (int i = 0; i < MANY_SEEDS; i++)
         seeds[i] = random_voxel(&random, extent);
-    check_job(extent, KERNELS_UINT8, voxels, &object, 1, "many seeds");
+    check_job(extent, IMAGE_UINT8, voxels, &object, 1, "many seeds");
     free(voxels);
     free(seeds);
 }
@@ -278,7 +278,7 @@ END_TEST
 /* All blocks climb its first levels together, one the rest. */
 START_TEST(a_scene_of_many_nodes_is_the_references)
 {
-    const struct kernels_extent extent = {130, 66, 35};
+    const struct image_extent extent = {130, 66, 35};
     const struct kernels_voxel seed = {64, 33, 17};
     const struct kernels_fuzzy_object object = {.seeds = &seed,
                                                 .seed_count = 1,
@@ -289,9 +289,9 @@ START_TEST(a_scene_of_many_nodes_is_the_references)
                                                 .threshold = 30000,
                                                 .padding = none,
                                                 .scene = true};
-    void *voxels = draw(SCATTER, extent, KERNELS_UINT8, 255, 5);
+    void *voxels = draw(SCATTER, extent, IMAGE_UINT8, 255, 5);
 
-    check_job(extent, KERNELS_UINT8, voxels, &object, 1, "many nodes");
+    check_job(extent, IMAGE_UINT8, voxels, &object, 1, "many nodes");
     free(voxels);
 }
 
@@ -300,7 +300,7 @@ END_TEST
 /* Pairs on either side of a tile's face: many nodes, and above the first level no edge. */
 START_TEST(a_scene_of_pairs_across_tiles_is_the_references)
 {
-    const struct kernels_extent extent = {48, 64, 64};
+    const struct image_extent extent = {48, 64, 64};
     const struct kernels_voxel seed = {15, 2, 2};
     const struct kernels_fuzzy_object object = {.seeds = &seed,
                                                 .seed_count = 1,
@@ -319,7 +319,7 @@ START_TEST(a_scene_of_pairs_across_tiles_is_the_references)
             for (int64_t x = 15; x <= 16; x++)
                 voxels[(z * extent.rows + y) * extent.columns + x] =
                     (uint8_t)(50 + ref_random_below(&random, 100));
-    check_job(extent, KERNELS_UINT8, voxels, &object, 1, "pairs");
+    check_job(extent, IMAGE_UINT8, voxels, &object, 1, "pairs");
     free(voxels);
 }
 

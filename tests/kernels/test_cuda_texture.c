@@ -32,11 +32,11 @@ static bool quick;
 static struct kernels_device *devices[2]; /* the CPU, the GPU */
 static struct kernels_lane *lanes[2];
 static const void *voxels_now; /* of the volume in both lanes */
-static enum kernels_pixel pixel_now;
+static enum image_pixel pixel_now;
 static char reason[KERNELS_REASON];
 static uint64_t random_state;
 
-static const struct kernels_extent extents[] = {
+static const struct image_extent extents[] = {
     {64, 33, 3},  {16, 5, 2},   {1, 1, 1},   {1, 40, 3},  {37, 1, 4}, {3, 3, 3},    {65, 17, 5},
     {530, 12, 2}, {544, 21, 1}, {128, 2, 9}, {48, 48, 7}, {4, 70, 2}, {1040, 6, 1}, {31, 100, 1},
 };
@@ -82,26 +82,26 @@ close_both(void)
 }
 
 static size_t
-voxels_of(struct kernels_extent extent)
+voxels_of(struct image_extent extent)
 {
     return (size_t)(extent.columns * extent.rows * extent.slices);
 }
 
 static size_t
-words_of(struct kernels_extent extent)
+words_of(struct image_extent extent)
 {
     return (size_t)((extent.columns + 63) / 64 * extent.rows * extent.slices);
 }
 
 static size_t
-values_of(enum kernels_pixel pixel)
+values_of(enum image_pixel pixel)
 {
-    return pixel == KERNELS_UINT8 ? 256 : 65536;
+    return pixel == IMAGE_UINT8 ? 256 : 65536;
 }
 
 /* Counted from the smallest of the pixel type. */
 static uint32_t
-value_of(enum content content, uint32_t values, size_t i, struct kernels_extent extent)
+value_of(enum content content, uint32_t values, size_t i, struct image_extent extent)
 {
     switch (content) {
     case RANDOM:
@@ -125,21 +125,21 @@ value_of(enum content content, uint32_t values, size_t i, struct kernels_extent 
 }
 
 static void
-fill(enum content content, enum kernels_pixel pixel, struct kernels_extent extent, void *voxels)
+fill(enum content content, enum image_pixel pixel, struct image_extent extent, void *voxels)
 {
     for (size_t i = 0; i < voxels_of(extent); i++) {
         uint32_t value = value_of(content, (uint32_t)values_of(pixel), i, extent);
 
-        if (pixel == KERNELS_UINT8)
+        if (pixel == IMAGE_UINT8)
             ((uint8_t *)voxels)[i] = (uint8_t)value;
         else
-            ((uint16_t *)voxels)[i] = (uint16_t)(pixel == KERNELS_INT16 ? value ^ 0x8000 : value);
+            ((uint16_t *)voxels)[i] = (uint16_t)(pixel == IMAGE_INT16 ? value ^ 0x8000 : value);
     }
 }
 
 /* A copy of the volume in both lanes. */
 static void
-begin_with(const void *source, enum kernels_pixel pixel, struct kernels_extent extent)
+begin_with(const void *source, enum image_pixel pixel, struct image_extent extent)
 {
     const struct kernels_demand demand = {.texture = true};
 
@@ -149,7 +149,7 @@ begin_with(const void *source, enum kernels_pixel pixel, struct kernels_extent e
         ck_assert_msg(kernels_volume_begin(lanes[i], extent, pixel, &demand, &voxels, reason,
                                            sizeof(reason)) == 0,
                       "%s", reason);
-        memcpy(voxels, source, voxels_of(extent) * kernels_pixel_size(pixel));
+        memcpy(voxels, source, voxels_of(extent) * image_pixel_size(pixel));
         ck_assert_int_eq(kernels_volume_ready(lanes[i], 0, extent.slices), 0);
         voxels_now = voxels;
     }
@@ -157,9 +157,9 @@ begin_with(const void *source, enum kernels_pixel pixel, struct kernels_extent e
 }
 
 static void
-begin(enum content content, enum kernels_pixel pixel, struct kernels_extent extent)
+begin(enum content content, enum image_pixel pixel, struct image_extent extent)
 {
-    void *voxels = allocate(voxels_of(extent), kernels_pixel_size(pixel));
+    void *voxels = allocate(voxels_of(extent), image_pixel_size(pixel));
 
     fill(content, pixel, extent, voxels);
     begin_with(voxels, pixel, extent);
@@ -168,7 +168,7 @@ begin(enum content content, enum kernels_pixel pixel, struct kernels_extent exte
 
 /* NULL: every voxel. Bits that pad a row may be anything. */
 static uint64_t *
-make_region(enum region kind, struct kernels_extent extent)
+make_region(enum region kind, struct image_extent extent)
 {
     const size_t words_per_row = (size_t)(extent.columns + 63) / 64;
     const uint32_t one_in = 1 + random_below(3);
@@ -205,7 +205,7 @@ enum binning { PAPER, WITH_GAPS, BY_SLICE, BINNINGS };
 
 /* PAPER: floor(value * levels / values) + 1. WITH_GAPS: some values are left out. */
 static uint16_t *
-make_levels(enum binning binning, enum kernels_pixel pixel, size_t tables, int levels)
+make_levels(enum binning binning, enum image_pixel pixel, size_t tables, int levels)
 {
     const size_t values = values_of(pixel);
     uint16_t *level_of = allocate(tables * values, sizeof(*level_of));
@@ -221,7 +221,7 @@ make_levels(enum binning binning, enum kernels_pixel pixel, size_t tables, int l
 }
 
 static void
-compare_glcm(const struct texture_glcm *request, struct kernels_extent extent, const char *what)
+compare_glcm(const struct texture_glcm *request, struct image_extent extent, const char *what)
 {
     const size_t levels = (size_t)request->levels.levels;
     const size_t count =
@@ -245,7 +245,7 @@ compare_glcm(const struct texture_glcm *request, struct kernels_extent extent, c
 }
 
 static void
-check_glcm(struct kernels_extent extent, enum binning binning, int levels,
+check_glcm(struct image_extent extent, enum binning binning, int levels,
            const struct texture_offset *offsets, size_t count)
 {
     const size_t tables = binning == BY_SLICE ? (size_t)extent.slices : 1;
@@ -313,10 +313,10 @@ START_TEST(matrices_are_the_cpus)
         const enum binning binning = (enum binning)((i + (size_t)_i) % BINNINGS);
         const size_t fewer = levels[i] > 64 ? 10 : 0;
 
-        begin((enum content)((i + (size_t)_i) % CONTENTS), (enum kernels_pixel)(i % PIXELS),
+        begin((enum content)((i + (size_t)_i) % CONTENTS), (enum image_pixel)(i % PIXELS),
               extents[_i]);
         check_glcm(extents[_i], binning, levels[i], offsets, nearest(offsets) - fewer);
-        begin(i % 2 ? RANDOM : CHECKERBOARD, KERNELS_UINT8, extents[_i]);
+        begin(i % 2 ? RANDOM : CHECKERBOARD, IMAGE_UINT8, extents[_i]);
         check_glcm(extents[_i], PAPER, levels[i], offsets, farther(offsets) - fewer);
     }
 }
@@ -326,11 +326,11 @@ END_TEST
 /* More matrices than fit the lane's counters, in more slices than tables. */
 START_TEST(matrices_come_in_batches)
 {
-    const struct kernels_extent extent = {20, 6, 40};
+    const struct image_extent extent = {20, 6, 40};
     struct texture_offset offsets[MOST_OFFSETS];
 
     random_state = 5;
-    begin(RANDOM, KERNELS_INT16, extent);
+    begin(RANDOM, IMAGE_INT16, extent);
     check_glcm(extent, BY_SLICE, 200, offsets, nearest(offsets));
 }
 
@@ -351,7 +351,7 @@ flat(int distance, struct texture_offset *offsets)
     return sizeof(some) / sizeof(some[0]);
 }
 
-static const struct kernels_extent wide[] = {
+static const struct image_extent wide[] = {
     {1024, 5, 1}, {1040, 33, 2}, {992, 17, 1},  {1008, 3, 2},  {512, 20, 5},   {500, 9, 4},
     {2048, 1, 3}, {96, 12, 40},  {3000, 40, 1}, {16400, 4, 1}, {8192, 100, 1}, {640, 64, 30},
 };
@@ -368,8 +368,8 @@ START_TEST(few_levels_are_the_cpus)
     for (int i = 0; i < (quick ? 2 : 7); i++) {
         const size_t count = flat(1 + (i + _i) % 7, offsets);
 
-        begin((enum content)((i + _i) % CONTENTS),
-              (enum kernels_pixel)((i + _i) % 2 * (i % PIXELS)), wide[_i]);
+        begin((enum content)((i + _i) % CONTENTS), (enum image_pixel)((i + _i) % 2 * (i % PIXELS)),
+              wide[_i]);
         check_glcm(wide[_i], i % 2 ? (enum binning)(_i % BINNINGS) : PAPER, levels[i], offsets,
                    count);
         for (size_t k = 0; k < 4; k++)
@@ -380,7 +380,7 @@ START_TEST(few_levels_are_the_cpus)
 END_TEST
 
 static void
-compare_histograms(struct kernels_extent extent, const uint64_t *region, bool per_slice)
+compare_histograms(struct image_extent extent, const uint64_t *region, bool per_slice)
 {
     const size_t count = (per_slice ? (size_t)extent.slices : 1) * values_of(pixel_now);
     uint64_t *counts[2];
@@ -406,7 +406,7 @@ START_TEST(histograms_are_the_cpus)
 {
     random_state = (uint64_t)_i + 9;
     for (int pixel = 0; pixel < PIXELS; pixel++) {
-        begin((enum content)((_i + pixel) % CONTENTS), (enum kernels_pixel)pixel, extents[_i]);
+        begin((enum content)((_i + pixel) % CONTENTS), (enum image_pixel)pixel, extents[_i]);
         for (int kind = 0; kind < REGIONS; kind++) {
             uint64_t *region = make_region((enum region)kind, extents[_i]);
 
@@ -421,7 +421,7 @@ END_TEST
 /* Patterns */
 
 static size_t
-codes_in(struct kernels_extent extent)
+codes_in(struct image_extent extent)
 {
     if (extent.columns < 3 || extent.rows < 3)
         return 0;
@@ -431,7 +431,7 @@ codes_in(struct kernels_extent extent)
 /* One pattern's codes, as the text of Masur 2022 has them, or its listing. */
 static void
 compare_with_reference(const struct texture_patterns *request, int pattern,
-                       struct kernels_extent extent, const uint8_t *map, const char *what)
+                       struct image_extent extent, const uint8_t *map, const char *what)
 {
     const size_t voxels = (size_t)(extent.columns * extent.rows);
     const size_t codes = codes_in(extent) / (size_t)extent.slices;
@@ -457,7 +457,7 @@ compare_with_reference(const struct texture_patterns *request, int pattern,
 }
 
 static void
-compare_patterns(struct texture_patterns request, struct kernels_extent extent, const char *what)
+compare_patterns(struct texture_patterns request, struct image_extent extent, const char *what)
 {
     const size_t codes = codes_in(extent);
     const size_t bins = request.region_count * TEXTURE_PATTERNS * 256;
@@ -492,7 +492,7 @@ compare_patterns(struct texture_patterns request, struct kernels_extent extent, 
 }
 
 static void
-check_patterns(struct kernels_extent extent, int32_t threshold, int way)
+check_patterns(struct image_extent extent, int32_t threshold, int way)
 {
     uint64_t *region = make_region((enum region)(1 + way % (REGIONS - 1)), extent);
     const uint64_t *regions[2] = {region, NULL};
@@ -519,7 +519,7 @@ START_TEST(patterns_are_the_cpus)
     random_state = (uint64_t)_i + 3;
     for (int pixel = 0; pixel < PIXELS; pixel++)
         for (int content = 0; content < (quick ? 2 : CONTENTS); content++) {
-            begin((enum content)content, (enum kernels_pixel)pixel, extents[_i]);
+            begin((enum content)content, (enum image_pixel)pixel, extents[_i]);
             for (int way = 0; way < 8; way++)
                 check_patterns(extents[_i],
                                thresholds[(size_t)(way + content + pixel) %
@@ -533,10 +533,10 @@ END_TEST
 /* Every threshold of a byte is exact. */
 START_TEST(thresholds_are_exact)
 {
-    const struct kernels_extent extent = {64, 64, 1};
+    const struct image_extent extent = {64, 64, 1};
 
     random_state = 17;
-    begin(RANDOM, KERNELS_UINT8, extent);
+    begin(RANDOM, IMAGE_UINT8, extent);
     for (int i = 0; i < (quick ? 5 : 400); i++)
         check_patterns(extent, (int32_t)random_below(1000001), i % 2);
 }
@@ -552,9 +552,9 @@ START_TEST(strips_are_the_cpus)
     random_state = 19;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         for (size_t j = 0; j < (quick ? 1 : sizeof(slices) / sizeof(slices[0])); j++) {
-            const struct kernels_extent extent = {12, rows[i], slices[j]};
+            const struct image_extent extent = {12, rows[i], slices[j]};
 
-            begin(RANDOM, KERNELS_UINT8, extent);
+            begin(RANDOM, IMAGE_UINT8, extent);
             check_patterns(extent, 900000, way++ % 4);
         }
 }
@@ -563,10 +563,10 @@ END_TEST
 
 START_TEST(any_patterns_are_the_cpus)
 {
-    const struct kernels_extent extent = {140, 20, 2};
+    const struct image_extent extent = {140, 20, 2};
 
     random_state = 37;
-    begin(FEW, KERNELS_UINT8, extent);
+    begin(FEW, IMAGE_UINT8, extent);
     for (unsigned wanted = 1; wanted < 1U << TEXTURE_PATTERNS; wanted++)
         for (unsigned way = 0; way < 4; way++) {
             struct texture_patterns request = {.threshold_millionths = 900000,
@@ -586,16 +586,16 @@ END_TEST
 /* One request of each kind. */
 START_TEST(a_small_image_is_the_cpus)
 {
-    const struct kernels_extent extent = {40, 9, 2};
+    const struct image_extent extent = {40, 9, 2};
     struct texture_offset offsets[MOST_OFFSETS];
 
     random_state = 29;
-    begin(RANDOM, KERNELS_UINT8, extent);
+    begin(RANDOM, IMAGE_UINT8, extent);
     nearest(offsets);
     check_glcm(extent, PAPER, 8, offsets, 4);
     compare_histograms(extent, NULL, false);
     check_patterns(extent, 500000, 0);
-    begin(RANDOM, KERNELS_UINT8, wide[0]);
+    begin(RANDOM, IMAGE_UINT8, wide[0]);
     check_glcm(wide[0], PAPER, 8, offsets, flat(1, offsets) / 2);
 }
 
@@ -604,11 +604,11 @@ END_TEST
 /* Maps of several batches: many slices, and a slice that does not fit one. */
 START_TEST(maps_come_in_batches)
 {
-    static const struct kernels_extent large[] = {{1024, 1024, 37}, {6000, 5000, 1}};
+    static const struct image_extent large[] = {{1024, 1024, 37}, {6000, 5000, 1}};
 
     random_state = 23;
     for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
-        begin(RANDOM, KERNELS_UINT8, large[i]);
+        begin(RANDOM, IMAGE_UINT8, large[i]);
         check_patterns(large[i], 900000, 2);
     }
 }
@@ -622,13 +622,13 @@ START_TEST(large_images_are_the_cpus)
                                                     {-1, -1, 0}, {4, 0, 0},  {4, -4, 0}};
 
     for (int content = 0; content < 3; content++) {
-        const struct kernels_extent extent = {2048, 1500, 1}, deep = {1024, 40, 60};
+        const struct image_extent extent = {2048, 1500, 1}, deep = {1024, 40, 60};
         struct texture_offset all[MOST_OFFSETS];
 
-        begin((enum content)content, KERNELS_UINT8, extent);
+        begin((enum content)content, IMAGE_UINT8, extent);
         for (int levels = 8; levels <= 32; levels += 24)
             check_glcm(extent, PAPER, levels, offsets, 6);
-        begin((enum content)content, KERNELS_UINT8, deep);
+        begin((enum content)content, IMAGE_UINT8, deep);
         check_glcm(deep, PAPER, 32, offsets, 6);
         check_glcm(deep, PAPER, 32, all, nearest(all));
     }
@@ -640,10 +640,10 @@ END_TEST
 START_TEST(halves_do_not_overflow)
 {
     static const struct texture_offset offsets[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
-    const struct kernels_extent extent = {4096, 4096, 16};
+    const struct image_extent extent = {4096, 4096, 16};
 
     random_state = 3;
-    begin(CONSTANT, KERNELS_UINT8, extent);
+    begin(CONSTANT, IMAGE_UINT8, extent);
     check_glcm(extent, PAPER, 32, offsets, 3);
     check_glcm(extent, PAPER, 8, offsets, 2);
 }
@@ -653,9 +653,9 @@ END_TEST
 /* Real series */
 
 static void *
-load_volume(const char *path, struct kernels_extent extent, enum kernels_pixel pixel)
+load_volume(const char *path, struct image_extent extent, enum image_pixel pixel)
 {
-    const size_t size = kernels_pixel_size(pixel), count = voxels_of(extent);
+    const size_t size = image_pixel_size(pixel), count = voxels_of(extent);
     void *voxels = allocate(count, size);
     FILE *file = fopen(path, "rb");
 
@@ -666,7 +666,7 @@ load_volume(const char *path, struct kernels_extent extent, enum kernels_pixel p
 }
 
 static void
-check_series(const char *path, struct kernels_extent extent, enum kernels_pixel pixel)
+check_series(const char *path, struct image_extent extent, enum image_pixel pixel)
 {
     void *voxels = load_volume(path, extent, pixel);
     struct texture_offset offsets[MOST_OFFSETS];
@@ -688,7 +688,7 @@ START_TEST(real_series_are_the_cpus)
     random_state = 29;
     ck_assert_ptr_nonnull(list);
     while ((entry = strtok_r(rest, ";", &rest))) {
-        struct kernels_extent extent;
+        struct image_extent extent;
         char path[4096], name[8];
         int pixel = 0;
 
@@ -698,7 +698,7 @@ START_TEST(real_series_are_the_cpus)
         while (pixel < PIXELS && strcmp(pixel_names[pixel], name) != 0)
             pixel++;
         ck_assert_msg(pixel < PIXELS, "%s has no pixel type", entry);
-        check_series(path, extent, (enum kernels_pixel)pixel);
+        check_series(path, extent, (enum image_pixel)pixel);
     }
     free(list);
 }
@@ -711,7 +711,7 @@ END_TEST
 static int
 run_job(struct kernels_lane *lane, uint64_t *counts, uint8_t *map)
 {
-    const struct kernels_extent extent = {32, 8, 2};
+    const struct image_extent extent = {32, 8, 2};
     const struct kernels_demand demand = {.texture = true};
     const struct texture_offset offsets[2] = {{1, 0, 0}, {0, 1, 0}};
     static uint16_t level_of[256];
@@ -726,7 +726,7 @@ run_job(struct kernels_lane *lane, uint64_t *counts, uint8_t *map)
                                               .histograms = counts};
     void *voxels;
     int error =
-        kernels_volume_begin(lane, extent, KERNELS_UINT8, &demand, &voxels, reason, sizeof(reason));
+        kernels_volume_begin(lane, extent, IMAGE_UINT8, &demand, &voxels, reason, sizeof(reason));
 
     memset(region, 0xFF, sizeof(region));
     for (int i = 0; i < 256; i++)

@@ -10,7 +10,7 @@
 
 #define INT16_VALUES 65536
 
-static const struct basic_rescale as_stored = {1, 0};
+static const struct image_rescale as_stored = {1, 0};
 
 /* Of int16; the level of a stored value is level[32768 + value]. */
 static uint16_t table[2 * INT16_VALUES];
@@ -22,7 +22,7 @@ level(int stored)
 }
 
 static int
-levels_of(const struct discretisation_settings *settings, const struct basic_rescale *rescales,
+levels_of(const struct discretisation_settings *settings, const struct image_rescale *rescales,
           size_t tables, double lo, double hi)
 {
     int levels = -1, too_high = 0;
@@ -47,7 +47,7 @@ error_of(const struct discretisation_settings *settings, double lo, double hi)
 START_TEST(paper)
 {
     static const int numbers[] = {2, 3, 8, 32, 255, 256};
-    const struct basic_rescale steep = {-2, 7};
+    const struct image_rescale steep = {-2, 7};
 
     for (size_t n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++) {
         const struct discretisation_settings settings = {.kind = DISCRETISATION_PAPER,
@@ -185,7 +185,7 @@ END_TEST
 /* Slices that store the same real-world values differently, one of them upside down. */
 START_TEST(a_rescale_for_each_slice)
 {
-    const struct basic_rescale rescales[2] = {{2, -100}, {-0.5, 40}};
+    const struct image_rescale rescales[2] = {{2, -100}, {-0.5, 40}};
     const struct discretisation_settings settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
                                                      .bin_width = 10};
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct basic_rescale as_stored = {1, 0};
+static const struct image_rescale as_stored = {1, 0};
 
 /* A region and histograms of bytes, one a slice or one for all. */
 struct scene {
@@ -21,7 +21,7 @@ struct scene {
 };
 
 static void
-open_scene(struct scene *scene, struct kernels_extent extent, const uint8_t *voxels,
+open_scene(struct scene *scene, struct image_extent extent, const uint8_t *voxels,
            const uint64_t *bits, bool per_slice)
 {
     const size_t histograms = per_slice ? (size_t)extent.slices : 1;
@@ -30,7 +30,7 @@ open_scene(struct scene *scene, struct kernels_extent extent, const uint8_t *vox
     basic_region_of(bits, extent.columns, extent.rows, extent.slices, &scene->region);
     scene->histograms = malloc(histograms * 256 * sizeof(*scene->histograms));
     ck_assert_ptr_nonnull(scene->histograms);
-    ref_texture_histogram(extent, KERNELS_UINT8, voxels, bits, per_slice, scene->histograms);
+    ref_texture_histogram(extent, IMAGE_UINT8, voxels, bits, per_slice, scene->histograms);
     scene->input = (struct basic_input){
         .region = &scene->region,
         .histograms = scene->histograms,
@@ -82,7 +82,7 @@ static const int phantom[80] = {
     1, 4, 4, -1, -1, 1, 1, 1, 1, 1, 1,  1, 1,  1, 1, 1, 1, 6, 1, 1, /* slice 4 */
 };
 
-static const struct kernels_extent phantom_extent = {5, 4, 4};
+static const struct image_extent phantom_extent = {5, 4, 4};
 
 static void
 fill_phantom(uint8_t voxels[80], uint64_t bits[16])
@@ -156,7 +156,7 @@ START_TEST(regions)
     uint64_t random = 4;
 
     for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++) {
-        const struct kernels_extent extent = {widths[w], 5, 7};
+        const struct image_extent extent = {widths[w], 5, 7};
         const int64_t words = (extent.columns + 63) / 64;
         uint64_t *bits = calloc((size_t)(words * 35), sizeof(*bits));
         struct basic_region region;
@@ -202,7 +202,7 @@ START_TEST(place_in_space)
 
     bits[1] = 0x6;       /* (1, 1, 0), (2, 1, 0) */
     bits[2 * 4 + 2] = 2; /* (1, 2, 2) */
-    open_scene(&scene, (struct kernels_extent){5, 4, 3}, voxels, bits, false);
+    open_scene(&scene, (struct image_extent){5, 4, 3}, voxels, bits, false);
     memcpy(scene.input.voxel_to_mm, affine, sizeof(affine));
     memcpy(scene.input.spacing, (double[3]){0.5, 0.75, 2.5}, sizeof(scene.input.spacing));
     take(&scene, values);
@@ -272,8 +272,8 @@ check_list(const struct feature_value values[BASIC_FEATURES], double *list, size
 /* Three slices, each stored in its own way, one upside down; some values are the same. */
 START_TEST(a_rescale_for_each_slice)
 {
-    static const struct basic_rescale rescales[3] = {{2, -100}, {-0.25, 40}, {1.1, -1e3}};
-    const struct kernels_extent extent = {9, 8, 3};
+    static const struct image_rescale rescales[3] = {{2, -100}, {-0.25, 40}, {1.1, -1e3}};
+    const struct image_extent extent = {9, 8, 3};
     struct feature_value values[BASIC_FEATURES];
     uint8_t voxels[9 * 8 * 3];
     uint64_t bits[24], random = 12;
@@ -302,7 +302,7 @@ END_TEST
 START_TEST(signed_values)
 {
     static uint64_t histogram[65536];
-    static const struct basic_rescale far_off = {1, 1e7};
+    static const struct image_rescale far_off = {1, 1e7};
     const struct basic_region region = {.voxels = 5, .last = {0, 0, 0}};
     struct basic_input input = {.region = &region,
                                 .histograms = histogram,
@@ -326,7 +326,7 @@ END_TEST
 START_TEST(entropy_of_levels)
 {
     const struct basic_region region = {.voxels = 16, .last = {3, 1, 1}};
-    static const struct basic_rescale rescales[2] = {{1, 0}, {-1, 9}};
+    static const struct image_rescale rescales[2] = {{1, 0}, {-1, 9}};
     static uint64_t histograms[2 * 256];
     static uint16_t level_of[2 * 256];
     struct basic_input input = {.region = &region,
@@ -367,7 +367,7 @@ START_TEST(empty_region)
     uint64_t bits[2] = {0};
     struct scene scene;
 
-    open_scene(&scene, (struct kernels_extent){3, 2, 1}, voxels, bits, false);
+    open_scene(&scene, (struct image_extent){3, 2, 1}, voxels, bits, false);
     take(&scene, values);
     check_value(values, BASIC_VOXEL_COUNT, 0, 0);
     check_value(values, BASIC_VOLUME_ML, 0, 0);
@@ -388,7 +388,7 @@ START_TEST(region_of_padding)
     uint64_t bits[2] = {4, 4};
     struct scene scene;
 
-    open_scene(&scene, (struct kernels_extent){3, 2, 1}, voxels, bits, false);
+    open_scene(&scene, (struct image_extent){3, 2, 1}, voxels, bits, false);
     scene.histograms[0] = 0;
     take(&scene, values);
     check_value(values, BASIC_VOXEL_COUNT, 2, 0);
@@ -404,7 +404,7 @@ END_TEST
 /* One voxel, then several of one value that has no exact double: no spread, and no shape of it. */
 START_TEST(one_value)
 {
-    static const struct basic_rescale tenth = {0.1, -0.3};
+    static const struct image_rescale tenth = {0.1, -0.3};
     struct feature_value values[BASIC_FEATURES];
     uint16_t level_of[256] = {0};
     uint8_t voxels[6] = {7, 7, 7, 7, 7, 7};
@@ -415,7 +415,7 @@ START_TEST(one_value)
     level_of[7] = 1;
     for (int all = 0; all < 2; all++) {
         bits[0] = all ? 7 : 1;
-        open_scene(&scene, (struct kernels_extent){3, 2, 1}, voxels, bits, false);
+        open_scene(&scene, (struct image_extent){3, 2, 1}, voxels, bits, false);
         scene.input.rescales = &tenth;
         scene.input.level_of = level_of;
         scene.input.levels = 2;
@@ -439,7 +439,7 @@ END_TEST
 /* However often it occurs: rounding makes no spread of it. */
 START_TEST(one_value_many_times)
 {
-    static const struct basic_rescale rescale = {0.1, -1000.3};
+    static const struct image_rescale rescale = {0.1, -1000.3};
     static uint64_t histogram[256];
     const struct basic_region region = {.voxels = 1};
     const struct basic_input input = {.region = &region,
@@ -468,7 +468,7 @@ START_TEST(finite_or_absent)
     uint64_t random = 21;
 
     for (int round = 0; round < 5000; round++) {
-        const struct basic_rescale rescales[2] = {
+        const struct image_rescale rescales[2] = {
             {pow(10, (double)ref_random_below(&random, 9) - 4), 3.3}, {-0.7, 1e6}};
         const struct basic_region region = {.voxels = 1 + ref_random_below(&random, 9)};
         const struct basic_input input = {.region = &region,

@@ -14,7 +14,7 @@
 
 /* ----------------------------------------------------------- the digital phantom of IBSI -- */
 
-static const struct kernels_extent phantom_extent = {5, 4, 4};
+static const struct image_extent phantom_extent = {5, 4, 4};
 
 /* IBSI reference manual, chapter 5; negative where the mask leaves a voxel out. CC BY 4.0. */
 static const int phantom[80] = {
@@ -135,7 +135,7 @@ fill_phantom(struct phantom_scene *scene)
 
 /* Counts as the aggregation wants them; the caller frees them. */
 static uint64_t *
-count(struct kernels_extent extent, const uint8_t *voxels, const uint64_t *region,
+count(struct image_extent extent, const uint8_t *voxels, const uint64_t *region,
       const uint16_t *level_of, int levels, enum glcm_aggregation aggregation, int64_t *slices,
       int64_t *directions)
 {
@@ -154,7 +154,7 @@ count(struct kernels_extent extent, const uint8_t *voxels, const uint64_t *regio
     *directions = (int64_t)request.offset_count;
     counts = malloc((size_t)(*slices * *directions) * square * sizeof(*counts));
     ck_assert_ptr_nonnull(counts);
-    ref_texture_glcm(extent, KERNELS_UINT8, voxels, &request, counts);
+    ref_texture_glcm(extent, IMAGE_UINT8, voxels, &request, counts);
     return counts;
 }
 
@@ -242,7 +242,7 @@ static void
 count_slice(int64_t size, const uint8_t *voxels, int levels, struct texture_offset offset,
             bool symmetric, uint64_t *counts)
 {
-    const struct kernels_extent extent = {size, size, 1};
+    const struct image_extent extent = {size, size, 1};
     uint64_t directional[64];
     uint16_t level_of[256] = {0};
     struct texture_glcm request = {
@@ -250,7 +250,7 @@ count_slice(int64_t size, const uint8_t *voxels, int levels, struct texture_offs
 
     for (int level = 0; level <= levels; level++)
         level_of[level] = (uint16_t)level;
-    ref_texture_glcm(extent, KERNELS_UINT8, voxels, &request, directional);
+    ref_texture_glcm(extent, IMAGE_UINT8, voxels, &request, directional);
     for (int i = 0; i < levels; i++)
         for (int j = 0; j < levels; j++)
             counts[i * levels + j] =

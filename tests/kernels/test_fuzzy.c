@@ -27,7 +27,7 @@ enum {
 };
 
 static const char *const isa_names[] = {"scalar", "AVX2", "AVX-512"};
-static const struct kernels_range no_padding = {1, 0};
+static const struct image_range no_padding = {1, 0};
 
 struct variant {
     const char *isa;
@@ -76,8 +76,8 @@ allocate(int64_t count, size_t size)
 }
 
 struct job {
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
+    struct image_extent extent;
+    enum image_pixel pixel;
     void *voxels;
     struct kernels_fuzzy_object objects[MAX_OBJECTS];
     size_t count;
@@ -103,7 +103,7 @@ run(struct kernels_lane *lane, const struct job *job, struct kernels_fuzzy_resul
 
     if (error)
         return error;
-    memcpy(voxels, job->voxels, (size_t)ref_voxels(job->extent) * kernels_pixel_size(job->pixel));
+    memcpy(voxels, job->voxels, (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel));
     error = kernels_volume_ready(lane, 0, job->extent.slices);
     if (error)
         return error;
@@ -117,7 +117,7 @@ struct expected {
 };
 
 static int64_t
-words_of(struct kernels_extent extent)
+words_of(struct image_extent extent)
 {
     return (extent.columns + 63) / 64 * extent.rows * extent.slices;
 }
@@ -198,14 +198,14 @@ check_job(struct job *job, const char *what)
     expected_free(&expected);
 }
 
-static struct kernels_extent
+static struct image_extent
 random_extent(uint64_t *random)
 {
     static const int64_t columns[] = {1, 2, 3, 7, 31, 63, 64, 65, 127, 129, 513, 700};
     static const int64_t others[] = {1, 1, 2, 3, 5, 9, 17, 35};
-    struct kernels_extent extent = {columns[ref_random_below(random, 12)],
-                                    others[ref_random_below(random, 8)],
-                                    others[ref_random_below(random, 8)]};
+    struct image_extent extent = {columns[ref_random_below(random, 12)],
+                                  others[ref_random_below(random, 8)],
+                                  others[ref_random_below(random, 8)]};
 
     /* Thin in x now and then. */
     if (ref_random_below(random, 3) == 0) {
@@ -219,7 +219,7 @@ random_extent(uint64_t *random)
 static void
 random_voxels(uint64_t *random, const struct job *job, int32_t top)
 {
-    struct kernels_extent extent = job->extent;
+    struct image_extent extent = job->extent;
     struct kernels_voxel root;
     uint64_t seed = ref_random(random);
     uint8_t *in = allocate(ref_voxels(extent), 1);
@@ -254,7 +254,7 @@ random_object(uint64_t *random, const struct job *job, int32_t top, struct kerne
 {
     static const uint16_t thresholds[] = {0, 1, 20000, 32767, 32768, 50000, 65534, 65535};
     static const double weights[] = {0, 0.3, 0.5, 1};
-    struct kernels_extent extent = job->extent;
+    struct image_extent extent = job->extent;
     struct kernels_fuzzy_object object = {
         .seeds = seeds,
         .seed_count = (size_t)ref_random_below(random, MAX_SEEDS + 1),
@@ -283,12 +283,12 @@ check_random_volume(uint64_t seed)
 {
     uint64_t random = seed;
     struct job job = {.extent = random_extent(&random),
-                      .pixel = (enum kernels_pixel)ref_random_below(&random, 3),
+                      .pixel = (enum image_pixel)ref_random_below(&random, 3),
                       .count = 1 + (size_t)ref_random_below(&random, MAX_OBJECTS),
                       .relative = ref_random_below(&random, 2)};
     struct kernels_voxel seeds[MAX_OBJECTS][MAX_SEEDS];
     int32_t tops[] = {7, 255, 4000, 32767};
-    int32_t top = tops[ref_random_below(&random, job.pixel == KERNELS_UINT8 ? 2 : 4)];
+    int32_t top = tops[ref_random_below(&random, job.pixel == IMAGE_UINT8 ? 2 : 4)];
     char what[64];
 
     job.voxels = allocate(ref_voxels(job.extent), 2);
@@ -313,14 +313,14 @@ START_TEST(random_volumes_equal_the_reference)
 END_TEST
 
 /* Several tiles along each axis, and thin volumes of several tiles; the paths wind through all. */
-static const struct kernels_extent large_extents[] = {
+static const struct image_extent large_extents[] = {
     {520, 40, 20}, {65, 70, 40}, {2500, 50, 1}, {70, 1, 1000}, {1, 1500, 40},
 };
 
 START_TEST(volumes_of_many_tiles_equal_the_reference)
 {
     struct kernels_voxel seeds[2];
-    struct job job = {.extent = large_extents[_i], .pixel = KERNELS_INT16, .count = 1};
+    struct job job = {.extent = large_extents[_i], .pixel = IMAGE_INT16, .count = 1};
     int64_t count = ref_voxels(job.extent);
     uint8_t *in = allocate(count, 1);
 
@@ -359,8 +359,8 @@ check_row(const int16_t *values, int64_t count, struct job *job, const uint16_t 
 {
     struct kernels_fuzzy_result results[MAX_OBJECTS];
 
-    job->extent = (struct kernels_extent){count, 1, 1};
-    job->pixel = KERNELS_INT16;
+    job->extent = (struct image_extent){count, 1, 1};
+    job->pixel = IMAGE_INT16;
     job->voxels = allocate(count, sizeof(*values));
     memcpy(job->voxels, values, (size_t)count * sizeof(*values));
     ck_assert_int_eq(run(variants[0].lane, job, results), 0);
@@ -403,7 +403,7 @@ START_TEST(nothing_but_padding)
     struct kernels_voxel seed = {3, 2, 1};
     struct job job = {
         .extent = {4, 3, 2},
-        .pixel = KERNELS_INT16,
+        .pixel = IMAGE_INT16,
         .voxels = voxels,
         .count = 1,
         .objects = {
@@ -468,8 +468,8 @@ START_TEST(the_whole_range_of_values)
                                                        .threshold = 9000,
                                                        .padding = no_padding,
                                                        .scene = true};
-    job.objects[1].padding = (struct kernels_range){INT32_MIN, -32000};
-    for (job.pixel = KERNELS_INT16; job.pixel <= KERNELS_UINT16; job.pixel++)
+    job.objects[1].padding = (struct image_range){INT32_MIN, -32000};
+    for (job.pixel = IMAGE_INT16; job.pixel <= IMAGE_UINT16; job.pixel++)
         check_job(&job, "whole range");
     free(job.voxels);
 }
@@ -498,7 +498,7 @@ run_lane(void *argument)
     const struct lane_job *lane_job = argument;
     struct variant variant = {"the best", 3, lane_job->device, NULL};
     struct kernels_voxel seed;
-    struct job job = {.extent = {100, 40, 30}, .pixel = KERNELS_UINT8, .count = 1};
+    struct job job = {.extent = {100, 40, 30}, .pixel = IMAGE_UINT8, .count = 1};
     struct expected expected;
 
     job.voxels = allocate(ref_voxels(job.extent), 1);
@@ -548,7 +548,7 @@ begin(struct kernels_lane *lane, struct kernels_demand demand)
 {
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(lane, (struct kernels_extent){5, 4, 3}, KERNELS_UINT8,
+    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){5, 4, 3}, IMAGE_UINT8,
                                           &demand, &voxels, NULL, 0),
                      0);
     memset(voxels, 0, 60);
@@ -628,13 +628,13 @@ START_TEST(memory_that_is_not_there_is_said_at_once)
         {.fuzzy_objects = 1 << 20, .fuzzy_scenes = 1 << 20},
         {.fuzzy_objects = SIZE_MAX, .fuzzy_scenes = SIZE_MAX, .fuzzy_relative = true},
     };
-    const struct kernels_extent extent = {1 << 11, 1 << 11, 1 << 11};
+    const struct image_extent extent = {1 << 11, 1 << 11, 1 << 11};
     char reason[KERNELS_REASON];
     void *voxels;
 
     for (size_t i = 0; i < sizeof(demands) / sizeof(demands[0]); i++) {
         reason[0] = '\0';
-        ck_assert_int_eq(kernels_volume_begin(lane, extent, KERNELS_UINT8, &demands[i], &voxels,
+        ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_UINT8, &demands[i], &voxels,
                                               reason, sizeof(reason)),
                          -ENOMEM);
         ck_assert_ptr_nonnull(strstr(reason, "no memory"));

@@ -27,8 +27,8 @@ allocate(size_t bytes)
 
 /* A volume to be grown in, and what is expected of it. */
 struct field {
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
+    struct image_extent extent;
+    enum image_pixel pixel;
     int64_t count;
     uint8_t *in;
     uint16_t *voxels; /* or bytes */
@@ -37,7 +37,7 @@ struct field {
 };
 
 static struct field
-make_field(struct kernels_extent extent, enum kernels_pixel pixel)
+make_field(struct image_extent extent, enum image_pixel pixel)
 {
     struct field field = {.extent = extent, .pixel = pixel, .count = ref_voxels(extent)};
 
@@ -68,7 +68,7 @@ paint(struct field *field)
     for (int64_t i = 0; i < field->count; i++) {
         uint16_t value = (uint16_t)(field->in[i] ? TOP - ref_random_below(&random, 40) : 0);
 
-        if (field->pixel == KERNELS_UINT8)
+        if (field->pixel == IMAGE_UINT8)
             ((uint8_t *)field->voxels)[i] = (uint8_t)value;
         else
             field->voxels[i] = value;
@@ -110,13 +110,13 @@ grows(struct field *field, size_t space_size)
     return grown;
 }
 
-static const enum kernels_pixel pixels[] = {KERNELS_UINT8, KERNELS_INT16, KERNELS_UINT16};
+static const enum image_pixel pixels[] = {IMAGE_UINT8, IMAGE_INT16, IMAGE_UINT16};
 
 static const size_t plenty = 1 << 22;
 
 START_TEST(paths_and_mazes_are_grown)
 {
-    struct field field = make_field((struct kernels_extent){67, 51, 33}, pixels[_i]);
+    struct field field = make_field((struct image_extent){67, 51, 33}, pixels[_i]);
 
     for (int axis = 0; axis < 3; axis++) {
         ref_serpentine(field.extent, axis, field.in);
@@ -136,7 +136,7 @@ END_TEST
 /* A box, which is dense: small in the volume it is grown, large it is not. */
 START_TEST(dense_objects_are_grown_only_when_small)
 {
-    struct field field = make_field((struct kernels_extent){64, 64, 64}, KERNELS_INT16);
+    struct field field = make_field((struct image_extent){64, 64, 64}, IMAGE_INT16);
 
     for (int64_t side = 8; side <= 16; side += 8) {
         for (int64_t i = 0; i < field.count; i++)
@@ -152,7 +152,7 @@ END_TEST
 /* A corridor from the seed to a box: the object proves thin first, and dense later. */
 START_TEST(objects_that_become_dense_are_given_up)
 {
-    struct field field = make_field((struct kernels_extent){4000, 16, 16}, KERNELS_INT16);
+    struct field field = make_field((struct image_extent){4000, 16, 16}, IMAGE_INT16);
 
     for (int64_t i = 0; i < field.count; i++)
         field.in[i] = i < 4000 || i % 4000 >= 3900;
@@ -168,7 +168,7 @@ END_TEST
 /* With too little space it is given up, and what lies behind the space stays. */
 START_TEST(little_space)
 {
-    struct field field = make_field((struct kernels_extent){67, 51, 33}, KERNELS_UINT16);
+    struct field field = make_field((struct image_extent){67, 51, 33}, IMAGE_UINT16);
     int succeeded = 0;
 
     ref_random_maze(field.extent, 3, field.in);
@@ -188,12 +188,12 @@ END_TEST
 /* Any bounds of padding, those beyond every pixel type among them. */
 START_TEST(padding_of_any_bounds)
 {
-    static const struct kernels_range paddings[] = {
+    static const struct image_range paddings[] = {
         {INT32_MIN, INT32_MAX}, {INT32_MIN, -1}, {TOP + 1, INT32_MAX},
         {INT32_MIN, 215},       {220, 225},      {0, 0},
         {INT32_MAX, INT32_MIN},
     };
-    struct field field = make_field((struct kernels_extent){41, 33, 9}, pixels[_i]);
+    struct field field = make_field((struct image_extent){41, 33, 9}, pixels[_i]);
 
     ref_random_maze(field.extent, 4, field.in);
     paint(&field);
@@ -209,7 +209,7 @@ END_TEST
 /* Two seeds at the ends of the volume, and the same one twice. */
 START_TEST(several_seeds)
 {
-    struct field field = make_field((struct kernels_extent){67, 51, 33}, KERNELS_INT16);
+    struct field field = make_field((struct image_extent){67, 51, 33}, IMAGE_INT16);
 
     ref_serpentine(field.extent, 0, field.in);
     paint(&field);

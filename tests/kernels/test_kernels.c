@@ -15,8 +15,8 @@ static struct kernels_device *device;
 static struct kernels_lane *lane;
 static char reason[KERNELS_REASON];
 
-static const struct kernels_extent extent = {5, 4, 3};
-static const struct kernels_range any = {-10, 10};
+static const struct image_extent extent = {5, 4, 3};
+static const struct image_range any = {-10, 10};
 static const struct kernels_shape point = {.kind = KERNELS_SPHERE};
 static const struct kernels_level_set_label sound = {
     .shapes = &point, .shape_count = 1, .ranges = &any, .range_count = 1, .padding = {1, 0}};
@@ -43,7 +43,7 @@ begin(size_t labels)
 {
     void *voxels = NULL;
 
-    ck_assert_int_eq(kernels_volume_begin(lane, extent, KERNELS_INT16,
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_INT16,
                                           &(struct kernels_demand){.level_set_labels = labels},
                                           &voxels, NULL, 0),
                      0);
@@ -101,7 +101,7 @@ END_TEST
 START_TEST(impossible_volumes_are_refused)
 {
     static const struct {
-        struct kernels_extent extent;
+        struct image_extent extent;
         int error;
     } cases[] = {
         {{0, 1, 1}, -EINVAL},
@@ -117,17 +117,17 @@ START_TEST(impossible_volumes_are_refused)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         reason[0] = '\0';
-        ck_assert_int_eq(kernels_volume_begin(lane, cases[i].extent, KERNELS_UINT8,
+        ck_assert_int_eq(kernels_volume_begin(lane, cases[i].extent, IMAGE_UINT8,
                                               &(struct kernels_demand){.level_set_labels = 0},
                                               &voxels, reason, sizeof(reason)),
                          cases[i].error);
         ck_assert_str_ne(reason, "");
     }
-    ck_assert_int_eq(kernels_volume_begin(lane, extent, (enum kernels_pixel)7,
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, (enum image_pixel)7,
                                           &(struct kernels_demand){.level_set_labels = 0}, &voxels,
                                           reason, sizeof(reason)),
                      -EINVAL);
-    ck_assert_uint_eq(kernels_pixel_size((enum kernels_pixel)7), 0);
+    ck_assert_uint_eq(image_pixel_size((enum image_pixel)7), 0);
 }
 
 END_TEST
@@ -135,12 +135,12 @@ END_TEST
 START_TEST(more_than_there_is_is_out_of_memory)
 {
     static const size_t counts[] = {1000000, SIZE_MAX / 2, SIZE_MAX};
-    struct kernels_extent large = {1 << 11, 1 << 11, 1 << 11};
+    struct image_extent large = {1 << 11, 1 << 11, 1 << 11};
     void *voxels;
 
     for (size_t i = 0; i < 3; i++) {
         ck_assert_int_eq(
-            kernels_volume_begin(lane, large, KERNELS_INT16,
+            kernels_volume_begin(lane, large, IMAGE_INT16,
                                  &(struct kernels_demand){.level_set_labels = counts[i]}, &voxels,
                                  reason, sizeof(reason)),
             -ENOMEM);
@@ -167,7 +167,7 @@ address_space(void)
 
 START_TEST(a_limit_is_out_of_memory)
 {
-    struct kernels_extent large = {512, 512, 512};
+    struct image_extent large = {512, 512, 512};
     struct rlimit before, tight;
     void *voxels;
     int error;
@@ -177,12 +177,12 @@ START_TEST(a_limit_is_out_of_memory)
     tight = before;
     tight.rlim_cur = address_space() + (64 << 20);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
-    error = kernels_volume_begin(lane, large, KERNELS_INT16,
+    error = kernels_volume_begin(lane, large, IMAGE_INT16,
                                  &(struct kernels_demand){.level_set_labels = 1}, &voxels, reason,
                                  sizeof(reason));
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
     ck_assert_int_eq(error, -ENOMEM);
-    ck_assert_int_eq(kernels_volume_begin(lane, large, KERNELS_INT16,
+    ck_assert_int_eq(kernels_volume_begin(lane, large, IMAGE_INT16,
                                           &(struct kernels_demand){.level_set_labels = 1}, &voxels,
                                           NULL, 0),
                      0);
@@ -192,7 +192,7 @@ END_TEST
 
 START_TEST(unsound_labels_are_refused)
 {
-    const struct kernels_range three[3] = {{0, 1}, {0, 1}, {0, 1}};
+    const struct image_range three[3] = {{0, 1}, {0, 1}, {0, 1}};
     const struct kernels_shape bad[] = {
         {.kind = (enum kernels_shape_kind)9},
         {.kind = KERNELS_SPHERE, .center = {NAN}},
@@ -234,8 +234,8 @@ END_TEST
 START_TEST(calls_out_of_order_are_refused)
 {
     struct kernels_level_set_label two[] = {sound, sound};
-    struct kernels_mask masks[2];
-    struct kernels_range range;
+    struct image_mask masks[2];
+    struct image_range range;
     int8_t codes[60];
 
     ck_assert_int_eq(kernels_volume_ready(lane, 0, 1), -EINVAL);
@@ -261,8 +261,8 @@ END_TEST
 
 START_TEST(slices_are_announced_once)
 {
-    struct kernels_mask mask;
-    struct kernels_range range;
+    struct image_mask mask;
+    struct image_range range;
 
     begin(1);
     ck_assert_int_eq(kernels_level_set_begin(lane, &sound, 1, NULL, 0), 0);
@@ -288,16 +288,16 @@ END_TEST
 START_TEST(a_lane_takes_job_after_job)
 {
     for (int64_t side = 1; side < 40; side += 3) {
-        struct kernels_extent cube = {side, side, side};
-        struct kernels_range zero = {0, 0};
+        struct image_extent cube = {side, side, side};
+        struct image_range zero = {0, 0};
         struct kernels_shape all = {KERNELS_BOX, {0, 0, 0}, {100, 100, 100}};
         struct kernels_level_set_label label = {
             .shapes = &all, .shape_count = 1, .ranges = &zero, .range_count = 1, .padding = {1, 0}};
-        struct kernels_mask mask;
+        struct image_mask mask;
         void *voxels;
 
         begin(3);
-        ck_assert_int_eq(kernels_volume_begin(lane, cube, KERNELS_UINT8,
+        ck_assert_int_eq(kernels_volume_begin(lane, cube, IMAGE_UINT8,
                                               &(struct kernels_demand){.level_set_labels = 1},
                                               &voxels, NULL, 0),
                          0);
@@ -313,7 +313,7 @@ END_TEST
 
 START_TEST(a_volume_needs_no_labels)
 {
-    struct kernels_range range, none = {1, 0};
+    struct image_range range, none = {1, 0};
     int16_t *voxels = begin(0);
 
     voxels[7] = -3;
@@ -327,11 +327,11 @@ START_TEST(a_volume_needs_no_labels)
 END_TEST
 
 static int64_t
-value_of(enum kernels_pixel pixel, const void *voxels, int64_t i)
+value_of(enum image_pixel pixel, const void *voxels, int64_t i)
 {
-    if (pixel == KERNELS_UINT8)
+    if (pixel == IMAGE_UINT8)
         return ((const uint8_t *)voxels)[i];
-    if (pixel == KERNELS_INT16)
+    if (pixel == IMAGE_INT16)
         return ((const int16_t *)voxels)[i];
     return ((const uint16_t *)voxels)[i];
 }
@@ -339,12 +339,12 @@ value_of(enum kernels_pixel pixel, const void *voxels, int64_t i)
 static void
 check_range(struct kernels_lane *on, uint64_t *random)
 {
-    struct kernels_extent size = {1 + ref_random_below(random, 150),
-                                  1 + ref_random_below(random, 4), 1 + ref_random_below(random, 5)};
-    enum kernels_pixel pixel = (enum kernels_pixel)ref_random_below(random, 3);
+    struct image_extent size = {1 + ref_random_below(random, 150), 1 + ref_random_below(random, 4),
+                                1 + ref_random_below(random, 5)};
+    enum image_pixel pixel = (enum image_pixel)ref_random_below(random, 3);
     int64_t lowest = INT64_MAX, highest = INT64_MIN;
     int32_t lo = (int32_t)ref_random_below(random, 70000) - 35000;
-    struct kernels_range padding = {lo, lo + (int32_t)ref_random_below(random, 40000) - 1}, range;
+    struct image_range padding = {lo, lo + (int32_t)ref_random_below(random, 40000) - 1}, range;
     void *voxels;
 
     ck_assert_int_eq(kernels_volume_begin(on, size, pixel,
@@ -354,7 +354,7 @@ check_range(struct kernels_lane *on, uint64_t *random)
     for (int64_t i = 0; i < ref_voxels(size); i++) {
         int64_t value;
         ref_paint(pixel, &(uint8_t){1}, 1, (int32_t)(ref_random(random) & 0xFFFF), 0,
-                  (char *)voxels + (size_t)i * kernels_pixel_size(pixel));
+                  (char *)voxels + (size_t)i * image_pixel_size(pixel));
         value = value_of(pixel, voxels, i);
         if (padding.lo <= value && value <= padding.hi)
             continue;
@@ -392,7 +392,7 @@ END_TEST
 
 START_TEST(nothing_but_padding_has_no_range)
 {
-    struct kernels_range zero = {0, 0}, all = {INT32_MIN, INT32_MAX}, range;
+    struct image_range zero = {0, 0}, all = {INT32_MIN, INT32_MAX}, range;
     int16_t *voxels = begin(0);
 
     ck_assert_int_eq(kernels_volume_ready(lane, 0, 3), 0);

@@ -82,7 +82,7 @@ struct expected {
 };
 
 static void
-pack_states(struct kernels_extent extent, const int8_t *states, struct expected *expected)
+pack_states(struct image_extent extent, const int8_t *states, struct expected *expected)
 {
     int64_t words_per_row = (extent.columns + 63) / 64;
 
@@ -126,7 +126,7 @@ static void
 check_variant(const struct variant *variant, const struct ref_job *job,
               const struct expected *expected, const char *what)
 {
-    struct kernels_mask masks[MAX_LABELS];
+    struct image_mask masks[MAX_LABELS];
     int64_t count = ref_voxels(job->extent);
     struct ref_job own = *job;
     int8_t *codes = allocate(count, 1);
@@ -177,12 +177,12 @@ check_job(struct ref_job *job, bool automaton, const char *what)
     free(order);
 }
 
-static struct kernels_extent
+static struct image_extent
 random_extent(uint64_t *random)
 {
     static const int64_t columns[] = {1, 2, 3, 5, 7, 13, 31, 33, 63, 64, 65, 127, 128, 129, 193};
     static const int64_t others[] = {1, 1, 2, 3, 5, 7, 11, 17, 23};
-    struct kernels_extent extent = {
+    struct image_extent extent = {
         columns[ref_random_below(random, sizeof(columns) / sizeof(columns[0]))],
         others[ref_random_below(random, sizeof(others) / sizeof(others[0]))],
         others[ref_random_below(random, sizeof(others) / sizeof(others[0]))],
@@ -206,7 +206,7 @@ random_coordinate(uint64_t *random, int64_t size)
 }
 
 static struct kernels_shape
-random_shape(uint64_t *random, struct kernels_extent extent)
+random_shape(uint64_t *random, struct image_extent extent)
 {
     int64_t size[3] = {extent.columns, extent.rows, extent.slices};
     struct kernels_shape shape = {.kind = (enum kernels_shape_kind)ref_random_below(random, 3)};
@@ -221,31 +221,31 @@ random_shape(uint64_t *random, struct kernels_extent extent)
 }
 
 /* Mostly the values that random_values draws; sometimes empty, all, or beyond the pixel type. */
-static struct kernels_range
+static struct image_range
 random_range(uint64_t *random)
 {
-    static const struct kernels_range special[] = {
+    static const struct image_range special[] = {
         {1, 0}, {INT32_MIN, INT32_MAX}, {-40000, 2}, {70000, 80000}, {INT32_MAX, INT32_MIN}};
     int32_t lo = (int32_t)ref_random_below(random, 8);
 
     if (ref_random_below(random, 8) == 0)
         return special[ref_random_below(random, sizeof(special) / sizeof(special[0]))];
-    return (struct kernels_range){lo, lo + (int32_t)ref_random_below(random, 6)};
+    return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 6)};
 }
 
-static struct kernels_range
+static struct image_range
 random_padding(uint64_t *random)
 {
     int32_t lo = (int32_t)ref_random_below(random, 8);
 
     if (ref_random_below(random, 2))
-        return (struct kernels_range){1, 0};
-    return (struct kernels_range){lo, lo + (int32_t)ref_random_below(random, 2)};
+        return (struct image_range){1, 0};
+    return (struct image_range){lo, lo + (int32_t)ref_random_below(random, 2)};
 }
 
 /* Values 0 .. 7 with runs along x, and the ends of the pixel type. */
 static void
-random_values(uint64_t *random, enum kernels_pixel pixel, int64_t count, void *voxels)
+random_values(uint64_t *random, enum image_pixel pixel, int64_t count, void *voxels)
 {
     int64_t steadiness = 1 + ref_random_below(random, 6);
     int32_t value = 0;
@@ -258,7 +258,7 @@ random_values(uint64_t *random, enum kernels_pixel pixel, int64_t count, void *v
                   dice == 0   ? 0x7FFF
                   : dice == 1 ? 0x8000
                               : value,
-                  0, (char *)voxels + (size_t)i * kernels_pixel_size(pixel));
+                  0, (char *)voxels + (size_t)i * image_pixel_size(pixel));
     }
 }
 
@@ -266,7 +266,7 @@ random_values(uint64_t *random, enum kernels_pixel pixel, int64_t count, void *v
  * None, empty, full, or boxes; the padding bits are anything, as the caller may leave them.
  */
 static uint64_t *
-random_mask(uint64_t *random, struct kernels_extent extent)
+random_mask(uint64_t *random, struct image_extent extent)
 {
     int64_t words_per_row = (extent.columns + 63) / 64, rows = extent.rows * extent.slices;
     int64_t kind = ref_random_below(random, 6);
@@ -275,7 +275,7 @@ random_mask(uint64_t *random, struct kernels_extent extent)
 
     memset(in, kind == 1, (size_t)ref_voxels(extent));
     if (kind > 1)
-        ref_islands(extent, KERNELS_UINT8, (int)kind, 1, ref_random(random), in);
+        ref_islands(extent, IMAGE_UINT8, (int)kind, 1, ref_random(random), in);
     for (int64_t bit = 0; bit < rows * words_per_row * 64; bit++) {
         int64_t x = bit % (words_per_row * 64), row = bit / (words_per_row * 64);
         bool set = x < extent.columns ? in[row * extent.columns + x] : ref_random(random) & 1;
@@ -291,10 +291,10 @@ check_random_volume(uint64_t seed)
 {
     uint64_t random = seed;
     struct ref_job job = {.extent = random_extent(&random),
-                          .pixel = (enum kernels_pixel)ref_random_below(&random, 3)};
+                          .pixel = (enum image_pixel)ref_random_below(&random, 3)};
     struct kernels_level_set_label labels[MAX_LABELS] = {0};
     struct kernels_shape shapes[MAX_LABELS][MAX_SHAPES];
-    struct kernels_range *ranges[MAX_LABELS];
+    struct image_range *ranges[MAX_LABELS];
     uint64_t *masks[MAX_LABELS];
     void *voxels = allocate(ref_voxels(job.extent), 2);
     char what[64];
@@ -340,7 +340,7 @@ END_TEST
  * volume: the in-range one from a corner, the other one with a shape that covers nearly all.
  */
 static void
-check_pattern(struct kernels_extent extent, const uint8_t *in, bool automaton, const char *what)
+check_pattern(struct image_extent extent, const uint8_t *in, bool automaton, const char *what)
 {
     double large = (double)(extent.columns + extent.rows + extent.slices);
     const struct kernels_shape corner = {.kind = KERNELS_SPHERE, .radius = {1.5}};
@@ -351,7 +351,7 @@ check_pattern(struct kernels_extent extent, const uint8_t *in, bool automaton, c
         .center = {1 + large, 0, 0},
         .radius = {large, large, large},
     };
-    struct kernels_range range = {5, 5};
+    struct image_range range = {5, 5};
     struct kernels_level_set_label labels[] = {
         {.shapes = &corner,
          .shape_count = 1,
@@ -362,20 +362,20 @@ check_pattern(struct kernels_extent extent, const uint8_t *in, bool automaton, c
         {.shapes = &most, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}}};
     uint8_t *voxels = allocate(ref_voxels(extent), 1);
     struct ref_job job = {.extent = extent,
-                          .pixel = KERNELS_UINT8,
+                          .pixel = IMAGE_UINT8,
                           .voxels = voxels,
                           .labels = labels,
                           .label_count = 3};
 
-    ref_paint(KERNELS_UINT8, in, ref_voxels(extent), 5, 0, voxels);
+    ref_paint(IMAGE_UINT8, in, ref_voxels(extent), 5, 0, voxels);
     check_job(&job, automaton, what);
-    ref_paint(KERNELS_UINT8, in, ref_voxels(extent), 0, 5, voxels);
+    ref_paint(IMAGE_UINT8, in, ref_voxels(extent), 0, 5, voxels);
     check_job(&job, automaton, what);
     free(voxels);
 }
 
 static void
-check_patterns(struct kernels_extent extent, bool automaton)
+check_patterns(struct image_extent extent, bool automaton)
 {
     int64_t count = ref_voxels(extent);
     uint8_t *in = allocate(count, 1);
@@ -401,7 +401,7 @@ check_patterns(struct kernels_extent extent, bool automaton)
     free(in);
 }
 
-static const struct kernels_extent small_extents[] = {
+static const struct image_extent small_extents[] = {
     {1, 1, 1},  {1, 1, 40}, {1, 40, 1}, {200, 1, 1},
     {65, 9, 8}, {9, 66, 7}, {8, 9, 67}, {64, 12, 12},
 };
@@ -417,7 +417,7 @@ END_TEST
  * Several tiles along each axis; sizes at which the bits are packed along y and z; thin ones, whose
  * tiles have other shapes.
  */
-static const struct kernels_extent medium_extents[] = {
+static const struct image_extent medium_extents[] = {
     {200, 150, 70}, {1100, 34, 20}, {128, 64, 128}, {5000, 90, 1}, {70, 1, 5000}, {1, 3000, 50},
 };
 
@@ -430,7 +430,7 @@ END_TEST
 
 START_TEST(the_references_agree)
 {
-    struct kernels_extent extent = {41, 23, 19};
+    struct image_extent extent = {41, 23, 19};
     int64_t count = ref_voxels(extent);
     int8_t *one = allocate(count, 1), *other = allocate(count, 1);
     uint64_t random = 7;
@@ -450,11 +450,11 @@ END_TEST
 /* The accuracy section of the paper: a sphere is found exactly, from inside and from outside. */
 START_TEST(a_sphere_is_found_from_inside_and_outside)
 {
-    struct kernels_extent extent = {96, 96, 96};
+    struct image_extent extent = {96, 96, 96};
     int64_t count = ref_voxels(extent);
     uint8_t *in = allocate(count, 1);
     int16_t *voxels = allocate(count, 2);
-    struct kernels_range range = {900, 1100};
+    struct image_range range = {900, 1100};
     struct kernels_shape shapes[] = {{KERNELS_SPHERE, {48, 48, 48}, {12}},
                                      {KERNELS_SPHERE, {48, 48, 48}, {48}}};
     struct kernels_level_set_label labels[] = {{.shapes = &shapes[0],
@@ -467,12 +467,12 @@ START_TEST(a_sphere_is_found_from_inside_and_outside)
                                                 .ranges = &range,
                                                 .range_count = 1,
                                                 .padding = {1, 0}}};
-    struct ref_job job = {extent, KERNELS_INT16, voxels, labels, 2, 2, NULL};
-    struct kernels_mask masks[2];
+    struct ref_job job = {extent, IMAGE_INT16, voxels, labels, 2, 2, NULL};
+    struct image_mask masks[2];
     int64_t wrong = 0;
 
     ref_sphere(extent, 24, in);
-    ref_paint(KERNELS_INT16, in, count, 1000, -1000, voxels);
+    ref_paint(IMAGE_INT16, in, count, 1000, -1000, voxels);
     ck_assert_int_eq(ref_segment(variants[0].lane, &job, masks, NULL), 0);
     for (int64_t i = 0; i < count; i++) {
         for (int label = 0; label < 2; label++) {
@@ -492,12 +492,12 @@ END_TEST
  * both is what the flood begins with. Packed along every axis.
  */
 static void
-check_mask(struct kernels_extent extent, int axis, bool with_shape)
+check_mask(struct image_extent extent, int axis, bool with_shape)
 {
     int64_t words_per_row = (extent.columns + 63) / 64;
     uint64_t *mask = allocate(words_per_row * extent.rows * extent.slices, sizeof(*mask));
     uint8_t *in = allocate(ref_voxels(extent), 1);
-    struct kernels_range range = {1, 1};
+    struct image_range range = {1, 1};
     struct kernels_shape shape = {.kind = KERNELS_SPHERE, .radius = {2}};
     struct kernels_level_set_label label = {.shapes = &shape,
                                             .shape_count = with_shape,
@@ -505,7 +505,7 @@ check_mask(struct kernels_extent extent, int axis, bool with_shape)
                                             .range_count = 1,
                                             .padding = {1, 0},
                                             .mask = mask};
-    struct ref_job job = {extent, KERNELS_UINT8, in, &label, 1, 1, NULL};
+    struct ref_job job = {extent, IMAGE_UINT8, in, &label, 1, 1, NULL};
 
     shape.center[0] = (double)(extent.columns - 1);
     shape.center[1] = (double)(extent.rows - 1);
@@ -524,8 +524,8 @@ check_mask(struct kernels_extent extent, int axis, bool with_shape)
 START_TEST(a_mask_is_an_initial_region)
 {
     for (int axis = 0; axis < 3; axis++) {
-        check_mask((struct kernels_extent){129, 130, 65}, axis, false);
-        check_mask((struct kernels_extent){129, 130, 65}, axis, true);
+        check_mask((struct image_extent){129, 130, 65}, axis, false);
+        check_mask((struct image_extent){129, 130, 65}, axis, true);
     }
 }
 
@@ -538,13 +538,13 @@ END_TEST
 #ifndef __SANITIZE_THREAD__
 START_TEST(more_than_2_31_voxels_are_flooded)
 {
-    struct kernels_extent extent = {2048, 2048, 520};
+    struct image_extent extent = {2048, 2048, 520};
     int64_t slice = extent.columns * extent.rows, wall = 517, hole = slice - 1;
-    struct kernels_range range = {0, 0};
+    struct image_range range = {0, 0};
     struct kernels_shape shape = {.kind = KERNELS_SPHERE, .radius = {3}};
     struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}};
-    struct kernels_mask mask;
+    struct image_mask mask;
     struct kernels_device_options options = {.backend = "cpu", .threads = 2};
     struct kernels_device *device;
     struct kernels_lane *lane;
@@ -552,7 +552,7 @@ START_TEST(more_than_2_31_voxels_are_flooded)
 
     ck_assert_int_eq(kernels_device_open(&options, &device, NULL, 0), 0);
     ck_assert_int_eq(kernels_lane_open(device, &lane, NULL, 0), 0);
-    ck_assert_int_eq(kernels_volume_begin(lane, extent, KERNELS_UINT8,
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_UINT8,
                                           &(struct kernels_demand){.level_set_labels = 1}, &voxels,
                                           NULL, 0),
                      0);
@@ -582,14 +582,14 @@ static void *
 run_lane(void *argument)
 {
     const struct lane_job *lane_job = argument;
-    struct kernels_extent extent = {100, 80, 60};
+    struct image_extent extent = {100, 80, 60};
     int64_t count = ref_voxels(extent);
     uint8_t *in = allocate(count, 1);
-    struct kernels_range range = {1, 1};
+    struct image_range range = {1, 1};
     struct kernels_shape shape = {KERNELS_SPHERE, {50, 40, 30}, {20}};
     struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}};
-    struct ref_job job = {extent, KERNELS_UINT8, in, &label, 1, 2, NULL};
+    struct ref_job job = {extent, IMAGE_UINT8, in, &label, 1, 2, NULL};
     struct variant variant = {"the best", 2, lane_job->device, NULL};
     struct expected expected;
 

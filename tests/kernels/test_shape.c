@@ -17,7 +17,7 @@ holds(struct shape_interval interval, int64_t index)
 
 /* Voxels on which a row disagrees with the definition. */
 static int64_t
-wrong_in_rows(const struct kernels_shape *shape, struct kernels_extent extent)
+wrong_in_rows(const struct kernels_shape *shape, struct image_extent extent)
 {
     int64_t wrong = 0;
 
@@ -33,7 +33,7 @@ wrong_in_rows(const struct kernels_shape *shape, struct kernels_extent extent)
 
 /* Voxels of the shape that the intervals of its axes leave out. */
 static int64_t
-left_out(const struct kernels_shape *shape, struct kernels_extent extent)
+left_out(const struct kernels_shape *shape, struct image_extent extent)
 {
     struct shape_interval columns = shape_extent(shape, 0, extent.columns);
     struct shape_interval rows = shape_extent(shape, 1, extent.rows);
@@ -61,7 +61,7 @@ pick(uint64_t *random)
 
 START_TEST(rows_equal_the_definition)
 {
-    struct kernels_extent extent = {23, 7, 6};
+    struct image_extent extent = {23, 7, 6};
     uint64_t random = 3;
 
     for (int round = 0; round < 5000; round++) {
@@ -81,7 +81,7 @@ END_TEST
 
 START_TEST(a_whole_sphere_equals_the_definition)
 {
-    struct kernels_extent extent = {129, 131, 127};
+    struct image_extent extent = {129, 131, 127};
     const struct kernels_shape shapes[] = {
         {KERNELS_SPHERE, {64, 65, 63}, {50}},
         {KERNELS_SPHERE, {63.5, 65.25, 1.0 / 3}, {61.7}},

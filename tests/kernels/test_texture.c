@@ -77,8 +77,8 @@ allocate(int64_t count, size_t size)
 /* ---------------------------------------------------------------------- the volume ---- */
 
 struct volume {
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
+    struct image_extent extent;
+    enum image_pixel pixel;
     void *voxels;
 };
 
@@ -101,9 +101,9 @@ largest_of(const struct volume *volume)
 }
 
 static struct volume
-volume_of(struct kernels_extent extent, enum kernels_pixel pixel)
+volume_of(struct image_extent extent, enum image_pixel pixel)
 {
-    return (struct volume){extent, pixel, allocate(ref_voxels(extent), kernels_pixel_size(pixel))};
+    return (struct volume){extent, pixel, allocate(ref_voxels(extent), image_pixel_size(pixel))};
 }
 
 enum content {
@@ -119,7 +119,7 @@ enum content {
 static void
 fill(struct volume *volume, enum content content, uint64_t seed)
 {
-    struct kernels_extent extent = volume->extent;
+    struct image_extent extent = volume->extent;
     int32_t low = smallest_of(volume), high = largest_of(volume);
     int64_t count = ref_voxels(extent);
     uint64_t random = seed;
@@ -128,7 +128,7 @@ fill(struct volume *volume, enum content content, uint64_t seed)
     int32_t few = 1 + (int32_t)ref_random_below(&random, 300);
 
     if (content == SMOOTH) {
-        ref_smooth(extent, volume->pixel, volume->pixel == KERNELS_UINT8 ? 255 : 4000, seed,
+        ref_smooth(extent, volume->pixel, volume->pixel == IMAGE_UINT8 ? 255 : 4000, seed,
                    volume->voxels);
         return;
     }
@@ -150,13 +150,13 @@ fill(struct volume *volume, enum content content, uint64_t seed)
 }
 
 static int64_t
-words_per_row(struct kernels_extent extent)
+words_per_row(struct image_extent extent)
 {
     return (extent.columns + 63) / 64;
 }
 
 static void
-set_box(uint64_t *bits, struct kernels_extent extent, uint64_t *random)
+set_box(uint64_t *bits, struct image_extent extent, uint64_t *random)
 {
     int64_t size[3] = {extent.columns, extent.rows, extent.slices}, first[3], last[3];
 
@@ -173,7 +173,7 @@ set_box(uint64_t *bits, struct kernels_extent extent, uint64_t *random)
 
 /* Full, empty, scattered, or a box; NULL for none. Bits that pad rows are random. */
 static uint64_t *
-random_region(struct kernels_extent extent, uint64_t *random)
+random_region(struct image_extent extent, uint64_t *random)
 {
     int64_t rows = extent.rows * extent.slices, words = words_per_row(extent);
     int kind = (int)ref_random_below(random, 6);
@@ -204,7 +204,7 @@ begin(struct kernels_lane *lane, const struct volume *volume)
     ck_assert_int_eq(
         kernels_volume_begin(lane, volume->extent, volume->pixel, &demand, &voxels, NULL, 0), 0);
     memcpy(voxels, volume->voxels,
-           (size_t)ref_voxels(volume->extent) * kernels_pixel_size(volume->pixel));
+           (size_t)ref_voxels(volume->extent) * image_pixel_size(volume->pixel));
     ck_assert_int_eq(kernels_volume_ready(lane, 0, volume->extent.slices), 0);
 }
 
@@ -239,7 +239,7 @@ expected_histogram(const struct volume *volume, const uint64_t *region, bool per
 }
 
 static int64_t
-codes_a_slice(struct kernels_extent extent)
+codes_a_slice(struct image_extent extent)
 {
     return extent.columns > 2 && extent.rows > 2 ? (extent.columns - 2) * (extent.rows - 2) : 0;
 }
@@ -249,7 +249,7 @@ codes_a_slice(struct kernels_extent extent)
 static uint8_t *
 expected_map(const struct volume *volume, const struct texture_patterns *request, int pattern)
 {
-    struct kernels_extent extent = volume->extent;
+    struct image_extent extent = volume->extent;
     int64_t voxels = extent.columns * extent.rows, codes = codes_a_slice(extent);
     int32_t *values = allocate(voxels, sizeof(*values));
     uint8_t *map = allocate(codes * extent.slices, 1);
@@ -272,7 +272,7 @@ expected_map(const struct volume *volume, const struct texture_patterns *request
 }
 
 static void
-expected_code_histogram(struct kernels_extent extent, const uint8_t *map, const uint64_t *region,
+expected_code_histogram(struct image_extent extent, const uint8_t *map, const uint64_t *region,
                         uint64_t histogram[256])
 {
     memset(histogram, 0, 256 * sizeof(*histogram));
@@ -407,20 +407,20 @@ check_patterns_everywhere(const struct volume *volume, const struct texture_patt
 
 /* ------------------------------------------------------------------------ random jobs ---- */
 
-static struct kernels_extent
+static struct image_extent
 random_extent(uint64_t *random, int64_t job)
 {
-    struct kernels_extent extent = {1 + ref_random_below(random, 90),
-                                    1 + ref_random_below(random, 20),
-                                    1 + ref_random_below(random, 9)};
+    struct image_extent extent = {1 + ref_random_below(random, 90),
+                                  1 + ref_random_below(random, 20),
+                                  1 + ref_random_below(random, 9)};
     int thin = (int)ref_random_below(random, 8);
 
     if (job % 40 == 0) /* enough voxels for the largest tables */
-        return (struct kernels_extent){100 + ref_random_below(random, 100),
-                                       50 + ref_random_below(random, 50),
-                                       20 + ref_random_below(random, 10)};
+        return (struct image_extent){100 + ref_random_below(random, 100),
+                                     50 + ref_random_below(random, 50),
+                                     20 + ref_random_below(random, 10)};
     if (job % 20 == 10) /* longer than what is worked on at a time */
-        return (struct kernels_extent){2000 + ref_random_below(random, 3000), 3, 3};
+        return (struct image_extent){2000 + ref_random_below(random, 3000), 3, 3};
     if (thin == 0)
         extent.columns = 1 + ref_random_below(random, 3);
     if (thin == 1)
@@ -488,7 +488,7 @@ static struct volume
 random_volume(uint64_t *random, int64_t job)
 {
     struct volume volume =
-        volume_of(random_extent(random, job), (enum kernels_pixel)ref_random_below(random, 3));
+        volume_of(random_extent(random, job), (enum image_pixel)ref_random_below(random, 3));
 
     fill(&volume, (enum content)ref_random_below(random, CONTENTS), ref_random(random));
     return volume;
@@ -596,7 +596,7 @@ START_TEST(a_published_matrix)
 {
     static const uint16_t image[16] = {1, 1, 2, 2, 1, 1, 2, 2, 1, 3, 3, 3, 3, 3, 4, 4};
     static const uint64_t expected[16] = {2, 2, 1, 0, 0, 2, 0, 0, 0, 0, 3, 1, 0, 0, 0, 1};
-    struct volume volume = volume_of((struct kernels_extent){4, 4, 1}, KERNELS_UINT16);
+    struct volume volume = volume_of((struct image_extent){4, 4, 1}, IMAGE_UINT16);
     struct texture_offset right = {1, 0, 0};
     struct texture_glcm request = {.levels = identity(4), .offsets = &right, .offset_count = 1};
 
@@ -613,7 +613,7 @@ END_TEST
 /* A level that is the only one fills one counter: a count is lost nowhere, and none overflows. */
 START_TEST(a_constant_volume_counts_every_pair)
 {
-    struct volume volume = volume_of((struct kernels_extent){257, 129, 33}, KERNELS_UINT16);
+    struct volume volume = volume_of((struct image_extent){257, 129, 33}, IMAGE_UINT16);
     struct texture_offset offsets[2] = {{1, 0, 0}, {-2, 3, 1}};
     struct texture_glcm request = {.levels = identity(32), .offsets = offsets, .offset_count = 2};
     uint64_t counts[2 * 32 * 32];
@@ -637,7 +637,7 @@ START_TEST(an_offset_that_is_alone)
     static const struct texture_offset offsets[] = {{1, 0, 0}, {0, 1, 0},  {0, -2, 0},
                                                     {3, 2, 0}, {0, 0, 1},  {0, 0, -3},
                                                     {2, 0, 2}, {-1, 1, 1}, {8, 0, -1}};
-    struct volume volume = volume_of((struct kernels_extent){60, 41, 23}, KERNELS_UINT8);
+    struct volume volume = volume_of((struct image_extent){60, 41, 23}, IMAGE_UINT8);
 
     fill(&volume, SCATTER, 2);
     for (int levels = 3; levels <= 17; levels += 7)
@@ -664,7 +664,7 @@ static const struct texture_offset of_a_slice[4] = {{1, 0, 0}, {1, 1, 0}, {0, 1,
 START_TEST(two_levels_that_alternate)
 {
     static const int levels[] = {7, 16, 64, 99, 200, 255, 256};
-    struct volume volume = volume_of((struct kernels_extent){300, 160, 24}, KERNELS_UINT16);
+    struct volume volume = volume_of((struct image_extent){300, 160, 24}, IMAGE_UINT16);
 
     for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
         struct texture_glcm request = {
@@ -684,7 +684,7 @@ START_TEST(smooth_levels)
 {
     static const int levels[] = {40, 52, 64, 65};
     static const struct texture_offset alone = {-1, 0, 1};
-    struct volume volume = volume_of((struct kernels_extent){301, 160, 24}, KERNELS_UINT16);
+    struct volume volume = volume_of((struct image_extent){301, 160, 24}, IMAGE_UINT16);
     uint16_t *table = allocate(65536, sizeof(*table));
 
     ref_smooth(volume.extent, volume.pixel, 4000, 3, volume.voxels);
@@ -707,7 +707,7 @@ START_TEST(offsets_longer_than_the_volume_count_nothing)
 {
     static const struct texture_offset offsets[] = {{3, 0, 0},       {0, 2, 0},    {0, 0, 1},
                                                     {255, 255, 255}, {-255, 0, 0}, {-3, 1, 0}};
-    struct volume volume = volume_of((struct kernels_extent){3, 2, 1}, KERNELS_UINT8);
+    struct volume volume = volume_of((struct image_extent){3, 2, 1}, IMAGE_UINT8);
     struct texture_glcm request = {.levels = identity(2), .offsets = offsets, .offset_count = 6};
     uint64_t counts[6 * 4];
 
@@ -728,7 +728,7 @@ END_TEST
 START_TEST(the_threshold_of_the_papers_example)
 {
     static const uint8_t image[9] = {12, 15, 16, 17, 13, 13, 15, 16, 1};
-    struct volume volume = volume_of((struct kernels_extent){3, 3, 1}, KERNELS_UINT8);
+    struct volume volume = volume_of((struct image_extent){3, 3, 1}, IMAGE_UINT8);
     uint8_t lbp, tlbap;
     struct texture_patterns request = {
         .wanted = {true, true}, .threshold_millionths = 900000, .maps = {&lbp, &tlbap}};
@@ -748,12 +748,12 @@ END_TEST
 /* With a threshold of 1 the bound is the maximum itself, at both ends of each pixel type. */
 START_TEST(thresholds_at_the_ends_of_the_pixel_types)
 {
-    for (int pixel = KERNELS_UINT8; pixel <= KERNELS_UINT16; pixel++)
+    for (int pixel = IMAGE_UINT8; pixel <= IMAGE_UINT16; pixel++)
         for (int top = 0; top < 2; top++)
             for (int32_t threshold = 0; threshold <= 1000000; threshold += 500000) {
                 static uint8_t wants_map;
                 struct volume volume =
-                    volume_of((struct kernels_extent){35, 4, 1}, (enum kernels_pixel)pixel);
+                    volume_of((struct image_extent){35, 4, 1}, (enum image_pixel)pixel);
                 struct texture_patterns request = {.wanted = {true, true, true},
                                                    .threshold_millionths = threshold,
                                                    .maps = {&wants_map, &wants_map, &wants_map}};
@@ -776,7 +776,7 @@ END_TEST
 /* More regions than histograms fit beside each other; each is one voxel, the last is everything. */
 START_TEST(a_histogram_for_every_one_of_many_regions)
 {
-    struct volume volume = volume_of((struct kernels_extent){12, 10, 1}, KERNELS_UINT8);
+    struct volume volume = volume_of((struct image_extent){12, 10, 1}, IMAGE_UINT8);
     uint64_t bits[MANY_REGIONS][10] = {{0}};
     const uint64_t *regions[MANY_REGIONS];
     uint64_t *histograms = allocate(MANY_REGIONS * TEXTURE_PATTERNS * 256, sizeof(*histograms));
@@ -843,7 +843,7 @@ START_TEST(lanes_work_side_by_side)
     struct variant own[3];
     struct side sides[3];
     pthread_t threads[3];
-    struct volume volume = volume_of((struct kernels_extent){120, 60, 20}, KERNELS_INT16);
+    struct volume volume = volume_of((struct image_extent){120, 60, 20}, IMAGE_INT16);
     struct texture_offset offsets[MOST_OFFSETS];
     uint64_t random = 3;
     struct texture_glcm glcm = {.offsets = offsets};
@@ -875,7 +875,7 @@ START_TEST(lanes_work_side_by_side)
 END_TEST
 
 static int64_t
-words_of(struct kernels_extent extent)
+words_of(struct image_extent extent)
 {
     return words_per_row(extent) * extent.rows * extent.slices;
 }
@@ -883,9 +883,9 @@ words_of(struct kernels_extent extent)
 /* Texture within what a level set found, and the level set is still there afterwards. */
 START_TEST(masks_outlive_texture)
 {
-    struct volume volume = volume_of((struct kernels_extent){70, 40, 9}, KERNELS_INT16);
+    struct volume volume = volume_of((struct image_extent){70, 40, 9}, IMAGE_INT16);
     struct kernels_shape shape = {KERNELS_SPHERE, {35, 20, 4}, {15, 0, 0}};
-    struct kernels_range range = {500, 4000};
+    struct image_range range = {500, 4000};
     struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}};
     struct kernels_demand demand = {.level_set_labels = 1, .texture = true};
@@ -897,7 +897,7 @@ START_TEST(masks_outlive_texture)
         table[i] = (uint16_t)(1 + i % 16);
     for (size_t i = 0; i < variant_count; i++) {
         struct kernels_lane *lane = variants[i].lane;
-        struct kernels_mask mask;
+        struct image_mask mask;
         void *voxels;
         size_t bytes = (size_t)words_of(volume.extent) * sizeof(uint64_t);
         uint64_t *before = allocate(1, bytes);
@@ -933,8 +933,8 @@ lane_with(const struct kernels_demand *demand, int64_t announced)
     struct kernels_lane *lane = variants[0].lane;
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(lane, (struct kernels_extent){8, 8, 4}, KERNELS_UINT8,
-                                          demand, &voxels, NULL, 0),
+    ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){8, 8, 4}, IMAGE_UINT8, demand,
+                                          &voxels, NULL, 0),
                      0);
     memset(voxels, 1, 256);
     ck_assert_int_eq(kernels_volume_ready(lane, 0, announced), 0);
@@ -1076,7 +1076,7 @@ END_TEST
 /* What texture needs is reserved by kernels_volume_begin, and said when it is not there. */
 START_TEST(memory_for_texture_is_reserved_at_the_beginning)
 {
-    struct kernels_extent large = {1 << 10, 1 << 10, 1 << 9};
+    struct image_extent large = {1 << 10, 1 << 10, 1 << 9};
     struct kernels_demand demand = {.texture = true};
     struct rlimit before, tight;
     struct kernels_lane *lane;
@@ -1095,7 +1095,7 @@ START_TEST(memory_for_texture_is_reserved_at_the_beginning)
     tight.rlim_cur = strtoul(statm, NULL, 10) * 4096 + (UINT64_C(1) << 29) + (64 << 20);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
     error =
-        kernels_volume_begin(lane, large, KERNELS_UINT8, &demand, &voxels, reason, sizeof(reason));
+        kernels_volume_begin(lane, large, IMAGE_UINT8, &demand, &voxels, reason, sizeof(reason));
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
     ck_assert_int_eq(error, -ENOMEM);
     ck_assert_ptr_nonnull(strstr(reason, "texture"));

@@ -179,7 +179,7 @@ write_stack(const struct inputs *inputs, const struct geometry_stack *stack, int
 {
     struct decoding decoding = {.inputs = inputs, .stack = stack};
     decoding.plane_size =
-        (size_t)stack->rows * (size_t)stack->columns * dicom_pixel_size(stack->pixel);
+        (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel);
     decoding.volume = allocate((size_t)stack->plane_count, decoding.plane_size);
     pthread_t threads[64];
     for (int i = 0; i < thread_count; i++)

@@ -91,11 +91,11 @@ read_all(const char *path, size_t size)
 
 /* All that is asked about. */
 struct scene {
-    struct kernels_extent extent;
-    enum kernels_pixel pixel;
+    struct image_extent extent;
+    enum image_pixel pixel;
     void *voxels;
     uint64_t *region; /* without what re-segmentation leaves out */
-    struct basic_rescale rescale;
+    struct image_rescale rescale;
     double lo, hi; /* of the region */
     uint16_t *level_of;
     int levels;
@@ -120,13 +120,13 @@ open_scene(struct scene *scene, const char *voxels_path, const char *mask_path)
 
     *scene = (struct scene){
         .extent = {(int64_t)get("columns"), (int64_t)get("rows"), (int64_t)get("slices")},
-        .pixel = (enum kernels_pixel)get("pixel"),
+        .pixel = (enum image_pixel)get("pixel"),
         .rescale = {get("slope"), get("intercept")},
         .lo = INFINITY,
         .hi = -INFINITY,
     };
     voxels = ref_voxels(scene->extent);
-    scene->voxels = read_all(voxels_path, (size_t)voxels * (scene->pixel == KERNELS_UINT8 ? 1 : 2));
+    scene->voxels = read_all(voxels_path, (size_t)voxels * (scene->pixel == IMAGE_UINT8 ? 1 : 2));
     mask = read_all(mask_path, (size_t)voxels);
     scene->region = allocate(
         (size_t)((scene->extent.columns + 63) / 64 * scene->extent.rows * scene->extent.slices) *

@@ -57,7 +57,7 @@ add_frames(int32_t frame_count)
     i->columns = 30;
     i->bits_allocated = i->bits_stored = 16;
     i->high_bit = 15;
-    i->pixel = DICOM_UINT16;
+    i->pixel = IMAGE_UINT16;
     return i->frames;
 }
 

@@ -44,7 +44,7 @@ struct geometry_stack {
     int32_t columns, rows;
     int32_t plane_count;
     struct geometry_plane *planes; /* ascending position */
-    enum dicom_pixel pixel;
+    enum image_pixel pixel;
     bool has_geometry;
     double normal[3];
     double spacing[3]; /* mm between columns (x), rows (y), planes (z); z is the slice thickness, or

@@ -23,11 +23,11 @@ struct step {
     const struct texture_request *request;
     struct texture_result *result;
     struct dicom_fault *fault;
-    struct kernels_range limits;    /* of the pixel type */
+    struct image_range limits;      /* of the pixel type */
     size_t values;                  /* that a pixel may have: entries of a table */
     size_t tables;                  /* 1, or one a slice */
-    struct basic_rescale *rescales; /* one a table */
-    struct kernels_range *paddings; /* the same; empty: none */
+    struct image_rescale *rescales; /* one a table */
+    struct image_range *paddings;   /* the same; empty: none */
     uint64_t *histograms;           /* [tables][values], of the region at hand */
     uint16_t *level_of;             /* the same */
 };
@@ -70,16 +70,16 @@ note_once(struct texture_result *result, const char *text)
 
 /* --------------------------------------------------------------------- slices and tables ---- */
 
-static struct basic_rescale
+static struct image_rescale
 rescale_of(const struct texture_request *request, int32_t z)
 {
-    struct basic_rescale rescale;
+    struct image_rescale rescale;
     labels_rescale(request->instances, &request->stack->planes[z], &rescale.slope,
                    &rescale.intercept);
     return rescale;
 }
 
-static struct kernels_range
+static struct image_range
 padding_of(const struct texture_request *request, int32_t z)
 {
     return labels_padding(request->instances[request->stack->planes[z].instance]);
@@ -89,11 +89,11 @@ padding_of(const struct texture_request *request, int32_t z)
 static bool
 slices_agree(const struct texture_request *request)
 {
-    const struct basic_rescale first = rescale_of(request, 0);
-    const struct kernels_range hole = padding_of(request, 0);
+    const struct image_rescale first = rescale_of(request, 0);
+    const struct image_range hole = padding_of(request, 0);
     for (int32_t z = 1; z < request->stack->plane_count; z++) {
-        struct basic_rescale rescale = rescale_of(request, z);
-        struct kernels_range padding = padding_of(request, z);
+        struct image_rescale rescale = rescale_of(request, z);
+        struct image_range padding = padding_of(request, z);
         if (rescale.slope != first.slope || rescale.intercept != first.intercept ||
             padding.lo != hole.lo || padding.hi != hole.hi)
             return false;
@@ -105,7 +105,7 @@ static int
 make_tables(struct step *step)
 {
     const struct texture_request *request = step->request;
-    step->limits = labels_pixel_range(request->stack->pixel);
+    step->limits = image_pixel_range(request->stack->pixel);
     step->values = (size_t)(step->limits.hi - step->limits.lo) + 1;
     step->tables = slices_agree(request) ? 1 : (size_t)request->stack->plane_count;
     step->rescales = calloc(step->tables, sizeof *step->rescales);
@@ -134,7 +134,7 @@ free_tables(struct step *step)
 static void
 padded_entries(const struct step *step, size_t table, int32_t *first, int32_t *last)
 {
-    const struct kernels_range padding = step->paddings[table], limits = step->limits;
+    const struct image_range padding = step->paddings[table], limits = step->limits;
     *first = (padding.lo > limits.lo ? padding.lo : limits.lo) - limits.lo;
     *last = (padding.hi < limits.hi ? padding.hi : limits.hi) - limits.lo;
     if (padding.lo > padding.hi)
@@ -202,7 +202,7 @@ find_extremes(const struct step *step, struct measured *measured)
     measured->lo = INFINITY;
     measured->hi = -INFINITY;
     for (size_t i = 0; i < step->tables * step->values; i++) {
-        const struct basic_rescale *rescale = &step->rescales[i / step->values];
+        const struct image_rescale *rescale = &step->rescales[i / step->values];
         const double stored = (double)step->limits.lo + (double)(i % step->values);
         const double value = rescale->slope * stored + rescale->intercept;
         if (step->histograms[i] == 0 ||

@@ -24,7 +24,7 @@ struct results_request {
     struct kernels_lane *lane; /* for the state codes of level sets */
     const void *voxels;        /* stored values, stack->pixel, x fastest */
     /* One a segment of the pipeline, in its order; a scene is NULL where none is wanted. */
-    const struct kernels_mask *masks;
+    const struct image_mask *masks;
     const uint16_t *const *scenes;
     uint8_t *const *maps; /* of patterns (measure.h), TEXTURE_PATTERNS; NULL: not wanted */
     int threads;

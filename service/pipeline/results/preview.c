@@ -46,7 +46,7 @@ slice_has(const struct preview_request *request, int32_t z)
 {
     int64_t rows = request->stack->rows;
     for (size_t i = 0; i < request->segment_count; i++) {
-        const struct kernels_mask *mask = request->segments[i].mask;
+        const struct image_mask *mask = request->segments[i].mask;
         const uint64_t *words = mask->bits + z * rows * mask->words_per_row;
         for (int64_t w = 0; w < rows * mask->words_per_row; w++) {
             if (words[w])
@@ -111,7 +111,7 @@ sample_tile(struct sheet *sheet, int tile)
     const struct geometry_stack *stack = request->stack;
     int32_t z = sheet->slices[tile];
     size_t slice_bytes =
-        (size_t)stack->rows * (size_t)stack->columns * dicom_pixel_size(stack->pixel);
+        (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel);
     float *scratch = sheet->scratch + (size_t)tile * resampler_scratch(&sheet->resampler);
     float *values = tile_values(sheet, tile);
     double slope, intercept;
@@ -131,7 +131,7 @@ find_voxels(int32_t voxels, int pixels, int32_t *under)
 
 /* The row of a mask under the pixels of a tile's row. */
 static const uint64_t *
-mask_row(const struct sheet *sheet, const struct kernels_mask *mask, int y, int32_t z)
+mask_row(const struct sheet *sheet, const struct image_mask *mask, int y, int32_t z)
 {
     int64_t row = (int64_t)z * sheet->request->stack->rows + sheet->rows[y];
     return mask->bits + row * mask->words_per_row;
@@ -297,7 +297,7 @@ draw_grey(struct sheet *sheet, int tile, int left, int top)
 
 /* A margin of pixels that are not covered runs around. */
 static uint8_t *
-mark_cover(struct sheet *sheet, int tile, const struct kernels_mask *mask)
+mark_cover(struct sheet *sheet, int tile, const struct image_mask *mask)
 {
     size_t pitch = (size_t)sheet->tile_width + 2, size = pitch * ((size_t)sheet->tile_height + 2);
     uint8_t *cover = sheet->cover + (size_t)tile * size;

@@ -13,7 +13,7 @@
 #include "kernels/kernels.h"
 
 struct preview_segment {
-    const struct kernels_mask *mask;
+    const struct image_mask *mask;
     double color[3]; /* RGB, 0..1 */
 };
 

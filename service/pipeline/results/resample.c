@@ -64,18 +64,18 @@ resampler_scratch(const struct resampler *resampler)
 }
 
 static void
-read_row(const void *slice, enum dicom_pixel pixel, size_t at, int columns, float *row)
+read_row(const void *slice, enum image_pixel pixel, size_t at, int columns, float *row)
 {
     switch (pixel) {
-    case DICOM_UINT8:
+    case IMAGE_UINT8:
         for (int x = 0; x < columns; x++)
             row[x] = ((const uint8_t *)slice)[at + (size_t)x];
         break;
-    case DICOM_INT16:
+    case IMAGE_INT16:
         for (int x = 0; x < columns; x++)
             row[x] = ((const int16_t *)slice)[at + (size_t)x];
         break;
-    case DICOM_UINT16:
+    case IMAGE_UINT16:
         for (int x = 0; x < columns; x++)
             row[x] = ((const uint16_t *)slice)[at + (size_t)x];
         break;
@@ -99,7 +99,7 @@ sum_across(const struct resampler *resampler, const float *row, float *line)
 struct lines {
     const struct resampler *resampler;
     const void *slice;
-    enum dicom_pixel pixel;
+    enum image_pixel pixel;
     float *row;
     float *line[2];
     int held[2]; /* the rows that the lines are of; -1: none */
@@ -120,7 +120,7 @@ line_of(struct lines *lines, int y)
 }
 
 void
-resample_slice(const struct resampler *resampler, const void *slice, enum dicom_pixel pixel,
+resample_slice(const struct resampler *resampler, const void *slice, enum image_pixel pixel,
                float *scratch, float *values)
 {
     const size_t width = (size_t)resampler->width;

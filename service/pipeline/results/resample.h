@@ -31,7 +31,7 @@ void resampler_free(struct resampler *resampler);
 size_t resampler_scratch(const struct resampler *resampler);
 
 /* `slice`: stored values, x fastest; `values`: width x height means of them, likewise. */
-void resample_slice(const struct resampler *resampler, const void *slice, enum dicom_pixel pixel,
+void resample_slice(const struct resampler *resampler, const void *slice, enum image_pixel pixel,
                     float *scratch, float *values);
 
 #endif

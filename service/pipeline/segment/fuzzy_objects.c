@@ -48,9 +48,9 @@ static int
 check_padding(struct dicom_instance *const *instances, const struct geometry_stack *stack,
               struct dicom_fault *fault)
 {
-    struct kernels_range first = labels_padding(instances[stack->planes[0].instance]);
+    struct image_range first = labels_padding(instances[stack->planes[0].instance]);
     for (int32_t z = 1; z < stack->plane_count; z++) {
-        struct kernels_range other = labels_padding(instances[stack->planes[z].instance]);
+        struct image_range other = labels_padding(instances[stack->planes[z].instance]);
         if (first.lo == other.lo && first.hi == other.hi)
             continue;
         fail_with(fault, -EINVAL, "PADDING_MIXED",
@@ -85,7 +85,7 @@ find_seed(const struct conf_segment *segment, size_t i, const struct geometry_st
 
 static int
 make_object(const struct conf_segment *segment, const struct geometry_stack *stack,
-            struct kernels_range padding, struct kernels_voxel *seeds,
+            struct image_range padding, struct kernels_voxel *seeds,
             struct kernels_fuzzy_object *object, struct dicom_fault *fault)
 {
     int error = 0;
@@ -127,7 +127,7 @@ reserve(struct fuzzy_objects *objects, size_t count, size_t seeds, struct dicom_
 
 static int
 make_objects(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
-             const struct geometry_stack *stack, struct kernels_range padding,
+             const struct geometry_stack *stack, struct image_range padding,
              struct dicom_fault *fault)
 {
     struct kernels_voxel *seeds = objects->seeds;
@@ -206,11 +206,11 @@ stored_value(const struct neighbourhood *n, const struct kernels_voxel *at)
 {
     int64_t i = (at->z * n->stack->rows + at->y) * n->stack->columns + at->x;
     switch (n->stack->pixel) {
-    case DICOM_UINT8:
+    case IMAGE_UINT8:
         return ((const uint8_t *)n->voxels)[i];
-    case DICOM_INT16:
+    case IMAGE_INT16:
         return ((const int16_t *)n->voxels)[i];
-    case DICOM_UINT16:
+    case IMAGE_UINT16:
         break;
     }
     return ((const uint16_t *)n->voxels)[i];

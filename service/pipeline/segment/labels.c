@@ -9,54 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct kernels_range nothing = {.lo = 1, .hi = 0};
+static const struct image_range nothing = {.lo = 1, .hi = 0};
 
 static bool
-is_empty(struct kernels_range range)
+is_empty(struct image_range range)
 {
     return range.lo > range.hi;
 }
 
 static bool
-overlap(struct kernels_range a, struct kernels_range b)
+overlap(struct image_range a, struct image_range b)
 {
     return !is_empty(a) && !is_empty(b) && a.lo <= b.hi && b.lo <= a.hi;
-}
-
-enum kernels_pixel
-labels_pixel(enum dicom_pixel pixel)
-{
-    switch (pixel) {
-    case DICOM_UINT8:
-        return KERNELS_UINT8;
-    case DICOM_INT16:
-        return KERNELS_INT16;
-    case DICOM_UINT16:
-        break;
-    }
-    return KERNELS_UINT16;
-}
-
-struct kernels_range
-labels_pixel_range(enum dicom_pixel pixel)
-{
-    switch (pixel) {
-    case DICOM_UINT8:
-        return (struct kernels_range){0, UINT8_MAX};
-    case DICOM_INT16:
-        return (struct kernels_range){INT16_MIN, INT16_MAX};
-    case DICOM_UINT16:
-        break;
-    }
-    return (struct kernels_range){0, UINT16_MAX};
 }
 
 /* ------------------------------------------------------------------------------- ranges ---- */
 
 /* Values from `from` up to the one before the first that fails `bound`, or to the end. */
 static int32_t
-first_beyond(struct kernels_range limits, double bound, bool strictly, double slope,
-             double intercept)
+first_beyond(struct image_range limits, double bound, bool strictly, double slope, double intercept)
 {
     int32_t low = limits.lo, high = limits.hi + 1;
     while (low < high) {
@@ -72,16 +43,16 @@ first_beyond(struct kernels_range limits, double bound, bool strictly, double sl
     return low;
 }
 
-struct kernels_range
+struct image_range
 labels_stored_range(const double range[2], double slope, double intercept,
-                    struct kernels_range limits)
+                    struct image_range limits)
 {
     if (slope == 0 || !isfinite(slope) || !isfinite(intercept) || !(range[0] <= range[1]))
         return nothing;
     /* Real-world values rise with v or fall with v; `near` is the bound that is met first. */
     double near = slope > 0 ? range[0] : range[1];
     double far = slope > 0 ? range[1] : range[0];
-    struct kernels_range stored = {
+    struct image_range stored = {
         .lo = first_beyond(limits, near, false, slope, intercept),
         .hi = first_beyond(limits, far, true, slope, intercept) - 1,
     };
@@ -99,19 +70,19 @@ labels_rescale(struct dicom_instance *const *instances, const struct geometry_pl
 
 /* ------------------------------------------------------------------------------ padding ---- */
 
-struct kernels_range
+struct image_range
 labels_padding(const struct dicom_instance *instance)
 {
-    struct kernels_range padding = {instance->padding_lo, instance->padding_hi};
+    struct image_range padding = {instance->padding_lo, instance->padding_hi};
     return instance->has_padding && !is_empty(padding) ? padding : nothing;
 }
 
-struct kernels_range
+struct image_range
 labels_common_padding(struct dicom_instance *const *instances, const struct geometry_stack *stack)
 {
-    struct kernels_range common = labels_padding(instances[stack->planes[0].instance]);
+    struct image_range common = labels_padding(instances[stack->planes[0].instance]);
     for (int32_t z = 1; z < stack->plane_count; z++) {
-        struct kernels_range padding = labels_padding(instances[stack->planes[z].instance]);
+        struct image_range padding = labels_padding(instances[stack->planes[z].instance]);
         if (padding.lo != common.lo || padding.hi != common.hi)
             return nothing;
     }
@@ -120,7 +91,7 @@ labels_common_padding(struct dicom_instance *const *instances, const struct geom
 
 /* Takes padding off an interval. Where it splits the interval in two nothing is taken off: true. */
 static bool
-cut_padding(struct kernels_range *range, struct kernels_range padding)
+cut_padding(struct image_range *range, struct image_range padding)
 {
     if (!overlap(*range, padding))
         return false;
@@ -137,13 +108,13 @@ cut_padding(struct kernels_range *range, struct kernels_range padding)
 
 /* A plane's range must not lose anything to a hole that is no padding of that plane. */
 static int
-check_hole(const struct kernels_range *ranges, struct dicom_instance *const *instances,
-           const struct geometry_stack *stack, struct kernels_range hole, int32_t hole_plane,
+check_hole(const struct image_range *ranges, struct dicom_instance *const *instances,
+           const struct geometry_stack *stack, struct image_range hole, int32_t hole_plane,
            struct dicom_fault *fault)
 {
     for (int32_t z = 0; z < stack->plane_count; z++) {
         const struct dicom_instance *instance = instances[stack->planes[z].instance];
-        struct kernels_range padding = labels_padding(instance);
+        struct image_range padding = labels_padding(instance);
         bool same = padding.lo == hole.lo && padding.hi == hole.hi;
         if (same || !overlap(ranges[z], hole))
             continue;
@@ -161,15 +132,15 @@ check_hole(const struct kernels_range *ranges, struct dicom_instance *const *ins
 
 static int
 make_ranges(const struct conf_segment *segment, struct dicom_instance *const *instances,
-            const struct geometry_stack *stack, struct kernels_range *ranges,
-            struct kernels_range *hole, struct dicom_fault *fault)
+            const struct geometry_stack *stack, struct image_range *ranges,
+            struct image_range *hole, struct dicom_fault *fault)
 {
-    struct kernels_range limits = labels_pixel_range(stack->pixel);
+    struct image_range limits = image_pixel_range(stack->pixel);
     int32_t hole_plane = 0;
     *hole = nothing;
     for (int32_t z = 0; z < stack->plane_count; z++) {
         const struct geometry_plane *plane = &stack->planes[z];
-        struct kernels_range padding = labels_padding(instances[plane->instance]);
+        struct image_range padding = labels_padding(instances[plane->instance]);
         double slope, intercept;
         labels_rescale(instances, plane, &slope, &intercept);
         ranges[z] = labels_stored_range(segment->range, slope, intercept, limits);
@@ -255,7 +226,7 @@ count_level_sets(const struct conf_pipeline *pipeline)
 
 static int
 make_label(const struct conf_segment *segment, struct dicom_instance *const *instances,
-           const struct geometry_stack *stack, struct kernels_range *ranges,
+           const struct geometry_stack *stack, struct image_range *ranges,
            struct kernels_shape *shapes, struct kernels_level_set_label *label,
            struct dicom_fault *fault)
 {

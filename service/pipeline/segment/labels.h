@@ -22,24 +22,20 @@
 #include "dicom/read/geometry/geometry.h"
 #include "kernels/kernels.h"
 
-/* The kernels' name of a pixel type, and the least and greatest value it can hold. */
-enum kernels_pixel labels_pixel(enum dicom_pixel pixel);
-struct kernels_range labels_pixel_range(enum dicom_pixel pixel);
-
 /* Stored values within `limits` whose real-world value lies in range[0] .. range[1]. */
-struct kernels_range labels_stored_range(const double range[2], double slope, double intercept,
-                                         struct kernels_range limits);
+struct image_range labels_stored_range(const double range[2], double slope, double intercept,
+                                       struct image_range limits);
 
 /* Slope and intercept of a plane: 1 and 0 where the source gives none. */
 void labels_rescale(struct dicom_instance *const *instances, const struct geometry_plane *plane,
                     double *slope, double *intercept);
 
 /* The padding of an instance; empty (lo > hi) when it has none. */
-struct kernels_range labels_padding(const struct dicom_instance *instance);
+struct image_range labels_padding(const struct dicom_instance *instance);
 
 /* The padding that every plane has; empty (lo > hi) when there is none or they differ. */
-struct kernels_range labels_common_padding(struct dicom_instance *const *instances,
-                                           const struct geometry_stack *stack);
+struct image_range labels_common_padding(struct dicom_instance *const *instances,
+                                         const struct geometry_stack *stack);
 
 /* A point of the configuration in voxel coordinates. */
 void labels_point(const double point[3], enum conf_unit unit, const struct geometry_stack *stack,
@@ -53,7 +49,7 @@ struct labels {
     struct kernels_level_set_label *items; /* one a segment of method CONF_LEVEL_SET, in order */
     size_t *segments;                      /* which of the pipeline's each one is */
     size_t count;
-    struct kernels_range *ranges; /* storage of the items' */
+    struct image_range *ranges; /* storage of the items' */
     struct kernels_shape *shapes;
 };
 

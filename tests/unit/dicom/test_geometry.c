@@ -37,7 +37,7 @@ START_TEST(frame_of_a_stack)
     struct geometry_series *result = group();
     const struct geometry_stack *s = &result->stacks[0];
     ck_assert(s->accepted && s->has_geometry);
-    ck_assert(s->columns == 30 && s->rows == 20 && s->pixel == DICOM_UINT16);
+    ck_assert(s->columns == 30 && s->rows == 20 && s->pixel == IMAGE_UINT16);
     ck_assert(s->spacing[0] == 0.75 && s->spacing[1] == 0.5 && s->spacing[2] == 2);
     ck_assert(s->normal[0] == 0 && s->normal[1] == 0 && s->normal[2] == 1);
     ck_assert(s->origin[0] == -10 && s->origin[1] == -20 && s->origin[2] == 22);

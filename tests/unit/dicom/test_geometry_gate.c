@@ -156,10 +156,10 @@ END_TEST
 START_TEST(pixels_mixed)
 {
     add_slices(10, 0, 2);
-    series.storage[9].pixel = DICOM_INT16;
+    series.storage[9].pixel = IMAGE_INT16;
     series.storage[9].is_signed = true;
     ck_assert_str_eq(code_of_group(), "PIXELS_MIXED");
-    series.storage[9].pixel = DICOM_UINT16;
+    series.storage[9].pixel = IMAGE_UINT16;
     series.storage[9].is_signed = false;
     series.storage[9].bits_stored = 12; /* harmless: values are delivered alike */
     ck_assert_str_eq(code_of_group(), "");

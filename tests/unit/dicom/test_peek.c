@@ -33,7 +33,7 @@ START_TEST(every_attribute_of_a_classic_image)
     ck_assert_int_eq(i->high_bit, 11);
     ck_assert(!i->is_signed && !i->monochrome1 && !i->lossy && !i->multi_frame);
     ck_assert(!i->has_padding);
-    ck_assert_int_eq(i->pixel, DICOM_UINT16);
+    ck_assert_int_eq(i->pixel, IMAGE_UINT16);
     ck_assert_int_eq(i->frame_count, 1);
     ck_assert_int_eq(i->pixel_length, 48);
     ck_assert_int_eq(i->pixel_offset, i->file_size - 48);

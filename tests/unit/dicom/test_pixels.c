@@ -114,13 +114,13 @@ check_values(const struct depth *depth, const struct dicom_instance *instance, c
     for (unsigned i = 0; i < count; i++) {
         int32_t value = 0;
         switch (instance->pixel) {
-        case DICOM_UINT8:
+        case IMAGE_UINT8:
             value = ((const uint8_t *)values)[i];
             break;
-        case DICOM_INT16:
+        case IMAGE_INT16:
             value = ((const int16_t *)values)[i];
             break;
-        case DICOM_UINT16:
+        case IMAGE_UINT16:
             value = ((const uint16_t *)values)[i];
             break;
         }
@@ -169,16 +169,16 @@ check_native(const struct depth *depth, const char *syntax, const char *vr)
 {
     write_native(depth, syntax, vr);
     struct dicom_instance *instance = peek_or_fail();
-    const enum dicom_pixel expected = depth->is_signed        ? DICOM_INT16
-                                      : depth->allocated == 8 ? DICOM_UINT8
-                                                              : DICOM_UINT16;
+    const enum image_pixel expected = depth->is_signed        ? IMAGE_INT16
+                                      : depth->allocated == 8 ? IMAGE_UINT8
+                                                              : IMAGE_UINT16;
     ck_assert_int_eq(instance->pixel, expected);
     struct dicom_pixels *pixels = open_or_fail(instance);
     const unsigned plane = NATIVE_ROWS * NATIVE_COLUMNS;
     const int32_t order[] = {2, 0, 1, 2};
     for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
         /* Exactly as large as promised, so that the address sanitizer sees what lies beyond. */
-        void *values = malloc(plane * dicom_pixel_size(instance->pixel));
+        void *values = malloc(plane * image_pixel_size(instance->pixel));
         ck_assert_ptr_nonnull(values);
         read_or_fail(pixels, order[k], values);
         check_values(depth, instance, values, (unsigned)order[k] * plane, plane);
@@ -424,12 +424,12 @@ check_compressed_frame(const struct codec *codec, const struct dicom_instance *i
                        struct dicom_pixels *pixels, int32_t frame)
 {
     const unsigned count = COMPRESSED_ROWS * COMPRESSED_COLUMNS;
-    uint8_t *values = malloc(count * dicom_pixel_size(instance->pixel));
+    uint8_t *values = malloc(count * image_pixel_size(instance->pixel));
     ck_assert_ptr_nonnull(values);
     read_or_fail(pixels, frame, values);
     for (unsigned i = 0; i < count; i++) {
         const int32_t value =
-            instance->pixel == DICOM_UINT8 ? values[i] : values[2 * i] | values[2 * i + 1] << 8;
+            instance->pixel == IMAGE_UINT8 ? values[i] : values[2 * i] | values[2 * i + 1] << 8;
         ck_assert_msg(abs(value - compressed_pixel(codec, i)) <= codec->tolerance,
                       "%s pixel %u: %d, not %d", codec->syntax, i, value,
                       compressed_pixel(codec, i));
@@ -661,7 +661,7 @@ frame_is_right(const struct codec *codec, const struct dicom_instance *instance,
         return false;
     for (unsigned i = 0; i < COMPRESSED_ROWS * COMPRESSED_COLUMNS; i++) {
         const int32_t value =
-            instance->pixel == DICOM_UINT8 ? values[i] : values[2 * i] | values[2 * i + 1] << 8;
+            instance->pixel == IMAGE_UINT8 ? values[i] : values[2 * i] | values[2 * i + 1] << 8;
         if (abs(value - compressed_pixel(codec, i)) > codec->tolerance)
             return false;
     }

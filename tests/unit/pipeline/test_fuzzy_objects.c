@@ -42,7 +42,7 @@ make_series(void)
                                     .rows = ROWS,
                                     .plane_count = PLANES,
                                     .planes = planes,
-                                    .pixel = DICOM_INT16,
+                                    .pixel = IMAGE_INT16,
                                     .has_geometry = true,
                                     .spacing = {0.5, 2, 3},
                                     .origin = {100, 200, 300},
@@ -418,12 +418,12 @@ START_TEST(every_pixel_type_is_measured)
         bytes[i] = (uint8_t)(i % 2 ? 255 : 253);
     }
     rescale(1, 0);
-    stack.pixel = DICOM_UINT16;
+    stack.pixel = IMAGE_UINT16;
     make_well();
     ck_assert_int_eq(fuzzy_objects_measure(&objects, &pipeline, &stack, words, &fault), 0);
     ck_assert_double_eq_tol(objects.gaussians[0].mean.value, 65534, 0.1);
     fuzzy_objects_free(&objects);
-    stack.pixel = DICOM_UINT8;
+    stack.pixel = IMAGE_UINT8;
     make_well();
     ck_assert_int_eq(fuzzy_objects_measure(&objects, &pipeline, &stack, bytes, &fault), 0);
     ck_assert_double_eq_tol(objects.gaussians[0].mean.value, 254, 0.1);

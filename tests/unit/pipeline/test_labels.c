@@ -11,11 +11,11 @@
 /* The definition, written out: every stored value tried. (Check's asserts are system calls: one a
  * range, not one a value.) */
 static void
-assert_range_is_exact(enum dicom_pixel pixel, double lo, double hi, double slope, double intercept)
+assert_range_is_exact(enum image_pixel pixel, double lo, double hi, double slope, double intercept)
 {
     const double range[2] = {lo, hi};
-    struct kernels_range limits = labels_pixel_range(pixel);
-    struct kernels_range got = labels_stored_range(range, slope, intercept, limits);
+    struct image_range limits = image_pixel_range(pixel);
+    struct image_range got = labels_stored_range(range, slope, intercept, limits);
     int32_t v = limits.lo;
     for (; v <= limits.hi; v++) {
         double value = slope * v + intercept;
@@ -39,9 +39,9 @@ START_TEST(ranges_are_the_definition)
     for (size_t s = 0; s < sizeof slopes / sizeof slopes[0]; s++)
         for (size_t i = 0; i < sizeof intercepts / sizeof intercepts[0]; i++)
             for (size_t b = 0; b < sizeof bounds / sizeof bounds[0]; b++) {
-                assert_range_is_exact(DICOM_INT16, bounds[b][0], bounds[b][1], slopes[s],
+                assert_range_is_exact(IMAGE_INT16, bounds[b][0], bounds[b][1], slopes[s],
                                       intercepts[i]);
-                assert_range_is_exact(DICOM_UINT8, bounds[b][0], bounds[b][1], slopes[s],
+                assert_range_is_exact(IMAGE_UINT8, bounds[b][0], bounds[b][1], slopes[s],
                                       intercepts[i]);
             }
 }
@@ -63,10 +63,10 @@ START_TEST(ranges_at_the_very_values)
             lo = hi;
             hi = swap;
         }
-        assert_range_is_exact(DICOM_UINT16, lo, hi, slope, intercept);
-        assert_range_is_exact(DICOM_UINT16, nextafter(lo, DBL_MAX), nextafter(hi, -DBL_MAX), slope,
+        assert_range_is_exact(IMAGE_UINT16, lo, hi, slope, intercept);
+        assert_range_is_exact(IMAGE_UINT16, nextafter(lo, DBL_MAX), nextafter(hi, -DBL_MAX), slope,
                               intercept);
-        assert_range_is_exact(DICOM_UINT16, nextafter(lo, -DBL_MAX), nextafter(hi, DBL_MAX), slope,
+        assert_range_is_exact(IMAGE_UINT16, nextafter(lo, -DBL_MAX), nextafter(hi, DBL_MAX), slope,
                               intercept);
     }
 }
@@ -76,14 +76,14 @@ END_TEST
 START_TEST(senseless_rescales_hold_nothing)
 {
     static const double range[2] = {-1e9, 1e9};
-    struct kernels_range limits = labels_pixel_range(DICOM_INT16);
+    struct image_range limits = image_pixel_range(IMAGE_INT16);
     const double bad[][2] = {{0, 5}, {(double)NAN, 0}, {1, (double)NAN}, {(double)INFINITY, 0}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct kernels_range got = labels_stored_range(range, bad[i][0], bad[i][1], limits);
+        struct image_range got = labels_stored_range(range, bad[i][0], bad[i][1], limits);
         ck_assert_int_gt(got.lo, got.hi);
     }
     const double nan_range[2] = {(double)NAN, 5};
-    struct kernels_range got = labels_stored_range(nan_range, 1, 0, limits);
+    struct image_range got = labels_stored_range(nan_range, 1, 0, limits);
     ck_assert_int_gt(got.lo, got.hi);
 }
 
@@ -123,7 +123,7 @@ make_series(void)
                                     .rows = 21,
                                     .plane_count = PLANES,
                                     .planes = planes,
-                                    .pixel = DICOM_INT16,
+                                    .pixel = IMAGE_INT16,
                                     .has_geometry = true,
                                     .spacing = {0.5, 0.5, 0.5},
                                     .axes = {1, 0, 0, 0, 1, 0, 0, 0, 1}};
@@ -245,11 +245,11 @@ END_TEST
 
 START_TEST(common_padding_is_common)
 {
-    struct kernels_range none = labels_common_padding(pointers, &stack);
+    struct image_range none = labels_common_padding(pointers, &stack);
     ck_assert_int_gt(none.lo, none.hi);
     for (int i = 0; i < PLANES; i++)
         pad(i, -7, -5);
-    struct kernels_range common = labels_common_padding(pointers, &stack);
+    struct image_range common = labels_common_padding(pointers, &stack);
     ck_assert_int_eq(common.lo, -7);
     ck_assert_int_eq(common.hi, -5);
     pad(3, -7, -4);

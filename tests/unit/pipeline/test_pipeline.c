@@ -315,7 +315,7 @@ lost_at_ready(struct kernels_lane *lane, int64_t first, int64_t count)
 }
 
 static int
-lost_at_finish(struct kernels_lane *lane, struct kernels_mask *masks, char *reason,
+lost_at_finish(struct kernels_lane *lane, struct image_mask *masks, char *reason,
                size_t reason_size)
 {
     (void)lane;

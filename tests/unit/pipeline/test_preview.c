@@ -40,7 +40,7 @@ resample(int width, int height, float *values)
     ck_assert_int_eq(resampler_make(COLUMNS, ROWS, width, height, &resampler), 0);
     float *scratch = malloc(resampler_scratch(&resampler) * sizeof *scratch);
     ck_assert_ptr_nonnull(scratch);
-    resample_slice(&resampler, slice, DICOM_INT16, scratch, values);
+    resample_slice(&resampler, slice, IMAGE_INT16, scratch, values);
     free(scratch);
     resampler_free(&resampler);
 }
@@ -179,7 +179,7 @@ struct scene {
     struct dicom_instance instance;
     struct dicom_instance *instances[1];
     struct geometry_stack stack;
-    struct kernels_mask mask;
+    struct image_mask mask;
     struct preview_segment segment;
 };
 
@@ -197,8 +197,8 @@ make_scene(struct scene *scene)
                                            .rows = ROWS,
                                            .plane_count = PLANES,
                                            .planes = scene->planes,
-                                           .pixel = DICOM_INT16};
-    scene->mask = (struct kernels_mask){.bits = scene->bits, .words_per_row = 1};
+                                           .pixel = IMAGE_INT16};
+    scene->mask = (struct image_mask){.bits = scene->bits, .words_per_row = 1};
     scene->segment = (struct preview_segment){.mask = &scene->mask, .color = {1, 0, 0}};
 }
 
