@@ -71,7 +71,7 @@ claim(struct proto_writer *writer, size_t size)
 void
 proto_start(struct proto_writer *writer, enum proto_type type)
 {
-    *writer = (struct proto_writer){0};
+    *writer = (struct proto_writer){.type = type};
     uint8_t *at = claim(writer, PROTO_HEADER);
     if (at) {
         store_le(at, 0, LENGTH_BYTES);
@@ -112,6 +112,22 @@ proto_put_str(struct proto_writer *writer, const char *value)
     store_le(at, length, LENGTH_BYTES);
     if (length)
         memcpy(at + LENGTH_BYTES, value, length);
+}
+
+void
+proto_put_count(struct proto_writer *writer)
+{
+    writer->count_at = writer->size;
+    proto_put_i64(writer, 0);
+}
+
+void
+proto_count_row(struct proto_writer *writer)
+{
+    if (writer->error)
+        return;
+    uint8_t *at = writer->bytes + writer->count_at;
+    store_le(at, load_le(at, sizeof(int64_t)) + 1, sizeof(int64_t));
 }
 
 int
@@ -166,24 +182,38 @@ proto_get_f64(struct proto_reader *reader)
     return value;
 }
 
+/* The text of the next string, without a NUL; NULL, and the error latched, when it is not sound. */
+static uint8_t *
+take_text(struct proto_reader *reader, size_t *length)
+{
+    const uint8_t *prefix = take(reader, LENGTH_BYTES);
+    *length = prefix ? (size_t)load_le(prefix, LENGTH_BYTES) : 0;
+    uint8_t *text = take(reader, *length);
+    if (!text || !memchr(text, 0, *length))
+        return text;
+    reader->error = -EBADMSG;
+    return NULL;
+}
+
 const char *
 proto_get_str(struct proto_reader *reader)
 {
-    uint8_t *prefix = take(reader, LENGTH_BYTES);
-    if (!prefix)
-        return "";
-    size_t length = (size_t)load_le(prefix, LENGTH_BYTES);
-    const uint8_t *text = take(reader, length);
+    size_t length;
+    uint8_t *text = take_text(reader, &length);
     if (!text)
         return "";
-    if (memchr(text, 0, length)) {
-        reader->error = -EBADMSG;
-        return "";
-    }
     /* The length is not needed any more: moving the text over it makes room for the NUL. */
+    uint8_t *prefix = text - LENGTH_BYTES;
     memmove(prefix, text, length);
     prefix[length] = 0;
     return (const char *)prefix;
+}
+
+void
+proto_skip_str(struct proto_reader *reader)
+{
+    size_t length;
+    take_text(reader, &length);
 }
 
 int
@@ -240,72 +270,6 @@ proto_stream_release(struct proto_stream *stream)
 {
     free(stream->bytes);
     *stream = (struct proto_stream){0};
-}
-
-/* ------------------------------------------------------------------------------ names ------ */
-
-const char *
-proto_type_name(enum proto_type type)
-{
-    switch (type) {
-    case PROTO_HELLO:
-        return "HELLO";
-    case PROTO_ALIVE:
-        return "ALIVE";
-    case PROTO_RUN:
-        return "RUN";
-    case PROTO_STOP_JOB:
-        return "STOP_JOB";
-    case PROTO_PROGRESS:
-        return "PROGRESS";
-    case PROTO_DONE:
-        return "DONE";
-    case PROTO_DEVICE_LOST:
-        return "DEVICE_LOST";
-    case PROTO_DEVICES:
-        return "DEVICES";
-    case PROTO_FEATURES:
-        return "FEATURES";
-    case PROTO_HISTOGRAM:
-        return "HISTOGRAM";
-    case PROTO_ARRIVED:
-        return "ARRIVED";
-    case PROTO_QUARANTINED:
-        return "QUARANTINED";
-    case PROTO_STORED:
-        return "STORED";
-    case PROTO_INSPECT:
-        return "INSPECT";
-    case PROTO_INSPECTED:
-        return "INSPECTED";
-    case PROTO_PAUSE:
-        return "PAUSE";
-    case PROTO_RESUME:
-        return "RESUME";
-    case PROTO_RELOAD:
-        return "RELOAD";
-    case PROTO_DRAIN:
-        return "DRAIN";
-    case PROTO_COMMITTED:
-        return "COMMITTED";
-    case PROTO_DELIVER:
-        return "DELIVER";
-    case PROTO_DELIVERED:
-        return "DELIVERED";
-    case PROTO_RETRY:
-        return "RETRY";
-    case PROTO_CANCEL:
-        return "CANCEL";
-    case PROTO_COMPLETE:
-        return "COMPLETE";
-    case PROTO_PING:
-        return "PING";
-    case PROTO_ANSWER:
-        return "ANSWER";
-    case PROTO_RESEND:
-        return "RESEND";
-    }
-    return "UNKNOWN"; /* a number a broken peer sent */
 }
 
 /* --------------------------------------------------------------------------- build id ------ */

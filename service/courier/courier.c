@@ -7,6 +7,7 @@
  * new destinations and certificates, while the old ones finish what they are at. A delivery that
  * the pipe's end leaves unanswered is made again by the next courier.
  */
+#include "service/common/messages.h"
 #include "service/common/role.h"
 
 #include "config/config.h"
@@ -356,7 +357,7 @@ on_frame(void *context, struct channel *channel, struct proto_reader *reader)
     else if (reader->type == PROTO_DRAIN)
         on_drain(courier, reader);
     else
-        break_off(courier, proto_type_name(reader->type));
+        break_off(courier, message_name(reader->type));
 }
 
 static void

@@ -9,6 +9,7 @@
 #include "service/common/channel.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
+#include "service/common/messages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,7 +93,7 @@ on_frame(void *context, struct channel *channel, struct proto_reader *reader)
     struct control_request request;
     if (read_request(reader, &request)) {
         log_warn("control.refused", LOG_INT("client", client->number),
-                 LOG_STR("frame", proto_type_name(reader->type)));
+                 LOG_STR("frame", message_name(reader->type)));
         drop(client);
         return;
     }

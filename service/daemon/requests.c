@@ -3,6 +3,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "service/common/messages.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/series/arrivals.h"
@@ -114,7 +115,7 @@ void
 request_handle(struct core *core, struct control *control, int64_t client,
                const struct control_request *request)
 {
-    log_info("control.request", LOG_STR("type", proto_type_name(request->type)),
+    log_info("control.request", LOG_STR("type", message_name(request->type)),
              LOG_INT("job", request->job), LOG_STR("series", request->series_uid),
              LOG_INT("delivery", request->delivery), LOG_STR("destination", request->destination));
     struct answer *answer = calloc(1, sizeof *answer);

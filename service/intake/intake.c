@@ -20,6 +20,7 @@
 #include "service/intake/intake_private.h"
 
 #include "service/common/log.h"
+#include "service/common/messages.h"
 #include "service/common/role.h"
 #include "service/intake/spool/store.h"
 
@@ -131,7 +132,7 @@ on_frame(void *context, struct channel *channel, struct proto_reader *reader)
     const bool was_draining = intake->draining;
     int error = take_frame(intake, reader);
     if (error) {
-        log_error("intake.frame", LOG_STR("type", proto_type_name(reader->type)),
+        log_error("intake.frame", LOG_STR("type", message_name(reader->type)),
                   LOG_STR("error", strerror(-error)));
         intake->status = EXIT_FAILURE;
         stop(intake);

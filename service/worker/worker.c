@@ -6,6 +6,7 @@
  * worker's life: when it ends every job is stopped and nothing of it stays, for the daemon (or the
  * one after it) will run it again.
  */
+#include "service/common/messages.h"
 #include "service/common/role.h"
 
 #include "config/config.h"
@@ -306,7 +307,7 @@ on_frame(void *context, struct channel *channel, struct proto_reader *reader)
     else if (reader->type == PROTO_DRAIN)
         on_drain(worker, reader);
     else
-        break_off(worker, proto_type_name(reader->type));
+        break_off(worker, message_name(reader->type));
 }
 
 static void

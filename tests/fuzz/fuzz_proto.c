@@ -1,110 +1,58 @@
 /*
  * fuzz_proto.c - any bytes as they may come over a pipe, in pieces: every frame is cut and read as
- * each message is, and nothing is read beyond it.
+ * the message it says it is, nothing is read beyond it, and what was read is written as the same
+ * bytes.
  *
  * The first byte says how large the pieces are.
  */
-#include "service/common/proto.h"
+#include "service/common/messages.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_FIELDS 32
+
+union field {
+    int64_t i;
+    double f;
+    const char *s;
+};
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* What the fields of a message are, as letters; a group in brackets comes as often as the number
- * before it says. */
-static const char *
-fields_of(enum proto_type type)
-{
-    switch (type) {
-    case PROTO_HELLO:
-        return "ss";
-    case PROTO_RUN:
-        return "is";
-    case PROTO_PROGRESS:
-        return "isf";
-    case PROTO_DONE:
-        return "iissssifffffiiissi(sssssii)";
-    case PROTO_DEVICES:
-        return "i(issi)";
-    case PROTO_FEATURES:
-        return "ii(isssssfsssssifiiiffs)";
-    case PROTO_HISTOGRAM:
-        return "iisssi(i)";
-    case PROTO_ARRIVED:
-        return "issssssssssssiii";
-    case PROTO_QUARANTINED:
-        return "isssss";
-    case PROTO_INSPECT:
-        return "iifi(s)";
-    case PROTO_INSPECTED:
-        return "iii(siiiifssss)";
-    case PROTO_DEVICE_LOST:
-    case PROTO_PAUSE:
-    case PROTO_RELOAD:
-    case PROTO_COMPLETE:
-        return "s";
-    case PROTO_STOP_JOB:
-    case PROTO_STORED:
-    case PROTO_RETRY:
-    case PROTO_CANCEL:
-        return "i";
-    case PROTO_ANSWER:
-        return "is";
-    case PROTO_RESEND:
-        return "iisi";
-    case PROTO_COMMITTED:
-        return "isi(sii)";
-    case PROTO_DELIVER:
-        return "issss";
-    case PROTO_DELIVERED:
-        return "iiissis";
-    case PROTO_ALIVE:
-    case PROTO_RESUME:
-    case PROTO_DRAIN:
-    case PROTO_PING:
-        return "";
-    }
-    return "isfisfis";
-}
-
-/* Touches every byte of the string, so that a sanitizer sees where it ends. */
+/* Touches every byte of the strings, so that a sanitizer sees where they end. */
 static void
-touch(const struct proto_reader *reader, const char *text)
+touch(const struct proto_reader *reader, const char *fields, const union field *values)
 {
-    size_t length = strlen(text);
-    if (*text && (text < (const char *)reader->bytes ||
-                  text + length >= (const char *)reader->bytes + reader->size))
-        abort();
-}
-
-static int64_t
-read_field(struct proto_reader *reader, char kind)
-{
-    if (kind == 's')
-        touch(reader, proto_get_str(reader));
-    else if (kind == 'f')
-        proto_get_f64(reader);
-    else
-        return proto_get_i64(reader);
-    return 0;
+    const char *const begin = (const char *)reader->bytes, *const end = begin + reader->size;
+    for (; *fields; fields++, values++) {
+        if (*fields == 's' && (values->s < begin || values->s + strlen(values->s) >= end))
+            abort();
+    }
 }
 
 static void
-read_message(struct proto_reader *reader)
+read_message(struct proto_reader *reader, const struct message *message)
 {
-    int64_t last = 0;
-    const char *fields = fields_of(reader->type);
-    for (; *fields && *fields != '('; fields++)
-        last = read_field(reader, *fields);
-    for (int64_t i = 0; *fields && i < last && !reader->error; i++) {
-        for (const char *field = fields + 1; *field != ')'; field++)
-            read_field(reader, *field);
+    union field values[MOST_FIELDS];
+    uint8_t *const frame = malloc(reader->size);
+    memcpy(frame, reader->bytes, reader->size);
+    if (strlen(message->fields) > MOST_FIELDS || message_read(reader, message->type, values) != 0) {
+        free(frame);
+        return;
     }
-    if (proto_end(reader) == 0 && reader->at != reader->size)
+    struct proto_writer writer;
+    touch(reader, message->fields, values);
+    message_write(&writer, message->type, values);
+    while (message->row && message_next(reader, message->type, values)) {
+        touch(reader, message->row, values);
+        message_add(&writer, message->type, values);
+    }
+    if (proto_finish(&writer) != 0 || writer.size != reader->size ||
+        memcmp(writer.bytes, frame, writer.size) != 0)
         abort();
-    if (!*proto_type_name(reader->type))
-        abort();
+    proto_release(&writer);
+    free(frame);
 }
 
 int
@@ -117,8 +65,11 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         struct proto_reader reader;
         if (proto_feed(&stream, bytes + at, size - at < piece ? size - at : piece))
             abort();
-        while ((status = proto_next(&stream, &reader)) == 1)
-            read_message(&reader);
+        while ((status = proto_next(&stream, &reader)) == 1) {
+            const struct message *message = message_find(reader.type);
+            if (message)
+                read_message(&reader, message);
+        }
     }
     proto_stream_release(&stream);
     return 0;

@@ -1,61 +1,39 @@
-"""Frames between the daemon and its children (service/common/proto.h), and one end of such a pipe."""
+"""Frames between the daemon and its children, as service/common/messages.def says, and one end of such a pipe."""
 
+import pathlib
+import re
 import select
 import socket
 import struct
 import time
 
-# Name -> (number, fields): i = int64, f = double, s = string, (...) = a count and so many of these.
-TYPES = {
-    "HELLO": (1, "ss"),
-    "ALIVE": (2, ""),
-    "RUN": (16, "is"),
-    "STOP_JOB": (17, "i"),
-    "PROGRESS": (18, "isf"),
-    "DONE": (19, ["i", "i", "s", "s", "s", "s", "i", "f", "f", "f", "f", "f", "i", "i", "i", "s", "s",
-                  ("s", "s", "s", "s", "s", "i", "i")]),
-    "DEVICE_LOST": (20, "s"),
-    "DEVICES": (21, [("i", "s", "s", "i")]),
-    "FEATURES": (22, ["i", tuple("isssssfsssssifiiiffs")]),
-    "HISTOGRAM": (23, ["i", "i", "s", "s", "s", ("i",)]),
-    "ARRIVED": (32, "issssssssssssiii"),
-    "QUARANTINED": (33, "isssss"),
-    "STORED": (34, "i"),
-    "INSPECT": (35, ["i", "i", "f", ("s",)]),
-    "INSPECTED": (36, ["i", "i", ("s", "i", "i", "i", "i", "f", "s", "s", "s", "s")]),
-    "PAUSE": (37, "s"),
-    "RESUME": (38, ""),
-    "RELOAD": (39, "s"),
-    "DRAIN": (40, ""),
-    "COMMITTED": (41, ["i", "s", ("s", "i", "i")]),
-    "DELIVER": (48, "issss"),
-    "DELIVERED": (49, "iiissis"),
-    "RETRY": (64, "i"),
-    "CANCEL": (65, "i"),
-    "COMPLETE": (66, "s"),
-    "PING": (67, ""),
-    "ANSWER": (68, "is"),
-    "RESEND": (69, "iisi"),
-}
-NAMES = {number: name for name, (number, _) in TYPES.items()}
+MESSAGES_DEF = pathlib.Path(__file__).parents[2] / "service" / "common" / "messages.def"
 
-# Names of the fields that tests look at.
-KEYS = {
-    "ARRIVED": ["token", "sop_instance", "sop_class", "transfer_syntax", "series", "study", "modality",
-                "body_part", "series_description", "path", "source", "called_ae", "sender",
-                "size", "frames", "expected"],
-    "QUARANTINED": ["token", "path", "original", "series", "code", "sentence"],
-    "HELLO": ["role", "build_id"],
-    "DELIVER": ["delivery", "destination", "file", "sop_class", "sop_instance"],
-    "DELIVERED": ["delivery", "outcome", "dimse_status", "code", "sentence", "commitment", "transaction_uid"],
-    "INSPECTED": ["series_id", "revision", "stacks"],
-    "FEATURES": ["job", "features"],
-    "HISTOGRAM": ["job", "segment", "label", "pattern", "settings", "counts"],
-}
-FEATURE = ["segment", "label", "family", "name", "meaning", "ibsi_code", "value", "reason", "unit", "aggregation",
-           "aggregation_ibsi_code", "discretisation", "levels", "bin_width", "distance", "symmetric", "has_range",
-           "range_low", "range_high", "directions"]
-STACK = ["name", "accepted", "planes", "columns", "rows", "spacing", "code", "sentence", "file_a", "file_b"]
+
+class Type:
+    """A message: its number, and its fields as (name, kind). A kind is i = int64, f = double, s = string, or the
+    fields of its rows, whose name is that of the row and an s."""
+
+    def __init__(self, arguments):
+        self.name, _, number, _, _, fields, *rows = arguments
+        self.number = int(number)
+        self.fields = _fields(fields)
+        if rows:
+            self.fields.append((rows[0] + "s", _fields(rows[1])))
+
+
+def _fields(text):
+    return [(name, {"I64": "i", "F64": "f", "STR": "s"}[kind]) for kind, name in re.findall(r"(\w+)\((\w+)\)", text)]
+
+
+def _types():
+    text = re.sub(r"/\*.*?\*/", "", MESSAGES_DEF.read_text(), flags=re.DOTALL)
+    calls = re.findall(r"^(?:MESSAGE|LIST)\(((?:[^()]|\(\w+\))*)\)$", text, flags=re.MULTILINE)
+    return [Type([argument.strip() for argument in call.split(",")]) for call in calls]
+
+
+TYPES = {each.name: each for each in _types()}
+BY_NUMBER = {each.number: each for each in TYPES.values()}
 
 
 def _pack(kind, value):
@@ -66,14 +44,13 @@ def _pack(kind, value):
     if kind == "s":
         data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
         return struct.pack("<I", len(data)) + data
-    rows = b"".join(_pack(k, v) for row in value for k, v in zip(kind, row, strict=True))
+    rows = b"".join(_pack(k, v) for row in value for (_, k), v in zip(kind, row, strict=True))
     return struct.pack("<q", len(value)) + rows
 
 
 def encode(name, *values):
-    number, kinds = TYPES[name]
-    body = struct.pack("<H", number)
-    body += b"".join(_pack(k, v) for k, v in zip(kinds, values, strict=True))
+    body = struct.pack("<H", TYPES[name].number)
+    body += b"".join(_pack(k, v) for (_, k), v in zip(TYPES[name].fields, values, strict=True))
     return struct.pack("<I", len(body)) + body
 
 
@@ -90,32 +67,29 @@ def _unpack(kind, data, at):
     (count,), at = struct.unpack_from("<q", data, at), at + 8
     rows = []
     for _ in range(count):
-        row = []
-        for each in kind:
-            value, at = _unpack(each, data, at)
-            row.append(value)
+        row, at = _unpack_fields(kind, data, at)
         rows.append(row)
     return rows, at
 
 
+def _unpack_fields(fields, data, at):
+    values = {}
+    for name, kind in fields:
+        values[name], at = _unpack(kind, data, at)
+    return values, at
+
+
 class Frame(dict):
-    """A frame's fields by name, or by number where KEYS has no names; .name is its type."""
+    """A frame's fields by name; .name is its type."""
 
 
 def decode(body):
     """Decodes what follows the length."""
     (number,) = struct.unpack_from("<H", body)
-    name, at, values = NAMES[number], 2, []
-    for kind in TYPES[name][1]:
-        value, at = _unpack(kind, body, at)
-        values.append(value)
-    assert at == len(body), f"{len(body) - at} bytes left over in {name}"
-    frame = Frame(zip(KEYS.get(name, range(len(values))), values, strict=True))
-    frame.name = name
-    if name == "INSPECTED":
-        frame["stacks"] = [dict(zip(STACK, row, strict=True)) for row in frame["stacks"]]
-    if name == "FEATURES":
-        frame["features"] = [dict(zip(FEATURE, row, strict=True)) for row in frame["features"]]
+    values, at = _unpack_fields(BY_NUMBER[number].fields, body, 2)
+    assert at == len(body), f"{len(body) - at} bytes left over in {BY_NUMBER[number].name}"
+    frame = Frame(values)
+    frame.name = BY_NUMBER[number].name
     return frame
 
 

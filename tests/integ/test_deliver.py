@@ -397,7 +397,7 @@ def test_commitment_on_the_same_association(courier, seg):
         assert request.TransactionUID == told["transaction_uid"]
         committed = one.next("COMMITTED")
         instance = pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
-        assert list(committed.values()) == [0, told["transaction_uid"], [[instance, 1, 0]]]
+        assert list(committed.values()) == [0, told["transaction_uid"], [dict(sop_instance=instance, ok=1, failure_reason=0)]]
         wait_for(lambda: pacs.statuses == [0], 15, "the answer to the report")
         again = one.deliver(seg)
         assert again["transaction_uid"] != told["transaction_uid"]
@@ -410,7 +410,7 @@ def test_commitment_that_fails(courier, seg):
         told = one.deliver(seg)
         committed = one.next("COMMITTED")
         instance = pydicom.dcmread(seg, stop_before_pixels=True).SOPInstanceUID
-        assert list(committed.values()) == [0, told["transaction_uid"], [[instance, 0, 0x0112]]]
+        assert list(committed.values()) == [0, told["transaction_uid"], [dict(sop_instance=instance, ok=0, failure_reason=0x0112)]]
 
 
 def test_commitment_refused(courier, seg):

@@ -12,8 +12,6 @@ import pytest
 from conftest import BIN, phantom, wait_for
 
 VERDICTS = ["DONE", "RETRY", "REJECT", "STOPPED"]
-DONE = ["job", "verdict", "code", "sentence", "file_a", "file_b", "empty", "read", "compute", "write", "verify",
-        "total", "voxels", "segmented", "peak", "backend", "note", "results"]
 
 SETTINGS = """name = "ball";
 segments = ( { label = "Ball"; range = [ 0.0, 80.0 ];
@@ -59,7 +57,7 @@ class Worker:
 
     def done(self):
         """What the DONE frames say, by job."""
-        rows = [dict(zip(DONE, f.values(), strict=True)) for f in self.peer.frames if f.name == "DONE"]
+        rows = [f for f in self.peer.frames if f.name == "DONE"]
         assert len({r["job"] for r in rows}) == len(rows), "a job was told of twice"
         return {row["job"]: {**row, "verdict": VERDICTS[row["verdict"]]} for row in rows}
 
@@ -93,13 +91,13 @@ def test_a_job_and_what_is_told_of_it(worker, tmp_path):
     told = w.done()[7]
     assert told["verdict"] == "DONE" and told["code"] == "" and told["empty"] == 0
     assert told["voxels"] == 48 * 40 * 8 and 0 < told["segmented"] < told["voxels"]
-    assert told["backend"] == "cpu" and told["peak"] > 1 << 20
+    assert told["backend"] == "cpu" and told["peak_bytes"] > 1 << 20
     for stage in ("read", "compute", "write", "verify"):
-        assert 0 <= told[stage] <= told["total"]
-    ((kind, name, _, instance, series, size, frames),) = told["results"]
-    path = tmp_path / "out" / "7" / name
-    assert kind == "seg" and path.stat().st_size == size and frames > 0
-    assert instance.startswith("2.25.") and series.startswith("2.25.")
+        assert 0 <= told[f"{stage}_seconds"] <= told["total_seconds"]
+    (result,) = told["results"]
+    path = tmp_path / "out" / "7" / result["file"]
+    assert result["kind"] == "seg" and path.stat().st_size == result["size"] and result["frames"] > 0
+    assert result["sop_instance"].startswith("2.25.") and result["series"].startswith("2.25.")
     assert not w.parts()
 
 
@@ -119,7 +117,7 @@ def test_measurements_are_told_before_the_end(worker, tmp_path):
     w.until(lambda: len(w.done()) == 3, what="three DONEs")
     assert [w.done()[job]["verdict"] for job in (1, 2, 3)] == ["DONE", "DONE", "REJECT"]
     of = {job: [f for f in w.peer.frames if f.name in ("FEATURES", "HISTOGRAM", "DONE")
-                and job in (f.get("job"), f.get(0))] for job in (1, 2, 3)}
+                and f["job"] == job] for job in (1, 2, 3)}
     assert [f.name for f in of[3]] == ["DONE"]
     for job in (1, 2):
         assert [f.name for f in of[job]] == ["FEATURES", "FEATURES", "HISTOGRAM", "HISTOGRAM", "DONE"]
@@ -129,7 +127,7 @@ def test_measurements_are_told_before_the_end(worker, tmp_path):
         assert [(f["segment"], f["name"], f["value"], f["distance"]) for f in told] == [
             (f["segment_number"], f["name"], f["value"], f["distance"] or 0) for f in features]
         patterns = json.loads((tmp_path / "out" / str(job) / "patterns.json").read_text())
-        assert [(f["segment"], f["pattern"], [n for (n,) in f["counts"]]) for f in of[job][2:4]] == [
+        assert [(f["segment"], f["pattern"], [row["voxels"] for row in f["counts"]]) for f in of[job][2:4]] == [
             (p["segment_number"], p["pattern"], p["histogram"]) for p in patterns]
 
 
@@ -187,8 +185,9 @@ def test_progress_is_not_a_flood(worker, tmp_path):
     w.run(1, files)
     w.until(lambda: w.done(), what="DONE")
     told = [f for f in w.peer.frames if f.name == "PROGRESS"]
-    assert 1 <= len(told) <= 5 * w.done()[1]["total"] + 2
-    assert all(f[1] in ("headers", "pixels", "compute", "write", "verify") and 0 <= f[2] <= 1 for f in told)
+    assert 1 <= len(told) <= 5 * w.done()[1]["total_seconds"] + 2
+    assert all(f["stage"] in ("headers", "pixels", "compute", "write", "verify") and 0 <= f["fraction"] <= 1
+               for f in told)
 
 
 def test_the_end_of_the_pipe_is_the_end_of_the_worker(worker, tmp_path):

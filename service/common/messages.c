@@ -1,0 +1,166 @@
+/* messages.c - see messages.h. A struct is the sequence of its fields, a word each. */
+#include "service/common/messages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+union word {
+    int64_t i;
+    double f;
+    const char *s;
+};
+
+static const struct message messages[] = {
+#define I64(name) "i"
+#define F64(name) "f"
+#define STR(name) "s"
+#define NOTHING
+#define MESSAGE(NAME, name, number, from, to, fields)                                              \
+    {PROTO_##NAME, #NAME, #from, #to, "" fields, NULL},
+#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
+    {PROTO_##NAME, #NAME, #from, #to, "" fields, "" row_fields},
+#include "service/common/messages.def"
+};
+
+#define I64(name) "i"
+#define F64(name) "f"
+#define STR(name) "s"
+#define NOTHING
+#define MESSAGE(NAME, name, number, from, to, fields)                                              \
+    _Static_assert(sizeof(struct message_##name) == sizeof(union word) * (sizeof("" fields) - 1),  \
+                   #name);
+#define LIST(NAME, name, number, from, to, fields, row, row_fields)                                \
+    MESSAGE(NAME, name, number, from, to, fields)                                                  \
+    MESSAGE(NAME, row, number, from, to, row_fields)
+#include "service/common/messages.def"
+
+const struct message *
+message_find(enum proto_type type)
+{
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
+        if (messages[i].type == type)
+            return &messages[i];
+    }
+    return NULL;
+}
+
+const char *
+message_name(enum proto_type type)
+{
+    const struct message *message = message_find(type);
+    return message ? message->name : "UNKNOWN";
+}
+
+/* ---------------------------------------------------------------------------- writing ------ */
+
+static void
+put_fields(struct proto_writer *writer, const char *fields, const union word *word)
+{
+    for (; *fields; fields++, word++) {
+        if (*fields == 's')
+            proto_put_str(writer, word->s);
+        else if (*fields == 'f')
+            proto_put_f64(writer, word->f);
+        else
+            proto_put_i64(writer, word->i);
+    }
+}
+
+void
+message_write(struct proto_writer *writer, enum proto_type type, const void *message)
+{
+    const struct message *known = message_find(type);
+    proto_start(writer, type);
+    put_fields(writer, known->fields, message);
+    if (known->row)
+        proto_put_count(writer);
+}
+
+void
+message_add(struct proto_writer *writer, enum proto_type type, const void *row)
+{
+    put_fields(writer, message_find(type)->row, row);
+    proto_count_row(writer);
+}
+
+/* ---------------------------------------------------------------------------- reading ------ */
+
+static void
+get_fields(struct proto_reader *reader, const char *fields, union word *word)
+{
+    for (; *fields; fields++, word++) {
+        if (*fields == 's')
+            word->s = proto_get_str(reader);
+        else if (*fields == 'f')
+            word->f = proto_get_f64(reader);
+        else
+            word->i = proto_get_i64(reader);
+    }
+}
+
+static void
+skip_fields(struct proto_reader *reader, const char *fields)
+{
+    for (; *fields; fields++) {
+        if (*fields == 's')
+            proto_skip_str(reader);
+        else
+            proto_get_i64(reader); /* a double is as long */
+    }
+}
+
+/* Goes over all rows, so that reading them later cannot fail. No count is believed beyond the bytes
+ * that are there. */
+static void
+check_rows(struct proto_reader *reader, const char *row)
+{
+    int64_t count = proto_get_i64(reader);
+    if (count < 0)
+        reader->error = -EBADMSG;
+    reader->rows = count;
+    reader->rows_at = reader->at;
+    for (int64_t i = 0; i < count && !reader->error; i++)
+        skip_fields(reader, row);
+}
+
+int
+message_read(struct proto_reader *reader, enum proto_type type, void *message)
+{
+    const struct message *known = message_find(type);
+    if (reader->type != type && !reader->error)
+        reader->error = -EBADMSG;
+    get_fields(reader, known->fields, message);
+    if (known->row)
+        check_rows(reader, known->row);
+    return proto_end(reader);
+}
+
+bool
+message_next(struct proto_reader *reader, enum proto_type type, void *row)
+{
+    if (reader->error || reader->rows == 0)
+        return false;
+    struct proto_reader at_row = *reader;
+    at_row.at = reader->rows_at;
+    get_fields(&at_row, message_find(type)->row, row);
+    reader->rows_at = at_row.at;
+    reader->rows--;
+    return true;
+}
+
+void *
+message_keep(struct proto_reader *reader, enum proto_type type, void *message)
+{
+    uint8_t *copy = malloc(reader->size);
+    if (!copy)
+        return NULL;
+    memcpy(copy, reader->bytes, reader->size);
+    union word *word = message;
+    for (const char *field = message_find(type)->fields; *field; field++, word++) {
+        if (*field == 's')
+            word->s = (const char *)copy + (word->s - (const char *)reader->bytes);
+    }
+    reader->bytes = copy;
+    return copy;
+}
