@@ -2,13 +2,13 @@
  * dicom.h - reading DICOM files: headers, frames, and the attributes that results inherit.
  *
  * The C face of DCMTK and OpenJPEG; no header of theirs is needed to use it. Every call returns 0
- * or a negative errno and fills a struct dicom_fault with a stable code and a sentence; no C++
- * exception leaves. All calls may be made from several threads at once after one call of
- * dicom_init.
+ * or a negative errno and fills a struct error; no C++ exception leaves. All calls may be made from
+ * several threads at once after one call of dicom_init.
  */
 #ifndef NOCTULE_DICOM_H
 #define NOCTULE_DICOM_H
 
+#include "base/error.h"
 #include "base/image.h"
 
 #include <stdbool.h>
@@ -23,17 +23,6 @@ extern "C" {
 #define DICOM_CS_SIZE  17
 #define DICOM_LO_SIZE  260 /* 64 characters of up to 4 bytes */
 #define DICOM_DS_SIZE  32  /* 16 by the standard; senders write longer ones */
-
-/*
- * Why an input cannot be used: a stable code in capitals (docs/codes.md lists them all), a sentence
- * that says which file and what to do, and up to two files concerned ("" when there is none). No
- * patient names or IDs.
- */
-struct dicom_fault {
-    char code[40];
-    char sentence[512];
-    char file[2][1024];
-};
 
 /* Registers codecs and silences DCMTK's own logger. Call once, before any other call here. */
 void dicom_init(void);
@@ -111,7 +100,7 @@ struct dicom_instance {
  * OWN_RESULT, OUT_OF_MEMORY (-ENOMEM, the only one that may pass by itself besides
  * FILE_UNREADABLE with the errno of the system call; the others are -EBADMSG).
  */
-int dicom_peek(const char *path, struct dicom_instance **instance, struct dicom_fault *fault);
+int dicom_peek(const char *path, struct dicom_instance **instance, struct error *error);
 void dicom_instance_free(struct dicom_instance *instance);
 
 /*
@@ -120,14 +109,14 @@ void dicom_instance_free(struct dicom_instance *instance);
  */
 struct dicom_pixels;
 int dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels,
-                      struct dicom_fault *fault);
+                      struct error *error);
 /*
  * Decodes frame 0 .. frame_count - 1 into `destination`: rows * columns values of type
  * instance->pixel, sign-extended from Bits Stored, overlay bits masked away; rescale is not
  * applied. Codes: PIXELS_UNDECODABLE, FILE_TRUNCATED, FILE_UNREADABLE.
  */
 int dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
-                      struct dicom_fault *fault);
+                      struct error *error);
 void dicom_pixels_close(struct dicom_pixels *pixels);
 
 /* One attribute as Explicit VR Little Endian bytes: tag, VR, length and value, ready to be written.
@@ -149,7 +138,7 @@ struct dicom_inherited {
     uint8_t *storage;
 };
 
-int dicom_inherit(const char *path, struct dicom_inherited *inherited, struct dicom_fault *fault);
+int dicom_inherit(const char *path, struct dicom_inherited *inherited, struct error *error);
 void dicom_inherited_free(struct dicom_inherited *inherited);
 
 #ifdef __cplusplus

@@ -17,7 +17,7 @@ dicom_init(void)
 {
     static std::once_flag once;
     std::call_once(once, [] {
-        /* Leaves are silent: what matters comes back as a struct dicom_fault. */
+        /* Leaves are silent: what matters comes back as a struct error. */
         OFLog::configure(OFLogger::OFF_LOG_LEVEL);
         /* Loaded lazily otherwise, under a lock, by the first file. */
         (void)dcmDataDict.isDictionaryLoaded();

@@ -1,6 +1,6 @@
 #include "dicom/net/association.hh"
 
-#include "dicom/fault.h"
+#include "base/error.h"
 #include "dicom/net/network_ready.hh"
 #include "dicom/net/tls.hh"
 #include "dicom/value/sop_class.h"
@@ -313,43 +313,40 @@ Association::end(int outcome)
 }
 
 void
-Association::explain(int error, struct dicom_fault *fault) const
+Association::explain(int rc, struct error *error) const
 {
     std::string who = request_.host;
     if (request_.calling_ae[0])
         who = std::string(request_.calling_ae) + " (" + request_.host + ")";
     const char *name = who.c_str();
-    switch (error) {
+    switch (rc) {
     case 0:
         return;
     case -EACCES:
-        fault_set(fault, error, "ASSOCIATION_REFUSED", nullptr, nullptr,
-                  "The association of %s with %s was refused.", name, request_.called_ae);
+        error_set(error, rc, CODE_ASSOCIATION_REFUSED, "The association of %s with %s was refused.",
+                  name, request_.called_ae);
         return;
     case -ECONNABORTED:
-        fault_set(fault, error, "ASSOCIATION_ABORTED", nullptr, nullptr,
+        error_set(error, rc, CODE_ASSOCIATION_ABORTED,
                   "%s aborted the association, or the connection broke.", name);
         return;
     case -ETIMEDOUT:
-        fault_set(fault, error, "ASSOCIATION_TIMEOUT", nullptr, nullptr,
-                  "%s was silent for too long.", name);
+        error_set(error, rc, CODE_ASSOCIATION_TIMEOUT, "%s was silent for too long.", name);
         return;
     case -ECANCELED:
-        fault_set(fault, error, "ASSOCIATION_STOPPED", nullptr, nullptr,
+        error_set(error, rc, CODE_ASSOCIATION_STOPPED,
                   "The association of %s was ended because the service stops.", name);
         return;
     case -ENOMEM:
-        fault_set(fault, error, "OUT_OF_MEMORY", nullptr, nullptr,
-                  "There is not enough memory to serve %s.", name);
+        error_set(error, rc, CODE_OUT_OF_MEMORY, "There is not enough memory to serve %s.", name);
         return;
     default:
         break;
     }
     if (!connection_->handshake_failure().empty())
-        fault_set(fault, error, "TLS_HANDSHAKE_FAILED", nullptr, nullptr, "No TLS with %s: %s.",
-                  name, connection_->handshake_failure().c_str());
+        error_set(error, rc, CODE_TLS_HANDSHAKE_FAILED, "No TLS with %s: %s.", name,
+                  connection_->handshake_failure().c_str());
     else
-        fault_set(fault, error, "ASSOCIATION_INVALID", nullptr, nullptr,
-                  "%s does not speak DICOM as it should: %s.", name,
-                  violation_.empty() ? "the connection is damaged" : violation_.c_str());
+        error_set(error, rc, CODE_ASSOCIATION_INVALID, "%s does not speak DICOM as it should: %s.",
+                  name, violation_.empty() ? "the connection is damaged" : violation_.c_str());
 }

@@ -56,7 +56,7 @@ class Association
     /* The last words, as RELEASED or an error demands. */
     void end(int outcome);
 
-    void explain(int error, struct dicom_fault *fault) const;
+    void explain(int rc, struct error *error) const;
 
   private:
     int connect(int fd);

@@ -6,8 +6,6 @@
  */
 #include "dicom/net/scu.h"
 
-#include <string.h>
-
 /* Holds the instance, or says that it did already. */
 static bool
 is_accepted(int32_t status)
@@ -49,26 +47,14 @@ is_final(int32_t status)
     }
 }
 
-static bool
-is_final_code(const char *code)
-{
-    static const char *const codes[] = {"NO_PRESENTATION_CONTEXT", "COMMIT_UNSUPPORTED",
-                                        "NOT_DICOM", "FOLDER_CONFLICT"};
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        if (strcmp(code, codes[i]) == 0)
-            return true;
-    }
-    return false;
-}
-
 enum dicom_outcome
-dicom_outcome_of(const char *code, const struct dicom_answer *answer)
+dicom_outcome_of(enum code code, const struct dicom_answer *answer)
 {
-    if (is_final_code(code) || answer->reject_result == 1)
+    if ((code != CODE_NONE && !code_passing(code)) || answer->reject_result == 1)
         return DICOM_PERMANENT;
     if (answer->status >= 0 && is_final(answer->status))
         return DICOM_PERMANENT;
-    if (*code == '\0' && answer->status >= 0 && is_accepted(answer->status))
+    if (code == CODE_NONE && answer->status >= 0 && is_accepted(answer->status))
         return DICOM_SENT;
     return DICOM_TRANSIENT;
 }

@@ -6,7 +6,7 @@
  * sink's buffer, whatever the object's size.
  */
 #include "dicom/net/scp.h"
-#include "dicom/fault.h"
+#include "base/error.h"
 #include "dicom/net/association.hh"
 #include "dicom/net/command.h"
 #include "dicom/net/commitment.hh"
@@ -137,7 +137,7 @@ class Server
     {
     }
 
-    int run(int fd, struct dicom_fault *fault);
+    int run(int fd, struct error *error);
 
   private:
     int serve();
@@ -345,8 +345,8 @@ Server::serve()
     const bool echo_only = admission == DICOM_ADMIT_ECHO;
     if (admission != DICOM_ADMIT && !echo_only)
         return association_.reject(admission);
-    if (const int error = association_.accept(echo_only, receiver_.committed != nullptr))
-        return error;
+    if (const int rc = association_.accept(echo_only, receiver_.committed != nullptr))
+        return rc;
     const auto opened = Limits::Clock::now();
     if (receiver_.opened)
         receiver_.opened(receiver_.context, &association_.request());
@@ -358,36 +358,36 @@ Server::serve()
     }
     totals_.seconds = std::chrono::duration<double>(Limits::Clock::now() - opened).count();
     if (receiver_.closed) {
-        struct dicom_fault fault = {};
-        const int error = outcome == Association::RELEASED ? 0 : outcome;
-        association_.explain(error, &fault);
-        receiver_.closed(receiver_.context, &association_.request(), &totals_, error, &fault);
+        struct error error = {};
+        const int rc = outcome == Association::RELEASED ? 0 : outcome;
+        association_.explain(rc, &error);
+        receiver_.closed(receiver_.context, &association_.request(), &totals_, rc, &error);
     }
     return outcome;
 }
 
 int
-Server::run(int fd, struct dicom_fault *fault)
+Server::run(int fd, struct error *error)
 {
     int outcome = association_.receive(fd);
     if (outcome == 0)
         outcome = serve();
     association_.end(outcome);
-    const int error = outcome == Association::RELEASED ? 0 : outcome;
-    association_.explain(error, fault);
-    return error;
+    const int rc = outcome == Association::RELEASED ? 0 : outcome;
+    association_.explain(rc, error);
+    return rc;
 }
 
 } // namespace
 
 int
 dicom_serve(int fd, const struct dicom_serve_options *options,
-            const struct dicom_receiver *receiver, struct dicom_fault *fault)
+            const struct dicom_receiver *receiver, struct error *error)
 {
     try {
-        return Server(*options, *receiver).run(fd, fault);
+        return Server(*options, *receiver).run(fd, error);
     } catch (...) {
-        return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", nullptr, nullptr,
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
                          "There is not enough memory to serve an association.");
     }
 }

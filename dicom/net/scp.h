@@ -2,7 +2,7 @@
  * scp.h - serving DICOM associations: admission, C-ECHO, C-STORE into a descriptor of the
  * caller's, storage commitment results; and TLS for both sides.
  *
- * As in dicom.h, calls return 0 or a negative errno and fill a struct dicom_fault, and dicom_init
+ * As in dicom.h, calls return 0 or a negative errno and fill a struct error, and dicom_init
  * comes first. Nothing here listens: the caller accepts connections and hands each one over.
  */
 #ifndef NOCTULE_NETWORK_H
@@ -52,7 +52,7 @@ struct dicom_tls_settings {
  */
 struct dicom_tls;
 int dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct dicom_tls **tls,
-                   struct dicom_fault *fault);
+                   struct error *error);
 void dicom_tls_close(struct dicom_tls *tls);
 
 /* ---- Serving ---- */
@@ -132,17 +132,17 @@ struct dicom_receiver {
      * is ignored; any other negative errno is of writing to the descriptor, and the status
      * returned (DICOM_OUT_OF_RESOURCES, say) is answered.
      */
-    uint16_t (*store_end)(void *context, const struct dicom_store *store, int64_t bytes, int error);
+    uint16_t (*store_end)(void *context, const struct dicom_store *store, int64_t bytes, int rc);
     /* A storage commitment result; returns the status to answer. NULL: none is expected, and
      * Storage Commitment is not negotiated. */
     uint16_t (*committed)(void *context, const struct dicom_association_request *association,
                           const struct dicom_commitment *commitment);
-    /* The association was accepted; it is over (then `error` and `fault` are what dicom_serve
+    /* The association was accepted; it is over (then `error` and `error` are what dicom_serve
      * returns). Each may be NULL. */
     void (*opened)(void *context, const struct dicom_association_request *association);
     void (*closed)(void *context, const struct dicom_association_request *association,
-                   const struct dicom_association_totals *totals, int error,
-                   const struct dicom_fault *fault);
+                   const struct dicom_association_totals *totals, int rc,
+                   const struct error *error);
 };
 
 struct dicom_serve_options {
@@ -166,7 +166,7 @@ struct dicom_serve_options {
  * (-ECANCELED), TLS_HANDSHAKE_FAILED (-EPROTO), OUT_OF_MEMORY (-ENOMEM).
  */
 int dicom_serve(int fd, const struct dicom_serve_options *options,
-                const struct dicom_receiver *receiver, struct dicom_fault *fault);
+                const struct dicom_receiver *receiver, struct error *error);
 
 #ifdef __cplusplus
 }

@@ -99,10 +99,10 @@ break_off(struct dicom_association &association)
 
 int
 fail_broken(struct dicom_association &association, const OFCondition &condition, const char *doing,
-            struct dicom_fault *fault)
+            struct error *error)
 {
     break_off(association);
-    return fault_set(fault, -ECONNABORTED, "PEER_ABORTED", nullptr, nullptr,
+    return error_set(error, -ECONNABORTED, CODE_PEER_ABORTED,
                      "%s broke off while %s (%s). Deliveries are tried again.",
                      association.name.c_str(), doing, condition.text());
 }
@@ -132,18 +132,18 @@ find_context(const struct dicom_association &association, const char *sop_class,
 /* DCMTK resolves names through a call that serves one thread at a time and takes short ones only.
  */
 static int
-resolve(const struct dicom_peer &peer, char address[INET_ADDRSTRLEN], struct dicom_fault *fault)
+resolve(const struct dicom_peer &peer, char address[INET_ADDRSTRLEN], struct error *error)
 {
     struct addrinfo hints = {}, *found = nullptr;
     hints.ai_family = AF_INET;
     hints.ai_socktype = SOCK_STREAM;
-    const int error = getaddrinfo(peer.host, nullptr, &hints, &found);
-    if (error)
-        return fault_set(
-            fault, -EHOSTUNREACH, "PEER_UNREACHABLE", nullptr, nullptr,
+    const int rc = getaddrinfo(peer.host, nullptr, &hints, &found);
+    if (rc)
+        return error_set(
+            error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
             "The host %s has no IPv4 address (%s). Correct the destination or the name "
             "service.",
-            peer.host, gai_strerror(error));
+            peer.host, gai_strerror(rc));
     struct sockaddr_in socket_address = {};
     memcpy(&socket_address, found->ai_addr, sizeof(socket_address));
     inet_ntop(AF_INET, &socket_address.sin_addr, address, INET_ADDRSTRLEN);
@@ -189,7 +189,7 @@ prepare(struct dicom_association &association, const struct dicom_peer &peer, co
 
 static int
 fail_rejected(struct dicom_association &association, struct dicom_answer *answer,
-              struct dicom_fault *fault)
+              struct error *error)
 {
     T_ASC_RejectParameters rejected;
     ASC_getRejectParameters(association.asc->params, &rejected);
@@ -202,7 +202,7 @@ fail_rejected(struct dicom_association &association, struct dicom_answer *answer
         why = ": it does not know our AE title";
     else if (rejected.reason == ASC_REASON_SU_CALLEDAETITLENOTRECOGNIZED)
         why = ": it has another AE title";
-    return fault_set(fault, -ECONNREFUSED, busy ? "PEER_BUSY" : "PEER_REJECTED", nullptr, nullptr,
+    return error_set(error, -ECONNREFUSED, busy ? CODE_PEER_BUSY : CODE_PEER_REJECTED,
                      "%s rejected the association %s (result %d, source %d, reason %d)%s.%s",
                      association.name.c_str(), busy ? "for now" : "for good", answer->reject_result,
                      answer->reject_source, answer->reject_reason, why,
@@ -212,22 +212,22 @@ fail_rejected(struct dicom_association &association, struct dicom_answer *answer
 
 static int
 fail_request(struct dicom_association &association, const OFCondition &condition,
-             struct dicom_answer *answer, struct dicom_fault *fault)
+             struct dicom_answer *answer, struct error *error)
 {
     if (condition == DUL_ASSOCIATIONREJECTED)
-        return fail_rejected(association, answer, fault);
+        return fail_rejected(association, answer, error);
     const char *name = association.name.c_str();
     if (association.layer.socket < 0)
-        return fault_set(fault, -EHOSTUNREACH, "PEER_UNREACHABLE", nullptr, nullptr,
+        return error_set(error, -EHOSTUNREACH, CODE_PEER_UNREACHABLE,
                          "There is no connection to %s (%s). Deliveries are tried again.", name,
                          condition.text());
     if (condition.module() == OFM_dcmtls ||
         (condition.module() == OFM_dcmnet && condition.code() == DULC_TLSERROR))
-        return fault_set(fault, -EPROTO, "TLS_FAILED", nullptr, nullptr,
+        return error_set(error, -EPROTO, CODE_TLS_FAILED,
                          "TLS with %s failed (%s). See to the certificates of both sides.", name,
                          condition.text());
-    return fault_set(
-        fault, -ECONNABORTED, "PEER_ABORTED", nullptr, nullptr,
+    return error_set(
+        error, -ECONNABORTED, CODE_PEER_ABORTED,
         "%s gave no answer to the association request (%s). Deliveries are tried again.", name,
         condition.text());
 }
@@ -249,12 +249,12 @@ was_negotiated(T_ASC_Parameters *parameters)
 static int
 request(struct dicom_association &association, const struct dicom_peer &peer,
         const struct dicom_context *contexts, size_t count, struct dicom_answer *answer,
-        struct dicom_fault *fault)
+        struct error *error)
 {
     char address[INET_ADDRSTRLEN];
-    const int error = resolve(peer, address, fault);
-    if (error)
-        return error;
+    const int rc = resolve(peer, address, error);
+    if (rc)
+        return rc;
     T_ASC_Parameters *parameters = nullptr;
     OFCondition condition = prepare(association, peer, address, contexts, count, parameters);
     if (condition.good()) {
@@ -266,14 +266,14 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
     if (!association.asc && parameters)
         ASC_destroyAssociationParameters(&parameters);
     if (condition.bad())
-        return fail_request(association, condition, answer, fault);
+        return fail_request(association, condition, answer, error);
     association.open = true;
     set_socket_timeout(association.layer.socket, peer.dimse_seconds);
     if (ASC_countAcceptedPresentationContexts(association.asc->params) > 0)
         return 0;
     if (!was_negotiated(association.asc->params))
-        return fail_broken(association, DUL_UNEXPECTEDPDU, "negotiating", fault);
-    return fault_set(fault, -EPROTONOSUPPORT, "NO_PRESENTATION_CONTEXT", nullptr, nullptr,
+        return fail_broken(association, DUL_UNEXPECTEDPDU, "negotiating", error);
+    return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
                      "%s accepts nothing of what is to be sent. Let it accept the SOP class, or "
                      "name a fallback.",
                      association.name.c_str());
@@ -282,18 +282,18 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
 int
 dicom_connect(const struct dicom_peer *peer, const struct dicom_context *contexts, size_t count,
               struct dicom_association **association, struct dicom_answer *answer,
-              struct dicom_fault *fault)
+              struct error *error)
 {
     *association = nullptr;
     clear_answer(answer);
-    return header_guard(peer->host, fault, [&] {
+    return header_guard(peer->host, error, [&] {
         auto made = std::make_unique<dicom_association>(*peer);
-        const int error = request(*made, *peer, contexts, count, answer, fault);
-        if (error == 0)
+        const int rc = request(*made, *peer, contexts, count, answer, error);
+        if (rc == 0)
             *association = made.release();
         else if (made->open)
             dicom_release(made.release());
-        return error;
+        return rc;
     });
 }
 

@@ -2,7 +2,7 @@
  * scu.h - the calling side of DICOM: associations to a peer, C-ECHO, C-STORE of a file as it is,
  * and storage commitment (PS3.4 Annex J).
  *
- * Calls block, within the timeouts of struct dicom_peer, and return 0 or -errno with a fault. What
+ * Calls block, within the timeouts of struct dicom_peer, and return 0 or -errno with an error. What
  * a failure means for a delivery is decided by dicom_outcome_of() alone, from the code and the
  * numbers in struct dicom_answer. An association belongs to one thread at a time; several
  * associations may be used by several threads at once. SIGPIPE must be ignored. Whether an
@@ -58,7 +58,7 @@ enum dicom_outcome {
  * What came of an attempt that ended with this code ("" for success) and answer. A failure is
  * TRANSIENT unless the peer, or the code, says for sure that it is not.
  */
-enum dicom_outcome dicom_outcome_of(const char *code, const struct dicom_answer *answer);
+enum dicom_outcome dicom_outcome_of(enum code code, const struct dicom_answer *answer);
 
 struct dicom_association;
 
@@ -71,7 +71,7 @@ struct dicom_association;
  */
 int dicom_connect(const struct dicom_peer *peer, const struct dicom_context *contexts, size_t count,
                   struct dicom_association **association, struct dicom_answer *answer,
-                  struct dicom_fault *fault);
+                  struct error *error);
 /* Was a context for this SOP class accepted? */
 bool dicom_accepts(const struct dicom_association *association, const char *sop_class);
 bool dicom_is_open(const struct dicom_association *association);
@@ -85,7 +85,7 @@ bool dicom_is_open(const struct dicom_association *association);
  * STORE_FAILED (any other failure status), PEER_ABORTED, FILE_UNREADABLE, NOT_DICOM, OUT_OF_MEMORY.
  */
 int dicom_store_file(struct dicom_association *association, const char *path,
-                     struct dicom_answer *answer, struct dicom_fault *fault);
+                     struct dicom_answer *answer, struct error *error);
 
 /* An instance whose safekeeping is asked for. */
 struct dicom_reference {
@@ -100,7 +100,7 @@ struct dicom_reference {
  */
 int dicom_commit(struct dicom_association *association, const char *transaction_uid,
                  const struct dicom_reference *references, size_t count,
-                 struct dicom_answer *answer, struct dicom_fault *fault);
+                 struct dicom_answer *answer, struct error *error);
 
 /*
  * Takes in what the peer sends by itself while nothing is asked of it, without waiting: 1 and a
@@ -122,7 +122,7 @@ void dicom_abort(struct dicom_association *association);
  * those of dicom_connect, NO_PRESENTATION_CONTEXT, ECHO_FAILED, PEER_ABORTED.
  */
 int dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size,
-               struct dicom_fault *fault);
+               struct error *error);
 
 #ifdef __cplusplus
 }

@@ -65,7 +65,7 @@ void break_off(struct dicom_association &association);
 
 /* The same, as a fault. */
 int fail_broken(struct dicom_association &association, const OFCondition &condition,
-                const char *doing, struct dicom_fault *fault);
+                const char *doing, struct error *error);
 
 /*
  * The context accepted for a class; its own syntax is asked for, or (nullptr) any. 0: none, or the

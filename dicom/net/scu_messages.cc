@@ -174,12 +174,12 @@ scu::await_response(struct dicom_association &association, T_DIMSE_Command expec
 /* -------------------------------------------------------------------------------- C-ECHO --- */
 
 static int
-echo(struct dicom_association &association, struct dicom_answer *answer, struct dicom_fault *fault)
+echo(struct dicom_association &association, struct dicom_answer *answer, struct error *error)
 {
     const T_ASC_PresentationContextID context =
         find_context(association, DICOM_VERIFICATION_CLASS, nullptr);
     if (context == 0)
-        return fault_set(fault, -EPROTONOSUPPORT, "NO_PRESENTATION_CONTEXT", nullptr, nullptr,
+        return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
                          "%s does not accept C-ECHO.", association.name.c_str());
     T_DIMSE_Message message = {};
     message.CommandField = DIMSE_C_ECHO_RQ;
@@ -192,17 +192,15 @@ echo(struct dicom_association &association, struct dicom_answer *answer, struct 
     if (condition.good())
         condition = await_response(association, DIMSE_C_ECHO_RSP, request.MessageID, answer);
     if (condition.bad())
-        return fail_broken(association, condition, "answering C-ECHO", fault);
+        return fail_broken(association, condition, "answering C-ECHO", error);
     if (answer->status == 0)
         return 0;
-    return fault_set(fault, -EREMOTEIO, "ECHO_FAILED", nullptr, nullptr,
-                     "%s answered C-ECHO with status 0x%04X.", association.name.c_str(),
-                     static_cast<unsigned>(answer->status));
+    return error_set(error, -EREMOTEIO, CODE_ECHO_FAILED, "%s answered C-ECHO with status 0x%04X.",
+                     association.name.c_str(), static_cast<unsigned>(answer->status));
 }
 
 int
-dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size,
-           struct dicom_fault *fault)
+dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size, struct error *error)
 {
     const struct dicom_context contexts[] = {{DICOM_VERIFICATION_CLASS, DICOM_IMPLICIT_LITTLE},
                                              {DICOM_VERIFICATION_CLASS, DICOM_EXPLICIT_LITTLE}};
@@ -211,21 +209,21 @@ dicom_echo(const struct dicom_peer *peer, char *greeting, size_t greeting_size,
     struct dicom_answer answer;
     if (greeting_size > 0)
         greeting[0] = '\0';
-    int error = dicom_connect(peer, contexts, 2, &association, &answer, fault);
-    if (error)
-        return error;
+    int rc = dicom_connect(peer, contexts, 2, &association, &answer, error);
+    if (rc)
+        return rc;
     clear_answer(&answer);
-    error = header_guard("", fault, [&] { return echo(*association, &answer, fault); });
+    rc = header_guard("", error, [&] { return echo(*association, &answer, error); });
     const std::chrono::duration<double, std::milli> taken =
         std::chrono::steady_clock::now() - start;
-    if (error == 0 && greeting) {
+    if (rc == 0 && greeting) {
         const char *version = association->asc->params->theirImplementationVersionName;
         snprintf(greeting, greeting_size, "%s answered C-ECHO in %.1f ms%s%s%s",
                  association->name.c_str(), taken.count(), *version ? " (" : "", version,
                  *version ? ")" : "");
     }
     dicom_release(association);
-    return error;
+    return rc;
 }
 
 /* -------------------------------------------------------------------- storage commitment --- */
@@ -250,12 +248,12 @@ describe_request(DcmDataset &dataset, const char *transaction_uid,
 
 static int
 commit(struct dicom_association &association, DcmDataset &dataset, struct dicom_answer *answer,
-       struct dicom_fault *fault)
+       struct error *error)
 {
     const T_ASC_PresentationContextID context =
         find_context(association, DICOM_COMMITMENT_CLASS, nullptr);
     if (context == 0)
-        return fault_set(fault, -EPROTONOSUPPORT, "COMMIT_UNSUPPORTED", nullptr, nullptr,
+        return error_set(error, -EPROTONOSUPPORT, CODE_COMMIT_UNSUPPORTED,
                          "%s has the instance but offers no storage commitment. Do not ask it for "
                          "any.",
                          association.name.c_str());
@@ -272,10 +270,10 @@ commit(struct dicom_association &association, DcmDataset &dataset, struct dicom_
     if (condition.good())
         condition = await_response(association, DIMSE_N_ACTION_RSP, request.MessageID, answer);
     if (condition.bad())
-        return fail_broken(association, condition, "taking the commitment request", fault);
-    if (answer->status == 0 || dicom_outcome_of("", answer) == DICOM_SENT)
+        return fail_broken(association, condition, "taking the commitment request", error);
+    if (answer->status == 0 || dicom_outcome_of(CODE_NONE, answer) == DICOM_SENT)
         return 0;
-    return fault_set(fault, -EREMOTEIO, "COMMIT_FAILED", nullptr, nullptr,
+    return error_set(error, -EREMOTEIO, CODE_COMMIT_FAILED,
                      "%s has the instance but answered the request for storage commitment with "
                      "status 0x%04X.",
                      association.name.c_str(), static_cast<unsigned>(answer->status));
@@ -284,14 +282,14 @@ commit(struct dicom_association &association, DcmDataset &dataset, struct dicom_
 int
 dicom_commit(struct dicom_association *association, const char *transaction_uid,
              const struct dicom_reference *references, size_t count, struct dicom_answer *answer,
-             struct dicom_fault *fault)
+             struct error *error)
 {
     clear_answer(answer);
-    return header_guard("", fault, [&] {
+    return header_guard("", error, [&] {
         DcmDataset dataset;
         if (describe_request(dataset, transaction_uid, references, count).bad())
-            return fault_set(fault, -EINVAL, "COMMIT_FAILED", nullptr, nullptr,
+            return error_set(error, -EINVAL, CODE_COMMIT_FAILED,
                              "The commitment request cannot be made: a UID is invalid.");
-        return commit(*association, dataset, answer, fault);
+        return commit(*association, dataset, answer, error);
     });
 }

@@ -38,21 +38,21 @@ struct part10 {
 };
 
 static int
-fail_unreadable(const struct part10 &file, int error, struct dicom_fault *fault)
+fail_unreadable(const struct part10 &file, int rc, struct error *error)
 {
-    return fault_set(fault, error, "FILE_UNREADABLE", file.path, nullptr, "%s cannot be read (%s).",
-                     fault_base_name(file.path), strerror(-error));
+    return error_set_files(error, rc, CODE_FILE_UNREADABLE, file.path, nullptr,
+                           "%s cannot be read (%s).", text_base_name(file.path), strerror(-rc));
 }
 
 static int
-open_part10(struct part10 &file, struct dicom_fault *fault)
+open_part10(struct part10 &file, struct error *error)
 {
     struct stat status;
     file.fd = open(file.path, O_RDONLY | O_CLOEXEC);
     if (file.fd < 0 || fstat(file.fd, &status) < 0)
-        return fail_unreadable(file, -errno, fault);
+        return fail_unreadable(file, -errno, error);
     if (!S_ISREG(status.st_mode))
-        return fail_unreadable(file, -EINVAL, fault);
+        return fail_unreadable(file, -EINVAL, error);
     file.size = status.st_size;
     DcmInputFileStream stream(OFFilename(file.path), 0);
     DcmMetaInfo meta;
@@ -68,9 +68,9 @@ open_part10(struct part10 &file, struct dicom_fault *fault)
     if (condition.good() && !file.sop_class.empty() && !file.sop_instance.empty() &&
         !file.syntax.empty() && file.offset < file.size && (file.size - file.offset) % 2 == 0)
         return 0;
-    return fault_set(fault, -EBADMSG, "NOT_DICOM", file.path, nullptr,
-                     "%s is no whole DICOM file with a file meta header.",
-                     fault_base_name(file.path));
+    return error_set_files(error, -EBADMSG, CODE_NOT_DICOM, file.path, nullptr,
+                           "%s is no whole DICOM file with a file meta header.",
+                           text_base_name(file.path));
 }
 
 /* Fills the buffer from the file: 0 or -errno (-ENODATA: the file became shorter). */
@@ -199,13 +199,13 @@ choose_context(const struct dicom_association &association, const struct part10 
 
 static int
 judge_store(const struct dicom_association &association, const struct dicom_answer &answer,
-            struct dicom_fault *fault)
+            struct error *error)
 {
-    const enum dicom_outcome outcome = dicom_outcome_of("", &answer);
+    const enum dicom_outcome outcome = dicom_outcome_of(CODE_NONE, &answer);
     if (outcome == DICOM_SENT)
         return 0;
     const bool final = outcome == DICOM_PERMANENT;
-    return fault_set(fault, -EREMOTEIO, final ? "STORE_REFUSED" : "STORE_FAILED", nullptr, nullptr,
+    return error_set(error, -EREMOTEIO, final ? CODE_STORE_REFUSED : CODE_STORE_FAILED,
                      "%s answered C-STORE with status 0x%04X.%s", association.name.c_str(),
                      static_cast<unsigned>(answer.status),
                      final ? " It would do so again." : " Deliveries are tried again.");
@@ -213,19 +213,20 @@ judge_store(const struct dicom_association &association, const struct dicom_answ
 
 static int
 store(struct dicom_association &association, const char *path, struct dicom_answer *answer,
-      struct dicom_fault *fault)
+      struct error *error)
 {
     struct part10 file(path);
-    int error = open_part10(file, fault);
-    if (error)
-        return error;
+    int rc = open_part10(file, error);
+    if (rc)
+        return rc;
     bool same;
     const T_ASC_PresentationContextID context = choose_context(association, file, &same);
     if (context == 0)
-        return fault_set(fault, -EPROTONOSUPPORT, "NO_PRESENTATION_CONTEXT", path, nullptr,
-                         "%s does not accept the SOP class %s. Let it accept that class, or name a "
-                         "fallback.",
-                         association.name.c_str(), file.sop_class.c_str());
+        return error_set_files(
+            error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT, path, nullptr,
+            "%s does not accept the SOP class %s. Let it accept that class, or name a "
+            "fallback.",
+            association.name.c_str(), file.sop_class.c_str());
     T_DIMSE_Message message = {};
     message.CommandField = DIMSE_C_STORE_RQ;
     T_DIMSE_C_StoreRQ &request = message.msg.CStoreRQ;
@@ -234,23 +235,23 @@ store(struct dicom_association &association, const char *path, struct dicom_answ
     header_copy(request.AffectedSOPInstanceUID, file.sop_instance);
     request.DataSetType = DIMSE_DATASET_PRESENT;
     request.Priority = DIMSE_PRIORITY_MEDIUM;
-    OFCondition condition = same ? send_unchanged(association, context, message, file, error)
+    OFCondition condition = same ? send_unchanged(association, context, message, file, rc)
                                  : send_transcoded(association, context, message, file);
-    if (error) {
+    if (rc) {
         break_off(association);
-        return fail_unreadable(file, error, fault);
+        return fail_unreadable(file, rc, error);
     }
     if (condition.good())
         condition = await_response(association, DIMSE_C_STORE_RSP, request.MessageID, answer);
     if (condition.bad())
-        return fail_broken(association, condition, "storing", fault);
-    return judge_store(association, *answer, fault);
+        return fail_broken(association, condition, "storing", error);
+    return judge_store(association, *answer, error);
 }
 
 int
 dicom_store_file(struct dicom_association *association, const char *path,
-                 struct dicom_answer *answer, struct dicom_fault *fault)
+                 struct dicom_answer *answer, struct error *error)
 {
     clear_answer(answer);
-    return header_guard(path, fault, [&] { return store(*association, path, answer, fault); });
+    return header_guard(path, error, [&] { return store(*association, path, answer, error); });
 }

@@ -1,6 +1,6 @@
 #include "dicom/net/tls.hh"
 
-#include "dicom/fault.h"
+#include "base/error.h"
 #include "dicom/net/network_ready.hh"
 
 #include <openssl/err.h>
@@ -32,30 +32,31 @@ is_given(const char *path)
 }
 
 int
-refuse(struct dicom_fault *fault, const char *code, const char *path, const char *what)
+refuse(struct error *error, enum code code, const char *path, const char *what)
 {
-    return fault_set(fault, -EBADMSG, code, path, nullptr, "%s %s: %s.", path, what,
-                     tls_reason("it holds nothing of the kind"));
+    return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s: %s.", path, what,
+                           tls_reason("it holds nothing of the kind"));
 }
 
 int
-load_own(SSL_CTX *context, const struct dicom_tls_settings &settings, struct dicom_fault *fault)
+load_own(SSL_CTX *context, const struct dicom_tls_settings &settings, struct error *error)
 {
     if (SSL_CTX_use_certificate_chain_file(context, settings.certificate) != 1)
-        return refuse(fault, "TLS_CERTIFICATE_INVALID", settings.certificate,
+        return refuse(error, CODE_TLS_CERTIFICATE_INVALID, settings.certificate,
                       "cannot be used as a PEM certificate");
     const char *key = is_given(settings.key) ? settings.key : settings.certificate;
     if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
-        return refuse(fault, "TLS_KEY_INVALID", key,
+        return refuse(error, CODE_TLS_KEY_INVALID, key,
                       "cannot be used as the key of the TLS certificate");
     return 0;
 }
 
 int
-load_trusted(SSL_CTX *context, const char *ca, struct dicom_fault *fault)
+load_trusted(SSL_CTX *context, const char *ca, struct error *error)
 {
     if (SSL_CTX_load_verify_file(context, ca) != 1)
-        return refuse(fault, "TLS_CA_INVALID", ca, "cannot be used as PEM certificates to trust");
+        return refuse(error, CODE_TLS_CA_INVALID, ca,
+                      "cannot be used as PEM certificates to trust");
     /* Tells clients whose certificates are asked for. */
     SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(ca));
     return 0;
@@ -78,18 +79,18 @@ set_profile(DcmTLSTransportLayer &layer)
 
 int
 configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &settings, bool server,
-          struct dicom_fault *fault)
+          struct error *error)
 {
     if (!set_profile(layer))
-        return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", nullptr, nullptr,
-                         "TLS cannot be set up: %s.", tls_reason("no memory"));
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "TLS cannot be set up: %s.",
+                         tls_reason("no memory"));
     SSL_CTX *context = layer.getNativeHandle();
     if (is_given(settings.certificate))
-        if (const int error = load_own(context, settings, fault))
-            return error;
+        if (const int rc = load_own(context, settings, error))
+            return rc;
     if (is_given(settings.ca))
-        if (const int error = load_trusted(context, settings.ca, fault))
-            return error;
+        if (const int rc = load_trusted(context, settings.ca, error))
+            return rc;
     layer.setCertificateVerification(!server || settings.require_peer ? DCV_requireCertificate
                                      : is_given(settings.ca)          ? DCV_checkCertificate
                                                                       : DCV_ignoreCertificate);
@@ -138,19 +139,19 @@ tls_describe_peer(SSL *ssl, struct dicom_association_request &request)
 
 int
 dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct dicom_tls **tls,
-               struct dicom_fault *fault)
+               struct error *error)
 {
     *tls = nullptr;
     try {
         network_ready();
         auto opened = std::make_unique<struct dicom_tls>(server);
         ERR_clear_error();
-        if (const int error = configure(opened->layer, *settings, server, fault))
-            return error;
+        if (const int rc = configure(opened->layer, *settings, server, error))
+            return rc;
         *tls = opened.release();
         return 0;
     } catch (const std::bad_alloc &) {
-        return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", nullptr, nullptr,
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
                          "There is not enough memory to set up TLS.");
     }
 }

@@ -1,6 +1,7 @@
 #include "dicom/read/fragments.h"
 
-#include "dicom/fault.h"
+#include "base/error.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -164,27 +165,28 @@ assign_frames(int fd, const struct offset_table *basic, const struct offset_tabl
 
 int
 fragments_index(struct stream *stream, const struct scan *scan, const char *path,
-                int32_t frame_count, struct fragments *fragments, struct dicom_fault *fault)
+                int32_t frame_count, struct fragments *fragments, struct error *error)
 {
     memset(fragments, 0, sizeof(*fragments));
     struct offset_table basic = {0}, extended = {0};
     fragments->frame_count = frame_count;
     fragments->first = calloc((size_t)frame_count + 1, sizeof(*fragments->first));
-    int error = fragments->first ? 0 : -ENOMEM;
-    if (!error)
-        error = list_fragments(stream, fragments, &basic);
-    if (!error)
-        error = read_extended_table(scan, &extended);
-    if (error)
-        error = scan_fault(stream, path, error, "its pixel data", fault);
+    int rc = fragments->first ? 0 : -ENOMEM;
+    if (!rc)
+        rc = list_fragments(stream, fragments, &basic);
+    if (!rc)
+        rc = read_extended_table(scan, &extended);
+    if (rc)
+        rc = scan_error(stream, path, rc, "its pixel data", error);
     else if (!assign_frames(stream->fd, &basic, &extended, fragments))
-        error = fault_set(fault, -EBADMSG, "PIXELS_UNDECODABLE", path, NULL,
-                          "%s has %d fragments of pixel data for %d frames and nothing that says "
-                          "which belong together.",
-                          fault_base_name(path), fragments->count, frame_count);
+        rc =
+            error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, path, NULL,
+                            "%s has %d fragments of pixel data for %d frames and nothing that says "
+                            "which belong together.",
+                            text_base_name(path), fragments->count, frame_count);
     free(basic.offsets);
     free(extended.offsets);
-    return error;
+    return rc;
 }
 
 void

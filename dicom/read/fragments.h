@@ -31,7 +31,7 @@ struct fragments {
  * FILE_UNREADABLE, TAG_INVALID, OUT_OF_MEMORY.
  */
 int fragments_index(struct stream *stream, const struct scan *scan, const char *path,
-                    int32_t frame_count, struct fragments *fragments, struct dicom_fault *fault);
+                    int32_t frame_count, struct fragments *fragments, struct error *error);
 void fragments_release(struct fragments *fragments);
 
 /* Bytes of one frame. */

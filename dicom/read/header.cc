@@ -15,8 +15,7 @@ encoding_of(const struct scan &scan)
 }
 
 int
-header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
-             struct dicom_fault *fault)
+header_parse(const struct scan &scan, const char *path, DcmDataset &dataset, struct error *error)
 {
     DcmInputBufferStream stream;
     stream.setBuffer(scan.kept, static_cast<offile_off_t>(scan.kept_size));
@@ -27,9 +26,9 @@ header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
     dataset.transferEnd();
     if (condition.good())
         return 0;
-    return fault_set(fault, -EBADMSG, "TAG_INVALID", path, nullptr,
-                     "%s is damaged: its header cannot be parsed (%s). Send it again.",
-                     fault_base_name(path), condition.text());
+    return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
+                           "%s is damaged: its header cannot be parsed (%s). Send it again.",
+                           text_base_name(path), condition.text());
 }
 
 static DcmElement *

@@ -7,8 +7,9 @@
 #ifndef NOCTULE_DICOM_HEADER_H
 #define NOCTULE_DICOM_HEADER_H
 
+#include "base/error.h"
+#include "base/text.h"
 #include "dicom/dicom.h"
-#include "dicom/fault.h"
 #include "dicom/read/scan.h"
 
 #include <dcmtk/config/osconfig.h>
@@ -21,7 +22,7 @@
 
 /* Parses what the scan kept. Code: TAG_INVALID. */
 int header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
-                 struct dicom_fault *fault);
+                 struct error *error);
 
 bool header_has(DcmItem &item, const DcmTagKey &tag); /* there and not empty */
 std::string header_text(DcmItem &item, const DcmTagKey &tag, unsigned long index = 0);
@@ -49,17 +50,17 @@ header_copy(char (&destination)[size], const std::string &text)
 /* Runs a C entry's body; no C++ exception gets past it. */
 template <typename Body>
 int
-header_guard(const char *path, struct dicom_fault *fault, Body body)
+header_guard(const char *path, struct error *error, Body body)
 {
     try {
         return body();
     } catch (const std::bad_alloc &) {
-        return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, nullptr,
-                         "There is not enough memory to read %s.", fault_base_name(path));
+        return error_set_files(error, -ENOMEM, CODE_OUT_OF_MEMORY, path, nullptr,
+                               "There is not enough memory to read %s.", text_base_name(path));
     } catch (...) {
-        return fault_set(fault, -EBADMSG, "TAG_INVALID", path, nullptr,
-                         "%s is damaged: its header cannot be parsed. Send it again.",
-                         fault_base_name(path));
+        return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
+                               "%s is damaged: its header cannot be parsed. Send it again.",
+                               text_base_name(path));
     }
 }
 

@@ -77,7 +77,7 @@ hand_over(const std::vector<uint8_t> &bytes, const std::vector<struct dicom_elem
 
 int
 inherit_from(DcmDataset &dataset, const char *path, struct dicom_inherited *inherited,
-             struct dicom_fault *fault)
+             struct error *error)
 {
     std::vector<uint8_t> bytes;
     std::vector<struct dicom_element> elements;
@@ -88,40 +88,40 @@ inherit_from(DcmDataset &dataset, const char *path, struct dicom_inherited *inhe
             continue;
         const size_t start = bytes.size();
         if (encode(*element, bytes))
-            return fault_set(fault, -EBADMSG, "TAG_INVALID", path, nullptr,
-                             "%s has a %s that cannot be taken over.", fault_base_name(path),
-                             header_tag_name(key).c_str());
+            return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
+                                   "%s has a %s that cannot be taken over.", text_base_name(path),
+                                   header_tag_name(key).c_str());
         elements.push_back({tag, nullptr, bytes.size() - start});
     }
     return hand_over(bytes, elements, inherited);
 }
 
 int
-inherit_file(const char *path, struct dicom_inherited *inherited, struct dicom_fault *fault)
+inherit_file(const char *path, struct dicom_inherited *inherited, struct error *error)
 {
     struct stream stream;
-    int error = stream_open(&stream, path);
-    if (error)
-        return fault_set(fault, error, "FILE_UNREADABLE", path, nullptr, "%s cannot be opened: %s.",
-                         fault_base_name(path), strerror(-error));
+    int rc = stream_open(&stream, path);
+    if (rc)
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
+                               "%s cannot be opened: %s.", text_base_name(path), strerror(-rc));
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     struct scan scan;
-    error = scan_file(&stream, path, inherited_tags,
-                      sizeof(inherited_tags) / sizeof(inherited_tags[0]), &scan, fault);
+    rc = scan_file(&stream, path, inherited_tags,
+                   sizeof(inherited_tags) / sizeof(inherited_tags[0]), &scan, error);
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     DcmDataset dataset;
-    if (!error)
-        error = header_parse(scan, path, dataset, fault);
-    return error ? error : inherit_from(dataset, path, inherited, fault);
+    if (!rc)
+        rc = header_parse(scan, path, dataset, error);
+    return rc ? rc : inherit_from(dataset, path, inherited, error);
 }
 
 } // namespace
 
 int
-dicom_inherit(const char *path, struct dicom_inherited *inherited, struct dicom_fault *fault)
+dicom_inherit(const char *path, struct dicom_inherited *inherited, struct error *error)
 {
     *inherited = {0, nullptr, nullptr};
-    return header_guard(path, fault, [&] { return inherit_file(path, inherited, fault); });
+    return header_guard(path, error, [&] { return inherit_file(path, inherited, error); });
 }
 
 void

@@ -49,26 +49,27 @@ struct Peek {
     struct scan &scan;
     DcmDataset &dataset;
     struct dicom_instance &instance;
-    struct dicom_fault *fault;
+    struct error *error;
 
     const char *name() const
     {
-        return fault_base_name(path);
+        return text_base_name(path);
     }
 
-    int refuse(const char *code, const std::string &what) const
+    int refuse(enum code code, const std::string &what) const
     {
-        return fault_set(fault, -EBADMSG, code, path, nullptr, "%s %s", name(), what.c_str());
+        return error_set_files(error, -EBADMSG, code, path, nullptr, "%s %s", name(), what.c_str());
     }
 
     int missing(const DcmTagKey &tag) const
     {
-        return refuse("TAG_MISSING", "has no " + header_tag_name(tag) + ".");
+        return refuse(CODE_TAG_MISSING, "has no " + header_tag_name(tag) + ".");
     }
 
     int invalid(const DcmTagKey &tag, const std::string &why) const
     {
-        return refuse("TAG_INVALID", "has an invalid " + header_tag_name(tag) + ": " + why + ".");
+        return refuse(CODE_TAG_INVALID,
+                      "has an invalid " + header_tag_name(tag) + ": " + why + ".");
     }
 
     /* A whole number that must be there. */
@@ -90,7 +91,7 @@ is_uid(const std::string &text)
            text.find_first_not_of("0123456789.") == std::string::npos;
 }
 
-/* For sentences: what is no UID is not repeated, it could be anything. */
+/* For messages: what is no UID is not repeated, it could be anything. */
 std::string
 uid_for_people(const std::string &text)
 {
@@ -102,13 +103,13 @@ check_kind(Peek &peek)
 {
     if (header_text(peek.dataset, DCM_Manufacturer) == "Noctule" &&
         header_text(peek.dataset, DCM_ManufacturerModelName) == "noctuled")
-        return peek.refuse("OWN_RESULT", "was written by Noctule and is not processed again.");
+        return peek.refuse(CODE_OWN_RESULT, "was written by Noctule and is not processed again.");
     std::string uid = header_text(peek.dataset, DCM_SOPClassUID);
     if (uid.empty())
         uid = peek.scan.media_class_uid;
     if (uid.empty()) {
         if (!peek.scan.has_preamble)
-            return peek.refuse("NOT_DICOM", "is not a DICOM file.");
+            return peek.refuse(CODE_NOT_DICOM, "is not a DICOM file.");
         return peek.missing(DCM_SOPClassUID);
     }
     if (const char *modality = storage_class_modality(uid.c_str())) {
@@ -117,7 +118,7 @@ check_kind(Peek &peek)
         return 0;
     }
     const char *known = dcmFindNameOfUID(uid.c_str());
-    return peek.refuse("SOP_CLASS_UNSUPPORTED",
+    return peek.refuse(CODE_SOP_CLASS_UNSUPPORTED,
                        std::string("is of a kind that is not processed: ") +
                            (known ? known : uid_for_people(uid).c_str()) +
                            ". Only CT, MR and PET images are.");
@@ -131,7 +132,7 @@ read_uid(Peek &peek, const DcmTagKey &tag, bool required, char (&destination)[si
     if (text.empty())
         return required ? peek.missing(tag) : 0;
     if (!is_uid(text))
-        return peek.refuse("UID_INVALID",
+        return peek.refuse(CODE_UID_INVALID,
                            "has an invalid " + header_tag_name(tag) +
                                ": a UID has 1 to 64 digits and dots, a digit first.");
     header_copy(destination, text);
@@ -246,7 +247,7 @@ read_transfer_syntax(Peek &peek)
     header_copy(peek.instance.transfer_syntax_uid, scan.transfer_syntax_uid);
     if (!scan.syntax) {
         const char *known = dcmFindNameOfUID(scan.transfer_syntax_uid);
-        return peek.refuse("TRANSFER_SYNTAX_UNSUPPORTED",
+        return peek.refuse(CODE_TRANSFER_SYNTAX_UNSUPPORTED,
                            std::string("is encoded in a transfer syntax that is not supported: ") +
                                (known ? known : uid_for_people(scan.transfer_syntax_uid).c_str()) +
                                ". Send it uncompressed.");
@@ -275,15 +276,15 @@ check_bits(Peek &peek)
                              std::to_string(i.bits_allocated) + ", high bit " +
                              std::to_string(i.high_bit);
     if ((i.bits_allocated != 8 && i.bits_allocated != 16) || i.bits_stored < 8)
-        return peek.refuse("PIXELS_UNSUPPORTED",
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED,
                            "has pixels of " + bits + "; 8 to 16 bits in 8 or 16 are supported.");
     if (i.bits_stored > i.bits_allocated || i.high_bit < i.bits_stored - 1 ||
         i.high_bit >= i.bits_allocated)
-        return peek.refuse("TAG_INVALID", "contradicts itself: " + bits + ".");
+        return peek.refuse(CODE_TAG_INVALID, "contradicts itself: " + bits + ".");
     /* Decoders deliver the sample at the low end; RLE keeps the bytes as they were. */
     if (peek.scan.syntax->codec != TRANSFER_NATIVE && peek.scan.syntax->codec != TRANSFER_RLE &&
         i.high_bit != i.bits_stored - 1)
-        return peek.refuse("PIXELS_UNSUPPORTED", "has compressed pixels with " + bits + ".");
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "has compressed pixels with " + bits + ".");
     return 0;
 }
 
@@ -294,7 +295,7 @@ read_photometric(Peek &peek)
     if (photometric.empty())
         return peek.missing(DCM_PhotometricInterpretation);
     if (photometric != "MONOCHROME1" && photometric != "MONOCHROME2")
-        return peek.refuse("PIXELS_UNSUPPORTED",
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED,
                            "is not monochrome (Photometric Interpretation (0028,0004)).");
     peek.instance.monochrome1 = photometric == "MONOCHROME1";
     return 0;
@@ -307,8 +308,8 @@ read_pixel_format(Peek &peek)
     int32_t samples = 0, representation = 0;
     int error = peek.require(DCM_SamplesPerPixel, 1, UINT16_MAX, &samples);
     if (!error && samples != 1)
-        error = peek.refuse("PIXELS_UNSUPPORTED", "has " + std::to_string(samples) +
-                                                      " samples a pixel; only 1 is supported.");
+        error = peek.refuse(CODE_PIXELS_UNSUPPORTED, "has " + std::to_string(samples) +
+                                                         " samples a pixel; only 1 is supported.");
     if (!error)
         error = read_photometric(peek);
     if (!error)
@@ -329,7 +330,7 @@ read_pixel_format(Peek &peek)
     else
         instance.pixel = instance.bits_allocated == 8 ? IMAGE_UINT8 : IMAGE_UINT16;
     if (header_has(peek.dataset, DCM_ModalityLUTSequence))
-        return peek.refuse("PIXELS_UNSUPPORTED",
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED,
                            "maps its pixels through a Modality LUT Sequence (0028,3000).");
     return 0;
 }
@@ -374,11 +375,11 @@ read_sizes(Peek &peek)
     const int64_t plane = static_cast<int64_t>(instance.rows) * instance.columns;
     if (plane > max_plane_pixels || instance.frame_count > max_frames ||
         instance.frame_count > max_voxels / plane)
-        return peek.refuse("SIZE_IMPLAUSIBLE", "claims " + std::to_string(instance.columns) +
-                                                   " x " + std::to_string(instance.rows) +
-                                                   " pixels in " +
-                                                   std::to_string(instance.frame_count) +
-                                                   " frames, more than is ever processed.");
+        return peek.refuse(CODE_SIZE_IMPLAUSIBLE, "claims " + std::to_string(instance.columns) +
+                                                      " x " + std::to_string(instance.rows) +
+                                                      " pixels in " +
+                                                      std::to_string(instance.frame_count) +
+                                                      " frames, more than is ever processed.");
     instance.multi_frame = instance.frame_count > 1 ||
                            header_has(peek.dataset, DCM_SharedFunctionalGroupsSequence) ||
                            header_has(peek.dataset, DCM_PerFrameFunctionalGroupsSequence);
@@ -388,9 +389,9 @@ read_sizes(Peek &peek)
 int
 truncated(Peek &peek, int64_t there, int64_t needed)
 {
-    return peek.refuse("FILE_TRUNCATED", "holds " + std::to_string(there) + " of " +
-                                             std::to_string(needed) +
-                                             " bytes of pixel data. Send it again.");
+    return peek.refuse(CODE_FILE_TRUNCATED, "holds " + std::to_string(there) + " of " +
+                                                std::to_string(needed) +
+                                                " bytes of pixel data. Send it again.");
 }
 
 int
@@ -405,9 +406,9 @@ measure_native(Peek &peek)
     if (scan.pixel_length > stream_remaining(&peek.stream))
         return truncated(peek, stream_remaining(&peek.stream), scan.pixel_length);
     if (scan.syntax->deflated) {
-        int error = stream_skip(&peek.stream, needed);
-        if (error)
-            return scan_fault(&peek.stream, peek.path, error, "its pixel data", peek.fault);
+        int rc = stream_skip(&peek.stream, needed);
+        if (rc)
+            return scan_error(&peek.stream, peek.path, rc, "its pixel data", peek.error);
     }
     instance.pixel_offset = scan.syntax->deflated ? -1 : scan.pixel_offset;
     instance.pixel_length = scan.pixel_length;
@@ -422,17 +423,17 @@ measure_encapsulated(Peek &peek)
     int64_t items = 0;
     for (;;) {
         struct scan_item item;
-        int error = scan_pixel_item(&peek.stream, &item);
-        if (!error && item.is_delimiter)
+        int rc = scan_pixel_item(&peek.stream, &item);
+        if (!rc && item.is_delimiter)
             break;
-        if (!error)
-            error = stream_skip(&peek.stream, item.length);
-        if (error)
-            return scan_fault(&peek.stream, peek.path, error, "its pixel data", peek.fault);
+        if (!rc)
+            rc = stream_skip(&peek.stream, item.length);
+        if (rc)
+            return scan_error(&peek.stream, peek.path, rc, "its pixel data", peek.error);
         items++;
     }
     if (items - 1 < instance.frame_count)
-        return peek.refuse("FILE_TRUNCATED",
+        return peek.refuse(CODE_FILE_TRUNCATED,
                            "holds " + std::to_string(std::max<int64_t>(items - 1, 0)) +
                                " fragments of pixel data for " +
                                std::to_string(instance.frame_count) + " frames. Send it again.");
@@ -447,7 +448,7 @@ measure_pixels(Peek &peek)
     if (scan.pixel_tag == 0)
         return peek.missing(DCM_PixelData);
     if (scan.pixel_tag != SCAN_TAG_PIXELS)
-        return peek.refuse("PIXELS_UNSUPPORTED", "has floating-point pixels.");
+        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "has floating-point pixels.");
     if (scan.encapsulated != (scan.syntax->codec != TRANSFER_NATIVE))
         return peek.invalid(DCM_PixelData,
                             std::string("its form contradicts the transfer syntax ") +
@@ -493,53 +494,53 @@ judge(Peek &peek)
 }
 
 int
-peek_stream(const char *path, struct stream &stream, Instance &instance, struct dicom_fault *fault)
+peek_stream(const char *path, struct stream &stream, Instance &instance, struct error *error)
 {
     struct scan scan;
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
-    int error = scan_file(&stream, path, wanted_tags, sizeof(wanted_tags) / sizeof(wanted_tags[0]),
-                          &scan, fault);
-    if (error && error == -EBADMSG && scan.transfer_syntax_uid[0] && !scan.syntax) {
+    int rc = scan_file(&stream, path, wanted_tags, sizeof(wanted_tags) / sizeof(wanted_tags[0]),
+                       &scan, error);
+    if (rc && rc == -EBADMSG && scan.transfer_syntax_uid[0] && !scan.syntax) {
         /* Walked by guess; what matters is that it cannot be read. */
         scan.kept_size = 0;
-    } else if (error) {
-        return error;
+    } else if (rc) {
+        return rc;
     }
     DcmDataset dataset;
-    Peek peek{path, stream, scan, dataset, *instance, fault};
-    if (error)
+    Peek peek{path, stream, scan, dataset, *instance, error};
+    if (rc)
         return read_transfer_syntax(peek);
-    error = header_parse(scan, path, dataset, fault);
-    return error ? error : judge(peek);
+    rc = header_parse(scan, path, dataset, error);
+    return rc ? rc : judge(peek);
 }
 
 int
-peek_file(const char *path, struct dicom_instance **result, struct dicom_fault *fault)
+peek_file(const char *path, struct dicom_instance **result, struct error *error)
 {
     Instance instance(static_cast<struct dicom_instance *>(calloc(1, sizeof(*instance))));
     if (!instance || !(instance->path = strdup(path)))
         throw std::bad_alloc();
     struct stream stream;
-    int error = stream_open(&stream, path);
-    if (error)
-        return fault_set(fault, error, "FILE_UNREADABLE", path, nullptr, "%s cannot be opened: %s.",
-                         fault_base_name(path),
-                         error == -EINVAL ? "it is no regular file" : strerror(-error));
+    int rc = stream_open(&stream, path);
+    if (rc)
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, nullptr,
+                               "%s cannot be opened: %s.", text_base_name(path),
+                               rc == -EINVAL ? "it is no regular file" : strerror(-rc));
     const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
     instance->file_size = stream.file_size;
-    error = peek_stream(path, stream, instance, fault);
-    if (!error)
+    rc = peek_stream(path, stream, instance, error);
+    if (!rc)
         *result = instance.release();
-    return error;
+    return rc;
 }
 
 } // namespace
 
 int
-dicom_peek(const char *path, struct dicom_instance **instance, struct dicom_fault *fault)
+dicom_peek(const char *path, struct dicom_instance **instance, struct error *error)
 {
     *instance = nullptr;
-    return header_guard(path, fault, [&] { return peek_file(path, instance, fault); });
+    return header_guard(path, error, [&] { return peek_file(path, instance, error); });
 }
 
 void

@@ -50,76 +50,77 @@ native_frame_bytes(const struct dicom_instance &instance)
 }
 
 int
-read_failed(const struct dicom_pixels &pixels, int error, struct dicom_fault *fault)
+read_failed(const struct dicom_pixels &pixels, int rc, struct error *error)
 {
-    return scan_fault(&pixels.stream, pixels.instance->path, error, "its pixel data", fault);
+    return scan_error(&pixels.stream, pixels.instance->path, rc, "its pixel data", error);
 }
 
 int
-changed(const struct dicom_instance &instance, struct dicom_fault *fault)
+changed(const struct dicom_instance &instance, struct error *error)
 {
-    return fault_set(fault, -ESTALE, "FILE_UNREADABLE", instance.path, nullptr,
-                     "%s has changed since its header was read.", fault_base_name(instance.path));
+    return error_set_files(error, -ESTALE, CODE_FILE_UNREADABLE, instance.path, nullptr,
+                           "%s has changed since its header was read.",
+                           text_base_name(instance.path));
 }
 
 int
-inflate_all(struct dicom_pixels &pixels, struct dicom_fault *fault)
+inflate_all(struct dicom_pixels &pixels, struct error *error)
 {
     const struct dicom_instance &instance = *pixels.instance;
     const size_t size = native_frame_bytes(instance) * static_cast<size_t>(instance.frame_count);
     pixels.inflated.resize(size);
-    int error = stream_read(&pixels.stream, pixels.inflated.data(), static_cast<int64_t>(size));
-    return error ? read_failed(pixels, error, fault) : 0;
+    int rc = stream_read(&pixels.stream, pixels.inflated.data(), static_cast<int64_t>(size));
+    return rc ? read_failed(pixels, rc, error) : 0;
 }
 
 /* Finds what the public struct does not hold: fragments, inflated bytes, the width of words. */
 int
-locate(struct dicom_pixels &pixels, struct dicom_fault *fault)
+locate(struct dicom_pixels &pixels, struct error *error)
 {
     const struct dicom_instance &instance = *pixels.instance;
     const uint32_t offset_table = 0x7FE00001;
     struct scan scan;
-    int error = scan_file(&pixels.stream, instance.path, &offset_table, 1, &scan, fault);
+    int rc = scan_file(&pixels.stream, instance.path, &offset_table, 1, &scan, error);
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
-    if (error)
-        return error;
+    if (rc)
+        return rc;
     if (scan.pixel_tag != SCAN_TAG_PIXELS || scan.syntax != pixels.syntax ||
         scan.encapsulated != (pixels.syntax->codec != TRANSFER_NATIVE))
-        return changed(instance, fault);
+        return changed(instance, error);
     pixels.swapped_words = scan.big_endian && strcmp(scan.pixel_vr, "OW") == 0;
     if (scan.encapsulated)
         return fragments_index(&pixels.stream, &scan, instance.path, instance.frame_count,
-                               &pixels.fragments, fault);
-    return pixels.syntax->deflated ? inflate_all(pixels, fault) : 0;
+                               &pixels.fragments, error);
+    return pixels.syntax->deflated ? inflate_all(pixels, error) : 0;
 }
 
 int
 open_pixels(const struct dicom_instance *instance, struct dicom_pixels **result,
-            struct dicom_fault *fault)
+            struct error *error)
 {
     auto bare = std::make_unique<struct dicom_pixels>();
-    int error = stream_open(&bare->stream, instance->path);
-    if (error)
-        return fault_set(fault, error, "FILE_UNREADABLE", instance->path, nullptr,
-                         "%s cannot be opened: %s.", fault_base_name(instance->path),
-                         strerror(-error));
+    int rc = stream_open(&bare->stream, instance->path);
+    if (rc)
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, instance->path, nullptr,
+                               "%s cannot be opened: %s.", text_base_name(instance->path),
+                               strerror(-rc));
     std::unique_ptr<struct dicom_pixels, Close> pixels(bare.release());
     pixels->instance = instance;
     pixels->syntax = transfer_find(instance->transfer_syntax_uid);
     pixels->pixel_offset = instance->pixel_offset;
     if (pixels->stream.file_size != instance->file_size || !pixels->syntax)
-        return changed(*instance, fault);
+        return changed(*instance, error);
     const bool plain = pixels->syntax->codec == TRANSFER_NATIVE && !pixels->syntax->deflated &&
                        !pixels->syntax->big_endian;
-    error = plain ? 0 : locate(*pixels, fault);
-    if (!error)
+    rc = plain ? 0 : locate(*pixels, error);
+    if (!rc)
         *result = pixels.release();
-    return error;
+    return rc;
 }
 
 int
 read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int64_t offset,
-          struct dicom_fault *fault)
+          struct error *error)
 {
     uint8_t *next = static_cast<uint8_t *>(destination);
     while (size > 0) {
@@ -127,7 +128,7 @@ read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
-            return read_failed(pixels, got < 0 ? -errno : -ENODATA, fault);
+            return read_failed(pixels, got < 0 ? -errno : -ENODATA, error);
         next += got;
         offset += got;
         size -= static_cast<size_t>(got);
@@ -138,7 +139,7 @@ read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int
 /* Native bytes of a frame, in the order of the file. */
 int
 read_native(const struct dicom_pixels &pixels, int32_t frame, void *destination,
-            struct dicom_fault *fault)
+            struct error *error)
 {
     const size_t size = native_frame_bytes(*pixels.instance);
     const size_t start = size * static_cast<size_t>(frame);
@@ -147,25 +148,24 @@ read_native(const struct dicom_pixels &pixels, int32_t frame, void *destination,
         return 0;
     }
     return read_file(pixels, destination, size, pixels.pixel_offset + static_cast<int64_t>(start),
-                     fault);
+                     error);
 }
 
 /* 8-bit pixels in big-endian words have each pair swapped, across the ends of odd frames too. */
 int
 read_swapped_bytes(const struct dicom_pixels &pixels, int32_t frame, uint8_t *destination,
-                   struct dicom_fault *fault)
+                   struct error *error)
 {
     const int64_t size = static_cast<int64_t>(native_frame_bytes(*pixels.instance));
     const int64_t start = size * frame;
     const int64_t first_word = start & ~INT64_C(1);
     const int64_t after_word = (start + size + 1) & ~INT64_C(1);
     if (after_word > pixels.instance->pixel_length)
-        return read_failed(pixels, -ENODATA, fault);
+        return read_failed(pixels, -ENODATA, error);
     std::vector<uint8_t> words(static_cast<size_t>(after_word - first_word));
-    int error =
-        read_file(pixels, words.data(), words.size(), pixels.pixel_offset + first_word, fault);
-    if (error)
-        return error;
+    int rc = read_file(pixels, words.data(), words.size(), pixels.pixel_offset + first_word, error);
+    if (rc)
+        return rc;
     for (int64_t i = 0; i < size; i++)
         destination[i] = words[static_cast<size_t>((start + i - first_word) ^ 1)];
     return 0;
@@ -221,14 +221,14 @@ widen_signed(const uint8_t *narrow, int16_t *samples, size_t count)
 
 int
 read_native_frame(const struct dicom_pixels &pixels, int32_t frame, void *destination,
-                  struct dicom_fault *fault)
+                  struct error *error)
 {
     const struct dicom_instance &instance = *pixels.instance;
     const size_t count = frame_pixels(instance);
     if (instance.bits_allocated == 16) {
-        int error = read_native(pixels, frame, destination, fault);
-        if (error)
-            return error;
+        int rc = read_native(pixels, frame, destination, error);
+        if (rc)
+            return rc;
         auto *samples = static_cast<uint16_t *>(destination);
         if (pixels.syntax->big_endian)
             swap_bytes(samples, count);
@@ -236,24 +236,24 @@ read_native_frame(const struct dicom_pixels &pixels, int32_t frame, void *destin
         return 0;
     }
     uint8_t *bytes = static_cast<uint8_t *>(destination) + (instance.is_signed ? count : 0);
-    int error = pixels.swapped_words ? read_swapped_bytes(pixels, frame, bytes, fault)
-                                     : read_native(pixels, frame, bytes, fault);
-    if (!error && instance.is_signed)
+    int rc = pixels.swapped_words ? read_swapped_bytes(pixels, frame, bytes, error)
+                                  : read_native(pixels, frame, bytes, error);
+    if (!rc && instance.is_signed)
         widen_signed(bytes, static_cast<int16_t *>(destination), count);
-    return error;
+    return rc;
 }
 
 int
-read_fragments(struct dicom_pixels &pixels, int32_t frame, struct dicom_fault *fault)
+read_fragments(struct dicom_pixels &pixels, int32_t frame, struct error *error)
 {
     const struct fragments &fragments = pixels.fragments;
     pixels.bytes.resize(fragments_frame_size(&fragments, frame));
     uint8_t *next = pixels.bytes.data();
     for (int32_t i = fragments.first[frame]; i < fragments.first[frame + 1]; i++) {
         const struct fragment &fragment = fragments.list[i];
-        int error = read_file(pixels, next, fragment.length, fragment.offset, fault);
-        if (error)
-            return error;
+        int rc = read_file(pixels, next, fragment.length, fragment.offset, error);
+        if (rc)
+            return rc;
         next += fragment.length;
     }
     return 0;
@@ -285,12 +285,12 @@ decode(const struct dicom_pixels &pixels, uint16_t *samples)
 
 int
 read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destination,
-                      struct dicom_fault *fault)
+                      struct error *error)
 {
     const struct dicom_instance &instance = *pixels.instance;
-    int error = read_fragments(pixels, frame, fault);
-    if (error)
-        return error;
+    int rc = read_fragments(pixels, frame, error);
+    if (rc)
+        return rc;
     const bool narrow = instance.pixel == IMAGE_UINT8;
     const size_t count = frame_pixels(instance);
     if (narrow)
@@ -298,9 +298,9 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
     uint16_t *samples = narrow ? pixels.samples.data() : static_cast<uint16_t *>(destination);
     const std::string why = decode(pixels, samples);
     if (!why.empty())
-        return fault_set(fault, -EBADMSG, "PIXELS_UNDECODABLE", instance.path, nullptr,
-                         "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1,
-                         fault_base_name(instance.path), pixels.syntax->name, why.c_str());
+        return error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, instance.path, nullptr,
+                               "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1,
+                               text_base_name(instance.path), pixels.syntax->name, why.c_str());
     if (narrow)
         for (size_t i = 0; i < count; i++)
             static_cast<uint8_t *>(destination)[i] = static_cast<uint8_t>(samples[i]);
@@ -313,26 +313,26 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
 
 int
 dicom_pixels_open(const struct dicom_instance *instance, struct dicom_pixels **pixels,
-                  struct dicom_fault *fault)
+                  struct error *error)
 {
     *pixels = nullptr;
-    return header_guard(instance->path, fault,
-                        [&] { return open_pixels(instance, pixels, fault); });
+    return header_guard(instance->path, error,
+                        [&] { return open_pixels(instance, pixels, error); });
 }
 
 int
 dicom_pixels_read(struct dicom_pixels *pixels, int32_t frame, void *destination,
-                  struct dicom_fault *fault)
+                  struct error *error)
 {
     const struct dicom_instance *instance = pixels->instance;
     if (frame < 0 || frame >= instance->frame_count)
-        return fault_set(fault, -EINVAL, "PIXELS_UNDECODABLE", instance->path, nullptr,
-                         "%s has %d frames; there is no frame %d.", fault_base_name(instance->path),
-                         instance->frame_count, frame + 1);
-    return header_guard(instance->path, fault, [&] {
+        return error_set_files(error, -EINVAL, CODE_PIXELS_UNDECODABLE, instance->path, nullptr,
+                               "%s has %d frames; there is no frame %d.",
+                               text_base_name(instance->path), instance->frame_count, frame + 1);
+    return header_guard(instance->path, error, [&] {
         return pixels->syntax->codec == TRANSFER_NATIVE
-                   ? read_native_frame(*pixels, frame, destination, fault)
-                   : read_compressed_frame(*pixels, frame, destination, fault);
+                   ? read_native_frame(*pixels, frame, destination, error)
+                   : read_compressed_frame(*pixels, frame, destination, error);
     });
 }
 

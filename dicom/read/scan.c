@@ -1,6 +1,7 @@
 #include "dicom/read/scan.h"
 
-#include "dicom/fault.h"
+#include "base/error.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +33,7 @@ struct walk {
     struct stream *stream;
     const char *path;
     struct scan *scan;
-    struct dicom_fault *fault;
+    struct error *error;
     bool keep;
     size_t kept_room;
 };
@@ -88,40 +89,40 @@ vr_form(const uint8_t *vr)
 }
 
 int
-scan_fault(const struct stream *stream, const char *path, int error, const char *what,
-           struct dicom_fault *fault)
+scan_error(const struct stream *stream, const char *path, int rc, const char *what,
+           struct error *error)
 {
-    const char *name = fault_base_name(path);
-    switch (error) {
+    const char *name = text_base_name(path);
+    switch (rc) {
     case -ENODATA:
-        return fault_set(fault, -EBADMSG, "FILE_TRUNCATED", path, NULL,
-                         "%s ends after %lld bytes, inside %s. Send it again.", name,
-                         (long long)stream->file_size, what);
+        return error_set_files(error, -EBADMSG, CODE_FILE_TRUNCATED, path, NULL,
+                               "%s ends after %lld bytes, inside %s. Send it again.", name,
+                               (long long)stream->file_size, what);
     case -EBADMSG:
-        return fault_set(fault, -EBADMSG, "TAG_INVALID", path, NULL,
-                         "%s is damaged: %s cannot be decoded at byte %lld. Send it again.", name,
-                         what, (long long)stream->position);
+        return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, NULL,
+                               "%s is damaged: %s cannot be decoded at byte %lld. Send it again.",
+                               name, what, (long long)stream->position);
     case -ENOMEM:
-        return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, NULL,
-                         "There is not enough memory to read %s of %s.", what, name);
+        return error_set_files(error, -ENOMEM, CODE_OUT_OF_MEMORY, path, NULL,
+                               "There is not enough memory to read %s of %s.", what, name);
     default:
-        return fault_set(fault, error, "FILE_UNREADABLE", path, NULL, "%s cannot be read: %s.",
-                         name, strerror(-error));
+        return error_set_files(error, rc, CODE_FILE_UNREADABLE, path, NULL,
+                               "%s cannot be read: %s.", name, strerror(-rc));
     }
 }
 
 static int
 invalid(const struct walk *walk, const char *what)
 {
-    return fault_set(walk->fault, -EBADMSG, "TAG_INVALID", walk->path, NULL,
-                     "%s is damaged: %s at byte %lld. Send it again.", fault_base_name(walk->path),
-                     what, (long long)walk->stream->position);
+    return error_set_files(walk->error, -EBADMSG, CODE_TAG_INVALID, walk->path, NULL,
+                           "%s is damaged: %s at byte %lld. Send it again.",
+                           text_base_name(walk->path), what, (long long)walk->stream->position);
 }
 
 static int
-stream_failed(const struct walk *walk, int error)
+stream_failed(const struct walk *walk, int rc)
 {
-    return scan_fault(walk->stream, walk->path, error, "its header", walk->fault);
+    return scan_error(walk->stream, walk->path, rc, "its header", walk->error);
 }
 
 static int
@@ -129,9 +130,9 @@ grow_kept(struct walk *walk, size_t count)
 {
     struct scan *scan = walk->scan;
     if (scan->kept_size + count > SCAN_MAX_KEPT)
-        return fault_set(walk->fault, -EBADMSG, "SIZE_IMPLAUSIBLE", walk->path, NULL,
-                         "The header of %s is larger than %d MiB.", fault_base_name(walk->path),
-                         SCAN_MAX_KEPT >> 20);
+        return error_set_files(walk->error, -EBADMSG, CODE_SIZE_IMPLAUSIBLE, walk->path, NULL,
+                               "The header of %s is larger than %d MiB.",
+                               text_base_name(walk->path), SCAN_MAX_KEPT >> 20);
     if (scan->kept_size + count <= walk->kept_room)
         return 0;
     size_t room = walk->kept_room ? 2 * walk->kept_room : 4096;
@@ -398,27 +399,27 @@ find_start(struct walk *walk)
     struct scan *scan = walk->scan;
     struct stream *stream = walk->stream;
     if (stream->file_size == 0)
-        return fault_set(walk->fault, -EBADMSG, "FILE_EMPTY", walk->path, NULL,
-                         "%s is empty. Send it again.", fault_base_name(walk->path));
-    int error;
-    const uint8_t *bytes = stream_peek(stream, 132, &error);
-    if (!bytes && error != -ENODATA)
-        return stream_failed(walk, error);
+        return error_set_files(walk->error, -EBADMSG, CODE_FILE_EMPTY, walk->path, NULL,
+                               "%s is empty. Send it again.", text_base_name(walk->path));
+    int rc;
+    const uint8_t *bytes = stream_peek(stream, 132, &rc);
+    if (!bytes && rc != -ENODATA)
+        return stream_failed(walk, rc);
     scan->has_preamble = bytes && memcmp(bytes + 128, "DICM", 4) == 0;
     if (scan->has_preamble) {
         stream->position = 132;
         return 0;
     }
-    bytes = stream_peek(stream, 8, &error);
-    if (!bytes && error != -ENODATA)
-        return stream_failed(walk, error);
+    bytes = stream_peek(stream, 8, &rc);
+    if (!bytes && rc != -ENODATA)
+        return stream_failed(walk, rc);
     if (bytes) {
         const uint16_t group = read_u16(bytes, false);
         if (group == 0x0002 || group == 0x0008)
             return 0;
     }
-    return fault_set(walk->fault, -EBADMSG, "NOT_DICOM", walk->path, NULL,
-                     "%s is not a DICOM file.", fault_base_name(walk->path));
+    return error_set_files(walk->error, -EBADMSG, CODE_NOT_DICOM, walk->path, NULL,
+                           "%s is not a DICOM file.", text_base_name(walk->path));
 }
 
 static int
@@ -427,9 +428,9 @@ find_encoding(struct walk *walk)
     struct scan *scan = walk->scan;
     if (!scan->transfer_syntax_uid[0]) {
         if (scan->has_preamble)
-            return fault_set(walk->fault, -EBADMSG, "TAG_MISSING", walk->path, NULL,
-                             "%s has no Transfer Syntax UID (0002,0010).",
-                             fault_base_name(walk->path));
+            return error_set_files(walk->error, -EBADMSG, CODE_TAG_MISSING, walk->path, NULL,
+                                   "%s has no Transfer Syntax UID (0002,0010).",
+                                   text_base_name(walk->path));
         strcpy(scan->transfer_syntax_uid,
                looks_explicit(walk->stream) ? transfer_explicit_uid : transfer_implicit_uid);
     }
@@ -438,9 +439,9 @@ find_encoding(struct walk *walk)
         return 0;
     scan->big_endian = scan->syntax->big_endian;
     if (scan->syntax->deflated) {
-        int error = stream_inflate(walk->stream);
-        if (error)
-            return stream_failed(walk, error);
+        int rc = stream_inflate(walk->stream);
+        if (rc)
+            return stream_failed(walk, rc);
     }
     scan->implicit_vr = !looks_explicit(walk->stream);
     return 0;
@@ -525,22 +526,22 @@ walk_data_set(struct walk *walk, const uint32_t *wanted, size_t wanted_count)
 
 int
 scan_file(struct stream *stream, const char *path, const uint32_t *wanted, size_t wanted_count,
-          struct scan *scan, struct dicom_fault *fault)
+          struct scan *scan, struct error *error)
 {
     memset(scan, 0, sizeof(*scan));
-    struct walk walk = {.stream = stream, .path = path, .scan = scan, .fault = fault};
-    int error = find_start(&walk);
-    if (error)
-        return error;
-    error = walk_meta(&walk);
-    if (!error)
-        error = find_encoding(&walk);
-    if (!error)
-        error = walk_data_set(&walk, wanted, wanted_count);
-    if (error == -EBADMSG && !scan->has_preamble)
-        return fault_set(fault, -EBADMSG, "NOT_DICOM", path, NULL, "%s is not a DICOM file.",
-                         fault_base_name(path));
-    return error;
+    struct walk walk = {.stream = stream, .path = path, .scan = scan, .error = error};
+    int rc = find_start(&walk);
+    if (rc)
+        return rc;
+    rc = walk_meta(&walk);
+    if (!rc)
+        rc = find_encoding(&walk);
+    if (!rc)
+        rc = walk_data_set(&walk, wanted, wanted_count);
+    if (rc == -EBADMSG && !scan->has_preamble)
+        return error_set_files(error, -EBADMSG, CODE_NOT_DICOM, path, NULL,
+                               "%s is not a DICOM file.", text_base_name(path));
+    return rc;
 }
 
 void

@@ -49,7 +49,7 @@ struct scan {
  * SIZE_IMPLAUSIBLE, OUT_OF_MEMORY.
  */
 int scan_file(struct stream *stream, const char *path, const uint32_t *wanted, size_t wanted_count,
-              struct scan *scan, struct dicom_fault *fault);
+              struct scan *scan, struct error *error);
 void scan_release(struct scan *scan);
 
 /* One item header of encapsulated pixel data at the stream's position: Item or Sequence
@@ -63,9 +63,9 @@ struct scan_item {
 /* 0, -ENODATA at the end of the file, -EBADMSG for what is no item, or -errno. */
 int scan_pixel_item(struct stream *stream, struct scan_item *item);
 
-/* Fills the fault for an error of the stream functions met while reading `what`. */
-int scan_fault(const struct stream *stream, const char *path, int error, const char *what,
-               struct dicom_fault *fault);
+/* Fills the error for a failure of the stream functions met while reading `what`. */
+int scan_error(const struct stream *stream, const char *path, int rc, const char *what,
+               struct error *error);
 
 #ifdef __cplusplus
 }

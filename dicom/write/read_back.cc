@@ -1,6 +1,7 @@
 #include "dicom/write/read_back.hh"
 
-#include "dicom/fault.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "dicom/objects/seg/seg_internal.h"
 
 #include <algorithm>
@@ -20,29 +21,29 @@ differ(const char *format, ...)
     Mismatch mismatch;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(mismatch.sentence, sizeof(mismatch.sentence), format, arguments);
+    vsnprintf(mismatch.message, sizeof(mismatch.message), format, arguments);
     va_end(arguments);
     throw mismatch;
 }
 
 int
-caught(struct dicom_fault *fault, const char *path, const char *code, const char *object)
+caught(struct error *error, const char *path, enum code code, const char *object)
 try {
     throw;
 
 } catch (const Mismatch &mismatch) {
-    return fault_set(fault, -EBADMSG, code, path, nullptr,
-                     "The %s read back from %.80s is not the one written: %.380s.", object,
-                     fault_base_name(path), mismatch.sentence);
+    return error_set_files(error, -EBADMSG, code, path, nullptr,
+                           "The %s read back from %.80s is not the one written: %.380s.", object,
+                           text_base_name(path), mismatch.message);
 
 } catch (const std::bad_alloc &) {
 
-    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", path, nullptr,
-                     "There is not enough memory to read the %s back.", object);
+    return error_set_files(error, -ENOMEM, CODE_OUT_OF_MEMORY, path, nullptr,
+                           "There is not enough memory to read the %s back.", object);
 
 } catch (...) {
 
-    return fault_set(fault, -EIO, code, path, nullptr, "The %s cannot be read back.", object);
+    return error_set_files(error, -EIO, code, path, nullptr, "The %s cannot be read back.", object);
 }
 
 void

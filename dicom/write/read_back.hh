@@ -23,7 +23,7 @@ namespace read_back
 
 /* The first difference, on its way to the fault. */
 struct Mismatch {
-    char sentence[400];
+    char message[400];
 };
 
 [[noreturn]] void differ(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -33,7 +33,7 @@ struct Mismatch {
  * was read back ("segmentation"), as its name; no memory as OUT_OF_MEMORY. Returns its negative
  * errno.
  */
-int caught(struct dicom_fault *fault, const char *path, const char *code, const char *object);
+int caught(struct error *error, const char *path, enum code code, const char *object);
 
 /* Opens an object in Explicit VR Little Endian; long values, such as pixels, stay in the file. */
 void load_file(DcmFileFormat &file, const char *path);

@@ -4,7 +4,7 @@
  */
 #include "dicom/write/stack_writer.h"
 
-#include "dicom/fault.h"
+#include "base/error.h"
 #include "dicom/objects/seg/seg_internal.h"
 #include "dicom/value/tags.h"
 #include "dicom/write/file_meta.h"
@@ -19,36 +19,36 @@ static const struct seg_code source_for_processing = {
     "121322", "DCM", "Source image for image processing operation"};
 
 int
-stack_out_of_memory(const struct stack_writer *w, struct dicom_fault *fault)
+stack_out_of_memory(const struct stack_writer *w, struct error *error)
 {
-    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", NULL, NULL,
+    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
                      "There is not enough memory to write the %s.", w->object.what);
 }
 
 int
-stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct dicom_fault *fault)
+stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *error)
 {
     const struct seg_request *source = w->source;
-    int error = dicom_inherit(seg_plane_instance(source, 0)->path, &w->set.inherited, fault);
-    if (error)
-        return error;
+    int rc = dicom_inherit(seg_plane_instance(source, 0)->path, &w->set.inherited, error);
+    if (rc)
+        return rc;
     w->referenced = calloc((size_t)source->instance_count, sizeof(*w->referenced));
     if (!w->referenced || dataset_settle_character_set(&w->set, ascii) ||
         seg_frame_of_reference_uid(source, w->frame_of_reference_uid) ||
         byte_sink_open(&w->sink, fd))
-        return stack_out_of_memory(w, fault);
+        return stack_out_of_memory(w, error);
     dataset_date_time(&w->set, source->content_time_ms, w->date, w->time);
     return 0;
 }
 
 int
-stack_writer_finish(struct stack_writer *w, struct dicom_fault *fault)
+stack_writer_finish(struct stack_writer *w, struct error *error)
 {
-    int error = byte_sink_finish(&w->sink);
-    if (error)
-        return fault_set(fault, error, "WRITE_FAILED", NULL, NULL,
+    int rc = byte_sink_finish(&w->sink);
+    if (rc)
+        return error_set(error, rc, CODE_WRITE_FAILED,
                          "Writing the %s failed after %lld bytes: %s.", w->object.what,
-                         (long long)w->sink.total, strerror(-error));
+                         (long long)w->sink.total, strerror(-rc));
     return 0;
 }
 

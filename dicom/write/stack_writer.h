@@ -18,7 +18,7 @@
 
 /* What sets an object apart from those of other kinds. Strings are borrowed. */
 struct stack_object {
-    const char *what; /* "segmentation", for sentences */
+    const char *what; /* "segmentation", for messages */
     const char *sop_class_uid;
     const char *modality;
     const char *image_type;
@@ -44,12 +44,12 @@ struct stack_writer {
  * Reads what the object inherits and makes ready to write to `fd`; `ascii`: all texts of ours are.
  * Codes: those of dicom_inherit, OUT_OF_MEMORY. stack_writer_close in either case.
  */
-int stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct dicom_fault *fault);
+int stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *error);
 /* Writes the rest. Code: WRITE_FAILED. */
-int stack_writer_finish(struct stack_writer *w, struct dicom_fault *fault);
+int stack_writer_finish(struct stack_writer *w, struct error *error);
 void stack_writer_close(struct stack_writer *w); /* frees; writes nothing */
 
-int stack_out_of_memory(const struct stack_writer *w, struct dicom_fault *fault);
+int stack_out_of_memory(const struct stack_writer *w, struct error *error);
 /* 0 or the first error of an encoding. */
 int stack_encoding_error(const struct stack_writer *w);
 

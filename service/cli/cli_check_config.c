@@ -68,13 +68,13 @@ check_tls(const struct conf_dicom *dicom)
                                              .key = dicom->tls.key,
                                              .ca = dicom->tls.ca,
                                              .require_peer = dicom->tls.require_peer};
-    struct dicom_fault fault;
+    struct error error;
     struct dicom_tls *tls;
     if (!files.certificate && !files.ca)
         return EXIT_OK;
     dicom_init();
-    if (dicom_tls_open(&files, dicom->tls_port > 0, &tls, &fault) < 0) {
-        cli_complain("%s", fault.sentence);
+    if (dicom_tls_open(&files, dicom->tls_port > 0, &tls, &error) < 0) {
+        cli_complain("%s", error.message);
         return EXIT_CONFIG;
     }
     dicom_tls_close(tls);

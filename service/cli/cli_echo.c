@@ -30,7 +30,7 @@ echo_folder(const struct conf_destination *destination)
 /* The client side of TLS as the configuration says; NULL for a destination without. */
 static int
 open_tls(const struct conf *conf, const struct conf_destination *destination,
-         struct dicom_tls **tls, struct dicom_fault *fault)
+         struct dicom_tls **tls, struct error *error)
 {
     *tls = NULL;
     if (!destination->tls)
@@ -38,17 +38,17 @@ open_tls(const struct conf *conf, const struct conf_destination *destination,
     const struct dicom_tls_settings settings = {.certificate = conf->dicom.tls.certificate,
                                                 .key = conf->dicom.tls.key,
                                                 .ca = conf->dicom.tls.ca};
-    return dicom_tls_open(&settings, false, tls, fault);
+    return dicom_tls_open(&settings, false, tls, error);
 }
 
 static int
 echo_ae(const struct conf *conf, const struct conf_destination *destination)
 {
     char greeting[GREETING_SIZE] = "";
-    struct dicom_fault fault;
+    struct error error;
     struct dicom_tls *tls;
     dicom_init();
-    int rc = open_tls(conf, destination, &tls, &fault);
+    int rc = open_tls(conf, destination, &tls, &error);
     if (rc == 0) {
         const struct dicom_peer peer = {.calling_ae = destination->calling_ae_title,
                                         .called_ae = destination->ae_title,
@@ -59,11 +59,11 @@ echo_ae(const struct conf *conf, const struct conf_destination *destination)
                                         .acse_seconds = conf->dicom.acse_seconds,
                                         .dimse_seconds = destination->dimse_seconds,
                                         .max_pdu = (uint32_t)conf->dicom.max_pdu_kib << 10};
-        rc = dicom_echo(&peer, greeting, sizeof(greeting), &fault);
+        rc = dicom_echo(&peer, greeting, sizeof(greeting), &error);
         dicom_tls_close(tls);
     }
     if (rc < 0) {
-        cli_complain("%s: %s: %s", destination->name, fault.code, fault.sentence);
+        cli_complain("%s: %s: %s", destination->name, code_name(error.code), error.message);
         return EXIT_PARTIAL;
     }
     printf("%s: %s\n", destination->name, greeting);

@@ -148,10 +148,10 @@ parse_options(const struct conf *conf, int argc, char **argv, struct options *op
 /* --------------------------------------------------------------------------------- input ---- */
 
 static void
-complain_fault(struct run *run, const char *what, const struct dicom_fault *fault)
+complain_error(struct run *run, const char *what, const struct error *error)
 {
     progress_clear(run->progress);
-    cli_complain("%s%s%s: %s", what, what[0] ? ": " : "", fault->code, fault->sentence);
+    cli_complain("%s%s%s: %s", what, what[0] ? ": " : "", code_name(error->code), error->message);
 }
 
 static int
@@ -171,29 +171,25 @@ collect(struct run *run)
 
 /* Folders hold other things than images; those are counted, and are no failure. */
 static bool
-is_other_thing(const struct dicom_fault *fault)
+is_other_thing(const struct error *error)
 {
-    static const char *const codes[] = {"NOT_DICOM", "OWN_RESULT", "SOP_CLASS_UNSUPPORTED"};
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        if (strcmp(fault->code, codes[i]) == 0)
-            return true;
-    }
-    return false;
+    return error->code == CODE_NOT_DICOM || error->code == CODE_OWN_RESULT ||
+           error->code == CODE_SOP_CLASS_UNSUPPORTED;
 }
 
 static void
 sort_out(struct run *run)
 {
     for (size_t i = 0; i < run->headers.count; i++) {
-        const struct dicom_fault *fault = &run->headers.faults[i];
-        if (run->headers.errors[i] == 0)
+        const struct error *error = &run->headers.errors[i];
+        if (run->headers.rc[i] == 0)
             continue;
-        if (is_other_thing(fault)) {
+        if (is_other_thing(error)) {
             run->skipped++;
             continue;
         }
         run->faulty++;
-        complain_fault(run, run->files.paths[i], fault);
+        complain_error(run, run->files.paths[i], error);
     }
 }
 
@@ -225,10 +221,10 @@ read_headers(struct run *run)
 static int
 make_units(struct run *run)
 {
-    struct dicom_fault fault;
+    struct error error;
     if (units_make(&run->headers, run->options.pipeline, run->options.stack, run->options.output,
-                   &run->units, &fault) != 0) {
-        complain_fault(run, "", &fault);
+                   &run->units, &error) != 0) {
+        complain_error(run, "", &error);
         return EXIT_PARTIAL;
     }
     if (run->units.count > 0)
@@ -361,12 +357,12 @@ tell(struct run *run, const struct unit *unit, const struct job_spec *spec,
 {
     if (report->verdict != PROTO_VERDICT_DONE) {
         run->refused++;
-        complain_fault(run, unit->output, &report->fault);
-        for (int i = 0; i < 2 && report->fault.file[i][0]; i++)
-            cli_complain("  %s", report->fault.file[i]);
+        complain_error(run, unit->output, &report->error);
+        for (int i = 0; i < 2 && report->error.file[i][0]; i++)
+            cli_complain("  %s", report->error.file[i]);
     } else if (report->empty) {
         run->empty++;
-        complain_fault(run, unit->output, &report->fault);
+        complain_error(run, unit->output, &report->error);
     } else {
         tell_done(run, unit, report);
     }
@@ -409,13 +405,13 @@ put_warnings(struct run *run)
     json_integer(&run->json, "skipped_files", (int64_t)run->skipped);
     json_begin_array(&run->json, "warnings");
     for (size_t i = 0; i < run->headers.count; i++) {
-        const struct dicom_fault *fault = &run->headers.faults[i];
-        if (run->headers.errors[i] == 0 || is_other_thing(fault))
+        const struct error *error = &run->headers.errors[i];
+        if (run->headers.rc[i] == 0 || is_other_thing(error))
             continue;
         json_begin_object(&run->json, NULL);
         json_string(&run->json, "file", run->files.paths[i]);
-        json_string(&run->json, "code", fault->code);
-        json_string(&run->json, "sentence", fault->sentence);
+        json_string(&run->json, "code", code_name(error->code));
+        json_string(&run->json, "sentence", error->message);
         json_end_object(&run->json);
     }
     json_end_array(&run->json);

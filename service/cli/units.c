@@ -1,7 +1,7 @@
 /* units.c - see units.h. */
 #include "service/cli/units.h"
 
-#include "service/common/failure.h"
+#include "base/error.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -34,10 +34,10 @@ add_series(struct units *units, size_t room)
     struct headers *added = &series[units->series_count];
     memset(added, 0, sizeof *added);
     added->instances = calloc(room, sizeof *added->instances);
-    added->errors = calloc(room, sizeof *added->errors);
+    added->rc = calloc(room, sizeof *added->rc);
     paths[units->series_count] = calloc(room, sizeof **paths);
     units->series_count++;
-    return added->instances && added->errors && paths[units->series_count - 1] ? 0 : -ENOMEM;
+    return added->instances && added->rc && paths[units->series_count - 1] ? 0 : -ENOMEM;
 }
 
 static int
@@ -79,20 +79,20 @@ add_unit(struct units *units, size_t series, const char *stack)
 
 static int
 split_by_stack(struct units *units, size_t at, const struct geometry_limits *limits,
-               const char *wanted, struct dicom_fault *fault)
+               const char *wanted, struct error *error)
 {
     const struct headers *series = &units->series[at];
     struct geometry_series *grouped;
-    int error = geometry_group(series->instances, (int32_t)series->count, limits, &grouped, fault);
-    if (error)
-        return error;
-    for (int32_t i = 0; i < grouped->stack_count && error == 0; i++) {
+    int rc = geometry_group(series->instances, (int32_t)series->count, limits, &grouped, error);
+    if (rc)
+        return rc;
+    for (int32_t i = 0; i < grouped->stack_count && rc == 0; i++) {
         const char *name = grouped->stacks[i].name;
         if (!wanted || strcmp(wanted, name) == 0)
-            error = add_unit(units, at, name);
+            rc = add_unit(units, at, name);
     }
     geometry_series_free(grouped);
-    return error ? fail_with_system(fault, error, "group the files") : 0;
+    return rc ? error_set_system(error, rc, "group the files") : 0;
 }
 
 /* -------------------------------------------------------------------------------- naming ---- */
@@ -172,23 +172,23 @@ name_units(struct units *units, const char *output)
 
 int
 units_make(const struct headers *headers, const struct conf_pipeline *pipeline, const char *stack,
-           const char *output, struct units *units, struct dicom_fault *fault)
+           const char *output, struct units *units, struct error *error)
 {
     const struct geometry_limits limits = {pipeline->min_slices, pipeline->spacing_tolerance};
     memset(units, 0, sizeof *units);
-    int error = split_by_series(units, headers);
-    if (error)
-        fail_with_system(fault, error, "group the files");
-    for (size_t i = 0; i < units->series_count && error == 0; i++)
-        error = split_by_stack(units, i, &limits, stack, fault);
-    if (error == 0) {
-        error = name_units(units, output);
-        if (error)
-            fail_with_system(fault, error, "name the output folders");
+    int rc = split_by_series(units, headers);
+    if (rc)
+        error_set_system(error, rc, "group the files");
+    for (size_t i = 0; i < units->series_count && rc == 0; i++)
+        rc = split_by_stack(units, i, &limits, stack, error);
+    if (rc == 0) {
+        rc = name_units(units, output);
+        if (rc)
+            error_set_system(error, rc, "name the output folders");
     }
-    if (error)
+    if (rc)
         units_free(units);
-    return error;
+    return rc;
 }
 
 void
@@ -198,7 +198,7 @@ units_free(struct units *units)
         free(units->items[i].output);
     for (size_t i = 0; i < units->series_count; i++) {
         free(units->series[i].instances);
-        free(units->series[i].errors);
+        free(units->series[i].rc);
         free(units->paths[i]);
     }
     free(units->items);

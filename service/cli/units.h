@@ -25,14 +25,13 @@ struct units {
 };
 
 /*
- * Groups the instances in `headers` (faults are passed over; borrowed). One unit goes into `output`
+ * Groups the instances in `headers` (errors are passed over; borrowed). One unit goes into `output`
  * itself; several into folders below it: "series-<Series Number>", or the Series Instance UID where
  * the number is missing or not unique, with "-<stack>" for each of several stacks. `stack` picks
- * the stacks of that name; NULL: all. 0 or -errno with the fault.
+ * the stacks of that name; NULL: all. 0 or -errno with the error.
  */
 int units_make(const struct headers *headers, const struct conf_pipeline *pipeline,
-               const char *stack, const char *output, struct units *units,
-               struct dicom_fault *fault);
+               const char *stack, const char *output, struct units *units, struct error *error);
 void units_free(struct units *units);
 
 #endif

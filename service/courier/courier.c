@@ -89,9 +89,10 @@ open_tls(struct settings *settings)
     const struct conf_tls *tls = &settings->conf->dicom.tls;
     const struct dicom_tls_settings wanted = {
         .certificate = tls->certificate, .key = tls->key, .ca = tls->ca};
-    struct dicom_fault fault;
-    if (needs_tls(settings->conf) && dicom_tls_open(&wanted, false, &settings->tls, &fault) != 0)
-        log_error("courier.tls", LOG_STR("code", fault.code), LOG_STR("sentence", fault.sentence));
+    struct error error;
+    if (needs_tls(settings->conf) && dicom_tls_open(&wanted, false, &settings->tls, &error) != 0)
+        log_error("courier.tls", LOG_STR("code", code_name(error.code)),
+                  LOG_STR("sentence", error.message));
 }
 
 static int

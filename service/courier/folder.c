@@ -1,7 +1,7 @@
 #include "service/courier/folder.h"
 
+#include "base/error.h"
 #include "service/common/crash_point.h"
-#include "service/common/failure.h"
 #include "service/common/file_ops.h"
 
 #include <errno.h>
@@ -14,20 +14,20 @@
 #define PART_SIZE (DICOM_UID_SIZE + 16)
 
 static int
-fail_folder(struct dicom_fault *fault, int error, const char *folder)
+fail_folder(struct error *error, int rc, const char *folder)
 {
-    if (error == -ENOSPC || error == -EDQUOT || error == -EFBIG)
-        return fail_with(fault, error, "DISK_FULL", "There is no space left in %s (%s).", folder,
-                         strerror(-error));
-    return fail_with(fault, error, "FOLDER_UNWRITABLE", "Nothing can be written to %s (%s).",
-                     folder, strerror(-error));
+    if (rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG)
+        return error_set(error, rc, CODE_DISK_FULL, "There is no space left in %s (%s).", folder,
+                         strerror(-rc));
+    return error_set(error, rc, CODE_FOLDER_UNWRITABLE, "Nothing can be written to %s (%s).",
+                     folder, strerror(-rc));
 }
 
 static int
-fail_source(struct dicom_fault *fault, int error, const char *file)
+fail_source(struct error *error, int rc, const char *file)
 {
-    return fail_with(fault, error, "FILE_UNREADABLE", "%s cannot be read (%s).", file,
-                     strerror(-error));
+    return error_set(error, rc, CODE_FILE_UNREADABLE, "%s cannot be read (%s).", file,
+                     strerror(-rc));
 }
 
 /* Opens the folder, making it when it is missing: a descriptor or -errno. */
@@ -57,57 +57,56 @@ write_part(int source, int base, const char *part, bool *read_failed)
 
 /* Something of that name is there already. */
 static int
-compare(int source, int base, const char *name, const char *folder, struct dicom_fault *fault)
+compare(int source, int base, const char *name, const char *folder, struct error *error)
 {
     bool same = false;
     int there = openat(base, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    int error = there < 0 ? -errno : file_same_bytes(source, there, &same);
+    int rc = there < 0 ? -errno : file_same_bytes(source, there, &same);
     if (there >= 0)
         close(there);
-    if (error)
-        return fail_folder(fault, error, folder);
+    if (rc)
+        return fail_folder(error, rc, folder);
     if (same)
         return 0;
-    return fail_with(fault, -EEXIST, "FOLDER_CONFLICT",
+    return error_set(error, -EEXIST, CODE_FOLDER_CONFLICT,
                      "%s has another file %s already, which stays. Move it away and resend.",
                      folder, name);
 }
 
 static int
 deliver(int source, int base, const char *folder, const char *file, const char *sop_instance,
-        struct dicom_fault *fault)
+        struct error *error)
 {
     char name[PART_SIZE], part[PART_SIZE];
     bool read_failed = false;
     snprintf(name, sizeof name, "%s.dcm", sop_instance);
     snprintf(part, sizeof part, ".%s.dcm.part", sop_instance);
-    int error = write_part(source, base, part, &read_failed);
+    int rc = write_part(source, base, part, &read_failed);
     crash_point("courier_after_part");
-    if (error == 0)
-        error = file_rename_new(base, part, base, name);
-    if (error)
+    if (rc == 0)
+        rc = file_rename_new(base, part, base, name);
+    if (rc)
         unlinkat(base, part, 0);
-    if (error == -EEXIST)
-        error = compare(source, base, name, folder, fault);
-    else if (error)
-        return read_failed ? fail_source(fault, error, file) : fail_folder(fault, error, folder);
-    if (error == 0 && fsync(base) < 0)
-        return fail_folder(fault, -errno, folder);
-    return error;
+    if (rc == -EEXIST)
+        rc = compare(source, base, name, folder, error);
+    else if (rc)
+        return read_failed ? fail_source(error, rc, file) : fail_folder(error, rc, folder);
+    if (rc == 0 && fsync(base) < 0)
+        return fail_folder(error, -errno, folder);
+    return rc;
 }
 
 int
-folder_deliver(const char *folder, const char *file, const char *sop_instance,
-               struct dicom_fault *fault)
+folder_deliver(const char *folder, const char *file, const char *sop_instance, struct error *error)
 {
     int source = open(file, O_RDONLY | O_CLOEXEC);
     if (source < 0)
-        return fail_source(fault, -errno, file);
+        return fail_source(error, -errno, file);
     int base = open_folder(folder);
-    int error = base < 0 ? fail_folder(fault, base, folder)
-                         : deliver(source, base, folder, file, sop_instance, fault);
+    int rc = base < 0 ? fail_folder(error, base, folder)
+                      : deliver(source, base, folder, file, sop_instance, error);
     if (base >= 0)
         close(base);
     close(source);
-    return error;
+    return rc;
 }

@@ -13,6 +13,6 @@
  * (-EEXIST), FOLDER_UNWRITABLE, DISK_FULL, FILE_UNREADABLE.
  */
 int folder_deliver(const char *folder, const char *file, const char *sop_instance,
-                   struct dicom_fault *fault);
+                   struct error *error);
 
 #endif

@@ -1,10 +1,10 @@
 #include "service/courier/sender.h"
 
+#include "base/error.h"
 #include "dicom/net/scu.h"
 #include "dicom/value/uid.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
-#include "service/common/failure.h"
 #include "service/common/log.h"
 #include "service/courier/folder.h"
 
@@ -45,7 +45,7 @@ struct sender {
 
 /* How one delivery went. */
 struct attempt {
-    struct dicom_fault fault; /* code "": all went well */
+    struct error error; /* code "": all went well */
     struct dicom_answer answer;
     int32_t store_status;
     char transaction[DICOM_UID_SIZE];
@@ -69,8 +69,8 @@ tell_delivered(struct sender *sender, const struct task *task, enum proto_delive
     proto_put_i64(&writer, task->delivery);
     proto_put_i64(&writer, outcome);
     proto_put_i64(&writer, attempt->store_status);
-    proto_put_str(&writer, attempt->fault.code);
-    proto_put_str(&writer, attempt->fault.sentence);
+    proto_put_str(&writer, code_name(attempt->error.code));
+    proto_put_str(&writer, attempt->error.message);
     proto_put_i64(&writer, committing ? PROTO_COMMITMENT_REQUESTED : PROTO_COMMITMENT_NONE);
     proto_put_str(&writer, committing ? attempt->transaction : "");
     tell(sender, &writer);
@@ -80,7 +80,8 @@ static void
 tell_returned(struct sender *sender, const struct task *task)
 {
     struct attempt attempt = {.store_status = -1};
-    fail_with(&attempt.fault, -ECANCELED, "RETURNED", "It was not tried: the courier is ending.");
+    error_set(&attempt.error, -ECANCELED, CODE_RETURNED,
+              "It was not tried: the courier is ending.");
     tell_delivered(sender, task, PROTO_DELIVERY_RETURNED, &attempt);
 }
 
@@ -105,13 +106,13 @@ tell_committed(struct sender *sender, const struct dicom_commitment *report)
 
 /* Never without TLS where it is asked for. */
 static int
-describe_peer(const struct sender *sender, struct dicom_peer *peer, struct dicom_fault *fault)
+describe_peer(const struct sender *sender, struct dicom_peer *peer, struct error *error)
 {
     const struct conf_destination *destination = sender->options.destination;
     const struct conf_dicom *dicom = sender->options.dicom;
     if (destination->tls && !sender->options.tls)
-        return fail_with(
-            fault, -ENOKEY, "TLS_FAILED",
+        return error_set(
+            error, -ENOKEY, CODE_TLS_FAILED,
             "Our own TLS certificate, key or authorities cannot be used: see the log.");
     *peer = (struct dicom_peer){.calling_ae = destination->calling_ae_title,
                                 .called_ae = destination->ae_title,
@@ -192,11 +193,11 @@ connect_for(struct sender *sender, const struct task *task, struct attempt *atte
     if (destination->commit)
         contexts[count++] = (struct dicom_context){DICOM_COMMITMENT_CLASS, DICOM_IMPLICIT_LITTLE};
     attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
-    int error = describe_peer(sender, &peer, &attempt->fault);
-    if (error)
-        return error;
+    int rc = describe_peer(sender, &peer, &attempt->error);
+    if (rc)
+        return rc;
     return dicom_connect(&peer, contexts, count, &sender->association, &attempt->answer,
-                         &attempt->fault);
+                         &attempt->error);
 }
 
 /* Is the association at hand good for the task? Otherwise it is dropped. */
@@ -217,30 +218,30 @@ commit(struct sender *sender, const struct task *task, struct attempt *attempt)
     const struct dicom_reference reference = {task->sop_class, task->sop_instance};
     uint8_t bytes[16];
     if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        return fail_with_system(&attempt->fault, -EIO, "get random bytes");
+        return error_set_system(&attempt->error, -EIO, "get random bytes");
     uid_from_bytes(bytes, attempt->transaction);
-    int error = dicom_commit(sender->association, attempt->transaction, &reference, 1,
-                             &attempt->answer, &attempt->fault);
-    if (error == 0)
+    int rc = dicom_commit(sender->association, attempt->transaction, &reference, 1,
+                          &attempt->answer, &attempt->error);
+    if (rc == 0)
         sender->owed++;
-    return error;
+    return rc;
 }
 
 static int
 send_once(struct sender *sender, const struct task *task, struct attempt *attempt)
 {
-    int error = 0;
+    int rc = 0;
     if (!sender->association)
-        error = connect_for(sender, task, attempt);
-    if (error)
-        return error;
-    error = dicom_store_file(sender->association, task->file, &attempt->answer, &attempt->fault);
+        rc = connect_for(sender, task, attempt);
+    if (rc)
+        return rc;
+    rc = dicom_store_file(sender->association, task->file, &attempt->answer, &attempt->error);
     attempt->store_status = attempt->answer.status;
     crash_point("courier_after_store");
-    if (error == 0 && sender->options.destination->commit)
-        error = commit(sender, task, attempt);
+    if (rc == 0 && sender->options.destination->commit)
+        rc = commit(sender, task, attempt);
     sender->last_use = clock_seconds();
-    return error;
+    return rc;
 }
 
 /*
@@ -251,25 +252,25 @@ static enum dicom_outcome
 deliver_to_ae(struct sender *sender, const struct task *task, struct attempt *attempt)
 {
     const bool reused = can_reuse(sender, task);
-    int error = send_once(sender, task, attempt);
-    if (error && reused && !dicom_is_open(sender->association) && attempt->store_status < 0) {
+    int rc = send_once(sender, task, attempt);
+    if (rc && reused && !dicom_is_open(sender->association) && attempt->store_status < 0) {
         take_reports(sender); /* which also lets go of it */
         memset(attempt, 0, sizeof *attempt);
         attempt->store_status = -1;
-        error = send_once(sender, task, attempt);
+        rc = send_once(sender, task, attempt);
     }
-    if (error == 0)
-        attempt->fault.code[0] = attempt->fault.sentence[0] = '\0';
-    return dicom_outcome_of(attempt->fault.code, &attempt->answer);
+    if (rc == 0)
+        attempt->error = (struct error){0};
+    return dicom_outcome_of(attempt->error.code, &attempt->answer);
 }
 
 static enum dicom_outcome
 deliver_to_folder(struct sender *sender, const struct task *task, struct attempt *attempt)
 {
     attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
-    int error = folder_deliver(sender->options.destination->folder, task->file, task->sop_instance,
-                               &attempt->fault);
-    return error ? dicom_outcome_of(attempt->fault.code, &attempt->answer) : DICOM_SENT;
+    int rc = folder_deliver(sender->options.destination->folder, task->file, task->sop_instance,
+                            &attempt->error);
+    return rc ? dicom_outcome_of(attempt->error.code, &attempt->answer) : DICOM_SENT;
 }
 
 static void
@@ -285,8 +286,9 @@ log_attempt(const struct sender *sender, const struct task *task, enum dicom_out
     else
         log_warn("courier.failed", LOG_INT("delivery", task->delivery),
                  LOG_STR("destination", destination), LOG_STR("outcome", names[outcome]),
-                 LOG_STR("code", attempt->fault.code), LOG_INT("status", attempt->store_status),
-                 LOG_STR("sentence", attempt->fault.sentence), LOG_NUM("seconds", seconds));
+                 LOG_STR("code", code_name(attempt->error.code)),
+                 LOG_INT("status", attempt->store_status),
+                 LOG_STR("sentence", attempt->error.message), LOG_NUM("seconds", seconds));
 }
 
 static void

@@ -23,7 +23,7 @@ struct inspect {
 
     pthread_mutex_t lock; /* for the two below, while threads peek */
     int64_t failed;       /* the first path that could not be read; -1: none */
-    struct dicom_fault fault;
+    struct error error;
 };
 
 static int
@@ -82,14 +82,14 @@ inspect_free(struct inspect *inspect)
     free(inspect);
 }
 
-/* Keeps the fault of the lowest index: parallel.h promises that it is the same on every run. */
+/* Keeps the error of the lowest index: parallel.h promises that it is the same on every run. */
 static void
-keep_fault(struct inspect *inspect, int64_t i, const struct dicom_fault *fault)
+keep_error(struct inspect *inspect, int64_t i, const struct error *error)
 {
     pthread_mutex_lock(&inspect->lock);
     if (inspect->failed < 0 || i < inspect->failed) {
         inspect->failed = i;
-        inspect->fault = *fault;
+        inspect->error = *error;
     }
     pthread_mutex_unlock(&inspect->lock);
 }
@@ -98,44 +98,44 @@ static void
 peek_some(struct parallel *loop, void *context)
 {
     struct inspect *inspect = context;
-    struct dicom_fault fault;
+    struct error error;
     int64_t i;
     while (parallel_take(loop, &i)) {
-        if (dicom_peek(inspect->paths[i], &inspect->instances[i], &fault) == 0)
+        if (dicom_peek(inspect->paths[i], &inspect->instances[i], &error) == 0)
             continue;
         inspect->instances[i] = NULL;
-        keep_fault(inspect, i, &fault);
+        keep_error(inspect, i, &error);
         parallel_fail(loop);
     }
 }
 
 static void
-put_fault(struct proto_writer *answer, const struct dicom_fault *fault)
+put_error(struct proto_writer *answer, const struct error *error)
 {
-    proto_put_str(answer, fault->code);
-    proto_put_str(answer, fault->sentence);
-    proto_put_str(answer, fault->file[0]);
-    proto_put_str(answer, fault->file[1]);
+    proto_put_str(answer, code_name(error->code));
+    proto_put_str(answer, error->message);
+    proto_put_str(answer, error->file[0]);
+    proto_put_str(answer, error->file[1]);
 }
 
 static void
 put_stack(struct proto_writer *answer, const struct geometry_stack *stack)
 {
-    static const struct dicom_fault none = {0};
+    static const struct error none = {0};
     proto_put_str(answer, stack->name);
     proto_put_i64(answer, stack->accepted);
     proto_put_i64(answer, stack->plane_count);
     proto_put_i64(answer, stack->columns);
     proto_put_i64(answer, stack->rows);
     proto_put_f64(answer, stack->spacing[2]);
-    put_fault(answer, stack->accepted ? &none : &stack->fault);
+    put_error(answer, stack->accepted ? &none : &stack->error);
 }
 
 /* A series that cannot be judged at all is one stack that is refused. */
 static void
-put_refusal(struct proto_writer *answer, const struct dicom_fault *fault)
+put_refusal(struct proto_writer *answer, const struct error *error)
 {
-    const struct geometry_stack refused = {.fault = *fault};
+    const struct geometry_stack refused = {.error = *error};
     proto_put_i64(answer, 1);
     put_stack(answer, &refused);
 }
@@ -146,9 +146,9 @@ put_stacks(struct inspect *inspect)
     const struct geometry_limits limits = {.min_planes = 1,
                                            .spacing_tolerance = inspect->tolerance};
     struct geometry_series *series = NULL;
-    struct dicom_fault fault = {0};
-    if (geometry_group(inspect->instances, inspect->count, &limits, &series, &fault) != 0) {
-        put_refusal(&inspect->answer, &fault);
+    struct error error = {0};
+    if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {
+        put_refusal(&inspect->answer, &error);
         return;
     }
     proto_put_i64(&inspect->answer, series->stack_count);
@@ -166,7 +166,7 @@ inspect_run(struct inspect *inspect, int threads)
     proto_put_i64(&inspect->answer, inspect->series_id);
     proto_put_i64(&inspect->answer, inspect->revision);
     if (inspect->failed >= 0)
-        put_refusal(&inspect->answer, &inspect->fault);
+        put_refusal(&inspect->answer, &inspect->error);
     else
         put_stacks(inspect);
 }

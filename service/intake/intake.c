@@ -288,18 +288,19 @@ open_settings(struct intake *intake, const char *config_file)
 {
     char reason[CONF_REASON];
     struct conf *conf;
-    int error = conf_load(config_file, &conf, reason, sizeof reason);
-    if (error) {
+    int rc = conf_load(config_file, &conf, reason, sizeof reason);
+    if (rc) {
         log_error("intake.config", LOG_STR("error", reason));
-        return error;
+        return rc;
     }
     log_set_level(conf->log_level);
-    struct dicom_fault fault;
-    error = settings_open(conf, &intake->settings, &fault);
-    if (error)
-        return error;
-    if (fault.code[0])
-        log_error("intake.tls", LOG_STR("code", fault.code), LOG_STR("error", fault.sentence));
+    struct error error;
+    rc = settings_open(conf, &intake->settings, &error);
+    if (rc)
+        return rc;
+    if (error.code != CODE_NONE)
+        log_error("intake.tls", LOG_STR("code", code_name(error.code)),
+                  LOG_STR("error", error.message));
     intake->conf = intake->settings->conf;
     return 0;
 }

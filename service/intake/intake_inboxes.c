@@ -72,8 +72,8 @@ intake_reload(struct intake *intake, const char *config_file)
 {
     struct conf *conf;
     char reason[CONF_REASON];
-    int error = conf_load(config_file, &conf, reason, sizeof reason);
-    if (error) {
+    int rc = conf_load(config_file, &conf, reason, sizeof reason);
+    if (rc) {
         log_error("intake.reload", LOG_STR("error", reason));
         return;
     }
@@ -83,18 +83,18 @@ intake_reload(struct intake *intake, const char *config_file)
         return;
     }
     struct settings *settings;
-    struct dicom_fault fault;
-    error = settings_open(conf, &settings, &fault);
-    if (error || fault.code[0]) {
-        log_error("intake.reload", LOG_STR("error", error ? strerror(-error) : fault.sentence));
-        if (!error)
+    struct error error;
+    rc = settings_open(conf, &settings, &error);
+    if (rc || error.code != CODE_NONE) {
+        log_error("intake.reload", LOG_STR("error", rc ? strerror(-rc) : error.message));
+        if (!rc)
             settings_drop(settings);
         return;
     }
     log_set_level(conf->log_level);
-    error = intake_apply_inboxes(intake, conf);
-    if (error)
-        log_error("intake.reload", LOG_STR("error", strerror(-error)));
+    rc = intake_apply_inboxes(intake, conf);
+    if (rc)
+        log_error("intake.reload", LOG_STR("error", strerror(-rc)));
     settings_drop(intake->settings);
     intake->settings = settings;
     intake->conf = conf;

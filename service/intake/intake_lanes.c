@@ -184,7 +184,7 @@ log_taken(const struct parcel *parcel)
     if (parcel->item.outcome == IMPORT_ARRIVED)
         log_debug("file.arrived", LOG_STR("path", report->path), LOG_INT("bytes", report->size));
     else /* neither the original's name nor the sentence: both may hold a patient's name */
-        log_warn("file.quarantined", LOG_STR("code", report->code),
+        log_warn("file.quarantined", LOG_STR("code", code_name(report->code)),
                  LOG_STR("inbox", parcel->item.folder), LOG_INT("inode", parcel->item.stamp.inode));
 }
 

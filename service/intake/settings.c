@@ -19,7 +19,7 @@ counted_of(struct settings *settings)
 }
 
 static struct dicom_tls *
-open_tls(const struct conf_dicom *conf, struct dicom_fault *fault)
+open_tls(const struct conf_dicom *conf, struct error *error)
 {
     const struct dicom_tls_settings files = {
         .certificate = conf->tls.certificate,
@@ -28,13 +28,13 @@ open_tls(const struct conf_dicom *conf, struct dicom_fault *fault)
         .require_peer = conf->tls.require_peer,
     };
     struct dicom_tls *tls = NULL;
-    return dicom_tls_open(&files, true, &tls, fault) == 0 ? tls : NULL;
+    return dicom_tls_open(&files, true, &tls, error) == 0 ? tls : NULL;
 }
 
 int
-settings_open(struct conf *conf, struct settings **settings, struct dicom_fault *fault)
+settings_open(struct conf *conf, struct settings **settings, struct error *error)
 {
-    *fault = (struct dicom_fault){0};
+    *error = (struct error){0};
     struct counted *counted = calloc(1, sizeof *counted);
     if (!counted) {
         conf_free(conf);
@@ -42,7 +42,7 @@ settings_open(struct conf *conf, struct settings **settings, struct dicom_fault 
     }
     counted->settings.conf = conf;
     if (conf->dicom.tls_port > 0)
-        counted->settings.tls = open_tls(&conf->dicom, fault);
+        counted->settings.tls = open_tls(&conf->dicom, error);
     atomic_init(&counted->references, 1);
     *settings = &counted->settings;
     return 0;

@@ -15,8 +15,8 @@ struct settings {
 };
 
 /* Takes over `conf`, also when it fails (-ENOMEM). Where the TLS files cannot be used there is no
- * `tls`, and the fault says why. */
-int settings_open(struct conf *conf, struct settings **settings, struct dicom_fault *fault);
+ * `tls`, and the error says why. */
+int settings_open(struct conf *conf, struct settings **settings, struct error *error);
 struct settings *settings_keep(struct settings *settings);
 void settings_drop(struct settings *settings); /* NULL is allowed */
 

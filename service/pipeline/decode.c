@@ -1,7 +1,7 @@
 /* decode.c - see decode.h. */
 #include "service/pipeline/decode.h"
 
-#include "service/common/failure.h"
+#include "base/error.h"
 #include "service/common/parallel.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@ struct decoding {
     atomic_llong done;
     pthread_mutex_t lock; /* guards what follows: the lowest plane that failed */
     int64_t failed_plane;
-    int error;
-    struct dicom_fault *fault;
+    int rc;
+    struct error *error;
 };
 
 /* The reader a thread has open: planes of one multi-frame instance mostly follow one another. */
@@ -26,43 +26,42 @@ struct open_reader {
 
 static int
 open_instance(const struct decode_request *request, int32_t instance, struct open_reader *reader,
-              struct dicom_fault *fault)
+              struct error *error)
 {
     if (reader->instance == instance)
         return 0;
     dicom_pixels_close(reader->pixels);
     reader->pixels = NULL;
     reader->instance = -1;
-    int error = dicom_pixels_open(request->instances[instance], &reader->pixels, fault);
-    if (error == 0)
+    int rc = dicom_pixels_open(request->instances[instance], &reader->pixels, error);
+    if (rc == 0)
         reader->instance = instance;
-    return error;
+    return rc;
 }
 
 static int
-decode_plane(struct decoding *decoding, int64_t z, struct open_reader *reader,
-             struct dicom_fault *fault)
+decode_plane(struct decoding *decoding, int64_t z, struct open_reader *reader, struct error *error)
 {
     const struct decode_request *request = decoding->request;
     const struct geometry_plane *plane = &request->stack->planes[z];
     char *destination = (char *)request->voxels + (size_t)z * decoding->plane_bytes;
-    int error = open_instance(request, plane->instance, reader, fault);
-    if (error == 0)
-        error = dicom_pixels_read(reader->pixels, plane->frame, destination, fault);
-    if (error)
-        return error;
-    error = kernels_volume_ready(request->lane, z, 1);
-    return error ? pipeline_compute_fault(fault, error, "a slice cannot be handed over") : 0;
+    int rc = open_instance(request, plane->instance, reader, error);
+    if (rc == 0)
+        rc = dicom_pixels_read(reader->pixels, plane->frame, destination, error);
+    if (rc)
+        return rc;
+    rc = kernels_volume_ready(request->lane, z, 1);
+    return rc ? pipeline_compute_error(error, rc, "a slice cannot be handed over") : 0;
 }
 
 static void
-keep_lowest(struct decoding *decoding, int64_t z, int error, const struct dicom_fault *fault)
+keep_lowest(struct decoding *decoding, int64_t z, int rc, const struct error *error)
 {
     pthread_mutex_lock(&decoding->lock);
-    if (decoding->error == 0 || z < decoding->failed_plane) {
+    if (decoding->rc == 0 || z < decoding->failed_plane) {
         decoding->failed_plane = z;
-        decoding->error = error;
-        *decoding->fault = *fault;
+        decoding->rc = rc;
+        *decoding->error = *error;
     }
     pthread_mutex_unlock(&decoding->lock);
 }
@@ -73,12 +72,12 @@ decode_share(struct parallel *loop, void *context)
     struct decoding *decoding = context;
     const struct pipeline_watch *watch = decoding->request->watch;
     struct open_reader reader = {.instance = -1};
-    struct dicom_fault fault = {0};
+    struct error error = {0};
     int64_t z;
     while (parallel_take(loop, &z)) {
-        int error = decode_plane(decoding, z, &reader, &fault);
-        if (error) {
-            keep_lowest(decoding, z, error, &fault);
+        int rc = decode_plane(decoding, z, &reader, &error);
+        if (rc) {
+            keep_lowest(decoding, z, rc, &error);
             parallel_fail(loop);
             break;
         }
@@ -90,7 +89,7 @@ decode_share(struct parallel *loop, void *context)
 }
 
 int
-decode_stack(const struct decode_request *request, struct dicom_fault *fault)
+decode_stack(const struct decode_request *request, struct error *error)
 {
     const struct geometry_stack *stack = request->stack;
     struct decoding decoding = {
@@ -98,7 +97,7 @@ decode_stack(const struct decode_request *request, struct dicom_fault *fault)
         .plane_bytes =
             (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel),
         .lock = PTHREAD_MUTEX_INITIALIZER,
-        .fault = fault,
+        .error = error,
     };
     struct parallel loop = {.count = stack->plane_count,
                             .stop = request->watch ? request->watch->stop : NULL,
@@ -106,7 +105,7 @@ decode_stack(const struct decode_request *request, struct dicom_fault *fault)
                             .context = &decoding};
     parallel_run(&loop, request->threads);
     pthread_mutex_destroy(&decoding.lock);
-    if (decoding.error)
-        return decoding.error;
+    if (decoding.rc)
+        return decoding.rc;
     return parallel_stopped(&loop) ? -ECANCELED : 0;
 }

@@ -20,7 +20,7 @@ struct decode_request {
     const struct pipeline_watch *watch;
 };
 
-/* 0, -ECANCELED when told to stop, or the -errno and fault of the lowest plane that failed. */
-int decode_stack(const struct decode_request *request, struct dicom_fault *fault);
+/* 0, -ECANCELED when told to stop, or the -errno and error of the lowest plane that failed. */
+int decode_stack(const struct decode_request *request, struct error *error);
 
 #endif

@@ -21,8 +21,7 @@ read_share(struct parallel *loop, void *context)
     struct headers *headers = reading->headers;
     int64_t i;
     while (parallel_take(loop, &i)) {
-        headers->errors[i] =
-            dicom_peek(reading->paths[i], &headers->instances[i], &headers->faults[i]);
+        headers->rc[i] = dicom_peek(reading->paths[i], &headers->instances[i], &headers->errors[i]);
         if (reading->watch->progress)
             reading->watch->progress(reading->watch->context,
                                      (double)(i + 1) / (double)loop->count);
@@ -38,9 +37,9 @@ headers_read(char *const *paths, size_t count, int threads, const struct headers
     memset(headers, 0, sizeof *headers);
     headers->count = count;
     headers->instances = calloc(count + 1, sizeof *headers->instances);
-    headers->faults = calloc(count + 1, sizeof *headers->faults);
     headers->errors = calloc(count + 1, sizeof *headers->errors);
-    if (!headers->instances || !headers->faults || !headers->errors) {
+    headers->rc = calloc(count + 1, sizeof *headers->rc);
+    if (!headers->instances || !headers->errors || !headers->rc) {
         headers_free(headers);
         return -ENOMEM;
     }
@@ -64,7 +63,7 @@ headers_free(struct headers *headers)
     for (size_t i = 0; headers->instances && i < headers->count; i++)
         dicom_instance_free(headers->instances[i]);
     free(headers->instances);
-    free(headers->faults);
     free(headers->errors);
+    free(headers->rc);
     memset(headers, 0, sizeof *headers);
 }

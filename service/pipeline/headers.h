@@ -9,12 +9,12 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* File i is either instances[i], or NULL with faults[i]. */
+/* File i is either instances[i], or NULL with errors[i]. */
 struct headers {
     size_t count;
     struct dicom_instance **instances;
-    struct dicom_fault *faults;
-    int *errors;    /* -errno beside a fault, 0 beside an instance */
+    struct error *errors;
+    int *rc;        /* -errno beside an error, 0 beside an instance */
     double seconds; /* that reading took */
 };
 

@@ -1,16 +1,16 @@
 /*
  * pipeline.c - see pipeline.h.
  *
- * A job is a row of steps that share struct job. Each step returns 0 or -errno with report->fault
+ * A job is a row of steps that share struct job. Each step returns 0 or -errno with report->error
  * filled; verdict_of turns the errno of the step that failed into the verdict, so that no step
  * decides what becomes of the job. What is computed is written by objects.c.
  */
 #include "service/pipeline/pipeline.h"
 
+#include "base/error.h"
 #include "config/config.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
-#include "service/common/failure.h"
 #include "service/pipeline/contrast.h"
 #include "service/pipeline/decode.h"
 #include "service/pipeline/measure/measure.h"
@@ -24,8 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-#define DEVICE_LOST "COMPUTE_DEVICE_LOST"
 
 const char *const pipeline_stages[] = {"headers", "pixels", "compute", "texture",
                                        "write",   "verify", NULL};
@@ -75,9 +73,9 @@ static int
 read_settings(struct job *job)
 {
     char reason[CONF_REASON];
-    int error = conf_pipeline_from_text(job->spec->settings, &job->pipeline, reason, sizeof reason);
-    if (error)
-        return fail_with(&job->report->fault, error, "PIPELINE_INVALID",
+    int rc = conf_pipeline_from_text(job->spec->settings, &job->pipeline, reason, sizeof reason);
+    if (rc)
+        return error_set(&job->report->error, rc, CODE_PIPELINE_INVALID,
                          "the pipeline of the job cannot be read: %s", reason);
     return 0;
 }
@@ -85,14 +83,14 @@ read_settings(struct job *job)
 static int
 open_output(struct job *job)
 {
-    int error = output_open(job->spec->output, &job->output);
-    if (error == -EBUSY)
-        return fail_with(&job->report->fault, error, "OUTPUT_BUSY",
+    int rc = output_open(job->spec->output, &job->output);
+    if (rc == -EBUSY)
+        return error_set(&job->report->error, rc, CODE_OUTPUT_BUSY,
                          "another job is writing into %s", job->spec->output);
-    if (error) {
+    if (rc) {
         char what[400];
         snprintf(what, sizeof what, "use the output folder %s", job->spec->output);
-        return fail_with_system(&job->report->fault, error, what);
+        return error_set_system(&job->report->error, rc, what);
     }
     return 0;
 }
@@ -103,13 +101,14 @@ check_headers(struct job *job)
 {
     const struct headers *headers = job->headers;
     for (size_t i = 0; i < headers->count; i++) {
-        if (headers->errors[i]) {
-            job->report->fault = headers->faults[i];
-            return headers->errors[i];
+        if (headers->rc[i]) {
+            job->report->error = headers->errors[i];
+            return headers->rc[i];
         }
     }
     if (headers->count == 0)
-        return fail_with(&job->report->fault, -EINVAL, "NO_INPUT", "the job names no input file");
+        return error_set(&job->report->error, -EINVAL, CODE_NO_INPUT,
+                         "the job names no input file");
     return 0;
 }
 
@@ -120,20 +119,20 @@ choose_stack(struct job *job)
     const struct geometry_limits limits = {job->pipeline->min_slices,
                                            job->pipeline->spacing_tolerance};
     memcpy(report->series_uid, job->headers->instances[0]->series_uid, sizeof report->series_uid);
-    int error = geometry_group(job->headers->instances, (int32_t)job->headers->count, &limits,
-                               &job->series, &report->fault);
-    if (error)
-        return error;
+    int rc = geometry_group(job->headers->instances, (int32_t)job->headers->count, &limits,
+                            &job->series, &report->error);
+    if (rc)
+        return rc;
     for (int32_t i = 0; i < job->series->stack_count && !job->stack; i++) {
         if (strcmp(job->series->stacks[i].name, job->spec->stack) == 0)
             job->stack = &job->series->stacks[i];
     }
     if (!job->stack)
-        return fail_with(&report->fault, -ENOENT, "STACK_NOT_FOUND",
+        return error_set(&report->error, -ENOENT, CODE_STACK_NOT_FOUND,
                          "the series has no stack named \"%s\" (it has %d)", job->spec->stack,
                          job->series->stack_count);
     if (!job->stack->accepted) {
-        report->fault = job->stack->fault;
+        report->error = job->stack->error;
         return -EINVAL;
     }
     report->columns = job->stack->columns;
@@ -147,19 +146,19 @@ choose_stack(struct job *job)
 /* ------------------------------------------------------------------- decoding, computing ---- */
 
 int
-pipeline_compute_fault(struct dicom_fault *fault, int error, const char *reason)
+pipeline_compute_error(struct error *error, int rc, const char *reason)
 {
-    if (error == -E2BIG)
-        return fail_with(fault, error, "VOLUME_TOO_LARGE", "the compute backend: %s", reason);
-    if (error == -EIO)
-        return fail_with(fault, error, DEVICE_LOST, "the compute backend: %s", reason);
-    return fail_with(fault, error, "COMPUTE_FAILED", "the compute backend: %s", reason);
+    if (rc == -E2BIG)
+        return error_set(error, rc, CODE_VOLUME_TOO_LARGE, "the compute backend: %s", reason);
+    if (rc == -EIO)
+        return error_set(error, rc, CODE_COMPUTE_DEVICE_LOST, "the compute backend: %s", reason);
+    return error_set(error, rc, CODE_COMPUTE_FAILED, "the compute backend: %s", reason);
 }
 
 static int
-backend_fault(struct job *job, int error, const char *reason)
+backend_error(struct job *job, int rc, const char *reason)
 {
-    return pipeline_compute_fault(&job->report->fault, error, reason);
+    return pipeline_compute_error(&job->report->error, rc, reason);
 }
 
 /* Takes the part of a character off that UTF-8 text was cut within. */
@@ -226,7 +225,7 @@ reserve(struct job *job, bool level_sets, bool objects)
     if (error == 0 && demand.level_set_labels > 0)
         error = kernels_level_set_begin(job->lane, job->labels.items, job->labels.count, reason,
                                         sizeof reason);
-    return error ? backend_fault(job, error, reason) : 0;
+    return error ? backend_error(job, error, reason) : 0;
 }
 
 static bool
@@ -242,42 +241,43 @@ static int
 begin_volume(struct job *job)
 {
     struct dicom_instance *const *instances = job->headers->instances;
-    struct dicom_fault *fault = &job->report->fault;
-    int error = labels_make(job->pipeline, instances, job->stack, &job->labels, fault);
-    if (error == 0)
-        error = fuzzy_objects_make(job->pipeline, instances, job->stack, &job->objects, fault);
+    struct error *error = &job->report->error;
+    int rc = labels_make(job->pipeline, instances, job->stack, &job->labels, error);
+    if (rc == 0)
+        rc = fuzzy_objects_make(job->pipeline, instances, job->stack, &job->objects, error);
     job->two_passes = starts_from_objects(job->pipeline);
-    return error ? error : reserve(job, !job->two_passes, true);
+    return rc ? rc : reserve(job, !job->two_passes, true);
 }
 
 static int
 decode(struct job *job)
 {
-    int error = begin_volume(job);
-    if (error == 0)
-        error = pipeline_enter(job->watch, "pixels");
-    if (error)
-        return error;
+    int rc = begin_volume(job);
+    if (rc == 0)
+        rc = pipeline_enter(job->watch, "pixels");
+    if (rc)
+        return rc;
     const struct decode_request request = {.instances = job->headers->instances,
                                            .stack = job->stack,
                                            .lane = job->lane,
                                            .voxels = job->voxels,
                                            .threads = job->compute->threads,
                                            .watch = job->watch};
-    return decode_stack(&request, &job->report->fault);
+    return decode_stack(&request, &job->report->error);
 }
 
 static int
 check_contrast(struct job *job)
 {
     int32_t value;
-    struct dicom_fault *fault = &job->report->fault;
+    struct error *error = &job->report->error;
     struct image_range padding = labels_common_padding(job->headers->instances, job->stack);
     switch (contrast_find(job->voxels, job->stack->pixel, job->report->voxels, padding, &value)) {
     case CONTRAST_NO_VALUE:
-        return fail_with(fault, -EINVAL, "CONSTANT_PIXELS", "every pixel of the series is padding");
+        return error_set(error, -EINVAL, CODE_CONSTANT_PIXELS,
+                         "every pixel of the series is padding");
     case CONTRAST_ONE_VALUE:
-        return fail_with(fault, -EINVAL, "CONSTANT_PIXELS",
+        return error_set(error, -EINVAL, CODE_CONSTANT_PIXELS,
                          "every pixel of the series has the stored value %d", value);
     case CONTRAST_SOME:
         break;
@@ -307,7 +307,7 @@ count_voxels(struct job *job)
     size_t count = job->pipeline->segment_count;
     report->segments = calloc(count + 1, sizeof *report->segments);
     if (!report->segments)
-        return fail_with_system(&report->fault, -ENOMEM, "count the voxels");
+        return error_set_system(&report->error, -ENOMEM, "count the voxels");
     report->segment_count = (int32_t)count;
     for (size_t i = 0; i < count; i++) {
         struct pipeline_segment *segment = &report->segments[i];
@@ -335,12 +335,12 @@ run_level_sets(struct job *job)
         return 0;
     struct image_mask *masks = calloc(count, sizeof *masks);
     if (!masks)
-        return fail_with_system(&job->report->fault, -ENOMEM, "hold the masks");
-    int error = kernels_level_set_finish(job->lane, masks, reason, sizeof reason);
-    for (size_t k = 0; k < count && error == 0; k++)
+        return error_set_system(&job->report->error, -ENOMEM, "hold the masks");
+    int rc = kernels_level_set_finish(job->lane, masks, reason, sizeof reason);
+    for (size_t k = 0; k < count && rc == 0; k++)
         job->masks[job->labels.segments[k]] = masks[k];
     free(masks);
-    return error ? backend_fault(job, error, reason) : 0;
+    return rc ? backend_error(job, rc, reason) : 0;
 }
 
 /* Tells what was measured, of every object that something was measured of. */
@@ -362,23 +362,22 @@ run_fuzzy_objects(struct job *job)
     const struct fuzzy_objects *objects = &job->objects;
     if (objects->count == 0)
         return 0;
-    int error = fuzzy_objects_measure(&job->objects, job->pipeline, job->stack, job->voxels,
-                                      &job->report->fault);
-    if (error)
-        return error;
+    int rc = fuzzy_objects_measure(&job->objects, job->pipeline, job->stack, job->voxels,
+                                   &job->report->error);
+    if (rc)
+        return rc;
     note_measurements(job);
     struct kernels_fuzzy_result *results = calloc(objects->count, sizeof *results);
     if (!results)
-        return fail_with_system(&job->report->fault, -ENOMEM, "hold the objects");
-    error =
-        kernels_fuzzy_run(job->lane, objects->items, objects->count,
-                          job->pipeline->relative_connectedness, results, reason, sizeof reason);
-    for (size_t k = 0; k < objects->count && error == 0; k++) {
+        return error_set_system(&job->report->error, -ENOMEM, "hold the objects");
+    rc = kernels_fuzzy_run(job->lane, objects->items, objects->count,
+                           job->pipeline->relative_connectedness, results, reason, sizeof reason);
+    for (size_t k = 0; k < objects->count && rc == 0; k++) {
         job->masks[objects->segments[k]] = results[k].object;
         job->scenes[objects->segments[k]] = results[k].scene;
     }
     free(results);
-    return error ? backend_fault(job, error, reason) : 0;
+    return rc ? backend_error(job, rc, reason) : 0;
 }
 
 /* ----------------------------------------------- level sets that start from objects ---- */
@@ -411,7 +410,7 @@ keep_object(struct job *job, size_t k)
         job->kept[2 * k + 1] = scene;
     }
     if (!bits || (job->scenes[i] && !scene))
-        return fail_with_system(&job->report->fault, -ENOMEM, "keep the objects");
+        return error_set_system(&job->report->error, -ENOMEM, "keep the objects");
     if (scene)
         job->scenes[i] = memcpy(scene, job->scenes[i], scene_bytes);
     job->masks[i].bits = bits;
@@ -438,33 +437,33 @@ announce_again(struct job *job)
     size_t bytes = (size_t)job->report->voxels * image_pixel_size(job->stack->pixel);
     void *voxels = malloc(bytes);
     if (!voxels)
-        return fail_with_system(&job->report->fault, -ENOMEM, "keep the volume");
+        return error_set_system(&job->report->error, -ENOMEM, "keep the volume");
     memcpy(voxels, job->voxels, bytes);
-    int error = reserve(job, true, false);
-    if (error == 0) {
+    int rc = reserve(job, true, false);
+    if (rc == 0) {
         memcpy(job->voxels, voxels, bytes);
-        error = kernels_volume_ready(job->lane, 0, job->stack->plane_count);
-        if (error)
-            backend_fault(job, error, "the volume cannot be handed over");
+        rc = kernels_volume_ready(job->lane, 0, job->stack->plane_count);
+        if (rc)
+            backend_error(job, rc, "the volume cannot be handed over");
     }
     free(voxels);
-    return error;
+    return rc;
 }
 
 static int
 run_two_passes(struct job *job)
 {
-    int error = run_fuzzy_objects(job);
+    int rc = run_fuzzy_objects(job);
     job->kept = calloc(2 * job->objects.count, sizeof *job->kept);
-    if (error == 0 && !job->kept)
-        error = fail_with_system(&job->report->fault, -ENOMEM, "keep the objects");
-    for (size_t k = 0; k < job->objects.count && error == 0; k++)
-        error = keep_object(job, k);
-    if (error)
-        return error;
+    if (rc == 0 && !job->kept)
+        rc = error_set_system(&job->report->error, -ENOMEM, "keep the objects");
+    for (size_t k = 0; k < job->objects.count && rc == 0; k++)
+        rc = keep_object(job, k);
+    if (rc)
+        return rc;
     name_masks(job);
-    error = pipeline_stopped(job->watch) ? -ECANCELED : announce_again(job);
-    return error ? error : run_level_sets(job);
+    rc = pipeline_stopped(job->watch) ? -ECANCELED : announce_again(job);
+    return rc ? rc : run_level_sets(job);
 }
 
 static int
@@ -478,17 +477,17 @@ static int
 compute(struct job *job)
 {
     size_t count = job->pipeline->segment_count;
-    int error = pipeline_enter(job->watch, "compute");
-    if (error == 0)
-        error = check_contrast(job);
-    if (error)
-        return error;
+    int rc = pipeline_enter(job->watch, "compute");
+    if (rc == 0)
+        rc = check_contrast(job);
+    if (rc)
+        return rc;
     job->masks = calloc(count, sizeof *job->masks);
     job->scenes = calloc(count, sizeof *job->scenes);
     if (!job->masks || !job->scenes)
-        return fail_with_system(&job->report->fault, -ENOMEM, "hold the masks");
-    error = job->two_passes ? run_two_passes(job) : run_one_pass(job);
-    return error ? error : count_voxels(job);
+        return error_set_system(&job->report->error, -ENOMEM, "hold the masks");
+    rc = job->two_passes ? run_two_passes(job) : run_one_pass(job);
+    return rc ? rc : count_voxels(job);
 }
 
 /* -------------------------------------------------------------------------------- texture -- */
@@ -525,9 +524,9 @@ measure_regions(struct job *job, const struct texture_region *regions, size_t co
         .lane = job->lane,
         .watch = job->watch,
     };
-    int error = texture_measure(&request, &result, &job->report->fault);
-    if (error)
-        return error;
+    int rc = texture_measure(&request, &result, &job->report->error);
+    if (rc)
+        return rc;
     job->report->features = result.features;
     memcpy(job->maps, result.maps, sizeof job->maps);
     if (result.note[0])
@@ -542,12 +541,12 @@ measure_texture(struct job *job)
     if (!job->pipeline->texture)
         return 0;
     struct texture_region *regions = list_regions(job, &count);
-    int error = regions ? pipeline_enter(job->watch, "texture")
-                        : fail_with_system(&job->report->fault, -ENOMEM, "list the regions");
-    if (error == 0)
-        error = measure_regions(job, regions, count);
+    int rc = regions ? pipeline_enter(job->watch, "texture")
+                     : error_set_system(&job->report->error, -ENOMEM, "list the regions");
+    if (rc == 0)
+        rc = measure_regions(job, regions, count);
     free(regions);
-    return error;
+    return rc;
 }
 
 /* ------------------------------------------------------------------- writing, publishing ---- */
@@ -683,19 +682,19 @@ release(struct job *job)
 }
 
 static void
-end_report(struct pipeline_report *report, int error, double begun)
+end_report(struct pipeline_report *report, int rc, double begun)
 {
-    report->verdict = verdict_of(error);
-    if (error) {
+    report->verdict = verdict_of(rc);
+    if (rc) {
         report->empty = false;
         report->result_count = 0;
         feature_set_clear(&report->features);
-        if (error == -ECANCELED)
-            fail_with(&report->fault, error, "STOPPED", "the job was told to stop");
+        if (rc == -ECANCELED)
+            error_set(&report->error, rc, CODE_STOPPED, "the job was told to stop");
         else
-            failure_normalise(&report->fault, error);
+            error_normalise(&report->error, rc);
     }
-    report->device_lost = strcmp(report->fault.code, DEVICE_LOST) == 0;
+    report->device_lost = report->error.code == CODE_COMPUTE_DEVICE_LOST;
     report->peak_bytes = peak_bytes();
     report->total_seconds = clock_seconds() - begun;
 }

@@ -38,7 +38,7 @@ struct pipeline_segment {
 
 struct pipeline_report {
     enum proto_verdict verdict;
-    struct dicom_fault fault; /* code and sentence, also of an EMPTY result ("EMPTY") */
+    struct error error; /* also of an EMPTY result ("EMPTY") */
     bool empty;
     double read_seconds;    /* headers, grouping, decoding */
     double compute_seconds; /* what was left to compute once all slices were there */
@@ -108,7 +108,7 @@ int pipeline_enter(const struct pipeline_watch *watch, const char *stage);
 bool pipeline_stopped(const struct pipeline_watch *watch);
 
 /* What a failure of the compute backend is called; returns `error`. */
-int pipeline_compute_fault(struct dicom_fault *fault, int error, const char *reason);
+int pipeline_compute_error(struct error *error, int rc, const char *reason);
 
 /* "DONE", "RETRY", "REJECT", "STOPPED". */
 const char *pipeline_verdict_name(enum proto_verdict verdict);

@@ -6,9 +6,9 @@
  */
 #include "service/worker/lanes.h"
 
+#include "base/error.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
-#include "service/common/failure.h"
 #include "service/common/parallel.h"
 #include "service/worker/fake_gpus.h"
 
@@ -111,7 +111,7 @@ give_back(struct lanes *lanes, struct task **at)
 {
     struct task *task = list_take_at(&lanes->waiting, at);
     task->report.verdict = PROTO_VERDICT_STOPPED;
-    fail_with(&task->report.fault, 0, "STOPPED", "the job was given back before it began");
+    error_set(&task->report.error, 0, CODE_STOPPED, "the job was given back before it began");
     list_append(&lanes->ended, task);
 }
 
@@ -148,7 +148,7 @@ fail_as_lost(struct task *task)
 {
     task->report.verdict = PROTO_VERDICT_RETRY;
     task->report.device_lost = true;
-    fail_with(&task->report.fault, -EIO, "COMPUTE_DEVICE_LOST",
+    error_set(&task->report.error, -EIO, CODE_COMPUTE_DEVICE_LOST,
               "the compute backend: the device has failed");
 }
 
@@ -172,7 +172,7 @@ static bool
 may_fall_back(const struct lane *lane, const struct pipeline_report *report)
 {
     return !lane->fallback && report->verdict == PROTO_VERDICT_RETRY &&
-           strcmp(report->fault.code, "OUT_OF_MEMORY") == 0 &&
+           report->error.code == CODE_OUT_OF_MEMORY &&
            strcmp(kernels_device_backend(lane->lanes->device), "cpu") != 0;
 }
 
@@ -201,10 +201,10 @@ run_task(struct lane *lane, struct task *task)
     const struct pipeline_watch watch = {on_progress, lane, &lane->stop};
     struct job_spec *spec;
     char reason[256];
-    int error = job_spec_read(task->file, &spec, reason, sizeof reason);
-    if (error) {
+    int rc = job_spec_read(task->file, &spec, reason, sizeof reason);
+    if (rc) {
         task->report.verdict = PROTO_VERDICT_RETRY;
-        fail_with(&task->report.fault, error, "JOB_FILE_UNREADABLE", "%.200s: %s", task->file,
+        error_set(&task->report.error, rc, CODE_JOB_FILE_UNREADABLE, "%.200s: %s", task->file,
                   reason);
         return;
     }

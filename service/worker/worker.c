@@ -157,10 +157,10 @@ tell_done(struct worker *worker, const struct lanes_event *event)
     proto_start(&writer, PROTO_DONE);
     proto_put_i64(&writer, event->job);
     proto_put_i64(&writer, report->verdict);
-    proto_put_str(&writer, report->fault.code);
-    proto_put_str(&writer, report->fault.sentence);
-    proto_put_str(&writer, report->fault.file[0]);
-    proto_put_str(&writer, report->fault.file[1]);
+    proto_put_str(&writer, code_name(report->error.code));
+    proto_put_str(&writer, report->error.message);
+    proto_put_str(&writer, report->error.file[0]);
+    proto_put_str(&writer, report->error.file[1]);
     proto_put_i64(&writer, report->empty);
     proto_put_f64(&writer, report->read_seconds);
     proto_put_f64(&writer, report->compute_seconds);
@@ -176,7 +176,8 @@ tell_done(struct worker *worker, const struct lanes_event *event)
     send_frame(worker, &writer);
     log_debug("worker.done", LOG_INT("job", event->job),
               LOG_STR("verdict", pipeline_verdict_name(report->verdict)),
-              LOG_STR("code", report->fault.code), LOG_NUM("seconds", report->total_seconds));
+              LOG_STR("code", code_name(report->error.code)),
+              LOG_NUM("seconds", report->total_seconds));
 }
 
 /* Before the job that found out is told of: otherwise its lane would be given another. */

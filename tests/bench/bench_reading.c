@@ -97,12 +97,12 @@ struct share {
 static void
 read_image(const char *path, uint8_t *buffer)
 {
-    struct dicom_fault fault;
+    struct error error;
     struct dicom_instance *instance;
     struct dicom_pixels *pixels;
-    if (dicom_peek(path, &instance, &fault) || dicom_pixels_open(instance, &pixels, &fault) ||
-        dicom_pixels_read(pixels, 0, buffer, &fault)) {
-        fprintf(stderr, "%s: %s\n", fault.code, fault.sentence);
+    if (dicom_peek(path, &instance, &error) || dicom_pixels_open(instance, &pixels, &error) ||
+        dicom_pixels_read(pixels, 0, buffer, &error)) {
+        fprintf(stderr, "%s: %s\n", code_name(error.code), error.message);
         exit(1);
     }
     dicom_pixels_close(pixels);

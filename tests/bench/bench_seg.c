@@ -133,10 +133,10 @@ peak_kib(void)
 }
 
 static void
-check(int error, const struct dicom_fault *fault)
+check(int rc, const struct error *error)
 {
-    if (error) {
-        fprintf(stderr, "%s: %s\n", fault->code, fault->sentence);
+    if (rc) {
+        fprintf(stderr, "%s: %s\n", code_name(error->code), error->message);
         exit(1);
     }
 }
@@ -157,7 +157,7 @@ run_case(const char *folder, const struct bench_case *bench, int repeats, int th
                                      .fractional = bench->fractional};
     struct seg_sample sample;
     struct seg_summary summary = {0};
-    struct dicom_fault fault = {.code = "WRITE_FAILED"};
+    struct error error = {.code = CODE_WRITE_FAILED};
     struct timing write = {0}, sync = {0}, verify = {0};
     long grown_write = 0;
     long grown_verify = 0;
@@ -172,15 +172,15 @@ run_case(const char *folder, const struct bench_case *bench, int repeats, int th
         long before = peak_kib();
         int fd = open(sample.target, O_RDWR | O_CREAT | O_TRUNC, 0600);
         begin(&write);
-        check(fd < 0 ? -errno : seg_write(&sample.request, fd, &summary, &fault), &fault);
+        check(fd < 0 ? -errno : seg_write(&sample.request, fd, &summary, &error), &error);
         end(&write);
         begin(&sync);
-        check(fdatasync(fd), &fault);
+        check(fdatasync(fd), &error);
         end(&sync);
         close(fd);
         long between = peak_kib();
         begin(&verify);
-        check(seg_verify(&sample.request, sample.target, threads, &fault), &fault);
+        check(seg_verify(&sample.request, sample.target, threads, &error), &error);
         end(&verify);
         if (i == 0) {
             grown_write = between - before;

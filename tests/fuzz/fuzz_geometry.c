@@ -81,7 +81,7 @@ describe(const uint8_t *bytes, int32_t index, struct dicom_instance *instance,
 static void
 check_accepted(struct dicom_instance *const *instances, const struct geometry_stack *stack)
 {
-    must(stack->has_geometry && stack->fault.code[0] == 0);
+    must(stack->has_geometry && stack->error.code == CODE_NONE);
     for (int i = 0; i < 3; i++)
         must(stack->spacing[i] > 0 && isfinite(stack->spacing[i]));
     for (int32_t i = 0; i < stack->plane_count; i++) {
@@ -101,7 +101,7 @@ check_series(struct dicom_instance *const *instances, int32_t count,
     for (int32_t i = 0; i < series->stack_count; i++) {
         const struct geometry_stack *stack = &series->stacks[i];
         must(stack->plane_count > 0);
-        must(stack->accepted == (stack->fault.code[0] == 0));
+        must(stack->accepted == (stack->error.code == CODE_NONE));
         if (i > 0)
             must(strverscmp(stack[-1].name, stack->name) <= 0);
         for (int32_t p = 0; p < stack->plane_count; p++)
@@ -120,8 +120,8 @@ must_be_the_same(struct dicom_instance *const *a_instances, const struct geometr
     must(a->stack_count == b->stack_count);
     for (int32_t i = 0; i < a->stack_count; i++) {
         const struct geometry_stack *s = &a->stacks[i], *t = &b->stacks[i];
-        must(strcmp(s->name, t->name) == 0 && strcmp(s->fault.code, t->fault.code) == 0);
-        must(strcmp(s->fault.sentence, t->fault.sentence) == 0);
+        must(strcmp(s->name, t->name) == 0 && s->error.code == t->error.code);
+        must(strcmp(s->error.message, t->error.message) == 0);
         must(s->plane_count == t->plane_count);
         for (int32_t p = 0; p < s->plane_count; p++)
             must(a_instances[s->planes[p].instance] == b_instances[t->planes[p].instance]);

@@ -25,9 +25,9 @@ must(bool condition)
 }
 
 static void
-must_be_fault(int error, const struct dicom_fault *fault)
+must_be_error(int rc, const struct error *error)
 {
-    must(error < 0 && fault->code[0] && fault->sentence[0]);
+    must(rc < 0 && error->code != CODE_NONE && error->message[0]);
 }
 
 static bool
@@ -57,22 +57,21 @@ static void
 read_frames(const struct dicom_instance *instance)
 {
     const size_t count = (size_t)instance->rows * (size_t)instance->columns;
-    struct dicom_fault fault = {0};
+    struct error error = {0};
     struct dicom_pixels *pixels;
     if (count > MOST_PIXELS)
         return;
     void *values = malloc(count * image_pixel_size(instance->pixel));
     must(values != NULL);
-    int error = dicom_pixels_open(instance, &pixels, &fault);
-    if (error)
-        must_be_fault(error, &fault);
-    for (int32_t frame = 0; !error && frame < instance->frame_count && frame < MOST_FRAMES;
-         frame++) {
-        int failed = dicom_pixels_read(pixels, frame, values, &fault);
+    int rc = dicom_pixels_open(instance, &pixels, &error);
+    if (rc)
+        must_be_error(rc, &error);
+    for (int32_t frame = 0; !rc && frame < instance->frame_count && frame < MOST_FRAMES; frame++) {
+        int failed = dicom_pixels_read(pixels, frame, values, &error);
         if (failed)
-            must_be_fault(failed, &fault);
+            must_be_error(failed, &error);
     }
-    if (!error)
+    if (!rc)
         dicom_pixels_close(pixels);
     free(values);
 }
@@ -81,10 +80,10 @@ static void
 inherit(const char *path)
 {
     struct dicom_inherited inherited;
-    struct dicom_fault fault = {0};
-    int error = dicom_inherit(path, &inherited, &fault);
-    if (error) {
-        must_be_fault(error, &fault);
+    struct error error = {0};
+    int rc = dicom_inherit(path, &inherited, &error);
+    if (rc) {
+        must_be_error(rc, &error);
         return;
     }
     for (size_t i = 0; i < inherited.count; i++)
@@ -101,10 +100,10 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     struct dicom_instance *instance;
-    struct dicom_fault fault = {0};
-    int error = dicom_peek(path, &instance, &fault);
-    if (error) {
-        must_be_fault(error, &fault);
+    struct error error = {0};
+    int rc = dicom_peek(path, &instance, &error);
+    if (rc) {
+        must_be_error(rc, &error);
         must(instance == NULL);
     } else {
         check_instance(instance);

@@ -46,16 +46,16 @@ print_string(const char *text)
 }
 
 static void
-print_fault(const struct dicom_fault *fault)
+print_error(const struct error *error)
 {
     printf("{\"code\": ");
-    print_string(fault->code);
+    print_string(code_name(error->code));
     printf(", \"sentence\": ");
-    print_string(fault->sentence);
+    print_string(error->message);
     printf(", \"files\": [");
-    print_string(fault->file[0]);
+    print_string(error->file[0]);
     printf(", ");
-    print_string(fault->file[1]);
+    print_string(error->file[1]);
     printf("]}");
 }
 
@@ -67,13 +67,13 @@ peek_all(int count, char **paths, struct inputs *inputs)
     bool first = true;
     printf("\"refused\": [");
     for (int i = 0; i < count; i++) {
-        struct dicom_fault fault;
-        if (dicom_peek(paths[i], &inputs->instances[inputs->count], &fault) == 0) {
+        struct error error;
+        if (dicom_peek(paths[i], &inputs->instances[inputs->count], &error) == 0) {
             inputs->count++;
             continue;
         }
         printf("%s", first ? "" : ", ");
-        print_fault(&fault);
+        print_error(&error);
         first = false;
     }
     printf("]");
@@ -107,7 +107,7 @@ print_stack(const struct inputs *inputs, const struct geometry_stack *stack)
     printf("{\"name\": ");
     print_string(stack->name);
     printf(", \"accepted\": %s, \"fault\": ", stack->accepted ? "true" : "false");
-    print_fault(&stack->fault);
+    print_error(&stack->error);
     printf(", \"columns\": %d, \"rows\": %d, \"pixel\": \"%s\"", stack->columns, stack->rows,
            types[stack->pixel]);
     print_numbers("spacing", stack->spacing, 3);
@@ -128,22 +128,22 @@ struct decoding {
     uint8_t *volume;
     size_t plane_size;
     atomic_int next;
-    atomic_flag faulted; /* the first thread to set it owns `fault` */
-    struct dicom_fault fault;
+    atomic_flag faulted; /* the first thread to set it owns `error` */
+    struct error error;
 };
 
 static int
-decode_plane(const struct decoding *decoding, int32_t index, struct dicom_fault *fault)
+decode_plane(const struct decoding *decoding, int32_t index, struct error *error)
 {
     const struct geometry_plane *plane = &decoding->stack->planes[index];
     struct dicom_pixels *pixels;
-    int error = dicom_pixels_open(decoding->inputs->instances[plane->instance], &pixels, fault);
-    if (error)
-        return error;
-    error = dicom_pixels_read(pixels, plane->frame,
-                              decoding->volume + (size_t)index * decoding->plane_size, fault);
+    int rc = dicom_pixels_open(decoding->inputs->instances[plane->instance], &pixels, error);
+    if (rc)
+        return rc;
+    rc = dicom_pixels_read(pixels, plane->frame,
+                           decoding->volume + (size_t)index * decoding->plane_size, error);
     dicom_pixels_close(pixels);
-    return error;
+    return rc;
 }
 
 static void *
@@ -154,9 +154,9 @@ decode_planes(void *argument)
         const int32_t index = atomic_fetch_add(&decoding->next, 1);
         if (index >= decoding->stack->plane_count)
             return NULL;
-        struct dicom_fault fault;
-        if (decode_plane(decoding, index, &fault) && !atomic_flag_test_and_set(&decoding->faulted))
-            decoding->fault = fault;
+        struct error error;
+        if (decode_plane(decoding, index, &error) && !atomic_flag_test_and_set(&decoding->faulted))
+            decoding->error = error;
     }
 }
 
@@ -190,7 +190,7 @@ write_stack(const struct inputs *inputs, const struct geometry_stack *stack, int
     if (fwrite(decoding.volume, decoding.plane_size, (size_t)stack->plane_count, output) !=
         (size_t)stack->plane_count)
         abort();
-    print_fault(&decoding.fault);
+    print_error(&decoding.error);
     free(decoding.volume);
 }
 
@@ -238,13 +238,13 @@ main(int argc, char **argv)
     peek_all(argc - first - 1, argv + first + 1, &inputs);
     const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
     struct geometry_series *series;
-    struct dicom_fault fault = {0};
-    if (geometry_group(inputs.instances, inputs.count, &limits, &series, &fault) == 0) {
+    struct error error = {0};
+    if (geometry_group(inputs.instances, inputs.count, &limits, &series, &error) == 0) {
         dump_stacks(&inputs, series, thread_count, output);
         geometry_series_free(series);
     }
     printf(", \"fault\": ");
-    print_fault(&fault);
+    print_error(&error);
     printf("}\n");
     for (int32_t i = 0; i < inputs.count; i++)
         dicom_instance_free(inputs.instances[i]);

@@ -14,10 +14,10 @@ die(const char *code, const char *sentence)
 }
 
 void
-check(int error, const struct dicom_fault *fault)
+check(int rc, const struct error *error)
 {
-    if (error)
-        die(fault->code, fault->sentence);
+    if (rc)
+        die(code_name(error->code), error->message);
 }
 
 void *
@@ -55,7 +55,7 @@ choose_stack(const struct geometry_series *series, const char *name)
     }
     if (!chosen)
         die("STACK_NOT_FOUND", "there is none of that name, or there are several");
-    check(!chosen->accepted, &chosen->fault);
+    check(!chosen->accepted, &chosen->error);
     return chosen;
 }
 
@@ -63,12 +63,12 @@ void
 object_source_read(char **paths, int count, const char *stack, struct object_source *source)
 {
     const struct geometry_limits limits = {.min_planes = 1, .spacing_tolerance = 0.01};
-    struct dicom_fault fault;
+    struct error error;
     source->instances = need(calloc((size_t)count, sizeof(*source->instances)));
     source->count = count;
     for (int i = 0; i < count; i++)
-        check(dicom_peek(paths[i], &source->instances[i], &fault), &fault);
-    check(geometry_group(source->instances, count, &limits, &source->series, &fault), &fault);
+        check(dicom_peek(paths[i], &source->instances[i], &error), &error);
+    check(geometry_group(source->instances, count, &limits, &source->series, &error), &error);
     source->stack = choose_stack(source->series, stack);
 }
 

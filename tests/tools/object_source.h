@@ -26,7 +26,7 @@ struct seg_request object_source_request(const struct object_source *source, con
 int object_create(const char *path);
 
 _Noreturn void die(const char *code, const char *sentence);
-void check(int error, const struct dicom_fault *fault);
+void check(int rc, const struct error *error);
 void *need(void *memory);
 
 /* Since some time in the past. */

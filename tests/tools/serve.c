@@ -114,12 +114,12 @@ opened(void *context, const struct dicom_association_request *association)
 
 static void
 closed(void *context, const struct dicom_association_request *association,
-       const struct dicom_association_totals *totals, int error, const struct dicom_fault *fault)
+       const struct dicom_association_totals *totals, int rc, const struct error *error)
 {
     (void)context;
     printf("closed %s %llu %llu %llu %d %s\n", association->calling_ae,
            (unsigned long long)totals->instances, (unsigned long long)totals->refused,
-           (unsigned long long)totals->bytes, error, fault->code);
+           (unsigned long long)totals->bytes, rc, code_name(error->code));
 }
 
 static void *
@@ -135,9 +135,9 @@ serve(void *argument)
         .opened = opened,
         .closed = closed,
     };
-    struct dicom_fault fault = {0};
-    const int error = dicom_serve(visit->fd, &settings.serve, &receiver, &fault);
-    printf("served %d %s %s\n", error, fault.code, fault.sentence);
+    struct error error = {0};
+    const int rc = dicom_serve(visit->fd, &settings.serve, &receiver, &error);
+    printf("served %d %s %s\n", rc, code_name(error.code), error.message);
     return NULL;
 }
 
@@ -261,9 +261,9 @@ main(int argc, char **argv)
         limit_files();
     dicom_init();
     struct dicom_tls *tls = NULL;
-    struct dicom_fault fault;
-    if (settings.tls.certificate && dicom_tls_open(&settings.tls, true, &tls, &fault) != 0) {
-        printf("fault %s %s\n", fault.code, fault.sentence);
+    struct error error;
+    if (settings.tls.certificate && dicom_tls_open(&settings.tls, true, &tls, &error) != 0) {
+        printf("fault %s %s\n", code_name(error.code), error.message);
         return 1;
     }
     settings.serve.tls = tls;

@@ -75,15 +75,15 @@ static void
 write_and_verify(const struct pmap_request *request, const char *output)
 {
     struct seg_summary summary;
-    struct dicom_fault fault;
+    struct error error;
     int fd = object_create(output);
     long before = peak_kib();
     double start = seconds();
-    check(pmap_write(request, fd, &summary, &fault), &fault);
+    check(pmap_write(request, fd, &summary, &error), &error);
     double written = seconds();
     long between = peak_kib();
     close(fd);
-    check(pmap_verify(request, output, &fault), &fault);
+    check(pmap_verify(request, output, &error), &error);
     printf("{\"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"frames\": %lld, "
            "\"bytes\": %lld, \"write_seconds\": %.4f, \"verify_seconds\": %.4f, "
            "\"write_kib\": %ld, \"verify_kib\": %ld}\n",

@@ -185,11 +185,11 @@ static void
 write_and_verify(const struct seg_request *request, const char *output)
 {
     struct seg_summary summary;
-    struct dicom_fault fault;
+    struct error error;
     int fd = object_create(output);
-    check(seg_write(request, fd, &summary, &fault), &fault);
+    check(seg_write(request, fd, &summary, &error), &error);
     close(fd);
-    check(seg_verify(request, output, 1, &fault), &fault);
+    check(seg_verify(request, output, 1, &error), &error);
     printf("{\"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"frames\": %lld, "
            "\"bytes\": %lld}\n",
            summary.identity.sop_instance_uid, summary.identity.series_uid,
@@ -202,7 +202,7 @@ report_and_verify(const struct seg_request *seg, const struct options *options)
     struct measurements measurements;
     struct seg_identity identity;
     struct seg_summary summary;
-    struct dicom_fault fault;
+    struct error error;
     measurements_read(options->measurements, &measurements);
     seg_identify(seg, &identity);
     bool of_segments = false;
@@ -218,10 +218,10 @@ report_and_verify(const struct seg_request *seg, const struct options *options)
     };
     int fd = object_create(options->report);
     const double start = seconds();
-    check(sr_write(&request, fd, &summary, &fault), &fault);
+    check(sr_write(&request, fd, &summary, &error), &error);
     const double written = seconds();
     close(fd);
-    check(sr_verify(&request, options->report, &fault), &fault);
+    check(sr_verify(&request, options->report, &error), &error);
     printf("{\"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"bytes\": %lld, "
            "\"write_seconds\": %.4f, \"verify_seconds\": %.4f}\n",
            summary.identity.sop_instance_uid, summary.identity.series_uid, (long long)summary.bytes,

@@ -118,9 +118,9 @@ static inline struct geometry_series *
 group_with(const struct geometry_limits *with)
 {
     struct geometry_series *result;
-    struct dicom_fault fault;
-    int error = geometry_group(series.instances, series.count, with, &result, &fault);
-    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
+    struct error error;
+    int rc = geometry_group(series.instances, series.count, with, &result, &error);
+    ck_assert_msg(rc == 0, "%s: %s", code_name(error.code), error.message);
     return result;
 }
 
@@ -130,28 +130,27 @@ group(void)
     return group_with(&limits);
 }
 
-/* The only stack's code, "" when it is accepted. */
-static inline const char *
+/* The only stack's code, CODE_NONE when it is accepted. */
+static inline enum code
 code_of_group(void)
 {
-    static struct dicom_fault fault;
     struct geometry_series *result = group();
     ck_assert_int_eq(result->stack_count, 1);
-    fault = result->stacks[0].fault;
-    ck_assert_int_eq(result->stacks[0].accepted, fault.code[0] == 0);
+    enum code code = result->stacks[0].error.code;
+    ck_assert_int_eq(result->stacks[0].accepted, code == CODE_NONE);
     geometry_series_free(result);
-    return fault.code;
+    return code;
 }
 
-static inline const struct dicom_fault *
-fault_of_group(void)
+static inline const struct error *
+error_of_group(void)
 {
-    static struct dicom_fault fault;
+    static struct error error;
     struct geometry_series *result = group();
     ck_assert_int_eq(result->stack_count, 1);
-    fault = result->stacks[0].fault;
+    error = result->stacks[0].error;
     geometry_series_free(result);
-    return &fault;
+    return &error;
 }
 
 /* "name:planes[!CODE]" of every stack, joined by " | ". */
@@ -164,7 +163,8 @@ stacks_of_group(void)
     for (int32_t i = 0; i < result->stack_count; i++) {
         const struct geometry_stack *stack = &result->stacks[i];
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s:%d%s%s", i ? " | " : "",
-                 stack->name, stack->plane_count, stack->accepted ? "" : "!", stack->fault.code);
+                 stack->name, stack->plane_count, stack->accepted ? "" : "!",
+                 code_name(stack->error.code));
     }
     geometry_series_free(result);
     return text;

@@ -7,7 +7,7 @@
  */
 #include "dicom/objects/pmap/pmap.h"
 
-#include "dicom/fault.h"
+#include "base/error.h"
 #include "dicom/objects/pmap/pmap_internal.h"
 #include "dicom/objects/pmap/pmap_writer.h"
 #include "dicom/objects/seg/seg_internal.h"
@@ -56,26 +56,26 @@ pixel_data_length(const struct geometry_stack *stack)
 }
 
 static int
-check_request(const struct pmap_request *request, struct dicom_fault *fault)
+check_request(const struct pmap_request *request, struct error *error)
 {
     const struct geometry_stack *stack = request->source->stack;
     const char *what = invalid_request(request);
     if (what)
-        return fault_set(fault, -EINVAL, "PMAP_REQUEST_INVALID", NULL, NULL,
+        return error_set(error, -EINVAL, CODE_PMAP_REQUEST_INVALID,
                          "The parametric map cannot be written: %s. This is a defect of Noctule.",
                          what);
     if (!stack->has_geometry)
-        return fault_set(fault, -EINVAL, "NO_GEOMETRY",
-                         seg_plane_instance(request->source, 0)->path, NULL,
-                         "The planes have no position in the patient, which a parametric map "
-                         "needs.");
+        return error_set_files(error, -EINVAL, CODE_NO_GEOMETRY,
+                               seg_plane_instance(request->source, 0)->path, NULL,
+                               "The planes have no position in the patient, which a parametric map "
+                               "needs.");
     if (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE)
-        return fault_set(fault, -ENODATA, "PMAP_EMPTY", NULL, NULL,
+        return error_set(error, -ENODATA, CODE_PMAP_EMPTY,
                          "Planes of %d x %d voxels have none that is not on their edge: there is "
                          "no pattern to write.",
                          stack->columns, stack->rows);
     if (pixel_data_length(stack) > STACK_MAX_VALUE_LENGTH)
-        return fault_set(fault, -EFBIG, "PMAP_TOO_LARGE", NULL, NULL,
+        return error_set(error, -EFBIG, CODE_PMAP_TOO_LARGE,
                          "%d planes of %d x %d are more than the 4 GiB of one object.",
                          stack->plane_count, stack->columns, stack->rows);
     return 0;
@@ -104,7 +104,7 @@ describe(struct pmap_writer *w)
 }
 
 static int
-prepare(struct pmap_writer *w, int fd, struct dicom_fault *fault)
+prepare(struct pmap_writer *w, int fd, struct error *error)
 {
     const struct pmap_request *request = w->request;
     const char *modality = seg_plane_instance(request->source, 0)->modality;
@@ -119,10 +119,10 @@ prepare(struct pmap_writer *w, int fd, struct dicom_fault *fault)
         .derivation = &request->quantity,
         .own_codes = strcmp(request->quantity.scheme, SEG_OWN_SCHEME) == 0,
     };
-    int error = stack_writer_open(&w->out, request_is_ascii(request), fd, fault);
-    if (error)
-        return error;
-    return pmap_make_identity(request, &w->out.identity) ? stack_out_of_memory(&w->out, fault) : 0;
+    int rc = stack_writer_open(&w->out, request_is_ascii(request), fd, error);
+    if (rc)
+        return rc;
+    return pmap_make_identity(request, &w->out.identity) ? stack_out_of_memory(&w->out, error) : 0;
 }
 
 /* --- pixels --- */
@@ -204,38 +204,38 @@ write_object(struct pmap_writer *w)
 }
 
 static int
-write_all(struct pmap_writer *w, struct dicom_fault *fault)
+write_all(struct pmap_writer *w, struct error *error)
 {
-    int error = write_object(w);
-    if (error == -EFBIG)
-        return fault_set(fault, error, "PMAP_TOO_LARGE", NULL, NULL,
+    int rc = write_object(w);
+    if (rc == -EFBIG)
+        return error_set(error, rc, CODE_PMAP_TOO_LARGE,
                          "The descriptions of %d frames are more than the 4 GiB of one sequence.",
                          w->request->source->stack->plane_count);
-    if (error == -EMSGSIZE)
-        return fault_set(fault, error, "PMAP_REQUEST_INVALID", NULL, NULL,
+    if (rc == -EMSGSIZE)
+        return error_set(error, rc, CODE_PMAP_REQUEST_INVALID,
                          "The parametric map cannot be written: a text is too long. This is a "
                          "defect of Noctule.");
-    if (error)
-        return stack_out_of_memory(&w->out, fault);
-    return stack_writer_finish(&w->out, fault);
+    if (rc)
+        return stack_out_of_memory(&w->out, error);
+    return stack_writer_finish(&w->out, error);
 }
 
 int
 pmap_write(const struct pmap_request *request, int fd, struct seg_summary *summary,
-           struct dicom_fault *fault)
+           struct error *error)
 {
     struct pmap_writer w = {.request = request};
-    int error = check_request(request, fault);
-    if (!error)
-        error = prepare(&w, fd, fault);
-    if (!error)
-        error = write_all(&w, fault);
-    if (!error)
+    int rc = check_request(request, error);
+    if (!rc)
+        rc = prepare(&w, fd, error);
+    if (!rc)
+        rc = write_all(&w, error);
+    if (!rc)
         *summary = (struct seg_summary){
             .identity = w.out.identity,
             .frames = request->source->stack->plane_count,
             .bytes = w.out.sink.total,
         };
     stack_writer_close(&w.out);
-    return error;
+    return rc;
 }

@@ -48,7 +48,7 @@ void pmap_identify(const struct pmap_request *request, struct seg_identity *iden
  * PMAP_REQUEST_INVALID, a defect of the caller.
  */
 int pmap_write(const struct pmap_request *request, int fd, struct seg_summary *summary,
-               struct dicom_fault *fault);
+               struct error *error);
 
 /*
  * Reads the object at `path` with DCMTK, independently of the writer, and compares every value,
@@ -56,7 +56,7 @@ int pmap_write(const struct pmap_request *request, int fd, struct seg_summary *s
  * headers at about 8 KiB a frame. PMAP_MISMATCH (-EBADMSG) names the first difference, or why the
  * file cannot be read; OUT_OF_MEMORY.
  */
-int pmap_verify(const struct pmap_request *request, const char *path, struct dicom_fault *fault);
+int pmap_verify(const struct pmap_request *request, const char *path, struct error *error);
 
 #ifdef __cplusplus
 }

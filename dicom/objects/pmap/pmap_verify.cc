@@ -185,7 +185,7 @@ Verifier::check_frames()
         try {
             check_frame(*static_cast<DcmItem *>(object), plane);
         } catch (const Mismatch &mismatch) {
-            differ("frame %d: %.300s", plane + 1, mismatch.sentence);
+            differ("frame %d: %.300s", plane + 1, mismatch.message);
         }
     }
 }
@@ -230,12 +230,12 @@ Verifier::check_pixels()
 } // namespace
 
 extern "C" int
-pmap_verify(const struct pmap_request *request, const char *path, struct dicom_fault *fault)
+pmap_verify(const struct pmap_request *request, const char *path, struct error *error)
 try {
     Verifier(*request, path).run();
     return 0;
 
 } catch (...) {
 
-    return caught(fault, path, "PMAP_MISMATCH", "parametric map");
+    return caught(error, path, CODE_PMAP_MISMATCH, "parametric map");
 }

@@ -8,7 +8,7 @@
  */
 #include "dicom/objects/seg/seg_writer.h"
 
-#include "dicom/fault.h"
+#include "base/error.h"
 #include "dicom/objects/seg/seg_internal.h"
 #include "dicom/value/tags.h"
 
@@ -64,16 +64,17 @@ invalid_request(const struct seg_request *request)
 }
 
 static int
-check_request(const struct seg_request *request, struct dicom_fault *fault)
+check_request(const struct seg_request *request, struct error *error)
 {
     const char *what = invalid_request(request);
     if (what)
-        return fault_set(fault, -EINVAL, "SEG_REQUEST_INVALID", NULL, NULL,
+        return error_set(error, -EINVAL, CODE_SEG_REQUEST_INVALID,
                          "The segmentation cannot be written: %s. This is a defect of Noctule.",
                          what);
     if (!request->stack->has_geometry)
-        return fault_set(fault, -EINVAL, "NO_GEOMETRY", seg_plane_instance(request, 0)->path, NULL,
-                         "The planes have no position in the patient, which a segmentation needs.");
+        return error_set_files(
+            error, -EINVAL, CODE_NO_GEOMETRY, seg_plane_instance(request, 0)->path, NULL,
+            "The planes have no position in the patient, which a segmentation needs.");
     return 0;
 }
 
@@ -102,14 +103,14 @@ request_is_ascii(const struct seg_request *request)
 }
 
 static int
-check_plan(const struct seg_writer *w, struct dicom_fault *fault)
+check_plan(const struct seg_writer *w, struct error *error)
 {
     if (w->plan.frames == 0)
-        return fault_set(fault, -ENODATA, "SEG_EMPTY", NULL, NULL,
+        return error_set(error, -ENODATA, CODE_SEG_EMPTY,
                          "No voxel is in any segment, and empty frames are left out: there is "
                          "nothing to write.");
     if (w->plan.frames > INT32_MAX || seg_pixel_data_length(w) > STACK_MAX_VALUE_LENGTH)
-        return fault_set(fault, -EFBIG, "SEG_TOO_LARGE", NULL, NULL,
+        return error_set(error, -EFBIG, CODE_SEG_TOO_LARGE,
                          "%lld frames of %d x %d are more than the 4 GiB of one object; leave out "
                          "empty frames or segments.",
                          (long long)w->plan.frames, w->request->stack->columns,
@@ -121,7 +122,7 @@ static const struct seg_code derived_by_segmentation = {"113076", "DCM", "Segmen
 
 /* Everything that can be known before the first byte is written. */
 static int
-prepare(struct seg_writer *w, int fd, struct dicom_fault *fault)
+prepare(struct seg_writer *w, int fd, struct error *error)
 {
     const struct seg_request *request = w->request;
     w->out.source = request;
@@ -133,12 +134,12 @@ prepare(struct seg_writer *w, int fd, struct dicom_fault *fault)
         .description = seg_description(w),
         .derivation = &derived_by_segmentation,
     };
-    int error = stack_writer_open(&w->out, request_is_ascii(request), fd, fault);
-    if (error)
-        return error;
+    int rc = stack_writer_open(&w->out, request_is_ascii(request), fd, error);
+    if (rc)
+        return rc;
     if (seg_make_identity(request, &w->out.identity) || seg_plan_make(request, &w->plan))
-        return stack_out_of_memory(&w->out, fault);
-    return check_plan(w, fault);
+        return stack_out_of_memory(&w->out, error);
+    return check_plan(w, error);
 }
 
 static const struct stack_dimension dimensions[] = {
@@ -171,20 +172,20 @@ write_object(struct seg_writer *w)
 }
 
 static int
-write_all(struct seg_writer *w, struct dicom_fault *fault)
+write_all(struct seg_writer *w, struct error *error)
 {
-    int error = write_object(w);
-    if (error == -EFBIG)
-        return fault_set(fault, error, "SEG_TOO_LARGE", NULL, NULL,
+    int rc = write_object(w);
+    if (rc == -EFBIG)
+        return error_set(error, rc, CODE_SEG_TOO_LARGE,
                          "The descriptions of %lld frames are more than the 4 GiB of one sequence.",
                          (long long)w->plan.frames);
-    if (error == -EMSGSIZE)
-        return fault_set(fault, error, "SEG_REQUEST_INVALID", NULL, NULL,
+    if (rc == -EMSGSIZE)
+        return error_set(error, rc, CODE_SEG_REQUEST_INVALID,
                          "The segmentation cannot be written: a text is too long. This is a defect "
                          "of Noctule.");
-    if (error)
-        return stack_out_of_memory(&w->out, fault);
-    return stack_writer_finish(&w->out, fault);
+    if (rc)
+        return stack_out_of_memory(&w->out, error);
+    return stack_writer_finish(&w->out, error);
 }
 
 static void
@@ -196,20 +197,20 @@ release(struct seg_writer *w)
 
 int
 seg_write(const struct seg_request *request, int fd, struct seg_summary *summary,
-          struct dicom_fault *fault)
+          struct error *error)
 {
     struct seg_writer w = {.request = request};
-    int error = check_request(request, fault);
-    if (!error)
-        error = prepare(&w, fd, fault);
-    if (!error)
-        error = write_all(&w, fault);
-    if (!error)
+    int rc = check_request(request, error);
+    if (!rc)
+        rc = prepare(&w, fd, error);
+    if (!rc)
+        rc = write_all(&w, error);
+    if (!rc)
         *summary = (struct seg_summary){
             .identity = w.out.identity,
             .frames = w.plan.frames,
             .bytes = w.out.sink.total,
         };
     release(&w);
-    return error;
+    return rc;
 }

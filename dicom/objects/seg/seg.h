@@ -100,7 +100,7 @@ struct seg_summary {
  * SEG_REQUEST_INVALID, a defect of the caller.
  */
 int seg_write(const struct seg_request *request, int fd, struct seg_summary *summary,
-              struct dicom_fault *fault);
+              struct error *error);
 
 /*
  * Reads the object at `path` with DCMTK, independently of the writer, and compares every voxel,
@@ -109,7 +109,7 @@ int seg_write(const struct seg_request *request, int fd, struct seg_summary *sum
  * why the file cannot be read; OUT_OF_MEMORY.
  */
 int seg_verify(const struct seg_request *request, const char *path, int threads,
-               struct dicom_fault *fault);
+               struct error *error);
 
 #ifdef __cplusplus
 }

@@ -232,7 +232,7 @@ Verifier::check_frames()
         try {
             frames_.push_back(check_frame(*static_cast<DcmItem *>(object)));
         } catch (const Mismatch &mismatch) {
-            differ("frame %zu: %.300s", frames_.size() + 1, mismatch.sentence);
+            differ("frame %zu: %.300s", frames_.size() + 1, mismatch.message);
         }
     }
 }
@@ -450,13 +450,12 @@ Verifier::check_pixels()
 } // namespace
 
 extern "C" int
-seg_verify(const struct seg_request *request, const char *path, int threads,
-           struct dicom_fault *fault)
+seg_verify(const struct seg_request *request, const char *path, int threads, struct error *error)
 try {
     Verifier(*request, path, threads).run();
     return 0;
 
 } catch (...) {
 
-    return caught(fault, path, "SEG_MISMATCH", "segmentation");
+    return caught(error, path, CODE_SEG_MISMATCH, "segmentation");
 }

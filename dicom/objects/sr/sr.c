@@ -4,7 +4,7 @@
  */
 #include "dicom/objects/sr/sr.h"
 
-#include "dicom/fault.h"
+#include "base/error.h"
 #include "dicom/objects/seg/seg_internal.h"
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_writer.h"
@@ -167,85 +167,83 @@ list_sources(struct sr_writer *w)
 }
 
 static int
-out_of_memory(struct dicom_fault *fault)
+out_of_memory(struct error *error)
 {
-    return fault_set(fault, -ENOMEM, "OUT_OF_MEMORY", NULL, NULL,
+    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
                      "There is not enough memory to write the report.");
 }
 
 static int
-invalid(struct dicom_fault *fault, int error, const char *what)
+invalid(struct error *error, int rc, const char *what)
 {
-    return fault_set(fault, error, "SR_REQUEST_INVALID", NULL, NULL,
+    return error_set(error, rc, CODE_SR_REQUEST_INVALID,
                      "The report cannot be written: %s. This is a defect of Noctule.", what);
 }
 
 static int
-prepare(struct sr_writer *w, struct dicom_fault *fault)
+prepare(struct sr_writer *w, struct error *error)
 {
     const struct sr_request *request = w->request;
     const char *path = seg_plane_instance(request->seg, 0)->path;
-    int error = dicom_inherit(path, &w->set.inherited, fault);
-    if (error)
-        return error;
+    int rc = dicom_inherit(path, &w->set.inherited, error);
+    if (rc)
+        return rc;
     if (dataset_settle_character_set(&w->set, request_is_ascii(request)) ||
         sr_make_identity(request, &w->identity) || sr_device_uid(request->seg, w->device_uid) ||
         list_sources(w))
-        return out_of_memory(fault);
+        return out_of_memory(error);
     dataset_date_time(&w->set, request->seg->content_time_ms, w->date, w->time);
     return 0;
 }
 
 static int
-encode(struct sr_writer *w, struct dicom_fault *fault)
+encode(struct sr_writer *w, struct error *error)
 {
     sr_put_modules(w);
     sr_put_content(w);
     if (w->set.elements.error == -EMSGSIZE)
-        return invalid(fault, -EMSGSIZE, "a text or a sequence is too long");
-    return w->set.elements.error ? out_of_memory(fault) : 0;
+        return invalid(error, -EMSGSIZE, "a text or a sequence is too long");
+    return w->set.elements.error ? out_of_memory(error) : 0;
 }
 
 static int
-write_bytes(const struct element_buffer *bytes, int fd, struct dicom_fault *fault)
+write_bytes(const struct element_buffer *bytes, int fd, struct error *error)
 {
     struct byte_sink sink;
     if (byte_sink_open(&sink, fd))
-        return out_of_memory(fault);
+        return out_of_memory(error);
     byte_sink_append(&sink, bytes->bytes, bytes->size);
-    int error = byte_sink_finish(&sink);
+    int rc = byte_sink_finish(&sink);
     byte_sink_close(&sink);
-    if (error)
-        return fault_set(fault, error, "WRITE_FAILED", NULL, NULL,
-                         "Writing the report of %zu bytes failed: %s.", bytes->size,
-                         strerror(-error));
+    if (rc)
+        return error_set(error, rc, CODE_WRITE_FAILED,
+                         "Writing the report of %zu bytes failed: %s.", bytes->size, strerror(-rc));
     return 0;
 }
 
 static int
-write_report(struct sr_writer *w, int fd, struct dicom_fault *fault)
+write_report(struct sr_writer *w, int fd, struct error *error)
 {
-    int error = prepare(w, fault);
-    if (!error)
-        error = encode(w, fault);
-    return error ? error : write_bytes(&w->set.elements, fd, fault);
+    int rc = prepare(w, error);
+    if (!rc)
+        rc = encode(w, error);
+    return rc ? rc : write_bytes(&w->set.elements, fd, error);
 }
 
 int
-sr_write(const struct sr_request *request, int fd, struct seg_summary *summary,
-         struct dicom_fault *fault)
+sr_write(const struct sr_request *request, int fd, struct seg_summary *summary, struct error *error)
 {
     const char *what = invalid_request(request);
     if (what)
-        return invalid(fault, -EINVAL, what);
+        return invalid(error, -EINVAL, what);
     struct sr_writer w = {.request = request};
-    int error = write_report(&w, fd, fault);
-    if (!error)
+    int rc = write_report(&w, fd, error);
+    if (!rc)
         *summary = (struct seg_summary){
             .identity = w.identity,
             .bytes = (int64_t)w.set.elements.size,
         };
     free(w.sources);
     dataset_writer_free(&w.set);
-    return error;
+    return rc;
 }

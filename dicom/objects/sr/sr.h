@@ -94,14 +94,14 @@ struct sr_request {
  * caller.
  */
 int sr_write(const struct sr_request *request, int fd, struct seg_summary *summary,
-             struct dicom_fault *fault);
+             struct error *error);
 
 /*
  * Reads the report at `path` with DCMTK, independently of the writer, and compares every item with
  * the request, numbers bit by bit. SR_MISMATCH (-EBADMSG) names the first difference, or why the
  * file cannot be read; OUT_OF_MEMORY.
  */
-int sr_verify(const struct sr_request *request, const char *path, struct dicom_fault *fault);
+int sr_verify(const struct sr_request *request, const char *path, struct error *error);
 
 #ifdef __cplusplus
 }

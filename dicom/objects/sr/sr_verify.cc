@@ -444,12 +444,12 @@ Verifier::check_content()
 } // namespace
 
 extern "C" int
-sr_verify(const struct sr_request *request, const char *path, struct dicom_fault *fault)
+sr_verify(const struct sr_request *request, const char *path, struct error *error)
 try {
     Verifier(*request, path).run();
     return 0;
 
 } catch (...) {
 
-    return caught(fault, path, "SR_MISMATCH", "report");
+    return caught(error, path, CODE_SR_MISMATCH, "report");
 }

@@ -1,6 +1,7 @@
 #include "dicom/read/geometry/geometry.h"
 
-#include "dicom/fault.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "dicom/read/geometry/geometry_internal.h"
 
 #include <errno.h>
@@ -157,14 +158,14 @@ make_stacks(struct grouping *grouping, struct geometry_series *series)
 /* ---- entry ---- */
 
 static int
-check_one_series(struct dicom_instance *const *instances, int32_t count, struct dicom_fault *fault)
+check_one_series(struct dicom_instance *const *instances, int32_t count, struct error *error)
 {
     for (int32_t i = 1; i < count; i++)
         if (strcmp(instances[0]->series_uid, instances[i]->series_uid) != 0)
-            return fault_set(fault, -EINVAL, "SERIES_MIXED", instances[0]->path, instances[i]->path,
-                             "%s and %s belong to different series.",
-                             fault_base_name(instances[0]->path),
-                             fault_base_name(instances[i]->path));
+            return error_set_files(error, -EINVAL, CODE_SERIES_MIXED, instances[0]->path,
+                                   instances[i]->path, "%s and %s belong to different series.",
+                                   text_base_name(instances[0]->path),
+                                   text_base_name(instances[i]->path));
     return 0;
 }
 
@@ -197,25 +198,25 @@ collect_planes(struct dicom_instance *const *instances, int32_t count, struct gr
 int
 geometry_group(struct dicom_instance *const *instances, int32_t count,
                const struct geometry_limits *limits, struct geometry_series **series,
-               struct dicom_fault *fault)
+               struct error *error)
 {
     *series = NULL;
-    int error = check_one_series(instances, count, fault);
-    if (error)
-        return error;
+    int rc = check_one_series(instances, count, error);
+    if (rc)
+        return rc;
     struct grouping grouping = {.limits = limits};
     struct geometry_series *result = calloc(1, sizeof(*result));
-    error = result ? collect_planes(instances, count, &grouping) : -ENOMEM;
-    if (!error && grouping.plane_count > 0)
-        error = geometry_make_groups(&grouping);
-    if (!error && grouping.group_count > 0)
-        error = make_stacks(&grouping, result);
+    rc = result ? collect_planes(instances, count, &grouping) : -ENOMEM;
+    if (!rc && grouping.plane_count > 0)
+        rc = geometry_make_groups(&grouping);
+    if (!rc && grouping.group_count > 0)
+        rc = make_stacks(&grouping, result);
     free(grouping.groups);
     free(grouping.scratch);
     free(grouping.planes);
-    if (error) {
+    if (rc) {
         geometry_series_free(result);
-        return fault_set(fault, error, "OUT_OF_MEMORY", NULL, NULL,
+        return error_set(error, rc, CODE_OUT_OF_MEMORY,
                          "There is not enough memory to order the series.");
     }
     *series = result;

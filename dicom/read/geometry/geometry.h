@@ -40,7 +40,7 @@ struct geometry_plane {
 struct geometry_stack {
     char name[128]; /* what sets it apart, for people: "echo 1, b 800"; "" for the only stack */
     bool accepted;
-    struct dicom_fault fault; /* when not accepted */
+    struct error error; /* when not accepted */
     int32_t columns, rows;
     int32_t plane_count;
     struct geometry_plane *planes; /* ascending position */
@@ -66,15 +66,15 @@ struct geometry_limits {
 
 /*
  * Groups, sorts and judges. -EINVAL only when the instances belong to several series
- * (SERIES_MIXED); a stack that the gate refuses is no error but has accepted = false and its fault:
+ * (SERIES_MIXED); a stack that the gate refuses fails nothing but has accepted = false and its error:
  * NO_GEOMETRY, SIZE_MIXED, PIXELS_MIXED, FRAME_OF_REFERENCE_MIXED, RESCALE_INVALID,
  * TOO_FEW_SLICES, DUPLICATE_POSITION, GANTRY_TILT, MISSING_SLICE, SPACING_NOT_UNIFORM. When several
- * apply, the first in this order, that of docs/codes.md, is the code and the sentence names the
+ * apply, the first in this order, that of docs/codes.md, is the code and the message names the
  * others. -ENOMEM with OUT_OF_MEMORY.
  */
 int geometry_group(struct dicom_instance *const *instances, int32_t count,
                    const struct geometry_limits *limits, struct geometry_series **series,
-                   struct dicom_fault *fault);
+                   struct error *error);
 void geometry_series_free(struct geometry_series *series);
 
 /* Voxel coordinates (may be fractional or outside) of a point in mm, LPS. */

@@ -1,5 +1,6 @@
 /* geometry_gate.c - which groups of planes are stacks, and why the others are refused. */
-#include "dicom/fault.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "dicom/read/geometry/geometry_internal.h"
 
 #include <math.h>
@@ -12,12 +13,12 @@
 
 /* Findings about one stack, in order of precedence; the first gives the code and the files. */
 struct verdict {
-    struct dicom_fault *fault;
+    struct error *error;
     bool refused;
 };
 
 static void __attribute__((format(printf, 5, 6)))
-refuse(struct verdict *verdict, const char *code, const struct plane *a, const struct plane *b,
+refuse(struct verdict *verdict, enum code code, const struct plane *a, const struct plane *b,
        const char *format, ...)
 {
     char text[384];
@@ -26,21 +27,21 @@ refuse(struct verdict *verdict, const char *code, const struct plane *a, const s
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
     if (!verdict->refused) {
-        fault_set(verdict->fault, 0, code, a ? a->instance->path : NULL,
-                  b ? b->instance->path : NULL, "%s", text);
+        error_set_files(verdict->error, 0, code, a ? a->instance->path : NULL,
+                        b ? b->instance->path : NULL, "%s", text);
         verdict->refused = true;
         return;
     }
-    char *sentence = verdict->fault->sentence;
-    const size_t length = strlen(sentence);
-    snprintf(sentence + length, sizeof(verdict->fault->sentence) - length, " Also %s: %s", code,
-             text);
+    char *message = verdict->error->message;
+    const size_t length = strlen(message);
+    snprintf(message + length, sizeof(verdict->error->message) - length, " Also %s: %s",
+             code_name(code), text);
 }
 
 static const char *
 name_of(const struct plane *plane)
 {
-    return fault_base_name(plane->instance->path);
+    return text_base_name(plane->instance->path);
 }
 
 static bool
@@ -59,7 +60,7 @@ check_geometry_is_there(struct verdict *verdict, const struct group *group)
         const char *what = !plane->frame->has_position      ? "Image Position (Patient)"
                            : !plane->frame->has_orientation ? "Image Orientation (Patient)"
                                                             : "Pixel Spacing";
-        refuse(verdict, "NO_GEOMETRY", plane, NULL, "%s, frame %d, has no valid %s.",
+        refuse(verdict, CODE_NO_GEOMETRY, plane, NULL, "%s, frame %d, has no valid %s.",
                name_of(plane), plane->frame_index + 1, what);
         return false;
     }
@@ -82,13 +83,14 @@ check_sizes(struct verdict *verdict, const struct group *group)
         const struct plane *plane = &group->planes[i];
         const struct dicom_instance *b = plane->instance;
         if (a->rows != b->rows || a->columns != b->columns) {
-            refuse(verdict, "SIZE_MIXED", first, plane, "%s has %d x %d pixels and %s has %d x %d.",
-                   name_of(first), a->columns, a->rows, name_of(plane), b->columns, b->rows);
+            refuse(verdict, CODE_SIZE_MIXED, first, plane,
+                   "%s has %d x %d pixels and %s has %d x %d.", name_of(first), a->columns, a->rows,
+                   name_of(plane), b->columns, b->rows);
             return;
         }
         const double *s = first->frame->pixel_spacing, *t = plane->frame->pixel_spacing;
         if (first->frame->has_spacing && plane->frame->has_spacing && !same_spacing(s, t)) {
-            refuse(verdict, "SIZE_MIXED", first, plane,
+            refuse(verdict, CODE_SIZE_MIXED, first, plane,
                    "The pixels of %s are %.6g x %.6g mm and those of %s %.6g x %.6g mm.",
                    name_of(first), s[1], s[0], name_of(plane), t[1], t[0]);
             return;
@@ -105,7 +107,7 @@ check_pixels(struct verdict *verdict, const struct group *group)
         const struct dicom_instance *a = first->instance, *b = plane->instance;
         if (a->pixel == b->pixel && a->monochrome1 == b->monochrome1)
             continue;
-        refuse(verdict, "PIXELS_MIXED", first, plane,
+        refuse(verdict, CODE_PIXELS_MIXED, first, plane,
                "%s has %d-bit %s %s pixels and %s %d-bit %s %s ones.", name_of(first),
                a->bits_allocated, a->is_signed ? "signed" : "unsigned",
                a->monochrome1 ? "MONOCHROME1" : "MONOCHROME2", name_of(plane), b->bits_allocated,
@@ -124,7 +126,7 @@ check_frame_of_reference(struct verdict *verdict, const struct group *group)
         if (strcmp(first->instance->frame_of_reference_uid,
                    plane->instance->frame_of_reference_uid) == 0)
             continue;
-        refuse(verdict, "FRAME_OF_REFERENCE_MIXED", first, plane,
+        refuse(verdict, CODE_FRAME_OF_REFERENCE_MIXED, first, plane,
                "%s and %s have different Frames of Reference, so their positions cannot be "
                "compared.",
                name_of(first), name_of(plane));
@@ -142,14 +144,14 @@ check_rescale(struct verdict *verdict, const struct group *group)
         /* Their ranges are in HU and in activity; stored values mean nothing by themselves. */
         const bool required = strcmp(modality, "CT") == 0 || strcmp(modality, "PT") == 0;
         if (!frame->has_rescale && required) {
-            refuse(verdict, "RESCALE_INVALID", plane, NULL,
+            refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
                    "%s, frame %d, has no Rescale Slope and Intercept, which %s needs.",
                    name_of(plane), plane->frame_index + 1, modality);
             return;
         }
         if (isfinite(frame->slope) && isfinite(frame->intercept) && frame->slope != 0)
             continue;
-        refuse(verdict, "RESCALE_INVALID", plane, NULL,
+        refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
                "%s, frame %d, has an impossible rescale: slope %g, intercept %g.", name_of(plane),
                plane->frame_index + 1, frame->slope, frame->intercept);
         return;
@@ -160,7 +162,7 @@ static void
 check_count(struct verdict *verdict, const struct group *group, int32_t min_planes)
 {
     if (group->count < min_planes)
-        refuse(verdict, "TOO_FEW_SLICES", &group->planes[0], NULL,
+        refuse(verdict, CODE_TOO_FEW_SLICES, &group->planes[0], NULL,
                "The stack has %d of at least %d slices.", group->count, min_planes);
 }
 
@@ -197,7 +199,7 @@ check_duplicates(struct verdict *verdict, const struct group *group, double tole
         if (step_after(group, i) > tolerance)
             continue;
         const struct plane *a = &group->planes[i], *b = &group->planes[i + 1];
-        refuse(verdict, "DUPLICATE_POSITION", a, b,
+        refuse(verdict, CODE_DUPLICATE_POSITION, a, b,
                "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the "
                "normal) and nothing that is known tells them apart.",
                name_of(a), a->frame_index + 1, name_of(b), b->frame_index + 1, a->position);
@@ -228,7 +230,7 @@ check_tilt(struct verdict *verdict, const struct group *group, const struct geom
         const double step = step_after(group, i), shift = shift_between(a, b);
         if (shift <= tolerance_for(step, limits))
             continue;
-        refuse(verdict, "GANTRY_TILT", a, b,
+        refuse(verdict, CODE_GANTRY_TILT, a, b,
                "The stack is sheared by %.1f degrees: from %s to %s, %.4g mm along the normal, "
                "the image shifts by %.4g mm.",
                atan2(shift, step) * 180 / M_PI, name_of(a), name_of(b), step, shift);
@@ -266,13 +268,13 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
         }
     }
     if (gap >= 0)
-        refuse(verdict, "MISSING_SLICE", &group->planes[gap], &group->planes[gap + 1],
+        refuse(verdict, CODE_MISSING_SLICE, &group->planes[gap], &group->planes[gap + 1],
                "%lld %s missing; the first gap is %.4g mm, between %s and %s, where %.4g mm are "
                "regular.",
                (long long)missing, missing == 1 ? "slice is" : "slices are", step_after(group, gap),
                name_of(&group->planes[gap]), name_of(&group->planes[gap + 1]), regular);
     if (irregular >= 0)
-        refuse(verdict, "SPACING_NOT_UNIFORM", &group->planes[irregular],
+        refuse(verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[irregular],
                &group->planes[irregular + 1],
                "The spacing changes: %.4g mm between %s and %s where %.4g mm are regular; all "
                "steps are from %.4g to %.4g mm.",
@@ -285,7 +287,7 @@ void
 geometry_judge(struct grouping *grouping, const struct group *group, struct geometry_stack *stack)
 {
     const struct geometry_limits *limits = grouping->limits;
-    struct verdict verdict = {&stack->fault, false};
+    struct verdict verdict = {&stack->error, false};
     stack->has_geometry = check_geometry_is_there(&verdict, group);
     check_sizes(&verdict, group);
     check_pixels(&verdict, group);

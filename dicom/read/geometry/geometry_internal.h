@@ -65,7 +65,7 @@ bool geometry_is_placed(const struct group *group);
  * -ENOMEM. */
 int geometry_make_groups(struct grouping *grouping);
 
-/* Whether the group may be a stack, and else why not: accepted, has_geometry and fault. Planes are
+/* Whether the group may be a stack, and else why not: accepted, has_geometry and error. Planes are
  * in ascending position. */
 void geometry_judge(struct grouping *grouping, const struct group *group,
                     struct geometry_stack *stack);

@@ -124,17 +124,17 @@ on_opened(void *context, const struct dicom_association_request *association)
 
 static void
 on_closed(void *context, const struct dicom_association_request *association,
-          const struct dicom_association_totals *totals, int error, const struct dicom_fault *fault)
+          const struct dicom_association_totals *totals, int rc, const struct error *error)
 {
     struct session *session = context;
     log_write(
-        error ? LOG_WARN : LOG_INFO, "association.closed",
+        rc ? LOG_WARN : LOG_INFO, "association.closed",
         LOG_FIELDS(
             LOG_STR("calling", association->calling_ae), LOG_STR("called", association->called_ae),
             LOG_STR("host", session->connection.host), LOG_INT("instances", totals->instances),
             LOG_INT("refused", totals->refused), LOG_INT("bytes", totals->bytes),
-            LOG_NUM("seconds", totals->seconds), LOG_STR("code", error ? fault->code : ""),
-            LOG_STR("error", error ? fault->sentence : "")));
+            LOG_NUM("seconds", totals->seconds), LOG_STR("code", rc ? code_name(error->code) : ""),
+            LOG_STR("error", rc ? error->message : "")));
 }
 
 static uint16_t
@@ -195,11 +195,11 @@ serve(struct session *session)
         .opened = on_opened,
         .closed = on_closed,
     };
-    struct dicom_fault fault = {0};
-    int error = dicom_serve(session->connection.fd, &options, &receiver, &fault);
-    if (error && !session->opened && !session->rejected)
+    struct error error = {0};
+    int rc = dicom_serve(session->connection.fd, &options, &receiver, &error);
+    if (rc && !session->opened && !session->rejected)
         log_warn("association.failed", LOG_STR("host", session->connection.host),
-                 LOG_STR("code", fault.code), LOG_STR("error", fault.sentence));
+                 LOG_STR("code", code_name(error.code)), LOG_STR("error", error.message));
 }
 
 /* ------------------------------------------------------------------------- threads ------ */

@@ -51,17 +51,20 @@ status_of_error(int error)
 
 /* What is wrong with the content of the data set, and what with its form. */
 static uint16_t
-status_of_code(const char *code)
+status_of_code(enum code code)
 {
-    static const char *const mismatches[] = {"COMMAND_MISMATCH", "SOP_CLASS_UNSUPPORTED",
-                                             "TAG_MISSING", "TAG_INVALID", "UID_INVALID"};
-    for (size_t i = 0; i < sizeof mismatches / sizeof *mismatches; i++) {
-        if (strcmp(code, mismatches[i]) == 0)
-            return DICOM_DATA_SET_MISMATCH;
-    }
-    if (strcmp(code, "DUPLICATE_UID_DIFFERENT") == 0)
+    switch (code) {
+    case CODE_COMMAND_MISMATCH:
+    case CODE_SOP_CLASS_UNSUPPORTED:
+    case CODE_TAG_MISSING:
+    case CODE_TAG_INVALID:
+    case CODE_UID_INVALID:
+        return DICOM_DATA_SET_MISMATCH;
+    case CODE_DUPLICATE_UID_DIFFERENT:
         return DICOM_DUPLICATE_INSTANCE;
-    return DICOM_CANNOT_UNDERSTAND;
+    default:
+        return DICOM_CANNOT_UNDERSTAND;
+    }
 }
 
 /* ------------------------------------------------------------------------ handovers ----- */

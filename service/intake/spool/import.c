@@ -64,7 +64,7 @@ void
 import_unreadable(struct import_item *item, int error)
 {
     struct import_report *report = &item->report;
-    *report = (struct import_report){.code = "FILE_UNREADABLE"};
+    *report = (struct import_report){.code = CODE_FILE_UNREADABLE};
     snprintf(
         report->sentence, sizeof report->sentence,
         "It cannot be read (%s): check its permissions and its disk or share. It is tried again "
@@ -136,10 +136,10 @@ open_source(struct work *work)
 }
 
 static void
-bind_for_quarantine(struct work *work, const char *code, const char *sentence)
+bind_for_quarantine(struct work *work, enum code code, const char *sentence)
 {
     struct import_report *report = &work->item->report;
-    snprintf(report->code, sizeof report->code, "%s", code);
+    report->code = code;
     snprintf(report->sentence, sizeof report->sentence, "%s", sentence);
     work->hand = FOR_QUARANTINE;
 }
@@ -157,19 +157,19 @@ static void
 examine_header(struct work *work, const char *path)
 {
     struct dicom_instance *instance = NULL;
-    struct dicom_fault fault = {0};
-    int error = dicom_peek(path, &instance, &fault);
-    if (is_shortage(error))
-        settle(work, IMPORT_RETRY, error);
-    else if (error && strcmp(fault.code, "OWN_RESULT") == 0)
+    struct error error = {0};
+    int rc = dicom_peek(path, &instance, &error);
+    if (is_shortage(rc))
+        settle(work, IMPORT_RETRY, rc);
+    else if (rc && error.code == CODE_OWN_RESULT)
         settle(work, IMPORT_OWN_RESULT, 0);
-    else if (error && strcmp(fault.code, "FILE_UNREADABLE") == 0)
-        settle_unopened(work, error);
-    else if (error)
-        bind_for_quarantine(work, fault.code, fault.sentence);
+    else if (rc && error.code == CODE_FILE_UNREADABLE)
+        settle_unopened(work, rc);
+    else if (rc)
+        bind_for_quarantine(work, error.code, error.message);
     else
         bind_for_series(work, instance);
-    if (!error)
+    if (!rc)
         dicom_instance_free(instance);
 }
 
@@ -292,7 +292,7 @@ meet_twin(const struct store *store, struct work *work)
     if (same)
         return;
     bind_for_quarantine(
-        work, "DUPLICATE_UID_DIFFERENT",
+        work, CODE_DUPLICATE_UID_DIFFERENT,
         "Another file with this SOP Instance UID is already in the series, and its "
         "bytes differ. The first one is kept; compare the two, and delete the wrong "
         "one at its sender.");
@@ -406,7 +406,7 @@ explain(struct store *store, struct work *work)
     original_path(work->item, path); /* fitted in examine */
     const struct import_report *report = &work->item->report;
     const struct quarantine_reason reason = {
-        .code = report->code,
+        .code = code_name(report->code),
         .sentence = report->sentence,
         .original = path,
         .series_uid = report->series_uid,
@@ -517,7 +517,7 @@ check_claim(struct work *work, const struct import_claim *claim)
     if (strcmp(report->sop_class_uid, claim->sop_class_uid) == 0 &&
         strcmp(report->sop_instance_uid, claim->sop_instance_uid) == 0)
         return;
-    bind_for_quarantine(work, "COMMAND_MISMATCH",
+    bind_for_quarantine(work, CODE_COMMAND_MISMATCH,
                         "The SOP Class or SOP Instance UID in the data set is not the one of the "
                         "C-STORE command that came with it: correct the sender.");
 }

@@ -44,7 +44,7 @@ struct import_report {
     char path[IMPORT_PATH]; /* relative to the root */
     int64_t size;
     int32_t frames, expected;
-    char code[40]; /* of the quarantine */
+    enum code code; /* of the quarantine */
     char sentence[512];
 };
 

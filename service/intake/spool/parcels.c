@@ -152,7 +152,7 @@ quarantined(const struct parcel *parcel, struct proto_writer *writer)
     proto_put_str(writer, report->path);
     put_joined(writer, parcel->item.folder, "/", parcel->item.relative);
     proto_put_str(writer, report->series_uid);
-    proto_put_str(writer, report->code);
+    proto_put_str(writer, code_name(report->code));
     proto_put_str(writer, report->sentence);
 }
 

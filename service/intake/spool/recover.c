@@ -117,9 +117,9 @@ describe(const struct recover *recover, const char *path, struct import_item *it
         (int)sizeof absolute)
         return false;
     struct dicom_instance *instance;
-    struct dicom_fault fault;
-    if (dicom_peek(absolute, &instance, &fault) != 0) {
-        log_warn("recover.skipped", LOG_STR("path", path), LOG_STR("code", fault.code));
+    struct error error;
+    if (dicom_peek(absolute, &instance, &error) != 0) {
+        log_warn("recover.skipped", LOG_STR("path", path), LOG_STR("code", code_name(error.code)));
         return false;
     }
     item->outcome = IMPORT_ARRIVED;

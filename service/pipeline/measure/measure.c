@@ -7,7 +7,7 @@
  */
 #include "service/pipeline/measure/measure.h"
 
-#include "service/common/failure.h"
+#include "base/error.h"
 #include "service/pipeline/measure/matrices.h"
 #include "service/pipeline/measure/settings.h"
 #include "service/pipeline/segment/labels.h"
@@ -22,7 +22,7 @@
 struct step {
     const struct texture_request *request;
     struct texture_result *result;
-    struct dicom_fault *fault;
+    struct error *error;
     struct image_range limits;      /* of the pixel type */
     size_t values;                  /* that a pixel may have: entries of a table */
     size_t tables;                  /* 1, or one a slice */
@@ -44,7 +44,7 @@ struct measured {
 static int
 out_of_memory(const struct step *step)
 {
-    return fail_with_system(step->fault, -ENOMEM, "measure texture");
+    return error_set_system(step->error, -ENOMEM, "measure texture");
 }
 
 static int
@@ -186,10 +186,10 @@ static int
 count_values(struct step *step, const struct measured *measured)
 {
     char reason[KERNELS_REASON] = "";
-    int error = texture_histogram_run(step->request->lane, measured->region->bits, step->tables > 1,
-                                      step->histograms, reason, sizeof reason);
-    if (error)
-        return pipeline_compute_fault(step->fault, error, reason);
+    int rc = texture_histogram_run(step->request->lane, measured->region->bits, step->tables > 1,
+                                   step->histograms, reason, sizeof reason);
+    if (rc)
+        return pipeline_compute_error(step->error, rc, reason);
     leave_out_padding(step, false);
     return 0;
 }
@@ -372,16 +372,16 @@ run_glcm(const struct step *step, const struct measured *measured,
     uint64_t *counts = calloc(slices * matrices->count * cells, sizeof *counts);
     if (!counts)
         return out_of_memory(step);
-    int error = texture_glcm_run(step->request->lane, &run, counts, reason, sizeof reason);
-    if (error)
-        error = pipeline_compute_fault(step->fault, error, reason);
+    int rc = texture_glcm_run(step->request->lane, &run, counts, reason, sizeof reason);
+    if (rc)
+        rc = pipeline_compute_error(step->error, rc, reason);
     else if (glcm_features(&settings, counts, (int64_t)slices, (int64_t)matrices->count, values))
-        error = out_of_memory(step);
+        rc = out_of_memory(step);
     else if (glcm->matrices != CONF_NO_MATRICES &&
              texture_matrices_keep(&settings, matrices, counts, slices, &step->result->features))
-        error = out_of_memory(step);
+        rc = out_of_memory(step);
     free(counts);
-    return error;
+    return rc;
 }
 
 static void
@@ -509,8 +509,8 @@ run_patterns(const struct step *step, const uint64_t **regions, uint64_t *counts
     run.region_count = request->region_count;
     run.histograms = counts;
     memcpy(run.maps, step->result->maps, sizeof run.maps);
-    int error = texture_patterns_run(step->request->lane, &run, reason, sizeof reason);
-    return error ? pipeline_compute_fault(step->fault, error, reason) : 0;
+    int rc = texture_patterns_run(step->request->lane, &run, reason, sizeof reason);
+    return rc ? pipeline_compute_error(step->error, rc, reason) : 0;
 }
 
 static int
@@ -576,17 +576,17 @@ measure_all(struct step *step)
 
 int
 texture_measure(const struct texture_request *request, struct texture_result *result,
-                struct dicom_fault *fault)
+                struct error *error)
 {
-    struct step step = {.request = request, .result = result, .fault = fault};
+    struct step step = {.request = request, .result = result, .error = error};
     memset(result, 0, sizeof *result);
-    int error = make_tables(&step);
-    if (error == 0)
-        error = measure_all(&step);
+    int rc = make_tables(&step);
+    if (rc == 0)
+        rc = measure_all(&step);
     free_tables(&step);
-    if (error)
+    if (rc)
         texture_result_clear(result);
-    return error;
+    return rc;
 }
 
 void

@@ -45,12 +45,12 @@ struct texture_result {
 };
 
 /*
- * 0, -ECANCELED, -ENOMEM with OUT_OF_MEMORY, or what pipeline_compute_fault makes of a backend's
+ * 0, -ECANCELED, -ENOMEM with OUT_OF_MEMORY, or what pipeline_compute_error makes of a backend's
  * failure. A feature that has no value carries its reason; a number is always finite. The stage
  * "texture" is told of. On an error the result is empty.
  */
 int texture_measure(const struct texture_request *request, struct texture_result *result,
-                    struct dicom_fault *fault);
+                    struct error *error);
 
 void texture_result_clear(struct texture_result *result);
 

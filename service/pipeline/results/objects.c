@@ -1,14 +1,14 @@
 /*
  * objects.c - see objects.h.
  *
- * Each step returns 0 or -errno with report->fault filled.
+ * Each step returns 0 or -errno with report->error filled.
  */
 #include "service/pipeline/results/objects.h"
 
+#include "base/error.h"
 #include "dicom/objects/seg/seg.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
-#include "service/common/failure.h"
 #include "service/pipeline/results/describe.h"
 #include "service/pipeline/results/nrrd.h"
 #include "service/pipeline/results/preview.h"
@@ -42,11 +42,11 @@ struct results {
 
 /* Where a file cannot be made or finished: the name is enough, the folder is known. */
 int
-results_file_fault(struct pipeline_report *report, int error, const char *verb, const char *name)
+results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name)
 {
     char what[128];
     snprintf(what, sizeof what, "%s %s", verb, name);
-    return fail_with_system(&report->fault, error, what);
+    return error_set_system(&report->error, rc, what);
 }
 
 struct pipeline_result *
@@ -94,7 +94,7 @@ describe_segments(struct results *results)
         calloc(count + 2 + TEXTURE_RESULTS, sizeof *results->report->results);
     if (!results->segments || !results->scene_segments || !results->preview_segments ||
         !results->parameters || !results->report->results)
-        return fail_with_system(&results->report->fault, -ENOMEM, "describe the segments");
+        return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
     describe_parameters(results);
     for (size_t i = 0; i < count; i++) {
         const struct conf_segment *segment = &request->pipeline->segments[i];
@@ -170,13 +170,13 @@ write_seg_file(struct results *results, const struct seg_request *request)
     int fd;
     struct seg_summary summary;
     const char *file = seg_file_of(request);
-    int error = output_create(results->request->output, file, &fd);
-    if (error)
-        return results_file_fault(results->report, error, "make", file);
-    error = seg_write(request, fd, &summary, &results->report->fault);
+    int rc = output_create(results->request->output, file, &fd);
+    if (rc)
+        return results_file_error(results->report, rc, "make", file);
+    rc = seg_write(request, fd, &summary, &results->report->error);
     crash_point("worker_in_write");
-    if (error)
-        return error;
+    if (rc)
+        return rc;
     output_finish(results->request->output, fd);
     struct pipeline_result *result =
         results_add(results->report, request->fractional ? "seg-fractional" : "seg", file);
@@ -194,10 +194,10 @@ verify_seg_file(struct results *results, const struct seg_request *request)
 {
     char *path = output_part_path(results->request->output, seg_file_of(request));
     if (!path)
-        return results_file_fault(results->report, -ENOMEM, "read back", seg_file_of(request));
-    int error = seg_verify(request, path, results->request->threads, &results->report->fault);
+        return results_file_error(results->report, -ENOMEM, "read back", seg_file_of(request));
+    int rc = seg_verify(request, path, results->request->threads, &results->report->error);
     free(path);
-    return error == 0 || error == -ENOMEM ? error : -EAGAIN;
+    return rc == 0 || rc == -ENOMEM ? rc : -EAGAIN;
 }
 
 static int
@@ -230,15 +230,15 @@ write_codes_of(struct results *results, size_t label, int8_t *codes)
     char name[32];
     int fd;
     snprintf(name, sizeof name, "codes-%zu.nrrd", request->labels->segments[label] + 1);
-    int error = kernels_level_set_codes(request->lane, label, codes);
-    if (error)
-        return pipeline_compute_fault(&results->report->fault, error, strerror(-error));
-    error = output_create(request->output, name, &fd);
-    if (error)
-        return results_file_fault(results->report, error, "make", name);
-    error = nrrd_write_int8(fd, request->stack, codes);
-    if (error)
-        return results_file_fault(results->report, error, "write", name);
+    int rc = kernels_level_set_codes(request->lane, label, codes);
+    if (rc)
+        return pipeline_compute_error(&results->report->error, rc, strerror(-rc));
+    rc = output_create(request->output, name, &fd);
+    if (rc)
+        return results_file_error(results->report, rc, "make", name);
+    rc = nrrd_write_int8(fd, request->stack, codes);
+    if (rc)
+        return results_file_error(results->report, rc, "write", name);
     results_add(results->report, "codes", name)->size = lseek(fd, 0, SEEK_CUR);
     output_finish(request->output, fd);
     return 0;
@@ -249,7 +249,7 @@ write_codes(struct results *results)
 {
     double begun = clock_seconds();
     int8_t *codes = malloc((size_t)results->report->voxels);
-    int error = codes ? 0 : results_file_fault(results->report, -ENOMEM, "hold", "the state codes");
+    int error = codes ? 0 : results_file_error(results->report, -ENOMEM, "hold", "the state codes");
     for (size_t i = 0; i < results->request->labels->count && error == 0; i++) {
         error = pipeline_enter(results->request->watch, "write");
         if (error == 0)
@@ -295,7 +295,7 @@ start_preview(struct results *results, struct preview_task *task)
     task->output = request->output;
     int error = output_create(request->output, "preview.png", &task->fd);
     if (error)
-        return results_file_fault(results->report, error, "make", "preview.png");
+        return results_file_error(results->report, error, "make", "preview.png");
     task->running = pthread_create(&task->thread, NULL, draw_preview, task) == 0;
     if (!task->running)
         draw_preview(task);
@@ -311,7 +311,7 @@ end_preview(struct results *results, struct preview_task *task, int error)
     results->report->write_seconds += clock_seconds() - begun;
     if (error)
         return error;
-    return task->error ? results_file_fault(results->report, task->error, "write", "preview.png")
+    return task->error ? results_file_error(results->report, task->error, "write", "preview.png")
                        : 0;
 }
 
@@ -369,21 +369,21 @@ write_all(struct results *results)
 {
     struct pipeline_report *report = results->report;
     struct preview_task preview;
-    int error = describe_segments(results);
-    if (error == 0)
-        error = start_preview(results, &preview);
-    if (error)
-        return error;
+    int rc = describe_segments(results);
+    if (rc == 0)
+        rc = start_preview(results, &preview);
+    if (rc)
+        return rc;
     report->empty = report->segmented_voxels == 0 && needs_segments(results);
     if (report->empty)
-        fail_with(&report->fault, 0, "EMPTY",
+        error_set(&report->error, 0, CODE_EMPTY,
                   "no voxel belongs to a segment, so there is no object; see preview.png and the "
                   "range and shapes, or the seeds and Gaussians, of the pipeline");
     else
-        error = write_objects(results);
-    if (error == 0)
-        error = write_tables(results);
-    return end_preview(results, &preview, error);
+        rc = write_objects(results);
+    if (rc == 0)
+        rc = write_tables(results);
+    return end_preview(results, &preview, rc);
 }
 
 int
@@ -409,10 +409,10 @@ write_record(const struct results_request *request, struct pipeline_report *repo
     int fd;
     int error = output_create(request->output, "job.json", &fd);
     if (error)
-        return results_file_fault(report, error, "make", "job.json");
+        return results_file_error(report, error, "make", "job.json");
     error = record_write(fd, &record);
     if (error)
-        return results_file_fault(report, error, "write", "job.json");
+        return results_file_error(report, error, "write", "job.json");
     output_finish(request->output, fd);
     return 0;
 }
@@ -423,7 +423,7 @@ settle(const struct results_request *request, struct pipeline_report *report)
 {
     const char *file;
     int error = output_settle(request->output, &file);
-    return error ? results_file_fault(report, error, "write", file) : 0;
+    return error ? results_file_error(report, error, "write", file) : 0;
 }
 
 int
@@ -435,5 +435,5 @@ results_publish(const struct results_request *request, struct pipeline_report *r
     if (error)
         return error;
     error = output_publish(request->output);
-    return error ? results_file_fault(report, error, "publish", "the results") : 0;
+    return error ? results_file_error(report, error, "publish", "the results") : 0;
 }

@@ -35,20 +35,20 @@ struct results_request {
 /*
  * Writes and reads back every result that the pipeline asks for. From the report it reads
  * what was computed; it fills results, result_count, empty, write_seconds and verify_seconds, and
- * with -errno the fault: -ECANCELED when the job was told to stop, -EAGAIN when an object did not
+ * with -errno the error: -ECANCELED when the job was told to stop, -EAGAIN when an object did not
  * read back as written.
  */
 int results_write(const struct results_request *request, struct pipeline_report *report);
 
 /* Writes the record, job.json, of what the report tells, waits until all files are synced, and
- * publishes them. 0 or -errno with the fault filled. */
+ * publishes them. 0 or -errno with the error filled. */
 int results_publish(const struct results_request *request, struct pipeline_report *report);
 
 /* For the parts of the results that have a file of their own: one more in the report, which has
  * room for all; and where a file cannot be made or finished. The latter returns `error`. */
 struct pipeline_result *results_add(struct pipeline_report *report, const char *kind,
                                     const char *file);
-int results_file_fault(struct pipeline_report *report, int error, const char *verb,
+int results_file_error(struct pipeline_report *report, int error, const char *verb,
                        const char *name);
 
 #endif

@@ -21,14 +21,14 @@ put_time(struct json *json, const char *key)
 static void
 put_outcome(struct json *json, const struct pipeline_report *report)
 {
-    const struct dicom_fault *fault = &report->fault;
+    const struct error *error = &report->error;
     json_string(json, "outcome", report->empty ? "EMPTY" : pipeline_verdict_name(report->verdict));
-    json_string(json, "code", fault->code);
-    json_string(json, "sentence", fault->sentence);
+    json_string(json, "code", code_name(error->code));
+    json_string(json, "sentence", error->message);
     json_begin_array(json, "files");
     for (int i = 0; i < 2; i++) {
-        if (fault->file[i][0])
-            json_string(json, NULL, fault->file[i]);
+        if (error->file[i][0])
+            json_string(json, NULL, error->file[i]);
     }
     json_end_array(json);
 }

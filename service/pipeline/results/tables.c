@@ -1,9 +1,9 @@
 /* tables.c - see tables.h. */
 #include "service/pipeline/results/tables.h"
 
+#include "base/error.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
-#include "service/common/failure.h"
 #include "service/common/file_ops.h"
 #include "service/pipeline/measure/settings.h"
 #include "service/pipeline/results/measurements.h"
@@ -45,10 +45,10 @@ write_table(const struct texture_results *results, const char *name,
     int fd;
     int error = output_create(results->output, name, &fd);
     if (error)
-        return results_file_fault(results->report, error, "make", name);
+        return results_file_error(results->report, error, "make", name);
     error = write_text(fd, &results->report->features, put);
     if (error)
-        return results_file_fault(results->report, error, "write", name);
+        return results_file_error(results->report, error, "write", name);
     output_finish(results->output, fd);
     return 0;
 }
@@ -77,9 +77,8 @@ texture_results_write_tables(const struct texture_results *results)
 struct object {
     const char *kind, *file, *sop_class;
     const void *request;
-    int (*write)(const void *request, int fd, struct seg_summary *summary,
-                 struct dicom_fault *fault);
-    int (*verify)(const void *request, const char *path, struct dicom_fault *fault);
+    int (*write)(const void *request, int fd, struct seg_summary *summary, struct error *error);
+    int (*verify)(const void *request, const char *path, struct error *error);
 };
 
 static int
@@ -87,13 +86,13 @@ write_object(const struct texture_results *results, const struct object *object)
 {
     int fd;
     struct seg_summary summary;
-    int error = output_create(results->output, object->file, &fd);
-    if (error)
-        return results_file_fault(results->report, error, "make", object->file);
-    error = object->write(object->request, fd, &summary, &results->report->fault);
+    int rc = output_create(results->output, object->file, &fd);
+    if (rc)
+        return results_file_error(results->report, rc, "make", object->file);
+    rc = object->write(object->request, fd, &summary, &results->report->error);
     crash_point("worker_in_write");
-    if (error)
-        return error;
+    if (rc)
+        return rc;
     output_finish(results->output, fd);
     struct pipeline_result *result = results_add(results->report, object->kind, object->file);
     snprintf(result->sop_class_uid, sizeof result->sop_class_uid, "%s", object->sop_class);
@@ -110,10 +109,10 @@ verify_object(const struct texture_results *results, const struct object *object
 {
     char *path = output_part_path(results->output, object->file);
     if (!path)
-        return results_file_fault(results->report, -ENOMEM, "read back", object->file);
-    int error = object->verify(object->request, path, &results->report->fault);
+        return results_file_error(results->report, -ENOMEM, "read back", object->file);
+    int rc = object->verify(object->request, path, &results->report->error);
     free(path);
-    return error == 0 || error == -ENOMEM ? error : -EAGAIN;
+    return rc == 0 || rc == -ENOMEM ? rc : -EAGAIN;
 }
 
 static int
@@ -137,15 +136,15 @@ make_object(const struct texture_results *results, const struct object *object)
 /* ---------------------------------------------------------------------------------- report -- */
 
 static int
-write_sr(const void *request, int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_sr(const void *request, int fd, struct seg_summary *summary, struct error *error)
 {
-    return sr_write(request, fd, summary, fault);
+    return sr_write(request, fd, summary, error);
 }
 
 static int
-verify_sr(const void *request, const char *path, struct dicom_fault *fault)
+verify_sr(const void *request, const char *path, struct error *error)
 {
-    return sr_verify(request, path, fault);
+    return sr_verify(request, path, error);
 }
 
 /* The results' series stand behind each other, from that of the SEG. */
@@ -163,7 +162,7 @@ make_report(const struct texture_results *results, const struct seg_request *seg
     struct measurements measurements;
     texture_value_unit(results->instances, results->stack, 1, unit);
     if (measurements_make(&results->report->features, unit, &measurements))
-        return fail_with_system(&results->report->fault, -ENOMEM, "make the report");
+        return error_set_system(&results->report->error, -ENOMEM, "make the report");
     seg_identify(seg, &identity);
     const struct sr_request request = {
         .seg = seg,
@@ -174,25 +173,25 @@ make_report(const struct texture_results *results, const struct seg_request *seg
         .series_number = series_number(seg, 1),
     };
     const struct object object = {"sr", "sr.dcm", SR_SOP_CLASS, &request, write_sr, verify_sr};
-    int error = identity.sop_instance_uid[0]
-                    ? make_object(results, &object)
-                    : fail_with_system(&results->report->fault, -ENOMEM, "make the report");
+    int rc = identity.sop_instance_uid[0]
+                 ? make_object(results, &object)
+                 : error_set_system(&results->report->error, -ENOMEM, "make the report");
     measurements_free(&measurements);
-    return error;
+    return rc;
 }
 
 /* ------------------------------------------------------------------------------------ maps -- */
 
 static int
-write_pmap(const void *request, int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_pmap(const void *request, int fd, struct seg_summary *summary, struct error *error)
 {
-    return pmap_write(request, fd, summary, fault);
+    return pmap_write(request, fd, summary, error);
 }
 
 static int
-verify_pmap(const void *request, const char *path, struct dicom_fault *fault)
+verify_pmap(const void *request, const char *path, struct error *error)
 {
-    return pmap_verify(request, path, fault);
+    return pmap_verify(request, path, error);
 }
 
 static const struct seg_code quantities[TEXTURE_PATTERNS] = {
@@ -226,15 +225,15 @@ make_map(const struct texture_results *results, const struct seg_request *seg,
 int
 texture_results_write_objects(const struct texture_results *results, const struct seg_request *seg)
 {
-    int error = 0;
+    int rc = 0;
     if ((results->pipeline->results & CONF_RESULT_SR) && results->report->features.count > 0)
-        error = make_report(results, seg);
-    for (int p = 0; p < TEXTURE_PATTERNS && error == 0; p++)
+        rc = make_report(results, seg);
+    for (int p = 0; p < TEXTURE_PATTERNS && rc == 0; p++)
         if (results->maps[p])
-            error = make_map(results, seg, (enum texture_pattern)p);
-    if (error == 0 && results->report->result_count == 0)
-        error = fail_with(&results->report->fault, -ENODATA, "PMAP_EMPTY",
-                          "planes of less than 3 x 3 voxels have no patterns, and the pipeline "
-                          "asks for nothing else");
-    return error;
+            rc = make_map(results, seg, (enum texture_pattern)p);
+    if (rc == 0 && results->report->result_count == 0)
+        rc = error_set(&results->report->error, -ENODATA, CODE_PMAP_EMPTY,
+                       "planes of less than 3 x 3 voxels have no patterns, and the pipeline "
+                       "asks for nothing else");
+    return rc;
 }

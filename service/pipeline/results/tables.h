@@ -28,7 +28,7 @@ struct texture_results {
 };
 
 /* features.json and features.csv, patterns.json where patterns were measured, and matrices.json
- * where the pipeline asks for it. 0 or -errno with the report's fault filled, as below. */
+ * where the pipeline asks for it. 0 or -errno with the report's error filled, as below. */
 int texture_results_write_tables(const struct texture_results *results);
 
 /*

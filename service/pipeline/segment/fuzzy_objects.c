@@ -1,7 +1,7 @@
 /* fuzzy_objects.c - see fuzzy_objects.h. */
 #include "service/pipeline/segment/fuzzy_objects.h"
 
-#include "service/common/failure.h"
+#include "base/error.h"
 #include "service/pipeline/segment/labels.h"
 
 #include <errno.h>
@@ -13,12 +13,12 @@
 /* --------------------------------------------------------------------- what a series has to be */
 
 static int
-fail_with_planes(struct dicom_fault *fault, struct dicom_instance *const *instances,
+fail_with_planes(struct error *error, struct dicom_instance *const *instances,
                  const struct geometry_stack *stack, int32_t z)
 {
-    snprintf(fault->file[0], sizeof fault->file[0], "%s",
+    snprintf(error->file[0], sizeof error->file[0], "%s",
              instances[stack->planes[0].instance]->path);
-    snprintf(fault->file[1], sizeof fault->file[1], "%s",
+    snprintf(error->file[1], sizeof error->file[1], "%s",
              instances[stack->planes[z].instance]->path);
     return -EINVAL;
 }
@@ -26,7 +26,7 @@ fail_with_planes(struct dicom_fault *fault, struct dicom_instance *const *instan
 /* One slope and intercept for all planes, and which. */
 static int
 find_rescale(struct dicom_instance *const *instances, const struct geometry_stack *stack,
-             double *slope, double *intercept, struct dicom_fault *fault)
+             double *slope, double *intercept, struct error *error)
 {
     labels_rescale(instances, &stack->planes[0], slope, intercept);
     for (int32_t z = 1; z < stack->plane_count; z++) {
@@ -34,29 +34,29 @@ find_rescale(struct dicom_instance *const *instances, const struct geometry_stac
         labels_rescale(instances, &stack->planes[z], &other_slope, &other_intercept);
         if (other_slope == *slope && other_intercept == *intercept)
             continue;
-        fail_with(fault, -EINVAL, "RESCALE_VARIES",
+        error_set(error, -EINVAL, CODE_RESCALE_VARIES,
                   "the slices differ in their rescale (%g * value + %g in one file, %g * value + "
                   "%g in another), and fuzzy connectedness compares values of neighbouring "
                   "slices: give the series one rescale, or use method = \"level-set\"",
                   *slope, *intercept, other_slope, other_intercept);
-        return fail_with_planes(fault, instances, stack, z);
+        return fail_with_planes(error, instances, stack, z);
     }
     return 0;
 }
 
 static int
 check_padding(struct dicom_instance *const *instances, const struct geometry_stack *stack,
-              struct dicom_fault *fault)
+              struct error *error)
 {
     struct image_range first = labels_padding(instances[stack->planes[0].instance]);
     for (int32_t z = 1; z < stack->plane_count; z++) {
         struct image_range other = labels_padding(instances[stack->planes[z].instance]);
         if (first.lo == other.lo && first.hi == other.hi)
             continue;
-        fail_with(fault, -EINVAL, "PADDING_MIXED",
+        error_set(error, -EINVAL, CODE_PADDING_MIXED,
                   "the padding values of the series differ, or only some of its files have one, "
                   "and fuzzy connectedness takes one for all slices");
-        return fail_with_planes(fault, instances, stack, z);
+        return fail_with_planes(error, instances, stack, z);
     }
     return 0;
 }
@@ -65,7 +65,7 @@ check_padding(struct dicom_instance *const *instances, const struct geometry_sta
 
 static int
 find_seed(const struct conf_segment *segment, size_t i, const struct geometry_stack *stack,
-          struct kernels_voxel *seed, struct dicom_fault *fault)
+          struct kernels_voxel *seed, struct error *error)
 {
     const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
     double voxel[3];
@@ -73,7 +73,7 @@ find_seed(const struct conf_segment *segment, size_t i, const struct geometry_st
     for (int axis = 0; axis < 3; axis++) {
         voxel[axis] = floor(voxel[axis] + 0.5);
         if (!(voxel[axis] >= 0 && voxel[axis] < size[axis]))
-            return fail_with(fault, -EINVAL, "SEED_OUTSIDE",
+            return error_set(error, -EINVAL, CODE_SEED_OUTSIDE,
                              "seed %zu of segment \"%s\" is at column %.0f, row %.0f, slice %.0f, "
                              "outside of the volume of %d x %d x %d voxels",
                              i + 1, segment->label, voxel[0], voxel[1], voxel[2], size[0], size[1],
@@ -86,11 +86,11 @@ find_seed(const struct conf_segment *segment, size_t i, const struct geometry_st
 static int
 make_object(const struct conf_segment *segment, const struct geometry_stack *stack,
             struct image_range padding, struct kernels_voxel *seeds,
-            struct kernels_fuzzy_object *object, struct dicom_fault *fault)
+            struct kernels_fuzzy_object *object, struct error *error)
 {
-    int error = 0;
-    for (size_t i = 0; i < segment->seed_count && error == 0; i++)
-        error = find_seed(segment, i, stack, &seeds[i], fault);
+    int rc = 0;
+    for (size_t i = 0; i < segment->seed_count && rc == 0; i++)
+        rc = find_seed(segment, i, stack, &seeds[i], error);
     *object = (struct kernels_fuzzy_object){
         .seeds = seeds,
         .seed_count = segment->seed_count,
@@ -99,7 +99,7 @@ make_object(const struct conf_segment *segment, const struct geometry_stack *sta
         .padding = padding,
         .scene = segment->scene,
     };
-    return error;
+    return rc;
 }
 
 /* -------------------------------------------------------------------------------- objects ---- */
@@ -115,30 +115,29 @@ count_objects(const struct conf_pipeline *pipeline, size_t *objects, size_t *see
 }
 
 static int
-reserve(struct fuzzy_objects *objects, size_t count, size_t seeds, struct dicom_fault *fault)
+reserve(struct fuzzy_objects *objects, size_t count, size_t seeds, struct error *error)
 {
     objects->items = calloc(count, sizeof *objects->items);
     objects->gaussians = calloc(count, sizeof *objects->gaussians);
     objects->segments = calloc(count, sizeof *objects->segments);
     objects->seeds = calloc(seeds, sizeof *objects->seeds);
     bool complete = objects->items && objects->gaussians && objects->segments && objects->seeds;
-    return complete ? 0 : fail_with_system(fault, -ENOMEM, "prepare the segments");
+    return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
 }
 
 static int
 make_objects(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
-             const struct geometry_stack *stack, struct image_range padding,
-             struct dicom_fault *fault)
+             const struct geometry_stack *stack, struct image_range padding, struct error *error)
 {
     struct kernels_voxel *seeds = objects->seeds;
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         const struct conf_segment *segment = &pipeline->segments[i];
         if (segment->method != CONF_FUZZY)
             continue;
-        int error =
-            make_object(segment, stack, padding, seeds, &objects->items[objects->count], fault);
-        if (error)
-            return error;
+        int rc =
+            make_object(segment, stack, padding, seeds, &objects->items[objects->count], error);
+        if (rc)
+            return rc;
         objects->gaussians[objects->count] = (struct fuzzy_gaussians){
             .mean = segment->object_mean,
             .sigma = segment->object_sigma,
@@ -154,24 +153,24 @@ make_objects(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline
 int
 fuzzy_objects_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
                    const struct geometry_stack *stack, struct fuzzy_objects *objects,
-                   struct dicom_fault *fault)
+                   struct error *error)
 {
     size_t count, seeds;
     memset(objects, 0, sizeof *objects);
     count_objects(pipeline, &count, &seeds);
     if (count == 0)
         return 0;
-    int error = reserve(objects, count, seeds, fault);
-    if (error == 0)
-        error = find_rescale(instances, stack, &objects->slope, &objects->intercept, fault);
-    if (error == 0)
-        error = check_padding(instances, stack, fault);
-    if (error == 0)
-        error = make_objects(objects, pipeline, stack,
-                             labels_padding(instances[stack->planes[0].instance]), fault);
-    if (error)
+    int rc = reserve(objects, count, seeds, error);
+    if (rc == 0)
+        rc = find_rescale(instances, stack, &objects->slope, &objects->intercept, error);
+    if (rc == 0)
+        rc = check_padding(instances, stack, error);
+    if (rc == 0)
+        rc = make_objects(objects, pipeline, stack,
+                          labels_padding(instances[stack->planes[0].instance]), error);
+    if (rc)
         fuzzy_objects_free(objects);
-    return error;
+    return rc;
 }
 
 void
@@ -315,13 +314,13 @@ fill_in(struct conf_estimable *number, double measured)
 
 static int
 measure(const struct conf_segment *segment, const struct neighbourhood *n, double slope,
-        double intercept, struct fuzzy_gaussians *gaussians, struct dicom_fault *fault)
+        double intercept, struct fuzzy_gaussians *gaussians, struct error *error)
 {
     struct sums sums = {0};
     for (size_t i = 0; i < n->object->seed_count; i++)
         add_cube(n, i, &sums);
     if (sums.voxels == 0)
-        return fail_with(fault, -EINVAL, "SEEDS_IN_PADDING",
+        return error_set(error, -EINVAL, CODE_SEEDS_IN_PADDING,
                          "there is nothing but padding within %d voxels of the seeds of segment "
                          "\"%s\", so its values cannot be measured",
                          segment->estimate_voxels, segment->label);
@@ -338,8 +337,7 @@ measure(const struct conf_segment *segment, const struct neighbourhood *n, doubl
 
 int
 fuzzy_objects_measure(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
-                      const struct geometry_stack *stack, const void *voxels,
-                      struct dicom_fault *fault)
+                      const struct geometry_stack *stack, const void *voxels, struct error *error)
 {
     for (size_t i = 0; i < objects->count; i++) {
         const struct conf_segment *segment = &pipeline->segments[objects->segments[i]];
@@ -349,11 +347,11 @@ fuzzy_objects_measure(struct fuzzy_objects *objects, const struct conf_pipeline 
                                                     segment->estimate_voxels};
         bool all_given =
             gaussians->mean.given && gaussians->sigma.given && gaussians->homogeneity_sigma.given;
-        int error = all_given ? 0
-                              : measure(segment, &neighbourhood, objects->slope, objects->intercept,
-                                        gaussians, fault);
-        if (error)
-            return error;
+        int rc = all_given ? 0
+                           : measure(segment, &neighbourhood, objects->slope, objects->intercept,
+                                     gaussians, error);
+        if (rc)
+            return rc;
         object->mean = (gaussians->mean.value - objects->intercept) / objects->slope;
         object->sigma = gaussians->sigma.value / fabs(objects->slope);
         object->homogeneity_sigma = gaussians->homogeneity_sigma.value / fabs(objects->slope);

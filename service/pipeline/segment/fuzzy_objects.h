@@ -49,13 +49,13 @@ struct fuzzy_objects {
  */
 int fuzzy_objects_make(const struct conf_pipeline *pipeline,
                        struct dicom_instance *const *instances, const struct geometry_stack *stack,
-                       struct fuzzy_objects *objects, struct dicom_fault *fault);
+                       struct fuzzy_objects *objects, struct error *error);
 
 /* Measures what is missing in the decoded volume (stack->pixel, x fastest) and fills in the items'
  * Gaussians: kernels_fuzzy_run may have them then. 0, or -EINVAL with SEEDS_IN_PADDING. */
 int fuzzy_objects_measure(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
                           const struct geometry_stack *stack, const void *voxels,
-                          struct dicom_fault *fault);
+                          struct error *error);
 
 void fuzzy_objects_free(struct fuzzy_objects *objects);
 

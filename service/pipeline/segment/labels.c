@@ -1,7 +1,7 @@
 /* labels.c - see labels.h. */
 #include "service/pipeline/segment/labels.h"
 
-#include "service/common/failure.h"
+#include "base/error.h"
 
 #include <errno.h>
 #include <math.h>
@@ -110,7 +110,7 @@ cut_padding(struct image_range *range, struct image_range padding)
 static int
 check_hole(const struct image_range *ranges, struct dicom_instance *const *instances,
            const struct geometry_stack *stack, struct image_range hole, int32_t hole_plane,
-           struct dicom_fault *fault)
+           struct error *error)
 {
     for (int32_t z = 0; z < stack->plane_count; z++) {
         const struct dicom_instance *instance = instances[stack->planes[z].instance];
@@ -118,13 +118,13 @@ check_hole(const struct image_range *ranges, struct dicom_instance *const *insta
         bool same = padding.lo == hole.lo && padding.hi == hole.hi;
         if (same || !overlap(ranges[z], hole))
             continue;
-        fail_with(fault, -EINVAL, "PADDING_MIXED",
+        error_set(error, -EINVAL, CODE_PADDING_MIXED,
                   "the padding values of the series differ (%d to %d in one file, %d to %d in "
                   "another) and lie inside the range of values to segment",
                   hole.lo, hole.hi, padding.lo, padding.hi);
-        snprintf(fault->file[0], sizeof fault->file[0], "%s",
+        snprintf(error->file[0], sizeof error->file[0], "%s",
                  instances[stack->planes[hole_plane].instance]->path);
-        snprintf(fault->file[1], sizeof fault->file[1], "%s", instance->path);
+        snprintf(error->file[1], sizeof error->file[1], "%s", instance->path);
         return -EINVAL;
     }
     return 0;
@@ -133,7 +133,7 @@ check_hole(const struct image_range *ranges, struct dicom_instance *const *insta
 static int
 make_ranges(const struct conf_segment *segment, struct dicom_instance *const *instances,
             const struct geometry_stack *stack, struct image_range *ranges,
-            struct image_range *hole, struct dicom_fault *fault)
+            struct image_range *hole, struct error *error)
 {
     struct image_range limits = image_pixel_range(stack->pixel);
     int32_t hole_plane = 0;
@@ -149,7 +149,7 @@ make_ranges(const struct conf_segment *segment, struct dicom_instance *const *in
             hole_plane = z;
         }
     }
-    return is_empty(*hole) ? 0 : check_hole(ranges, instances, stack, *hole, hole_plane, fault);
+    return is_empty(*hole) ? 0 : check_hole(ranges, instances, stack, *hole, hole_plane, error);
 }
 
 /* ------------------------------------------------------------------------------- shapes ---- */
@@ -227,12 +227,11 @@ count_level_sets(const struct conf_pipeline *pipeline)
 static int
 make_label(const struct conf_segment *segment, struct dicom_instance *const *instances,
            const struct geometry_stack *stack, struct image_range *ranges,
-           struct kernels_shape *shapes, struct kernels_level_set_label *label,
-           struct dicom_fault *fault)
+           struct kernels_shape *shapes, struct kernels_level_set_label *label, struct error *error)
 {
     for (size_t i = 0; i < segment->shape_count; i++) {
         if (labels_shape(&segment->shapes[i], stack, &shapes[i]) != 0)
-            return fail_with(fault, -EINVAL, "SHAPE_INVALID",
+            return error_set(error, -EINVAL, CODE_SHAPE_INVALID,
                              "shape %zu of segment \"%s\" has no size in the voxels of this series",
                              i + 1, segment->label);
     }
@@ -242,12 +241,12 @@ make_label(const struct conf_segment *segment, struct dicom_instance *const *ins
         .ranges = ranges,
         .range_count = (size_t)stack->plane_count,
     };
-    return make_ranges(segment, instances, stack, ranges, &label->padding, fault);
+    return make_ranges(segment, instances, stack, ranges, &label->padding, error);
 }
 
 static int
 reserve(struct labels *labels, const struct conf_pipeline *pipeline, size_t planes,
-        struct dicom_fault *fault)
+        struct error *error)
 {
     size_t count = count_level_sets(pipeline);
     labels->items = calloc(count + 1, sizeof *labels->items);
@@ -255,29 +254,29 @@ reserve(struct labels *labels, const struct conf_pipeline *pipeline, size_t plan
     labels->ranges = calloc(count * planes + 1, sizeof *labels->ranges);
     labels->shapes = calloc(count_shapes(pipeline) + 1, sizeof *labels->shapes);
     bool complete = labels->items && labels->segments && labels->ranges && labels->shapes;
-    return complete ? 0 : fail_with_system(fault, -ENOMEM, "prepare the segments");
+    return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
 }
 
 int
 labels_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
-            const struct geometry_stack *stack, struct labels *labels, struct dicom_fault *fault)
+            const struct geometry_stack *stack, struct labels *labels, struct error *error)
 {
     size_t planes = (size_t)stack->plane_count;
     memset(labels, 0, sizeof *labels);
-    int error = reserve(labels, pipeline, planes, fault);
+    int rc = reserve(labels, pipeline, planes, error);
     struct kernels_shape *shapes = labels->shapes;
-    for (size_t i = 0; i < pipeline->segment_count && error == 0; i++) {
+    for (size_t i = 0; i < pipeline->segment_count && rc == 0; i++) {
         const struct conf_segment *segment = &pipeline->segments[i];
         if (segment->method != CONF_LEVEL_SET)
             continue;
-        error = make_label(segment, instances, stack, labels->ranges + labels->count * planes,
-                           shapes, &labels->items[labels->count], fault);
+        rc = make_label(segment, instances, stack, labels->ranges + labels->count * planes, shapes,
+                        &labels->items[labels->count], error);
         labels->segments[labels->count++] = i;
         shapes += segment->shape_count;
     }
-    if (error)
+    if (rc)
         labels_free(labels);
-    return error;
+    return rc;
 }
 
 void

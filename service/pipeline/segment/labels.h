@@ -55,8 +55,7 @@ struct labels {
 
 /* 0, -ENOMEM, or -EINVAL with PADDING_MIXED or SHAPE_INVALID. */
 int labels_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
-                const struct geometry_stack *stack, struct labels *labels,
-                struct dicom_fault *fault);
+                const struct geometry_stack *stack, struct labels *labels, struct error *error);
 void labels_free(struct labels *labels);
 
 #endif

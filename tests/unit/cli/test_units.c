@@ -17,8 +17,8 @@ static struct dicom_instance instances[MOST];
 static struct dicom_frame frames[MOST];
 static char paths[MOST][16];
 static struct dicom_instance *pointers[MOST];
-static struct dicom_fault faults[MOST];
-static int errors[MOST];
+static struct error errors[MOST];
+static int results[MOST];
 static struct headers headers;
 static struct conf_pipeline pipeline;
 static struct units units;
@@ -29,9 +29,9 @@ set_up(void)
     memset(instances, 0, sizeof instances);
     memset(frames, 0, sizeof frames);
     memset(pointers, 0, sizeof pointers);
-    memset(errors, 0, sizeof errors);
+    memset(results, 0, sizeof results);
     headers =
-        (struct headers){.instances = pointers, .faults = faults, .errors = errors, .seconds = 1.5};
+        (struct headers){.instances = pointers, .errors = errors, .rc = results, .seconds = 1.5};
     pipeline = (struct conf_pipeline){.min_slices = 1, .spacing_tolerance = 0.01};
 }
 
@@ -75,9 +75,9 @@ add_series(const char *uid, int32_t number, const char *echo)
 static void
 make(const char *stack)
 {
-    struct dicom_fault fault = {0};
-    int error = units_make(&headers, &pipeline, stack, "/out", &units, &fault);
-    ck_assert_msg(error == 0, "%s", fault.sentence);
+    struct error error = {0};
+    int rc = units_make(&headers, &pipeline, stack, "/out", &units, &error);
+    ck_assert_msg(rc == 0, "%s", error.message);
 }
 
 START_TEST(one_stack_goes_into_the_folder_itself)
@@ -156,7 +156,7 @@ START_TEST(faulty_files_are_passed_over)
     add_series("1.2.4", 5, "");
     for (int i = 0; i < 3; i++) {
         pointers[i] = NULL;
-        errors[i] = -EINVAL;
+        results[i] = -EINVAL;
     }
     make(NULL);
     ck_assert_uint_eq(units.count, 1);

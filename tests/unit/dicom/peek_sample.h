@@ -30,10 +30,10 @@ teardown(void)
 static inline struct dicom_instance *
 peek_or_fail(void)
 {
-    struct dicom_fault fault;
+    struct error error;
     struct dicom_instance *instance = NULL;
-    int error = dicom_peek(path, &instance, &fault);
-    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
+    int rc = dicom_peek(path, &instance, &error);
+    ck_assert_msg(rc == 0, "%s: %s", code_name(error.code), error.message);
     ck_assert_str_eq(instance->path, path);
     return instance;
 }
@@ -46,26 +46,26 @@ write_and_peek(const struct sample_image *image)
 }
 
 /* The fault of the file at `path`, which must be refused. */
-static inline const struct dicom_fault *
-peek_fault(void)
+static inline const struct error *
+peek_error(void)
 {
-    static struct dicom_fault fault;
-    struct dicom_instance *instance = (struct dicom_instance *)&fault;
-    int error = dicom_peek(path, &instance, &fault);
-    ck_assert_msg(error < 0, "it was accepted");
+    static struct error error;
+    struct dicom_instance *instance = (struct dicom_instance *)&error;
+    int rc = dicom_peek(path, &instance, &error);
+    ck_assert_msg(rc < 0, "it was accepted");
     ck_assert_ptr_null(instance);
-    ck_assert_str_eq(fault.file[0], path);
-    ck_assert_uint_gt(strlen(fault.sentence), 10);
-    return &fault;
+    ck_assert_str_eq(error.file[0], path);
+    ck_assert_uint_gt(strlen(error.message), 10);
+    return &error;
 }
 
 static inline void
-expect_code(const struct sample_image *image, const char *code)
+expect_code(const struct sample_image *image, enum code code)
 {
     sample_write(image, path);
-    const struct dicom_fault *fault = peek_fault();
-    ck_assert_msg(strcmp(fault->code, code) == 0, "%s, not %s: %s", fault->code, code,
-                  fault->sentence);
+    const struct error *error = peek_error();
+    ck_assert_msg(error->code == code, "%s, not %s: %s", code_name(error->code), code_name(code),
+                  error->message);
 }
 
 static inline TCase *

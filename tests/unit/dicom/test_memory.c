@@ -66,26 +66,26 @@ __wrap_reallocarray(void *old, size_t count, size_t size)
  * actions assert nothing.
  */
 static int
-starve(int (*action)(struct dicom_fault *fault), bool for_good)
+starve(int (*action)(struct error *error), bool for_good)
 {
     for (int n = 1;; n++) {
-        struct dicom_fault fault = {0};
+        struct error error = {0};
         memory.countdown = n;
         memory.for_good = for_good;
         memory.hit = false;
-        int error = action(&fault);
+        int rc = action(&error);
         memory.countdown = 0;
         if (!memory.hit) {
-            ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
+            ck_assert_msg(rc == 0, "%s: %s", code_name(error.code), error.message);
             return n - 1;
         }
-        ck_assert_msg(error == -ENOMEM && strcmp(fault.code, "OUT_OF_MEMORY") == 0,
-                      "allocation %d: %d %s: %s", n, error, fault.code, fault.sentence);
+        ck_assert_msg(rc == -ENOMEM && error.code == CODE_OUT_OF_MEMORY, "allocation %d: %d %s: %s",
+                      n, rc, code_name(error.code), error.message);
     }
 }
 
 static void
-expect_told(int (*action)(struct dicom_fault *fault))
+expect_told(int (*action)(struct error *error))
 {
     const int allocations = starve(action, false);
     ck_assert_int_gt(allocations, 0);
@@ -100,64 +100,64 @@ static struct seg_sample masks;
 static char target[] = "/tmp/noctule_memory.XXXXXX";
 
 static int
-write_to_target(int (*write)(int fd, struct seg_summary *summary, struct dicom_fault *fault),
-                struct dicom_fault *fault)
+write_to_target(int (*write)(int fd, struct seg_summary *summary, struct error *error),
+                struct error *error)
 {
     struct seg_summary summary;
     int fd = open(target, O_RDWR | O_TRUNC);
     if (fd < 0)
         abort();
-    int error = write(fd, &summary, fault);
+    int rc = write(fd, &summary, error);
     close(fd);
-    return error;
+    return rc;
 }
 
 static int
-write_seg(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_seg(int fd, struct seg_summary *summary, struct error *error)
 {
-    return seg_write(&masks.request, fd, summary, fault);
+    return seg_write(&masks.request, fd, summary, error);
 }
 
 static int
-write_sr(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_sr(int fd, struct seg_summary *summary, struct error *error)
 {
-    return sr_write(&report.request, fd, summary, fault);
+    return sr_write(&report.request, fd, summary, error);
 }
 
 static int
-write_pmap(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_pmap(int fd, struct seg_summary *summary, struct error *error)
 {
-    return pmap_write(&map.request, fd, summary, fault);
+    return pmap_write(&map.request, fd, summary, error);
 }
 
 static int
-a_segmentation(struct dicom_fault *fault)
+a_segmentation(struct error *error)
 {
-    return write_to_target(write_seg, fault);
+    return write_to_target(write_seg, error);
 }
 
 static int
-a_report(struct dicom_fault *fault)
+a_report(struct error *error)
 {
-    return write_to_target(write_sr, fault);
+    return write_to_target(write_sr, error);
 }
 
 static int
-a_map(struct dicom_fault *fault)
+a_map(struct error *error)
 {
-    return write_to_target(write_pmap, fault);
+    return write_to_target(write_pmap, error);
 }
 
 static int
-a_report_read_back(struct dicom_fault *fault)
+a_report_read_back(struct error *error)
 {
-    return sr_verify(&report.request, target, fault);
+    return sr_verify(&report.request, target, error);
 }
 
 static int
-a_map_read_back(struct dicom_fault *fault)
+a_map_read_back(struct error *error)
 {
-    return pmap_verify(&map.request, target, fault);
+    return pmap_verify(&map.request, target, error);
 }
 
 static void
@@ -218,10 +218,10 @@ END_TEST
 
 START_TEST(reading_back)
 {
-    struct dicom_fault fault;
-    ck_assert_int_eq(a_report(&fault), 0);
+    struct error error;
+    ck_assert_int_eq(a_report(&error), 0);
     expect_told(a_report_read_back);
-    ck_assert_int_eq(a_map(&fault), 0);
+    ck_assert_int_eq(a_map(&error), 0);
     expect_told(a_map_read_back);
 }
 
@@ -230,14 +230,14 @@ END_TEST
 /* --- series --- */
 
 static int
-a_series(struct dicom_fault *fault)
+a_series(struct error *error)
 {
     struct geometry_series *result;
-    int error = geometry_group(series.instances, series.count, &limits, &result, fault);
-    if ((result == NULL) != (error != 0))
+    int rc = geometry_group(series.instances, series.count, &limits, &result, error);
+    if ((result == NULL) != (rc != 0))
         abort();
     geometry_series_free(result);
-    return error;
+    return rc;
 }
 
 /* Twelve echoes and a scout, so that groups are split and their list grows. */

@@ -451,13 +451,13 @@ END_TEST
 START_TEST(nothing_to_inherit)
 {
     struct dicom_inherited inherited;
-    struct dicom_fault fault;
+    struct error error;
     write_raw("", 0);
-    ck_assert_int_ne(dicom_inherit(path, &inherited, &fault), 0);
-    ck_assert_str_eq(fault.code, "FILE_EMPTY");
+    ck_assert_int_ne(dicom_inherit(path, &inherited, &error), 0);
+    ck_assert_int_eq(error.code, CODE_FILE_EMPTY);
     unlink(path);
-    ck_assert_int_eq(dicom_inherit(path, &inherited, &fault), -ENOENT);
-    ck_assert_str_eq(fault.code, "FILE_UNREADABLE");
+    ck_assert_int_eq(dicom_inherit(path, &inherited, &error), -ENOENT);
+    ck_assert_int_eq(error.code, CODE_FILE_UNREADABLE);
 }
 
 END_TEST

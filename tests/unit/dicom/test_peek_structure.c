@@ -70,10 +70,10 @@ START_TEST(files_cut_short_anywhere)
     dicom_instance_free(peek_or_fail());
     for (size_t size = bytes.size - 1; size > 0; size--) {
         ck_assert_int_eq(truncate(path, (off_t)size), 0);
-        const char *code = peek_fault()->code;
+        enum code code = peek_error()->code;
         if (size > 400)
-            ck_assert_msg(strcmp(code, "FILE_TRUNCATED") == 0 || strcmp(code, "TAG_MISSING") == 0,
-                          "%zu bytes: %s", size, code);
+            ck_assert_msg(code == CODE_FILE_TRUNCATED || code == CODE_TAG_MISSING, "%zu bytes: %s",
+                          size, code_name(code));
     }
     bytes_free(&bytes);
 }
@@ -91,8 +91,8 @@ START_TEST(one_damaged_byte_anywhere)
         bytes.data[at] ^= 0xFF;
         bytes_write(&bytes, path);
         struct dicom_instance *instance;
-        struct dicom_fault fault = {0};
-        if (dicom_peek(path, &instance, &fault))
+        struct error error = {0};
+        if (dicom_peek(path, &instance, &error))
             refused++;
         else
             dicom_instance_free(instance);
@@ -136,11 +136,11 @@ START_TEST(sequences_nested_without_end)
     struct sample_image image = SAMPLE_IMAGE;
     image.syntax = native_syntaxes[_i];
     image.extra = add_deep_undefined;
-    expect_code(&image, "TAG_INVALID");
-    ck_assert_ptr_nonnull(strstr(peek_fault()->sentence, "too deeply"));
+    expect_code(&image, CODE_TAG_INVALID);
+    ck_assert_ptr_nonnull(strstr(peek_error()->message, "too deeply"));
     image.extra = add_deep_defined;
-    expect_code(&image, "TAG_INVALID");
-    ck_assert_ptr_nonnull(strstr(peek_fault()->sentence, "too deeply"));
+    expect_code(&image, CODE_TAG_INVALID);
+    ck_assert_ptr_nonnull(strstr(peek_error()->message, "too deeply"));
 }
 
 END_TEST
@@ -186,7 +186,7 @@ START_TEST(broken_sequences)
     };
     struct sample_image image = SAMPLE_IMAGE;
     image.extra = cases[_i];
-    expect_code(&image, "TAG_INVALID");
+    expect_code(&image, CODE_TAG_INVALID);
 }
 
 END_TEST
@@ -207,9 +207,9 @@ START_TEST(lengths_beyond_the_file)
 {
     struct sample_image image = SAMPLE_IMAGE;
     image.extra = add_claim_of_4_gib;
-    expect_code(&image, "FILE_TRUNCATED");
+    expect_code(&image, CODE_FILE_TRUNCATED);
     image.extra = add_private_claim_of_4_gib;
-    expect_code(&image, "FILE_TRUNCATED");
+    expect_code(&image, CODE_FILE_TRUNCATED);
 }
 
 END_TEST

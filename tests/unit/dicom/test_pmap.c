@@ -11,32 +11,32 @@ static const struct seg_sample_shape odd = {.columns = 33, .rows = 7, .planes = 
 static struct pmap_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_sample(int fd, struct seg_summary *summary, struct error *error)
 {
-    return pmap_write(&sample.request, fd, summary, fault);
+    return pmap_write(&sample.request, fd, summary, error);
 }
 
 static int
-verify_sample(const char *path, struct dicom_fault *fault)
+verify_sample(const char *path, struct error *error)
 {
-    return pmap_verify(&sample.request, path, fault);
+    return pmap_verify(&sample.request, path, error);
 }
 
 static struct written_object object = {
     .path = sample.stack.target,
-    .mismatch = "PMAP_MISMATCH",
+    .mismatch = CODE_PMAP_MISMATCH,
     .write = write_sample,
     .verify = verify_sample,
 };
 
-static struct dicom_fault fault;
+static struct error error;
 
 static void
 make_shape(const struct seg_sample_shape *shape)
 {
     dicom_init();
     pmap_sample_make(&sample, shape);
-    fault = (struct dicom_fault){0};
+    error = (struct error){0};
 }
 
 static void
@@ -114,8 +114,8 @@ START_TEST(planes_without_a_pattern)
     for (int i = 0; i < 2; i++) {
         sample.stack.stack.columns = i == 0 ? 2 : 33;
         sample.stack.stack.rows = i == 0 ? 7 : 1;
-        ck_assert_int_eq(written_try(&object, &fault), -ENODATA);
-        ck_assert_str_eq(fault.code, "PMAP_EMPTY");
+        ck_assert_int_eq(written_try(&object, &error), -ENODATA);
+        ck_assert_int_eq(error.code, CODE_PMAP_EMPTY);
     }
 }
 
@@ -277,8 +277,8 @@ END_TEST
 START_TEST(geometry_is_needed)
 {
     sample.stack.stack.has_geometry = false;
-    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
-    ck_assert_str_eq(fault.code, "NO_GEOMETRY");
+    ck_assert_int_eq(written_try(&object, &error), -EINVAL);
+    ck_assert_int_eq(error.code, CODE_NO_GEOMETRY);
 }
 
 END_TEST
@@ -309,9 +309,9 @@ START_TEST(incomplete_requests_are_refused)
             sample.stack.request.software_version = "";
         if (i == 9)
             sample.request.quantity.meaning = "";
-        fault = (struct dicom_fault){0};
-        ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
-        ck_assert_str_eq(fault.code, "PMAP_REQUEST_INVALID");
+        error = (struct error){0};
+        ck_assert_int_eq(written_try(&object, &error), -EINVAL);
+        ck_assert_int_eq(error.code, CODE_PMAP_REQUEST_INVALID);
         sample.request = good;
         sample.stack.request = source;
         sample.stack.stack.plane_count = planes;
@@ -323,9 +323,9 @@ END_TEST
 START_TEST(an_unreadable_source_is_told)
 {
     unlink(sample.stack.source);
-    ck_assert_int_lt(written_try(&object, &fault), 0);
-    ck_assert_str_ne(fault.code, "");
-    ck_assert_str_eq(fault.file[0], sample.stack.source);
+    ck_assert_int_lt(written_try(&object, &error), 0);
+    ck_assert_str_ne(code_name(error.code), "");
+    ck_assert_str_eq(error.file[0], sample.stack.source);
 }
 
 END_TEST
@@ -336,8 +336,8 @@ START_TEST(four_gib_are_too_much)
     sample.stack.stack.columns = 65535;
     sample.stack.stack.rows = 32769;
     sample.stack.stack.plane_count = 1;
-    ck_assert_int_eq(written_try(&object, &fault), -EFBIG);
-    ck_assert_str_eq(fault.code, "PMAP_TOO_LARGE");
+    ck_assert_int_eq(written_try(&object, &error), -EFBIG);
+    ck_assert_int_eq(error.code, CODE_PMAP_TOO_LARGE);
 }
 
 END_TEST
@@ -355,8 +355,8 @@ START_TEST(nearly_four_gib_are_not)
     sample.request.codes = codes;
     int fd = open("/dev/full", O_RDWR);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(pmap_write(&sample.request, fd, &object.summary, &fault), -ENOSPC);
-    ck_assert_str_eq(fault.code, "WRITE_FAILED");
+    ck_assert_int_eq(pmap_write(&sample.request, fd, &object.summary, &error), -ENOSPC);
+    ck_assert_int_eq(error.code, CODE_WRITE_FAILED);
     close(fd);
     munmap(codes, count);
 }

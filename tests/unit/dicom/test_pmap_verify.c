@@ -8,20 +8,20 @@ static const struct seg_sample_shape shape = {.columns = 9, .rows = 7, .planes =
 static struct pmap_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_sample(int fd, struct seg_summary *summary, struct error *error)
 {
-    return pmap_write(&sample.request, fd, summary, fault);
+    return pmap_write(&sample.request, fd, summary, error);
 }
 
 static int
-verify_sample(const char *path, struct dicom_fault *fault)
+verify_sample(const char *path, struct error *error)
 {
-    return pmap_verify(&sample.request, path, fault);
+    return pmap_verify(&sample.request, path, error);
 }
 
 static struct written_object object = {
     .path = sample.stack.target,
-    .mismatch = "PMAP_MISMATCH",
+    .mismatch = CODE_PMAP_MISMATCH,
     .write = write_sample,
     .verify = verify_sample,
 };
@@ -53,9 +53,9 @@ START_TEST(any_changed_value)
         uint8_t *byte = object.bytes + object.size - pixel_bytes + i;
         written_expect_damage(&object, byte, 1, word);
     }
-    struct dicom_fault fault;
+    struct error error;
     written_save(&object, object.size);
-    ck_assert_int_eq(pmap_verify(&sample.request, sample.stack.target, &fault), 0);
+    ck_assert_int_eq(pmap_verify(&sample.request, sample.stack.target, &error), 0);
 }
 
 END_TEST

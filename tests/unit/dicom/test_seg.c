@@ -10,25 +10,25 @@ static const struct seg_sample_shape odd = {.columns = 33, .rows = 7, .planes = 
 static struct seg_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_sample(int fd, struct seg_summary *summary, struct error *error)
 {
-    return seg_write(&sample.request, fd, summary, fault);
+    return seg_write(&sample.request, fd, summary, error);
 }
 
 static int
-verify_sample(const char *path, struct dicom_fault *fault)
+verify_sample(const char *path, struct error *error)
 {
-    return seg_verify(&sample.request, path, 1, fault);
+    return seg_verify(&sample.request, path, 1, error);
 }
 
 static struct written_object object = {
     .path = sample.target,
-    .mismatch = "SEG_MISMATCH",
+    .mismatch = CODE_SEG_MISMATCH,
     .write = write_sample,
     .verify = verify_sample,
 };
 
-static struct dicom_fault fault;
+static struct error error;
 
 static void
 make_odd(void)
@@ -38,7 +38,7 @@ make_odd(void)
     seg_sample_set(&sample, 0, 32, 6, 1);
     seg_sample_set(&sample, 0, 0, 0, 3);
     seg_sample_set(&sample, 2, 5, 5, 3);
-    fault = (struct dicom_fault){0};
+    error = (struct error){0};
 }
 
 /* The same frames with connectedness; elsewhere the highest that is stored as 0. */
@@ -54,7 +54,7 @@ make_fractional(void)
     seg_sample_set_scene(&sample, 0, 32, 6, 1, 65535);
     seg_sample_set_scene(&sample, 0, 0, 0, 3, 129);
     seg_sample_set_scene(&sample, 2, 5, 5, 3, 32768);
-    fault = (struct dicom_fault){0};
+    error = (struct error){0};
 }
 
 static void
@@ -91,8 +91,8 @@ END_TEST
 START_TEST(nothing_segmented_is_no_object)
 {
     memset(sample.words, 0, sizeof(uint64_t) * 3 * 7 * 5);
-    ck_assert_int_eq(written_try(&object, &fault), -ENODATA);
-    ck_assert_str_eq(fault.code, "SEG_EMPTY");
+    ck_assert_int_eq(written_try(&object, &error), -ENODATA);
+    ck_assert_int_eq(error.code, CODE_SEG_EMPTY);
     sample.request.omit_empty_frames = false;
     written_take(&object);
     ck_assert_int_eq(object.summary.frames, 15);
@@ -316,8 +316,8 @@ END_TEST
 START_TEST(geometry_is_needed)
 {
     sample.stack.has_geometry = false;
-    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
-    ck_assert_str_eq(fault.code, "NO_GEOMETRY");
+    ck_assert_int_eq(written_try(&object, &error), -EINVAL);
+    ck_assert_int_eq(error.code, CODE_NO_GEOMETRY);
 }
 
 END_TEST
@@ -350,8 +350,8 @@ START_TEST(incomplete_requests_are_refused)
             sample.segments[0].modifier = (struct seg_code){"7771000", NULL, "Left"};
         if (i == 10)
             sample.segments[0].algorithm_family = (struct seg_code){"123111", "DCM", ""};
-        ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
-        ck_assert_str_eq(fault.code, "SEG_REQUEST_INVALID");
+        ck_assert_int_eq(written_try(&object, &error), -EINVAL);
+        ck_assert_int_eq(error.code, CODE_SEG_REQUEST_INVALID);
         sample.request = good;
         sample.segments[0] = segment;
         sample.stack.plane_count = planes;
@@ -363,9 +363,9 @@ END_TEST
 START_TEST(an_unreadable_source_is_told)
 {
     unlink(sample.source);
-    ck_assert_int_lt(written_try(&object, &fault), 0);
-    ck_assert_str_ne(fault.code, "");
-    ck_assert_str_eq(fault.file[0], sample.source);
+    ck_assert_int_lt(written_try(&object, &error), 0);
+    ck_assert_str_ne(code_name(error.code), "");
+    ck_assert_str_eq(error.file[0], sample.source);
 }
 
 END_TEST
@@ -388,8 +388,8 @@ START_TEST(four_gib_are_too_much)
     sample.segments[0].words_per_row = words_per_row;
     for (size_t z = 0; z < 9; z++)
         mask[z * words] = 1;
-    ck_assert_int_eq(written_try(&object, &fault), -EFBIG);
-    ck_assert_str_eq(fault.code, "SEG_TOO_LARGE");
+    ck_assert_int_eq(written_try(&object, &error), -EFBIG);
+    ck_assert_int_eq(error.code, CODE_SEG_TOO_LARGE);
     munmap(mask, bytes);
 }
 
@@ -412,8 +412,8 @@ START_TEST(four_gib_of_scenes_are_too_much)
     sample.segments[0].scene = scene;
     scene[0] = UINT16_MAX;
     scene[voxels] = UINT16_MAX;
-    ck_assert_int_eq(written_try(&object, &fault), -EFBIG);
-    ck_assert_str_eq(fault.code, "SEG_TOO_LARGE");
+    ck_assert_int_eq(written_try(&object, &error), -EFBIG);
+    ck_assert_int_eq(error.code, CODE_SEG_TOO_LARGE);
     munmap(scene, bytes);
 }
 
@@ -491,8 +491,8 @@ START_TEST(empty_probabilities)
     written_take(&object);
     ck_assert_int_eq(object.summary.frames, 15);
     sample.request.omit_empty_frames = true;
-    ck_assert_int_eq(written_try(&object, &fault), -ENODATA);
-    ck_assert_str_eq(fault.code, "SEG_EMPTY");
+    ck_assert_int_eq(written_try(&object, &error), -ENODATA);
+    ck_assert_int_eq(error.code, CODE_SEG_EMPTY);
 }
 
 END_TEST
@@ -531,12 +531,12 @@ START_TEST(voxels_of_the_other_type)
 {
     const uint16_t *scene = sample.segments[0].scene;
     sample.segments[0].scene = NULL;
-    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
-    ck_assert_str_eq(fault.code, "SEG_REQUEST_INVALID");
+    ck_assert_int_eq(written_try(&object, &error), -EINVAL);
+    ck_assert_int_eq(error.code, CODE_SEG_REQUEST_INVALID);
     sample.segments[0].scene = scene;
     sample.request.fractional = false; /* there are no masks */
-    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
-    ck_assert_str_eq(fault.code, "SEG_REQUEST_INVALID");
+    ck_assert_int_eq(written_try(&object, &error), -EINVAL);
+    ck_assert_int_eq(error.code, CODE_SEG_REQUEST_INVALID);
 }
 
 END_TEST

@@ -8,20 +8,20 @@ static const struct seg_sample_shape shape = {.columns = 33, .rows = 7, .planes 
 static struct seg_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_sample(int fd, struct seg_summary *summary, struct error *error)
 {
-    return seg_write(&sample.request, fd, summary, fault);
+    return seg_write(&sample.request, fd, summary, error);
 }
 
 static int
-verify_sample(const char *path, struct dicom_fault *fault)
+verify_sample(const char *path, struct error *error)
 {
-    return seg_verify(&sample.request, path, 3, fault);
+    return seg_verify(&sample.request, path, 3, error);
 }
 
 static struct written_object object = {
     .path = sample.target,
-    .mismatch = "SEG_MISMATCH",
+    .mismatch = CODE_SEG_MISMATCH,
     .write = write_sample,
     .verify = verify_sample,
 };
@@ -70,9 +70,9 @@ START_TEST(any_flipped_bit)
         written_expect_damage(&object, byte, (uint8_t)(1 << bit % 8),
                               bit < 5 * 231 ? "voxel (" : "padding");
     }
-    struct dicom_fault fault;
+    struct error error;
     written_save(&object, object.size);
-    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &fault), 0);
+    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &error), 0);
 }
 
 END_TEST
@@ -281,8 +281,8 @@ START_TEST(bits_beyond_the_columns)
 {
     for (size_t i = 0; i < 2 * 5 * 7; i++)
         sample.words[i] |= ~UINT64_C(0) << 33;
-    struct dicom_fault fault;
-    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &fault), 0);
+    struct error error;
+    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &error), 0);
     size_t before = object.size;
     written_take(&object);
     ck_assert_uint_eq(object.size, before);
@@ -339,14 +339,14 @@ START_TEST(threads_find_what_one_finds)
     static const struct seg_sample_shape many = {
         .columns = 511, .rows = 513, .planes = 400, .segments = 1};
     const size_t frame_bits = 511 * 513, bytes = 400 * frame_bits / 8;
-    struct dicom_fault fault;
+    struct error error;
     drop();
     seg_sample_make(&sample, &many);
     for (int32_t z = 0; z < 400; z++)
         seg_sample_set(&sample, 0, z, z, z);
     written_take(&object);
     for (int threads = 0; threads < 4; threads++)
-        ck_assert_int_eq(seg_verify(&sample.request, sample.target, threads, &fault), 0);
+        ck_assert_int_eq(seg_verify(&sample.request, sample.target, threads, &error), 0);
     ck_assert_uint_eq(bytes % 2, 0);
     for (size_t last = 399; last < 400; last -= 133) {
         object.bytes[object.size - bytes + last * frame_bits / 8 + 1] ^= 1;
@@ -381,9 +381,9 @@ START_TEST(any_other_value)
         written_expect_damage(&object, byte, (uint8_t)(1 << i % 8),
                               i < 1155 ? "voxel (" : "padding");
     }
-    struct dicom_fault fault;
+    struct error error;
     written_save(&object, object.size);
-    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &fault), 0);
+    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &error), 0);
 }
 
 END_TEST
@@ -401,10 +401,10 @@ END_TEST
 /* A scene that moves within what is stored as the same value is the scene that was written. */
 START_TEST(the_nearest_value)
 {
-    struct dicom_fault fault;
+    struct error error;
     for (uint16_t scene = 771 - 128; scene <= 771 + 128; scene++) {
         seg_sample_set_scene(&sample, 1, 22, 5, 2, scene);
-        ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &fault), 0);
+        ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &error), 0);
     }
     seg_sample_set_scene(&sample, 1, 22, 5, 2, 771 + 129);
     written_expect_mismatch(&object, "is 3 of 255 instead of 900 of 65535");
@@ -416,9 +416,9 @@ END_TEST
 
 START_TEST(a_scene_that_should_be_there)
 {
-    struct dicom_fault fault;
+    struct error error;
     seg_sample_set_scene(&sample, 1, 32, 6, 4, 128);
-    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &fault), 0);
+    ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &error), 0);
     seg_sample_set_scene(&sample, 1, 32, 6, 4, 129);
     written_expect_mismatch(&object, "plane 4 of segment 2 is missing");
 }

@@ -15,32 +15,32 @@ static const struct sr_sample_shape shape = {
 static struct sr_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_sample(int fd, struct seg_summary *summary, struct error *error)
 {
-    return sr_write(&sample.request, fd, summary, fault);
+    return sr_write(&sample.request, fd, summary, error);
 }
 
 static int
-verify_sample(const char *path, struct dicom_fault *fault)
+verify_sample(const char *path, struct error *error)
 {
-    return sr_verify(&sample.request, path, fault);
+    return sr_verify(&sample.request, path, error);
 }
 
 static struct written_object object = {
     .path = sample.seg.target,
-    .mismatch = "SR_MISMATCH",
+    .mismatch = CODE_SR_MISMATCH,
     .write = write_sample,
     .verify = verify_sample,
 };
 
-static struct dicom_fault fault;
+static struct error error;
 
 static void
 make(void)
 {
     dicom_init();
     sr_sample_make(&sample, &shape);
-    memset(&fault, 0, sizeof(fault));
+    memset(&error, 0, sizeof(error));
 }
 
 static void
@@ -406,10 +406,9 @@ END_TEST
 static void
 expect_invalid(const char *word)
 {
-    ck_assert_int_eq(written_try(&object, &fault), -EINVAL);
-    ck_assert_str_eq(fault.code, "SR_REQUEST_INVALID");
-    ck_assert_msg(strstr(fault.sentence, word) != NULL, "\"%s\" lacks \"%s\"", fault.sentence,
-                  word);
+    ck_assert_int_eq(written_try(&object, &error), -EINVAL);
+    ck_assert_int_eq(error.code, CODE_SR_REQUEST_INVALID);
+    ck_assert_msg(strstr(error.message, word) != NULL, "\"%s\" lacks \"%s\"", error.message, word);
 }
 
 START_TEST(requests_that_make_no_report)
@@ -451,8 +450,8 @@ END_TEST
 START_TEST(a_source_that_is_gone)
 {
     unlink(sample.seg.source);
-    ck_assert_int_eq(written_try(&object, &fault), -ENOENT);
-    ck_assert_str_eq(fault.code, "FILE_UNREADABLE");
+    ck_assert_int_eq(written_try(&object, &error), -ENOENT);
+    ck_assert_int_eq(error.code, CODE_FILE_UNREADABLE);
 }
 
 END_TEST

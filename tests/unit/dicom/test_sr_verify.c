@@ -12,20 +12,20 @@ static const struct sr_sample_shape shape = {
 static struct sr_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct dicom_fault *fault)
+write_sample(int fd, struct seg_summary *summary, struct error *error)
 {
-    return sr_write(&sample.request, fd, summary, fault);
+    return sr_write(&sample.request, fd, summary, error);
 }
 
 static int
-verify_sample(const char *path, struct dicom_fault *fault)
+verify_sample(const char *path, struct error *error)
 {
-    return sr_verify(&sample.request, path, fault);
+    return sr_verify(&sample.request, path, error);
 }
 
 static struct written_object object = {
     .path = sample.seg.target,
-    .mismatch = "SR_MISMATCH",
+    .mismatch = CODE_SR_MISMATCH,
     .write = write_sample,
     .verify = verify_sample,
 };

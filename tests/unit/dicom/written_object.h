@@ -18,37 +18,37 @@
 #include <unistd.h>
 
 struct written_object {
-    const char *path;     /* of the file; set once there is a folder for it */
-    const char *mismatch; /* the code of a file that is not what was written */
-    int (*write)(int fd, struct seg_summary *summary, struct dicom_fault *fault);
-    int (*verify)(const char *path, struct dicom_fault *fault);
+    const char *path;   /* of the file; set once there is a folder for it */
+    enum code mismatch; /* the code of a file that is not what was written */
+    int (*write)(int fd, struct seg_summary *summary, struct error *error);
+    int (*verify)(const char *path, struct error *error);
     uint8_t *bytes; /* of the file, as they were taken, and as the test has changed them since */
     size_t size;
     struct seg_summary summary; /* of the last write */
 };
 
 static inline int
-written_try(struct written_object *object, struct dicom_fault *fault)
+written_try(struct written_object *object, struct error *error)
 {
     int fd = open(object->path, O_RDWR | O_CREAT | O_TRUNC, 0600);
     if (fd < 0) {
         perror(object->path);
         abort();
     }
-    int error = object->write(fd, &object->summary, fault);
+    int rc = object->write(fd, &object->summary, error);
     close(fd);
-    return error;
+    return rc;
 }
 
 /* Writes the file, which must read back, and takes its bytes. */
 static inline void
 written_take(struct written_object *object)
 {
-    struct dicom_fault fault = {0};
-    int error = written_try(object, &fault);
-    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
-    error = object->verify(object->path, &fault);
-    ck_assert_msg(error == 0, "%s: %s", fault.code, fault.sentence);
+    struct error error = {0};
+    int rc = written_try(object, &error);
+    ck_assert_msg(rc == 0, "%s: %s", code_name(error.code), error.message);
+    rc = object->verify(object->path, &error);
+    ck_assert_msg(rc == 0, "%s: %s", code_name(error.code), error.message);
     FILE *file = fopen(object->path, "rb");
     ck_assert_ptr_nonnull(file);
     object->bytes = realloc(object->bytes, (size_t)object->summary.bytes + 1);
@@ -143,12 +143,11 @@ written_save(const struct written_object *object, size_t count)
 static inline void
 written_expect_refused(const struct written_object *object, const char *word)
 {
-    struct dicom_fault fault = {0};
-    ck_assert_int_eq(object->verify(object->path, &fault), -EBADMSG);
-    ck_assert_str_eq(fault.code, object->mismatch);
-    ck_assert_str_eq(fault.file[0], object->path);
-    ck_assert_msg(strstr(fault.sentence, word) != NULL, "\"%s\" lacks \"%s\"", fault.sentence,
-                  word);
+    struct error error = {0};
+    ck_assert_int_eq(object->verify(object->path, &error), -EBADMSG);
+    ck_assert_int_eq(error.code, object->mismatch);
+    ck_assert_str_eq(error.file[0], object->path);
+    ck_assert_msg(strstr(error.message, word) != NULL, "\"%s\" lacks \"%s\"", error.message, word);
 }
 
 /* So must the bytes as the test has changed them. */
@@ -186,11 +185,11 @@ static inline void
 written_expect_no_crash(const struct written_object *object, size_t step)
 {
     for (size_t i = 132; i < object->size; i += step) {
-        struct dicom_fault fault = {0};
+        struct error error = {0};
         object->bytes[i] ^= 0xFF;
         written_save(object, object->size);
-        int error = object->verify(object->path, &fault);
-        ck_assert(error == 0 || error == -EBADMSG);
+        int rc = object->verify(object->path, &error);
+        ck_assert(rc == 0 || rc == -EBADMSG);
         object->bytes[i] ^= 0xFF;
     }
 }
@@ -207,11 +206,11 @@ written_expect_no_file_refused(const struct written_object *object)
 static inline void
 written_expect_full_device_told(struct written_object *object)
 {
-    struct dicom_fault fault = {0};
+    struct error error = {0};
     int fd = open("/dev/full", O_RDWR);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(object->write(fd, &object->summary, &fault), -ENOSPC);
-    ck_assert_str_eq(fault.code, "WRITE_FAILED");
+    ck_assert_int_eq(object->write(fd, &object->summary, &error), -ENOSPC);
+    ck_assert_int_eq(error.code, CODE_WRITE_FAILED);
     close(fd);
 }
 
@@ -228,14 +227,14 @@ written_expect_full_disk_told(struct written_object *object)
     for (int64_t i = 0; i <= 18; i++) {
         int64_t end = i < 16 ? i * (whole / 16) : i == 16 ? 1 : i == 17 ? 4096 % whole : whole - 1;
         struct rlimit cut = {.rlim_cur = (rlim_t)end, .rlim_max = limit.rlim_max};
-        struct dicom_fault fault = {0};
+        struct error error = {0};
         int limited = setrlimit(RLIMIT_FSIZE, &cut); /* no assertion now: Check writes them down */
-        int error = written_try(object, &fault);
+        int rc = written_try(object, &error);
         int restored = setrlimit(RLIMIT_FSIZE, &limit);
         ck_assert_int_eq(limited, 0);
         ck_assert_int_eq(restored, 0);
-        ck_assert_int_eq(error, -EFBIG);
-        ck_assert_str_eq(fault.code, "WRITE_FAILED");
+        ck_assert_int_eq(rc, -EFBIG);
+        ck_assert_int_eq(error.code, CODE_WRITE_FAILED);
     }
     signal(SIGXFSZ, handler);
     written_take(object);

@@ -24,7 +24,7 @@ static struct conf_segment segments[3];
 static struct conf_pipeline pipeline;
 static int16_t volume[VOXELS];
 static struct fuzzy_objects objects;
-static struct dicom_fault fault;
+static struct error error;
 
 static void
 make_series(void)
@@ -84,21 +84,21 @@ rescale(double slope, double intercept)
 static int
 make(void)
 {
-    memset(&fault, 0, sizeof fault);
-    return fuzzy_objects_make(&pipeline, pointers, &stack, &objects, &fault);
+    memset(&error, 0, sizeof error);
+    return fuzzy_objects_make(&pipeline, pointers, &stack, &objects, &error);
 }
 
 static void
 make_well(void)
 {
-    int error = make();
-    ck_assert_msg(error == 0, "%s", fault.sentence);
+    int rc = make();
+    ck_assert_msg(rc == 0, "%s", error.message);
 }
 
 static int
 measure(void)
 {
-    return fuzzy_objects_measure(&objects, &pipeline, &stack, volume, &fault);
+    return fuzzy_objects_measure(&objects, &pipeline, &stack, volume, &error);
 }
 
 /* ----------------------------------------------------------------------------------- units ---- */
@@ -231,9 +231,9 @@ START_TEST(a_seed_outside_is_refused_by_its_number)
     for (size_t i = 0; i < sizeof outside / sizeof outside[0]; i++) {
         seeds[1] = outside[i];
         ck_assert_int_eq(make(), -EINVAL);
-        ck_assert_str_eq(fault.code, "SEED_OUTSIDE");
-        ck_assert_ptr_nonnull(strstr(fault.sentence, "seed 2 of segment \"Vessel\""));
-        ck_assert_ptr_nonnull(strstr(fault.sentence, "11 x 9 x 7 voxels"));
+        ck_assert_int_eq(error.code, CODE_SEED_OUTSIDE);
+        ck_assert_ptr_nonnull(strstr(error.message, "seed 2 of segment \"Vessel\""));
+        ck_assert_ptr_nonnull(strstr(error.message, "11 x 9 x 7 voxels"));
     }
 }
 
@@ -245,17 +245,17 @@ START_TEST(slices_of_different_rescale_are_refused)
 {
     frames[4].slope = 1.0000001;
     ck_assert_int_eq(make(), -EINVAL);
-    ck_assert_str_eq(fault.code, "RESCALE_VARIES");
-    ck_assert_str_eq(fault.file[0], "0.dcm");
-    ck_assert_str_eq(fault.file[1], "4.dcm");
+    ck_assert_int_eq(error.code, CODE_RESCALE_VARIES);
+    ck_assert_str_eq(error.file[0], "0.dcm");
+    ck_assert_str_eq(error.file[1], "4.dcm");
     make_series();
     frames[6].intercept = -1000;
     ck_assert_int_eq(make(), -EINVAL);
-    ck_assert_str_eq(fault.file[1], "6.dcm");
+    ck_assert_str_eq(error.file[1], "6.dcm");
     make_series();
     frames[3].has_rescale = false;
     ck_assert_int_eq(make(), -EINVAL);
-    ck_assert_str_eq(fault.code, "RESCALE_VARIES");
+    ck_assert_int_eq(error.code, CODE_RESCALE_VARIES);
 }
 
 END_TEST
@@ -265,8 +265,8 @@ START_TEST(slices_of_different_padding_are_refused)
     instances[5].has_padding = true;
     instances[5].padding_lo = instances[5].padding_hi = -2000;
     ck_assert_int_eq(make(), -EINVAL);
-    ck_assert_str_eq(fault.code, "PADDING_MIXED");
-    ck_assert_str_eq(fault.file[1], "5.dcm");
+    ck_assert_int_eq(error.code, CODE_PADDING_MIXED);
+    ck_assert_str_eq(error.file[1], "5.dcm");
 }
 
 END_TEST
@@ -420,12 +420,12 @@ START_TEST(every_pixel_type_is_measured)
     rescale(1, 0);
     stack.pixel = IMAGE_UINT16;
     make_well();
-    ck_assert_int_eq(fuzzy_objects_measure(&objects, &pipeline, &stack, words, &fault), 0);
+    ck_assert_int_eq(fuzzy_objects_measure(&objects, &pipeline, &stack, words, &error), 0);
     ck_assert_double_eq_tol(objects.gaussians[0].mean.value, 65534, 0.1);
     fuzzy_objects_free(&objects);
     stack.pixel = IMAGE_UINT8;
     make_well();
-    ck_assert_int_eq(fuzzy_objects_measure(&objects, &pipeline, &stack, bytes, &fault), 0);
+    ck_assert_int_eq(fuzzy_objects_measure(&objects, &pipeline, &stack, bytes, &error), 0);
     ck_assert_double_eq_tol(objects.gaussians[0].mean.value, 254, 0.1);
     fuzzy_objects_free(&objects);
 }
@@ -473,8 +473,8 @@ START_TEST(nothing_but_padding_cannot_be_measured)
     }
     make_well();
     ck_assert_int_eq(measure(), -EINVAL);
-    ck_assert_str_eq(fault.code, "SEEDS_IN_PADDING");
-    ck_assert_ptr_nonnull(strstr(fault.sentence, "\"Vessel\""));
+    ck_assert_int_eq(error.code, CODE_SEEDS_IN_PADDING);
+    ck_assert_ptr_nonnull(strstr(error.message, "\"Vessel\""));
     fuzzy_objects_free(&objects);
     give(0, 1, 1); /* nothing has to be measured: no matter */
     make_well();

@@ -170,9 +170,9 @@ static void
 assert_labels_are_exact(void)
 {
     struct labels labels;
-    struct dicom_fault fault = {0};
-    ck_assert_msg(labels_make(&pipeline, pointers, &stack, &labels, &fault) == 0, "%s",
-                  fault.sentence);
+    struct error error = {0};
+    ck_assert_msg(labels_make(&pipeline, pointers, &stack, &labels, &error) == 0, "%s",
+                  error.message);
     ck_assert_uint_eq(labels.count, 1);
     ck_assert_uint_eq(labels.items[0].range_count, PLANES);
     for (int z = 0; z < PLANES; z++) {
@@ -218,7 +218,7 @@ END_TEST
 START_TEST(paddings_that_differ_are_exact_or_refused)
 {
     struct labels labels;
-    struct dicom_fault fault;
+    struct error error;
     /* One cut off at the end, one outside, one strictly inside: all expressible ... */
     pad(0, 50, 200);
     pad(1, -2000, -1500);
@@ -232,13 +232,13 @@ START_TEST(paddings_that_differ_are_exact_or_refused)
     assert_labels_are_exact();
     /* ... but not a hole in one plane where another has values. */
     frames[2].intercept = 0;
-    ck_assert_int_eq(labels_make(&pipeline, pointers, &stack, &labels, &fault), -EINVAL);
-    ck_assert_str_eq(fault.code, "PADDING_MIXED");
-    ck_assert_str_eq(fault.file[0], "file.dcm");
+    ck_assert_int_eq(labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
+    ck_assert_int_eq(error.code, CODE_PADDING_MIXED);
+    ck_assert_str_eq(error.file[0], "file.dcm");
     /* Two different holes. */
     pad(2, 20, 30);
-    ck_assert_int_eq(labels_make(&pipeline, pointers, &stack, &labels, &fault), -EINVAL);
-    ck_assert_str_eq(fault.code, "PADDING_MIXED");
+    ck_assert_int_eq(labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
+    ck_assert_int_eq(error.code, CODE_PADDING_MIXED);
 }
 
 END_TEST
@@ -327,12 +327,12 @@ END_TEST
 START_TEST(senseless_shapes_are_refused)
 {
     struct labels labels;
-    struct dicom_fault fault;
+    struct error error;
     shape.radius_unit = CONF_MM;
     stack.spacing[1] = 0;
-    ck_assert_int_eq(labels_make(&pipeline, pointers, &stack, &labels, &fault), -EINVAL);
-    ck_assert_str_eq(fault.code, "SHAPE_INVALID");
-    ck_assert_ptr_nonnull(strstr(fault.sentence, "Brain"));
+    ck_assert_int_eq(labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
+    ck_assert_int_eq(error.code, CODE_SHAPE_INVALID);
+    ck_assert_ptr_nonnull(strstr(error.message, "Brain"));
 }
 
 END_TEST

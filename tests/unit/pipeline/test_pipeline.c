@@ -51,12 +51,12 @@ run_job(const struct pipeline_watch *watch)
 }
 
 static void
-assert_ended(enum proto_verdict verdict, const char *code)
+assert_ended(enum proto_verdict verdict, enum code code)
 {
     struct pipeline_report report = run_job(NULL);
-    ck_assert_str_eq(report.fault.code, code);
+    ck_assert_int_eq(report.error.code, code);
     ck_assert_int_eq(report.verdict, verdict);
-    ck_assert_str_ne(report.fault.sentence, "");
+    ck_assert_str_ne(report.error.message, "");
     ck_assert_int_le(job_sample_output_entries(&sample), 0);
 }
 
@@ -64,9 +64,9 @@ START_TEST(a_job_that_works)
 {
     struct pipeline_report report;
     ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
-    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.fault.sentence);
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.error.message);
     ck_assert(!report.empty);
-    ck_assert_str_eq(report.fault.code, "");
+    ck_assert_int_eq(report.error.code, CODE_NONE);
     ck_assert_int_eq(report.voxels, SAMPLE_SLICES * SAMPLE_COLUMNS * SAMPLE_ROWS);
     ck_assert_int_eq(report.segmented_voxels, SAMPLE_BLOCK);
     ck_assert_int_eq(report.segment_count, 1);
@@ -100,7 +100,7 @@ START_TEST(an_empty_job)
     struct pipeline_report report = run_job(NULL);
     ck_assert_int_eq(report.verdict, PROTO_VERDICT_DONE);
     ck_assert(report.empty);
-    ck_assert_str_eq(report.fault.code, "EMPTY");
+    ck_assert_int_eq(report.error.code, CODE_EMPTY);
     ck_assert_int_eq(report.segmented_voxels, 0);
     ck_assert_int_eq(report.result_count, 0);
     ck_assert_int_eq(job_sample_output_entries(&sample), 2); /* job.json, preview.png */
@@ -137,7 +137,7 @@ run_well(char *settings)
     struct pipeline_report report;
     sample.spec.settings = settings;
     ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
-    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.fault.sentence);
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.error.message);
     return report;
 }
 
@@ -240,7 +240,7 @@ START_TEST(objects_that_tie_everywhere_are_empty)
     struct pipeline_report report = run_job(NULL);
     ck_assert_int_eq(report.verdict, PROTO_VERDICT_DONE);
     ck_assert(report.empty);
-    ck_assert_str_eq(report.fault.code, "EMPTY");
+    ck_assert_int_eq(report.error.code, CODE_EMPTY);
     ck_assert_int_eq(report.result_count, 0);
     ck_assert_int_eq(job_sample_output_entries(&sample), 2); /* no scene of nothing */
 }
@@ -275,10 +275,10 @@ START_TEST(series_that_fuzzy_connectedness_refuses)
 {
     sample.spec.settings = (char[]){"name = \"a\"; segments = ( " FUZZY(
         "Soft", "seeds = ( { voxel = [ 12, 10, 6 ]; } ); ") " );"};
-    assert_ended(PROTO_VERDICT_REJECT, "SEED_OUTSIDE");
+    assert_ended(PROTO_VERDICT_REJECT, CODE_SEED_OUTSIDE);
     sample.spec.settings = (char[]){"name = \"a\"; segments = ( " FUZZY(
         "Soft", "seeds = ( { mm = [ 0.0, 0.0, 99.0 ]; } ); ") " );"};
-    assert_ended(PROTO_VERDICT_REJECT, "SEED_OUTSIDE");
+    assert_ended(PROTO_VERDICT_REJECT, CODE_SEED_OUTSIDE);
 }
 
 END_TEST
@@ -353,14 +353,14 @@ START_TEST(what_does_not_fit_runs_on_the_cpu)
     broken.name = "cuda";
     broken.volume_begin = no_memory;
     device->backend = &broken;
-    assert_ended(PROTO_VERDICT_RETRY, "OUT_OF_MEMORY"); /* there is no other device */
+    assert_ended(PROTO_VERDICT_RETRY, CODE_OUT_OF_MEMORY); /* there is no other device */
 
     ck_assert_int_eq(kernels_device_open(&options, &second, reason, sizeof reason), 0);
     ck_assert_int_eq(kernels_lane_open(second, &lane, reason, sizeof reason), 0);
     compute.fallback_device = second;
     compute.fallback_lane = lane;
     struct pipeline_report report = run_job(NULL);
-    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.fault.sentence);
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.error.message);
     ck_assert_int_eq(report.segmented_voxels, SAMPLE_BLOCK);
     ck_assert_str_eq(report.backend, "cpu");
     ck_assert_str_eq(report.note, "ran on the CPU: needs 12.3 GiB of device memory, 8.1 are free");
@@ -377,7 +377,7 @@ assert_device_lost(void)
 {
     struct pipeline_report report = run_job(NULL);
     ck_assert_int_eq(report.verdict, PROTO_VERDICT_RETRY);
-    ck_assert_str_eq(report.fault.code, "COMPUTE_DEVICE_LOST");
+    ck_assert_int_eq(report.error.code, CODE_COMPUTE_DEVICE_LOST);
     ck_assert(report.device_lost);
     ck_assert_str_eq(report.backend, "cuda");
     ck_assert_int_le(job_sample_output_entries(&sample), 0);
@@ -434,7 +434,7 @@ START_TEST(a_job_stops_at_every_stage_and_leaves_nothing)
         const struct pipeline_watch watch = {stop_at, &stopper, &stopper.stop};
         struct pipeline_report report = run_job(&watch);
         ck_assert_msg(report.verdict == PROTO_VERDICT_STOPPED, "%s", pipeline_stages[i]);
-        ck_assert_str_eq(report.fault.code, "STOPPED");
+        ck_assert_int_eq(report.error.code, CODE_STOPPED);
         ck_assert_int_eq(report.result_count, 0);
         ck_assert_int_eq(job_sample_output_entries(&sample), -1);
     }
@@ -488,7 +488,7 @@ START_TEST(a_full_disk_at_any_place_leaves_nothing)
             break;
         refused++;
         ck_assert_int_eq(report.verdict, PROTO_VERDICT_RETRY);
-        ck_assert_str_eq(report.fault.code, "DISK_FULL");
+        ck_assert_int_eq(report.error.code, CODE_DISK_FULL);
         ck_assert_int_eq(job_sample_output_entries(&sample), -1);
     }
     ck_assert_int_gt(refused, 10);
@@ -549,8 +549,8 @@ START_TEST(too_few_descriptors_are_no_fault_of_the_input)
         ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
         done = report.verdict == PROTO_VERDICT_DONE;
         if (!done) {
-            ck_assert_msg(report.verdict == PROTO_VERDICT_RETRY, "%s: %s", report.fault.code,
-                          report.fault.sentence);
+            ck_assert_msg(report.verdict == PROTO_VERDICT_RETRY, "%s: %s",
+                          code_name(report.error.code), report.error.message);
             ck_assert_int_eq(job_sample_output_entries(&sample), -1);
         }
     }
@@ -563,7 +563,7 @@ START_TEST(an_output_that_is_no_folder)
     int fd = open(sample.output, O_WRONLY | O_CREAT, 0600);
     ck_assert_int_ge(fd, 0);
     close(fd);
-    assert_ended(PROTO_VERDICT_RETRY, "OUTPUT_UNWRITABLE");
+    assert_ended(PROTO_VERDICT_RETRY, CODE_OUTPUT_UNWRITABLE);
 }
 
 END_TEST
@@ -572,7 +572,7 @@ START_TEST(an_output_that_another_job_holds)
 {
     struct output *other;
     ck_assert_int_eq(output_open(sample.output, &other), 0);
-    assert_ended(PROTO_VERDICT_RETRY, "OUTPUT_BUSY");
+    assert_ended(PROTO_VERDICT_RETRY, CODE_OUTPUT_BUSY);
     output_close(other);
     ck_assert_int_eq(run_job(NULL).verdict, PROTO_VERDICT_DONE);
 }
@@ -582,11 +582,11 @@ END_TEST
 START_TEST(an_input_that_is_gone_or_cut_off)
 {
     ck_assert_int_eq(truncate(sample.input[3], 900), 0);
-    assert_ended(PROTO_VERDICT_REJECT, "FILE_TRUNCATED");
+    assert_ended(PROTO_VERDICT_REJECT, CODE_FILE_TRUNCATED);
     ck_assert_int_eq(truncate(sample.input[2], 0), 0);
-    assert_ended(PROTO_VERDICT_REJECT, "FILE_EMPTY");
+    assert_ended(PROTO_VERDICT_REJECT, CODE_FILE_EMPTY);
     ck_assert_int_eq(unlink(sample.input[1]), 0);
-    assert_ended(PROTO_VERDICT_REJECT, "FILE_UNREADABLE");
+    assert_ended(PROTO_VERDICT_REJECT, CODE_FILE_UNREADABLE);
 }
 
 END_TEST
@@ -596,7 +596,7 @@ START_TEST(a_slice_that_is_missing)
     for (int z = 2; z < SAMPLE_SLICES - 1; z++)
         sample.inputs[z] = sample.inputs[z + 1];
     sample.spec.input_count--;
-    assert_ended(PROTO_VERDICT_REJECT, "MISSING_SLICE");
+    assert_ended(PROTO_VERDICT_REJECT, CODE_MISSING_SLICE);
 }
 
 END_TEST
@@ -604,11 +604,11 @@ END_TEST
 START_TEST(a_job_that_makes_no_sense)
 {
     sample.spec.stack = (char[]){"echo 7"};
-    assert_ended(PROTO_VERDICT_REJECT, "STACK_NOT_FOUND");
+    assert_ended(PROTO_VERDICT_REJECT, CODE_STACK_NOT_FOUND);
     sample.spec.input_count = 0;
-    assert_ended(PROTO_VERDICT_REJECT, "NO_INPUT");
+    assert_ended(PROTO_VERDICT_REJECT, CODE_NO_INPUT);
     sample.spec.settings = (char[]){"name = "};
-    assert_ended(PROTO_VERDICT_REJECT, "PIPELINE_INVALID");
+    assert_ended(PROTO_VERDICT_REJECT, CODE_PIPELINE_INVALID);
 }
 
 END_TEST

@@ -59,7 +59,7 @@ START_TEST(what_a_job_reports)
 {
     struct pipeline_report report;
     ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
-    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.fault.sentence);
+    ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.error.message);
     ck_assert_uint_eq(report.features.count, 2 * (BASIC_FEATURES + 2 * GLCM_FEATURES));
     ck_assert_uint_eq(report.features.histogram_count, 2 * 3);
     ck_assert_double_eq(find(&report, 1, "voxel_count", 0)->value, SAMPLE_BLOCK);
@@ -126,7 +126,7 @@ START_TEST(a_device_that_is_lost_at_any_call)
     ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
     device->backend = whole;
     ck_assert_int_eq(report.verdict, PROTO_VERDICT_RETRY);
-    ck_assert_str_eq(report.fault.code, "COMPUTE_DEVICE_LOST");
+    ck_assert_int_eq(report.error.code, CODE_COMPUTE_DEVICE_LOST);
     ck_assert(report.device_lost);
     ck_assert_uint_eq(report.features.count, 0); /* not even of what was measured before */
     ck_assert_uint_eq(report.features.histogram_count, 0);

@@ -92,8 +92,7 @@ START_TEST(every_job_is_done_once)
     ck_assert(!lanes_idle(lanes));
     for (int i = 1; i <= JOBS; i++) {
         struct lanes_event event = wait_done();
-        ck_assert_msg(event.report.verdict == PROTO_VERDICT_DONE, "%s",
-                      event.report.fault.sentence);
+        ck_assert_msg(event.report.verdict == PROTO_VERDICT_DONE, "%s", event.report.error.message);
         ck_assert_int_eq(event.report.segmented_voxels, SAMPLE_BLOCK);
         ck_assert(event.job >= 1 && event.job <= JOBS && !seen[event.job]);
         seen[event.job] = true;
@@ -110,7 +109,7 @@ START_TEST(a_job_without_its_file_may_be_tried_again)
     struct lanes_event event = wait_done();
     ck_assert_int_eq(event.job, 4);
     ck_assert_int_eq(event.report.verdict, PROTO_VERDICT_RETRY);
-    ck_assert_str_eq(event.report.fault.code, "JOB_FILE_UNREADABLE");
+    ck_assert_int_eq(event.report.error.code, CODE_JOB_FILE_UNREADABLE);
 }
 
 END_TEST
