@@ -24,37 +24,57 @@ avx2_runs_here(void)
            __builtin_cpu_supports("bmi2") && lzcnt_runs_here() && __builtin_cpu_supports("popcnt");
 }
 
-/* All ones in the 8-bit lanes that pass. */
-AVX2 static inline __m256i
-avx2_pass8(__m256i values, const struct isa_interval *pass)
+/* Two vectors of 16-bit lanes, all ones or all zeros, as 32 bits in their order. */
+AVX2 static inline uint64_t
+avx2_bits(__m256i low, __m256i high)
 {
-    __m256i shifted = _mm256_sub_epi8(values, _mm256_set1_epi8((char)pass->low));
+    /* packs works on 128-bit halves: put the quarters back in order. */
+    __m256i bytes = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xD8);
 
-    return _mm256_cmpeq_epi8(_mm256_subs_epu8(shifted, _mm256_set1_epi8((char)pass->span)),
-                             _mm256_setzero_si256());
+    return (uint32_t)_mm256_movemask_epi8(bytes);
+}
+
+/* Two intervals in registers: stores to bits might change them in memory. */
+struct avx2_pass {
+    __m256i low[2];
+    __m256i span[2];
+};
+
+AVX2 static inline uint64_t
+avx2_pass8(const struct avx2_pass *pass, const uint8_t *values)
+{
+    __m256i loaded = _mm256_loadu_si256((const __m256i_u *)values);
+    __m256i first = _mm256_subs_epu8(_mm256_sub_epi8(loaded, pass->low[0]), pass->span[0]);
+    __m256i second = _mm256_subs_epu8(_mm256_sub_epi8(loaded, pass->low[1]), pass->span[1]);
+    __m256i beyond = _mm256_min_epu8(first, second);
+
+    return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(beyond, _mm256_setzero_si256()));
 }
 
 AVX2 static inline uint64_t
-avx2_pack_half8(const uint8_t *values, const struct isa_interval pass[2])
+avx2_pass_word8(const struct avx2_pass *pass, const uint8_t *values)
 {
-    __m256i loaded = _mm256_loadu_si256((const __m256i_u *)values);
-    __m256i any = _mm256_or_si256(avx2_pass8(loaded, &pass[0]), avx2_pass8(loaded, &pass[1]));
-
-    return (uint32_t)_mm256_movemask_epi8(any);
+    return avx2_pass8(pass, values) | avx2_pass8(pass, values + 32) << 32;
 }
 
 AVX2 static int64_t
 avx2_pack8(const uint8_t *values, int64_t count, const struct isa_interval pass[2], uint64_t *bits)
 {
+    const struct avx2_pass either = {
+        {_mm256_set1_epi8((char)pass[0].low), _mm256_set1_epi8((char)pass[1].low)},
+        {_mm256_set1_epi8((char)pass[0].span), _mm256_set1_epi8((char)pass[1].span)},
+    };
     int64_t runs = 0, i = 0;
     uint64_t carry = 0;
 
     for (; i + 64 <= count; i += 64) {
-        *bits = avx2_pack_half8(values + i, pass) | avx2_pack_half8(values + i + 32, pass) << 32;
+        fetch_ahead(values + i);
+        *bits = avx2_pass_word8(&either, values + i);
         runs += run_starts(*bits++, &carry);
     }
     if (i < count) {
-        *bits = pack_word8(values + i, count - i, pass);
+        *bits = count < 64 ? pack_word8(values, count, pass)
+                           : avx2_pass_word8(&either, values + count - 64) >> (64 - (count - i));
         runs += run_starts(*bits, &carry);
     }
     return runs;
@@ -62,80 +82,45 @@ avx2_pack8(const uint8_t *values, int64_t count, const struct isa_interval pass[
 
 /* All ones in the 16-bit lanes that pass. */
 AVX2 static inline __m256i
-avx2_pass16(__m256i values, const struct isa_interval *pass)
-{
-    __m256i shifted = _mm256_sub_epi16(values, _mm256_set1_epi16((short)pass->low));
-
-    return _mm256_cmpeq_epi16(_mm256_subs_epu16(shifted, _mm256_set1_epi16((short)pass->span)),
-                              _mm256_setzero_si256());
-}
-
-AVX2 static inline __m256i
-avx2_any16(const uint16_t *values, const struct isa_interval pass[2])
+avx2_pass16(const struct avx2_pass *pass, const uint16_t *values)
 {
     __m256i loaded = _mm256_loadu_si256((const __m256i_u *)values);
+    __m256i first = _mm256_subs_epu16(_mm256_sub_epi16(loaded, pass->low[0]), pass->span[0]);
+    __m256i second = _mm256_subs_epu16(_mm256_sub_epi16(loaded, pass->low[1]), pass->span[1]);
 
-    return _mm256_or_si256(avx2_pass16(loaded, &pass[0]), avx2_pass16(loaded, &pass[1]));
+    return _mm256_cmpeq_epi16(_mm256_min_epu16(first, second), _mm256_setzero_si256());
 }
 
 AVX2 static inline uint64_t
-avx2_pack_half16(const uint16_t *values, const struct isa_interval pass[2])
+avx2_pass_word16(const struct avx2_pass *pass, const uint16_t *values)
 {
-    __m256i bytes = _mm256_packs_epi16(avx2_any16(values, pass), avx2_any16(values + 16, pass));
-
-    /* packs works on 128-bit halves: put the quarters back in order. */
-    return (uint32_t)_mm256_movemask_epi8(_mm256_permute4x64_epi64(bytes, 0xD8));
+    return avx2_bits(avx2_pass16(pass, values), avx2_pass16(pass, values + 16)) |
+           avx2_bits(avx2_pass16(pass, values + 32), avx2_pass16(pass, values + 48)) << 32;
 }
 
 AVX2 static int64_t
 avx2_pack16(const uint16_t *values, int64_t count, const struct isa_interval pass[2],
             uint64_t *bits)
 {
+    const struct avx2_pass either = {
+        {_mm256_set1_epi16((short)pass[0].low), _mm256_set1_epi16((short)pass[1].low)},
+        {_mm256_set1_epi16((short)pass[0].span), _mm256_set1_epi16((short)pass[1].span)},
+    };
     int64_t runs = 0, i = 0;
     uint64_t carry = 0;
 
     for (; i + 64 <= count; i += 64) {
-        *bits = avx2_pack_half16(values + i, pass) | avx2_pack_half16(values + i + 32, pass) << 32;
+        fetch_ahead(values + i);
+        fetch_ahead(values + i + 32);
+        *bits = avx2_pass_word16(&either, values + i);
         runs += run_starts(*bits++, &carry);
     }
     if (i < count) {
-        *bits = pack_word16(values + i, count - i, pass);
+        *bits = count < 64 ? pack_word16(values, count, pass)
+                           : avx2_pass_word16(&either, values + count - 64) >> (64 - (count - i));
         runs += run_starts(*bits, &carry);
     }
     return runs;
-}
-
-AVX2 static void
-avx2_extremes8(const uint8_t *values, int64_t count, struct isa_extremes *extremes)
-{
-    extremes8_body(values, count, extremes);
-}
-
-AVX2 static void
-avx2_extremes16(const uint16_t *values, int64_t count, struct isa_extremes *extremes)
-{
-    extremes16_body(values, count, extremes);
-}
-
-AVX2 static int64_t
-avx2_count_new(const uint64_t *line, const uint64_t *before, int64_t words)
-{
-    return count_new_body(line, before, words);
-}
-
-AVX2 static void
-avx2_transpose8(uint64_t row[64][8])
-{
-    transpose8_body(row);
-}
-
-/* Two vectors of 16-bit lanes, all ones or all zeros, as 32 bits in their order. */
-AVX2 static inline uint64_t
-avx2_bits(__m256i low, __m256i high)
-{
-    __m256i bytes = _mm256_packs_epi16(low, high);
-
-    return (uint32_t)_mm256_movemask_epi8(_mm256_permute4x64_epi64(bytes, 0xD8));
 }
 
 /* All ones where they are edges, or settle. */
@@ -222,43 +207,7 @@ avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint1
     level16_body(values + i, count - i, table, bias, levels + i);
 }
 
-AVX2 static void
-avx2_tally32(const uint32_t *index, int64_t count, uint32_t *const tables[4])
-{
-    tally32_body(index, count, tables);
-}
-
-AVX2 static void
-avx2_tally_tuples8(const struct isa_tuple *tuple, int64_t count,
-                   const struct isa_counters *counters)
-{
-    tally_tuples8_body(tuple, count, counters);
-}
-
-AVX2 static void
-avx2_relieve16(uint16_t *low, int64_t count, uint32_t *high)
-{
-    relieve16_body(low, count, high);
-}
-
-AVX2 static void
-avx2_largest16(const struct isa_windows *windows, int16_t *largest)
-{
-    largest16_body(windows, largest);
-}
-
-AVX2 static void
-avx2_beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly,
-              uint8_t *codes)
-{
-    beyond16_body(windows, bound, strictly, codes);
-}
-
-AVX2 static void
-avx2_adjacent16(const struct isa_windows *windows, enum isa_average average, uint8_t *codes)
-{
-    adjacent16_body(windows, average, codes);
-}
+ISA_LOOPS(avx2, AVX2)
 
 const struct isa isa_avx2 = {
     .name = "AVX2",
@@ -266,20 +215,11 @@ const struct isa isa_avx2 = {
     .runs_here = avx2_runs_here,
     .pack8 = avx2_pack8,
     .pack16 = avx2_pack16,
-    .extremes8 = avx2_extremes8,
-    .extremes16 = avx2_extremes16,
-    .count_new = avx2_count_new,
     .join16 = avx2_join16,
     .raise16 = avx2_raise16,
     .affinity16 = avx2_affinity16,
     .level16 = avx2_level16,
-    .tally32 = avx2_tally32,
-    .tally_tuples8 = avx2_tally_tuples8,
-    .relieve16 = avx2_relieve16,
-    .largest16 = avx2_largest16,
-    .beyond16 = avx2_beyond16,
-    .adjacent16 = avx2_adjacent16,
-    .transpose8 = avx2_transpose8,
+    ISA_LOOP_ROWS(avx2),
 };
 
 #endif

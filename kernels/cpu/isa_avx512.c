@@ -16,87 +16,83 @@ avx512_runs_here(void)
            __builtin_cpu_supports("avx512vpopcntdq");
 }
 
-AVX512 static inline uint64_t
-avx512_pass8(__m512i values, const struct isa_interval *pass)
-{
-    __m512i shifted = _mm512_sub_epi8(values, _mm512_set1_epi8((char)pass->low));
+/* Two intervals in registers: stores to bits might change them in memory. */
+struct avx512_pass {
+    __m512i low[2];
+    __m512i span[2];
+};
 
-    return _mm512_cmple_epu8_mask(shifted, _mm512_set1_epi8((char)pass->span));
+AVX512 static inline uint64_t
+avx512_pass8(const struct avx512_pass *pass, __m512i values)
+{
+    return _mm512_cmple_epu8_mask(_mm512_sub_epi8(values, pass->low[0]), pass->span[0]) |
+           _mm512_cmple_epu8_mask(_mm512_sub_epi8(values, pass->low[1]), pass->span[1]);
 }
 
 AVX512 static int64_t
 avx512_pack8(const uint8_t *values, int64_t count, const struct isa_interval pass[2],
              uint64_t *bits)
 {
-    int64_t runs = 0;
+    const struct avx512_pass either = {
+        {_mm512_set1_epi8((char)pass[0].low), _mm512_set1_epi8((char)pass[1].low)},
+        {_mm512_set1_epi8((char)pass[0].span), _mm512_set1_epi8((char)pass[1].span)},
+    };
+    int64_t runs = 0, i = 0;
     uint64_t carry = 0;
 
-    for (int64_t i = 0; i < count; i += 64) {
-        uint64_t present = count - i < 64 ? ~UINT64_C(0) >> (64 - (count - i)) : ~UINT64_C(0);
-        __m512i loaded = _mm512_maskz_loadu_epi8(present, values + i);
-
-        *bits = (avx512_pass8(loaded, &pass[0]) | avx512_pass8(loaded, &pass[1])) & present;
+    for (; i + 64 <= count; i += 64) {
+        fetch_ahead(values + i);
+        *bits = avx512_pass8(&either, _mm512_loadu_si512(values + i));
         runs += run_starts(*bits++, &carry);
+    }
+    if (i < count) {
+        uint64_t present = low_bits(count - i);
+
+        *bits = avx512_pass8(&either, _mm512_maskz_loadu_epi8(present, values + i)) & present;
+        runs += run_starts(*bits, &carry);
     }
     return runs;
 }
 
-AVX512 static inline uint32_t
-avx512_pass16(__m512i values, const struct isa_interval *pass)
-{
-    __m512i shifted = _mm512_sub_epi16(values, _mm512_set1_epi16((short)pass->low));
-
-    return _mm512_cmple_epu16_mask(shifted, _mm512_set1_epi16((short)pass->span));
-}
-
 AVX512 static inline uint64_t
-avx512_pack_half16(const uint16_t *values, uint32_t present, const struct isa_interval pass[2])
+avx512_pass16(const struct avx512_pass *pass, __m512i low, __m512i high)
 {
-    __m512i loaded = _mm512_maskz_loadu_epi16(present, values);
+    uint32_t first = _mm512_cmple_epu16_mask(_mm512_sub_epi16(low, pass->low[0]), pass->span[0]) |
+                     _mm512_cmple_epu16_mask(_mm512_sub_epi16(low, pass->low[1]), pass->span[1]);
+    uint32_t second = _mm512_cmple_epu16_mask(_mm512_sub_epi16(high, pass->low[0]), pass->span[0]) |
+                      _mm512_cmple_epu16_mask(_mm512_sub_epi16(high, pass->low[1]), pass->span[1]);
 
-    return (avx512_pass16(loaded, &pass[0]) | avx512_pass16(loaded, &pass[1])) & present;
+    return (uint64_t)second << 32 | first;
 }
 
 AVX512 static int64_t
 avx512_pack16(const uint16_t *values, int64_t count, const struct isa_interval pass[2],
               uint64_t *bits)
 {
-    int64_t runs = 0;
+    const struct avx512_pass either = {
+        {_mm512_set1_epi16((short)pass[0].low), _mm512_set1_epi16((short)pass[1].low)},
+        {_mm512_set1_epi16((short)pass[0].span), _mm512_set1_epi16((short)pass[1].span)},
+    };
+    int64_t runs = 0, i = 0;
     uint64_t carry = 0;
 
-    for (int64_t i = 0; i < count; i += 64) {
-        uint64_t present = count - i < 64 ? ~UINT64_C(0) >> (64 - (count - i)) : ~UINT64_C(0);
-
-        *bits = avx512_pack_half16(values + i, (uint32_t)present, pass);
-        if (present >> 32)
-            *bits |= avx512_pack_half16(values + i + 32, (uint32_t)(present >> 32), pass) << 32;
+    for (; i + 64 <= count; i += 64) {
+        fetch_ahead(values + i);
+        fetch_ahead(values + i + 32);
+        *bits = avx512_pass16(&either, _mm512_loadu_si512(values + i),
+                              _mm512_loadu_si512(values + i + 32));
         runs += run_starts(*bits++, &carry);
     }
+    if (i < count) {
+        uint64_t present = low_bits(count - i);
+
+        *bits =
+            avx512_pass16(&either, _mm512_maskz_loadu_epi16((__mmask32)present, values + i),
+                          _mm512_maskz_loadu_epi16((__mmask32)(present >> 32), values + i + 32)) &
+            present;
+        runs += run_starts(*bits, &carry);
+    }
     return runs;
-}
-
-AVX512 static void
-avx512_extremes8(const uint8_t *values, int64_t count, struct isa_extremes *extremes)
-{
-    extremes8_body(values, count, extremes);
-}
-
-AVX512 static void
-avx512_extremes16(const uint16_t *values, int64_t count, struct isa_extremes *extremes)
-{
-    extremes16_body(values, count, extremes);
-}
-
-AVX512 static int64_t
-avx512_count_new(const uint64_t *line, const uint64_t *before, int64_t words)
-{
-    return count_new_body(line, before, words);
-}
-
-AVX512 static void
-avx512_transpose8(uint64_t row[64][8])
-{
-    transpose8_body(row);
 }
 
 struct avx512_joined {
@@ -123,7 +119,7 @@ AVX512 static void
 avx512_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
 {
     for (int64_t i = 0; i < count; i += 64) {
-        uint64_t present = count - i < 64 ? ~UINT64_C(0) >> (64 - (count - i)) : ~UINT64_C(0);
+        uint64_t present = count - i < 64 ? low_bits(count - i) : ~UINT64_C(0);
         struct avx512_joined low = avx512_join(join, i, (uint32_t)present), high = {0, 0};
 
         if (present >> 32)
@@ -203,43 +199,7 @@ avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uin
 
 #pragma GCC diagnostic pop
 
-AVX512 static void
-avx512_tally32(const uint32_t *index, int64_t count, uint32_t *const tables[4])
-{
-    tally32_body(index, count, tables);
-}
-
-AVX512 static void
-avx512_tally_tuples8(const struct isa_tuple *tuple, int64_t count,
-                     const struct isa_counters *counters)
-{
-    tally_tuples8_body(tuple, count, counters);
-}
-
-AVX512 static void
-avx512_relieve16(uint16_t *low, int64_t count, uint32_t *high)
-{
-    relieve16_body(low, count, high);
-}
-
-AVX512 static void
-avx512_largest16(const struct isa_windows *windows, int16_t *largest)
-{
-    largest16_body(windows, largest);
-}
-
-AVX512 static void
-avx512_beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly,
-                uint8_t *codes)
-{
-    beyond16_body(windows, bound, strictly, codes);
-}
-
-AVX512 static void
-avx512_adjacent16(const struct isa_windows *windows, enum isa_average average, uint8_t *codes)
-{
-    adjacent16_body(windows, average, codes);
-}
+ISA_LOOPS(avx512, AVX512)
 
 const struct isa isa_avx512 = {
     .name = "AVX-512",
@@ -247,20 +207,11 @@ const struct isa isa_avx512 = {
     .runs_here = avx512_runs_here,
     .pack8 = avx512_pack8,
     .pack16 = avx512_pack16,
-    .extremes8 = avx512_extremes8,
-    .extremes16 = avx512_extremes16,
-    .count_new = avx512_count_new,
     .join16 = avx512_join16,
     .raise16 = avx512_raise16,
     .affinity16 = avx512_affinity16,
     .level16 = avx512_level16,
-    .tally32 = avx512_tally32,
-    .tally_tuples8 = avx512_tally_tuples8,
-    .relieve16 = avx512_relieve16,
-    .largest16 = avx512_largest16,
-    .beyond16 = avx512_beyond16,
-    .adjacent16 = avx512_adjacent16,
-    .transpose8 = avx512_transpose8,
+    ISA_LOOP_ROWS(avx512),
 };
 
 #endif

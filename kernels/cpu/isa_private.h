@@ -18,6 +18,22 @@ extern const struct isa isa_avx2, isa_avx512;
 
 #define INLINE static inline __attribute__((always_inline))
 
+enum { AHEAD = 4096 /* bytes: a processor's own prefetching ends with each page */ };
+
+/* For loops that read a volume once; what lies beyond its end is not looked at. */
+INLINE void
+fetch_ahead(const void *address)
+{
+    __builtin_prefetch((const char *)address + AHEAD);
+}
+
+/* The lowest bits, 1 to 64 of them. */
+INLINE uint64_t
+low_bits(int64_t count)
+{
+    return ~UINT64_C(0) >> (64 - count);
+}
+
 INLINE int64_t
 run_starts(uint64_t word, uint64_t *carry)
 {
@@ -430,5 +446,62 @@ transpose8_body(uint64_t row[64][8])
     for (int r = 0; r < 64; r += 8)
         three_steps(rows + r, 1, narrow);
 }
+
+/* The functions of the bodies above that no instruction set has a better loop for. */
+#define ISA_LOOPS(ISA, TARGET)                                                                     \
+    TARGET static void ISA##_extremes8(const uint8_t *values, int64_t count,                       \
+                                       struct isa_extremes *extremes)                              \
+    {                                                                                              \
+        extremes8_body(values, count, extremes);                                                   \
+    }                                                                                              \
+    TARGET static void ISA##_extremes16(const uint16_t *values, int64_t count,                     \
+                                        struct isa_extremes *extremes)                             \
+    {                                                                                              \
+        extremes16_body(values, count, extremes);                                                  \
+    }                                                                                              \
+    TARGET static int64_t ISA##_count_new(const uint64_t *line, const uint64_t *before,            \
+                                          int64_t words)                                           \
+    {                                                                                              \
+        return count_new_body(line, before, words);                                                \
+    }                                                                                              \
+    TARGET static void ISA##_tally32(const uint32_t *index, int64_t count,                         \
+                                     uint32_t *const tables[4])                                    \
+    {                                                                                              \
+        tally32_body(index, count, tables);                                                        \
+    }                                                                                              \
+    TARGET static void ISA##_tally_tuples8(const struct isa_tuple *tuple, int64_t count,           \
+                                           const struct isa_counters *counters)                    \
+    {                                                                                              \
+        tally_tuples8_body(tuple, count, counters);                                                \
+    }                                                                                              \
+    TARGET static void ISA##_relieve16(uint16_t *low, int64_t count, uint32_t *high)               \
+    {                                                                                              \
+        relieve16_body(low, count, high);                                                          \
+    }                                                                                              \
+    TARGET static void ISA##_largest16(const struct isa_windows *windows, int16_t *largest)        \
+    {                                                                                              \
+        largest16_body(windows, largest);                                                          \
+    }                                                                                              \
+    TARGET static void ISA##_beyond16(const struct isa_windows *windows, const int16_t *bound,     \
+                                      bool strictly, uint8_t *codes)                               \
+    {                                                                                              \
+        beyond16_body(windows, bound, strictly, codes);                                            \
+    }                                                                                              \
+    TARGET static void ISA##_adjacent16(const struct isa_windows *windows,                         \
+                                        enum isa_average average, uint8_t *codes)                  \
+    {                                                                                              \
+        adjacent16_body(windows, average, codes);                                                  \
+    }                                                                                              \
+    TARGET static void ISA##_transpose8(uint64_t row[64][8])                                       \
+    {                                                                                              \
+        transpose8_body(row);                                                                      \
+    }
+
+/* Their rows of the table. */
+#define ISA_LOOP_ROWS(ISA)                                                                         \
+    .extremes8 = ISA##_extremes8, .extremes16 = ISA##_extremes16, .count_new = ISA##_count_new,    \
+    .tally32 = ISA##_tally32, .tally_tuples8 = ISA##_tally_tuples8, .relieve16 = ISA##_relieve16,  \
+    .largest16 = ISA##_largest16, .beyond16 = ISA##_beyond16, .adjacent16 = ISA##_adjacent16,      \
+    .transpose8 = ISA##_transpose8
 
 #endif
