@@ -205,7 +205,7 @@ conf_free(struct conf *conf)
 char *
 conf_to_text(const struct conf *conf)
 {
-    return write_section(&option_root, conf);
+    return write_section(&option_root, conf, false);
 }
 
 const struct conf_pipeline *
@@ -246,13 +246,26 @@ conf_find_title(const struct conf *conf, const char *ae_title)
     return NULL;
 }
 
-char *
-conf_pipeline_to_text(const struct conf_pipeline *pipeline)
+/* Where results go is no part of what they are. */
+static char *
+pipeline_text(const struct conf_pipeline *pipeline, bool identity)
 {
     struct conf_pipeline settings = *pipeline;
     settings.deliver = NULL;
     settings.deliver_count = 0;
-    return write_section(&option_pipeline, &settings);
+    return write_section(&option_pipeline, &settings, identity);
+}
+
+char *
+conf_pipeline_to_text(const struct conf_pipeline *pipeline)
+{
+    return pipeline_text(pipeline, false);
+}
+
+char *
+conf_pipeline_identity(const struct conf_pipeline *pipeline)
+{
+    return pipeline_text(pipeline, true);
 }
 
 int

@@ -307,13 +307,18 @@ const struct conf_title *conf_find_title(const struct conf *conf, const char *ae
 
 /*
  * One pipeline as text, every default written out, and back: a job carries its pipeline with it.
- * malloc'd. `deliver` is left out: the text is part of the results' identity, and where they go is
- * not. Who delivers asks the configuration in force, by the pipeline's name.
+ * malloc'd. `deliver` is left out: who delivers asks the configuration in force, by the pipeline's
+ * name.
  */
 char *conf_pipeline_to_text(const struct conf_pipeline *pipeline);
 int conf_pipeline_from_text(const char *text, struct conf_pipeline **pipeline, char *reason,
                             size_t reason_size);
 void conf_pipeline_free(struct conf_pipeline *pipeline);
+/*
+ * What of a pipeline its results' UIDs are made from: its text without the options that came later
+ * than the first UIDs (option_row.later) and stand at their default. malloc'd; NULL: no memory.
+ */
+char *conf_pipeline_identity(const struct conf_pipeline *pipeline);
 
 /* The option table (key, type, default, limits, help), one element an option, for docs and tests.
  */

@@ -1,5 +1,5 @@
 /*
- * options.h - the option table, private to config/: one row an option.
+ * options.h - the option table, private to config/: one row per option.
  *
  * Reading, defaults, unknown keys, conf_to_text, conf_options and the tests of noctule.conf all
  * follow from these rows; nothing else knows an option's name. A section is a group of the file and
@@ -10,67 +10,66 @@
 
 #include "config/config.h"
 
-enum option_kind {
-    OPTION_TEXT,    /* char * */
-    OPTION_WORD,    /* char *, one of the choices */
-    OPTION_CHOICE,  /* an enum: the number of the choice */
-    OPTION_FLAGS,   /* unsigned: bit n for choice n; an array of strings in the file */
-    OPTION_NUMBER,  /* double */
-    OPTION_INTEGER, /* int */
-    OPTION_BOOLEAN, /* bool */
-    OPTION_SWITCH,  /* bool, as one of two choices; the first is false */
-    OPTION_NUMBERS, /* double[count]; one number fills them all where `uniform` is set */
-    OPTION_NAMES,   /* a pointer to char *, and a size_t; an array of strings in the file */
-    /* A pointer to int[count] each, and a size_t; [ 1, 2 ], and ( [ 1, 2, 3 ], ... ) where count is
-     * not 1. */
-    OPTION_INTEGERS,
-    OPTION_GROUP, /* a section within the same struct */
-    OPTION_PART,  /* a pointer to a section; NULL: not given */
-    OPTION_LIST,  /* a pointer to sections, and a size_t */
-};
-
-enum option_form {
-    FORM_FREE,
-    FORM_NAME,        /* A-Z a-z 0-9 _ - */
-    FORM_DICOM,       /* no backslash, which separates values in DICOM */
-    FORM_AE,          /* an AE title: value representation AE of PS3.5, without padding */
-    FORM_ADDRESS,     /* an IPv4 or IPv6 address, or nothing */
-    FORM_FINGERPRINT, /* 32 bytes in hexadecimal, as openssl prints them */
-    FORM_GPU,         /* the index of a GPU, or its UUID, as nvidia-smi -L prints it */
-    FORM_ABSOLUTE,    /* a path from / */
-    FORM_PATH,        /* a path; a relative one is below the root folder */
-};
-
+struct option_kind;
 struct option_section;
+
+/* What a text has to look like beyond its length. */
+struct option_form {
+    bool (*fits)(const char *text);
+    const char *refusal;
+};
+
+extern const struct option_form form_name, /* A-Z a-z 0-9 _ - */
+    form_dicom,                            /* no backslash, which separates values in DICOM */
+    form_ae,          /* an AE title: value representation AE of PS3.5, without padding */
+    form_address,     /* an IPv4 or IPv6 address, or nothing */
+    form_fingerprint, /* 32 bytes in hexadecimal, as openssl prints them */
+    form_gpu,         /* the index of a GPU, or its UUID, as nvidia-smi -L prints it */
+    form_absolute;    /* a path from / */
+
+/*
+ * A row that is used only where an earlier option_choice or option_flags of its section, named here,
+ * has one of these values (bit n for choice n), or where an earlier option_integers is not given (no
+ * choices); elsewhere it is refused, has no default and is not written.
+ */
+struct option_use {
+    const char *with;
+    unsigned choices;
+};
+
+/* A member that says whether the option is given: an enum conf_unit, or a bool. */
+struct option_mark {
+    size_t offset;
+    bool alternative; /* of a section's rows that have it exactly one is given, and sets the unit */
+    enum conf_unit unit;
+};
 
 struct option_row {
     const char *name;
-    enum option_kind kind;
+    const struct option_kind *kind;
     size_t offset;
     const char *fallback; /* as it would be written; NULL: required; "": not given means none */
-    double lo, hi;        /* of the value; characters of a string; elements of a list or array */
+    double min, max;      /* of the value; characters of a string; elements of a list or array */
     const char *help;
-    enum option_form form;
-    const char *const *choices; /* ends with NULL */
-    const struct option_section *section;
-    size_t count;        /* OPTION_NUMBERS, OPTION_INTEGERS */
-    size_t count_offset; /* OPTION_LIST, OPTION_NAMES, OPTION_INTEGERS */
-    size_t most;         /* OPTION_INTEGERS: elements, at least 1 */
-    bool uniform;
-    /* Alternatives: exactly one of a section's rows that have it is given, and sets the unit. */
-    bool alternative;
-    size_t unit_offset;
-    enum conf_unit unit;
-    /* A row that is used only where an earlier OPTION_CHOICE or OPTION_FLAGS of its section, named
-     * here, has one of these values (bit n for choice n); elsewhere it is refused, has no default
-     * and is not written. NULL: used always. */
-    const char *with;
-    unsigned with_choices;
-    /* The same where an earlier OPTION_INTEGERS, named here, is given. NULL: used always. */
-    const char *instead;
-    /* Without a default: the bool that says whether the file gives it. */
-    bool optional;
-    size_t given_offset;
+
+    union {                                   /* what the kind asks for */
+        const struct option_form *form;       /* text, names; NULL: any */
+        const char *const *choices;           /* word, choice, flags, switch; ends with NULL */
+        const struct option_section *section; /* group, part, list */
+
+        struct {
+            size_t count;    /* numbers, integers: of one element */
+            bool uniform;    /* numbers: one number fills them all */
+            size_t elements; /* integers: at most, at least 1 */
+        } array;
+    };
+
+    size_t count_offset;           /* list, names, integers: of the size_t */
+    const struct option_use *uses; /* all of them; ends with NULL. NULL: used always */
+    const struct option_mark *mark;
+    /* Came after UIDs were first made of these rows: at its default it is not part of the identity,
+     * so that the UIDs of pipelines that do not use it stay (conf_pipeline_identity). */
+    bool later;
 };
 
 /* What a check finds wrong, and with which option below its section ("segments.[1].label"). */
@@ -89,18 +88,30 @@ struct option_section {
 
 extern const struct option_section option_root, option_pipeline;
 
+/* The kinds of value that a row can have, by the member that it fills (kinds/kinds.h). */
+extern const struct option_kind option_text, /* char * */
+    option_word,                             /* char *, one of the choices */
+    option_choice,                           /* an enum: the number of the choice */
+    option_flags,    /* unsigned: bit n for choice n; an array of strings in the file */
+    option_switch,   /* bool, as one of two choices; the first is false */
+    option_number,   /* double */
+    option_integer,  /* int */
+    option_boolean,  /* bool */
+    option_numbers,  /* double[count] */
+    option_integers, /* a pointer to int[count] each, and a size_t: [ 1, 2 ], ( [ 1, 2, 3 ], ... ) */
+    option_names,    /* a pointer to char *, and a size_t; an array of strings in the file */
+    option_group,    /* a section within the same struct */
+    option_part,     /* a pointer to a section; NULL: not given */
+    option_list;     /* a pointer to sections, and a size_t */
+
 /* What has to agree between sections, once paths are absolute. */
 bool option_check_root(const void *conf, struct option_complaint *complaint);
 
 const struct option_row *option_find(const struct option_section *section, const char *name);
 
-/* Does the object have what stands instead of the row? */
-bool option_replaced(const struct option_section *section, const struct option_row *row,
-                     const void *object);
-
-/* Is the row used, given what the object has already? */
-bool option_applies(const struct option_section *section, const struct option_row *row,
-                    const void *object);
+/* Why the row has no use, given what the object has already: NULL, or the use that is not met. */
+const struct option_use *option_useless(const struct option_section *section,
+                                        const struct option_row *row, const void *object);
 
 /* Frees what the section's rows own within the object, not the object itself. */
 void option_clear(const struct option_section *section, void *object);

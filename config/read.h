@@ -22,7 +22,8 @@ struct read_steps {
 int read_source(const struct source *source, const struct option_section *section, void *object,
                 const struct read_steps *steps, char *reason, size_t reason_size);
 
-/* The object as text that read_source reads back to the same values, malloc'd; NULL: no memory. */
-char *write_section(const struct option_section *section, const void *object);
+/* The object as text that read_source reads back to the same values, malloc'd; NULL: no memory.
+ * `identity`: without what came later than the first UIDs and stands at its default. */
+char *write_section(const struct option_section *section, const void *object, bool identity);
 
 #endif

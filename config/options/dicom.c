@@ -7,9 +7,10 @@
 #include <string.h>
 
 static const struct option_row title_rows[] = {
-    {"ae_title", OPTION_TEXT, AT(struct conf_title, ae_title), NULL, LIMITS(1, 16), .form = FORM_AE,
-     .help = "an AE title that Noctule answers to"},
-    {"pipeline", OPTION_TEXT, AT(struct conf_title, pipeline), "", LIMITS(1, 64), .form = FORM_NAME,
+    {"ae_title", &option_text, AT(struct conf_title, ae_title), NULL, LIMITS(1, 16),
+     .form = &form_ae, .help = "an AE title that Noctule answers to"},
+    {"pipeline", &option_text, AT(struct conf_title, pipeline), "", LIMITS(1, 64),
+     .form = &form_name,
      .help = "the pipeline of every series that is sent to this title, in place of the rules"},
 };
 
@@ -17,15 +18,15 @@ static const struct option_section title_section = {ROWS(title_rows),
                                                     .size = sizeof(struct conf_title)};
 
 static const struct option_row peer_rows[] = {
-    {"ae_title", OPTION_TEXT, AT(struct conf_peer, ae_title), NULL, LIMITS(1, 16), .form = FORM_AE,
-     .help = "its calling AE title"},
-    {"host", OPTION_TEXT, AT(struct conf_peer, host), "", LIMITS(1, 45), .form = FORM_ADDRESS,
+    {"ae_title", &option_text, AT(struct conf_peer, ae_title), NULL, LIMITS(1, 16),
+     .form = &form_ae, .help = "its calling AE title"},
+    {"host", &option_text, AT(struct conf_peer, host), "", LIMITS(1, 45), .form = &form_address,
      .help = "the IPv4 or IPv6 address that it calls from; any when not given"},
-    {"certificate", OPTION_TEXT, AT(struct conf_peer, certificate), "", LIMITS(64, 95),
-     .form = FORM_FINGERPRINT,
+    {"certificate", &option_text, AT(struct conf_peer, certificate), "", LIMITS(64, 95),
+     .form = &form_fingerprint,
      .help = "the SHA-256 fingerprint of its TLS certificate, in hexadecimal; with it, it may call "
              "by TLS only"},
-    {"max_associations", OPTION_INTEGER, AT(struct conf_peer, max_associations), "0",
+    {"max_associations", &option_integer, AT(struct conf_peer, max_associations), "0",
      LIMITS(0, 1000),
      .help = "associations at a time of this peer; 0 means as many as there may be in all"},
 };
@@ -34,14 +35,13 @@ static const struct option_section peer_section = {ROWS(peer_rows),
                                                    .size = sizeof(struct conf_peer)};
 
 static const struct option_row tls_rows[] = {
-    {"certificate", OPTION_TEXT, AT(struct conf_tls, certificate), "", LIMITS(1, 4000),
-     .form = FORM_PATH,
+    {"certificate", &option_text, AT(struct conf_tls, certificate), "", LIMITS(1, 4000),
      .help = "PEM file of Noctule's own certificate and those that vouch for it"},
-    {"key", OPTION_TEXT, AT(struct conf_tls, key), "", LIMITS(1, 4000), .form = FORM_PATH,
+    {"key", &option_text, AT(struct conf_tls, key), "", LIMITS(1, 4000),
      .help = "PEM file of its private key, without a passphrase"},
-    {"ca", OPTION_TEXT, AT(struct conf_tls, ca), "", LIMITS(1, 4000), .form = FORM_PATH,
+    {"ca", &option_text, AT(struct conf_tls, ca), "", LIMITS(1, 4000),
      .help = "PEM file of the authorities whose certificates are believed"},
-    {"require_peer", OPTION_BOOLEAN, AT(struct conf_tls, require_peer), "true",
+    {"require_peer", &option_boolean, AT(struct conf_tls, require_peer), "true",
      .help = "turn callers away that show no certificate of one of these authorities"},
 };
 
@@ -101,32 +101,33 @@ check_dicom(const void *object, struct option_complaint *complaint)
 }
 
 static const struct option_row dicom_rows[] = {
-    {"bind", OPTION_TEXT, AT(struct conf_dicom, bind), "\"\"", LIMITS(0, 45), .form = FORM_ADDRESS,
+    {"bind", &option_text, AT(struct conf_dicom, bind), "\"\"", LIMITS(0, 45),
+     .form = &form_address,
      .help = "the IPv4 or IPv6 address to listen on; every one of the host when empty"},
-    {"port", OPTION_INTEGER, AT(struct conf_dicom, port), "0", LIMITS(0, 65535),
+    {"port", &option_integer, AT(struct conf_dicom, port), "0", LIMITS(0, 65535),
      .help = "the port for C-STORE and C-ECHO, 11112 by custom; 0 means not to listen"},
-    {"tls_port", OPTION_INTEGER, AT(struct conf_dicom, tls_port), "0", LIMITS(0, 65535),
+    {"tls_port", &option_integer, AT(struct conf_dicom, tls_port), "0", LIMITS(0, 65535),
      .help = "the same with TLS, 2762 by registration; 0 means not to listen"},
-    {"titles", OPTION_LIST, AT(struct conf_dicom, titles), MANY(struct conf_dicom, title_count),
+    {"titles", &option_list, AT(struct conf_dicom, titles), MANY(struct conf_dicom, title_count),
      .fallback = "( { ae_title = \"NOCTULE\"; } )", LIMITS(1, 64), .section = &title_section,
      .help = "the AE titles that Noctule answers to; it calls others by the first"},
-    {"peers", OPTION_LIST, AT(struct conf_dicom, peers), MANY(struct conf_dicom, peer_count),
+    {"peers", &option_list, AT(struct conf_dicom, peers), MANY(struct conf_dicom, peer_count),
      .fallback = "( )", LIMITS(0, 1000), .section = &peer_section,
      .help = "who may call; nobody else is let in"},
-    {"max_associations", OPTION_INTEGER, AT(struct conf_dicom, max_associations), "25",
+    {"max_associations", &option_integer, AT(struct conf_dicom, max_associations), "25",
      LIMITS(1, 1000),
      .help = "associations at a time; further callers are told to come back later"},
-    {"acse_seconds", OPTION_NUMBER, AT(struct conf_dicom, acse_seconds), "30.0", LIMITS(0.1, 3600),
+    {"acse_seconds", &option_number, AT(struct conf_dicom, acse_seconds), "30.0", LIMITS(0.1, 3600),
      .help = "how long an association may take to be asked for, and one of ours to be granted"},
-    {"dimse_seconds", OPTION_NUMBER, AT(struct conf_dicom, dimse_seconds), "60.0",
+    {"dimse_seconds", &option_number, AT(struct conf_dicom, dimse_seconds), "60.0",
      LIMITS(0.1, 3600), .help = "how long the next part of a message may take"},
-    {"idle_seconds", OPTION_NUMBER, AT(struct conf_dicom, idle_seconds), "300.0",
+    {"idle_seconds", &option_number, AT(struct conf_dicom, idle_seconds), "300.0",
      LIMITS(0.1, 86400), .help = "how long an association may be open without a message"},
-    {"max_pdu_kib", OPTION_INTEGER, AT(struct conf_dicom, max_pdu_kib), "128", LIMITS(4, 128),
+    {"max_pdu_kib", &option_integer, AT(struct conf_dicom, max_pdu_kib), "128", LIMITS(4, 128),
      .help = "the largest PDU that is received, in KiB"},
-    {"echo_from_anybody", OPTION_BOOLEAN, AT(struct conf_dicom, echo_from_anybody), "false",
+    {"echo_from_anybody", &option_boolean, AT(struct conf_dicom, echo_from_anybody), "false",
      .help = "answer C-ECHO, and nothing else, to callers that are no peers"},
-    {"tls", OPTION_GROUP, AT(struct conf_dicom, tls), "{ }", .section = &tls_section,
+    {"tls", &option_group, AT(struct conf_dicom, tls), "{ }", .section = &tls_section,
      .help = "certificates, for calls that come in and for those that go out"},
 };
 

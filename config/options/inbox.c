@@ -24,15 +24,16 @@ check_inbox(const void *object, struct option_complaint *complaint)
 }
 
 static const struct option_row inbox_rows[] = {
-    {"path", OPTION_TEXT, AT(struct conf_inbox, path), NULL, LIMITS(1, 4000), .form = FORM_PATH,
+    {"path", &option_text, AT(struct conf_inbox, path), NULL, LIMITS(1, 4000),
      .help = "folder to watch, with all folders in it; a relative path is below root"},
-    {"after", OPTION_CHOICE, AT(struct conf_inbox, after), "\"keep\"", .choices = after_choices,
+    {"after", &option_choice, AT(struct conf_inbox, after), "\"keep\"", .choices = after_choices,
      .help = "what happens to a file once Noctule's own copy and its row are safe on disk"},
-    {"move_to", OPTION_TEXT, AT(struct conf_inbox, move_to), "", LIMITS(1, 4000), .form = FORM_PATH,
+    {"move_to", &option_text, AT(struct conf_inbox, move_to), "", LIMITS(1, 4000),
      .help = "with after = \"move\": where originals go"},
-    {"settle_seconds", OPTION_NUMBER, AT(struct conf_inbox, settle_seconds), "2.0", LIMITS(0, 3600),
+    {"settle_seconds", &option_number, AT(struct conf_inbox, settle_seconds), "2.0",
+     LIMITS(0, 3600),
      .help = "a file is complete when its size and times stood still for this long"},
-    {"sweep_seconds", OPTION_NUMBER, AT(struct conf_inbox, sweep_seconds), "10.0",
+    {"sweep_seconds", &option_number, AT(struct conf_inbox, sweep_seconds), "10.0",
      LIMITS(0.1, 86400), .help = "a full look at the folder at least this often"},
 };
 

@@ -80,37 +80,38 @@ check_pipeline(const void *object, struct option_complaint *complaint)
 }
 
 static const struct option_row pipeline_rows[] = {
-    {"name", OPTION_TEXT, AT(struct conf_pipeline, name), NULL, LIMITS(1, 64), .form = FORM_NAME,
+    {"name", &option_text, AT(struct conf_pipeline, name), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "what rules, jobs and the command line call it"},
-    {"segments", OPTION_LIST, AT(struct conf_pipeline, segments),
+    {"segments", &option_list, AT(struct conf_pipeline, segments),
      MANY(struct conf_pipeline, segment_count), .fallback = NULL, LIMITS(1, 256),
      .section = &option_segment, .help = "what to find; segments may overlap"},
-    {"texture", OPTION_PART, AT(struct conf_pipeline, texture), "", .section = &option_texture,
+    {"texture", &option_part, AT(struct conf_pipeline, texture), "", .section = &option_texture,
      .help = "what is measured of the segments and of the volume; nothing when not given"},
-    {"results", OPTION_FLAGS, AT(struct conf_pipeline, results), "[ \"seg\" ]",
+    {"results", &option_flags, AT(struct conf_pipeline, results), "[ \"seg\" ]",
      .choices = result_choices,
      .help =
          "what is written: \"seg\" a DICOM Segmentation, \"codes\" the state codes of the level "
          "set as a NRRD volume, \"sr\" a DICOM Structured Report of the measurements, \"pmap\" a "
          "DICOM Parametric Map for each of the patterns"},
-    {"relative_connectedness", OPTION_BOOLEAN, AT(struct conf_pipeline, relative_connectedness),
+    {"relative_connectedness", &option_boolean, AT(struct conf_pipeline, relative_connectedness),
      "false",
      .help = "a voxel that several fuzzy connectedness segments claim goes to the one it is "
              "connected to most strongly, and to none of them when two are equal"},
-    {"omit_empty_frames", OPTION_BOOLEAN, AT(struct conf_pipeline, omit_empty_frames), "true",
+    {"omit_empty_frames", &option_boolean, AT(struct conf_pipeline, omit_empty_frames), "true",
      .help = "leave out frames of a segment in which it has no voxel"},
-    {"min_slices", OPTION_INTEGER, AT(struct conf_pipeline, min_slices), "1", LIMITS(1, 65535),
+    {"min_slices", &option_integer, AT(struct conf_pipeline, min_slices), "1", LIMITS(1, 65535),
      .help = "stacks of fewer slices are refused: TOO_FEW_SLICES"},
-    {"spacing_tolerance", OPTION_NUMBER, AT(struct conf_pipeline, spacing_tolerance), "0.01",
+    {"spacing_tolerance", &option_number, AT(struct conf_pipeline, spacing_tolerance), "0.01",
      LIMITS(0, 0.5),
      .help = "how far slice distances may differ, as a part of the median distance"},
-    {"series_description", OPTION_TEXT, AT(struct conf_pipeline, series_description), "\"\"",
-     LIMITS(0, 64), .form = FORM_DICOM,
+    {"series_description", &option_text, AT(struct conf_pipeline, series_description), "\"\"",
+     LIMITS(0, 64), .form = &form_dicom,
      .help = "Series Description (0008,103E) of the result; made from the name when empty"},
-    {"series_number", OPTION_INTEGER, AT(struct conf_pipeline, series_number), "9000",
+    {"series_number", &option_integer, AT(struct conf_pipeline, series_number), "9000",
      LIMITS(0, 2147483647), .help = "Series Number (0020,0011) of the result"},
-    {"deliver", OPTION_NAMES, AT(struct conf_pipeline, deliver),
-     MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16), .form = FORM_NAME,
+    {"deliver", &option_names, AT(struct conf_pipeline, deliver),
+     MANY(struct conf_pipeline, deliver_count), .fallback = "[ ]", LIMITS(0, 16),
+     .form = &form_name,
      .help = "the destinations that results are sent to; \"sender\" is the one with the AE title "
              "that sent the series"},
 };
@@ -129,16 +130,16 @@ check_match(const void *object, struct option_complaint *complaint)
 }
 
 static const struct option_row match_rows[] = {
-    {"modality", OPTION_TEXT, AT(struct conf_rule, modality), "", LIMITS(1, 16), .form = FORM_DICOM,
-     .help = "Modality (0008,0060) is this; capitals do not matter"},
-    {"body_part", OPTION_TEXT, AT(struct conf_rule, body_part), "", LIMITS(1, 16),
-     .form = FORM_DICOM, .help = "Body Part Examined (0018,0015) is this; capitals do not matter"},
-    {"description", OPTION_TEXT, AT(struct conf_rule, description), "", LIMITS(1, 64),
-     .form = FORM_DICOM,
+    {"modality", &option_text, AT(struct conf_rule, modality), "", LIMITS(1, 16),
+     .form = &form_dicom, .help = "Modality (0008,0060) is this; capitals do not matter"},
+    {"body_part", &option_text, AT(struct conf_rule, body_part), "", LIMITS(1, 16),
+     .form = &form_dicom, .help = "Body Part Examined (0018,0015) is this; capitals do not matter"},
+    {"description", &option_text, AT(struct conf_rule, description), "", LIMITS(1, 64),
+     .form = &form_dicom,
      .help = "Series Description (0008,103E) contains this; capitals do not matter"},
-    {"min_slices", OPTION_INTEGER, AT(struct conf_rule, min_slices), "0", LIMITS(0, 1000000),
+    {"min_slices", &option_integer, AT(struct conf_rule, min_slices), "0", LIMITS(0, 1000000),
      .help = "at least so many slices"},
-    {"max_slices", OPTION_INTEGER, AT(struct conf_rule, max_slices), "0", LIMITS(0, 1000000),
+    {"max_slices", &option_integer, AT(struct conf_rule, max_slices), "0", LIMITS(0, 1000000),
      .help = "at most so many slices; 0 means any number"},
 };
 
@@ -146,11 +147,11 @@ static const struct option_section match_section = {
     ROWS(match_rows), .size = sizeof(struct conf_rule), .check = check_match};
 
 static const struct option_row rule_rows[] = {
-    {"match", OPTION_GROUP, .offset = 0, "{ }", .section = &match_section,
+    {"match", &option_group, .offset = 0, "{ }", .section = &match_section,
      .help = "all that is given here has to fit; nothing given fits every series"},
-    {"pipeline", OPTION_TEXT, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
-     .form = FORM_NAME, .help = "the pipeline that a series gets for which this rule fits"},
-    {"priority", OPTION_INTEGER, AT(struct conf_rule, priority), "0", LIMITS(-1000, 1000),
+    {"pipeline", &option_text, AT(struct conf_rule, pipeline), NULL, LIMITS(1, 64),
+     .form = &form_name, .help = "the pipeline that a series gets for which this rule fits"},
+    {"priority", &option_integer, AT(struct conf_rule, priority), "0", LIMITS(-1000, 1000),
      .help = "jobs with a larger one run first; the highest of the rules that fit counts"},
 };
 

@@ -25,11 +25,11 @@ check_compute(const void *object, struct option_complaint *complaint)
 }
 
 static const struct option_row series_rows[] = {
-    {"quiet_seconds", OPTION_NUMBER, AT(struct conf_series, quiet_seconds), "60.0",
+    {"quiet_seconds", &option_number, AT(struct conf_series, quiet_seconds), "60.0",
      LIMITS(0, 86400), .help = "a series is complete when no new slice came for this long"},
-    {"complete_seconds", OPTION_NUMBER, AT(struct conf_series, complete_seconds), "5.0",
+    {"complete_seconds", &option_number, AT(struct conf_series, complete_seconds), "5.0",
      LIMITS(0, 86400), .help = "instead, once the number of slices that its files name is there"},
-    {"patience_seconds", OPTION_NUMBER, AT(struct conf_series, patience_seconds), "300.0",
+    {"patience_seconds", &option_number, AT(struct conf_series, patience_seconds), "300.0",
      LIMITS(0, 86400), .help = "instead, while there are fewer than its files name"},
 };
 
@@ -37,13 +37,13 @@ static const struct option_section series_section = {ROWS(series_rows),
                                                      .size = sizeof(struct conf_series)};
 
 static const struct option_row jobs_rows[] = {
-    {"max_attempts", OPTION_INTEGER, AT(struct conf_jobs, max_attempts), "3", LIMITS(1, 100),
+    {"max_attempts", &option_integer, AT(struct conf_jobs, max_attempts), "3", LIMITS(1, 100),
      .help = "a job that did not get through this often has failed"},
-    {"retry_seconds", OPTION_NUMBER, AT(struct conf_jobs, retry_seconds), "30.0", LIMITS(0, 86400),
+    {"retry_seconds", &option_number, AT(struct conf_jobs, retry_seconds), "30.0", LIMITS(0, 86400),
      .help = "the wait before the second attempt; doubled before each further one"},
-    {"retry_max_seconds", OPTION_NUMBER, AT(struct conf_jobs, retry_max_seconds), "600.0",
+    {"retry_max_seconds", &option_number, AT(struct conf_jobs, retry_max_seconds), "600.0",
      LIMITS(0, 86400), .help = "the longest such wait"},
-    {"deadline_seconds", OPTION_NUMBER, AT(struct conf_jobs, deadline_seconds), "3600.0",
+    {"deadline_seconds", &option_number, AT(struct conf_jobs, deadline_seconds), "3600.0",
      LIMITS(1, 604800), .help = "a job that takes longer is stopped; it counts as an attempt"},
 };
 
@@ -51,16 +51,16 @@ static const struct option_section jobs_section = {ROWS(jobs_rows),
                                                    .size = sizeof(struct conf_jobs)};
 
 static const struct option_row compute_rows[] = {
-    {"backend", OPTION_WORD, AT(struct conf_compute, backend), "\"auto\"",
+    {"backend", &option_word, AT(struct conf_compute, backend), "\"auto\"",
      .choices = backend_choices,
      .help = "where to compute: \"cuda\" on GPUs, \"cpu\", or \"auto\", GPUs where there are any"},
-    {"devices", OPTION_NAMES, AT(struct conf_compute, devices),
-     MANY(struct conf_compute, device_count), .fallback = "[ ]", LIMITS(0, 64), .form = FORM_GPU,
+    {"devices", &option_names, AT(struct conf_compute, devices),
+     MANY(struct conf_compute, device_count), .fallback = "[ ]", LIMITS(0, 64), .form = &form_gpu,
      .help = "the GPUs to compute on, by index or UUID as nvidia-smi -L prints them; all when none "
              "is named"},
-    {"threads", OPTION_INTEGER, AT(struct conf_compute, threads), "0", LIMITS(0, 1024),
+    {"threads", &option_integer, AT(struct conf_compute, threads), "0", LIMITS(0, 1024),
      .help = "CPU threads of a job; 0 means a worker's share of the cores"},
-    {"lanes", OPTION_INTEGER, AT(struct conf_compute, lanes), "2", LIMITS(1, 16),
+    {"lanes", &option_integer, AT(struct conf_compute, lanes), "2", LIMITS(1, 16),
      .help = "jobs at a time: one reads or writes while another computes"},
 };
 
@@ -75,37 +75,37 @@ option_check_root(const void *object, struct option_complaint *complaint)
 }
 
 static const struct option_row root_rows[] = {
-    {"root", OPTION_TEXT, AT(struct conf, root), "\"/var/lib/noctule\"", LIMITS(1, 4000),
-     .form = FORM_ABSOLUTE,
+    {"root", &option_text, AT(struct conf, root), "\"/var/lib/noctule\"", LIMITS(1, 4000),
+     .form = &form_absolute,
      .help = "database, spool and results; --root on the command line overrides it"},
-    {"inbox", OPTION_LIST, AT(struct conf, inboxes), MANY(struct conf, inbox_count),
+    {"inbox", &option_list, AT(struct conf, inboxes), MANY(struct conf, inbox_count),
      .fallback = "( { path = \"inbox\"; } )", LIMITS(0, 16), .section = &option_inbox,
      .help = "folders from which files are taken in"},
-    {"series", OPTION_GROUP, AT(struct conf, series), "{ }", .section = &series_section,
+    {"series", &option_group, AT(struct conf, series), "{ }", .section = &series_section,
      .help = "when a series counts as complete"},
-    {"jobs", OPTION_GROUP, AT(struct conf, jobs), "{ }", .section = &jobs_section,
+    {"jobs", &option_group, AT(struct conf, jobs), "{ }", .section = &jobs_section,
      .help = "how often and how long a job is tried"},
-    {"compute", OPTION_GROUP, AT(struct conf, compute), "{ }", .section = &compute_section,
+    {"compute", &option_group, AT(struct conf, compute), "{ }", .section = &compute_section,
      .help = "what the work is done with"},
-    {"dicom", OPTION_GROUP, AT(struct conf, dicom), "{ }", .section = &option_dicom,
+    {"dicom", &option_group, AT(struct conf, dicom), "{ }", .section = &option_dicom,
      .help = "receiving from modalities and archives"},
-    {"destinations", OPTION_LIST, AT(struct conf, destinations),
+    {"destinations", &option_list, AT(struct conf, destinations),
      MANY(struct conf, destination_count), .fallback = "( )", LIMITS(0, 64),
      .section = &option_destination, .help = "where results can be sent"},
-    {"delivery", OPTION_GROUP, AT(struct conf, delivery), "{ }", .section = &option_delivery,
+    {"delivery", &option_group, AT(struct conf, delivery), "{ }", .section = &option_delivery,
      .help = "how often and how long a delivery is tried"},
-    {"min_free_mib", OPTION_NUMBER, AT(struct conf, min_free_mib), "1024.0", LIMITS(0, 1e9),
+    {"min_free_mib", &option_number, AT(struct conf, min_free_mib), "1024.0", LIMITS(0, 1e9),
      .help = "with less free disk space, nothing is taken in and no job starts"},
-    {"pipelines", OPTION_LIST, AT(struct conf, pipelines), MANY(struct conf, pipeline_count),
+    {"pipelines", &option_list, AT(struct conf, pipelines), MANY(struct conf, pipeline_count),
      .fallback = "( )", LIMITS(0, 256), .section = &option_pipeline,
      .help = "what can be done with a series"},
-    {"rules", OPTION_LIST, AT(struct conf, rules), MANY(struct conf, rule_count), .fallback = "( )",
-     LIMITS(0, 256), .section = &option_rule,
+    {"rules", &option_list, AT(struct conf, rules), MANY(struct conf, rule_count),
+     .fallback = "( )", LIMITS(0, 256), .section = &option_rule,
      .help = "which series gets which pipelines: those of all rules that fit, each once"},
-    {"device_serial_number", OPTION_TEXT, AT(struct conf, device_serial_number), "\"noctule-1\"",
-     LIMITS(1, 64), .form = FORM_DICOM,
+    {"device_serial_number", &option_text, AT(struct conf, device_serial_number), "\"noctule-1\"",
+     LIMITS(1, 64), .form = &form_dicom,
      .help = "Device Serial Number (0018,1000) of this installation, in every result"},
-    {"log_level", OPTION_WORD, AT(struct conf, log_level), "\"info\"", .choices = log_choices,
+    {"log_level", &option_word, AT(struct conf, log_level), "\"info\"", .choices = log_choices,
      .help = "the least important lines that are logged"},
 };
 

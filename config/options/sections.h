@@ -2,6 +2,9 @@
  * sections.h - the sections of the option table, and what their files share; private to
  * config/options/.
  *
+ * To add an option: a member in config.h, a row here. unit.config_options says what noctule.conf and
+ * noctule.conf(5) lack then; a row of a pipeline that has a default is .later (options.h).
+ *
  * A file has the rows of its sections, and the checks of what rows cannot say alone: pure functions
  * over the structs of config.h, that return true, or false with what is wrong.
  */
@@ -12,13 +15,20 @@
 
 #define ROWS(array)       .rows = (array), .row_count = sizeof(array) / sizeof((array)[0])
 #define AT(type, field)   .offset = offsetof(type, field)
-#define LIMITS(low, high) .lo = (low), .hi = (high)
+#define LIMITS(low, high) .min = (low), .max = (high)
 #define MANY(type, field) .count_offset = offsetof(type, field)
 #define EITHER(type, field, value)                                                                 \
-    .alternative = true, .unit_offset = offsetof(type, field), .unit = (value)
+    .mark = &(const struct option_mark)                                                            \
+    {                                                                                              \
+        offsetof(type, field), true, (value)                                                       \
+    }
+#define GIVEN(type, field)                                                                         \
+    .mark = &(const struct option_mark)                                                            \
+    {                                                                                              \
+        .offset = offsetof(type, field)                                                            \
+    }
 #define ESTIMABLE(type, field)                                                                     \
-    .offset = offsetof(type, field.value), .optional = true,                                       \
-    .given_offset = offsetof(type, field.given), .fallback = ""
+    .offset = offsetof(type, field.value), .fallback = "", GIVEN(type, field.given)
 
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
     option_segment, option_texture, option_rule;

@@ -3,14 +3,14 @@
  */
 #include "config/options/sections.h"
 
-#define LEVEL_SET_ONLY .with = "method", .with_choices = 1u << CONF_LEVEL_SET
-#define FUZZY_ONLY     .with = "method", .with_choices = 1u << CONF_FUZZY
-
 /* Centres may lie outside the volume (mm), but not where arithmetic loses voxels. */
 #define FAR 1e6
 
 static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
 static const char *const method_choices[] = {"level-set", "fuzzy-connectedness", NULL};
+
+static const struct option_use level_set_only[] = {{"method", 1u << CONF_LEVEL_SET}, {NULL, 0}};
+static const struct option_use fuzzy_only[] = {{"method", 1u << CONF_FUZZY}, {NULL, 0}};
 
 static bool
 check_shape(const void *object, struct option_complaint *complaint)
@@ -41,12 +41,12 @@ check_segment(const void *object, struct option_complaint *complaint)
 }
 
 static const struct option_row code_rows[] = {
-    {"code", OPTION_TEXT, AT(struct conf_code, value), NULL, LIMITS(1, 16), .form = FORM_DICOM,
+    {"code", &option_text, AT(struct conf_code, value), NULL, LIMITS(1, 16), .form = &form_dicom,
      .help = "Code Value (0008,0100)"},
-    {"scheme", OPTION_TEXT, AT(struct conf_code, scheme), NULL, LIMITS(1, 16), .form = FORM_DICOM,
+    {"scheme", &option_text, AT(struct conf_code, scheme), NULL, LIMITS(1, 16), .form = &form_dicom,
      .help = "Coding Scheme Designator (0008,0102): SCT, DCM, FMA, 99... for your own"},
-    {"meaning", OPTION_TEXT, AT(struct conf_code, meaning), NULL, LIMITS(1, 64), .form = FORM_DICOM,
-     .help = "Code Meaning (0008,0104)"},
+    {"meaning", &option_text, AT(struct conf_code, meaning), NULL, LIMITS(1, 64),
+     .form = &form_dicom, .help = "Code Meaning (0008,0104)"},
 };
 
 static const struct option_section code_section = {ROWS(code_rows),
@@ -54,8 +54,8 @@ static const struct option_section code_section = {ROWS(code_rows),
 
 #define CENTER(name_, unit_, low, high, help_)                                                     \
     {                                                                                              \
-        (name_), OPTION_NUMBERS, AT(struct conf_shape, center), "", LIMITS(low, high),             \
-            .count = 3, EITHER(struct conf_shape, center_unit, unit_), .help = (help_)             \
+        (name_), &option_numbers, AT(struct conf_shape, center), "", LIMITS(low, high),            \
+            .array = {.count = 3}, EITHER(struct conf_shape, center_unit, unit_), .help = (help_)  \
     }
 
 static const struct option_row center_rows[] = {
@@ -70,15 +70,15 @@ static const struct option_section center_section = {ROWS(center_rows),
 
 #define RADIUS(name_, unit_, help_)                                                                \
     {                                                                                              \
-        (name_), OPTION_NUMBERS, AT(struct conf_shape, radius), "", LIMITS(1e-3, FAR),             \
-            .count = 3, .uniform = true, EITHER(struct conf_shape, radius_unit, unit_),            \
+        (name_), &option_numbers, AT(struct conf_shape, radius), "", LIMITS(1e-3, FAR),            \
+            .array = {.count = 3, .uniform = true}, EITHER(struct conf_shape, radius_unit, unit_), \
             .help = (help_)                                                                        \
     }
 
 static const struct option_row shape_rows[] = {
-    {"kind", OPTION_CHOICE, AT(struct conf_shape, kind), "\"sphere\"", .choices = shape_choices,
+    {"kind", &option_choice, AT(struct conf_shape, kind), "\"sphere\"", .choices = shape_choices,
      .help = "the form of the start region"},
-    {"center", OPTION_GROUP, .offset = 0, NULL, .section = &center_section,
+    {"center", &option_group, .offset = 0, NULL, .section = &center_section,
      .help = "exactly one of voxel, mm and fraction"},
     RADIUS("radius_voxels", CONF_VOXEL,
            "radius, or half of a box's side, in voxels: a number, or three (x, y, z)"),
@@ -90,8 +90,8 @@ static const struct option_section shape_section = {
 
 #define SEED(name_, unit_, low, high, help_)                                                       \
     {                                                                                              \
-        (name_), OPTION_NUMBERS, AT(struct conf_seed, at), "", LIMITS(low, high),                  \
-            .count = 3, EITHER(struct conf_seed, unit, unit_), .help = (help_)                     \
+        (name_), &option_numbers, AT(struct conf_seed, at), "", LIMITS(low, high),                 \
+            .array = {.count = 3}, EITHER(struct conf_seed, unit, unit_), .help = (help_)          \
     }
 
 static const struct option_row seed_rows[] = {
@@ -105,63 +105,65 @@ static const struct option_section seed_section = {ROWS(seed_rows),
                                                    .size = sizeof(struct conf_seed)};
 
 static const struct option_row segment_rows[] = {
-    {"label", OPTION_TEXT, AT(struct conf_segment, label), NULL, LIMITS(1, 64), .form = FORM_DICOM,
-     .help = "Segment Label (0062,0005); unique in its pipeline"},
-    {"description", OPTION_TEXT, AT(struct conf_segment, description), "\"\"", LIMITS(0, 1024),
+    {"label", &option_text, AT(struct conf_segment, label), NULL, LIMITS(1, 64),
+     .form = &form_dicom, .help = "Segment Label (0062,0005); unique in its pipeline"},
+    {"description", &option_text, AT(struct conf_segment, description), "\"\"", LIMITS(0, 1024),
      .help = "Segment Description (0062,0006)"},
-    {"method", OPTION_CHOICE, AT(struct conf_segment, method), "\"level-set\"",
+    {"method", &option_choice, AT(struct conf_segment, method), "\"level-set\"",
      .choices = method_choices, .help = "how the segment is found"},
-    {"range", OPTION_NUMBERS, AT(struct conf_segment, range), NULL, LIMITS(-1e9, 1e9), .count = 2,
-     LEVEL_SET_ONLY,
+    {"range", &option_numbers, AT(struct conf_segment, range), NULL, LIMITS(-1e9, 1e9),
+     .array = {.count = 2}, .uses = level_set_only,
      .help = "level set: lowest and highest value that belong to it, both inclusive, in real-world "
              "units (HU in CT)"},
-    {"shapes", OPTION_LIST, AT(struct conf_segment, shapes), MANY(struct conf_segment, shape_count),
-     .fallback = "( )", LIMITS(0, 64), .section = &shape_section, LEVEL_SET_ONLY,
+    {"shapes", &option_list, AT(struct conf_segment, shapes),
+     MANY(struct conf_segment, shape_count), .fallback = "( )", LIMITS(0, 64),
+     .section = &shape_section, .uses = level_set_only,
      .help = "level set: where it starts from, the union of these and of the object of from"},
-    {"from", OPTION_TEXT, AT(struct conf_segment, from), "", LIMITS(1, 64), .form = FORM_DICOM,
-     LEVEL_SET_ONLY,
+    {"from", &option_text, AT(struct conf_segment, from), "", LIMITS(1, 64), .form = &form_dicom,
+     .uses = level_set_only,
      .help = "level set: label of an earlier fuzzy connectedness segment, whose object it starts "
              "from"},
-    {"seeds", OPTION_LIST, AT(struct conf_segment, seeds), MANY(struct conf_segment, seed_count),
-     .fallback = NULL, LIMITS(1, 256), .section = &seed_section, FUZZY_ONLY,
+    {"seeds", &option_list, AT(struct conf_segment, seeds), MANY(struct conf_segment, seed_count),
+     .fallback = NULL, LIMITS(1, 256), .section = &seed_section, .uses = fuzzy_only,
      .help =
          "fuzzy connectedness: points in the object, each exactly one of voxel, mm and fraction"},
-    {"object_mean", OPTION_NUMBER, ESTIMABLE(struct conf_segment, object_mean), LIMITS(-1e9, 1e9),
-     FUZZY_ONLY,
+    {"object_mean", &option_number, ESTIMABLE(struct conf_segment, object_mean), LIMITS(-1e9, 1e9),
+     .uses = fuzzy_only,
      .help = "fuzzy connectedness: mean value of the object, in real-world units; measured at the "
              "seeds when not given"},
-    {"object_sigma", OPTION_NUMBER, ESTIMABLE(struct conf_segment, object_sigma), LIMITS(1e-6, 1e9),
-     FUZZY_ONLY,
+    {"object_sigma", &option_number, ESTIMABLE(struct conf_segment, object_sigma),
+     LIMITS(1e-6, 1e9), .uses = fuzzy_only,
      .help = "fuzzy connectedness: standard deviation of the object's values, likewise"},
-    {"homogeneity_sigma", OPTION_NUMBER, ESTIMABLE(struct conf_segment, homogeneity_sigma),
-     LIMITS(1e-6, 1e9), FUZZY_ONLY,
+    {"homogeneity_sigma", &option_number, ESTIMABLE(struct conf_segment, homogeneity_sigma),
+     LIMITS(1e-6, 1e9), .uses = fuzzy_only,
      .help = "fuzzy connectedness: root mean square of half the difference of neighbours in the "
              "object, likewise"},
-    {"estimate_voxels", OPTION_INTEGER, AT(struct conf_segment, estimate_voxels), "2",
-     LIMITS(1, 16), FUZZY_ONLY,
+    {"estimate_voxels", &option_integer, AT(struct conf_segment, estimate_voxels), "2",
+     LIMITS(1, 16), .uses = fuzzy_only,
      .help = "fuzzy connectedness: what is not given is measured in cubes that reach so far from "
              "each seed"},
-    {"weight", OPTION_NUMBER, AT(struct conf_segment, weight), "0.5", LIMITS(0, 1), FUZZY_ONLY,
+    {"weight", &option_number, AT(struct conf_segment, weight), "0.5", LIMITS(0, 1),
+     .uses = fuzzy_only,
      .help =
          "fuzzy connectedness: how much the object's values count; the rest is for homogeneity"},
-    {"threshold", OPTION_NUMBER, AT(struct conf_segment, threshold), "0.5", LIMITS(0, 1),
-     FUZZY_ONLY,
+    {"threshold", &option_number, AT(struct conf_segment, threshold), "0.5", LIMITS(0, 1),
+     .uses = fuzzy_only,
      .help = "fuzzy connectedness: what is connected more strongly than this belongs to the "
              "segment"},
-    {"scene", OPTION_BOOLEAN, AT(struct conf_segment, scene), "false", FUZZY_ONLY,
+    {"scene", &option_boolean, AT(struct conf_segment, scene), "false", .uses = fuzzy_only,
      .help = "fuzzy connectedness: write the strength of connectedness too, as a FRACTIONAL DICOM "
              "Segmentation"},
-    {"category", OPTION_GROUP, AT(struct conf_segment, category),
+    {"category", &option_group, AT(struct conf_segment, category),
      "{ code = \"123037004\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
      .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
-    {"type", OPTION_GROUP, AT(struct conf_segment, type), NULL, .section = &code_section,
+    {"type", &option_group, AT(struct conf_segment, type), NULL, .section = &code_section,
      .help = "Segmented Property Type Code Sequence (0062,000F)"},
-    {"modifier", OPTION_GROUP, AT(struct conf_segment, modifier), "", .section = &code_section,
+    {"modifier", &option_group, AT(struct conf_segment, modifier), "", .section = &code_section,
      .help = "Segmented Property Type Modifier Code Sequence (0062,0011): left, right, ..."},
-    {"region", OPTION_GROUP, AT(struct conf_segment, region), "", .section = &code_section,
+    {"region", &option_group, AT(struct conf_segment, region), "", .section = &code_section,
      .help = "Anatomic Region Sequence (0008,2218), where the type does not say it"},
-    {"color", OPTION_NUMBERS, AT(struct conf_segment, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1),
-     .count = 3, .help = "red, green and blue that viewers are told to show it in"},
+    {"color", &option_numbers, AT(struct conf_segment, color), "[ 0.9, 0.3, 0.2 ]", LIMITS(0, 1),
+     .array = {.count = 3}, .help = "red, green and blue that viewers are told to show it in"},
 };
 
 const struct option_section option_segment = {

@@ -7,18 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEVELS_ONLY                                                                                \
-    .with = "discretisation", .with_choices = 1u << CONF_PAPER | 1u << CONF_FIXED_BIN_NUMBER
-#define BIN_WIDTH_ONLY                                                                             \
-    .with = "discretisation",                                                                      \
-    .with_choices = 1u << CONF_FIXED_BIN_SIZE | 1u << CONF_PYRADIOMICS_BIN_WIDTH
-#define IN_SLICES_ONLY                                                                             \
-    .with = "aggregation", .with_choices = 1u << CONF_2D_AVERAGED | 1u << CONF_2D_SLICE_MERGED |   \
-                                           1u << CONF_2_5D_DIRECTION_MERGED |                      \
-                                           1u << CONF_2_5D_MERGED
-#define TLBAP_ONLY  .with = "patterns", .with_choices = CONF_TLBAP
-#define LANADP_ONLY .with = "patterns", .with_choices = CONF_LANADP
-
 static const char *const region_choices[] = {"segments", "volume", NULL};
 static const char *const discretisation_choices[] = {"paper", "fixed-bin-number", "fixed-bin-size",
                                                      "pyradiomics-bin-width", NULL};
@@ -29,6 +17,19 @@ static const char *const aggregation_choices[] = {
 static const char *const matrices_choices[] = {"none", "counts", "normalised", NULL};
 static const char *const pattern_choices[] = {"lbp", "tlbap", "lanadp", NULL};
 static const char *const average_choices[] = {"exact", "integer", NULL};
+
+static const struct option_use levels_only[] = {
+    {"discretisation", 1u << CONF_PAPER | 1u << CONF_FIXED_BIN_NUMBER}, {NULL, 0}};
+static const struct option_use bin_width_only[] = {
+    {"discretisation", 1u << CONF_FIXED_BIN_SIZE | 1u << CONF_PYRADIOMICS_BIN_WIDTH}, {NULL, 0}};
+static const struct option_use without_offsets[] = {{"offsets", 0}, {NULL, 0}};
+static const struct option_use angles_only[] = {
+    {"offsets", 0},
+    {"aggregation", 1u << CONF_2D_AVERAGED | 1u << CONF_2D_SLICE_MERGED |
+                        1u << CONF_2_5D_DIRECTION_MERGED | 1u << CONF_2_5D_MERGED},
+    {NULL, 0}};
+static const struct option_use tlbap_only[] = {{"patterns", CONF_TLBAP}, {NULL, 0}};
+static const struct option_use lanadp_only[] = {{"patterns", CONF_LANADP}, {NULL, 0}};
 
 static bool
 is_in_slices(enum conf_aggregation aggregation)
@@ -86,40 +87,39 @@ check_glcm(const void *object, struct option_complaint *complaint)
 }
 
 static const struct option_row glcm_rows[] = {
-    {"discretisation", OPTION_CHOICE, AT(struct conf_glcm, discretisation), "\"fixed-bin-number\"",
+    {"discretisation", &option_choice, AT(struct conf_glcm, discretisation), "\"fixed-bin-number\"",
      .choices = discretisation_choices, .help = "how values become grey levels"},
-    {"levels", OPTION_INTEGER, AT(struct conf_glcm, levels), "32", LIMITS(2, 256), LEVELS_ONLY,
-     .help = "with paper and fixed-bin-number: how many grey levels"},
-    {"bin_width", OPTION_NUMBER, AT(struct conf_glcm, bin_width), NULL, LIMITS(1e-6, 1e9),
-     BIN_WIDTH_ONLY,
+    {"levels", &option_integer, AT(struct conf_glcm, levels), "32", LIMITS(2, 256),
+     .uses = levels_only, .help = "with paper and fixed-bin-number: how many grey levels"},
+    {"bin_width", &option_number, AT(struct conf_glcm, bin_width), NULL, LIMITS(1e-6, 1e9),
+     .uses = bin_width_only,
      .help = "with fixed-bin-size and pyradiomics-bin-width: how wide a grey level is, in "
              "real-world units"},
-    {"range", OPTION_NUMBERS, AT(struct conf_glcm, range), .optional = true,
-     .given_offset = offsetof(struct conf_glcm, has_range), .fallback = "", LIMITS(-1e9, 1e9),
-     .count = 2,
+    {"range", &option_numbers, AT(struct conf_glcm, range), GIVEN(struct conf_glcm, has_range),
+     .fallback = "", LIMITS(-1e9, 1e9), .array = {.count = 2},
      .help = "re-segmentation: voxels whose value is not within these two, both inclusive and in "
              "real-world units, take no part"},
-    {"aggregation", OPTION_CHOICE, AT(struct conf_glcm, aggregation), "\"3d-merged\"",
+    {"aggregation", &option_choice, AT(struct conf_glcm, aggregation), "\"3d-merged\"",
      .choices = aggregation_choices,
      .help = "which neighbours count, and how their matrices become one number"},
-    {"symmetric", OPTION_BOOLEAN, AT(struct conf_glcm, symmetric), "true",
+    {"symmetric", &option_boolean, AT(struct conf_glcm, symmetric), "true",
      .help = "count each pair in both directions, as IBSI does; false counts it once"},
-    {"offsets", OPTION_INTEGERS, AT(struct conf_glcm, offsets),
-     MANY(struct conf_glcm, offset_count), .fallback = "", LIMITS(-255, 255), .count = 3,
-     .most = 16,
+    {"offsets", &option_integers, AT(struct conf_glcm, offsets),
+     MANY(struct conf_glcm, offset_count), .fallback = "", LIMITS(-255, 255),
+     .array = {.count = 3, .elements = 16},
      .help = "instead of distances and angles: the neighbours, by column, row and slice from the "
              "voxel"},
-    {"distances", OPTION_INTEGERS, AT(struct conf_glcm, distances),
-     MANY(struct conf_glcm, distance_count), .fallback = "[ 1 ]", LIMITS(1, 255), .count = 1,
-     .most = 16, .instead = "offsets",
+    {"distances", &option_integers, AT(struct conf_glcm, distances),
+     MANY(struct conf_glcm, distance_count), .fallback = "[ 1 ]", LIMITS(1, 255),
+     .array = {.count = 1, .elements = 16}, .uses = without_offsets,
      .help = "how far neighbours are apart, in voxels along the axis where they are farthest "
              "(Chebyshev); each distance gives numbers of its own"},
-    {"angles", OPTION_INTEGERS, AT(struct conf_glcm, angles), MANY(struct conf_glcm, angle_count),
-     .fallback = "[ 0, 45, 90, 135 ]", LIMITS(0, 135), .count = 1, .most = 4, .instead = "offsets",
-     IN_SLICES_ONLY,
+    {"angles", &option_integers, AT(struct conf_glcm, angles), MANY(struct conf_glcm, angle_count),
+     .fallback = "[ 0, 45, 90, 135 ]", LIMITS(0, 135), .array = {.count = 1, .elements = 4},
+     .uses = angles_only,
      .help = "with the 2d and 2.5d aggregations: the directions in a slice, in degrees "
              "counter-clockwise from the direction of a row; of 0, 45, 90 and 135"},
-    {"matrices", OPTION_CHOICE, AT(struct conf_glcm, matrices), "\"none\"",
+    {"matrices", &option_choice, AT(struct conf_glcm, matrices), "\"none\"",
      .choices = matrices_choices,
      .help =
          "write the matrices that features are of, too, into matrices.json: how often each pair "
@@ -153,23 +153,24 @@ check_texture(const void *object, struct option_complaint *complaint)
 }
 
 static const struct option_row texture_rows[] = {
-    {"regions", OPTION_FLAGS, AT(struct conf_texture, regions), "[ \"segments\" ]",
+    {"regions", &option_flags, AT(struct conf_texture, regions), "[ \"segments\" ]",
      .choices = region_choices,
      .help = "what is measured: each of the segments, the whole volume, or both"},
-    {"first_order", OPTION_BOOLEAN, AT(struct conf_texture, first_order), "true",
+    {"first_order", &option_boolean, AT(struct conf_texture, first_order), "true",
      .help = "measure the statistics of the values, and volume, centroid and bounding box"},
-    {"glcm", OPTION_PART, AT(struct conf_texture, glcm), "", .section = &glcm_section,
+    {"glcm", &option_part, AT(struct conf_texture, glcm), "", .section = &glcm_section,
      .help = "grey level co-occurrence: all features of IBSI, and Haralick's f14"},
-    {"patterns", OPTION_FLAGS, AT(struct conf_texture, patterns), "", .choices = pattern_choices,
+    {"patterns", &option_flags, AT(struct conf_texture, patterns), "", .choices = pattern_choices,
      .help = "local patterns of each slice, whose histograms within the regions are kept"},
-    {"tlbap_threshold", OPTION_NUMBER, AT(struct conf_texture, tlbap_threshold), "0.9",
-     LIMITS(0, 1), TLBAP_ONLY,
+    {"tlbap_threshold", &option_number, AT(struct conf_texture, tlbap_threshold), "0.9",
+     LIMITS(0, 1), .uses = tlbap_only,
      .help = "tlbap: a neighbour reaches at least this part of the largest value of the window; "
              "up to six decimals"},
-    {"tlbap_strict", OPTION_BOOLEAN, AT(struct conf_texture, tlbap_strict), "false", TLBAP_ONLY,
+    {"tlbap_strict", &option_boolean, AT(struct conf_texture, tlbap_strict), "false",
+     .uses = tlbap_only,
      .help = "tlbap: compare by greater, as the paper's listing, instead of greater or equal"},
-    {"lanadp_average", OPTION_SWITCH, AT(struct conf_texture, lanadp_integer), "\"exact\"",
-     .choices = average_choices, LANADP_ONLY,
+    {"lanadp_average", &option_switch, AT(struct conf_texture, lanadp_integer), "\"exact\"",
+     .choices = average_choices, .uses = lanadp_only,
      .help = "lanadp: whether averages of two values keep their halves; the paper's listing cuts "
              "them to integers"},
 };

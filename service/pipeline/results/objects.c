@@ -32,6 +32,7 @@ static const struct seg_code neighborhood_analysis = {"123101", "DCM", "Neighbor
 struct results {
     const struct results_request *request;
     struct pipeline_report *report;
+    char *identity; /* of the pipeline, for UIDs */
     /* One a segment of the pipeline, in its order. */
     struct preview_segment *preview_segments;
     struct seg_segment *segments;
@@ -90,10 +91,11 @@ describe_segments(struct results *results)
     results->scene_segments = calloc(count, sizeof *results->scene_segments);
     results->preview_segments = calloc(count, sizeof *results->preview_segments);
     results->parameters = calloc(count, sizeof *results->parameters);
+    results->identity = conf_pipeline_identity(request->pipeline);
     results->report->results =
         calloc(count + 2 + TEXTURE_RESULTS, sizeof *results->report->results);
     if (!results->segments || !results->scene_segments || !results->preview_segments ||
-        !results->parameters || !results->report->results)
+        !results->parameters || !results->identity || !results->report->results)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
     describe_parameters(results);
     for (size_t i = 0; i < count; i++) {
@@ -138,7 +140,7 @@ seg_request_of(const struct results *results)
         .segment_count = (int32_t)pipeline->segment_count,
         .omit_empty_frames = pipeline->omit_empty_frames,
         .pipeline = pipeline->name,
-        .pipeline_settings = request->spec->settings,
+        .pipeline_settings = results->identity,
         .software_version = NOCTULE_VERSION,
         .device_serial_number = request->spec->device_serial_number,
         .series_description = pipeline->series_description ? pipeline->series_description : "",
@@ -397,6 +399,7 @@ results_write(const struct results_request *request, struct pipeline_report *rep
     free(results.preview_segments);
     free(results.segments);
     free(results.parameters);
+    free(results.identity);
     return error;
 }
 

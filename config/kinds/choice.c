@@ -1,0 +1,177 @@
+/*
+ * choice.c - options that are one of a few words, or some of them.
+ */
+#include "config/kinds/kinds.h"
+
+void
+read_name_choices(const struct option_row *row, unsigned wanted, char text[CHOICES_SIZE])
+{
+    unsigned count = 0;
+    while (row->choices[count])
+        count++;
+    wanted &= (1u << count) - 1;
+    size_t at = 0;
+    for (unsigned i = 0; wanted && at < CHOICES_SIZE; i++) {
+        if (!(wanted & 1u << i))
+            continue;
+        wanted &= ~(1u << i);
+        const char *between = at == 0 ? "" : wanted ? ", " : " or ";
+        at += (size_t)snprintf(text + at, CHOICES_SIZE - at, "%s\"%s\"", between, row->choices[i]);
+    }
+}
+
+static int
+get_choice(const struct reader *reader, const struct option_row *row,
+           const config_setting_t *setting, unsigned *choice)
+{
+    const char *text = config_setting_get_string(setting);
+    for (unsigned i = 0; text && row->choices[i]; i++)
+        if (strcmp(text, row->choices[i]) == 0) {
+            *choice = i;
+            return 0;
+        }
+    char choices[CHOICES_SIZE];
+    read_name_choices(row, ALL_CHOICES, choices);
+    return read_fail(reader, setting, "has to be %s", choices);
+}
+
+static void
+describe_choices(const struct option_row *row, struct option_words *words, const char *what)
+{
+    const size_t size = sizeof(words->type);
+    size_t at = (size_t)snprintf(words->type, size, "%s", what);
+    for (size_t i = 0; row->choices[i] && at < size; i++)
+        at += (size_t)snprintf(words->type + at, size - at, "%s%s", i ? "|" : " ", row->choices[i]);
+}
+
+static void
+enum_describe(const struct option_row *row, struct option_words *words)
+{
+    describe_choices(row, words, "enum");
+}
+
+/* --------------------------------------------------------------------------------- word ---- */
+
+static int
+word_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+          void *object)
+{
+    unsigned choice;
+    int rc = get_choice(reader, row, setting, &choice);
+    return rc < 0 ? rc : read_copy(reader, row->choices[choice], option_field(row, object));
+}
+
+const struct option_kind option_word = {
+    .read = word_read, .write = write_string, .clear = option_free, .describe = enum_describe};
+
+/* ------------------------------------------------------------------------------- choice ---- */
+
+static int
+choice_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+            void *object)
+{
+    unsigned choice;
+    int rc = get_choice(reader, row, setting, &choice);
+    if (rc == 0)
+        memcpy(option_field(row, object), &choice, sizeof(choice));
+    return rc;
+}
+
+static void
+choice_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    unsigned choice;
+    memcpy(&choice, option_value(row, object), sizeof(choice));
+    write_text(writer->out, row->choices[choice]);
+}
+
+const struct option_kind option_choice = {
+    .read = choice_read, .write = choice_write, .describe = enum_describe};
+
+/* ------------------------------------------------------------------------------- switch ---- */
+
+static int
+switch_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+            void *object)
+{
+    unsigned choice;
+    int rc = get_choice(reader, row, setting, &choice);
+    if (rc == 0) {
+        bool value = choice == 1;
+        memcpy(option_field(row, object), &value, sizeof(value));
+    }
+    return rc;
+}
+
+static void
+switch_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    bool value;
+    memcpy(&value, option_value(row, object), sizeof(value));
+    write_text(writer->out, row->choices[value]);
+}
+
+const struct option_kind option_switch = {
+    .read = switch_read, .write = switch_write, .describe = enum_describe};
+
+/* -------------------------------------------------------------------------------- flags ---- */
+
+static int
+flags_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+           void *object)
+{
+    unsigned flags = 0;
+    if (!read_is_sequence(setting) || config_setting_length(setting) == 0) {
+        char choices[CHOICES_SIZE];
+        read_name_choices(row, ALL_CHOICES, choices);
+        return read_fail(reader, setting, "has to be [ ... ] with at least one of %s", choices);
+    }
+    for (unsigned i = 0; i < (unsigned)config_setting_length(setting); i++) {
+        unsigned choice;
+        int rc = get_choice(reader, row, config_setting_get_elem(setting, i), &choice);
+        if (rc < 0)
+            return rc;
+        flags |= 1u << choice;
+    }
+    memcpy(option_field(row, object), &flags, sizeof(flags));
+    return 0;
+}
+
+static unsigned
+flags_of(const struct option_row *row, const void *object)
+{
+    unsigned flags;
+    memcpy(&flags, option_value(row, object), sizeof(flags));
+    return flags;
+}
+
+static void
+flags_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    unsigned flags = flags_of(row, object);
+    const char *before = "[ ";
+    for (unsigned i = 0; row->choices[i]; i++)
+        if (flags & (1u << i)) {
+            fputs(before, writer->out);
+            write_text(writer->out, row->choices[i]);
+            before = ", ";
+        }
+    fputs(" ]", writer->out);
+}
+
+/* A set without a default has no member where it was not given. */
+static bool
+flags_has(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    (void)writer;
+    return flags_of(row, object) != 0;
+}
+
+static void
+flags_describe(const struct option_row *row, struct option_words *words)
+{
+    describe_choices(row, words, "set");
+}
+
+const struct option_kind option_flags = {
+    .read = flags_read, .write = flags_write, .has = flags_has, .describe = flags_describe};

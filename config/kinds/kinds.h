@@ -1,0 +1,110 @@
+/*
+ * kinds.h - what a kind of option is: how its value is read, written, freed and described; private
+ * to config/. A new kind is one struct option_kind in this folder, named in options.h.
+ */
+#ifndef NOCTULE_KINDS_H
+#define NOCTULE_KINDS_H
+
+#include "config/options.h"
+#include "config/source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <libconfig.h>
+
+struct reader {
+    const struct source *source;
+    char *reason;
+    size_t reason_size;
+};
+
+struct writer {
+    FILE *out;
+    int depth;
+    bool identity; /* without what is later and at its default */
+};
+
+/* For the table that people read (struct conf_option). */
+struct option_words {
+    char type[128], limits[64];
+};
+
+/* `object` is the struct that the row's section fills. */
+struct option_kind {
+    /* 0, or -errno with the reader's reason. */
+    int (*read)(const struct reader *reader, const struct option_row *row,
+                config_setting_t *setting, void *object);
+    void (*write)(const struct writer *writer, const struct option_row *row, const void *object);
+    /* NULL: there always is a value. */
+    bool (*has)(const struct writer *writer, const struct option_row *row, const void *object);
+    /* NULL: it owns nothing. */
+    void (*clear)(const struct option_row *row, void *object);
+    /* Both are empty before. */
+    void (*describe)(const struct option_row *row, struct option_words *words);
+    const char *below; /* between its name and those of the options of its section; NULL: none */
+};
+
+/* The row's member. */
+static inline void *
+option_field(const struct option_row *row, void *object)
+{
+    return (char *)object + row->offset;
+}
+
+static inline const void *
+option_value(const struct option_row *row, const void *object)
+{
+    return (const char *)object + row->offset;
+}
+
+/* Of a list, names or integers. */
+struct option_elements {
+    char *at; /* NULL: not given */
+    size_t count;
+};
+
+static inline struct option_elements
+option_elements(const struct option_row *row, const void *object)
+{
+    struct option_elements elements;
+    memcpy(&elements.at, option_value(row, object), sizeof(elements.at));
+    memcpy(&elements.count, (const char *)object + row->count_offset, sizeof(elements.count));
+    return elements;
+}
+
+/* What owns a pointer and was not given. */
+bool option_not_null(const struct writer *writer, const struct option_row *row, const void *object);
+void option_free(const struct option_row *row, void *object);
+
+int read_fail(const struct reader *reader, const config_setting_t *setting, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int read_out_of_memory(const struct reader *reader);
+
+bool read_is_sequence(const config_setting_t *setting);
+/* The field owns a copy of the text. */
+int read_copy(const struct reader *reader, const char *text, void *field);
+int read_text(const struct reader *reader, const struct option_row *row,
+              const config_setting_t *setting, void *field);
+int read_section(const struct reader *reader, const struct option_section *section,
+                 config_setting_t *group, void *object);
+
+/* Gives the object room for the setting's elements, which have to be of a number within min .. max. */
+int read_elements(const struct reader *reader, const struct option_row *row,
+                  const config_setting_t *setting, double min, double max, size_t size,
+                  void *object, char **elements);
+
+/* Writes "a", "b" or "c": those of the row's choices whose bits are set. */
+#define CHOICES_SIZE 160
+#define ALL_CHOICES  ~0u
+void read_name_choices(const struct option_row *row, unsigned wanted, char text[CHOICES_SIZE]);
+
+void write_text(FILE *out, const char *text);
+void write_string(const struct writer *writer, const struct option_row *row, const void *object);
+void write_rows(const struct writer *writer, const struct option_section *section,
+                const void *object);
+/* Is the row part of what is written? */
+bool write_wanted(const struct writer *writer, const struct option_section *section,
+                  const struct option_row *row, const void *object);
+
+#endif

@@ -1,0 +1,294 @@
+/*
+ * number.c - options that are numbers, or some of them.
+ */
+#include "config/kinds/kinds.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MAX_NUMBERS 3 /* of one option */
+
+static bool
+is_number(const config_setting_t *setting)
+{
+    int type = config_setting_type(setting);
+    return type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64 || type == CONFIG_TYPE_FLOAT;
+}
+
+static double
+number_of(const config_setting_t *setting)
+{
+    switch (config_setting_type(setting)) {
+    case CONFIG_TYPE_INT:
+        return config_setting_get_int(setting);
+    case CONFIG_TYPE_INT64:
+        return (double)config_setting_get_int64(setting);
+    default:
+        return config_setting_get_float(setting);
+    }
+}
+
+static int
+get_number(const struct reader *reader, const struct option_row *row,
+           const config_setting_t *setting, double *value)
+{
+    if (!is_number(setting))
+        return read_fail(reader, setting, "has to be a number");
+    *value = number_of(setting);
+    if (!isfinite(*value) || *value < row->min || *value > row->max)
+        return read_fail(reader, setting, "%.10g is not within %.10g .. %.10g", *value, row->min,
+                         row->max);
+    return 0;
+}
+
+static int
+get_integer(const struct reader *reader, const struct option_row *row,
+            const config_setting_t *setting, void *field)
+{
+    if (config_setting_type(setting) == CONFIG_TYPE_FLOAT || !is_number(setting))
+        return read_fail(reader, setting, "has to be an integer");
+    double number;
+    int rc = get_number(reader, row, setting, &number);
+    if (rc == 0) {
+        int value = (int)number; /* limits of integers are within int */
+        memcpy(field, &value, sizeof(value));
+    }
+    return rc;
+}
+
+/* The shortest decimal that reads back to the same double, and never looks like an integer. */
+static void
+put_number(FILE *out, double value)
+{
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, value);
+        double back = strtod(text, NULL);
+        if (memcmp(&back, &value, sizeof(back)) == 0)
+            break;
+    }
+    fprintf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
+}
+
+static void
+describe_limits(const struct option_row *row, struct option_words *words)
+{
+    snprintf(words->limits, sizeof(words->limits), "%.10g .. %.10g", row->min, row->max);
+}
+
+/* ------------------------------------------------------------------------------- number ---- */
+
+static int
+number_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+            void *object)
+{
+    double value;
+    int rc = get_number(reader, row, setting, &value);
+    if (rc == 0)
+        memcpy(option_field(row, object), &value, sizeof(value));
+    return rc;
+}
+
+static void
+number_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    double value;
+    memcpy(&value, option_value(row, object), sizeof(value));
+    put_number(writer->out, value);
+}
+
+static void
+number_describe(const struct option_row *row, struct option_words *words)
+{
+    snprintf(words->type, sizeof(words->type), "number");
+    describe_limits(row, words);
+}
+
+const struct option_kind option_number = {
+    .read = number_read, .write = number_write, .describe = number_describe};
+
+/* ------------------------------------------------------------------------------ integer ---- */
+
+static int
+integer_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+             void *object)
+{
+    return get_integer(reader, row, setting, option_field(row, object));
+}
+
+static void
+integer_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    int value;
+    memcpy(&value, option_value(row, object), sizeof(value));
+    fprintf(writer->out, "%d", value);
+}
+
+static void
+integer_describe(const struct option_row *row, struct option_words *words)
+{
+    snprintf(words->type, sizeof(words->type), "integer");
+    describe_limits(row, words);
+}
+
+const struct option_kind option_integer = {
+    .read = integer_read, .write = integer_write, .describe = integer_describe};
+
+/* ------------------------------------------------------------------------------ boolean ---- */
+
+static int
+boolean_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+             void *object)
+{
+    if (config_setting_type(setting) != CONFIG_TYPE_BOOL)
+        return read_fail(reader, setting, "has to be true or false");
+    bool value = config_setting_get_bool(setting);
+    memcpy(option_field(row, object), &value, sizeof(value));
+    return 0;
+}
+
+static void
+boolean_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    bool value;
+    memcpy(&value, option_value(row, object), sizeof(value));
+    fputs(value ? "true" : "false", writer->out);
+}
+
+static void
+boolean_describe(const struct option_row *row, struct option_words *words)
+{
+    (void)row;
+    snprintf(words->type, sizeof(words->type), "boolean");
+}
+
+const struct option_kind option_boolean = {
+    .read = boolean_read, .write = boolean_write, .describe = boolean_describe};
+
+/* ------------------------------------------------------------------------------ numbers ---- */
+
+static int
+numbers_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+             void *object)
+{
+    double values[MAX_NUMBERS];
+    const size_t count = row->array.count;
+    int rc = 0;
+    if (row->array.uniform && is_number(setting)) {
+        rc = get_number(reader, row, setting, &values[0]);
+        for (size_t i = 1; i < count; i++)
+            values[i] = values[0];
+    } else if (read_is_sequence(setting) && (size_t)config_setting_length(setting) == count) {
+        for (unsigned i = 0; i < count && rc == 0; i++)
+            rc = get_number(reader, row, config_setting_get_elem(setting, i), &values[i]);
+    } else {
+        return read_fail(reader, setting, "has to be %s[ ... ] of %zu numbers",
+                         row->array.uniform ? "a number, or " : "", count);
+    }
+    if (rc == 0)
+        memcpy(option_field(row, object), values, count * sizeof(values[0]));
+    return rc;
+}
+
+static bool
+all_equal(const double *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (memcmp(&values[i], &values[0], sizeof(values[0])) != 0)
+            return false;
+    return true;
+}
+
+static void
+numbers_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    double values[MAX_NUMBERS];
+    memcpy(values, option_value(row, object), row->array.count * sizeof(values[0]));
+    if (row->array.uniform && all_equal(values, row->array.count)) {
+        put_number(writer->out, values[0]);
+        return;
+    }
+    for (size_t i = 0; i < row->array.count; i++) {
+        fputs(i ? ", " : "[ ", writer->out);
+        put_number(writer->out, values[i]);
+    }
+    fputs(" ]", writer->out);
+}
+
+static void
+numbers_describe(const struct option_row *row, struct option_words *words)
+{
+    snprintf(words->type, sizeof(words->type), row->array.uniform ? "number or %zu" : "%zu numbers",
+             row->array.count);
+    describe_limits(row, words);
+}
+
+const struct option_kind option_numbers = {
+    .read = numbers_read, .write = numbers_write, .describe = numbers_describe};
+
+/* ----------------------------------------------------------------------------- integers ---- */
+
+/* One element that is several integers. */
+static int
+get_tuple(const struct reader *reader, const struct option_row *row,
+          const config_setting_t *setting, void *field)
+{
+    int *values = field;
+    int rc = 0;
+    if (!read_is_sequence(setting) || (size_t)config_setting_length(setting) != row->array.count)
+        return read_fail(reader, setting, "has to be [ ... ] of %zu integers", row->array.count);
+    for (unsigned i = 0; rc == 0 && i < row->array.count; i++)
+        rc = get_integer(reader, row, config_setting_get_elem(setting, i), &values[i]);
+    return rc;
+}
+
+static int
+integers_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+              void *object)
+{
+    const size_t size = row->array.count * sizeof(int);
+    const bool tuples = row->array.count > 1;
+    char *elements;
+    if (!read_is_sequence(setting))
+        return read_fail(reader, setting, "has to be %s",
+                         tuples ? "a list ( [ ... ], [ ... ] )" : "an array [ 1, 2 ]");
+    int rc = read_elements(reader, row, setting, 1, (double)row->array.elements, size, object,
+                           &elements);
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++) {
+        const config_setting_t *element = config_setting_get_elem(setting, i);
+        rc = (tuples ? get_tuple : get_integer)(reader, row, element, elements + i * size);
+    }
+    return rc;
+}
+
+static void
+integers_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    const struct option_elements elements = option_elements(row, object);
+    const int *values = (const int *)(const void *)elements.at;
+    const size_t width = row->array.count;
+    FILE *out = writer->out;
+    fputs(width > 1 ? "( " : "[ ", out);
+    for (size_t i = 0; i < elements.count * width; i++) {
+        bool begins = width > 1 && i % width == 0;
+        bool ends = width > 1 && i % width == width - 1;
+        fprintf(out, "%s%s%d%s", i > 0 ? ", " : "", begins ? "[ " : "", values[i],
+                ends ? " ]" : "");
+    }
+    fputs(width > 1 ? " )" : " ]", out);
+}
+
+static void
+integers_describe(const struct option_row *row, struct option_words *words)
+{
+    snprintf(words->type, sizeof(words->type),
+             row->array.count > 1 ? "lists of %zu integers" : "integers", row->array.count);
+    snprintf(words->limits, sizeof(words->limits), "%.10g .. %.10g, 1 .. %zu elements", row->min,
+             row->max, row->array.elements);
+}
+
+const struct option_kind option_integers = {.read = integers_read,
+                                            .write = integers_write,
+                                            .has = option_not_null,
+                                            .clear = option_free,
+                                            .describe = integers_describe};

@@ -1,0 +1,158 @@
+/*
+ * section.c - options that have options: a group within the struct, one beside it, a list of them.
+ */
+#include "config/kinds/kinds.h"
+
+#include <stdlib.h>
+
+static int
+read_group(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+           void *object)
+{
+    if (config_setting_type(setting) != CONFIG_TYPE_GROUP)
+        return read_fail(reader, setting, "has to be a group { ... }");
+    return read_section(reader, row->section, setting, object);
+}
+
+static void
+write_group(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    const struct writer below = {writer->out, writer->depth + 1, writer->identity};
+    fputs("{\n", writer->out);
+    write_rows(&below, row->section, object);
+    fprintf(writer->out, "%*s}", 2 * writer->depth, "");
+}
+
+/* -------------------------------------------------------------------------------- group ---- */
+
+static int
+group_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+           void *object)
+{
+    return read_group(reader, row, setting, option_field(row, object));
+}
+
+static void
+group_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    write_group(writer, row, option_value(row, object));
+}
+
+/* What is owned and has no default is NULL where it was not given, strings of a group too. */
+static bool
+group_has(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    for (size_t i = 0; i < row->section->row_count; i++)
+        if (write_wanted(writer, row->section, &row->section->rows[i], option_value(row, object)))
+            return true;
+    return false;
+}
+
+static void
+group_clear(const struct option_row *row, void *object)
+{
+    option_clear(row->section, option_field(row, object));
+}
+
+static void
+group_describe(const struct option_row *row, struct option_words *words)
+{
+    (void)row;
+    snprintf(words->type, sizeof(words->type), "group");
+}
+
+const struct option_kind option_group = {.read = group_read,
+                                         .write = group_write,
+                                         .has = group_has,
+                                         .clear = group_clear,
+                                         .describe = group_describe,
+                                         .below = "."};
+
+/* --------------------------------------------------------------------------------- part ---- */
+
+static int
+part_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+          void *object)
+{
+    char *part = calloc(1, row->section->size);
+    if (!part)
+        return read_out_of_memory(reader);
+    memcpy(option_field(row, object), &part, sizeof(part));
+    return read_group(reader, row, setting, part); // cppcheck-suppress memleak ; the field has it
+}
+
+static void
+part_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    const void *part;
+    memcpy(&part, option_value(row, object), sizeof(part));
+    write_group(writer, row, part);
+}
+
+static void
+part_clear(const struct option_row *row, void *object)
+{
+    void *part;
+    memcpy(&part, option_field(row, object), sizeof(part));
+    if (part)
+        option_clear(row->section, part);
+    free(part);
+}
+
+const struct option_kind option_part = {.read = part_read,
+                                        .write = part_write,
+                                        .has = option_not_null,
+                                        .clear = part_clear,
+                                        .describe = group_describe,
+                                        .below = "."};
+
+/* --------------------------------------------------------------------------------- list ---- */
+
+static int
+list_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+          void *object)
+{
+    char *elements;
+    if (config_setting_type(setting) != CONFIG_TYPE_LIST)
+        return read_fail(reader, setting, "has to be a list ( { ... }, { ... } )");
+    int rc = read_elements(reader, row, setting, row->min, row->max, row->section->size, object,
+                           &elements);
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++)
+        rc = read_group(reader, row, config_setting_get_elem(setting, i),
+                        elements + i * row->section->size);
+    return rc;
+}
+
+static void
+list_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    const struct option_elements elements = option_elements(row, object);
+    fputs("( ", writer->out);
+    for (size_t i = 0; i < elements.count; i++) {
+        fputs(i ? ", " : "", writer->out);
+        write_group(writer, row, elements.at + i * row->section->size);
+    }
+    fputs(" )", writer->out);
+}
+
+static void
+list_clear(const struct option_row *row, void *object)
+{
+    const struct option_elements elements = option_elements(row, object);
+    for (size_t i = 0; i < elements.count; i++)
+        option_clear(row->section, elements.at + i * row->section->size);
+    free(elements.at);
+}
+
+static void
+list_describe(const struct option_row *row, struct option_words *words)
+{
+    snprintf(words->type, sizeof(words->type), "list");
+    snprintf(words->limits, sizeof(words->limits), "%.0f .. %.0f elements", row->min, row->max);
+}
+
+const struct option_kind option_list = {.read = list_read,
+                                        .write = list_write,
+                                        .clear = list_clear,
+                                        .describe = list_describe,
+                                        .below = "[]."};

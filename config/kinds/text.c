@@ -1,0 +1,260 @@
+/*
+ * text.c - options that are text, or an array of texts.
+ */
+#include "config/kinds/kinds.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdlib.h>
+
+/* -------------------------------------------------------------------------------- forms ---- */
+
+static bool
+is_name(const char *text)
+{
+    return text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")] ==
+           '\0';
+}
+
+static bool
+is_dicom(const char *text)
+{
+    return strchr(text, '\\') == NULL;
+}
+
+/*
+ * PS3.5 allows printable ASCII but backslash; blanks at the ends are padding, and would never be
+ * found equal to what a peer says.
+ */
+static bool
+is_ae_title(const char *text)
+{
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] > 0x7e || text[i] == '\\')
+            return false;
+    return length > 0 && text[0] != ' ' && text[length - 1] != ' ';
+}
+
+static bool
+is_address(const char *text)
+{
+    struct in6_addr address;
+    return !text[0] || inet_pton(AF_INET, text, &address) == 1 ||
+           inet_pton(AF_INET6, text, &address) == 1;
+}
+
+/* 32 bytes, two digits each, with colons between all of them or none. */
+static bool
+is_fingerprint(const char *text)
+{
+    size_t step = strchr(text, ':') ? 3 : 2;
+    if (strlen(text) != 32 * step - (step - 2))
+        return false;
+    for (size_t i = 0; text[i]; i++)
+        if (i % step == 2 ? text[i] != ':' : !isxdigit((unsigned char)text[i]))
+            return false;
+    return true;
+}
+
+/* Digits, or GPU- and the digits of a UUID. */
+static bool
+is_gpu(const char *text)
+{
+    static const char uuid[] = "GPU-";
+    if (strncmp(text, uuid, strlen(uuid)) != 0)
+        return strlen(text) <= 4 && text[strspn(text, "0123456789")] == '\0';
+    const char *digits = text + strlen(uuid);
+    return strlen(digits) == 36 && digits[strspn(digits, "0123456789abcdefABCDEF-")] == '\0';
+}
+
+static bool
+is_absolute(const char *text)
+{
+    return text[0] == '/';
+}
+
+const struct option_form form_name = {is_name, "may hold only A-Z a-z 0-9 _ -"},
+                         form_dicom = {is_dicom,
+                                       "holds a backslash, which separates values in DICOM"},
+                         form_ae = {is_ae_title,
+                                    "has to be printable ASCII without backslash, and without "
+                                    "blanks at its ends"},
+                         form_address = {is_address, "has to be an IPv4 or IPv6 address"},
+                         form_fingerprint = {is_fingerprint, "has to be 32 bytes in hexadecimal"},
+                         form_gpu = {is_gpu,
+                                     "has to be the index of a GPU, or its UUID (\"GPU-...\")"},
+                         form_absolute = {is_absolute, "has to be an absolute path"};
+
+/* --------------------------------------------------------------------------------- text ---- */
+
+/* Length of the UTF-8 sequence at `text`, and its code point; 0 when it is not valid. */
+static size_t
+decode_utf8(const unsigned char *text, uint32_t *point)
+{
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    if (text[0] < 0x80) {
+        *point = text[0];
+        return 1;
+    }
+    size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+    if (text[0] < 0xc2 || text[0] > 0xf4)
+        return 0;
+    *point = text[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+        *point = (*point << 6) | (text[i] & 0x3fu);
+    }
+    bool valid = *point >= smallest[length] && *point <= 0x10ffff && (*point & ~0x7ffu) != 0xd800;
+    return valid ? length : 0;
+}
+
+static bool
+is_control(uint32_t point)
+{
+    return point < 0x20 || (point >= 0x7f && point < 0xa0);
+}
+
+/* Counts characters; a message when the text is not one line of UTF-8. */
+static const char *
+count_characters(const char *text, size_t *characters)
+{
+    *characters = 0;
+    for (const unsigned char *at = (const unsigned char *)text; *at; ++*characters) {
+        uint32_t point = 0;
+        size_t length = decode_utf8(at, &point);
+        if (length == 0)
+            return "is not valid UTF-8";
+        if (is_control(point))
+            return "holds a control character";
+        at += length;
+    }
+    return NULL;
+}
+
+int
+read_copy(const struct reader *reader, const char *text, void *field)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return read_out_of_memory(reader);
+    memcpy(field, &copy, sizeof(copy));
+    return 0; // cppcheck-suppress memleak ; the field has it now
+}
+
+void
+write_text(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+void
+write_string(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    const char *text;
+    memcpy(&text, option_value(row, object), sizeof(text));
+    write_text(writer->out, text);
+}
+
+int
+read_text(const struct reader *reader, const struct option_row *row,
+          const config_setting_t *setting, void *field)
+{
+    const char *text = config_setting_get_string(setting);
+    if (config_setting_type(setting) != CONFIG_TYPE_STRING)
+        return read_fail(reader, setting, "has to be a string in quotes");
+    if (!text)
+        text = "";
+    size_t characters = 0;
+    const char *wrong = count_characters(text, &characters);
+    if (wrong)
+        return read_fail(reader, setting, "%s", wrong);
+    if ((double)characters < row->min || (double)characters > row->max)
+        return read_fail(reader, setting, "has %zu characters; %.0f .. %.0f are allowed",
+                         characters, row->min, row->max);
+    if (row->form && !row->form->fits(text))
+        return read_fail(reader, setting, "%s", row->form->refusal);
+    return read_copy(reader, text, field);
+}
+
+static int
+text_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+          void *object)
+{
+    return read_text(reader, row, setting, option_field(row, object));
+}
+
+static void
+text_describe(const struct option_row *row, struct option_words *words)
+{
+    snprintf(words->type, sizeof(words->type), "string");
+    snprintf(words->limits, sizeof(words->limits), "%.0f .. %.0f characters", row->min, row->max);
+}
+
+const struct option_kind option_text = {.read = text_read,
+                                        .write = write_string,
+                                        .has = option_not_null,
+                                        .clear = option_free,
+                                        .describe = text_describe};
+
+/* -------------------------------------------------------------------------------- names ---- */
+
+/* Each element is a string of the row's form, 1 .. 64 characters. */
+static int
+names_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
+           void *object)
+{
+    char *names;
+    if (!read_is_sequence(setting))
+        return read_fail(reader, setting, "has to be an array [ \"...\", \"...\" ]");
+    int rc =
+        read_elements(reader, row, setting, row->min, row->max, sizeof(char *), object, &names);
+    const struct option_row element = {.form = row->form, .min = 1, .max = 64};
+    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++)
+        rc = read_text(reader, &element, config_setting_get_elem(setting, i),
+                       names + i * sizeof(char *));
+    return rc;
+}
+
+static void
+names_write(const struct writer *writer, const struct option_row *row, const void *object)
+{
+    const struct option_elements elements = option_elements(row, object);
+    char *const *names = (char *const *)(const void *)elements.at;
+    fputs("[ ", writer->out);
+    for (size_t i = 0; i < elements.count; i++) {
+        fputs(i ? ", " : "", writer->out);
+        write_text(writer->out, names[i]);
+    }
+    fputs(" ]", writer->out);
+}
+
+static void
+names_clear(const struct option_row *row, void *object)
+{
+    const struct option_elements elements = option_elements(row, object);
+    char **names = (char **)(void *)elements.at;
+    for (size_t i = 0; i < elements.count; i++)
+        free(names[i]);
+    free(names);
+}
+
+static void
+names_describe(const struct option_row *row, struct option_words *words)
+{
+    snprintf(words->type, sizeof(words->type), "names");
+    snprintf(words->limits, sizeof(words->limits), "%.0f .. %.0f elements", row->min, row->max);
+}
+
+const struct option_kind option_names = {.read = names_read,
+                                         .write = names_write,
+                                         .has = option_not_null,
+                                         .clear = names_clear,
+                                         .describe = names_describe};
