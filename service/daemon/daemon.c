@@ -17,6 +17,7 @@
 #include "service/common/exit_codes.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
+#include "service/common/messages.h"
 #include "service/daemon/control.h"
 #include "service/daemon/core.h"
 #include "service/daemon/delivery/deliveries.h"
@@ -256,8 +257,7 @@ static void
 tell_reload(struct daemon *daemon, int slot)
 {
     struct proto_writer writer;
-    proto_start(&writer, PROTO_RELOAD);
-    proto_put_str(&writer, daemon->config_copy);
+    message_write_reload(&writer, &(struct message_reload){.config_file = daemon->config_copy});
     pool_send(daemon->core.pool, slot, &writer); /* one that starts reads the new file anyway */
 }
 

@@ -22,6 +22,7 @@
 
 #include "service/common/channel.h"
 #include "service/common/log.h"
+#include "service/common/messages.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -220,13 +221,12 @@ on_end(void *context, struct channel *channel, int status)
 static void
 hear_hello(struct slot *slot, struct proto_reader *reader)
 {
-    const char *role = proto_get_str(reader);
-    const char *build = proto_get_str(reader);
-    if (reader->type != PROTO_HELLO || proto_end(reader) || strcmp(role, slot->role) != 0) {
+    struct message_hello hello;
+    if (message_read_hello(reader, &hello) || strcmp(hello.role, slot->role) != 0) {
         distrust(slot, "it did not begin with HELLO");
         return;
     }
-    if (strcmp(build, proto_build_id()) != 0) {
+    if (strcmp(hello.build_id, proto_build_id()) != 0) {
         distrust(slot, "it is of another build");
         return;
     }

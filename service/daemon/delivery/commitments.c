@@ -8,6 +8,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "service/common/messages.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,11 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ITEM_MIN_BYTES  20u /* of one instance in a COMMITTED frame */
 #define OVERDUE_AT_ONCE 64
 
 struct item {
-    char *sop_instance_uid;
+    const char *sop_instance_uid;
     bool committed;
     int64_t reason; /* (0008,1197) Failure Reason */
 };
@@ -31,7 +31,8 @@ struct report {
     int64_t token;
     bool unanswered; /* nobody waits: it is the courier's, or the intake that did is gone */
     bool in_batch;   /* written, not committed */
-    char *transaction_uid;
+    void *frame;     /* the COMMITTED that the strings point into */
+    const char *transaction_uid;
     struct item *items;
     size_t count;
 };
@@ -48,10 +49,8 @@ struct commitments {
 static void
 free_report(struct report *report)
 {
-    for (size_t i = 0; i < report->count; i++)
-        free(report->items[i].sop_instance_uid);
     free(report->items);
-    free(report->transaction_uid);
+    free(report->frame);
     free(report);
 }
 
@@ -65,60 +64,44 @@ drop_report(struct report *report)
     free_report(report);
 }
 
-static void
-read_items(struct proto_reader *reader, struct report *report, size_t count)
+static int
+read_references(struct proto_reader *reader, struct report *report)
 {
-    report->items = calloc(count + 1, sizeof *report->items);
-    if (!report->items) {
-        reader->error = -ENOMEM;
-        return;
-    }
-    report->count = count;
-    for (size_t i = 0; i < count && !reader->error; i++) {
-        struct item *item = &report->items[i];
-        item->sop_instance_uid = strdup(proto_get_str(reader));
-        item->committed = proto_get_i64(reader) != 0;
-        item->reason = proto_get_i64(reader);
-        if (!item->sop_instance_uid)
-            reader->error = -ENOMEM;
-    }
+    struct message_reference told;
+    report->items = calloc((size_t)reader->rows + 1, sizeof *report->items);
+    if (!report->items)
+        return -ENOMEM;
+    while (message_next_reference(reader, &told))
+        report->items[report->count++] = (struct item){.sop_instance_uid = told.sop_instance,
+                                                       .committed = told.ok != 0,
+                                                       .reason = told.failure_reason};
+    return 0;
 }
 
 static struct report *
 read_report(struct proto_reader *reader)
 {
-    struct report *report = calloc(1, sizeof *report);
-    if (!report) {
-        reader->error = -ENOMEM;
+    struct message_committed told;
+    struct report *report =
+        message_read_committed(reader, &told) ? NULL : calloc(1, sizeof *report);
+    if (!report)
+        return NULL;
+    report->frame = message_keep_committed(reader, &told);
+    if (!report->frame || read_references(reader, report) != 0) {
+        free_report(report);
         return NULL;
     }
-    report->token = proto_get_i64(reader);
-    report->transaction_uid = strdup(proto_get_str(reader));
-    int64_t count = proto_get_i64(reader);
-    if (!report->transaction_uid)
-        reader->error = -ENOMEM;
-    if (!reader->error && (count < 0 || (uint64_t)count > reader->size / ITEM_MIN_BYTES))
-        reader->error = -EBADMSG;
-    if (!reader->error)
-        read_items(reader, report, (size_t)count);
-    if (proto_end(reader) == 0)
-        return report;
-    free_report(report);
-    return NULL;
+    report->token = told.token;
+    report->transaction_uid = told.transaction_uid;
+    return report;
 }
 
 void
 commitments_hear(struct commitments *commitments, struct proto_reader *reader, bool by_intake)
 {
     struct report *report = read_report(reader);
-    if (!report) {
-        if (reader->error ==
-            -ENOMEM) { /* not the intake's fault: the peer is left without answer */
-            reader->error = 0;
-            reader->at = reader->size;
-        }
-        return;
-    }
+    if (!report)
+        return; /* a broken frame, or no memory: then the peer is left without an answer */
     report->commitments = commitments;
     report->unanswered = !by_intake;
     report->next = commitments->first;
@@ -144,8 +127,7 @@ on_recorded(void *context, int status)
         return;
     if (!report->unanswered) {
         struct proto_writer writer;
-        proto_start(&writer, PROTO_STORED);
-        proto_put_i64(&writer, report->token);
+        message_write_stored(&writer, &(struct message_stored){.token = report->token});
         pool_send(core->pool, core->intake, &writer); /* one that left waits for nothing */
     }
     drop_report(report);

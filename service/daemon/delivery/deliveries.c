@@ -15,6 +15,7 @@
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
+#include "service/common/messages.h"
 #include "service/daemon/delivery/breaker.h"
 #include "service/daemon/delivery/commitments.h"
 #include "service/daemon/delivery/flight.h"
@@ -153,12 +154,12 @@ send_deliver(struct core *core, const struct queue_delivery *delivery)
     if (!file)
         return -ENOMEM;
     struct proto_writer writer;
-    proto_start(&writer, PROTO_DELIVER);
-    proto_put_i64(&writer, delivery->id);
-    proto_put_str(&writer, delivery->destination);
-    proto_put_str(&writer, file);
-    proto_put_str(&writer, delivery->sop_class_uid);
-    proto_put_str(&writer, delivery->sop_instance_uid);
+    const struct message_deliver deliver = {.delivery = delivery->id,
+                                            .destination = delivery->destination,
+                                            .file = file,
+                                            .sop_class = delivery->sop_class_uid,
+                                            .sop_instance = delivery->sop_instance_uid};
+    message_write_deliver(&writer, &deliver);
     free(file);
     return pool_send(core->pool, core->courier, &writer);
 }
@@ -329,12 +330,15 @@ deliveries_tick(struct deliveries *deliveries)
 static void
 hear_delivered(struct deliveries *deliveries, struct proto_reader *reader)
 {
-    struct flight *flight = flights_find(deliveries->flights, proto_get_i64(reader));
+    struct message_delivered told;
+    if (message_read_delivered(reader, &told))
+        return;
+    struct flight *flight = flights_find(deliveries->flights, told.delivery);
     if (!flight) {
         reader->error = -EBADMSG; /* not a delivery it has */
         return;
     }
-    int error = flight_read(flight, reader);
+    int error = flight_read(flight, reader, &told);
     if (error == -ENOMEM) {
         flight_blame(flight, PROTO_DELIVERY_TRANSIENT, "OUT_OF_MEMORY",
                      "the daemon had no memory to note how the delivery ended");

@@ -23,7 +23,7 @@ struct flight {
     enum proto_delivery outcome;
     struct queue_attempt attempt;
     const char *transaction_uid; /* of the commitment asked for; "": none */
-    uint8_t *frame;              /* the DELIVERED that the strings point into, or NULL */
+    void *frame;                 /* the DELIVERED that the strings point into, or NULL */
 };
 
 struct flights {
@@ -126,38 +126,24 @@ flight_end(struct flight *flight)
 
 /* ------------------------------------------------------------------------------ reading ---- */
 
-static void
-read_delivered(struct proto_reader *reader, struct flight *flight)
-{
-    int64_t outcome = proto_get_i64(reader);
-    int64_t dimse_status = proto_get_i64(reader);
-    flight->attempt.code = proto_get_str(reader);
-    flight->attempt.sentence = proto_get_str(reader);
-    int64_t commitment = proto_get_i64(reader);
-    flight->transaction_uid = proto_get_str(reader);
-    bool asked = commitment == PROTO_COMMITMENT_REQUESTED;
-    if (outcome < PROTO_DELIVERY_SENT || outcome > PROTO_DELIVERY_RETURNED || dimse_status < -1 ||
-        dimse_status > UINT16_MAX || (!asked && commitment != PROTO_COMMITMENT_NONE) ||
-        asked != (*flight->transaction_uid != 0)) {
-        reader->error = -EBADMSG;
-        return;
-    }
-    flight->outcome = (enum proto_delivery)outcome;
-    flight->attempt.dimse_status = (int32_t)dimse_status;
-}
-
 int
-flight_read(struct flight *flight, struct proto_reader *reader)
+flight_read(struct flight *flight, struct proto_reader *reader, struct message_delivered *told)
 {
-    /* The strings have to outlive the frame: they are read from a copy of it. */
-    struct proto_reader copy = *reader;
-    copy.bytes = flight->frame = malloc(reader->size);
-    reader->at = reader->size;
-    if (!copy.bytes)
+    const bool asked = told->commitment == PROTO_COMMITMENT_REQUESTED;
+    if (told->outcome < PROTO_DELIVERY_SENT || told->outcome > PROTO_DELIVERY_RETURNED ||
+        told->dimse_status < -1 || told->dimse_status > UINT16_MAX ||
+        (!asked && told->commitment != PROTO_COMMITMENT_NONE) ||
+        asked != (*told->transaction_uid != 0))
+        return -EBADMSG;
+    flight->frame = message_keep_delivered(reader, told);
+    if (!flight->frame)
         return -ENOMEM;
-    memcpy(copy.bytes, reader->bytes, reader->size);
-    read_delivered(&copy, flight);
-    return proto_end(&copy);
+    flight->outcome = (enum proto_delivery)told->outcome;
+    flight->attempt.dimse_status = (int32_t)told->dimse_status;
+    flight->attempt.code = told->code;
+    flight->attempt.sentence = told->sentence;
+    flight->transaction_uid = told->transaction_uid;
+    return 0;
 }
 
 /* ---------------------------------------------------------------------------- recording ---- */

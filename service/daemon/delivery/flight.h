@@ -14,7 +14,7 @@
 #ifndef NOCTULE_FLIGHT_H
 #define NOCTULE_FLIGHT_H
 
-#include "service/common/proto.h"
+#include "service/common/messages.h"
 #include "service/daemon/core.h"
 
 struct flights;
@@ -38,8 +38,8 @@ size_t flights_count(const struct flights *flights);
 /* Is the end of a delivery of this instance still to be heard of or recorded? */
 bool flights_carry(const struct flights *flights, const char *sop_instance_uid);
 
-/* Fills the flight from a DELIVERED frame, after the delivery's number: 0, or -EBADMSG, -ENOMEM. */
-int flight_read(struct flight *flight, struct proto_reader *reader);
+/* Fills the flight from a DELIVERED that was read: 0, or -EBADMSG for what cannot be, -ENOMEM. */
+int flight_read(struct flight *flight, struct proto_reader *reader, struct message_delivered *told);
 enum proto_delivery flight_outcome(const struct flight *flight);
 /* The daemon's own word for it instead; both texts are literals. */
 void flight_blame(struct flight *flight, enum proto_delivery outcome, const char *code,

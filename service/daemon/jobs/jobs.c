@@ -19,6 +19,7 @@
 #include "service/common/crash_point.h"
 #include "service/common/job.h"
 #include "service/common/log.h"
+#include "service/common/messages.h"
 #include "service/common/role.h"
 #include "service/daemon/jobs/outcome.h"
 #include "service/daemon/jobs/scheduler.h"
@@ -209,13 +210,16 @@ end_as_told(struct lane *lane, enum outcome_end end)
 static void
 hear_done(struct jobs *jobs, size_t worker, struct proto_reader *reader)
 {
-    struct lane *lane = find_in_crew(&jobs->crews[worker], proto_get_i64(reader));
+    struct message_done told;
+    if (message_read_done(reader, &told))
+        return;
+    struct lane *lane = find_in_crew(&jobs->crews[worker], told.job);
     if (!lane || !lane->told) {
         reader->error = -EBADMSG; /* not a job it has */
         return;
     }
     enum outcome_end end = OUTCOME_RETRY;
-    int error = outcome_read(lane->running, reader, &end);
+    int error = outcome_read(lane->running, reader, &told, &end);
     if (error == -ENOMEM) {
         outcome_blame(lane->running, "OUT_OF_MEMORY",
                       "the daemon had no memory to note how the job ended");
@@ -228,34 +232,48 @@ hear_done(struct jobs *jobs, size_t worker, struct proto_reader *reader)
 }
 
 static void
-hear_measurements(struct jobs *jobs, size_t worker, struct proto_reader *reader)
+hear_features(struct jobs *jobs, size_t worker, struct proto_reader *reader)
 {
-    struct lane *lane = find_in_crew(&jobs->crews[worker], proto_get_i64(reader));
+    struct message_features told;
+    if (message_read_features(reader, &told))
+        return;
+    struct lane *lane = find_in_crew(&jobs->crews[worker], told.job);
     if (!lane || !lane->told)
         reader->error = -EBADMSG; /* not a job it has */
     else
-        reader->error = outcome_read_measurements(lane->running, reader);
+        reader->error = outcome_read_features(lane->running, reader, &told);
+}
+
+static void
+hear_histogram(struct jobs *jobs, size_t worker, struct proto_reader *reader)
+{
+    struct message_histogram told;
+    if (message_read_histogram(reader, &told))
+        return;
+    struct lane *lane = find_in_crew(&jobs->crews[worker], told.job);
+    if (!lane || !lane->told)
+        reader->error = -EBADMSG; /* not a job it has */
+    else
+        reader->error = outcome_read_histogram(lane->running, reader, &told);
 }
 
 static void
 hear_device_lost(struct jobs *jobs, size_t worker, struct proto_reader *reader)
 {
-    const char *why = proto_get_str(reader);
-    if (proto_end(reader))
+    struct message_device_lost told;
+    if (message_read_device_lost(reader, &told))
         return;
     jobs->crews[worker].suspects = busy_lanes(&jobs->crews[worker]);
-    workers_device_lost(jobs->core->workers, worker, why);
+    workers_device_lost(jobs->core->workers, worker, told.why);
 }
 
 static void
 hear_progress(struct jobs *jobs, size_t worker, struct proto_reader *reader)
 {
-    int64_t job = proto_get_i64(reader);
-    const char *stage = proto_get_str(reader);
-    double fraction = proto_get_f64(reader);
-    if (proto_end(reader) == 0 && find_in_crew(&jobs->crews[worker], job))
-        log_debug("job.progress", LOG_INT("job", job), LOG_STR("stage", stage),
-                  LOG_NUM("fraction", fraction));
+    struct message_progress told;
+    if (message_read_progress(reader, &told) == 0 && find_in_crew(&jobs->crews[worker], told.job))
+        log_debug("job.progress", LOG_INT("job", told.job), LOG_STR("stage", told.stage),
+                  LOG_NUM("fraction", told.fraction));
 }
 
 void
@@ -265,8 +283,10 @@ jobs_frame(struct jobs *jobs, size_t worker, struct proto_reader *reader)
         hear_done(jobs, worker, reader);
     else if (reader->type == PROTO_PROGRESS)
         hear_progress(jobs, worker, reader);
-    else if (reader->type == PROTO_FEATURES || reader->type == PROTO_HISTOGRAM)
-        hear_measurements(jobs, worker, reader);
+    else if (reader->type == PROTO_FEATURES)
+        hear_features(jobs, worker, reader);
+    else if (reader->type == PROTO_HISTOGRAM)
+        hear_histogram(jobs, worker, reader);
     else if (reader->type == PROTO_DEVICE_LOST)
         hear_device_lost(jobs, worker, reader);
     else
@@ -292,10 +312,9 @@ send_run(void *context, int status)
     lane->deadline_at =
         uv_now(&jobs->core->loop) + (uint64_t)(1000 * jobs->core->conf->jobs.deadline_seconds);
     struct proto_writer writer;
-    proto_start(&writer, PROTO_RUN);
-    proto_put_i64(&writer, outcome_job(running));
     char *file = spool_job_file(jobs->core->root, outcome_job(running));
-    proto_put_str(&writer, file);
+    const struct message_run run = {.job = outcome_job(running), .job_file = file};
+    message_write_run(&writer, &run);
     int slot = workers_slot(jobs->core->workers, lane->worker);
     int error = file ? pool_send(jobs->core->pool, slot, &writer) : -ENOMEM;
     if (!file)
@@ -511,8 +530,7 @@ tell_to_stop(struct lane *lane)
         return;
     lane->stop_at = uv_now(&core->loop) + STOP_MILLIS;
     struct proto_writer writer;
-    proto_start(&writer, PROTO_STOP_JOB);
-    proto_put_i64(&writer, outcome_job(lane->running));
+    message_write_stop_job(&writer, &(struct message_stop_job){.job = outcome_job(lane->running)});
     /* A worker that left ends the job as well. */
     pool_send(core->pool, workers_slot(core->workers, lane->worker), &writer);
 }

@@ -18,7 +18,7 @@
 #ifndef NOCTULE_OUTCOME_H
 #define NOCTULE_OUTCOME_H
 
-#include "service/common/proto.h"
+#include "service/common/messages.h"
 #include "service/daemon/core.h"
 
 enum outcome_end {
@@ -48,16 +48,20 @@ const char *outcome_code(const struct outcome *outcome);
 int32_t outcome_attempts(const struct outcome *outcome);
 
 /*
- * Fills the outcome from a DONE frame, after the job's number: 0 and how it ended, -EBADMSG for a
- * broken frame, -ENOMEM.
+ * Fills the outcome from a DONE that was read: 0 and how it ended, -EBADMSG for what cannot be,
+ * -ENOMEM.
  */
-int outcome_read(struct outcome *outcome, struct proto_reader *reader, enum outcome_end *end);
+int outcome_read(struct outcome *outcome, struct proto_reader *reader, struct message_done *told,
+                 enum outcome_end *end);
 /*
- * Keeps what a FEATURES or HISTOGRAM frame tells, after the job's number, until the job has ended:
- * recorded with DONE and EMPTY, forgotten otherwise. 0, or -EBADMSG for a broken frame or one too
- * many. What finds no memory makes outcome_read say -ENOMEM.
+ * Keep what a FEATURES or HISTOGRAM tells until the job has ended: recorded with DONE and EMPTY,
+ * forgotten otherwise. 0, or -EBADMSG for what cannot be or is one too many. What finds no memory
+ * makes outcome_read say -ENOMEM.
  */
-int outcome_read_measurements(struct outcome *outcome, struct proto_reader *reader);
+int outcome_read_features(struct outcome *outcome, struct proto_reader *reader,
+                          struct message_features *told);
+int outcome_read_histogram(struct outcome *outcome, struct proto_reader *reader,
+                           struct message_histogram *told);
 /* The daemon's own word for it instead. */
 void outcome_blame(struct outcome *outcome, const char *code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -31,7 +31,7 @@ struct outcome {
     struct outcome_block *blocks; /* frames of the worker, that all strings above point into */
 };
 
-/* What outcome_read and outcome_read_measurements have kept. */
+/* What outcome_read and outcome_read_features have kept. */
 void outcome_free_frames(struct outcome *outcome);
 
 #endif

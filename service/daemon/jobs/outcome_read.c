@@ -13,24 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RESULT_MIN_BYTES  36u /* of one result in a DONE frame */
-#define FEATURE_MIN_BYTES 116u
-
 struct outcome_block {
     struct outcome_block *next;
-    int64_t words[];
+    void *memory;
 };
 
-/* Zeroed memory that lives as long as the outcome. */
-static void *
-keep(struct outcome *outcome, size_t size)
+/* Takes the memory over, to live as long as the outcome. False: there is none. */
+static bool
+keep(struct outcome *outcome, void *memory)
 {
-    struct outcome_block *block = calloc(1, sizeof *block + size);
-    if (!block)
-        return NULL;
-    block->next = outcome->blocks;
+    struct outcome_block *block = memory ? malloc(sizeof *block) : NULL;
+    if (!block) {
+        free(memory);
+        return false;
+    }
+    *block = (struct outcome_block){.next = outcome->blocks, .memory = memory};
     outcome->blocks = block;
-    return block->words;
+    return true;
 }
 
 void
@@ -39,58 +38,63 @@ outcome_free_frames(struct outcome *outcome)
     struct outcome_block *next;
     for (struct outcome_block *block = outcome->blocks; block; block = next) {
         next = block->next;
+        free(block->memory);
         free(block);
     }
 }
 
 /* -------------------------------------------------------------------------------- DONE ---- */
 
-static void
-read_figures(struct proto_reader *reader, struct queue_figures *figures)
+static struct queue_figures
+figures_of(const struct message_done *told)
 {
-    figures->read_seconds = proto_get_f64(reader);
-    figures->compute_seconds = proto_get_f64(reader);
-    figures->write_seconds = proto_get_f64(reader);
-    figures->verify_seconds = proto_get_f64(reader);
-    figures->total_seconds = proto_get_f64(reader);
-    figures->voxels = proto_get_i64(reader);
-    figures->segmented_voxels = proto_get_i64(reader);
-    figures->peak_bytes = proto_get_i64(reader);
-    figures->backend = proto_get_str(reader);
-    figures->note = proto_get_str(reader);
+    return (struct queue_figures){
+        .read_seconds = told->read_seconds,
+        .compute_seconds = told->compute_seconds,
+        .write_seconds = told->write_seconds,
+        .verify_seconds = told->verify_seconds,
+        .total_seconds = told->total_seconds,
+        .voxels = told->voxels,
+        .segmented_voxels = told->segmented,
+        .peak_bytes = told->peak_bytes,
+        .backend = told->backend,
+        .note = told->note,
+    };
 }
 
-static void
-read_result(struct proto_reader *reader, struct outcome *outcome, size_t i)
+static int
+read_result(struct outcome *outcome, size_t i, const struct message_result *told)
 {
-    struct queue_result *result = &outcome->results[i];
-    result->kind = proto_get_str(reader);
-    const char *file = proto_get_str(reader);
-    result->sop_class_uid = proto_get_str(reader);
-    result->sop_instance_uid = proto_get_str(reader);
-    result->series_uid = proto_get_str(reader);
-    result->size = proto_get_i64(reader);
-    result->frames = proto_get_i64(reader);
-    if (!*file || strchr(file, '/'))
-        reader->error = -EBADMSG;
-    else if (asprintf(&outcome->paths[i], LAYOUT_OUTBOX "/%" PRId64 "/%s", outcome->job, file) < 0)
-        reader->error = -ENOMEM;
-    else
-        result->path = outcome->paths[i];
+    if (!*told->file || strchr(told->file, '/'))
+        return -EBADMSG;
+    if (asprintf(&outcome->paths[i], LAYOUT_OUTBOX "/%" PRId64 "/%s", outcome->job, told->file) < 0)
+        return -ENOMEM;
+    outcome->results[i] = (struct queue_result){
+        .kind = told->kind,
+        .path = outcome->paths[i],
+        .sop_class_uid = told->sop_class,
+        .sop_instance_uid = told->sop_instance,
+        .series_uid = told->series,
+        .size = told->size,
+        .frames = told->frames,
+    };
+    return 0;
 }
 
-static void
-read_results(struct proto_reader *reader, struct outcome *outcome, size_t count)
+static int
+read_results(struct outcome *outcome, struct proto_reader *reader)
 {
+    const size_t count = (size_t)reader->rows;
+    struct message_result told;
     outcome->results = calloc(count + 1, sizeof *outcome->results);
     outcome->paths = calloc(count + 1, sizeof *outcome->paths);
-    if (!outcome->results || !outcome->paths) {
-        reader->error = -ENOMEM;
-        return;
-    }
+    if (!outcome->results || !outcome->paths)
+        return -ENOMEM;
     outcome->result_count = count;
-    for (size_t i = 0; i < count && !reader->error; i++)
-        read_result(reader, outcome, i);
+    int error = 0;
+    for (size_t i = 0; i < count && !error && message_next_result(reader, &told); i++)
+        error = read_result(outcome, i, &told);
+    return error;
 }
 
 static int
@@ -114,164 +118,137 @@ end_of_verdict(int64_t verdict, bool empty, enum outcome_end *end)
     }
 }
 
-static void
-read_done(struct proto_reader *reader, struct outcome *outcome, enum outcome_end *end)
-{
-    int64_t verdict = proto_get_i64(reader);
-    outcome->code = proto_get_str(reader);
-    outcome->sentence = proto_get_str(reader);
-    outcome->file_a = proto_get_str(reader);
-    outcome->file_b = proto_get_str(reader);
-    bool empty = proto_get_i64(reader) != 0;
-    read_figures(reader, &outcome->figures);
-    int64_t count = proto_get_i64(reader);
-    if (reader->error)
-        return;
-    if (end_of_verdict(verdict, empty, end) || count < 0 ||
-        (uint64_t)count > reader->size / RESULT_MIN_BYTES || (*end == OUTCOME_DONE && count == 0))
-        reader->error = -EBADMSG;
-    else
-        read_results(reader, outcome, (size_t)count);
-}
-
-/* The strings have to outlive the frame: they are read from a copy of it, which the outcome keeps.
- */
-static int
-keep_frame(struct outcome *outcome, struct proto_reader *reader, struct proto_reader *copy)
-{
-    *copy = *reader;
-    reader->at = reader->size;
-    copy->bytes = keep(outcome, copy->size);
-    if (!copy->bytes)
-        return -ENOMEM;
-    memcpy(copy->bytes, reader->bytes, copy->size);
-    return 0;
-}
-
 int
-outcome_read(struct outcome *outcome, struct proto_reader *reader, enum outcome_end *end)
+outcome_read(struct outcome *outcome, struct proto_reader *reader, struct message_done *told,
+             enum outcome_end *end)
 {
-    struct proto_reader copy;
-    int error = keep_frame(outcome, reader, &copy);
-    if (error || outcome->forgetful)
+    if (outcome->forgetful || !keep(outcome, message_keep_done(reader, told)))
         return -ENOMEM;
-    read_done(&copy, outcome, end);
-    return proto_end(&copy);
+    if (end_of_verdict(told->verdict, told->empty != 0, end) ||
+        (*end == OUTCOME_DONE && reader->rows == 0))
+        return -EBADMSG;
+    outcome->code = told->code;
+    outcome->sentence = told->sentence;
+    outcome->file_a = told->file_a;
+    outcome->file_b = told->file_b;
+    outcome->figures = figures_of(told);
+    return read_results(outcome, reader);
 }
 
 /* ------------------------------------------------------------------------ measurements ---- */
 
-static int32_t
-read_int32(struct proto_reader *reader)
+static bool
+is_int32(int64_t value)
 {
-    int64_t value = proto_get_i64(reader);
-    if (value < 0 || value > INT32_MAX)
-        reader->error = -EBADMSG;
-    return (int32_t)value;
+    return value >= 0 && value <= INT32_MAX;
 }
 
 /* A child that makes up numbers is not to be believed anything. */
-static double
-read_finite(struct proto_reader *reader)
+static bool
+is_sound(const struct message_feature *told)
 {
-    double value = proto_get_f64(reader);
-    if (!isfinite(value))
-        reader->error = -EBADMSG;
-    return value;
+    return is_int32(told->segment) && is_int32(told->levels) && is_int32(told->distance) &&
+           isfinite(told->value) && isfinite(told->bin_width) && told->bin_width >= 0 &&
+           isfinite(told->range_low) && isfinite(told->range_high) &&
+           told->range_low <= told->range_high && *told->name;
 }
 
-static void
-read_feature(struct proto_reader *reader, struct queue_feature *feature)
+static struct queue_feature
+feature_of(const struct message_feature *told)
 {
-    feature->segment = read_int32(reader);
-    feature->label = proto_get_str(reader);
-    feature->family = proto_get_str(reader);
-    feature->name = proto_get_str(reader);
-    feature->meaning = proto_get_str(reader);
-    feature->ibsi_code = proto_get_str(reader);
-    feature->value = read_finite(reader);
-    feature->reason = proto_get_str(reader);
-    feature->unit = proto_get_str(reader);
-    feature->aggregation = proto_get_str(reader);
-    feature->aggregation_ibsi_code = proto_get_str(reader);
-    feature->discretisation = proto_get_str(reader);
-    feature->levels = read_int32(reader);
-    feature->bin_width = read_finite(reader);
-    feature->distance = read_int32(reader);
-    feature->symmetric = proto_get_i64(reader) != 0;
-    feature->has_range = proto_get_i64(reader) != 0;
-    feature->range[0] = read_finite(reader);
-    feature->range[1] = read_finite(reader);
-    feature->directions = proto_get_str(reader);
-    if (!*feature->name || feature->bin_width < 0 || feature->range[0] > feature->range[1])
-        reader->error = -EBADMSG;
+    return (struct queue_feature){
+        .segment = (int32_t)told->segment,
+        .label = told->label,
+        .family = told->family,
+        .name = told->name,
+        .meaning = told->meaning,
+        .ibsi_code = told->ibsi_code,
+        .value = told->value,
+        .reason = told->reason,
+        .unit = told->unit,
+        .aggregation = told->aggregation,
+        .aggregation_ibsi_code = told->aggregation_ibsi_code,
+        .discretisation = told->discretisation,
+        .levels = (int32_t)told->levels,
+        .bin_width = told->bin_width,
+        .distance = (int32_t)told->distance,
+        .symmetric = told->symmetric != 0,
+        .has_range = told->has_range != 0,
+        .range = {told->range_low, told->range_high},
+        .directions = told->directions,
+    };
 }
 
-/* After the job's number. */
+/* False: more than any pipeline asks for. */
+static bool
+count_bytes(struct outcome *outcome, const struct proto_reader *reader)
+{
+    if (reader->size > PROTO_MAX_MEASUREMENTS - outcome->measurement_bytes)
+        return false;
+    outcome->measurement_bytes += reader->size;
+    return true;
+}
+
+/* What finds no memory is not the worker's fault: the job ends as one that has to be tried again. */
 static int
-read_features(struct proto_reader *reader, struct outcome *outcome)
+forget(struct outcome *outcome)
 {
-    int64_t count = proto_get_i64(reader);
-    if (reader->error || count < 0 || (uint64_t)count > reader->size / FEATURE_MIN_BYTES ||
-        (uint64_t)count > PROTO_MAX_FEATURES - outcome->feature_count)
-        return -EBADMSG;
-    size_t wanted = outcome->feature_count + (size_t)count;
-    struct queue_feature *grown = realloc(outcome->features, (wanted + 1) * sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    outcome->features = grown;
-    for (; outcome->feature_count < wanted && !reader->error; outcome->feature_count++)
-        read_feature(reader, &grown[outcome->feature_count]);
-    return proto_end(reader);
+    outcome->forgetful = true;
+    return 0;
 }
 
-static void
+int
+outcome_read_features(struct outcome *outcome, struct proto_reader *reader,
+                      struct message_features *told)
+{
+    const size_t count = (size_t)reader->rows;
+    struct message_feature feature;
+    if (!count_bytes(outcome, reader) || count > PROTO_MAX_FEATURES - outcome->feature_count)
+        return -EBADMSG;
+    struct queue_feature *grown =
+        realloc(outcome->features, (outcome->feature_count + count + 1) * sizeof *grown);
+    if (grown)
+        outcome->features = grown;
+    if (!grown || !keep(outcome, message_keep_features(reader, told)))
+        return forget(outcome);
+    while (message_next_feature(reader, &feature)) {
+        if (!is_sound(&feature))
+            return -EBADMSG;
+        grown[outcome->feature_count++] = feature_of(&feature);
+    }
+    return 0;
+}
+
+static int
 read_counts(struct proto_reader *reader, int64_t *counts)
 {
-    if (proto_get_i64(reader) != PROTO_CODES)
-        reader->error = -EBADMSG;
-    for (int i = 0; i < PROTO_CODES && !reader->error; i++) {
-        counts[i] = proto_get_i64(reader);
-        if (counts[i] < 0)
-            reader->error = -EBADMSG;
+    struct message_count count;
+    while (message_next_count(reader, &count)) {
+        if (count.voxels < 0)
+            return -EBADMSG;
+        *counts++ = count.voxels;
     }
+    return 0;
 }
 
-static int
-read_histogram(struct proto_reader *reader, struct outcome *outcome)
+int
+outcome_read_histogram(struct outcome *outcome, struct proto_reader *reader,
+                       struct message_histogram *told)
 {
-    if (outcome->histogram_count == PROTO_MAX_HISTOGRAMS)
+    if (!count_bytes(outcome, reader) || outcome->histogram_count == PROTO_MAX_HISTOGRAMS ||
+        reader->rows != PROTO_CODES || !is_int32(told->segment) || !*told->pattern)
         return -EBADMSG;
     struct queue_histogram *grown =
         realloc(outcome->histograms, (outcome->histogram_count + 1) * sizeof *grown);
     if (grown)
         outcome->histograms = grown;
-    int64_t *counts = keep(outcome, PROTO_CODES * sizeof *counts);
-    if (!grown || !counts)
-        return -ENOMEM;
-    struct queue_histogram *histogram = &grown[outcome->histogram_count++];
-    histogram->counts = counts;
-    histogram->segment = read_int32(reader);
-    histogram->label = proto_get_str(reader);
-    histogram->pattern = proto_get_str(reader);
-    histogram->settings = proto_get_str(reader);
-    read_counts(reader, counts);
-    return *histogram->pattern ? proto_end(reader) : -EBADMSG;
-}
-
-int
-outcome_read_measurements(struct outcome *outcome, struct proto_reader *reader)
-{
-    struct proto_reader copy;
-    if (reader->size > PROTO_MAX_MEASUREMENTS - outcome->measurement_bytes)
-        return -EBADMSG;
-    outcome->measurement_bytes += reader->size;
-    int error = keep_frame(outcome, reader, &copy);
-    if (!error)
-        error = reader->type == PROTO_FEATURES ? read_features(&copy, outcome)
-                                               : read_histogram(&copy, outcome);
-    if (error != -ENOMEM)
-        return error;
-    outcome->forgetful = true;
-    return 0;
+    int64_t *counts = calloc(PROTO_CODES, sizeof *counts);
+    if (!keep(outcome, counts) || !grown || !keep(outcome, message_keep_histogram(reader, told)))
+        return forget(outcome);
+    grown[outcome->histogram_count++] = (struct queue_histogram){.segment = (int32_t)told->segment,
+                                                                 .label = told->label,
+                                                                 .pattern = told->pattern,
+                                                                 .settings = told->settings,
+                                                                 .counts = counts};
+    return read_counts(reader, counts);
 }

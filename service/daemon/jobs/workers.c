@@ -2,6 +2,7 @@
 #include "service/daemon/jobs/workers.h"
 
 #include "service/common/log.h"
+#include "service/common/messages.h"
 #include "service/common/role.h"
 
 #include <errno.h>
@@ -229,30 +230,34 @@ begin(struct workers *workers)
     return 0;
 }
 
-static void
-read_gpu(struct proto_reader *reader, struct kernels_gpu *gpu)
+static bool
+take_gpu(struct kernels_gpu *gpu, const struct message_device *told)
 {
-    int64_t index = proto_get_i64(reader);
-    const char *uuid = proto_get_str(reader), *name = proto_get_str(reader);
-    *gpu = (struct kernels_gpu){.index = (int)index, .memory_bytes = proto_get_i64(reader)};
-    snprintf(gpu->uuid, sizeof gpu->uuid, "%s", uuid);
-    snprintf(gpu->name, sizeof gpu->name, "%s", name);
-    if (index < 0 || index > INT32_MAX || !*uuid || strlen(uuid) >= sizeof gpu->uuid)
-        reader->error = -EBADMSG;
+    if (told->index < 0 || told->index > INT32_MAX || !*told->uuid ||
+        strlen(told->uuid) >= sizeof gpu->uuid)
+        return false;
+    *gpu = (struct kernels_gpu){.index = (int)told->index, .memory_bytes = told->memory_bytes};
+    snprintf(gpu->uuid, sizeof gpu->uuid, "%s", told->uuid);
+    snprintf(gpu->name, sizeof gpu->name, "%s", told->name);
+    return true;
 }
 
 void
 workers_probe_frame(struct workers *workers, struct proto_reader *reader)
 {
-    int64_t count = proto_get_i64(reader);
-    if (reader->type != PROTO_DEVICES || count < 0 || count > MOST_GPUS) {
+    struct message_device told;
+    if (message_read_devices(reader, NULL) || reader->rows > MOST_GPUS) {
         reader->error = -EBADMSG;
         return;
     }
-    for (int64_t i = 0; i < count && !reader->error; i++)
-        read_gpu(reader, &workers->found[i]);
-    workers->found_count = reader->error ? 0 : (size_t)count;
-    workers->answered = proto_end(reader) == 0;
+    workers->found_count = 0;
+    while (message_next_device(reader, &told)) {
+        if (!take_gpu(&workers->found[workers->found_count++], &told))
+            reader->error = -EBADMSG;
+    }
+    workers->answered = !reader->error;
+    if (reader->error)
+        workers->found_count = 0;
     for (size_t i = 0; i < workers->found_count && workers->answered; i++)
         log_info("device.found", LOG_INT("index", workers->found[i].index),
                  LOG_STR("uuid", workers->found[i].uuid), LOG_STR("name", workers->found[i].name),
@@ -437,8 +442,7 @@ static void
 tell_reload(const struct workers *workers, const struct worker *worker, const char *config_copy)
 {
     struct proto_writer writer;
-    proto_start(&writer, PROTO_RELOAD);
-    proto_put_str(&writer, config_copy);
+    message_write_reload(&writer, &(struct message_reload){.config_file = config_copy});
     pool_send(workers->core->pool, worker->slot, &writer);
 }
 

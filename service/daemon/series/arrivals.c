@@ -13,6 +13,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "service/common/messages.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/series/rules.h"
@@ -29,7 +30,6 @@
 #define INSPECTION_MILLIS 600000u
 #define MAX_LOOK_MILLIS   60000 /* looks again at least so often: the clock may be set */
 #define MIN_LOOK_MILLIS   50
-#define STACK_MIN_BYTES   60u /* of one stack in an INSPECTED frame */
 
 struct inspection {
     int64_t series_id;           /* 0: free */
@@ -95,8 +95,7 @@ send_stored(void *context, int status)
     struct core *core = receipt->core;
     if (status == 0) {
         struct proto_writer writer;
-        proto_start(&writer, PROTO_STORED);
-        proto_put_i64(&writer, receipt->token);
+        message_write_stored(&writer, &(struct message_stored){.token = receipt->token});
         pool_send(core->pool, core->intake, &writer); /* -EPIPE: the next intake reports again */
     }
     free(receipt);
@@ -127,38 +126,41 @@ is_below_root(const char *path)
 }
 
 static struct queue_instance
-read_instance(struct proto_reader *reader)
+instance_of(const struct message_arrived *told)
 {
-    /* One statement a field: the order of initialisers is not defined. */
-    struct queue_instance instance;
-    instance.sop_instance_uid = proto_get_str(reader);
-    instance.sop_class_uid = proto_get_str(reader);
-    instance.transfer_syntax_uid = proto_get_str(reader);
-    instance.series_uid = proto_get_str(reader);
-    instance.study_uid = proto_get_str(reader);
-    instance.modality = proto_get_str(reader);
-    instance.body_part = proto_get_str(reader);
-    instance.series_description = proto_get_str(reader);
-    instance.path = proto_get_str(reader);
-    instance.source = proto_get_str(reader);
-    instance.called_ae = proto_get_str(reader);
-    instance.sender = proto_get_str(reader);
-    instance.size = proto_get_i64(reader);
-    instance.frames = clamp_count(proto_get_i64(reader));
-    instance.expected_instances = clamp_count(proto_get_i64(reader));
-    if (!is_below_root(instance.path))
-        reader->error = -EBADMSG;
-    return instance;
+    return (struct queue_instance){
+        .sop_instance_uid = told->sop_instance,
+        .sop_class_uid = told->sop_class,
+        .transfer_syntax_uid = told->transfer_syntax,
+        .series_uid = told->series,
+        .study_uid = told->study,
+        .modality = told->modality,
+        .body_part = told->body_part,
+        .series_description = told->series_description,
+        .path = told->path,
+        .source = told->source,
+        .called_ae = told->called_ae,
+        .sender = told->sender,
+        .size = told->size,
+        .frames = clamp_count(told->frames),
+        .expected_instances = clamp_count(told->expected),
+    };
 }
 
 static void
 hear_arrived(struct arrivals *arrivals, struct proto_reader *reader)
 {
     struct core *core = arrivals->core;
-    int64_t token = proto_get_i64(reader);
-    const struct queue_instance instance = read_instance(reader);
-    if (proto_end(reader) || !core_change(core))
+    struct message_arrived told;
+    if (message_read_arrived(reader, &told))
         return;
+    if (!is_below_root(told.path)) {
+        reader->error = -EBADMSG;
+        return;
+    }
+    if (!core_change(core))
+        return;
+    const struct queue_instance instance = instance_of(&told);
     enum queue_arrival arrival;
     int64_t series_id;
     int error = queue_add_instance(core->queue, &instance, clock_unix_ms(), &arrival, &series_id);
@@ -168,7 +170,7 @@ hear_arrived(struct arrivals *arrivals, struct proto_reader *reader)
     }
     log_debug("instance.stored", LOG_STR("sop", instance.sop_instance_uid),
               LOG_STR("series", instance.series_uid), LOG_INT("new", arrival == QUEUE_NEW));
-    store_later(core, token);
+    store_later(core, told.token);
     if (arrival != QUEUE_KNOWN)
         look_for_news(arrivals);
 }
@@ -177,25 +179,24 @@ static void
 hear_quarantined(struct arrivals *arrivals, struct proto_reader *reader)
 {
     struct core *core = arrivals->core;
-    int64_t token = proto_get_i64(reader);
-    const char *path = proto_get_str(reader);
-    const char *original = proto_get_str(reader);
-    const char *series = proto_get_str(reader);
-    const char *code = proto_get_str(reader);
-    const char *sentence = proto_get_str(reader);
-    if (!is_below_root(path))
-        reader->error = -EBADMSG;
-    if (proto_end(reader) || !core_change(core))
+    struct message_quarantined told;
+    if (message_read_quarantined(reader, &told))
         return;
-    int error =
-        queue_add_quarantine(core->queue, path, original, series, code, sentence, clock_unix_ms());
+    if (!is_below_root(told.path)) {
+        reader->error = -EBADMSG;
+        return;
+    }
+    if (!core_change(core))
+        return;
+    int error = queue_add_quarantine(core->queue, told.path, told.original, told.series, told.code,
+                                     told.sentence, clock_unix_ms());
     if (error) {
         core_failed(core, error, "record a quarantined file");
         return;
     }
     /* Its name may be a patient's: the row has it, the log has not. */
-    log_warn("file.quarantined", LOG_STR("code", code), LOG_STR("series", series));
-    store_later(core, token);
+    log_warn("file.quarantined", LOG_STR("code", told.code), LOG_STR("series", told.series));
+    store_later(core, told.token);
 }
 
 /* ------------------------------------------------------------------------------ looking ---- */
@@ -271,14 +272,13 @@ send_inspect(struct core *core, const struct inspection *inspection)
     if (error)
         return error;
     struct proto_writer writer;
-    proto_start(&writer, PROTO_INSPECT);
-    proto_put_i64(&writer, inspection->series_id);
-    proto_put_i64(&writer, inspection->revision);
-    proto_put_f64(&writer, spacing_tolerance(core->conf));
-    proto_put_i64(&writer, (int64_t)count);
+    const struct message_inspect inspect = {.series_id = inspection->series_id,
+                                            .revision = inspection->revision,
+                                            .spacing_tolerance = spacing_tolerance(core->conf)};
+    message_write_inspect(&writer, &inspect);
     for (size_t i = 0; i < count; i++) {
         char *path = core_path(core, paths[i]);
-        proto_put_str(&writer, path);
+        message_add_path(&writer, &(struct message_path){.path = path});
         free(path);
         free(paths[i]);
     }
@@ -542,46 +542,44 @@ settle_as_refused(struct arrivals *arrivals, struct inspection *inspection, cons
 }
 
 static struct queue_stack
-read_stack(struct proto_reader *reader)
+stack_of(const struct message_stack *told)
 {
-    struct queue_stack stack;
-    stack.name = proto_get_str(reader);
-    stack.accepted = proto_get_i64(reader) != 0;
-    stack.planes = clamp_count(proto_get_i64(reader));
-    stack.columns = clamp_count(proto_get_i64(reader));
-    stack.rows = clamp_count(proto_get_i64(reader));
-    stack.spacing_mm = proto_get_f64(reader);
-    stack.code = proto_get_str(reader);
-    stack.sentence = proto_get_str(reader);
-    stack.file_a = proto_get_str(reader);
-    stack.file_b = proto_get_str(reader);
-    return stack;
+    return (struct queue_stack){
+        .name = told->name,
+        .accepted = told->accepted != 0,
+        .planes = clamp_count(told->planes),
+        .columns = clamp_count(told->columns),
+        .rows = clamp_count(told->rows),
+        .spacing_mm = told->spacing,
+        .code = told->code,
+        .sentence = told->sentence,
+        .file_a = told->file_a,
+        .file_b = told->file_b,
+    };
 }
 
 static void
 hear_inspected(struct arrivals *arrivals, struct proto_reader *reader)
 {
-    int64_t series_id = proto_get_i64(reader);
-    int64_t revision = proto_get_i64(reader);
-    int64_t count = proto_get_i64(reader);
-    if (count < 0 || (uint64_t)count > reader->size / STACK_MIN_BYTES) {
-        reader->error = -EBADMSG;
+    struct message_inspected told;
+    struct message_stack stack;
+    if (message_read_inspected(reader, &told))
         return;
-    }
-    struct queue_stack *stacks = calloc((size_t)count + 1, sizeof *stacks);
+    struct inspection *inspection =
+        told.series_id > 0 ? find_inspection(arrivals, told.series_id) : NULL;
+    if (!inspection || !inspection->asked || inspection->revision != told.revision)
+        return;
+    struct queue_stack *stacks = calloc((size_t)reader->rows + 1, sizeof *stacks);
     if (!stacks)
         return; /* asked again when it has taken too long */
-    for (int64_t i = 0; i < count; i++)
-        stacks[i] = read_stack(reader);
-    struct inspection *inspection = series_id > 0 ? find_inspection(arrivals, series_id) : NULL;
-    bool expected = inspection && inspection->asked && inspection->revision == revision;
-    if (proto_end(reader) == 0 && expected) {
-        if (count > 0)
-            settle(arrivals, inspection, stacks, (size_t)count);
-        else
-            settle_as_refused(arrivals, inspection, "INSPECT_FAILED",
-                              "the inspection found no stack of slices in the series");
-    }
+    size_t count = 0;
+    while (message_next_stack(reader, &stack))
+        stacks[count++] = stack_of(&stack);
+    if (count > 0)
+        settle(arrivals, inspection, stacks, count);
+    else
+        settle_as_refused(arrivals, inspection, "INSPECT_FAILED",
+                          "the inspection found no stack of slices in the series");
     free(stacks);
 }
 
@@ -636,8 +634,7 @@ arrivals_pause_or_resume(struct arrivals *arrivals, const char *why)
     arrivals->paused = pause;
     if (pause) {
         struct proto_writer writer;
-        proto_start(&writer, PROTO_PAUSE);
-        proto_put_str(&writer, why);
+        message_write_pause(&writer, &(struct message_pause){.why = why});
         pool_send(core->pool, core->intake, &writer);
         return;
     }

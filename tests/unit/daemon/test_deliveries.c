@@ -5,6 +5,7 @@
 #include "service/daemon/delivery/deliveries.h"
 
 #include "service/common/clock.h"
+#include "service/common/messages.h"
 #include "service/daemon/series/arrivals.h"
 #include "tests/unit/db/sample.h"
 
@@ -39,13 +40,10 @@ static void
 courier_report(const char *sop_instance_uid, bool ok)
 {
     struct proto_writer writer;
-    proto_start(&writer, PROTO_COMMITTED);
-    proto_put_i64(&writer, 0);
-    proto_put_str(&writer, "1.2.3");
-    proto_put_i64(&writer, 1);
-    proto_put_str(&writer, sop_instance_uid);
-    proto_put_i64(&writer, ok);
-    proto_put_i64(&writer, ok ? 0 : 0x0112);
+    const struct message_reference reference = {
+        .sop_instance = sop_instance_uid, .ok = ok, .failure_reason = ok ? 0 : 0x0112};
+    message_write_committed(&writer, &(struct message_committed){.transaction_uid = "1.2.3"});
+    message_add_reference(&writer, &reference);
     courier_send(&writer);
 }
 
@@ -54,27 +52,26 @@ courier_answer(int64_t delivery, enum proto_delivery outcome, int64_t status, co
                bool commit)
 {
     struct proto_writer writer;
-    proto_start(&writer, PROTO_DELIVERED);
-    proto_put_i64(&writer, delivery);
-    proto_put_i64(&writer, outcome);
-    proto_put_i64(&writer, status);
-    proto_put_str(&writer, code);
-    proto_put_str(&writer, *code ? "so it is" : "");
-    proto_put_i64(&writer, commit ? PROTO_COMMITMENT_REQUESTED : PROTO_COMMITMENT_NONE);
-    proto_put_str(&writer, commit ? "1.2.3" : "");
+    const struct message_delivered delivered = {.delivery = delivery,
+                                                .outcome = outcome,
+                                                .dimse_status = status,
+                                                .code = code,
+                                                .sentence = *code ? "so it is" : "",
+                                                .commitment = commit ? PROTO_COMMITMENT_REQUESTED
+                                                                     : PROTO_COMMITMENT_NONE,
+                                                .transaction_uid = commit ? "1.2.3" : ""};
+    message_write_delivered(&writer, &delivered);
     courier_send(&writer);
 }
 
 static void
 courier_deliver(struct proto_reader *reader)
 {
-    int64_t delivery = proto_get_i64(reader);
-    const char *to = proto_get_str(reader);
-    const char *file = proto_get_str(reader);
-    proto_get_str(reader);
-    const char *sop = proto_get_str(reader);
-    if (proto_end(reader) || *file != '/')
+    struct message_deliver told;
+    if (message_read_deliver(reader, &told) || *told.file != '/')
         _exit(93);
+    const int64_t delivery = told.delivery;
+    const char *const to = told.destination;
     bool up = access(getenv("COURIER_UP"), F_OK) == 0;
     if (strcmp(to, "takes") == 0 || (up && strcmp(to, "is-down") == 0))
         courier_answer(delivery, PROTO_DELIVERY_SENT, 0, "", false);
@@ -95,10 +92,10 @@ courier_deliver(struct proto_reader *reader)
     else if (strncmp(to, "commits", 7) == 0) {
         bool early = strcmp(to, "commits-early") == 0;
         if (early)
-            courier_report(sop, true);
+            courier_report(told.sop_instance, true);
         courier_answer(delivery, PROTO_DELIVERY_SENT, 0, "", true);
         if (!early && strcmp(to, "commits-never") != 0)
-            courier_report(sop, strcmp(to, "commits-not") != 0);
+            courier_report(told.sop_instance, strcmp(to, "commits-not") != 0);
     }
     /* "is-slow" says nothing. */
 }
@@ -107,9 +104,8 @@ static void
 courier_main(void)
 {
     struct proto_writer writer;
-    proto_start(&writer, PROTO_HELLO);
-    proto_put_str(&writer, "courier");
-    proto_put_str(&writer, proto_build_id());
+    const struct message_hello hello = {.role = "courier", .build_id = proto_build_id()};
+    message_write_hello(&writer, &hello);
     courier_send(&writer);
     struct proto_stream stream = {0};
     for (;;) {

@@ -75,31 +75,52 @@ static const struct queue_feature usual = {
 };
 
 static void
-put_feature(struct proto_writer *writer, const struct queue_feature *feature, int64_t segment)
+add_feature(struct proto_writer *writer, const struct queue_feature *feature, int64_t segment)
 {
-    proto_put_i64(writer, segment);
-    proto_put_str(writer, feature->label);
-    proto_put_str(writer, feature->family);
-    proto_put_str(writer, feature->name);
-    proto_put_str(writer, feature->meaning);
-    proto_put_str(writer, feature->ibsi_code);
-    proto_put_f64(writer, feature->value);
-    proto_put_str(writer, feature->reason);
-    proto_put_str(writer, feature->unit);
-    proto_put_str(writer, feature->aggregation);
-    proto_put_str(writer, feature->aggregation_ibsi_code);
-    proto_put_str(writer, feature->discretisation);
-    proto_put_i64(writer, feature->levels);
-    proto_put_f64(writer, feature->bin_width);
-    proto_put_i64(writer, feature->distance);
-    proto_put_i64(writer, feature->symmetric);
-    proto_put_i64(writer, feature->has_range);
-    proto_put_f64(writer, feature->range[0]);
-    proto_put_f64(writer, feature->range[1]);
-    proto_put_str(writer, feature->directions);
+    const struct message_feature row = {
+        .segment = segment,
+        .label = feature->label,
+        .family = feature->family,
+        .name = feature->name,
+        .meaning = feature->meaning,
+        .ibsi_code = feature->ibsi_code,
+        .value = feature->value,
+        .reason = feature->reason,
+        .unit = feature->unit,
+        .aggregation = feature->aggregation,
+        .aggregation_ibsi_code = feature->aggregation_ibsi_code,
+        .discretisation = feature->discretisation,
+        .levels = feature->levels,
+        .bin_width = feature->bin_width,
+        .distance = feature->distance,
+        .symmetric = feature->symmetric,
+        .has_range = feature->has_range,
+        .range_low = feature->range[0],
+        .range_high = feature->range[1],
+        .directions = feature->directions,
+    };
+    message_add_feature(writer, &row);
 }
 
-/* As jobs.c does: the job's number is read before the outcome sees the frame. */
+/* As jobs.c does: the message is read before the outcome sees it. */
+static int
+read_frame(struct proto_reader *reader, enum outcome_end *end)
+{
+    struct message_done done;
+    struct message_features features;
+    struct message_histogram histogram;
+    if (reader->type == PROTO_DONE)
+        return message_read_done(reader, &done) ? reader->error
+                                                : outcome_read(outcome, reader, &done, end);
+    if (reader->type == PROTO_FEATURES)
+        return message_read_features(reader, &features)
+                   ? reader->error
+                   : outcome_read_features(outcome, reader, &features);
+    return message_read_histogram(reader, &histogram)
+               ? reader->error
+               : outcome_read_histogram(outcome, reader, &histogram);
+}
+
 static int
 hear(struct proto_writer *writer, enum outcome_end *end)
 {
@@ -108,9 +129,7 @@ hear(struct proto_writer *writer, enum outcome_end *end)
     ck_assert_int_eq(proto_finish(writer), 0);
     ck_assert_int_eq(proto_feed(&stream, writer->bytes, writer->size), 0);
     ck_assert_int_eq(proto_next(&stream, &reader), 1);
-    ck_assert_int_eq(proto_get_i64(&reader), job);
-    int error = end ? outcome_read(outcome, &reader, end) //
-                    : outcome_read_measurements(outcome, &reader);
+    int error = read_frame(&reader, end);
     memset(stream.bytes, 0xee, stream.size); /* nobody may point there any more */
     proto_stream_release(&stream);
     proto_release(writer);
@@ -121,11 +140,10 @@ static int
 hear_features(const struct queue_feature *features, int64_t count, int64_t told)
 {
     struct proto_writer writer;
-    proto_start(&writer, PROTO_FEATURES);
-    proto_put_i64(&writer, job);
-    proto_put_i64(&writer, told);
+    message_write_features(&writer, &(struct message_features){.job = job});
     for (int64_t i = 0; i < count; i++)
-        put_feature(&writer, &features[i], features[i].segment);
+        add_feature(&writer, &features[i], features[i].segment);
+    memcpy(writer.bytes + writer.count_at, &told, sizeof told);
     return hear(&writer, NULL);
 }
 
@@ -133,41 +151,40 @@ static int
 hear_histogram(const char *pattern, int64_t codes, int64_t count)
 {
     struct proto_writer writer;
-    proto_start(&writer, PROTO_HISTOGRAM);
-    proto_put_i64(&writer, job);
-    proto_put_i64(&writer, 1);
-    proto_put_str(&writer, "Brain");
-    proto_put_str(&writer, pattern);
-    proto_put_str(&writer, "");
-    proto_put_i64(&writer, codes);
+    const struct message_histogram histogram = {
+        .job = job, .segment = 1, .label = "Brain", .pattern = pattern};
+    message_write_histogram(&writer, &histogram);
     for (int64_t i = 0; i < codes; i++)
-        proto_put_i64(&writer, count);
+        message_add_count(&writer, &(struct message_count){.voxels = count});
     return hear(&writer, NULL);
 }
 
 static enum outcome_end
 hear_done(enum proto_verdict verdict)
 {
-    static const char *const result[] = {"seg", "seg.dcm", "1.2", "2.25.7", "2.25.8"};
+    static const struct message_result result = {.kind = "seg",
+                                                 .file = "seg.dcm",
+                                                 .sop_class = "1.2",
+                                                 .sop_instance = "2.25.7",
+                                                 .series = "2.25.8",
+                                                 .size = 1,
+                                                 .frames = 1};
     struct proto_writer writer;
     enum outcome_end end = OUTCOME_CANCELLED;
-    proto_start(&writer, PROTO_DONE);
-    proto_put_i64(&writer, job);
-    proto_put_i64(&writer, verdict);
-    for (int i = 0; i < 4; i++)
-        proto_put_str(&writer, "");
-    proto_put_i64(&writer, 0);
-    for (int i = 0; i < 5; i++)
-        proto_put_f64(&writer, 1);
-    for (int i = 0; i < 3; i++)
-        proto_put_i64(&writer, 1);
-    proto_put_str(&writer, "cpu");
-    proto_put_str(&writer, "");
-    proto_put_i64(&writer, verdict == PROTO_VERDICT_DONE);
-    for (int i = 0; i < 5 && verdict == PROTO_VERDICT_DONE; i++)
-        proto_put_str(&writer, result[i]);
-    for (int i = 0; i < 2 && verdict == PROTO_VERDICT_DONE; i++)
-        proto_put_i64(&writer, 1);
+    const struct message_done done = {.job = job,
+                                      .verdict = verdict,
+                                      .read_seconds = 1,
+                                      .compute_seconds = 1,
+                                      .write_seconds = 1,
+                                      .verify_seconds = 1,
+                                      .total_seconds = 1,
+                                      .voxels = 1,
+                                      .segmented = 1,
+                                      .peak_bytes = 1,
+                                      .backend = "cpu"};
+    message_write_done(&writer, &done);
+    if (verdict == PROTO_VERDICT_DONE)
+        message_add_result(&writer, &result);
     ck_assert_int_eq(hear(&writer, &end), 0);
     return end;
 }
@@ -282,10 +299,8 @@ END_TEST
 START_TEST(a_segment_beyond_all_numbers_is_refused)
 {
     struct proto_writer writer;
-    proto_start(&writer, PROTO_FEATURES);
-    proto_put_i64(&writer, job);
-    proto_put_i64(&writer, 1);
-    put_feature(&writer, &usual, INT64_C(1) << 32);
+    message_write_features(&writer, &(struct message_features){.job = job});
+    add_feature(&writer, &usual, INT64_C(1) << 32);
     ck_assert_int_eq(hear(&writer, NULL), -EBADMSG);
 }
 
@@ -366,8 +381,8 @@ START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
         struct proto_writer writer;
         struct proto_stream stream = {0};
         struct proto_reader reader;
-        proto_start(&writer, types[i]);
-        proto_put_i64(&writer, job);
+        const int64_t fields[32] = {job};
+        message_write(&writer, types[i], fields);
         ck_assert_int_eq(proto_finish(&writer), 0);
         ck_assert_int_eq(proto_feed(&stream, writer.bytes, writer.size), 0);
         ck_assert_int_eq(proto_next(&stream, &reader), 1);
