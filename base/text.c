@@ -1,6 +1,8 @@
 /* text.c - see text.h. */
 #include "base/text.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *
@@ -8,4 +10,54 @@ text_base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+size_t
+text_utf8_length(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (s[0] < 0x80)
+        return s[0] != 0;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    size_t length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
+    for (size_t i = 1; i < length; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    int overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    int surrogate = s[0] == 0xed && s[1] > 0x9f;
+    int beyond = s[0] == 0xf4 && s[1] > 0x8f;
+    return overlong || surrogate || beyond ? 0 : length;
+}
+
+void
+text_utf8_mend_end(char *text)
+{
+    char *last = text + strlen(text);
+    while (last > text && ((unsigned char)last[-1] & 0xc0) == 0x80)
+        last--;
+    if (last > text && ((unsigned char)last[-1] & 0xc0) == 0xc0 && text_utf8_length(last - 1) == 0)
+        last[-1] = '\0';
+}
+
+int
+text_open(struct text_stream *stream)
+{
+    *stream = (struct text_stream){0};
+    stream->out = open_memstream(&stream->bytes, &stream->size);
+    return stream->out ? 0 : -errno;
+}
+
+int
+text_close(struct text_stream *stream)
+{
+    int rc = ferror(stream->out) ? -ENOMEM : 0;
+    if (fclose(stream->out) != 0 && rc == 0)
+        rc = -errno;
+    if (rc) {
+        free(stream->bytes);
+        stream->bytes = NULL;
+    }
+    return rc;
 }

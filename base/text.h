@@ -1,6 +1,9 @@
-/* text.h - texts for messages and files. */
+/* text.h - what is written: UTF-8, and texts made in memory. */
 #ifndef NOCTULE_TEXT_H
 #define NOCTULE_TEXT_H
+
+#include <stddef.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -8,6 +11,27 @@ extern "C" {
 
 /* Last part of a path, for messages. */
 const char *text_base_name(const char *path);
+
+/* Bytes of the UTF-8 character at `text` (RFC 3629, no surrogates); 0 at the end, or when what is
+ * there is none. */
+size_t text_utf8_length(const char *text);
+
+/* Takes the part of a character off that UTF-8 text was cut within. */
+void text_utf8_mend_end(char *text);
+
+/*
+ * A text that is made in memory before it is written, so that every failure to write it has its
+ * errno. 0 or -errno; after text_close the bytes, ended by a NUL that `size` does not count, are
+ * the caller's to free, and NULL on failure.
+ */
+struct text_stream {
+    FILE *out;
+    char *bytes;
+    size_t size;
+};
+
+int text_open(struct text_stream *stream);
+int text_close(struct text_stream *stream);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,8 @@
  * database.c - see database.h.
  */
 #include "db/database.h"
+
+#include "base/text.h"
 #include "db/iso_time.h"
 
 #include <errno.h>
@@ -160,33 +162,6 @@ database_text(struct database *db, const char *sql, char *text, size_t size)
 
 /* ----------------------------------------------------------------------------------- texts --- */
 
-/* How many bytes the well-formed UTF-8 character at `s` has; 0 when there is none. */
-static size_t
-utf8_length(const unsigned char *s)
-{
-    static const struct {
-        unsigned char first_low, first_high, second_low, second_high;
-        size_t length;
-    } forms[] = {
-        {0x01, 0x7f, 0x00, 0x00, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        if (s[0] < forms[i].first_low || s[0] > forms[i].first_high)
-            continue;
-        if (forms[i].length > 1 && (s[1] < forms[i].second_low || s[1] > forms[i].second_high))
-            return 0;
-        for (size_t k = 2; k < forms[i].length; k++) {
-            if (s[k] < 0x80 || s[k] > 0xbf)
-                return 0;
-        }
-        return forms[i].length;
-    }
-    return 0;
-}
-
 /* malloc'd copy with U+FFFD for each byte that is not UTF-8: JSON made of it would not be JSON. */
 static char *
 utf8_repaired(const char *text)
@@ -196,7 +171,7 @@ utf8_repaired(const char *text)
         return NULL;
     char *to = copy;
     while (*text) {
-        size_t length = utf8_length((const unsigned char *)text);
+        size_t length = text_utf8_length(text);
         memcpy(to, length ? text : "\xef\xbf\xbd", length ? length : 3);
         to += length ? length : 3;
         text += length ? length : 1;
@@ -209,7 +184,7 @@ static const char *
 utf8_end(const char *text)
 {
     size_t length;
-    while ((length = utf8_length((const unsigned char *)text)) > 0)
+    while ((length = text_utf8_length(text)) > 0)
         text += length;
     return text;
 }

@@ -1,5 +1,7 @@
 #include "dicom/value/value_text.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,26 +137,6 @@ value_ds_copy(const char *source, double number, char text[VALUE_DS_SIZE])
     }
 }
 
-/* Bytes of the UTF-8 character at `text` (RFC 3629), or 0 when there is none. */
-static size_t
-utf8_length(const char *text)
-{
-    const uint8_t *b = (const uint8_t *)text;
-    if (b[0] < 0x80)
-        return 1;
-    size_t length = b[0] >= 0xF0 ? 4 : b[0] >= 0xE0 ? 3 : 2;
-    if (b[0] < 0xC2 || b[0] > 0xF4)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((b[i] & 0xC0) != 0x80)
-            return 0;
-    }
-    bool overlong = (b[0] == 0xE0 && b[1] < 0xA0) || (b[0] == 0xF0 && b[1] < 0x90);
-    bool surrogate = b[0] == 0xED && b[1] > 0x9F;
-    bool beyond = b[0] == 0xF4 && b[1] > 0x8F;
-    return overlong || surrogate || beyond ? 0 : length;
-}
-
 static char
 clean_ascii(char c, enum value_text_kind kind)
 {
@@ -175,7 +157,7 @@ value_text_clean(const char *text, size_t characters, enum value_text_kind kind,
         return NULL;
     size_t size = 0;
     for (size_t count = 0; *text && count < characters; count++) {
-        size_t length = utf8_length(text);
+        size_t length = text_utf8_length(text);
         if (length == 1) {
             clean[size++] = clean_ascii(*text, kind);
         } else if (length == 0 || ascii) {

@@ -3,6 +3,8 @@
  */
 #include "service/common/file_ops.h"
 
+#include "base/durable.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -62,13 +64,6 @@ file_digest(uint64_t seed, const void *bytes, size_t size)
     hash ^= hash >> 33;
     hash *= 0xc4ceb9fe1a85ec53u;
     return hash ^ hash >> 33;
-}
-
-int
-file_close(int fd)
-{
-    /* Linux frees the descriptor on EINTR as well, so there is no second call. */
-    return close(fd) == 0 || errno == EINTR ? 0 : -errno;
 }
 
 /* Copies the component at *at and moves on; false when there is none left. */
@@ -133,22 +128,6 @@ file_open_parent(int base, const char *relative, const char **name)
     return fd;
 }
 
-int
-file_write_all(int fd, const void *bytes, size_t size)
-{
-    const char *at = bytes;
-    while (size > 0) {
-        ssize_t written = write(fd, at, size);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return -errno;
-        at += written;
-        size -= (size_t)written;
-    }
-    return 0;
-}
-
 static ssize_t
 read_some(int fd, void *buffer, size_t size)
 {
@@ -189,7 +168,7 @@ copy_through_buffer(int from, int to, bool *read_failed)
             error = (int)got;
             break;
         }
-        error = file_write_all(to, buffer, (size_t)got);
+        error = durable_write_all(to, buffer, (size_t)got);
         if (error)
             break;
     }
@@ -279,51 +258,5 @@ file_make_path(const char *path)
             break;
     }
     free(copy);
-    return error;
-}
-
-int
-file_rename_new(int from_base, const char *from, int to_base, const char *to)
-{
-    if (renameat2(from_base, from, to_base, to, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return -errno;
-    /* Network file systems do not know the flag; link(2) never overwrites either. */
-    if (linkat(from_base, from, to_base, to, 0) != 0)
-        return -errno;
-    return unlinkat(from_base, from, 0) == 0 ? 0 : -errno;
-}
-
-int
-file_sync_directory(int base, const char *name)
-{
-    int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    int error = fsync(fd) == 0 ? 0 : -errno;
-    close(fd);
-    return error;
-}
-
-int
-file_write_new(int base, const char *name, const void *bytes, size_t size)
-{
-    char part[NAME_MAX + 1];
-    if (snprintf(part, sizeof part, "%s.part", name) >= (int)sizeof part)
-        return -ENAMETOOLONG;
-    int fd = openat(base, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0640);
-    if (fd < 0)
-        return -errno;
-    int error = file_write_all(fd, bytes, size);
-    if (!error && fdatasync(fd) != 0)
-        error = -errno;
-    int closed = file_close(fd);
-    if (!error)
-        error = closed;
-    if (!error)
-        error = file_rename_new(base, part, base, name);
-    if (error)
-        unlinkat(base, part, 0);
     return error;
 }

@@ -1,6 +1,6 @@
 /*
- * file_ops.h - what durable file handling needs beyond libc: checked copies, renames that never
- * overwrite, directory syncs, and opening below a folder without following a symbolic link.
+ * file_ops.h - what file handling needs beyond libc: checked copies, stamps, and opening below a
+ * folder without following a symbolic link.
  *
  * All calls block and are made from pool threads. They return 0 (or a descriptor) or -errno, retry
  * on EINTR and log nothing. Descriptors are opened close-on-exec.
@@ -39,7 +39,6 @@ int file_open_parent(int base, const char *relative, const char **name);
  * failure whether the source was to blame.
  */
 int file_copy(int from, int to, bool *read_failed);
-int file_write_all(int fd, const void *bytes, size_t size);
 /* Are the two files equal byte by byte? */
 int file_same_bytes(int a, int b, bool *same);
 
@@ -47,14 +46,5 @@ int file_same_bytes(int a, int b, bool *same);
 int file_make_directory(int base, const char *name, bool *made);
 /* Makes every missing directory of an absolute path. */
 int file_make_path(const char *path);
-/* Renames; -EEXIST when the target is there, which stays untouched. */
-int file_rename_new(int from_base, const char *from, int to_base, const char *to);
-int file_sync_directory(int base, const char *name);
-/* Writes the whole file under a temporary name, syncs it and renames it to `name` if that is not
- * there (-EEXIST). The directory is the caller's to sync. */
-int file_write_new(int base, const char *name, const void *bytes, size_t size);
-
-/* close(2) whose result counts, as it may be where a network file system tells of a lost write. */
-int file_close(int fd);
 
 #endif

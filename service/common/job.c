@@ -1,6 +1,8 @@
 /* job.c - see job.h. */
 #include "service/common/job.h"
 
+#include "base/durable.h"
+#include "base/text.h"
 #include "service/common/file_ops.h"
 
 #include <errno.h>
@@ -53,49 +55,24 @@ sync_folder_of(const char *path)
     char *copy = strdup(path);
     if (!copy)
         return -ENOMEM;
-    int error = file_sync_directory(AT_FDCWD, dirname(copy));
+    int error = durable_sync_folder(AT_FDCWD, dirname(copy));
     free(copy);
-    return error;
-}
-
-static int
-write_synced(const struct job_spec *spec, const char *path)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
-    if (fd < 0)
-        return -errno;
-    FILE *out = fdopen(fd, "w");
-    if (!out) {
-        int error = -errno;
-        close(fd);
-        return error;
-    }
-    put_spec(out, spec);
-    int error = 0;
-    if (fflush(out) != 0 || fsync(fd) != 0)
-        error = -errno;
-    else if (ferror(out))
-        error = -EIO;
-    if (fclose(out) != 0 && error == 0)
-        error = -errno;
     return error;
 }
 
 int
 job_spec_write(const struct job_spec *spec, const char *path)
 {
-    char *part;
-    if (asprintf(&part, "%s.part", path) < 0)
-        return -ENOMEM;
-    int error = write_synced(spec, part);
-    if (error == 0 && rename(part, path) != 0)
-        error = -errno;
+    struct text_stream text;
+    int error = text_open(&text);
+    if (error)
+        return error;
+    put_spec(text.out, spec);
+    error = text_close(&text);
     if (error == 0)
-        error = sync_folder_of(path);
-    else
-        unlink(part);
-    free(part);
-    return error;
+        error = durable_write(AT_FDCWD, path, text.bytes, text.size, 0640, DURABLE_REPLACE);
+    free(text.bytes);
+    return error ? error : sync_folder_of(path);
 }
 
 /* ------------------------------------------------------------------------------- reading ---- */

@@ -1,6 +1,8 @@
 /* json.c - see json.h. */
 #include "service/common/json.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -14,43 +16,26 @@ line(struct json *json)
         fputs("  ", json->out);
 }
 
-/* Length of the well-formed UTF-8 sequence at `s` (RFC 3629, no surrogates), 0 if there is none. */
-static size_t
-utf8_length(const unsigned char *s)
-{
-    size_t length = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if (s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return length;
-}
-
 static void
 quoted(FILE *out, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
     fputc('"', out);
-    while (*s) {
-        size_t length = utf8_length(s);
+    while (*text) {
+        unsigned char c = (unsigned char)*text;
+        size_t length = text_utf8_length(text);
         if (length == 0) {
             fputs("\\ufffd", out);
             length = 1;
-        } else if (*s == '"' || *s == '\\') {
-            fprintf(out, "\\%c", *s);
-        } else if (*s == '\n') {
+        } else if (c == '"' || c == '\\') {
+            fprintf(out, "\\%c", c);
+        } else if (c == '\n') {
             fputs("\\n", out);
-        } else if (*s < 0x20 || *s == 0x7f) {
-            fprintf(out, "\\u%04x", *s);
+        } else if (c < 0x20 || c == 0x7f) {
+            fprintf(out, "\\u%04x", c);
         } else {
-            fwrite(s, 1, length, out);
+            fwrite(text, 1, length, out);
         }
-        s += length;
+        text += length;
     }
     fputc('"', out);
 }

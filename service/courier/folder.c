@@ -1,5 +1,6 @@
 #include "service/courier/folder.h"
 
+#include "base/durable.h"
 #include "base/error.h"
 #include "service/common/crash_point.h"
 #include "service/common/file_ops.h"
@@ -41,18 +42,11 @@ open_folder(const char *folder)
     return base < 0 ? -errno : base;
 }
 
-/* A part left by a courier that was killed is written over. */
 static int
 write_part(int source, int base, const char *part, bool *read_failed)
 {
-    int copy = openat(base, part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
-    if (copy < 0)
-        return -errno;
-    int error = file_copy(source, copy, read_failed);
-    if (error == 0 && fsync(copy) < 0)
-        error = -errno;
-    int closed = file_close(copy);
-    return error ? error : closed;
+    int copy = durable_create(base, part, 0640);
+    return copy < 0 ? copy : durable_finish(copy, file_copy(source, copy, read_failed));
 }
 
 /* Something of that name is there already. */
@@ -84,7 +78,7 @@ deliver(int source, int base, const char *folder, const char *file, const char *
     int rc = write_part(source, base, part, &read_failed);
     crash_point("courier_after_part");
     if (rc == 0)
-        rc = file_rename_new(base, part, base, name);
+        rc = durable_rename_new(base, part, base, name);
     if (rc)
         unlinkat(base, part, 0);
     if (rc == -EEXIST)

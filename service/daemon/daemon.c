@@ -13,6 +13,7 @@
  */
 #include "service/daemon/daemon.h"
 
+#include "base/durable.h"
 #include "service/common/clock.h"
 #include "service/common/exit_codes.h"
 #include "service/common/layout.h"
@@ -235,7 +236,9 @@ static int
 write_config_copy(const struct daemon *daemon, const struct conf *conf)
 {
     char *text = conf_to_text(conf);
-    int error = text ? spool_replace(daemon->config_copy, text) : -ENOMEM;
+    int error = text ? durable_write(AT_FDCWD, daemon->config_copy, text, strlen(text), 0600,
+                                     DURABLE_REPLACE)
+                     : -ENOMEM;
     free(text);
     return error;
 }

@@ -69,26 +69,6 @@ spool_lock(const char *root, int *out, char *reason, size_t reason_size)
     return error;
 }
 
-int
-spool_replace(const char *path, const char *text)
-{
-    char *part = NULL;
-    if (asprintf(&part, "%s.part", path) < 0)
-        return -ENOMEM;
-    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int error = fd < 0 ? -errno : file_write_all(fd, text, strlen(text));
-    if (fd >= 0) {
-        int closed = file_close(fd);
-        error = error ? error : closed;
-    }
-    if (!error && rename(part, path) < 0)
-        error = -errno;
-    if (error)
-        unlink(part);
-    free(part);
-    return error;
-}
-
 /* ----------------------------------------------------------------------------- sweeping ---- */
 
 char *

@@ -14,9 +14,6 @@ int spool_make(const char *root, char *reason, size_t reason_size);
 /* Claims the root for this process as long as *fd is open; -EBUSY when another daemon has it. */
 int spool_lock(const char *root, int *fd, char *reason, size_t reason_size);
 
-/* Writes a file under a temporary name and renames it over what is there; mode 0600. */
-int spool_replace(const char *path, const char *text);
-
 /* Removes *.part from incoming/: only while no intake lives. */
 void spool_sweep_incoming(const char *root);
 

@@ -1,6 +1,7 @@
 /* output.c - see output.h. */
 #include "service/pipeline/output.h"
 
+#include "base/durable.h"
 #include "service/common/file_ops.h"
 
 #include <dirent.h>
@@ -134,7 +135,7 @@ sync_and_close(void *argument)
     do
         sync->error = (sync->is_folder ? fsync(sync->fd) : fdatasync(sync->fd)) != 0 ? -errno : 0;
     while (sync->error == -EINTR);
-    int closed = file_close(sync->fd);
+    int closed = durable_close(sync->fd);
     if (sync->error == 0)
         sync->error = closed;
     return NULL;
@@ -174,7 +175,7 @@ static int
 sync_entry(const char *path)
 {
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int error = folder < 0 ? -errno : file_sync_directory(folder, "..");
+    int error = folder < 0 ? -errno : durable_sync_folder(folder, "..");
     if (folder >= 0)
         close(folder);
     if (error)

@@ -8,6 +8,7 @@
 #include "service/pipeline/pipeline.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "config/config.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
@@ -161,17 +162,6 @@ backend_error(struct job *job, int rc, const char *reason)
     return pipeline_compute_error(&job->report->error, rc, reason);
 }
 
-/* Takes the part of a character off that UTF-8 text was cut within. */
-static void
-mend_end(char *text)
-{
-    size_t length = strlen(text), tail = 0;
-    while (tail < length && ((unsigned char)text[length - 1 - tail] & 0xc0) == 0x80)
-        tail++;
-    if (tail < length && ((unsigned char)text[length - 1 - tail] & 0xc0) == 0xc0)
-        text[length - 1 - tail] = '\0';
-}
-
 /* Adds to what the job has to say of itself; cut where there is no more room. */
 static void
 note(struct pipeline_report *report, const char *text)
@@ -179,7 +169,7 @@ note(struct pipeline_report *report, const char *text)
     size_t length = strlen(report->note), room = sizeof report->note - length;
     int needed = snprintf(report->note + length, room, "%s%s", length > 0 ? "; " : "", text);
     if (needed < 0 || (size_t)needed >= room)
-        mend_end(report->note);
+        text_utf8_mend_end(report->note);
 }
 
 static void

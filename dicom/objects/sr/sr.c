@@ -4,11 +4,11 @@
  */
 #include "dicom/objects/sr/sr.h"
 
+#include "base/durable.h"
 #include "base/error.h"
 #include "dicom/objects/seg/seg_internal.h"
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_writer.h"
-#include "dicom/write/byte_sink.h"
 
 #include <errno.h>
 #include <math.h>
@@ -209,12 +209,7 @@ encode(struct sr_writer *w, struct error *error)
 static int
 write_bytes(const struct element_buffer *bytes, int fd, struct error *error)
 {
-    struct byte_sink sink;
-    if (byte_sink_open(&sink, fd))
-        return out_of_memory(error);
-    byte_sink_append(&sink, bytes->bytes, bytes->size);
-    int rc = byte_sink_finish(&sink);
-    byte_sink_close(&sink);
+    int rc = durable_write_all(fd, bytes->bytes, bytes->size);
     if (rc)
         return error_set(error, rc, CODE_WRITE_FAILED,
                          "Writing the report of %zu bytes failed: %s.", bytes->size, strerror(-rc));

@@ -16,6 +16,7 @@
  */
 #include "service/intake/spool/import.h"
 
+#include "base/durable.h"
 #include "service/common/crash_point.h"
 #include "service/common/layout.h"
 #include "service/intake/inbox/walk.h"
@@ -613,19 +614,18 @@ copy_across(int from_folder, const char *name, int to_folder, const char *target
     int error = fstat(from, &status) == 0 ? 0 : -errno;
     int to = -1;
     if (!error) {
-        to = openat(to_folder, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0640);
-        error = to < 0 ? -errno : 0;
+        to = durable_create(to_folder, part, 0640);
+        error = to < 0 ? to : 0;
     }
     if (!error) {
         bool read_failed;
         const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, status.st_mtim};
         error = file_copy(from, to, &read_failed);
-        if (!error && (futimens(to, times) != 0 || fdatasync(to) != 0))
+        if (!error && futimens(to, times) != 0)
             error = -errno;
-        int closed = file_close(to);
-        error = error ? error : closed;
+        error = durable_finish(to, error);
         if (!error)
-            error = file_rename_new(to_folder, part, to_folder, target);
+            error = durable_rename_new(to_folder, part, to_folder, target);
         if (error)
             unlinkat(to_folder, part, 0);
     }
@@ -637,7 +637,7 @@ copy_across(int from_folder, const char *name, int to_folder, const char *target
 static int
 move_to_name(int from_folder, const char *name, int to_folder, const char *target)
 {
-    int error = file_rename_new(from_folder, name, to_folder, target);
+    int error = durable_rename_new(from_folder, name, to_folder, target);
     if (error != -EXDEV)
         return error;
     error = copy_across(from_folder, name, to_folder, target);

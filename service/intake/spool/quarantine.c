@@ -3,6 +3,8 @@
  */
 #include "service/intake/spool/quarantine.h"
 
+#include "base/durable.h"
+#include "base/text.h"
 #include "service/common/json.h"
 #include "service/common/layout.h"
 
@@ -78,16 +80,16 @@ quarantine_find(int root, const char *name, char folder[QUARANTINE_FOLDER])
 }
 
 static int
-reason_text(const struct quarantine_reason *reason, time_t now, char **text, size_t *size)
+reason_text(const struct quarantine_reason *reason, time_t now, struct text_stream *text)
 {
     char when[32];
     struct tm utc;
     gmtime_r(&now, &utc);
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    FILE *out = open_memstream(text, size);
-    if (!out)
-        return -ENOMEM;
-    struct json json = {.out = out};
+    int error = text_open(text);
+    if (error)
+        return error;
+    struct json json = {.out = text->out};
     json_begin_object(&json, NULL);
     json_string(&json, "code", reason->code);
     json_string(&json, "sentence", reason->sentence);
@@ -95,11 +97,7 @@ reason_text(const struct quarantine_reason *reason, time_t now, char **text, siz
     json_string(&json, "series_uid", reason->series_uid);
     json_string(&json, "time", when);
     json_end_object(&json);
-    bool failed = ferror(out);
-    failed = fclose(out) != 0 || failed;
-    if (failed)
-        free(*text);
-    return failed ? -ENOMEM : 0;
+    return text_close(text);
 }
 
 int
@@ -112,13 +110,12 @@ quarantine_explain(int root, const char *folder, const char *name,
     if (directory < 0)
         return -errno;
     int error = 0;
-    char *text = NULL;
-    size_t size = 0;
+    struct text_stream text = {0};
     if (faccessat(directory, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
-        error = reason_text(reason, now, &text, &size);
-    if (!error && text)
-        error = file_write_new(directory, file, text, size);
-    free(text);
+        error = reason_text(reason, now, &text);
+    if (!error && text.bytes)
+        error = durable_write(directory, file, text.bytes, text.size, 0640, DURABLE_NEW);
+    free(text.bytes);
     close(directory);
     return error;
 }

@@ -3,6 +3,7 @@
  */
 #include "service/intake/spool/store.h"
 
+#include "base/durable.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/intake/spool/folder_sync.h"
@@ -106,7 +107,7 @@ store_open(const char *root, struct store **out)
         goto fail_root;
     }
     store->device = status.st_dev;
-    error = folder_sync_open(store->root, file_sync_directory, &store->folders);
+    error = folder_sync_open(store->root, durable_sync_folder, &store->folders);
     if (error)
         goto fail_root;
     *out = store;
@@ -335,10 +336,9 @@ store_staged_path(const struct store *store, const struct staged *staged, char *
 int
 store_sync(struct staged *staged)
 {
-    int error = fdatasync(staged->fd) == 0 ? 0 : -errno;
-    int closed = file_close(staged->fd);
+    int error = durable_finish(staged->fd, 0);
     staged->fd = -1;
-    return error ? error : closed;
+    return error;
 }
 
 int
@@ -348,7 +348,7 @@ store_publish(struct store *store, struct staged *staged, const char *folder, co
     if (incoming < 0)
         return incoming;
     int to = open_folder(store, folder);
-    int error = to < 0 ? to : file_rename_new(incoming, staged->name, to, name);
+    int error = to < 0 ? to : durable_rename_new(incoming, staged->name, to, name);
     if (to >= 0)
         close(to);
     close(incoming);

@@ -1,6 +1,7 @@
 /* indexed_png.c - see indexed_png.h. */
 #include "service/pipeline/results/indexed_png.h"
 
+#include "base/durable.h"
 #include "service/common/file_ops.h"
 
 #include <png.h>
@@ -48,7 +49,7 @@ static void
 flush(struct target *target)
 {
     if (target->error == 0)
-        target->error = file_write_all(target->fd, target->bytes, target->used);
+        target->error = durable_write_all(target->fd, target->bytes, target->used);
     target->used = 0;
 }
 

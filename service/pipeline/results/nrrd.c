@@ -1,6 +1,7 @@
 /* nrrd.c - see nrrd.h; the format is teem's (NRRD0004). */
 #include "service/pipeline/results/nrrd.h"
 
+#include "base/durable.h"
 #include "service/common/file_ops.h"
 
 #include <stdio.h>
@@ -28,9 +29,9 @@ nrrd_write_int8(int fd, const struct geometry_stack *stack, const int8_t *voxels
                  axes[1] * spacing[0], axes[2] * spacing[0], axes[3] * spacing[1],
                  axes[4] * spacing[1], axes[5] * spacing[1], axes[6] * spacing[2],
                  axes[7] * spacing[2], axes[8] * spacing[2], origin[0], origin[1], origin[2]);
-    int error = file_write_all(fd, header, (size_t)length);
+    int error = durable_write_all(fd, header, (size_t)length);
     if (error)
         return error;
-    return file_write_all(
+    return durable_write_all(
         fd, voxels, (size_t)stack->columns * (size_t)stack->rows * (size_t)stack->plane_count);
 }

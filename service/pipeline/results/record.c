@@ -1,6 +1,8 @@
 /* record.c - see record.h. */
 #include "service/pipeline/results/record.h"
 
+#include "base/durable.h"
+#include "base/text.h"
 #include "service/common/file_ops.h"
 
 #include <errno.h>
@@ -152,18 +154,15 @@ record_put(struct json *json, const char *key, const struct record *record)
 int
 record_write(int fd, const struct record *record)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return -errno;
-    struct json json = {.out = out};
+    struct text_stream text;
+    int error = text_open(&text);
+    if (error)
+        return error;
+    struct json json = {.out = text.out};
     record_put(&json, NULL, record);
-    int error = ferror(out) ? -ENOMEM : 0;
-    if (fclose(out) != 0 && error == 0)
-        error = -errno;
+    error = text_close(&text);
     if (error == 0)
-        error = file_write_all(fd, text, size);
-    free(text);
+        error = durable_write_all(fd, text.bytes, text.size);
+    free(text.bytes);
     return error;
 }

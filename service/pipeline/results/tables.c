@@ -1,16 +1,17 @@
 /* tables.c - see tables.h. */
 #include "service/pipeline/results/tables.h"
 
+#include "base/durable.h"
 #include "base/error.h"
+#include "base/text.h"
+#include "dicom/objects/pmap/pmap.h"
+#include "dicom/objects/sr/sr.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
 #include "service/common/file_ops.h"
 #include "service/pipeline/measure/settings.h"
 #include "service/pipeline/results/measurements.h"
 #include "service/pipeline/results/objects.h"
-
-#include "dicom/objects/pmap/pmap.h"
-#include "dicom/objects/sr/sr.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,22 +20,18 @@
 
 /* ---------------------------------------------------------------------------------- tables -- */
 
-/* Text is made in memory first, so that every failure to write it has its errno. */
 static int
 write_text(int fd, const struct feature_set *set, void (*put)(const struct feature_set *, FILE *))
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    if (!out)
-        return -errno;
-    put(set, out);
-    int error = ferror(out) ? -ENOMEM : 0;
-    if (fclose(out) != 0 && error == 0)
-        error = -errno;
+    struct text_stream text;
+    int error = text_open(&text);
+    if (error)
+        return error;
+    put(set, text.out);
+    error = text_close(&text);
     if (error == 0)
-        error = file_write_all(fd, text, size);
-    free(text);
+        error = durable_write_all(fd, text.bytes, text.size);
+    free(text.bytes);
     return error;
 }
 

@@ -90,37 +90,6 @@ START_TEST(the_root_is_claimed_once)
 
 END_TEST
 
-START_TEST(replacing_is_whole_and_private)
-{
-    struct stat status;
-    char text[16] = "", path[256];
-    snprintf(path, sizeof path, "%s/run/copy", root);
-    ck_assert_int_eq(spool_replace(path, "first"), 0);
-    ck_assert_int_eq(spool_replace(path, "second"), 0);
-    FILE *file = fopen(path, "r");
-    ck_assert_ptr_nonnull(fgets(text, sizeof text, file));
-    fclose(file);
-    ck_assert_str_eq(text, "second");
-    ck_assert_int_eq(stat(path, &status), 0);
-    ck_assert_uint_eq(status.st_mode & 0777, 0600);
-    ck_assert(!is_there("run/copy.part"));
-    ck_assert_int_eq(spool_replace("/nowhere/at/all", "x"), -ENOENT);
-}
-
-END_TEST
-
-START_TEST(a_failed_replacement_leaves_the_old_one)
-{
-    char path[256];
-    ck_assert_int_eq(mkdir(path_of("run/folder"), 0700), 0);
-    write_file("run/folder/inside");
-    snprintf(path, sizeof path, "%s/run/folder", root);
-    ck_assert_int_eq(spool_replace(path, "x"), -EISDIR);
-    ck_assert(is_there("run/folder/inside") && !is_there("run/folder.part"));
-}
-
-END_TEST
-
 START_TEST(incoming_is_swept_of_parts_only)
 {
     write_file("incoming/1.part");
@@ -203,8 +172,6 @@ main(void)
     tcase_add_test(tests, every_folder_is_made_and_making_again_is_fine);
     tcase_add_test(tests, a_root_that_cannot_be_is_refused_by_name);
     tcase_add_test(tests, the_root_is_claimed_once);
-    tcase_add_test(tests, replacing_is_whole_and_private);
-    tcase_add_test(tests, a_failed_replacement_leaves_the_old_one);
     tcase_add_test(tests, incoming_is_swept_of_parts_only);
     tcase_add_test(tests, the_start_sweeps_jobs_that_ran);
     tcase_add_test(tests, the_output_of_a_cancelled_job_goes);

@@ -1,7 +1,7 @@
 /* The output folder: all of a job's files or none of them, whatever happens in between. */
-#include "service/pipeline/output.h"
-
+#include "base/durable.h"
 #include "service/common/file_ops.h"
+#include "service/pipeline/output.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -46,7 +46,7 @@ add_file(struct output *output, const char *name, const char *text)
 {
     int fd;
     ck_assert_int_eq(output_create(output, name, &fd), 0);
-    ck_assert_int_eq(file_write_all(fd, text, strlen(text)), 0);
+    ck_assert_int_eq(durable_write_all(fd, text, strlen(text)), 0);
     output_finish(output, fd);
 }
 
