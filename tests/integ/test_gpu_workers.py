@@ -113,10 +113,16 @@ def test_a_worker_for_each(start, compute, expected):
 def test_jobs_go_to_all_of_them(start, tmp_path):
     d = start('backend = "cuda";', lanes=1)
     wait_devices(d, {0: A, 1: B})
-    feed(d, tmp_path, 8, ("--size", "256x256x30"))
+    wait_for(lambda: d.log.read_text().count("child.ready child=worker") == 2, 30, "both workers")
+    workers = d.children("worker")
+    for pid in workers:  # each keeps its first job until the other has one
+        os.kill(pid, signal.SIGSTOP)
+    feed(d, tmp_path, 8)
+    wait_for(lambda: {detail.split(",")[0] for detail in events(d, "JOB_STARTED")} == {"worker-0", "worker-1"}, 60,
+             "a job for each")
+    for pid in workers:
+        os.kill(pid, signal.SIGCONT)
     assert {job["state"] for job in d.wait_jobs(8)} == {"DONE"}
-    places = {detail.split(",")[0] for detail in events(d, "JOB_STARTED")}
-    assert places == {"worker-0", "worker-1"}
 
 
 def test_one_that_is_not_there_is_told_by_name(start):

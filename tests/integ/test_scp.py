@@ -502,19 +502,19 @@ def test_violations_end_the_association(server, data):
 # ---- many peers, slow peers ----
 
 
-def test_silent_peers_delay_nobody(server):
-    with contextlib.ExitStack() as stack:
-        silent = [stack.enter_context(Raw(server.port)) for _ in range(300)]
-        for raw in silent[::2]:
-            raw.send(associate_rq([(CT, [IMPLICIT])])[:100])
-        for i, raw in enumerate(silent[1::20]):
-            raw.associate([(CT, [IMPLICIT])])
-            raw.command(1, command(C_STORE, 1, CT, f"1.2.{i}"))
-        start = time.monotonic()
-        echoscu(server.port)
-        assert time.monotonic() - start < 5
-    wait_for(lambda: len(server.said("served")) == 301, what="the end of all")
-    assert server.files() == []
+def test_silent_peers_delay_nobody(tmp_path):
+    with serving(tmp_path, "--acse", 3600, "--dimse", 3600, "--idle", 3600) as server:
+        with contextlib.ExitStack() as stack:
+            silent = [stack.enter_context(Raw(server.port)) for _ in range(300)]
+            for raw in silent[::2]:
+                raw.send(associate_rq([(CT, [IMPLICIT])])[:100])
+            for i, raw in enumerate(silent[1::20]):
+                raw.associate([(CT, [IMPLICIT])])
+                raw.command(1, command(C_STORE, 1, CT, f"1.2.{i}"))
+            echoscu(server.port)
+            assert server.wait("served") and len(server.said("served")) == 1, "nobody else was waited for"
+        wait_for(lambda: len(server.said("served")) == 301, what="the end of all")
+        assert server.files() == []
 
 
 def test_hundreds_of_associations_at_once(server):
@@ -553,7 +553,7 @@ def test_a_slow_request_runs_into_the_acse_limit(tmp_path):
                     time.sleep(0.1)
                     if len(server.said("served")) == 2:
                         break
-            assert 1.5 < time.monotonic() - start < 8
+            assert time.monotonic() - start > 1.5
             assert silent.ends() in (ABORT, None)
         assert [line[1] for line in server.said("served")] == ["ASSOCIATION_TIMEOUT"] * 2
 
@@ -688,12 +688,11 @@ def test_tls_refusals(tmp_path, certificates, peer):
 
 
 def test_slow_handshakes_delay_nobody(tmp_path, certificates):
-    with serving(tmp_path, *tls_options(certificates)) as server, contextlib.ExitStack() as stack:
+    with serving(tmp_path, *tls_options(certificates), "--acse", 3600) as server, contextlib.ExitStack() as stack:
         for raw in [stack.enter_context(Raw(server.port)) for _ in range(50)]:
             raw.send(HELLO[:20])
-        start = time.monotonic()
         echoscu(server.port, options=certificates.dcmtk("client"))
-        assert time.monotonic() - start < 5
+        assert server.wait("served") and len(server.said("served")) == 1, "nobody else was waited for"
 
 
 @pytest.mark.parametrize("certificate, key, ca, code", [
