@@ -3,13 +3,15 @@
 # temporary root with the shipped configuration, drops a synthetic head CT into its inbox, waits, and
 # shows what came of it.
 #   tests/demo.sh [FOLDER]    FOLDER: where the root goes (default: a new one below /tmp)
+# NOCTULE_PRESET: the build that is shown, the one that is installed unless said otherwise.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tests/tools/install-deps.sh build
-cmake --preset release >/dev/null
-cmake --build --preset release
-bin=$PWD/build/release/bin
+preset=${NOCTULE_PRESET:-release}
+cmake --preset "$preset" >/dev/null
+cmake --build --preset "$preset"
+bin=$PWD/build/$preset/bin
 
 folder=$(realpath -m "${1:-$(mktemp -d /tmp/noctule-demo.XXXXXX)}")
 root=$folder/root

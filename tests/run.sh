@@ -1,28 +1,57 @@
 #!/usr/bin/env bash
-# Passes all tests on a fresh Debian or Ubuntu machine: installs what is missing, builds, runs everything
-# once as it is shipped (the demonstration on the release build, then all tests with crash points), and the
-# C tests again under the sanitizers.
-#   tests/run.sh            everything
-#   tests/run.sh STAGE...   some of: demo ci asan tsan
+# Passes the tests on a fresh Debian or Ubuntu machine: installs what is missing, builds, runs a tier of them.
+#   tests/run.sh            everything, as CI runs it: all tests and the demonstration on what is shipped, with crash
+#                           points; then the C tests under the sanitizers, a share of their long loops
+#   tests/run.sh quick      what is run while one works: under two minutes of tests
+#   tests/run.sh long       what is only worth a night: all of the loops under the sanitizers, hundreds of kills
+#   tests/run.sh STAGE...   some of: ci demo asan tsan
+# NOCTULE_TEST_SHARE=N: of long loops over like cases one case in N runs (tests/share.h).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tests/tools/install-deps.sh test
-(($#)) || set -- demo ci asan tsan
+share=7
+case ${1:-all} in
+all) set -- ci demo asan tsan ;;
+long) set -- asan tsan soak && share=1 ;;
+esac
 
-for preset; do
-    echo "== $preset"
-    if [[ $preset == demo ]]; then
-        tests/demo.sh
-        continue
-    fi
-    cmake --preset "$preset" >/dev/null
-    cmake --build --preset "$preset"
-    case $preset in
-    ci | dev) ctest --preset "$preset" -j 2 ;;
-    # What Python drives from outside has run above; here the C code runs under the sanitizers.
-    asan) ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 ctest --preset asan -L 'unit|kernels|fuzz' -j 2 ;;
-    # Only what starts threads: db and config do not, and of dicom only the decoding of pixels.
-    tsan) TSAN_OPTIONS=halt_on_error=1 ctest --preset tsan -R '^(kernels|unit\.(common|daemon|intake|pipeline|worker|dicom_pixels))' -j 2 ;;
+build() { # PRESET: what its tests need
+    cmake --preset "$1" >/dev/null
+    cmake --build --preset "$1"
+}
+
+for stage; do
+    echo "== $stage, $(date +%T)"
+    case $stage in
+    quick)
+        build dev
+        NOCTULE_TEST_SHARE=$share ctest --preset dev -L quick -j "$(nproc)"
+        ;;
+    # Most of these wait for timers, disks and each other.
+    ci)
+        build ci
+        ctest --preset ci -j $((2 * $(nproc)))
+        ;;
+    demo) NOCTULE_PRESET=ci tests/demo.sh ;;
+    # What Python drives from outside runs above; here the C code runs under the sanitizers. Threads are started by few.
+    asan)
+        build asan
+        NOCTULE_TEST_SHARE=$share ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1 \
+            ctest --preset asan -L 'unit|kernels|fuzz' -j "$(nproc)"
+        ;;
+    tsan)
+        build tsan
+        NOCTULE_TEST_SHARE=$share TSAN_OPTIONS=halt_on_error=1 ctest --preset tsan -L threads -j "$(nproc)"
+        ;;
+    soak)
+        build ci
+        ctest --test-dir build/ci --output-on-failure -L long
+        ;;
+    *)
+        echo "tests/run.sh: no stage $stage" >&2
+        exit 2
+        ;;
     esac
 done
+echo "== passed, $(date +%T)"

@@ -2,13 +2,13 @@
  * test_fuzzy.c - fuzzy connectedness of the CPU backend against the bucket Dijkstra: every scene
  * and every object, bit for bit, on each instruction set that runs here, with 1, 2 and 3 threads.
  */
-#include "kernels/cpu/device.h"
 #include "kernels/fuzzy/fuzzy.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_fuzzy.h"
 #include "tests/kernels/ref_volumes.h"
+#include "tests/kernels/variants.h"
+#include "tests/share.h"
 
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -17,62 +17,19 @@
 #include <string.h>
 
 enum {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    RANDOM_VOLUMES = 60, /* each takes many times as long */
-#else
     RANDOM_VOLUMES = 400,
-#endif
     MAX_OBJECTS = 4,
     MAX_SEEDS = 5,
 };
 
-static const char *const isa_names[] = {"scalar", "AVX2", "AVX-512"};
 static const struct image_range no_padding = {1, 0};
 
-struct variant {
-    const char *isa;
-    int threads;
-    struct kernels_device *device;
-    struct kernels_lane *lane;
-};
-
-static struct variant variants[9];
-static size_t variant_count;
 static size_t jobs_checked;
 
 static void
 open_variants(void)
 {
-    for (size_t i = 0; i < 3; i++) {
-        for (int threads = 1; threads <= 3 && isa_find(isa_names[i]); threads++) {
-            struct variant *variant = &variants[variant_count++];
-            struct kernels_device_options options = {.backend = "cpu", .threads = threads};
-
-            variant->isa = isa_names[i];
-            variant->threads = threads;
-            ck_assert_int_eq(cpu_device_open(&options, variant->isa, &variant->device, NULL, 0), 0);
-            ck_assert_int_eq(kernels_lane_open(variant->device, &variant->lane, NULL, 0), 0);
-        }
-    }
-}
-
-static void
-close_variants(void)
-{
-    while (variant_count > 0) {
-        struct variant *variant = &variants[--variant_count];
-        kernels_lane_close(variant->lane);
-        kernels_device_close(variant->device);
-    }
-}
-
-static void *
-allocate(int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count, size);
-
-    ck_assert_ptr_nonnull(memory);
-    return memory;
+    variants_open(3);
 }
 
 struct job {
@@ -306,7 +263,7 @@ check_random_volume(uint64_t seed)
 
 START_TEST(random_volumes_equal_the_reference)
 {
-    for (uint64_t seed = 0; seed < RANDOM_VOLUMES; seed++)
+    for (uint64_t seed = 0; seed < RANDOM_VOLUMES; seed += test_share())
         check_random_volume(seed);
 }
 
@@ -650,7 +607,7 @@ main(void)
     Suite *suite = suite_create("fuzzy");
     TCase *tests = tcase_create("fuzzy");
 
-    tcase_add_unchecked_fixture(tests, open_variants, close_variants);
+    tcase_add_unchecked_fixture(tests, open_variants, variants_close);
     tcase_add_test(tests, a_row_worked_out_by_hand);
     tcase_add_test(tests, nothing_but_padding);
     tcase_add_test(tests, the_reach_of_a_sum_is_its_affinities);

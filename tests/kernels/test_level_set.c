@@ -5,12 +5,12 @@
  * with 1, 2, 3 and 8 threads, slices announced in random order. Masks, counts and codes must equal
  * the reference's.
  */
-#include "kernels/cpu/device.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_level_set.h"
 #include "tests/kernels/ref_volumes.h"
+#include "tests/kernels/variants.h"
+#include "tests/share.h"
 
-#include <check.h>
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -24,53 +24,12 @@ enum {
     MAX_LABELS = 3,
 };
 
-static const char *const isa_names[] = {"scalar", "AVX2", "AVX-512"};
-static const int thread_counts[] = {1, 2, 3, 8};
-
-struct variant {
-    const char *isa;
-    int threads;
-    struct kernels_device *device;
-    struct kernels_lane *lane;
-};
-
-static struct variant variants[12];
-static size_t variant_count;
 static size_t jobs_checked;
 
 static void
 open_variants(void)
 {
-    for (size_t i = 0; i < 3; i++) {
-        for (size_t t = 0; t < 4 && isa_find(isa_names[i]); t++) {
-            struct variant *variant = &variants[variant_count++];
-            struct kernels_device_options options = {.backend = "cpu", .threads = thread_counts[t]};
-
-            variant->isa = isa_names[i];
-            variant->threads = thread_counts[t];
-            ck_assert_int_eq(cpu_device_open(&options, variant->isa, &variant->device, NULL, 0), 0);
-            ck_assert_int_eq(kernels_lane_open(variant->device, &variant->lane, NULL, 0), 0);
-        }
-    }
-}
-
-static void
-close_variants(void)
-{
-    while (variant_count > 0) {
-        struct variant *variant = &variants[--variant_count];
-        kernels_lane_close(variant->lane);
-        kernels_device_close(variant->device);
-    }
-}
-
-static void *
-allocate(int64_t count, size_t size)
-{
-    void *memory = calloc((size_t)count, size);
-
-    ck_assert_ptr_nonnull(memory);
-    return memory;
+    variants_open(4);
 }
 
 /* What the reference says of one label; the bits as kernels.h lays them out, padding 0. */
@@ -329,7 +288,7 @@ check_random_volume(uint64_t seed)
 
 START_TEST(random_volumes_equal_the_automaton)
 {
-    for (uint64_t seed = 0; seed < RANDOM_VOLUMES; seed++)
+    for (uint64_t seed = 0; seed < RANDOM_VOLUMES; seed += test_share())
         check_random_volume(seed);
 }
 
@@ -342,6 +301,7 @@ END_TEST
 static void
 check_pattern(struct image_extent extent, const uint8_t *in, bool automaton, const char *what)
 {
+    static uint64_t number;
     double large = (double)(extent.columns + extent.rows + extent.slices);
     const struct kernels_shape corner = {.kind = KERNELS_SPHERE, .radius = {1.5}};
     const struct kernels_shape half = {
@@ -368,9 +328,11 @@ check_pattern(struct image_extent extent, const uint8_t *in, bool automaton, con
                           .label_count = 3};
 
     ref_paint(IMAGE_UINT8, in, ref_voxels(extent), 5, 0, voxels);
-    check_job(&job, automaton, what);
+    if (test_share_has(number++))
+        check_job(&job, automaton, what);
     ref_paint(IMAGE_UINT8, in, ref_voxels(extent), 0, 5, voxels);
-    check_job(&job, automaton, what);
+    if (test_share_has(number++))
+        check_job(&job, automaton, what);
     free(voxels);
 }
 
@@ -596,7 +558,7 @@ run_lane(void *argument)
     ref_noise(extent, 0.5, lane_job->seed, in);
     expected = expect(&job, &label, false);
     ck_assert_int_eq(kernels_lane_open(lane_job->device, &variant.lane, NULL, 0), 0);
-    for (int i = 0; i < 50; i++)
+    for (unsigned i = 0; i < 50; i += test_share())
         check_variant(&variant, &job, &expected, "two lanes");
     kernels_lane_close(variant.lane);
     expected_free(&expected);
@@ -628,13 +590,13 @@ main(void)
     Suite *suite = suite_create("level_set");
     TCase *small = tcase_create("small"), *large = tcase_create("large");
 
-    tcase_add_unchecked_fixture(small, open_variants, close_variants);
+    tcase_add_unchecked_fixture(small, open_variants, variants_close);
     tcase_add_test(small, the_references_agree);
     tcase_add_test(small, random_volumes_equal_the_automaton);
     tcase_add_loop_test(small, patterns_equal_the_automaton, 0,
                         sizeof(small_extents) / sizeof(small_extents[0]));
     suite_add_tcase(suite, small);
-    tcase_add_unchecked_fixture(large, open_variants, close_variants);
+    tcase_add_unchecked_fixture(large, open_variants, variants_close);
     tcase_add_loop_test(large, larger_patterns_equal_the_search, 0,
                         sizeof(medium_extents) / sizeof(medium_extents[0]));
     tcase_add_test(large, a_sphere_is_found_from_inside_and_outside);

@@ -2,12 +2,12 @@
  * test_texture.c - texture of the CPU backend against plain loops and Masur 2022's two readings:
  * every count and every code, on each instruction set that runs here, with 1, 2 and 3 threads.
  */
-#include "kernels/cpu/device.h"
 #include "tests/kernels/ref_patterns.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
+#include "tests/kernels/variants.h"
+#include "tests/share.h"
 
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,62 +16,19 @@
 #include <sys/resource.h>
 
 enum {
-#ifdef __SANITIZE_THREAD__
-    RANDOM_JOBS = 40, /* each takes many times as long */
-#else
     RANDOM_JOBS = 200,
-#endif
     MOST_OFFSETS = 70, /* more than any backend looks at together */
     MOST_REGIONS = 3,
     MANY_REGIONS = 71,
     MOST_ENTRIES = 1 << 19, /* of all matrices of a random job */
 };
 
-static const char *const isa_names[] = {"scalar", "AVX2", "AVX-512"};
-
-struct variant {
-    const char *isa;
-    int threads;
-    struct kernels_device *device;
-    struct kernels_lane *lane;
-};
-
-static struct variant variants[9];
-static size_t variant_count;
 static char reason[KERNELS_REASON];
 
 static void
 open_variants(void)
 {
-    for (size_t i = 0; i < 3; i++)
-        for (int threads = 1; threads <= 3 && isa_find(isa_names[i]); threads++) {
-            struct variant *variant = &variants[variant_count++];
-            struct kernels_device_options options = {.backend = "cpu", .threads = threads};
-
-            variant->isa = isa_names[i];
-            variant->threads = threads;
-            ck_assert_int_eq(cpu_device_open(&options, variant->isa, &variant->device, NULL, 0), 0);
-            ck_assert_int_eq(kernels_lane_open(variant->device, &variant->lane, NULL, 0), 0);
-        }
-}
-
-static void
-close_variants(void)
-{
-    while (variant_count > 0) {
-        struct variant *variant = &variants[--variant_count];
-        kernels_lane_close(variant->lane);
-        kernels_device_close(variant->device);
-    }
-}
-
-static void *
-allocate(int64_t count, size_t size)
-{
-    void *memory = calloc(count > 0 ? (size_t)count : 1, size);
-
-    ck_assert_ptr_nonnull(memory);
-    return memory;
+    variants_open(3);
 }
 
 /* ---------------------------------------------------------------------- the volume ---- */
@@ -498,7 +455,7 @@ START_TEST(random_glcms_are_those_of_the_reference)
 {
     uint64_t random = 5;
 
-    for (uint64_t job = 0; job < RANDOM_JOBS; job++) {
+    for (uint64_t job = 0; job < RANDOM_JOBS; job += test_share()) {
         struct volume volume = random_volume(&random, (int64_t)job);
         struct texture_offset offsets[MOST_OFFSETS];
         struct texture_glcm request = {.offsets = offsets,
@@ -525,7 +482,7 @@ START_TEST(random_histograms_are_those_of_the_reference)
 {
     uint64_t random = 6;
 
-    for (uint64_t job = 0; job < RANDOM_JOBS; job++) {
+    for (uint64_t job = 0; job < RANDOM_JOBS; job += test_share()) {
         struct volume volume = random_volume(&random, (int64_t)job);
         uint64_t *region = random_region(volume.extent, &random);
 
@@ -551,7 +508,7 @@ START_TEST(random_patterns_are_those_of_the_references)
     static uint8_t wants_map;
     uint64_t random = 7;
 
-    for (uint64_t job = 0; job < RANDOM_JOBS; job++) {
+    for (uint64_t job = 0; job < RANDOM_JOBS; job += test_share()) {
         struct volume volume = random_volume(&random, (int64_t)job);
         uint64_t *regions[MOST_REGIONS];
         const uint64_t *given[MOST_REGIONS];
@@ -1113,10 +1070,10 @@ suite(void)
     TCase *random = tcase_create("random"), *known = tcase_create("known");
     TCase *lanes = tcase_create("lanes"), *errors = tcase_create("errors");
 
-    tcase_add_unchecked_fixture(random, open_variants, close_variants);
-    tcase_add_unchecked_fixture(known, open_variants, close_variants);
-    tcase_add_unchecked_fixture(lanes, open_variants, close_variants);
-    tcase_add_unchecked_fixture(errors, open_variants, close_variants);
+    tcase_add_unchecked_fixture(random, open_variants, variants_close);
+    tcase_add_unchecked_fixture(known, open_variants, variants_close);
+    tcase_add_unchecked_fixture(lanes, open_variants, variants_close);
+    tcase_add_unchecked_fixture(errors, open_variants, variants_close);
     tcase_add_test(random, random_glcms_are_those_of_the_reference);
     tcase_add_test(random, random_histograms_are_those_of_the_reference);
     tcase_add_test(random, random_patterns_are_those_of_the_references);

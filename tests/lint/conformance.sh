@@ -3,7 +3,7 @@
 # settings in reports.
 #   conformance.sh ROOT
 set -uo pipefail
-cd "$1"
+cd "$1" || exit
 statement=docs/conformance.md
 failures=0
 

@@ -2,7 +2,7 @@
 # Which folder may include what (README, "The rooms"). Prints each offending line; fails when there is one.
 #   fences.sh ROOT
 set -uo pipefail
-cd "$1"
+cd "$1" || exit
 offences=0
 
 # offend WHAT LINES: nothing when there are none.

@@ -2,7 +2,7 @@
 # Each header compiles alone, as C11; those that C++ and CUDA sources include as C++17 too.
 #   headers.sh ROOT CC CXX
 set -uo pipefail
-cd "$1"
+cd "$1" || exit
 failures=0
 while read -r header; do
     "$2" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -I. -include "$header" -x c -fsyntax-only /dev/null ||

@@ -5,6 +5,7 @@
  */
 #include "tests/unit/db/failing_vfs.h"
 
+#include "tests/share.h"
 #include "tests/unit/db/sample.h"
 
 #include <signal.h>
@@ -231,7 +232,7 @@ live_with_every_fault(int group)
     for (int kind = 0; kind < 4; kind++) {
         int n = 1;
         while (live_with_fault(n, kind & 1, kind & 2 ? SQLITE_FULL : SQLITE_IOERR_WRITE, group))
-            n++;
+            n += (int)test_share();
         ck_assert_int_gt(n, 20);
     }
 }

@@ -1,0 +1,63 @@
+/*
+ * variants.h - a lane of each way in which the CPU backend can run here: every instruction set of
+ * this machine with several numbers of threads. All must say what the reference says.
+ */
+#ifndef NOCTULE_TEST_VARIANTS_H
+#define NOCTULE_TEST_VARIANTS_H
+
+#include "kernels/cpu/device.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+struct variant {
+    const char *isa;
+    int threads;
+    struct kernels_device *device;
+    struct kernels_lane *lane;
+};
+
+static const int variant_threads[] = {1, 2, 3, 8};
+static struct variant variants[12];
+static size_t variant_count;
+
+/* With the first `thread_counts` of variant_threads. */
+static inline void
+variants_open(size_t thread_counts)
+{
+    static const char *const isa_names[] = {"scalar", "AVX2", "AVX-512"};
+
+    for (size_t i = 0; i < 3; i++)
+        for (size_t t = 0; t < thread_counts && isa_find(isa_names[i]); t++) {
+            struct variant *variant = &variants[variant_count++];
+            struct kernels_device_options options = {.backend = "cpu",
+                                                     .threads = variant_threads[t]};
+
+            variant->isa = isa_names[i];
+            variant->threads = variant_threads[t];
+            ck_assert_int_eq(cpu_device_open(&options, variant->isa, &variant->device, NULL, 0), 0);
+            ck_assert_int_eq(kernels_lane_open(variant->device, &variant->lane, NULL, 0), 0);
+        }
+}
+
+static inline void
+variants_close(void)
+{
+    while (variant_count > 0) {
+        struct variant *variant = &variants[--variant_count];
+        kernels_lane_close(variant->lane);
+        kernels_device_close(variant->device);
+    }
+}
+
+/* Zeros; never NULL, also of none. */
+static inline void *
+allocate(int64_t count, size_t size)
+{
+    void *memory = calloc(count > 0 ? (size_t)count : 1, size);
+
+    ck_assert_ptr_nonnull(memory);
+    return memory;
+}
+
+#endif
