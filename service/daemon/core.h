@@ -18,6 +18,7 @@
 struct arrivals;
 struct deliveries;
 struct jobs;
+struct local_executor;
 struct workers;
 
 struct core {
@@ -29,6 +30,7 @@ struct core {
     struct pool *pool;
     struct arrivals *arrivals;
     struct jobs *jobs;
+    struct local_executor *local;
     struct workers *workers;
     struct deliveries *deliveries;
     struct due jobs_due, deliveries_due; /* when there may be something to start */

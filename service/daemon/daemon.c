@@ -23,6 +23,7 @@
 #include "service/daemon/core.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
+#include "service/daemon/jobs/local_executor.h"
 #include "service/daemon/jobs/workers.h"
 #include "service/daemon/notify.h"
 #include "service/daemon/requests.h"
@@ -127,7 +128,7 @@ on_child_ready(void *context, int slot)
     int worker = workers_find(core->workers, slot);
     if (worker >= 0) {
         workers_ready(core->workers, (size_t)worker);
-        jobs_worker_ready(core->jobs, (size_t)worker);
+        local_executor_worker_ready(core->local, (size_t)worker);
         return;
     }
     if (workers_is_probe(core->workers, slot))
@@ -151,7 +152,7 @@ on_child_frame(void *context, int slot, struct proto_reader *reader)
     if (slot == core->intake)
         arrivals_frame(core->arrivals, reader);
     else if (worker >= 0)
-        jobs_frame(core->jobs, (size_t)worker, reader);
+        local_executor_frame(core->local, (size_t)worker, reader);
     else if (workers_is_probe(core->workers, slot))
         workers_probe_frame(core->workers, reader);
     else
@@ -171,7 +172,7 @@ on_child_gone(void *context, int slot, const struct pool_gone *gone)
         if (!expected)
             core_note_death(core, "INTAKE_DIED", gone);
     } else if (worker >= 0) {
-        jobs_worker_gone(core->jobs, (size_t)worker, gone);
+        local_executor_worker_gone(core->local, (size_t)worker, gone);
         workers_gone(core->workers, (size_t)worker, gone);
     } else if (workers_is_probe(core->workers, slot)) {
         workers_probe_gone(core->workers, gone);
@@ -450,7 +451,9 @@ open_parts(struct daemon *daemon)
     if (!error)
         error = arrivals_open(core, &core->arrivals);
     if (!error)
-        error = jobs_open(core, &core->jobs);
+        error = local_executor_open(core, &core->local);
+    if (!error)
+        error = jobs_open(core, local_executor_base(core->local), &core->jobs);
     if (!error)
         error = workers_open(core, &core->workers);
     if (!error)
@@ -482,6 +485,7 @@ close_parts(struct daemon *daemon)
     control_close(daemon->control);
     pool_close(core->pool);
     jobs_close(core->jobs);
+    local_executor_close(core->local);
     workers_close(core->workers);
     deliveries_close(core->deliveries);
     arrivals_close(core->arrivals);

@@ -26,11 +26,9 @@ struct item {
 };
 
 struct report {
-    struct report *next;
+    struct attempt base; /* its id is the token of its frame; it has ended when it comes */
     struct commitments *commitments;
-    int64_t token;
     bool unanswered; /* nobody waits: it is the courier's, or the intake that did is gone */
-    bool in_batch;   /* written, not committed */
     void *frame;     /* the COMMITTED that the strings point into */
     const char *transaction_uid;
     struct item *items;
@@ -39,33 +37,24 @@ struct report {
 
 struct commitments {
     struct core *core;
-    const struct flights *flights;
-    struct report *first;
+    const struct attempts *deliveries;
+    struct attempts reports;
     uint64_t look_at; /* of the loop's clock: when to look for overdue ones */
 };
 
 /* -------------------------------------------------------------------------- one report ----- */
 
 static void
-free_report(struct report *report)
+report_free(struct attempt *base)
 {
+    struct report *report = (struct report *)base;
     free(report->items);
     free(report->frame);
     free(report);
 }
 
-static void
-drop_report(struct report *report)
-{
-    struct report **link = &report->commitments->first;
-    while (*link != report)
-        link = &(*link)->next;
-    *link = report->next;
-    free_report(report);
-}
-
 static int
-read_references(struct proto_reader *reader, struct report *report)
+report_read_items(struct report *report, struct proto_reader *reader)
 {
     struct message_reference told;
     report->items = calloc((size_t)reader->rows + 1, sizeof *report->items);
@@ -78,60 +67,32 @@ read_references(struct proto_reader *reader, struct report *report)
     return 0;
 }
 
-static struct report *
-read_report(struct proto_reader *reader)
+void
+commitments_hear(struct commitments *commitments, struct proto_reader *reader, bool by_intake)
 {
     struct message_committed told;
     struct report *report =
         message_read_committed(reader, &told) ? NULL : calloc(1, sizeof *report);
     if (!report)
-        return NULL;
-    report->frame = message_keep_committed(reader, &told);
-    if (!report->frame || read_references(reader, report) != 0) {
-        free_report(report);
-        return NULL;
-    }
-    report->token = told.token;
-    report->transaction_uid = told.transaction_uid;
-    return report;
-}
-
-void
-commitments_hear(struct commitments *commitments, struct proto_reader *reader, bool by_intake)
-{
-    struct report *report = read_report(reader);
-    if (!report)
         return; /* a broken frame, or no memory: then the peer is left without an answer */
+    attempt_add(&commitments->reports, &report->base, told.token);
+    report->base.ended = true;
     report->commitments = commitments;
     report->unanswered = !by_intake;
-    report->next = commitments->first;
-    commitments->first = report;
+    report->frame = message_keep_committed(reader, &told);
+    report->transaction_uid = told.transaction_uid;
+    if (!report->frame || report_read_items(report, reader) != 0)
+        attempt_drop(&report->base);
 }
 
 void
 commitments_intake_gone(struct commitments *commitments)
 {
-    for (struct report *report = commitments->first; report; report = report->next)
-        report->unanswered = true;
+    for (struct attempt *base = commitments->reports.first; base; base = base->next)
+        ((struct report *)base)->unanswered = true;
 }
 
 /* ---------------------------------------------------------------------------- recording ---- */
-
-static void
-on_recorded(void *context, int status)
-{
-    struct report *report = context;
-    struct core *core = report->commitments->core;
-    report->in_batch = false;
-    if (status)
-        return;
-    if (!report->unanswered) {
-        struct proto_writer writer;
-        message_write_stored(&writer, &(struct message_stored){.token = report->token});
-        pool_send(core->pool, core->intake, &writer); /* one that left waits for nothing */
-    }
-    drop_report(report);
-}
 
 /* The destination does not keep what it took: it gets it once more. */
 static int
@@ -150,7 +111,7 @@ record_refusal(struct core *core, const struct report *report, const struct item
     error = queue_delivery_committed(core->queue, report->transaction_uid, item->sop_instance_uid,
                                      false, attempt.code, sentence, clock_unix_ms());
     if (!error)
-        error = flight_try_later(core, &delivery, &attempt);
+        error = delivery_try_later(core, &delivery, &attempt);
     due_now(&core->deliveries_due);
     queue_delivery_clear(&delivery);
     return error;
@@ -182,59 +143,53 @@ is_known(struct core *core, const struct report *report, const struct item *item
     return true;
 }
 
+/* Not as long as the delivery of an instance that it names is under way. */
 static bool
-is_early(const struct commitments *commitments, const struct report *report)
+report_may_write(const struct attempt *base)
 {
+    const struct report *report = (const struct report *)base;
     for (size_t i = 0; i < report->count; i++) {
         const struct item *item = &report->items[i];
-        if (flights_carry(commitments->flights, item->sop_instance_uid) &&
-            !is_known(commitments->core, report, item))
-            return true;
+        if (delivery_attempts_carry(report->commitments->deliveries, item->sop_instance_uid) &&
+            !is_known(base->all->core, report, item))
+            return false;
     }
-    return false;
+    return true;
 }
 
-/* In the open batch; 0 or -errno. */
 static int
-record(struct core *core, struct report *report)
+report_write(struct attempt *base)
 {
+    const struct report *report = (const struct report *)base;
     int error = 0;
     for (size_t i = 0; i < report->count && !error; i++)
-        error = record_item(core, report, &report->items[i]);
-    if (error)
-        return error;
-    report->in_batch = true;
-    error = batch_on_commit(core->batch, on_recorded, report);
-    if (error) {
-        report->in_batch = false;
-        batch_abort(core->batch, error);
-    }
+        error = record_item(base->all->core, report, &report->items[i]);
     return error;
 }
 
-static struct report *
-first_unrecorded(const struct commitments *commitments)
+static void
+report_recorded(struct attempt *base)
 {
-    struct report *report = commitments->first;
-    while (report && (report->in_batch || is_early(commitments, report)))
-        report = report->next;
-    return report;
+    const struct core *core = base->all->core;
+    if (((const struct report *)base)->unanswered)
+        return;
+    struct proto_writer writer;
+    message_write_stored(&writer, &(struct message_stored){.token = base->id});
+    pool_send(core->pool, core->intake, &writer); /* one that left waits for nothing */
 }
 
+static const struct attempt_type report_type = {
+    .what = "record a storage commitment",
+    .may_write = report_may_write,
+    .write = report_write, /* what does not pass is logged, an item at a time */
+    .recorded = report_recorded,
+    .free = report_free,
+};
+
 void
-commitments_record(struct commitments *commitments)
+commitments_write(struct commitments *commitments)
 {
-    struct core *core = commitments->core;
-    /* Looked for anew each time: joining the batch may commit a full one, which frees reports. */
-    while (first_unrecorded(commitments)) {
-        if (!core_change(core))
-            return;
-        int error = record(core, first_unrecorded(commitments));
-        if (error) {
-            core_failed(core, error, "record a storage commitment");
-            return;
-        }
-    }
+    attempts_write(&commitments->reports);
 }
 
 /* ------------------------------------------------------------------------------ overdue ---- */
@@ -249,7 +204,7 @@ give_up_waiting(struct core *core, const struct conf_destination *destination,
     log_warn("commitment.overdue", LOG_INT("delivery", delivery->id),
              LOG_STR("destination", delivery->destination));
     const struct queue_attempt attempt = {-1, "COMMITMENT_TIMEOUT", sentence};
-    int error = flight_try_later(core, delivery, &attempt);
+    int error = delivery_try_later(core, delivery, &attempt);
     due_now(&core->deliveries_due);
     return error == -EAGAIN ? 0 : error; /* the report came in the same turn */
 }
@@ -305,13 +260,13 @@ commitments_tick(struct commitments *commitments)
 /* -------------------------------------------------------------------------- open, close ---- */
 
 int
-commitments_open(struct core *core, const struct flights *flights, struct commitments **out)
+commitments_open(struct core *core, const struct attempts *deliveries, struct commitments **out)
 {
     struct commitments *commitments = calloc(1, sizeof *commitments);
     if (!commitments)
         return -ENOMEM;
-    commitments->core = core;
-    commitments->flights = flights;
+    *commitments = (struct commitments){
+        .core = core, .deliveries = deliveries, .reports = {core, &report_type, NULL}};
     *out = commitments;
     return 0;
 }
@@ -321,10 +276,6 @@ commitments_close(struct commitments *commitments)
 {
     if (!commitments)
         return;
-    struct report *next;
-    for (struct report *report = commitments->first; report; report = next) {
-        next = report->next;
-        free_report(report);
-    }
+    attempts_free(&commitments->reports);
     free(commitments);
 }

@@ -8,11 +8,12 @@
 #ifndef NOCTULE_COMMITMENTS_H
 #define NOCTULE_COMMITMENTS_H
 
-#include "service/daemon/delivery/flight.h"
+#include "service/daemon/delivery/delivery_attempt.h"
 
 struct commitments;
 
-int commitments_open(struct core *core, const struct flights *flights,
+/* The attempts are those at deliveries. */
+int commitments_open(struct core *core, const struct attempts *deliveries,
                      struct commitments **commitments);
 void commitments_close(struct commitments *commitments);
 
@@ -21,8 +22,8 @@ void commitments_hear(struct commitments *commitments, struct proto_reader *read
 /* Nobody waits for the answers any more. */
 void commitments_intake_gone(struct commitments *commitments);
 
-/* Writes what was heard; at the end of a batch, after the flights were recorded. */
-void commitments_record(struct commitments *commitments);
+/* Writes what was heard; among the last changes of a batch, after the attempts at deliveries. */
+void commitments_write(struct commitments *commitments);
 /* Now and then: finds those that are overdue. */
 void commitments_tick(struct commitments *commitments);
 

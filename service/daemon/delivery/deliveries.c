@@ -2,7 +2,8 @@
  * deliveries.c - see deliveries.h.
  *
  * A delivery is under way from its SENDING row, committed before the courier is told, until the
- * courier says DELIVERED or is gone; what then becomes of it is flight.c's. When the courier dies
+ * courier says DELIVERED or is gone; what then becomes of it is delivery_attempt.c's. When the
+ * courier dies
  *
  *     by itself, for its silence or a broken frame   each delivery it had is charged the attempt
  *     by our order (drain)                           all go back, no attempt counts
@@ -15,10 +16,9 @@
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
-#include "service/common/messages.h"
 #include "service/daemon/delivery/breaker.h"
 #include "service/daemon/delivery/commitments.h"
-#include "service/daemon/delivery/flight.h"
+#include "service/daemon/delivery/delivery_attempt.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ struct deliveries {
     struct line *lines; /* one a destination of the configuration */
     size_t line_count;
     const char **blocked; /* room for a name a line */
-    struct flights *flights;
+    struct attempts attempts;
     struct commitments *commitments;
 };
 
@@ -56,10 +56,23 @@ find_line(const struct deliveries *deliveries, const char *destination)
     return NULL;
 }
 
+/* Have not ended; of one destination (NULL: of all). */
+static size_t
+deliveries_sending(const struct deliveries *deliveries, const char *destination)
+{
+    size_t count = 0;
+    for (const struct attempt *base = deliveries->attempts.first; base; base = base->next) {
+        const struct delivery_attempt *attempt = (const struct delivery_attempt *)base;
+        count += !base->ended &&
+                 (!destination || strcmp(attempt->delivery.destination, destination) == 0);
+    }
+    return count;
+}
+
 static size_t
 room(const struct deliveries *deliveries, const struct line *line)
 {
-    return breaker_room(&line->breaker, flights_under_way(deliveries->flights, line->destination),
+    return breaker_room(&line->breaker, deliveries_sending(deliveries, line->destination),
                         MAX_UNDER_WAY, uv_now(&deliveries->core->loop));
 }
 
@@ -95,14 +108,13 @@ tell_change(struct core *core, const struct line *line, enum breaker_change chan
 
 /* What the courier said shows whether the destination is there. */
 static void
-judge_destination(struct deliveries *deliveries, const struct flight *flight)
+judge_destination(struct deliveries *deliveries, const struct delivery_attempt *attempt)
 {
     struct core *core = deliveries->core;
-    struct line *line = find_line(deliveries, flight_delivery(flight)->destination);
-    enum proto_delivery outcome = flight_outcome(flight);
-    if (!line || outcome == PROTO_DELIVERY_RETURNED)
+    struct line *line = find_line(deliveries, attempt->delivery.destination);
+    if (!line || attempt->end == PROTO_DELIVERY_RETURNED)
         return;
-    if (outcome == PROTO_DELIVERY_TRANSIENT)
+    if (attempt->end == PROTO_DELIVERY_TRANSIENT)
         tell_change(core, line,
                     breaker_failed(&line->breaker, &core->conf->delivery, uv_now(&core->loop)));
     else
@@ -164,27 +176,20 @@ send_deliver(struct core *core, const struct queue_delivery *delivery)
     return pool_send(core->pool, core->courier, &writer);
 }
 
-struct departure {
-    struct deliveries *deliveries;
-    struct flight *flight;
-};
-
 static void
 depart(void *context, int status)
 {
-    struct departure departure = *(struct departure *)context;
-    struct core *core = departure.deliveries->core;
-    free(context);
+    struct delivery_attempt *attempt = context;
+    const struct queue_delivery *delivery = &attempt->delivery;
     if (status) {
-        flight_drop(departure.flight);
+        attempt_drop(&attempt->base);
         return;
     }
     crash_point("daemon_after_sending_before_deliver");
-    const struct queue_delivery *delivery = flight_delivery(departure.flight);
-    if (send_deliver(core, delivery)) {
-        flight_blame(departure.flight, PROTO_DELIVERY_RETURNED, "RETURNED",
-                     "the courier could not be told");
-        flight_end(departure.flight);
+    if (send_deliver(attempt->base.all->core, delivery)) {
+        delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, "RETURNED",
+                               "the courier could not be told");
+        delivery_attempt_end(attempt);
         return;
     }
     log_debug("delivery.started", LOG_INT("delivery", delivery->id),
@@ -197,24 +202,18 @@ static int
 begin(struct deliveries *deliveries, struct queue_delivery *delivery)
 {
     struct core *core = deliveries->core;
-    int64_t id = delivery->id;
-    struct departure *departure = malloc(sizeof *departure);
-    struct flight *flight = departure ? flight_new(deliveries->flights, delivery) : NULL;
-    if (!flight) {
-        free(departure);
+    struct delivery_attempt *attempt = delivery_attempt_new(&deliveries->attempts, delivery);
+    if (!attempt)
         return -ENOMEM;
-    }
-    int error = queue_start_delivery(core->queue, id, clock_unix_ms());
+    int error = queue_start_delivery(core->queue, attempt->base.id, clock_unix_ms());
     if (error) {
-        flight_drop(flight);
-        free(departure);
+        attempt_drop(&attempt->base);
         return error == -EAGAIN ? 0 : error; /* withdrawn in the same batch */
     }
-    *departure = (struct departure){deliveries, flight};
-    error = batch_on_commit(core->batch, depart, departure);
+    error = batch_on_commit(core->batch, depart, attempt);
     if (error) {
         batch_abort(core->batch, error);
-        depart(departure, error);
+        depart(attempt, error);
     }
     return error;
 }
@@ -314,8 +313,8 @@ deliveries_before_commit(struct deliveries *deliveries)
     const struct core *core = deliveries->core;
     if (core->trouble && !core->probing)
         return;
-    flights_record(deliveries->flights);
-    commitments_record(deliveries->commitments);
+    attempts_write(&deliveries->attempts);
+    commitments_write(deliveries->commitments);
     start_deliveries(deliveries);
 }
 
@@ -333,25 +332,27 @@ hear_delivered(struct deliveries *deliveries, struct proto_reader *reader)
     struct message_delivered told;
     if (message_read_delivered(reader, &told))
         return;
-    struct flight *flight = flights_find(deliveries->flights, told.delivery);
-    if (!flight) {
+    struct attempt *base = attempts_find(&deliveries->attempts, told.delivery);
+    struct delivery_attempt *attempt = (struct delivery_attempt *)base;
+    if (!base || base->ended) {
         reader->error = -EBADMSG; /* not a delivery it has */
         return;
     }
-    int error = flight_read(flight, reader, &told);
+    int error = delivery_attempt_read(attempt, reader, &told);
     if (error == -ENOMEM) {
-        flight_blame(flight, PROTO_DELIVERY_TRANSIENT, "OUT_OF_MEMORY",
-                     "the daemon had no memory to note how the delivery ended");
+        delivery_attempt_blame(attempt, PROTO_DELIVERY_TRANSIENT, "OUT_OF_MEMORY",
+                               "the daemon had no memory to note how the delivery ended");
     } else if (error) {
         reader->error = error; /* the pool ends the courier, and that ends the delivery */
         return;
     } else {
-        judge_destination(deliveries, flight);
-        /* It does not know the destination, as when it could not read the new configuration. */
-        if (flight_outcome(flight) == PROTO_DELIVERY_RETURNED && !deliveries->core->draining)
-            flight_put_off(flight);
+        judge_destination(deliveries, attempt);
+        /* It does not know the destination, as when it could not read the new configuration: again
+         * after a while, the attempt counted. */
+        if (attempt->end == PROTO_DELIVERY_RETURNED && !deliveries->core->draining)
+            attempt->end = PROTO_DELIVERY_TRANSIENT;
     }
-    flight_end(flight);
+    delivery_attempt_end(attempt);
     due_now(&deliveries->core->deliveries_due);
 }
 
@@ -375,12 +376,19 @@ deliveries_courier_ready(struct deliveries *deliveries)
 void
 deliveries_courier_gone(struct deliveries *deliveries, const struct pool_gone *gone)
 {
-    if (gone->ordered || deliveries->core->draining)
-        flights_end_all(deliveries->flights, PROTO_DELIVERY_RETURNED, "RETURNED",
-                        "the courier was stopped");
-    else
-        flights_end_all(deliveries->flights, PROTO_DELIVERY_TRANSIENT, "COURIER_DIED",
-                        "the courier died while it had this delivery");
+    bool returned = gone->ordered || deliveries->core->draining;
+    for (struct attempt *base = deliveries->attempts.first; base; base = base->next) {
+        struct delivery_attempt *attempt = (struct delivery_attempt *)base;
+        if (base->ended)
+            continue;
+        if (returned)
+            delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, "RETURNED",
+                                   "the courier was stopped");
+        else
+            delivery_attempt_blame(attempt, PROTO_DELIVERY_TRANSIENT, "COURIER_DIED",
+                                   "the courier died while it had this delivery");
+        delivery_attempt_end(attempt);
+    }
     due_now(&deliveries->core->deliveries_due);
 }
 
@@ -399,13 +407,13 @@ deliveries_intake_gone(struct deliveries *deliveries)
 size_t
 deliveries_under_way(const struct deliveries *deliveries)
 {
-    return flights_under_way(deliveries->flights, NULL);
+    return deliveries_sending(deliveries, NULL);
 }
 
 size_t
 deliveries_unrecorded(const struct deliveries *deliveries)
 {
-    return flights_count(deliveries->flights);
+    return attempts_count(&deliveries->attempts);
 }
 
 /* -------------------------------------------------------------------------- open, close ---- */
@@ -416,7 +424,7 @@ deliveries_close(struct deliveries *deliveries)
     if (!deliveries)
         return;
     commitments_close(deliveries->commitments);
-    flights_close(deliveries->flights);
+    attempts_free(&deliveries->attempts);
     free_lines(deliveries->lines, deliveries->line_count);
     free(deliveries->blocked);
     free(deliveries);
@@ -429,9 +437,8 @@ deliveries_open(struct core *core, struct deliveries **out)
     if (!deliveries)
         return -ENOMEM;
     deliveries->core = core;
-    int error = flights_open(core, &deliveries->flights);
-    if (!error)
-        error = commitments_open(core, deliveries->flights, &deliveries->commitments);
+    deliveries->attempts = (struct attempts){core, &delivery_attempt_type, NULL};
+    int error = commitments_open(core, &deliveries->attempts, &deliveries->commitments);
     if (!error)
         error = deliveries_reload(deliveries);
     if (error) {

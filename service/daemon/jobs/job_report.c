@@ -1,8 +1,8 @@
 /*
- * outcome_read.c - what a worker tells of a job: DONE, and before it FEATURES and HISTOGRAM.
- * Nothing is believed that a worker in its right mind does not say; see outcome.h.
+ * job_report.c - what a worker tells of a job: DONE, and before it FEATURES and HISTOGRAM.
+ * Nothing is believed that a worker in its right mind does not say; see job_attempt.h.
  */
-#include "service/daemon/jobs/outcome_private.h"
+#include "service/daemon/jobs/job_attempt.h"
 
 #include "service/common/layout.h"
 
@@ -13,33 +13,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct outcome_block {
-    struct outcome_block *next;
+struct job_frame {
+    struct job_frame *next;
     void *memory;
 };
 
-/* Takes the memory over, to live as long as the outcome. False: there is none. */
+/* Takes the memory over, to live as long as the attempt. False: there is none. */
 static bool
-keep(struct outcome *outcome, void *memory)
+keep(struct job_attempt *attempt, void *memory)
 {
-    struct outcome_block *block = memory ? malloc(sizeof *block) : NULL;
-    if (!block) {
+    struct job_frame *frame = memory ? malloc(sizeof *frame) : NULL;
+    if (!frame) {
         free(memory);
         return false;
     }
-    *block = (struct outcome_block){.next = outcome->blocks, .memory = memory};
-    outcome->blocks = block;
+    *frame = (struct job_frame){.next = attempt->frames, .memory = memory};
+    attempt->frames = frame;
     return true;
 }
 
 void
-outcome_free_frames(struct outcome *outcome)
+job_attempt_free_frames(struct job_attempt *attempt)
 {
-    struct outcome_block *next;
-    for (struct outcome_block *block = outcome->blocks; block; block = next) {
-        next = block->next;
-        free(block->memory);
-        free(block);
+    struct job_frame *next;
+    for (struct job_frame *frame = attempt->frames; frame; frame = next) {
+        next = frame->next;
+        free(frame->memory);
+        free(frame);
     }
 }
 
@@ -63,15 +63,16 @@ figures_of(const struct message_done *told)
 }
 
 static int
-read_result(struct outcome *outcome, size_t i, const struct message_result *told)
+read_result(struct job_attempt *attempt, size_t i, const struct message_result *told)
 {
     if (!*told->file || strchr(told->file, '/'))
         return -EBADMSG;
-    if (asprintf(&outcome->paths[i], LAYOUT_OUTBOX "/%" PRId64 "/%s", outcome->job, told->file) < 0)
+    if (asprintf(&attempt->paths[i], LAYOUT_OUTBOX "/%" PRId64 "/%s", attempt->base.id,
+                 told->file) < 0)
         return -ENOMEM;
-    outcome->results[i] = (struct queue_result){
+    attempt->results[i] = (struct queue_result){
         .kind = told->kind,
-        .path = outcome->paths[i],
+        .path = attempt->paths[i],
         .sop_class_uid = told->sop_class,
         .sop_instance_uid = told->sop_instance,
         .series_uid = told->series,
@@ -82,36 +83,36 @@ read_result(struct outcome *outcome, size_t i, const struct message_result *told
 }
 
 static int
-read_results(struct outcome *outcome, struct proto_reader *reader)
+read_results(struct job_attempt *attempt, struct proto_reader *reader)
 {
     const size_t count = (size_t)reader->rows;
     struct message_result told;
-    outcome->results = calloc(count + 1, sizeof *outcome->results);
-    outcome->paths = calloc(count + 1, sizeof *outcome->paths);
-    if (!outcome->results || !outcome->paths)
+    attempt->results = calloc(count + 1, sizeof *attempt->results);
+    attempt->paths = calloc(count + 1, sizeof *attempt->paths);
+    if (!attempt->results || !attempt->paths)
         return -ENOMEM;
-    outcome->result_count = count;
+    attempt->result_count = count;
     int error = 0;
     for (size_t i = 0; i < count && !error && message_next_result(reader, &told); i++)
-        error = read_result(outcome, i, &told);
+        error = read_result(attempt, i, &told);
     return error;
 }
 
 static int
-end_of_verdict(int64_t verdict, bool empty, enum outcome_end *end)
+end_of_verdict(int64_t verdict, bool empty, enum job_end *end)
 {
     switch (verdict) {
     case PROTO_VERDICT_DONE:
-        *end = empty ? OUTCOME_EMPTY : OUTCOME_DONE;
+        *end = empty ? JOB_END_EMPTY : JOB_END_DONE;
         return 0;
     case PROTO_VERDICT_RETRY:
-        *end = OUTCOME_RETRY;
+        *end = JOB_END_RETRY;
         return 0;
     case PROTO_VERDICT_REJECT:
-        *end = OUTCOME_REJECTED;
+        *end = JOB_END_REJECTED;
         return 0;
     case PROTO_VERDICT_STOPPED:
-        *end = OUTCOME_RETURNED;
+        *end = JOB_END_RETURNED;
         return 0;
     default:
         return -EBADMSG;
@@ -119,20 +120,20 @@ end_of_verdict(int64_t verdict, bool empty, enum outcome_end *end)
 }
 
 int
-outcome_read(struct outcome *outcome, struct proto_reader *reader, struct message_done *told,
-             enum outcome_end *end)
+job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
+                      struct message_done *told, enum job_end *end)
 {
-    if (outcome->forgetful || !keep(outcome, message_keep_done(reader, told)))
+    if (attempt->out_of_memory || !keep(attempt, message_keep_done(reader, told)))
         return -ENOMEM;
     if (end_of_verdict(told->verdict, told->empty != 0, end) ||
-        (*end == OUTCOME_DONE && reader->rows == 0))
+        (*end == JOB_END_DONE && reader->rows == 0))
         return -EBADMSG;
-    outcome->code = told->code;
-    outcome->sentence = told->sentence;
-    outcome->file_a = told->file_a;
-    outcome->file_b = told->file_b;
-    outcome->figures = figures_of(told);
-    return read_results(outcome, reader);
+    attempt->code = told->code;
+    attempt->sentence = told->sentence;
+    attempt->file_a = told->file_a;
+    attempt->file_b = told->file_b;
+    attempt->figures = figures_of(told);
+    return read_results(attempt, reader);
 }
 
 /* ------------------------------------------------------------------------ measurements ---- */
@@ -181,40 +182,40 @@ feature_of(const struct message_feature *told)
 
 /* False: more than any pipeline asks for. */
 static bool
-count_bytes(struct outcome *outcome, const struct proto_reader *reader)
+count_bytes(struct job_attempt *attempt, const struct proto_reader *reader)
 {
-    if (reader->size > PROTO_MAX_MEASUREMENTS - outcome->measurement_bytes)
+    if (reader->size > PROTO_MAX_MEASUREMENTS - attempt->measurement_bytes)
         return false;
-    outcome->measurement_bytes += reader->size;
+    attempt->measurement_bytes += reader->size;
     return true;
 }
 
 /* What finds no memory is not the worker's fault: the job ends as one that has to be tried again. */
 static int
-forget(struct outcome *outcome)
+forget(struct job_attempt *attempt)
 {
-    outcome->forgetful = true;
+    attempt->out_of_memory = true;
     return 0;
 }
 
 int
-outcome_read_features(struct outcome *outcome, struct proto_reader *reader,
-                      struct message_features *told)
+job_attempt_read_features(struct job_attempt *attempt, struct proto_reader *reader,
+                          struct message_features *told)
 {
     const size_t count = (size_t)reader->rows;
     struct message_feature feature;
-    if (!count_bytes(outcome, reader) || count > PROTO_MAX_FEATURES - outcome->feature_count)
+    if (!count_bytes(attempt, reader) || count > PROTO_MAX_FEATURES - attempt->feature_count)
         return -EBADMSG;
     struct queue_feature *grown =
-        realloc(outcome->features, (outcome->feature_count + count + 1) * sizeof *grown);
+        realloc(attempt->features, (attempt->feature_count + count + 1) * sizeof *grown);
     if (grown)
-        outcome->features = grown;
-    if (!grown || !keep(outcome, message_keep_features(reader, told)))
-        return forget(outcome);
+        attempt->features = grown;
+    if (!grown || !keep(attempt, message_keep_features(reader, told)))
+        return forget(attempt);
     while (message_next_feature(reader, &feature)) {
         if (!is_sound(&feature))
             return -EBADMSG;
-        grown[outcome->feature_count++] = feature_of(&feature);
+        grown[attempt->feature_count++] = feature_of(&feature);
     }
     return 0;
 }
@@ -232,20 +233,20 @@ read_counts(struct proto_reader *reader, int64_t *counts)
 }
 
 int
-outcome_read_histogram(struct outcome *outcome, struct proto_reader *reader,
-                       struct message_histogram *told)
+job_attempt_read_histogram(struct job_attempt *attempt, struct proto_reader *reader,
+                           struct message_histogram *told)
 {
-    if (!count_bytes(outcome, reader) || outcome->histogram_count == PROTO_MAX_HISTOGRAMS ||
+    if (!count_bytes(attempt, reader) || attempt->histogram_count == PROTO_MAX_HISTOGRAMS ||
         reader->rows != PROTO_CODES || !is_int32(told->segment) || !*told->pattern)
         return -EBADMSG;
     struct queue_histogram *grown =
-        realloc(outcome->histograms, (outcome->histogram_count + 1) * sizeof *grown);
+        realloc(attempt->histograms, (attempt->histogram_count + 1) * sizeof *grown);
     if (grown)
-        outcome->histograms = grown;
+        attempt->histograms = grown;
     int64_t *counts = calloc(PROTO_CODES, sizeof *counts);
-    if (!keep(outcome, counts) || !grown || !keep(outcome, message_keep_histogram(reader, told)))
-        return forget(outcome);
-    grown[outcome->histogram_count++] = (struct queue_histogram){.segment = (int32_t)told->segment,
+    if (!keep(attempt, counts) || !grown || !keep(attempt, message_keep_histogram(reader, told)))
+        return forget(attempt);
+    grown[attempt->histogram_count++] = (struct queue_histogram){.segment = (int32_t)told->segment,
                                                                  .label = told->label,
                                                                  .pattern = told->pattern,
                                                                  .settings = told->settings,

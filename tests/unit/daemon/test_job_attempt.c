@@ -2,7 +2,7 @@
  * What a worker tells of a job: frames that are believed end in the database with the job, whole,
  * and frames that are not are refused, whatever they hold.
  */
-#include "service/daemon/jobs/outcome.h"
+#include "service/daemon/jobs/local_executor.h"
 
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
@@ -14,9 +14,9 @@
 static struct sample s;
 static struct core core;
 static struct conf conf;
-static struct outcomes *outcomes;
+static struct attempts attempts;
 static int64_t job;
-static struct outcome *outcome;
+static struct job_attempt *attempt;
 
 static void
 set_up(void)
@@ -30,20 +30,20 @@ set_up(void)
     due_init(&core.jobs_due, &core.loop);
     due_init(&core.deliveries_due, &core.loop);
     ck_assert_int_eq(batch_open(&core.loop, s.queue, &no_events, &core.batch), 0);
-    ck_assert_int_eq(jobs_open(&core, &core.jobs), 0);
+    ck_assert_int_eq(local_executor_open(&core, &core.local), 0);
+    ck_assert_int_eq(jobs_open(&core, local_executor_base(core.local), &core.jobs), 0);
     ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
-    ck_assert_int_eq(outcomes_open(&core, &outcomes), 0);
-    outcome = outcome_new(outcomes, job, 1);
-    ck_assert_ptr_nonnull(outcome);
+    attempts = (struct attempts){&core, &job_attempt_type, NULL};
+    attempt = job_attempt_new(&attempts, job, 1);
+    ck_assert_ptr_nonnull(attempt);
 }
 
 static void
 tear_down(void)
 {
-    if (outcome)
-        outcome_free(outcome);
-    outcomes_close(outcomes);
+    attempts_free(&attempts);
     jobs_close(core.jobs);
+    local_executor_close(core.local);
     deliveries_close(core.deliveries);
     batch_close(core.batch);
     uv_close((uv_handle_t *)&core.jobs_due.timer, NULL);
@@ -102,27 +102,28 @@ add_feature(struct proto_writer *writer, const struct queue_feature *feature, in
     message_add_feature(writer, &row);
 }
 
-/* As jobs.c does: the message is read before the outcome sees it. */
+/* As the executor does: the message is read before the attempt sees it. */
 static int
-read_frame(struct proto_reader *reader, enum outcome_end *end)
+read_frame(struct proto_reader *reader, enum job_end *end)
 {
     struct message_done done;
     struct message_features features;
     struct message_histogram histogram;
     if (reader->type == PROTO_DONE)
-        return message_read_done(reader, &done) ? reader->error
-                                                : outcome_read(outcome, reader, &done, end);
+        return message_read_done(reader, &done)
+                   ? reader->error
+                   : job_attempt_read_done(attempt, reader, &done, end);
     if (reader->type == PROTO_FEATURES)
         return message_read_features(reader, &features)
                    ? reader->error
-                   : outcome_read_features(outcome, reader, &features);
+                   : job_attempt_read_features(attempt, reader, &features);
     return message_read_histogram(reader, &histogram)
                ? reader->error
-               : outcome_read_histogram(outcome, reader, &histogram);
+               : job_attempt_read_histogram(attempt, reader, &histogram);
 }
 
 static int
-hear(struct proto_writer *writer, enum outcome_end *end)
+hear(struct proto_writer *writer, enum job_end *end)
 {
     struct proto_stream stream = {0};
     struct proto_reader reader;
@@ -159,7 +160,7 @@ hear_histogram(const char *pattern, int64_t codes, int64_t count)
     return hear(&writer, NULL);
 }
 
-static enum outcome_end
+static enum job_end
 hear_done(enum proto_verdict verdict)
 {
     static const struct message_result result = {.kind = "seg",
@@ -170,7 +171,7 @@ hear_done(enum proto_verdict verdict)
                                                  .size = 1,
                                                  .frames = 1};
     struct proto_writer writer;
-    enum outcome_end end = OUTCOME_CANCELLED;
+    enum job_end end = JOB_END_CANCELLED;
     const struct message_done done = {.job = job,
                                       .verdict = verdict,
                                       .read_seconds = 1,
@@ -191,13 +192,12 @@ hear_done(enum proto_verdict verdict)
 
 /* It ends as the worker has said, and that is on disk. */
 static void
-record(enum outcome_end end)
+record(enum job_end end)
 {
-    outcome_end(outcome, end, true);
-    outcome = NULL;
-    outcomes_record(outcomes);
+    job_attempt_end(attempt, end, true);
+    attempts_write(&attempts);
     ck_assert_int_eq(batch_commit(core.batch), 0);
-    ck_assert_uint_eq(outcomes_count(outcomes), 0);
+    ck_assert_uint_eq(attempts_count(&attempts), 0);
     sample_assert_sound(s.queue);
 }
 
@@ -376,7 +376,7 @@ START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
     static const enum proto_type types[] = {PROTO_FEATURES, PROTO_HISTOGRAM, PROTO_DONE};
 
     conf.compute.lanes = 2;
-    jobs_worker_ready(core.jobs, 0);
+    local_executor_worker_ready(core.local, 0);
     for (int i = 0; i < 3; i++) {
         struct proto_writer writer;
         struct proto_stream stream = {0};
@@ -386,7 +386,7 @@ START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
         ck_assert_int_eq(proto_finish(&writer), 0);
         ck_assert_int_eq(proto_feed(&stream, writer.bytes, writer.size), 0);
         ck_assert_int_eq(proto_next(&stream, &reader), 1);
-        jobs_frame(core.jobs, 0, &reader);
+        local_executor_frame(core.local, 0, &reader);
         ck_assert_int_eq(reader.error, -EBADMSG);
         proto_stream_release(&stream);
         proto_release(&writer);
@@ -396,7 +396,7 @@ START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
 
 END_TEST
 
-SAMPLE_MAIN("service_outcome", set_up, tear_down, what_was_told_is_recorded_with_the_end,
+SAMPLE_MAIN("service_job_attempt", set_up, tear_down, what_was_told_is_recorded_with_the_end,
             what_was_told_before_another_end_is_forgotten, the_same_feature_twice_fails_the_job,
             the_same_histogram_twice_fails_the_job, made_up_features_are_refused,
             a_segment_beyond_all_numbers_is_refused, counts_that_are_not_there_are_refused,

@@ -1,0 +1,127 @@
+/* attempt.c - see attempt.h. */
+#include "service/daemon/attempt.h"
+
+#include "service/common/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+void
+attempt_add(struct attempts *attempts, struct attempt *attempt, int64_t id)
+{
+    *attempt = (struct attempt){.next = attempts->first, .all = attempts, .id = id};
+    attempts->first = attempt;
+}
+
+void
+attempt_drop(struct attempt *attempt)
+{
+    struct attempt **link = &attempt->all->first;
+    while (*link != attempt)
+        link = &(*link)->next;
+    *link = attempt->next;
+    attempt->all->type->free(attempt);
+}
+
+static int
+attempt_refused(struct attempt *attempt)
+{
+    const struct attempt_type *type = attempt->all->type;
+    char event[32], sentence[512];
+    snprintf(event, sizeof event, "%s.record_failed", type->subject);
+    snprintf(sentence, sizeof sentence, "what the %s said cannot be recorded: %s", type->child,
+             queue_reason(attempt->all->core->queue));
+    log_error(event, LOG_INT(type->subject, attempt->id), LOG_STR("sentence", sentence));
+    return type->fail(attempt, "RECORD_FAILED", sentence);
+}
+
+/* 0, or -errno: nothing of it is written, and it is tried again. */
+static int
+attempt_write(struct attempt *attempt)
+{
+    int rc = attempt->all->type->write(attempt);
+    attempt->superseded = rc == -EAGAIN || rc == -ENOENT;
+    if (!rc || attempt->superseded)
+        return 0;
+    if (!core_is_trouble(rc))
+        rc = attempt_refused(attempt);
+    /* A row that takes neither is put right by the next start. */
+    return core_is_trouble(rc) ? rc : 0;
+}
+
+static void
+attempt_on_commit(void *context, int status)
+{
+    struct attempt *attempt = context;
+    attempt->written = false;
+    if (status)
+        return;
+    attempt->all->type->recorded(attempt);
+    attempt_drop(attempt);
+}
+
+static int
+attempt_write_in_batch(struct attempt *attempt)
+{
+    struct batch *batch = attempt->all->core->batch;
+    int rc = attempt_write(attempt);
+    if (rc)
+        return rc;
+    attempt->written = true;
+    rc = batch_on_commit(batch, attempt_on_commit, attempt);
+    if (rc) {
+        attempt->written = false;
+        batch_abort(batch, rc);
+    }
+    return rc;
+}
+
+static struct attempt *
+attempts_first_unwritten(const struct attempts *attempts)
+{
+    bool (*may_write)(const struct attempt *) = attempts->type->may_write;
+    struct attempt *attempt = attempts->first;
+    while (attempt && (!attempt->ended || attempt->written || (may_write && !may_write(attempt))))
+        attempt = attempt->next;
+    return attempt;
+}
+
+void
+attempts_write(struct attempts *attempts)
+{
+    /* Looked for anew each time: joining the batch may commit a full one, which frees attempts. */
+    while (attempts_first_unwritten(attempts)) {
+        if (!core_change(attempts->core))
+            return;
+        int rc = attempt_write_in_batch(attempts_first_unwritten(attempts));
+        if (rc) {
+            core_failed(attempts->core, rc, attempts->type->what);
+            return;
+        }
+    }
+}
+
+struct attempt *
+attempts_find(const struct attempts *attempts, int64_t id)
+{
+    struct attempt *attempt = attempts->first;
+    while (attempt && attempt->id != id)
+        attempt = attempt->next;
+    return attempt;
+}
+
+size_t
+attempts_count(const struct attempts *attempts)
+{
+    size_t count = 0;
+    for (const struct attempt *attempt = attempts->first; attempt; attempt = attempt->next)
+        count++;
+    return count;
+}
+
+void
+attempts_free(struct attempts *attempts)
+{
+    while (attempts->first)
+        attempt_drop(attempts->first);
+}

@@ -1,0 +1,197 @@
+/* delivery_attempt.c - see delivery_attempt.h. */
+#include "service/daemon/delivery/delivery_attempt.h"
+
+#include "service/common/clock.h"
+#include "service/common/crash_point.h"
+#include "service/common/log.h"
+#include "service/daemon/jobs/backoff.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SENTENCE_BYTES 512
+#define NO_CONTEXT     "NO_PRESENTATION_CONTEXT" /* the code that sends it to the fallback */
+
+static const char *
+delivery_end_name(enum proto_delivery end)
+{
+    switch (end) {
+    case PROTO_DELIVERY_SENT:
+        return "SENT";
+    case PROTO_DELIVERY_TRANSIENT:
+        return "TRANSIENT";
+    case PROTO_DELIVERY_PERMANENT:
+        return "PERMANENT";
+    case PROTO_DELIVERY_RETURNED:
+        return "RETURNED";
+    }
+    return "UNKNOWN";
+}
+
+struct delivery_attempt *
+delivery_attempt_new(struct attempts *attempts, struct queue_delivery *delivery)
+{
+    struct delivery_attempt *attempt = calloc(1, sizeof *attempt);
+    if (!attempt)
+        return NULL;
+    attempt_add(attempts, &attempt->base, delivery->id);
+    attempt->delivery = *delivery;
+    attempt->delivery.attempts++;
+    *delivery = (struct queue_delivery){0};
+    return attempt;
+}
+
+static void
+delivery_attempt_free(struct attempt *base)
+{
+    struct delivery_attempt *attempt = (struct delivery_attempt *)base;
+    queue_delivery_clear(&attempt->delivery);
+    free(attempt->frame);
+    free(attempt);
+}
+
+void
+delivery_attempt_blame(struct delivery_attempt *attempt, enum proto_delivery end, const char *code,
+                       const char *sentence)
+{
+    attempt->end = end;
+    attempt->answer = (struct queue_attempt){-1, code, sentence};
+    attempt->transaction_uid = "";
+}
+
+void
+delivery_attempt_end(struct delivery_attempt *attempt)
+{
+    const struct queue_delivery *delivery = &attempt->delivery;
+    attempt->base.ended = true;
+    log_write(attempt->end == PROTO_DELIVERY_SENT ? LOG_INFO : LOG_WARN, "delivery.ended",
+              LOG_FIELDS(LOG_INT("delivery", delivery->id), LOG_INT("job", delivery->job_id),
+                         LOG_STR("destination", delivery->destination),
+                         LOG_INT("attempt", delivery->attempts),
+                         LOG_STR("outcome", delivery_end_name(attempt->end)),
+                         LOG_INT("dimse_status", attempt->answer.dimse_status),
+                         LOG_STR("code", attempt->answer.code),
+                         LOG_STR("sentence", attempt->answer.sentence)));
+}
+
+/* ------------------------------------------------------------------------------ reading ---- */
+
+int
+delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *reader,
+                      struct message_delivered *told)
+{
+    const bool asked = told->commitment == PROTO_COMMITMENT_REQUESTED;
+    if (told->outcome < PROTO_DELIVERY_SENT || told->outcome > PROTO_DELIVERY_RETURNED ||
+        told->dimse_status < -1 || told->dimse_status > UINT16_MAX ||
+        (!asked && told->commitment != PROTO_COMMITMENT_NONE) ||
+        asked != (*told->transaction_uid != 0))
+        return -EBADMSG;
+    attempt->frame = message_keep_delivered(reader, told);
+    if (!attempt->frame)
+        return -ENOMEM;
+    attempt->end = (enum proto_delivery)told->outcome;
+    attempt->answer =
+        (struct queue_attempt){(int32_t)told->dimse_status, told->code, told->sentence};
+    attempt->transaction_uid = told->transaction_uid;
+    return 0;
+}
+
+bool
+delivery_attempts_carry(const struct attempts *attempts, const char *sop_instance_uid)
+{
+    const struct attempt *base = attempts->first;
+    while (base && strcmp(((const struct delivery_attempt *)base)->delivery.sop_instance_uid,
+                          sop_instance_uid) != 0)
+        base = base->next;
+    return base != NULL;
+}
+
+/* ---------------------------------------------------------------------------- recording ---- */
+
+int
+delivery_try_later(struct core *core, const struct queue_delivery *delivery,
+                   const struct queue_attempt *answer)
+{
+    const struct conf_delivery *settings = &core->conf->delivery;
+    int64_t now_ms = clock_unix_ms();
+    double age_seconds = (double)(now_ms - delivery->since_ms) / 1000;
+    if (age_seconds >= settings->give_up_seconds) {
+        char sentence[SENTENCE_BYTES];
+        snprintf(sentence, sizeof sentence, "%s%sgiven up after %.1f hours", answer->sentence,
+                 *answer->sentence ? "; " : "", age_seconds / 3600);
+        const struct queue_attempt last = {answer->dimse_status, answer->code, sentence};
+        return queue_fail_delivery(core->queue, delivery->id, &last, now_ms);
+    }
+    int64_t wait_ms = backoff_ms(settings->retry_seconds, settings->retry_max_seconds,
+                                 delivery->attempts, delivery->id);
+    return queue_delay_delivery(core->queue, delivery->id, now_ms + wait_ms, answer, now_ms);
+}
+
+static int
+delivery_attempt_write_permanent(const struct delivery_attempt *attempt)
+{
+    const struct core *core = attempt->base.all->core;
+    const struct queue_delivery *delivery = &attempt->delivery;
+    const struct conf_destination *destination =
+        conf_find_destination(core->conf, delivery->destination);
+    if (strcmp(attempt->answer.code, NO_CONTEXT) != 0 || !destination || !destination->fallback)
+        return queue_fail_delivery(core->queue, delivery->id, &attempt->answer, clock_unix_ms());
+    log_info("delivery.redirected", LOG_INT("delivery", delivery->id),
+             LOG_STR("destination", delivery->destination),
+             LOG_STR("fallback", destination->fallback));
+    return queue_redirect_delivery(core->queue, delivery->id, destination->fallback,
+                                   &attempt->answer, clock_unix_ms());
+}
+
+static int
+delivery_attempt_write_end(const struct delivery_attempt *attempt)
+{
+    struct core *core = attempt->base.all->core;
+    switch (attempt->end) {
+    case PROTO_DELIVERY_SENT:
+        return queue_delivery_sent(core->queue, attempt->base.id, &attempt->answer,
+                                   attempt->transaction_uid, clock_unix_ms());
+    case PROTO_DELIVERY_TRANSIENT:
+        return delivery_try_later(core, &attempt->delivery, &attempt->answer);
+    case PROTO_DELIVERY_PERMANENT:
+        return delivery_attempt_write_permanent(attempt);
+    case PROTO_DELIVERY_RETURNED:
+        return queue_return_delivery(core->queue, attempt->base.id, attempt->answer.sentence,
+                                     clock_unix_ms());
+    }
+    return -EINVAL;
+}
+
+static int
+delivery_attempt_fail(struct attempt *base, const char *code, const char *sentence)
+{
+    const struct queue_attempt answer = {-1, code, sentence};
+    return queue_fail_delivery(base->all->core->queue, base->id, &answer, clock_unix_ms());
+}
+
+static int
+delivery_attempt_write(struct attempt *base)
+{
+    int rc = delivery_attempt_write_end((const struct delivery_attempt *)base);
+    if (!rc)
+        crash_point("daemon_after_delivered_before_commit");
+    return rc;
+}
+
+static void
+delivery_attempt_recorded(struct attempt *base)
+{
+    due_now(&base->all->core->deliveries_due);
+}
+
+const struct attempt_type delivery_attempt_type = {
+    .subject = "delivery",
+    .child = "courier",
+    .what = "record how a delivery ended",
+    .write = delivery_attempt_write,
+    .fail = delivery_attempt_fail,
+    .recorded = delivery_attempt_recorded,
+    .free = delivery_attempt_free,
+};

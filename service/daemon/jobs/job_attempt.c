@@ -1,0 +1,194 @@
+/* job_attempt.c - see job_attempt.h. */
+#include "service/daemon/jobs/job_attempt.h"
+
+#include "service/common/clock.h"
+#include "service/common/crash_point.h"
+#include "service/common/log.h"
+#include "service/daemon/delivery/routes.h"
+#include "service/daemon/jobs/backoff.h"
+#include "service/daemon/spool.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct job_attempt *
+job_attempt_new(struct attempts *attempts, int64_t job, int32_t number)
+{
+    struct job_attempt *attempt = calloc(1, sizeof *attempt);
+    if (!attempt)
+        return NULL;
+    attempt_add(attempts, &attempt->base, job);
+    attempt->number = number;
+    job_attempt_blame(attempt, "", "%s", "");
+    return attempt;
+}
+
+static void
+job_attempt_free(struct attempt *base)
+{
+    struct job_attempt *attempt = (struct job_attempt *)base;
+    for (size_t i = 0; i < attempt->result_count; i++)
+        free(attempt->paths[i]);
+    free(attempt->paths);
+    free(attempt->results);
+    free(attempt->features);
+    free(attempt->histograms);
+    job_attempt_free_frames(attempt);
+    free(attempt);
+}
+
+void
+job_attempt_blame(struct job_attempt *attempt, const char *code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(attempt->own_sentence, sizeof attempt->own_sentence, format, arguments);
+    va_end(arguments);
+    attempt->code = code;
+    attempt->sentence = attempt->own_sentence;
+    attempt->file_a = attempt->file_b = "";
+}
+
+static const char *
+job_end_name(enum job_end end)
+{
+    static const char *const names[] = {
+        [JOB_END_DONE] = "DONE",           [JOB_END_EMPTY] = "EMPTY",
+        [JOB_END_RETRY] = "RETRY",         [JOB_END_REJECTED] = "REJECTED",
+        [JOB_END_CRASHED] = "CRASHED",     [JOB_END_RETURNED] = "RETURNED",
+        [JOB_END_CANCELLED] = "CANCELLED",
+    };
+    return names[end];
+}
+
+void
+job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance)
+{
+    attempt->base.ended = true;
+    attempt->end = attempt->cancelled ? JOB_END_CANCELLED : end;
+    attempt->last_chance = last_chance;
+    log_info("job.ended", LOG_INT("job", attempt->base.id), LOG_INT("attempt", attempt->number),
+             LOG_STR("end", job_end_name(attempt->end)), LOG_STR("code", attempt->code),
+             LOG_NUM("seconds", attempt->figures.total_seconds),
+             LOG_STR("sentence", attempt->sentence));
+    due_now(&attempt->base.all->core->jobs_due);
+}
+
+void
+job_attempt_return(struct job_attempt *attempt, const char *why)
+{
+    job_attempt_blame(attempt, "RETURNED", "%s", why);
+    job_attempt_end(attempt, JOB_END_RETURNED, true);
+}
+
+/* ---------------------------------------------------------------------------- recording ---- */
+
+static int
+job_attempt_fail(struct attempt *base, const char *code, const char *sentence)
+{
+    return queue_fail_job(base->all->core->queue, base->id, code, sentence, "", "",
+                          clock_unix_ms());
+}
+
+static int
+job_attempt_write_retry(const struct job_attempt *attempt)
+{
+    const struct core *core = attempt->base.all->core;
+    const struct conf_jobs *settings = &core->conf->jobs;
+    int64_t job = attempt->base.id, now_ms = clock_unix_ms();
+    if (attempt->number >= settings->max_attempts && attempt->last_chance)
+        return queue_fail_job(core->queue, job, attempt->code, attempt->sentence, attempt->file_a,
+                              attempt->file_b, now_ms);
+    int64_t wait_ms =
+        backoff_ms(settings->retry_seconds, settings->retry_max_seconds, attempt->number, job);
+    return queue_delay_job(core->queue, job, now_ms + wait_ms, attempt->end == JOB_END_CRASHED,
+                           attempt->code, attempt->sentence, now_ms);
+}
+
+static int
+job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_state state,
+                           size_t result_count)
+{
+    struct queue_figures figures = attempt->figures;
+    figures.features = attempt->features;
+    figures.feature_count = attempt->feature_count;
+    figures.histograms = attempt->histograms;
+    figures.histogram_count = attempt->histogram_count;
+    return queue_finish_job(attempt->base.all->core->queue, attempt->base.id, state, &figures,
+                            attempt->results, result_count, attempt->code, attempt->sentence,
+                            clock_unix_ms());
+}
+
+/* With the deliveries of all results that are DICOM objects. */
+static int
+job_attempt_write_done(const struct job_attempt *attempt)
+{
+    struct routes routes;
+    int rc = routes_find(attempt->base.all->core, attempt->base.id, &routes);
+    for (size_t i = 0; i < attempt->result_count && !rc; i++) {
+        struct queue_result *result = &attempt->results[i];
+        bool is_object = *result->sop_instance_uid != 0;
+        result->destinations = is_object ? routes.destinations : NULL;
+        result->destination_count = is_object ? routes.count : 0;
+    }
+    if (!rc)
+        rc = job_attempt_write_finished(attempt, QUEUE_DONE, attempt->result_count);
+    routes_free(&routes);
+    return rc;
+}
+
+static int
+job_attempt_write_end(const struct job_attempt *attempt)
+{
+    struct queue *queue = attempt->base.all->core->queue;
+    switch (attempt->end) {
+    case JOB_END_DONE:
+        return job_attempt_write_done(attempt);
+    case JOB_END_EMPTY:
+        return job_attempt_write_finished(attempt, QUEUE_EMPTY, 0);
+    case JOB_END_REJECTED:
+        return queue_fail_job(queue, attempt->base.id, attempt->code, attempt->sentence,
+                              attempt->file_a, attempt->file_b, clock_unix_ms());
+    case JOB_END_RETRY:
+    case JOB_END_CRASHED:
+        return job_attempt_write_retry(attempt);
+    case JOB_END_RETURNED:
+        return queue_return_job(queue, attempt->base.id, attempt->sentence, clock_unix_ms());
+    case JOB_END_CANCELLED:
+        return 0;
+    }
+    return -EINVAL;
+}
+
+static int
+job_attempt_write(struct attempt *base)
+{
+    int rc = job_attempt_write_end((const struct job_attempt *)base);
+    if (!rc)
+        crash_point("daemon_after_done_before_commit");
+    return rc;
+}
+
+static void
+job_attempt_recorded(struct attempt *base)
+{
+    struct core *core = base->all->core;
+    crash_point("daemon_after_done_after_commit");
+    spool_sweep_job(core->root, base->id);
+    if (((struct job_attempt *)base)->end == JOB_END_CANCELLED || base->superseded)
+        spool_remove_output(core->root, base->id);
+    due_now(&core->jobs_due); /* it was held back until here, and may be READY */
+    due_now(&core->deliveries_due);
+}
+
+const struct attempt_type job_attempt_type = {
+    .subject = "job",
+    .child = "worker",
+    .what = "record how a job ended",
+    .write = job_attempt_write,
+    .fail = job_attempt_fail,
+    .recorded = job_attempt_recorded,
+    .free = job_attempt_free,
+};

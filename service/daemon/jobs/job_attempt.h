@@ -1,0 +1,100 @@
+/*
+ * job_attempt.h - one run of a job: what the worker tells of it, and what becomes of the job.
+ *
+ *     ended as       recorded as
+ *     DONE           DONE with its results and features
+ *     EMPTY          EMPTY with its features
+ *     RETRY          DELAYED, after the last attempt FAILED
+ *     REJECTED       FAILED
+ *     CRASHED        DELAYED and alone from now on, after the last attempt FAILED
+ *     RETURNED       READY, the attempt not counted
+ *     CANCELLED      nothing: the row says so already; the output is removed
+ */
+#ifndef NOCTULE_JOB_ATTEMPT_H
+#define NOCTULE_JOB_ATTEMPT_H
+
+#include "service/common/messages.h"
+#include "service/daemon/attempt.h"
+
+enum job_end {
+    JOB_END_DONE,
+    JOB_END_EMPTY,
+    JOB_END_RETRY,
+    JOB_END_REJECTED,
+    JOB_END_CRASHED,
+    JOB_END_RETURNED,
+    JOB_END_CANCELLED,
+};
+
+/* Where a job runs; no two that are RUNNING have the same. */
+struct job_place {
+    char name[24]; /* of the worker, in the job's row: "worker-0" */
+    size_t worker;
+    int32_t slot;
+};
+
+struct executor;
+
+struct job_attempt {
+    struct attempt base; /* its id is the job's */
+    int32_t number;      /* of attempts, this one counted */
+    struct executor *executor;
+    struct job_place place;
+    bool alone;
+    bool started;   /* by its executor */
+    bool cancelled; /* recorded so already: what is told of it does not matter */
+    bool overdue;
+    uint64_t deadline_at, stop_at; /* of the loop's clock; stop_at 0: not told to stop */
+    enum job_end end;
+    /* With all attempts used up it fails; false for a job that may have died of another's fault,
+     * which gets one more attempt, alone. */
+    bool last_chance;
+    const char *code, *sentence, *file_a, *file_b; /* why; "": nothing to say */
+    char own_sentence[256];
+    struct queue_figures figures;
+    struct queue_result *results;
+    char **paths; /* of the results; NULL from the first that could not be made */
+    size_t result_count;
+    /* As they came, frame by frame; they count when it ends as DONE or EMPTY. */
+    struct queue_feature *features;
+    size_t feature_count;
+    struct queue_histogram *histograms;
+    size_t histogram_count;
+    size_t measurement_bytes; /* of their frames */
+    bool out_of_memory;       /* for some of them */
+    struct job_frame *frames; /* of the worker, that all strings above point into */
+};
+
+extern const struct attempt_type job_attempt_type;
+
+/* For a job that is being started; NULL: no memory. */
+struct job_attempt *job_attempt_new(struct attempts *attempts, int64_t job, int32_t number);
+
+/*
+ * Fills the attempt from a DONE that was read: 0 and how it ended, -EBADMSG for what cannot be,
+ * -ENOMEM.
+ */
+int job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
+                          struct message_done *told, enum job_end *end);
+/*
+ * Keep what a FEATURES or HISTOGRAM tells until the job has ended: recorded with DONE and EMPTY,
+ * forgotten otherwise. 0, or -EBADMSG for what cannot be or is one too many. What finds no memory
+ * makes job_attempt_read_done say -ENOMEM.
+ */
+int job_attempt_read_features(struct job_attempt *attempt, struct proto_reader *reader,
+                              struct message_features *told);
+int job_attempt_read_histogram(struct job_attempt *attempt, struct proto_reader *reader,
+                               struct message_histogram *told);
+/* The daemon's own word for it instead. */
+void job_attempt_blame(struct job_attempt *attempt, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* It goes back as if it had not been begun. */
+void job_attempt_return(struct job_attempt *attempt, const char *why);
+
+/* What was read is freed. */
+void job_attempt_free_frames(struct job_attempt *attempt);
+
+/* It ended so, as far as the daemon is concerned: see attempt.h. */
+void job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance);
+
+#endif

@@ -1,0 +1,395 @@
+/*
+ * local_executor.c - see local_executor.h.
+ *
+ * A slot is taken from the moment its job is picked until the worker says DONE or is gone; what
+ * then becomes of the job is job_attempt.c's. When a worker dies
+ *
+ *     by itself, for its silence or for a broken frame   each job in it is charged the attempt
+ *     because one job outlived its deadline              that one is charged, the others go back
+ *     by our order (drain, replacement)                  all go back, no attempt counts
+ *     after it lost its device                           all go back: what it ran it has told
+ *
+ * When several jobs were in a worker that died by itself, or lost its device, each that did not end
+ * well may have been the cause: even one whose attempts are used up then gets another, alone, so
+ * that it does not fail for its neighbour's fault.
+ */
+#include "service/daemon/jobs/local_executor.h"
+
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/common/role.h"
+#include "service/daemon/jobs/workers.h"
+#include "service/daemon/spool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STOP_MILLIS 10000 /* between STOP_JOB and the end of the worker */
+#define MAX_SLOTS   (SCHED_MAX_LANES / WORKERS_MAX)
+#define DEVICE_LOST "COMPUTE_DEVICE_LOST" /* the worker's code */
+#define WORKER_NAME "worker-%d"           /* in the database: its number */
+
+struct worker_slots {
+    size_t count;
+    size_t lost_together; /* jobs that were there when its device was lost; 0: it was not */
+};
+
+struct local_executor {
+    struct executor base;
+    struct worker_slots workers[WORKERS_MAX]; /* by the worker's number */
+};
+
+/* Those that a worker has, one after the other; NULL at the end. They stay where they are when they
+ * end. */
+static struct job_attempt *
+local_next(const struct local_executor *local, size_t worker, const struct job_attempt *after)
+{
+    struct attempt *base = after ? after->base.next : local->base.attempts->first;
+    for (; base; base = base->next) {
+        struct job_attempt *attempt = (struct job_attempt *)base;
+        if (!base->ended && attempt->executor == &local->base && attempt->place.worker == worker)
+            return attempt;
+    }
+    return NULL;
+}
+
+static size_t
+local_busy(const struct local_executor *local, size_t worker)
+{
+    size_t busy = 0;
+    for (const struct job_attempt *attempt = NULL; (attempt = local_next(local, worker, attempt));)
+        busy++;
+    return busy;
+}
+
+/* The one that the worker was told to run; NULL: it was not. */
+static struct job_attempt *
+local_find(const struct local_executor *local, size_t worker, int64_t job)
+{
+    struct job_attempt *attempt = NULL;
+    while ((attempt = local_next(local, worker, attempt)) && attempt->base.id != job)
+        ;
+    return attempt && attempt->started ? attempt : NULL;
+}
+
+static int
+local_pool_slot(const struct local_executor *local, const struct job_attempt *attempt)
+{
+    return workers_slot(local->base.core->workers, attempt->place.worker);
+}
+
+/* ------------------------------------------------------------------------ a worker's end ---- */
+
+static void
+local_charge_overdue(const struct local_executor *local, struct job_attempt *attempt)
+{
+    job_attempt_blame(attempt, "DEADLINE_EXCEEDED",
+                      "attempt %d took longer than jobs.deadline_seconds (%g s)", attempt->number,
+                      local->base.core->conf->jobs.deadline_seconds);
+    job_attempt_end(attempt, JOB_END_CRASHED, true);
+}
+
+static void
+local_charge_crash(struct job_attempt *attempt, bool was_alone, const struct pool_gone *gone)
+{
+    if (*gone->why)
+        job_attempt_blame(attempt, "CRASHED", "the worker was ended in attempt %d: %s",
+                          attempt->number, gone->why);
+    else if (gone->signal)
+        job_attempt_blame(attempt, "CRASHED", "the worker died in attempt %d of signal %d (%s)",
+                          attempt->number, gone->signal, strsignal(gone->signal));
+    else
+        job_attempt_blame(attempt, "CRASHED", "the worker ended in attempt %d with status %d",
+                          attempt->number, (int)gone->exit_status);
+    job_attempt_end(attempt, JOB_END_CRASHED, was_alone);
+}
+
+/* Somebody else gave the worker cause to be ended: an overdue neighbour, or the daemon's stop. */
+static bool
+local_is_innocent(const struct local_executor *local, size_t worker, const struct pool_gone *gone)
+{
+    if (gone->ordered || (local->base.core->draining && *gone->why) ||
+        gone->exit_status == ROLE_EXIT_DEVICE)
+        return true;
+    for (const struct job_attempt *attempt = NULL;
+         (attempt = local_next(local, worker, attempt));) {
+        if (attempt->overdue || (attempt->cancelled && *gone->why))
+            return true;
+    }
+    return false;
+}
+
+void
+local_executor_worker_gone(struct local_executor *local, size_t worker,
+                           const struct pool_gone *gone)
+{
+    bool innocent = local_is_innocent(local, worker, gone);
+    bool alone = local_busy(local, worker) == 1;
+    for (struct job_attempt *attempt = NULL; (attempt = local_next(local, worker, attempt));) {
+        if (attempt->cancelled)
+            job_attempt_end(attempt, JOB_END_CANCELLED, true);
+        else if (attempt->overdue)
+            local_charge_overdue(local, attempt);
+        else if (innocent || !attempt->started)
+            job_attempt_return(attempt, "the worker was stopped");
+        else
+            local_charge_crash(attempt, alone, gone);
+    }
+    local->workers[worker].lost_together = 0;
+}
+
+/* It has read what the configuration says of lanes by now, and runs nothing yet. */
+void
+local_executor_worker_ready(struct local_executor *local, size_t worker)
+{
+    int wanted = local->base.core->conf->compute.lanes;
+    local->workers[worker].count = wanted < 1 ? 1 : wanted > MAX_SLOTS ? MAX_SLOTS : (size_t)wanted;
+    due_now(&local->base.core->jobs_due);
+}
+
+/* ------------------------------------------------------------------------------- frames ---- */
+
+/* The worker's word for it is known: the job ends so. */
+static void
+local_end_as_told(const struct local_executor *local, struct job_attempt *attempt, enum job_end end)
+{
+    size_t worker = attempt->place.worker, together = local->workers[worker].lost_together;
+    if (end == JOB_END_DONE || end == JOB_END_EMPTY)
+        workers_proven(local->base.core->workers, worker);
+    if (together && end == JOB_END_RETRY && strcmp(attempt->code, DEVICE_LOST) == 0)
+        job_attempt_end(attempt, JOB_END_CRASHED, together == 1);
+    else
+        job_attempt_end(attempt, end, true);
+}
+
+static void
+local_handle_done(struct local_executor *local, size_t worker, struct proto_reader *reader)
+{
+    struct message_done told;
+    if (message_read_done(reader, &told))
+        return;
+    struct job_attempt *attempt = local_find(local, worker, told.job);
+    if (!attempt) {
+        reader->error = -EBADMSG; /* not a job it has */
+        return;
+    }
+    enum job_end end = JOB_END_RETRY;
+    int error = job_attempt_read_done(attempt, reader, &told, &end);
+    if (error == -ENOMEM) {
+        job_attempt_blame(attempt, "OUT_OF_MEMORY",
+                          "the daemon had no memory to note how the job ended");
+        job_attempt_end(attempt, JOB_END_RETRY, true);
+    } else if (error) {
+        reader->error = error; /* the pool ends the worker, and that ends the job */
+    } else {
+        local_end_as_told(local, attempt, end);
+    }
+}
+
+static void
+local_handle_features(struct local_executor *local, size_t worker, struct proto_reader *reader)
+{
+    struct message_features told;
+    if (message_read_features(reader, &told))
+        return;
+    struct job_attempt *attempt = local_find(local, worker, told.job);
+    reader->error = attempt ? job_attempt_read_features(attempt, reader, &told)
+                            : -EBADMSG; /* not a job it has */
+}
+
+static void
+local_handle_histogram(struct local_executor *local, size_t worker, struct proto_reader *reader)
+{
+    struct message_histogram told;
+    if (message_read_histogram(reader, &told))
+        return;
+    struct job_attempt *attempt = local_find(local, worker, told.job);
+    reader->error = attempt ? job_attempt_read_histogram(attempt, reader, &told)
+                            : -EBADMSG; /* not a job it has */
+}
+
+static void
+local_handle_device_lost(struct local_executor *local, size_t worker, struct proto_reader *reader)
+{
+    struct message_device_lost told;
+    if (message_read_device_lost(reader, &told))
+        return;
+    local->workers[worker].lost_together = local_busy(local, worker);
+    workers_device_lost(local->base.core->workers, worker, told.why);
+}
+
+static void
+local_handle_progress(struct local_executor *local, size_t worker, struct proto_reader *reader)
+{
+    struct message_progress told;
+    if (message_read_progress(reader, &told) == 0 && local_find(local, worker, told.job))
+        log_debug("job.progress", LOG_INT("job", told.job), LOG_STR("stage", told.stage),
+                  LOG_NUM("fraction", told.fraction));
+}
+
+void
+local_executor_frame(struct local_executor *local, size_t worker, struct proto_reader *reader)
+{
+    if (reader->type == PROTO_DONE)
+        local_handle_done(local, worker, reader);
+    else if (reader->type == PROTO_PROGRESS)
+        local_handle_progress(local, worker, reader);
+    else if (reader->type == PROTO_FEATURES)
+        local_handle_features(local, worker, reader);
+    else if (reader->type == PROTO_HISTOGRAM)
+        local_handle_histogram(local, worker, reader);
+    else if (reader->type == PROTO_DEVICE_LOST)
+        local_handle_device_lost(local, worker, reader);
+    else
+        reader->error = -EBADMSG;
+}
+
+/* ----------------------------------------------------------------- what jobs.c asks for ---- */
+
+static bool
+local_room(const struct executor *base)
+{
+    const struct local_executor *local = (const struct local_executor *)base;
+    for (size_t i = 0; i < workers_count(base->core->workers); i++) {
+        if (workers_usable(base->core->workers, i) &&
+            local_busy(local, i) < local->workers[i].count)
+            return true;
+    }
+    return false;
+}
+
+/* Its slots as the scheduler sees them; returns how many. */
+static size_t
+local_describe(const struct local_executor *local, size_t worker, struct sched_lane *lanes)
+{
+    bool usable = workers_usable(local->base.core->workers, worker);
+    for (size_t i = 0; i < local->workers[worker].count; i++)
+        lanes[i] = (struct sched_lane){.worker = (int)worker, .usable = usable};
+    for (const struct job_attempt *attempt = NULL;
+         (attempt = local_next(local, worker, attempt));) {
+        lanes[attempt->place.slot].job = attempt->base.id;
+        lanes[attempt->place.slot].alone = attempt->alone;
+    }
+    return local->workers[worker].count;
+}
+
+/* Its number; -1: the name is nobody's. */
+static int
+local_worker_named(const char *name)
+{
+    int number;
+    return sscanf(name, WORKER_NAME, &number) == 1 ? number : -1;
+}
+
+static size_t
+local_pick(struct executor *base, const struct queue_job *jobs, size_t count,
+           struct executor_pick *picks)
+{
+    struct sched_lane lanes[SCHED_MAX_LANES];
+    struct sched_job choices[EXECUTOR_MAX_JOBS];
+    struct sched_assignment chosen[SCHED_MAX_LANES];
+    size_t lane_count = 0, first[WORKERS_MAX];
+    for (size_t i = 0; i < workers_count(base->core->workers); i++) {
+        first[i] = lane_count;
+        lane_count += local_describe((struct local_executor *)base, i, &lanes[lane_count]);
+    }
+    for (size_t i = 0; i < count; i++)
+        choices[i] = (struct sched_job){.id = jobs[i].id,
+                                        .not_before_ms = jobs[i].not_before_ms,
+                                        .alone = jobs[i].alone,
+                                        .avoid = local_worker_named(jobs[i].failed_on)};
+    size_t picked = sched_pick(choices, count, lanes, lane_count, core_closed(base->core),
+                               clock_unix_ms(), chosen);
+    for (size_t i = 0; i < picked; i++) {
+        size_t worker = (size_t)lanes[chosen[i].lane].worker;
+        struct job_place *place = &picks[i].place;
+        picks[i].job = chosen[i].job;
+        place->worker = worker;
+        place->slot = (int32_t)(chosen[i].lane - first[worker]);
+        snprintf(place->name, sizeof place->name, WORKER_NAME, (int)worker);
+    }
+    return picked;
+}
+
+static int
+local_start(struct executor *base, struct job_attempt *attempt)
+{
+    struct core *core = base->core;
+    char *file = spool_job_file(core->root, attempt->base.id);
+    if (!file)
+        return -ENOMEM;
+    struct proto_writer writer;
+    message_write_run(&writer, &(struct message_run){.job = attempt->base.id, .job_file = file});
+    free(file);
+    attempt->deadline_at =
+        uv_now(&core->loop) + (uint64_t)(1000 * core->conf->jobs.deadline_seconds);
+    return pool_send(core->pool, local_pool_slot((struct local_executor *)base, attempt), &writer);
+}
+
+static void
+local_stop(struct executor *base, struct job_attempt *attempt)
+{
+    struct core *core = base->core;
+    if (attempt->stop_at)
+        return;
+    attempt->stop_at = uv_now(&core->loop) + STOP_MILLIS;
+    struct proto_writer writer;
+    message_write_stop_job(&writer, &(struct message_stop_job){.job = attempt->base.id});
+    /* A worker that left ends the job as well. */
+    pool_send(core->pool, local_pool_slot((struct local_executor *)base, attempt), &writer);
+}
+
+static void
+local_watch(const struct local_executor *local, struct job_attempt *attempt)
+{
+    struct core *core = local->base.core;
+    uint64_t now = uv_now(&core->loop);
+    if (!attempt->started)
+        return;
+    if (now > attempt->deadline_at) {
+        attempt->overdue = true;
+        pool_kill(core->pool, local_pool_slot(local, attempt), "a job outlived its deadline");
+    } else if (attempt->stop_at && now > attempt->stop_at) {
+        pool_kill(core->pool, local_pool_slot(local, attempt),
+                  "it did not stop a job that it was told to stop");
+    }
+}
+
+static void
+local_tick(struct executor *base)
+{
+    const struct local_executor *local = (struct local_executor *)base;
+    for (size_t i = 0; i < WORKERS_MAX; i++) {
+        for (struct job_attempt *attempt = NULL; (attempt = local_next(local, i, attempt));)
+            local_watch(local, attempt);
+    }
+}
+
+/* -------------------------------------------------------------------------- open, close ---- */
+
+int
+local_executor_open(struct core *core, struct local_executor **out)
+{
+    static const struct executor_ops ops = {local_room, local_pick, local_start, local_stop,
+                                            local_tick};
+    struct local_executor *local = calloc(1, sizeof *local);
+    if (!local)
+        return -ENOMEM;
+    local->base = (struct executor){.ops = &ops, .core = core};
+    *out = local;
+    return 0;
+}
+
+void
+local_executor_close(struct local_executor *local)
+{
+    free(local);
+}
+
+struct executor *
+local_executor_base(struct local_executor *local)
+{
+    return &local->base;
+}
