@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,27 +59,6 @@ is_part(const char *name)
 }
 
 static bool
-is_between(const char *name, const char *prefix, const char *suffix)
-{
-    size_t length = strlen(name), before = strlen(prefix), after = strlen(suffix);
-    return length > before + after && strncmp(name, prefix, before) == 0 &&
-           strcmp(name + length - after, suffix) == 0;
-}
-
-/* Files that a run puts there, by name. */
-static bool
-is_result(const char *name)
-{
-    static const char *const names[] = {"seg.dcm",       "seg-fractional.dcm", "sr.dcm",
-                                        "features.json", "features.csv",       "patterns.json",
-                                        "preview.png",   "matrices.json",      "job.json"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return is_between(name, "codes-", ".nrrd") || is_between(name, "pmap-", ".dcm");
-}
-
-static bool
 was_made(const struct output *output, const char *name)
 {
     for (const struct file *file = output->files; file; file = file->next) {
@@ -90,9 +68,9 @@ was_made(const struct output *output, const char *name)
     return false;
 }
 
-/* Removes every file that `chosen` names. */
+/* Removes every file that `chosen` names and this run has not made. */
 static int
-sweep(const struct output *output, bool (*chosen)(const struct output *output, const char *name))
+sweep(const struct output *output, bool (*chosen)(const char *name))
 {
     int copy = openat(output->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *entries = copy < 0 ? NULL : fdopendir(copy);
@@ -104,25 +82,12 @@ sweep(const struct output *output, bool (*chosen)(const struct output *output, c
     }
     int error = 0;
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        if (chosen(output, entry->d_name) && unlinkat(output->folder, entry->d_name, 0) != 0 &&
-            errno != ENOENT)
+        if (chosen(entry->d_name) && !was_made(output, entry->d_name) &&
+            unlinkat(output->folder, entry->d_name, 0) != 0 && errno != ENOENT)
             error = -errno;
     }
     closedir(entries);
     return error;
-}
-
-static bool
-leftover(const struct output *output, const char *name)
-{
-    (void)output;
-    return is_part(name);
-}
-
-static bool
-outdated(const struct output *output, const char *name)
-{
-    return is_result(name) && !was_made(output, name);
 }
 
 /* ---------------------------------------------------------------------------------- syncing -- */
@@ -254,7 +219,7 @@ take_folder(struct output *output)
         return -errno;
     int error = lock(output->folder);
     if (error == 0)
-        error = sweep(output, leftover);
+        error = sweep(output, is_part);
     return error ? error : sync_parent(output);
 }
 
@@ -412,7 +377,7 @@ rename_part(const struct output *output, const char *name)
 }
 
 int
-output_publish(struct output *output)
+output_publish(struct output *output, bool (*is_result)(const char *name))
 {
     const char *name;
     int error = output_settle(output, &name);
@@ -420,7 +385,7 @@ output_publish(struct output *output)
     for (const struct file *file = output->files; file && error == 0; file = file->next)
         error = rename_part(output, file->name);
     if (error == 0)
-        error = sweep(output, outdated);
+        error = sweep(output, is_result);
     if (error == 0 && fsync(output->folder) != 0)
         error = -errno;
     if (error) {

@@ -11,6 +11,7 @@
 #ifndef NOCTULE_OUTPUT_H
 #define NOCTULE_OUTPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct output;
@@ -33,11 +34,11 @@ void output_finish(struct output *output, int fd);
 int output_settle(struct output *output, const char **name);
 
 /*
- * Settles, renames every file made into place, takes away results of
- * earlier runs that this run did not make again (a SEG beside an EMPTY record would be a lie), and
+ * Settles, renames every file made into place, takes away files of earlier runs (those whose name
+ * `is_result`) that this run did not make again (a SEG beside an EMPTY record would be a lie), and
  * syncs the folder. On an error none of this run's files is left.
  */
-int output_publish(struct output *output);
+int output_publish(struct output *output, bool (*is_result)(const char *name));
 
 /* Unlocks; what was not published is removed, and so is the folder if this run made it. NULL is
  * allowed. */

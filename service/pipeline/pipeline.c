@@ -17,7 +17,7 @@
 #include "service/pipeline/measure/measure.h"
 #include "service/pipeline/output.h"
 #include "service/pipeline/results/describe.h"
-#include "service/pipeline/results/objects.h"
+#include "service/pipeline/results/results.h"
 #include "service/pipeline/segment/labels.h"
 
 #include <errno.h>

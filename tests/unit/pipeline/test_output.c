@@ -2,6 +2,7 @@
 #include "base/durable.h"
 #include "service/common/file_ops.h"
 #include "service/pipeline/output.h"
+#include "service/pipeline/results/results.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -92,7 +93,7 @@ START_TEST(files_appear_together)
     add_file(output, "seg.dcm", "seg");
     add_file(output, "job.json", "{}");
     assert_entries(".job.json.part .seg.dcm.part ");
-    ck_assert_int_eq(output_publish(output), 0);
+    ck_assert_int_eq(output_publish(output, results_is_file), 0);
     assert_entries("job.json seg.dcm ");
     output_close(output);
     assert_entries("job.json seg.dcm ");
@@ -128,7 +129,7 @@ START_TEST(leftovers_of_a_killed_run_are_swept)
     output_close(open_output());
     struct output *output = open_output();
     add_file(output, "seg.dcm", "1");
-    ck_assert_int_eq(output_publish(output), 0);
+    ck_assert_int_eq(output_publish(output, results_is_file), 0);
     output_close(output);
     put_file(".seg.dcm.part");
     put_file(".preview.png.part");
@@ -137,7 +138,7 @@ START_TEST(leftovers_of_a_killed_run_are_swept)
     output = open_output();
     assert_entries(".profile notes.part seg.dcm ");
     add_file(output, "seg.dcm", "22");
-    ck_assert_int_eq(output_publish(output), 0);
+    ck_assert_int_eq(output_publish(output, results_is_file), 0);
     output_close(output);
     assert_entries(".profile notes.part seg.dcm ");
 }
@@ -151,14 +152,14 @@ START_TEST(results_not_made_again_are_retired)
     add_file(output, "codes-1.nrrd", "1");
     add_file(output, "codes-2.nrrd", "1");
     add_file(output, "job.json", "1");
-    ck_assert_int_eq(output_publish(output), 0);
+    ck_assert_int_eq(output_publish(output, results_is_file), 0);
     output_close(output);
     put_file("notes.txt");
     put_file("other.dcm");
     output = open_output();
     add_file(output, "job.json", "EMPTY");
     add_file(output, "codes-2.nrrd", "1");
-    ck_assert_int_eq(output_publish(output), 0);
+    ck_assert_int_eq(output_publish(output, results_is_file), 0);
     output_close(output);
     assert_entries("codes-2.nrrd job.json notes.txt other.dcm ");
 }
@@ -169,7 +170,7 @@ START_TEST(an_abandoned_rerun_keeps_the_earlier_results)
 {
     struct output *output = open_output();
     add_file(output, "seg.dcm", "1");
-    ck_assert_int_eq(output_publish(output), 0);
+    ck_assert_int_eq(output_publish(output, results_is_file), 0);
     output_close(output);
     output = open_output();
     add_file(output, "seg.dcm", "2");
@@ -187,7 +188,7 @@ START_TEST(a_failed_publication_leaves_nothing_of_this_run)
     add_file(output, "seg.dcm", "2");
     snprintf(blocked, sizeof blocked, "%s/seg.dcm", path);
     ck_assert_int_eq(mkdir(blocked, 0700), 0); /* the second rename fails */
-    ck_assert_int_eq(output_publish(output), -EISDIR);
+    ck_assert_int_eq(output_publish(output, results_is_file), -EISDIR);
     assert_entries("seg.dcm ");
     output_close(output);
     assert_entries("seg.dcm ");
@@ -210,7 +211,7 @@ START_TEST(what_cannot_be_synced_is_not_published)
     add_file(output, "job.json", "{}");
     ck_assert_int_eq(output_settle(output, &name), -EINVAL);
     ck_assert_str_eq(name, "preview.png");
-    ck_assert_int_eq(output_publish(output), -EINVAL);
+    ck_assert_int_eq(output_publish(output, results_is_file), -EINVAL);
     assert_entries("");
     output_close(output);
     close(fds[0]);
@@ -225,7 +226,7 @@ START_TEST(what_is_not_finished_is_not_published)
     int fd;
     add_file(output, "seg.dcm", "seg");
     ck_assert_int_eq(output_create(output, "job.json", &fd), 0);
-    ck_assert_int_eq(output_publish(output), -EBUSY);
+    ck_assert_int_eq(output_publish(output, results_is_file), -EBUSY);
     assert_entries("");
     output_close(output);
     ck_assert_int_eq(fcntl(fd, F_GETFD), -1); /* closed with the output */
@@ -278,7 +279,7 @@ START_TEST(a_trailing_slash_changes_nothing)
     strcat(path, "///");
     struct output *output = open_output();
     add_file(output, "seg.dcm", "1");
-    ck_assert_int_eq(output_publish(output), 0);
+    ck_assert_int_eq(output_publish(output, results_is_file), 0);
     output_close(output);
     path[strlen(path) - 3] = '\0';
     assert_entries("seg.dcm ");

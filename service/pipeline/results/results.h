@@ -1,5 +1,5 @@
 /*
- * objects.h - what a computed job leaves in its output folder: segmentations, state codes,
+ * results.h - what a computed job leaves in its output folder: segmentations, state codes,
  * measurements, maps, the preview and the record.
  *
  * Files are written under hidden names (output.h), DICOM objects are read back, and all of them
@@ -44,11 +44,7 @@ int results_write(const struct results_request *request, struct pipeline_report 
  * publishes them. 0 or -errno with the error filled. */
 int results_publish(const struct results_request *request, struct pipeline_report *report);
 
-/* For the parts of the results that have a file of their own: one more in the report, which has
- * room for all; and where a file cannot be made or finished. The latter returns `error`. */
-struct pipeline_result *results_add(struct pipeline_report *report, const char *kind,
-                                    const char *file);
-int results_file_error(struct pipeline_report *report, int error, const char *verb,
-                       const char *name);
+/* Is it the name of a file that a job may leave? */
+bool results_is_file(const char *name);
 
 #endif

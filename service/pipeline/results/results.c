@@ -1,0 +1,378 @@
+/*
+ * results.c - see results.h.
+ *
+ * Each step returns 0 or -errno with report->error filled.
+ */
+#include "service/pipeline/results/results.h"
+
+#include "base/error.h"
+#include "dicom/objects/seg/seg.h"
+#include "service/common/clock.h"
+#include "service/common/crash_point.h"
+#include "service/pipeline/results/describe.h"
+#include "service/pipeline/results/nrrd.h"
+#include "service/pipeline/results/preview.h"
+#include "service/pipeline/results/record.h"
+#include "service/pipeline/results/row.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What fuzzy connectedness is called in PS3.16 CID 7162, as near as it gets. */
+static const struct seg_code neighborhood_analysis = {"123101", "DCM", "Neighborhood Analysis"};
+
+/* Where a file cannot be made or finished: the name is enough, the folder is known. */
+int
+results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name)
+{
+    char what[128];
+    snprintf(what, sizeof what, "%s %s", verb, name);
+    return error_set_system(&report->error, rc, what);
+}
+
+static struct seg_code
+to_seg_code(const struct conf_code *code)
+{
+    return (struct seg_code){code->value, code->scheme, code->meaning};
+}
+
+/* Algorithm Parameters: what a reader of the SEG needs to do it again. */
+static void
+describe_parameters(struct results *results)
+{
+    const struct results_request *request = results->request;
+    const struct conf_segment *segments = request->pipeline->segments;
+    for (size_t k = 0; k < request->labels->count; k++) {
+        size_t i = request->labels->segments[k];
+        describe_level_set(&segments[i], results->parameters[i]);
+    }
+    for (size_t k = 0; k < request->objects->count; k++) {
+        size_t i = request->objects->segments[k];
+        describe_fuzzy(&segments[i], &request->objects->items[k], &request->objects->gaussians[k],
+                       request->pipeline->relative_connectedness, results->parameters[i]);
+    }
+}
+
+static int
+describe_segments(struct results *results)
+{
+    const struct results_request *request = results->request;
+    size_t count = request->pipeline->segment_count;
+    results->segments = calloc(count, sizeof *results->segments);
+    results->scene_segments = calloc(count, sizeof *results->scene_segments);
+    results->preview_segments = calloc(count, sizeof *results->preview_segments);
+    results->parameters = calloc(count, sizeof *results->parameters);
+    results->identity = conf_pipeline_identity(request->pipeline);
+    if (!results->segments || !results->scene_segments || !results->preview_segments ||
+        !results->parameters || !results->identity)
+        return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
+    describe_parameters(results);
+    for (size_t i = 0; i < count; i++) {
+        const struct conf_segment *segment = &request->pipeline->segments[i];
+        bool fuzzy = segment->method == CONF_FUZZY;
+        results->segments[i] = (struct seg_segment){
+            .label = segment->label,
+            .description = segment->description ? segment->description : "",
+            .category = to_seg_code(&segment->category),
+            .type = to_seg_code(&segment->type),
+            .modifier = to_seg_code(&segment->modifier),
+            .region = to_seg_code(&segment->region),
+            .color_rgb = {segment->color[0], segment->color[1], segment->color[2]},
+            .algorithm_family = fuzzy ? neighborhood_analysis : (struct seg_code){0},
+            .algorithm_name = fuzzy ? "Noctule fuzzy connectedness" : "Noctule level set",
+            .algorithm_version = NOCTULE_VERSION,
+            .algorithm_parameters = results->parameters[i],
+            .bits = request->masks[i].bits,
+            .words_per_row = request->masks[i].words_per_row,
+            .scene = request->scenes[i],
+        };
+        if (request->scenes[i])
+            results->scene_segments[results->scene_count++] = results->segments[i];
+        results->preview_segments[i] = (struct preview_segment){
+            .mask = &request->masks[i],
+            .color = {segment->color[0], segment->color[1], segment->color[2]},
+        };
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------- rows -- */
+
+static const struct result_row *const row_tables[] = {result_objects, result_tables};
+
+static void
+result_make_name(const struct results *results, const struct result_row *row,
+                 struct result_file *file)
+{
+    char part[32] = "";
+    const char *rest = strchr(row->file, '*');
+    if (!rest) {
+        snprintf(file->name, sizeof file->name, "%s", row->file);
+        return;
+    }
+    row->part(results, file->number, part, sizeof part);
+    snprintf(file->name, sizeof file->name, "%.*s%s%s", (int)(rest - row->file), row->file, part,
+             rest + 1);
+}
+
+static bool
+result_is_named(const struct result_row *row, const char *name)
+{
+    const char *star = strchr(row->file, '*');
+    if (!star)
+        return strcmp(name, row->file) == 0;
+    size_t length = strlen(name), before = (size_t)(star - row->file), after = strlen(star + 1);
+    return length > before + after && strncmp(name, row->file, before) == 0 &&
+           strcmp(name + length - after, star + 1) == 0;
+}
+
+bool
+results_is_file(const char *name)
+{
+    for (size_t i = 0; i < sizeof row_tables / sizeof row_tables[0]; i++)
+        for (const struct result_row *row = row_tables[i]; row->file; row++)
+            if (result_is_named(row, name))
+                return true;
+    return false;
+}
+
+static void
+result_list(const struct results *results, const struct result_row *row,
+            const struct result_file *file)
+{
+    struct pipeline_report *report = results->report;
+    struct pipeline_result *result = &report->results[report->result_count++];
+    snprintf(result->kind, sizeof result->kind, "%s", row->kind);
+    snprintf(result->file, sizeof result->file, "%s", file->name);
+    snprintf(result->sop_class_uid, sizeof result->sop_class_uid, "%s",
+             row->sop_class ? row->sop_class : "");
+    memcpy(result->sop_instance_uid, file->summary.identity.sop_instance_uid, DICOM_UID_SIZE);
+    memcpy(result->series_uid, file->summary.identity.series_uid, DICOM_UID_SIZE);
+    result->size = lseek(file->fd, 0, SEEK_END);
+    result->frames = file->summary.frames;
+}
+
+static int
+result_write(const struct results *results, const struct result_row *row, struct result_file *file)
+{
+    const struct results_request *request = results->request;
+    bool first = results->report->result_count == 0; /* the stage has begun with the preview */
+    int rc = first ? 0 : pipeline_enter(request->watch, "write");
+    if (rc)
+        return rc;
+    rc = output_create(request->output, file->name, &file->fd);
+    if (rc)
+        return results_file_error(results->report, rc, "make", file->name);
+    rc = row->write(results, file);
+    crash_point("worker_in_write");
+    if (rc)
+        return rc;
+    if (row->kind)
+        result_list(results, row, file);
+    output_finish(request->output, file->fd);
+    return 0;
+}
+
+/* What does not read back as computed is worth another try. */
+static int
+result_verify(const struct results *results, const struct result_row *row, struct result_file *file)
+{
+    int rc = pipeline_enter(results->request->watch, "verify");
+    if (rc)
+        return rc;
+    char *path = output_part_path(results->request->output, file->name);
+    if (!path)
+        return results_file_error(results->report, -ENOMEM, "read back", file->name);
+    file->path = path;
+    rc = row->verify(results, file);
+    free(path);
+    return rc == 0 || rc == -ENOMEM ? rc : -EAGAIN;
+}
+
+static int
+result_make(const struct results *results, const struct result_row *row, size_t number)
+{
+    struct result_file file = {.number = number};
+    result_make_name(results, row, &file);
+    double begun = clock_seconds();
+    int rc = result_write(results, row, &file);
+    double written = clock_seconds();
+    results->report->write_seconds += written - begun;
+    if (rc == 0 && row->verify)
+        rc = result_verify(results, row, &file);
+    results->report->verify_seconds += clock_seconds() - written;
+    return rc;
+}
+
+static int
+result_make_all(const struct results *results, const struct result_row *row)
+{
+    int rc = 0;
+    for (; row->file && rc == 0; row++)
+        for (size_t i = 0, count = row->wanted ? row->wanted(results) : 0; i < count && rc == 0;
+             i++)
+            rc = result_make(results, row, i);
+    return rc;
+}
+
+static int
+write_objects(const struct results *results)
+{
+    struct pipeline_report *report = results->report;
+    size_t count = 1;
+    for (const struct result_row *row = result_objects; row->file; row++)
+        count += row->wanted(results);
+    report->results = calloc(count, sizeof *report->results);
+    if (!report->results)
+        return error_set_system(&report->error, -ENOMEM, "list the results");
+    int rc = result_make_all(results, result_objects);
+    if (rc == 0 && report->result_count == 0)
+        rc = error_set(&report->error, -ENODATA, CODE_PMAP_EMPTY,
+                       "planes of less than 3 x 3 voxels have no patterns, and the pipeline "
+                       "asks for nothing else");
+    return rc;
+}
+
+/* ---------------------------------------------------------------------- preview, beside it -- */
+
+struct preview_task {
+    pthread_t thread;
+    bool running;
+    struct preview_request request;
+    struct output *output;
+    int fd;
+    int rc;
+};
+
+static void *
+draw_preview(void *argument)
+{
+    struct preview_task *task = argument;
+    task->rc = preview_write(&task->request, task->fd);
+    if (task->rc == 0)
+        output_finish(task->output, task->fd);
+    return NULL;
+}
+
+static int
+start_preview(struct results *results, struct preview_task *task)
+{
+    const struct results_request *request = results->request;
+    memset(task, 0, sizeof *task);
+    task->request = (struct preview_request){.instances = request->headers->instances,
+                                             .stack = request->stack,
+                                             .voxels = request->voxels,
+                                             .segments = results->preview_segments,
+                                             .segment_count = request->pipeline->segment_count,
+                                             .threads = request->threads};
+    task->output = request->output;
+    int rc = output_create(request->output, "preview.png", &task->fd);
+    if (rc)
+        return results_file_error(results->report, rc, "make", "preview.png");
+    task->running = pthread_create(&task->thread, NULL, draw_preview, task) == 0;
+    if (!task->running)
+        draw_preview(task);
+    return 0;
+}
+
+static int
+end_preview(struct results *results, struct preview_task *task, int rc)
+{
+    double begun = clock_seconds();
+    if (task->running)
+        pthread_join(task->thread, NULL);
+    results->report->write_seconds += clock_seconds() - begun;
+    if (rc)
+        return rc;
+    return task->rc ? results_file_error(results->report, task->rc, "write", "preview.png")
+                       : 0;
+}
+
+/* What the volume is measured for is there without a voxel in a segment. */
+static bool
+needs_segments(const struct results *results)
+{
+    const struct conf_pipeline *pipeline = results->request->pipeline;
+    return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_CODES)) ||
+           results->scene_count > 0 || !pipeline->texture ||
+           (pipeline->texture->regions & CONF_SEGMENTS);
+}
+
+static int
+write_all(struct results *results)
+{
+    struct pipeline_report *report = results->report;
+    struct preview_task preview;
+    int rc = describe_segments(results);
+    if (rc == 0)
+        rc = start_preview(results, &preview);
+    if (rc)
+        return rc;
+    report->empty = report->segmented_voxels == 0 && needs_segments(results);
+    if (report->empty)
+        error_set(&report->error, 0, CODE_EMPTY,
+                  "no voxel belongs to a segment, so there is no object; see preview.png and the "
+                  "range and shapes, or the seeds and Gaussians, of the pipeline");
+    else
+        rc = write_objects(results);
+    if (rc == 0)
+        rc = result_make_all(results, result_tables);
+    return end_preview(results, &preview, rc);
+}
+
+int
+results_write(const struct results_request *request, struct pipeline_report *report)
+{
+    struct results results = {.request = request, .report = report};
+    int rc = pipeline_enter(request->watch, "write");
+    if (rc == 0)
+        rc = write_all(&results);
+    free(results.scene_segments);
+    free(results.preview_segments);
+    free(results.segments);
+    free(results.parameters);
+    free(results.identity);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------- publishing -- */
+
+static int
+write_record(const struct results_request *request, struct pipeline_report *report)
+{
+    const struct record record = {report, request->spec, request->pipeline->name, request->threads};
+    int fd;
+    int rc = output_create(request->output, "job.json", &fd);
+    if (rc)
+        return results_file_error(report, rc, "make", "job.json");
+    rc = record_write(fd, &record);
+    if (rc)
+        return results_file_error(report, rc, "write", "job.json");
+    output_finish(request->output, fd);
+    return 0;
+}
+
+/* The record's sync is the last one to begin; the others may have ended. */
+static int
+settle(const struct results_request *request, struct pipeline_report *report)
+{
+    const char *file;
+    int rc = output_settle(request->output, &file);
+    return rc ? results_file_error(report, rc, "write", file) : 0;
+}
+
+int
+results_publish(const struct results_request *request, struct pipeline_report *report)
+{
+    int rc = write_record(request, report);
+    if (rc == 0)
+        rc = settle(request, report);
+    if (rc)
+        return rc;
+    rc = output_publish(request->output, results_is_file);
+    return rc ? results_file_error(report, rc, "publish", "the results") : 0;
+}

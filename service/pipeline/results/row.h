@@ -1,0 +1,56 @@
+/*
+ * row.h - a file that a job may leave, as a row of a table; private to results/.
+ *
+ * To add one: a row in objects.c or tables.c with its functions, and for a DICOM object its folder in
+ * dicom/objects/. Nothing else knows the files by name.
+ */
+#ifndef NOCTULE_RESULT_ROW_H
+#define NOCTULE_RESULT_ROW_H
+
+#include "dicom/objects/seg/seg.h"
+#include "service/pipeline/results/describe.h"
+#include "service/pipeline/results/preview.h"
+#include "service/pipeline/results/results.h"
+
+/* What the files are made of. */
+struct results {
+    const struct results_request *request;
+    struct pipeline_report *report;
+    char *identity; /* of the pipeline, for UIDs */
+    /* One per segment of the pipeline, in its order. */
+    struct preview_segment *preview_segments;
+    struct seg_segment *segments;
+    char (*parameters)[DESCRIBE_SIZE];
+    struct seg_segment *scene_segments; /* those with a scene */
+    int32_t scene_count;
+};
+
+struct result_file {
+    size_t number; /* of its kind, from 0 */
+    char name[64];
+    int fd;                     /* while it is written */
+    const char *path;           /* while it is read back */
+    struct seg_summary summary; /* of an object: filled by its writer */
+};
+
+/* Functions return 0, or -errno with the report's error filled. */
+struct result_row {
+    const char *kind;      /* in v_results; NULL: for people, not listed */
+    const char *file;      /* "*" stands for what sets several of a kind apart */
+    const char *sop_class; /* NULL: no DICOM object */
+    size_t (*wanted)(const struct results *results); /* how many; NULL: made beside the others */
+    void (*part)(const struct results *results, size_t number, char *text,
+                 size_t size); /* for "*" */
+    int (*write)(const struct results *results, struct result_file *file);
+    /* A file that does not read back as computed is this machine's error. NULL: not read back. */
+    int (*verify)(const struct results *results, const struct result_file *file);
+};
+
+/* Where a file cannot be made or finished: the name is enough, the folder is known. */
+int results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name);
+
+/* Objects and volumes, made where a segment has voxels; tables for people, made always. Both end
+ * with a row without a file. */
+extern const struct result_row result_objects[], result_tables[];
+
+#endif
