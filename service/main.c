@@ -110,6 +110,7 @@ become_child(const char *role)
     prctl(PR_SET_NAME, name);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an errno, not a death */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || close_range(ROLE_FD + 1, ~0u, 0) < 0)
         return -errno;
     return 0;

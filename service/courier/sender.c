@@ -4,6 +4,7 @@
 #include "dicom/net/scu.h"
 #include "dicom/value/uid.h"
 #include "service/common/clock.h"
+#include "service/common/commitment.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/courier/folder.h"
@@ -51,55 +52,49 @@ struct attempt {
     char transaction[DICOM_UID_SIZE];
 };
 
-/* ------------------------------------------------------------------------------- telling ---- */
+/* ------------------------------------------------------------------------------- sending ---- */
 
 static void
-tell(struct sender *sender, struct proto_writer *frame)
+send_frame(struct sender *sender, struct proto_writer *frame)
 {
     sender->options.events.frame(sender->options.events.context, frame);
 }
 
 static void
-tell_delivered(struct sender *sender, const struct task *task, enum proto_delivery outcome,
+send_delivered(struct sender *sender, const struct task *task, enum proto_delivery outcome,
                const struct attempt *attempt)
 {
     const bool committing = outcome == PROTO_DELIVERY_SENT && attempt->transaction[0] != '\0';
     struct proto_writer writer;
-    proto_start(&writer, PROTO_DELIVERED);
-    proto_put_i64(&writer, task->delivery);
-    proto_put_i64(&writer, outcome);
-    proto_put_i64(&writer, attempt->store_status);
-    proto_put_str(&writer, code_name(attempt->error.code));
-    proto_put_str(&writer, attempt->error.message);
-    proto_put_i64(&writer, committing ? PROTO_COMMITMENT_REQUESTED : PROTO_COMMITMENT_NONE);
-    proto_put_str(&writer, committing ? attempt->transaction : "");
-    tell(sender, &writer);
+    const struct message_delivered message = {
+        .delivery = task->delivery,
+        .outcome = outcome,
+        .dimse_status = attempt->store_status,
+        .code = code_name(attempt->error.code),
+        .sentence = attempt->error.message,
+        .commitment = committing ? PROTO_COMMITMENT_REQUESTED : PROTO_COMMITMENT_NONE,
+        .transaction_uid = committing ? attempt->transaction : "",
+    };
+    message_write_delivered(&writer, &message);
+    send_frame(sender, &writer);
 }
 
 static void
-tell_returned(struct sender *sender, const struct task *task)
+send_returned(struct sender *sender, const struct task *task)
 {
     struct attempt attempt = {.store_status = -1};
     error_set(&attempt.error, -ECANCELED, CODE_RETURNED,
               "It was not tried: the courier is ending.");
-    tell_delivered(sender, task, PROTO_DELIVERY_RETURNED, &attempt);
+    send_delivered(sender, task, PROTO_DELIVERY_RETURNED, &attempt);
 }
 
 static void
-tell_committed(struct sender *sender, const struct dicom_commitment *report)
+send_committed(struct sender *sender, const struct dicom_commitment *report)
 {
     struct proto_writer writer;
-    proto_start(&writer, PROTO_COMMITTED);
-    proto_put_i64(&writer, 0); /* needs no answer: without one in time the daemon asks again */
-    proto_put_str(&writer, report->transaction_uid);
-    proto_put_i64(&writer, (int64_t)report->count);
-    for (size_t i = 0; i < report->count; i++) {
-        const struct dicom_commitment_reference *reference = &report->references[i];
-        proto_put_str(&writer, reference->sop_instance_uid);
-        proto_put_i64(&writer, reference->failure_reason == 0);
-        proto_put_i64(&writer, reference->failure_reason);
-    }
-    tell(sender, &writer);
+    /* Token 0: needs no answer, for without one in time the daemon asks again. */
+    commitment_write(&writer, 0, report);
+    send_frame(sender, &writer);
 }
 
 /* -------------------------------------------------------------------------- the association - */
@@ -141,7 +136,7 @@ take_reports(struct sender *sender)
     const struct dicom_commitment *report;
     int found = 0;
     while (sender->association && (found = dicom_report(sender->association, &report)) > 0) {
-        tell_committed(sender, report);
+        send_committed(sender, report);
         sender->last_use = clock_seconds();
         sender->owed -= sender->owed > 0;
     }
@@ -303,7 +298,7 @@ deliver(struct sender *sender, const struct task *task)
                                            ? deliver_to_folder(sender, task, &attempt)
                                            : deliver_to_ae(sender, task, &attempt);
     log_attempt(sender, task, outcome, &attempt, clock_seconds() - start);
-    tell_delivered(sender, task, told[outcome], &attempt);
+    send_delivered(sender, task, told[outcome], &attempt);
     take_reports(sender); /* some came while an answer was waited for */
 }
 
@@ -394,7 +389,7 @@ static void
 work_on(struct sender *sender, const struct task *task, bool stopping)
 {
     if (stopping)
-        tell_returned(sender, task);
+        send_returned(sender, task);
     else
         deliver(sender, task);
 }

@@ -12,7 +12,7 @@
 #ifndef NOCTULE_POOL_H
 #define NOCTULE_POOL_H
 
-#include "service/common/proto.h"
+#include "service/common/messages.h"
 
 #include <uv.h>
 

@@ -14,10 +14,10 @@
 #include <string.h>
 
 struct inspect {
-    int64_t series_id, revision;
-    double tolerance;
+    struct message_inspect request;
+    void *frame; /* the INSPECT that the paths point into */
     int32_t count;
-    char **paths;
+    const char **paths;
     struct dicom_instance **instances; /* by path; NULL: not read */
     struct proto_writer answer;
 
@@ -27,36 +27,31 @@ struct inspect {
 };
 
 static int
-copy_paths(struct proto_reader *request, struct inspect *inspect, int64_t count)
+keep_paths(struct inspect *inspect, struct proto_reader *reader)
 {
-    /* A path takes at least the four bytes of its length, so a count beyond the frame is a lie. */
-    if (request->error || count < 0 || (uint64_t)count > request->size / 4)
-        return -EBADMSG;
-    inspect->paths = calloc((size_t)count + 1, sizeof *inspect->paths);
-    inspect->instances = calloc((size_t)count + 1, sizeof *inspect->instances);
-    if (!inspect->paths || !inspect->instances)
+    const size_t count = (size_t)reader->rows;
+    struct message_path path;
+    inspect->frame = message_keep_inspect(reader, &inspect->request);
+    inspect->paths = calloc(count + 1, sizeof *inspect->paths);
+    inspect->instances = calloc(count + 1, sizeof *inspect->instances);
+    if (!inspect->frame || !inspect->paths || !inspect->instances)
         return -ENOMEM;
-    for (int64_t i = 0; i < count; i++) {
-        inspect->paths[i] = strdup(proto_get_str(request));
-        if (!inspect->paths[i])
-            return -ENOMEM;
-        inspect->count++;
-    }
-    return proto_end(request);
+    while (message_next_path(reader, &path))
+        inspect->paths[inspect->count++] = path.path;
+    return 0;
 }
 
 int
-inspect_open(struct proto_reader *request, struct inspect **out)
+inspect_open(struct proto_reader *reader, struct inspect **out)
 {
     struct inspect *inspect = calloc(1, sizeof *inspect);
     if (!inspect)
         return -ENOMEM;
     pthread_mutex_init(&inspect->lock, NULL);
     inspect->failed = -1;
-    inspect->series_id = proto_get_i64(request);
-    inspect->revision = proto_get_i64(request);
-    inspect->tolerance = proto_get_f64(request);
-    int error = copy_paths(request, inspect, proto_get_i64(request));
+    int error = message_read_inspect(reader, &inspect->request);
+    if (!error)
+        error = keep_paths(inspect, reader);
     if (error) {
         inspect_free(inspect);
         return error;
@@ -73,9 +68,9 @@ inspect_free(struct inspect *inspect)
     for (int32_t i = 0; i < inspect->count; i++) {
         if (inspect->instances[i])
             dicom_instance_free(inspect->instances[i]);
-        free(inspect->paths[i]);
     }
     free(inspect->paths);
+    free(inspect->frame);
     free(inspect->instances);
     pthread_mutex_destroy(&inspect->lock);
     proto_release(&inspect->answer);
@@ -110,50 +105,46 @@ peek_some(struct parallel *loop, void *context)
 }
 
 static void
-put_error(struct proto_writer *answer, const struct error *error)
-{
-    proto_put_str(answer, code_name(error->code));
-    proto_put_str(answer, error->message);
-    proto_put_str(answer, error->file[0]);
-    proto_put_str(answer, error->file[1]);
-}
-
-static void
-put_stack(struct proto_writer *answer, const struct geometry_stack *stack)
+add_stack(struct proto_writer *answer, const struct geometry_stack *stack)
 {
     static const struct error none = {0};
-    proto_put_str(answer, stack->name);
-    proto_put_i64(answer, stack->accepted);
-    proto_put_i64(answer, stack->plane_count);
-    proto_put_i64(answer, stack->columns);
-    proto_put_i64(answer, stack->rows);
-    proto_put_f64(answer, stack->spacing[2]);
-    put_error(answer, stack->accepted ? &none : &stack->error);
+    const struct error *error = stack->accepted ? &none : &stack->error;
+    const struct message_stack row = {
+        .name = stack->name,
+        .accepted = stack->accepted,
+        .planes = stack->plane_count,
+        .columns = stack->columns,
+        .rows = stack->rows,
+        .spacing = stack->spacing[2],
+        .code = code_name(error->code),
+        .sentence = error->message,
+        .file_a = error->file[0],
+        .file_b = error->file[1],
+    };
+    message_add_stack(answer, &row);
 }
 
 /* A series that cannot be judged at all is one stack that is refused. */
 static void
-put_refusal(struct proto_writer *answer, const struct error *error)
+add_refusal(struct proto_writer *answer, const struct error *error)
 {
     const struct geometry_stack refused = {.error = *error};
-    proto_put_i64(answer, 1);
-    put_stack(answer, &refused);
+    add_stack(answer, &refused);
 }
 
 static void
-put_stacks(struct inspect *inspect)
+add_stacks(struct inspect *inspect)
 {
     const struct geometry_limits limits = {.min_planes = 1,
-                                           .spacing_tolerance = inspect->tolerance};
+                                           .spacing_tolerance = inspect->request.spacing_tolerance};
     struct geometry_series *series = NULL;
     struct error error = {0};
     if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {
-        put_refusal(&inspect->answer, &error);
+        add_refusal(&inspect->answer, &error);
         return;
     }
-    proto_put_i64(&inspect->answer, series->stack_count);
     for (int32_t i = 0; i < series->stack_count; i++)
-        put_stack(&inspect->answer, &series->stacks[i]);
+        add_stack(&inspect->answer, &series->stacks[i]);
     geometry_series_free(series);
 }
 
@@ -162,13 +153,13 @@ inspect_run(struct inspect *inspect, int threads)
 {
     struct parallel loop = {.count = inspect->count, .body = peek_some, .context = inspect};
     parallel_run(&loop, threads);
-    proto_start(&inspect->answer, PROTO_INSPECTED);
-    proto_put_i64(&inspect->answer, inspect->series_id);
-    proto_put_i64(&inspect->answer, inspect->revision);
+    const struct message_inspected message = {.series_id = inspect->request.series_id,
+                                              .revision = inspect->request.revision};
+    message_write_inspected(&inspect->answer, &message);
     if (inspect->failed >= 0)
-        put_refusal(&inspect->answer, &inspect->error);
+        add_refusal(&inspect->answer, &inspect->error);
     else
-        put_stacks(inspect);
+        add_stacks(inspect);
 }
 
 void

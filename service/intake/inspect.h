@@ -7,12 +7,12 @@
 #ifndef NOCTULE_INSPECT_H
 #define NOCTULE_INSPECT_H
 
-#include "service/common/proto.h"
+#include "service/common/messages.h"
 
 struct inspect;
 
-/* Copies what a complete INSPECT says: 0, -EBADMSG or -ENOMEM. */
-int inspect_open(struct proto_reader *request, struct inspect **inspect);
+/* Keeps what a complete INSPECT says: 0, -EBADMSG or -ENOMEM. */
+int inspect_open(struct proto_reader *reader, struct inspect **inspect);
 /* Reads all headers with up to `threads` threads and writes the answer. */
 void inspect_run(struct inspect *inspect, int threads);
 /* Gives the INSPECTED frame to `writer`, unfinished, for channel_send; call once after inspect_run.

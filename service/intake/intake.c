@@ -20,12 +20,10 @@
 #include "service/intake/intake_private.h"
 
 #include "service/common/log.h"
-#include "service/common/messages.h"
 #include "service/common/role.h"
 #include "service/intake/spool/store.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -34,7 +32,7 @@
 #define POOL_THREADS                                                                               \
     "16" /* lanes, inspections, one step an inbox; a hung share keeps only its own */
 #define DESCRIPTORS 8192
-#define ALIVE_MS    5000
+#define AGAIN_MS    5000 /* how often it is looked for frames without an answer */
 #define RESEND_MS   30000
 #define DRAIN_MS    5000 /* a daemon that does not answer holds up the end no longer */
 #define STOP_MS     5000 /* nor does a file system that hangs */
@@ -59,8 +57,8 @@ intake_queue_work(struct intake *intake, uv_work_t *work, uv_work_cb run, uv_aft
 void
 intake_send_frame(struct intake *intake, struct proto_writer *writer)
 {
-    int error = channel_send(intake->channel, writer);
-    if (error && error != -EPIPE) /* the end of the pipe is told by channel_events.end */
+    int error = channel_send(intake->child.channel, writer);
+    if (error && error != -EPIPE) /* the end of the pipe is told by child_role.end */
         log_error("intake.send", LOG_STR("error", strerror(-error)));
 }
 
@@ -78,44 +76,53 @@ on_stored(struct intake *intake, int64_t token)
         intake_finish_original(intake, parcel);
 }
 
-static int
-take_frame(struct intake *intake, struct proto_reader *reader)
+static void
+handle_stored(struct intake *intake, struct proto_reader *reader)
 {
-    int64_t token;
-    const char *text;
-    int error;
-    switch ((int)reader->type) {
-    case PROTO_STORED:
-        token = proto_get_i64(reader);
-        error = proto_end(reader);
-        if (!error)
-            on_stored(intake, token);
-        return error;
-    case PROTO_INSPECT:
-        return intake_inspect(intake, reader);
-    case PROTO_PAUSE:
-        text = proto_get_str(reader);
-        error = proto_end(reader);
-        if (!error)
-            log_info("intake.paused", LOG_STR("why", text));
-        intake->paused = true;
-        return error;
-    case PROTO_RESUME:
-        intake->paused = false;
-        intake_send_again(intake, 0);
-        return proto_end(reader);
-    case PROTO_RELOAD:
-        text = proto_get_str(reader);
-        error = proto_end(reader);
-        if (!error)
-            intake_reload(intake, text);
-        return error;
-    case PROTO_DRAIN:
-        intake->draining = true;
-        return proto_end(reader);
-    default:
-        return -EBADMSG;
-    }
+    struct message_stored stored;
+    if (message_read_stored(reader, &stored) == 0)
+        on_stored(intake, stored.token);
+}
+
+static void
+handle_inspect(struct intake *intake, struct proto_reader *reader)
+{
+    const int error = intake_inspect(intake, reader);
+    if (error)
+        reader->error = error;
+}
+
+static void
+handle_pause(struct intake *intake, struct proto_reader *reader)
+{
+    struct message_pause pause;
+    if (message_read_pause(reader, &pause) != 0)
+        return;
+    log_info("intake.paused", LOG_STR("why", pause.why));
+    intake->paused = true;
+}
+
+static void
+handle_resume(struct intake *intake)
+{
+    intake->paused = false;
+    intake_send_again(intake, 0);
+}
+
+static void
+on_message(void *context, struct proto_reader *reader)
+{
+    struct intake *intake = context;
+    if (reader->type == PROTO_STORED)
+        handle_stored(intake, reader);
+    else if (reader->type == PROTO_INSPECT)
+        handle_inspect(intake, reader);
+    else if (reader->type == PROTO_PAUSE)
+        handle_pause(intake, reader);
+    else if (reader->type == PROTO_RESUME && proto_end(reader) == 0)
+        handle_resume(intake);
+    else
+        reader->error = -EBADMSG;
 }
 
 static void
@@ -125,51 +132,30 @@ on_drain_timeout(uv_timer_t *timer)
 }
 
 static void
-on_frame(void *context, struct channel *channel, struct proto_reader *reader)
+on_drain(void *context)
 {
-    (void)channel;
     struct intake *intake = context;
-    const bool was_draining = intake->draining;
-    int error = take_frame(intake, reader);
-    if (error) {
-        log_error("intake.frame", LOG_STR("type", message_name(reader->type)),
-                  LOG_STR("error", strerror(-error)));
-        intake->status = EXIT_FAILURE;
-        stop(intake);
-        return;
-    }
-    if (intake->draining && !was_draining)
-        uv_timer_start(&intake->drain, on_drain_timeout, DRAIN_MS, 0);
+    uv_timer_start(&intake->drain, on_drain_timeout, DRAIN_MS, 0);
 }
 
 static void
-on_end(void *context, struct channel *channel, int status)
+on_end(void *context)
 {
-    (void)channel;
-    struct intake *intake = context;
-    if (status && status != -ECONNRESET) {
-        log_error("intake.pipe", LOG_STR("error", strerror(-status)));
-        intake->status = EXIT_FAILURE;
-    }
-    stop(intake);
+    stop(context);
 }
 
-static void
-say_hello(struct intake *intake)
-{
-    struct proto_writer writer;
-    proto_start(&writer, PROTO_HELLO);
-    proto_put_str(&writer, "intake");
-    proto_put_str(&writer, proto_build_id());
-    intake_send_frame(intake, &writer);
-}
+static const struct child_role intake_role = {.name = "intake",
+                                              .message = on_message,
+                                              .reload = intake_reload,
+                                              .drain = on_drain,
+                                              .end = on_end};
 
 /* ---------------------------------------------------------------------- the course ------ */
 
 static bool
 may_begin(const struct intake *intake)
 {
-    return intake->begun && !intake->paused && !intake->draining && !intake->stopping &&
+    return intake->begun && !intake->paused && !intake->child.draining && !intake->stopping &&
            intake_now_ms(intake) >= intake->retry_at_ms;
 }
 
@@ -199,8 +185,8 @@ on_turn(uv_prepare_t *turn)
         return;
     }
     intake_take_handovers(intake);
-    reception_allow(intake->reception, intake->begun && !intake->paused && !intake->draining);
-    if (intake->draining) {
+    reception_allow(intake->reception, intake->begun && !intake->paused && !intake->child.draining);
+    if (intake->child.draining) {
         drain(intake);
         return;
     }
@@ -216,12 +202,9 @@ on_turn(uv_prepare_t *turn)
 }
 
 static void
-on_alive(uv_timer_t *timer)
+on_again(uv_timer_t *timer)
 {
     struct intake *intake = timer->data;
-    struct proto_writer writer;
-    proto_start(&writer, PROTO_ALIVE);
-    intake_send_frame(intake, &writer);
     if (!intake->paused)
         intake_send_again(intake, RESEND_MS);
 }
@@ -231,7 +214,7 @@ on_stop_timeout(uv_timer_t *timer)
 {
     struct intake *intake = timer->data;
     log_warn("intake.hung", LOG_INT("works", intake->working));
-    _exit(intake->status);
+    _exit(intake->child.failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 /* The last association is over: no thread is left that would wake the loop. */
@@ -260,8 +243,8 @@ stop(struct intake *intake)
         if (parcel && parcel->sent)
             intake_close_parcel(intake, parcel, INBOX_GONE);
     }
-    channel_close(intake->channel);
-    uv_close((uv_handle_t *)&intake->alive, NULL);
+    child_close(&intake->child);
+    uv_close((uv_handle_t *)&intake->again, NULL);
     uv_close((uv_handle_t *)&intake->retry, NULL);
     uv_close((uv_handle_t *)&intake->drain, NULL);
     uv_timer_start(&intake->stop, on_stop_timeout, STOP_MS, 0);
@@ -295,7 +278,7 @@ open_settings(struct intake *intake, const char *config_file)
     }
     log_set_level(conf->log_level);
     struct error error;
-    rc = settings_open(conf, &intake->settings, &error);
+    rc = settings_open(conf, true, &intake->settings, &error);
     if (rc)
         return rc;
     if (error.code != CODE_NONE)
@@ -334,11 +317,10 @@ open_listener(struct intake *intake)
 static int
 open_loop(struct intake *intake)
 {
-    const struct channel_events events = {.frame = on_frame, .end = on_end, .context = intake};
     int error = uv_loop_init(&intake->loop);
     if (error)
         return error;
-    uv_timer_t *const timers[] = {&intake->alive, &intake->retry, &intake->drain, &intake->stop};
+    uv_timer_t *const timers[] = {&intake->again, &intake->retry, &intake->drain, &intake->stop};
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
         uv_timer_init(&intake->loop, timers[i]); /* has no way to fail */
         timers[i]->data = intake;
@@ -346,13 +328,12 @@ open_loop(struct intake *intake)
     uv_prepare_init(&intake->loop, &intake->turn);
     intake->turn.data = intake;
     uv_prepare_start(&intake->turn, on_turn);
-    error = channel_open(&intake->loop, ROLE_FD, &events, &intake->channel);
+    error = open_listener(intake);
     if (!error)
-        error = open_listener(intake);
+        error = child_open(&intake->child, &intake->loop, &intake_role, intake);
     if (error)
         return error;
-    say_hello(intake);
-    uv_timer_start(&intake->alive, on_alive, ALIVE_MS, ALIVE_MS);
+    uv_timer_start(&intake->again, on_again, AGAIN_MS, AGAIN_MS);
     return intake_apply_inboxes(intake, intake->conf);
 }
 
@@ -387,7 +368,6 @@ intake_main(const struct role_args *args)
     static struct intake intake; /* one a process; too large for the stack */
     intake.ready_end = &intake.ready;
     setenv("UV_THREADPOOL_SIZE", POOL_THREADS, 0); /* read at the first work */
-    signal(SIGXFSZ, SIG_IGN);                      /* a limit on file sizes is a full disk */
     raise_descriptors();
     dicom_init();
     if (open_files(&intake, args->config_file) != 0)
@@ -399,5 +379,5 @@ intake_main(const struct role_args *args)
     }
     uv_run(&intake.loop, UV_RUN_DEFAULT);
     close_all(&intake);
-    return intake.status;
+    return intake.child.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

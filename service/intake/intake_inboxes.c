@@ -68,15 +68,9 @@ intake_apply_inboxes(struct intake *intake, const struct conf *conf)
 }
 
 void
-intake_reload(struct intake *intake, const char *config_file)
+intake_reload(void *context, struct conf *conf)
 {
-    struct conf *conf;
-    char reason[CONF_REASON];
-    int rc = conf_load(config_file, &conf, reason, sizeof reason);
-    if (rc) {
-        log_error("intake.reload", LOG_STR("error", reason));
-        return;
-    }
+    struct intake *intake = context;
     if (strcmp(conf->root, intake->conf->root) != 0) {
         log_error("intake.reload", LOG_STR("error", "the root changes only with a restart"));
         conf_free(conf);
@@ -84,14 +78,13 @@ intake_reload(struct intake *intake, const char *config_file)
     }
     struct settings *settings;
     struct error error;
-    rc = settings_open(conf, &settings, &error);
+    int rc = settings_open(conf, true, &settings, &error);
     if (rc || error.code != CODE_NONE) {
         log_error("intake.reload", LOG_STR("error", rc ? strerror(-rc) : error.message));
         if (!rc)
             settings_drop(settings);
         return;
     }
-    log_set_level(conf->log_level);
     rc = intake_apply_inboxes(intake, conf);
     if (rc)
         log_error("intake.reload", LOG_STR("error", strerror(-rc)));

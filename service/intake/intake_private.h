@@ -8,11 +8,11 @@
 #ifndef NOCTULE_INTAKE_PRIVATE_H
 #define NOCTULE_INTAKE_PRIVATE_H
 
-#include "service/common/channel.h"
+#include "service/common/child.h"
+#include "service/common/settings.h"
 #include "service/intake/inbox/inbox.h"
 #include "service/intake/net/listener.h"
 #include "service/intake/net/reception.h"
-#include "service/intake/settings.h"
 #include "service/intake/spool/parcels.h"
 #include "service/intake/spool/recover.h"
 
@@ -41,7 +41,7 @@ struct lane {
 
 struct intake {
     uv_loop_t loop;
-    struct channel *channel;
+    struct child child;
     struct settings *settings;
     const struct conf *conf; /* of the settings */
     struct store *store;
@@ -68,11 +68,10 @@ struct intake {
     bool listening;        /* the listener has been configured */
 
     uv_prepare_t turn;
-    uv_timer_t alive, retry, drain, stop;
+    uv_timer_t again, retry, drain, stop;
     int64_t retry_at_ms, retry_delay_ms; /* 0: nothing has failed lately */
-    bool paused, draining, stopping;
+    bool paused, stopping;
     size_t working; /* works in the pool other than the inboxes' own */
-    int status;     /* the process's */
 };
 
 /* ------------------------------------------------------------------------ intake.c ------ */
@@ -125,7 +124,7 @@ int intake_inspect(struct intake *intake, struct proto_reader *reader);
 
 /* Opens, changes and closes inboxes as the configuration says. */
 int intake_apply_inboxes(struct intake *intake, const struct conf *conf);
-/* The whole new configuration, or the old one. */
-void intake_reload(struct intake *intake, const char *config_file);
+/* The whole new configuration, or the old one; for child_role. */
+void intake_reload(void *context, struct conf *conf);
 
 #endif

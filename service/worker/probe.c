@@ -7,79 +7,62 @@
 #include "service/common/role.h"
 
 #include "kernels/kernels.h"
+#include "service/common/child.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
-#include "service/common/proto.h"
 #include "service/worker/fake_gpus.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #define MOST_GPUS 64
 
-/* fd 3 blocks, and the daemon reads: nothing is left to wait for. */
-static int
-send_frame(struct proto_writer *writer)
-{
-    int error = proto_finish(writer);
-    for (size_t sent = 0; !error && sent < writer->size;) {
-        ssize_t count = send(ROLE_FD, writer->bytes + sent, writer->size - sent, MSG_NOSIGNAL);
-        if (count > 0)
-            sent += (size_t)count;
-        else if (count < 0 && errno != EINTR)
-            error = -errno;
-    }
-    proto_release(writer);
-    return error;
-}
-
-static int
-say_hello(void)
-{
-    struct proto_writer writer;
-    proto_start(&writer, PROTO_HELLO);
-    proto_put_str(&writer, "probe");
-    proto_put_str(&writer, proto_build_id());
-    return send_frame(&writer);
-}
-
-static int
-tell_devices(void)
+static void
+send_devices(struct child *child)
 {
     struct kernels_gpu gpus[MOST_GPUS];
     int count =
         fake_gpus_in_use() ? fake_gpus_list(gpus, MOST_GPUS) : kernels_gpus(gpus, MOST_GPUS);
-    if (count > MOST_GPUS)
-        count = MOST_GPUS;
     struct proto_writer writer;
-    proto_start(&writer, PROTO_DEVICES);
-    proto_put_i64(&writer, count);
-    for (int i = 0; i < count; i++) {
-        proto_put_i64(&writer, gpus[i].index);
-        proto_put_str(&writer, gpus[i].uuid);
-        proto_put_str(&writer, gpus[i].name);
-        proto_put_i64(&writer, gpus[i].memory_bytes);
+    message_write_devices(&writer, NULL);
+    for (int i = 0; i < count && i < MOST_GPUS; i++) {
+        const struct message_device device = {.index = gpus[i].index,
+                                              .uuid = gpus[i].uuid,
+                                              .name = gpus[i].name,
+                                              .memory_bytes = gpus[i].memory_bytes};
+        message_add_device(&writer, &device);
     }
-    return send_frame(&writer);
+    child_send(child, &writer);
+}
+
+/* There is nothing to ask it for. */
+static void
+on_message(void *context, struct proto_reader *reader)
+{
+    (void)context;
+    reader->error = -EBADMSG;
 }
 
 int
 probe_main(const struct role_args *args)
 {
-    char byte;
+    static const struct child_role role = {.name = "probe", .message = on_message};
+    struct child child;
+    uv_loop_t loop;
     (void)args;
-    int error = say_hello();
-    crash_point("probe_before_devices");
+    int error = uv_loop_init(&loop);
     if (!error)
-        error = tell_devices();
+        error = child_open(&child, &loop, &role, NULL);
     if (error) {
-        log_error("probe.send", LOG_STR("error", strerror(-error)));
+        log_error("probe.start", LOG_STR("error", strerror(-error)));
         return EXIT_FAILURE;
     }
-    while (recv(ROLE_FD, &byte, 1, 0) < 0 && errno == EINTR)
-        ;
-    return EXIT_SUCCESS;
+    crash_point("probe_before_devices");
+    send_devices(&child);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    child_close(&child);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    uv_loop_close(&loop);
+    return child.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -6,174 +6,73 @@
  * worker's life: when it ends every job is stopped and nothing of it stays, for the daemon (or the
  * one after it) will run it again.
  */
-#include "service/common/messages.h"
 #include "service/common/role.h"
 
-#include "config/config.h"
-#include "service/common/channel.h"
+#include "service/common/child.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/common/parallel.h"
 #include "service/worker/lanes.h"
+#include "service/worker/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ALIVE_MS         5000
-#define FEATURES_A_FRAME 512 /* some 100 KiB: the daemon does other things in between */
+#define FEATURES_PER_FRAME 512 /* some 100 KiB: the daemon does other things in between */
 
 struct worker {
+    struct child child;
     uv_loop_t loop;
-    uv_timer_t alive;
     uv_async_t news; /* the lanes have something to tell */
-    struct channel *channel;
     struct lanes *lanes;
     bool draining;
-    bool lost;   /* the device has failed, and the daemon was told */
-    bool failed; /* the daemon broke the rules, or its pipe did */
+    bool lost; /* the device has failed, and the daemon was told */
 };
 
 /* ------------------------------------------------------------------------------- telling ---- */
 
-/* A frame that cannot be sent leaves the daemon waiting for ever: rather die and be restarted. */
 static void
-send_frame(struct worker *worker, struct proto_writer *writer)
-{
-    int error = channel_send(worker->channel, writer);
-    if (error == 0)
-        return;
-    log_error("worker.send", LOG_STR("error", strerror(-error)));
-    worker->failed = true;
-    uv_stop(&worker->loop);
-}
-
-static void
-tell_progress(struct worker *worker, const struct lanes_event *event)
+send_progress(struct worker *worker, const struct lanes_event *event)
 {
     struct proto_writer writer;
-    proto_start(&writer, PROTO_PROGRESS);
-    proto_put_i64(&writer, event->job);
-    proto_put_str(&writer, event->stage);
-    proto_put_f64(&writer, event->fraction);
-    send_frame(worker, &writer);
-}
-
-static void
-put_results(struct proto_writer *writer, const struct pipeline_report *report)
-{
-    proto_put_i64(writer, report->result_count);
-    for (int32_t i = 0; i < report->result_count; i++) {
-        const struct pipeline_result *result = &report->results[i];
-        proto_put_str(writer, result->kind);
-        proto_put_str(writer, result->file);
-        proto_put_str(writer, result->sop_class_uid);
-        proto_put_str(writer, result->sop_instance_uid);
-        proto_put_str(writer, result->series_uid);
-        proto_put_i64(writer, result->size);
-        proto_put_i64(writer, result->frames);
-    }
-}
-
-static void
-put_feature(struct proto_writer *writer, const struct feature *feature)
-{
-    proto_put_i64(writer, feature->segment);
-    proto_put_str(writer, feature->label);
-    proto_put_str(writer, feature->family);
-    proto_put_str(writer, feature->name);
-    proto_put_str(writer, feature->meaning);
-    proto_put_str(writer, feature->ibsi);
-    proto_put_f64(writer, feature->value);
-    proto_put_str(writer, feature->absence);
-    proto_put_str(writer, feature->unit);
-    proto_put_str(writer, feature->aggregation);
-    proto_put_str(writer, feature->aggregation_ibsi);
-    proto_put_str(writer, feature->discretisation);
-    proto_put_i64(writer, feature->levels);
-    proto_put_f64(writer, feature->bin_width);
-    proto_put_i64(writer, feature->distance);
-    proto_put_i64(writer, feature->symmetric);
-    proto_put_i64(writer, feature->has_range);
-    proto_put_f64(writer, feature->range[0]);
-    proto_put_f64(writer, feature->range[1]);
-    proto_put_str(writer, feature->directions);
-}
-
-static void
-tell_features(struct worker *worker, int64_t job, const struct feature *features, size_t count)
-{
-    struct proto_writer writer;
-    proto_start(&writer, PROTO_FEATURES);
-    proto_put_i64(&writer, job);
-    proto_put_i64(&writer, (int64_t)count);
-    for (size_t i = 0; i < count; i++)
-        put_feature(&writer, &features[i]);
-    send_frame(worker, &writer);
-}
-
-static void
-tell_histogram(struct worker *worker, int64_t job, const struct feature_histogram *histogram)
-{
-    struct proto_writer writer;
-    proto_start(&writer, PROTO_HISTOGRAM);
-    proto_put_i64(&writer, job);
-    proto_put_i64(&writer, histogram->segment);
-    proto_put_str(&writer, histogram->label);
-    proto_put_str(&writer, histogram->pattern);
-    proto_put_str(&writer, histogram->settings);
-    proto_put_i64(&writer, PROTO_CODES);
-    for (int i = 0; i < PROTO_CODES; i++)
-        proto_put_i64(&writer, (int64_t)histogram->counts[i]);
-    send_frame(worker, &writer);
+    const struct message_progress progress = {
+        .job = event->job, .stage = event->stage, .fraction = event->fraction};
+    message_write_progress(&writer, &progress);
+    child_send(&worker->child, &writer);
 }
 
 /* Before its DONE, which says that there are no more. */
 static void
-tell_measurements(struct worker *worker, int64_t job, const struct feature_set *set)
+send_measurements(struct worker *worker, int64_t job, const struct feature_set *set)
 {
-    for (size_t at = 0; at < set->count && !worker->failed; at += FEATURES_A_FRAME) {
+    struct proto_writer writer;
+    for (size_t at = 0; at < set->count && !worker->child.failed; at += FEATURES_PER_FRAME) {
         size_t left = set->count - at;
-        tell_features(worker, job, set->items + at,
-                      left < FEATURES_A_FRAME ? left : FEATURES_A_FRAME);
+        report_write_features(&writer, job, set->items + at,
+                              left < FEATURES_PER_FRAME ? left : FEATURES_PER_FRAME);
+        child_send(&worker->child, &writer);
     }
-    for (size_t i = 0; i < set->histogram_count && !worker->failed; i++)
-        tell_histogram(worker, job, &set->histograms[i]);
+    for (size_t i = 0; i < set->histogram_count && !worker->child.failed; i++) {
+        report_write_histogram(&writer, job, &set->histograms[i]);
+        child_send(&worker->child, &writer);
+    }
     crash_point("worker_after_features_before_done");
 }
 
 static void
-tell_done(struct worker *worker, const struct lanes_event *event)
+send_done(struct worker *worker, const struct lanes_event *event)
 {
     const struct pipeline_report *report = &event->report;
     struct proto_writer writer;
     if (report->verdict == PROTO_VERDICT_DONE)
-        tell_measurements(worker, event->job, &report->features);
-    if (worker->failed)
+        send_measurements(worker, event->job, &report->features);
+    if (worker->child.failed)
         return;
-    proto_start(&writer, PROTO_DONE);
-    proto_put_i64(&writer, event->job);
-    proto_put_i64(&writer, report->verdict);
-    proto_put_str(&writer, code_name(report->error.code));
-    proto_put_str(&writer, report->error.message);
-    proto_put_str(&writer, report->error.file[0]);
-    proto_put_str(&writer, report->error.file[1]);
-    proto_put_i64(&writer, report->empty);
-    proto_put_f64(&writer, report->read_seconds);
-    proto_put_f64(&writer, report->compute_seconds);
-    proto_put_f64(&writer, report->write_seconds);
-    proto_put_f64(&writer, report->verify_seconds);
-    proto_put_f64(&writer, report->total_seconds);
-    proto_put_i64(&writer, report->voxels);
-    proto_put_i64(&writer, report->segmented_voxels);
-    proto_put_i64(&writer, report->peak_bytes);
-    proto_put_str(&writer, report->backend);
-    proto_put_str(&writer, report->note);
-    put_results(&writer, report);
-    send_frame(worker, &writer);
+    report_write_done(&writer, event->job, report);
+    child_send(&worker->child, &writer);
     log_debug("worker.done", LOG_INT("job", event->job),
               LOG_STR("verdict", pipeline_verdict_name(report->verdict)),
               LOG_STR("code", code_name(report->error.code)),
@@ -182,16 +81,16 @@ tell_done(struct worker *worker, const struct lanes_event *event)
 
 /* Before the job that found out is told of: otherwise its lane would be given another. */
 static void
-tell_loss(struct worker *worker)
+send_loss(struct worker *worker)
 {
     struct proto_writer writer;
     if (worker->lost || !lanes_lost(worker->lanes))
         return;
     worker->lost = worker->draining = true;
     log_error("worker.device_lost", LOG_STR("device", lanes_description(worker->lanes)));
-    proto_start(&writer, PROTO_DEVICE_LOST);
-    proto_put_str(&writer, lanes_description(worker->lanes));
-    send_frame(worker, &writer);
+    const struct message_device_lost message = {.why = lanes_description(worker->lanes)};
+    message_write_device_lost(&writer, &message);
+    child_send(&worker->child, &writer);
 }
 
 static void
@@ -199,14 +98,14 @@ on_news(uv_async_t *news)
 {
     struct worker *worker = news->data;
     struct lanes_event event;
-    while (!worker->failed && lanes_next_event(worker->lanes, &event)) {
-        tell_loss(worker);
+    while (!worker->child.failed && lanes_next_event(worker->lanes, &event)) {
+        send_loss(worker);
         switch (event.kind) {
         case LANES_PROGRESS:
-            tell_progress(worker, &event);
+            send_progress(worker, &event);
             break;
         case LANES_DONE:
-            tell_done(worker, &event);
+            send_done(worker, &event);
             pipeline_report_clear(&event.report);
             break;
         }
@@ -222,104 +121,52 @@ wake(void *context)
     uv_async_send(&worker->news);
 }
 
-static void
-on_alive(uv_timer_t *timer)
-{
-    struct worker *worker = timer->data;
-    struct proto_writer writer;
-    proto_start(&writer, PROTO_ALIVE);
-    send_frame(worker, &writer);
-}
-
 /* ------------------------------------------------------------------------------- hearing ---- */
 
 static void
-break_off(struct worker *worker, const char *why)
+handle_run(struct worker *worker, struct proto_reader *reader)
 {
-    log_error("worker.protocol", LOG_STR("why", why));
-    worker->failed = true;
-    uv_stop(&worker->loop);
-}
-
-static void
-on_run(struct worker *worker, struct proto_reader *reader)
-{
-    int64_t job = proto_get_i64(reader);
-    const char *file = proto_get_str(reader);
-    if (proto_end(reader) != 0)
-        break_off(worker, "a RUN that is none");
-    else if (lanes_run(worker->lanes, job, file) != 0)
-        break_off(worker, "no memory for a job");
+    struct message_run run;
+    if (message_read_run(reader, &run) != 0)
+        return;
+    if (lanes_run(worker->lanes, run.job, run.job_file) != 0)
+        child_fail(&worker->child, "no memory for a job");
     else if (worker->draining)
         lanes_give_back(worker->lanes);
 }
 
 static void
-on_stop_job(struct worker *worker, struct proto_reader *reader)
+handle_stop_job(struct worker *worker, struct proto_reader *reader)
 {
-    int64_t job = proto_get_i64(reader);
-    if (proto_end(reader) != 0)
-        break_off(worker, "a STOP_JOB that is none");
+    struct message_stop_job stop;
+    if (message_read_stop_job(reader, &stop) == 0)
+        lanes_stop(worker->lanes, stop.job);
+}
+
+static void
+on_message(void *context, struct proto_reader *reader)
+{
+    struct worker *worker = context;
+    if (reader->type == PROTO_RUN)
+        handle_run(worker, reader);
+    else if (reader->type == PROTO_STOP_JOB)
+        handle_stop_job(worker, reader);
     else
-        lanes_stop(worker->lanes, job);
-}
-
-/* What a job computes with is part of it, and the daemon restarts workers whose lanes change. */
-static void
-on_reload(struct worker *worker, struct proto_reader *reader)
-{
-    const char *file = proto_get_str(reader);
-    char reason[CONF_REASON];
-    struct conf *conf;
-    if (proto_end(reader) != 0) {
-        break_off(worker, "a RELOAD that is none");
-        return;
-    }
-    if (conf_load(file, &conf, reason, sizeof reason) != 0) {
-        log_warn("worker.reload", LOG_STR("error", reason));
-        return;
-    }
-    log_set_level(conf->log_level);
-    conf_free(conf);
+        reader->error = -EBADMSG;
 }
 
 static void
-on_drain(struct worker *worker, struct proto_reader *reader)
+on_drain(void *context)
 {
-    if (proto_end(reader) != 0) {
-        break_off(worker, "a DRAIN that is none");
-        return;
-    }
+    struct worker *worker = context;
     worker->draining = true;
     lanes_give_back(worker->lanes);
 }
 
-static void
-on_frame(void *context, struct channel *channel, struct proto_reader *reader)
-{
-    struct worker *worker = context;
-    (void)channel;
-    if (reader->type == PROTO_RUN)
-        on_run(worker, reader);
-    else if (reader->type == PROTO_STOP_JOB)
-        on_stop_job(worker, reader);
-    else if (reader->type == PROTO_RELOAD)
-        on_reload(worker, reader);
-    else if (reader->type == PROTO_DRAIN)
-        on_drain(worker, reader);
-    else
-        break_off(worker, message_name(reader->type));
-}
-
-static void
-on_end(void *context, struct channel *channel, int status)
-{
-    struct worker *worker = context;
-    (void)channel;
-    if (status != 0)
-        break_off(worker, strerror(-status));
-    uv_stop(&worker->loop);
-}
+/* A reload changes nothing more: what a job computes with is part of it, and the daemon restarts
+ * workers whose lanes change. */
+static const struct child_role worker_role = {
+    .name = "worker", .message = on_message, .drain = on_drain};
 
 /* -------------------------------------------------------------------------------- a life ---- */
 
@@ -370,37 +217,24 @@ open_lanes(struct worker *worker, const struct conf *conf, const struct role_arg
 }
 
 static void
-say_hello(struct worker *worker)
-{
-    struct proto_writer writer;
-    proto_start(&writer, PROTO_HELLO);
-    proto_put_str(&writer, "worker");
-    proto_put_str(&writer, proto_build_id());
-    send_frame(worker, &writer);
-}
-
-static void
 serve(struct worker *worker)
 {
-    say_hello(worker);
-    uv_timer_start(&worker->alive, on_alive, ALIVE_MS, ALIVE_MS);
     uv_run(&worker->loop, UV_RUN_DEFAULT);
     /* The lanes first: they wake the loop's handles. Then what is queued goes out. */
     lanes_close(worker->lanes);
     worker->lanes = NULL;
-    channel_close(worker->channel);
+    child_close(&worker->child);
 }
 
 static int
 open_and_serve(struct worker *worker, const struct conf *conf, const struct role_args *args)
 {
-    const struct channel_events events = {.frame = on_frame, .end = on_end, .context = worker};
     int error = open_lanes(worker, conf, args);
     if (error) {
         worker->lost = strcmp(args->device, "cpu") != 0;
         return error;
     }
-    error = channel_open(&worker->loop, ROLE_FD, &events, &worker->channel);
+    error = child_open(&worker->child, &worker->loop, &worker_role, worker);
     if (error == 0)
         serve(worker);
     lanes_close(worker->lanes);
@@ -413,14 +247,12 @@ run_worker(struct worker *worker, const struct conf *conf, const struct role_arg
     int error = uv_loop_init(&worker->loop);
     if (error)
         return error;
-    uv_timer_init(&worker->loop, &worker->alive);
-    worker->alive.data = worker->news.data = worker;
+    worker->news.data = worker;
     error = uv_async_init(&worker->loop, &worker->news, on_news);
     if (error == 0) {
         error = open_and_serve(worker, conf, args);
         uv_close((uv_handle_t *)&worker->news, NULL);
     }
-    uv_close((uv_handle_t *)&worker->alive, NULL);
     uv_run(&worker->loop, UV_RUN_DEFAULT);
     uv_loop_close(&worker->loop);
     return error;
@@ -438,15 +270,13 @@ worker_main(const struct role_args *args)
         return EXIT_FAILURE;
     }
     log_set_level(conf->log_level);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an errno, not a death */
     step_back();
     dicom_init();
     error = run_worker(&worker, conf, args);
     conf_free(conf);
     if (error)
         log_error("worker.start", LOG_STR("error", strerror(-error)));
-    if (worker.lost && !worker.failed)
+    if (worker.lost && !worker.child.failed)
         return ROLE_EXIT_DEVICE;
-    return error || worker.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return error || worker.child.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -9,7 +9,7 @@
 
 #include "service/intake/net/admission.h"
 #include "service/intake/net/reception.h"
-#include "service/intake/settings.h"
+#include "service/common/settings.h"
 
 struct associations;
 

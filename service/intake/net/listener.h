@@ -12,7 +12,7 @@
 #define NOCTULE_LISTENER_H
 
 #include "service/intake/net/reception.h"
-#include "service/intake/settings.h"
+#include "service/common/settings.h"
 
 struct listener;
 

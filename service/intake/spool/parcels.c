@@ -3,6 +3,8 @@
  */
 #include "service/intake/spool/parcels.h"
 
+#include "service/common/commitment.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,89 +98,72 @@ parcel_free(struct parcel *parcel)
     free(parcel);
 }
 
-static void
-put_joined(struct proto_writer *writer, const char *a, const char *between, const char *b)
+/* In memory that the caller frees; NULL: there is none. */
+static char *
+joined(const char *a, const char *between, const char *b)
 {
-    char *joined;
-    if (asprintf(&joined, "%s%s%s", a, between, b) < 0) {
-        writer->error = -ENOMEM;
-        return;
-    }
-    proto_put_str(writer, joined);
-    free(joined);
+    char *text;
+    return asprintf(&text, "%s%s%s", a, between, b) < 0 ? NULL : text;
 }
 
 static void
-put_source(const struct parcel *parcel, struct proto_writer *writer)
+write_arrived(const struct parcel *parcel, struct proto_writer *writer)
 {
+    const struct import_report *report = &parcel->item.report;
     const struct handover *handover = parcel->handover;
-    if (handover)
-        proto_put_str(writer, handover->folder);
-    else if (parcel->inbox)
-        put_joined(writer, "inbox:", parcel->item.folder, "");
-    else
-        proto_put_str(writer, "recovered");
-    proto_put_str(writer, handover ? handover->called_ae : "");
-    proto_put_str(writer, handover ? handover->sender : "");
+    char *inbox = parcel->inbox ? joined("inbox:", parcel->item.folder, "") : NULL;
+    const struct message_arrived message = {
+        .token = parcel->item.token,
+        .sop_instance = report->sop_instance_uid,
+        .sop_class = report->sop_class_uid,
+        .transfer_syntax = report->transfer_syntax_uid,
+        .series = report->series_uid,
+        .study = report->study_uid,
+        .modality = report->modality,
+        .body_part = report->body_part,
+        .series_description = report->series_description,
+        .path = report->path,
+        .source = handover        ? handover->folder
+                  : parcel->inbox ? inbox
+                                  : "recovered",
+        .called_ae = handover ? handover->called_ae : "",
+        .sender = handover ? handover->sender : "",
+        .size = report->size,
+        .frames = report->frames,
+        .expected = report->expected,
+    };
+    message_write_arrived(writer, &message);
+    if (parcel->inbox && !inbox)
+        writer->error = -ENOMEM;
+    free(inbox);
 }
 
 static void
-arrived(const struct parcel *parcel, struct proto_writer *writer)
+write_quarantined(const struct parcel *parcel, struct proto_writer *writer)
 {
     const struct import_report *report = &parcel->item.report;
-    proto_start(writer, PROTO_ARRIVED);
-    proto_put_i64(writer, parcel->item.token);
-    proto_put_str(writer, report->sop_instance_uid);
-    proto_put_str(writer, report->sop_class_uid);
-    proto_put_str(writer, report->transfer_syntax_uid);
-    proto_put_str(writer, report->series_uid);
-    proto_put_str(writer, report->study_uid);
-    proto_put_str(writer, report->modality);
-    proto_put_str(writer, report->body_part);
-    proto_put_str(writer, report->series_description);
-    proto_put_str(writer, report->path);
-    put_source(parcel, writer);
-    proto_put_i64(writer, report->size);
-    proto_put_i64(writer, report->frames);
-    proto_put_i64(writer, report->expected);
-}
-
-static void
-quarantined(const struct parcel *parcel, struct proto_writer *writer)
-{
-    const struct import_report *report = &parcel->item.report;
-    proto_start(writer, PROTO_QUARANTINED);
-    proto_put_i64(writer, parcel->item.token);
-    proto_put_str(writer, report->path);
-    put_joined(writer, parcel->item.folder, "/", parcel->item.relative);
-    proto_put_str(writer, report->series_uid);
-    proto_put_str(writer, code_name(report->code));
-    proto_put_str(writer, report->sentence);
-}
-
-static void
-committed(const struct parcel *parcel, struct proto_writer *writer)
-{
-    const struct dicom_commitment *commitment = parcel->handover->commitment;
-    proto_start(writer, PROTO_COMMITTED);
-    proto_put_i64(writer, parcel->item.token);
-    proto_put_str(writer, commitment->transaction_uid);
-    proto_put_i64(writer, (int64_t)commitment->count);
-    for (size_t i = 0; i < commitment->count; i++) {
-        const struct dicom_commitment_reference *reference = &commitment->references[i];
-        proto_put_str(writer, reference->sop_instance_uid);
-        proto_put_i64(writer, reference->failure_reason == 0);
-        proto_put_i64(writer, reference->failure_reason);
-    }
+    char *original = joined(parcel->item.folder, "/", parcel->item.relative);
+    const struct message_quarantined message = {
+        .token = parcel->item.token,
+        .path = report->path,
+        .original = original,
+        .series = report->series_uid,
+        .code = code_name(report->code),
+        .sentence = report->sentence,
+    };
+    message_write_quarantined(writer, &message);
+    if (!original)
+        writer->error = -ENOMEM;
+    free(original);
 }
 
 void
 parcel_frame(const struct parcel *parcel, struct proto_writer *writer)
 {
     if (parcel->handover && parcel->handover->commitment)
-        committed(parcel, writer);
+        commitment_write(writer, parcel->item.token, parcel->handover->commitment);
     else if (parcel->item.outcome == IMPORT_ARRIVED)
-        arrived(parcel, writer);
+        write_arrived(parcel, writer);
     else
-        quarantined(parcel, writer);
+        write_quarantined(parcel, writer);
 }

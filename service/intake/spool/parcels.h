@@ -8,7 +8,7 @@
 #ifndef NOCTULE_PARCELS_H
 #define NOCTULE_PARCELS_H
 
-#include "service/common/proto.h"
+#include "service/common/messages.h"
 #include "service/intake/inbox/inbox.h"
 #include "service/intake/net/reception.h"
 

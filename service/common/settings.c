@@ -1,7 +1,7 @@
 /*
  * settings.c - see settings.h.
  */
-#include "service/intake/settings.h"
+#include "service/common/settings.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -18,21 +18,33 @@ counted_of(struct settings *settings)
     return (struct counted *)settings;
 }
 
+static bool
+needs_tls(const struct conf *conf, bool server)
+{
+    if (server)
+        return conf->dicom.tls_port > 0;
+    for (size_t i = 0; i < conf->destination_count; i++) {
+        if (conf->destinations[i].tls)
+            return true;
+    }
+    return false;
+}
+
 static struct dicom_tls *
-open_tls(const struct conf_dicom *conf, struct error *error)
+open_tls(const struct conf_tls *conf, bool server, struct error *error)
 {
     const struct dicom_tls_settings files = {
-        .certificate = conf->tls.certificate,
-        .key = conf->tls.key,
-        .ca = conf->tls.ca,
-        .require_peer = conf->tls.require_peer,
+        .certificate = conf->certificate,
+        .key = conf->key,
+        .ca = conf->ca,
+        .require_peer = server && conf->require_peer,
     };
     struct dicom_tls *tls = NULL;
-    return dicom_tls_open(&files, true, &tls, error) == 0 ? tls : NULL;
+    return dicom_tls_open(&files, server, &tls, error) == 0 ? tls : NULL;
 }
 
 int
-settings_open(struct conf *conf, struct settings **settings, struct error *error)
+settings_open(struct conf *conf, bool server, struct settings **settings, struct error *error)
 {
     *error = (struct error){0};
     struct counted *counted = calloc(1, sizeof *counted);
@@ -41,8 +53,8 @@ settings_open(struct conf *conf, struct settings **settings, struct error *error
         return -ENOMEM;
     }
     counted->settings.conf = conf;
-    if (conf->dicom.tls_port > 0)
-        counted->settings.tls = open_tls(&conf->dicom, error);
+    if (needs_tls(conf, server))
+        counted->settings.tls = open_tls(&conf->dicom.tls, server, error);
     atomic_init(&counted->references, 1);
     *settings = &counted->settings;
     return 0;

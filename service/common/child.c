@@ -1,0 +1,134 @@
+/* child.c - see child.h. */
+#include "service/common/child.h"
+
+#include "service/common/log.h"
+#include "service/common/role.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ALIVE_MS 5000
+
+static void
+child_log(const struct child *child, const char *what, const char *why)
+{
+    char event[32];
+    snprintf(event, sizeof event, "%s.%s", child->role->name, what);
+    log_error(event, LOG_STR("why", why));
+}
+
+static void
+child_end(struct child *child)
+{
+    if (child->role->end)
+        child->role->end(child->context);
+    else
+        uv_stop(child->loop);
+}
+
+void
+child_fail(struct child *child, const char *why)
+{
+    child_log(child, "protocol", why);
+    child->failed = true;
+    child_end(child);
+}
+
+/* One that does not reach a daemon that has gone is no failure: the end of the pipe is told next. */
+void
+child_send(struct child *child, struct proto_writer *writer)
+{
+    const int error = channel_send(child->channel, writer);
+    if (error && error != -EPIPE)
+        child_fail(child, strerror(-error));
+}
+
+static void
+child_reload(struct child *child, const char *config_file)
+{
+    char reason[CONF_REASON];
+    struct conf *conf;
+    if (conf_load(config_file, &conf, reason, sizeof reason) != 0) {
+        child_log(child, "reload", reason);
+        return;
+    }
+    log_set_level(conf->log_level);
+    if (child->role->reload)
+        child->role->reload(child->context, conf);
+    else
+        conf_free(conf);
+}
+
+static void
+child_drain(struct child *child)
+{
+    if (child->draining)
+        return;
+    child->draining = true;
+    if (child->role->drain)
+        child->role->drain(child->context);
+    else
+        uv_stop(child->loop);
+}
+
+static void
+on_frame(void *context, struct channel *channel, struct proto_reader *reader)
+{
+    struct child *child = context;
+    struct message_reload reload;
+    (void)channel;
+    if (reader->type == PROTO_RELOAD && message_read_reload(reader, &reload) == 0)
+        child_reload(child, reload.config_file);
+    else if (reader->type == PROTO_DRAIN && proto_end(reader) == 0)
+        child_drain(child);
+    else
+        child->role->message(child->context, reader);
+    if (proto_end(reader) && !child->failed)
+        child_fail(child, message_name(reader->type));
+}
+
+static void
+on_end(void *context, struct channel *channel, int status)
+{
+    struct child *child = context;
+    (void)channel;
+    child->hung_up = true;
+    if (status && status != -ECONNRESET)
+        child_fail(child, strerror(-status));
+    else
+        child_end(child);
+}
+
+static void
+on_alive(uv_timer_t *timer)
+{
+    struct proto_writer writer;
+    proto_start(&writer, PROTO_ALIVE);
+    child_send(timer->data, &writer);
+}
+
+int
+child_open(struct child *child, uv_loop_t *loop, const struct child_role *role, void *context)
+{
+    const struct channel_events events = {.frame = on_frame, .end = on_end, .context = child};
+    const struct message_hello hello = {.role = role->name, .build_id = proto_build_id()};
+    struct proto_writer writer;
+    *child = (struct child){.role = role, .context = context, .loop = loop};
+    int error = channel_open(loop, ROLE_FD, &events, &child->channel);
+    if (error)
+        return error;
+    uv_timer_init(loop, &child->alive); /* has no way to fail */
+    child->alive.data = child;
+    uv_timer_start(&child->alive, on_alive, ALIVE_MS, ALIVE_MS);
+    message_write_hello(&writer, &hello);
+    child_send(child, &writer);
+    return 0;
+}
+
+void
+child_close(struct child *child)
+{
+    channel_close(child->channel);
+    uv_close((uv_handle_t *)&child->alive, NULL);
+}

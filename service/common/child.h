@@ -1,0 +1,48 @@
+/*
+ * child.h - a child's side of its pipe to the daemon (fd 3): HELLO at first, ALIVE while it lives,
+ * RELOAD and DRAIN when they come; everything else is the role's.
+ *
+ * The pipe is the child's life: it ends when the daemon hangs up. A daemon that breaks the rules
+ * is not listened to any more. Everything happens on the loop's thread.
+ */
+#ifndef NOCTULE_CHILD_H
+#define NOCTULE_CHILD_H
+
+#include "config/config.h"
+#include "service/common/channel.h"
+#include "service/common/messages.h"
+
+/* Callbacks may be NULL, except that of a message. */
+struct child_role {
+    const char *name;
+    /* Any other message: read to its end, or the child fails. */
+    void (*message)(void *context, struct proto_reader *reader);
+    /* A new configuration, which is the role's from now on. */
+    void (*reload)(void *context, struct conf *conf);
+    /* The first DRAIN. NULL: the loop is stopped. */
+    void (*drain)(void *context);
+    /* The daemon hung up, or the child has failed. NULL: the loop is stopped. */
+    void (*end)(void *context);
+};
+
+struct child {
+    const struct child_role *role;
+    void *context;
+    uv_loop_t *loop;
+    uv_timer_t alive;
+    struct channel *channel;
+    bool draining; /* DRAIN has come */
+    bool hung_up;  /* the daemon is gone */
+    bool failed;   /* the daemon broke the rules, or cannot be told something */
+};
+
+/* Says HELLO. 0 or -errno; when it fails there is nothing to close. */
+int child_open(struct child *child, uv_loop_t *loop, const struct child_role *role, void *context);
+/* Sends a frame, or fails: otherwise the daemon would wait for it for ever. */
+void child_send(struct child *child, struct proto_writer *writer);
+/* Ends the child, with the reason in the log as ROLE.protocol. */
+void child_fail(struct child *child, const char *why);
+/* What is queued goes out. The loop has to run once more. */
+void child_close(struct child *child);
+
+#endif

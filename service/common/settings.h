@@ -1,0 +1,26 @@
+/*
+ * settings.h - a configuration that outlives its reload, with the TLS files that it names:
+ * associations and deliveries keep the one they began with.
+ *
+ * Reference-counted; immutable once open. Any thread.
+ */
+#ifndef NOCTULE_SETTINGS_H
+#define NOCTULE_SETTINGS_H
+
+#include "config/config.h"
+#include "dicom/net/scp.h"
+
+struct settings {
+    struct conf *conf;
+    struct dicom_tls *tls; /* NULL: not needed, or its files cannot be used */
+};
+
+/*
+ * Takes over `conf`, also when it fails (-ENOMEM). TLS is for the port when `server`, otherwise for
+ * the destinations. Where its files cannot be used there is no `tls`, and the error says why.
+ */
+int settings_open(struct conf *conf, bool server, struct settings **settings, struct error *error);
+struct settings *settings_keep(struct settings *settings);
+void settings_drop(struct settings *settings); /* NULL is allowed */
+
+#endif

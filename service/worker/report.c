@@ -1,0 +1,93 @@
+/* report.c - see report.h. */
+#include "service/worker/report.h"
+
+static void
+add_feature(struct proto_writer *writer, const struct feature *feature)
+{
+    const struct message_feature row = {
+        .segment = feature->segment,
+        .label = feature->label,
+        .family = feature->family,
+        .name = feature->name,
+        .meaning = feature->meaning,
+        .ibsi_code = feature->ibsi,
+        .value = feature->value,
+        .reason = feature->absence,
+        .unit = feature->unit,
+        .aggregation = feature->aggregation,
+        .aggregation_ibsi_code = feature->aggregation_ibsi,
+        .discretisation = feature->discretisation,
+        .levels = feature->levels,
+        .bin_width = feature->bin_width,
+        .distance = feature->distance,
+        .symmetric = feature->symmetric,
+        .has_range = feature->has_range,
+        .range_low = feature->range[0],
+        .range_high = feature->range[1],
+        .directions = feature->directions,
+    };
+    message_add_feature(writer, &row);
+}
+
+void
+report_write_features(struct proto_writer *writer, int64_t job, const struct feature *features,
+                      size_t count)
+{
+    message_write_features(writer, &(struct message_features){.job = job});
+    for (size_t i = 0; i < count; i++)
+        add_feature(writer, &features[i]);
+}
+
+void
+report_write_histogram(struct proto_writer *writer, int64_t job,
+                       const struct feature_histogram *histogram)
+{
+    const struct message_histogram message = {
+        .job = job,
+        .segment = histogram->segment,
+        .label = histogram->label,
+        .pattern = histogram->pattern,
+        .settings = histogram->settings,
+    };
+    message_write_histogram(writer, &message);
+    for (int i = 0; i < PROTO_CODES; i++)
+        message_add_count(writer, &(struct message_count){.voxels = (int64_t)histogram->counts[i]});
+}
+
+void
+report_write_done(struct proto_writer *writer, int64_t job, const struct pipeline_report *report)
+{
+    const struct message_done message = {
+        .job = job,
+        .verdict = report->verdict,
+        .code = code_name(report->error.code),
+        .sentence = report->error.message,
+        .file_a = report->error.file[0],
+        .file_b = report->error.file[1],
+        .empty = report->empty,
+        .read_seconds = report->read_seconds,
+        .compute_seconds = report->compute_seconds,
+        .write_seconds = report->write_seconds,
+        .verify_seconds = report->verify_seconds,
+        .total_seconds = report->total_seconds,
+        .voxels = report->voxels,
+        .segmented = report->segmented_voxels,
+        .peak_bytes = report->peak_bytes,
+        .backend = report->backend,
+        .note = report->note,
+    };
+    message_write_done(writer, &message);
+    for (int32_t i = 0; i < report->result_count; i++) {
+        const struct pipeline_result *result = &report->results[i];
+        const struct message_result row = {
+            .kind = result->kind,
+            .file = result->file,
+            .sop_class = result->sop_class_uid,
+            .sop_instance = result->sop_instance_uid,
+            .series = result->series_uid,
+            .size = result->size,
+            .frames = result->frames,
+        };
+        message_add_result(writer, &row);
+    }
+}

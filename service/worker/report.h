@@ -1,0 +1,18 @@
+/*
+ * report.h - what the pipeline reports of a job, as the messages that tell the daemon: FEATURES and
+ * HISTOGRAM as often as it takes, DONE last.
+ */
+#ifndef NOCTULE_REPORT_H
+#define NOCTULE_REPORT_H
+
+#include "service/common/messages.h"
+#include "service/pipeline/pipeline.h"
+
+void report_write_features(struct proto_writer *writer, int64_t job, const struct feature *features,
+                           size_t count);
+void report_write_histogram(struct proto_writer *writer, int64_t job,
+                            const struct feature_histogram *histogram);
+void report_write_done(struct proto_writer *writer, int64_t job,
+                       const struct pipeline_report *report);
+
+#endif
