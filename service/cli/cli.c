@@ -13,14 +13,6 @@
 
 #define DEFAULT_CONFIG "/etc/noctule/noctule.conf"
 
-struct command {
-    const char *name;
-    bool needs_conf;
-    int (*run)(const struct cli_context *context, int argc, char **argv);
-    const char *arguments;
-    const char *help;
-};
-
 static int
 cli_run(const struct cli_context *context, int argc, char **argv)
 {
@@ -39,7 +31,7 @@ cli_version(const struct cli_context *context, int argc, char **argv)
 
 static int cli_help(const struct cli_context *context, int argc, char **argv);
 
-static const struct command commands[] = {
+static const struct cli_command commands[] = {
     {"run", true, cli_run, "--pipeline NAME --output DIR INPUT...",
      "process files or folders now, without the daemon"},
     {"status", true, cli_status, "[--json]", "how the night goes"},
@@ -51,33 +43,30 @@ static const struct command commands[] = {
      "what a job measured; segment 0: the whole volume"},
     {"series", true, cli_series, "[--state STATE] [--series UID] [--limit N] [--json]",
      "list series, newest first"},
-    {"retry", true, cli_retry, "JOB...", "put ended or delayed jobs back into the queue"},
-    {"cancel", true, cli_cancel, "JOB...", "cancel jobs, running ones too"},
-    {"complete", true, cli_complete, "SERIES_UID...", "count series as complete now"},
     {"destinations", true, cli_destinations, "[--json]",
      "where results go, and how it stands with each"},
     {"deliveries", true, cli_deliveries,
      "[--state STATE] [--destination NAME] [--job JOB] [--limit N] [--json]",
      "list deliveries, newest first"},
-    {"resend", true, cli_resend,
-     "DELIVERY... | --job JOB [--failed] | --destination NAME [--failed]",
-     "send results once more; --failed: only those that have not arrived"},
     {"echo", true, cli_echo, "DESTINATION", "ask a destination whether it is there (C-ECHO)"},
-    {"ping", true, cli_ping, "", "ask whether the daemon answers"},
     {"check-config", false, cli_check_config, "[--print] [FILE]", "check a configuration file"},
     {"version", false, cli_version, "", "print the version"},
     {"help", false, cli_help, "", "print this"},
+    {0},
 };
 
-#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+static const struct cli_command *const tables[] = {commands, cli_control_commands};
+
+#define TABLE_COUNT (sizeof(tables) / sizeof(tables[0]))
 
 static void
 print_help(FILE *out)
 {
     fputs("usage: noctule [--config FILE] [--root DIR] COMMAND ...\n\n", out);
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(out, "  %s%s%s\n        %s\n", commands[i].name,
-                commands[i].arguments[0] ? " " : "", commands[i].arguments, commands[i].help);
+    for (size_t i = 0; i < TABLE_COUNT; i++)
+        for (const struct cli_command *command = tables[i]; command->name; command++)
+            fprintf(out, "  %s%s%s\n        %s\n", command->name, command->arguments[0] ? " " : "",
+                    command->arguments, command->help);
     fputs("\nThe configuration is --config, else $NOCTULE_CONFIG, else " DEFAULT_CONFIG ".\n"
           "--root replaces its root folder. Exit codes and more: man noctule.\n",
           out);
@@ -93,17 +82,18 @@ cli_help(const struct cli_context *context, int argc, char **argv)
     return EXIT_OK;
 }
 
-static const struct command *
+static const struct cli_command *
 find_command(const char *name)
 {
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(commands[i].name, name) == 0)
-            return &commands[i];
+    for (size_t i = 0; i < TABLE_COUNT; i++)
+        for (const struct cli_command *command = tables[i]; command->name; command++)
+            if (strcmp(command->name, name) == 0)
+                return command;
     return NULL;
 }
 
 static int
-run_with_conf(const struct command *command, struct cli_context *context, int argc, char **argv)
+run_with_conf(const struct cli_command *command, struct cli_context *context, int argc, char **argv)
 {
     char reason[CONF_REASON];
     struct conf *conf = NULL;
@@ -136,7 +126,7 @@ dispatch(struct cli_context *context, int argc, char **argv)
         print_help(stderr);
         return EXIT_USAGE;
     }
-    const struct command *command = find_command(argv[0]);
+    const struct cli_command *command = find_command(argv[0]);
     if (!command)
         return cli_usage_error(NULL, "there is no command \"%s\"", argv[0]);
     optind = 0; /* getopt starts again, with the command's own options */

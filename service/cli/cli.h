@@ -10,11 +10,24 @@
 #include "config/config.h"
 #include "service/common/exit_codes.h"
 
+#include <stdbool.h>
+
 struct cli_context {
     const char *config_path;
     const char *root;        /* --root, or NULL */
     const struct conf *conf; /* NULL for the commands that work without */
 };
+
+struct cli_command {
+    const char *name; /* NULL ends a table */
+    bool needs_conf;
+    int (*run)(const struct cli_context *context, int argc, char **argv);
+    const char *arguments;
+    const char *help;
+};
+
+/* What is asked of the daemon. */
+extern const struct cli_command cli_control_commands[];
 
 int cli_status(const struct cli_context *context, int argc, char **argv);
 int cli_jobs(const struct cli_context *context, int argc, char **argv);
@@ -24,12 +37,6 @@ int cli_series(const struct cli_context *context, int argc, char **argv);
 
 int cli_destinations(const struct cli_context *context, int argc, char **argv);
 int cli_deliveries(const struct cli_context *context, int argc, char **argv);
-
-int cli_retry(const struct cli_context *context, int argc, char **argv);
-int cli_cancel(const struct cli_context *context, int argc, char **argv);
-int cli_complete(const struct cli_context *context, int argc, char **argv);
-int cli_ping(const struct cli_context *context, int argc, char **argv);
-int cli_resend(const struct cli_context *context, int argc, char **argv);
 
 int cli_echo(const struct cli_context *context, int argc, char **argv);
 int cli_check_config(const struct cli_context *context, int argc, char **argv);

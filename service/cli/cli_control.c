@@ -6,7 +6,7 @@
 #include "service/cli/cli.h"
 
 #include "service/common/layout.h"
-#include "service/common/proto.h"
+#include "service/common/messages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #define TIMEOUT_SECONDS 10
-#define SENTENCE_SIZE   1024
 
 /*
  * The address of the socket in the root folder. A path too long for sockaddr_un goes through the
@@ -108,25 +107,16 @@ receive_frame(int fd, struct proto_stream *stream, struct proto_reader *reader)
     return rc < 0 ? rc : 0;
 }
 
-/* Sends the frame and reads the ANSWER: 0 when there is one, whatever it says. */
+/* Sends the frame and reads the ANSWER, which points into the stream: 0 when there is one, whatever
+ * it says. */
 static int
-ask(int fd, struct proto_writer *writer, int64_t *status, char *sentence, size_t sentence_size)
+ask(int fd, struct proto_writer *writer, struct proto_stream *stream, struct message_answer *answer)
 {
-    int rc = send_frame(fd, writer);
-    if (rc < 0)
-        return rc;
-    struct proto_stream stream = {0};
     struct proto_reader reader;
-    rc = receive_frame(fd, &stream, &reader);
-    if (rc == 0 && reader.type != PROTO_ANSWER)
-        rc = -EBADMSG;
-    if (rc == 0) {
-        *status = proto_get_i64(&reader);
-        snprintf(sentence, sentence_size, "%s", proto_get_str(&reader));
-        rc = proto_end(&reader);
-    }
-    proto_stream_release(&stream);
-    return rc;
+    int rc = send_frame(fd, writer);
+    if (rc == 0)
+        rc = receive_frame(fd, stream, &reader);
+    return rc < 0 ? rc : message_read_answer(&reader, answer);
 }
 
 static int
@@ -141,26 +131,34 @@ no_daemon(const char *root, int rc)
     return EXIT_NO_DAEMON;
 }
 
+static int
+print_answer(const char *what, const struct message_answer *answer)
+{
+    if (answer->status == 0 && *answer->body)
+        fputs(answer->body, stdout);
+    else if (answer->status == 0)
+        printf("%s%s\n", *answer->sentence ? answer->sentence : what,
+               *answer->sentence ? "" : ": done");
+    else if (*answer->sentence)
+        cli_complain("%s", answer->sentence);
+    else
+        cli_complain("%s: %s", what, strerror((int)-answer->status));
+    if (answer->status == 0)
+        return EXIT_OK;
+    return answer->status == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
+}
+
 /* One thing asked for and the answer printed; *lost is set when the daemon is gone. */
 static int
 ask_about(int fd, const char *root, const char *what, struct proto_writer *writer, bool *lost)
 {
-    int64_t status = 0;
-    char sentence[SENTENCE_SIZE];
-    int rc = ask(fd, writer, &status, sentence, sizeof(sentence));
-    if (rc < 0) {
-        *lost = true;
-        return no_daemon(root, rc);
-    }
-    if (status == 0) {
-        printf("%s%s\n", sentence[0] ? sentence : what, sentence[0] ? "" : ": done");
-        return EXIT_OK;
-    }
-    if (sentence[0])
-        cli_complain("%s", sentence);
-    else
-        cli_complain("%s: %s", what, strerror((int)-status));
-    return status == -ENOENT ? EXIT_NOT_FOUND : EXIT_PARTIAL;
+    struct proto_stream stream = {0};
+    struct message_answer answer;
+    const int rc = ask(fd, writer, &stream, &answer);
+    *lost = rc < 0;
+    const int status = rc < 0 ? no_daemon(root, rc) : print_answer(what, &answer);
+    proto_stream_release(&stream);
+    return status;
 }
 
 /* Several failures of one kind keep their exit code; unlike ones are a partial failure. */
@@ -172,80 +170,104 @@ worse(int before, int now)
     return before == EXIT_OK ? now : EXIT_PARTIAL;
 }
 
+/* A command that asks the same about each of its arguments. */
+struct question {
+    const char *needs; /* "one or more job numbers" */
+    const char *one;   /* "a job number" */
+    const char *noun;  /* "job" */
+    bool (*is_one)(const char *argument);
+    void (*write)(struct proto_writer *writer, const char *argument);
+};
+
 static int
-refuse_options(int argc, char **argv, const char *needs)
+control_each(const struct cli_context *context, int argc, char **argv,
+             const struct question *question)
 {
     if (argc < 2 || argv[1][0] == '-')
-        return cli_usage_error(argv[0], "needs %s", needs);
-    return EXIT_OK;
-}
-
-static int
-control_jobs(const struct cli_context *context, int argc, char **argv, enum proto_type type)
-{
-    int status = refuse_options(argc, argv, "one or more job numbers");
-    if (status != EXIT_OK)
-        return status;
-    int64_t job;
+        return cli_usage_error(argv[0], "needs %s", question->needs);
     for (int i = 1; i < argc; i++)
-        if (cli_parse_number(argv[i], &job) < 0)
-            return cli_usage_error(argv[0], "\"%s\" is not a job number", argv[i]);
+        if (!question->is_one(argv[i]))
+            return cli_usage_error(argv[0], "\"%s\" is not %s", argv[i], question->one);
 
     const char *root = context->conf->root;
     int fd = connect_daemon(root);
     if (fd < 0)
         return no_daemon(root, fd);
-    bool lost = false;
-    for (int i = 1; i < argc && !lost; i++) {
-        char what[64];
-        struct proto_writer writer;
-        cli_parse_number(argv[i], &job);
-        snprintf(what, sizeof(what), "job %lld", (long long)job);
-        proto_start(&writer, type);
-        proto_put_i64(&writer, job);
-        status = worse(status, ask_about(fd, root, what, &writer, &lost));
-    }
-    close(fd);
-    return status;
-}
-
-int
-cli_retry(const struct cli_context *context, int argc, char **argv)
-{
-    return control_jobs(context, argc, argv, PROTO_RETRY);
-}
-
-int
-cli_cancel(const struct cli_context *context, int argc, char **argv)
-{
-    return control_jobs(context, argc, argv, PROTO_CANCEL);
-}
-
-int
-cli_complete(const struct cli_context *context, int argc, char **argv)
-{
-    int status = refuse_options(argc, argv, "one or more Series Instance UIDs");
-    if (status != EXIT_OK)
-        return status;
-    for (int i = 1; i < argc; i++)
-        if (strlen(argv[i]) > 64 || argv[i][strspn(argv[i], "0123456789.")] || !argv[i][0])
-            return cli_usage_error(argv[0], "\"%s\" is not a UID", argv[i]);
-
-    const char *root = context->conf->root;
-    int fd = connect_daemon(root);
-    if (fd < 0)
-        return no_daemon(root, fd);
+    int status = EXIT_OK;
     bool lost = false;
     for (int i = 1; i < argc && !lost; i++) {
         char what[80];
         struct proto_writer writer;
-        snprintf(what, sizeof(what), "series %s", argv[i]);
-        proto_start(&writer, PROTO_COMPLETE);
-        proto_put_str(&writer, argv[i]);
+        snprintf(what, sizeof(what), "%s %s", question->noun, argv[i]);
+        question->write(&writer, argv[i]);
         status = worse(status, ask_about(fd, root, what, &writer, &lost));
     }
     close(fd);
     return status;
+}
+
+static bool
+is_job(const char *argument)
+{
+    int64_t job;
+    return cli_parse_number(argument, &job) == 0;
+}
+
+static int64_t
+job_of(const char *argument)
+{
+    int64_t job = 0;
+    cli_parse_number(argument, &job);
+    return job;
+}
+
+static bool
+is_uid(const char *argument)
+{
+    const size_t length = strlen(argument);
+    return length > 0 && length <= 64 && strspn(argument, "0123456789.") == length;
+}
+
+static void
+write_retry(struct proto_writer *writer, const char *job)
+{
+    message_write_retry(writer, &(struct message_retry){.job = job_of(job)});
+}
+
+static void
+write_cancel(struct proto_writer *writer, const char *job)
+{
+    message_write_cancel(writer, &(struct message_cancel){.job = job_of(job)});
+}
+
+static void
+write_complete(struct proto_writer *writer, const char *series_uid)
+{
+    message_write_complete(writer, &(struct message_complete){.series_uid = series_uid});
+}
+
+static int
+cli_retry(const struct cli_context *context, int argc, char **argv)
+{
+    static const struct question retry = {"one or more job numbers", "a job number", "job", is_job,
+                                          write_retry};
+    return control_each(context, argc, argv, &retry);
+}
+
+static int
+cli_cancel(const struct cli_context *context, int argc, char **argv)
+{
+    static const struct question cancel = {"one or more job numbers", "a job number", "job", is_job,
+                                           write_cancel};
+    return control_each(context, argc, argv, &cancel);
+}
+
+static int
+cli_complete(const struct cli_context *context, int argc, char **argv)
+{
+    static const struct question complete = {"one or more Series Instance UIDs", "a UID", "series",
+                                             is_uid, write_complete};
+    return control_each(context, argc, argv, &complete);
 }
 
 /* What `resend` was asked for: deliveries by number, all of a job, or all of a destination. */
@@ -309,15 +331,15 @@ ask_resend(int fd, const char *root, int64_t delivery, const struct resend *rese
     struct proto_writer writer;
     if (delivery)
         snprintf(what, sizeof(what), "delivery %lld", (long long)delivery);
-    proto_start(&writer, PROTO_RESEND);
-    proto_put_i64(&writer, delivery);
-    proto_put_i64(&writer, resend->job);
-    proto_put_str(&writer, resend->destination);
-    proto_put_i64(&writer, resend->not_arrived);
+    const struct message_resend message = {.delivery = delivery,
+                                           .job = resend->job,
+                                           .destination = resend->destination,
+                                           .not_arrived = resend->not_arrived};
+    message_write_resend(&writer, &message);
     return ask_about(fd, root, what, &writer, lost);
 }
 
-int
+static int
 cli_resend(const struct cli_context *context, int argc, char **argv)
 {
     struct resend resend;
@@ -350,15 +372,16 @@ cli_daemon_answers(const char *root)
     if (fd < 0)
         return fd;
     struct proto_writer writer;
-    int64_t status = 0;
-    char sentence[SENTENCE_SIZE];
+    struct proto_stream stream = {0};
+    struct message_answer answer;
     proto_start(&writer, PROTO_PING);
-    int rc = ask(fd, &writer, &status, sentence, sizeof(sentence));
+    const int rc = ask(fd, &writer, &stream, &answer);
+    proto_stream_release(&stream);
     close(fd);
-    return rc < 0 ? rc : (int)status;
+    return rc < 0 ? rc : (int)answer.status;
 }
 
-int
+static int
 cli_ping(const struct cli_context *context, int argc, char **argv)
 {
     if (argc > 1)
@@ -369,3 +392,14 @@ cli_ping(const struct cli_context *context, int argc, char **argv)
     printf("noctuled answers; root %s\n", context->conf->root);
     return EXIT_OK;
 }
+
+const struct cli_command cli_control_commands[] = {
+    {"retry", true, cli_retry, "JOB...", "put ended or delayed jobs back into the queue"},
+    {"cancel", true, cli_cancel, "JOB...", "cancel jobs, running ones too"},
+    {"complete", true, cli_complete, "SERIES_UID...", "count series as complete now"},
+    {"resend", true, cli_resend,
+     "DELIVERY... | --job JOB [--failed] | --destination NAME [--failed]",
+     "send results once more; --failed: only those that have not arrived"},
+    {"ping", true, cli_ping, "", "ask whether the daemon answers"},
+    {0},
+};

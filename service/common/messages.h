@@ -35,6 +35,13 @@
     MESSAGE(NAME, row, number, from, to, row_fields)
 #include "service/common/messages.def"
 
+/* Any of them. */
+union message_any {
+#define MESSAGE(NAME, name, number, from, to, fields)               struct message_##name name;
+#define LIST(NAME, name, number, from, to, fields, row, row_fields) struct message_##name name;
+#include "service/common/messages.def"
+};
+
 /* What is known of a type. Fields are letters: i, f and s. */
 struct message {
     enum proto_type type;

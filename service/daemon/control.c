@@ -9,7 +9,6 @@
 #include "service/common/channel.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
-#include "service/common/messages.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,30 +58,15 @@ drop(struct client *client)
     free(client);
 }
 
+/* Operators may send what is theirs to send, whole, and nothing else. */
 static int
 read_request(struct proto_reader *reader, struct control_request *request)
 {
-    *request = (struct control_request){.type = reader->type, .series_uid = "", .destination = ""};
-    switch (reader->type) {
-    case PROTO_RETRY:
-    case PROTO_CANCEL:
-        request->job = proto_get_i64(reader);
-        break;
-    case PROTO_COMPLETE:
-        request->series_uid = proto_get_str(reader);
-        break;
-    case PROTO_RESEND:
-        request->delivery = proto_get_i64(reader);
-        request->job = proto_get_i64(reader);
-        request->destination = proto_get_str(reader);
-        request->not_arrived = proto_get_i64(reader) != 0;
-        break;
-    case PROTO_PING:
-        break;
-    default:
+    const struct message *message = message_find(reader->type);
+    if (!message || strcmp(message->from, "command") != 0)
         return -EBADMSG;
-    }
-    return proto_end(reader);
+    request->type = reader->type;
+    return message_read(reader, reader->type, &request->message);
 }
 
 static void
@@ -177,7 +161,7 @@ on_connection(uv_stream_t *listener, int status)
 }
 
 void
-control_answer(struct control *control, int64_t number, int status, const char *sentence)
+control_answer(struct control *control, int64_t number, const struct message_answer *answer)
 {
     struct client *client = control->clients;
     while (client && client->number != number)
@@ -187,9 +171,7 @@ control_answer(struct control *control, int64_t number, int status, const char *
     client->unanswered--;
     client->heard_at = uv_now(control->listener.loop);
     struct proto_writer writer;
-    proto_start(&writer, PROTO_ANSWER);
-    proto_put_i64(&writer, status);
-    proto_put_str(&writer, sentence);
+    message_write_answer(&writer, answer);
     if (channel_send(client->channel, &writer) || channel_backlog(client->channel) > MAX_BACKLOG)
         drop(client);
 }

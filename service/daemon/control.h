@@ -9,17 +9,16 @@
 #ifndef NOCTULE_CONTROL_H
 #define NOCTULE_CONTROL_H
 
-#include "service/common/proto.h"
+#include "service/common/messages.h"
 
 #include <uv.h>
 
 struct control;
 
+/* A message of the command line; its strings are valid during the call. */
 struct control_request {
-    enum proto_type type; /* RETRY, CANCEL, COMPLETE, PING or RESEND */
-    int64_t job, delivery;
-    const char *series_uid, *destination; /* valid during the call */
-    bool not_arrived;
+    enum proto_type type;
+    union message_any message;
 };
 
 struct control_events {
@@ -30,7 +29,7 @@ struct control_events {
 /* Replaces a socket that a dead daemon left: the caller holds the lock of the root. */
 int control_open(uv_loop_t *loop, const char *root, const struct control_events *events,
                  struct control **control);
-void control_answer(struct control *control, int64_t client, int status, const char *sentence);
+void control_answer(struct control *control, int64_t client, const struct message_answer *answer);
 /* Flushes answers, removes the socket, frees asynchronously. NULL is allowed. */
 void control_close(struct control *control);
 

@@ -3,7 +3,6 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/common/messages.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
 #include "service/daemon/series/arrivals.h"
@@ -19,65 +18,78 @@ struct answer {
     int64_t client;
     int status;
     char sentence[512];
+    char *body; /* allocated; NULL: none */
 };
 
 static void
-send_answer(void *context, int status)
+answer_send(void *context, int status)
 {
     struct answer *answer = context;
     if (status)
         snprintf(answer->sentence, sizeof answer->sentence,
                  "the database cannot be written (%s); nothing was changed", strerror(-status));
-    control_answer(answer->control, answer->client, status ? status : answer->status,
-                   answer->sentence);
+    const struct message_answer message = {.status = status ? status : answer->status,
+                                           .sentence = answer->sentence,
+                                           .body = answer->body};
+    control_answer(answer->control, answer->client, &message);
+    free(answer->body);
     free(answer);
 }
 
 static int
-retry(struct core *core, const struct control_request *request, struct answer *answer)
+handle_retry(struct core *core, const union message_any *message, struct answer *answer)
 {
-    int error = queue_retry_job(core->queue, request->job, clock_unix_ms());
+    const int64_t job = message->retry.job;
+    log_info("control.retry", LOG_INT("job", job));
+    int error = queue_retry_job(core->queue, job, clock_unix_ms());
     if (error == 0)
         due_now(&core->jobs_due);
     snprintf(answer->sentence, sizeof answer->sentence, "job %" PRId64 " is ready to run again",
-             request->job);
+             job);
     return error;
 }
 
 static int
-cancel(struct core *core, const struct control_request *request, struct answer *answer)
+handle_cancel(struct core *core, const union message_any *message, struct answer *answer)
 {
+    const int64_t job = message->cancel.job;
     bool was_running = false;
-    int error = queue_cancel_job(core->queue, request->job, "CANCELLED", "cancelled by an operator",
+    log_info("control.cancel", LOG_INT("job", job));
+    int error = queue_cancel_job(core->queue, job, "CANCELLED", "cancelled by an operator",
                                  clock_unix_ms(), &was_running);
     if (error == 0 && was_running)
-        jobs_stop(core->jobs, request->job);
-    snprintf(answer->sentence, sizeof answer->sentence, "job %" PRId64 " is cancelled%s",
-             request->job, was_running ? "; its worker was told to stop it" : "");
+        jobs_stop(core->jobs, job);
+    snprintf(answer->sentence, sizeof answer->sentence, "job %" PRId64 " is cancelled%s", job,
+             was_running ? "; its worker was told to stop it" : "");
     return error;
 }
 
 static int
-complete(struct core *core, const struct control_request *request, struct answer *answer)
+handle_complete(struct core *core, const union message_any *message, struct answer *answer)
 {
-    int error = queue_request_complete(core->queue, request->series_uid, clock_unix_ms());
+    const char *series_uid = message->complete.series_uid;
+    log_info("control.complete", LOG_STR("series", series_uid));
+    int error = queue_request_complete(core->queue, series_uid, clock_unix_ms());
     if (error == 0)
         arrivals_look(core->arrivals);
     snprintf(answer->sentence, sizeof answer->sentence, "series %s is taken as complete",
-             request->series_uid);
+             series_uid);
     return error;
 }
 
 static int
-resend(struct core *core, const struct control_request *request, struct answer *answer)
+handle_resend(struct core *core, const union message_any *message, struct answer *answer)
 {
+    const struct message_resend *resend = &message->resend;
     const struct queue_resend which = {
-        .delivery_id = request->delivery,
-        .job_id = request->job,
-        .destination = *request->destination ? request->destination : NULL,
-        .not_arrived = request->not_arrived,
+        .delivery_id = resend->delivery,
+        .job_id = resend->job,
+        .destination = *resend->destination ? resend->destination : NULL,
+        .not_arrived = resend->not_arrived != 0,
     };
     int64_t count = 0;
+    log_info("control.resend", LOG_INT("delivery", resend->delivery), LOG_INT("job", resend->job),
+             LOG_STR("destination", resend->destination));
     int error = queue_resend(core->queue, &which, clock_unix_ms(), &count);
     if (error == 0)
         deliveries_hurry(core->deliveries);
@@ -89,15 +101,33 @@ resend(struct core *core, const struct control_request *request, struct answer *
 }
 
 static int
-change(struct core *core, const struct control_request *request, struct answer *answer)
+handle_ping(struct core *core, const union message_any *message, struct answer *answer)
 {
-    if (request->type == PROTO_RETRY)
-        return retry(core, request, answer);
-    if (request->type == PROTO_CANCEL)
-        return cancel(core, request, answer);
-    if (request->type == PROTO_RESEND)
-        return resend(core, request, answer);
-    return complete(core, request, answer);
+    (void)core;
+    (void)message;
+    snprintf(answer->sentence, sizeof answer->sentence, "noctuled " NOCTULE_VERSION);
+    return 0;
+}
+
+/* What operators may ask for. What changes something is answered once it is on disk. */
+static const struct request {
+    enum proto_type type;
+    bool changes;
+    int (*handle)(struct core *core, const union message_any *message, struct answer *answer);
+} requests[] = {
+    {PROTO_RETRY, true, handle_retry},       {PROTO_CANCEL, true, handle_cancel},
+    {PROTO_COMPLETE, true, handle_complete}, {PROTO_RESEND, true, handle_resend},
+    {PROTO_PING, false, handle_ping},
+};
+
+static const struct request *
+find_request(enum proto_type type)
+{
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        if (requests[i].type == type)
+            return &requests[i];
+    }
+    return NULL;
 }
 
 /* The queue's own words say best why it refused. */
@@ -113,30 +143,26 @@ explain(struct core *core, int error, struct answer *answer)
 
 void
 request_handle(struct core *core, struct control *control, int64_t client,
-               const struct control_request *request)
+               const struct control_request *asked)
 {
-    log_info("control.request", LOG_STR("type", message_name(request->type)),
-             LOG_INT("job", request->job), LOG_STR("series", request->series_uid),
-             LOG_INT("delivery", request->delivery), LOG_STR("destination", request->destination));
-    struct answer *answer = calloc(1, sizeof *answer);
+    const struct request *request = find_request(asked->type);
+    struct answer *answer = request ? calloc(1, sizeof *answer) : NULL;
     if (!answer) {
-        control_answer(control, client, -ENOMEM, "the daemon is out of memory");
+        const struct message_answer refusal = {.status = request ? -ENOMEM : -ENOSYS};
+        control_answer(control, client, &refusal); /* the command line names the number */
         return;
     }
     answer->control = control;
     answer->client = client;
-    if (request->type == PROTO_PING) {
-        snprintf(answer->sentence, sizeof answer->sentence, "noctuled " NOCTULE_VERSION);
-        send_answer(answer, 0);
+    if (request->changes && !core_change(core)) {
+        answer_send(answer, -EIO);
         return;
     }
-    if (!core_change(core)) {
-        send_answer(answer, -EIO);
-        return;
-    }
-    answer->status = change(core, request, answer);
+    answer->status = request->handle(core, &asked->message, answer);
     if (answer->status)
         explain(core, answer->status, answer);
-    if (batch_on_commit(core->batch, send_answer, answer))
-        send_answer(answer, -ENOMEM);
+    if (!request->changes)
+        answer_send(answer, 0);
+    else if (batch_on_commit(core->batch, answer_send, answer))
+        answer_send(answer, -ENOMEM);
 }

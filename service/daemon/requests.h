@@ -7,6 +7,6 @@
 
 /* Answers when the change is on disk. */
 void request_handle(struct core *core, struct control *control, int64_t client,
-                    const struct control_request *request);
+                    const struct control_request *asked);
 
 #endif

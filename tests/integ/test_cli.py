@@ -8,6 +8,7 @@ import struct
 import subprocess
 import threading
 
+import proto
 import pytest
 from conftest import BIN, SOURCE, drop, phantom, run_program, wait_for
 
@@ -163,9 +164,8 @@ def frame(kind, fields=b""):
     return struct.pack("<IH", 2 + len(fields), kind) + fields
 
 
-def answer(status, sentence):
-    text = sentence.encode()
-    return frame(ANSWER, struct.pack("<qI", status, len(text)) + text)
+def answer(status, sentence, body=""):
+    return proto.encode("ANSWER", status, sentence, body)
 
 
 class FakeDaemon:

@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 
+import proto
 import pytest
 from conftest import SOURCE, drop, phantom, run_program, wait_for
 
@@ -15,13 +16,8 @@ BIG = ("--size", "512x512x200")  # a job that takes long enough to be caught run
 
 
 def frame(kind, *fields):
-    """A frame of the daemon's pipes: ints as int64, text with its length."""
-    body = b""
-    for field in fields:
-        if isinstance(field, int):
-            body += struct.pack("<q", field)
-        else:
-            body += struct.pack("<I", len(field)) + field.encode()
+    """A frame with whatever fields: ints as int64, text with its length."""
+    body = b"".join(struct.pack("<q", f) if isinstance(f, int) else struct.pack("<I", len(f)) + f.encode() for f in fields)
     return struct.pack("<IH", 2 + len(body), kind) + body
 
 
@@ -43,9 +39,9 @@ def answer(client):
         if not more:
             return None
         data += more
-    _, kind, status, length = struct.unpack("<IHqI", data[:18])
-    assert kind == 68
-    return status, data[18 : 18 + length].decode()
+    told = proto.decode(data[4:])
+    assert told.name == "ANSWER"
+    return told["status"], told["sentence"]
 
 
 def change(d, old, new):
@@ -77,7 +73,7 @@ def ready_children(d):
     b"GET / HTTP/1.1\r\n\r\n",
     b"\xff\xff\xff\xff\xff\xff",
     b"\0\0\0\0\0\0",
-    frame(67) + b"\xff" * 6,
+    proto.encode("PING") + b"\xff" * 6,
     frame(64),
     frame(64, 1, 1),
     frame(2),
@@ -94,8 +90,8 @@ def test_garbage_from_a_client_closes_that_client(daemon, garbage):
     with control(d) as good, control(d) as bad:
         bad.sendall(garbage)
         heard = answer(bad)
-        assert heard is None or (garbage.startswith(frame(67)) and answer(bad) is None)
-        good.sendall(frame(67))
+        assert heard is None or (garbage.startswith(proto.encode("PING")) and answer(bad) is None)
+        good.sendall(proto.encode("PING"))
         assert answer(good)[0] == 0
     assert d.process.poll() is None
     assert len(d.children()) == 2
@@ -104,21 +100,21 @@ def test_garbage_from_a_client_closes_that_client(daemon, garbage):
 def test_a_client_that_sends_slowly_or_leaves_harms_nobody(daemon):
     d = daemon().start()
     with control(d) as slow:
-        slow.sendall(frame(67)[:3])
+        slow.sendall(proto.encode("PING")[:3])
         for _ in range(50):
             with control(d) as hasty:
-                hasty.sendall(frame(67))
+                hasty.sendall(proto.encode("PING"))
         with control(d) as good:
-            good.sendall(frame(67))
+            good.sendall(proto.encode("PING"))
             assert answer(good)[0] == 0
-        slow.sendall(frame(67)[3:])
+        slow.sendall(proto.encode("PING")[3:])
         assert answer(slow)[0] == 0
 
 
 def test_what_cannot_be_done_is_answered_with_a_sentence(daemon):
     d = daemon().start()
     with control(d) as client:
-        for request in (frame(64, 4711), frame(65, 4711), frame(66, "1.2.3")):
+        for request in (proto.encode("RETRY", 4711), proto.encode("CANCEL", 4711), proto.encode("COMPLETE", "1.2.3")):
             client.sendall(request)
             status, sentence = answer(client)
             assert status == -2 and len(sentence) > 10

@@ -3,9 +3,10 @@
 import os
 import signal
 
+import proto
 import pytest
 from conftest import drop, free_port, orthanc, phantom, storescp, storescu, wait_for
-from test_daemon import answer, change, control, events, frame, reload
+from test_daemon import answer, change, control, events, reload
 
 # Timers short enough for a test.
 QUICK = """delivery = { retry_seconds = 0.2; retry_max_seconds = 0.5; breaker_failures = 3; breaker_seconds = 0.5; };
@@ -176,11 +177,11 @@ def test_resend_sends_again(daemon, tmp_path):
     (file,) = objects(tmp_path / "out")
     file.unlink()
     with control(d) as client:
-        client.sendall(frame(69, 4711, 0, "", 0))
+        client.sendall(proto.encode("RESEND", 4711, 0, "", 0))
         assert answer(client)[0] == -2
-        client.sendall(frame(69, 0, deliveries(d)[0]["job"], "", 1))
+        client.sendall(proto.encode("RESEND", 0, deliveries(d)[0]["job"], "", 1))
         assert answer(client) == (0, "0 deliveries are sent again")
-        client.sendall(frame(69, 0, deliveries(d)[0]["job"], "", 0))
+        client.sendall(proto.encode("RESEND", 0, deliveries(d)[0]["job"], "", 0))
         assert answer(client) == (0, "1 delivery is sent again")
     wait_for(lambda: objects(tmp_path / "out") == [file], 20, "the file")
     wait_states(d, ("OUT", "SENT"))

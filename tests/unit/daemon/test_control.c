@@ -31,11 +31,13 @@ on_request(void *context, int64_t client, const struct control_request *request)
 {
     (void)context;
     seen.requests++;
+    static const struct message_answer no_job = {.status = -ENOENT, .sentence = "no such job"};
     seen.last = *request;
-    snprintf(seen.series, sizeof seen.series, "%s", request->series_uid);
+    if (request->type == PROTO_COMPLETE)
+        snprintf(seen.series, sizeof seen.series, "%s", request->message.complete.series_uid);
     seen.client = client;
     if (seen.answer)
-        control_answer(control, client, -ENOENT, "no such job");
+        control_answer(control, client, &no_job);
 }
 
 static const struct control_events events = {on_request, NULL};
@@ -106,9 +108,10 @@ hear_answer(int fd, int64_t *status, char *sentence, size_t sentence_size)
     }
     if (got == 1) {
         ck_assert_int_eq(reader.type, PROTO_ANSWER);
-        *status = proto_get_i64(&reader);
-        snprintf(sentence, sentence_size, "%s", proto_get_str(&reader));
-        ck_assert_int_eq(proto_end(&reader), 0);
+        struct message_answer answer;
+        ck_assert_int_eq(message_read_answer(&reader, &answer), 0);
+        *status = answer.status;
+        snprintf(sentence, sentence_size, "%s", answer.sentence);
     }
     proto_stream_release(&stream);
     return got;
@@ -154,8 +157,12 @@ START_TEST(requests_are_heard_and_answered)
         ck_assert_str_eq(sentence, "no such job");
         ck_assert_int_eq(seen.requests, i + 1);
         ck_assert_int_eq(seen.last.type, cases[i].type);
-        ck_assert_int_eq(seen.last.job, cases[i].job);
-        ck_assert_str_eq(seen.series, cases[i].series);
+        if (cases[i].type == PROTO_RETRY)
+            ck_assert_int_eq(seen.last.message.retry.job, cases[i].job);
+        else if (cases[i].type == PROTO_CANCEL)
+            ck_assert_int_eq(seen.last.message.cancel.job, cases[i].job);
+        else if (cases[i].type == PROTO_COMPLETE)
+            ck_assert_str_eq(seen.series, cases[i].series);
     }
     close(fd);
 }
@@ -217,8 +224,8 @@ START_TEST(an_answer_to_a_client_that_left_goes_nowhere)
     seen.answer = true;
     assert_works();
     ck_assert_int_ne(seen.client, gone);
-    control_answer(control, gone, 0, "too late");
-    control_answer(control, 4711, 0, "nobody");
+    control_answer(control, gone, &(struct message_answer){.sentence = "too late"});
+    control_answer(control, 4711, &(struct message_answer){.sentence = "nobody"});
 }
 
 END_TEST
