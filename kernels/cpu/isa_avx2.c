@@ -149,13 +149,14 @@ avx2_join(const struct isa_join *join, int64_t from)
 AVX2 static void
 avx2_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
 {
+    const struct isa_join own = *join;
     int64_t i = 0;
 
     for (; i + 64 <= count; i += 64) {
         struct avx2_joined joined[4];
 
         for (int k = 0; k < 4; k++)
-            joined[k] = avx2_join(join, i + 16 * k);
+            joined[k] = avx2_join(&own, i + 16 * k);
         if (edges)
             edges[i / 64] = avx2_bits(joined[0].edge, joined[1].edge) |
                             avx2_bits(joined[2].edge, joined[3].edge) << 32;

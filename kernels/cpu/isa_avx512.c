@@ -118,12 +118,13 @@ avx512_join(const struct isa_join *join, int64_t from, uint32_t present)
 AVX512 static void
 avx512_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
 {
-    for (int64_t i = 0; i < count; i += 64) {
-        uint64_t present = count - i < 64 ? low_bits(count - i) : ~UINT64_C(0);
-        struct avx512_joined low = avx512_join(join, i, (uint32_t)present), high = {0, 0};
+    const struct isa_join own = *join; /* in registers */
 
-        if (present >> 32)
-            high = avx512_join(join, i + 32, (uint32_t)(present >> 32));
+    for (int64_t i = 0; i < count; i += 64) {
+        uint64_t present = low_bits(count - i < 64 ? count - i : 64);
+        struct avx512_joined low = avx512_join(&own, i, (uint32_t)present);
+        struct avx512_joined high = avx512_join(&own, i + 32, (uint32_t)(present >> 32));
+
         if (edges)
             edges[i / 64] = low.edge | high.edge << 32;
         settled[i / 64] |= low.settle | high.settle << 32;

@@ -215,12 +215,11 @@ struct values {
 
 /* What a value counts, and whether it is no padding. */
 TILES_INLINE void
-load_value(const struct run *run, int32_t value, int64_t i, struct values *values)
+load_value(int32_t value, int32_t low, struct image_range padding, int64_t i, struct values *values)
 {
-    struct image_range padding = run->object->padding;
-    bool valid = !run->padded || value < padding.lo || value > padding.hi;
+    bool valid = value < padding.lo || value > padding.hi;
 
-    values->above[i] = valid ? (uint16_t)(value - run->tables.low) : 0;
+    values->above[i] = valid ? (uint16_t)(value - low) : 0;
     values->valid[i] = valid ? UINT16_MAX : 0;
 }
 
@@ -228,19 +227,21 @@ static void
 load_values(const struct run *run, int64_t first, int64_t count, struct values *values)
 {
     const void *voxels = run->lane->voxels.memory;
+    struct image_range padding = run->object->padding;
+    int32_t low = run->tables.low;
 
     switch (run->lane->base.pixel) {
     case IMAGE_UINT8:
         for (int64_t i = 0; i < count; i++)
-            load_value(run, ((const uint8_t *)voxels)[first + i], i, values);
+            load_value(((const uint8_t *)voxels)[first + i], low, padding, i, values);
         break;
     case IMAGE_INT16:
         for (int64_t i = 0; i < count; i++)
-            load_value(run, ((const int16_t *)voxels)[first + i], i, values);
+            load_value(((const int16_t *)voxels)[first + i], low, padding, i, values);
         break;
     case IMAGE_UINT16:
         for (int64_t i = 0; i < count; i++)
-            load_value(run, ((const uint16_t *)voxels)[first + i], i, values);
+            load_value(((const uint16_t *)voxels)[first + i], low, padding, i, values);
         break;
     }
 }
