@@ -147,16 +147,27 @@ struct queue_job {
 
 void queue_job_clear(struct queue_job *job);
 
+struct queue_new_job {
+    int64_t series_id;
+    int32_t revision;
+    const char *stack, *pipeline, *settings;
+    int32_t priority;
+};
+
+/* Ids of rows; the caller frees `at`. */
+struct queue_ids {
+    int64_t *at;
+    size_t count, capacity;
+};
+
 /*
  * Makes a READY job for (series, revision, stack, pipeline); READY, DELAYED and RUNNING jobs of
- * older revisions of the same stack and pipeline become CANCELLED with code SUPERSEDED (their ids
- * are returned so that running ones can be stopped; free the array), finished ones get
- * superseded_by. -EEXIST when there is one already, -EAGAIN when the series is not SETTLED at this
+ * older revisions of the same stack and pipeline become CANCELLED with code SUPERSEDED (the ids of
+ * those that ran are returned, so that they can be stopped), finished ones get superseded_by. -EEXIST when there is one already, -EAGAIN when the series is not SETTLED at this
  * revision or has not accepted this stack.
  */
-int queue_add_job(struct queue *queue, int64_t series_id, int32_t revision, const char *stack,
-                  const char *pipeline, const char *settings, int32_t priority, int64_t now_ms,
-                  int64_t *job_id, int64_t **superseded_running, size_t *superseded_count);
+int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
+                  int64_t *job_id, struct queue_ids *superseded_running);
 
 /*
  * READY jobs, by priority (larger first), then age; at most `limit`; free the array after clearing
@@ -231,15 +242,22 @@ struct queue_result {
     size_t destination_count;
 };
 
+/* How a job ended well. */
+struct queue_finish {
+    enum queue_job_state state; /* DONE with results, or EMPTY without */
+    const struct queue_figures *figures;
+    const struct queue_result *results;
+    size_t result_count;
+    const char *code, *sentence; /* "" when there is nothing to say */
+};
+
 /*
- * RUNNING -> DONE with its results (at least one) and their deliveries, or EMPTY (result_count 0);
- * with its features either way. -EEXIST when two results have one path, or two features or
+ * RUNNING -> DONE with its results and their deliveries, or EMPTY; with its features either way. -EEXIST when two results have one path, or two features or
  * histograms of a segment the same settings. Deliveries of older revisions (same series, stack,
  * pipeline) that were not sent yet are withdrawn: PENDING | DELAYED -> CANCELLED, code SUPERSEDED.
  */
-int queue_finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
-                     const struct queue_figures *figures, const struct queue_result *results,
-                     size_t result_count, const char *code, const char *sentence, int64_t now_ms);
+int queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
+                     int64_t now_ms);
 /* RUNNING -> FAILED. */
 int queue_fail_job(struct queue *queue, int64_t job_id, const char *code, const char *sentence,
                    const char *file_a, const char *file_b, int64_t now_ms);

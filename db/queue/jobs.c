@@ -26,29 +26,28 @@ settings_id(struct queue *queue, const char *settings, int64_t *id)
 
 /* Why the guarded INSERT found no such stack. */
 static int
-explain_no_stack(struct queue *queue, int64_t series_id, int32_t revision, const char *stack)
+explain_no_stack(struct queue *queue, const struct queue_new_job *job)
 {
     int64_t now;
     int rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
-                          VALUES(value_int(series_id)), &now);
+                          VALUES(value_int(job->series_id)), &now);
     if (rc < 0)
         return rc;
     if (rc == 0)
         return database_refuse(&queue->db, -ENOENT, "there is no series %lld",
-                               (long long)series_id);
+                               (long long)job->series_id);
     return database_refuse(&queue->db, -EAGAIN,
                            "series %lld (now at revision %d) has not settled at revision %d with "
                            "an accepted stack '%s'",
-                           (long long)series_id, (int)now, revision, stack ? stack : "");
+                           (long long)job->series_id, (int)now, job->revision,
+                           job->stack ? job->stack : "");
 }
 
 static int
-insert_job(struct queue *queue, int64_t series_id, int32_t revision, const char *stack,
-           const char *pipeline, const char *settings, int32_t priority, int64_t now_ms,
-           int64_t *job_id)
+insert_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id)
 {
     int64_t settings_row;
-    int rc = settings_id(queue, settings, &settings_row);
+    int rc = settings_id(queue, job->settings, &settings_row);
     if (rc < 0)
         return rc;
     rc = database_change(
@@ -58,22 +57,23 @@ insert_job(struct queue *queue, int64_t series_id, int32_t revision, const char 
         "FROM stack k JOIN series s ON s.id = k.series_id AND s.revision = k.revision "
         "WHERE k.series_id = ?1 AND k.revision = ?2 AND k.name = ?3 AND k.accepted "
         "AND s.state = 'SETTLED'",
-        VALUES(value_int(series_id), value_int(revision), value_text(stack), value_text(pipeline),
-               value_int(settings_row), value_int(priority), value_time(now_ms)));
+        VALUES(value_int(job->series_id), value_int(job->revision), value_text(job->stack),
+               value_text(job->pipeline), value_int(settings_row), value_int(job->priority),
+               value_time(now_ms)));
     if (rc == -EEXIST)
-        return database_refuse(&queue->db, -EEXIST,
-                               "series %lld, revision %d, stack '%s' has its %s job already",
-                               (long long)series_id, revision, stack ? stack : "", pipeline);
+        return database_refuse(
+            &queue->db, -EEXIST, "series %lld, revision %d, stack '%s' has its %s job already",
+            (long long)job->series_id, job->revision, job->stack ? job->stack : "", job->pipeline);
     if (rc < 0)
         return rc;
     if (rc == 0)
-        return explain_no_stack(queue, series_id, revision, stack);
+        return explain_no_stack(queue, job);
     *job_id = sqlite3_last_insert_rowid(queue->db.handle);
     struct queue_event event = {.kind = "JOB_ADDED",
-                                .series_id = series_id,
+                                .series_id = job->series_id,
                                 .job_id = *job_id,
                                 .to_state = queue_job_state_name(QUEUE_READY),
-                                .detail = pipeline};
+                                .detail = job->pipeline};
     return queue_add_event(queue, &event, now_ms);
 }
 
@@ -120,28 +120,22 @@ supersede_older(struct queue *queue, int64_t job_id, int64_t now_ms, struct queu
 }
 
 int
-queue_add_job(struct queue *queue, int64_t series_id, int32_t revision, const char *stack,
-              const char *pipeline, const char *settings, int32_t priority, int64_t now_ms,
-              int64_t *job_id, int64_t **superseded_running, size_t *superseded_count)
+queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id,
+              struct queue_ids *superseded_running)
 {
-    struct queue_ids running = {0};
-    *superseded_running = NULL;
-    *superseded_count = 0;
+    *superseded_running = (struct queue_ids){0};
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc =
-        insert_job(queue, series_id, revision, stack, pipeline, settings, priority, now_ms, job_id);
+    rc = insert_job(queue, job, now_ms, job_id);
     if (rc == 0)
-        rc = supersede_older(queue, *job_id, now_ms, &running);
+        rc = supersede_older(queue, *job_id, now_ms, superseded_running);
     rc = queue_leave(queue, rc);
-    if (rc < 0 || running.count == 0) {
-        free(running.at);
-        return rc;
+    if (rc < 0 || superseded_running->count == 0) {
+        free(superseded_running->at);
+        *superseded_running = (struct queue_ids){0};
     }
-    *superseded_running = running.at;
-    *superseded_count = running.count;
-    return 0;
+    return rc;
 }
 
 /* ---------------------------------------------------------------------- the edges of RUNNING - */
@@ -218,60 +212,57 @@ add_result(struct queue *queue, int64_t job_id, const struct queue_result *resul
 }
 
 static int
-update_finished(struct queue *queue, int64_t job_id, enum queue_job_state state,
-                const struct queue_figures *f, const char *code, const char *sentence,
+update_finished(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
                 int64_t now_ms)
 {
+    const struct queue_figures *f = finish->figures;
     return database_change(
         &queue->db,
         "UPDATE job SET state = ?2, ended_at = ?3, read_seconds = ?4, compute_seconds = ?5, "
         "write_seconds = ?6, verify_seconds = ?7, total_seconds = ?8, voxels = ?9, "
         "segmented_voxels = ?10, peak_bytes = ?11, backend = ?12, note = ?13, code = ?14, "
         "sentence = ?15 WHERE id = ?1 AND state = 'RUNNING'",
-        VALUES(value_int(job_id), value_text(queue_job_state_name(state)), value_time(now_ms),
-               measured_real(f->read_seconds), measured_real(f->compute_seconds),
-               measured_real(f->write_seconds), measured_real(f->verify_seconds),
-               measured_real(f->total_seconds), measured_int(f->voxels),
-               measured_int(f->segmented_voxels), measured_int(f->peak_bytes),
-               value_text(f->backend), value_text(f->note), value_text(code),
-               value_text(sentence)));
+        VALUES(value_int(job_id), value_text(queue_job_state_name(finish->state)),
+               value_time(now_ms), measured_real(f->read_seconds),
+               measured_real(f->compute_seconds), measured_real(f->write_seconds),
+               measured_real(f->verify_seconds), measured_real(f->total_seconds),
+               measured_int(f->voxels), measured_int(f->segmented_voxels),
+               measured_int(f->peak_bytes), value_text(f->backend), value_text(f->note),
+               value_text(finish->code), value_text(finish->sentence)));
 }
 
 static int
-finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
-           const struct queue_figures *figures, const struct queue_result *results,
-           size_t result_count, const char *code, const char *sentence, int64_t now_ms)
+finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish, int64_t now_ms)
 {
     struct job_row row;
     int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
-    int changed = update_finished(queue, job_id, state, figures, code, sentence, now_ms);
+    int changed = update_finished(queue, job_id, finish, now_ms);
     char detail[512];
-    rc = job_moved(queue, changed, &row, state, state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY",
-                   queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
-    for (size_t i = 0; rc == 0 && i < result_count; i++)
-        rc = add_result(queue, job_id, &results[i], now_ms);
+    rc = job_moved(
+        queue, changed, &row, finish->state, finish->state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY",
+        queue_code_and_sentence(finish->code, finish->sentence, detail, sizeof detail), now_ms);
+    for (size_t i = 0; rc == 0 && i < finish->result_count; i++)
+        rc = add_result(queue, job_id, &finish->results[i], now_ms);
     if (rc == 0)
-        rc = queue_add_features(queue, job_id, figures);
+        rc = queue_add_features(queue, job_id, finish->figures);
     return rc == 0 ? queue_withdraw_superseded(queue, job_id, now_ms) : rc;
 }
 
 int
-queue_finish_job(struct queue *queue, int64_t job_id, enum queue_job_state state,
-                 const struct queue_figures *figures, const struct queue_result *results,
-                 size_t result_count, const char *code, const char *sentence, int64_t now_ms)
+queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
+                 int64_t now_ms)
 {
-    if ((state != QUEUE_DONE && state != QUEUE_EMPTY) || (state == QUEUE_DONE) == !result_count)
+    enum queue_job_state state = finish->state;
+    if ((state != QUEUE_DONE && state != QUEUE_EMPTY) ||
+        (state == QUEUE_DONE) == !finish->result_count)
         return database_refuse(&queue->db, -EINVAL,
                                "a job ends as DONE with results or as EMPTY without, not as %s "
                                "with %zu",
-                               queue_job_state_name(state), result_count);
+                               queue_job_state_name(state), finish->result_count);
     int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(queue, finish_job(queue, job_id, state, figures, results, result_count, code,
-                                         sentence, now_ms));
+    return rc < 0 ? rc : queue_leave(queue, finish_job(queue, job_id, finish, now_ms));
 }
 
 static int

@@ -44,12 +44,7 @@ const char *queue_code_and_sentence(const char *code, const char *sentence, char
 /* A growing array of `size`-byte elements; *capacity belongs to it. Makes room for one more. */
 int queue_grow(struct queue *queue, void **array, size_t count, size_t *capacity, size_t size);
 
-/* Ids of rows, read before the rows are changed; the caller frees `at`. */
-struct queue_ids {
-    int64_t *at;
-    size_t count, capacity;
-};
-
+/* Before the rows are changed. */
 int queue_read_ids(struct queue *queue, const char *sql, const struct database_value *values,
                    size_t count, struct queue_ids *ids);
 

@@ -74,8 +74,8 @@ add_instance(int64_t number)
 static void
 make_jobs(int64_t count)
 {
-    int64_t series, job, *running;
-    size_t running_count;
+    int64_t series, job;
+    struct queue_ids running;
     struct queue_stack stack = {.name = "", .accepted = true, .planes = 30, .spacing_mm = 5};
     check(queue_begin(queue), "begin");
     add_instance(0);
@@ -84,8 +84,9 @@ make_jobs(int64_t count)
     for (int64_t i = 0; i < count; i++) {
         char pipeline[32];
         snprintf(pipeline, sizeof pipeline, "pipeline-%lld", (long long)i);
-        check(queue_add_job(queue, series, 1, "", pipeline, "name = \"bench\";", 5, NOW_MS, &job,
-                            &running, &running_count),
+        check(queue_add_job(
+                  queue, &(struct queue_new_job){series, 1, "", pipeline, "name = \"bench\";", 5},
+                  NOW_MS, &job, &running),
               "add job");
     }
     check(queue_commit(queue), "commit");
@@ -117,7 +118,9 @@ change_job(int64_t number)
     if (number % (2 * LANES) < LANES)
         check(queue_start_job(queue, job, "worker-0", (int32_t)lane, NOW_MS), "start");
     else
-        check(queue_finish_job(queue, job, QUEUE_DONE, &figures, &result, 1, "", "", NOW_MS),
+        check(queue_finish_job(queue, job,
+                               &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, "", ""},
+                               NOW_MS),
               "finish");
 }
 

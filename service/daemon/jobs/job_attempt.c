@@ -116,8 +116,9 @@ job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_sta
     figures.feature_count = attempt->feature_count;
     figures.histograms = attempt->histograms;
     figures.histogram_count = attempt->histogram_count;
-    return queue_finish_job(attempt->base.all->core->queue, attempt->base.id, state, &figures,
-                            attempt->results, result_count, attempt->code, attempt->sentence,
+    const struct queue_finish finish = {state,        &figures,      attempt->results,
+                                        result_count, attempt->code, attempt->sentence};
+    return queue_finish_job(attempt->base.all->core->queue, attempt->base.id, &finish,
                             clock_unix_ms());
 }
 

@@ -261,7 +261,10 @@ add_delivery(const char *destination)
     int64_t now_ms = clock_unix_ms(), job = sample_job(s.queue, series);
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, now_ms), 0);
     ck_assert_int_eq(
-        queue_finish_job(s.queue, job, QUEUE_DONE, &sample_figures, &result, 1, "", "", now_ms), 0);
+        queue_finish_job(s.queue, job,
+                         &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, "", ""},
+                         now_ms),
+        0);
 }
 
 static void

@@ -154,11 +154,12 @@ sample_settle(struct queue *queue, int64_t series_id, int32_t revision)
 static inline int
 sample_add_job(struct queue *queue, int64_t series_id, int32_t revision, int64_t *job_id)
 {
-    int64_t *running;
-    size_t count;
-    int rc = queue_add_job(queue, series_id, revision, "", "head-ct", "name = \"head-ct\";", 5,
-                           SAMPLE_NOW + 2000, job_id, &running, &count);
-    free(running);
+    struct queue_ids running;
+    int rc = queue_add_job(
+        queue,
+        &(struct queue_new_job){series_id, revision, "", "head-ct", "name = \"head-ct\";", 5},
+        SAMPLE_NOW + 2000, job_id, &running);
+    free(running.at);
     return rc;
 }
 
@@ -271,15 +272,17 @@ static inline int
 sample_finish_measured(struct queue *queue, int64_t job)
 {
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
-    return queue_finish_job(queue, job, QUEUE_DONE, &figures, &sample_result, 1, "", "",
+    return queue_finish_job(queue, job,
+                            &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
                             SAMPLE_NOW + 4000);
 }
 
 static inline int
 sample_finish(struct queue *queue, int64_t job)
 {
-    return queue_finish_job(queue, job, QUEUE_DONE, &sample_figures, &sample_result, 1, "", "",
-                            SAMPLE_NOW + 4000);
+    return queue_finish_job(
+        queue, job, &(struct queue_finish){QUEUE_DONE, &sample_figures, &sample_result, 1, "", ""},
+        SAMPLE_NOW + 4000);
 }
 
 static inline enum queue_job_state

@@ -33,7 +33,8 @@ finish_with(int64_t job, const char *uid, const char *const *destinations, size_
     result.sop_instance_uid = uid;
     result.destinations = destinations;
     result.destination_count = count;
-    return queue_finish_job(s.queue, job, QUEUE_DONE, &sample_figures, &result, 1, "", "",
+    return queue_finish_job(s.queue, job,
+                            &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, "", ""},
                             SAMPLE_NOW + 4000);
 }
 
@@ -723,8 +724,10 @@ START_TEST(a_newer_revision_that_fails_takes_nothing_back)
     /* EMPTY is a result in its own right. */
     ck_assert_int_eq(queue_retry_job(s.queue, job, SAMPLE_NOW + 4000), 0);
     start_job(job);
-    ck_assert_int_eq(queue_finish_job(s.queue, job, QUEUE_EMPTY, &sample_figures, NULL, 0, "EMPTY",
-                                      "no voxel", SAMPLE_NOW + 4000),
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0,
+                                                             "EMPTY", "no voxel"},
+                                      SAMPLE_NOW + 4000),
                      0);
     assert_answer(&s, STATES, "CANCELLED");
 }

@@ -62,7 +62,8 @@ finish_it(void)
     result.destinations = to;
     result.destination_count = 1;
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
-    return queue_finish_job(s.queue, 1, QUEUE_DONE, &figures, &result, 1, "", "",
+    return queue_finish_job(s.queue, 1,
+                            &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, "", ""},
                             SAMPLE_NOW + 4000);
 }
 

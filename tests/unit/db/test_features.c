@@ -30,7 +30,8 @@ static int
 finish_with(int64_t job, const struct queue_feature *features, size_t count)
 {
     const struct queue_figures figures = sample_measured(features, count);
-    return queue_finish_job(s.queue, job, QUEUE_DONE, &figures, &sample_result, 1, "", "",
+    return queue_finish_job(s.queue, job,
+                            &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
                             SAMPLE_NOW + 4000);
 }
 
@@ -125,9 +126,11 @@ START_TEST(counts_of_any_size_fit)
     struct queue_figures figures = sample_figures;
     figures.histograms = &histogram;
     figures.histogram_count = 1;
-    ck_assert_int_eq(queue_finish_job(s.queue, running_job("1.2.3"), QUEUE_DONE, &figures,
-                                      &sample_result, 1, "", "", SAMPLE_NOW + 4000),
-                     0);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, running_job("1.2.3"),
+                         &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
+                         SAMPLE_NOW + 4000),
+        0);
     assert_answer(&s, "SELECT counts ->> 255 FROM v_pattern_histograms", "9223372036854775807");
 }
 
@@ -214,8 +217,10 @@ END_TEST
 START_TEST(an_empty_job_has_features_too)
 {
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
-    ck_assert_int_eq(queue_finish_job(s.queue, running_job("1.2.3"), QUEUE_EMPTY, &figures, NULL, 0,
-                                      "EMPTY", "no voxel", SAMPLE_NOW + 4000),
+    ck_assert_int_eq(queue_finish_job(s.queue, running_job("1.2.3"),
+                                      &(struct queue_finish){QUEUE_EMPTY, &figures, NULL, 0,
+                                                             "EMPTY", "no voxel"},
+                                      SAMPLE_NOW + 4000),
                      0);
     assert_answer(&s, "SELECT count(*) FROM v_features", "3");
     assert_answer(&s, "SELECT state || features FROM v_jobs", "EMPTY3");

@@ -45,8 +45,10 @@ take(enum edge edge, int64_t job)
     case DONE:
         return sample_finish(s.queue, job);
     case EMPTY:
-        return queue_finish_job(s.queue, job, QUEUE_EMPTY, &sample_figures, NULL, 0, "EMPTY",
-                                "no voxel", SAMPLE_NOW + 4000);
+        return queue_finish_job(
+            s.queue, job,
+            &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0, "EMPTY", "no voxel"},
+            SAMPLE_NOW + 4000);
     case FAIL:
         return queue_fail_job(s.queue, job, "FILE_UNREADABLE", "a cannot be read", "a", "b",
                               SAMPLE_NOW + 4000);
@@ -159,16 +161,17 @@ START_TEST(a_job_is_added_once)
     ck_assert_int_eq(sample_add_job(s.queue, series, 1, &again), -EEXIST);
     ck_assert_int_eq(sample_add_job(s.queue, series, 2, &again), -EAGAIN);
     ck_assert_int_eq(sample_add_job(s.queue, 4711, 1, &again), -ENOENT);
-    int64_t *running;
-    size_t count;
-    ck_assert_int_eq(queue_add_job(s.queue, series, 1, "no such stack", "head-ct", "", 5,
-                                   SAMPLE_NOW, &again, &running, &count),
-                     -EAGAIN);
+    struct queue_ids running;
     ck_assert_int_eq(
-        queue_add_job(s.queue, series, 1, "", "other", "", 5, SAMPLE_NOW, &again, &running, &count),
-        0);
-    ck_assert_ptr_null(running);
-    ck_assert_uint_eq(count, 0);
+        queue_add_job(s.queue,
+                      &(struct queue_new_job){series, 1, "no such stack", "head-ct", "", 5},
+                      SAMPLE_NOW, &again, &running),
+        -EAGAIN);
+    ck_assert_int_eq(queue_add_job(s.queue, &(struct queue_new_job){series, 1, "", "other", "", 5},
+                                   SAMPLE_NOW, &again, &running),
+                     0);
+    ck_assert_ptr_null(running.at);
+    ck_assert_uint_eq(running.count, 0);
     assert_answer(&s, "SELECT count(*) FROM v_jobs", "2");
     assert_answer(&s, "SELECT jobs FROM v_series", "2");
 }
@@ -181,13 +184,14 @@ START_TEST(a_refused_stack_gets_no_job)
     struct queue_stack stacks[] = {{.name = "a", .accepted = true},
                                    {.name = "b", .code = "MISSING_SLICE"}};
     ck_assert_int_eq(queue_settle(s.queue, series, 1, "", stacks, 2, SAMPLE_NOW), 0);
-    int64_t *running;
-    size_t count;
-    ck_assert_int_eq(queue_add_job(s.queue, series, 1, "b", "head-ct", "", 0, SAMPLE_NOW, &job,
-                                   &running, &count),
+    struct queue_ids running;
+    ck_assert_int_eq(queue_add_job(s.queue,
+                                   &(struct queue_new_job){series, 1, "b", "head-ct", "", 0},
+                                   SAMPLE_NOW, &job, &running),
                      -EAGAIN);
-    ck_assert_int_eq(queue_add_job(s.queue, series, 1, "a", "head-ct", "", 0, SAMPLE_NOW, &job,
-                                   &running, &count),
+    ck_assert_int_eq(queue_add_job(s.queue,
+                                   &(struct queue_new_job){series, 1, "a", "head-ct", "", 0},
+                                   SAMPLE_NOW, &job, &running),
                      0);
 }
 
@@ -247,19 +251,20 @@ START_TEST(a_new_revision_supersedes_the_older_one)
     for (int state = QUEUE_READY; state <= QUEUE_CANCELLED; state++) {
         char uid[32], sql[200], expected[64];
         snprintf(uid, sizeof uid, "1.2.%d", state);
-        int64_t old = job_in((enum queue_job_state)state, uid), series, job, *running;
-        size_t count;
+        int64_t old = job_in((enum queue_job_state)state, uid), series, job;
+        struct queue_ids running;
         ck_assert_int_eq(late_slice(uid, 9), 2);
         ck_assert_int_eq(queue_find_series(s.queue, uid, &series), 0);
         ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
-        ck_assert_int_eq(queue_add_job(s.queue, series, 2, "", "head-ct", "", 5, SAMPLE_NOW + 5000,
-                                       &job, &running, &count),
+        ck_assert_int_eq(queue_add_job(s.queue,
+                                       &(struct queue_new_job){series, 2, "", "head-ct", "", 5},
+                                       SAMPLE_NOW + 5000, &job, &running),
                          0);
         bool unfinished = state == QUEUE_READY || state == QUEUE_RUNNING || state == QUEUE_DELAYED;
-        ck_assert_uint_eq(count, state == QUEUE_RUNNING);
-        if (count)
-            ck_assert_int_eq(running[0], old);
-        free(running);
+        ck_assert_uint_eq(running.count, state == QUEUE_RUNNING);
+        if (running.count)
+            ck_assert_int_eq(running.at[0], old);
+        free(running.at);
         snprintf(sql, sizeof sql,
                  "SELECT state || ' ' || superseded_by || ' ' || (code = 'SUPERSEDED') "
                  "FROM v_jobs WHERE job = %d",
@@ -277,17 +282,18 @@ END_TEST
 
 START_TEST(several_running_ones_are_told)
 {
-    int64_t series = sample_series(s.queue, "1.2.3", 3), job, *running;
-    size_t count;
+    int64_t series = sample_series(s.queue, "1.2.3", 3), job;
+    struct queue_ids running;
     for (int32_t revision = 1; revision <= 3; revision++) {
         if (revision > 1)
             ck_assert_int_eq(late_slice("1.2.3", 10 + revision), revision);
         ck_assert_int_eq(sample_settle(s.queue, series, revision), 0);
-        ck_assert_int_eq(queue_add_job(s.queue, series, revision, "", "head-ct", "", 5, SAMPLE_NOW,
-                                       &job, &running, &count),
-                         0);
-        ck_assert_uint_eq(count, revision > 1);
-        free(running);
+        ck_assert_int_eq(
+            queue_add_job(s.queue, &(struct queue_new_job){series, revision, "", "head-ct", "", 5},
+                          SAMPLE_NOW, &job, &running),
+            0);
+        ck_assert_uint_eq(running.count, revision > 1);
+        free(running.at);
         ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", revision, SAMPLE_NOW), 0);
     }
     assert_answer(&s, "SELECT group_concat(state || coalesce(superseded_by, ''), ' ') FROM v_jobs",
@@ -298,12 +304,12 @@ END_TEST
 
 START_TEST(another_pipeline_is_not_superseded)
 {
-    int64_t series = sample_series(s.queue, "1.2.3", 3), other, job, *running;
-    size_t count;
+    int64_t series = sample_series(s.queue, "1.2.3", 3), other, job;
+    struct queue_ids running;
     ck_assert_int_eq(sample_settle(s.queue, series, 1), 0);
-    ck_assert_int_eq(
-        queue_add_job(s.queue, series, 1, "", "other", "", 5, SAMPLE_NOW, &other, &running, &count),
-        0);
+    ck_assert_int_eq(queue_add_job(s.queue, &(struct queue_new_job){series, 1, "", "other", "", 5},
+                                   SAMPLE_NOW, &other, &running),
+                     0);
     ck_assert_int_eq(take(START, other), 0);
     ck_assert_int_eq(late_slice("1.2.3", 9), 2);
     ck_assert_int_eq(sample_settle(s.queue, series, 2), 0);
@@ -338,11 +344,12 @@ START_TEST(ready_is_ordered_by_priority_then_age)
     ck_assert_uint_eq(ready(SAMPLE_NOW, 64, ids, 64), 0);
     for (int i = 0; i < 40; i++) {
         char pipeline[16];
-        int64_t job, *running;
-        size_t count;
+        int64_t job;
+        struct queue_ids running;
         snprintf(pipeline, sizeof pipeline, "p%d", i);
-        ck_assert_int_eq(queue_add_job(s.queue, series, 1, "", pipeline, "", i % 4, SAMPLE_NOW,
-                                       &job, &running, &count),
+        ck_assert_int_eq(queue_add_job(s.queue,
+                                       &(struct queue_new_job){series, 1, "", pipeline, "", i % 4},
+                                       SAMPLE_NOW, &job, &running),
                          0);
         ck_assert_int_eq(job, i + 1);
     }
@@ -455,9 +462,11 @@ START_TEST(done_stores_figures_and_results)
         {.kind = "codes", .path = "outbox/1/codes.bin", .size = 786432},
         sample_result,
     };
-    ck_assert_int_eq(queue_finish_job(s.queue, job, QUEUE_DONE, &sample_figures, results, 2, "", "",
-                                      SAMPLE_NOW + 4000),
-                     0);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, job,
+                         &(struct queue_finish){QUEUE_DONE, &sample_figures, results, 2, "", ""},
+                         SAMPLE_NOW + 4000),
+        0);
     assert_answer(&s,
                   "SELECT state || ' ' || ended_at || ' ' || read_seconds || ' ' || "
                   "compute_seconds || ' ' || write_seconds || ' ' || (verify_seconds IS NULL) || "
@@ -490,8 +499,10 @@ START_TEST(what_was_not_measured_is_null)
                                  .voxels = -1,
                                  .segmented_voxels = 0,
                                  .peak_bytes = -1};
-    ck_assert_int_eq(queue_finish_job(s.queue, job, QUEUE_EMPTY, &none, NULL, 0, "EMPTY",
-                                      "no voxel in range", SAMPLE_NOW),
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_EMPTY, &none, NULL, 0, "EMPTY",
+                                                             "no voxel in range"},
+                                      SAMPLE_NOW),
                      0);
     assert_answer(&s,
                   "SELECT (read_seconds IS NULL) || (compute_seconds IS NULL) || "
@@ -507,17 +518,25 @@ START_TEST(an_end_must_fit_its_results)
 {
     int64_t job = job_in(QUEUE_RUNNING, "1.2.3");
     ck_assert_int_eq(
-        queue_finish_job(s.queue, job, QUEUE_DONE, &sample_figures, NULL, 0, "", "", SAMPLE_NOW),
+        queue_finish_job(s.queue, job,
+                         &(struct queue_finish){QUEUE_DONE, &sample_figures, NULL, 0, "", ""},
+                         SAMPLE_NOW),
         -EINVAL);
-    ck_assert_int_eq(queue_finish_job(s.queue, job, QUEUE_EMPTY, &sample_figures, &sample_result, 1,
-                                      "", "", SAMPLE_NOW),
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures,
+                                                             &sample_result, 1, "", ""},
+                                      SAMPLE_NOW),
                      -EINVAL);
     ck_assert_int_eq(
-        queue_finish_job(s.queue, job, QUEUE_FAILED, &sample_figures, NULL, 0, "", "", SAMPLE_NOW),
+        queue_finish_job(s.queue, job,
+                         &(struct queue_finish){QUEUE_FAILED, &sample_figures, NULL, 0, "", ""},
+                         SAMPLE_NOW),
         -EINVAL);
     struct queue_result twice[] = {sample_result, sample_result};
     ck_assert_int_eq(
-        queue_finish_job(s.queue, job, QUEUE_DONE, &sample_figures, twice, 2, "", "", SAMPLE_NOW),
+        queue_finish_job(s.queue, job,
+                         &(struct queue_finish){QUEUE_DONE, &sample_figures, twice, 2, "", ""},
+                         SAMPLE_NOW),
         -EEXIST);
     ck_assert_int_eq(sample_state(s.queue, job), QUEUE_RUNNING);
     assert_answer(&s, "SELECT count(*) FROM v_results", "0");

@@ -220,9 +220,11 @@ deliver(void)
     result.destination_count = 2;
     ck_assert_int_eq(queue_retry_job(s.queue, 1, SAMPLE_NOW + 4000), 0);
     ck_assert_int_eq(queue_start_job(s.queue, 1, "worker-1", 0, SAMPLE_NOW + 4000), 0);
-    ck_assert_int_eq(queue_finish_job(s.queue, 1, QUEUE_DONE, &sample_figures, &result, 1, "", "",
-                                      SAMPLE_NOW + 4000),
-                     0);
+    ck_assert_int_eq(
+        queue_finish_job(s.queue, 1,
+                         &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, "", ""},
+                         SAMPLE_NOW + 4000),
+        0);
     ck_assert_int_eq(queue_start_delivery(s.queue, 1, SAMPLE_NOW + 5000), 0);
     ck_assert_int_eq(queue_delivery_sent(s.queue, 1, &sent, "2.25.77", SAMPLE_NOW + 5000), 0);
     ck_assert_int_eq(queue_start_delivery(s.queue, 2, SAMPLE_NOW + 5000), 0);
@@ -334,15 +336,16 @@ END_TEST
 
 START_TEST(fifty_rows_unless_told_otherwise)
 {
-    int64_t series, job, *running;
-    size_t count;
+    int64_t series, job;
+    struct queue_ids running;
     ck_assert_int_eq(queue_find_series(s.queue, "1.2.4", &series), 0);
     ck_assert_int_eq(queue_begin(s.queue), 0);
     for (int i = 0; i < 60; i++) {
         char pipeline[16];
         snprintf(pipeline, sizeof pipeline, "p%d", i);
-        ck_assert_int_eq(queue_add_job(s.queue, series, 1, "", pipeline, "", 0, SAMPLE_NOW, &job,
-                                       &running, &count),
+        ck_assert_int_eq(queue_add_job(s.queue,
+                                       &(struct queue_new_job){series, 1, "", pipeline, "", 0},
+                                       SAMPLE_NOW, &job, &running),
                          0);
     }
     ck_assert_int_eq(queue_commit(s.queue), 0);
@@ -497,7 +500,10 @@ run_job(const char *series_uid, int64_t ago_ms, double seconds, int32_t lane)
     ck_assert_int_eq(
         queue_start_job(s.queue, job, "worker-1", lane, end - (int64_t)(seconds * 1000)), 0);
     ck_assert_int_eq(
-        queue_finish_job(s.queue, job, QUEUE_DONE, &figures, &sample_result, 1, "", "", end), 0);
+        queue_finish_job(s.queue, job,
+                         &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
+                         end),
+        0);
 }
 
 START_TEST(the_night_at_a_glance)
