@@ -1,11 +1,7 @@
--- schema.sql - what the migrations add up to (unit test db_migrate compares them).
---
+-- schema.sql - what the migrations add up to, where the tables have their comments.
+-- Not to be edited: NOCTULE_WRITE_SCHEMA=1 unit_test_db_open writes it.
 -- Private to db/: people ask the views of views.sql, which docs/database.md describes.
--- Times are UTC text, 2026-01-31T02:03:04.567Z (iso_time.h); units are in column names. Texts are
--- never NULL: '' when there is nothing to say. No patient names or IDs in any column.
 
--- One row a Series Instance UID. The counters repeat what `instance` says (queue_check compares), so
--- that a view of 10,000 series need not count 100,000 instances.
 CREATE TABLE series (
     id INTEGER PRIMARY KEY,
     series_uid TEXT NOT NULL UNIQUE,
@@ -24,15 +20,11 @@ CREATE TABLE series (
     evidence TEXT NOT NULL DEFAULT '',
     complete_requested INTEGER NOT NULL DEFAULT 0 CHECK (complete_requested IN (0, 1)),
     duplicate_conflicts INTEGER NOT NULL DEFAULT 0 CHECK (duplicate_conflicts >= 0),
-    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0),
-    called_ae TEXT NOT NULL DEFAULT '', -- of its first C-STORE
-    sender TEXT NOT NULL DEFAULT '', -- likewise
+    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '',
     CHECK ((state = 'GATHERING') = (settled_at IS NULL))
 ) STRICT;
-
 CREATE INDEX series_state ON series (state, last_seen_at);
 
--- Narrow: there are a hundred of these for each job.
 CREATE TABLE instance (
     id INTEGER PRIMARY KEY,
     series_id INTEGER NOT NULL REFERENCES series (id),
@@ -49,7 +41,6 @@ CREATE TABLE instance (
     UNIQUE (series_id, sop_instance_uid)
 ) STRICT;
 
--- What the gate found in a revision of a series.
 CREATE TABLE stack (
     id INTEGER PRIMARY KEY,
     series_id INTEGER NOT NULL REFERENCES series (id),
@@ -68,7 +59,6 @@ CREATE TABLE stack (
     CHECK (accepted = (code = ''))
 ) STRICT;
 
--- Resolved pipelines as text; thousands of jobs share one.
 CREATE TABLE settings (
     id INTEGER PRIMARY KEY,
     text TEXT NOT NULL UNIQUE
@@ -116,13 +106,11 @@ CREATE TABLE job (
     CHECK (state <> 'RUNNING'
         OR (started_at IS NOT NULL AND attempts >= 1 AND worker IS NOT NULL AND lane IS NOT NULL))
 ) STRICT;
-
 CREATE INDEX job_state ON job (state, ended_at);
 CREATE INDEX job_ready ON job (priority DESC, id) WHERE state = 'READY';
 CREATE INDEX job_delayed ON job (not_before_at) WHERE state = 'DELAYED';
 CREATE INDEX job_ended ON job (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX job_superseded_by ON job (superseded_by) WHERE superseded_by IS NOT NULL;
--- A lane runs one job at a time.
 CREATE UNIQUE INDEX job_lane ON job (worker, lane) WHERE state = 'RUNNING';
 
 CREATE TABLE result (
@@ -139,60 +127,44 @@ CREATE TABLE result (
     UNIQUE (job_id, path)
 ) STRICT;
 
--- What was measured, and how: all settings that define a number, once for all jobs of a pipeline.
--- What does not apply is '' or 0, never NULL, for the sake of the UNIQUE.
-CREATE TABLE feature_definition (
+CREATE TABLE quarantine (
     id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL CHECK (name <> ''),
-    label TEXT NOT NULL, -- of the segment; '' for the whole volume
-    family TEXT NOT NULL,
-    meaning TEXT NOT NULL,
-    ibsi_code TEXT NOT NULL,
-    unit TEXT NOT NULL, -- UCUM
-    aggregation TEXT NOT NULL,
-    aggregation_ibsi_code TEXT NOT NULL,
-    discretisation TEXT NOT NULL,
-    levels INTEGER NOT NULL CHECK (levels >= 0),
-    bin_width REAL NOT NULL CHECK (bin_width >= 0.0),
-    distance INTEGER NOT NULL CHECK (distance >= 0),
-    symmetric INTEGER NOT NULL CHECK (symmetric IN (0, 1)),
-    has_range INTEGER NOT NULL CHECK (has_range IN (0, 1)),
-    range_low REAL NOT NULL,
-    range_high REAL NOT NULL,
-    directions TEXT NOT NULL,
-    UNIQUE (name, label, family, meaning, ibsi_code, unit, aggregation, aggregation_ibsi_code,
-        discretisation, levels, bin_width, distance, symmetric, has_range, range_low, range_high,
-        directions),
-    CHECK (range_low <= range_high)
+    path TEXT NOT NULL, -- relative to the root; '' when it could not be kept
+    original_path TEXT NOT NULL,
+    series_uid TEXT NOT NULL,
+    code TEXT NOT NULL,
+    sentence TEXT NOT NULL,
+    quarantined_at TEXT NOT NULL,
+    UNIQUE (path, original_path, code)
 ) STRICT;
+CREATE INDEX quarantine_time ON quarantine (quarantined_at);
 
--- Narrow: there may be thousands of these for each job.
-CREATE TABLE feature (
-    job_id INTEGER NOT NULL REFERENCES job (id),
-    segment_number INTEGER NOT NULL CHECK (segment_number >= 0), -- 0: the whole volume
-    definition_id INTEGER NOT NULL REFERENCES feature_definition (id),
-    place INTEGER NOT NULL CHECK (place >= 1), -- in what the job tells, as in its features.json
-    value REAL CHECK (abs(value) < 9e999), -- never infinite
-    reason TEXT NOT NULL, -- why there is no value
-    PRIMARY KEY (job_id, segment_number, definition_id),
-    CHECK ((value IS NULL) = (reason <> ''))
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE pattern_histogram (
+CREATE TABLE event (
     id INTEGER PRIMARY KEY,
-    job_id INTEGER NOT NULL REFERENCES job (id),
-    segment_number INTEGER NOT NULL CHECK (segment_number >= 0),
-    label TEXT NOT NULL,
-    pattern TEXT NOT NULL CHECK (pattern <> ''),
-    settings TEXT NOT NULL,
-    -- [0,17,...]: 256 of them. In a schema that is not trusted JSON functions do not run.
-    counts TEXT NOT NULL CHECK (counts GLOB '[[][0-9]*[0-9]]'
-        AND substr(counts, 2, length(counts) - 2) NOT GLOB '*[^0-9,]*'
-        AND counts NOT GLOB '*,,*' AND length(counts) - length(replace(counts, ',', '')) = 255),
-    UNIQUE (job_id, segment_number, pattern, settings)
-) STRICT;
+    at TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    series_id INTEGER REFERENCES series (id),
+    job_id INTEGER REFERENCES job (id),
+    from_state TEXT,
+    to_state TEXT,
+    detail TEXT NOT NULL
+, delivery_id INTEGER REFERENCES delivery (id)) STRICT;
+CREATE INDEX event_series ON event (series_id) WHERE series_id IS NOT NULL;
+CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
+CREATE TRIGGER event_stays BEFORE DELETE ON event
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only');
+END;
+CREATE TRIGGER event_is_final BEFORE UPDATE ON event
+BEGIN
+    SELECT RAISE(ABORT, 'events are append-only');
+END;
+CREATE INDEX event_delivery ON event (delivery_id) WHERE delivery_id IS NOT NULL;
+CREATE INDEX event_destination ON event (id)
+    WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP');
+CREATE INDEX event_compute ON event (id)
+    WHERE kind IN ('START', 'COMPUTE_WAITING', 'COMPUTE_READY');
 
--- One row a result and destination. It outlives the row of its result: what was sent stays known.
 CREATE TABLE delivery (
     id INTEGER PRIMARY KEY,
     job_id INTEGER NOT NULL REFERENCES job (id),
@@ -228,7 +200,6 @@ CREATE TABLE delivery (
     CHECK ((commitment = 'COMMITTED') = (committed_at IS NOT NULL)),
     CHECK (commitment NOT IN ('REQUESTED', 'COMMITTED') OR state = 'SENT')
 ) STRICT;
-
 CREATE INDEX delivery_due ON delivery (destination, due_at, id)
     WHERE state IN ('PENDING', 'DELAYED');
 CREATE INDEX delivery_destination ON delivery (destination, state, sent_at);
@@ -238,48 +209,52 @@ CREATE INDEX delivery_transaction ON delivery (transaction_uid, sop_instance_uid
 CREATE INDEX delivery_requested ON delivery (destination, requested_at, id)
     WHERE commitment = 'REQUESTED';
 
-CREATE TABLE quarantine (
+CREATE TABLE feature_definition (
     id INTEGER PRIMARY KEY,
-    path TEXT NOT NULL, -- relative to the root; '' when it could not be kept
-    original_path TEXT NOT NULL,
-    series_uid TEXT NOT NULL,
-    code TEXT NOT NULL,
-    sentence TEXT NOT NULL,
-    quarantined_at TEXT NOT NULL,
-    UNIQUE (path, original_path, code)
+    name TEXT NOT NULL CHECK (name <> ''),
+    label TEXT NOT NULL, -- of the segment; '' for the whole volume
+    family TEXT NOT NULL,
+    meaning TEXT NOT NULL,
+    ibsi_code TEXT NOT NULL,
+    unit TEXT NOT NULL, -- UCUM
+    aggregation TEXT NOT NULL,
+    aggregation_ibsi_code TEXT NOT NULL,
+    discretisation TEXT NOT NULL,
+    levels INTEGER NOT NULL CHECK (levels >= 0),
+    bin_width REAL NOT NULL CHECK (bin_width >= 0.0),
+    distance INTEGER NOT NULL CHECK (distance >= 0),
+    symmetric INTEGER NOT NULL CHECK (symmetric IN (0, 1)),
+    has_range INTEGER NOT NULL CHECK (has_range IN (0, 1)),
+    range_low REAL NOT NULL,
+    range_high REAL NOT NULL,
+    directions TEXT NOT NULL,
+    UNIQUE (name, label, family, meaning, ibsi_code, unit, aggregation, aggregation_ibsi_code,
+        discretisation, levels, bin_width, distance, symmetric, has_range, range_low, range_high,
+        directions),
+    CHECK (range_low <= range_high)
 ) STRICT;
 
-CREATE INDEX quarantine_time ON quarantine (quarantined_at);
+CREATE TABLE feature (
+    job_id INTEGER NOT NULL REFERENCES job (id),
+    segment_number INTEGER NOT NULL CHECK (segment_number >= 0), -- 0: the whole volume
+    definition_id INTEGER NOT NULL REFERENCES feature_definition (id),
+    place INTEGER NOT NULL CHECK (place >= 1), -- in what the job tells, as in its features.json
+    value REAL CHECK (abs(value) < 9e999), -- never infinite
+    reason TEXT NOT NULL, -- why there is no value
+    PRIMARY KEY (job_id, segment_number, definition_id),
+    CHECK ((value IS NULL) = (reason <> ''))
+) STRICT, WITHOUT ROWID;
 
--- What happened, one row for every state change, in the transaction that made it.
-CREATE TABLE event (
+CREATE TABLE pattern_histogram (
     id INTEGER PRIMARY KEY,
-    at TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    series_id INTEGER REFERENCES series (id),
-    job_id INTEGER REFERENCES job (id),
-    from_state TEXT,
-    to_state TEXT,
-    detail TEXT NOT NULL,
-    delivery_id INTEGER REFERENCES delivery (id)
+    job_id INTEGER NOT NULL REFERENCES job (id),
+    segment_number INTEGER NOT NULL CHECK (segment_number >= 0), -- 0: the whole volume
+    label TEXT NOT NULL, -- of the segment; '' for the whole volume
+    pattern TEXT NOT NULL CHECK (pattern <> ''),
+    settings TEXT NOT NULL,
+    -- [0,17,...]: 256 of them. In a schema that is not trusted JSON functions do not run.
+    counts TEXT NOT NULL CHECK (counts GLOB '[[][0-9]*[0-9]]'
+        AND substr(counts, 2, length(counts) - 2) NOT GLOB '*[^0-9,]*'
+        AND counts NOT GLOB '*,,*' AND length(counts) - length(replace(counts, ',', '')) = 255),
+    UNIQUE (job_id, segment_number, pattern, settings)
 ) STRICT;
-
-CREATE INDEX event_series ON event (series_id) WHERE series_id IS NOT NULL;
-CREATE INDEX event_job ON event (job_id) WHERE job_id IS NOT NULL;
-CREATE INDEX event_delivery ON event (delivery_id) WHERE delivery_id IS NOT NULL;
--- Few rows: which destinations are down (v_destinations).
-CREATE INDEX event_destination ON event (id)
-    WHERE kind IN ('START', 'DESTINATION_DOWN', 'DESTINATION_UP');
--- Few rows: v_night.compute_waiting.
-CREATE INDEX event_compute ON event (id)
-    WHERE kind IN ('START', 'COMPUTE_WAITING', 'COMPUTE_READY');
-
-CREATE TRIGGER event_stays BEFORE DELETE ON event
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;
-
-CREATE TRIGGER event_is_final BEFORE UPDATE ON event
-BEGIN
-    SELECT RAISE(ABORT, 'events are append-only');
-END;

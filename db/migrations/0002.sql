@@ -1,20 +1,22 @@
 -- 0002.sql - the outbox: deliveries; who sent a series, and to which title.
+-- Of its first C-STORE.
 ALTER TABLE series ADD COLUMN called_ae TEXT NOT NULL DEFAULT '';
 ALTER TABLE series ADD COLUMN sender TEXT NOT NULL DEFAULT '';
 
 CREATE TABLE delivery (
     id INTEGER PRIMARY KEY,
     job_id INTEGER NOT NULL REFERENCES job (id),
-    result_id INTEGER REFERENCES result (id) ON DELETE SET NULL,
+    result_id INTEGER REFERENCES result (id) ON DELETE SET NULL, -- NULL: its job was retried
     destination TEXT NOT NULL CHECK (destination <> ''),
-    kind TEXT NOT NULL,
+    kind TEXT NOT NULL, -- this and the next three repeat the result, whose row may go
     path TEXT NOT NULL,
     sop_class_uid TEXT NOT NULL,
     sop_instance_uid TEXT NOT NULL,
     state TEXT NOT NULL
         CHECK (state IN ('PENDING', 'SENDING', 'SENT', 'DELAYED', 'FAILED', 'CANCELLED')),
     attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    due_at TEXT NOT NULL,
+    due_at TEXT NOT NULL, -- PENDING, DELAYED: not to be tried before
+    -- Of the latest attempt; NULL when there was no response.
     dimse_status INTEGER CHECK (dimse_status BETWEEN 0 AND 65535),
     code TEXT NOT NULL DEFAULT '',
     sentence TEXT NOT NULL DEFAULT '',
@@ -22,10 +24,10 @@ CREATE TABLE delivery (
         CHECK (commitment IN ('NONE', 'REQUESTED', 'COMMITTED', 'FAILED')),
     transaction_uid TEXT NOT NULL DEFAULT '',
     created_at TEXT NOT NULL,
-    since_at TEXT NOT NULL,
-    started_at TEXT,
-    sent_at TEXT,
-    requested_at TEXT,
+    since_at TEXT NOT NULL, -- created, or last resent
+    started_at TEXT, -- the latest attempt
+    sent_at TEXT, -- the latest success
+    requested_at TEXT, -- the commitment
     committed_at TEXT,
     UNIQUE (result_id, destination),
     UNIQUE (job_id, path, sop_instance_uid, destination),

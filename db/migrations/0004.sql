@@ -5,11 +5,11 @@
 CREATE TABLE feature_definition (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL CHECK (name <> ''),
-    label TEXT NOT NULL,
+    label TEXT NOT NULL, -- of the segment; '' for the whole volume
     family TEXT NOT NULL,
     meaning TEXT NOT NULL,
     ibsi_code TEXT NOT NULL,
-    unit TEXT NOT NULL,
+    unit TEXT NOT NULL, -- UCUM
     aggregation TEXT NOT NULL,
     aggregation_ibsi_code TEXT NOT NULL,
     discretisation TEXT NOT NULL,
@@ -30,11 +30,11 @@ CREATE TABLE feature_definition (
 -- Narrow: there may be thousands of these for each job.
 CREATE TABLE feature (
     job_id INTEGER NOT NULL REFERENCES job (id),
-    segment_number INTEGER NOT NULL CHECK (segment_number >= 0),
+    segment_number INTEGER NOT NULL CHECK (segment_number >= 0), -- 0: the whole volume
     definition_id INTEGER NOT NULL REFERENCES feature_definition (id),
-    place INTEGER NOT NULL CHECK (place >= 1),
-    value REAL CHECK (abs(value) < 9e999),
-    reason TEXT NOT NULL,
+    place INTEGER NOT NULL CHECK (place >= 1), -- in what the job tells, as in its features.json
+    value REAL CHECK (abs(value) < 9e999), -- never infinite
+    reason TEXT NOT NULL, -- why there is no value
     PRIMARY KEY (job_id, segment_number, definition_id),
     CHECK ((value IS NULL) = (reason <> ''))
 ) STRICT, WITHOUT ROWID;
@@ -42,8 +42,8 @@ CREATE TABLE feature (
 CREATE TABLE pattern_histogram (
     id INTEGER PRIMARY KEY,
     job_id INTEGER NOT NULL REFERENCES job (id),
-    segment_number INTEGER NOT NULL CHECK (segment_number >= 0),
-    label TEXT NOT NULL,
+    segment_number INTEGER NOT NULL CHECK (segment_number >= 0), -- 0: the whole volume
+    label TEXT NOT NULL, -- of the segment; '' for the whole volume
     pattern TEXT NOT NULL CHECK (pattern <> ''),
     settings TEXT NOT NULL,
     -- [0,17,...]: 256 of them. In a schema that is not trusted JSON functions do not run.

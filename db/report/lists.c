@@ -11,37 +11,40 @@
 
 #define DEFAULT_LIMIT 50
 
+/* One kind of row that can be listed. */
+struct list {
+    const char *view;
+    const char *tail; /* with the parameters of list_print */
+    const char *(*state_name)(int state);
+    int state_count;
+    const struct report_column *columns;
+    size_t column_count;
+};
+
 static struct database_value
 text_or_null(const char *text)
 {
     return text ? value_text(text) : value_null();
 }
 
-static int64_t
-row_limit(const struct report_filter *filter)
-{
-    return filter->limit > 0 ? filter->limit : DEFAULT_LIMIT;
-}
-
 /* Finds the state among the known names, in any case; NULL stays NULL. */
 static int
-match_state(struct report *report, const char *wanted, const char *const *names, size_t count,
-            const char **state)
+list_match_state(struct report *report, const struct list *list, const char *wanted,
+                 const char **state)
 {
     *state = NULL;
     if (!wanted)
         return 0;
-    for (size_t i = 0; i < count; i++) {
-        if (strcasecmp(wanted, names[i]) == 0) {
-            *state = names[i];
+    char names[128] = "";
+    for (int i = 0; i < list->state_count; i++) {
+        *state = list->state_name(i);
+        if (strcasecmp(wanted, *state) == 0)
             return 0;
-        }
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                 *state);
     }
-    char list[128] = "";
-    for (size_t i = 0; i < count; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);
     return database_refuse(&report->db, -EINVAL, "there is no state '%s'; it is one of %s", wanted,
-                           list);
+                           names);
 }
 
 static int
@@ -59,11 +62,35 @@ expect_series(struct report *report, const char *series_uid)
 
 /* The rows as JSON, or as a table of those columns. */
 static int
-print_list(struct report *report, const struct report_selection *selection,
+print_rows(struct report *report, const struct report_selection *selection,
            const struct report_column *columns, size_t count, FILE *out, bool json)
 {
     return json ? report_print_json(report, selection, report_print_rows, out)
                 : report_print_table(report, selection, NULL, columns, count, out);
+}
+
+static int
+list_print(struct report *report, const struct list *list, const struct report_filter *filter,
+           FILE *out, bool json)
+{
+    const char *state;
+    int rc = list_match_state(report, list, filter->state, &state);
+    if (rc == 0)
+        rc = expect_series(report, filter->series);
+    if (rc == 0)
+        rc = report_expect_job(report, filter->job);
+    if (rc < 0)
+        return rc;
+    const struct database_value values[] = {
+        [0] = text_or_null(state),
+        [1] = text_or_null(filter->pipeline),
+        [2] = text_or_null(filter->series),
+        [3] = text_or_null(filter->destination),
+        [4] = filter->job ? value_int(filter->job) : value_null(),
+        [5] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT),
+    };
+    const struct report_selection rows = {list->view, list->tail, values, COLUMN_COUNT(values)};
+    return print_rows(report, &rows, list->columns, list->column_count, out, json);
 }
 
 static const struct report_column job_columns[] = {
@@ -82,36 +109,27 @@ static const struct report_column job_columns[] = {
     {"SERIES", "series_uid", false},
 };
 
-static int
-select_jobs(struct report *report, const struct report_filter *filter, FILE *out, bool json)
+static const char *
+job_state_name(int state)
 {
-    const char *names[QUEUE_CANCELLED + 1];
-    for (size_t i = 0; i < COLUMN_COUNT(names); i++)
-        names[i] = queue_job_state_name((enum queue_job_state)i);
-    const char *state;
-    int rc = match_state(report, filter->state, names, COLUMN_COUNT(names), &state);
-    if (rc == 0)
-        rc = expect_series(report, filter->series);
-    if (rc < 0)
-        return rc;
-    const struct database_value values[] = {text_or_null(state), text_or_null(filter->pipeline),
-                                            text_or_null(filter->series),
-                                            value_int(row_limit(filter))};
-    struct report_selection jobs = {
-        .view = "v_jobs",
-        .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR pipeline = ?2) "
-                "AND (?3 IS NULL OR series_uid = ?3) ORDER BY job DESC LIMIT ?4",
-        .values = values,
-        .count = COLUMN_COUNT(values),
-    };
-    return print_list(report, &jobs, job_columns, COLUMN_COUNT(job_columns), out, json);
+    return queue_job_state_name((enum queue_job_state)state);
 }
+
+static const struct list jobs_list = {
+    .view = "v_jobs",
+    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR pipeline = ?2) "
+            "AND (?3 IS NULL OR series_uid = ?3) ORDER BY job DESC LIMIT ?6",
+    .state_name = job_state_name,
+    .state_count = QUEUE_CANCELLED + 1,
+    .columns = job_columns,
+    .column_count = COLUMN_COUNT(job_columns),
+};
 
 int
 report_jobs(struct report *report, const struct report_filter *filter, FILE *out, bool json,
             char *reason, size_t reason_size)
 {
-    int rc = select_jobs(report, filter, out, json);
+    int rc = list_print(report, &jobs_list, filter, out, json);
     return report_conclude(report, out, rc, reason, reason_size);
 }
 
@@ -128,36 +146,30 @@ static const struct report_column series_columns[] = {
     {"SERIES", "series_uid", false},
 };
 
-static int
-select_series(struct report *report, const struct report_filter *filter, FILE *out, bool json)
+static const char *
+series_state_name(int state)
 {
     static const char *const names[] = {"GATHERING", "SETTLED", "REFUSED"};
-    const char *state;
-    int rc = match_state(report, filter->state, names, COLUMN_COUNT(names), &state);
-    if (rc == 0)
-        rc = expect_series(report, filter->series);
-    if (rc < 0)
-        return rc;
-    const struct database_value values[] = {text_or_null(state), text_or_null(filter->pipeline),
-                                            text_or_null(filter->series),
-                                            value_int(row_limit(filter))};
-    struct report_selection series = {
-        .view = "v_series",
-        .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR series_uid = ?3) "
-                "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM v_jobs j "
-                "WHERE j.series_uid = v_series.series_uid AND j.pipeline = ?2)) "
-                "ORDER BY last_seen_at DESC, series_uid LIMIT ?4",
-        .values = values,
-        .count = COLUMN_COUNT(values),
-    };
-    return print_list(report, &series, series_columns, COLUMN_COUNT(series_columns), out, json);
+    return names[state];
 }
+
+static const struct list series_list = {
+    .view = "v_series",
+    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR series_uid = ?3) "
+            "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM v_jobs j "
+            "WHERE j.series_uid = v_series.series_uid AND j.pipeline = ?2)) "
+            "ORDER BY last_seen_at DESC, series_uid LIMIT ?6",
+    .state_name = series_state_name,
+    .state_count = 3,
+    .columns = series_columns,
+    .column_count = COLUMN_COUNT(series_columns),
+};
 
 int
 report_series(struct report *report, const struct report_filter *filter, FILE *out, bool json,
               char *reason, size_t reason_size)
 {
-    int rc = select_series(report, filter, out, json);
+    int rc = list_print(report, &series_list, filter, out, json);
     return report_conclude(report, out, rc, reason, reason_size);
 }
 
@@ -186,37 +198,27 @@ report_print_deliveries(struct report *report, const struct report_selection *se
                               COLUMN_COUNT(delivery_columns), out);
 }
 
-static int
-select_deliveries(struct report *report, const struct report_filter *filter, FILE *out, bool json)
+static const char *
+delivery_state_name(int state)
 {
-    const char *names[QUEUE_DELIVERY_CANCELLED + 1];
-    for (size_t i = 0; i < COLUMN_COUNT(names); i++)
-        names[i] = queue_delivery_state_name((enum queue_delivery_state)i);
-    const char *state;
-    int rc = match_state(report, filter->state, names, COLUMN_COUNT(names), &state);
-    if (rc == 0)
-        rc = report_expect_job(report, filter->job);
-    if (rc < 0)
-        return rc;
-    const struct database_value values[] = {text_or_null(state), text_or_null(filter->destination),
-                                            filter->job ? value_int(filter->job) : value_null(),
-                                            value_int(row_limit(filter))};
-    struct report_selection deliveries = {
-        .view = "v_deliveries",
-        .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR destination = ?2) "
-                "AND (?3 IS NULL OR job = ?3) ORDER BY delivery DESC LIMIT ?4",
-        .values = values,
-        .count = COLUMN_COUNT(values),
-    };
-    return print_list(report, &deliveries, delivery_columns, COLUMN_COUNT(delivery_columns), out,
-                      json);
+    return queue_delivery_state_name((enum queue_delivery_state)state);
 }
+
+static const struct list deliveries_list = {
+    .view = "v_deliveries",
+    .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?4 IS NULL OR destination = ?4) "
+            "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?6",
+    .state_name = delivery_state_name,
+    .state_count = QUEUE_DELIVERY_CANCELLED + 1,
+    .columns = delivery_columns,
+    .column_count = COLUMN_COUNT(delivery_columns),
+};
 
 int
 report_deliveries(struct report *report, const struct report_filter *filter, FILE *out, bool json,
                   char *reason, size_t reason_size)
 {
-    int rc = select_deliveries(report, filter, out, json);
+    int rc = list_print(report, &deliveries_list, filter, out, json);
     return report_conclude(report, out, rc, reason, reason_size);
 }
 
@@ -278,7 +280,7 @@ report_destinations(struct report *report, const struct report_destination *conf
                                             .tail = "ORDER BY place IS NULL, place, destination"};
     int rc = tell_configured(report, configured, count);
     if (rc == 0)
-        rc = print_list(report, &destinations, destination_columns,
+        rc = print_rows(report, &destinations, destination_columns,
                         COLUMN_COUNT(destination_columns), out, json);
     return report_conclude(report, out, rc, reason, reason_size);
 }
