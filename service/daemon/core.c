@@ -85,6 +85,12 @@ core_note_death(struct core *core, const char *kind, const struct pool_gone *gon
     core_note(core, kind, detail);
 }
 
+int32_t
+core_count(int64_t told)
+{
+    return told < 0 ? 0 : told > INT32_MAX ? INT32_MAX : (int32_t)told;
+}
+
 char *
 core_path(const struct core *core, const char *path)
 {

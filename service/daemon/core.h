@@ -65,6 +65,9 @@ void core_note_death(struct core *core, const char *kind, const struct pool_gone
 /* Is the disk or the database to blame, and not what was to be written? */
 bool core_is_trouble(int error);
 
+/* A number that a child tells, as a column takes it. */
+int32_t core_count(int64_t told);
+
 /* "<root>/<path>"; a path that is absolute is only copied. malloc'd; NULL: no memory. */
 char *core_path(const struct core *core, const char *path);
 

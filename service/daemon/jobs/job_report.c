@@ -190,7 +190,7 @@ count_bytes(struct job_attempt *attempt, const struct proto_reader *reader)
     return true;
 }
 
-/* What finds no memory is not the worker's fault: the job ends as one that has to be tried again. */
+/* What finds no memory is not the worker's fault: the job has to be tried again. */
 static int
 forget(struct job_attempt *attempt)
 {

@@ -1,0 +1,396 @@
+/*
+ * inspection.c - see inspection.h.
+ *
+ * Nothing here has to survive a restart. What is gathering, and since when, stands in the database;
+ * an inspection that is lost is asked for again.
+ *
+ * An inspection reads files that nobody has read so far, so it may be what kills the intake.
+ * Whatever was being inspected when the intake died is inspected again with no other beside it, and
+ * refused after the third death.
+ */
+#include "service/daemon/series/inspection.h"
+
+#include "service/common/clock.h"
+#include "service/common/log.h"
+#include "service/common/messages.h"
+#include "service/daemon/series/series.h"
+#include "service/daemon/series/settle.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MAX_INSPECTIONS   8
+#define MAX_CRASHES       3
+#define INSPECTION_MILLIS 600000u
+#define MAX_LOOK_MILLIS   60000 /* looks again at least so often: the clock may be set */
+#define MIN_LOOK_MILLIS   50
+
+struct inspection {
+    int64_t series_id;           /* 0: free */
+    int32_t revision, instances; /* as they are when it is asked for */
+    int64_t last_seen_ms;        /* likewise */
+    int crash_count;             /* deaths of the intake meanwhile; above 0 it is retried alone */
+    bool gathering;              /* at the last look */
+    bool planned;                /* had come to rest at the last look */
+    bool asked;                  /* of the intake that lives now */
+    uint64_t asked_at;
+    char evidence[SERIES_EVIDENCE];
+};
+
+struct inspections {
+    struct core *core;
+    uv_timer_t timer;
+    int64_t listening_since_ms; /* 0: the intake takes nothing */
+    struct inspection items[MAX_INSPECTIONS];
+};
+
+/* ------------------------------------------------------------------------- when to look ---- */
+
+/* Looks in so many milliseconds, or sooner if that was agreed before. */
+static void
+inspections_look_within(struct inspections *all, int64_t millis)
+{
+    uint64_t delay = (uint64_t)(millis < MIN_LOOK_MILLIS   ? MIN_LOOK_MILLIS
+                                : millis > MAX_LOOK_MILLIS ? MAX_LOOK_MILLIS
+                                                           : millis);
+    if (!uv_is_active((uv_handle_t *)&all->timer) || uv_timer_get_due_in(&all->timer) > delay)
+        uv_timer_start(&all->timer, all->timer.timer_cb, delay, 0);
+}
+
+void
+inspections_look(struct inspections *all)
+{
+    inspections_look_within(all, 0);
+}
+
+/* An instance cannot make its series settle earlier than the shortest wait. */
+void
+inspections_look_for_news(struct inspections *all)
+{
+    const struct conf_series *timers = &all->core->conf->series;
+    inspections_look_within(
+        all, (int64_t)(1000 * fmin(timers->quiet_seconds,
+                                   fmin(timers->complete_seconds, timers->patience_seconds))));
+}
+
+/* ------------------------------------------------------------------------------ looking ---- */
+
+static struct inspection *
+inspections_find(struct inspections *all, int64_t series_id)
+{
+    for (int i = 0; i < MAX_INSPECTIONS; i++) {
+        if (all->items[i].series_id == series_id)
+            return &all->items[i];
+    }
+    return NULL;
+}
+
+/* Plans the inspection of a series that has come to rest, if there is room. */
+static void
+inspections_plan(struct inspections *all, const struct queue_series *series, const char *evidence)
+{
+    struct inspection *inspection = inspections_find(all, series->id);
+    if (!inspection)
+        inspection = inspections_find(all, 0);
+    if (!inspection || inspection->asked)
+        return;
+    inspection->series_id = series->id;
+    inspection->revision = series->revision;
+    inspection->instances = series->instances;
+    inspection->last_seen_ms = series->last_seen_ms;
+    inspection->gathering = inspection->planned = true;
+    snprintf(inspection->evidence, sizeof inspection->evidence, "%s", evidence);
+}
+
+static void
+inspections_forget_plans(struct inspections *all)
+{
+    for (int i = 0; i < MAX_INSPECTIONS; i++)
+        all->items[i].planned = all->items[i].gathering = false;
+}
+
+/* What was not planned again is free, but for those that are retried alone: their crash_count lasts
+ * as long as they gather. */
+static void
+inspections_free_unplanned(struct inspections *all)
+{
+    for (int i = 0; i < MAX_INSPECTIONS; i++) {
+        struct inspection *inspection = &all->items[i];
+        bool retry_alone = inspection->crash_count > 0 && inspection->gathering;
+        if (!inspection->asked && !inspection->planned && !retry_alone)
+            *inspection = (struct inspection){0};
+    }
+}
+
+/* If not, slices came in or a missing one returned meanwhile: it is asked about again. */
+static bool
+inspection_is_current(const struct queue_series *series, const struct inspection *inspection)
+{
+    return series->revision == inspection->revision && series->instances == inspection->instances &&
+           series->last_seen_ms == inspection->last_seen_ms;
+}
+
+static void
+inspection_settle(struct inspections *all, struct inspection *inspection,
+                  const struct queue_stack *stacks, size_t count)
+{
+    struct core *core = all->core;
+    struct queue_series series;
+    struct inspection inspected = *inspection;
+    *inspection = (struct inspection){0};
+    inspections_look(all);
+    int error = queue_get_series(core->queue, inspected.series_id, &series);
+    if (error) {
+        core_failed(core, error, "read a series");
+        return;
+    }
+    if (inspection_is_current(&series, &inspected) && core_change(core)) {
+        error = settle_series(core, &series, inspected.evidence, stacks, count);
+        if (error && error != -EAGAIN) {
+            batch_abort(core->batch, error);
+            core_failed(core, error, "settle a series");
+        }
+        due_now(&core->jobs_due);
+    }
+    queue_series_clear(&series);
+}
+
+static void
+inspection_refuse(struct inspections *all, struct inspection *inspection, const char *code,
+                  const char *sentence)
+{
+    const struct queue_stack stack = {
+        .name = "", .code = code, .sentence = sentence, .file_a = "", .file_b = ""};
+    inspection_settle(all, inspection, &stack, 1);
+}
+
+/* ------------------------------------------------------------------------------- asking ---- */
+
+/* The most lenient pipeline counts: each job's own gate applies its own tolerance. */
+static double
+inspection_spacing_tolerance(const struct conf *conf)
+{
+    double tolerance = 0;
+    for (size_t i = 0; i < conf->pipeline_count; i++) {
+        if (conf->pipelines[i].spacing_tolerance > tolerance)
+            tolerance = conf->pipelines[i].spacing_tolerance;
+    }
+    return tolerance;
+}
+
+static int
+inspection_send(struct core *core, const struct inspection *inspection)
+{
+    char **paths;
+    size_t count;
+    int error = queue_series_paths(core->queue, inspection->series_id, &paths, &count);
+    if (error)
+        return error;
+    struct proto_writer writer;
+    const struct message_inspect inspect = {.series_id = inspection->series_id,
+                                            .revision = inspection->revision,
+                                            .spacing_tolerance =
+                                                inspection_spacing_tolerance(core->conf)};
+    message_write_inspect(&writer, &inspect);
+    for (size_t i = 0; i < count; i++) {
+        char *path = core_path(core, paths[i]);
+        message_add_path(&writer, &(struct message_path){.path = path});
+        free(path);
+        free(paths[i]);
+    }
+    free(paths);
+    return pool_send(core->pool, core->intake, &writer);
+}
+
+static void
+inspection_ask(struct inspections *all, struct inspection *inspection)
+{
+    int error = inspection_send(all->core, inspection);
+    if (error == -EMSGSIZE) {
+        inspection_refuse(all, inspection, "TOO_MANY_INSTANCES",
+                          "the series has more files than Noctule can inspect together");
+        return;
+    }
+    if (error && error != -EPIPE)
+        core_failed(all->core, error, "inspect a series");
+    inspection->asked = error == 0;
+    inspection->asked_at = uv_now(&all->core->loop);
+}
+
+/* Those that are retried alone go before the others. */
+static void
+inspections_ask_planned(struct inspections *all)
+{
+    size_t asked = 0;
+    struct inspection *alone = NULL;
+    for (int i = 0; i < MAX_INSPECTIONS; i++) {
+        struct inspection *inspection = &all->items[i];
+        asked += inspection->asked;
+        if (inspection->crash_count > 0 && (inspection->planned || inspection->asked))
+            alone = inspection->asked || !alone ? inspection : alone;
+    }
+    if (alone) {
+        if (asked == 0)
+            inspection_ask(all, alone);
+        return;
+    }
+    for (int i = 0; i < MAX_INSPECTIONS; i++) {
+        if (all->items[i].planned && !all->items[i].asked)
+            inspection_ask(all, &all->items[i]);
+    }
+}
+
+/* Returns in how many milliseconds to look again. */
+static int64_t
+inspections_look_at(struct inspections *all, const struct queue_series *series, size_t count)
+{
+    int64_t now_ms = clock_unix_ms(), soonest = MAX_LOOK_MILLIS;
+    int64_t listening_ms = all->listening_since_ms ? all->listening_since_ms : now_ms;
+    inspections_forget_plans(all);
+    for (size_t i = 0; i < count; i++) {
+        struct inspection *inspection = inspections_find(all, series[i].id);
+        if (inspection)
+            inspection->gathering = true;
+        struct series_decision decision;
+        series_decide(&series[i], &all->core->conf->series, listening_ms, now_ms, &decision);
+        /* A full table is looked at again when an answer makes room. */
+        if (decision.settle)
+            inspections_plan(all, &series[i], decision.evidence);
+        else if (decision.due_ms - now_ms < soonest)
+            soonest = decision.due_ms - now_ms;
+    }
+    inspections_free_unplanned(all);
+    return soonest;
+}
+
+static void
+inspections_on_look(uv_timer_t *timer)
+{
+    struct inspections *all = timer->data;
+    struct core *core = all->core;
+    if (core->draining || core->trouble || core->auditing || !pool_ready(core->pool, core->intake))
+        return; /* the intake's return, the end of the trouble or of the audit look again */
+    struct queue_series *series;
+    size_t count;
+    int error = queue_gathering(core->queue, &series, &count);
+    if (error) {
+        core_failed(core, error, "read the gathering series");
+        inspections_look_within(all, MAX_LOOK_MILLIS);
+        return;
+    }
+    int64_t soonest = inspections_look_at(all, series, count);
+    for (size_t i = 0; i < count; i++)
+        queue_series_clear(&series[i]);
+    free(series);
+    inspections_ask_planned(all);
+    if (count)
+        inspections_look_within(all, soonest);
+}
+
+/* ------------------------------------------------------------------------------ answers ---- */
+
+static struct queue_stack
+inspection_stack(const struct message_stack *told)
+{
+    return (struct queue_stack){
+        .name = told->name,
+        .accepted = told->accepted != 0,
+        .planes = core_count(told->planes),
+        .columns = core_count(told->columns),
+        .rows = core_count(told->rows),
+        .spacing_mm = told->spacing,
+        .code = told->code,
+        .sentence = told->sentence,
+        .file_a = told->file_a,
+        .file_b = told->file_b,
+    };
+}
+
+void
+inspections_frame(struct inspections *all, struct proto_reader *reader)
+{
+    struct message_inspected told;
+    struct message_stack stack;
+    if (message_read_inspected(reader, &told))
+        return;
+    struct inspection *inspection =
+        told.series_id > 0 ? inspections_find(all, told.series_id) : NULL;
+    if (!inspection || !inspection->asked || inspection->revision != told.revision)
+        return;
+    struct queue_stack *stacks = calloc((size_t)reader->rows + 1, sizeof *stacks);
+    if (!stacks)
+        return; /* asked again when it has taken too long */
+    size_t count = 0;
+    while (message_next_stack(reader, &stack))
+        stacks[count++] = inspection_stack(&stack);
+    if (count > 0)
+        inspection_settle(all, inspection, stacks, count);
+    else
+        inspection_refuse(all, inspection, "INSPECT_FAILED",
+                          "the inspection found no stack of slices in the series");
+    free(stacks);
+}
+
+/* ------------------------------------------------------------------------------- intake ---- */
+
+void
+inspections_listening(struct inspections *all, bool listening)
+{
+    all->listening_since_ms = listening ? clock_unix_ms() : 0;
+}
+
+void
+inspections_intake_gone(struct inspections *all)
+{
+    for (int i = 0; i < MAX_INSPECTIONS; i++) {
+        struct inspection *inspection = &all->items[i];
+        if (!inspection->asked)
+            continue;
+        inspection->asked = false;
+        if (++inspection->crash_count >= MAX_CRASHES)
+            inspection_refuse(all, inspection, "INSPECT_FAILED",
+                              "reading the files of the series ended the intake three times");
+    }
+}
+
+void
+inspections_tick(struct inspections *all)
+{
+    struct core *core = all->core;
+    for (int i = 0; i < MAX_INSPECTIONS; i++) {
+        const struct inspection *inspection = &all->items[i];
+        if (inspection->asked && uv_now(&core->loop) - inspection->asked_at > INSPECTION_MILLIS)
+            pool_kill(core->pool, core->intake, "an inspection takes too long");
+    }
+}
+
+/* -------------------------------------------------------------------------- open, close ---- */
+
+int
+inspections_open(struct core *core, struct inspections **out)
+{
+    struct inspections *all = calloc(1, sizeof *all);
+    if (!all)
+        return -ENOMEM;
+    all->core = core;
+    uv_timer_init(&core->loop, &all->timer); /* has no way to fail */
+    all->timer.data = all;
+    all->timer.timer_cb = inspections_on_look;
+    *out = all;
+    return 0;
+}
+
+static void
+inspections_free(uv_handle_t *timer)
+{
+    free(timer->data);
+}
+
+void
+inspections_close(struct inspections *all)
+{
+    if (all)
+        uv_close((uv_handle_t *)&all->timer, inspections_free);
+}

@@ -1,0 +1,17 @@
+/*
+ * settle.h - what becomes of a series that was inspected: SETTLED with the jobs that its rules or
+ * its AE title ask for, or REFUSED.
+ */
+#ifndef NOCTULE_SETTLE_H
+#define NOCTULE_SETTLE_H
+
+#include "service/daemon/core.h"
+
+/*
+ * In the open batch; on an error it has to be aborted: a settled series without its jobs would be
+ * forgotten. `evidence` (SERIES_EVIDENCE bytes) is added to. -EAGAIN: the series gathers no more.
+ */
+int settle_series(struct core *core, const struct queue_series *series, char *evidence,
+                  const struct queue_stack *stacks, size_t count);
+
+#endif
