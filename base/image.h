@@ -24,6 +24,18 @@ struct image_extent {
     int64_t slices;
 };
 
+static inline int64_t
+image_slice_voxels(const struct image_extent *extent)
+{
+    return extent->columns * extent->rows;
+}
+
+static inline int64_t
+image_voxels(const struct image_extent *extent)
+{
+    return image_slice_voxels(extent) * extent->slices;
+}
+
 /* Stored values lo..hi, both inclusive; empty when lo > hi. */
 struct image_range {
     int32_t lo;

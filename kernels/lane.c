@@ -1,18 +1,20 @@
 /*
- * lane.c - the table of backends, and every argument check, once for all of them.
- *
- * A lane goes EMPTY -> VOLUME (kernels_volume_begin) -> LABELS (kernels_level_set_begin) ->
- * SEGMENTED (kernels_level_set_finish); a call out of this order is -EINVAL, and a backend never
- * sees it.
+ * lane.c - the table of backends, the life of a lane, and what all operations share: their memory,
+ * and the order of calls. Checked here once for all backends, which never see a call out of order.
  */
-#include "kernels/backend.h"
+#include "kernels/gpu.h"
+#include "kernels/op.h"
+
+#ifdef NOCTULE_CUDA
+#include "kernels/cuda/gpu_list.h"
+#endif
 
 #include <errno.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { PIECE = 256 }; /* what an arena's pieces begin at multiples of */
 
 /* In the order in which "auto" tries them. */
 static const struct kernels_backend *const backends[] = {
@@ -24,37 +26,28 @@ static const struct kernels_backend *const backends[] = {
 
 enum { BACKEND_COUNT = sizeof(backends) / sizeof(backends[0]) };
 
-int
-kernels_fail(int error, char *reason, size_t reason_size, const char *format, ...)
-{
-    if (reason && reason_size > 0) {
-        va_list arguments;
+const bool kernels_asked = true;
 
-        va_start(arguments, format);
-        vsnprintf(reason, reason_size, format, arguments);
-        va_end(arguments);
-    }
-    return error;
-}
+/* --------------------------------------------------------------------------- devices ---- */
 
 int
 kernels_device_open(const struct kernels_device_options *options, struct kernels_device **device,
-                    char *reason, size_t reason_size)
+                    struct error *error)
 {
     bool any = strcmp(options->backend, "auto") == 0;
 
     if (options->threads < 0)
-        return kernels_fail(-EINVAL, reason, reason_size, "%d threads is not a number of threads",
-                            options->threads);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "%d threads is not a number of threads", options->threads);
     for (size_t i = 0; i < BACKEND_COUNT; i++) {
         if (!any && strcmp(options->backend, backends[i]->name) != 0)
             continue;
-        int error = backends[i]->device_open(options, device, reason, reason_size);
-        if (!any || error != -ENODEV)
-            return error;
+        int rc = backends[i]->device_open(options, device, error);
+        if (!any || rc != -ENODEV)
+            return rc;
     }
-    return kernels_fail(-ENODEV, reason, reason_size, "there is no compute backend \"%s\"",
-                        options->backend);
+    return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "there is no compute backend \"%s\"",
+                     options->backend);
 }
 
 int
@@ -94,15 +87,48 @@ kernels_device_threads(const struct kernels_device *device)
     return device->threads;
 }
 
-int
-kernels_lane_open(struct kernels_device *device, struct kernels_lane **lane, char *reason,
-                  size_t reason_size)
-{
-    int error = device->backend->lane_open(device, lane, reason, reason_size);
+/* ----------------------------------------------------------------------------- lanes ---- */
 
-    if (error == 0)
-        (*lane)->device = device;
-    return error;
+static const struct kernels_op *
+lane_op(const struct kernels_lane *lane, int id)
+{
+    return lane->device->backend->ops[id];
+}
+
+static int
+lane_open_op(struct kernels_lane *lane, int id, struct error *error)
+{
+    const struct kernels_op *op = lane_op(lane, id);
+    int rc;
+
+    lane->state[id] = calloc(1, op->state_size + 1); /* some have none */
+    if (!lane->state[id])
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to open a lane for %s",
+                         op->name);
+    rc = op->open ? op->open(lane, error) : 0;
+    if (rc) {
+        free(lane->state[id]);
+        lane->state[id] = NULL;
+    }
+    return rc;
+}
+
+int
+kernels_lane_open(struct kernels_device *device, struct kernels_lane **result, struct error *error)
+{
+    struct kernels_lane *lane;
+    int rc = device->backend->lane_open(device, &lane, error);
+
+    if (rc)
+        return rc;
+    lane->device = device;
+    for (int i = 0; i < KERNELS_OPS && rc == 0; i++)
+        rc = lane_open_op(lane, i, error);
+    if (rc)
+        kernels_lane_close(lane);
+    else
+        *result = lane;
+    return rc;
 }
 
 void
@@ -110,25 +136,120 @@ kernels_lane_close(struct kernels_lane *lane)
 {
     if (!lane)
         return;
+    for (int i = KERNELS_OPS - 1; i >= 0; i--) {
+        if (lane->state[i] && lane_op(lane, i)->close)
+            lane_op(lane, i)->close(lane);
+        free(lane->state[i]);
+    }
     free(lane->announced);
     lane->device->backend->lane_close(lane);
 }
 
+/* ---------------------------------------------------------------------------- memory ---- */
+
+void *
+kernels_take(struct kernels_arena *arena, size_t count, size_t size)
+{
+    size_t begin = arena->used, bytes;
+
+    if (__builtin_mul_overflow(count, size, &bytes) ||
+        __builtin_add_overflow(bytes, (size_t)PIECE - 1, &bytes) ||
+        __builtin_add_overflow(begin, bytes / PIECE * PIECE, &arena->used))
+        arena->too_large = true;
+    return arena->memory ? arena->memory + begin : NULL;
+}
+
+/* Whether the job may use the operation; *fits becomes false where its sizes fit no number. */
+static bool
+op_is_wanted(struct kernels_lane *lane, int id, const void *demand, bool *fits)
+{
+    const struct kernels_op *op = lane_op(lane, id);
+
+    if (!op->needs)
+        return true;
+    if (demand && !op->needs(lane, demand))
+        *fits = false;
+    return demand != NULL;
+}
+
+static bool
+choose_ops(struct kernels_lane *lane, const struct kernels_demand *demand)
+{
+    bool fits = true;
+
+    for (int i = 0; i < KERNELS_OPS; i++)
+        lane->phase[i] =
+            op_is_wanted(lane, i, demand->of[i], &fits) ? KERNELS_OP_READY : KERNELS_OP_ABSENT;
+    return fits;
+}
+
+static void
+place_ops_that(bool are_transient, struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    const struct kernels_memory begin = *memory;
+    struct kernels_memory end = begin;
+
+    for (int i = 0; i < KERNELS_OPS; i++) {
+        const struct kernels_op *op = lane_op(lane, i);
+
+        if (lane->phase[i] == KERNELS_OP_ABSENT || !op->place || op->transient != are_transient)
+            continue;
+        if (are_transient)
+            *memory = begin;
+        op->place(lane, memory);
+        end.host.used = memory->host.used > end.host.used ? memory->host.used : end.host.used;
+        end.device.used =
+            memory->device.used > end.device.used ? memory->device.used : end.device.used;
+        end.host.too_large |= memory->host.too_large;
+        end.device.too_large |= memory->device.too_large;
+    }
+    *memory = end;
+}
+
+/* Lasting pieces one after the other; behind them, all at the same place, the transient ones. */
+static bool
+place_ops(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    place_ops_that(false, lane, memory);
+    place_ops_that(true, lane, memory);
+    return !memory->host.too_large && !memory->device.too_large;
+}
+
+int
+kernels_no_memory(const struct kernels_lane *lane, struct error *error)
+{
+    const struct image_extent *extent = &lane->extent;
+    char names[128] = "";
+
+    for (int i = 0; i < KERNELS_OPS; i++)
+        if (lane->phase[i] != KERNELS_OP_ABSENT && lane_op(lane, i)->needs) {
+            size_t length = strlen(names);
+
+            snprintf(names + length, sizeof(names) - length, ", %s", lane_op(lane, i)->name);
+        }
+    return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED,
+                     "no memory for %lld x %lld x %lld voxels%s", (long long)extent->columns,
+                     (long long)extent->rows, (long long)extent->slices, names);
+}
+
+/* ---------------------------------------------------------------------------- volume ---- */
+
 static int
-check_extent(const struct image_extent *extent, char *reason, size_t reason_size)
+check_extent(const struct image_extent *extent, struct error *error)
 {
     int64_t voxels;
 
     if (extent->columns < 1 || extent->rows < 1 || extent->slices < 1)
-        return kernels_fail(
-            -EINVAL, reason, reason_size, "a volume of %lld x %lld x %lld voxels does not exist",
-            (long long)extent->columns, (long long)extent->rows, (long long)extent->slices);
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "a volume of %lld x %lld x %lld voxels does not exist",
+                         (long long)extent->columns, (long long)extent->rows,
+                         (long long)extent->slices);
     if (__builtin_mul_overflow(extent->columns, extent->rows, &voxels) ||
         __builtin_mul_overflow(voxels, extent->slices, &voxels) || voxels > KERNELS_MAX_VOXELS)
-        return kernels_fail(-E2BIG, reason, reason_size,
-                            "%lld x %lld x %lld voxels are more than the limit of %lld",
-                            (long long)extent->columns, (long long)extent->rows,
-                            (long long)extent->slices, (long long)KERNELS_MAX_VOXELS);
+        return error_set(error, -E2BIG, CODE_VOLUME_TOO_LARGE,
+                         "%lld x %lld x %lld voxels are more than the limit of %lld",
+                         (long long)extent->columns, (long long)extent->rows,
+                         (long long)extent->slices, (long long)KERNELS_MAX_VOXELS);
     return 0;
 }
 
@@ -149,87 +270,45 @@ reserve_announcements(struct kernels_lane *lane, int64_t slices)
     return 0;
 }
 
-int
-kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent, enum image_pixel pixel,
-                     const struct kernels_demand *demand, void **voxels, char *reason,
-                     size_t reason_size)
-{
-    lane->phase = LANE_EMPTY;
-    int error = check_extent(&extent, reason, reason_size);
-    if (error)
-        return error;
-    if (image_pixel_size(pixel) == 0)
-        return kernels_fail(-EINVAL, reason, reason_size, "%d is not a pixel type", (int)pixel);
-    if (reserve_announcements(lane, extent.slices))
-        return kernels_fail(-ENOMEM, reason, reason_size, "no memory to keep track of %lld slices",
-                            (long long)extent.slices);
-    lane->extent = extent;
-    lane->pixel = pixel;
-    lane->demand = *demand;
-    lane->fuzzy_done = false;
-    lane->slices_ready = 0;
-    error = lane->device->backend->volume_begin(lane, voxels, reason, reason_size);
-    if (error == 0)
-        lane->phase = LANE_VOLUME;
-    return error;
-}
-
-static bool
-shape_is_sound(const struct kernels_shape *shape)
-{
-    size_t radii = shape->kind == KERNELS_SPHERE ? 1 : 3;
-
-    if (shape->kind != KERNELS_SPHERE && shape->kind != KERNELS_ELLIPSOID &&
-        shape->kind != KERNELS_BOX)
-        return false;
-    for (size_t i = 0; i < 3; i++)
-        if (!isfinite(shape->center[i]))
-            return false;
-    for (size_t i = 0; i < radii; i++)
-        if (!isfinite(shape->radius[i]) || shape->radius[i] < 0)
-            return false;
-    return true;
-}
-
+/* What all operations need is counted, had from the backend, and given to them. */
 static int
-check_label(const struct kernels_level_set_label *label, size_t index, int64_t slices, char *reason,
-            size_t reason_size)
+reserve_volume(struct kernels_lane *lane, const struct kernels_demand *demand, void **voxels,
+               struct error *error)
 {
-    if (!label->ranges || (label->range_count != 1 && label->range_count != (size_t)slices))
-        return kernels_fail(-EINVAL, reason, reason_size,
-                            "label %zu has %zu ranges; it needs 1 or one for each of %lld slices",
-                            index, label->range_count, (long long)slices);
-    if (!label->shapes && label->shape_count > 0)
-        return kernels_fail(-EINVAL, reason, reason_size, "label %zu has no shapes", index);
-    for (size_t i = 0; i < label->shape_count; i++)
-        if (!shape_is_sound(&label->shapes[i]))
-            return kernels_fail(-EINVAL, reason, reason_size,
-                                "shape %zu of label %zu has an unknown kind, or a number that is "
-                                "negative or not finite",
-                                i, index);
+    const struct kernels_backend *backend = lane->device->backend;
+    struct kernels_memory memory = {0};
+    int rc = backend->lane_enter(lane, error);
+
+    if (rc)
+        return rc;
+    if (reserve_announcements(lane, lane->extent.slices) || !choose_ops(lane, demand) ||
+        !place_ops(lane, &memory))
+        return kernels_no_memory(lane, error);
+    rc = backend->volume_begin(lane, &memory, voxels, error);
+    if (rc)
+        return rc;
+    memory.host.used = memory.device.used = 0;
+    place_ops(lane, &memory);
     return 0;
 }
 
 int
-kernels_level_set_begin(struct kernels_lane *lane, const struct kernels_level_set_label *labels,
-                        size_t count, char *reason, size_t reason_size)
+kernels_volume_begin(struct kernels_lane *lane, struct image_extent extent, enum image_pixel pixel,
+                     const struct kernels_demand *demand, void **voxels, struct error *error)
 {
-    if (lane->phase != LANE_VOLUME || lane->slices_ready > 0)
-        return kernels_fail(-EINVAL, reason, reason_size,
-                            "labels are named once, before the first slice is announced");
-    if (count != lane->demand.level_set_labels)
-        return kernels_fail(-EINVAL, reason, reason_size,
-                            "%zu labels are named where memory was reserved for %zu", count,
-                            lane->demand.level_set_labels);
-    for (size_t i = 0; i < count; i++) {
-        int error = check_label(&labels[i], i, lane->extent.slices, reason, reason_size);
-        if (error)
-            return error;
-    }
-    int error = lane->device->backend->level_set_begin(lane, labels, reason, reason_size);
-    if (error == 0)
-        lane->phase = LANE_LABELS;
-    return error;
+    int rc = check_extent(&extent, error);
+
+    lane->has_volume = false;
+    if (rc)
+        return rc;
+    if (image_pixel_size(pixel) == 0)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "%d is not a pixel type", (int)pixel);
+    lane->extent = extent;
+    lane->pixel = pixel;
+    lane->slices_ready = 0;
+    rc = reserve_volume(lane, demand, voxels, error);
+    lane->has_volume = rc == 0;
+    return rc;
 }
 
 /* Whether this call is the one that announces slice z. */
@@ -242,137 +321,92 @@ announce(struct kernels_lane *lane, int64_t z)
 }
 
 int
-kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count)
+kernels_volume_ready(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error)
 {
-    bool named = lane->phase == LANE_LABELS ||
-                 (lane->phase == LANE_VOLUME && !lane->demand.level_set_labels);
-
-    if (!named || first < 0 || count < 0 || first > lane->extent.slices ||
+    if (!lane->has_volume || first < 0 || count < 0 || first > lane->extent.slices ||
         count > lane->extent.slices - first)
-        return -EINVAL;
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "the lane has no such slices");
     for (int64_t z = first; z < first + count; z++)
         if (!announce(lane, z))
-            return -EALREADY;
-    int error = lane->device->backend->volume_ready(lane, first, count);
-    if (error == 0)
+            return error_set(error, -EALREADY, CODE_COMPUTE_FAILED, "slice %lld comes twice",
+                             (long long)z);
+    int rc = lane->device->backend->volume_ready(lane, first, count, error);
+    if (rc == 0)
         __atomic_fetch_add(&lane->slices_ready, count, __ATOMIC_RELEASE);
-    return error;
+    return rc;
 }
 
-int64_t
-kernels_slices_missing(struct kernels_lane *lane)
+/* ------------------------------------------------------------------------ operations ---- */
+
+int
+kernels_slices_arrived(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error)
+{
+    int rc = 0;
+
+    for (int i = 0; i < KERNELS_OPS && rc == 0; i++)
+        if (lane->phase[i] == KERNELS_OP_BEGUN)
+            rc = lane_op(lane, i)->ready(lane, first, count, error);
+    return rc;
+}
+
+static int64_t
+slices_missing(struct kernels_lane *lane)
 {
     return lane->extent.slices - __atomic_load_n(&lane->slices_ready, __ATOMIC_ACQUIRE);
 }
 
-int
-kernels_level_set_finish(struct kernels_lane *lane, struct image_mask *masks, char *reason,
-                         size_t reason_size)
-{
-    if (lane->phase != LANE_LABELS)
-        return kernels_fail(-EINVAL, reason, reason_size, "no labels were named");
-    if (kernels_slices_missing(lane) > 0)
-        return kernels_fail(-EBUSY, reason, reason_size, "%lld of %lld slices are not announced",
-                            (long long)kernels_slices_missing(lane),
-                            (long long)lane->extent.slices);
-    int error = lane->device->backend->level_set_finish(lane, masks, reason, reason_size);
-    if (error == 0)
-        lane->phase = LANE_SEGMENTED;
-    return error;
-}
-
-int
-kernels_level_set_codes(struct kernels_lane *lane, size_t label, int8_t *codes)
-{
-    if (lane->phase != LANE_SEGMENTED || label >= lane->demand.level_set_labels)
-        return -EINVAL;
-    return lane->device->backend->level_set_codes(lane, label, codes);
-}
-
-/* Whether a Gaussian of this standard deviation can be computed: 2 sigma^2 divides. */
-static bool
-sigma_is_sound(double sigma)
-{
-    double doubled = 2 * (sigma * sigma);
-
-    return sigma > 0 && isnormal(doubled);
-}
-
-static bool
-seeds_are_inside(const struct kernels_fuzzy_object *object, const struct image_extent *extent)
-{
-    if (!object->seeds && object->seed_count > 0)
-        return false;
-    for (size_t i = 0; i < object->seed_count; i++) {
-        const struct kernels_voxel *seed = &object->seeds[i];
-
-        if (seed->x < 0 || seed->x >= extent->columns || seed->y < 0 || seed->y >= extent->rows ||
-            seed->z < 0 || seed->z >= extent->slices)
-            return false;
-    }
-    return true;
-}
-
 static int
-check_object(const struct kernels_fuzzy_object *object, size_t index,
-             const struct image_extent *extent, char *reason, size_t reason_size)
+check_phase(const struct kernels_lane *lane, enum kernels_op_id id, struct error *error)
 {
-    if (!seeds_are_inside(object, extent))
-        return kernels_fail(-EINVAL, reason, reason_size,
-                            "object %zu has a seed outside of the volume", index);
-    if (!isfinite(object->mean) || !sigma_is_sound(object->sigma) ||
-        !sigma_is_sound(object->homogeneity_sigma) || !(object->weight >= 0 && object->weight <= 1))
-        return kernels_fail(
-            -EINVAL, reason, reason_size,
-            "object %zu needs a finite mean, sigmas above 0, and a weight of 0 to 1", index);
-    return 0;
-}
-
-static int
-check_objects(const struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
-              size_t count, bool relative, char *reason, size_t reason_size)
-{
-    size_t scenes = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        int error = check_object(&objects[i], i, &lane->extent, reason, reason_size);
-        if (error)
-            return error;
-        scenes += objects[i].scene;
-    }
-    if (count != lane->demand.fuzzy_objects || scenes != lane->demand.fuzzy_scenes ||
-        relative != lane->demand.fuzzy_relative)
-        return kernels_fail(-EINVAL, reason, reason_size,
-                            "memory was reserved for other objects than these %zu", count);
+    if (!lane->has_volume || lane->phase[id] == KERNELS_OP_ABSENT)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "%s runs after a kernels_volume_begin that was told of it",
+                         lane_op(lane, id)->name);
     return 0;
 }
 
 int
-kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
-                  size_t count, bool relative, struct kernels_fuzzy_result *results, char *reason,
-                  size_t reason_size)
+kernels_op_begin(struct kernels_lane *lane, enum kernels_op_id id, const void *request,
+                 struct error *error)
 {
-    if (lane->phase == LANE_EMPTY || lane->fuzzy_done)
-        return kernels_fail(-EINVAL, reason, reason_size,
-                            "fuzzy connectedness runs once a job, after kernels_volume_begin");
-    int error = check_objects(lane, objects, count, relative, reason, reason_size);
-    if (error)
-        return error;
-    if (kernels_slices_missing(lane) > 0)
-        return kernels_fail(-EBUSY, reason, reason_size, "%lld of %lld slices are not announced",
-                            (long long)kernels_slices_missing(lane),
-                            (long long)lane->extent.slices);
-    lane->fuzzy_done = true;
-    return lane->device->backend->fuzzy_run(lane, objects, relative, results, reason, reason_size);
+    const struct kernels_op *op = lane_op(lane, id);
+    int rc = check_phase(lane, id, error);
+
+    if (rc)
+        return rc;
+    if (lane->slices_ready > 0 || lane->phase[id] == KERNELS_OP_BEGUN)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "%s is begun once, before the first slice is announced", op->name);
+    rc = lane->device->backend->lane_enter(lane, error);
+    if (rc == 0)
+        rc = op->begin(lane, request, error);
+    if (rc == 0)
+        lane->phase[id] = KERNELS_OP_BEGUN;
+    return rc;
 }
 
 int
-kernels_volume_range(struct kernels_lane *lane, struct image_range padding,
-                     struct image_range *range)
+kernels_op_check(struct kernels_lane *lane, enum kernels_op_id id, struct error *error)
 {
-    if (lane->phase == LANE_EMPTY)
-        return -EINVAL;
-    if (kernels_slices_missing(lane) > 0)
-        return -EBUSY;
-    return lane->device->backend->volume_range(lane, padding, range);
+    int rc = check_phase(lane, id, error);
+
+    if (rc == 0 && slices_missing(lane) > 0)
+        rc = error_set(error, -EBUSY, CODE_COMPUTE_FAILED, "%lld of %lld slices are not announced",
+                       (long long)slices_missing(lane), (long long)lane->extent.slices);
+    return rc;
+}
+
+int
+kernels_op_run(struct kernels_lane *lane, enum kernels_op_id id, const void *request,
+               struct error *error)
+{
+    int rc = kernels_op_check(lane, id, error);
+
+    if (rc == 0)
+        rc = lane->device->backend->lane_enter(lane, error);
+    if (rc)
+        return rc;
+    rc = lane_op(lane, id)->run(lane, request, error);
+    lane->phase[id] = KERNELS_OP_READY;
+    return rc;
 }

@@ -1,5 +1,5 @@
 /*
- * device.c - the CPU backend: device, lanes, memory, and the value range of a volume.
+ * device.c - the CPU backend: device, lanes and their memory.
  *
  * Memory comes from mmap in huge pages where the system gives them; the pages become resident as
  * they are written, so a lane costs what its job touches.
@@ -7,7 +7,6 @@
 #include "kernels/cpu/device.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,8 +31,9 @@ block_free(struct cpu_block *block)
     *block = (struct cpu_block){0};
 }
 
-int
-cpu_block_reserve(struct cpu_block *block, size_t size)
+/* 0 or -ENOMEM, after which the block is empty. */
+static int
+block_reserve(struct cpu_block *block, size_t size)
 {
     void *memory;
 
@@ -94,24 +94,24 @@ describe(struct cpu_device *device)
 
 int
 cpu_device_open(const struct kernels_device_options *options, const char *isa,
-                struct kernels_device **result, char *reason, size_t reason_size)
+                struct kernels_device **result, struct error *error)
 {
     struct cpu_device *device = calloc(1, sizeof(*device));
-    int error;
+    int rc;
 
     if (!device)
-        return kernels_fail(-ENOMEM, reason, reason_size, "no memory to open the CPU device");
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to open the CPU device");
     device->base.backend = &kernels_backend_cpu;
     device->base.threads = options->threads > 0 ? options->threads : kernels_processors();
     device->isa = isa_find(isa);
     if (!device->isa) {
-        error = kernels_fail(-ENODEV, reason, reason_size, "this processor does not run %s", isa);
+        rc = error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "this processor does not run %s", isa);
         goto fail;
     }
-    error = cpu_pool_open(device->base.threads, &device->pool);
-    if (error) {
-        kernels_fail(error, reason, reason_size, "cannot start %d threads: %s",
-                     device->base.threads, strerror(-error));
+    rc = cpu_pool_open(device->base.threads, &device->pool);
+    if (rc) {
+        error_set(error, rc, CODE_COMPUTE_FAILED, "cannot start %d threads: %s",
+                  device->base.threads, strerror(-rc));
         goto fail;
     }
     describe(device);
@@ -120,14 +120,14 @@ cpu_device_open(const struct kernels_device_options *options, const char *isa,
 
 fail:
     free(device);
-    return error;
+    return rc;
 }
 
 static int
 device_open(const struct kernels_device_options *options, struct kernels_device **device,
-            char *reason, size_t reason_size)
+            struct error *error)
 {
-    return cpu_device_open(options, NULL, device, reason, reason_size);
+    return cpu_device_open(options, NULL, device, error);
 }
 
 static void
@@ -140,14 +140,13 @@ device_close(struct kernels_device *base)
 }
 
 static int
-lane_open(struct kernels_device *device, struct kernels_lane **result, char *reason,
-          size_t reason_size)
+lane_open(struct kernels_device *device, struct kernels_lane **result, struct error *error)
 {
     struct cpu_lane *lane = calloc(1, sizeof(*lane));
 
     (void)device;
     if (!lane)
-        return kernels_fail(-ENOMEM, reason, reason_size, "no memory to open a lane");
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to open a lane");
     *result = &lane->base;
     return 0;
 }
@@ -157,100 +156,32 @@ lane_close(struct kernels_lane *base)
 {
     struct cpu_lane *lane = cpu_lane_of(base);
 
-    block_free(&lane->textured);
-    block_free(&lane->connected);
-    block_free(&lane->bits);
+    block_free(&lane->work);
     block_free(&lane->voxels);
     free(lane);
 }
 
-static int64_t
-slice_voxels(const struct kernels_lane *lane)
+static int
+lane_enter(struct kernels_lane *lane, struct error *error)
 {
-    return lane->extent.columns * lane->extent.rows;
+    (void)lane;
+    (void)error;
+    return 0;
 }
 
 static int
-volume_begin(struct kernels_lane *base, void **voxels, char *reason, size_t reason_size)
+volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels,
+             struct error *error)
 {
     struct cpu_lane *lane = cpu_lane_of(base);
+    const struct image_extent *extent = &base->extent;
     size_t bytes =
-        (size_t)(slice_voxels(base) * base->extent.slices) * image_pixel_size(base->pixel);
+        (size_t)(extent->columns * extent->rows * extent->slices) * image_pixel_size(base->pixel);
 
-    if (cpu_block_reserve(&lane->voxels, bytes) || cpu_level_set_reserve(lane) ||
-        cpu_fuzzy_reserve(lane) || cpu_texture_reserve(lane))
-        return kernels_fail(-ENOMEM, reason, reason_size,
-                            "no memory for %lld x %lld x %lld voxels, %zu labels, %zu objects%s",
-                            (long long)base->extent.columns, (long long)base->extent.rows,
-                            (long long)base->extent.slices, base->demand.level_set_labels,
-                            base->demand.fuzzy_objects, base->demand.texture ? " and texture" : "");
+    if (block_reserve(&lane->voxels, bytes) || block_reserve(&lane->work, memory->host.used))
+        return kernels_no_memory(base, error);
     *voxels = lane->voxels.memory;
-    return 0;
-}
-
-static int
-volume_ready(struct kernels_lane *base, int64_t first, int64_t count)
-{
-    for (int64_t z = first; z < first + count; z++)
-        cpu_level_set_slice(cpu_lane_of(base), z);
-    return 0;
-}
-
-/* The value range, slice by slice on all threads, united under a mutex. */
-struct extremes_job {
-    struct cpu_lane *lane;
-    struct isa_extremes empty; /* where every slice begins */
-    pthread_mutex_t mutex;
-    struct isa_extremes extremes;
-};
-
-static void
-slice_extremes(void *context, int64_t z)
-{
-    struct extremes_job *job = context;
-    const struct kernels_lane *lane = &job->lane->base;
-    const struct isa *isa = cpu_device_of(lane)->isa;
-    struct isa_extremes own = job->empty;
-    int64_t count = slice_voxels(lane);
-
-    if (lane->pixel == IMAGE_UINT8)
-        isa->extremes8((const uint8_t *)job->lane->voxels.memory + z * count, count, &own);
-    else
-        isa->extremes16((const uint16_t *)job->lane->voxels.memory + z * count, count, &own);
-    pthread_mutex_lock(&job->mutex);
-    if (own.smallest < job->extremes.smallest)
-        job->extremes.smallest = own.smallest;
-    if (own.largest > job->extremes.largest)
-        job->extremes.largest = own.largest;
-    pthread_mutex_unlock(&job->mutex);
-}
-
-static int
-volume_range(struct kernels_lane *base, struct image_range padding, struct image_range *range)
-{
-    int32_t low = base->pixel == IMAGE_INT16 ? INT16_MIN : 0;
-    int32_t high = low + (base->pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX);
-    struct extremes_job job = {.lane = cpu_lane_of(base)};
-    struct isa_extremes *empty = &job.empty;
-
-    padding.lo = padding.lo > low ? padding.lo : low;
-    padding.hi = padding.hi < high ? padding.hi : high;
-    empty->bias = base->pixel == IMAGE_INT16 ? 0x8000 : 0;
-    empty->smallest = (uint16_t)(high - low);
-    if (padding.lo <= padding.hi) {
-        empty->skipping = true;
-        empty->skip.low = (uint16_t)(padding.lo - low);
-        empty->skip.span = (uint16_t)(padding.hi - padding.lo);
-    }
-    job.extremes = *empty;
-    pthread_mutex_init(&job.mutex, NULL);
-    cpu_pool_for(cpu_device_of(base)->pool, base->extent.slices, slice_extremes, &job);
-    pthread_mutex_destroy(&job.mutex);
-    /* Nothing but padding leaves smallest above largest. */
-    if (job.extremes.smallest > job.extremes.largest)
-        return -ENODATA;
-    range->lo = low + job.extremes.smallest;
-    range->hi = low + job.extremes.largest;
+    memory->host.memory = lane->work.memory;
     return 0;
 }
 
@@ -260,14 +191,13 @@ const struct kernels_backend kernels_backend_cpu = {
     .device_close = device_close,
     .lane_open = lane_open,
     .lane_close = lane_close,
+    .lane_enter = lane_enter,
     .volume_begin = volume_begin,
-    .level_set_begin = cpu_level_set_begin,
-    .volume_ready = volume_ready,
-    .level_set_finish = cpu_level_set_finish,
-    .level_set_codes = cpu_level_set_codes,
-    .fuzzy_run = cpu_fuzzy_run,
-    .volume_range = volume_range,
-    .glcm_run = cpu_glcm_run,
-    .histogram_run = cpu_histogram_run,
-    .patterns_run = cpu_patterns_run,
+    .volume_ready = kernels_slices_arrived,
+    .ops =
+        {
+#define OP(NAME, name) &cpu_##name##_op,
+#include "kernels/ops.def"
+#undef OP
+        },
 };

@@ -4,6 +4,7 @@
  * Asking how many devices there are, and of what kind, makes no context; opening one does.
  */
 #include "kernels/cuda/cuda.cuh"
+#include "kernels/cuda/gpu_list.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -13,29 +14,29 @@
 #include <strings.h>
 
 int
-cuda_failed(struct cuda_device *device, cudaError_t error, const char *call, char *reason,
-            size_t reason_size)
+cuda_failed(struct cuda_device *device, cudaError_t status, const char *call, struct error *error)
 {
     int name = (int)strcspn(call, "(");
 
     (void)cudaGetLastError(); /* or the next launch would report it again */
-    if (error == cudaErrorMemoryAllocation)
-        return kernels_fail(-ENOMEM, reason, reason_size, "%.*s: %s", name, call,
-                            cudaGetErrorString(error));
+    if (status == cudaErrorMemoryAllocation)
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "%.*s: %s", name, call,
+                         cudaGetErrorString(status));
     if (!__atomic_exchange_n(&device->failing, true, __ATOMIC_ACQ_REL)) {
         snprintf(device->failure, sizeof(device->failure), "%.*s: %s", name, call,
-                 cudaGetErrorString(error));
+                 cudaGetErrorString(status));
         __atomic_store_n(&device->failed, true, __ATOMIC_RELEASE);
     }
-    return kernels_fail(-EIO, reason, reason_size, "the GPU has failed: %.*s: %s", name, call,
-                        cudaGetErrorString(error));
+    return error_set(error, -EIO, CODE_COMPUTE_DEVICE_LOST, "the GPU has failed: %.*s: %s", name,
+                     call, cudaGetErrorString(status));
 }
 
 int
-cuda_enter(struct cuda_device *device, char *reason, size_t reason_size)
+cuda_enter(struct cuda_device *device, struct error *error)
 {
     if (__atomic_load_n(&device->failed, __ATOMIC_ACQUIRE))
-        return kernels_fail(-EIO, reason, reason_size, "the GPU has failed: %s", device->failure);
+        return error_set(error, -EIO, CODE_COMPUTE_DEVICE_LOST, "the GPU has failed: %s",
+                         device->failure);
     CUDA_TRY(device, cudaSetDevice(device->index));
     return 0;
 }
@@ -55,13 +56,13 @@ write_uuid(const cudaUUID_t *uuid, char text[KERNELS_UUID])
 static cudaError_t
 count_devices(int *count)
 {
-    cudaError_t error = CUDA_OF(cudaGetDeviceCount(count));
+    cudaError_t status = CUDA_OF(cudaGetDeviceCount(count));
 
-    if (error != cudaSuccess) {
+    if (status != cudaSuccess) {
         *count = 0;
         (void)cudaGetLastError();
     }
-    return error;
+    return status;
 }
 
 static bool
@@ -98,20 +99,20 @@ cuda_gpus(struct kernels_gpu *gpus, int capacity)
 }
 
 static int
-no_devices(cudaError_t error, char *reason, size_t reason_size)
+no_devices(cudaError_t status, struct error *error)
 {
     int driver = 0;
 
     (void)CUDA_OF(cudaDriverGetVersion(&driver));
     if (driver == 0)
-        return kernels_fail(-ENODEV, reason, reason_size, "there is no NVIDIA driver here");
-    if (error == cudaErrorInsufficientDriver)
-        return kernels_fail(-ENODEV, reason, reason_size,
-                            "the NVIDIA driver knows CUDA up to %d.%d, this program needs %d.%d",
-                            driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
-                            CUDART_VERSION % 1000 / 10);
-    return kernels_fail(-ENODEV, reason, reason_size, "there is no GPU here: %s",
-                        cudaGetErrorString(error));
+        return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "there is no NVIDIA driver here");
+    if (status == cudaErrorInsufficientDriver)
+        return error_set(error, -ENODEV, CODE_COMPUTE_FAILED,
+                         "the NVIDIA driver knows CUDA up to %d.%d, this program needs %d.%d",
+                         driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                         CUDART_VERSION % 1000 / 10);
+    return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "there is no GPU here: %s",
+                     cudaGetErrorString(status));
 }
 
 /* "" or NULL: the first; digits: an index; else a UUID. */
@@ -128,18 +129,18 @@ is_wanted(const struct kernels_gpu *gpu, const char *wanted)
 }
 
 static int
-find_device(const char *wanted, struct kernels_gpu *gpu, char *reason, size_t reason_size)
+find_device(const char *wanted, struct kernels_gpu *gpu, struct error *error)
 {
     int count;
-    cudaError_t error = count_devices(&count);
+    cudaError_t status = count_devices(&count);
 
     if (count == 0)
-        return no_devices(error == cudaSuccess ? cudaErrorNoDevice : error, reason, reason_size);
+        return no_devices(status == cudaSuccess ? cudaErrorNoDevice : status, error);
     for (int i = 0; i < count; i++)
         if (describe_gpu(i, gpu) && is_wanted(gpu, wanted))
             return 0;
-    return kernels_fail(-ENODEV, reason, reason_size, "none of %d GPUs is \"%s\"", count,
-                        wanted ? wanted : "");
+    return error_set(error, -ENODEV, CODE_COMPUTE_FAILED, "none of %d GPUs is \"%s\"", count,
+                     wanted ? wanted : "");
 }
 
 static void
@@ -162,12 +163,11 @@ any_kernel()
 
 /* Makes the context, which takes a good part of a second. */
 static int
-start_device(struct cuda_device *device, const struct kernels_gpu *gpu, char *reason,
-             size_t reason_size)
+start_device(struct cuda_device *device, const struct kernels_gpu *gpu, struct error *error)
 {
     struct cudaDeviceProp properties;
     struct cudaFuncAttributes attributes;
-    cudaError_t error;
+    cudaError_t status;
 
     device->index = gpu->index;
     /* Lanes wait for milliseconds, and decoding needs the processors. */
@@ -175,13 +175,13 @@ start_device(struct cuda_device *device, const struct kernels_gpu *gpu, char *re
                                     cudaInitDeviceFlagsAreValid));
     CUDA_TRY(device, cudaSetDevice(gpu->index));
     CUDA_TRY(device, cudaGetDeviceProperties(&properties, gpu->index));
-    error = CUDA_OF(cudaFuncGetAttributes(&attributes, any_kernel));
-    if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion)
-        return kernels_fail(-ENODEV, reason, reason_size,
-                            "%s has compute capability %d.%d, which this program was not built for",
-                            gpu->name, properties.major, properties.minor);
-    if (error != cudaSuccess)
-        return cuda_failed(device, error, "cudaFuncGetAttributes", reason, reason_size);
+    status = CUDA_OF(cudaFuncGetAttributes(&attributes, any_kernel));
+    if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorUnsupportedPtxVersion)
+        return error_set(error, -ENODEV, CODE_COMPUTE_FAILED,
+                         "%s has compute capability %d.%d, which this program was not built for",
+                         gpu->name, properties.major, properties.minor);
+    if (status != cudaSuccess)
+        return cuda_failed(device, status, "cudaFuncGetAttributes", error);
     device->multiprocessors = properties.multiProcessorCount;
     device->l2_bytes = (size_t)properties.l2CacheSize;
     device->shared_per_block = properties.sharedMemPerBlockOptin;
@@ -191,23 +191,23 @@ start_device(struct cuda_device *device, const struct kernels_gpu *gpu, char *re
 
 int
 cuda_device_open(const struct kernels_device_options *options, struct kernels_device **result,
-                 char *reason, size_t reason_size)
+                 struct error *error)
 {
     struct kernels_gpu gpu;
     struct cuda_device *device;
-    int error = find_device(options->device, &gpu, reason, reason_size);
+    int rc = find_device(options->device, &gpu, error);
 
-    if (error)
-        return error;
+    if (rc)
+        return rc;
     device = (struct cuda_device *)calloc(1, sizeof(*device));
     if (!device)
-        return kernels_fail(-ENOMEM, reason, reason_size, "no memory to open %s", gpu.name);
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to open %s", gpu.name);
     device->base.backend = &kernels_backend_cuda;
     device->base.threads = options->threads > 0 ? options->threads : kernels_processors();
-    error = start_device(device, &gpu, reason, reason_size);
-    if (error) {
+    rc = start_device(device, &gpu, error);
+    if (rc) {
         free(device);
-        return error;
+        return rc;
     }
     pthread_mutex_init(&device->memory, NULL);
     *result = &device->base;

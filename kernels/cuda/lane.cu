@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    PIECE = 256, /* what the arenas round to */
+    PIECE = 256, /* what the operations' memory begins at a multiple of */
     SLAB_BYTES = 8 << 20,
     GROWTH = 2 << 20,
 };
@@ -27,7 +27,7 @@ static const size_t device_reserve = (size_t)512 << 20;
 /* Pinned memory cannot be swapped: this much of what is available stays with the host. */
 static const size_t host_reserve = (size_t)1 << 30;
 
-/* Arenas */
+/* Memory */
 
 static size_t
 round_up(size_t bytes, size_t to)
@@ -35,42 +35,23 @@ round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-void *
-cuda_arena_take(struct cuda_arena *arena, size_t bytes)
-{
-    void *piece = arena->memory + arena->used;
-
-    arena->used += round_up(bytes, PIECE);
-    return piece;
-}
-
-bool
-cuda_needs_add(size_t *sum, size_t count, size_t size)
-{
-    size_t bytes;
-
-    return !__builtin_mul_overflow(count, size, &bytes) &&
-           !__builtin_add_overflow(bytes, (size_t)PIECE - 1, &bytes) &&
-           !__builtin_add_overflow(*sum, bytes / PIECE * PIECE, sum);
-}
-
 static void
-arena_free(struct cuda_arena *arena)
+block_free(struct cuda_block *block)
 {
-    if (arena->memory && arena->pinned)
-        (void)cudaFreeHost(arena->memory);
-    else if (arena->memory)
-        (void)cudaFree(arena->memory);
-    arena->memory = NULL;
-    arena->size = 0;
+    if (block->memory && block->pinned)
+        (void)cudaFreeHost(block->memory);
+    else if (block->memory)
+        (void)cudaFree(block->memory);
+    block->memory = NULL;
+    block->size = 0;
 }
 
 static cudaError_t
-arena_allocate(struct cuda_arena *arena, size_t size)
+block_allocate(struct cuda_block *block, size_t size)
 {
-    if (arena->pinned)
-        return CUDA_OF(cudaHostAlloc((void **)&arena->memory, size, cudaHostAllocDefault));
-    return CUDA_OF(cudaMalloc((void **)&arena->memory, size));
+    if (block->pinned)
+        return CUDA_OF(cudaHostAlloc((void **)&block->memory, size, cudaHostAllocDefault));
+    return CUDA_OF(cudaMalloc((void **)&block->memory, size));
 }
 
 /* Host memory that could be had without swapping; SIZE_MAX where the system does not say. */
@@ -91,43 +72,42 @@ host_available(void)
 
 static int
 no_memory(const struct cuda_lane *lane, const char *kind, size_t wanted, size_t available,
-          char *reason, size_t reason_size)
+          struct error *error)
 {
     const struct image_extent *extent = &lane->base.extent;
 
-    return kernels_fail(-ENOMEM, reason, reason_size,
-                        "%lld x %lld x %lld voxels need %zu bytes of %s memory, %zu can be had",
-                        (long long)extent->columns, (long long)extent->rows,
-                        (long long)extent->slices, wanted, kind, available);
+    return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED,
+                     "%lld x %lld x %lld voxels need %zu bytes of %s memory, %zu can be had",
+                     (long long)extent->columns, (long long)extent->rows, (long long)extent->slices,
+                     wanted, kind, available);
 }
 
-/* The arena is emptied before it grows, so what it has counts as available. */
+/* The block is emptied before it grows, so what it has counts as available. */
 static int
-arena_reserve(struct cuda_lane *lane, struct cuda_arena *arena, size_t wanted, size_t available,
-              char *reason, size_t reason_size)
+block_reserve(struct cuda_lane *lane, struct cuda_block *block, size_t wanted, size_t available,
+              struct error *error)
 {
-    const char *kind = arena->pinned ? "pinned" : "GPU";
-    cudaError_t error;
+    const char *kind = block->pinned ? "pinned" : "GPU";
+    cudaError_t status;
 
-    if (wanted <= arena->size)
+    if (wanted <= block->size)
         return 0;
-    available += arena->size;
+    available += block->size;
     if (wanted > available)
-        return no_memory(lane, kind, wanted, available, reason, reason_size);
-    arena_free(arena);
+        return no_memory(lane, kind, wanted, available, error);
+    block_free(block);
     wanted = round_up(wanted, GROWTH);
-    error = arena_allocate(arena, wanted);
-    if (error == cudaErrorMemoryAllocation) {
-        arena->memory = NULL;
+    status = block_allocate(block, wanted);
+    if (status == cudaErrorMemoryAllocation) {
+        block->memory = NULL;
         (void)cudaGetLastError(); /* or the next launch would report it */
-        return no_memory(lane, kind, wanted, available, reason, reason_size);
+        return no_memory(lane, kind, wanted, available, error);
     }
-    if (error != cudaSuccess) {
-        arena->memory = NULL;
-        return cuda_failed(cuda_device_of(&lane->base), error, "taking memory", reason,
-                           reason_size);
+    if (status != cudaSuccess) {
+        block->memory = NULL;
+        return cuda_failed(cuda_device_of(&lane->base), status, "taking memory", error);
     }
-    arena->size = wanted;
+    block->size = wanted;
     return 0;
 }
 
@@ -139,41 +119,37 @@ less_reserve(size_t available, size_t reserve)
 
 /* What other lanes hold is not free; the mutex keeps two from taking the same. */
 static int
-reserve_locked(struct cuda_lane *lane, const struct cuda_needs *needs, char *reason,
-               size_t reason_size)
+reserve_locked(struct cuda_lane *lane, size_t device, size_t pinned, struct error *error)
 {
     size_t available, total;
-    int error;
+    int rc;
 
     CUDA_TRY(cuda_device_of(&lane->base), cudaMemGetInfo(&available, &total));
-    error = arena_reserve(lane, &lane->device, needs->device,
-                          less_reserve(available, device_reserve), reason, reason_size);
-    return error ? error
-                 : arena_reserve(lane, &lane->pinned, needs->pinned,
-                                 less_reserve(host_available(), host_reserve), reason, reason_size);
+    rc = block_reserve(lane, &lane->device, device, less_reserve(available, device_reserve), error);
+    return rc ? rc
+              : block_reserve(lane, &lane->pinned, pinned,
+                              less_reserve(host_available(), host_reserve), error);
 }
 
 static int
-reserve(struct cuda_lane *lane, const struct cuda_needs *needs, char *reason, size_t reason_size)
+reserve(struct cuda_lane *lane, size_t device, size_t pinned, struct error *error)
 {
     pthread_mutex_t *mutex = &cuda_device_of(&lane->base)->memory;
-    int error;
+    int rc;
 
-    lane->device.used = 0;
-    lane->pinned.used = 0;
     /* Asking what is free is not for every job: it takes its time. */
-    if (needs->device <= lane->device.size && needs->pinned <= lane->pinned.size)
+    if (device <= lane->device.size && pinned <= lane->pinned.size)
         return 0;
     pthread_mutex_lock(mutex);
-    error = reserve_locked(lane, needs, reason, reason_size);
+    rc = reserve_locked(lane, device, pinned, error);
     pthread_mutex_unlock(mutex);
-    return error;
+    return rc;
 }
 
 /* Lanes */
 
 static int
-open_streams(struct cuda_lane *lane, char *reason, size_t reason_size)
+open_streams(struct cuda_lane *lane, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
 
@@ -199,7 +175,7 @@ close_streams(struct cuda_lane *lane)
 
 /* A job that was given up may still be running. */
 static int
-wait_for_streams(struct cuda_lane *lane, char *reason, size_t reason_size)
+wait_for_streams(struct cuda_lane *lane, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
 
@@ -210,51 +186,24 @@ wait_for_streams(struct cuda_lane *lane, char *reason, size_t reason_size)
 }
 
 static int
-open_algorithms(struct cuda_lane *lane, char *reason, size_t reason_size)
-{
-    int error = cuda_level_set_open(lane);
-
-    if (error)
-        return kernels_fail(error, reason, reason_size, "cannot open a lane for level sets: %s",
-                            strerror(-error));
-    error = cuda_fuzzy_open(lane);
-    if (error) {
-        cuda_level_set_close(lane);
-        return kernels_fail(error, reason, reason_size,
-                            "cannot open a lane for fuzzy connectedness: %s", strerror(-error));
-    }
-    error = cuda_texture_open(lane);
-    if (error) {
-        cuda_fuzzy_close(lane);
-        cuda_level_set_close(lane);
-        kernels_fail(error, reason, reason_size, "cannot open a lane for texture: %s",
-                     strerror(-error));
-    }
-    return error;
-}
-
-static int
-lane_open(struct kernels_device *base, struct kernels_lane **result, char *reason,
-          size_t reason_size)
+lane_open(struct kernels_device *base, struct kernels_lane **result, struct error *error)
 {
     struct cuda_device *device = (struct cuda_device *)base;
     struct cuda_lane *lane;
-    int error = cuda_enter(device, reason, reason_size);
+    int rc = cuda_enter(device, error);
 
-    if (error)
-        return error;
+    if (rc)
+        return rc;
     lane = (struct cuda_lane *)calloc(1, sizeof(*lane));
     if (!lane)
-        return kernels_fail(-ENOMEM, reason, reason_size, "no memory to open a lane");
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to open a lane");
     lane->base.device = base;
     lane->pinned.pinned = true;
-    error = open_streams(lane, reason, reason_size);
-    if (!error)
-        error = open_algorithms(lane, reason, reason_size);
-    if (error) {
+    rc = open_streams(lane, error);
+    if (rc) {
         close_streams(lane);
         free(lane);
-        return error;
+        return rc;
     }
     pthread_mutex_init(&lane->mutex, NULL);
     *result = &lane->base;
@@ -270,11 +219,8 @@ lane_close(struct kernels_lane *base)
     (void)cudaStreamSynchronize(lane->upload);
     (void)cudaStreamSynchronize(lane->work);
     (void)cudaStreamSynchronize(lane->download);
-    cuda_texture_close(lane);
-    cuda_fuzzy_close(lane);
-    cuda_level_set_close(lane);
-    arena_free(&lane->pinned);
-    arena_free(&lane->device);
+    block_free(&lane->pinned);
+    block_free(&lane->device);
     close_streams(lane);
     pthread_mutex_destroy(&lane->mutex);
     free(lane->slab_missing);
@@ -283,16 +229,10 @@ lane_close(struct kernels_lane *base)
 
 /* A job's volume */
 
-static int64_t
-slice_voxels(const struct kernels_lane *lane)
-{
-    return lane->extent.columns * lane->extent.rows;
-}
-
 static size_t
 slice_bytes(const struct kernels_lane *lane)
 {
-    return (size_t)slice_voxels(lane) * image_pixel_size(lane->pixel);
+    return (size_t)image_slice_voxels(&lane->extent) * image_pixel_size(lane->pixel);
 }
 
 /* Slab i is slices first_of_slab(i) .. first_of_slab(i + 1) - 1; slab_of is the inverse. */
@@ -329,58 +269,42 @@ cut_into_slabs(struct cuda_lane *lane)
     return 0;
 }
 
-static bool
-volume_needs(const struct cuda_lane *lane, struct cuda_needs *needs)
-{
-    size_t slices = (size_t)lane->base.extent.slices, bytes = slice_bytes(&lane->base);
-
-    return cuda_needs_add(&needs->device, slices, bytes) &&
-           cuda_needs_add(&needs->pinned, slices, bytes) &&
-           cuda_needs_add(&needs->device, 2, sizeof(*lane->device_extremes)) &&
-           cuda_needs_add(&needs->pinned, 2, sizeof(*lane->host_extremes)) &&
-           cuda_level_set_needs(lane, needs) && cuda_fuzzy_needs(lane, needs) &&
-           cuda_texture_needs(lane, needs);
-}
-
-static void
-place_volume(struct cuda_lane *lane)
-{
-    size_t bytes = (size_t)lane->base.extent.slices * slice_bytes(&lane->base);
-
-    lane->device_voxels = cuda_arena_take(&lane->device, bytes);
-    lane->host_voxels = cuda_arena_take(&lane->pinned, bytes);
-    lane->device_extremes = (uint32_t *)cuda_arena_take(&lane->device, 2 * sizeof(uint32_t));
-    lane->host_extremes = (uint32_t *)cuda_arena_take(&lane->pinned, 2 * sizeof(uint32_t));
-    cuda_level_set_place(lane);
-    cuda_fuzzy_place(lane);
-    cuda_texture_place(lane);
-}
-
 static int
-volume_begin(struct kernels_lane *base, void **voxels, char *reason, size_t reason_size)
+lane_enter(struct kernels_lane *lane, struct error *error)
+{
+    return cuda_enter(cuda_device_of(lane), error);
+}
+
+/* The volume, at the beginning of both blocks; what the operations need stands behind it. */
+static int
+volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels,
+             struct error *error)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
-    struct cuda_needs needs = {0, 0};
-    int error = cuda_enter(cuda_device_of(base), reason, reason_size);
+    const size_t bytes = round_up((size_t)base->extent.slices * slice_bytes(base), PIECE);
+    size_t device, pinned;
+    int rc = wait_for_streams(lane, error);
 
-    if (!error)
-        error = wait_for_streams(lane, reason, reason_size);
-    if (error)
-        return error;
-    if (!volume_needs(lane, &needs))
-        return no_memory(lane, "GPU", SIZE_MAX, 0, reason, reason_size);
-    error = reserve(lane, &needs, reason, reason_size);
-    if (error)
-        return error;
+    if (rc)
+        return rc;
+    if (__builtin_add_overflow(bytes, memory->device.used, &device) ||
+        __builtin_add_overflow(bytes, memory->host.used, &pinned))
+        return no_memory(lane, "GPU", SIZE_MAX, 0, error);
+    rc = reserve(lane, device, pinned, error);
+    if (rc)
+        return rc;
     if (cut_into_slabs(lane))
-        return kernels_fail(-ENOMEM, reason, reason_size, "no memory to keep track of slabs");
-    place_volume(lane);
+        return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED, "no memory to keep track of slabs");
+    lane->device_voxels = lane->device.memory;
+    lane->host_voxels = lane->pinned.memory;
+    memory->device.memory = lane->device.memory + bytes;
+    memory->host.memory = lane->pinned.memory + bytes;
     *voxels = lane->host_voxels;
     return 0;
 }
 
 static int
-queue_slab(struct cuda_lane *lane, int64_t slab, char *reason, size_t reason_size)
+queue_slab(struct cuda_lane *lane, int64_t slab, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     int64_t first = first_of_slab(lane, slab), count = first_of_slab(lane, slab + 1) - first;
@@ -392,28 +316,25 @@ queue_slab(struct cuda_lane *lane, int64_t slab, char *reason, size_t reason_siz
                                      cudaMemcpyHostToDevice, lane->upload));
     CUDA_TRY(device, cudaEventRecord(lane->uploaded, lane->upload));
     CUDA_TRY(device, cudaStreamWaitEvent(lane->work, lane->uploaded, 0));
-    if (lane->base.demand.level_set_labels == 0)
-        return 0;
-    return cuda_level_set_slab(lane, first, count, reason, reason_size);
+    return kernels_slices_arrived(&lane->base, first, count, error);
 }
 
 static int
-slab_is_whole(struct cuda_lane *lane, int64_t slab)
+slab_is_whole(struct cuda_lane *lane, int64_t slab, struct error *error)
 {
-    char reason[KERNELS_REASON];
-    int error = cuda_enter(cuda_device_of(&lane->base), reason, sizeof(reason));
+    int rc = cuda_enter(cuda_device_of(&lane->base), error);
 
-    if (error)
-        return error;
+    if (rc)
+        return rc;
     pthread_mutex_lock(&lane->mutex);
-    error = queue_slab(lane, slab, reason, sizeof(reason));
+    rc = queue_slab(lane, slab, error);
     pthread_mutex_unlock(&lane->mutex);
-    return error;
+    return rc;
 }
 
 /* The thread that finds a slab whole sees what all others have written into it. */
 static int
-volume_ready(struct kernels_lane *base, int64_t first, int64_t count)
+volume_ready(struct kernels_lane *base, int64_t first, int64_t count, struct error *error)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
     int64_t end = first + count;
@@ -423,91 +344,13 @@ volume_ready(struct kernels_lane *base, int64_t first, int64_t count)
         int64_t mine = (next < end ? next : end) - first;
 
         if (__atomic_sub_fetch(&lane->slab_missing[slab], mine, __ATOMIC_ACQ_REL) == 0) {
-            int error = slab_is_whole(lane, slab);
-            if (error)
-                return error;
+            int rc = slab_is_whole(lane, slab, error);
+            if (rc)
+                return rc;
         }
         first += mine;
     }
     return 0;
-}
-
-static int
-level_set_begin(struct kernels_lane *base, const struct kernels_level_set_label *labels,
-                char *reason, size_t reason_size)
-{
-    int error = cuda_enter(cuda_device_of(base), reason, reason_size);
-
-    if (error || base->demand.level_set_labels == 0)
-        return error;
-    return cuda_level_set_begin(cuda_lane_of(base), labels, reason, reason_size);
-}
-
-static int
-level_set_finish(struct kernels_lane *base, struct image_mask *masks, char *reason,
-                 size_t reason_size)
-{
-    int error = cuda_enter(cuda_device_of(base), reason, reason_size);
-
-    if (error || base->demand.level_set_labels == 0)
-        return error;
-    return cuda_level_set_finish(cuda_lane_of(base), masks, reason, reason_size);
-}
-
-static int
-level_set_codes(struct kernels_lane *base, size_t label, int8_t *codes)
-{
-    int error = cuda_enter(cuda_device_of(base), NULL, 0);
-
-    return error ? error : cuda_level_set_codes(cuda_lane_of(base), label, codes);
-}
-
-static int
-fuzzy_run(struct kernels_lane *base, const struct kernels_fuzzy_object *objects, bool relative,
-          struct kernels_fuzzy_result *results, char *reason, size_t reason_size)
-{
-    int error = cuda_enter(cuda_device_of(base), reason, reason_size);
-
-    if (error || base->demand.fuzzy_objects == 0)
-        return error;
-    return cuda_fuzzy_run(cuda_lane_of(base), objects, relative, results, reason, reason_size);
-}
-
-static int
-volume_range(struct kernels_lane *base, struct image_range padding, struct image_range *range)
-{
-    int error = cuda_enter(cuda_device_of(base), NULL, 0);
-
-    return error ? error : cuda_volume_range(cuda_lane_of(base), padding, range, NULL, 0);
-}
-
-static int
-glcm_run(struct kernels_lane *base, const struct texture_glcm *request, uint64_t *counts,
-         char *reason, size_t reason_size)
-{
-    int error = cuda_enter(cuda_device_of(base), reason, reason_size);
-
-    return error ? error : cuda_glcm_run(cuda_lane_of(base), request, counts, reason, reason_size);
-}
-
-static int
-histogram_run(struct kernels_lane *base, const uint64_t *region, bool per_slice, uint64_t *counts,
-              char *reason, size_t reason_size)
-{
-    int error = cuda_enter(cuda_device_of(base), reason, reason_size);
-
-    return error ? error
-                 : cuda_histogram_run(cuda_lane_of(base), region, per_slice, counts, reason,
-                                      reason_size);
-}
-
-static int
-patterns_run(struct kernels_lane *base, const struct texture_patterns *request, char *reason,
-             size_t reason_size)
-{
-    int error = cuda_enter(cuda_device_of(base), reason, reason_size);
-
-    return error ? error : cuda_patterns_run(cuda_lane_of(base), request, reason, reason_size);
 }
 
 const struct kernels_backend kernels_backend_cuda = {
@@ -516,14 +359,13 @@ const struct kernels_backend kernels_backend_cuda = {
     /* .device_close = */ cuda_device_close,
     /* .lane_open = */ lane_open,
     /* .lane_close = */ lane_close,
+    /* .lane_enter = */ lane_enter,
     /* .volume_begin = */ volume_begin,
-    /* .level_set_begin = */ level_set_begin,
     /* .volume_ready = */ volume_ready,
-    /* .level_set_finish = */ level_set_finish,
-    /* .level_set_codes = */ level_set_codes,
-    /* .fuzzy_run = */ fuzzy_run,
-    /* .volume_range = */ volume_range,
-    /* .glcm_run = */ glcm_run,
-    /* .histogram_run = */ histogram_run,
-    /* .patterns_run = */ patterns_run,
+    /* .ops = */
+    {
+#define OP(NAME, name) &cuda_##name##_op,
+#include "kernels/ops.def"
+#undef OP
+    },
 };

@@ -1,41 +1,78 @@
-/* fuzzy.c - see fuzzy.h. */
+/* fuzzy.c - the argument checks of fuzzy.h, once for all backends. */
 #include "kernels/fuzzy/fuzzy.h"
+#include "kernels/op.h"
 
+#include <errno.h>
 #include <math.h>
 
-static double
-gaussian(double distance, double sigma)
+/* Whether a Gaussian of this standard deviation can be computed: 2 sigma^2 divides. */
+static bool
+fuzzy_sigma_is_sound(double sigma)
 {
-    return exp(-(distance * distance) / (2 * (sigma * sigma)));
+    double doubled = 2 * (sigma * sigma);
+
+    return sigma > 0 && isnormal(doubled);
 }
 
-void
-fuzzy_fill_tables(const struct kernels_fuzzy_object *object, struct fuzzy_tables *tables)
+static bool
+fuzzy_seeds_are_inside(const struct kernels_fuzzy_object *object, const struct image_extent *extent)
 {
-    for (int32_t s = 0; s <= 2 * tables->span; s++) {
-        double mean = (s + 2 * tables->low) / 2.0;
-        tables->first[s] = object->weight * gaussian(mean - object->mean, object->sigma);
-    }
-    for (int32_t d = 0; d <= tables->span; d++)
-        tables->second[d] = (1 - object->weight) * gaussian(d / 2.0, object->homogeneity_sigma);
-}
+    if (!object->seeds && object->seed_count > 0)
+        return false;
+    for (size_t i = 0; i < object->seed_count; i++) {
+        const struct kernels_voxel *seed = &object->seeds[i];
 
-bool
-fuzzy_fill_reach(const struct fuzzy_tables *tables, uint16_t threshold, int32_t *reach)
-{
-    const int32_t span = tables->span;
-    int32_t now = -1;
-
-    for (int32_t d = 0; d < span; d++)
-        if (tables->second[d + 1] > tables->second[d])
+        if (seed->x < 0 || seed->x >= extent->columns || seed->y < 0 || seed->y >= extent->rows ||
+            seed->z < 0 || seed->z >= extent->slices)
             return false;
-    for (int32_t s = 0; s <= 2 * span; s++) {
-        while (now < span && fuzzy_affinity_of(tables, s, now + 1) > threshold)
-            now++;
-        while (now >= 0 && fuzzy_affinity_of(tables, s, now) <= threshold)
-            now--;
-        reach[s] = now;
     }
-    reach[2 * span + 1] = -1;
     return true;
+}
+
+static int
+fuzzy_check_object(const struct kernels_fuzzy_object *object, size_t index,
+                   const struct image_extent *extent, struct error *error)
+{
+    if (!fuzzy_seeds_are_inside(object, extent))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "object %zu has a seed outside of the volume", index);
+    if (!isfinite(object->mean) || !fuzzy_sigma_is_sound(object->sigma) ||
+        !fuzzy_sigma_is_sound(object->homogeneity_sigma) ||
+        !(object->weight >= 0 && object->weight <= 1))
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "object %zu needs a finite mean, sigmas above 0, and a weight of 0 to 1",
+                         index);
+    return 0;
+}
+
+static int
+fuzzy_check(const struct kernels_lane *lane, const struct fuzzy_request *request,
+            struct error *error)
+{
+    const struct kernels_fuzzy_demand *demand =
+        (const struct kernels_fuzzy_demand *)kernels_state(lane, KERNELS_FUZZY);
+    size_t scenes = 0;
+
+    for (size_t i = 0; i < request->count; i++) {
+        int rc = fuzzy_check_object(&request->objects[i], i, &lane->extent, error);
+        if (rc)
+            return rc;
+        scenes += request->objects[i].scene;
+    }
+    if (request->count != demand->objects || scenes != demand->scenes ||
+        request->relative != demand->relative)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
+                         "memory was reserved for other objects than these %zu", request->count);
+    return 0;
+}
+
+int
+kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
+                  size_t count, bool relative, struct kernels_fuzzy_result *results,
+                  struct error *error)
+{
+    const struct fuzzy_request request = {objects, count, relative, results};
+    int rc = fuzzy_check(lane, &request, error);
+
+    return rc ? rc : kernels_op_run(lane, KERNELS_FUZZY, &request, error);
 }

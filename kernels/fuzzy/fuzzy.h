@@ -1,6 +1,6 @@
 /*
- * fuzzy.h - what both backends of fuzzy connectedness share: the affinity as look-up tables, made
- * once on the host, since exp differs in its last bit between libraries and devices.
+ * fuzzy.h - fuzzy connectedness (Udupa 1996, Wang 2016) on a lane's volume, absolute and relative
+ * (Saha 2001).
  */
 #ifndef NOCTULE_FUZZY_H
 #define NOCTULE_FUZZY_H
@@ -11,44 +11,64 @@
 extern "C" {
 #endif
 
-/*
- * Values are counted from `low`, the smallest stored value that occurs: v = stored - low, 0 ..
- * span. first has 2 * span + 1 entries (v of one neighbour plus v of the other), second span + 1
- * (their difference). The affinity is floor(65535 * (first[s] + second[d])), at most 65535: see
- * struct kernels_fuzzy_object.
- */
-struct fuzzy_tables {
-    int32_t low;
-    int32_t span;
-    double *first;
-    double *second;
+/* KERNELS_FUZZY's demand. */
+struct kernels_fuzzy_demand {
+    size_t objects;
+    size_t scenes; /* of them whose scene is wanted */
+    bool relative;
 };
 
-/* Fills the tables, whose arrays are the caller's and large enough. Any thread. */
-void fuzzy_fill_tables(const struct kernels_fuzzy_object *object, struct fuzzy_tables *tables);
+struct kernels_voxel {
+    int64_t x, y, z;
+};
 
 /*
- * For every sum, up to which difference is the affinity above the threshold? reach[s], -1 when none
- * will do; the last of the 2 * span + 2 entries, for sums beyond the table, is -1. False when
- * `second` rises somewhere, as rounding might have it: then there is no such number.
+ * One object, 6-connected. With
+ *   first[s]  = weight * exp(-(s / 2 - mean)^2 / (2 sigma^2))                 s = a + b
+ *   second[d] = (1 - weight) * exp(-(d / 2)^2 / (2 homogeneity_sigma^2))      d = |a - b|
+ * the affinity of two neighbours of stored values a and b is floor(65535 * (first + second)) in
+ * double precision without fused multiply-add, at most 65535; it is 0 when either value is padding.
+ * The scene of a voxel is the largest, over all paths from a seed, of the smallest affinity on the
+ * path; 65535 at a seed. The object is where scene > threshold. Seeds lie in the volume (-EINVAL
+ * otherwise); a seed that is padding counts as any other, and reaches nothing. Sigmas are > 0, the
+ * weight is in 0..1, everything is finite, and so are the sigmas' squares, which are not 0 either,
+ * in double precision.
  */
-bool fuzzy_fill_reach(const struct fuzzy_tables *tables, uint16_t threshold, int32_t *reach);
+struct kernels_fuzzy_object {
+    const struct kernels_voxel *seeds;
+    size_t seed_count; /* 0: the scene is 0 everywhere */
+    double mean, sigma;
+    double homogeneity_sigma;
+    double weight;
+    uint16_t threshold;
+    struct image_range padding; /* lo > hi: none */
+    bool scene;                 /* is the scene wanted back? */
+};
 
-/* The affinity of two neighbours of this sum and difference; padding is the caller's business. */
-static inline uint16_t
-fuzzy_affinity_of(const struct fuzzy_tables *tables, int32_t sum, int32_t difference)
-{
-    double scaled = 65535.0 * (tables->first[sum] + tables->second[difference]);
+/* The lane owns both. */
+struct kernels_fuzzy_result {
+    struct image_mask object;
+    const uint16_t *scene; /* one per voxel, x fastest, tightly packed; NULL when not wanted */
+};
 
-    return scaled >= 65535.0 ? 65535 : (uint16_t)scaled;
-}
+/*
+ * To convergence, for every object; needs every slice announced (-EBUSY otherwise). With `relative`
+ * a voxel that is above the thresholds of several objects belongs to that of them whose scene is
+ * strictly the largest there, and to none when the strongest two are equally strong. objects and
+ * results have one element for each of the demand's objects, and `scene` is set in as many as it
+ * said. May be called again, which takes the results of the run before away.
+ */
+int kernels_fuzzy_run(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects,
+                      size_t count, bool relative, struct kernels_fuzzy_result *results,
+                      struct error *error);
 
-/* The same of two values that are counted from `low`. */
-static inline uint16_t
-fuzzy_affinity(const struct fuzzy_tables *tables, int32_t a, int32_t b)
-{
-    return fuzzy_affinity_of(tables, a + b, a > b ? a - b : b - a);
-}
+/* Within kernels/: what the operation is given. */
+struct fuzzy_request {
+    const struct kernels_fuzzy_object *objects;
+    size_t count;
+    bool relative;
+    struct kernels_fuzzy_result *results;
+};
 
 #ifdef __cplusplus
 }

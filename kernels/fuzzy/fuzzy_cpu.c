@@ -1,5 +1,5 @@
 /*
- * fuzzy_cpu.c - paper 003 on the CPU, exactly, in time linear in the volume.
+ * fuzzy_cpu.c - fuzzy connectedness on the CPU, exactly, in time linear in the volume.
  *
  * An object alone is one flood (edge_flood.c) over the edges whose affinity is above its threshold.
  * A scene is found bit by bit, the highest first. When the bits above are known, `own` of each
@@ -13,15 +13,16 @@
  * far.
  */
 #include "kernels/cpu/device.h"
+#include "kernels/fuzzy/affinity.h"
 #include "kernels/fuzzy/edge_flood.h"
 #include "kernels/fuzzy/fuzzy.h"
 #include "kernels/fuzzy/fuzzy_grow_cpu.h"
+#include "kernels/range/range.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum {
-    ALIGNMENT = 64,
     CHUNK = 512,  /* columns whose affinities are worked on at a time, in the nearest cache */
     SIDE = 32,    /* rows, and slices, that a thread takes at a time */
     BESIDE = 32,  /* elements before and after a scene or affinities that may be read */
@@ -29,23 +30,24 @@ enum {
     STRONGEST = 65535,
 };
 
-/* Pieces of one block, one after the other; without memory only their sum is found. */
-struct layout {
-    unsigned char *memory;
-    size_t used;
-    bool too_large;
+struct cpu_fuzzy {
+    struct kernels_fuzzy_demand demand;
+    double *first; /* the tables of affinity.h, for any span of the pixel type */
+    double *second;
+    uint64_t **objects;    /* one packed volume per object */
+    uint64_t *edge[3];     /* packed, of one step */
+    uint64_t *settled;     /* packed, of one step; NULL where no scene is computed */
+    void *space;           /* tiles_space bytes */
+    uint16_t *affinity[3]; /* one per voxel, with the next one along an axis; NULL likewise */
+    uint32_t *buckets;     /* of voxels by strength; NULL likewise */
+    uint16_t *scenes;      /* those that are wanted, and one for work if others are computed */
+    uint16_t *best;        /* the strongest so far of several objects; NULL where none compete */
 };
 
-static void *
-take(struct layout *layout, size_t count, size_t size)
+static struct cpu_fuzzy *
+state_of(const struct kernels_lane *lane)
 {
-    size_t begin = layout->used, bytes;
-
-    if (__builtin_mul_overflow(count, size, &bytes) ||
-        __builtin_add_overflow(bytes, ALIGNMENT - 1, &bytes) ||
-        __builtin_add_overflow(begin, bytes & ~(size_t)(ALIGNMENT - 1), &layout->used))
-        layout->too_large = true;
-    return layout->memory ? layout->memory + begin : NULL;
+    return (struct cpu_fuzzy *)kernels_state(lane, KERNELS_FUZZY);
 }
 
 static struct bits_extent
@@ -54,82 +56,68 @@ extent_of(const struct kernels_lane *lane)
     return bits_extent(lane->extent.columns, lane->extent.rows, lane->extent.slices);
 }
 
-static size_t
-voxels_of(const struct kernels_lane *lane)
-{
-    return (size_t)(lane->extent.columns * lane->extent.rows * lane->extent.slices);
-}
-
 /* Elements from one scene to the next. */
 static size_t
 scene_stride(const struct kernels_lane *lane)
 {
-    return (voxels_of(lane) + 3 * BESIDE - 1) / BESIDE * BESIDE;
+    return ((size_t)image_voxels(&lane->extent) + 3 * BESIDE - 1) / BESIDE * BESIDE;
 }
 
 static bool
-objects_compete(const struct kernels_demand *demand)
+objects_compete(const struct kernels_fuzzy_demand *demand)
 {
-    return demand->fuzzy_relative && demand->fuzzy_objects > 1;
+    return demand->relative && demand->objects > 1;
 }
 
 /* Scenes that are kept: all wanted ones, and one to work in if others are computed. */
 static size_t
-scene_count(const struct kernels_demand *demand)
+scene_count(const struct kernels_fuzzy_demand *demand)
 {
-    size_t wanted = demand->fuzzy_scenes;
+    size_t wanted = demand->scenes;
 
-    return wanted + (objects_compete(demand) && wanted < demand->fuzzy_objects);
+    return wanted + (objects_compete(demand) && wanted < demand->objects);
+}
+
+static bool
+fuzzy_needs(struct kernels_lane *lane, const void *demand)
+{
+    state_of(lane)->demand = *(const struct kernels_fuzzy_demand *)demand;
+    return true;
 }
 
 static void
-lay_out(const struct cpu_lane *lane, struct layout *layout, struct cpu_fuzzy *fuzzy)
+fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    const struct kernels_demand *demand = &lane->base.demand;
-    struct bits_extent extent = extent_of(&lane->base);
-    size_t words = (size_t)bits_words(&extent), scenes = scene_count(demand);
-    size_t span = lane->base.pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX;
-    size_t stride = scene_stride(&lane->base), count = demand->fuzzy_objects;
+    struct cpu_fuzzy *fuzzy = state_of(lane);
+    const struct kernels_fuzzy_demand demand = fuzzy->demand;
+    struct kernels_arena *arena = &memory->host;
+    struct bits_extent extent = extent_of(lane);
+    size_t words = (size_t)bits_words(&extent), scenes = scene_count(&demand);
+    size_t span = lane->pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX;
+    size_t stride = scene_stride(lane), count = demand.objects;
     uint64_t *objects;
     uint16_t *affinity;
 
-    *fuzzy = (struct cpu_fuzzy){0};
-    fuzzy->first = take(layout, 2 * span + 1, sizeof(*fuzzy->first));
-    fuzzy->second = take(layout, span + 1, sizeof(*fuzzy->second));
-    fuzzy->objects = take(layout, count, sizeof(*fuzzy->objects));
-    objects = take(layout, count, words * sizeof(*objects));
-    for (size_t i = 0; layout->memory && i < count; i++)
+    *fuzzy = (struct cpu_fuzzy){.demand = demand};
+    fuzzy->first = kernels_take(arena, 2 * span + 1, sizeof(*fuzzy->first));
+    fuzzy->second = kernels_take(arena, span + 1, sizeof(*fuzzy->second));
+    fuzzy->objects = kernels_take(arena, count, sizeof(*fuzzy->objects));
+    objects = kernels_take(arena, count, words * sizeof(*objects));
+    for (size_t i = 0; arena->memory && i < count; i++)
         fuzzy->objects[i] = objects + i * words;
     for (int axis = 0; axis < 3; axis++)
-        fuzzy->edge[axis] = take(layout, words, sizeof(*fuzzy->edge[axis]));
-    fuzzy->space = take(layout, tiles_space(&extent), 1);
+        fuzzy->edge[axis] = kernels_take(arena, words, sizeof(*fuzzy->edge[axis]));
+    fuzzy->space = kernels_take(arena, tiles_space(&extent), 1);
     if (scenes == 0)
         return;
-    fuzzy->settled = take(layout, words, sizeof(*fuzzy->settled));
-    affinity = take(layout, stride, 3 * sizeof(*affinity));
-    for (int axis = 0; layout->memory && axis < 3; axis++)
+    fuzzy->settled = kernels_take(arena, words, sizeof(*fuzzy->settled));
+    affinity = kernels_take(arena, stride, 3 * sizeof(*affinity));
+    for (int axis = 0; arena->memory && axis < 3; axis++)
         fuzzy->affinity[axis] = affinity + (size_t)axis * stride;
-    fuzzy->buckets = take(layout, FUZZY_STRENGTHS, sizeof(*fuzzy->buckets));
-    fuzzy->scenes = take(layout, scenes, stride * sizeof(*fuzzy->scenes));
-    if (objects_compete(demand))
-        fuzzy->best = take(layout, stride, sizeof(*fuzzy->best));
-}
-
-int
-cpu_fuzzy_reserve(struct cpu_lane *lane)
-{
-    struct layout layout = {0};
-    int error;
-
-    if (lane->base.demand.fuzzy_objects == 0)
-        return 0;
-    lay_out(lane, &layout, &lane->fuzzy);
-    error = layout.too_large ? -ENOMEM : cpu_block_reserve(&lane->connected, layout.used);
-    if (error)
-        return error;
-    layout = (struct layout){.memory = lane->connected.memory};
-    lay_out(lane, &layout, &lane->fuzzy);
-    return 0;
+    fuzzy->buckets = kernels_take(arena, FUZZY_STRENGTHS, sizeof(*fuzzy->buckets));
+    fuzzy->scenes = kernels_take(arena, scenes, stride * sizeof(*fuzzy->scenes));
+    if (objects_compete(&demand))
+        fuzzy->best = kernels_take(arena, stride, sizeof(*fuzzy->best));
 }
 
 struct run;
@@ -139,6 +127,7 @@ typedef void row_function(const struct run *run, int64_t row);
 /* One object while it is found. */
 struct run {
     struct cpu_lane *lane;
+    const struct cpu_fuzzy *fuzzy;
     const struct isa *isa;
     struct bits_extent extent;
     const struct kernels_fuzzy_object *object;
@@ -313,7 +302,7 @@ keep_affinities(const struct run *run, int64_t row)
         struct chunk chunk = chunk_at(run, row, from);
 
         for (int axis = 0; axis < 3; axis++)
-            chunk.affinity[axis] = run->lane->fuzzy.affinity[axis] + BESIDE + row * columns + from;
+            chunk.affinity[axis] = run->fuzzy->affinity[axis] + BESIDE + row * columns + from;
         find_affinities(run, &chunk);
     }
 }
@@ -337,7 +326,7 @@ find_strong_edges(const struct run *run, int64_t row)
             const struct isa_join join = {zeros, zeros, affinity[axis],
                                           (uint16_t)(run->object->threshold + 1)};
 
-            run->isa->join16(&join, chunk.count, run->lane->fuzzy.edge[axis] + at, none);
+            run->isa->join16(&join, chunk.count, run->fuzzy->edge[axis] + at, none);
         }
     }
 }
@@ -349,7 +338,7 @@ find_strong_edges(const struct run *run, int64_t row)
 static void
 join_along(const struct run *run, int64_t row, int axis, bool has_before, bool has_next)
 {
-    const struct cpu_fuzzy *fuzzy = &run->lane->fuzzy;
+    const struct cpu_fuzzy *fuzzy = run->fuzzy;
     int64_t columns = run->extent.size[0], words = run->extent.words_per_row;
     int64_t step = axis == 0 ? 1 : axis == 1 ? columns : columns * run->extent.size[1];
     const uint16_t *own = run->scene + row * columns;
@@ -373,7 +362,7 @@ join_row(const struct run *run, int64_t row)
     int64_t words = run->extent.words_per_row;
     int64_t y = row % run->extent.size[1], z = row / run->extent.size[1];
 
-    memset(run->lane->fuzzy.settled + row * words, 0, (size_t)words * sizeof(uint64_t));
+    memset(run->fuzzy->settled + row * words, 0, (size_t)words * sizeof(uint64_t));
     join_along(run, row, 0, true, true);
     join_along(run, row, 1, y > 0, y + 1 < run->extent.size[1]);
     join_along(run, row, 2, z > 0, z + 1 < run->extent.size[2]);
@@ -384,8 +373,8 @@ raise_row(const struct run *run, int64_t row)
 {
     int64_t columns = run->extent.size[0];
 
-    run->isa->raise16(run->lane->fuzzy.settled + row * run->extent.words_per_row, columns,
-                      run->raised, run->scene + row * columns);
+    run->isa->raise16(run->fuzzy->settled + row * run->extent.words_per_row, columns, run->raised,
+                      run->scene + row * columns);
 }
 
 /*
@@ -437,7 +426,7 @@ settle_seeds(const struct run *run, uint64_t *bits)
 static void
 flood(const struct run *run, uint64_t *settled, const struct tiles_box *box)
 {
-    const struct cpu_fuzzy *fuzzy = &run->lane->fuzzy;
+    const struct cpu_fuzzy *fuzzy = run->fuzzy;
     const struct edge_volume volume = {
         .extent = run->extent,
         .edge = {fuzzy->edge[0], fuzzy->edge[1], fuzzy->edge[2]},
@@ -453,7 +442,7 @@ static bool
 grow_scene(const struct run *run)
 {
     const struct kernels_lane *lane = &run->lane->base;
-    const struct cpu_fuzzy *fuzzy = &run->lane->fuzzy;
+    const struct cpu_fuzzy *fuzzy = run->fuzzy;
     const struct fuzzy_growth growth = {
         .extent = lane->extent,
         .pixel = lane->pixel,
@@ -491,13 +480,13 @@ flood_scene(struct run *run)
     const struct tiles_box all = {{0, 0, 0}, {size[0] - 1, size[1] - 1, size[2] - 1}};
 
     each_row(run, keep_affinities);
-    run->lane->fuzzy.affinity[0][BESIDE - 1] = 0; /* the one before the first row */
+    run->fuzzy->affinity[0][BESIDE - 1] = 0; /* the one before the first row */
     each_row(run, clear_scene);
     for (int bit = TOP_BIT; bit >= 0; bit--) {
         run->step = (uint16_t)(1U << bit);
         join(run);
-        settle_seeds(run, run->lane->fuzzy.settled);
-        flood(run, run->lane->fuzzy.settled, &all);
+        settle_seeds(run, run->fuzzy->settled);
+        flood(run, run->fuzzy->settled, &all);
         run->raised = run->step;
     }
     each_row(run, raise_row);
@@ -563,7 +552,7 @@ clear_best(const struct run *run, int64_t row)
 {
     int64_t columns = run->extent.size[0];
 
-    memset(run->lane->fuzzy.best + row * columns, 0, (size_t)columns * sizeof(uint16_t));
+    memset(run->fuzzy->best + row * columns, 0, (size_t)columns * sizeof(uint16_t));
 }
 
 /*
@@ -584,7 +573,7 @@ compete(const struct run *run, int64_t at, const uint16_t *scene, uint16_t *best
     }
     run->bits[at] = won;
     for (size_t other = 0; other < run->index; other++)
-        run->lane->fuzzy.objects[other][at] &= ~(won | tied);
+        run->fuzzy->objects[other][at] &= ~(won | tied);
 }
 
 static void
@@ -595,7 +584,7 @@ compete_row(const struct run *run, int64_t row)
     for (int64_t x = 0; x < words; x++)
         if (run->bits[row * words + x])
             compete(run, row * words + x, run->scene + row * columns + 64 * x,
-                    run->lane->fuzzy.best + row * columns + 64 * x);
+                    run->fuzzy->best + row * columns + 64 * x);
 }
 
 /* The part of the tables that this volume's values need. */
@@ -607,10 +596,10 @@ prepare(struct run *run, const struct kernels_fuzzy_object *object)
 
     run->object = object;
     run->padded = object->padding.lo <= object->padding.hi;
-    if (lane->device->backend->volume_range(lane, object->padding, &range))
+    if (kernels_volume_range(lane, object->padding, &range, NULL))
         range = (struct image_range){0, 0}; /* nothing but padding */
-    run->tables = (struct fuzzy_tables){range.lo, range.hi - range.lo, run->lane->fuzzy.first,
-                                        run->lane->fuzzy.second};
+    run->tables =
+        (struct fuzzy_tables){range.lo, range.hi - range.lo, run->fuzzy->first, run->fuzzy->second};
     fuzzy_fill_tables(object, &run->tables);
 }
 
@@ -625,29 +614,29 @@ count_row(const struct run *run, int64_t row)
     __atomic_fetch_add(run->voxels, voxels, __ATOMIC_RELAXED);
 }
 
-int
-cpu_fuzzy_run(struct kernels_lane *base, const struct kernels_fuzzy_object *objects, bool relative,
-              struct kernels_fuzzy_result *results, char *reason, size_t reason_size)
+static int
+fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
-    struct cpu_lane *lane = cpu_lane_of(base);
-    const struct kernels_demand *demand = &base->demand;
-    bool competing = objects_compete(demand);
-    struct run run = {.lane = lane, .isa = cpu_device_of(base)->isa, .extent = extent_of(base)};
+    const struct fuzzy_request *request = given;
+    const struct kernels_fuzzy_object *objects = request->objects;
+    const struct cpu_fuzzy *fuzzy = state_of(lane);
+    bool competing = objects_compete(&fuzzy->demand);
+    struct run run = {.lane = cpu_lane_of(lane),
+                      .fuzzy = fuzzy,
+                      .isa = cpu_device_of(lane)->isa,
+                      .extent = extent_of(lane)};
     size_t wanted = 0;
 
-    (void)relative; /* as the demand says */
-    (void)reason;
-    (void)reason_size;
+    (void)error;
     if (competing)
         each_row(&run, clear_best);
-    for (size_t i = 0; i < demand->fuzzy_objects; i++) {
+    for (size_t i = 0; i < request->count; i++) {
         bool scene = objects[i].scene;
-        size_t place = scene ? wanted++ : demand->fuzzy_scenes;
+        size_t place = scene ? wanted++ : fuzzy->demand.scenes;
 
         run.index = i;
-        run.bits = lane->fuzzy.objects[i];
-        run.scene =
-            scene || competing ? lane->fuzzy.scenes + place * scene_stride(base) + BESIDE : NULL;
+        run.bits = fuzzy->objects[i];
+        run.scene = scene || competing ? fuzzy->scenes + place * scene_stride(lane) + BESIDE : NULL;
         prepare(&run, &objects[i]);
         if (run.scene) {
             find_scene(&run);
@@ -657,13 +646,23 @@ cpu_fuzzy_run(struct kernels_lane *base, const struct kernels_fuzzy_object *obje
         }
         if (competing)
             each_row(&run, compete_row);
-        results[i].scene = scene ? run.scene : NULL;
+        request->results[i].scene = scene ? run.scene : NULL;
     }
-    for (size_t i = 0; i < demand->fuzzy_objects; i++) {
-        run.bits = lane->fuzzy.objects[i];
-        results[i].object = (struct image_mask){run.bits, run.extent.words_per_row, 0};
-        run.voxels = &results[i].object.voxels;
+    for (size_t i = 0; i < request->count; i++) {
+        struct image_mask *object = &request->results[i].object;
+
+        run.bits = fuzzy->objects[i];
+        *object = (struct image_mask){run.bits, run.extent.words_per_row, 0};
+        run.voxels = &object->voxels;
         each_row(&run, count_row);
     }
     return 0;
 }
+
+const struct kernels_op cpu_fuzzy_op = {
+    .name = "fuzzy connectedness",
+    .state_size = sizeof(struct cpu_fuzzy),
+    .needs = fuzzy_needs,
+    .place = fuzzy_place,
+    .run = fuzzy_run,
+};

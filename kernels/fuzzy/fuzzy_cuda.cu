@@ -1,12 +1,13 @@
 /*
- * fuzzy_cuda.cu - paper 003 on the GPU: tables, seeds and results around the scene of
+ * fuzzy_cuda.cu - fuzzy connectedness on the GPU: tables, seeds and results around the scene of
  * fuzzy_scene.cuh, one object after the other, and relative connectedness. An object whose scene is
  * not needed is a flood over edges, fuzzy_object.cuh, unless that takes too long.
  */
 #include "kernels/cuda/cuda.cuh"
-#include "kernels/fuzzy/fuzzy.h"
+#include "kernels/fuzzy/affinity.h"
 #include "kernels/fuzzy/fuzzy_object.cuh"
 #include "kernels/fuzzy/fuzzy_scene.cuh"
+#include "kernels/range/range.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,152 +16,106 @@
 #define RELATIVE_THREADS 256
 
 struct cuda_fuzzy {
+    struct kernels_fuzzy_demand demand;
     struct fuzzy_grid grid;
     struct fuzzy_scene_memory memory;
     struct edge_flood_volume edges; /* in the same memory */
-    size_t voxels, words, words_per_row, objects;
+    size_t voxels, words, words_per_row;
     double *first, *second, *host_first, *host_second;
     uint32_t *table, *host_table;
     int32_t *reach, *host_reach;
     uint32_t *seeds, *host_seeds;
     struct edge_flood_counts *host_counts;
     uint16_t *scene, *host_scene;         /* of all objects when relative, else of one; wanted */
-    unsigned long long *bits, *host_bits; /* one plane an object */
+    unsigned long long *bits, *host_bits; /* one plane per object */
     unsigned long long *count, *host_count;
     uint16_t *threshold, *host_threshold;
 };
 
-int
-cuda_fuzzy_open(struct cuda_lane *lane)
+static struct cuda_fuzzy *
+state_of(const struct kernels_lane *lane)
 {
-    lane->fuzzy = (struct cuda_fuzzy *)calloc(1, sizeof *lane->fuzzy);
-    return lane->fuzzy == NULL ? -ENOMEM : 0;
+    return (struct cuda_fuzzy *)kernels_state(lane, KERNELS_FUZZY);
 }
 
-void
-cuda_fuzzy_close(struct cuda_lane *lane)
+static bool
+fuzzy_needs(struct kernels_lane *lane, const void *demand)
 {
-    free(lane->fuzzy);
-    lane->fuzzy = NULL;
-}
-
-/* Either counts a piece of both arenas or takes it. */
-struct pieces {
-    struct cuda_lane *lane; /* NULL: count */
-    struct cuda_needs *needs;
-    bool fits;
-};
-
-template <typename Element>
-static void
-piece(struct pieces *pieces, Element **device, Element **pinned, size_t count)
-{
-    if (pieces->lane == NULL) {
-        pieces->fits =
-            pieces->fits &&
-            (device == NULL || cuda_needs_add(&pieces->needs->device, count, sizeof(Element))) &&
-            (pinned == NULL || cuda_needs_add(&pieces->needs->pinned, count, sizeof(Element)));
-        return;
-    }
-    if (device != NULL)
-        *device = (Element *)cuda_arena_take(&pieces->lane->device, count * sizeof(Element));
-    if (pinned != NULL)
-        *pinned = (Element *)cuda_arena_take(&pieces->lane->pinned, count * sizeof(Element));
-}
-
-static void
-measure(struct cuda_fuzzy *fuzzy, const struct kernels_lane *lane)
-{
+    struct cuda_fuzzy *fuzzy = state_of(lane);
     const struct image_extent *extent = &lane->extent;
 
+    fuzzy->demand = *(const struct kernels_fuzzy_demand *)demand;
     fuzzy->grid = fuzzy_grid_of(*extent);
-    fuzzy->voxels = (size_t)(extent->columns * extent->rows * extent->slices);
+    fuzzy->voxels = (size_t)image_voxels(extent);
     fuzzy->words_per_row = (size_t)fuzzy_ceil(extent->columns, 64);
     fuzzy->words = fuzzy->words_per_row * (size_t)(extent->rows * extent->slices);
-    fuzzy->objects = lane->demand.fuzzy_objects;
+    return fuzzy->grid.tile_count != 0 &&
+           edge_flood_place_volume(*extent, NULL, &fuzzy->edges) != 0;
+}
+
+/* The same of both memories. */
+template <typename Element>
+static void
+take_both(struct kernels_memory *memory, Element **device, Element **pinned, size_t count,
+          size_t each = 1)
+{
+    cuda_take(&memory->device, device, count, each);
+    cuda_take(&memory->host, pinned, count, each);
 }
 
 static void
-all_pieces(struct pieces *pieces, struct cuda_fuzzy *fuzzy, const struct kernels_lane *lane)
+fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
+    struct cuda_fuzzy *fuzzy = state_of(lane);
     size_t values = lane->pixel == IMAGE_UINT8 ? 1 << 8 : 1 << 16;
-    size_t objects = fuzzy->objects, scenes = lane->demand.fuzzy_scenes;
+    size_t objects = fuzzy->demand.objects, scenes = fuzzy->demand.scenes;
     size_t scene_bytes = fuzzy_scene_place(&fuzzy->grid, NULL, &fuzzy->memory);
     size_t edge_bytes = edge_flood_place_volume(lane->extent, NULL, &fuzzy->edges);
-    unsigned char *start = NULL;
+    unsigned char *start;
 
-    piece(pieces, &start, (unsigned char **)NULL,
-          edge_bytes > scene_bytes ? edge_bytes : scene_bytes);
+    cuda_take(&memory->device, &start, edge_bytes > scene_bytes ? edge_bytes : scene_bytes);
     fuzzy_scene_place(&fuzzy->grid, start, &fuzzy->memory);
     edge_flood_place_volume(lane->extent, start, &fuzzy->edges);
-    piece(pieces, &fuzzy->first, &fuzzy->host_first, 2 * values);
-    piece(pieces, &fuzzy->second, &fuzzy->host_second, values);
-    piece(pieces, &fuzzy->table, &fuzzy->host_table, 3 * values + 2);
-    piece(pieces, &fuzzy->reach, &fuzzy->host_reach, 2 * values);
-    piece(pieces, &fuzzy->seeds, &fuzzy->host_seeds, SEED_BATCH);
-    piece(pieces, (struct edge_flood_counts **)NULL, &fuzzy->host_counts, 1);
-    piece(pieces, &fuzzy->bits, &fuzzy->host_bits, objects * fuzzy->words);
-    piece(pieces, &fuzzy->count, &fuzzy->host_count, objects);
-    piece(pieces, &fuzzy->threshold, &fuzzy->host_threshold, objects);
-    piece(pieces, &fuzzy->scene, (uint16_t **)NULL,
-          (lane->demand.fuzzy_relative ? objects : (scenes != 0 ? 1 : 0)) * fuzzy->voxels);
-    piece(pieces, (uint16_t **)NULL, &fuzzy->host_scene, scenes * fuzzy->voxels);
-}
-
-bool
-cuda_fuzzy_needs(const struct cuda_lane *lane, struct cuda_needs *needs)
-{
-    struct pieces pieces = {NULL, needs, true};
-    struct cuda_fuzzy fuzzy;
-
-    if (lane->base.demand.fuzzy_objects == 0)
-        return true;
-    measure(&fuzzy, &lane->base);
-    if (fuzzy.grid.tile_count == 0 ||
-        edge_flood_place_volume(lane->base.extent, NULL, &fuzzy.edges) == 0)
-        return false;
-    all_pieces(&pieces, &fuzzy, &lane->base);
-    return pieces.fits;
-}
-
-void
-cuda_fuzzy_place(struct cuda_lane *lane)
-{
-    struct pieces pieces = {lane, NULL, true};
-
-    if (lane->base.demand.fuzzy_objects == 0)
-        return;
-    measure(lane->fuzzy, &lane->base);
-    all_pieces(&pieces, lane->fuzzy, &lane->base);
+    take_both(memory, &fuzzy->first, &fuzzy->host_first, values, 2);
+    take_both(memory, &fuzzy->second, &fuzzy->host_second, values);
+    take_both(memory, &fuzzy->table, &fuzzy->host_table, 3 * values + 2);
+    take_both(memory, &fuzzy->reach, &fuzzy->host_reach, values, 2);
+    take_both(memory, &fuzzy->seeds, &fuzzy->host_seeds, SEED_BATCH);
+    cuda_take(&memory->host, &fuzzy->host_counts, 1);
+    take_both(memory, &fuzzy->bits, &fuzzy->host_bits, objects, fuzzy->words);
+    take_both(memory, &fuzzy->count, &fuzzy->host_count, objects);
+    take_both(memory, &fuzzy->threshold, &fuzzy->host_threshold, objects);
+    cuda_take(&memory->device, &fuzzy->scene,
+              fuzzy->demand.relative ? objects : (scenes != 0 ? 1 : 0), fuzzy->voxels);
+    cuda_take(&memory->host, &fuzzy->host_scene, scenes, fuzzy->voxels);
 }
 
 /* Waits for the stream, so that nothing of the object before is on its way any more. */
 static int
 make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
-            struct fuzzy_tables *tables, char *reason, size_t reason_size)
+            struct fuzzy_tables *tables, struct error *error)
 {
     struct image_range range;
-    int error = cuda_volume_range(lane, object->padding, &range, reason, reason_size);
+    int rc = kernels_volume_range(&lane->base, object->padding, &range, error);
 
-    if (error == -ENODATA)
+    if (rc == -ENODATA)
         range.lo = range.hi = 0; /* all is padding: no affinity is looked up */
-    else if (error != 0)
-        return error;
+    else if (rc != 0)
+        return rc;
     tables->low = range.lo;
     tables->span = range.hi - range.lo;
-    tables->first = lane->fuzzy->host_first;
-    tables->second = lane->fuzzy->host_second;
+    tables->first = state_of(&lane->base)->host_first;
+    tables->second = state_of(&lane->base)->host_second;
     fuzzy_fill_tables(object, tables);
     return 0;
 }
 
 static int
 upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
-              const struct fuzzy_tables *tables, struct fuzzy_lookup *lookup, char *reason,
-              size_t reason_size)
+              const struct fuzzy_tables *tables, struct fuzzy_lookup *lookup, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
     size_t differences = (size_t)tables->span + 1, sums = 2 * (size_t)tables->span + 1;
 
     fuzzy_fix_tables(tables, fuzzy->host_table, lookup);
@@ -198,11 +153,10 @@ seed_place(const struct fuzzy_grid *grid, const struct kernels_voxel *seed)
 }
 
 static int
-upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, char *reason,
-             size_t reason_size)
+upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
 
     CUDA_TRY(device,
              cudaMemsetAsync(fuzzy->memory.seeds, 0,
@@ -269,12 +223,11 @@ __launch_bounds__(RELATIVE_THREADS)
 
 /* Settles the seeds of the flood. */
 static int
-settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, char *reason,
-             size_t reason_size)
+settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct image_extent *extent = &lane->base.extent;
-    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
 
     for (size_t first = 0; first < object->seed_count; first += SEED_BATCH) {
         size_t left = object->seed_count - first, count = left < SEED_BATCH ? left : SEED_BATCH;
@@ -297,14 +250,13 @@ settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
 /* The object without its scene; *found is false when it is not to be had that way. Waits. */
 static int
 flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
-             const struct fuzzy_tables *tables, size_t index, bool *found, char *reason,
-             size_t reason_size)
+             const struct fuzzy_tables *tables, size_t index, bool *found, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
     const struct fuzzy_reach reach = {fuzzy->reach, tables->low, tables->span, object->padding};
     const size_t entries = 2 * (size_t)tables->span + 2;
-    int error;
+    int rc;
 
     *found = false;
     if (object->seed_count == 0 || object->threshold == UINT16_MAX ||
@@ -315,9 +267,9 @@ flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
                              cudaMemcpyHostToDevice, lane->work));
     CUDA_TRY(device, fuzzy_object_edges(lane->device_voxels, lane->base.pixel, &reach,
                                         &fuzzy->edges, lane->work));
-    error = settle_seeds(lane, object, reason, reason_size);
-    if (error != 0)
-        return error;
+    rc = settle_seeds(lane, object, error);
+    if (rc != 0)
+        return rc;
     CUDA_TRY(device, edge_flood_run(&fuzzy->edges, device->multiprocessors, lane->work));
     CUDA_TRY(device, edge_flood_write(&fuzzy->edges, fuzzy->bits + index * fuzzy->words,
                                       fuzzy->count + index, lane->work));
@@ -331,28 +283,28 @@ flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
 
 static int
 run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, size_t index,
-           bool relative, char *reason, size_t reason_size)
+           bool relative, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
     struct fuzzy_tables tables;
     struct fuzzy_volume volume;
     struct fuzzy_output output;
     bool found = false;
-    int error = make_tables(lane, object, &tables, reason, reason_size);
+    int rc = make_tables(lane, object, &tables, error);
 
-    if (error == 0 && !object->scene && !relative)
-        error = flood_object(lane, object, &tables, index, &found, reason, reason_size);
-    if (error != 0 || found)
-        return error;
+    if (rc == 0 && !object->scene && !relative)
+        rc = flood_object(lane, object, &tables, index, &found, error);
+    if (rc != 0 || found)
+        return rc;
     volume.voxels = lane->device_voxels;
     volume.pixel = lane->base.pixel;
     volume.grid = fuzzy->grid;
-    error = upload_tables(lane, object, &tables, &volume.lookup, reason, reason_size);
-    if (error == 0)
-        error = upload_seeds(lane, object, reason, reason_size);
-    if (error != 0)
-        return error;
+    rc = upload_tables(lane, object, &tables, &volume.lookup, error);
+    if (rc == 0)
+        rc = upload_seeds(lane, object, error);
+    if (rc != 0)
+        return rc;
     fuzzy_lookup_binary(&volume.lookup, !object->scene && !relative, object->threshold);
     output.scene = relative        ? fuzzy->scene + index * fuzzy->voxels
                    : object->scene ? fuzzy->scene
@@ -368,9 +320,9 @@ run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, si
 
 static int
 fetch_scene(struct cuda_lane *lane, size_t index, bool relative, size_t *fetched,
-            struct kernels_fuzzy_result *result, char *reason, size_t reason_size)
+            struct kernels_fuzzy_result *result, struct error *error)
 {
-    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
     uint16_t *host = fuzzy->host_scene + *fetched * fuzzy->voxels;
     const uint16_t *scene = fuzzy->scene + (relative ? index * fuzzy->voxels : 0);
 
@@ -383,31 +335,30 @@ fetch_scene(struct cuda_lane *lane, size_t index, bool relative, size_t *fetched
 }
 
 static int
-run_relative(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects, char *reason,
-             size_t reason_size)
+run_relative(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects,
+             struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
 
-    for (size_t i = 0; i < fuzzy->objects; i++)
+    for (size_t i = 0; i < fuzzy->demand.objects; i++)
         fuzzy->host_threshold[i] = objects[i].threshold;
     CUDA_TRY(device, cudaMemcpyAsync(fuzzy->threshold, fuzzy->host_threshold,
-                                     fuzzy->objects * sizeof(uint16_t), cudaMemcpyHostToDevice,
-                                     lane->work));
+                                     fuzzy->demand.objects * sizeof(uint16_t),
+                                     cudaMemcpyHostToDevice, lane->work));
     resolve<<<(unsigned)device->multiprocessors * 8, RELATIVE_THREADS, 0, lane->work>>>(
-        fuzzy->scene, fuzzy->threshold, fuzzy->objects, fuzzy->voxels, lane->base.extent,
+        fuzzy->scene, fuzzy->threshold, fuzzy->demand.objects, fuzzy->voxels, lane->base.extent,
         fuzzy->words, fuzzy->words_per_row, fuzzy->bits, fuzzy->count);
     CUDA_LAUNCHED(device);
     return 0;
 }
 
 static int
-fetch_objects(struct cuda_lane *lane, struct kernels_fuzzy_result *results, char *reason,
-              size_t reason_size)
+fetch_objects(struct cuda_lane *lane, struct kernels_fuzzy_result *results, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = lane->fuzzy;
-    size_t objects = fuzzy->objects;
+    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
+    size_t objects = fuzzy->demand.objects;
 
     CUDA_TRY(device, cudaMemcpyAsync(fuzzy->host_bits, fuzzy->bits,
                                      objects * fuzzy->words * sizeof(uint64_t),
@@ -423,23 +374,39 @@ fetch_objects(struct cuda_lane *lane, struct kernels_fuzzy_result *results, char
     return 0;
 }
 
-int
-cuda_fuzzy_run(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects, bool relative,
-               struct kernels_fuzzy_result *results, char *reason, size_t reason_size)
+static int
+fuzzy_run(struct kernels_lane *base, const void *given, struct error *error)
 {
-    struct cuda_fuzzy *fuzzy = lane->fuzzy;
+    const struct fuzzy_request *request = (const struct fuzzy_request *)given;
+    const struct kernels_fuzzy_object *objects = request->objects;
+    const bool relative = request->relative;
+    struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_fuzzy *fuzzy = state_of(base);
     size_t fetched = 0;
-    int error = 0;
+    int rc = 0;
 
-    CUDA_TRY(cuda_device_of(&lane->base),
-             cudaMemsetAsync(fuzzy->count, 0, fuzzy->objects * sizeof *fuzzy->count, lane->work));
-    for (size_t i = 0; error == 0 && i < fuzzy->objects; i++) {
-        results[i].scene = NULL;
-        error = run_object(lane, &objects[i], i, relative, reason, reason_size);
-        if (error == 0 && objects[i].scene)
-            error = fetch_scene(lane, i, relative, &fetched, &results[i], reason, reason_size);
+    CUDA_TRY(cuda_device_of(base),
+             cudaMemsetAsync(fuzzy->count, 0, request->count * sizeof *fuzzy->count, lane->work));
+    for (size_t i = 0; rc == 0 && i < request->count; i++) {
+        request->results[i].scene = NULL;
+        rc = run_object(lane, &objects[i], i, relative, error);
+        if (rc == 0 && objects[i].scene)
+            rc = fetch_scene(lane, i, relative, &fetched, &request->results[i], error);
     }
-    if (error == 0 && relative)
-        error = run_relative(lane, objects, reason, reason_size);
-    return error != 0 ? error : fetch_objects(lane, results, reason, reason_size);
+    if (rc == 0 && relative)
+        rc = run_relative(lane, objects, error);
+    return rc != 0 ? rc : fetch_objects(lane, request->results, error);
 }
+
+const struct kernels_op cuda_fuzzy_op = {
+    /* .name = */ "fuzzy connectedness",
+    /* .state_size = */ sizeof(struct cuda_fuzzy),
+    /* .transient = */ false,
+    /* .open = */ NULL,
+    /* .close = */ NULL,
+    /* .needs = */ fuzzy_needs,
+    /* .place = */ fuzzy_place,
+    /* .begin = */ NULL,
+    /* .ready = */ NULL,
+    /* .run = */ fuzzy_run,
+};

@@ -5,7 +5,7 @@
 #ifndef NOCTULE_FUZZY_GROW_CPU_H
 #define NOCTULE_FUZZY_GROW_CPU_H
 
-#include "kernels/fuzzy/fuzzy.h"
+#include "kernels/fuzzy/affinity.h"
 
 #include <stddef.h>
 

@@ -9,8 +9,8 @@
 #ifndef NOCTULE_FUZZY_OBJECT_CUH
 #define NOCTULE_FUZZY_OBJECT_CUH
 
+#include "kernels/fuzzy/affinity.h"
 #include "kernels/fuzzy/edge_flood_cuda.cuh"
-#include "kernels/fuzzy/fuzzy.h"
 
 struct fuzzy_reach {
     const int32_t *reach; /* of fuzzy_fill_reach, on the device */

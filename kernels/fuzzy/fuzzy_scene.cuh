@@ -22,7 +22,7 @@
 #ifndef NOCTULE_FUZZY_SCENE_CUH
 #define NOCTULE_FUZZY_SCENE_CUH
 
-#include "kernels/fuzzy/fuzzy.h"
+#include "kernels/fuzzy/affinity.h"
 
 #include <cuda_runtime.h>
 

@@ -1,14 +1,16 @@
 /*
- * level_set_cpu.c - paper 001 on the CPU.
+ * level_set_cpu.c - the level set of Trapani 2018 on the CPU.
  *
- * Stage 1 runs in kernels_volume_ready, on the thread that decoded the slice and while the slice is
- * in its cache: two bits a voxel and label, in range and inside the initial region. Stage 2 is
+ * Stage 1 runs in kernels_volume_ready where labels were named before, on the thread that decoded
+ * the slice and while the slice is in its cache, else on all threads at the beginning of the run:
+ * two bits per voxel and label, in range and inside the initial region. Stage 2 is
  * flood.c. Its cost is the number of runs of equal range within words; where runs along x are many
  * and those along y or z far fewer (corridors along y or z), the bits are first packed along that
  * axis. Stage 3 is made from the final bits when asked for.
  */
 #include "kernels/cpu/device.h"
 #include "kernels/level_set/flood.h"
+#include "kernels/level_set/level_set.h"
 #include "kernels/level_set/shape.h"
 
 #include <errno.h>
@@ -56,28 +58,40 @@ may_turn(const struct bits_extent *extent, int axis)
     return bits_words(&turned) <= words + words / 4;
 }
 
-/* Adds count elements, rounded up to whole cache lines; false on overflow. */
-static bool
-add_bytes(size_t *total, size_t count, size_t size)
-{
-    size_t bytes;
+/* One label. */
+struct cpu_label {
+    struct kernels_level_set_label given;
+    uint64_t *range;  /* one bit per voxel: in range; work space once the flood has begun */
+    uint64_t *inside; /* the initial region, then the final one */
+    int64_t voxels;   /* bits set in inside */
+    int64_t runs;     /* runs of in-range voxels within rows */
+};
 
-    if (__builtin_mul_overflow(count, size, &bytes) ||
-        __builtin_add_overflow(bytes, ALIGNMENT - 1, &bytes))
-        return false;
-    return !__builtin_add_overflow(*total, bytes & ~(size_t)(ALIGNMENT - 1), total);
+struct cpu_level_set {
+    struct kernels_level_set_demand demand;
+    const struct kernels_level_set_label *begun; /* the hint's; NULL: none, or run since */
+    bool found;                                  /* the regions are final */
+    struct cpu_label *labels;
+    uint64_t *turned;  /* work space: the range bits packed along another axis */
+    void *flood_space; /* work space */
+};
+
+static struct cpu_level_set *
+state_of(const struct kernels_lane *lane)
+{
+    return (struct cpu_level_set *)kernels_state(lane, KERNELS_LEVEL_SET);
 }
 
-struct needs {
+struct level_set_sizes {
     size_t words;  /* of inside */
     size_t turned; /* of range and of the turned range, whatever the axis */
     size_t flood;  /* bytes */
 };
 
-static struct needs
-find_needs(const struct bits_extent *extent)
+static struct level_set_sizes
+find_sizes(const struct bits_extent *extent)
 {
-    struct needs needs = {.words = (size_t)bits_words(extent)};
+    struct level_set_sizes sizes = {.words = (size_t)bits_words(extent)};
 
     for (int axis = 0; axis < 3; axis++) {
         struct bits_extent turned = extent_along(extent, axis);
@@ -85,75 +99,67 @@ find_needs(const struct bits_extent *extent)
 
         if (!may_turn(extent, axis))
             continue;
-        needs.turned = words > needs.turned ? words : needs.turned;
-        needs.flood = flood > needs.flood ? flood : needs.flood;
+        sizes.turned = words > sizes.turned ? words : sizes.turned;
+        sizes.flood = flood > sizes.flood ? flood : sizes.flood;
     }
-    return needs;
+    return sizes;
 }
 
-static void *
-carve(unsigned char **next, size_t bytes)
+static bool
+level_set_needs(struct kernels_lane *lane, const void *demand)
 {
-    void *piece = *next;
-
-    *next += (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-    return piece;
+    state_of(lane)->demand = *(const struct kernels_level_set_demand *)demand;
+    return true;
 }
 
-int
-cpu_level_set_reserve(struct cpu_lane *lane)
+static void
+level_set_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct bits_extent extent = extent_of(&lane->base);
-    struct needs needs = find_needs(&extent);
-    size_t count = lane->base.demand.level_set_labels, total = 0;
-    unsigned char *next;
-    int error;
+    struct cpu_level_set *own = state_of(lane);
+    struct kernels_arena *arena = &memory->host;
+    struct bits_extent extent = extent_of(lane);
+    struct level_set_sizes sizes = find_sizes(&extent);
+    size_t count = own->demand.labels;
+    uint64_t *inside, *range;
 
-    if (count == 0)
-        return 0;
-    /* What carve takes, for all labels at once. */
-    if (!add_bytes(&total, count, sizeof(struct cpu_label)) ||
-        !add_bytes(&total, count, needs.words * sizeof(uint64_t) + ALIGNMENT) ||
-        !add_bytes(&total, count, needs.turned * sizeof(uint64_t) + ALIGNMENT) ||
-        !add_bytes(&total, needs.turned, sizeof(uint64_t)) || !add_bytes(&total, needs.flood, 1))
-        return -ENOMEM;
-    error = cpu_block_reserve(&lane->bits, total);
-    if (error)
-        return error;
-    next = lane->bits.memory;
-    lane->labels = carve(&next, count * sizeof(*lane->labels));
-    for (size_t i = 0; i < count; i++) {
-        lane->labels[i].inside = carve(&next, needs.words * sizeof(uint64_t));
-        lane->labels[i].range = carve(&next, needs.turned * sizeof(uint64_t));
+    own->begun = NULL;
+    own->found = false;
+    own->labels = kernels_take(arena, count, sizeof(*own->labels));
+    inside = kernels_take(arena, count, sizes.words * sizeof(*inside));
+    range = kernels_take(arena, count, sizes.turned * sizeof(*range));
+    own->turned = kernels_take(arena, sizes.turned, sizeof(*own->turned));
+    own->flood_space = kernels_take(arena, sizes.flood, 1);
+    for (size_t i = 0; arena->memory && i < count; i++) {
+        own->labels[i].inside = inside + i * sizes.words;
+        own->labels[i].range = range + i * sizes.turned;
     }
-    lane->turned = carve(&next, needs.turned * sizeof(uint64_t));
-    lane->flood_space = carve(&next, needs.flood);
-    return 0;
 }
 
-int
-cpu_level_set_begin(struct kernels_lane *base, const struct kernels_level_set_label *labels,
-                    char *reason, size_t reason_size)
-{
-    struct cpu_lane *lane = cpu_lane_of(base);
-
-    (void)reason;
-    (void)reason_size;
-    for (size_t i = 0; i < base->demand.level_set_labels; i++) {
-        lane->labels[i].given = labels[i];
-        lane->labels[i].voxels = 0;
-        lane->labels[i].runs = 0;
-    }
-    return 0;
-}
-
-/* Adds lo..hi, cut to the values low..high that the pixel type has. */
+/* Names the labels; nothing is known of any slice yet. */
 static int
-add_interval(struct isa_interval *pass, int count, int64_t lo, int64_t hi, int64_t low,
-             int64_t high)
+level_set_begin(struct kernels_lane *lane, const void *given, struct error *error)
 {
-    lo = lo > low ? lo : low;
-    hi = hi < high ? hi : high;
+    const struct level_set_request *request = given;
+    struct cpu_level_set *own = state_of(lane);
+
+    (void)error;
+    for (size_t i = 0; i < request->count; i++) {
+        own->labels[i].given = request->labels[i];
+        own->labels[i].voxels = 0;
+        own->labels[i].runs = 0;
+    }
+    own->begun = request->labels;
+    own->found = false;
+    return 0;
+}
+
+/* Adds lo..hi, cut to the values that the pixel type has. */
+static int
+add_interval(struct isa_interval *pass, int count, int64_t lo, int64_t hi,
+             struct image_range limits)
+{
+    lo = lo > limits.lo ? lo : limits.lo;
+    hi = hi < limits.hi ? hi : limits.hi;
     if (lo > hi)
         return count;
     pass[count] = (struct isa_interval){(uint16_t)lo, (uint16_t)(hi - lo)};
@@ -165,16 +171,15 @@ static bool
 find_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
                struct isa_interval pass[2])
 {
-    int64_t low = pixel == IMAGE_INT16 ? INT16_MIN : 0;
-    int64_t high = low + (pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX);
+    struct image_range limits = image_pixel_range(pixel);
     int count = 0;
 
     if (padding.lo > padding.hi) {
-        count = add_interval(pass, count, range.lo, range.hi, low, high);
+        count = add_interval(pass, count, range.lo, range.hi, limits);
     } else {
         int64_t below = (int64_t)padding.lo - 1, above = (int64_t)padding.hi + 1;
-        count = add_interval(pass, count, range.lo, range.hi < below ? range.hi : below, low, high);
-        count = add_interval(pass, count, range.lo > above ? range.lo : above, range.hi, low, high);
+        count = add_interval(pass, count, range.lo, range.hi < below ? range.hi : below, limits);
+        count = add_interval(pass, count, range.lo > above ? range.lo : above, range.hi, limits);
     }
     if (count == 1)
         pass[1] = pass[0];
@@ -248,20 +253,32 @@ draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z
     return voxels;
 }
 
-void
-cpu_level_set_slice(struct cpu_lane *lane, int64_t z)
+/* Stage 1 of a slice. */
+static void
+prepare_slice(void *context, int64_t z)
 {
+    struct cpu_lane *lane = context;
+    struct cpu_level_set *own = state_of(&lane->base);
     struct bits_extent extent = extent_of(&lane->base);
     int64_t first = z * extent.words_per_slice;
 
-    for (size_t i = 0; i < lane->base.demand.level_set_labels; i++) {
-        struct cpu_label *label = &lane->labels[i];
+    for (size_t i = 0; i < own->demand.labels; i++) {
+        struct cpu_label *label = &own->labels[i];
         int64_t runs = pack_slice(lane, label, z, label->range + first);
         int64_t voxels = draw_slice(lane, label, z, label->inside + first);
 
         __atomic_fetch_add(&label->runs, runs, __ATOMIC_RELAXED);
         __atomic_fetch_add(&label->voxels, voxels, __ATOMIC_RELAXED);
     }
+}
+
+static int
+level_set_ready(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error)
+{
+    (void)error;
+    for (int64_t z = first; z < first + count; z++)
+        prepare_slice(lane, z);
+    return 0;
 }
 
 /* Counts the runs along y and z, slice by slice. */
@@ -430,19 +447,20 @@ flood_along_x(struct cpu_lane *lane, struct cpu_label *label, const struct tiles
 {
     const struct cpu_device *device = cpu_device_of(&lane->base);
     struct flood_volume volume = {extent_of(&lane->base), label->range, label->inside,
-                                  lane->flood_space};
+                                  state_of(&lane->base)->flood_space};
 
     return flood_run(&volume, box, device->isa, device->pool);
 }
 
-/* The range bits go to the lane's work space, the region to where the range bits were, and back. */
+/* The range bits go to the work space, the region to where the range bits were, and back. */
 static int64_t
 flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const struct tiles_box *box)
 {
     const struct cpu_device *device = cpu_device_of(&lane->base);
     struct bits_extent extent = extent_of(&lane->base), other = extent_along(&extent, axis);
-    struct flood_volume volume = {other, lane->turned, label->range, lane->flood_space};
-    struct turn_job range = turn_from(device->isa, &extent, axis, label->range, lane->turned);
+    const struct cpu_level_set *own = state_of(&lane->base);
+    struct flood_volume volume = {other, own->turned, label->range, own->flood_space};
+    struct turn_job range = turn_from(device->isa, &extent, axis, label->range, own->turned);
     struct turn_job inside = turn_from(device->isa, &extent, axis, label->inside, label->range);
     struct turn_job back = turn_back(&inside);
     int64_t growth;
@@ -469,24 +487,38 @@ evolve(struct cpu_lane *lane, struct cpu_label *label)
         axis == 0 ? flood_along_x(lane, label, &box) : flood_turned(lane, label, axis, &box);
 }
 
-int
-cpu_level_set_finish(struct kernels_lane *base, struct image_mask *masks, char *reason,
-                     size_t reason_size)
+static int
+level_set_run(struct kernels_lane *base, const void *given, struct error *error)
 {
+    const struct level_set_request *request = given;
     struct cpu_lane *lane = cpu_lane_of(base);
+    struct cpu_level_set *own = state_of(base);
 
-    (void)reason;
-    (void)reason_size;
-    for (size_t i = 0; i < base->demand.level_set_labels; i++) {
-        struct cpu_label *label = &lane->labels[i];
+    if (own->begun != request->labels) {
+        level_set_begin(base, request, error);
+        cpu_pool_for(cpu_device_of(base)->pool, base->extent.slices, prepare_slice, lane);
+    }
+    for (size_t i = 0; i < request->count; i++) {
+        struct cpu_label *label = &own->labels[i];
 
         evolve(lane, label);
-        masks[i].bits = label->inside;
-        masks[i].words_per_row = extent_of(base).words_per_row;
-        masks[i].voxels = label->voxels;
+        request->masks[i] =
+            (struct image_mask){label->inside, extent_of(base).words_per_row, label->voxels};
     }
+    own->begun = NULL;
+    own->found = true;
     return 0;
 }
+
+const struct kernels_op cpu_level_set_op = {
+    .name = "the level set",
+    .state_size = sizeof(struct cpu_level_set),
+    .needs = level_set_needs,
+    .place = level_set_place,
+    .begin = level_set_begin,
+    .ready = level_set_ready,
+    .run = level_set_run,
+};
 
 struct codes_job {
     struct bits_extent extent;
@@ -569,12 +601,20 @@ code_slice(void *context, int64_t z)
     }
 }
 
-int
-cpu_level_set_codes(struct kernels_lane *base, size_t label, int8_t *codes)
+static int
+level_set_codes_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
-    const struct cpu_lane *lane = cpu_lane_of(base);
-    struct codes_job job = {extent_of(base), lane->labels[label].inside, codes};
+    const struct level_set_codes_request *request = given;
+    const struct cpu_level_set *own = state_of(lane);
 
-    cpu_pool_for(cpu_device_of(base)->pool, base->extent.slices, code_slice, &job);
+    if (lane->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found ||
+        request->label >= own->demand.labels)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no label %zu",
+                         request->label);
+    struct codes_job job = {extent_of(lane), own->labels[request->label].inside, request->codes};
+    cpu_pool_for(cpu_device_of(lane)->pool, lane->extent.slices, code_slice, &job);
     return 0;
 }
+
+const struct kernels_op cpu_level_set_codes_op = {.name = "state codes",
+                                                  .run = level_set_codes_run};

@@ -1,8 +1,10 @@
 /*
- * level_set_cuda.cu - paper 001 as a job of a lane: memory, order of work, what comes back.
+ * level_set_cuda.cu - the level set of Trapani 2018 as an operation: memory, order of work, what
+ * comes back.
  *
- * Each slab is thresholded once it is there, and the flood runs in every layer of tiles that is
- * whole; what would cross into a layer that is not waits in its inboxes. The kernels stand in
+ * Where labels were named before the first slice, each slab is thresholded once it is there, and the
+ * flood runs in every layer of tiles that is whole; what would cross into a layer that is not waits
+ * in its inboxes. Else the whole volume comes as one slab, at the run. The kernels stand in
  * level_set_pack.cu, level_set_flood.cu and level_set_unite.cu.
  */
 #include "kernels/cuda/cuda.cuh"
@@ -19,10 +21,12 @@ enum {
 };
 
 struct cuda_level_set {
+    struct kernels_level_set_demand demand;
+    const struct kernels_level_set_label *begun; /* the hint's; NULL: none, or run since */
+    bool found;                                  /* the regions are final */
     struct level_set_job job;
-    const struct kernels_level_set_label *labels;
     int blocks;
-    int64_t *layer_missing; /* slices, one a layer of tiles */
+    int64_t *layer_missing; /* slices, one per layer of tiles */
     int8_t *codes;          /* on the device */
     int64_t codes_slices;   /* for which there is room */
     /* Pinned: */
@@ -31,6 +35,12 @@ struct cuda_level_set {
     int64_t *voxels_in; /* and `counts`, as on the device */
     struct level_set_counts *counts;
 };
+
+static struct cuda_level_set *
+state_of(const struct kernels_lane *lane)
+{
+    return (struct cuda_level_set *)kernels_state(lane, KERNELS_LEVEL_SET);
+}
 
 /* Arrays that begin as zeros, in the order of the struct. */
 
@@ -79,35 +89,23 @@ small_numbers(const struct level_set_job *job)
 
 /* A lane */
 
-int
-cuda_level_set_open(struct cuda_lane *lane)
+static int
+level_set_open(struct kernels_lane *lane, struct error *error)
 {
-    struct cuda_level_set *own = (struct cuda_level_set *)calloc(1, sizeof(*own));
-
-    if (!own)
-        return -ENOMEM;
     /* Range bits are made before the flood, which then knows nothing of pixels. */
-    if (CUDA_OF(level_set_blocks(IMAGE_UINT16, false, &own->blocks)) != cudaSuccess) {
-        (void)cudaGetLastError();
-        free(own);
-        return -EIO;
-    }
-    lane->level_set = own;
+    CUDA_TRY(cuda_device_of(lane), level_set_blocks(IMAGE_UINT16, false, &state_of(lane)->blocks));
     return 0;
 }
 
-void
-cuda_level_set_close(struct cuda_lane *lane)
-{
-    free(lane->level_set);
-    lane->level_set = NULL;
-}
-
 static bool
-measure(const struct cuda_lane *lane, struct level_set_job *job)
+level_set_needs(struct kernels_lane *lane, const void *demand)
 {
-    return level_set_measure(job, lane->base.extent, lane->base.pixel,
-                             lane->base.demand.level_set_labels);
+    struct cuda_level_set *own = state_of(lane);
+
+    own->demand = *(const struct kernels_level_set_demand *)demand;
+    own->begun = NULL;
+    own->found = false;
+    return level_set_measure(&own->job, lane->extent, lane->pixel, own->demand.labels);
 }
 
 static size_t
@@ -124,107 +122,71 @@ code_slices(const struct level_set_job *job)
     return job->slices < (int64_t)CODES_SLICES ? job->slices : (int64_t)CODES_SLICES;
 }
 
-bool
-cuda_level_set_needs(const struct cuda_lane *lane, struct cuda_needs *needs)
-{
-    struct level_set_job job = {};
-    size_t labels = lane->base.demand.level_set_labels, tiles, slices;
-
-    if (labels == 0)
-        return true;
-    if (!measure(lane, &job))
-        return false;
-    tiles = labels * job.tiles;
-    slices = (size_t)job.slices;
-    if (level_set_can_unite(&job) &&
-        (!cuda_needs_add(&needs->device, nodes(&job), sizeof(*job.parent)) ||
-         !cuda_needs_add(&needs->device, (size_t)job.tiles * TILE_WORDS, sizeof(*job.first_node))))
-        return false;
-    if (!level_set_can_unite(&job) && !cuda_needs_add(&needs->device, (size_t)code_slices(&job),
-                                                      (size_t)(job.columns * job.rows)))
-        return false;
-    return cuda_needs_add(&needs->device, labels * slices, sizeof(*job.passes)) &&
-           cuda_needs_add(&needs->device, tiles * TILE_WORDS, sizeof(*job.range)) &&
-           cuda_needs_add(&needs->device, tiles * TILE_WORDS, sizeof(*job.initial)) &&
-           cuda_needs_add(&needs->device, labels * (size_t)job.words, sizeof(*job.inside)) &&
-           cuda_needs_add(&needs->device, tiles * INBOX_WORDS, sizeof(*job.inbox)) &&
-           cuda_needs_add(&needs->device, level_set_zeros(&job), 1) &&
-           cuda_needs_add(&needs->pinned, labels * slices, sizeof(*job.passes)) &&
-           cuda_needs_add(&needs->pinned, labels * (size_t)job.words, sizeof(*job.inside)) &&
-           cuda_needs_add(&needs->pinned, small_numbers(&job), 1) &&
-           cuda_needs_add(&needs->pinned, job.tiles_z, sizeof(int64_t));
-}
-
 static void
-place_pinned(struct cuda_lane *lane)
+place_pinned(struct cuda_level_set *own, struct kernels_arena *arena)
 {
-    struct cuda_level_set *own = lane->level_set;
     const struct level_set_job *job = &own->job;
-    struct cuda_arena *arena = &lane->pinned;
     size_t labels = job->labels;
+    char *numbers;
 
-    own->passes = (struct level_set_pass *)cuda_arena_take(arena, labels * (size_t)job->slices *
-                                                                      sizeof(*own->passes));
-    own->masks =
-        (uint64_t *)cuda_arena_take(arena, labels * (size_t)job->words * sizeof(*own->masks));
-    own->voxels_in = (int64_t *)cuda_arena_take(arena, small_numbers(job));
-    own->counts = (struct level_set_counts *)((char *)own->voxels_in + small_numbers(job)) - 1;
-    own->layer_missing =
-        (int64_t *)cuda_arena_take(arena, job->tiles_z * sizeof(*own->layer_missing));
+    cuda_take(arena, &own->passes, labels, (size_t)job->slices);
+    cuda_take(arena, &own->masks, labels, (size_t)job->words);
+    cuda_take(arena, &numbers, small_numbers(job));
+    cuda_take(arena, &own->layer_missing, job->tiles_z);
+    if (!numbers)
+        return;
+    own->voxels_in = (int64_t *)numbers;
+    own->counts = (struct level_set_counts *)(numbers + small_numbers(job)) - 1;
 }
 
 static void
-place_device(struct cuda_lane *lane)
+place_device(struct cuda_level_set *own, struct kernels_arena *arena)
 {
-    struct cuda_level_set *own = lane->level_set;
     struct level_set_job *job = &own->job;
-    struct cuda_arena *arena = &lane->device;
-    size_t tiles = (size_t)job->labels * job->tiles;
+    size_t labels = job->labels, tiles = job->tiles;
+    struct level_set_pass *passes;
+    char *zeros;
 
     job->parent = NULL;
+    own->codes_slices = code_slices(job);
     if (level_set_can_unite(job)) {
-        job->parent = (uint32_t *)cuda_arena_take(arena, nodes(job) * sizeof(*job->parent));
-        job->first_node = (uint32_t *)cuda_arena_take(arena, (size_t)job->tiles * TILE_WORDS *
-                                                                 sizeof(*job->first_node));
+        cuda_take(arena, &job->parent, nodes(job));
+        cuda_take(arena, &job->first_node, tiles * TILE_WORDS);
         own->codes = (int8_t *)job->parent;
     } else {
-        own->codes =
-            (int8_t *)cuda_arena_take(arena, (size_t)(code_slices(job) * job->columns * job->rows));
+        cuda_take(arena, &own->codes, (size_t)(own->codes_slices * job->columns * job->rows));
     }
-    own->codes_slices = code_slices(job);
-    job->passes = (struct level_set_pass *)cuda_arena_take(
-        arena, (size_t)(job->labels * job->slices) * sizeof(*job->passes));
-    job->range = (uint64_t *)cuda_arena_take(arena, tiles * TILE_WORDS * sizeof(*job->range));
-    job->initial = (uint64_t *)cuda_arena_take(arena, tiles * TILE_WORDS * sizeof(*job->initial));
-    job->inside =
-        (uint64_t *)cuda_arena_take(arena, job->labels * (size_t)job->words * sizeof(*job->inside));
-    job->inbox = (uint32_t *)cuda_arena_take(arena, tiles * INBOX_WORDS * sizeof(*job->inbox));
-    level_set_place_zeros(job, cuda_arena_take(arena, level_set_zeros(job)));
+    cuda_take(arena, &passes, labels, (size_t)job->slices);
+    job->passes = passes;
+    cuda_take(arena, &job->range, labels, tiles * TILE_WORDS);
+    cuda_take(arena, &job->initial, labels, tiles * TILE_WORDS);
+    cuda_take(arena, &job->inside, labels, (size_t)job->words);
+    cuda_take(arena, &job->inbox, labels, tiles * INBOX_WORDS);
+    cuda_take(arena, &zeros, level_set_zeros(job));
+    if (zeros)
+        level_set_place_zeros(job, zeros);
 }
 
-void
-cuda_level_set_place(struct cuda_lane *lane)
+static void
+level_set_place_all(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cuda_level_set *own = lane->level_set;
+    struct cuda_level_set *own = state_of(lane);
 
-    if (lane->base.demand.level_set_labels == 0)
-        return;
-    measure(lane, &own->job);
-    own->job.voxels = lane->device_voxels;
-    place_device(lane);
-    place_pinned(lane);
+    own->job.voxels = cuda_lane_of(lane)->device_voxels;
+    place_device(own, &memory->device);
+    place_pinned(own, &memory->host);
 }
 
 /* A job */
 
 static void
-fill_passes(const struct cuda_level_set *own)
+fill_passes(const struct cuda_level_set *own, const struct kernels_level_set_label *labels)
 {
     const struct level_set_job *job = &own->job;
     struct level_set_pass *pass = own->passes;
 
     for (uint32_t i = 0; i < job->labels; i++) {
-        const struct kernels_level_set_label *label = &own->labels[i];
+        const struct kernels_level_set_label *label = &labels[i];
 
         for (int64_t z = 0; z < job->slices; z++)
             *pass++ = level_set_make_pass(job->pixel, label->ranges[label->range_count > 1 ? z : 0],
@@ -232,20 +194,24 @@ fill_passes(const struct cuda_level_set *own)
     }
 }
 
-int
-cuda_level_set_begin(struct cuda_lane *lane, const struct kernels_level_set_label *labels,
-                     char *reason, size_t reason_size)
+/* Names the labels; nothing is known of any slice yet. */
+static int
+level_set_begin_labels(struct kernels_lane *base, const void *given, struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_level_set *own = lane->level_set;
+    const struct kernels_level_set_label *labels =
+        ((const struct level_set_request *)given)->labels;
+    struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_device *device = cuda_device_of(base);
+    struct cuda_level_set *own = state_of(base);
     const struct level_set_job *job = &own->job;
 
-    own->labels = labels;
+    own->begun = labels;
+    own->found = false;
     for (uint32_t z = 0; z < job->tiles_z; z++) {
         int64_t left = job->slices - (int64_t)z * TILE_SLICES;
         own->layer_missing[z] = left < (int64_t)TILE_SLICES ? left : (int64_t)TILE_SLICES;
     }
-    fill_passes(own);
+    fill_passes(own, labels);
     CUDA_TRY(device, cudaMemcpyAsync((void *)(uintptr_t)job->passes, own->passes,
                                      (size_t)(job->labels * job->slices) * sizeof(*own->passes),
                                      cudaMemcpyHostToDevice, lane->work));
@@ -275,12 +241,12 @@ whole_layers(struct cuda_level_set *own, int64_t first, int64_t count, uint32_t 
     return *layers > 0;
 }
 
-int
-cuda_level_set_slab(struct cuda_lane *lane, int64_t first, int64_t count, char *reason,
-                    size_t reason_size)
+static int
+level_set_ready(struct kernels_lane *base, int64_t first, int64_t count, struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_level_set *own = lane->level_set;
+    struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_device *device = cuda_device_of(base);
+    struct cuda_level_set *own = state_of(base);
     const struct level_set_job *job = &own->job;
     int64_t budget = job->parent ? level_set_budget(job) : 0;
     uint32_t from, layers;
@@ -296,12 +262,24 @@ cuda_level_set_slab(struct cuda_lane *lane, int64_t first, int64_t count, char *
     return 0;
 }
 
+/* Without a hint, or after one of other labels, whose passes may still be on their way. */
+static int
+begin_resident(struct kernels_lane *lane, const void *request, struct error *error)
+{
+    int rc;
+
+    if (state_of(lane)->begun)
+        CUDA_TRY(cuda_device_of(lane), cudaStreamSynchronize(cuda_lane_of(lane)->work));
+    rc = level_set_begin_labels(lane, request, error);
+    return rc ? rc : level_set_ready(lane, 0, lane->extent.slices, error);
+}
+
 /* Queues the regions and counts for the host and waits for them. */
 static int
-fetch(struct cuda_lane *lane, char *reason, size_t reason_size)
+fetch(struct cuda_lane *lane, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct cuda_level_set *own = lane->level_set;
+    const struct cuda_level_set *own = state_of(&lane->base);
     const struct level_set_job *job = &own->job;
     const size_t words = job->labels * (size_t)job->words;
 
@@ -314,37 +292,57 @@ fetch(struct cuda_lane *lane, char *reason, size_t reason_size)
 }
 
 static int
-unite_all(struct cuda_lane *lane, char *reason, size_t reason_size)
+unite_all(struct cuda_lane *lane, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct level_set_job *job = &lane->level_set->job;
+    const struct level_set_job *job = &state_of(&lane->base)->job;
 
     for (uint32_t i = 0; i < job->labels; i++) {
         CUDA_TRY(device, level_set_unite(job, i, lane->work));
         CUDA_LAUNCHED(device);
     }
-    return fetch(lane, reason, reason_size);
+    return fetch(lane, error);
 }
 
-int
-cuda_level_set_finish(struct cuda_lane *lane, struct image_mask *masks, char *reason,
-                      size_t reason_size)
+static int
+level_set_run(struct kernels_lane *base, const void *given, struct error *error)
 {
-    const struct cuda_level_set *own = lane->level_set;
+    const struct level_set_request *request = (const struct level_set_request *)given;
+    struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_level_set *own = state_of(base);
     const struct level_set_job *job = &own->job;
-    int error = fetch(lane, reason, reason_size);
+    int rc = 0;
 
-    if (!error && own->counts->stopped)
-        error = unite_all(lane, reason, reason_size);
-    for (uint32_t i = 0; i < job->labels && !error; i++) {
-        masks[i].bits = own->masks + i * (size_t)job->words;
-        masks[i].words_per_row = job->words_per_row;
-        masks[i].voxels = own->voxels_in[i];
+    if (own->begun != request->labels)
+        rc = begin_resident(base, request, error);
+    if (!rc)
+        rc = fetch(lane, error);
+    if (!rc && own->counts->stopped)
+        rc = unite_all(lane, error);
+    for (uint32_t i = 0; i < job->labels && !rc; i++) {
+        request->masks[i].bits = own->masks + i * (size_t)job->words;
+        request->masks[i].words_per_row = job->words_per_row;
+        request->masks[i].voxels = own->voxels_in[i];
     }
-    return error;
+    own->begun = NULL;
+    own->found = !rc;
+    return rc;
 }
 
-/* Stage 3. A block a row. */
+const struct kernels_op cuda_level_set_op = {
+    /* .name = */ "the level set",
+    /* .state_size = */ sizeof(struct cuda_level_set),
+    /* .transient = */ false,
+    /* .open = */ level_set_open,
+    /* .close = */ NULL,
+    /* .needs = */ level_set_needs,
+    /* .place = */ level_set_place_all,
+    /* .begin = */ level_set_begin_labels,
+    /* .ready = */ level_set_ready,
+    /* .run = */ level_set_run,
+};
+
+/* Stage 3. A block per row. */
 
 __device__ static __forceinline__ bool
 region_bit(const struct level_set_job &job, const uint64_t *region, int64_t x, int64_t y, int64_t z)
@@ -392,10 +390,10 @@ level_set_codes(const struct level_set_job *job, uint32_t label, int64_t first, 
 }
 
 static int
-fetch_codes(struct cuda_lane *lane, uint32_t label, int8_t *codes, char *reason, size_t reason_size)
+fetch_codes(struct cuda_lane *lane, uint32_t label, int8_t *codes, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct cuda_level_set *own = lane->level_set;
+    const struct cuda_level_set *own = state_of(&lane->base);
     const struct level_set_job *job = &own->job;
     const int64_t slice = job->columns * job->rows;
 
@@ -411,8 +409,28 @@ fetch_codes(struct cuda_lane *lane, uint32_t label, int8_t *codes, char *reason,
     return 0;
 }
 
-int
-cuda_level_set_codes(struct cuda_lane *lane, size_t label, int8_t *codes)
+static int
+level_set_codes_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
-    return fetch_codes(lane, (uint32_t)label, codes, NULL, 0);
+    const struct level_set_codes_request *request = (const struct level_set_codes_request *)given;
+    const struct cuda_level_set *own = state_of(lane);
+
+    if (lane->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found ||
+        request->label >= own->demand.labels)
+        return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no label %zu",
+                         request->label);
+    return fetch_codes(cuda_lane_of(lane), (uint32_t)request->label, request->codes, error);
 }
+
+const struct kernels_op cuda_level_set_codes_op = {
+    /* .name = */ "state codes",
+    /* .state_size = */ 0,
+    /* .transient = */ false,
+    /* .open = */ NULL,
+    /* .close = */ NULL,
+    /* .needs = */ NULL,
+    /* .place = */ NULL,
+    /* .begin = */ NULL,
+    /* .ready = */ NULL,
+    /* .run = */ level_set_codes_run,
+};

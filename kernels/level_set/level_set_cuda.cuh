@@ -1,5 +1,5 @@
 /*
- * level_set_cuda.cuh - paper 001 on CUDA: what the kernels share, and what launches them.
+ * level_set_cuda.cuh - Trapani 2018 on CUDA: what the kernels share, and what launches them.
  *
  * With R "in range", S "in the initial region" and one bit a voxel each, states 1 and -2 are the
  * voxels with R = S. They are settled; a voxel of state -1 or 2 settles when a settled neighbour
@@ -26,7 +26,7 @@
 #ifndef NOCTULE_LEVEL_SET_CUDA_CUH
 #define NOCTULE_LEVEL_SET_CUDA_CUH
 
-#include "kernels/kernels.h"
+#include "kernels/level_set/level_set.h"
 
 #include <cuda_runtime.h>
 

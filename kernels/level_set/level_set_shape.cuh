@@ -5,7 +5,7 @@
 #ifndef NOCTULE_LEVEL_SET_SHAPE_CUH
 #define NOCTULE_LEVEL_SET_SHAPE_CUH
 
-#include "kernels/kernels.h"
+#include "kernels/level_set/level_set.h"
 extern "C" {
 #include "kernels/level_set/shape.h"
 }

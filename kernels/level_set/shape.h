@@ -8,7 +8,7 @@
 #ifndef NOCTULE_SHAPE_H
 #define NOCTULE_SHAPE_H
 
-#include "kernels/kernels.h"
+#include "kernels/level_set/level_set.h"
 
 /* first .. last, both inclusive; empty when first > last. */
 struct shape_interval {

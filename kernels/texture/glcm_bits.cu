@@ -428,12 +428,6 @@ __launch_bounds__(THREADS, BLOCKS)
     hand_over(image, set, sums, counts);
 }
 
-static size_t
-most(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Words of the long row of so many slices. */
 static size_t
 words_of(const struct glcm_image *image, size_t slices)
@@ -486,8 +480,8 @@ split_image(const struct glcm_image *image, size_t slices, const struct glcm_sha
             size_t processors)
 {
     const size_t strips = strips_of(words_of(image, slices));
-    const size_t blocks = most(1, processors * BLOCKS / share->sets);
-    const size_t bands = most(blocks * WARPS / strips, image->row_count / ROWS_OF_BAND + 1);
+    const size_t blocks = texture_most(1, processors * BLOCKS / share->sets);
+    const size_t bands = texture_most(blocks * WARPS / strips, image->row_count / ROWS_OF_BAND + 1);
     struct split split = {};
 
     split.words = (image->pitch + WORD - 1) / WORD + 1;

@@ -1,7 +1,7 @@
 /*
- * glcm_cpu.c - value histograms and grey level co-occurrence matrices on the CPU.
+ * glcm_cpu.c - grey level co-occurrence matrices on the CPU.
  *
- * Matrices take two passes. The first turns voxels into levels, 0 outside of the region, in rows
+ * They take two passes. The first turns voxels into levels, 0 outside of the region, in rows
  * with zeros between them. The second counts tuples of levels (tuples.h), a tuple after the
  * other, so that one table at a time is in the nearest caches: with four voxels of 8 levels six
  * pairs are counted by one increment, with three of 32 levels three. Counters have two bytes, so
@@ -14,7 +14,6 @@
 #include <string.h>
 
 enum {
-    ALIGNMENT = 64,
     MARGIN = TUPLE_WIDTH + ISA_TALLY, /* zeros behind each row of levels, and before the first */
     CHUNK = 1024,                     /* columns that are counted at a time */
     SLICE_VOXELS = 1 << 20,           /* of a block where tables are emptied after each */
@@ -28,22 +27,23 @@ enum {
 
 /* ------------------------------------------------------------------------ the memory ---- */
 
-struct layout {
-    unsigned char *memory;
-    size_t used;
-    bool too_large;
+/* A row's voxels that may have a level: first .. end - 1; none when first >= end. */
+struct glcm_row {
+    int64_t first;
+    int64_t end;
 };
 
-static void *
-take(struct layout *layout, size_t count, size_t size)
-{
-    size_t begin = layout->used, bytes;
+struct cpu_glcm {
+    void *levels;          /* of every voxel: uint8_t, or uint16_t for 256 levels */
+    void *empty;           /* a row without levels */
+    struct glcm_row *rows; /* one per row of the volume */
+    struct texture_space *spaces;
+};
 
-    if (__builtin_mul_overflow(count, size, &bytes) ||
-        __builtin_add_overflow(bytes, ALIGNMENT - 1, &bytes) ||
-        __builtin_add_overflow(begin, bytes & ~(size_t)(ALIGNMENT - 1), &layout->used))
-        layout->too_large = true;
-    return layout->memory ? layout->memory + begin : NULL;
+static struct cpu_glcm *
+state_of(const struct cpu_lane *lane)
+{
+    return (struct cpu_glcm *)kernels_state(&lane->base, KERNELS_GLCM);
 }
 
 static int64_t
@@ -60,34 +60,24 @@ stride_of(const struct kernels_lane *lane)
 }
 
 static bool
-lay_out(struct cpu_lane *lane, struct layout *layout)
+glcm_needs(struct kernels_lane *lane, const void *demand)
 {
-    const struct kernels_lane *base = &lane->base;
-    struct cpu_texture *texture = &lane->texture;
-    size_t stride = (size_t)stride_of(base), rows = (size_t)rows_of(base), levels;
+    int64_t levels;
 
-    if (__builtin_mul_overflow(stride, rows, &levels))
-        return false;
-    texture->levels = take(layout, levels + MARGIN, sizeof(uint16_t));
-    texture->empty = take(layout, stride + MARGIN, sizeof(uint16_t));
-    texture->rows = take(layout, rows, sizeof(*texture->rows));
-    texture->spaces = take(layout, (size_t)base->device->threads, sizeof(struct texture_space));
-    texture->bounds = take(layout, TEXTURE_VALUES, sizeof(*texture->bounds));
-    return !layout->too_large;
+    (void)demand;
+    return !__builtin_mul_overflow(stride_of(lane), rows_of(lane), &levels);
 }
 
-int
-cpu_texture_reserve(struct cpu_lane *lane)
+static void
+glcm_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct layout layout = {0};
+    struct cpu_glcm *own = state_of(cpu_lane_of(lane));
+    size_t stride = (size_t)stride_of(lane), rows = (size_t)rows_of(lane);
 
-    if (!lane->base.demand.texture)
-        return 0;
-    if (!lay_out(lane, &layout) || cpu_block_reserve(&lane->textured, layout.used))
-        return -1;
-    layout = (struct layout){.memory = lane->textured.memory};
-    lay_out(lane, &layout);
-    return 0;
+    own->levels = kernels_take(&memory->host, stride * rows + MARGIN, sizeof(uint16_t));
+    own->empty = kernels_take(&memory->host, stride + MARGIN, sizeof(uint16_t));
+    own->rows = kernels_take(&memory->host, rows, sizeof(*own->rows));
+    own->spaces = texture_take_spaces(lane, memory);
 }
 
 /* -------------------------------------------------------------------- voxels to levels ---- */
@@ -149,10 +139,10 @@ clear_outside(void *levels, bool wide, uint64_t word, int64_t count)
     }
 }
 
-static struct cpu_texture_row
+static struct glcm_row
 row_within(const struct kernels_lane *lane, const uint64_t *region, int64_t row)
 {
-    struct cpu_texture_row within = {0, lane->extent.columns};
+    struct glcm_row within = {0, lane->extent.columns};
     int64_t first = 0, last = texture_words_per_row(lane) - 1;
 
     if (!region)
@@ -160,7 +150,7 @@ row_within(const struct kernels_lane *lane, const uint64_t *region, int64_t row)
     while (first <= last && !texture_region_word(lane, region, row, first))
         first++;
     if (first > last)
-        return (struct cpu_texture_row){0, 0};
+        return (struct glcm_row){0, 0};
     while (!texture_region_word(lane, region, row, last))
         last--;
     within.first = first * 64 + __builtin_ctzll(texture_region_word(lane, region, row, first));
@@ -189,7 +179,7 @@ levels_at(const struct levelling *levelling, int64_t row, int64_t x)
 {
     int64_t at = MARGIN + row * stride_of(&levelling->lane->base) + x;
 
-    return (unsigned char *)levelling->lane->texture.levels + (at << levelling->wide);
+    return (unsigned char *)state_of(levelling->lane)->levels + (at << levelling->wide);
 }
 
 /* A row without a voxel of the region is not written, but for the zeros behind it. */
@@ -198,9 +188,9 @@ level_row(const struct levelling *levelling, int64_t z, int64_t row)
 {
     const struct kernels_lane *lane = &levelling->lane->base;
     int64_t columns = lane->extent.columns;
-    struct cpu_texture_row within = row_within(lane, levelling->request->region, row);
+    struct glcm_row within = row_within(lane, levelling->request->region, row);
 
-    levelling->lane->texture.rows[row] = within;
+    state_of(levelling->lane)->rows[row] = within;
     memset(levels_at(levelling, row, columns), 0, (size_t)MARGIN << levelling->wide);
     if (!levelling->request->region)
         level_voxels(levelling, z, row * columns, columns, levels_at(levelling, row, 0));
@@ -220,7 +210,8 @@ level_block(void *context, int64_t i)
         int64_t row = block.z * levelling->blocks.rows + y;
 
         level_row(levelling, block.z, row);
-        voxels += levelling->lane->texture.rows[row].end - levelling->lane->texture.rows[row].first;
+        voxels +=
+            state_of(levelling->lane)->rows[row].end - state_of(levelling->lane)->rows[row].first;
     }
     __atomic_fetch_add(&levelling->voxels, voxels, __ATOMIC_RELAXED);
 }
@@ -237,8 +228,8 @@ find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide
         .blocks =
             texture_blocks_of(base, base->extent.rows, base->extent.slices, TEXTURE_BLOCK_VOXELS)};
 
-    memset(lane->texture.levels, 0, MARGIN * sizeof(uint16_t));
-    memset(lane->texture.empty, 0, ((size_t)stride_of(base) + MARGIN) * sizeof(uint16_t));
+    memset(state_of(lane)->levels, 0, MARGIN * sizeof(uint16_t));
+    memset(state_of(lane)->empty, 0, ((size_t)stride_of(base) + MARGIN) * sizeof(uint16_t));
     cpu_pool_for(cpu_device_of(base)->pool, levelling.blocks.count, level_block, &levelling);
     return levelling.voxels;
 }
@@ -439,20 +430,20 @@ struct line {
 /* The row of levels of a point; false where it has none. */
 static bool
 find_row(const struct counter *counter, struct texture_offset at, int64_t y, int64_t z,
-         struct cpu_texture_row *within, const unsigned char **row)
+         struct glcm_row *within, const unsigned char **row)
 {
     const struct cpu_lane *lane = counter->counting->lane;
     struct image_extent extent = lane->base.extent;
     bool wide = counter->counting->wide;
     int64_t i = (z + at.z) * extent.rows + y + at.y;
 
-    *row = (const unsigned char *)lane->texture.empty + ((MARGIN + at.x) << wide);
+    *row = (const unsigned char *)state_of(lane)->empty + ((MARGIN + at.x) << wide);
     if (z + at.z < 0 || z + at.z >= extent.slices || y + at.y < 0 || y + at.y >= extent.rows)
         return false;
-    *within = lane->texture.rows[i];
+    *within = state_of(lane)->rows[i];
     if (within->first >= within->end)
         return false;
-    *row = (const unsigned char *)lane->texture.levels +
+    *row = (const unsigned char *)state_of(lane)->levels +
            ((MARGIN + i * stride_of(&lane->base) + at.x) << wide);
     return true;
 }
@@ -466,7 +457,7 @@ find_line(const struct counter *counter, int64_t y, int64_t z, struct line *line
     int found = 0;
 
     for (int i = 0; i < tuple->points; i++) {
-        struct cpu_texture_row within;
+        struct glcm_row within;
 
         if (!find_row(counter, tuple->at[i], y, z, &within, &line->row[i]))
             continue;
@@ -567,7 +558,7 @@ count_tuples(void *context)
     int64_t i = __atomic_fetch_add(&counting->next, 1, __ATOMIC_RELAXED), before = 0;
     struct counter counter = {.counting = counting};
 
-    counter.space = texture_claim_space(counting->lane, &counting->space);
+    counter.space = texture_claim_space(state_of(counting->lane)->spaces, &counting->space);
     for (size_t t = 0; t < counting->tuple_count; t++) {
         const struct texture_blocks *blocks = &counting->blocks[t];
 
@@ -612,9 +603,9 @@ levels_are_smooth(const struct cpu_lane *lane)
     int64_t rows = rows_of(&lane->base), step = rows / SAMPLED_ROWS + 1, near = 0, pairs = 0;
 
     for (int64_t row = step / 2; row < rows; row += step) {
-        struct cpu_texture_row within = lane->texture.rows[row];
+        struct glcm_row within = state_of(lane)->rows[row];
         const uint8_t *levels =
-            (const uint8_t *)lane->texture.levels + MARGIN + row * stride_of(&lane->base);
+            (const uint8_t *)state_of(lane)->levels + MARGIN + row * stride_of(&lane->base);
 
         for (int64_t x = within.first; x + 1 < within.end; x++)
             near += abs(levels[x] - levels[x + 1]) <= NEAR_LEVELS;
@@ -644,10 +635,12 @@ points_for(const struct cpu_lane *lane, const struct texture_glcm *request, int6
     return points;
 }
 
-int
-cpu_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request, uint64_t *counts,
-             char *reason, size_t reason_size)
+static int
+glcm_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
+    const struct texture_glcm_request *asked = given;
+    const struct texture_glcm *request = asked->glcm;
+    uint64_t *counts = asked->counts;
     size_t levels = (size_t)request->levels.levels;
     size_t matrices = request->per_slice ? (size_t)lane->extent.slices : 1;
     bool wide = levels + 1 == TEXTURE_WIDE_LEVELS;
@@ -661,8 +654,7 @@ cpu_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request, uint
                                 .tuples = tuples,
                                 .counts = counts};
 
-    (void)reason;
-    (void)reason_size;
+    (void)error;
     memset(counts, 0, matrices * request->offset_count * levels * levels * sizeof(*counts));
     for (size_t o = 0; o < request->offset_count; o += TUPLES_TOGETHER) {
         size_t left = request->offset_count - o;
@@ -677,121 +669,11 @@ cpu_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request, uint
     return 0;
 }
 
-/* -------------------------------------------------------------------- value histograms ---- */
-
-struct tallying {
-    struct cpu_lane *lane;
-    const uint64_t *region;
-    bool per_slice;
-    uint16_t bias; /* of a value: its place in the caller's histogram is value ^ bias */
-    size_t values;
-    struct texture_blocks blocks;
-    uint64_t *counts;
-    int64_t next;
-    int64_t space;
+const struct kernels_op cpu_glcm_op = {
+    .name = "texture (co-occurrence)",
+    .state_size = sizeof(struct cpu_glcm),
+    .transient = true,
+    .needs = glcm_needs,
+    .place = glcm_place,
+    .run = glcm_run,
 };
-
-static void
-empty_values(const struct tallying *tallying, int64_t z, uint32_t *const tables[4])
-{
-    uint64_t *counts = tallying->counts + (tallying->per_slice ? (size_t)z * tallying->values : 0);
-
-    for (size_t i = 0; i < tallying->values; i++) {
-        texture_add(&counts[i ^ tallying->bias], (uint64_t)tables[0][i] + tables[1][i]);
-        tables[0][i] = tables[1][i] = 0;
-    }
-}
-
-static uint16_t
-value_at(const struct kernels_lane *lane, const void *voxels, int64_t i)
-{
-    return lane->pixel == IMAGE_UINT8 ? ((const uint8_t *)voxels)[i]
-                                      : ((const uint16_t *)voxels)[i];
-}
-
-/* Values of the voxels of a word, those of the region only; returns how many. */
-static int64_t
-gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint32_t *values)
-{
-    const struct kernels_lane *lane = &tallying->lane->base;
-    const void *voxels = tallying->lane->voxels.memory;
-    int64_t from = row * lane->extent.columns + word * 64;
-    int64_t left = lane->extent.columns - word * 64, count = left < 64 ? left : 64, found = 0;
-    uint64_t bits = texture_region_word(lane, tallying->region, row, word);
-
-    if (__builtin_popcountll(bits) == count) {
-        for (int64_t i = 0; i < count; i++)
-            values[i] = value_at(lane, voxels, from + i);
-        return count;
-    }
-    for (; bits; bits &= bits - 1)
-        values[found++] = value_at(lane, voxels, from + __builtin_ctzll(bits));
-    return found;
-}
-
-static int64_t
-tally_row(const struct tallying *tallying, int64_t row, uint32_t *const tables[4])
-{
-    const struct isa *isa = cpu_device_of(&tallying->lane->base)->isa;
-    int64_t words = texture_words_per_row(&tallying->lane->base), total = 0;
-
-    for (int64_t word = 0; word < words;) {
-        uint32_t values[CHUNK];
-        int64_t count = 0;
-
-        for (; word < words && count <= CHUNK - 64; word++)
-            count += gather_word(tallying, row, word, values + count);
-        isa->tally32(values, count, tables);
-        total += count;
-    }
-    return total;
-}
-
-static void
-tally_values(void *context)
-{
-    struct tallying *tallying = context;
-    struct texture_space *space = texture_claim_space(tallying->lane, &tallying->space);
-    uint32_t *even = space->high, *odd = space->high + tallying->values;
-    uint32_t *const tables[4] = {even, odd, even, odd};
-    int64_t i, z = 0, pending = 0;
-
-    memset(space->high, 0, 2 * tallying->values * sizeof(uint32_t));
-    while ((i = __atomic_fetch_add(&tallying->next, 1, __ATOMIC_RELAXED)) <
-           tallying->blocks.count) {
-        struct texture_block block = texture_block_at(&tallying->blocks, i);
-
-        if (pending > 0 &&
-            ((tallying->per_slice && block.z != z) || pending > TEXTURE_MOST_PENDING)) {
-            empty_values(tallying, z, tables);
-            pending = 0;
-        }
-        z = block.z;
-        for (int64_t y = block.first; y < block.end; y++)
-            pending += tally_row(tallying, z * tallying->blocks.rows + y, tables);
-    }
-    if (pending > 0)
-        empty_values(tallying, z, tables);
-}
-
-int
-cpu_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
-                  uint64_t *counts, char *reason, size_t reason_size)
-{
-    struct tallying tallying = {
-        .lane = cpu_lane_of(lane),
-        .region = region,
-        .per_slice = per_slice,
-        .bias = lane->pixel == IMAGE_INT16 ? 0x8000 : 0,
-        .values = lane->pixel == IMAGE_UINT8 ? 256 : TEXTURE_VALUES,
-        .blocks = texture_blocks_of(lane, lane->extent.rows, lane->extent.slices,
-                                    per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS),
-        .counts = counts};
-
-    (void)reason;
-    (void)reason_size;
-    memset(counts, 0,
-           (per_slice ? (size_t)lane->extent.slices : 1) * tallying.values * sizeof(*counts));
-    cpu_pool_run(cpu_device_of(lane)->pool, tally_values, &tallying);
-    return 0;
-}

@@ -9,12 +9,6 @@
 
 enum { WARP = 32 };
 
-static size_t
-most(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Matrices on their way into sets: pairs at the front, singles at the back. */
 struct arranging {
     const struct texture_glcm *request;
@@ -258,7 +252,7 @@ glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count
         put_matrix(&arranging, i, place_of(&offset), set);
         set->places |= 1u << place_of(&offset);
         set->behind |= (uint32_t)-offset.y;
-        share.behind = (uint32_t)most(share.behind, set->behind);
+        share.behind = (uint32_t)texture_most(share.behind, set->behind);
     }
     return share;
 }

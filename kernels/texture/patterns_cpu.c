@@ -1,5 +1,5 @@
 /*
- * patterns_cpu.c - local patterns (paper 004) on the CPU.
+ * patterns_cpu.c - local patterns (Masur 2022) on the CPU.
  *
  * A thread takes blocks of rows, and of these strips of columns, whose three rows of values stay in
  * the nearest cache while all patterns are found. Values are 16-bit lanes in the order of signed
@@ -22,6 +22,17 @@ enum {
 _Static_assert(REGIONS_TOGETHER *TEXTURE_PATTERNS *COPIES *BINS * sizeof(uint32_t) <=
                    sizeof(((struct texture_space *)NULL)->high),
                "histograms of all regions of a pass fit into a thread's tables");
+
+struct cpu_patterns {
+    struct texture_space *spaces;
+    int16_t *bounds; /* of TLBAP, one for each largest value of a window */
+};
+
+static struct cpu_patterns *
+state_of(const struct cpu_lane *lane)
+{
+    return (struct cpu_patterns *)kernels_state(&lane->base, KERNELS_PATTERNS);
+}
 
 struct patterning {
     struct cpu_lane *lane;
@@ -75,7 +86,7 @@ fill_bounds(struct cpu_lane *lane, const struct texture_patterns *request)
         int64_t bound =
             request->strict ? floor_division(product, WHOLE) : -floor_division(-product, WHOLE);
 
-        lane->texture.bounds[(uint16_t)(value - bias)] = (int16_t)(bound - bias);
+        state_of(lane)->bounds[(uint16_t)(value - bias)] = (int16_t)(bound - bias);
     }
 }
 
@@ -111,7 +122,7 @@ load_row(struct strip *strip, int64_t row, int16_t *values)
 static void
 find_bounds(struct strip *strip, const struct isa *isa, const struct isa_windows *windows)
 {
-    const int16_t *bounds = strip->patterning->lane->texture.bounds;
+    const int16_t *bounds = state_of(strip->patterning->lane)->bounds;
     const int16_t *centre = windows->row[1] + 1;
 
     isa->largest16(windows, strip->bound);
@@ -284,7 +295,8 @@ find_patterns(void *context)
 {
     struct patterning *patterning = context;
     int64_t columns = patterning->lane->base.extent.columns, i;
-    struct texture_space *space = texture_claim_space(patterning->lane, &patterning->space);
+    struct texture_space *space =
+        texture_claim_space(state_of(patterning->lane)->spaces, &patterning->space);
     struct strip strip = {.patterning = patterning, .tables = (void *)space->high};
 
     memset(strip.tables, 0, patterning->region_count * sizeof(*strip.tables));
@@ -300,14 +312,30 @@ find_patterns(void *context)
     empty_tables(&strip);
 }
 
-int
-cpu_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request, char *reason,
-                 size_t reason_size)
+static bool
+patterns_needs(struct kernels_lane *lane, const void *demand)
 {
+    (void)lane;
+    (void)demand;
+    return true;
+}
+
+static void
+patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    struct cpu_patterns *own = state_of(cpu_lane_of(lane));
+
+    own->spaces = texture_take_spaces(lane, memory);
+    own->bounds = kernels_take(&memory->host, TEXTURE_VALUES, sizeof(*own->bounds));
+}
+
+static int
+patterns_run(struct kernels_lane *lane, const void *given, struct error *error)
+{
+    const struct texture_patterns *request = given;
     struct patterning patterning = {.lane = cpu_lane_of(lane), .request = request, .maps = true};
 
-    (void)reason;
-    (void)reason_size;
+    (void)error;
     if (request->region_count > 0)
         memset(request->histograms, 0,
                request->region_count * TEXTURE_PATTERNS * BINS * sizeof(*request->histograms));
@@ -327,3 +355,12 @@ cpu_patterns_run(struct kernels_lane *lane, const struct texture_patterns *reque
     } while (patterning.first_region < request->region_count);
     return 0;
 }
+
+const struct kernels_op cpu_patterns_op = {
+    .name = "texture (local patterns)",
+    .state_size = sizeof(struct cpu_patterns),
+    .transient = true,
+    .needs = patterns_needs,
+    .place = patterns_place,
+    .run = patterns_run,
+};

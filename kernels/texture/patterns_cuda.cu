@@ -1,5 +1,5 @@
 /*
- * patterns_cuda.cu - LBP, TLBAP and LANADP (paper 004) on the GPU, in one pass.
+ * patterns_cuda.cu - LBP, TLBAP and LANADP (Masur 2022) on the GPU, in one pass.
  *
  * Arithmetic limits it, so bytes are worked on in pairs. A thread goes down four columns and keeps
  * three rows in registers; four voxels of a row are two words of two 16-bit numbers, even ones and
@@ -36,7 +36,7 @@ enum {
     REGIONS = TEXTURE_COUNTERS / (TEXTURE_PATTERNS * CODES), /* at a time */
 };
 
-/* Four columns a thread */
+/* Four columns per thread */
 
 /*
  * A row's voxels, two a word: those before the even ones of four, the even, the odd, those behind
@@ -501,12 +501,6 @@ __launch_bounds__(COUNT_THREADS)
 
 /* A lane */
 
-static size_t
-least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static int32_t
 byte_limit(const struct texture_patterns *request, int32_t value)
 {
@@ -549,11 +543,11 @@ static uint32_t
 strip_length(const struct pattern_rows *part, size_t warps_across)
 {
     const size_t warps = warps_across * part->rows * part->slices;
-    size_t length = least(warps / ENOUGH + 1, STRIP_MOST);
+    size_t length = texture_least(warps / ENOUGH + 1, STRIP_MOST);
 
     if (length <= part->rows / GRID_MOST)
         length = part->rows / GRID_MOST + 1;
-    return (uint32_t)(least((length + WINDOW - 1) / WINDOW, part->rows / WINDOW) * WINDOW);
+    return (uint32_t)(texture_least((length + WINDOW - 1) / WINDOW, part->rows / WINDOW) * WINDOW);
 }
 
 typedef void columns_kernel(struct pattern_job job, uint32_t length);
@@ -580,7 +574,8 @@ launch_columns(const struct pattern_job *job, cudaStream_t stream)
                                                       kernel_of<4>, kernel_of<5>, kernel_of<6>,
                                                       kernel_of<7>};
     const uint32_t words = job->columns / 4;
-    const uint32_t threads = (uint32_t)least(COLUMN_THREADS, (words + WARP - 1) / WARP * WARP);
+    const uint32_t threads =
+        (uint32_t)texture_least(COLUMN_THREADS, (words + WARP - 1) / WARP * WARP);
     const uint32_t across = (words + threads - 1) / threads;
     const uint32_t length = strip_length(&job->part, (words + WARP - 1) / WARP);
     const dim3 grid(across, (job->part.rows + length - 1) / length, job->part.slices);
@@ -597,7 +592,7 @@ cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job 
                      enum image_pixel pixel, cudaStream_t stream)
 {
     const dim3 grid((job->columns - 2 + VOXEL_THREADS - 1) / VOXEL_THREADS,
-                    (unsigned)least(job->part.rows, GRID_MOST), job->part.slices);
+                    (unsigned)texture_least(job->part.rows, GRID_MOST), job->part.slices);
 
     const bool pairs = pixel == IMAGE_UINT8 && job->columns % 4 == 0 && job->part.rows >= WINDOW &&
                        find_limits(request, job);
@@ -612,6 +607,73 @@ cuda_patterns_launch(const struct texture_patterns *request, struct pattern_job 
         codes_of_voxels<uint16_t><<<grid, VOXEL_THREADS, 0, stream>>>(*job);
 }
 
+struct cuda_patterns {
+    struct cuda_counted counted;
+    size_t map_pitch; /* bytes of a row of a map, a multiple of 4 */
+    size_t map_rows;  /* rows of a map that a batch has room for */
+    uint8_t *maps[TEXTURE_MAP_BATCHES], *host_maps[TEXTURE_MAP_BATCHES];
+    cudaEvent_t made[TEXTURE_MAP_BATCHES], fetched[TEXTURE_MAP_BATCHES];
+};
+
+static struct cuda_patterns *
+state_of(const struct kernels_lane *lane)
+{
+    return (struct cuda_patterns *)kernels_state(lane, KERNELS_PATTERNS);
+}
+
+static void
+patterns_close(struct kernels_lane *lane)
+{
+    struct cuda_patterns *own = state_of(lane);
+
+    for (int i = 0; i < TEXTURE_MAP_BATCHES; i++) {
+        if (own->made[i])
+            (void)cudaEventDestroy(own->made[i]);
+        if (own->fetched[i])
+            (void)cudaEventDestroy(own->fetched[i]);
+    }
+}
+
+static int
+create_events(struct kernels_lane *lane, struct error *error)
+{
+    struct cuda_device *device = cuda_device_of(lane);
+    struct cuda_patterns *own = state_of(lane);
+
+    for (int i = 0; i < TEXTURE_MAP_BATCHES; i++) {
+        CUDA_TRY(device, cudaEventCreateWithFlags(&own->made[i], cudaEventDisableTiming));
+        CUDA_TRY(device, cudaEventCreateWithFlags(&own->fetched[i], cudaEventDisableTiming));
+    }
+    return 0;
+}
+
+static int
+patterns_open(struct kernels_lane *lane, struct error *error)
+{
+    int rc = create_events(lane, error);
+
+    if (rc)
+        patterns_close(lane);
+    return rc;
+}
+
+static void
+patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    struct cuda_patterns *own = state_of(lane);
+    size_t rows = (size_t)(lane->extent.rows * lane->extent.slices);
+
+    own->map_pitch = ((size_t)lane->extent.columns + 3) / 4 * 4;
+    own->map_rows = texture_least(rows, texture_most(1, TEXTURE_MAP_BYTES / own->map_pitch));
+    cuda_counted_place(lane, memory, &own->counted);
+    for (int i = 0; i < TEXTURE_MAP_BATCHES; i++) {
+        const size_t all_rows = TEXTURE_PATTERNS * own->map_rows;
+
+        cuda_take(&memory->device, &own->maps[i], all_rows, own->map_pitch);
+        cuda_take(&memory->host, &own->host_maps[i], all_rows, own->map_pitch);
+    }
+}
+
 /* Parts that a batch of maps has room for: some slices, or some rows of one. */
 struct pattern_parts {
     uint32_t slices, rows; /* of codes, in all */
@@ -622,13 +684,14 @@ struct pattern_parts {
 static struct pattern_parts
 cut_into_parts(const struct cuda_lane *lane)
 {
-    const size_t room = lane->texture->map_rows;
+    const size_t room = state_of(&lane->base)->map_rows;
     struct pattern_parts parts;
 
     parts.slices = (uint32_t)lane->base.extent.slices;
     parts.rows = (uint32_t)(lane->base.extent.rows - 2);
-    parts.rows_each = (uint32_t)least(parts.rows, room);
-    parts.slices_each = (uint32_t)least(least(parts.slices, GRID_MOST), room / parts.rows_each);
+    parts.rows_each = (uint32_t)texture_least(parts.rows, room);
+    parts.slices_each =
+        (uint32_t)texture_least(texture_least(parts.slices, GRID_MOST), room / parts.rows_each);
     if (parts.rows_each < parts.rows)
         parts.slices_each = 1;
     parts.across = (parts.rows + parts.rows_each - 1) / parts.rows_each;
@@ -642,9 +705,9 @@ part_of(const struct pattern_parts *parts, size_t index)
     struct pattern_rows part;
 
     part.first_slice = (uint32_t)(index / parts->across) * parts->slices_each;
-    part.slices = (uint32_t)least(parts->slices_each, parts->slices - part.first_slice);
+    part.slices = (uint32_t)texture_least(parts->slices_each, parts->slices - part.first_slice);
     part.first = (uint32_t)(index % parts->across) * parts->rows_each;
-    part.rows = (uint32_t)least(parts->rows_each, parts->rows - part.first);
+    part.rows = (uint32_t)texture_least(parts->rows_each, parts->rows - part.first);
     return part;
 }
 
@@ -658,16 +721,17 @@ struct pattern_turn {
 static uint8_t *
 map_of(const struct cuda_lane *lane, uint8_t *maps, int pattern)
 {
-    return maps + (size_t)pattern * lane->texture->map_rows * lane->texture->map_pitch;
+    return maps +
+           (size_t)pattern * state_of(&lane->base)->map_rows * state_of(&lane->base)->map_pitch;
 }
 
 /* The words of a region that a part needs, and its codes counted. */
 static int
 queue_counts(struct cuda_lane *lane, const struct pattern_turn *turn, const struct pattern_job *job,
-             char *reason, size_t reason_size)
+             struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_texture *texture = lane->texture;
+    struct cuda_patterns *own = state_of(&lane->base);
     const size_t words_per_row = (job->columns + 63) / 64;
     const size_t first = (size_t)job->part.first_slice * job->row_count + job->part.first + 1;
     const size_t rows = (size_t)(job->part.slices - 1) * job->row_count + job->part.rows;
@@ -676,13 +740,13 @@ queue_counts(struct cuda_lane *lane, const struct pattern_turn *turn, const stru
         const uint64_t *region = turn->request->regions[turn->first_region + i];
 
         if (region)
-            CUDA_TRY(device, cudaMemcpyAsync(texture->region, region + first * words_per_row,
+            CUDA_TRY(device, cudaMemcpyAsync(own->counted.region, region + first * words_per_row,
                                              rows * words_per_row * sizeof(uint64_t),
                                              cudaMemcpyHostToDevice, lane->work));
         count_codes<<<(unsigned)device->multiprocessors * 2, COUNT_THREADS,
                       TEXTURE_PATTERNS * CODES * WARP * sizeof(uint32_t), lane->work>>>(
-            *job, region ? texture->region : NULL, (uint32_t)words_per_row,
-            texture->counts + i * TEXTURE_PATTERNS * CODES);
+            *job, region ? own->counted.region : NULL, (uint32_t)words_per_row,
+            own->counted.counts + i * TEXTURE_PATTERNS * CODES);
         CUDA_LAUNCHED(device);
     }
     return 0;
@@ -691,38 +755,37 @@ queue_counts(struct cuda_lane *lane, const struct pattern_turn *turn, const stru
 /* A part's maps to pinned memory, while the next part is worked on. */
 static int
 queue_maps(struct cuda_lane *lane, const struct pattern_turn *turn, const struct pattern_job *job,
-           int slot, char *reason, size_t reason_size)
+           int slot, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_texture *texture = lane->texture;
+    struct cuda_patterns *own = state_of(&lane->base);
     const size_t bytes = (size_t)job->part.slices * job->part.rows * job->pitch;
 
-    CUDA_TRY(device, cudaEventRecord(texture->made[slot], lane->work));
-    CUDA_TRY(device, cudaStreamWaitEvent(lane->download, texture->made[slot], 0));
+    CUDA_TRY(device, cudaEventRecord(own->made[slot], lane->work));
+    CUDA_TRY(device, cudaStreamWaitEvent(lane->download, own->made[slot], 0));
     for (int p = 0; turn->maps && p < TEXTURE_PATTERNS; p++)
         if (turn->request->maps[p])
-            CUDA_TRY(device,
-                     cudaMemcpyAsync(map_of(lane, texture->host_maps[slot], p), job->maps[p], bytes,
-                                     cudaMemcpyDeviceToHost, lane->download));
-    CUDA_TRY(device, cudaEventRecord(texture->fetched[slot], lane->download));
+            CUDA_TRY(device, cudaMemcpyAsync(map_of(lane, own->host_maps[slot], p), job->maps[p],
+                                             bytes, cudaMemcpyDeviceToHost, lane->download));
+    CUDA_TRY(device, cudaEventRecord(own->fetched[slot], lane->download));
     return 0;
 }
 
 /* Waits for a part, and gives the caller its maps without the padding. */
 static int
 hand_over(struct cuda_lane *lane, const struct pattern_turn *turn, const struct pattern_job *job,
-          int slot, char *reason, size_t reason_size)
+          int slot, struct error *error)
 {
-    struct cuda_texture *texture = lane->texture;
+    struct cuda_patterns *own = state_of(&lane->base);
     const size_t width = job->columns - 2;
     const size_t first = (size_t)job->part.first_slice * (job->row_count - 2) + job->part.first;
 
-    CUDA_TRY(cuda_device_of(&lane->base), cudaEventSynchronize(texture->fetched[slot]));
+    CUDA_TRY(cuda_device_of(&lane->base), cudaEventSynchronize(own->fetched[slot]));
     for (int p = 0; turn->maps && p < TEXTURE_PATTERNS; p++)
         for (size_t row = 0;
              turn->request->maps[p] && row < (size_t)job->part.slices * job->part.rows; row++)
             memcpy(turn->request->maps[p] + (first + row) * width,
-                   map_of(lane, texture->host_maps[slot], p) + row * job->pitch + 1, width);
+                   map_of(lane, own->host_maps[slot], p) + row * job->pitch + 1, width);
     return 0;
 }
 
@@ -734,26 +797,26 @@ job_of(const struct cuda_lane *lane, const struct texture_patterns *request, int
     job.voxels = lane->device_voxels;
     job.columns = (uint32_t)lane->base.extent.columns;
     job.row_count = (uint32_t)lane->base.extent.rows;
-    job.pitch = (uint32_t)lane->texture->map_pitch;
+    job.pitch = (uint32_t)state_of(&lane->base)->map_pitch;
     job.strict = request->strict;
     job.integer_average = request->integer_average;
     job.threshold = request->threshold_millionths;
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
         if (request->wanted[p])
-            job.maps[p] = map_of(lane, lane->texture->maps[slot], p);
+            job.maps[p] = map_of(lane, state_of(&lane->base)->maps[slot], p);
     return job;
 }
 
 /* All parts: the host takes over the maps of one while the next is under way. */
 static int
-run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, char *reason, size_t reason_size)
+run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct pattern_parts parts = cut_into_parts(lane);
     struct pattern_job jobs[TEXTURE_MAP_BATCHES];
-    int error = 0;
+    int rc = 0;
 
-    for (size_t i = 0; error == 0 && i < parts.count; i++) {
+    for (size_t i = 0; rc == 0 && i < parts.count; i++) {
         int slot = (int)(i % TEXTURE_MAP_BATCHES);
         struct pattern_job *job = &jobs[slot];
 
@@ -761,47 +824,48 @@ run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, char *reason,
         job->part = part_of(&parts, i);
         cuda_patterns_launch(turn->request, job, lane->base.pixel, lane->work);
         CUDA_LAUNCHED(device);
-        error = queue_counts(lane, turn, job, reason, reason_size);
-        if (error == 0)
-            error = queue_maps(lane, turn, job, slot, reason, reason_size);
-        if (error == 0 && i > 0)
-            error = hand_over(lane, turn, &jobs[1 - slot], 1 - slot, reason, reason_size);
+        rc = queue_counts(lane, turn, job, error);
+        if (rc == 0)
+            rc = queue_maps(lane, turn, job, slot, error);
+        if (rc == 0 && i > 0)
+            rc = hand_over(lane, turn, &jobs[1 - slot], 1 - slot, error);
     }
-    if (error == 0) {
+    if (rc == 0) {
         int slot = (int)((parts.count - 1) % TEXTURE_MAP_BATCHES);
-        error = hand_over(lane, turn, &jobs[slot], slot, reason, reason_size);
+        rc = hand_over(lane, turn, &jobs[slot], slot, error);
     }
-    return error;
+    return rc;
 }
 
 static int
-run_turn(struct cuda_lane *lane, const struct pattern_turn *turn, char *reason, size_t reason_size)
+run_turn(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_texture *texture = lane->texture;
+    struct cuda_patterns *own = state_of(&lane->base);
     const size_t bytes = turn->regions * TEXTURE_PATTERNS * CODES * sizeof(uint64_t);
-    int error;
+    int rc;
 
     if (bytes > 0)
-        CUDA_TRY(device, cudaMemsetAsync(texture->counts, 0, bytes, lane->work));
-    error = run_parts(lane, turn, reason, reason_size);
-    if (error || bytes == 0)
-        return error;
-    CUDA_TRY(device, cudaMemcpyAsync(texture->host_counts, texture->counts, bytes,
+        CUDA_TRY(device, cudaMemsetAsync(own->counted.counts, 0, bytes, lane->work));
+    rc = run_parts(lane, turn, error);
+    if (rc || bytes == 0)
+        return rc;
+    CUDA_TRY(device, cudaMemcpyAsync(own->counted.host_counts, own->counted.counts, bytes,
                                      cudaMemcpyDeviceToHost, lane->work));
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
     memcpy(turn->request->histograms + turn->first_region * TEXTURE_PATTERNS * CODES,
-           texture->host_counts, bytes);
+           own->counted.host_counts, bytes);
     return 0;
 }
 
-int
-cuda_patterns_run(struct cuda_lane *lane, const struct texture_patterns *request, char *reason,
-                  size_t reason_size)
+static int
+patterns_run(struct kernels_lane *base, const void *given, struct error *error)
 {
+    const struct texture_patterns *request = (const struct texture_patterns *)given;
+    struct cuda_lane *lane = cuda_lane_of(base);
     const struct image_extent *extent = &lane->base.extent;
     struct pattern_turn turn = {request, 0, 0, true};
-    int error;
+    int rc;
 
     if (extent->columns < 3 || extent->rows < 3) {
         if (request->region_count > 0)
@@ -813,10 +877,23 @@ cuda_patterns_run(struct cuda_lane *lane, const struct texture_patterns *request
              cudaFuncSetAttribute(count_codes, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   (int)(TEXTURE_PATTERNS * CODES * WARP * sizeof(uint32_t))));
     do {
-        turn.regions = least(REGIONS, request->region_count - turn.first_region);
-        error = run_turn(lane, &turn, reason, reason_size);
+        turn.regions = texture_least(REGIONS, request->region_count - turn.first_region);
+        rc = run_turn(lane, &turn, error);
         turn.first_region += turn.regions;
         turn.maps = false;
-    } while (error == 0 && turn.first_region < request->region_count);
-    return error;
+    } while (rc == 0 && turn.first_region < request->region_count);
+    return rc;
 }
+
+const struct kernels_op cuda_patterns_op = {
+    /* .name = */ "texture (local patterns)",
+    /* .state_size = */ sizeof(struct cuda_patterns),
+    /* .transient = */ true,
+    /* .open = */ patterns_open,
+    /* .close = */ patterns_close,
+    /* .needs = */ cuda_texture_needs,
+    /* .place = */ patterns_place,
+    /* .begin = */ NULL,
+    /* .ready = */ NULL,
+    /* .run = */ patterns_run,
+};

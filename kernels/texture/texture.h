@@ -1,14 +1,13 @@
 /*
  * texture.h - counts of texture on a lane's announced volume: value histograms, grey level
- * co-occurrence matrices (paper 002, IBSI) and local patterns (paper 004).
+ * co-occurrence matrices (Hong 2018, IBSI) and local patterns (Masur 2022).
  *
  * Everything here is integers, bit-identical on every backend and equal to the references in
  * tests/kernels; features.h turns counts into features. Conventions (shapes, errors,
  * threads) are those of kernels.h. All calls need every slice announced (-EBUSY otherwise) and may
- * be made any number of times a job, before or after the level set and fuzzy connectedness, whose
- * results they leave alone; what they need is reserved by kernels_volume_begin when the demand says
- * `texture` (-EINVAL otherwise). Bits that pad a region's rows may be anything. Arrays for results
- * are the caller's. -EOPNOTSUPP: this backend has no texture, the job belongs on the CPU.
+ * be made any number of times a job; what they need is reserved by kernels_volume_begin when the
+ * demand asks for KERNELS_GLCM, KERNELS_HISTOGRAM, KERNELS_PATTERNS (kernels_asked; -EINVAL
+ * otherwise). Bits that pad a region's rows may be anything. Arrays for results are the caller's.
  */
 #ifndef NOCTULE_TEXTURE_H
 #define NOCTULE_TEXTURE_H
@@ -53,14 +52,14 @@ struct texture_glcm {
  * per_slice, is added to nothing: it is overwritten.
  */
 int texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *request,
-                     uint64_t *counts, char *reason, size_t reason_size);
+                     uint64_t *counts, struct error *error);
 
 /*
  * How often each stored value occurs in the region (NULL: the volume): counts[v - smallest of the
  * pixel type], 256 or 65536 entries a matrix; one for all slices, or with per_slice one for each.
  */
 int texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
-                          uint64_t *counts, char *reason, size_t reason_size);
+                          uint64_t *counts, struct error *error);
 
 enum texture_pattern {
     TEXTURE_LBP,
@@ -78,7 +77,7 @@ enum texture_pattern {
  * - by LBP where n >= c;
  *
  * - by TLBAP where n >= c and n >= threshold * m, exactly, the threshold being threshold_millionths
- *   / 10^6; `strict`: > for both (the listing of paper 004);
+ *   / 10^6; `strict`: > for both (the listing of Masur 2022);
  *
  * - by LANADP where the averages of n_i+1, n_i+2 and of n_i-1, n_i-2 (cyclic) are both >= n_i or
  *   both <= n_i; exact halves, or with `integer_average` cut to integers towards 0 as the listing's
@@ -100,7 +99,19 @@ struct texture_patterns {
 };
 
 int texture_patterns_run(struct kernels_lane *lane, const struct texture_patterns *request,
-                         char *reason, size_t reason_size);
+                         struct error *error);
+
+/* Within kernels/: what the operations are given; KERNELS_PATTERNS has struct texture_patterns. */
+struct texture_glcm_request {
+    const struct texture_glcm *glcm;
+    uint64_t *counts;
+};
+
+struct texture_histogram_request {
+    const uint64_t *region;
+    bool per_slice;
+    uint64_t *counts;
+};
 
 #ifdef __cplusplus
 }

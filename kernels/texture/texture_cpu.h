@@ -6,6 +6,7 @@
 #define NOCTULE_TEXTURE_CPU_H
 
 #include "kernels/cpu/device.h"
+#include "kernels/texture/texture.h"
 #include "kernels/texture/tuples.h"
 
 enum {
@@ -25,19 +26,26 @@ struct texture_space {
     uint64_t sums[TUPLE_PAIRS][TEXTURE_TUPLE_LEVELS * TEXTURE_TUPLE_LEVELS];
 };
 
+/* One per thread of the device. */
+static inline struct texture_space *
+texture_take_spaces(const struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    return (struct texture_space *)kernels_take(&memory->host, (size_t)lane->device->threads,
+                                                sizeof(struct texture_space));
+}
+
 /* Claims the next thread's; `claimed` begins at 0. */
 static inline struct texture_space *
-texture_claim_space(const struct cpu_lane *lane, int64_t *claimed)
+texture_claim_space(struct texture_space *spaces, int64_t *claimed)
 {
-    return (struct texture_space *)(void *)lane->texture.spaces +
-           __atomic_fetch_add(claimed, 1, __ATOMIC_RELAXED);
+    return spaces + __atomic_fetch_add(claimed, 1, __ATOMIC_RELAXED);
 }
 
 /* Rows of one slice that are worked on together. */
 struct texture_blocks {
     int64_t rows;   /* of a slice */
     int64_t height; /* of a block */
-    int64_t a_slice;
+    int64_t per_slice;
     int64_t count;
 };
 
@@ -49,8 +57,8 @@ texture_blocks_of(const struct kernels_lane *lane, int64_t rows, int64_t slices,
 
     if (blocks.height < 1)
         blocks.height = 1;
-    blocks.a_slice = (rows + blocks.height - 1) / blocks.height;
-    blocks.count = blocks.a_slice * slices;
+    blocks.per_slice = (rows + blocks.height - 1) / blocks.height;
+    blocks.count = blocks.per_slice * slices;
     return blocks;
 }
 
@@ -64,7 +72,7 @@ struct texture_block {
 static inline struct texture_block
 texture_block_at(const struct texture_blocks *blocks, int64_t i)
 {
-    struct texture_block block = {i / blocks->a_slice, i % blocks->a_slice * blocks->height, 0};
+    struct texture_block block = {i / blocks->per_slice, i % blocks->per_slice * blocks->height, 0};
 
     block.end = block.first + blocks->height;
     if (block.end > blocks->rows)

@@ -1,6 +1,6 @@
 /*
- * texture_cuda.cuh - what texture on the GPU takes of a lane's memory, shared by glcm_cuda.cu, with
- * glcm_sets.cu, glcm_pairs.cu and glcm_bits.cu, and patterns_cuda.cu.
+ * texture_cuda.cuh - what the operations of texture on the GPU share: glcm_cuda.cu, with glcm_sets.cu,
+ * glcm_pairs.cu and glcm_bits.cu, histogram_cuda.cu and patterns_cuda.cu.
  *
  * Results of any size come back through buffers of a fixed one: matrices, tables and maps are
  * worked on in batches that fit.
@@ -100,7 +100,7 @@ struct glcm_volume {
     const uint64_t *region;
     uint16_t *counted; /* for many levels: a bit a voxel, laid out like a region; else NULL */
     const uint16_t *tables;
-    bool table_a_slice;
+    bool table_per_slice;
     uint8_t none;
     uint8_t code_shift; /* where a code has the level */
 };
@@ -137,23 +137,74 @@ struct pattern_job {
     uint32_t zero;     /* 0, which the compiler is not told */
 };
 
-struct cuda_texture {
-    size_t code_pitch; /* bytes of a row of codes, a multiple of 16 */
-    size_t map_pitch;  /* bytes of a row of a map, a multiple of 4 */
-    size_t map_rows;   /* rows of a map that a batch has room for */
-    size_t words;      /* of a region */
-    uint8_t *codes;
+/* What all three operations count with. */
+struct cuda_counted {
+    size_t words; /* of a region */
     uint64_t *region;
-    uint16_t *tables; /* of levels */
-    struct glcm_set *sets, *host_sets;
-    unsigned long long *counts, *host_counts;
-    uint8_t *maps[TEXTURE_MAP_BATCHES], *host_maps[TEXTURE_MAP_BATCHES];
-    cudaEvent_t made[TEXTURE_MAP_BATCHES], fetched[TEXTURE_MAP_BATCHES];
+    unsigned long long *counts, *host_counts; /* TEXTURE_COUNTERS */
 };
 
+struct cuda_glcm {
+    struct cuda_counted counted;
+    size_t code_pitch; /* bytes of a row of codes, a multiple of 16 */
+    uint8_t *codes;
+    uint16_t *tables; /* of levels */
+    struct glcm_set *sets, *host_sets;
+};
+
+static inline struct cuda_glcm *
+cuda_glcm_of(const struct cuda_lane *lane)
+{
+    return (struct cuda_glcm *)kernels_state(&lane->base, KERNELS_GLCM);
+}
+
+static inline size_t
+texture_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline size_t
+texture_most(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of a pixel. */
+static inline size_t
+texture_values(const struct cuda_lane *lane)
+{
+    return lane->base.pixel == IMAGE_UINT8 ? 256 : 65536;
+}
+
+/* What no demand makes impossible. */
+bool cuda_texture_needs(struct kernels_lane *lane, const void *demand);
+
+void cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *memory,
+                        struct cuda_counted *counted);
+
 /* Sends a region to the lane's memory, on `work`; NULL stays NULL. */
-int cuda_texture_region(struct cuda_lane *lane, const uint64_t *region, const uint64_t **on_device,
-                        char *reason, size_t reason_size);
+int cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted,
+                        const uint64_t *region, const uint64_t **on_device, struct error *error);
+
+/* Waits for `work`, and hands over the first counters. */
+int cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters,
+                       uint64_t *counts, struct error *error);
+
+/* The lane's volume, without codes. */
+struct glcm_volume cuda_texture_volume(const struct cuda_lane *lane);
+
+/* Blocks of a matrix, such that no counter of a block overflows. */
+unsigned cuda_texture_parts(const struct cuda_lane *lane, size_t matrices);
+
+template <uint32_t THREADS>
+static __device__ __forceinline__ void
+texture_clear_counters(uint32_t *counters, uint32_t count)
+{
+    for (uint32_t i = threadIdx.x; i < count; i += THREADS)
+        counters[i] = 0;
+    __syncthreads();
+}
 
 /* Whether voxel x of a row is in the region; every one is in NULL. */
 static __device__ __forceinline__ bool
@@ -163,22 +214,20 @@ texture_in_region(const uint64_t *region, size_t row, uint32_t words_per_row, ui
 }
 
 /*
- * A request's parts, as cuda_glcm_run and cuda_patterns_run put them together; bench times them one
- * by one. All go to a stream, and none waits for it.
+ * A request's parts, as the operations put them together; bench times them one by one. All go to a stream, and none waits for it.
  */
 
 /* Fills the plan, and queues what precedes counting: region, codes. */
 int cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request,
-                    struct glcm_plan *plan, char *reason, size_t reason_size);
+                    struct glcm_plan *plan, struct error *error);
 
 /* Sends matrices first .. first + count - 1 of the request; the plan then knows their sets. */
 int cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request,
-                   struct glcm_plan *plan, size_t first, size_t count, char *reason,
-                   size_t reason_size);
+                   struct glcm_plan *plan, size_t first, size_t count, struct error *error);
 
 /* Counts what was sent, into texture->counts. */
 int cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t count,
-                    char *reason, size_t reason_size);
+                    struct error *error);
 
 /*
  * glcm_sets.cu. Arranges matrices first .. first + count - 1 of a request, two in a set where that

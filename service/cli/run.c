@@ -241,15 +241,15 @@ static int
 open_device(const struct run *run, const char *backend, const char *name,
             struct kernels_device **device, struct kernels_lane **lane)
 {
-    char reason[KERNELS_REASON];
+    struct error error;
     const struct kernels_device_options options = {
         .backend = backend, .device = name, .threads = run->options.threads};
-    int error = kernels_device_open(&options, device, reason, sizeof reason);
-    if (error == 0)
-        error = kernels_lane_open(*device, lane, reason, sizeof reason);
-    if (error)
-        cli_complain("the compute backend cannot be opened: %s", reason);
-    return error ? EXIT_PARTIAL : EXIT_OK;
+    int rc = kernels_device_open(&options, device, &error);
+    if (rc == 0)
+        rc = kernels_lane_open(*device, lane, &error);
+    if (rc)
+        cli_complain("the compute backend cannot be opened: %s", error.message);
+    return rc ? EXIT_PARTIAL : EXIT_OK;
 }
 
 /* The first of the configured GPUs, and the CPU for what does not fit into it; or the CPU. */

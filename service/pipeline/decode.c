@@ -50,8 +50,7 @@ decode_plane(struct decoding *decoding, int64_t z, struct open_reader *reader, s
         rc = dicom_pixels_read(reader->pixels, plane->frame, destination, error);
     if (rc)
         return rc;
-    rc = kernels_volume_ready(request->lane, z, 1);
-    return rc ? pipeline_compute_error(error, rc, "a slice cannot be handed over") : 0;
+    return kernels_volume_ready(request->lane, z, 1, error);
 }
 
 static void

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "kernels/fuzzy/fuzzy.h"
+#include "kernels/level_set/level_set.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
 #include "service/pipeline/contrast.h"
@@ -44,11 +46,9 @@ struct job {
     struct labels labels;
     struct fuzzy_objects objects;
     void *voxels; /* the lane's */
-    /* One a segment of the pipeline, in its order, whatever the method. */
+    /* One per segment of the pipeline, in its order, whatever the method. */
     struct image_mask *masks;
     const uint16_t **scenes;         /* NULL: none wanted */
-    bool two_passes;                 /* level sets start from objects, and so come after them */
-    void **kept;                     /* masks and scenes of the first pass, two an object */
     uint8_t *maps[TEXTURE_PATTERNS]; /* of local patterns; NULL: not wanted */
 };
 
@@ -146,22 +146,6 @@ choose_stack(struct job *job)
 
 /* ------------------------------------------------------------------- decoding, computing ---- */
 
-int
-pipeline_compute_error(struct error *error, int rc, const char *reason)
-{
-    if (rc == -E2BIG)
-        return error_set(error, rc, CODE_VOLUME_TOO_LARGE, "the compute backend: %s", reason);
-    if (rc == -EIO)
-        return error_set(error, rc, CODE_COMPUTE_DEVICE_LOST, "the compute backend: %s", reason);
-    return error_set(error, rc, CODE_COMPUTE_FAILED, "the compute backend: %s", reason);
-}
-
-static int
-backend_error(struct job *job, int rc, const char *reason)
-{
-    return pipeline_compute_error(&job->report->error, rc, reason);
-}
-
 /* Adds to what the job has to say of itself; cut where there is no more room. */
 static void
 note(struct pipeline_report *report, const char *text)
@@ -184,38 +168,11 @@ use_lane(struct job *job, const struct kernels_device *device, struct kernels_la
 static void
 fall_back(struct job *job, const char *reason)
 {
-    char text[KERNELS_REASON + 32];
+    char text[sizeof job->report->error.message + 32];
     use_lane(job, job->compute->fallback_device, job->compute->fallback_lane);
     snprintf(text, sizeof text, "ran on the %s: %s",
              strcmp(job->report->backend, "cpu") == 0 ? "CPU" : job->report->backend, reason);
     note(job->report, text);
-}
-
-static int
-reserve(struct job *job, bool level_sets, bool objects)
-{
-    char reason[KERNELS_REASON] = "";
-    const struct geometry_stack *stack = job->stack;
-    const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
-    const struct kernels_demand demand = {
-        .level_set_labels = level_sets ? job->labels.count : 0,
-        .fuzzy_objects = objects ? job->objects.count : 0,
-        .fuzzy_scenes = objects ? job->objects.scenes : 0,
-        .fuzzy_relative = objects && job->pipeline->relative_connectedness,
-        .texture = level_sets && job->pipeline->texture, /* of the last pass, which has these */
-    };
-    enum image_pixel pixel = stack->pixel;
-    int error = kernels_volume_begin(job->lane, extent, pixel, &demand, &job->voxels, reason,
-                                     sizeof reason);
-    if (error == -ENOMEM && job->compute->fallback_lane) {
-        fall_back(job, reason);
-        error = kernels_volume_begin(job->lane, extent, pixel, &demand, &job->voxels, reason,
-                                     sizeof reason);
-    }
-    if (error == 0 && demand.level_set_labels > 0)
-        error = kernels_level_set_begin(job->lane, job->labels.items, job->labels.count, reason,
-                                        sizeof reason);
-    return error ? backend_error(job, error, reason) : 0;
 }
 
 static bool
@@ -228,6 +185,22 @@ starts_from_objects(const struct conf_pipeline *pipeline)
 }
 
 static int
+reserve(struct job *job, const struct kernels_demand *demand)
+{
+    struct error error; /* is none when the job falls back */
+    const struct geometry_stack *stack = job->stack;
+    const struct image_extent extent = {stack->columns, stack->rows, stack->plane_count};
+    int rc = kernels_volume_begin(job->lane, extent, stack->pixel, demand, &job->voxels, &error);
+    if (rc == -ENOMEM && job->compute->fallback_lane) {
+        fall_back(job, error.message);
+        rc = kernels_volume_begin(job->lane, extent, stack->pixel, demand, &job->voxels, &error);
+    }
+    if (rc)
+        job->report->error = error;
+    return rc;
+}
+
+static int
 begin_volume(struct job *job)
 {
     struct dicom_instance *const *instances = job->headers->instances;
@@ -235,8 +208,23 @@ begin_volume(struct job *job)
     int rc = labels_make(job->pipeline, instances, job->stack, &job->labels, error);
     if (rc == 0)
         rc = fuzzy_objects_make(job->pipeline, instances, job->stack, &job->objects, error);
-    job->two_passes = starts_from_objects(job->pipeline);
-    return rc ? rc : reserve(job, !job->two_passes, true);
+    if (rc)
+        return rc;
+    const struct kernels_level_set_demand labels = {job->labels.count};
+    const struct kernels_fuzzy_demand objects = {job->objects.count, job->objects.scenes,
+                                                 job->pipeline->relative_connectedness};
+    const void *texture = job->pipeline->texture ? &kernels_asked : NULL;
+    const struct kernels_demand demand = {
+        .of = {[KERNELS_LEVEL_SET] = labels.labels > 0 ? &labels : NULL,
+               [KERNELS_FUZZY] = objects.objects > 0 ? &objects : NULL,
+               [KERNELS_GLCM] = texture,
+               [KERNELS_HISTOGRAM] = texture,
+               [KERNELS_PATTERNS] = texture}};
+    rc = reserve(job, &demand);
+    /* What starts from an object has to wait for it. */
+    if (rc == 0 && labels.labels > 0 && !starts_from_objects(job->pipeline))
+        rc = kernels_level_set_begin(job->lane, job->labels.items, job->labels.count, error);
+    return rc;
 }
 
 static int
@@ -316,21 +304,34 @@ count_voxels(struct job *job)
     return 0;
 }
 
+/* Objects have been found before. */
+static void
+name_masks(struct job *job)
+{
+    const struct conf_segment *segments = job->pipeline->segments;
+    for (size_t k = 0; k < job->labels.count; k++) {
+        const char *from = segments[job->labels.segments[k]].from;
+        for (size_t i = 0; from && i < job->pipeline->segment_count; i++)
+            if (strcmp(segments[i].label, from) == 0)
+                job->labels.items[k].mask = job->masks[i].bits;
+    }
+}
+
 static int
 run_level_sets(struct job *job)
 {
-    char reason[KERNELS_REASON];
     size_t count = job->labels.count;
     if (count == 0)
         return 0;
     struct image_mask *masks = calloc(count, sizeof *masks);
     if (!masks)
         return error_set_system(&job->report->error, -ENOMEM, "hold the masks");
-    int rc = kernels_level_set_finish(job->lane, masks, reason, sizeof reason);
+    name_masks(job);
+    int rc = kernels_level_set_run(job->lane, job->labels.items, count, masks, &job->report->error);
     for (size_t k = 0; k < count && rc == 0; k++)
         job->masks[job->labels.segments[k]] = masks[k];
     free(masks);
-    return rc ? backend_error(job, rc, reason) : 0;
+    return rc;
 }
 
 /* Tells what was measured, of every object that something was measured of. */
@@ -348,7 +349,6 @@ note_measurements(struct job *job)
 static int
 run_fuzzy_objects(struct job *job)
 {
-    char reason[KERNELS_REASON];
     const struct fuzzy_objects *objects = &job->objects;
     if (objects->count == 0)
         return 0;
@@ -361,106 +361,13 @@ run_fuzzy_objects(struct job *job)
     if (!results)
         return error_set_system(&job->report->error, -ENOMEM, "hold the objects");
     rc = kernels_fuzzy_run(job->lane, objects->items, objects->count,
-                           job->pipeline->relative_connectedness, results, reason, sizeof reason);
+                           job->pipeline->relative_connectedness, results, &job->report->error);
     for (size_t k = 0; k < objects->count && rc == 0; k++) {
         job->masks[objects->segments[k]] = results[k].object;
         job->scenes[objects->segments[k]] = results[k].scene;
     }
     free(results);
-    return rc ? backend_error(job, rc, reason) : 0;
-}
-
-/* ----------------------------------------------- level sets that start from objects ---- */
-
-/* A copy without what there may be between rows beyond whole words, as initial masks are laid out.
- */
-static uint64_t *
-copy_bits(const struct image_mask *mask, const struct geometry_stack *stack)
-{
-    size_t words = ((size_t)stack->columns + 63) / 64;
-    size_t rows = (size_t)stack->rows * (size_t)stack->plane_count;
-    uint64_t *copy = malloc(rows * words * sizeof *copy);
-    for (size_t row = 0; copy && row < rows; row++)
-        memcpy(copy + row * words, mask->bits + row * (size_t)mask->words_per_row,
-               words * sizeof *copy);
-    return copy;
-}
-
-/* What the lane has found is its own until the next volume; the job needs it longer. */
-static int
-keep_object(struct job *job, size_t k)
-{
-    size_t i = job->objects.segments[k];
-    uint64_t *bits = copy_bits(&job->masks[i], job->stack);
-    uint16_t *scene = NULL;
-    size_t scene_bytes = (size_t)job->report->voxels * sizeof *scene;
-    job->kept[2 * k] = bits;
-    if (job->scenes[i]) {
-        scene = malloc(scene_bytes);
-        job->kept[2 * k + 1] = scene;
-    }
-    if (!bits || (job->scenes[i] && !scene))
-        return error_set_system(&job->report->error, -ENOMEM, "keep the objects");
-    if (scene)
-        job->scenes[i] = memcpy(scene, job->scenes[i], scene_bytes);
-    job->masks[i].bits = bits;
-    job->masks[i].words_per_row = (job->stack->columns + 63) / 64;
-    return 0;
-}
-
-static void
-name_masks(struct job *job)
-{
-    const struct conf_segment *segments = job->pipeline->segments;
-    for (size_t k = 0; k < job->labels.count; k++) {
-        const char *from = segments[job->labels.segments[k]].from;
-        for (size_t i = 0; from && i < job->pipeline->segment_count; i++)
-            if (strcmp(segments[i].label, from) == 0)
-                job->labels.items[k].mask = job->masks[i].bits;
-    }
-}
-
-/* The same voxels once more: labels are named before the first slice is announced. */
-static int
-announce_again(struct job *job)
-{
-    size_t bytes = (size_t)job->report->voxels * image_pixel_size(job->stack->pixel);
-    void *voxels = malloc(bytes);
-    if (!voxels)
-        return error_set_system(&job->report->error, -ENOMEM, "keep the volume");
-    memcpy(voxels, job->voxels, bytes);
-    int rc = reserve(job, true, false);
-    if (rc == 0) {
-        memcpy(job->voxels, voxels, bytes);
-        rc = kernels_volume_ready(job->lane, 0, job->stack->plane_count);
-        if (rc)
-            backend_error(job, rc, "the volume cannot be handed over");
-    }
-    free(voxels);
     return rc;
-}
-
-static int
-run_two_passes(struct job *job)
-{
-    int rc = run_fuzzy_objects(job);
-    job->kept = calloc(2 * job->objects.count, sizeof *job->kept);
-    if (rc == 0 && !job->kept)
-        rc = error_set_system(&job->report->error, -ENOMEM, "keep the objects");
-    for (size_t k = 0; k < job->objects.count && rc == 0; k++)
-        rc = keep_object(job, k);
-    if (rc)
-        return rc;
-    name_masks(job);
-    rc = pipeline_stopped(job->watch) ? -ECANCELED : announce_again(job);
-    return rc ? rc : run_level_sets(job);
-}
-
-static int
-run_one_pass(struct job *job)
-{
-    int error = run_level_sets(job);
-    return error ? error : run_fuzzy_objects(job);
 }
 
 static int
@@ -476,7 +383,9 @@ compute(struct job *job)
     job->scenes = calloc(count, sizeof *job->scenes);
     if (!job->masks || !job->scenes)
         return error_set_system(&job->report->error, -ENOMEM, "hold the masks");
-    rc = job->two_passes ? run_two_passes(job) : run_one_pass(job);
+    rc = run_fuzzy_objects(job);
+    if (rc == 0)
+        rc = run_level_sets(job); /* which may start from objects */
     return rc ? rc : count_voxels(job);
 }
 
@@ -657,9 +566,6 @@ release(struct job *job)
 {
     output_close(job->output);
     labels_free(&job->labels);
-    for (size_t i = 0; job->kept && i < 2 * job->objects.count; i++)
-        free(job->kept[i]);
-    free(job->kept);
     fuzzy_objects_free(&job->objects);
     free(job->masks);
     free(job->scenes);

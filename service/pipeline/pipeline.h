@@ -107,9 +107,6 @@ int pipeline_enter(const struct pipeline_watch *watch, const char *stage);
 /* Was the job told to stop? */
 bool pipeline_stopped(const struct pipeline_watch *watch);
 
-/* What a failure of the compute backend is called; returns `error`. */
-int pipeline_compute_error(struct error *error, int rc, const char *reason);
-
 /* "DONE", "RETRY", "REJECT", "STOPPED". */
 const char *pipeline_verdict_name(enum proto_verdict verdict);
 

@@ -66,19 +66,19 @@ read_state(const char *path, char *state, int size)
 }
 
 int
-fake_gpu_open(const char *uuid, struct fake_gpu **out, char *reason, size_t reason_size)
+fake_gpu_open(const char *uuid, struct fake_gpu **out, struct error *error)
 {
     char state[32];
     struct fake_gpu *gpu = calloc(1, sizeof *gpu);
-    int error = -ENOMEM;
+    int rc = -ENOMEM;
     if (gpu && asprintf(&gpu->file, "%s/%s", folder(), uuid) >= 0)
-        error = !read_state(gpu->file, state, sizeof state) ? -ENODEV
-                : strncmp(state, "broken", 6) == 0          ? -EIO
-                                                            : 0;
-    if (error) {
-        snprintf(reason, reason_size, "the made-up GPU %s: %s", uuid, strerror(-error));
+        rc = !read_state(gpu->file, state, sizeof state) ? -ENODEV
+             : strncmp(state, "broken", 6) == 0          ? -EIO
+                                                         : 0;
+    if (rc) {
         fake_gpu_close(gpu);
-        return error;
+        return error_set(error, rc, CODE_COMPUTE_DEVICE_LOST, "the made-up GPU %s: %s", uuid,
+                         strerror(-rc));
     }
     *out = gpu;
     return 0;

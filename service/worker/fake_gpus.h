@@ -10,7 +10,10 @@
 #ifndef NOCTULE_FAKE_GPUS_H
 #define NOCTULE_FAKE_GPUS_H
 
-#include "kernels/kernels.h"
+#include "base/error.h"
+#include "kernels/gpu.h"
+
+#include <stdbool.h>
 
 struct fake_gpu;
 
@@ -20,8 +23,8 @@ bool fake_gpus_in_use(void);
 /* Like kernels_gpus; in the order of their names. */
 int fake_gpus_list(struct kernels_gpu *gpus, int capacity);
 
-/* 0, or -EIO or -ENODEV and a reason. */
-int fake_gpu_open(const char *uuid, struct fake_gpu **gpu, char *reason, size_t reason_size);
+/* 0, or -EIO or -ENODEV with the error filled. */
+int fake_gpu_open(const char *uuid, struct fake_gpu **gpu, struct error *error);
 /* A job is about to run on it: is it lost? From any thread. */
 bool fake_gpu_fails(struct fake_gpu *gpu);
 /* NULL is allowed. */
@@ -29,11 +32,11 @@ void fake_gpu_close(struct fake_gpu *gpu);
 
 #else
 
-#define fake_gpus_in_use()                            (false)
-#define fake_gpus_list(gpus, capacity)                ((void)(gpus), (void)(capacity), 0)
-#define fake_gpu_open(uuid, gpu, reason, reason_size) ((void)(reason_size), 0)
-#define fake_gpu_fails(gpu)                           (false)
-#define fake_gpu_close(gpu)                           ((void)(gpu))
+#define fake_gpus_in_use()              (false)
+#define fake_gpus_list(gpus, capacity)  ((void)(gpus), (void)(capacity), 0)
+#define fake_gpu_open(uuid, gpu, error) ((void)(error), 0)
+#define fake_gpu_fails(gpu)             (false)
+#define fake_gpu_close(gpu)             ((void)(gpu))
 
 #endif
 #endif

@@ -158,12 +158,11 @@ open_fallback(struct lane *lane)
 {
     struct lanes *lanes = lane->lanes;
     const struct kernels_device_options options = {.backend = "cpu", .threads = lanes->threads};
-    char reason[KERNELS_REASON];
     pthread_mutex_lock(&lanes->lock);
     if (!lanes->fallback)
-        kernels_device_open(&options, &lanes->fallback, reason, sizeof reason);
+        kernels_device_open(&options, &lanes->fallback, NULL);
     if (lanes->fallback && !lane->fallback)
-        kernels_lane_open(lanes->fallback, &lane->fallback, reason, sizeof reason);
+        kernels_lane_open(lanes->fallback, &lane->fallback, NULL);
     pthread_mutex_unlock(&lanes->lock);
     return lane->fallback != NULL;
 }
@@ -262,48 +261,44 @@ lane_main(void *argument)
 /* ----------------------------------------------------------------------- opening, closing -- */
 
 static int
-open_lane(struct lanes *lanes, struct lane *lane, char *reason, size_t reason_size)
+open_lane(struct lanes *lanes, struct lane *lane, struct error *error)
 {
     lane->lanes = lanes;
-    int error = kernels_lane_open(lanes->device, &lane->compute, reason, reason_size);
-    if (error)
-        return error;
-    error = -pthread_create(&lane->thread, NULL, lane_main, lane);
-    if (error)
-        snprintf(reason, reason_size, "a thread: %s", strerror(-error));
-    lane->has_thread = error == 0;
-    return error;
+    int rc = kernels_lane_open(lanes->device, &lane->compute, error);
+    if (rc)
+        return rc;
+    rc = -pthread_create(&lane->thread, NULL, lane_main, lane);
+    lane->has_thread = rc == 0;
+    return rc ? error_set_system(error, rc, "start a thread") : 0;
 }
 
 /* A GPU that a test made up computes on the CPUs. */
 static int
-open_device(struct lanes *lanes, const char *name, char *reason, size_t reason_size)
+open_device(struct lanes *lanes, const char *name, struct error *error)
 {
     bool is_cpu = strcmp(name, "cpu") == 0;
     struct kernels_device_options options = {.backend = is_cpu ? "cpu" : "cuda",
                                              .device = is_cpu ? "" : name,
                                              .threads = lanes->threads};
     if (!is_cpu && fake_gpus_in_use()) {
-        int error = fake_gpu_open(name, &lanes->fake, reason, reason_size);
-        if (error)
-            return error;
+        int rc = fake_gpu_open(name, &lanes->fake, error);
+        if (rc)
+            return rc;
         options.backend = "cpu";
         options.device = "";
     }
-    return kernels_device_open(&options, &lanes->device, reason, reason_size);
+    return kernels_device_open(&options, &lanes->device, error);
 }
 
 int
-lanes_open(const struct lanes_options *options, struct lanes **out, char *reason,
-           size_t reason_size)
+lanes_open(const struct lanes_options *options, struct lanes **out, struct error *error)
 {
     struct lanes *lanes = calloc(1, sizeof *lanes);
     if (lanes)
         lanes->items = calloc((size_t)options->count, sizeof *lanes->items);
     if (!lanes || !lanes->items) {
         free(lanes);
-        snprintf(reason, reason_size, "%s", strerror(ENOMEM));
-        return -ENOMEM;
+        return error_set_system(error, -ENOMEM, "open the lanes");
     }
     lanes->threads = options->threads > 0 ? options->threads : parallel_processors();
     lanes->wake = options->wake;
@@ -312,14 +307,14 @@ lanes_open(const struct lanes_options *options, struct lanes **out, char *reason
     pthread_cond_init(&lanes->changed, NULL);
     list_init(&lanes->waiting);
     list_init(&lanes->ended);
-    int error = open_device(lanes, options->device, reason, reason_size);
-    while (error == 0 && lanes->count < options->count)
-        error = open_lane(lanes, &lanes->items[lanes->count++], reason, reason_size);
-    if (error)
+    int rc = open_device(lanes, options->device, error);
+    while (rc == 0 && lanes->count < options->count)
+        rc = open_lane(lanes, &lanes->items[lanes->count++], error);
+    if (rc)
         lanes_close(lanes);
     else
         *out = lanes;
-    return error;
+    return rc;
 }
 
 const char *

@@ -19,9 +19,8 @@ struct lanes_options {
     void *context;
 };
 
-/* Opens the device, a lane and a thread for each. 0 or -errno with a reason. */
-int lanes_open(const struct lanes_options *options, struct lanes **lanes, char *reason,
-               size_t reason_size);
+/* Opens the device, a lane and a thread for each. 0 or -errno with the error filled. */
+int lanes_open(const struct lanes_options *options, struct lanes **lanes, struct error *error);
 const char *lanes_description(const struct lanes *lanes);
 
 /*

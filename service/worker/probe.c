@@ -6,7 +6,7 @@
  */
 #include "service/common/role.h"
 
-#include "kernels/kernels.h"
+#include "kernels/gpu.h"
 #include "service/common/child.h"
 #include "service/common/crash_point.h"
 #include "service/common/log.h"

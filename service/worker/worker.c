@@ -201,19 +201,20 @@ threads_of(const struct conf *conf, const struct role_args *args)
 static int
 open_lanes(struct worker *worker, const struct conf *conf, const struct role_args *args)
 {
-    char reason[KERNELS_REASON];
+    struct error error;
     const struct lanes_options options = {.device = args->device,
                                           .threads = threads_of(conf, args),
                                           .count = conf->compute.lanes,
                                           .wake = wake,
                                           .context = worker};
-    int error = lanes_open(&options, &worker->lanes, reason, sizeof reason);
-    if (error)
-        log_error("worker.device", LOG_STR("device", args->device), LOG_STR("error", reason));
+    int rc = lanes_open(&options, &worker->lanes, &error);
+    if (rc)
+        log_error("worker.device", LOG_STR("device", args->device),
+                  LOG_STR("error", error.message));
     else
         log_info("worker.ready", LOG_STR("device", lanes_description(worker->lanes)),
                  LOG_INT("lanes", conf->compute.lanes), LOG_INT("threads", options.threads));
-    return error;
+    return rc;
 }
 
 static void

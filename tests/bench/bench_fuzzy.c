@@ -9,7 +9,7 @@
  * in the time; neither are they in the Dijkstra's, which starts from values with a border around
  * them.
  */
-#include "kernels/fuzzy/fuzzy.h"
+#include "kernels/fuzzy/affinity.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -314,11 +314,11 @@ peak_mib(void)
 }
 
 static void
-check(int error, const char *reason)
+check(int rc, const char *message)
 {
-    if (error == 0)
+    if (rc == 0)
         return;
-    fprintf(stderr, "%s\n", reason);
+    fprintf(stderr, "%s\n", message);
     exit(EXIT_FAILURE);
 }
 
@@ -326,18 +326,18 @@ static struct cost
 time_run(struct kernels_lane *lane, const struct phantom *phantom,
          const struct kernels_fuzzy_object *object, struct kernels_fuzzy_result *result)
 {
-    struct kernels_demand demand = {.fuzzy_objects = 1, .fuzzy_scenes = object->scene};
-    char reason[KERNELS_REASON] = "";
+    const struct kernels_fuzzy_demand one = {.objects = 1, .scenes = object->scene};
+    const struct kernels_demand demand = {.of[KERNELS_FUZZY] = &one};
+    struct error error = {0};
     void *voxels;
     struct cost begun;
 
-    check(kernels_volume_begin(lane, phantom->extent, IMAGE_INT16, &demand, &voxels, reason,
-                               sizeof(reason)),
-          reason);
+    check(kernels_volume_begin(lane, phantom->extent, IMAGE_INT16, &demand, &voxels, &error),
+          error.message);
     memcpy(voxels, phantom->voxels, (size_t)ref_voxels(phantom->extent) * sizeof(int16_t));
-    check(kernels_volume_ready(lane, 0, phantom->extent.slices), "cannot announce slices");
+    check(kernels_volume_ready(lane, 0, phantom->extent.slices, NULL), "cannot announce slices");
     begun = cost_now();
-    check(kernels_fuzzy_run(lane, object, 1, false, result, reason, sizeof(reason)), reason);
+    check(kernels_fuzzy_run(lane, object, 1, false, result, &error), error.message);
     return cost_since(begun);
 }
 
@@ -361,12 +361,12 @@ bench_case(const struct phantom *phantom, const struct dijkstra *dijkstra, doubl
     struct kernels_device *device;
     struct kernels_lane *lane;
     struct cost costs[MAX_REPEAT], middle;
-    char reason[KERNELS_REASON] = "";
+    struct error error = {0};
 
     object.seeds = &phantom->seed;
     object.scene = scene;
-    check(kernels_device_open(&options, &device, reason, sizeof(reason)), reason);
-    check(kernels_lane_open(device, &lane, reason, sizeof(reason)), reason);
+    check(kernels_device_open(&options, &device, &error), error.message);
+    check(kernels_lane_open(device, &lane, &error), error.message);
     for (int i = 0; i < repeat; i++)
         costs[i] = time_run(lane, phantom, &object, &result);
     middle = median(costs, repeat);

@@ -97,11 +97,11 @@ allocate(int64_t count, size_t size)
 }
 
 static void
-check(int error, const char *reason)
+check(int rc, const char *message)
 {
-    if (error == 0)
+    if (rc == 0)
         return;
-    fprintf(stderr, "%s\n", reason);
+    fprintf(stderr, "%s\n", message);
     exit(EXIT_FAILURE);
 }
 
@@ -148,7 +148,7 @@ results_of(const struct job *job)
 }
 
 static int
-run(struct kernels_lane *lane, const struct job *job, struct results *results, char *reason)
+run(struct kernels_lane *lane, const struct job *job, struct results *results, struct error *error)
 {
     const uint64_t *region = job->volume->region;
     struct texture_glcm glcm = {.levels = {job->levels, results->levels, 1},
@@ -166,13 +166,12 @@ run(struct kernels_lane *lane, const struct job *job, struct results *results, c
                                         .histograms = results->counts};
 
     if (job->task == HISTOGRAM)
-        return texture_histogram_run(lane, region, job->per_slice, results->counts, reason,
-                                     KERNELS_REASON);
+        return texture_histogram_run(lane, region, job->per_slice, results->counts, error);
     if (job->task != PATTERNS)
-        return texture_glcm_run(lane, &glcm, results->counts, reason, KERNELS_REASON);
+        return texture_glcm_run(lane, &glcm, results->counts, error);
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
         patterns.maps[p] = results->maps + p * results->codes;
-    return texture_patterns_run(lane, &patterns, reason, KERNELS_REASON);
+    return texture_patterns_run(lane, &patterns, error);
 }
 
 static void
@@ -209,15 +208,16 @@ write_results(const struct job *job, const struct results *results, const char *
 static void
 load(struct kernels_lane *lane, const struct volume *volume)
 {
-    char reason[KERNELS_REASON] = "";
-    struct kernels_demand demand = {.texture = true};
+    struct error error = {0};
+    struct kernels_demand demand = {.of = {[KERNELS_GLCM] = &kernels_asked,
+                                           [KERNELS_HISTOGRAM] = &kernels_asked,
+                                           [KERNELS_PATTERNS] = &kernels_asked}};
     void *voxels;
 
-    check(kernels_volume_begin(lane, volume->extent, IMAGE_INT16, &demand, &voxels, reason,
-                               sizeof(reason)),
-          reason);
+    check(kernels_volume_begin(lane, volume->extent, IMAGE_INT16, &demand, &voxels, &error),
+          error.message);
     memcpy(voxels, volume->voxels, (size_t)ref_voxels(volume->extent) * sizeof(int16_t));
-    check(kernels_volume_ready(lane, 0, volume->extent.slices), "cannot announce slices");
+    check(kernels_volume_ready(lane, 0, volume->extent.slices, NULL), "cannot announce slices");
 }
 
 /* Times the job once memory is warm, prints its line, and writes results where there is a path. */
@@ -228,17 +228,17 @@ bench(const struct job *job, const char *path)
     struct kernels_device *device;
     struct kernels_lane *lane;
     struct cost costs[MAX_REPEAT];
-    char reason[KERNELS_REASON] = "";
+    struct error error = {0};
     struct results results = results_of(job);
 
-    check(kernels_device_open(&options, &device, reason, sizeof(reason)), reason);
-    check(kernels_lane_open(device, &lane, reason, sizeof(reason)), reason);
+    check(kernels_device_open(&options, &device, &error), error.message);
+    check(kernels_lane_open(device, &lane, &error), error.message);
     load(lane, job->volume);
-    check(run(lane, job, &results, reason), reason);
+    check(run(lane, job, &results, &error), error.message);
     for (int i = 0; i < job->repeat; i++) {
         struct cost begun = cost_now(), ended;
 
-        check(run(lane, job, &results, reason), reason);
+        check(run(lane, job, &results, &error), error.message);
         ended = cost_now();
         costs[i] = (struct cost){ended.seconds - begun.seconds, ended.processor - begun.processor};
     }

@@ -298,21 +298,22 @@ time_job(const struct gpu_bench *bench, struct kernels_lane *lane, const struct 
 {
     const struct level_set_job *job = &resident->job;
     const struct image_extent extent = {job->columns, job->rows, job->slices};
+    const struct kernels_level_set_demand one = {1};
     struct kernels_demand demand = {};
     std::vector<float> times;
 
-    demand.level_set_labels = 1;
+    demand.of[KERNELS_LEVEL_SET] = &one;
     for (int round = 0; round < bench->rounds + 2; round++) {
         void *memory;
 
-        if (kernels_volume_begin(lane, extent, job->pixel, &demand, &memory, NULL, 0))
+        if (kernels_volume_begin(lane, extent, job->pixel, &demand, &memory, NULL))
             return 0;
         if (round == 0)
             memcpy(memory, voxels, (size_t)ref_voxels(extent) * sizeof(int16_t));
         double begun = ref_clock();
-        if (kernels_level_set_begin(lane, &resident->label, 1, NULL, 0) ||
-            kernels_volume_ready(lane, 0, extent.slices) ||
-            kernels_level_set_finish(lane, mask, NULL, 0))
+        if (kernels_level_set_begin(lane, &resident->label, 1, NULL) ||
+            kernels_volume_ready(lane, 0, extent.slices, NULL) ||
+            kernels_level_set_run(lane, &resident->label, 1, mask, NULL))
             return 0;
         if (round > 1)
             times.push_back((float)((ref_clock() - begun) * 1e3));
@@ -331,9 +332,9 @@ report_job(const struct gpu_bench *bench, const struct resident *resident, const
     struct image_mask mask;
 
     result.name = name.c_str();
-    if (kernels_device_open(&options, &device, NULL, 0))
+    if (kernels_device_open(&options, &device, NULL))
         return 1;
-    if (kernels_lane_open(device, &lane, NULL, 0)) {
+    if (kernels_lane_open(device, &lane, NULL)) {
         kernels_device_close(device);
         return 1;
     }

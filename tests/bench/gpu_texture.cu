@@ -36,11 +36,11 @@ struct setting {
 };
 
 static void
-must(int error, const char *reason)
+must(int rc, const char *message)
 {
-    if (error == 0)
+    if (rc == 0)
         return;
-    fprintf(stderr, "noctule-bench: %s\n", reason);
+    fprintf(stderr, "noctule-bench: %s\n", message);
     exit(EXIT_FAILURE);
 }
 
@@ -70,22 +70,22 @@ open_setting(const gpu_bench *bench, setting *setting)
     const kernels_device_options options = {"cuda", nullptr, 0};
     const image_extent &extent = setting->extent;
     kernels_demand demand = {};
-    char reason[KERNELS_REASON];
+    struct error error = {0};
     void *voxels;
 
-    demand.texture = true;
+    demand.of[KERNELS_GLCM] = demand.of[KERNELS_HISTOGRAM] = demand.of[KERNELS_PATTERNS] =
+        &kernels_asked;
     setting->bytes = (size_t)(extent.columns * extent.rows * extent.slices);
-    must(kernels_device_open(&options, &setting->device, reason, sizeof reason), reason);
-    must(kernels_lane_open(setting->device, &setting->lane, reason, sizeof reason), reason);
-    must(kernels_volume_begin(setting->lane, extent, IMAGE_UINT8, &demand, &voxels, reason,
-                              sizeof reason),
-         reason);
+    must(kernels_device_open(&options, &setting->device, &error), error.message);
+    must(kernels_lane_open(setting->device, &setting->lane, &error), error.message);
+    must(kernels_volume_begin(setting->lane, extent, IMAGE_UINT8, &demand, &voxels, &error),
+         error.message);
     setting->cuda = cuda_lane_of(setting->lane);
     setting->pinned = (uint8_t *)voxels;
     setting->upload_ms = gpu_bench_upload_ms(bench, setting->cuda->work,
                                              setting->cuda->device_voxels, setting->bytes);
     fill(extent, setting->rough, setting->pinned);
-    must(kernels_volume_ready(setting->lane, 0, extent.slices), "a slice was not taken");
+    must(kernels_volume_ready(setting->lane, 0, extent.slices, NULL), "a slice was not taken");
     GPU_BENCH_TRY(cudaDeviceSynchronize());
     setting->read_ms =
         gpu_bench_read_ms(bench, setting->cuda->work, setting->cuda->device_voxels, setting->bytes);
@@ -157,7 +157,7 @@ wrong_counts(const setting *setting, const std::vector<texture_offset> &offsets,
     uint32_t *counts;
     int64_t wrong = 0;
 
-    GPU_BENCH_TRY(cudaMemcpy(ours.data(), setting->cuda->texture->counts,
+    GPU_BENCH_TRY(cudaMemcpy(ours.data(), cuda_glcm_of(setting->cuda)->counted.counts,
                              ours.size() * sizeof(uint64_t), cudaMemcpyDeviceToHost));
     GPU_BENCH_TRY(cudaMalloc(&counts, size * sizeof(uint32_t)));
     for (size_t o = 0; o < offsets.size(); o++) {
@@ -209,7 +209,7 @@ run_glcm(const gpu_bench *bench, setting *setting, const std::string &name,
     double median, paper_ms = 0;
     texture_glcm request = {};
     glcm_plan plan = {};
-    char reason[KERNELS_REASON];
+    struct error error = {0};
 
     if (!begins(bench, setting, name))
         return 0;
@@ -217,13 +217,12 @@ run_glcm(const gpu_bench *bench, setting *setting, const std::string &name,
     request.region = region;
     request.offsets = offsets.data();
     request.offset_count = offsets.size();
-    must(cuda_glcm_begin(setting->cuda, &request, &plan, reason, sizeof reason), reason);
-    must(cuda_glcm_send(setting->cuda, &request, &plan, 0, offsets.size(), reason, sizeof reason),
-         reason);
+    must(cuda_glcm_begin(setting->cuda, &request, &plan, &error), error.message);
+    must(cuda_glcm_send(setting->cuda, &request, &plan, 0, offsets.size(), &error), error.message);
     if (flat && offsets.size() == 1)
         paper_ms = time_paper(bench, setting, name, levels, offsets[0]);
     median = gpu_bench_median_ms(bench, setting->cuda->work, [&](cudaStream_t) {
-        must(cuda_glcm_count(setting->cuda, &plan, offsets.size(), reason, sizeof reason), reason);
+        must(cuda_glcm_count(setting->cuda, &plan, offsets.size(), &error), error.message);
     });
     return report(bench, setting, name, median, paper_ms,
                   flat && !region ? wrong_counts(setting, offsets, levels) : -1);
@@ -256,12 +255,13 @@ run_upload(const gpu_bench *bench, setting *setting, const std::string &name, in
     kernels_demand demand = {};
     texture_glcm request = {};
     cudaStream_t streams[2];
-    char reason[KERNELS_REASON];
+    struct error error = {0};
     uint32_t *paper_counts;
 
     if (!begins(bench, setting, name))
         return 0;
-    demand.texture = true;
+    demand.of[KERNELS_GLCM] = demand.of[KERNELS_HISTOGRAM] = demand.of[KERNELS_PATTERNS] =
+        &kernels_asked;
     request.levels = {levels, table.data(), 1};
     request.offsets = &offset;
     request.offset_count = 1;
@@ -276,11 +276,10 @@ run_upload(const gpu_bench *bench, setting *setting, const std::string &name, in
         void *voxels;
 
         must(kernels_volume_begin(setting->lane, setting->extent, IMAGE_UINT8, &demand, &voxels,
-                                  reason, sizeof reason),
-             reason);
-        must(kernels_volume_ready(setting->lane, 0, setting->extent.slices), "not taken");
-        must(texture_glcm_run(setting->lane, &request, counts.data(), reason, sizeof reason),
-             reason);
+                                  &error),
+             error.message);
+        must(kernels_volume_ready(setting->lane, 0, setting->extent.slices, NULL), "not taken");
+        must(texture_glcm_run(setting->lane, &request, counts.data(), &error), error.message);
     });
     report(bench, setting, "hong2018/scheme3/" + name, paper_ms, 0, -1);
     for (cudaStream_t stream : streams)

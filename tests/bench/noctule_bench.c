@@ -248,11 +248,11 @@ static void
 run_job(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
         double *seconds)
 {
-    char reason[KERNELS_REASON] = "a slice was not taken";
-    int error = ref_run(lane, whole, results, seconds, reason, sizeof(reason));
+    struct error error = {0};
+    int rc = ref_run(lane, whole, results, seconds, &error);
 
-    if (error) {
-        fprintf(stderr, "noctule-bench: %s: %s\n", reason, strerror(-error));
+    if (rc) {
+        fprintf(stderr, "noctule-bench: %s: %s\n", error.message, strerror(-rc));
         exit(EXIT_FAILURE);
     }
 }
@@ -301,7 +301,7 @@ measure_lanes(const struct bench *bench, const struct ref_whole *whole)
 
     for (int i = 0; i < LANES; i++) {
         shares[i] = (struct lane_share){.bench = bench, .whole = *whole};
-        if (kernels_lane_open(bench->device, &shares[i].lane, NULL, 0))
+        if (kernels_lane_open(bench->device, &shares[i].lane, NULL))
             abort();
         run_job(shares[i].lane, whole, &shares[i].results, NULL);
         shares[i].whole.job.voxels = NULL;
@@ -771,11 +771,11 @@ open_bench(struct bench *bench)
 {
     struct kernels_device_options device = {.backend = bench->options->backend,
                                             .threads = bench->options->threads};
-    char reason[KERNELS_REASON];
+    struct error error = {0};
 
-    if (kernels_device_open(&device, &bench->device, reason, sizeof(reason)) ||
-        kernels_lane_open(bench->device, &bench->lane, reason, sizeof(reason))) {
-        fprintf(stderr, "noctule-bench: %s\n", reason);
+    if (kernels_device_open(&device, &bench->device, &error) ||
+        kernels_lane_open(bench->device, &bench->lane, &error)) {
+        fprintf(stderr, "noctule-bench: %s\n", error.message);
         exit(EXIT_FAILURE);
     }
     bench->threads = kernels_device_threads(bench->device);

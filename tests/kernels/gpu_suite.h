@@ -2,7 +2,7 @@
 #ifndef NOCTULE_GPU_SUITE_H
 #define NOCTULE_GPU_SUITE_H
 
-#include "kernels/kernels.h"
+#include "kernels/gpu.h"
 
 #include <check.h>
 #include <stdio.h>

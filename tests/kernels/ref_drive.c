@@ -22,7 +22,7 @@ announce_slices(void *argument)
 
     while ((i = __atomic_fetch_add(&announcer->next, 1, __ATOMIC_RELAXED)) < announcer->slices) {
         int64_t z = announcer->order ? announcer->order[i] : i;
-        int error = kernels_volume_ready(announcer->lane, z, 1);
+        int error = kernels_volume_ready(announcer->lane, z, 1, NULL);
         if (error)
             __atomic_store_n(&announcer->error, error, __ATOMIC_RELAXED);
     }
@@ -62,23 +62,24 @@ ref_segment(struct kernels_lane *lane, const struct ref_job *job, struct image_m
 {
     size_t bytes = (size_t)(job->extent.columns * job->extent.rows * job->extent.slices) *
                    image_pixel_size(job->pixel);
+    const struct kernels_level_set_demand labels = {job->label_count};
+    const struct kernels_demand demand = {.of[KERNELS_LEVEL_SET] = &labels};
     double begun = ref_clock(), copied;
     void *voxels;
-    int error;
+    int error = 0;
 
-    error = kernels_volume_begin(lane, job->extent, job->pixel,
-                                 &(struct kernels_demand){.level_set_labels = job->label_count},
-                                 &voxels, NULL, 0);
+    error = kernels_volume_begin(lane, job->extent, job->pixel, &demand, &voxels, NULL);
     if (error)
         return error;
     begun -= ref_clock();
     memcpy(voxels, job->voxels, bytes);
     copied = ref_clock();
-    error = kernels_level_set_begin(lane, job->labels, job->label_count, NULL, 0);
+    if (!job->no_hint)
+        error = kernels_level_set_begin(lane, job->labels, job->label_count, NULL);
     if (!error)
         error = ref_announce(lane, job->extent.slices, job->threads, job->order);
     if (!error)
-        error = kernels_level_set_finish(lane, masks, NULL, 0);
+        error = kernels_level_set_run(lane, job->labels, job->label_count, masks, NULL);
     if (seconds)
         *seconds = ref_clock() - copied - begun;
     return error;

@@ -5,7 +5,7 @@
 #ifndef NOCTULE_REF_DRIVE_H
 #define NOCTULE_REF_DRIVE_H
 
-#include "kernels/kernels.h"
+#include "kernels/level_set/level_set.h"
 
 /*
  * Announces slices order[0 .. slices - 1] (NULL: ascending), each by whichever of `threads` threads
@@ -21,6 +21,7 @@ struct ref_job {
     size_t label_count;
     int threads;
     const int64_t *order;
+    bool no_hint; /* the labels are named by the run alone */
 };
 
 /*

@@ -8,7 +8,7 @@
 #ifndef NOCTULE_REF_FUZZY_H
 #define NOCTULE_REF_FUZZY_H
 
-#include "kernels/kernels.h"
+#include "kernels/fuzzy/fuzzy.h"
 
 /* Of two neighbours of these stored values. */
 uint16_t ref_fuzzy_affinity(const struct kernels_fuzzy_object *object, int32_t a, int32_t b);

@@ -26,80 +26,83 @@ ref_mask_words(struct image_extent extent)
     return (extent.columns + 63) / 64 * extent.rows * extent.slices;
 }
 
-static struct kernels_demand
-demand_of(const struct ref_whole *whole)
+static struct kernels_fuzzy_demand
+fuzzy_demand_of(const struct ref_whole *whole)
 {
-    struct kernels_demand demand = {.level_set_labels = whole->job.label_count,
-                                    .fuzzy_objects = whole->object_count,
-                                    .fuzzy_relative = whole->relative};
+    struct kernels_fuzzy_demand demand = {.objects = whole->object_count,
+                                          .relative = whole->relative};
 
     for (size_t i = 0; i < whole->object_count; i++)
-        demand.fuzzy_scenes += whole->objects[i].scene;
+        demand.scenes += whole->objects[i].scene;
     return demand;
 }
 
 static int
 run_fuzzy(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
-          char *reason, size_t reason_size)
+          struct error *error)
 {
     if (whole->object_count == 0)
         return 0;
     return kernels_fuzzy_run(lane, whole->objects, whole->object_count, whole->relative,
-                             results->fuzzy, reason, reason_size);
+                             results->fuzzy, error);
 }
 
 static int
 run_level_set(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
-              char *reason, size_t reason_size)
+              struct error *error)
 {
     if (whole->job.label_count == 0)
         return 0;
-    return kernels_level_set_finish(lane, results->masks, reason, reason_size);
+    return kernels_level_set_run(lane, whole->job.labels, whole->job.label_count, results->masks,
+                                 error);
 }
 
 /* All that comes after the voxels are in the lane. */
 static int
 work(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
-     char *reason, size_t reason_size)
+     struct error *error)
 {
     const struct ref_job *job = &whole->job;
-    int error = 0;
+    int rc = 0;
 
-    if (job->label_count > 0)
-        error = kernels_level_set_begin(lane, job->labels, job->label_count, reason, reason_size);
-    if (!error)
-        error = ref_announce(lane, job->extent.slices, job->threads, job->order);
-    if (!error && whole->fuzzy_first)
-        error = run_fuzzy(lane, whole, results, reason, reason_size);
-    if (!error)
-        error = run_level_set(lane, whole, results, reason, reason_size);
-    if (!error && !whole->fuzzy_first)
-        error = run_fuzzy(lane, whole, results, reason, reason_size);
-    return error;
+    if (job->label_count > 0 && !job->no_hint)
+        rc = kernels_level_set_begin(lane, job->labels, job->label_count, error);
+    if (!rc)
+        rc = ref_announce(lane, job->extent.slices, job->threads, job->order);
+    if (!rc && whole->fuzzy_first)
+        rc = run_fuzzy(lane, whole, results, error);
+    if (!rc)
+        rc = run_level_set(lane, whole, results, error);
+    if (!rc && !whole->fuzzy_first)
+        rc = run_fuzzy(lane, whole, results, error);
+    return rc;
 }
 
 int
 ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
-        double *seconds, char *reason, size_t reason_size)
+        double *seconds, struct error *error)
 {
     const struct ref_job *job = &whole->job;
-    struct kernels_demand demand = demand_of(whole);
+    const struct kernels_level_set_demand labels = {job->label_count};
+    const struct kernels_fuzzy_demand objects = fuzzy_demand_of(whole);
+    const struct kernels_demand demand = {
+        .of = {[KERNELS_LEVEL_SET] = job->label_count > 0 ? &labels : NULL,
+               [KERNELS_FUZZY] = whole->object_count > 0 ? &objects : NULL}};
     size_t bytes = (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel);
     double begun = ref_clock(), spent;
     void *voxels;
-    int error =
-        kernels_volume_begin(lane, job->extent, job->pixel, &demand, &voxels, reason, reason_size);
+    int rc = kernels_volume_begin(lane, job->extent, job->pixel, &demand, &voxels, error);
 
-    if (error)
-        return error;
+    if (rc)
+        return rc;
     spent = ref_clock() - begun;
     if (job->voxels)
         memcpy(voxels, job->voxels, bytes);
     begun = ref_clock();
-    error = work(lane, whole, results, reason, reason_size);
+    rc = work(lane, whole, results, error);
     if (seconds)
         *seconds = spent + ref_clock() - begun;
-    return error;
+    return rc;
 }
 
 /* What the references say */
@@ -223,7 +226,7 @@ ref_expected_free(struct ref_expected *expected)
 
 /* Comparing */
 
-static _Thread_local char difference[KERNELS_REASON + 64];
+static _Thread_local char difference[sizeof(struct error)];
 
 static bool
 mask_differs(struct image_extent extent, const struct image_mask *mask,
@@ -250,11 +253,11 @@ codes_differ(struct kernels_lane *lane, const struct ref_job *job,
 {
     int64_t count = ref_voxels(job->extent);
     int8_t *codes = allocate(count, 1);
-    int error = kernels_level_set_codes(lane, label, codes);
+    int rc = kernels_level_set_codes(lane, label, codes, NULL);
 
     difference[0] = '\0';
-    if (error)
-        snprintf(difference, sizeof(difference), "codes of label %zu: %s", label, strerror(-error));
+    if (rc)
+        snprintf(difference, sizeof(difference), "codes of label %zu: %s", label, strerror(-rc));
     else if (memcmp(codes, outcome->codes, (size_t)count) != 0)
         snprintf(difference, sizeof(difference), "codes of label %zu differ", label);
     free(codes);
@@ -285,11 +288,11 @@ ref_compare(struct kernels_lane *lane, const struct ref_whole *whole,
 {
     const struct ref_job *job = &whole->job;
     struct ref_results results;
-    char reason[KERNELS_REASON] = "no sentence";
-    int error = ref_run(lane, whole, &results, NULL, reason, sizeof(reason));
+    struct error error = {0};
+    int rc = ref_run(lane, whole, &results, NULL, &error);
 
-    if (error) {
-        snprintf(difference, sizeof(difference), "%s (%s)", reason, strerror(-error));
+    if (rc) {
+        snprintf(difference, sizeof(difference), "%s (%s)", error.message, strerror(-rc));
         return difference;
     }
     for (size_t i = 0; i < job->label_count; i++)
@@ -508,6 +511,7 @@ ref_random_job(uint64_t seed)
         random_object(&random, job->extent, own->seeds[i], &own->objects[i]);
     own->whole.relative = ref_random_below(&random, 2) == 0;
     own->whole.fuzzy_first = ref_random_below(&random, 2) == 0;
+    own->whole.job.no_hint = seed % 2 == 1;
     return &own->whole;
 }
 

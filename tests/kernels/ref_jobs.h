@@ -5,6 +5,7 @@
 #ifndef NOCTULE_REF_JOBS_H
 #define NOCTULE_REF_JOBS_H
 
+#include "kernels/fuzzy/fuzzy.h"
 #include "tests/kernels/ref_drive.h"
 
 enum { REF_MOST = 4 }; /* labels, and objects */
@@ -31,7 +32,7 @@ struct ref_results {
  * demand, has left there.
  */
 int ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref_results *results,
-            double *seconds, char *reason, size_t reason_size);
+            double *seconds, struct error *error);
 
 /* One label or object; bits as kernels.h lays them out. */
 struct ref_outcome {

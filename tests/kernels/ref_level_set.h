@@ -6,7 +6,7 @@
 #ifndef NOCTULE_REF_LEVEL_SET_H
 #define NOCTULE_REF_LEVEL_SET_H
 
-#include "kernels/kernels.h"
+#include "kernels/level_set/level_set.h"
 
 /* Whether voxel (x, y, z) lies in the shape, by the tests of kernels.h. */
 bool ref_in_shape(const struct kernels_shape *shape, int64_t x, int64_t y, int64_t z);

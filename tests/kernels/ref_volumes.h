@@ -7,7 +7,7 @@
 #ifndef NOCTULE_REF_VOLUMES_H
 #define NOCTULE_REF_VOLUMES_H
 
-#include "kernels/kernels.h"
+#include "kernels/fuzzy/fuzzy.h"
 
 int64_t ref_voxels(struct image_extent extent);
 

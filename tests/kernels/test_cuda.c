@@ -10,6 +10,7 @@
  * dump_volume writes them, PIXEL one of uint8, int16, uint16.
  */
 #include "kernels/cuda/fault.h"
+#include "kernels/range/range.h"
 #include "tests/kernels/gpu_suite.h"
 #include "tests/kernels/ref_jobs.h"
 #include "tests/kernels/ref_volumes.h"
@@ -26,7 +27,7 @@ enum { ANNOUNCERS = 8 };
 static bool quick;
 static struct kernels_device *cpu, *gpu;
 static struct kernels_lane *cpu_lane, *gpu_lane;
-static char reason[KERNELS_REASON];
+static struct error error;
 
 static const struct image_range none = {1, 0};
 
@@ -43,11 +44,11 @@ static void
 open_backend(const char *backend, struct kernels_device **device, struct kernels_lane **lane)
 {
     struct kernels_device_options options = {.backend = backend, .threads = 4};
-    int error = kernels_device_open(&options, device, reason, sizeof(reason));
+    int rc = kernels_device_open(&options, device, &error);
 
-    ck_assert_msg(error == 0, "%s: %s", backend, reason);
-    error = kernels_lane_open(*device, lane, reason, sizeof(reason));
-    ck_assert_msg(error == 0, "%s: %s", backend, reason);
+    ck_assert_msg(rc == 0, "%s: %s", backend, error.message);
+    rc = kernels_lane_open(*device, lane, &error);
+    ck_assert_msg(rc == 0, "%s: %s", backend, error.message);
 }
 
 static void
@@ -99,7 +100,7 @@ START_TEST(a_gpu_is_opened_by_index_and_uuid)
                 .backend = "cuda", .device = by_uuid ? gpus[i].uuid : index, .threads = 3};
             struct kernels_device *device;
 
-            ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof(reason)), 0);
+            ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
             ck_assert_str_eq(kernels_device_backend(device), "cuda");
             ck_assert_ptr_nonnull(strstr(kernels_device_description(device), gpus[i].name));
             ck_assert_int_eq(kernels_device_threads(device), 3);
@@ -119,8 +120,8 @@ START_TEST(a_gpu_that_is_not_there_is_refused)
         struct kernels_device_options options = {.backend = "cuda", .device = unknown[i]};
         struct kernels_device *device;
 
-        ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof(reason)), -ENODEV);
-        ck_assert_ptr_nonnull(strstr(reason, unknown[i]));
+        ck_assert_int_eq(kernels_device_open(&options, &device, &error), -ENODEV);
+        ck_assert_ptr_nonnull(strstr(error.message, unknown[i]));
     }
 }
 
@@ -131,7 +132,7 @@ START_TEST(auto_is_the_gpu)
     struct kernels_device_options options = {.backend = "auto"};
     struct kernels_device *device;
 
-    ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof(reason)), 0);
+    ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
     ck_assert_str_eq(kernels_device_backend(device), "cuda");
     ck_assert_int_ge(kernels_device_threads(device), 1);
     kernels_device_close(device);
@@ -161,11 +162,10 @@ check_range(uint64_t *random)
     for (int64_t i = 0; i < count; i++)
         values[i] = (uint16_t)(0x7000 + ref_random_below(random, 0x2000));
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(kernels_volume_begin(lanes[i], extent, pixel, &nothing, &voxels, NULL, 0),
-                         0);
+        ck_assert_int_eq(kernels_volume_begin(lanes[i], extent, pixel, &nothing, &voxels, NULL), 0);
         memcpy(voxels, values, (size_t)count * image_pixel_size(pixel));
         ck_assert_int_eq(ref_announce(lanes[i], extent.slices, 2, NULL), 0);
-        errors[i] = kernels_volume_range(lanes[i], padding, &ranges[i]);
+        errors[i] = kernels_volume_range(lanes[i], padding, &ranges[i], NULL);
     }
     ck_assert_int_eq(errors[0], errors[1]);
     ck_assert(errors[0] == 0 || errors[0] == -ENODATA);
@@ -200,13 +200,13 @@ START_TEST(every_slice_is_uploaded)
         struct image_range range;
 
         ck_assert_int_eq(
-            kernels_volume_begin(gpu_lane, extent, IMAGE_UINT16, &nothing, &memory, NULL, 0), 0);
+            kernels_volume_begin(gpu_lane, extent, IMAGE_UINT16, &nothing, &memory, NULL), 0);
         voxels = memory;
         memset(voxels, 0, (size_t)ref_voxels(extent) * sizeof(*voxels));
         voxels[z * slice + ref_random_below(&random, slice)] = (uint16_t)(z + 1);
         ref_shuffle(&random, order, extent.slices);
         ck_assert_int_eq(ref_announce(gpu_lane, extent.slices, ANNOUNCERS, order), 0);
-        ck_assert_int_eq(kernels_volume_range(gpu_lane, none, &range), 0);
+        ck_assert_int_eq(kernels_volume_range(gpu_lane, none, &range, NULL), 0);
         ck_assert_int_eq(range.lo, 0);
         ck_assert_int_eq(range.hi, z + 1);
     }
@@ -543,7 +543,7 @@ END_TEST
 struct lane_work {
     uint64_t first_seed;
     int jobs;
-    char difference[2 * KERNELS_REASON];
+    char difference[2 * sizeof(struct error)];
 };
 
 static void *
@@ -552,8 +552,12 @@ work_on_lane(void *argument)
     struct lane_work *work = argument;
     struct kernels_lane *lane;
 
-    if (kernels_lane_open(gpu, &lane, work->difference, sizeof(work->difference)))
+    struct error why;
+
+    if (kernels_lane_open(gpu, &lane, &why)) {
+        snprintf(work->difference, sizeof(work->difference), "%s", why.message);
         return NULL;
+    }
     for (int i = 0; i < work->jobs && work->difference[0] == '\0'; i++) {
         struct ref_whole *whole = ref_random_job(work->first_seed + (uint64_t)i);
         struct ref_expected expected;
@@ -598,17 +602,17 @@ START_TEST(a_job_may_be_given_up)
     const struct image_range range = {0, 0};
     const struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
-    struct kernels_demand demand = {.level_set_labels = 1};
+    struct kernels_demand demand = {.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1}};
     void *voxels;
 
     for (int64_t slices = 0; slices <= extent.slices; slices += 40) {
         struct ref_whole *whole = ref_random_job((uint64_t)slices);
 
         ck_assert_int_eq(
-            kernels_volume_begin(gpu_lane, extent, IMAGE_INT16, &demand, &voxels, NULL, 0), 0);
+            kernels_volume_begin(gpu_lane, extent, IMAGE_INT16, &demand, &voxels, NULL), 0);
         memset(voxels, 0, (size_t)ref_voxels(extent) * 2);
-        ck_assert_int_eq(kernels_level_set_begin(gpu_lane, &label, 1, NULL, 0), 0);
-        ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, slices), 0);
+        ck_assert_int_eq(kernels_level_set_begin(gpu_lane, &label, 1, NULL), 0);
+        ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, slices, NULL), 0);
         check_job(whole, "after a job that was given up");
         ref_random_job_free(whole);
     }
@@ -624,13 +628,14 @@ START_TEST(what_does_not_fit_is_out_of_memory)
     void *voxels;
 
     for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
-        struct kernels_demand demand = {.level_set_labels = labels[i]};
+        struct kernels_demand demand = {.of[KERNELS_LEVEL_SET] =
+                                            &(struct kernels_level_set_demand){labels[i]}};
 
-        ck_assert_int_eq(kernels_volume_begin(gpu_lane, large, IMAGE_INT16, &demand, &voxels,
-                                              reason, sizeof(reason)),
-                         -ENOMEM);
-        ck_assert_msg(strstr(reason, "2048") && strstr(reason, "memory"), "%s", reason);
-        ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, 1), -EINVAL);
+        ck_assert_int_eq(
+            kernels_volume_begin(gpu_lane, large, IMAGE_INT16, &demand, &voxels, &error), -ENOMEM);
+        ck_assert_msg(strstr(error.message, "2048") && strstr(error.message, "memory"), "%s",
+                      error.message);
+        ck_assert_int_eq(kernels_volume_ready(gpu_lane, 0, 1, NULL), -EINVAL);
         check_job(whole, "after one that did not fit");
     }
     ref_random_job_free(whole);
@@ -650,17 +655,17 @@ START_TEST(more_than_2_31_voxels_are_flooded)
     const struct kernels_shape shape = {.kind = KERNELS_SPHERE, .radius = {3}};
     const struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = none};
-    struct kernels_demand demand = {.level_set_labels = 1};
+    struct kernels_demand demand = {.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1}};
     struct image_mask mask;
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(gpu_lane, extent, IMAGE_UINT8, &demand, &voxels, NULL, 0),
+    ck_assert_int_eq(kernels_volume_begin(gpu_lane, extent, IMAGE_UINT8, &demand, &voxels, NULL),
                      0);
     memset(voxels, 0, (size_t)ref_voxels(extent));
     memset((uint8_t *)voxels + wall * slice, 1, (size_t)hole);
-    ck_assert_int_eq(kernels_level_set_begin(gpu_lane, &label, 1, NULL, 0), 0);
+    ck_assert_int_eq(kernels_level_set_begin(gpu_lane, &label, 1, NULL), 0);
     ck_assert_int_eq(ref_announce(gpu_lane, extent.slices, 2, NULL), 0);
-    ck_assert_int_eq(kernels_level_set_finish(gpu_lane, &mask, NULL, 0), 0);
+    ck_assert_int_eq(kernels_level_set_run(gpu_lane, &label, 1, &mask, NULL), 0);
     ck_assert_int_eq(mask.voxels, ref_voxels(extent) - slice + 1);
     ck_assert_uint_eq(mask.bits[(wall * slice + hole) / 64], UINT64_C(1) << 63);
     ck_assert_uint_eq(mask.bits[(wall * slice + hole) / 64 - 1], 0);
@@ -751,20 +756,20 @@ END_TEST
 
 /* After an error on a lane: memory comes back, a failed device stays failed and says so. */
 static void
-check_lane_after(struct kernels_lane *lane, int error, const struct ref_whole *whole,
+check_lane_after(struct kernels_lane *lane, int rc, const struct ref_whole *whole,
                  const struct ref_expected *expected)
 {
     struct ref_results results;
 
     cuda_fault_at(0, CUDA_FAULT_UNKNOWN);
-    if (error == -ENOMEM) {
+    if (rc == -ENOMEM) {
         ck_assert_str_eq(ref_compare(lane, whole, expected), "");
         return;
     }
-    ck_assert_int_eq(error, -EIO);
-    reason[0] = '\0';
-    ck_assert_int_eq(ref_run(lane, whole, &results, NULL, reason, sizeof(reason)), -EIO);
-    ck_assert_ptr_nonnull(strstr(reason, "failed"));
+    ck_assert_int_eq(rc, -EIO);
+    error.message[0] = '\0';
+    ck_assert_int_eq(ref_run(lane, whole, &results, NULL, &error), -EIO);
+    ck_assert_ptr_nonnull(strstr(error.message, "failed"));
 }
 
 /* The objects together, and each for itself: then one of them needs no scene. */
@@ -775,17 +780,17 @@ run_everything(struct kernels_lane *lane, const struct ref_whole *whole)
     struct ref_results results;
     struct image_range range;
     int8_t *codes = allocate(ref_voxels(whole->job.extent), 1);
-    int error = ref_run(lane, whole, &results, NULL, reason, sizeof(reason));
+    int rc = ref_run(lane, whole, &results, NULL, &error);
 
     apart.relative = false;
-    if (!error)
-        error = ref_run(lane, &apart, &results, NULL, reason, sizeof(reason));
-    if (!error)
-        error = kernels_volume_range(lane, none, &range);
-    if (!error)
-        error = kernels_level_set_codes(lane, 0, codes);
+    if (!rc)
+        rc = ref_run(lane, &apart, &results, NULL, &error);
+    if (!rc)
+        rc = kernels_volume_range(lane, none, &range, NULL);
+    if (!rc)
+        rc = kernels_level_set_codes(lane, 0, codes, NULL);
     free(codes);
-    return error;
+    return rc;
 }
 
 /* From opening the device to closing it, while a call is to fail. *calls: how many were made. */
@@ -795,22 +800,22 @@ attempt(const struct ref_whole *whole, const struct ref_expected *expected, int6
     struct kernels_device_options options = {.backend = "cuda", .threads = 1};
     struct kernels_device *device = NULL;
     struct kernels_lane *lane = NULL;
-    int error = kernels_device_open(&options, &device, reason, sizeof(reason));
+    int rc = kernels_device_open(&options, &device, &error);
 
-    if (!error)
-        error = kernels_lane_open(device, &lane, reason, sizeof(reason));
-    if (error)
-        ck_assert_str_ne(reason, "");
+    if (!rc)
+        rc = kernels_lane_open(device, &lane, &error);
+    if (rc)
+        ck_assert_str_ne(error.message, "");
     else
-        error = run_everything(lane, whole);
+        rc = run_everything(lane, whole);
     *calls = cuda_fault_calls();
     if (lane)
-        check_lane_after(lane, error ? error : -ENOMEM, whole, expected);
+        check_lane_after(lane, rc ? rc : -ENOMEM, whole, expected);
     if (lane)
         kernels_lane_close(lane);
     if (device)
         kernels_device_close(device);
-    return error;
+    return rc;
 }
 
 /* The n-th call fails, for n = 1, 2, ... until there is no such call. */
@@ -856,15 +861,15 @@ START_TEST(any_call_may_fail)
     ref_expect(&whole, &expected);
     for (int64_t nth = 1;; nth++) {
         cuda_fault_at(nth, (enum cuda_fault_kind)_i);
-        int error = attempt(&whole, &expected, &calls);
+        int rc = attempt(&whole, &expected, &calls);
         cuda_fault_at(0, CUDA_FAULT_UNKNOWN);
         if (calls < nth) {
-            ck_assert_int_eq(error, 0);
+            ck_assert_int_eq(rc, 0);
             ck_assert_int_gt(nth, 20);
             break;
         }
-        ck_assert_msg(error == -EIO || error == -ENOMEM || error == -ENODEV, "call %d: %s",
-                      (int)nth, strerror(-error));
+        ck_assert_msg(rc == -EIO || rc == -ENOMEM || rc == -ENODEV, "call %d: %s", (int)nth,
+                      strerror(-rc));
         const char *difference = ref_compare(cpu_lane, &whole, &expected);
         ck_assert_msg(*difference == '\0', "the CPU after call %d: %s", (int)nth, difference);
     }

@@ -52,13 +52,13 @@ allocate(int64_t count, size_t size)
 static void
 open_both(void)
 {
-    char reason[KERNELS_REASON];
+    struct error error = {0};
 
     for (int i = 0; i < 2; i++) {
         struct kernels_device_options options = {.backend = backends[i], .threads = 4};
 
-        ck_assert_int_eq(kernels_device_open(&options, &devices[i], reason, sizeof(reason)), 0);
-        ck_assert_int_eq(kernels_lane_open(devices[i], &lanes[i], reason, sizeof(reason)), 0);
+        ck_assert_int_eq(kernels_device_open(&options, &devices[i], &error), 0);
+        ck_assert_int_eq(kernels_lane_open(devices[i], &lanes[i], &error), 0);
     }
 }
 

@@ -33,7 +33,7 @@ static struct kernels_device *devices[2]; /* the CPU, the GPU */
 static struct kernels_lane *lanes[2];
 static const void *voxels_now; /* of the volume in both lanes */
 static enum image_pixel pixel_now;
-static char reason[KERNELS_REASON];
+static struct error error;
 static uint64_t random_state;
 
 static const struct image_extent extents[] = {
@@ -67,8 +67,8 @@ open_both(void)
     for (int i = 0; i < 2; i++) {
         struct kernels_device_options options = {.backend = backends[i], .threads = 2};
 
-        ck_assert_int_eq(kernels_device_open(&options, &devices[i], reason, sizeof(reason)), 0);
-        ck_assert_int_eq(kernels_lane_open(devices[i], &lanes[i], reason, sizeof(reason)), 0);
+        ck_assert_int_eq(kernels_device_open(&options, &devices[i], &error), 0);
+        ck_assert_int_eq(kernels_lane_open(devices[i], &lanes[i], &error), 0);
     }
 }
 
@@ -141,16 +141,15 @@ fill(enum content content, enum image_pixel pixel, struct image_extent extent, v
 static void
 begin_with(const void *source, enum image_pixel pixel, struct image_extent extent)
 {
-    const struct kernels_demand demand = {.texture = true};
+    const struct kernels_demand demand = {REF_TEXTURE_DEMAND};
 
     for (int i = 0; i < 2; i++) {
         void *voxels;
 
-        ck_assert_msg(kernels_volume_begin(lanes[i], extent, pixel, &demand, &voxels, reason,
-                                           sizeof(reason)) == 0,
-                      "%s", reason);
+        ck_assert_msg(kernels_volume_begin(lanes[i], extent, pixel, &demand, &voxels, &error) == 0,
+                      "%s", error.message);
         memcpy(voxels, source, voxels_of(extent) * image_pixel_size(pixel));
-        ck_assert_int_eq(kernels_volume_ready(lanes[i], 0, extent.slices), 0);
+        ck_assert_int_eq(kernels_volume_ready(lanes[i], 0, extent.slices, NULL), 0);
         voxels_now = voxels;
     }
     pixel_now = pixel;
@@ -231,8 +230,8 @@ compare_glcm(const struct texture_glcm *request, struct image_extent extent, con
     for (int i = 0; i < 2; i++) {
         counts[i] = allocate(count, sizeof(uint64_t));
         memset(counts[i], 0xEE, count * sizeof(uint64_t));
-        ck_assert_msg(texture_glcm_run(lanes[i], request, counts[i], reason, sizeof(reason)) == 0,
-                      "%s", reason);
+        ck_assert_msg(texture_glcm_run(lanes[i], request, counts[i], &error) == 0, "%s",
+                      error.message);
     }
     assert_same(counts[0], counts[1], count, what);
     if (voxels_of(extent) <= SMALL) {
@@ -388,9 +387,7 @@ compare_histograms(struct image_extent extent, const uint64_t *region, bool per_
     for (int i = 0; i < 2; i++) {
         counts[i] = allocate(count, sizeof(uint64_t));
         memset(counts[i], 0xEE, count * sizeof(uint64_t));
-        ck_assert_int_eq(
-            texture_histogram_run(lanes[i], region, per_slice, counts[i], reason, sizeof(reason)),
-            0);
+        ck_assert_int_eq(texture_histogram_run(lanes[i], region, per_slice, counts[i], &error), 0);
     }
     assert_same(counts[0], counts[1], count, "value histogram");
     if (voxels_of(extent) <= SMALL) {
@@ -473,8 +470,7 @@ compare_patterns(struct texture_patterns request, struct image_extent extent, co
             memset(maps[i][p], 0xEE, codes + 1);
             request.maps[p] = request.wanted[p] ? maps[i][p] : NULL;
         }
-        ck_assert_msg(texture_patterns_run(lanes[i], &request, reason, sizeof(reason)) == 0, "%s",
-                      reason);
+        ck_assert_msg(texture_patterns_run(lanes[i], &request, &error) == 0, "%s", error.message);
     }
     for (int p = 0; p < TEXTURE_PATTERNS; p++) {
         for (size_t i = 0; i <= codes; i++)
@@ -712,7 +708,7 @@ static int
 run_job(struct kernels_lane *lane, uint64_t *counts, uint8_t *map)
 {
     const struct image_extent extent = {32, 8, 2};
-    const struct kernels_demand demand = {.texture = true};
+    const struct kernels_demand demand = {REF_TEXTURE_DEMAND};
     const struct texture_offset offsets[2] = {{1, 0, 0}, {0, 1, 0}};
     static uint16_t level_of[256];
     static uint64_t region[16];
@@ -725,25 +721,24 @@ run_job(struct kernels_lane *lane, uint64_t *counts, uint8_t *map)
                                               .region_count = 1,
                                               .histograms = counts};
     void *voxels;
-    int error =
-        kernels_volume_begin(lane, extent, IMAGE_UINT8, &demand, &voxels, reason, sizeof(reason));
+    int rc = kernels_volume_begin(lane, extent, IMAGE_UINT8, &demand, &voxels, &error);
 
     memset(region, 0xFF, sizeof(region));
     for (int i = 0; i < 256; i++)
         level_of[i] = (uint16_t)(i % 8 + 1);
-    if (!error)
+    if (!rc)
         memset(voxels, 5, voxels_of(extent));
-    if (!error)
-        error = kernels_volume_ready(lane, 0, extent.slices);
-    if (!error)
-        error = texture_histogram_run(lane, region, false, counts, reason, sizeof(reason));
-    if (!error)
-        error = texture_patterns_run(lane, &patterns, reason, sizeof(reason));
-    if (!error)
-        error = texture_glcm_run(lane, &glcm, counts, reason, sizeof(reason));
+    if (!rc)
+        rc = kernels_volume_ready(lane, 0, extent.slices, NULL);
+    if (!rc)
+        rc = texture_histogram_run(lane, region, false, counts, &error);
+    if (!rc)
+        rc = texture_patterns_run(lane, &patterns, &error);
+    if (!rc)
+        rc = texture_glcm_run(lane, &glcm, counts, &error);
     glcm.levels.levels = 256; /* counted in another way */
     glcm.offset_count = 1;
-    return error ? error : texture_glcm_run(lane, &glcm, counts, reason, sizeof(reason));
+    return rc ? rc : texture_glcm_run(lane, &glcm, counts, &error);
 }
 
 /* Each call of the CUDA runtime fails in turn: an error is told, and closing works. */
@@ -751,20 +746,20 @@ START_TEST(any_call_may_fail)
 {
     uint64_t *counts = allocate(65536, sizeof(*counts));
     uint8_t map[30 * 6 * 2];
-    int error = -EIO;
+    int rc = -EIO;
 
-    for (int64_t nth = 1; error != 0; nth++) {
+    for (int64_t nth = 1; rc != 0; nth++) {
         struct kernels_device_options options = {.backend = "cuda"};
         struct kernels_device *device = NULL;
         struct kernels_lane *lane = NULL;
 
         cuda_fault_at(nth, (enum cuda_fault_kind)_i);
-        error = kernels_device_open(&options, &device, reason, sizeof(reason));
-        if (!error)
-            error = kernels_lane_open(device, &lane, reason, sizeof(reason));
-        if (!error)
-            error = run_job(lane, counts, map);
-        ck_assert_msg(error != 0 || nth > cuda_fault_calls(), "call %lld failed unnoticed",
+        rc = kernels_device_open(&options, &device, &error);
+        if (!rc)
+            rc = kernels_lane_open(device, &lane, &error);
+        if (!rc)
+            rc = run_job(lane, counts, map);
+        ck_assert_msg(rc != 0 || nth > cuda_fault_calls(), "call %lld failed unnoticed",
                       (long long)nth);
         cuda_fault_at(0, CUDA_FAULT_UNKNOWN);
         if (lane)

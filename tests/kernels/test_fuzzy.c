@@ -2,6 +2,7 @@
  * test_fuzzy.c - fuzzy connectedness of the CPU backend against the bucket Dijkstra: every scene
  * and every object, bit for bit, on each instruction set that runs here, with 1, 2 and 3 threads.
  */
+#include "kernels/fuzzy/affinity.h"
 #include "kernels/fuzzy/fuzzy.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_fuzzy.h"
@@ -41,30 +42,31 @@ struct job {
     bool relative;
 };
 
-static struct kernels_demand
+static struct kernels_fuzzy_demand
 demand_of(const struct job *job)
 {
-    struct kernels_demand demand = {.fuzzy_objects = job->count, .fuzzy_relative = job->relative};
+    struct kernels_fuzzy_demand demand = {.objects = job->count, .relative = job->relative};
 
     for (size_t i = 0; i < job->count; i++)
-        demand.fuzzy_scenes += job->objects[i].scene;
+        demand.scenes += job->objects[i].scene;
     return demand;
 }
 
 static int
 run(struct kernels_lane *lane, const struct job *job, struct kernels_fuzzy_result *results)
 {
-    struct kernels_demand demand = demand_of(job);
+    const struct kernels_fuzzy_demand objects = demand_of(job);
+    const struct kernels_demand demand = {.of[KERNELS_FUZZY] = &objects};
     void *voxels;
-    int error = kernels_volume_begin(lane, job->extent, job->pixel, &demand, &voxels, NULL, 0);
+    int rc = kernels_volume_begin(lane, job->extent, job->pixel, &demand, &voxels, NULL);
 
-    if (error)
-        return error;
+    if (rc)
+        return rc;
     memcpy(voxels, job->voxels, (size_t)ref_voxels(job->extent) * image_pixel_size(job->pixel));
-    error = kernels_volume_ready(lane, 0, job->extent.slices);
-    if (error)
-        return error;
-    return kernels_fuzzy_run(lane, job->objects, job->count, job->relative, results, NULL, 0);
+    rc = kernels_volume_ready(lane, 0, job->extent.slices, NULL);
+    if (rc)
+        return rc;
+    return kernels_fuzzy_run(lane, job->objects, job->count, job->relative, results, NULL);
 }
 
 struct expected {
@@ -470,7 +472,7 @@ run_lane(void *argument)
                                                    .padding = no_padding,
                                                    .scene = true};
     expected = expect(&job);
-    ck_assert_int_eq(kernels_lane_open(lane_job->device, &variant.lane, NULL, 0), 0);
+    ck_assert_int_eq(kernels_lane_open(lane_job->device, &variant.lane, NULL), 0);
     for (int i = 0; i < 10; i++)
         check_variant(&variant, &job, &expected, "two lanes");
     kernels_lane_close(variant.lane);
@@ -486,7 +488,7 @@ START_TEST(lanes_work_side_by_side)
     struct lane_job jobs[2];
     pthread_t thread;
 
-    ck_assert_int_eq(kernels_device_open(&options, &device, NULL, 0), 0);
+    ck_assert_int_eq(kernels_device_open(&options, &device, NULL), 0);
     for (int i = 0; i < 2; i++)
         jobs[i] = (struct lane_job){device, (uint64_t)i + 1};
     ck_assert_int_eq(pthread_create(&thread, NULL, run_lane, &jobs[1]), 0);
@@ -501,12 +503,14 @@ static const struct kernels_fuzzy_object sound = {
     .sigma = 1, .homogeneity_sigma = 1, .weight = 0.5, .padding = {1, 0}};
 
 static void
-begin(struct kernels_lane *lane, struct kernels_demand demand)
+begin(struct kernels_lane *lane, size_t objects)
 {
+    const struct kernels_demand demand = {.of[KERNELS_FUZZY] =
+                                              &(struct kernels_fuzzy_demand){.objects = objects}};
     void *voxels;
 
     ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){5, 4, 3}, IMAGE_UINT8,
-                                          &demand, &voxels, NULL, 0),
+                                          &demand, &voxels, NULL),
                      0);
     memset(voxels, 0, 60);
 }
@@ -519,7 +523,7 @@ START_TEST(unsound_objects_are_refused)
     struct kernels_fuzzy_object bad[] = {sound, sound, sound, sound, sound,
                                          sound, sound, sound, sound};
     struct kernels_fuzzy_result result;
-    char reason[KERNELS_REASON];
+    struct error error = {0};
 
     bad[0].mean = NAN;
     bad[1].sigma = 0;
@@ -530,21 +534,19 @@ START_TEST(unsound_objects_are_refused)
     bad[6].weight = 1.01;
     bad[7].weight = NAN;
     bad[8].seed_count = 1; /* of no seeds */
-    begin(lane, (struct kernels_demand){.fuzzy_objects = 1});
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3), 0);
+    begin(lane, 1);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3, NULL), 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        ck_assert_int_eq(
-            kernels_fuzzy_run(lane, &bad[i], 1, false, &result, reason, sizeof(reason)), -EINVAL);
+        ck_assert_int_eq(kernels_fuzzy_run(lane, &bad[i], 1, false, &result, &error), -EINVAL);
     for (size_t i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
         struct kernels_fuzzy_object object = sound;
 
         object.seeds = &outside[i];
         object.seed_count = 1;
-        ck_assert_int_eq(
-            kernels_fuzzy_run(lane, &object, 1, false, &result, reason, sizeof(reason)), -EINVAL);
-        ck_assert_ptr_nonnull(strstr(reason, "outside"));
+        ck_assert_int_eq(kernels_fuzzy_run(lane, &object, 1, false, &result, &error), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(error.message, "outside"));
     }
-    ck_assert_int_eq(kernels_fuzzy_run(lane, &sound, 1, false, &result, NULL, 0), 0);
+    ck_assert_int_eq(kernels_fuzzy_run(lane, &sound, 1, false, &result, NULL), 0);
     ck_assert_int_eq(result.object.voxels, 0);
 }
 
@@ -555,24 +557,19 @@ START_TEST(calls_out_of_order_are_refused)
     struct kernels_lane *lane = variants[0].lane;
     struct kernels_fuzzy_object objects[2] = {sound, sound};
     struct kernels_fuzzy_result results[2];
-    char reason[KERNELS_REASON];
+    struct error error = {0};
 
-    begin(lane, (struct kernels_demand){.fuzzy_objects = 1});
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, 2), 0);
-    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, reason, sizeof(reason)),
-                     -EBUSY);
-    ck_assert_int_eq(kernels_volume_ready(lane, 2, 1), 0);
-    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 2, false, results, reason, sizeof(reason)),
-                     -EINVAL);
-    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, true, results, reason, sizeof(reason)),
-                     -EINVAL);
+    begin(lane, 1);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 2, NULL), 0);
+    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, &error), -EBUSY);
+    ck_assert_int_eq(kernels_volume_ready(lane, 2, 1, NULL), 0);
+    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 2, false, results, &error), -EINVAL);
+    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, true, results, &error), -EINVAL);
     objects[0].scene = true;
-    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, reason, sizeof(reason)),
-                     -EINVAL);
+    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, &error), -EINVAL);
     objects[0].scene = false;
-    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, NULL, 0), 0);
-    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, reason, sizeof(reason)),
-                     -EINVAL);
+    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, NULL), 0);
+    ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, NULL), 0);
 }
 
 END_TEST
@@ -580,21 +577,23 @@ END_TEST
 START_TEST(memory_that_is_not_there_is_said_at_once)
 {
     struct kernels_lane *lane = variants[0].lane;
-    const struct kernels_demand demands[] = {
-        {.fuzzy_objects = SIZE_MAX / 8},
-        {.fuzzy_objects = 1 << 20, .fuzzy_scenes = 1 << 20},
-        {.fuzzy_objects = SIZE_MAX, .fuzzy_scenes = SIZE_MAX, .fuzzy_relative = true},
+    const struct kernels_fuzzy_demand demands[] = {
+        {.objects = SIZE_MAX / 8},
+        {.objects = 1 << 20, .scenes = 1 << 20},
+        {.objects = SIZE_MAX, .scenes = SIZE_MAX, .relative = true},
     };
     const struct image_extent extent = {1 << 11, 1 << 11, 1 << 11};
-    char reason[KERNELS_REASON];
+    struct error error = {0};
     void *voxels;
 
     for (size_t i = 0; i < sizeof(demands) / sizeof(demands[0]); i++) {
-        reason[0] = '\0';
-        ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_UINT8, &demands[i], &voxels,
-                                              reason, sizeof(reason)),
-                         -ENOMEM);
-        ck_assert_ptr_nonnull(strstr(reason, "no memory"));
+        error.message[0] = '\0';
+        ck_assert_int_eq(
+            kernels_volume_begin(lane, extent, IMAGE_UINT8,
+                                 &(struct kernels_demand){.of[KERNELS_FUZZY] = &demands[i]},
+                                 &voxels, &error),
+            -ENOMEM);
+        ck_assert_ptr_nonnull(strstr(error.message, "no memory"));
     }
     check_random_volume(1);
 }

@@ -1,5 +1,7 @@
 /* test_kernels.c - devices, lanes, refusals, memory, and the value range of a volume. */
 #include "kernels/cpu/device.h"
+#include "kernels/level_set/level_set.h"
+#include "kernels/range/range.h"
 #include "tests/kernels/ref_volumes.h"
 
 #include <check.h>
@@ -13,7 +15,7 @@
 
 static struct kernels_device *device;
 static struct kernels_lane *lane;
-static char reason[KERNELS_REASON];
+static struct error error;
 
 static const struct image_extent extent = {5, 4, 3};
 static const struct image_range any = {-10, 10};
@@ -26,9 +28,9 @@ open_lane(void)
 {
     struct kernels_device_options options = {.backend = "cpu", .threads = 2};
 
-    ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof(reason)), 0);
-    ck_assert_int_eq(kernels_lane_open(device, &lane, reason, sizeof(reason)), 0);
-    reason[0] = '\0';
+    ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &lane, &error), 0);
+    error.message[0] = '\0';
 }
 
 static void
@@ -43,9 +45,12 @@ begin(size_t labels)
 {
     void *voxels = NULL;
 
-    ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_INT16,
-                                          &(struct kernels_demand){.level_set_labels = labels},
-                                          &voxels, NULL, 0),
+    ck_assert_int_eq(kernels_volume_begin(
+                         lane, extent, IMAGE_INT16,
+                         &(struct kernels_demand){
+                             .of[KERNELS_LEVEL_SET] =
+                                 labels > 0 ? &(struct kernels_level_set_demand){labels} : NULL},
+                         &voxels, NULL),
                      0);
     memset(voxels, 0, 5 * 4 * 3 * 2);
     return voxels;
@@ -65,7 +70,7 @@ START_TEST(a_device_takes_all_processors_by_default)
     struct kernels_device_options options = {.backend = "cpu", .threads = 0};
     struct kernels_device *whole;
 
-    ck_assert_int_eq(kernels_device_open(&options, &whole, NULL, 0), 0);
+    ck_assert_int_eq(kernels_device_open(&options, &whole, NULL), 0);
     ck_assert_int_ge(kernels_device_threads(whole), 1);
     kernels_device_close(whole);
 }
@@ -79,13 +84,12 @@ START_TEST(unknown_devices_are_refused)
     struct kernels_device_options sound_options = {.backend = "cpu", .threads = 1};
     struct kernels_device *none;
 
-    ck_assert_int_eq(kernels_device_open(&unknown, &none, reason, sizeof(reason)), -ENODEV);
-    ck_assert_ptr_nonnull(strstr(reason, "abacus"));
-    ck_assert_int_eq(kernels_device_open(&negative, &none, reason, sizeof(reason)), -EINVAL);
-    ck_assert_int_eq(cpu_device_open(&sound_options, "SSE9", &none, reason, sizeof(reason)),
-                     -ENODEV);
-    ck_assert_ptr_nonnull(strstr(reason, "SSE9"));
-    ck_assert_int_eq(kernels_device_open(&unknown, &none, NULL, 0), -ENODEV);
+    ck_assert_int_eq(kernels_device_open(&unknown, &none, &error), -ENODEV);
+    ck_assert_ptr_nonnull(strstr(error.message, "abacus"));
+    ck_assert_int_eq(kernels_device_open(&negative, &none, &error), -EINVAL);
+    ck_assert_int_eq(cpu_device_open(&sound_options, "SSE9", &none, &error), -ENODEV);
+    ck_assert_ptr_nonnull(strstr(error.message, "SSE9"));
+    ck_assert_int_eq(kernels_device_open(&unknown, &none, NULL), -ENODEV);
 }
 
 END_TEST
@@ -102,7 +106,7 @@ START_TEST(impossible_volumes_are_refused)
 {
     static const struct {
         struct image_extent extent;
-        int error;
+        int rc;
     } cases[] = {
         {{0, 1, 1}, -EINVAL},
         {{1, -1, 1}, -EINVAL},
@@ -116,16 +120,14 @@ START_TEST(impossible_volumes_are_refused)
     void *voxels;
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        reason[0] = '\0';
+        error.message[0] = '\0';
         ck_assert_int_eq(kernels_volume_begin(lane, cases[i].extent, IMAGE_UINT8,
-                                              &(struct kernels_demand){.level_set_labels = 0},
-                                              &voxels, reason, sizeof(reason)),
-                         cases[i].error);
-        ck_assert_str_ne(reason, "");
+                                              &(struct kernels_demand){0}, &voxels, &error),
+                         cases[i].rc);
+        ck_assert_str_ne(error.message, "");
     }
     ck_assert_int_eq(kernels_volume_begin(lane, extent, (enum image_pixel)7,
-                                          &(struct kernels_demand){.level_set_labels = 0}, &voxels,
-                                          reason, sizeof(reason)),
+                                          &(struct kernels_demand){0}, &voxels, &error),
                      -EINVAL);
     ck_assert_uint_eq(image_pixel_size((enum image_pixel)7), 0);
 }
@@ -139,14 +141,15 @@ START_TEST(more_than_there_is_is_out_of_memory)
     void *voxels;
 
     for (size_t i = 0; i < 3; i++) {
-        ck_assert_int_eq(
-            kernels_volume_begin(lane, large, IMAGE_INT16,
-                                 &(struct kernels_demand){.level_set_labels = counts[i]}, &voxels,
-                                 reason, sizeof(reason)),
-            -ENOMEM);
-        ck_assert_ptr_nonnull(strstr(reason, "2048"));
+        ck_assert_int_eq(kernels_volume_begin(lane, large, IMAGE_INT16,
+                                              &(struct kernels_demand){
+                                                  .of[KERNELS_LEVEL_SET] = &(
+                                                      struct kernels_level_set_demand){counts[i]}},
+                                              &voxels, &error),
+                         -ENOMEM);
+        ck_assert_ptr_nonnull(strstr(error.message, "2048"));
     }
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1, NULL), -EINVAL);
     begin(1); /* the lane goes on */
 }
 
@@ -170,22 +173,25 @@ START_TEST(a_limit_is_out_of_memory)
     struct image_extent large = {512, 512, 512};
     struct rlimit before, tight;
     void *voxels;
-    int error;
+    int rc;
 
     begin(1);
     ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
     tight = before;
     tight.rlim_cur = address_space() + (64 << 20);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
-    error = kernels_volume_begin(lane, large, IMAGE_INT16,
-                                 &(struct kernels_demand){.level_set_labels = 1}, &voxels, reason,
-                                 sizeof(reason));
+    rc = kernels_volume_begin(
+        lane, large, IMAGE_INT16,
+        &(struct kernels_demand){.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1}},
+        &voxels, &error);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
-    ck_assert_int_eq(error, -ENOMEM);
-    ck_assert_int_eq(kernels_volume_begin(lane, large, IMAGE_INT16,
-                                          &(struct kernels_demand){.level_set_labels = 1}, &voxels,
-                                          NULL, 0),
-                     0);
+    ck_assert_int_eq(rc, -ENOMEM);
+    ck_assert_int_eq(
+        kernels_volume_begin(lane, large, IMAGE_INT16,
+                             &(struct kernels_demand){.of[KERNELS_LEVEL_SET] =
+                                                          &(struct kernels_level_set_demand){1}},
+                             &voxels, NULL),
+        0);
 }
 
 END_TEST
@@ -206,27 +212,27 @@ START_TEST(unsound_labels_are_refused)
         .shapes = &point, .shape_count = 1, .ranges = three, .range_count = 2, .padding = {1, 0}};
 
     begin(1);
-    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(reason, "2 ranges"));
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, &error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error.message, "2 ranges"));
     label.range_count = 0;
-    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, &error), -EINVAL);
     label = (struct kernels_level_set_label){
         .shapes = &point, .shape_count = 1, .ranges = NULL, .range_count = 1, .padding = {1, 0}};
-    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, &error), -EINVAL);
     label = (struct kernels_level_set_label){
         .shapes = NULL, .shape_count = 1, .ranges = three, .range_count = 3, .padding = {1, 0}};
-    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, &error), -EINVAL);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         label = (struct kernels_level_set_label){.shapes = &bad[i],
                                                  .shape_count = 1,
                                                  .ranges = three,
                                                  .range_count = 3,
                                                  .padding = {1, 0}};
-        ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), -EINVAL);
+        ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, &error), -EINVAL);
     }
     label = (struct kernels_level_set_label){
         .shapes = &point, .shape_count = 1, .ranges = three, .range_count = 3, .padding = {1, 0}};
-    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, reason, sizeof(reason)), 0);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, &error), 0);
 }
 
 END_TEST
@@ -238,23 +244,46 @@ START_TEST(calls_out_of_order_are_refused)
     struct image_range range;
     int8_t codes[60];
 
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1), -EINVAL);
-    ck_assert_int_eq(kernels_level_set_begin(lane, &sound, 1, reason, sizeof(reason)), -EINVAL);
-    ck_assert_int_eq(kernels_level_set_finish(lane, masks, reason, sizeof(reason)), -EINVAL);
-    ck_assert_int_eq(kernels_volume_range(lane, any, &range), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &sound, 1, &error), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_run(lane, &sound, 1, masks, &error), -EINVAL);
+    ck_assert_int_eq(kernels_volume_range(lane, any, &range, NULL), -EINVAL);
 
     begin(2);
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1), -EINVAL);
-    ck_assert_int_eq(kernels_level_set_begin(lane, &sound, 1, reason, sizeof(reason)), -EINVAL);
-    ck_assert_int_eq(kernels_level_set_begin(lane, two, 2, reason, sizeof(reason)), 0);
-    ck_assert_int_eq(kernels_level_set_begin(lane, two, 2, reason, sizeof(reason)), -EINVAL);
-    ck_assert_int_eq(kernels_level_set_codes(lane, 0, codes), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &sound, 1, &error), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_begin(lane, two, 2, &error), 0);
+    ck_assert_int_eq(kernels_level_set_begin(lane, two, 2, &error), -EINVAL);
 
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3), 0);
-    ck_assert_int_eq(kernels_level_set_finish(lane, masks, reason, sizeof(reason)), 0);
-    ck_assert_int_eq(kernels_level_set_codes(lane, 1, codes), 0);
-    ck_assert_int_eq(kernels_level_set_codes(lane, 2, codes), -EINVAL);
-    ck_assert_int_eq(kernels_level_set_finish(lane, masks, reason, sizeof(reason)), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3, NULL), 0);
+    ck_assert_int_eq(kernels_level_set_codes(lane, 0, codes, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_run(lane, two, 1, masks, &error), -EINVAL);
+    ck_assert_int_eq(kernels_level_set_run(lane, two, 2, masks, &error), 0);
+    ck_assert_int_eq(kernels_level_set_codes(lane, 1, codes, NULL), 0);
+    ck_assert_int_eq(kernels_level_set_codes(lane, 2, codes, NULL), -EINVAL);
+
+    begin(2);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1, NULL), 0);
+    ck_assert_int_eq(kernels_level_set_begin(lane, two, 2, &error), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 1, 2, NULL), 0);
+    ck_assert_int_eq(kernels_level_set_run(lane, two, 2, masks, &error), 0);
+}
+
+END_TEST
+
+/* What a job has not asked for has no memory, whatever the job before had. */
+START_TEST(what_was_not_asked_for_is_refused)
+{
+    struct image_mask mask;
+    int8_t codes[60];
+
+    begin(1);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3, NULL), 0);
+    ck_assert_int_eq(kernels_level_set_run(lane, &sound, 1, &mask, &error), 0);
+    begin(0);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3, NULL), 0);
+    ck_assert_int_eq(kernels_level_set_run(lane, &sound, 1, &mask, &error), -EINVAL);
+    ck_assert_str_ne(error.message, "");
+    ck_assert_int_eq(kernels_level_set_codes(lane, 0, codes, &error), -EINVAL);
 }
 
 END_TEST
@@ -265,21 +294,21 @@ START_TEST(slices_are_announced_once)
     struct image_range range;
 
     begin(1);
-    ck_assert_int_eq(kernels_level_set_begin(lane, &sound, 1, NULL, 0), 0);
-    ck_assert_int_eq(kernels_volume_ready(lane, -1, 1), -EINVAL);
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, -1), -EINVAL);
-    ck_assert_int_eq(kernels_volume_ready(lane, 2, 2), -EINVAL);
-    ck_assert_int_eq(kernels_volume_ready(lane, 1, INT64_MAX), -EINVAL);
-    ck_assert_int_eq(kernels_volume_ready(lane, 4, 0), -EINVAL);
-    ck_assert_int_eq(kernels_volume_ready(lane, 3, 0), 0);
-    ck_assert_int_eq(kernels_volume_ready(lane, 2, 1), 0);
-    ck_assert_int_eq(kernels_volume_ready(lane, 2, 1), -EALREADY);
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1), 0);
-    ck_assert_int_eq(kernels_level_set_finish(lane, &mask, reason, sizeof(reason)), -EBUSY);
-    ck_assert_ptr_nonnull(strstr(reason, "1 of 3 slices"));
-    ck_assert_int_eq(kernels_volume_range(lane, any, &range), -EBUSY);
-    ck_assert_int_eq(kernels_volume_ready(lane, 1, 1), 0);
-    ck_assert_int_eq(kernels_level_set_finish(lane, &mask, reason, sizeof(reason)), 0);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &sound, 1, NULL), 0);
+    ck_assert_int_eq(kernels_volume_ready(lane, -1, 1, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, -1, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 2, 2, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 1, INT64_MAX, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 4, 0, NULL), -EINVAL);
+    ck_assert_int_eq(kernels_volume_ready(lane, 3, 0, NULL), 0);
+    ck_assert_int_eq(kernels_volume_ready(lane, 2, 1, NULL), 0);
+    ck_assert_int_eq(kernels_volume_ready(lane, 2, 1, NULL), -EALREADY);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 1, NULL), 0);
+    ck_assert_int_eq(kernels_level_set_run(lane, &sound, 1, &mask, &error), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(error.message, "1 of 3 slices"));
+    ck_assert_int_eq(kernels_volume_range(lane, any, &range, NULL), -EBUSY);
+    ck_assert_int_eq(kernels_volume_ready(lane, 1, 1, NULL), 0);
+    ck_assert_int_eq(kernels_level_set_run(lane, &sound, 1, &mask, &error), 0);
 }
 
 END_TEST
@@ -297,14 +326,16 @@ START_TEST(a_lane_takes_job_after_job)
         void *voxels;
 
         begin(3);
-        ck_assert_int_eq(kernels_volume_begin(lane, cube, IMAGE_UINT8,
-                                              &(struct kernels_demand){.level_set_labels = 1},
-                                              &voxels, NULL, 0),
+        ck_assert_int_eq(kernels_volume_begin(
+                             lane, cube, IMAGE_UINT8,
+                             &(struct kernels_demand){.of[KERNELS_LEVEL_SET] =
+                                                          &(struct kernels_level_set_demand){1}},
+                             &voxels, NULL),
                          0);
         memset(voxels, 0, (size_t)(side * side * side));
-        ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL, 0), 0);
-        ck_assert_int_eq(kernels_volume_ready(lane, 0, side), 0);
-        ck_assert_int_eq(kernels_level_set_finish(lane, &mask, NULL, 0), 0);
+        ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL), 0);
+        ck_assert_int_eq(kernels_volume_ready(lane, 0, side, NULL), 0);
+        ck_assert_int_eq(kernels_level_set_run(lane, &label, 1, &mask, NULL), 0);
         ck_assert_int_eq(mask.voxels, side * side * side);
     }
 }
@@ -318,8 +349,8 @@ START_TEST(a_volume_needs_no_labels)
 
     voxels[7] = -3;
     voxels[59] = 9;
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3), 0);
-    ck_assert_int_eq(kernels_volume_range(lane, none, &range), 0);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3, NULL), 0);
+    ck_assert_int_eq(kernels_volume_range(lane, none, &range, NULL), 0);
     ck_assert_int_eq(range.lo, -3);
     ck_assert_int_eq(range.hi, 9);
 }
@@ -347,10 +378,8 @@ check_range(struct kernels_lane *on, uint64_t *random)
     struct image_range padding = {lo, lo + (int32_t)ref_random_below(random, 40000) - 1}, range;
     void *voxels;
 
-    ck_assert_int_eq(kernels_volume_begin(on, size, pixel,
-                                          &(struct kernels_demand){.level_set_labels = 0}, &voxels,
-                                          NULL, 0),
-                     0);
+    ck_assert_int_eq(
+        kernels_volume_begin(on, size, pixel, &(struct kernels_demand){0}, &voxels, NULL), 0);
     for (int64_t i = 0; i < ref_voxels(size); i++) {
         int64_t value;
         ref_paint(pixel, &(uint8_t){1}, 1, (int32_t)(ref_random(random) & 0xFFFF), 0,
@@ -361,12 +390,12 @@ check_range(struct kernels_lane *on, uint64_t *random)
         lowest = value < lowest ? value : lowest;
         highest = value > highest ? value : highest;
     }
-    ck_assert_int_eq(kernels_volume_ready(on, 0, size.slices), 0);
+    ck_assert_int_eq(kernels_volume_ready(on, 0, size.slices, NULL), 0);
     if (lowest > highest) {
-        ck_assert_int_eq(kernels_volume_range(on, padding, &range), -ENODATA);
+        ck_assert_int_eq(kernels_volume_range(on, padding, &range, NULL), -ENODATA);
         return;
     }
-    ck_assert_int_eq(kernels_volume_range(on, padding, &range), 0);
+    ck_assert_int_eq(kernels_volume_range(on, padding, &range, NULL), 0);
     ck_assert_int_eq(range.lo, lowest);
     ck_assert_int_eq(range.hi, highest);
 }
@@ -380,8 +409,8 @@ START_TEST(value_ranges_equal_plain_loops)
     struct kernels_lane *on;
     uint64_t random = 4;
 
-    ck_assert_int_eq(cpu_device_open(&options, name, &own, NULL, 0), 0);
-    ck_assert_int_eq(kernels_lane_open(own, &on, NULL, 0), 0);
+    ck_assert_int_eq(cpu_device_open(&options, name, &own, NULL), 0);
+    ck_assert_int_eq(kernels_lane_open(own, &on, NULL), 0);
     for (int round = 0; round < 1000; round++)
         check_range(on, &random);
     kernels_lane_close(on);
@@ -395,15 +424,15 @@ START_TEST(nothing_but_padding_has_no_range)
     struct image_range zero = {0, 0}, all = {INT32_MIN, INT32_MAX}, range;
     int16_t *voxels = begin(0);
 
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3), 0);
-    ck_assert_int_eq(kernels_volume_range(lane, zero, &range), -ENODATA);
-    ck_assert_int_eq(kernels_volume_range(lane, all, &range), -ENODATA);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, 3, NULL), 0);
+    ck_assert_int_eq(kernels_volume_range(lane, zero, &range, NULL), -ENODATA);
+    ck_assert_int_eq(kernels_volume_range(lane, all, &range, NULL), -ENODATA);
     voxels[30] = INT16_MAX;
-    ck_assert_int_eq(kernels_volume_range(lane, zero, &range), 0);
+    ck_assert_int_eq(kernels_volume_range(lane, zero, &range, NULL), 0);
     ck_assert_int_eq(range.lo, INT16_MAX);
     ck_assert_int_eq(range.hi, INT16_MAX);
     voxels[30] = INT16_MIN;
-    ck_assert_int_eq(kernels_volume_range(lane, zero, &range), 0);
+    ck_assert_int_eq(kernels_volume_range(lane, zero, &range, NULL), 0);
     ck_assert_int_eq(range.lo, INT16_MIN);
     ck_assert_int_eq(range.hi, INT16_MIN);
 }
@@ -427,6 +456,7 @@ main(void)
     tcase_add_test(all, a_limit_is_out_of_memory);
     tcase_add_test(all, unsound_labels_are_refused);
     tcase_add_test(all, calls_out_of_order_are_refused);
+    tcase_add_test(all, what_was_not_asked_for_is_refused);
     tcase_add_test(all, slices_are_announced_once);
     tcase_add_test(all, a_lane_takes_job_after_job);
     tcase_add_test(all, a_volume_needs_no_labels);

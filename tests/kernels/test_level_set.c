@@ -2,9 +2,10 @@
  * test_level_set.c - the level set of every backend against Trapani 2018 as written.
  *
  * Every volume goes through a third of the variants in turn: each instruction set that runs here
- * with 1, 2, 3 and 8 threads, slices announced in random order. Masks, counts and codes must equal
- * the reference's.
+ * with 1, 2, 3 and 8 threads, slices announced in random order, every other time without the hint of
+ * kernels_level_set_begin. Masks, counts and codes must equal the reference's.
  */
+#include "kernels/fuzzy/fuzzy.h"
 #include "tests/kernels/ref_drive.h"
 #include "tests/kernels/ref_level_set.h"
 #include "tests/kernels/ref_volumes.h"
@@ -83,7 +84,7 @@ expected_free(struct expected *expected)
 
 static void
 check_variant(const struct variant *variant, const struct ref_job *job,
-              const struct expected *expected, const char *what)
+              const struct expected *expected, bool no_hint, const char *what)
 {
     struct image_mask masks[MAX_LABELS];
     int64_t count = ref_voxels(job->extent);
@@ -91,6 +92,7 @@ check_variant(const struct variant *variant, const struct ref_job *job,
     int8_t *codes = allocate(count, 1);
 
     own.threads = variant->threads;
+    own.no_hint = no_hint;
     ck_assert_int_eq(ref_segment(variant->lane, &own, masks, NULL), 0);
     for (size_t i = 0; i < job->label_count; i++) {
         ck_assert_int_eq(masks[i].words_per_row, (job->extent.columns + 63) / 64);
@@ -99,7 +101,7 @@ check_variant(const struct variant *variant, const struct ref_job *job,
                       "%s, label %zu: wrong mask on %s with %d threads", what, i, variant->isa,
                       variant->threads);
         ck_assert_int_eq(masks[i].voxels, expected[i].voxels);
-        ck_assert_int_eq(kernels_level_set_codes(variant->lane, i, codes), 0);
+        ck_assert_int_eq(kernels_level_set_codes(variant->lane, i, codes, NULL), 0);
         ck_assert_msg(memcmp(codes, expected[i].codes, (size_t)count) == 0,
                       "%s, label %zu: wrong codes on %s with %d threads", what, i, variant->isa,
                       variant->threads);
@@ -129,8 +131,9 @@ check_job(struct ref_job *job, bool automaton, const char *what)
     job->order = order;
     for (size_t i = 0; i < job->label_count; i++)
         expected[i] = expect(job, &job->labels[i], automaton);
-    for (size_t i = jobs_checked++ % 3; i < variant_count; i += 3)
-        check_variant(&variants[i], job, expected, what);
+    for (size_t i = jobs_checked % 3; i < variant_count; i += 3)
+        check_variant(&variants[i], job, expected, (i / 3 + jobs_checked) % 2, what);
+    jobs_checked++;
     for (size_t i = 0; i < job->label_count; i++)
         expected_free(&expected[i]);
     free(order);
@@ -429,7 +432,7 @@ START_TEST(a_sphere_is_found_from_inside_and_outside)
                                                 .ranges = &range,
                                                 .range_count = 1,
                                                 .padding = {1, 0}}};
-    struct ref_job job = {extent, IMAGE_INT16, voxels, labels, 2, 2, NULL};
+    struct ref_job job = {extent, IMAGE_INT16, voxels, labels, 2, 2, NULL, false};
     struct image_mask masks[2];
     int64_t wrong = 0;
 
@@ -467,7 +470,7 @@ check_mask(struct image_extent extent, int axis, bool with_shape)
                                             .range_count = 1,
                                             .padding = {1, 0},
                                             .mask = mask};
-    struct ref_job job = {extent, IMAGE_UINT8, in, &label, 1, 1, NULL};
+    struct ref_job job = {extent, IMAGE_UINT8, in, &label, 1, 1, NULL, false};
 
     shape.center[0] = (double)(extent.columns - 1);
     shape.center[1] = (double)(extent.rows - 1);
@@ -512,17 +515,19 @@ START_TEST(more_than_2_31_voxels_are_flooded)
     struct kernels_lane *lane;
     void *voxels;
 
-    ck_assert_int_eq(kernels_device_open(&options, &device, NULL, 0), 0);
-    ck_assert_int_eq(kernels_lane_open(device, &lane, NULL, 0), 0);
-    ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_UINT8,
-                                          &(struct kernels_demand){.level_set_labels = 1}, &voxels,
-                                          NULL, 0),
-                     0);
+    ck_assert_int_eq(kernels_device_open(&options, &device, NULL), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &lane, NULL), 0);
+    ck_assert_int_eq(
+        kernels_volume_begin(lane, extent, IMAGE_UINT8,
+                             &(struct kernels_demand){.of[KERNELS_LEVEL_SET] =
+                                                          &(struct kernels_level_set_demand){1}},
+                             &voxels, NULL),
+        0);
     memset(voxels, 0, (size_t)ref_voxels(extent));
     memset((uint8_t *)voxels + wall * slice, 1, (size_t)hole);
-    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL, 0), 0);
+    ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL), 0);
     ck_assert_int_eq(ref_announce(lane, extent.slices, 2, NULL), 0);
-    ck_assert_int_eq(kernels_level_set_finish(lane, &mask, NULL, 0), 0);
+    ck_assert_int_eq(kernels_level_set_run(lane, &label, 1, &mask, NULL), 0);
     ck_assert_int_eq(mask.voxels, ref_voxels(extent) - slice + 1);
     ck_assert_uint_eq(mask.bits[(wall * slice + hole) / 64], UINT64_C(1) << 63);
     ck_assert_uint_eq(mask.bits[(wall * slice + hole) / 64 - 1], 0);
@@ -533,6 +538,76 @@ START_TEST(more_than_2_31_voxels_are_flooded)
 
 END_TEST
 #endif
+
+static void
+check_final(const struct image_mask *mask, const struct expected *expected)
+{
+    ck_assert_int_eq(mask->voxels, expected->voxels);
+    ck_assert_mem_eq(mask->bits, expected->bits, (size_t)expected->words * sizeof(uint64_t));
+}
+
+/*
+ * An object of fuzzy connectedness, where the lane has it, is an initial region like its copy; and
+ * labels that the hint did not name take the place of those it did, as often as the level set runs.
+ */
+static void
+check_chain(struct kernels_lane *lane, const uint8_t *in, struct image_extent extent)
+{
+    const struct kernels_voxel seed = {extent.columns / 2, extent.rows / 2, extent.slices / 2};
+    const struct kernels_fuzzy_object object = {.seeds = &seed,
+                                                .seed_count = 1,
+                                                .mean = 1,
+                                                .sigma = 1,
+                                                .homogeneity_sigma = 1,
+                                                .weight = 0.5,
+                                                .threshold = 60000,
+                                                .padding = {1, 0}};
+    const struct kernels_demand demand = {
+        .of = {[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1},
+               [KERNELS_FUZZY] = &(struct kernels_fuzzy_demand){.objects = 1}}};
+    const struct image_range range = {0, 0};
+    const struct kernels_shape shape = {KERNELS_SPHERE, {0, 0, 0}, {9}};
+    const struct kernels_level_set_label hinted = {
+        .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}};
+    struct ref_job job = {.extent = extent, .pixel = IMAGE_UINT8, .voxels = in};
+    struct kernels_fuzzy_result result;
+    struct image_mask mask;
+    void *voxels;
+
+    ck_assert_int_eq(kernels_volume_begin(lane, extent, IMAGE_UINT8, &demand, &voxels, NULL), 0);
+    memcpy(voxels, in, (size_t)ref_voxels(extent));
+    ck_assert_int_eq(kernels_level_set_begin(lane, &hinted, 1, NULL), 0);
+    ck_assert_int_eq(ref_announce(lane, extent.slices, 2, NULL), 0);
+    ck_assert_int_eq(kernels_fuzzy_run(lane, &object, 1, false, &result, NULL), 0);
+    ck_assert_int_gt(result.object.voxels, 1);
+
+    const struct kernels_level_set_label from_object = {
+        .ranges = &range, .range_count = 1, .padding = {1, 0}, .mask = result.object.bits};
+    struct expected chained = expect(&job, &from_object, false);
+    struct expected plain = expect(&job, &hinted, false);
+    for (int round = 0; round < 2; round++) {
+        ck_assert_int_eq(kernels_level_set_run(lane, &from_object, 1, &mask, NULL), 0);
+        check_final(&mask, &chained);
+        ck_assert_int_eq(kernels_level_set_run(lane, &hinted, 1, &mask, NULL), 0);
+        check_final(&mask, &plain);
+    }
+    expected_free(&chained);
+    expected_free(&plain);
+}
+
+START_TEST(an_object_in_the_lane_is_an_initial_region)
+{
+    const struct image_extent extent = {100, 80, 60};
+    uint8_t *in = allocate(ref_voxels(extent), 1);
+
+    ref_noise(extent, 0.4, 3, in);
+    in[(30 * 80 + 40) * 100 + 50] = in[(30 * 80 + 40) * 100 + 51] = 1;
+    for (size_t i = 0; i < variant_count; i++)
+        check_chain(variants[i].lane, in, extent);
+    free(in);
+}
+
+END_TEST
 
 /* Two lanes of one device, each with its own job, at the same time. */
 struct lane_job {
@@ -551,15 +626,15 @@ run_lane(void *argument)
     struct kernels_shape shape = {KERNELS_SPHERE, {50, 40, 30}, {20}};
     struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}};
-    struct ref_job job = {extent, IMAGE_UINT8, in, &label, 1, 2, NULL};
+    struct ref_job job = {extent, IMAGE_UINT8, in, &label, 1, 2, NULL, false};
     struct variant variant = {"the best", 2, lane_job->device, NULL};
     struct expected expected;
 
     ref_noise(extent, 0.5, lane_job->seed, in);
     expected = expect(&job, &label, false);
-    ck_assert_int_eq(kernels_lane_open(lane_job->device, &variant.lane, NULL, 0), 0);
+    ck_assert_int_eq(kernels_lane_open(lane_job->device, &variant.lane, NULL), 0);
     for (unsigned i = 0; i < 50; i += test_share())
-        check_variant(&variant, &job, &expected, "two lanes");
+        check_variant(&variant, &job, &expected, i % 2, "two lanes");
     kernels_lane_close(variant.lane);
     expected_free(&expected);
     free(in);
@@ -573,7 +648,7 @@ START_TEST(lanes_work_side_by_side)
     struct lane_job jobs[2];
     pthread_t thread;
 
-    ck_assert_int_eq(kernels_device_open(&options, &device, NULL, 0), 0);
+    ck_assert_int_eq(kernels_device_open(&options, &device, NULL), 0);
     for (int i = 0; i < 2; i++)
         jobs[i] = (struct lane_job){device, (uint64_t)i + 1};
     ck_assert_int_eq(pthread_create(&thread, NULL, run_lane, &jobs[1]), 0);
@@ -601,6 +676,7 @@ main(void)
                         sizeof(medium_extents) / sizeof(medium_extents[0]));
     tcase_add_test(large, a_sphere_is_found_from_inside_and_outside);
     tcase_add_test(large, a_mask_is_an_initial_region);
+    tcase_add_test(large, an_object_in_the_lane_is_an_initial_region);
     tcase_add_test(large, lanes_work_side_by_side);
 #ifndef __SANITIZE_THREAD__
     tcase_add_test(large, more_than_2_31_voxels_are_flooded);

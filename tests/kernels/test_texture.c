@@ -2,6 +2,7 @@
  * test_texture.c - texture of the CPU backend against plain loops and Masur 2022's two readings:
  * every count and every code, on each instruction set that runs here, with 1, 2 and 3 threads.
  */
+#include "kernels/level_set/level_set.h"
 #include "tests/kernels/ref_patterns.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
@@ -23,7 +24,7 @@ enum {
     MOST_ENTRIES = 1 << 19, /* of all matrices of a random job */
 };
 
-static char reason[KERNELS_REASON];
+static struct error error;
 
 static void
 open_variants(void)
@@ -155,14 +156,14 @@ random_region(struct image_extent extent, uint64_t *random)
 static void
 begin(struct kernels_lane *lane, const struct volume *volume)
 {
-    struct kernels_demand demand = {.texture = true};
+    struct kernels_demand demand = {REF_TEXTURE_DEMAND};
     void *voxels;
 
     ck_assert_int_eq(
-        kernels_volume_begin(lane, volume->extent, volume->pixel, &demand, &voxels, NULL, 0), 0);
+        kernels_volume_begin(lane, volume->extent, volume->pixel, &demand, &voxels, NULL), 0);
     memcpy(voxels, volume->voxels,
            (size_t)ref_voxels(volume->extent) * image_pixel_size(volume->pixel));
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, volume->extent.slices), 0);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, volume->extent.slices, NULL), 0);
 }
 
 /* ------------------------------------------------------------------- the references ---- */
@@ -250,7 +251,7 @@ check_glcm(struct variant *variant, const struct texture_glcm *request, const ui
     uint64_t *counts = allocate((int64_t)entries, sizeof(*counts));
 
     memset(counts, 0xA5, entries * sizeof(*counts));
-    ck_assert_int_eq(texture_glcm_run(variant->lane, request, counts, NULL, 0), 0);
+    ck_assert_int_eq(texture_glcm_run(variant->lane, request, counts, NULL), 0);
     size_t i = 0;
     while (i < entries && counts[i] == expected[i])
         i++;
@@ -285,8 +286,8 @@ check_histogram_everywhere(const struct volume *volume, const uint64_t *region, 
     for (size_t i = 0; i < variant_count; i++) {
         begin(variants[i].lane, volume);
         memset(counts, 0xA5, entries * sizeof(*counts));
-        ck_assert_int_eq(
-            texture_histogram_run(variants[i].lane, region, per_slice, counts, NULL, 0), 0);
+        ck_assert_int_eq(texture_histogram_run(variants[i].lane, region, per_slice, counts, NULL),
+                         0);
         ck_assert_msg(memcmp(counts, expected, entries * sizeof(*counts)) == 0,
                       "job %llu, %s, %d threads: another histogram", (unsigned long long)name,
                       variants[i].isa, variants[i].threads);
@@ -337,7 +338,7 @@ check_patterns(struct variant *variant, const struct volume *volume,
         own.maps[p] = request->maps[p] ? results->maps[p] : NULL;
     }
     own.histograms = own.region_count > 0 ? results->histograms[0][0] : NULL;
-    ck_assert_int_eq(texture_patterns_run(variant->lane, &own, NULL, 0), 0);
+    ck_assert_int_eq(texture_patterns_run(variant->lane, &own, NULL), 0);
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
         ck_assert_msg(!own.maps[p] || memcmp(own.maps[p], expected->maps[p], codes) == 0,
                       "job %llu, %s, %d threads: other codes of pattern %d",
@@ -579,7 +580,7 @@ START_TEST(a_constant_volume_counts_every_pair)
         ref_store(volume.pixel, volume.voxels, i, 20);
     for (size_t i = 0; i < variant_count; i++) {
         begin(variants[i].lane, &volume);
-        ck_assert_int_eq(texture_glcm_run(variants[i].lane, &request, counts, NULL, 0), 0);
+        ck_assert_int_eq(texture_glcm_run(variants[i].lane, &request, counts, NULL), 0);
         ck_assert_uint_eq(counts[19 * 32 + 19], 256 * 129 * 33);
         ck_assert_uint_eq(counts[32 * 32 + 19 * 32 + 19], 255 * 126 * 32);
     }
@@ -672,7 +673,7 @@ START_TEST(offsets_longer_than_the_volume_count_nothing)
     for (size_t i = 0; i < variant_count; i++) {
         begin(variants[i].lane, &volume);
         memset(counts, 0xFF, sizeof(counts));
-        ck_assert_int_eq(texture_glcm_run(variants[i].lane, &request, counts, NULL, 0), 0);
+        ck_assert_int_eq(texture_glcm_run(variants[i].lane, &request, counts, NULL), 0);
         for (size_t k = 0; k < 24; k++)
             ck_assert_uint_eq(counts[k], 0);
     }
@@ -693,7 +694,7 @@ START_TEST(the_threshold_of_the_papers_example)
     memcpy(volume.voxels, image, sizeof(image));
     for (size_t i = 0; i < variant_count; i++) {
         begin(variants[i].lane, &volume);
-        ck_assert_int_eq(texture_patterns_run(variants[i].lane, &request, NULL, 0), 0);
+        ck_assert_int_eq(texture_patterns_run(variants[i].lane, &request, NULL), 0);
         ck_assert_uint_eq(lbp, 1 + 2 + 4 + 16 + 32 + 64);
         ck_assert_uint_eq(tlbap, 2 + 16 + 64);
     }
@@ -751,7 +752,7 @@ START_TEST(a_histogram_for_every_one_of_many_regions)
     }
     for (size_t i = 0; i < variant_count; i++) {
         begin(variants[i].lane, &volume);
-        ck_assert_int_eq(texture_patterns_run(variants[i].lane, &request, NULL, 0), 0);
+        ck_assert_int_eq(texture_patterns_run(variants[i].lane, &request, NULL), 0);
         for (size_t r = 0; r < MANY_REGIONS; r++) {
             uint64_t total = 0;
 
@@ -815,7 +816,7 @@ START_TEST(lanes_work_side_by_side)
     struct patterns_results *codes = expected_patterns(&volume, &patterns);
     for (int i = 0; i < 3; i++) {
         own[i] = *shared;
-        ck_assert_int_eq(kernels_lane_open(shared->device, &own[i].lane, NULL, 0), 0);
+        ck_assert_int_eq(kernels_lane_open(shared->device, &own[i].lane, NULL), 0);
         sides[i] = (struct side){&own[i], &volume, &glcm, &patterns, counts, codes};
         ck_assert_int_eq(pthread_create(&threads[i], NULL, run_side, &sides[i]), 0);
     }
@@ -845,7 +846,8 @@ START_TEST(masks_outlive_texture)
     struct image_range range = {500, 4000};
     struct kernels_level_set_label label = {
         .shapes = &shape, .shape_count = 1, .ranges = &range, .range_count = 1, .padding = {1, 0}};
-    struct kernels_demand demand = {.level_set_labels = 1, .texture = true};
+    struct kernels_demand demand = {.of[KERNELS_LEVEL_SET] = &(struct kernels_level_set_demand){1},
+                                    REF_TEXTURE_DEMAND};
     struct texture_offset right = {1, 0, 0};
     uint16_t *table = allocate(65536, sizeof(*table));
 
@@ -860,11 +862,11 @@ START_TEST(masks_outlive_texture)
         uint64_t *before = allocate(1, bytes);
 
         ck_assert_int_eq(
-            kernels_volume_begin(lane, volume.extent, volume.pixel, &demand, &voxels, NULL, 0), 0);
+            kernels_volume_begin(lane, volume.extent, volume.pixel, &demand, &voxels, NULL), 0);
         memcpy(voxels, volume.voxels, (size_t)ref_voxels(volume.extent) * sizeof(int16_t));
-        ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL, 0), 0);
-        ck_assert_int_eq(kernels_volume_ready(lane, 0, volume.extent.slices), 0);
-        ck_assert_int_eq(kernels_level_set_finish(lane, &mask, NULL, 0), 0);
+        ck_assert_int_eq(kernels_level_set_begin(lane, &label, 1, NULL), 0);
+        ck_assert_int_eq(kernels_volume_ready(lane, 0, volume.extent.slices, NULL), 0);
+        ck_assert_int_eq(kernels_level_set_run(lane, &label, 1, &mask, NULL), 0);
         ck_assert_int_gt(mask.voxels, 0);
         memcpy(before, mask.bits, bytes);
         struct texture_glcm request = {
@@ -891,10 +893,10 @@ lane_with(const struct kernels_demand *demand, int64_t announced)
     void *voxels;
 
     ck_assert_int_eq(kernels_volume_begin(lane, (struct image_extent){8, 8, 4}, IMAGE_UINT8, demand,
-                                          &voxels, NULL, 0),
+                                          &voxels, NULL),
                      0);
     memset(voxels, 1, 256);
-    ck_assert_int_eq(kernels_volume_ready(lane, 0, announced), 0);
+    ck_assert_int_eq(kernels_volume_ready(lane, 0, announced, NULL), 0);
     return lane;
 }
 
@@ -909,17 +911,16 @@ sound_glcm(void)
 }
 
 static void
-expect_errors(struct kernels_lane *lane, int error)
+expect_errors(struct kernels_lane *lane, int rc)
 {
     static uint64_t counts[256];
     uint8_t map[6 * 6 * 4];
     struct texture_glcm glcm = sound_glcm();
     struct texture_patterns patterns = {.wanted = {true}, .maps = {map}};
 
-    ck_assert_int_eq(texture_glcm_run(lane, &glcm, counts, reason, sizeof(reason)), error);
-    ck_assert_int_eq(texture_histogram_run(lane, NULL, false, counts, reason, sizeof(reason)),
-                     error);
-    ck_assert_int_eq(texture_patterns_run(lane, &patterns, reason, sizeof(reason)), error);
+    ck_assert_int_eq(texture_glcm_run(lane, &glcm, counts, &error), rc);
+    ck_assert_int_eq(texture_histogram_run(lane, NULL, false, counts, &error), rc);
+    ck_assert_int_eq(texture_patterns_run(lane, &patterns, &error), rc);
     free((void *)(uintptr_t)glcm.levels.level_of);
 }
 
@@ -927,11 +928,11 @@ START_TEST(texture_waits_for_every_slice_and_for_its_memory)
 {
     struct kernels_lane *fresh;
 
-    expect_errors(lane_with(&(struct kernels_demand){.texture = true}, 4), 0);
-    expect_errors(lane_with(&(struct kernels_demand){.texture = true}, 3), -EBUSY);
-    ck_assert_str_eq(reason, "1 of 4 slices are not announced");
-    expect_errors(lane_with(&(struct kernels_demand){.texture = false}, 4), -EINVAL);
-    ck_assert_int_eq(kernels_lane_open(variants[0].device, &fresh, NULL, 0), 0);
+    expect_errors(lane_with(&(struct kernels_demand){REF_TEXTURE_DEMAND}, 4), 0);
+    expect_errors(lane_with(&(struct kernels_demand){REF_TEXTURE_DEMAND}, 3), -EBUSY);
+    ck_assert_str_eq(error.message, "1 of 4 slices are not announced");
+    expect_errors(lane_with(&(struct kernels_demand){0}, 4), -EINVAL);
+    ck_assert_int_eq(kernels_lane_open(variants[0].device, &fresh, NULL), 0);
     expect_errors(fresh, -EINVAL);
     kernels_lane_close(fresh);
 }
@@ -942,10 +943,11 @@ static void
 expect_bad_glcm(const struct texture_glcm *request, const char *sentence)
 {
     static uint64_t counts[4 * 256 * 256];
-    struct kernels_lane *lane = lane_with(&(struct kernels_demand){.texture = true}, 4);
+    struct kernels_lane *lane = lane_with(&(struct kernels_demand){REF_TEXTURE_DEMAND}, 4);
 
-    ck_assert_int_eq(texture_glcm_run(lane, request, counts, reason, sizeof(reason)), -EINVAL);
-    ck_assert_msg(strstr(reason, sentence), "\"%s\" does not say \"%s\"", reason, sentence);
+    ck_assert_int_eq(texture_glcm_run(lane, request, counts, &error), -EINVAL);
+    ck_assert_msg(strstr(error.message, sentence), "\"%s\" does not say \"%s\"", error.message,
+                  sentence);
 }
 
 START_TEST(matrices_that_make_no_sense)
@@ -990,8 +992,7 @@ START_TEST(matrices_that_make_no_sense)
     bad = sound;
     bad.levels.table_count = 4;
     expect_bad_glcm(&bad, "table 3 has a level above the highest one, 4");
-    ck_assert_int_eq(texture_glcm_run(variants[0].lane, &sound, NULL, reason, sizeof(reason)),
-                     -EINVAL);
+    ck_assert_int_eq(texture_glcm_run(variants[0].lane, &sound, NULL, &error), -EINVAL);
     free(table);
 }
 
@@ -1000,11 +1001,11 @@ END_TEST
 static void
 expect_bad_patterns(const struct texture_patterns *request)
 {
-    struct kernels_lane *lane = lane_with(&(struct kernels_demand){.texture = true}, 4);
+    struct kernels_lane *lane = lane_with(&(struct kernels_demand){REF_TEXTURE_DEMAND}, 4);
 
-    reason[0] = '\0';
-    ck_assert_int_eq(texture_patterns_run(lane, request, reason, sizeof(reason)), -EINVAL);
-    ck_assert_str_ne(reason, "");
+    error.message[0] = '\0';
+    ck_assert_int_eq(texture_patterns_run(lane, request, &error), -EINVAL);
+    ck_assert_str_ne(error.message, "");
 }
 
 START_TEST(patterns_that_make_no_sense)
@@ -1022,9 +1023,7 @@ START_TEST(patterns_that_make_no_sense)
         &(struct texture_patterns){.wanted = {true}, .region_count = 1, .regions = &region});
     expect_bad_patterns(
         &(struct texture_patterns){.wanted = {true}, .region_count = 1, .histograms = histograms});
-    ck_assert_int_eq(
-        texture_histogram_run(variants[0].lane, NULL, false, NULL, reason, sizeof(reason)),
-        -EINVAL);
+    ck_assert_int_eq(texture_histogram_run(variants[0].lane, NULL, false, NULL, &error), -EINVAL);
 }
 
 END_TEST
@@ -1034,28 +1033,27 @@ END_TEST
 START_TEST(memory_for_texture_is_reserved_at_the_beginning)
 {
     struct image_extent large = {1 << 10, 1 << 10, 1 << 9};
-    struct kernels_demand demand = {.texture = true};
+    struct kernels_demand demand = {REF_TEXTURE_DEMAND};
     struct rlimit before, tight;
     struct kernels_lane *lane;
     void *voxels;
     char statm[64] = "";
     FILE *file = fopen("/proc/self/statm", "r");
-    int error;
+    int rc;
 
     ck_assert_ptr_nonnull(file);
     ck_assert_ptr_nonnull(fgets(statm, sizeof(statm), file));
     fclose(file);
-    ck_assert_int_eq(kernels_lane_open(variants[0].device, &lane, NULL, 0), 0);
+    ck_assert_int_eq(kernels_lane_open(variants[0].device, &lane, NULL), 0);
     ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
     tight = before;
     /* Room for the voxels, and 64 MiB. */
     tight.rlim_cur = strtoul(statm, NULL, 10) * 4096 + (UINT64_C(1) << 29) + (64 << 20);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &tight), 0);
-    error =
-        kernels_volume_begin(lane, large, IMAGE_UINT8, &demand, &voxels, reason, sizeof(reason));
+    rc = kernels_volume_begin(lane, large, IMAGE_UINT8, &demand, &voxels, &error);
     ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
-    ck_assert_int_eq(error, -ENOMEM);
-    ck_assert_ptr_nonnull(strstr(reason, "texture"));
+    ck_assert_int_eq(rc, -ENOMEM);
+    ck_assert_ptr_nonnull(strstr(error.message, "texture"));
     kernels_lane_close(lane);
 }
 

@@ -35,8 +35,8 @@ variants_open(size_t thread_counts)
 
             variant->isa = isa_names[i];
             variant->threads = variant_threads[t];
-            ck_assert_int_eq(cpu_device_open(&options, variant->isa, &variant->device, NULL, 0), 0);
-            ck_assert_int_eq(kernels_lane_open(variant->device, &variant->lane, NULL, 0), 0);
+            ck_assert_int_eq(cpu_device_open(&options, variant->isa, &variant->device, NULL), 0);
+            ck_assert_int_eq(kernels_lane_open(variant->device, &variant->lane, NULL), 0);
         }
 }
 

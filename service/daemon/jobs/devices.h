@@ -7,7 +7,7 @@
 #ifndef NOCTULE_DEVICES_H
 #define NOCTULE_DEVICES_H
 
-#include "kernels/kernels.h"
+#include "kernels/gpu.h"
 
 #include <stddef.h>
 

@@ -185,13 +185,11 @@ find_place(const struct step *step, struct measured *measured)
 static int
 count_values(struct step *step, const struct measured *measured)
 {
-    char reason[KERNELS_REASON] = "";
     int rc = texture_histogram_run(step->request->lane, measured->region->bits, step->tables > 1,
-                                   step->histograms, reason, sizeof reason);
-    if (rc)
-        return pipeline_compute_error(step->error, rc, reason);
-    leave_out_padding(step, false);
-    return 0;
+                                   step->histograms, step->error);
+    if (rc == 0)
+        leave_out_padding(step, false);
+    return rc;
 }
 
 /* Real-world values exactly as discretise() has them. */
@@ -356,7 +354,6 @@ static int
 run_glcm(const struct step *step, const struct measured *measured,
          const struct texture_matrices *matrices, struct feature_value *values)
 {
-    char reason[KERNELS_REASON] = "";
     const struct conf_glcm *glcm = step->request->settings->glcm;
     const enum glcm_aggregation aggregation = (enum glcm_aggregation)glcm->aggregation;
     const struct glcm_settings settings = {measured->levels, aggregation, glcm->symmetric};
@@ -372,13 +369,12 @@ run_glcm(const struct step *step, const struct measured *measured,
     uint64_t *counts = calloc(slices * matrices->count * cells, sizeof *counts);
     if (!counts)
         return out_of_memory(step);
-    int rc = texture_glcm_run(step->request->lane, &run, counts, reason, sizeof reason);
-    if (rc)
-        rc = pipeline_compute_error(step->error, rc, reason);
-    else if (glcm_features(&settings, counts, (int64_t)slices, (int64_t)matrices->count, values))
+    int rc = texture_glcm_run(step->request->lane, &run, counts, step->error);
+    if (rc == 0 &&
+        glcm_features(&settings, counts, (int64_t)slices, (int64_t)matrices->count, values))
         rc = out_of_memory(step);
-    else if (glcm->matrices != CONF_NO_MATRICES &&
-             texture_matrices_keep(&settings, matrices, counts, slices, &step->result->features))
+    if (rc == 0 && glcm->matrices != CONF_NO_MATRICES &&
+        texture_matrices_keep(&settings, matrices, counts, slices, &step->result->features))
         rc = out_of_memory(step);
     free(counts);
     return rc;
@@ -500,7 +496,6 @@ add_histograms(const struct step *step, const uint64_t *counts)
 static int
 run_patterns(const struct step *step, const uint64_t **regions, uint64_t *counts)
 {
-    char reason[KERNELS_REASON] = "";
     const struct texture_request *request = step->request;
     struct texture_patterns run = texture_patterns_of(request->settings);
     for (size_t r = 0; r < request->region_count; r++)
@@ -509,8 +504,7 @@ run_patterns(const struct step *step, const uint64_t **regions, uint64_t *counts
     run.region_count = request->region_count;
     run.histograms = counts;
     memcpy(run.maps, step->result->maps, sizeof run.maps);
-    int rc = texture_patterns_run(step->request->lane, &run, reason, sizeof reason);
-    return rc ? pipeline_compute_error(step->error, rc, reason) : 0;
+    return texture_patterns_run(step->request->lane, &run, step->error);
 }
 
 static int

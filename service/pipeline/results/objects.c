@@ -258,10 +258,8 @@ codes_write(const struct results *results, struct result_file *file)
     int8_t *codes = malloc((size_t)report->voxels);
     if (!codes)
         return results_file_error(report, -ENOMEM, "hold", "the state codes");
-    int rc = kernels_level_set_codes(request->lane, file->number, codes);
-    if (rc) {
-        pipeline_compute_error(&report->error, rc, strerror(-rc));
-    } else {
+    int rc = kernels_level_set_codes(request->lane, file->number, codes, &report->error);
+    if (rc == 0) {
         rc = nrrd_write_int8(file->fd, request->stack, codes);
         if (rc)
             results_file_error(report, rc, "write", file->name);

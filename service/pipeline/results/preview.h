@@ -9,8 +9,8 @@
 #ifndef NOCTULE_PREVIEW_H
 #define NOCTULE_PREVIEW_H
 
+#include "base/image.h"
 #include "dicom/read/geometry/geometry.h"
-#include "kernels/kernels.h"
 
 struct preview_segment {
     const struct image_mask *mask;

@@ -24,7 +24,7 @@
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
-#include "kernels/kernels.h"
+#include "kernels/fuzzy/fuzzy.h"
 
 /* What a segment's Gaussians came to be, in real-world units. */
 struct fuzzy_gaussians {

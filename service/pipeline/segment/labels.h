@@ -20,7 +20,7 @@
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"
-#include "kernels/kernels.h"
+#include "kernels/level_set/level_set.h"
 
 /* Stored values within `limits` whose real-world value lies in range[0] .. range[1]. */
 struct image_range labels_stored_range(const double range[2], double slope, double intercept,

@@ -1,7 +1,7 @@
 /* Whole jobs: what comes out, and that nothing comes out when a job is stopped or cannot go on. */
 #include "service/pipeline/pipeline.h"
 
-#include "kernels/backend.h"
+#include "kernels/op.h"
 #include "service/pipeline/output.h"
 #include "tests/unit/job_sample.h"
 
@@ -21,14 +21,14 @@ static struct pipeline_compute compute;
 static void
 set_up(void)
 {
-    char reason[KERNELS_REASON];
+    struct error error = {0};
     const struct kernels_device_options options = {.backend = "cpu", .threads = 2};
     dicom_init();
     signal(SIGXFSZ, SIG_IGN);
     job_sample_make(&sample);
-    ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof reason), 0);
+    ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
     compute = (struct pipeline_compute){.device = device, .threads = 2};
-    ck_assert_int_eq(kernels_lane_open(device, &compute.lane, reason, sizeof reason), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &compute.lane, &error), 0);
 }
 
 static void
@@ -287,65 +287,55 @@ END_TEST
 
 /* The CPU's backend with one call that fails, under another name. */
 static struct kernels_backend broken;
+static struct kernels_op broken_op;
 
 static int
-no_memory(struct kernels_lane *lane, void **voxels, char *reason, size_t reason_size)
+no_memory(struct kernels_lane *lane, struct kernels_memory *memory, void **voxels,
+          struct error *error)
 {
     (void)lane;
+    (void)memory;
     (void)voxels;
-    return kernels_fail(-ENOMEM, reason, reason_size,
-                        "needs 12.3 GiB of device memory, 8.1 are free");
+    return error_set(error, -ENOMEM, CODE_COMPUTE_FAILED,
+                     "needs 12.3 GiB of device memory, 8.1 are free");
 }
 
 static int
-lost_at_begin(struct kernels_lane *lane, void **voxels, char *reason, size_t reason_size)
+lost(struct error *error)
 {
-    (void)lane;
-    (void)voxels;
-    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+    return error_set(error, -EIO, CODE_COMPUTE_DEVICE_LOST, "unspecified launch failure");
 }
 
 static int
-lost_at_ready(struct kernels_lane *lane, int64_t first, int64_t count)
+lost_at_begin(struct kernels_lane *lane, struct kernels_memory *memory, void **voxels,
+              struct error *error)
+{
+    (void)lane;
+    (void)memory;
+    (void)voxels;
+    return lost(error);
+}
+
+static int
+lost_at_ready(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error)
 {
     (void)lane;
     (void)first;
     (void)count;
-    return -EIO;
+    return lost(error);
 }
 
 static int
-lost_at_finish(struct kernels_lane *lane, struct image_mask *masks, char *reason,
-               size_t reason_size)
+lost_at_run(struct kernels_lane *lane, const void *request, struct error *error)
 {
     (void)lane;
-    (void)masks;
-    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
-}
-
-static int
-lost_at_codes(struct kernels_lane *lane, size_t label, int8_t *codes)
-{
-    (void)lane;
-    (void)label;
-    (void)codes;
-    return -EIO;
-}
-
-static int
-lost_at_fuzzy(struct kernels_lane *lane, const struct kernels_fuzzy_object *objects, bool relative,
-              struct kernels_fuzzy_result *results, char *reason, size_t reason_size)
-{
-    (void)lane;
-    (void)objects;
-    (void)relative;
-    (void)results;
-    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+    (void)request;
+    return lost(error);
 }
 
 START_TEST(what_does_not_fit_runs_on_the_cpu)
 {
-    char reason[KERNELS_REASON];
+    struct error error = {0};
     struct kernels_device *second;
     struct kernels_lane *lane;
     const struct kernels_device_options options = {.backend = "cpu", .threads = 1};
@@ -355,8 +345,8 @@ START_TEST(what_does_not_fit_runs_on_the_cpu)
     device->backend = &broken;
     assert_ended(PROTO_VERDICT_RETRY, CODE_OUT_OF_MEMORY); /* there is no other device */
 
-    ck_assert_int_eq(kernels_device_open(&options, &second, reason, sizeof reason), 0);
-    ck_assert_int_eq(kernels_lane_open(second, &lane, reason, sizeof reason), 0);
+    ck_assert_int_eq(kernels_device_open(&options, &second, &error), 0);
+    ck_assert_int_eq(kernels_lane_open(second, &lane, &error), 0);
     compute.fallback_device = second;
     compute.fallback_lane = lane;
     struct pipeline_report report = run_job(NULL);
@@ -387,14 +377,20 @@ START_TEST(a_device_that_fails_at_any_call_is_lost)
 {
     sample.spec.settings = (char[]){MIXED(LEVEL_SET, SOFT)};
     const struct kernels_backend *whole = device->backend;
+
+    static const enum kernels_op_id ids[] = {KERNELS_LEVEL_SET, KERNELS_FUZZY,
+                                             KERNELS_LEVEL_SET_CODES};
+
     for (int call = 0; call < 5; call++) {
         broken = *whole;
         broken.name = "cuda";
         broken.volume_begin = call == 0 ? lost_at_begin : whole->volume_begin;
         broken.volume_ready = call == 1 ? lost_at_ready : whole->volume_ready;
-        broken.level_set_finish = call == 2 ? lost_at_finish : whole->level_set_finish;
-        broken.fuzzy_run = call == 3 ? lost_at_fuzzy : whole->fuzzy_run;
-        broken.level_set_codes = call == 4 ? lost_at_codes : whole->level_set_codes;
+        if (call >= 2) {
+            broken_op = *whole->ops[ids[call - 2]];
+            broken_op.run = lost_at_run;
+            broken.ops[ids[call - 2]] = &broken_op;
+        }
         device->backend = &broken;
         assert_device_lost();
     }

@@ -1,5 +1,5 @@
 /* The stage of texture within a job: a device that fails, a job that is stopped, absent values. */
-#include "kernels/backend.h"
+#include "kernels/op.h"
 #include "service/pipeline/pipeline.h"
 #include "tests/unit/job_sample.h"
 
@@ -24,14 +24,14 @@ static struct pipeline_compute compute;
 static void
 set_up(void)
 {
-    char reason[KERNELS_REASON];
+    struct error error = {0};
     const struct kernels_device_options options = {.backend = "cpu", .threads = 2};
     dicom_init();
     job_sample_make(&sample);
     sample.spec.settings = settings;
-    ck_assert_int_eq(kernels_device_open(&options, &device, reason, sizeof reason), 0);
+    ck_assert_int_eq(kernels_device_open(&options, &device, &error), 0);
     compute = (struct pipeline_compute){.device = device, .threads = 2};
-    ck_assert_int_eq(kernels_lane_open(device, &compute.lane, reason, sizeof reason), 0);
+    ck_assert_int_eq(kernels_lane_open(device, &compute.lane, &error), 0);
 }
 
 static void
@@ -85,33 +85,11 @@ END_TEST
 static struct kernels_backend broken;
 
 static int
-lost_at_histogram(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
-                  uint64_t *counts, char *reason, size_t reason_size)
-{
-    (void)lane;
-    (void)region;
-    (void)per_slice;
-    (void)counts;
-    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
-}
-
-static int
-lost_at_glcm(struct kernels_lane *lane, const struct texture_glcm *request, uint64_t *counts,
-             char *reason, size_t reason_size)
+lost_at_run(struct kernels_lane *lane, const void *request, struct error *error)
 {
     (void)lane;
     (void)request;
-    (void)counts;
-    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
-}
-
-static int
-lost_at_patterns(struct kernels_lane *lane, const struct texture_patterns *request, char *reason,
-                 size_t reason_size)
-{
-    (void)lane;
-    (void)request;
-    return kernels_fail(-EIO, reason, reason_size, "unspecified launch failure");
+    return error_set(error, -EIO, CODE_COMPUTE_DEVICE_LOST, "unspecified launch failure");
 }
 
 START_TEST(a_device_that_is_lost_at_any_call)
@@ -119,9 +97,11 @@ START_TEST(a_device_that_is_lost_at_any_call)
     struct pipeline_report report;
     const struct kernels_backend *whole = device->backend;
     broken = *whole;
-    broken.histogram_run = _i == 0 ? lost_at_histogram : whole->histogram_run;
-    broken.glcm_run = _i == 1 ? lost_at_glcm : whole->glcm_run;
-    broken.patterns_run = _i == 2 ? lost_at_patterns : whole->patterns_run;
+
+    const enum kernels_op_id ids[] = {KERNELS_HISTOGRAM, KERNELS_GLCM, KERNELS_PATTERNS};
+    struct kernels_op op = *whole->ops[ids[_i]];
+    op.run = lost_at_run;
+    broken.ops[ids[_i]] = &op;
     device->backend = &broken;
     ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
     device->backend = whole;
@@ -142,19 +122,17 @@ static const struct kernels_backend *counted;
 static int histograms, matrices;
 
 static int
-count_histogram(struct kernels_lane *lane, const uint64_t *region, bool per_slice, uint64_t *counts,
-                char *reason, size_t reason_size)
+count_histogram(struct kernels_lane *lane, const void *request, struct error *error)
 {
     histograms++;
-    return counted->histogram_run(lane, region, per_slice, counts, reason, reason_size);
+    return counted->ops[KERNELS_HISTOGRAM]->run(lane, request, error);
 }
 
 static int
-count_matrices(struct kernels_lane *lane, const struct texture_glcm *request, uint64_t *counts,
-               char *reason, size_t reason_size)
+count_matrices(struct kernels_lane *lane, const void *request, struct error *error)
 {
     matrices++;
-    return counted->glcm_run(lane, request, counts, reason, reason_size);
+    return counted->ops[KERNELS_GLCM]->run(lane, request, error);
 }
 
 static void
@@ -172,8 +150,12 @@ START_TEST(a_job_that_is_stopped_within_a_region)
     struct pipeline_report report;
     counted = device->backend;
     broken = *counted;
-    broken.histogram_run = count_histogram;
-    broken.glcm_run = count_matrices;
+    struct kernels_op histogram = *counted->ops[KERNELS_HISTOGRAM];
+    struct kernels_op glcm = *counted->ops[KERNELS_GLCM];
+    histogram.run = count_histogram;
+    glcm.run = count_matrices;
+    broken.ops[KERNELS_HISTOGRAM] = &histogram;
+    broken.ops[KERNELS_GLCM] = &glcm;
     device->backend = &broken;
     histograms = matrices = 0;
     ck_assert_int_eq(pipeline_run(&sample.spec, &compute, &watch, &report), 0);

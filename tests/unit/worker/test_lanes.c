@@ -30,10 +30,10 @@ wake(void *context)
 static void
 open_lanes(int count)
 {
-    char reason[KERNELS_REASON];
+    struct error error = {0};
     const struct lanes_options options = {
         .device = "cpu", .threads = 1, .count = count, .wake = wake, .context = &news};
-    ck_assert_int_eq(lanes_open(&options, &lanes, reason, sizeof reason), 0);
+    ck_assert_int_eq(lanes_open(&options, &lanes, &error), 0);
 }
 
 static void
@@ -178,10 +178,10 @@ START_TEST(what_a_lost_device_leaves_is_given_back)
     fputs("lost 3", gpu);
     fclose(gpu);
     setenv("NOCTULE_FAKE_GPUS", folder, 1);
-    char reason[KERNELS_REASON];
+    struct error error = {0};
     const struct lanes_options options = {
         .device = "GPU-1", .threads = 1, .count = 2, .wake = wake, .context = &news};
-    ck_assert_int_eq(lanes_open(&options, &lanes, reason, sizeof reason), 0);
+    ck_assert_int_eq(lanes_open(&options, &lanes, &error), 0);
     for (int i = 1; i < JOBS; i++)
         ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
     int done = 0, lost = 0, given_back = 0;
@@ -207,12 +207,12 @@ END_TEST
 
 START_TEST(a_backend_that_is_not_there)
 {
-    char reason[KERNELS_REASON];
+    struct error error = {0};
     const struct lanes_options options = {
         .device = "GPU-abacus", .threads = 1, .count = 1, .wake = wake, .context = &news};
-    ck_assert_int_lt(lanes_open(&options, &lanes, reason, sizeof reason), 0);
+    ck_assert_int_lt(lanes_open(&options, &lanes, &error), 0);
     ck_assert_ptr_null(lanes);
-    ck_assert_str_ne(reason, "");
+    ck_assert_str_ne(error.message, "");
 }
 
 END_TEST

@@ -1,11 +1,12 @@
-/* range.cu - the smallest and the largest stored value, in one read of the volume. */
+/* range_cuda.cu - the smallest and the largest stored value, in one read of the volume. */
 #include "kernels/cuda/cuda.cuh"
+#include "kernels/range/range.h"
 
 #include <errno.h>
 
 enum {
     EXTREMES_THREADS = 512,
-    EXTREMES_BLOCKS_A_PROCESSOR = 4,
+    EXTREMES_BLOCKS_PER_PROCESSOR = 4,
 };
 
 /*
@@ -72,16 +73,32 @@ __launch_bounds__(EXTREMES_THREADS)
     }
 }
 
+/* Two numbers, as find_extremes leaves them. */
+struct cuda_range {
+    uint32_t *extremes, *host_extremes;
+};
+
+static struct cuda_range *
+state_of(const struct kernels_lane *lane)
+{
+    return (struct cuda_range *)kernels_state(lane, KERNELS_RANGE);
+}
+
+static void
+range_place(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    cuda_take(&memory->device, &state_of(lane)->extremes, 2);
+    cuda_take(&memory->host, &state_of(lane)->host_extremes, 2);
+}
+
 static struct skipped
-skipped_values(int32_t low, int32_t high, struct image_range padding)
+skipped_values(struct image_range limits, struct image_range padding)
 {
     /* Nothing is as far from the smallest value as 2^31. */
-    struct skipped skipped = {low < 0 ? 0x8000u : 0, 1u << 31, 0};
+    struct skipped skipped = {limits.lo < 0 ? 0x8000u : 0, 1u << 31, 0};
 
-    padding.lo = padding.lo > low ? padding.lo : low;
-    padding.hi = padding.hi < high ? padding.hi : high;
     if (padding.lo <= padding.hi) {
-        skipped.skip = (uint32_t)(padding.lo - low);
+        skipped.skip = (uint32_t)(padding.lo - limits.lo);
         skipped.span = (uint32_t)(padding.hi - padding.lo);
     }
     return skipped;
@@ -90,40 +107,54 @@ skipped_values(int32_t low, int32_t high, struct image_range padding)
 static void
 launch_extremes(struct cuda_lane *lane, struct skipped skipped)
 {
-    const struct image_extent *extent = &lane->base.extent;
-    size_t count = (size_t)(extent->columns * extent->rows * extent->slices);
+    uint32_t *extremes = state_of(&lane->base)->extremes;
+    size_t count = (size_t)image_voxels(&lane->base.extent);
     size_t wanted =
         (count * image_pixel_size(lane->base.pixel) / sizeof(uint4)) / EXTREMES_THREADS + 1;
     size_t most =
-        (size_t)cuda_device_of(&lane->base)->multiprocessors * EXTREMES_BLOCKS_A_PROCESSOR;
+        (size_t)cuda_device_of(&lane->base)->multiprocessors * EXTREMES_BLOCKS_PER_PROCESSOR;
     unsigned blocks = (unsigned)(wanted < most ? wanted : most);
 
     if (lane->base.pixel == IMAGE_UINT8)
         find_extremes<<<blocks, EXTREMES_THREADS, 0, lane->work>>>(
-            (const uint8_t *)lane->device_voxels, count, skipped, lane->device_extremes);
+            (const uint8_t *)lane->device_voxels, count, skipped, extremes);
     else
         find_extremes<<<blocks, EXTREMES_THREADS, 0, lane->work>>>(
-            (const uint16_t *)lane->device_voxels, count, skipped, lane->device_extremes);
+            (const uint16_t *)lane->device_voxels, count, skipped, extremes);
 }
 
-int
-cuda_volume_range(struct cuda_lane *lane, struct image_range padding, struct image_range *range,
-                  char *reason, size_t reason_size)
+static int
+range_run(struct kernels_lane *base, const void *given, struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    int32_t low = lane->base.pixel == IMAGE_INT16 ? INT16_MIN : 0;
-    int32_t high = low + (lane->base.pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX);
+    const struct range_request *request = (const struct range_request *)given;
+    struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_device *device = cuda_device_of(base);
+    const struct cuda_range *own = state_of(base);
+    const struct image_range limits = image_pixel_range(base->pixel);
     const size_t size = 2 * sizeof(uint32_t);
 
-    CUDA_TRY(device, cudaMemsetAsync(lane->device_extremes, 0xFF, size, lane->work));
-    launch_extremes(lane, skipped_values(low, high, padding));
+    CUDA_TRY(device, cudaMemsetAsync(own->extremes, 0xFF, size, lane->work));
+    launch_extremes(lane, skipped_values(limits, range_clip(request->padding, base->pixel)));
     CUDA_LAUNCHED(device);
-    CUDA_TRY(device, cudaMemcpyAsync(lane->host_extremes, lane->device_extremes, size,
+    CUDA_TRY(device, cudaMemcpyAsync(own->host_extremes, own->extremes, size,
                                      cudaMemcpyDeviceToHost, lane->work));
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
-    if (lane->host_extremes[0] == UINT32_MAX)
+    if (own->host_extremes[0] == UINT32_MAX)
         return -ENODATA;
-    range->lo = low + (int32_t)lane->host_extremes[0];
-    range->hi = low + (int32_t)~lane->host_extremes[1];
+    request->range->lo = limits.lo + (int32_t)own->host_extremes[0];
+    request->range->hi = limits.lo + (int32_t)~own->host_extremes[1];
     return 0;
 }
+
+const struct kernels_op cuda_range_op = {
+    /* .name = */ "the value range",
+    /* .state_size = */ sizeof(struct cuda_range),
+    /* .transient = */ true,
+    /* .open = */ NULL,
+    /* .close = */ NULL,
+    /* .needs = */ NULL,
+    /* .place = */ range_place,
+    /* .begin = */ NULL,
+    /* .ready = */ NULL,
+    /* .run = */ range_run,
+};

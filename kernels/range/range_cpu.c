@@ -1,0 +1,66 @@
+/* range_cpu.c - the smallest and the largest stored value, in one read of the volume. */
+#include "kernels/cpu/device.h"
+#include "kernels/range/range.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+/* The value range, slice by slice on all threads, united under a mutex. */
+struct range_job {
+    struct cpu_lane *lane;
+    struct isa_extremes empty; /* where every slice begins */
+    pthread_mutex_t mutex;
+    struct isa_extremes extremes;
+};
+
+static void
+range_slice(void *context, int64_t z)
+{
+    struct range_job *job = context;
+    const struct kernels_lane *lane = &job->lane->base;
+    const struct isa *isa = cpu_device_of(lane)->isa;
+    struct isa_extremes own = job->empty;
+    int64_t count = image_slice_voxels(&lane->extent);
+
+    if (lane->pixel == IMAGE_UINT8)
+        isa->extremes8((const uint8_t *)job->lane->voxels.memory + z * count, count, &own);
+    else
+        isa->extremes16((const uint16_t *)job->lane->voxels.memory + z * count, count, &own);
+    pthread_mutex_lock(&job->mutex);
+    if (own.smallest < job->extremes.smallest)
+        job->extremes.smallest = own.smallest;
+    if (own.largest > job->extremes.largest)
+        job->extremes.largest = own.largest;
+    pthread_mutex_unlock(&job->mutex);
+}
+
+static int
+range_run(struct kernels_lane *lane, const void *given, struct error *error)
+{
+    const struct range_request *request = given;
+    struct image_range limits = image_pixel_range(lane->pixel);
+    struct image_range padding = range_clip(request->padding, lane->pixel);
+    struct range_job job = {.lane = cpu_lane_of(lane)};
+    struct isa_extremes *empty = &job.empty;
+
+    (void)error;
+    empty->bias = lane->pixel == IMAGE_INT16 ? 0x8000 : 0;
+    empty->smallest = (uint16_t)(limits.hi - limits.lo);
+    if (padding.lo <= padding.hi) {
+        empty->skipping = true;
+        empty->skip.low = (uint16_t)(padding.lo - limits.lo);
+        empty->skip.span = (uint16_t)(padding.hi - padding.lo);
+    }
+    job.extremes = *empty;
+    pthread_mutex_init(&job.mutex, NULL);
+    cpu_pool_for(cpu_device_of(lane)->pool, lane->extent.slices, range_slice, &job);
+    pthread_mutex_destroy(&job.mutex);
+    /* Nothing but padding leaves smallest above largest. */
+    if (job.extremes.smallest > job.extremes.largest)
+        return -ENODATA;
+    request->range->lo = limits.lo + job.extremes.smallest;
+    request->range->hi = limits.lo + job.extremes.largest;
+    return 0;
+}
+
+const struct kernels_op cpu_range_op = {.name = "the value range", .run = range_run};

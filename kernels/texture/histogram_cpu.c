@@ -1,0 +1,164 @@
+/*
+ * histogram_cpu.c - how often each stored value occurs, on the CPU: threads count blocks of rows
+ * into tables of their own, and add these to the caller's.
+ */
+#include "kernels/texture/texture_cpu.h"
+
+#include <string.h>
+
+enum {
+    CHUNK = 1024,           /* columns that are counted at a time */
+    SLICE_VOXELS = 1 << 20, /* of a block where tables are emptied after each */
+};
+
+struct cpu_histogram {
+    struct texture_space *spaces;
+};
+
+static struct cpu_histogram *
+state_of(const struct cpu_lane *lane)
+{
+    return (struct cpu_histogram *)kernels_state(&lane->base, KERNELS_HISTOGRAM);
+}
+
+struct tallying {
+    struct cpu_lane *lane;
+    const uint64_t *region;
+    bool per_slice;
+    uint16_t bias; /* of a value: its place in the caller's histogram is value ^ bias */
+    size_t values;
+    struct texture_blocks blocks;
+    uint64_t *counts;
+    int64_t next;
+    int64_t space;
+};
+
+static void
+empty_values(const struct tallying *tallying, int64_t z, uint32_t *const tables[4])
+{
+    uint64_t *counts = tallying->counts + (tallying->per_slice ? (size_t)z * tallying->values : 0);
+
+    for (size_t i = 0; i < tallying->values; i++) {
+        texture_add(&counts[i ^ tallying->bias], (uint64_t)tables[0][i] + tables[1][i]);
+        tables[0][i] = tables[1][i] = 0;
+    }
+}
+
+static uint16_t
+value_at(const struct kernels_lane *lane, const void *voxels, int64_t i)
+{
+    return lane->pixel == IMAGE_UINT8 ? ((const uint8_t *)voxels)[i]
+                                      : ((const uint16_t *)voxels)[i];
+}
+
+/* Values of the voxels of a word, those of the region only; returns how many. */
+static int64_t
+gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint32_t *values)
+{
+    const struct kernels_lane *lane = &tallying->lane->base;
+    const void *voxels = tallying->lane->voxels.memory;
+    int64_t from = row * lane->extent.columns + word * 64;
+    int64_t left = lane->extent.columns - word * 64, count = left < 64 ? left : 64, found = 0;
+    uint64_t bits = texture_region_word(lane, tallying->region, row, word);
+
+    if (__builtin_popcountll(bits) == count) {
+        for (int64_t i = 0; i < count; i++)
+            values[i] = value_at(lane, voxels, from + i);
+        return count;
+    }
+    for (; bits; bits &= bits - 1)
+        values[found++] = value_at(lane, voxels, from + __builtin_ctzll(bits));
+    return found;
+}
+
+static int64_t
+tally_row(const struct tallying *tallying, int64_t row, uint32_t *const tables[4])
+{
+    const struct isa *isa = cpu_device_of(&tallying->lane->base)->isa;
+    int64_t words = texture_words_per_row(&tallying->lane->base), total = 0;
+
+    for (int64_t word = 0; word < words;) {
+        uint32_t values[CHUNK];
+        int64_t count = 0;
+
+        for (; word < words && count <= CHUNK - 64; word++)
+            count += gather_word(tallying, row, word, values + count);
+        isa->tally32(values, count, tables);
+        total += count;
+    }
+    return total;
+}
+
+static void
+tally_values(void *context)
+{
+    struct tallying *tallying = context;
+    struct texture_space *space =
+        texture_claim_space(state_of(tallying->lane)->spaces, &tallying->space);
+    uint32_t *even = space->high, *odd = space->high + tallying->values;
+    uint32_t *const tables[4] = {even, odd, even, odd};
+    int64_t i, z = 0, pending = 0;
+
+    memset(space->high, 0, 2 * tallying->values * sizeof(uint32_t));
+    while ((i = __atomic_fetch_add(&tallying->next, 1, __ATOMIC_RELAXED)) <
+           tallying->blocks.count) {
+        struct texture_block block = texture_block_at(&tallying->blocks, i);
+
+        if (pending > 0 &&
+            ((tallying->per_slice && block.z != z) || pending > TEXTURE_MOST_PENDING)) {
+            empty_values(tallying, z, tables);
+            pending = 0;
+        }
+        z = block.z;
+        for (int64_t y = block.first; y < block.end; y++)
+            pending += tally_row(tallying, z * tallying->blocks.rows + y, tables);
+    }
+    if (pending > 0)
+        empty_values(tallying, z, tables);
+}
+
+static bool
+histogram_needs(struct kernels_lane *lane, const void *demand)
+{
+    (void)lane;
+    (void)demand;
+    return true;
+}
+
+static void
+histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    state_of(cpu_lane_of(lane))->spaces = texture_take_spaces(lane, memory);
+}
+
+static int
+histogram_run(struct kernels_lane *lane, const void *given, struct error *error)
+{
+    const struct texture_histogram_request *request = given;
+    const bool per_slice = request->per_slice;
+    struct tallying tallying = {
+        .lane = cpu_lane_of(lane),
+        .region = request->region,
+        .per_slice = per_slice,
+        .bias = lane->pixel == IMAGE_INT16 ? 0x8000 : 0,
+        .values = lane->pixel == IMAGE_UINT8 ? 256 : TEXTURE_VALUES,
+        .blocks = texture_blocks_of(lane, lane->extent.rows, lane->extent.slices,
+                                    per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS),
+        .counts = request->counts};
+
+    (void)error;
+    memset(request->counts, 0,
+           (per_slice ? (size_t)lane->extent.slices : 1) * tallying.values *
+               sizeof(*request->counts));
+    cpu_pool_run(cpu_device_of(lane)->pool, tally_values, &tallying);
+    return 0;
+}
+
+const struct kernels_op cpu_histogram_op = {
+    .name = "texture (histogram)",
+    .state_size = sizeof(struct cpu_histogram),
+    .transient = true,
+    .needs = histogram_needs,
+    .place = histogram_place,
+    .run = histogram_run,
+};

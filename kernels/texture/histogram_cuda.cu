@@ -1,0 +1,135 @@
+/* histogram_cuda.cu - how often each stored value occurs, on the GPU. */
+#include "kernels/texture/texture_cuda.cuh"
+
+enum {
+    THREADS = 1024,
+    WARP = 32,
+    VALUES_HALF = 1 << 15, /* counters of 16-bit values that fit shared memory */
+};
+
+struct cuda_histogram {
+    struct cuda_counted counted;
+};
+
+static struct cuda_histogram *
+state_of(const struct kernels_lane *lane)
+{
+    return (struct cuda_histogram *)kernels_state(lane, KERNELS_HISTOGRAM);
+}
+
+/* All copies of a counter; each thread begins with another bank. */
+static __device__ unsigned long long
+sum_copies(const uint32_t *counters, uint32_t counter, uint32_t copies)
+{
+    unsigned long long sum = 0;
+
+    for (uint32_t i = 0; i < copies; i++)
+        sum += counters[counter * copies + ((i + threadIdx.x) & (copies - 1))];
+    return sum;
+}
+
+/*
+ * Part blockIdx.x of slices first .. first + slice_count - 1 of histogram blockIdx.y, of its values
+ * those of half blockIdx.z (there is one half of bytes). Bytes have a counter for each lane.
+ */
+template <typename Value>
+static __global__ void
+__launch_bounds__(THREADS) count_values(struct glcm_volume volume, uint32_t first,
+                                        uint32_t slice_count, unsigned long long *counts)
+{
+    extern __shared__ __align__(16) unsigned char shared_counters[];
+    const uint32_t values = sizeof(Value) == 1 ? 256 : VALUES_HALF;
+    const uint32_t copies = sizeof(Value) == 1 ? WARP : 1;
+    const uint32_t lowest = blockIdx.z * values;
+    const uint64_t rows = (uint64_t)slice_count * volume.rows;
+    const size_t first_row = (size_t)(first + blockIdx.y) * volume.rows;
+    uint32_t *counters = (uint32_t *)shared_counters + threadIdx.x % copies;
+
+    texture_clear_counters<THREADS>((uint32_t *)shared_counters, values * copies);
+    for (uint64_t i = rows * blockIdx.x / gridDim.x + threadIdx.x / WARP;
+         i < rows * (blockIdx.x + 1) / gridDim.x; i += THREADS / WARP) {
+        const Value *row = (const Value *)volume.voxels + (first_row + i) * volume.columns;
+
+#pragma unroll 4
+        for (uint32_t x = threadIdx.x % WARP; x < volume.columns; x += WARP) {
+            uint32_t value = (__ldg(row + x) ^ volume.bias) - lowest;
+
+            if (value < values &&
+                texture_in_region(volume.region, first_row + i, volume.words_per_row, x))
+                atomicAdd(&counters[value * copies], 1u);
+        }
+    }
+    __syncthreads();
+    counts += (size_t)blockIdx.y * values * gridDim.z + lowest;
+    for (uint32_t i = threadIdx.x; i < values; i += THREADS) {
+        unsigned long long sum = sum_copies((const uint32_t *)shared_counters, i, copies);
+
+        if (sum != 0)
+            atomicAdd(&counts[i], sum);
+    }
+}
+
+static void
+histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
+{
+    cuda_counted_place(lane, memory, &state_of(lane)->counted);
+}
+
+/* Histograms first .. first + count - 1, each of slice_count slices. */
+static int
+run_histograms(struct cuda_lane *lane, const struct glcm_volume *volume, size_t first, size_t count,
+               uint32_t slice_count, uint64_t *counts, struct error *error)
+{
+    struct cuda_device *device = cuda_device_of(&lane->base);
+    const struct cuda_counted *counted = &state_of(&lane->base)->counted;
+    const size_t values = texture_values(lane);
+    dim3 grid(cuda_texture_parts(lane, count), (unsigned)count, values == 256 ? 1 : 2);
+
+    CUDA_TRY(device,
+             cudaMemsetAsync(counted->counts, 0, count * values * sizeof(uint64_t), lane->work));
+    if (lane->base.pixel == IMAGE_UINT8)
+        count_values<uint8_t><<<grid, THREADS, 256 * WARP * sizeof(uint32_t), lane->work>>>(
+            *volume, (uint32_t)first, slice_count, counted->counts);
+    else
+        count_values<uint16_t><<<grid, THREADS, VALUES_HALF * sizeof(uint32_t), lane->work>>>(
+            *volume, (uint32_t)first, slice_count, counted->counts);
+    CUDA_LAUNCHED(device);
+    return cuda_counted_fetch(lane, counted, count * values, counts + first * values, error);
+}
+
+static int
+histogram_run(struct kernels_lane *base, const void *given, struct error *error)
+{
+    const struct texture_histogram_request *request =
+        (const struct texture_histogram_request *)given;
+    struct cuda_lane *lane = cuda_lane_of(base);
+    struct cuda_device *device = cuda_device_of(base);
+    const size_t histograms = request->per_slice ? (size_t)base->extent.slices : 1;
+    const size_t batch = TEXTURE_COUNTERS / texture_values(lane);
+    struct glcm_volume volume = cuda_texture_volume(lane);
+    const uint32_t slice_count = request->per_slice ? 1 : volume.slices;
+    int rc;
+
+    CUDA_TRY(device, cudaFuncSetAttribute(count_values<uint16_t>,
+                                          cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          (int)device->shared_per_block));
+    rc =
+        cuda_counted_region(lane, &state_of(base)->counted, request->region, &volume.region, error);
+    for (size_t first = 0; rc == 0 && first < histograms; first += batch)
+        rc = run_histograms(lane, &volume, first, texture_least(batch, histograms - first),
+                            slice_count, request->counts, error);
+    return rc;
+}
+
+const struct kernels_op cuda_histogram_op = {
+    /* .name = */ "texture (histogram)",
+    /* .state_size = */ sizeof(struct cuda_histogram),
+    /* .transient = */ true,
+    /* .open = */ NULL,
+    /* .close = */ NULL,
+    /* .needs = */ cuda_texture_needs,
+    /* .place = */ histogram_place,
+    /* .begin = */ NULL,
+    /* .ready = */ NULL,
+    /* .run = */ histogram_run,
+};
