@@ -8,6 +8,8 @@
 #ifndef NOCTULE_CONFIG_H
 #define NOCTULE_CONFIG_H
 
+#include "base/concept.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,10 +48,6 @@ struct conf_shape {
     double radius[3];           /* three equal ones when the file gives one number */
 };
 
-struct conf_code {
-    char *value, *scheme, *meaning; /* all NULL when not given */
-};
-
 enum conf_method { CONF_LEVEL_SET, CONF_FUZZY };
 
 /* Where fuzzy connectedness starts from: one voxel, the nearest to this point. */
@@ -81,7 +79,7 @@ struct conf_segment {
     double weight;       /* of the object's Gaussian against the homogeneity's */
     double threshold;    /* the object is where the scene, of 0..1, is above it */
     bool scene;          /* written too, as a FRACTIONAL segmentation */
-    struct conf_code category, type, modifier, region;
+    struct coded_concept category, type, modifier, region;
     double color[3]; /* RGB, 0..1 */
 };
 

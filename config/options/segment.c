@@ -41,16 +41,17 @@ check_segment(const void *object, struct option_complaint *complaint)
 }
 
 static const struct option_row code_rows[] = {
-    {"code", &option_text, AT(struct conf_code, value), NULL, LIMITS(1, 16), .form = &form_dicom,
-     .help = "Code Value (0008,0100)"},
-    {"scheme", &option_text, AT(struct conf_code, scheme), NULL, LIMITS(1, 16), .form = &form_dicom,
+    {"code", &option_text, AT(struct coded_concept, value), NULL, LIMITS(1, 16),
+     .form = &form_dicom, .help = "Code Value (0008,0100)"},
+    {"scheme", &option_text, AT(struct coded_concept, scheme), NULL, LIMITS(1, 16),
+     .form = &form_dicom,
      .help = "Coding Scheme Designator (0008,0102): SCT, DCM, FMA, 99... for your own"},
-    {"meaning", &option_text, AT(struct conf_code, meaning), NULL, LIMITS(1, 64),
+    {"meaning", &option_text, AT(struct coded_concept, meaning), NULL, LIMITS(1, 64),
      .form = &form_dicom, .help = "Code Meaning (0008,0104)"},
 };
 
 static const struct option_section code_section = {ROWS(code_rows),
-                                                   .size = sizeof(struct conf_code)};
+                                                   .size = sizeof(struct coded_concept)};
 
 #define CENTER(name_, unit_, low, high, help_)                                                     \
     {                                                                                              \

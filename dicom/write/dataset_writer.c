@@ -157,7 +157,7 @@ dataset_put_line(struct dataset_writer *set, uint32_t tag, const char *text)
 
 void
 dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to,
-                        const struct seg_code *code)
+                        const struct coded_concept *code)
 {
     bool is_long = strlen(code->value) > SH_CHARACTERS;
     if (!is_long)
@@ -171,7 +171,7 @@ dataset_add_code_values(const struct dataset_writer *set, struct element_buffer 
 
 void
 dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
-                 const struct seg_code *code)
+                 const struct coded_concept *code)
 {
     size_t sequence = element_open_sequence(to, tag);
     size_t item = element_open_item(to);
@@ -184,7 +184,7 @@ void
 dataset_add_own_scheme(struct element_buffer *to)
 {
     size_t item = element_open_item(to);
-    element_text(to, TAG_CodingSchemeDesignator, "SH", SEG_OWN_SCHEME);
+    element_text(to, TAG_CodingSchemeDesignator, "SH", CONCEPT_OWN_SCHEME);
     element_text(to, TAG_CodingSchemeVersion, "SH", "1");
     element_text(to, TAG_CodingSchemeName, "ST", "Noctule: measurements and their settings");
     element_text(to, TAG_CodingSchemeResponsibleOrganization, "ST", "Noctule");
@@ -198,19 +198,19 @@ is_said(const char *text)
 }
 
 bool
-dataset_code_is_whole(const struct seg_code *code)
+dataset_code_is_whole(const struct coded_concept *code)
 {
     return is_said(code->value) && is_said(code->scheme) && is_said(code->meaning);
 }
 
 bool
-dataset_code_is_half(const struct seg_code *code)
+dataset_code_is_half(const struct coded_concept *code)
 {
     return code->value && !dataset_code_is_whole(code);
 }
 
 bool
-dataset_code_is_ascii(const struct seg_code *code)
+dataset_code_is_ascii(const struct coded_concept *code)
 {
     return !code->value || (value_text_is_ascii(code->value) && value_text_is_ascii(code->scheme) &&
                             value_text_is_ascii(code->meaning));

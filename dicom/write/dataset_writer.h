@@ -15,8 +15,8 @@
 #define NOCTULE_DATASET_WRITER_H
 
 #include "dicom/dicom.h"
-#include "dicom/objects/seg/seg.h"
 #include "dicom/value/value_text.h"
+#include "dicom/write/derived.h"
 #include "dicom/write/element_writer.h"
 
 enum {
@@ -65,15 +65,15 @@ void dataset_add_clean(const struct dataset_writer *set, struct element_buffer *
 
 /* A coded concept (PS3.3 8.8): its attributes into an open item, or a sequence of one. */
 void dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to,
-                             const struct seg_code *code);
+                             const struct coded_concept *code);
 void dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
-                      const struct seg_code *code);
-/* The item of Coding Scheme Identification Sequence that tells of SEG_OWN_SCHEME. */
+                      const struct coded_concept *code);
+/* The item of Coding Scheme Identification Sequence that tells of CONCEPT_OWN_SCHEME. */
 void dataset_add_own_scheme(struct element_buffer *to);
 /* Does it say all that a coded concept has to? Half a code says something and not all. */
-bool dataset_code_is_whole(const struct seg_code *code);
-bool dataset_code_is_half(const struct seg_code *code);
+bool dataset_code_is_whole(const struct coded_concept *code);
+bool dataset_code_is_half(const struct coded_concept *code);
 /* Also when there is none. */
-bool dataset_code_is_ascii(const struct seg_code *code);
+bool dataset_code_is_ascii(const struct coded_concept *code);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "dicom/objects/seg/seg_internal.h"
+#include "dicom/write/derived.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -54,6 +54,14 @@ load_file(DcmFileFormat &file, const char *path)
         differ("it cannot be read: %s", status.text());
     if (file.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)
         differ("its transfer syntax is not Explicit VR Little Endian");
+}
+
+bool
+is_utf8(DcmFileFormat &file)
+{
+    OFString set;
+    file.getDataset()->findAndGetOFString(DCM_SpecificCharacterSet, set);
+    return set == "ISO_IR 192";
 }
 
 namespace
@@ -149,7 +157,7 @@ sequence_of(DcmItem &item, const DcmTagKey &tag, const char *name, size_t count)
 }
 
 void
-expect_code(DcmItem &item, const DcmTagKey &tag, const char *name, const seg_code &code)
+expect_code(DcmItem &item, const DcmTagKey &tag, const char *name, const coded_concept &code)
 {
     DcmItem &coded = item_of(item, tag, name);
     const bool is_long = !coded.tagExists(DCM_CodeValue);
@@ -157,22 +165,47 @@ expect_code(DcmItem &item, const DcmTagKey &tag, const char *name, const seg_cod
     expect_text(coded, DCM_CodingSchemeDesignator, name, code.scheme);
 }
 
-StackReferences::StackReferences(const struct seg_request &request) : request_(request)
+void
+check_identity(DcmFileFormat &file, const char *sop_class, const struct derived_identity &identity,
+               const char *study_uid, const char *modality)
 {
-    for (int32_t p = 0; p < request.stack->plane_count; p++)
-        planes_.emplace(source_key(seg_plane_instance(&request, p)->sop_instance_uid,
-                                   request.stack->planes[p].frame),
+    DcmItem &meta = *file.getMetaInfo();
+    DcmItem &dataset = *file.getDataset();
+    expect_text(meta, DCM_MediaStorageSOPClassUID, "MediaStorageSOPClassUID", sop_class);
+    expect_text(meta, DCM_MediaStorageSOPInstanceUID, "MediaStorageSOPInstanceUID",
+                identity.sop_instance_uid);
+    expect_text(dataset, DCM_SOPClassUID, "SOPClassUID", sop_class);
+    expect_text(dataset, DCM_SOPInstanceUID, "SOPInstanceUID", identity.sop_instance_uid);
+    expect_text(dataset, DCM_SeriesInstanceUID, "SeriesInstanceUID", identity.series_uid);
+    expect_text(dataset, DCM_StudyInstanceUID, "StudyInstanceUID", study_uid);
+    expect_text(dataset, DCM_Modality, "Modality", modality);
+}
+
+StackReferences::StackReferences(const struct derived_source &source) : source_(source)
+{
+    for (int32_t p = 0; p < source.stack->plane_count; p++)
+        planes_.emplace(source_key(derived_plane_instance(&source, p)->sop_instance_uid,
+                                   source.stack->planes[p].frame),
                         p);
+}
+
+void
+StackReferences::check_frame_of_reference(DcmItem &dataset) const
+{
+    char uid[DICOM_UID_SIZE];
+    if (derived_frame_of_reference_uid(&source_, uid))
+        throw std::bad_alloc();
+    expect_text(dataset, DCM_FrameOfReferenceUID, "FrameOfReferenceUID", uid);
 }
 
 void
 StackReferences::check_shared_groups(DcmItem &groups) const
 {
-    const struct geometry_stack &stack = *request_.stack;
+    const struct geometry_stack &stack = *source_.stack;
     DcmItem &orientation =
         item_of(groups, DCM_PlaneOrientationSequence, "PlaneOrientationSequence");
     DcmItem &measures = item_of(groups, DCM_PixelMeasuresSequence, "PixelMeasuresSequence");
-    const struct dicom_frame &first = *seg_plane_frame(&request_, 0);
+    const struct dicom_frame &first = *derived_plane_frame(&source_, 0);
     for (unsigned long i = 0; i < 6; i++)
         expect_decimal(orientation, DCM_ImageOrientationPatient, "ImageOrientationPatient", i,
                        first.orientation[i]);
@@ -191,12 +224,12 @@ void
 StackReferences::check_referenced_series(DcmItem &dataset) const
 {
     std::unordered_set<std::string> expected;
-    for (int32_t p = 0; p < request_.stack->plane_count; p++)
-        expected.insert(seg_plane_instance(&request_, p)->sop_instance_uid);
+    for (int32_t p = 0; p < source_.stack->plane_count; p++)
+        expected.insert(derived_plane_instance(&source_, p)->sop_instance_uid);
 
     DcmItem &series = item_of(dataset, DCM_ReferencedSeriesSequence, "ReferencedSeriesSequence");
     expect_text(series, DCM_SeriesInstanceUID, "SeriesInstanceUID of the source",
-                seg_plane_instance(&request_, 0)->series_uid);
+                derived_plane_instance(&source_, 0)->series_uid);
     DcmSequenceOfItems &references = sequence_of(series, DCM_ReferencedInstanceSequence,
                                                  "ReferencedInstanceSequence", expected.size());
     for (DcmObject *object = references.nextInContainer(nullptr); object;
@@ -225,13 +258,13 @@ StackReferences::plane_of(DcmItem &frame) const
     if (found == planes_.end())
         differ("it refers to frame %d of %.64s, which is no plane of the stack",
                static_cast<int>(number), uid.c_str());
-    const struct dicom_instance &instance = *seg_plane_instance(&request_, found->second);
+    const struct dicom_instance &instance = *derived_plane_instance(&source_, found->second);
     if (numbered != instance.multi_frame)
         differ("its ReferencedFrameNumber is %s", numbered ? "needless" : "missing");
     expect_text(source, DCM_ReferencedSOPClassUID, "ReferencedSOPClassUID", instance.sop_class_uid);
     expect_text(source, DCM_SpatialLocationsPreserved, "SpatialLocationsPreserved", "YES");
     DcmItem &position = item_of(frame, DCM_PlanePositionSequence, "PlanePositionSequence");
-    const struct dicom_frame &expected = *seg_plane_frame(&request_, found->second);
+    const struct dicom_frame &expected = *derived_plane_frame(&source_, found->second);
     for (unsigned long i = 0; i < 3; i++)
         expect_decimal(position, DCM_ImagePositionPatient, "ImagePositionPatient", i,
                        expected.position[i]);

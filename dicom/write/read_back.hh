@@ -3,13 +3,13 @@
  * DCMTK's parser, compared with what they were to be, and pixel data frame by frame; private to
  * dicom/, C++.
  *
- * Nothing here is shared with the writers but names (seg_internal.h). The first difference is
+ * Nothing here is shared with the writers but names (derived.h). The first difference is
  * thrown; std::bad_alloc is the only other exception.
  */
 #ifndef NOCTULE_DICOM_READ_BACK_H
 #define NOCTULE_DICOM_READ_BACK_H
 
-#include "dicom/objects/seg/seg.h"
+#include "dicom/write/derived.h"
 
 #include "dcmtk/config/osconfig.h"
 #include "dcmtk/dcmdata/dctk.h"
@@ -21,7 +21,7 @@
 namespace read_back
 {
 
-/* The first difference, on its way to the fault. */
+/* The first difference, on its way to the error. */
 struct Mismatch {
     char message[400];
 };
@@ -29,7 +29,7 @@ struct Mismatch {
 [[noreturn]] void differ(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * In a catch block of a verifier: a difference as the fault `code`, with `object`, which is what
+ * In a catch block of a verifier: a difference as the error `code`, with `object`, which is what
  * was read back ("segmentation"), as its name; no memory as OUT_OF_MEMORY. Returns its negative
  * errno.
  */
@@ -37,6 +37,13 @@ int caught(struct error *error, const char *path, enum code code, const char *ob
 
 /* Opens an object in Explicit VR Little Endian; long values, such as pixels, stay in the file. */
 void load_file(DcmFileFormat &file, const char *path);
+/* Are its texts UTF-8? Else they are ASCII. */
+bool is_utf8(DcmFileFormat &file);
+
+/* The class, who the object is, and whose. */
+void check_identity(DcmFileFormat &file, const char *sop_class,
+                    const struct derived_identity &identity, const char *study_uid,
+                    const char *modality);
 
 /* --- attributes; each differs when what it looks for is missing --- */
 
@@ -53,15 +60,16 @@ DcmItem &item_of(DcmItem &item, const DcmTagKey &tag, const char *name);
 DcmSequenceOfItems &sequence_of(DcmItem &item, const DcmTagKey &tag, const char *name,
                                 size_t count);
 /* Value and scheme of the only item; the meaning is for people. */
-void expect_code(DcmItem &item, const DcmTagKey &tag, const char *name, const seg_code &code);
+void expect_code(DcmItem &item, const DcmTagKey &tag, const char *name, const coded_concept &code);
 
 /* --- what refers to the stack --- */
 
 class StackReferences
 {
   public:
-    explicit StackReferences(const struct seg_request &request);
+    explicit StackReferences(const struct derived_source &source);
 
+    void check_frame_of_reference(DcmItem &dataset) const;
     /* Plane Orientation and Pixel Measures. */
     void check_shared_groups(DcmItem &groups) const;
     /* Each source instance once, and no other. */
@@ -70,7 +78,7 @@ class StackReferences
     int32_t plane_of(DcmItem &frame) const;
 
   private:
-    const struct seg_request &request_;
+    const struct derived_source &source_;
     std::unordered_map<std::string, int32_t> planes_; /* by source instance and frame number */
 };
 

@@ -5,8 +5,8 @@
 #include "dicom/write/stack_writer.h"
 
 #include "base/error.h"
-#include "dicom/objects/seg/seg_internal.h"
 #include "dicom/value/tags.h"
+#include "dicom/write/derived.h"
 #include "dicom/write/file_meta.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct seg_code source_for_processing = {
+static const struct coded_concept source_for_processing = {
     "121322", "DCM", "Source image for image processing operation"};
 
 int
@@ -28,13 +28,13 @@ stack_out_of_memory(const struct stack_writer *w, struct error *error)
 int
 stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *error)
 {
-    const struct seg_request *source = w->source;
-    int rc = dicom_inherit(seg_plane_instance(source, 0)->path, &w->set.inherited, error);
+    const struct derived_source *source = w->source;
+    int rc = dicom_inherit(derived_plane_instance(source, 0)->path, &w->set.inherited, error);
     if (rc)
         return rc;
     w->referenced = calloc((size_t)source->instance_count, sizeof(*w->referenced));
     if (!w->referenced || dataset_settle_character_set(&w->set, ascii) ||
-        seg_frame_of_reference_uid(source, w->frame_of_reference_uid) ||
+        derived_frame_of_reference_uid(source, w->frame_of_reference_uid) ||
         byte_sink_open(&w->sink, fd))
         return stack_out_of_memory(w, error);
     dataset_date_time(&w->set, source->content_time_ms, w->date, w->time);
@@ -42,9 +42,20 @@ stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *erro
 }
 
 int
-stack_writer_finish(struct stack_writer *w, struct error *error)
+stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct error *error)
 {
-    int rc = byte_sink_finish(&w->sink);
+    if (rc == -EFBIG)
+        return error_set(error, rc, w->object.too_large,
+                         "The descriptions of %lld frames are more than the 4 GiB of one sequence.",
+                         (long long)frames);
+    if (rc == -EMSGSIZE)
+        return error_set(error, rc, w->object.invalid,
+                         "The %s cannot be written: a text is too long. This is a defect of "
+                         "Noctule.",
+                         w->object.what);
+    if (rc)
+        return stack_out_of_memory(w, error);
+    rc = byte_sink_finish(&w->sink);
     if (rc)
         return error_set(error, rc, CODE_WRITE_FAILED,
                          "Writing the %s failed after %lld bytes: %s.", w->object.what,
@@ -148,7 +159,7 @@ stream_references(struct stack_writer *w, bool write)
         if (*done)
             continue;
         *done = 1;
-        const struct dicom_instance *instance = seg_plane_instance(w->source, p);
+        const struct dicom_instance *instance = derived_plane_instance(w->source, p);
         struct element_buffer *to = stack_fresh_item(w);
         size_t item = element_open_item(to);
         element_text(to, TAG_ReferencedSOPClassUID, "UI", instance->sop_class_uid);
@@ -163,7 +174,7 @@ stream_references(struct stack_writer *w, bool write)
 int
 stack_put_references(struct stack_writer *w)
 {
-    const char *series_uid = seg_plane_instance(w->source, 0)->series_uid;
+    const char *series_uid = derived_plane_instance(w->source, 0)->series_uid;
     uint64_t references = stream_references(w, false);
     struct element_buffer series = {0};
     element_text(&series, TAG_SeriesInstanceUID, "UI", series_uid);
@@ -232,7 +243,7 @@ stack_put_relationship(struct stack_writer *w, int32_t series_number,
     char number[16];
     snprintf(number, sizeof(number), "%d", series_number);
     dataset_put_text(&w->set, TAG_StudyInstanceUID, "UI",
-                     seg_plane_instance(w->source, 0)->study_uid);
+                     derived_plane_instance(w->source, 0)->study_uid);
     dataset_put_text(&w->set, TAG_SeriesInstanceUID, "UI", w->identity.series_uid);
     dataset_put_inherited(&w->set, TAG_StudyID, "SH");
     dataset_put_text(&w->set, TAG_SeriesNumber, "IS", number);
@@ -283,8 +294,8 @@ stack_put_lossiness(struct stack_writer *w)
 {
     const struct dicom_instance *lossy = NULL;
     for (int32_t p = 0; p < w->source->stack->plane_count && !lossy; p++) {
-        if (seg_plane_instance(w->source, p)->lossy)
-            lossy = seg_plane_instance(w->source, p);
+        if (derived_plane_instance(w->source, p)->lossy)
+            lossy = derived_plane_instance(w->source, p);
     }
     if (!lossy) {
         dataset_put_text(&w->set, TAG_LossyImageCompression, "CS", "00");
@@ -348,7 +359,7 @@ stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length
 void
 stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
-    const struct dicom_instance *source = seg_plane_instance(w->source, plane);
+    const struct dicom_instance *source = derived_plane_instance(w->source, plane);
     size_t derivations = element_open_sequence(to, TAG_DerivationImageSequence);
     size_t derivation = element_open_item(to);
     size_t sources = element_open_sequence(to, TAG_SourceImageSequence);
@@ -382,7 +393,7 @@ stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size
 void
 stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
-    const struct dicom_frame *frame = seg_plane_frame(w->source, plane);
+    const struct dicom_frame *frame = derived_plane_frame(w->source, plane);
     char values[3][VALUE_DS_SIZE];
     char text[3 * VALUE_DS_SIZE];
     for (int i = 0; i < 3; i++)
@@ -410,7 +421,7 @@ void
 stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to)
 {
     const struct geometry_stack *stack = w->source->stack;
-    const struct dicom_frame *first = seg_plane_frame(w->source, 0);
+    const struct dicom_frame *first = derived_plane_frame(w->source, 0);
     char values[2][VALUE_DS_SIZE];
     char text[2 * VALUE_DS_SIZE];
     size_t sequence = element_open_sequence(to, TAG_PixelMeasuresSequence);
@@ -432,7 +443,7 @@ stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to
 void
 stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer *to)
 {
-    const struct dicom_frame *frame = seg_plane_frame(w->source, 0);
+    const struct dicom_frame *frame = derived_plane_frame(w->source, 0);
     char text[6 * VALUE_DS_SIZE] = "";
     size_t used = 0;
     for (int i = 0; i < 6; i++) {

@@ -9,9 +9,9 @@
 #ifndef NOCTULE_STACK_WRITER_H
 #define NOCTULE_STACK_WRITER_H
 
-#include "dicom/objects/seg/seg.h"
 #include "dicom/write/byte_sink.h"
 #include "dicom/write/dataset_writer.h"
+#include "dicom/write/derived.h"
 
 /* The longest value that a 32-bit length can say: even, and not the mark for "undefined". */
 #define STACK_MAX_VALUE_LENGTH ((uint64_t)UINT32_MAX - 1)
@@ -23,14 +23,15 @@ struct stack_object {
     const char *modality;
     const char *image_type;
     const char *description; /* of series and content */
-    const struct seg_code *derivation;
-    bool own_codes; /* codes of SEG_OWN_SCHEME are in it */
+    const struct coded_concept *derivation;
+    bool own_codes;               /* codes of CONCEPT_OWN_SCHEME are in it */
+    enum code too_large, invalid; /* what to call such a failure */
 };
 
 struct stack_writer {
-    const struct seg_request *source; /* instances, stack, equipment, series, times */
+    const struct derived_source *source; /* instances, stack, equipment, series, times */
     struct stack_object object;
-    struct seg_identity identity; /* the caller's */
+    struct derived_identity identity; /* the caller's */
     char frame_of_reference_uid[DICOM_UID_SIZE];
     char date[VALUE_DA_SIZE];
     char time[VALUE_TM_SIZE];
@@ -45,8 +46,12 @@ struct stack_writer {
  * Codes: those of dicom_inherit, OUT_OF_MEMORY. stack_writer_close in either case.
  */
 int stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *error);
-/* Writes the rest. Code: WRITE_FAILED. */
-int stack_writer_finish(struct stack_writer *w, struct error *error);
+/*
+ * After an encoding that ended with `rc`: writes the rest. Codes: WRITE_FAILED, OUT_OF_MEMORY,
+ * too_large (-EFBIG: a sequence beyond its length field), invalid (-EMSGSIZE: a text that is too
+ * long).
+ */
+int stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct error *error);
 void stack_writer_close(struct stack_writer *w); /* frees; writes nothing */
 
 int stack_out_of_memory(const struct stack_writer *w, struct error *error);

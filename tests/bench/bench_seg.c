@@ -156,7 +156,7 @@ run_case(const char *folder, const struct bench_case *bench, int repeats, int th
                                      .segments = bench->segments,
                                      .fractional = bench->fractional};
     struct seg_sample sample;
-    struct seg_summary summary = {0};
+    struct derived_summary summary = {0};
     struct error error = {.code = CODE_WRITE_FAILED};
     struct timing write = {0}, sync = {0}, verify = {0};
     long grown_write = 0;

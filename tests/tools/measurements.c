@@ -39,16 +39,16 @@ split(char *line, const char *fields[MAX_FIELDS])
     }
 }
 
-static struct seg_code
+static struct coded_concept
 code_at(const char *const fields[])
 {
-    return (struct seg_code){fields[0], fields[1], fields[2]};
+    return (struct coded_concept){fields[0], fields[1], fields[2]};
 }
 
-static struct seg_code
+static struct coded_concept
 unit_at(const char *const fields[])
 {
-    return (struct seg_code){fields[0], "UCUM", fields[1]};
+    return (struct coded_concept){fields[0], "UCUM", fields[1]};
 }
 
 static void
@@ -68,7 +68,7 @@ take_modifier(const char *const fields[MAX_FIELDS], struct sr_measurement *measu
 {
     if (measurement->modifier_count == SR_MAX_MODIFIERS)
         die("too many modifiers", fields[3]);
-    struct seg_code *modifier = measurement->modifiers[measurement->modifier_count++];
+    struct coded_concept *modifier = measurement->modifiers[measurement->modifier_count++];
     modifier[0] = code_at(fields + 1);
     modifier[1] = code_at(fields + 4);
 }

@@ -85,15 +85,18 @@ struct seg_request
 object_source_request(const struct object_source *source, const char *pipeline)
 {
     return (struct seg_request){
-        .instances = source->instances,
-        .instance_count = source->count,
-        .stack = source->stack,
-        .pipeline = pipeline,
-        .pipeline_settings = "settings",
-        .software_version = NOCTULE_VERSION,
-        .device_serial_number = "TEST-1",
+        .source =
+            {
+                .instances = source->instances,
+                .instance_count = source->count,
+                .stack = source->stack,
+                .pipeline = pipeline,
+                .pipeline_settings = "settings",
+                .software_version = NOCTULE_VERSION,
+                .device_serial_number = "TEST-1",
+                .content_time_ms = INT64_C(1732190400123),
+            },
         .series_description = "",
         .series_number = 5001,
-        .content_time_ms = INT64_C(1732190400123),
     };
 }

@@ -74,7 +74,7 @@ peak_kib(void)
 static void
 write_and_verify(const struct pmap_request *request, const char *output)
 {
-    struct seg_summary summary;
+    struct derived_summary summary;
     struct error error;
     int fd = object_create(output);
     long before = peak_kib();
@@ -108,9 +108,9 @@ main(int argc, char **argv)
     uint8_t *codes = read_codes(argv[first], source.stack);
     const struct seg_request of_source = object_source_request(&source, "test-pipeline");
     const struct pmap_request request = {
-        .source = &of_source,
+        .source = &of_source.source,
         .kind = options.kind,
-        .quantity = {"LBP", SEG_OWN_SCHEME, "Local binary pattern"},
+        .quantity = {"LBP", CONCEPT_OWN_SCHEME, "Local binary pattern"},
         .explanation = options.explanation,
         .codes = codes,
         .series_description = options.description,

@@ -174,9 +174,9 @@ describe_segments(const struct options *options, struct seg_segment *segments)
             .algorithm_parameters = "range = [ 0, 80 ]",
         };
         if (options->modifier) {
-            segments[i].type = (struct seg_code){"52988006", "SCT", "Lesion"};
-            segments[i].modifier = (struct seg_code){"7771000", "SCT", "Left"};
-            segments[i].region = (struct seg_code){"12738006", "SCT", "Brain"};
+            segments[i].type = (struct coded_concept){"52988006", "SCT", "Lesion"};
+            segments[i].modifier = (struct coded_concept){"7771000", "SCT", "Left"};
+            segments[i].region = (struct coded_concept){"12738006", "SCT", "Brain"};
         }
     }
 }
@@ -184,7 +184,7 @@ describe_segments(const struct options *options, struct seg_segment *segments)
 static void
 write_and_verify(const struct seg_request *request, const char *output)
 {
-    struct seg_summary summary;
+    struct derived_summary summary;
     struct error error;
     int fd = object_create(output);
     check(seg_write(request, fd, &summary, &error), &error);
@@ -200,8 +200,8 @@ static void
 report_and_verify(const struct seg_request *seg, const struct options *options)
 {
     struct measurements measurements;
-    struct seg_identity identity;
-    struct seg_summary summary;
+    struct derived_identity identity;
+    struct derived_summary summary;
     struct error error;
     measurements_read(options->measurements, &measurements);
     seg_identify(seg, &identity);

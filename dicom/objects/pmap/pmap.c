@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "dicom/objects/pmap/pmap_internal.h"
 #include "dicom/objects/pmap/pmap_writer.h"
-#include "dicom/objects/seg/seg_internal.h"
 #include "dicom/value/tags.h"
 
 #include <errno.h>
@@ -66,7 +65,7 @@ check_request(const struct pmap_request *request, struct error *error)
                          what);
     if (!stack->has_geometry)
         return error_set_files(error, -EINVAL, CODE_NO_GEOMETRY,
-                               seg_plane_instance(request->source, 0)->path, NULL,
+                               derived_plane_instance(request->source, 0)->path, NULL,
                                "The planes have no position in the patient, which a parametric map "
                                "needs.");
     if (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE)
@@ -107,7 +106,7 @@ static int
 prepare(struct pmap_writer *w, int fd, struct error *error)
 {
     const struct pmap_request *request = w->request;
-    const char *modality = seg_plane_instance(request->source, 0)->modality;
+    const char *modality = derived_plane_instance(request->source, 0)->modality;
     pmap_label(request, w->label);
     w->out.source = request->source;
     w->out.object = (struct stack_object){
@@ -117,7 +116,9 @@ prepare(struct pmap_writer *w, int fd, struct error *error)
         .image_type = PMAP_IMAGE_TYPE,
         .description = describe(w),
         .derivation = &request->quantity,
-        .own_codes = strcmp(request->quantity.scheme, SEG_OWN_SCHEME) == 0,
+        .too_large = CODE_PMAP_TOO_LARGE,
+        .invalid = CODE_PMAP_REQUEST_INVALID,
+        .own_codes = strcmp(request->quantity.scheme, CONCEPT_OWN_SCHEME) == 0,
     };
     int rc = stack_writer_open(&w->out, request_is_ascii(request), fd, error);
     if (rc)
@@ -203,25 +204,8 @@ write_object(struct pmap_writer *w)
     return stack_encoding_error(&w->out);
 }
 
-static int
-write_all(struct pmap_writer *w, struct error *error)
-{
-    int rc = write_object(w);
-    if (rc == -EFBIG)
-        return error_set(error, rc, CODE_PMAP_TOO_LARGE,
-                         "The descriptions of %d frames are more than the 4 GiB of one sequence.",
-                         w->request->source->stack->plane_count);
-    if (rc == -EMSGSIZE)
-        return error_set(error, rc, CODE_PMAP_REQUEST_INVALID,
-                         "The parametric map cannot be written: a text is too long. This is a "
-                         "defect of Noctule.");
-    if (rc)
-        return stack_out_of_memory(&w->out, error);
-    return stack_writer_finish(&w->out, error);
-}
-
 int
-pmap_write(const struct pmap_request *request, int fd, struct seg_summary *summary,
+pmap_write(const struct pmap_request *request, int fd, struct derived_summary *summary,
            struct error *error)
 {
     struct pmap_writer w = {.request = request};
@@ -229,9 +213,10 @@ pmap_write(const struct pmap_request *request, int fd, struct seg_summary *summa
     if (!rc)
         rc = prepare(&w, fd, error);
     if (!rc)
-        rc = write_all(&w, error);
+        rc = stack_writer_finish(&w.out, write_object(&w), request->source->stack->plane_count,
+                                 error);
     if (!rc)
-        *summary = (struct seg_summary){
+        *summary = (struct derived_summary){
             .identity = w.out.identity,
             .frames = request->source->stack->plane_count,
             .bytes = w.out.sink.total,

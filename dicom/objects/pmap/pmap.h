@@ -8,7 +8,7 @@
 #ifndef NOCTULE_PMAP_H
 #define NOCTULE_PMAP_H
 
-#include "dicom/objects/seg/seg.h"
+#include "dicom/write/derived.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,16 +19,14 @@ extern "C" {
 /* Stored for the voxels on the edge of their plane, which have no code: Pixel Padding Value. */
 #define PMAP_PADDING 65535
 
-/* A pattern map of paper 004: a code of 8 bits for each voxel that is not on its plane's edge. */
+/* A map of local patterns: a code of 8 bits for each voxel that is not on its plane's edge. */
 struct pmap_request {
-    /* Instances, stack, equipment, pipeline and time, as for the SEG; its segments, type, choice
-     * about empty frames, description and number are not looked at. */
-    const struct seg_request *source;
-    const char *kind;         /* "lbp": 1 to 16 characters of A-Z, a-z, 0-9, '_'; part of the UIDs,
+    const struct derived_source *source;
+    const char *kind; /* "lbp": 1 to 16 characters of A-Z, a-z, 0-9, '_'; part of the UIDs,
                                  in capitals the Content Label */
-    struct seg_code quantity; /* what a code is: Quantity Definition and derivation */
-    const char *explanation;  /* LUT Explanation, at most 64 characters, not empty */
-    const uint8_t *codes;     /* (columns - 2) * (rows - 2) * planes, x fastest */
+    struct coded_concept quantity;  /* what a code is: Quantity Definition and derivation */
+    const char *explanation;        /* LUT Explanation, at most 64 characters, not empty */
+    const uint8_t *codes;           /* (columns - 2) * (rows - 2) * planes, x fastest */
     const char *series_description; /* "": "<pipeline>, <kind> map" */
     int32_t series_number;
 };
@@ -37,7 +35,7 @@ struct pmap_request {
  * Identity of the map: that of the source's segmentation (seg_identify) and the kind, so that each
  * kind is a series of its own. Empty strings when memory runs out.
  */
-void pmap_identify(const struct pmap_request *request, struct seg_identity *identity);
+void pmap_identify(const struct pmap_request *request, struct derived_identity *identity);
 
 /*
  * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0); the caller
@@ -47,7 +45,7 @@ void pmap_identify(const struct pmap_request *request, struct seg_identity *iden
  * PMAP_EMPTY (-ENODATA: planes of less than 3 x 3 voxels have no code); NO_GEOMETRY; OUT_OF_MEMORY;
  * PMAP_REQUEST_INVALID, a defect of the caller.
  */
-int pmap_write(const struct pmap_request *request, int fd, struct seg_summary *summary,
+int pmap_write(const struct pmap_request *request, int fd, struct derived_summary *summary,
                struct error *error);
 
 /*

@@ -14,7 +14,7 @@ extern "C" {
 #define PMAP_KIND_SIZE 17
 
 /* As pmap_identify, but tells: 0 or -ENOMEM. */
-int pmap_make_identity(const struct pmap_request *request, struct seg_identity *identity);
+int pmap_make_identity(const struct pmap_request *request, struct derived_identity *identity);
 
 /* The kind in capitals. */
 void pmap_label(const struct pmap_request *request, char label[PMAP_KIND_SIZE]);

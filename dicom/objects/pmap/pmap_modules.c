@@ -5,11 +5,10 @@
 #include "dicom/objects/pmap/pmap_writer.h"
 
 #include "dicom/objects/pmap/pmap_region.h"
-#include "dicom/objects/seg/seg_internal.h"
 #include "dicom/value/tags.h"
 
-static const struct seg_code no_units = {"1", "UCUM", "no units"};
-static const struct seg_code quantity = {"246205007", "SCT", "Quantity"};
+static const struct coded_concept no_units = {"1", "UCUM", "no units"};
+static const struct coded_concept quantity = {"246205007", "SCT", "Quantity"};
 
 void
 pmap_put_qualification(struct pmap_writer *w)
@@ -40,7 +39,7 @@ pmap_put_presentation(struct pmap_writer *w)
 static void
 add_anatomy(const struct pmap_writer *w, struct element_buffer *to)
 {
-    const char *body_part = seg_plane_instance(w->request->source, 0)->body_part;
+    const char *body_part = derived_plane_instance(w->request->source, 0)->body_part;
     size_t sequence = element_open_sequence(to, TAG_FrameAnatomySequence);
     size_t item = element_open_item(to);
     dataset_add_code(&w->out.set, to, TAG_AnatomicRegionSequence, pmap_region(body_part));

@@ -4,7 +4,7 @@
 
 struct region {
     const char *body_part;
-    struct seg_code code;
+    struct coded_concept code;
 };
 
 static const struct region regions[] = {
@@ -31,9 +31,9 @@ static const struct region regions[] = {
     {"TSPINE", {"122495006", "SCT", "Thoracic spine"}},
 };
 
-static const struct seg_code entire_body = {"38266002", "SCT", "Entire body"};
+static const struct coded_concept entire_body = {"38266002", "SCT", "Entire body"};
 
-const struct seg_code *
+const struct coded_concept *
 pmap_region(const char *body_part)
 {
     for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++) {

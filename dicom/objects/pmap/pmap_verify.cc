@@ -8,7 +8,6 @@
 #include "dicom/objects/pmap/pmap.h"
 
 #include "dicom/objects/pmap/pmap_internal.h"
-#include "dicom/objects/seg/seg_internal.h"
 #include "dicom/write/pixel_file.hh"
 #include "dicom/write/read_back.hh"
 
@@ -58,7 +57,7 @@ class Verifier
     unsigned expected(int32_t x, int32_t y, int32_t plane) const;
 
     const struct pmap_request &request_;
-    const struct seg_request &source_;
+    const struct derived_source &source_;
     const struct geometry_stack &stack_;
     const char *path_;
     const StackReferences references_;
@@ -68,23 +67,13 @@ class Verifier
 void
 Verifier::check_identity()
 {
-    DcmDataset &dataset = *file_.getDataset();
-    const struct dicom_instance &first = *seg_plane_instance(&source_, 0);
-    struct seg_identity identity;
-    char frame_of_reference[DICOM_UID_SIZE];
-    if (pmap_make_identity(&request_, &identity) ||
-        seg_frame_of_reference_uid(&source_, frame_of_reference))
+    const struct dicom_instance &first = *derived_plane_instance(&source_, 0);
+    struct derived_identity identity;
+    if (pmap_make_identity(&request_, &identity))
         throw std::bad_alloc();
-    expect_text(*file_.getMetaInfo(), DCM_MediaStorageSOPClassUID, "MediaStorageSOPClassUID",
-                PMAP_SOP_CLASS);
-    expect_text(*file_.getMetaInfo(), DCM_MediaStorageSOPInstanceUID, "MediaStorageSOPInstanceUID",
-                identity.sop_instance_uid);
-    expect_text(dataset, DCM_SOPClassUID, "SOPClassUID", PMAP_SOP_CLASS);
-    expect_text(dataset, DCM_SOPInstanceUID, "SOPInstanceUID", identity.sop_instance_uid);
-    expect_text(dataset, DCM_SeriesInstanceUID, "SeriesInstanceUID", identity.series_uid);
-    expect_text(dataset, DCM_StudyInstanceUID, "StudyInstanceUID", first.study_uid);
-    expect_text(dataset, DCM_FrameOfReferenceUID, "FrameOfReferenceUID", frame_of_reference);
-    expect_text(dataset, DCM_Modality, "Modality", first.modality[0] ? first.modality : "OT");
+    read_back::check_identity(file_, PMAP_SOP_CLASS, identity, first.study_uid,
+                              first.modality[0] ? first.modality : "OT");
+    references_.check_frame_of_reference(*file_.getDataset());
 }
 
 void
@@ -139,7 +128,7 @@ Verifier::check_meaning(DcmItem &groups)
     expect_decimal(identity, DCM_RescaleSlope, "RescaleSlope", 0, 1);
     DcmItem &mapping =
         item_of(groups, DCM_RealWorldValueMappingSequence, "RealWorldValueMappingSequence");
-    const seg_code no_units = {"1", "UCUM", ""};
+    const coded_concept no_units = {"1", "UCUM", ""};
     expect_code(mapping, DCM_MeasurementUnitsCodeSequence, "MeasurementUnitsCodeSequence",
                 no_units);
     expect_number(mapping, DCM_RealWorldValueFirstValueMapped, "RealWorldValueFirstValueMapped", 0);
@@ -149,7 +138,7 @@ Verifier::check_meaning(DcmItem &groups)
     expect_double(mapping, DCM_RealWorldValueSlope, "RealWorldValueSlope", 1.0);
     DcmItem &definition =
         item_of(mapping, DCM_QuantityDefinitionSequence, "QuantityDefinitionSequence");
-    const seg_code quantity = {"246205007", "SCT", ""};
+    const coded_concept quantity = {"246205007", "SCT", ""};
     expect_code(definition, DCM_ConceptNameCodeSequence, "ConceptNameCodeSequence", quantity);
     expect_code(definition, DCM_ConceptCodeSequence, "ConceptCodeSequence", request_.quantity);
 }

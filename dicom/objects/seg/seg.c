@@ -25,7 +25,7 @@ invalid_voxels(const struct seg_request *request, const struct seg_segment *segm
         return segment->scene ? NULL : "a segment without a scene";
     if (!segment->bits)
         return "a segment without a mask";
-    if (segment->words_per_row < ((int64_t)request->stack->columns + 63) / 64)
+    if (segment->words_per_row < ((int64_t)request->source.stack->columns + 63) / 64)
         return "a mask with rows that are too short";
     return NULL;
 }
@@ -47,13 +47,14 @@ invalid_segment(const struct seg_request *request, const struct seg_segment *seg
 static const char *
 invalid_request(const struct seg_request *request)
 {
-    const struct geometry_stack *stack = request->stack;
+    const struct geometry_stack *stack = request->source.stack;
     if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > MAX_NUMBER ||
         stack->columns < 1 || stack->columns > MAX_NUMBER)
         return "a stack without planes or with a size beyond 65535";
     if (request->segment_count < 1 || request->segment_count > MAX_NUMBER)
         return "no segment, or more than 65535";
-    if (request->device_serial_number[0] == '\0' || request->software_version[0] == '\0')
+    if (request->source.device_serial_number[0] == '\0' ||
+        request->source.software_version[0] == '\0')
         return "no serial number or version";
     for (int32_t i = 0; i < request->segment_count; i++) {
         const char *what = invalid_segment(request, &request->segments[i]);
@@ -71,10 +72,10 @@ check_request(const struct seg_request *request, struct error *error)
         return error_set(error, -EINVAL, CODE_SEG_REQUEST_INVALID,
                          "The segmentation cannot be written: %s. This is a defect of Noctule.",
                          what);
-    if (!request->stack->has_geometry)
+    if (!request->source.stack->has_geometry)
         return error_set_files(
-            error, -EINVAL, CODE_NO_GEOMETRY, seg_plane_instance(request, 0)->path, NULL,
-            "The planes have no position in the patient, which a segmentation needs.");
+            error, -EINVAL, CODE_NO_GEOMETRY, derived_plane_instance(&request->source, 0)->path,
+            NULL, "The planes have no position in the patient, which a segmentation needs.");
     return 0;
 }
 
@@ -93,10 +94,10 @@ segment_is_ascii(const struct seg_segment *segment)
 static bool
 request_is_ascii(const struct seg_request *request)
 {
-    bool ascii = value_text_is_ascii(request->pipeline) &&
+    bool ascii = value_text_is_ascii(request->source.pipeline) &&
                  value_text_is_ascii(request->series_description) &&
-                 value_text_is_ascii(request->software_version) &&
-                 value_text_is_ascii(request->device_serial_number);
+                 value_text_is_ascii(request->source.software_version) &&
+                 value_text_is_ascii(request->source.device_serial_number);
     for (int32_t i = 0; i < request->segment_count && ascii; i++)
         ascii = segment_is_ascii(&request->segments[i]);
     return ascii;
@@ -113,19 +114,19 @@ check_plan(const struct seg_writer *w, struct error *error)
         return error_set(error, -EFBIG, CODE_SEG_TOO_LARGE,
                          "%lld frames of %d x %d are more than the 4 GiB of one object; leave out "
                          "empty frames or segments.",
-                         (long long)w->plan.frames, w->request->stack->columns,
-                         w->request->stack->rows);
+                         (long long)w->plan.frames, w->request->source.stack->columns,
+                         w->request->source.stack->rows);
     return 0;
 }
 
-static const struct seg_code derived_by_segmentation = {"113076", "DCM", "Segmentation"};
+static const struct coded_concept derived_by_segmentation = {"113076", "DCM", "Segmentation"};
 
 /* Everything that can be known before the first byte is written. */
 static int
 prepare(struct seg_writer *w, int fd, struct error *error)
 {
     const struct seg_request *request = w->request;
-    w->out.source = request;
+    w->out.source = &request->source;
     w->out.object = (struct stack_object){
         .what = "segmentation",
         .sop_class_uid = SEG_SOP_CLASS_UID,
@@ -133,6 +134,8 @@ prepare(struct seg_writer *w, int fd, struct error *error)
         .image_type = "DERIVED\\PRIMARY",
         .description = seg_description(w),
         .derivation = &derived_by_segmentation,
+        .too_large = CODE_SEG_TOO_LARGE,
+        .invalid = CODE_SEG_REQUEST_INVALID,
     };
     int rc = stack_writer_open(&w->out, request_is_ascii(request), fd, error);
     if (rc)
@@ -163,29 +166,12 @@ write_object(struct seg_writer *w)
     error = seg_put_segments(w);
     if (error)
         return error;
-    stack_put_content(&w->out, w->request->pipeline, "SEGMENTATION");
+    stack_put_content(&w->out, w->request->source.pipeline, "SEGMENTATION");
     error = seg_put_functional_groups(w);
     if (error)
         return error;
     seg_put_pixel_data(w);
     return stack_encoding_error(&w->out);
-}
-
-static int
-write_all(struct seg_writer *w, struct error *error)
-{
-    int rc = write_object(w);
-    if (rc == -EFBIG)
-        return error_set(error, rc, CODE_SEG_TOO_LARGE,
-                         "The descriptions of %lld frames are more than the 4 GiB of one sequence.",
-                         (long long)w->plan.frames);
-    if (rc == -EMSGSIZE)
-        return error_set(error, rc, CODE_SEG_REQUEST_INVALID,
-                         "The segmentation cannot be written: a text is too long. This is a defect "
-                         "of Noctule.");
-    if (rc)
-        return stack_out_of_memory(&w->out, error);
-    return stack_writer_finish(&w->out, error);
 }
 
 static void
@@ -196,7 +182,7 @@ release(struct seg_writer *w)
 }
 
 int
-seg_write(const struct seg_request *request, int fd, struct seg_summary *summary,
+seg_write(const struct seg_request *request, int fd, struct derived_summary *summary,
           struct error *error)
 {
     struct seg_writer w = {.request = request};
@@ -204,9 +190,9 @@ seg_write(const struct seg_request *request, int fd, struct seg_summary *summary
     if (!rc)
         rc = prepare(&w, fd, error);
     if (!rc)
-        rc = write_all(&w, error);
+        rc = stack_writer_finish(&w.out, write_object(&w), w.plan.frames, error);
     if (!rc)
-        *summary = (struct seg_summary){
+        *summary = (struct derived_summary){
             .identity = w.out.identity,
             .frames = w.plan.frames,
             .bytes = w.out.sink.total,

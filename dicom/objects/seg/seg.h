@@ -8,35 +8,22 @@
 #ifndef NOCTULE_SEG_H
 #define NOCTULE_SEG_H
 
-#include "dicom/read/geometry/geometry.h"
+#include "dicom/write/derived.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/*
- * The scheme of codes that nobody else has. Objects with such codes name it in their Coding Scheme
- * Identification Sequence.
- */
-#define SEG_OWN_SCHEME "99NOCTULE"
-
-/* A coded concept (PS3.3 8.8). */
-struct seg_code {
-    const char *value;
-    const char *scheme;
-    const char *meaning;
-};
-
 /* One segment: its coding and its voxels. Strings are borrowed, UTF-8. */
 struct seg_segment {
     const char *label;       /* unique within the object, at most 64 characters */
     const char *description; /* "" when there is none */
-    struct seg_code category;
-    struct seg_code type;
-    struct seg_code modifier;         /* value NULL when there is none */
-    struct seg_code region;           /* Anatomic Region; value NULL when there is none */
-    double color_rgb[3];              /* 0..1, written as Recommended Display CIELab Value */
-    struct seg_code algorithm_family; /* PS3.16 CID 7162; value NULL: Deformable Models */
+    struct coded_concept category;
+    struct coded_concept type;
+    struct coded_concept modifier;         /* value NULL when there is none */
+    struct coded_concept region;           /* Anatomic Region; value NULL when there is none */
+    double color_rgb[3];                   /* 0..1, written as Recommended Display CIELab Value */
+    struct coded_concept algorithm_family; /* PS3.16 CID 7162; value NULL: Deformable Models */
     const char *algorithm_name;
     const char *algorithm_version;
     const char *algorithm_parameters; /* free text, at most 1024 characters */
@@ -50,9 +37,7 @@ struct seg_segment {
 };
 
 struct seg_request {
-    struct dicom_instance *const *instances; /* all that the stack refers to */
-    int32_t instance_count;
-    const struct geometry_stack *stack;
+    struct derived_source source;
     const struct seg_segment *segments;
     int32_t segment_count;
     bool omit_empty_frames;
@@ -63,32 +48,15 @@ struct seg_request {
      * a series has one segmentation.
      */
     bool fractional;
-    const char *pipeline;          /* name; part of the identity */
-    const char *pipeline_settings; /* the resolved pipeline as text; part of the identity */
-    const char *software_version;
-    const char *device_serial_number; /* stable per installation, not empty */
-    const char *series_description;   /* "": "<pipeline> segmentation[, fractional]" */
+    const char *series_description; /* "": "<pipeline> segmentation[, fractional]" */
     int32_t series_number;
-    int64_t content_time_ms; /* Unix time, for Content Date and Time; UTC */
 };
 
 /*
  * Identity of the result: the same instances, frames, pipeline, settings, version, type and choice
  * about empty frames give the same UIDs. Empty strings when memory runs out.
  */
-struct seg_identity {
-    char sop_instance_uid[DICOM_UID_SIZE];
-    char series_uid[DICOM_UID_SIZE];
-    char dimension_organization_uid[DICOM_UID_SIZE];
-};
-
-void seg_identify(const struct seg_request *request, struct seg_identity *identity);
-
-struct seg_summary {
-    struct seg_identity identity;
-    int64_t frames; /* written */
-    int64_t bytes;  /* of the file */
-};
+void seg_identify(const struct seg_request *request, struct derived_identity *identity);
 
 /*
  * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0); the caller
@@ -99,7 +67,7 @@ struct seg_summary {
  * SEG_EMPTY when no voxel is set and empty frames are omitted; NO_GEOMETRY; OUT_OF_MEMORY;
  * SEG_REQUEST_INVALID, a defect of the caller.
  */
-int seg_write(const struct seg_request *request, int fd, struct seg_summary *summary,
+int seg_write(const struct seg_request *request, int fd, struct derived_summary *summary,
               struct error *error);
 
 /*

@@ -13,18 +13,8 @@ extern "C" {
 
 #define SEG_SOP_CLASS_UID "1.2.840.10008.5.1.4.1.1.66.4"
 
-/* The plane's instance and frame. */
-const struct dicom_instance *seg_plane_instance(const struct seg_request *request, int32_t plane);
-const struct dicom_frame *seg_plane_frame(const struct seg_request *request, int32_t plane);
-
-/*
- * The UID of what plays a part in a result of the request's ("SEG instance"): it follows from the
- * part and from what the result was made of. 0, or -ENOMEM with an empty UID.
- */
-int seg_role_uid(const struct seg_request *request, const char *role, char uid[DICOM_UID_SIZE]);
-
 /* As seg_identify, but tells: 0 or -ENOMEM. */
-int seg_make_identity(const struct seg_request *request, struct seg_identity *identity);
+int seg_make_identity(const struct seg_request *request, struct derived_identity *identity);
 
 /*
  * Tracking UID of a segment: the same finding of the same pipeline in the same series keeps it over
@@ -37,13 +27,6 @@ int seg_tracking_uid(const struct seg_request *request, const struct seg_segment
 #define SEG_TRACKING_ID_SIZE 512
 void seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment,
                      char id[SEG_TRACKING_ID_SIZE]);
-
-/*
- * The source's Frame of Reference UID. A source without one still has positions, which mean nothing
- * without a frame of reference; then the UID follows from its series, so that all results of a
- * series agree.
- */
-int seg_frame_of_reference_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE]);
 
 #ifdef __cplusplus
 }

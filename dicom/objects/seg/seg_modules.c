@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-static const struct seg_code deformable_models = {"123111", "DCM", "Deformable Models"};
+static const struct coded_concept deformable_models = {"123111", "DCM", "Deformable Models"};
 
 const char *
 seg_description(struct seg_writer *w)
@@ -19,7 +19,7 @@ seg_description(struct seg_writer *w)
     const struct seg_request *request = w->request;
     if (request->series_description[0] != '\0')
         return request->series_description;
-    snprintf(w->description, sizeof(w->description), "%s segmentation%s", request->pipeline,
+    snprintf(w->description, sizeof(w->description), "%s segmentation%s", request->source.pipeline,
              request->fractional ? ", fractional" : "");
     return w->description;
 }
@@ -28,7 +28,7 @@ static void
 add_algorithm(const struct seg_writer *w, struct element_buffer *to,
               const struct seg_segment *segment)
 {
-    const struct seg_code *family =
+    const struct coded_concept *family =
         segment->algorithm_family.value ? &segment->algorithm_family : &deformable_models;
     size_t sequence = element_open_sequence(to, TAG_SegmentationAlgorithmIdentificationSequence);
     size_t item = element_open_item(to);

@@ -11,17 +11,17 @@ seg_plan_mask(const struct seg_request *request, int32_t segment, int32_t plane)
 {
     const struct seg_segment *from = &request->segments[segment];
     return (struct mask_plane){
-        .words = from->bits + (int64_t)plane * request->stack->rows * from->words_per_row,
+        .words = from->bits + (int64_t)plane * request->source.stack->rows * from->words_per_row,
         .words_per_row = from->words_per_row,
-        .columns = request->stack->columns,
-        .rows = request->stack->rows,
+        .columns = request->source.stack->columns,
+        .rows = request->source.stack->rows,
     };
 }
 
 int64_t
 seg_plan_voxels(const struct seg_request *request)
 {
-    return (int64_t)request->stack->rows * request->stack->columns;
+    return (int64_t)request->source.stack->rows * request->source.stack->columns;
 }
 
 const uint16_t *
@@ -79,8 +79,9 @@ int
 seg_plan_make(const struct seg_request *request, struct seg_plan *plan)
 {
     int32_t segments = request->segment_count;
-    int32_t planes = request->stack->plane_count;
-    size_t words = ((size_t)request->stack->columns + 63) / 64 * (size_t)request->stack->rows;
+    int32_t planes = request->source.stack->plane_count;
+    size_t words =
+        ((size_t)request->source.stack->columns + 63) / 64 * (size_t)request->source.stack->rows;
     bool look_for_overlap = segments > 1 && !request->fractional;
     uint64_t *seen = look_for_overlap ? malloc(words * sizeof(*seen)) : NULL;
     *plan = (struct seg_plan){

@@ -42,14 +42,15 @@ class Verifier
 {
   public:
     Verifier(const struct seg_request &request, const char *path, int threads)
-        : request_(request), stack_(*request.stack), path_(path), threads_(threads),
-          references_(request)
+        : request_(request), stack_(*request.source.stack), path_(path), threads_(threads),
+          references_(request.source)
     {
     }
 
     void run()
     {
-        load();
+        load_file(file_, path_);
+        utf8_ = is_utf8(file_);
         check_identity();
         check_image();
         check_segments();
@@ -63,7 +64,6 @@ class Verifier
     }
 
   private:
-    void load();
     void check_identity();
     void check_image();
     void check_segments();
@@ -110,34 +110,14 @@ class Verifier
 };
 
 void
-Verifier::load()
-{
-    load_file(file_, path_);
-    OFString set;
-    file_.getDataset()->findAndGetOFString(DCM_SpecificCharacterSet, set);
-    utf8_ = set == "ISO_IR 192";
-}
-
-void
 Verifier::check_identity()
 {
-    DcmDataset &dataset = *file_.getDataset();
-    struct seg_identity identity;
-    char frame_of_reference[DICOM_UID_SIZE];
-    if (seg_make_identity(&request_, &identity) ||
-        seg_frame_of_reference_uid(&request_, frame_of_reference))
+    struct derived_identity identity;
+    if (seg_make_identity(&request_, &identity))
         throw std::bad_alloc();
-    expect_text(*file_.getMetaInfo(), DCM_MediaStorageSOPClassUID, "MediaStorageSOPClassUID",
-                SEG_SOP_CLASS_UID);
-    expect_text(*file_.getMetaInfo(), DCM_MediaStorageSOPInstanceUID, "MediaStorageSOPInstanceUID",
-                identity.sop_instance_uid);
-    expect_text(dataset, DCM_SOPClassUID, "SOPClassUID", SEG_SOP_CLASS_UID);
-    expect_text(dataset, DCM_SOPInstanceUID, "SOPInstanceUID", identity.sop_instance_uid);
-    expect_text(dataset, DCM_SeriesInstanceUID, "SeriesInstanceUID", identity.series_uid);
-    expect_text(dataset, DCM_StudyInstanceUID, "StudyInstanceUID",
-                seg_plane_instance(&request_, 0)->study_uid);
-    expect_text(dataset, DCM_FrameOfReferenceUID, "FrameOfReferenceUID", frame_of_reference);
-    expect_text(dataset, DCM_Modality, "Modality", "SEG");
+    read_back::check_identity(file_, SEG_SOP_CLASS_UID, identity,
+                              derived_plane_instance(&request_.source, 0)->study_uid, "SEG");
+    references_.check_frame_of_reference(*file_.getDataset());
 }
 
 void

@@ -74,9 +74,10 @@ invalid_group(const struct sr_request *request, const struct sr_group *group)
 static const char *
 invalid_request(const struct sr_request *request)
 {
-    if (request->seg->stack->plane_count < 1)
+    if (request->seg->source.stack->plane_count < 1)
         return "a stack without planes";
-    if (request->seg->device_serial_number[0] == '\0' || request->seg->software_version[0] == '\0')
+    if (request->seg->source.device_serial_number[0] == '\0' ||
+        request->seg->source.software_version[0] == '\0')
         return "no serial number or version";
     if (request->group_count == 0)
         return "no measurement group";
@@ -130,10 +131,10 @@ group_is_ascii(const struct sr_request *request, const struct sr_group *group)
 static bool
 request_is_ascii(const struct sr_request *request)
 {
-    bool ascii = value_text_is_ascii(request->seg->pipeline) &&
+    bool ascii = value_text_is_ascii(request->seg->source.pipeline) &&
                  value_text_is_ascii(request->series_description) &&
-                 value_text_is_ascii(request->seg->software_version) &&
-                 value_text_is_ascii(request->seg->device_serial_number);
+                 value_text_is_ascii(request->seg->source.software_version) &&
+                 value_text_is_ascii(request->seg->source.device_serial_number);
     for (size_t i = 0; i < request->group_count && ascii; i++)
         ascii = group_is_ascii(request, &request->groups[i]);
     return ascii;
@@ -142,7 +143,7 @@ request_is_ascii(const struct sr_request *request)
 const struct dicom_instance *
 sr_source(const struct sr_writer *w, int32_t i)
 {
-    return w->request->seg->instances[w->sources[i]];
+    return w->request->seg->source.instances[w->sources[i]];
 }
 
 /* A multi-frame instance has many planes. */
@@ -150,14 +151,14 @@ static int
 list_sources(struct sr_writer *w)
 {
     const struct seg_request *seg = w->request->seg;
-    bool *seen = calloc((size_t)seg->instance_count, sizeof(*seen));
-    w->sources = calloc((size_t)seg->instance_count, sizeof(*w->sources));
+    bool *seen = calloc((size_t)seg->source.instance_count, sizeof(*seen));
+    w->sources = calloc((size_t)seg->source.instance_count, sizeof(*w->sources));
     if (!seen || !w->sources) {
         free(seen);
         return -ENOMEM;
     }
-    for (int32_t p = 0; p < seg->stack->plane_count; p++) {
-        int32_t instance = seg->stack->planes[p].instance;
+    for (int32_t p = 0; p < seg->source.stack->plane_count; p++) {
+        int32_t instance = seg->source.stack->planes[p].instance;
         if (!seen[instance])
             w->sources[w->source_count++] = instance;
         seen[instance] = true;
@@ -184,7 +185,7 @@ static int
 prepare(struct sr_writer *w, struct error *error)
 {
     const struct sr_request *request = w->request;
-    const char *path = seg_plane_instance(request->seg, 0)->path;
+    const char *path = derived_plane_instance(&request->seg->source, 0)->path;
     int rc = dicom_inherit(path, &w->set.inherited, error);
     if (rc)
         return rc;
@@ -192,7 +193,7 @@ prepare(struct sr_writer *w, struct error *error)
         sr_make_identity(request, &w->identity) || sr_device_uid(request->seg, w->device_uid) ||
         list_sources(w))
         return out_of_memory(error);
-    dataset_date_time(&w->set, request->seg->content_time_ms, w->date, w->time);
+    dataset_date_time(&w->set, request->seg->source.content_time_ms, w->date, w->time);
     return 0;
 }
 
@@ -226,7 +227,8 @@ write_report(struct sr_writer *w, int fd, struct error *error)
 }
 
 int
-sr_write(const struct sr_request *request, int fd, struct seg_summary *summary, struct error *error)
+sr_write(const struct sr_request *request, int fd, struct derived_summary *summary,
+         struct error *error)
 {
     const char *what = invalid_request(request);
     if (what)
@@ -234,7 +236,7 @@ sr_write(const struct sr_request *request, int fd, struct seg_summary *summary, 
     struct sr_writer w = {.request = request};
     int rc = write_report(&w, fd, error);
     if (!rc)
-        *summary = (struct seg_summary){
+        *summary = (struct derived_summary){
             .identity = w.identity,
             .bytes = (int64_t)w.set.elements.size,
         };

@@ -37,26 +37,26 @@ enum sr_qualifier {
 
 /* A setting that a number was derived with. */
 struct sr_parameter {
-    struct seg_code concept;
-    struct seg_code unit; /* UCUM */
-    double value;         /* finite */
+    struct coded_concept concept;
+    struct coded_concept unit; /* UCUM */
+    double value;              /* finite */
 };
 
 /* A setting in words. */
 struct sr_words {
-    struct seg_code concept;
+    struct coded_concept concept;
     const char *text; /* "" or NULL: none */
 };
 
 /* One number, or the reason why there is none. Strings are borrowed, UTF-8. */
 struct sr_measurement {
-    struct seg_code concept;     /* IBSI code, or ours (99NOCTULE) where IBSI has none */
-    struct seg_code unit;        /* UCUM: value "1", meaning "no units" */
-    double value;                /* one that is not finite is written as absent: not a number */
-    const char *absence;         /* "" or NULL: there is a value; else the reason in words */
-    enum sr_qualifier qualifier; /* of an absent value */
+    struct coded_concept concept; /* IBSI code, or ours (99NOCTULE) where IBSI has none */
+    struct coded_concept unit;    /* UCUM: value "1", meaning "no units" */
+    double value;                 /* one that is not finite is written as absent: not a number */
+    const char *absence;          /* "" or NULL: there is a value; else the reason in words */
+    enum sr_qualifier qualifier;  /* of an absent value */
     /* Concept name and concept value: aggregation, discretisation ... */
-    struct seg_code modifiers[SR_MAX_MODIFIERS][2];
+    struct coded_concept modifiers[SR_MAX_MODIFIERS][2];
     size_t modifier_count;
     struct sr_parameter parameters[SR_MAX_PARAMETERS];
     size_t parameter_count;
@@ -76,7 +76,8 @@ struct sr_request {
      * instances, stack, equipment, pipeline and time are looked at, and the segments may be none.
      */
     const struct seg_request *seg;
-    const struct seg_identity *seg_identity; /* of the SEG; NULL where no group is of a segment */
+    const struct derived_identity
+        *seg_identity; /* of the SEG; NULL where no group is of a segment */
     /* In any order; the report tells of the segments first, as TID 1500 does. */
     const struct sr_group *groups;
     size_t group_count;             /* at least 1 */
@@ -93,7 +94,7 @@ struct sr_request {
  * WRITE_FAILED (with errno: -ENOSPC, -EIO, ...); OUT_OF_MEMORY; SR_REQUEST_INVALID, a defect of the
  * caller.
  */
-int sr_write(const struct sr_request *request, int fd, struct seg_summary *summary,
+int sr_write(const struct sr_request *request, int fd, struct derived_summary *summary,
              struct error *error);
 
 /*

@@ -24,9 +24,9 @@ track_volume(const struct seg_request *request, char uid[DICOM_UID_SIZE])
     if (error)
         return error;
     uid_name_text(name, "tracking of the volume");
-    uid_name_text(name, seg_plane_instance(request, 0)->series_uid);
-    uid_name_text(name, request->stack->name);
-    uid_name_text(name, request->pipeline);
+    uid_name_text(name, derived_plane_instance(&request->source, 0)->series_uid);
+    uid_name_text(name, request->source.stack->name);
+    uid_name_text(name, request->source.pipeline);
     return uid_name_end(name, uid);
 }
 
@@ -35,7 +35,7 @@ sr_track(const struct sr_request *request, const struct sr_group *group,
          char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE])
 {
     if (group->segment == SR_WHOLE_VOLUME) {
-        snprintf(id, SEG_TRACKING_ID_SIZE, "%s: whole volume", request->seg->pipeline);
+        snprintf(id, SEG_TRACKING_ID_SIZE, "%s: whole volume", request->seg->source.pipeline);
         return track_volume(request->seg, uid);
     }
     const struct seg_segment *segment = &request->seg->segments[group->segment];
@@ -58,7 +58,7 @@ sr_has_words(const struct sr_measurement *measurement)
 }
 
 static void
-name_code(struct uid_name *name, const struct seg_code *code)
+name_code(struct uid_name *name, const struct coded_concept *code)
 {
     uid_name_text(name, code->value);
     uid_name_text(name, code->scheme);
@@ -100,7 +100,7 @@ name_measurement(struct uid_name *name, const struct sr_measurement *measurement
 }
 
 static int
-make_uid(const struct sr_request *request, const struct seg_identity *seg, const char *role,
+make_uid(const struct sr_request *request, const struct derived_identity *seg, const char *role,
          char uid[DICOM_UID_SIZE])
 {
     struct uid_name *name;
@@ -122,10 +122,10 @@ make_uid(const struct sr_request *request, const struct seg_identity *seg, const
 }
 
 int
-sr_make_identity(const struct sr_request *request, struct seg_identity *identity)
+sr_make_identity(const struct sr_request *request, struct derived_identity *identity)
 {
-    struct seg_identity seg;
-    *identity = (struct seg_identity){{0}, {0}, {0}};
+    struct derived_identity seg;
+    *identity = (struct derived_identity){{0}, {0}, {0}};
     int error = 0;
     if (request->seg_identity)
         seg = *request->seg_identity;
@@ -144,6 +144,6 @@ sr_device_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE])
     if (error)
         return error;
     uid_name_text(name, "device observer");
-    uid_name_text(name, request->device_serial_number);
+    uid_name_text(name, request->source.device_serial_number);
     return uid_name_end(name, uid);
 }

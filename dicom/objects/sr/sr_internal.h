@@ -26,7 +26,7 @@ const char *sr_absence(const struct sr_measurement *measurement);
 bool sr_has_words(const struct sr_measurement *measurement);
 
 /* UIDs of the report, from the SEG's and the content: 0 or -ENOMEM. No dimensions. */
-int sr_make_identity(const struct sr_request *request, struct seg_identity *identity);
+int sr_make_identity(const struct sr_request *request, struct derived_identity *identity);
 
 /* Device Observer UID: the same as long as the device's serial number is. 0 or -ENOMEM. */
 int sr_device_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE]);

@@ -12,7 +12,7 @@ sr_add_reference(struct element_buffer *to, const char *class_uid, const char *i
 /* Relationship, type and name; an image of the library has no name. */
 static void
 put_head(struct sr_writer *w, const char *relation, const char *type,
-         const struct seg_code *concept)
+         const struct coded_concept *concept)
 {
     struct element_buffer *to = &w->set.elements;
     element_text(to, TAG_RelationshipType, "CS", relation);
@@ -23,7 +23,7 @@ put_head(struct sr_writer *w, const char *relation, const char *type,
 
 struct sr_branch
 sr_begin(struct sr_writer *w, const char *relation, const char *type,
-         const struct seg_code *concept)
+         const struct coded_concept *concept)
 {
     struct sr_branch branch = {.item = element_open_item(&w->set.elements)};
     put_head(w, relation, type, concept);
@@ -51,14 +51,14 @@ sr_put_separate(struct sr_writer *w)
 }
 
 void
-sr_put_code(struct sr_writer *w, const struct seg_code *code)
+sr_put_code(struct sr_writer *w, const struct coded_concept *code)
 {
     dataset_add_code(&w->set, &w->set.elements, TAG_ConceptCodeSequence, code);
 }
 
 /* Floating Point Value has every bit of the number, which 16 characters of DS cannot always say. */
 void
-sr_put_number(struct sr_writer *w, double value, const struct seg_code *unit)
+sr_put_number(struct sr_writer *w, double value, const struct coded_concept *unit)
 {
     struct element_buffer *to = &w->set.elements;
     char text[VALUE_DS_SIZE];
@@ -73,7 +73,7 @@ sr_put_number(struct sr_writer *w, double value, const struct seg_code *unit)
 }
 
 void
-sr_add_text(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+sr_add_text(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
             const char *text)
 {
     struct sr_branch leaf = sr_begin(w, relation, "TEXT", concept);
@@ -82,7 +82,7 @@ sr_add_text(struct sr_writer *w, const char *relation, const struct seg_code *co
 }
 
 void
-sr_add_uid(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+sr_add_uid(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
            const char *uid)
 {
     struct sr_branch leaf = sr_begin(w, relation, "UIDREF", concept);
@@ -91,8 +91,8 @@ sr_add_uid(struct sr_writer *w, const char *relation, const struct seg_code *con
 }
 
 void
-sr_add_code(struct sr_writer *w, const char *relation, const struct seg_code *concept,
-            const struct seg_code *code)
+sr_add_code(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
+            const struct coded_concept *code)
 {
     struct sr_branch leaf = sr_begin(w, relation, "CODE", concept);
     sr_put_code(w, code);
@@ -100,8 +100,8 @@ sr_add_code(struct sr_writer *w, const char *relation, const struct seg_code *co
 }
 
 void
-sr_add_number(struct sr_writer *w, const char *relation, const struct seg_code *concept,
-              double value, const struct seg_code *unit)
+sr_add_number(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
+              double value, const struct coded_concept *unit)
 {
     struct sr_branch leaf = sr_begin(w, relation, "NUM", concept);
     sr_put_number(w, value, unit);
@@ -110,7 +110,7 @@ sr_add_number(struct sr_writer *w, const char *relation, const struct seg_code *
 
 /* The reference's tag is below the others of an item. */
 void
-sr_add_image(struct sr_writer *w, const struct seg_code *concept, const struct sr_image *image)
+sr_add_image(struct sr_writer *w, const struct coded_concept *concept, const struct sr_image *image)
 {
     struct element_buffer *to = &w->set.elements;
     struct sr_branch leaf = {.item = element_open_item(to)};

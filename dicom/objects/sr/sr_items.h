@@ -29,23 +29,23 @@ struct sr_branch {
 };
 
 struct sr_branch sr_begin(struct sr_writer *w, const char *relation, const char *type,
-                          const struct seg_code *concept);
+                          const struct coded_concept *concept);
 void sr_begin_children(struct sr_writer *w, struct sr_branch *branch);
 void sr_end(struct sr_writer *w, const struct sr_branch *branch);
 
 /* Values, into an item that has been begun. */
 void sr_put_separate(struct sr_writer *w); /* of a container: Continuity of Content */
-void sr_put_code(struct sr_writer *w, const struct seg_code *code);
-void sr_put_number(struct sr_writer *w, double value, const struct seg_code *unit);
+void sr_put_code(struct sr_writer *w, const struct coded_concept *code);
+void sr_put_number(struct sr_writer *w, double value, const struct coded_concept *unit);
 
-void sr_add_text(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+void sr_add_text(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
                  const char *text);
-void sr_add_uid(struct sr_writer *w, const char *relation, const struct seg_code *concept,
+void sr_add_uid(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
                 const char *uid);
-void sr_add_code(struct sr_writer *w, const char *relation, const struct seg_code *concept,
-                 const struct seg_code *code);
-void sr_add_number(struct sr_writer *w, const char *relation, const struct seg_code *concept,
-                   double value, const struct seg_code *unit);
+void sr_add_code(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
+                 const struct coded_concept *code);
+void sr_add_number(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
+                   double value, const struct coded_concept *unit);
 
 /* To a whole instance, to some of its frames or to one of its segments. */
 struct sr_image {
@@ -56,7 +56,7 @@ struct sr_image {
 };
 
 /* Contained. concept NULL: none. */
-void sr_add_image(struct sr_writer *w, const struct seg_code *concept,
+void sr_add_image(struct sr_writer *w, const struct coded_concept *concept,
                   const struct sr_image *image);
 
 #endif

@@ -26,7 +26,7 @@ put_description(struct sr_writer *w)
 {
     char text[512];
     const char *given = w->request->series_description;
-    snprintf(text, sizeof(text), "%s measurements", w->request->seg->pipeline);
+    snprintf(text, sizeof(text), "%s measurements", w->request->seg->source.pipeline);
     dataset_put_line(&w->set, TAG_SeriesDescription, given[0] != '\0' ? given : text);
 }
 
@@ -47,10 +47,10 @@ measurement_uses(const struct sr_measurement *measurement, const char *scheme)
 static bool
 segment_uses(const struct seg_segment *segment, const char *scheme)
 {
-    const struct seg_code *codes[] = {&segment->category, &segment->type, &segment->modifier,
-                                      &segment->region};
+    const struct coded_concept *codes[] = {&segment->category, &segment->type, &segment->modifier,
+                                           &segment->region};
     bool used = segment->modifier.value && !sr_is_laterality(&segment->modifier) &&
-                strcmp(scheme, SEG_OWN_SCHEME) == 0;
+                strcmp(scheme, CONCEPT_OWN_SCHEME) == 0;
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         used |= codes[i]->value && strcmp(codes[i]->scheme, scheme) == 0;
     return used;
@@ -78,7 +78,7 @@ put_coding_schemes(struct sr_writer *w)
 {
     struct element_buffer *to = &w->set.elements;
     bool ibsi = is_used(w->request, SR_IBSI_SCHEME);
-    bool own = is_used(w->request, SEG_OWN_SCHEME);
+    bool own = is_used(w->request, CONCEPT_OWN_SCHEME);
     if (!ibsi && !own)
         return;
     dataset_reach(&w->set, TAG_CodingSchemeIdentificationSequence);
@@ -133,8 +133,8 @@ put_patient_and_equipment(struct sr_writer *w)
     dataset_put_inherited(&w->set, TAG_PatientID, "LO");
     dataset_put_inherited(&w->set, TAG_PatientBirthDate, "DA");
     dataset_put_inherited(&w->set, TAG_PatientSex, "CS");
-    dataset_put_line(&w->set, TAG_DeviceSerialNumber, w->request->seg->device_serial_number);
-    dataset_put_line(&w->set, TAG_SoftwareVersions, w->request->seg->software_version);
+    dataset_put_line(&w->set, TAG_DeviceSerialNumber, w->request->seg->source.device_serial_number);
+    dataset_put_line(&w->set, TAG_SoftwareVersions, w->request->seg->source.software_version);
 }
 
 /* Positions are the SEG's: a report has no Frame of Reference module. */
@@ -219,7 +219,7 @@ put_template(struct sr_writer *w)
 static void
 put_root(struct sr_writer *w)
 {
-    static const struct seg_code title = {"126000", "DCM", "Imaging Measurement Report"};
+    static const struct coded_concept title = {"126000", "DCM", "Imaging Measurement Report"};
     dataset_put_text(&w->set, TAG_ValueType, "CS", "CONTAINER");
     dataset_reach(&w->set, TAG_ConceptNameCodeSequence);
     dataset_add_code(&w->set, &w->set.elements, TAG_ConceptNameCodeSequence, &title);

@@ -9,7 +9,7 @@
 /* A code, by what configuration, rows and features.json call it. */
 struct term {
     const char *name;
-    struct seg_code code;
+    struct coded_concept code;
 };
 
 static const struct term aggregations[] = {
@@ -24,8 +24,8 @@ static const struct term aggregations[] = {
 /* A way to make grey levels, and what its one number is called. */
 static const struct discretisation {
     const char *name;
-    struct seg_code code;
-    struct seg_code parameter;
+    struct coded_concept code;
+    struct coded_concept parameter;
     bool of_width; /* the number is the width of bins, not how many there are */
 } discretisations[] = {
     {
@@ -41,13 +41,13 @@ static const struct discretisation {
     },
     {
         .name = "paper",
-        .code = {"STORED_256", SEG_OWN_SCHEME, "Equal parts of the stored values 0 to 255"},
-        .parameter = {"LEVELS", SEG_OWN_SCHEME, "Number of grey levels"},
+        .code = {"STORED_256", CONCEPT_OWN_SCHEME, "Equal parts of the stored values 0 to 255"},
+        .parameter = {"LEVELS", CONCEPT_OWN_SCHEME, "Number of grey levels"},
     },
     {
         .name = "pyradiomics-bin-width",
-        .code = {"MULTIPLES", SEG_OWN_SCHEME, "Bins of one width with edges at its multiples"},
-        .parameter = {"BIN_WIDTH", SEG_OWN_SCHEME, "Bin width"},
+        .code = {"MULTIPLES", CONCEPT_OWN_SCHEME, "Bins of one width with edges at its multiples"},
+        .parameter = {"BIN_WIDTH", CONCEPT_OWN_SCHEME, "Bin width"},
         .of_width = true,
     },
 };
@@ -59,16 +59,16 @@ is_set(const char *text)
 }
 
 static void
-add_modifier(struct sr_measurement *measurement, const struct seg_code *name,
-             const struct seg_code *value)
+add_modifier(struct sr_measurement *measurement, const struct coded_concept *name,
+             const struct coded_concept *value)
 {
-    struct seg_code *modifier = measurement->modifiers[measurement->modifier_count++];
+    struct coded_concept *modifier = measurement->modifiers[measurement->modifier_count++];
     modifier[0] = *name;
     modifier[1] = *value;
 }
 
 static void
-add_parameter(struct sr_measurement *measurement, const struct seg_code *name, double value,
+add_parameter(struct sr_measurement *measurement, const struct coded_concept *name, double value,
               const char *unit)
 {
     measurement->parameters[measurement->parameter_count++] =
@@ -78,10 +78,11 @@ add_parameter(struct sr_measurement *measurement, const struct seg_code *name, d
 static void
 add_aggregation(struct sr_measurement *measurement, const struct sr_settings *settings)
 {
-    static const struct seg_code name = {"5QB6", SR_IBSI_SCHEME, "Feature aggregation"};
-    static const struct seg_code matrix = {"MATRIX", SEG_OWN_SCHEME, "Co-occurrence matrix"};
-    static const struct seg_code directional = {"DIRECTIONAL", SEG_OWN_SCHEME,
-                                                "Directional: pairs count in one order"};
+    static const struct coded_concept name = {"5QB6", SR_IBSI_SCHEME, "Feature aggregation"};
+    static const struct coded_concept matrix = {"MATRIX", CONCEPT_OWN_SCHEME,
+                                                "Co-occurrence matrix"};
+    static const struct coded_concept directional = {"DIRECTIONAL", CONCEPT_OWN_SCHEME,
+                                                     "Directional: pairs count in one order"};
     for (size_t i = 0; i < COUNT(aggregations); i++) {
         if (strcmp(aggregations[i].name, settings->aggregation) == 0)
             add_modifier(measurement, &name, &aggregations[i].code);
@@ -93,7 +94,7 @@ add_aggregation(struct sr_measurement *measurement, const struct sr_settings *se
 static void
 add_discretisation(struct sr_measurement *measurement, const struct sr_settings *settings)
 {
-    static const struct seg_code name = {"4R0B", SR_IBSI_SCHEME, "Intensity discretisation"};
+    static const struct coded_concept name = {"4R0B", SR_IBSI_SCHEME, "Intensity discretisation"};
     for (size_t i = 0; i < COUNT(discretisations); i++) {
         const struct discretisation *way = &discretisations[i];
         if (strcmp(way->name, settings->discretisation) != 0)
@@ -109,11 +110,11 @@ add_discretisation(struct sr_measurement *measurement, const struct sr_settings 
 static void
 add_range(struct sr_measurement *measurement, const struct sr_settings *settings)
 {
-    static const struct seg_code name = {"IF9H", SR_IBSI_SCHEME, "Re-segmentation"};
-    static const struct seg_code range = {"USB3", SR_IBSI_SCHEME, "Range re-segmentation"};
-    static const struct seg_code ends[2] = {
-        {"RANGE_LOW", SEG_OWN_SCHEME, "Lower end of the re-segmentation range"},
-        {"RANGE_HIGH", SEG_OWN_SCHEME, "Upper end of the re-segmentation range"},
+    static const struct coded_concept name = {"IF9H", SR_IBSI_SCHEME, "Re-segmentation"};
+    static const struct coded_concept range = {"USB3", SR_IBSI_SCHEME, "Range re-segmentation"};
+    static const struct coded_concept ends[2] = {
+        {"RANGE_LOW", CONCEPT_OWN_SCHEME, "Lower end of the re-segmentation range"},
+        {"RANGE_HIGH", CONCEPT_OWN_SCHEME, "Upper end of the re-segmentation range"},
     };
     add_modifier(measurement, &name, &range);
     for (int i = 0; i < 2; i++) {
@@ -125,7 +126,7 @@ add_range(struct sr_measurement *measurement, const struct sr_settings *settings
 void
 sr_describe(struct sr_measurement *measurement, const struct sr_settings *settings)
 {
-    static const struct seg_code distance = {"PVMT", SR_IBSI_SCHEME, "Chebyshev norm"};
+    static const struct coded_concept distance = {"PVMT", SR_IBSI_SCHEME, "Chebyshev norm"};
     if (is_set(settings->aggregation))
         add_aggregation(measurement, settings);
     if (is_set(settings->discretisation))
@@ -136,30 +137,30 @@ sr_describe(struct sr_measurement *measurement, const struct sr_settings *settin
         add_parameter(measurement, &distance, settings->distance, "{voxels}");
     if (is_set(settings->directions))
         measurement->words = (struct sr_words){
-            .concept = {"DIRECTIONS", SEG_OWN_SCHEME, "Directions"},
+            .concept = {"DIRECTIONS", CONCEPT_OWN_SCHEME, "Directions"},
             .text = settings->directions,
         };
 }
 
-struct seg_code
+struct coded_concept
 sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
 {
     static const struct term others[] = {
         {"standard_deviation", {"386136009", "SCT", "Standard Deviation"}},
         /* Code Value has 16 characters, and not every reader knows Long Code Value. */
         {"maximal_correlation_coefficient",
-         {"max_correlation", SEG_OWN_SCHEME, "Maximal correlation coefficient"}},
+         {"max_correlation", CONCEPT_OWN_SCHEME, "Maximal correlation coefficient"}},
     };
     if (is_set(ibsi))
-        return (struct seg_code){ibsi, SR_IBSI_SCHEME, meaning};
+        return (struct coded_concept){ibsi, SR_IBSI_SCHEME, meaning};
     for (size_t i = 0; i < COUNT(others); i++) {
         if (strcmp(others[i].name, name) == 0)
             return others[i].code;
     }
-    return (struct seg_code){name, SEG_OWN_SCHEME, meaning};
+    return (struct coded_concept){name, CONCEPT_OWN_SCHEME, meaning};
 }
 
-struct seg_code
+struct coded_concept
 sr_unit(const char *ucum)
 {
     static const char *const meanings[][2] = {
@@ -175,9 +176,9 @@ sr_unit(const char *ucum)
     };
     for (size_t i = 0; i < COUNT(meanings); i++) {
         if (strcmp(meanings[i][0], ucum) == 0)
-            return (struct seg_code){ucum, "UCUM", meanings[i][1]};
+            return (struct coded_concept){ucum, "UCUM", meanings[i][1]};
     }
-    return (struct seg_code){ucum, "UCUM", ucum};
+    return (struct coded_concept){ucum, "UCUM", ucum};
 }
 
 void

@@ -47,10 +47,10 @@ struct sr_settings {
 void sr_describe(struct sr_measurement *measurement, const struct sr_settings *settings);
 
 /* `ibsi` is "" where IBSI has no code; `name` is that of the feature ("voxel_count"). */
-struct seg_code sr_feature_concept(const char *ibsi, const char *name, const char *meaning);
+struct coded_concept sr_feature_concept(const char *ibsi, const char *name, const char *meaning);
 
 /* A UCUM code with what PS3.16 calls it; one that is not known here is its own name. */
-struct seg_code sr_unit(const char *ucum);
+struct coded_concept sr_unit(const char *ucum);
 
 /*
  * Makes the measurement absent for a reason ("ONE_GREY_LEVEL"), told in words. One that is not

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct seg_code millimeter = {"mm", "UCUM", "millimeter"};
-static const struct seg_code pixels = {"{pixels}", "UCUM", "Pixels"};
+static const struct coded_concept millimeter = {"mm", "UCUM", "millimeter"};
+static const struct coded_concept pixels = {"{pixels}", "UCUM", "Pixels"};
 
 static void
 latch(struct sr_writer *w, int error)
@@ -25,34 +25,35 @@ latch(struct sr_writer *w, int error)
 static void
 put_language(struct sr_writer *w)
 {
-    static const struct seg_code language = {"121049", "DCM",
-                                             "Language of Content Item and Descendants"};
-    static const struct seg_code english = {"eng", "RFC5646", "English"};
+    static const struct coded_concept language = {"121049", "DCM",
+                                                  "Language of Content Item and Descendants"};
+    static const struct coded_concept english = {"eng", "RFC5646", "English"};
     sr_add_code(w, SR_HAS_CONCEPT_MOD, &language, &english);
 }
 
 static void
 put_observer(struct sr_writer *w)
 {
-    static const struct seg_code type = {"121005", "DCM", "Observer Type"};
-    static const struct seg_code device = {"121007", "DCM", "Device"};
-    static const struct seg_code uid = {"121012", "DCM", "Device Observer UID"};
-    static const struct seg_code name = {"121013", "DCM", "Device Observer Name"};
-    static const struct seg_code manufacturer = {"121014", "DCM", "Device Observer Manufacturer"};
-    static const struct seg_code model = {"121015", "DCM", "Device Observer Model Name"};
-    static const struct seg_code serial = {"121016", "DCM", "Device Observer Serial Number"};
+    static const struct coded_concept type = {"121005", "DCM", "Observer Type"};
+    static const struct coded_concept device = {"121007", "DCM", "Device"};
+    static const struct coded_concept uid = {"121012", "DCM", "Device Observer UID"};
+    static const struct coded_concept name = {"121013", "DCM", "Device Observer Name"};
+    static const struct coded_concept manufacturer = {"121014", "DCM",
+                                                      "Device Observer Manufacturer"};
+    static const struct coded_concept model = {"121015", "DCM", "Device Observer Model Name"};
+    static const struct coded_concept serial = {"121016", "DCM", "Device Observer Serial Number"};
     sr_add_code(w, SR_HAS_OBS_CONTEXT, &type, &device);
     sr_add_uid(w, SR_HAS_OBS_CONTEXT, &uid, w->device_uid);
     sr_add_text(w, SR_HAS_OBS_CONTEXT, &name, "Noctule");
     sr_add_text(w, SR_HAS_OBS_CONTEXT, &manufacturer, "Noctule");
     sr_add_text(w, SR_HAS_OBS_CONTEXT, &model, "noctuled");
-    sr_add_text(w, SR_HAS_OBS_CONTEXT, &serial, w->request->seg->device_serial_number);
+    sr_add_text(w, SR_HAS_OBS_CONTEXT, &serial, w->request->seg->source.device_serial_number);
 }
 
 /* What a modality is called, and the procedure when nothing is known but that (CID 29 and 100). */
 struct modality {
-    struct seg_code code;
-    struct seg_code procedure;
+    struct coded_concept code;
+    struct coded_concept procedure;
 };
 
 static const struct modality *
@@ -74,8 +75,8 @@ modality_of(const struct dicom_instance *instance)
 static void
 put_procedure(struct sr_writer *w)
 {
-    static const struct seg_code reported = {"121058", "DCM", "Procedure reported"};
-    static const struct seg_code any = {"363679005", "SCT", "Imaging procedure"};
+    static const struct coded_concept reported = {"121058", "DCM", "Procedure reported"};
+    static const struct coded_concept any = {"363679005", "SCT", "Imaging procedure"};
     const struct modality *modality = modality_of(sr_source(w, 0));
     sr_add_code(w, SR_HAS_CONCEPT_MOD, &reported, modality ? &modality->procedure : &any);
 }
@@ -84,14 +85,14 @@ put_procedure(struct sr_writer *w)
 static void
 put_common_descriptors(struct sr_writer *w)
 {
-    static const struct seg_code modality_name = {"121139", "DCM", "Modality"};
-    static const struct seg_code rows = {"110910", "DCM", "Pixel Data Rows"};
-    static const struct seg_code columns = {"110911", "DCM", "Pixel Data Columns"};
-    static const struct seg_code frame = {"112227", "DCM", "Frame of Reference UID"};
-    static const struct seg_code horizontal = {"111026", "DCM", "Horizontal Pixel Spacing"};
-    static const struct seg_code vertical = {"111066", "DCM", "Vertical Pixel Spacing"};
-    static const struct seg_code between = {"112226", "DCM", "Spacing between slices"};
-    const struct geometry_stack *stack = w->request->seg->stack;
+    static const struct coded_concept modality_name = {"121139", "DCM", "Modality"};
+    static const struct coded_concept rows = {"110910", "DCM", "Pixel Data Rows"};
+    static const struct coded_concept columns = {"110911", "DCM", "Pixel Data Columns"};
+    static const struct coded_concept frame = {"112227", "DCM", "Frame of Reference UID"};
+    static const struct coded_concept horizontal = {"111026", "DCM", "Horizontal Pixel Spacing"};
+    static const struct coded_concept vertical = {"111066", "DCM", "Vertical Pixel Spacing"};
+    static const struct coded_concept between = {"112226", "DCM", "Spacing between slices"};
+    const struct geometry_stack *stack = w->request->seg->source.stack;
     const struct dicom_instance *first = sr_source(w, 0);
     const struct modality *modality = modality_of(first);
     if (modality)
@@ -109,8 +110,8 @@ put_common_descriptors(struct sr_writer *w)
 static void
 put_image_library(struct sr_writer *w)
 {
-    static const struct seg_code library_name = {"111028", "DCM", "Image Library"};
-    static const struct seg_code group_name = {"126200", "DCM", "Image Library Group"};
+    static const struct coded_concept library_name = {"111028", "DCM", "Image Library"};
+    static const struct coded_concept group_name = {"126200", "DCM", "Image Library Group"};
     struct sr_branch library = sr_begin(w, SR_CONTAINS, "CONTAINER", &library_name);
     sr_put_separate(w);
     sr_begin_children(w, &library);
@@ -129,9 +130,9 @@ put_image_library(struct sr_writer *w)
 
 /* A code and, as its modifier, a side of the body or whatever else is said of the type. */
 static void
-add_modified_code(struct sr_writer *w, const char *relation, const struct seg_code *concept,
-                  const struct seg_code *code, const struct seg_code *modifier_concept,
-                  const struct seg_code *modifier)
+add_modified_code(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
+                  const struct coded_concept *code, const struct coded_concept *modifier_concept,
+                  const struct coded_concept *modifier)
 {
     struct sr_branch item = sr_begin(w, relation, "CODE", concept);
     sr_put_code(w, code);
@@ -143,7 +144,7 @@ add_modified_code(struct sr_writer *w, const char *relation, const struct seg_co
 }
 
 bool
-sr_is_laterality(const struct seg_code *code)
+sr_is_laterality(const struct coded_concept *code)
 {
     static const char *const sides[] = {"24028007", "7771000", "51440002", "66459002"};
     if (strcmp(code->scheme, "SCT") != 0)
@@ -162,12 +163,12 @@ sr_is_laterality(const struct seg_code *code)
 static void
 put_finding(struct sr_writer *w, const struct seg_segment *segment)
 {
-    static const struct seg_code category = {"276214006", "SCT", "Finding category"};
-    static const struct seg_code finding = {"121071", "DCM", "Finding"};
-    static const struct seg_code laterality = {"272741003", "SCT", "Laterality"};
-    static const struct seg_code type_modifier = {"TYPE_MODIFIER", SEG_OWN_SCHEME,
-                                                  "Segmented Property Type Modifier"};
-    const struct seg_code *modifier = segment->modifier.value ? &segment->modifier : NULL;
+    static const struct coded_concept category = {"276214006", "SCT", "Finding category"};
+    static const struct coded_concept finding = {"121071", "DCM", "Finding"};
+    static const struct coded_concept laterality = {"272741003", "SCT", "Laterality"};
+    static const struct coded_concept type_modifier = {"TYPE_MODIFIER", CONCEPT_OWN_SCHEME,
+                                                       "Segmented Property Type Modifier"};
+    const struct coded_concept *modifier = segment->modifier.value ? &segment->modifier : NULL;
     bool of_site = modifier && segment->region.value && sr_is_laterality(modifier);
     sr_add_code(w, SR_CONTAINS, &category, &segment->category);
     add_modified_code(w, SR_CONTAINS, &finding, &segment->type,
@@ -178,8 +179,8 @@ put_finding(struct sr_writer *w, const struct seg_segment *segment)
 static void
 put_site(struct sr_writer *w, const struct seg_segment *segment)
 {
-    static const struct seg_code site = {"363698007", "SCT", "Finding Site"};
-    static const struct seg_code laterality = {"272741003", "SCT", "Laterality"};
+    static const struct coded_concept site = {"363698007", "SCT", "Finding Site"};
+    static const struct coded_concept laterality = {"272741003", "SCT", "Laterality"};
     bool sided = segment->modifier.value && sr_is_laterality(&segment->modifier);
     if (segment->region.value)
         add_modified_code(w, SR_HAS_CONCEPT_MOD, &site, &segment->region, &laterality,
@@ -190,17 +191,17 @@ put_site(struct sr_writer *w, const struct seg_segment *segment)
 static void
 put_algorithm(struct sr_writer *w)
 {
-    static const struct seg_code name = {"111001", "DCM", "Algorithm Name"};
-    static const struct seg_code version = {"111003", "DCM", "Algorithm Version"};
+    static const struct coded_concept name = {"111001", "DCM", "Algorithm Name"};
+    static const struct coded_concept version = {"111003", "DCM", "Algorithm Version"};
     sr_add_text(w, SR_HAS_CONCEPT_MOD, &name, "Noctule");
-    sr_add_text(w, SR_HAS_CONCEPT_MOD, &version, w->request->seg->software_version);
+    sr_add_text(w, SR_HAS_CONCEPT_MOD, &version, w->request->seg->source.software_version);
 }
 
-static const struct seg_code *
+static const struct coded_concept *
 qualifier_of(const struct sr_measurement *measurement)
 {
-    static const struct seg_code not_a_number = {"114000", "DCM", "Not a number"};
-    static const struct seg_code failure = {"114006", "DCM", "Measurement failure"};
+    static const struct coded_concept not_a_number = {"114000", "DCM", "Not a number"};
+    static const struct coded_concept failure = {"114006", "DCM", "Measurement failure"};
     return measurement->qualifier == SR_MEASUREMENT_FAILURE ? &failure : &not_a_number;
 }
 
@@ -208,7 +209,7 @@ qualifier_of(const struct sr_measurement *measurement)
 static void
 put_settings(struct sr_writer *w, const struct sr_measurement *measurement, const char *absence)
 {
-    static const struct seg_code comment = {"121106", "DCM", "Comment"};
+    static const struct coded_concept comment = {"121106", "DCM", "Comment"};
     for (size_t i = 0; i < measurement->modifier_count; i++)
         sr_add_code(w, SR_HAS_CONCEPT_MOD, &measurement->modifiers[i][0],
                     &measurement->modifiers[i][1]);
@@ -256,8 +257,8 @@ put_values(struct sr_writer *w, const struct sr_group *group)
 static void
 put_tracking(struct sr_writer *w, const struct sr_group *group)
 {
-    static const struct seg_code id_name = {"112039", "DCM", "Tracking Identifier"};
-    static const struct seg_code uid_name = {"112040", "DCM", "Tracking Unique Identifier"};
+    static const struct coded_concept id_name = {"112039", "DCM", "Tracking Identifier"};
+    static const struct coded_concept uid_name = {"112040", "DCM", "Tracking Unique Identifier"};
     char id[SEG_TRACKING_ID_SIZE];
     char uid[DICOM_UID_SIZE];
     int error = sr_track(w->request, group, id, uid);
@@ -273,8 +274,9 @@ put_tracking(struct sr_writer *w, const struct sr_group *group)
 static void
 put_segment(struct sr_writer *w, const struct sr_group *group)
 {
-    static const struct seg_code segment_name = {"121191", "DCM", "Referenced Segment"};
-    static const struct seg_code series_name = {"121232", "DCM", "Source series for segmentation"};
+    static const struct coded_concept segment_name = {"121191", "DCM", "Referenced Segment"};
+    static const struct coded_concept series_name = {"121232", "DCM",
+                                                     "Source series for segmentation"};
     const struct seg_segment *segment = &w->request->seg->segments[group->segment];
     const struct sr_image reference = {.class_uid = SEG_SOP_CLASS_UID,
                                        .instance_uid = w->request->seg_identity->sop_instance_uid,
@@ -291,8 +293,8 @@ put_segment(struct sr_writer *w, const struct sr_group *group)
 static char *
 frame_numbers(struct sr_writer *w, int32_t instance)
 {
-    const struct geometry_stack *stack = w->request->seg->stack;
-    const int32_t all = w->request->seg->instances[instance]->frame_count;
+    const struct geometry_stack *stack = w->request->seg->source.stack;
+    const int32_t all = w->request->seg->source.instances[instance]->frame_count;
     int32_t count = 0;
     for (int32_t p = 0; p < stack->plane_count && count < all; p++)
         count += stack->planes[p].instance == instance;
@@ -317,7 +319,7 @@ frame_numbers(struct sr_writer *w, int32_t instance)
 static void
 put_volume(struct sr_writer *w)
 {
-    static const struct seg_code source = {"121112", "DCM", "Source of Measurement"};
+    static const struct coded_concept source = {"121112", "DCM", "Source of Measurement"};
     put_algorithm(w);
     for (int32_t i = 0; i < w->source_count; i++) {
         char *frames = frame_numbers(w, w->sources[i]);
@@ -332,7 +334,7 @@ put_volume(struct sr_writer *w)
 static void
 put_group(struct sr_writer *w, const struct sr_group *group)
 {
-    static const struct seg_code group_name = {"125007", "DCM", "Measurement Group"};
+    static const struct coded_concept group_name = {"125007", "DCM", "Measurement Group"};
     struct sr_branch container = sr_begin(w, SR_CONTAINS, "CONTAINER", &group_name);
     sr_put_separate(w);
     sr_begin_children(w, &container);
@@ -349,7 +351,7 @@ put_group(struct sr_writer *w, const struct sr_group *group)
 static void
 put_measurements(struct sr_writer *w)
 {
-    static const struct seg_code name = {"126010", "DCM", "Imaging Measurements"};
+    static const struct coded_concept name = {"126010", "DCM", "Imaging Measurements"};
     struct sr_branch container = sr_begin(w, SR_CONTAINS, "CONTAINER", &name);
     sr_put_separate(w);
     sr_begin_children(w, &container);

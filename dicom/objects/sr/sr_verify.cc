@@ -42,7 +42,8 @@ class Verifier
 
     void run()
     {
-        load();
+        load_file(file_, path_);
+        utf8_ = is_utf8(file_);
         check_identity();
         check_flags();
         check_evidence();
@@ -51,7 +52,6 @@ class Verifier
 
   private:
     void list_sources();
-    void load();
     void check_identity();
     void check_flags();
     void check_coding_schemes(const std::set<std::string> &used);
@@ -84,7 +84,7 @@ class Verifier
         return clean(text, SIZE_MAX, VALUE_LINES);
     }
 
-    Code code(const struct seg_code &of) const
+    Code code(const struct coded_concept &of) const
     {
         return {clean(of.value, SIZE_MAX, VALUE_LINE), clean(of.scheme, 16, VALUE_LINE),
                 clean(of.meaning, 64, VALUE_LINE)};
@@ -102,38 +102,20 @@ void
 Verifier::list_sources()
 {
     std::set<const struct dicom_instance *> seen;
-    for (int32_t p = 0; p < seg_.stack->plane_count; p++) {
-        const struct dicom_instance *instance = seg_plane_instance(&seg_, p);
+    for (int32_t p = 0; p < seg_.source.stack->plane_count; p++) {
+        const struct dicom_instance *instance = derived_plane_instance(&seg_.source, p);
         if (seen.insert(instance).second)
             sources_.push_back(instance);
     }
 }
 
 void
-Verifier::load()
-{
-    load_file(file_, path_);
-    OFString set;
-    file_.getDataset()->findAndGetOFString(DCM_SpecificCharacterSet, set);
-    utf8_ = set == "ISO_IR 192";
-}
-
-void
 Verifier::check_identity()
 {
-    DcmDataset &dataset = *file_.getDataset();
-    struct seg_identity identity;
+    struct derived_identity identity;
     if (sr_make_identity(&request_, &identity))
         throw std::bad_alloc();
-    expect_text(*file_.getMetaInfo(), DCM_MediaStorageSOPClassUID, "MediaStorageSOPClassUID",
-                UID_EnhancedSRStorage);
-    expect_text(*file_.getMetaInfo(), DCM_MediaStorageSOPInstanceUID, "MediaStorageSOPInstanceUID",
-                identity.sop_instance_uid);
-    expect_text(dataset, DCM_SOPClassUID, "SOPClassUID", UID_EnhancedSRStorage);
-    expect_text(dataset, DCM_SOPInstanceUID, "SOPInstanceUID", identity.sop_instance_uid);
-    expect_text(dataset, DCM_SeriesInstanceUID, "SeriesInstanceUID", identity.series_uid);
-    expect_text(dataset, DCM_StudyInstanceUID, "StudyInstanceUID", sources_[0]->study_uid);
-    expect_text(dataset, DCM_Modality, "Modality", "SR");
+    read_back::check_identity(file_, UID_EnhancedSRStorage, identity, sources_[0]->study_uid, "SR");
 }
 
 void
@@ -161,7 +143,7 @@ Verifier::check_coding_schemes(const std::set<std::string> &used)
             named.insert(text_of(*schemes->getItem(i), DCM_CodingSchemeDesignator,
                                  "CodingSchemeDesignator"));
     }
-    for (const char *scheme : {SR_IBSI_SCHEME, SEG_OWN_SCHEME}) {
+    for (const char *scheme : {SR_IBSI_SCHEME, CONCEPT_OWN_SCHEME}) {
         if (used.count(scheme) != named.count(scheme))
             differ("CodingSchemeIdentificationSequence %s %s",
                    used.count(scheme) ? "lacks" : "has, but no code is of,", scheme);
@@ -229,7 +211,8 @@ Verifier::check_context(Walk &walk)
     walk.text(context, CODE_DCM_DeviceObserverName, "Noctule");
     walk.text(context, CODE_DCM_DeviceObserverManufacturer, "Noctule");
     walk.text(context, CODE_DCM_DeviceObserverModelName, "noctuled");
-    walk.text(context, CODE_DCM_DeviceObserverSerialNumber, lines(seg_.device_serial_number));
+    walk.text(context, CODE_DCM_DeviceObserverSerialNumber,
+              lines(seg_.source.device_serial_number));
     const std::string modality = sources_[0]->modality;
     const Code procedure = modality == "CT"   ? Code("25045-6", "LN", "CT unspecified body region")
                            : modality == "MR" ? Code("25056-3", "LN", "MRI unspecified body region")
@@ -242,7 +225,7 @@ void
 Verifier::check_library(Walk &walk)
 {
     const auto context = DSRTypes::RT_hasAcqContext;
-    const struct geometry_stack &stack = *seg_.stack;
+    const struct geometry_stack &stack = *seg_.source.stack;
     const Code pixels("{pixels}", "UCUM", "Pixels");
     const Code millimeter("mm", "UCUM", "millimeter");
     const std::string modality = sources_[0]->modality;
@@ -270,7 +253,7 @@ Verifier::check_library(Walk &walk)
 }
 
 bool
-is_side(const struct seg_code &code)
+is_side(const struct coded_concept &code)
 {
     static const std::set<std::string> sides = {"24028007", "7771000", "51440002", "66459002"};
     return code.value && strcmp(code.scheme, "SCT") == 0 && sides.count(code.value) == 1;
@@ -358,7 +341,8 @@ void
 Verifier::check_algorithm(Walk &walk)
 {
     walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmName, "Noctule");
-    walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion, lines(seg_.software_version));
+    walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion,
+              lines(seg_.source.software_version));
 }
 
 void
@@ -381,8 +365,9 @@ void
 Verifier::check_volume(Walk &walk)
 {
     std::map<const struct dicom_instance *, std::vector<int32_t>> frames;
-    for (int32_t p = 0; p < seg_.stack->plane_count; p++)
-        frames[seg_plane_instance(&seg_, p)].push_back(seg_.stack->planes[p].frame + 1);
+    for (int32_t p = 0; p < seg_.source.stack->plane_count; p++)
+        frames[derived_plane_instance(&seg_.source, p)].push_back(
+            seg_.source.stack->planes[p].frame + 1);
     check_algorithm(walk);
     const Code source_of_measurement = CODE_DCM_SourceOfMeasurement;
     for (const struct dicom_instance *source : sources_) {

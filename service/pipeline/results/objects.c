@@ -24,19 +24,22 @@ seg_request_of(const struct results *results)
     const struct results_request *request = results->request;
     const struct conf_pipeline *pipeline = request->pipeline;
     return (struct seg_request){
-        .instances = request->headers->instances,
-        .instance_count = (int32_t)request->headers->count,
-        .stack = request->stack,
+        .source =
+            {
+                .instances = request->headers->instances,
+                .instance_count = (int32_t)request->headers->count,
+                .stack = request->stack,
+                .pipeline = pipeline->name,
+                .pipeline_settings = results->identity,
+                .software_version = NOCTULE_VERSION,
+                .device_serial_number = request->spec->device_serial_number,
+                .content_time_ms = clock_unix_ms(),
+            },
         .segments = results->segments,
         .segment_count = (int32_t)pipeline->segment_count,
         .omit_empty_frames = pipeline->omit_empty_frames,
-        .pipeline = pipeline->name,
-        .pipeline_settings = results->identity,
-        .software_version = NOCTULE_VERSION,
-        .device_serial_number = request->spec->device_serial_number,
         .series_description = pipeline->series_description ? pipeline->series_description : "",
         .series_number = pipeline->series_number,
-        .content_time_ms = clock_unix_ms(),
     };
 }
 
@@ -102,7 +105,7 @@ series_number(const struct seg_request *seg, int32_t ordinal)
 
 struct report {
     struct seg_request seg;
-    struct seg_identity identity;
+    struct derived_identity identity;
     struct measurements measurements;
     char unit[FEATURE_TERM];
     struct sr_request request; /* refers to the others */
@@ -161,14 +164,14 @@ report_verify(const struct results *results, const struct result_file *file)
 
 /* ------------------------------------------------------------------------------------ maps -- */
 
-static const struct seg_code quantities[TEXTURE_PATTERNS] = {
-    {"LBP", SEG_OWN_SCHEME, "Local binary pattern"},
-    {"TLBAP", SEG_OWN_SCHEME, "Threshold local binary AND pattern"},
-    {"LANADP", SEG_OWN_SCHEME, "Local adjacent neighborhood average difference pattern"},
+static const struct coded_concept quantities[TEXTURE_PATTERNS] = {
+    {"LBP", CONCEPT_OWN_SCHEME, "Local binary pattern"},
+    {"TLBAP", CONCEPT_OWN_SCHEME, "Threshold local binary AND pattern"},
+    {"LANADP", CONCEPT_OWN_SCHEME, "Local adjacent neighborhood average difference pattern"},
 };
 
 struct map {
-    struct seg_request source;
+    struct seg_request seg;
     char explanation[FEATURE_TERM + 32];
     struct pmap_request request; /* refers to the others */
 };
@@ -206,15 +209,15 @@ map_prepare(const struct results *results, size_t number, struct map *map)
     texture_pattern_settings(results->request->pipeline->texture, pattern, settings);
     snprintf(map->explanation, sizeof map->explanation, "%s code%s%s", quantities[pattern].value,
              settings[0] ? ", " : "", settings);
-    map->source = seg_request_of(results);
+    map->seg = seg_request_of(results);
     map->request = (struct pmap_request){
-        .source = &map->source,
+        .source = &map->seg.source,
         .kind = texture_pattern_names[pattern],
         .quantity = quantities[pattern],
         .explanation = map->explanation,
         .codes = results->request->maps[pattern],
         .series_description = "",
-        .series_number = series_number(&map->source, 2 + (int32_t)pattern),
+        .series_number = series_number(&map->seg, 2 + (int32_t)pattern),
     };
 }
 

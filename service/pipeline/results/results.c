@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 /* What fuzzy connectedness is called in PS3.16 CID 7162, as near as it gets. */
-static const struct seg_code neighborhood_analysis = {"123101", "DCM", "Neighborhood Analysis"};
+static const struct coded_concept neighborhood_analysis = {"123101", "DCM",
+                                                           "Neighborhood Analysis"};
 
 /* Where a file cannot be made or finished: the name is enough, the folder is known. */
 int
@@ -32,12 +33,6 @@ results_file_error(struct pipeline_report *report, int rc, const char *verb, con
     char what[128];
     snprintf(what, sizeof what, "%s %s", verb, name);
     return error_set_system(&report->error, rc, what);
-}
-
-static struct seg_code
-to_seg_code(const struct conf_code *code)
-{
-    return (struct seg_code){code->value, code->scheme, code->meaning};
 }
 
 /* Algorithm Parameters: what a reader of the SEG needs to do it again. */
@@ -77,12 +72,12 @@ describe_segments(struct results *results)
         results->segments[i] = (struct seg_segment){
             .label = segment->label,
             .description = segment->description ? segment->description : "",
-            .category = to_seg_code(&segment->category),
-            .type = to_seg_code(&segment->type),
-            .modifier = to_seg_code(&segment->modifier),
-            .region = to_seg_code(&segment->region),
+            .category = segment->category,
+            .type = segment->type,
+            .modifier = segment->modifier,
+            .region = segment->region,
             .color_rgb = {segment->color[0], segment->color[1], segment->color[2]},
-            .algorithm_family = fuzzy ? neighborhood_analysis : (struct seg_code){0},
+            .algorithm_family = fuzzy ? neighborhood_analysis : (struct coded_concept){0},
             .algorithm_name = fuzzy ? "Noctule fuzzy connectedness" : "Noctule level set",
             .algorithm_version = NOCTULE_VERSION,
             .algorithm_parameters = results->parameters[i],
@@ -288,8 +283,7 @@ end_preview(struct results *results, struct preview_task *task, int rc)
     results->report->write_seconds += clock_seconds() - begun;
     if (rc)
         return rc;
-    return task->rc ? results_file_error(results->report, task->rc, "write", "preview.png")
-                       : 0;
+    return task->rc ? results_file_error(results->report, task->rc, "write", "preview.png") : 0;
 }
 
 /* What the volume is measured for is there without a voxel in a segment. */

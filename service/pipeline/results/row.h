@@ -28,9 +28,9 @@ struct results {
 struct result_file {
     size_t number; /* of its kind, from 0 */
     char name[64];
-    int fd;                     /* while it is written */
-    const char *path;           /* while it is read back */
-    struct seg_summary summary; /* of an object: filled by its writer */
+    int fd;                         /* while it is written */
+    const char *path;               /* while it is read back */
+    struct derived_summary summary; /* of an object: filled by its writer */
 };
 
 /* Functions return 0, or -errno with the report's error filled. */

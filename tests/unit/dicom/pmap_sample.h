@@ -29,9 +29,9 @@ pmap_sample_make(struct pmap_sample *sample, const struct seg_sample_shape *shap
     for (int64_t i = 0; i < count; i++)
         sample->codes[i] = (uint8_t)(i * 101 + 7);
     sample->request = (struct pmap_request){
-        .source = &sample->stack.request,
+        .source = &sample->stack.request.source,
         .kind = "lbp",
-        .quantity = {"LBP", SEG_OWN_SCHEME, "Local binary pattern"},
+        .quantity = {"LBP", CONCEPT_OWN_SCHEME, "Local binary pattern"},
         .explanation = "Local binary pattern",
         .codes = sample->codes,
         .series_description = "",

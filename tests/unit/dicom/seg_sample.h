@@ -243,20 +243,23 @@ seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
     for (int32_t i = 0; i < shape->segments; i++)
         seg_sample_segment(sample, i, shape);
     sample->request = (struct seg_request){
-        .instances = sample->instances,
-        .instance_count = sample->instance_count,
-        .stack = &sample->stack,
+        .source =
+            {
+                .instances = sample->instances,
+                .instance_count = sample->instance_count,
+                .stack = &sample->stack,
+                .pipeline = "head-ct",
+                .pipeline_settings = "range = [ 0, 80 ]",
+                .software_version = "0.1.0",
+                .device_serial_number = "N-1",
+                .content_time_ms = INT64_C(1732190400123), /* 2024-11-21 12:00:00.123 UTC */
+            },
         .segments = sample->segments,
         .segment_count = shape->segments,
         .omit_empty_frames = true,
         .fractional = shape->fractional,
-        .pipeline = "head-ct",
-        .pipeline_settings = "range = [ 0, 80 ]",
-        .software_version = "0.1.0",
-        .device_serial_number = "N-1",
         .series_description = "",
         .series_number = 1001,
-        .content_time_ms = INT64_C(1732190400123), /* 2024-11-21 12:00:00.123 UTC */
     };
 }
 

@@ -15,7 +15,7 @@ struct sr_sample_shape {
 
 struct sr_sample {
     struct seg_sample seg;
-    struct seg_identity identity; /* of the SEG */
+    struct derived_identity identity; /* of the SEG */
     struct seg_segment *segments;
     char (*labels)[32];
     char (*codes)[32]; /* of measurements */

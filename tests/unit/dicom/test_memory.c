@@ -100,10 +100,10 @@ static struct seg_sample masks;
 static char target[] = "/tmp/noctule_memory.XXXXXX";
 
 static int
-write_to_target(int (*write)(int fd, struct seg_summary *summary, struct error *error),
+write_to_target(int (*write)(int fd, struct derived_summary *summary, struct error *error),
                 struct error *error)
 {
-    struct seg_summary summary;
+    struct derived_summary summary;
     int fd = open(target, O_RDWR | O_TRUNC);
     if (fd < 0)
         abort();
@@ -113,19 +113,19 @@ write_to_target(int (*write)(int fd, struct seg_summary *summary, struct error *
 }
 
 static int
-write_seg(int fd, struct seg_summary *summary, struct error *error)
+write_seg(int fd, struct derived_summary *summary, struct error *error)
 {
     return seg_write(&masks.request, fd, summary, error);
 }
 
 static int
-write_sr(int fd, struct seg_summary *summary, struct error *error)
+write_sr(int fd, struct derived_summary *summary, struct error *error)
 {
     return sr_write(&report.request, fd, summary, error);
 }
 
 static int
-write_pmap(int fd, struct seg_summary *summary, struct error *error)
+write_pmap(int fd, struct derived_summary *summary, struct error *error)
 {
     return pmap_write(&map.request, fd, summary, error);
 }

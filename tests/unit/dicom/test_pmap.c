@@ -11,7 +11,7 @@ static const struct seg_sample_shape odd = {.columns = 33, .rows = 7, .planes = 
 static struct pmap_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct error *error)
+write_sample(int fd, struct derived_summary *summary, struct error *error)
 {
     return pmap_write(&sample.request, fd, summary, error);
 }
@@ -136,7 +136,8 @@ START_TEST(same_input_same_bytes)
 END_TEST
 
 static void
-expect_all_different(const struct seg_identity *a, const struct seg_identity *b, const char *what)
+expect_all_different(const struct derived_identity *a, const struct derived_identity *b,
+                     const char *what)
 {
     ck_assert_msg(strcmp(a->sop_instance_uid, b->sop_instance_uid) != 0, "%s", what);
     ck_assert_msg(strcmp(a->series_uid, b->series_uid) != 0, "%s", what);
@@ -146,8 +147,8 @@ expect_all_different(const struct seg_identity *a, const struct seg_identity *b,
 
 START_TEST(identity_follows_from_what_went_in)
 {
-    struct seg_identity base;
-    struct seg_identity other;
+    struct derived_identity base;
+    struct derived_identity other;
     pmap_identify(&sample.request, &base);
     ck_assert_str_ne(base.sop_instance_uid, base.series_uid);
     ck_assert_str_ne(base.sop_instance_uid, base.dimension_organization_uid);
@@ -165,11 +166,11 @@ START_TEST(identity_follows_from_what_went_in)
         struct seg_request *changed = &sample.stack.request;
         *changed = source;
         if (i == 0)
-            changed->pipeline = "head-ct2";
+            changed->source.pipeline = "head-ct2";
         if (i == 1)
-            changed->pipeline_settings = "range = [ 0, 81 ]";
+            changed->source.pipeline_settings = "range = [ 0, 81 ]";
         if (i == 2)
-            changed->software_version = "0.1.1";
+            changed->source.software_version = "0.1.1";
         pmap_identify(&sample.request, &other);
         expect_all_different(&base, &other, texts[i]);
     }
@@ -178,7 +179,7 @@ START_TEST(identity_follows_from_what_went_in)
     sample.stack.request = source;
     sample.stack.request.omit_empty_frames = !source.omit_empty_frames;
     sample.stack.request.fractional = !source.fractional;
-    sample.stack.request.content_time_ms += 1000;
+    sample.stack.request.source.content_time_ms += 1000;
     pmap_identify(&sample.request, &other);
     ck_assert_mem_eq(&base, &other, sizeof(base));
     written_take(&object);
@@ -190,7 +191,7 @@ END_TEST
 /* Archives hold objects under these UIDs: a release that makes others sends everything twice. */
 START_TEST(identity_stays_over_releases)
 {
-    struct seg_identity identity;
+    struct derived_identity identity;
     pmap_identify(&sample.request, &identity);
     ck_assert_str_eq(identity.sop_instance_uid, "2.25.171470931402292516779079074051538318582");
     ck_assert_str_eq(identity.series_uid, "2.25.28473316779633377220558733394789176396");
@@ -302,11 +303,11 @@ START_TEST(incomplete_requests_are_refused)
         if (i == 5)
             sample.request.explanation = "";
         if (i == 6)
-            sample.stack.request.device_serial_number = "";
+            sample.stack.request.source.device_serial_number = "";
         if (i == 7)
             sample.stack.stack.plane_count = 0;
         if (i == 8)
-            sample.stack.request.software_version = "";
+            sample.stack.request.source.software_version = "";
         if (i == 9)
             sample.request.quantity.meaning = "";
         error = (struct error){0};

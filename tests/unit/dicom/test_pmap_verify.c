@@ -8,7 +8,7 @@ static const struct seg_sample_shape shape = {.columns = 9, .rows = 7, .planes =
 static struct pmap_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct error *error)
+write_sample(int fd, struct derived_summary *summary, struct error *error)
 {
     return pmap_write(&sample.request, fd, summary, error);
 }

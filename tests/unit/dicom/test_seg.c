@@ -10,7 +10,7 @@ static const struct seg_sample_shape odd = {.columns = 33, .rows = 7, .planes = 
 static struct seg_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct error *error)
+write_sample(int fd, struct derived_summary *summary, struct error *error)
 {
     return seg_write(&sample.request, fd, summary, error);
 }
@@ -137,15 +137,15 @@ END_TEST
 
 START_TEST(identity_follows_from_what_went_in)
 {
-    struct seg_identity base;
-    struct seg_identity other;
+    struct derived_identity base;
+    struct derived_identity other;
     seg_identify(&sample.request, &base);
     ck_assert_str_ne(base.sop_instance_uid, base.series_uid);
     ck_assert_str_ne(base.sop_instance_uid, base.dimension_organization_uid);
     ck_assert_str_ne(base.series_uid, base.dimension_organization_uid);
 
     struct seg_request changed = sample.request;
-    changed.content_time_ms += 1000;
+    changed.source.content_time_ms += 1000;
     seg_identify(&changed, &other);
     ck_assert_mem_eq(&base, &other, sizeof(base));
     written_take(&object);
@@ -155,11 +155,11 @@ START_TEST(identity_follows_from_what_went_in)
     for (size_t i = 0; i < 3; i++) {
         changed = sample.request;
         if (i == 0)
-            changed.pipeline = "head-ct2";
+            changed.source.pipeline = "head-ct2";
         if (i == 1)
-            changed.pipeline_settings = "range = [ 0, 81 ]";
+            changed.source.pipeline_settings = "range = [ 0, 81 ]";
         if (i == 2)
-            changed.software_version = "0.1.1";
+            changed.source.software_version = "0.1.1";
         seg_identify(&changed, &other);
         ck_assert_msg(strcmp(base.sop_instance_uid, other.sop_instance_uid) != 0, "%s", texts[i]);
         ck_assert_msg(strcmp(base.series_uid, other.series_uid) != 0, "%s", texts[i]);
@@ -178,7 +178,7 @@ END_TEST
 /* Archives hold objects under these UIDs: a release that makes others sends everything twice. */
 START_TEST(identity_stays_over_releases)
 {
-    static const struct seg_identity expected[2] = {
+    static const struct derived_identity expected[2] = {
         {"2.25.43870723618113295156164073687420602407",
          "2.25.252828168646304758310124724271008391102",
          "2.25.212209942735104307994139275565965629238"},
@@ -188,7 +188,7 @@ START_TEST(identity_stays_over_releases)
     };
 
     for (int i = 0; i < 2; i++) {
-        struct seg_identity identity;
+        struct derived_identity identity;
         sample.request.fractional = i == 1;
         seg_identify(&sample.request, &identity);
         ck_assert_str_eq(identity.sop_instance_uid, expected[i].sop_instance_uid);
@@ -339,7 +339,7 @@ START_TEST(incomplete_requests_are_refused)
         if (i == 4)
             sample.request.segment_count = 0;
         if (i == 5)
-            sample.request.device_serial_number = "";
+            sample.request.source.device_serial_number = "";
         if (i == 6)
             sample.stack.plane_count = 0;
         if (i == 7)
@@ -347,9 +347,9 @@ START_TEST(incomplete_requests_are_refused)
         if (i == 8)
             sample.segments[0].category.meaning = "";
         if (i == 9)
-            sample.segments[0].modifier = (struct seg_code){"7771000", NULL, "Left"};
+            sample.segments[0].modifier = (struct coded_concept){"7771000", NULL, "Left"};
         if (i == 10)
-            sample.segments[0].algorithm_family = (struct seg_code){"123111", "DCM", ""};
+            sample.segments[0].algorithm_family = (struct coded_concept){"123111", "DCM", ""};
         ck_assert_int_eq(written_try(&object, &error), -EINVAL);
         ck_assert_int_eq(error.code, CODE_SEG_REQUEST_INVALID);
         sample.request = good;

@@ -8,7 +8,7 @@ static const struct seg_sample_shape shape = {.columns = 33, .rows = 7, .planes 
 static struct seg_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct error *error)
+write_sample(int fd, struct derived_summary *summary, struct error *error)
 {
     return seg_write(&sample.request, fd, summary, error);
 }

@@ -15,7 +15,7 @@ static const struct sr_sample_shape shape = {
 static struct sr_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct error *error)
+write_sample(int fd, struct derived_summary *summary, struct error *error)
 {
     return sr_write(&sample.request, fd, summary, error);
 }
@@ -86,14 +86,14 @@ END_TEST
 /* UIDs follow the SEG and the content, down to the last bit of a value, and not the time. */
 START_TEST(identity)
 {
-    struct seg_identity first;
+    struct derived_identity first;
     written_take(&object);
     first = object.summary.identity;
     ck_assert_int_eq(strncmp(first.sop_instance_uid, "2.25.", 5), 0);
     ck_assert_str_ne(first.sop_instance_uid, first.series_uid);
     ck_assert_str_ne(first.series_uid, sample.identity.series_uid);
 
-    sample.seg.request.content_time_ms += 86400000;
+    sample.seg.request.source.content_time_ms += 86400000;
     written_take(&object);
     ck_assert_str_eq(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
     ck_assert_str_eq(object.summary.identity.series_uid, first.series_uid);
@@ -119,7 +119,7 @@ END_TEST
 START_TEST(coding_schemes_that_are_used)
 {
     for (int i = 0; i < 6; i++) {
-        sample.measurements[i].concept = (struct seg_code){"118565006", "SCT", "Volume"};
+        sample.measurements[i].concept = (struct coded_concept){"118565006", "SCT", "Volume"};
         sample.measurements[i].modifier_count = 0;
         sample.measurements[i].parameter_count = 0;
     }
@@ -185,9 +185,9 @@ START_TEST(settings_in_words)
 {
     static const char text[] = "(1,0,0)(2,1,0)";
     sample.measurements[4].words =
-        (struct sr_words){{"DIRECTIONS", SEG_OWN_SCHEME, "Directions"}, text};
+        (struct sr_words){{"DIRECTIONS", CONCEPT_OWN_SCHEME, "Directions"}, text};
     written_take(&object);
-    const struct seg_identity first = object.summary.identity;
+    const struct derived_identity first = object.summary.identity;
     ck_assert_int_eq(written_count_text(&object, text), 1);
     sample.measurements[4].words.text = "(1,0,0)(2,1,1)";
     written_take(&object);
@@ -215,14 +215,14 @@ END_TEST
 
 START_TEST(sites_and_sides)
 {
-    sample.segments[0].region = (struct seg_code){"12738006", "SCT", "Brain"};
-    sample.segments[0].modifier = (struct seg_code){"7771000", "SCT", "Left"};
-    sample.segments[1].modifier = (struct seg_code){"24028007", "SCT", "Right"};
+    sample.segments[0].region = (struct coded_concept){"12738006", "SCT", "Brain"};
+    sample.segments[0].modifier = (struct coded_concept){"7771000", "SCT", "Left"};
+    sample.segments[1].modifier = (struct coded_concept){"24028007", "SCT", "Right"};
     written_take(&object);
     ck_assert_int_eq(written_count_text(&object, "363698007"), 1);
     ck_assert_int_eq(written_count_text(&object, "272741003"), 2);
     ck_assert_int_eq(written_count_text(&object, "TYPE_MODIFIER"), 0);
-    sample.segments[0].modifier = (struct seg_code){"255503000", "SCT", "Entire"};
+    sample.segments[0].modifier = (struct coded_concept){"255503000", "SCT", "Entire"};
     written_take(&object);
     ck_assert_int_eq(written_count_text(&object, "TYPE_MODIFIER"), 1);
 }
@@ -307,11 +307,11 @@ START_TEST(the_whole_volume)
     sample.request.seg_identity = NULL;
     sample.seg.request.segment_count = 0;
     written_take(&object);
-    const struct seg_identity first = object.summary.identity;
+    const struct derived_identity first = object.summary.identity;
     ck_assert_int_eq(written_count_text(&object, "1.2.840.10008.5.1.4.1.1.66.4"), 0);
     ck_assert_int_eq(written_count_text(&object, "head-ct: whole volume"), 1);
     ck_assert_int_eq(written_count_text(&object, "Source of Measurement"), 5);
-    sample.seg.request.pipeline_settings = "other";
+    sample.seg.request.source.pipeline_settings = "other";
     written_take(&object);
     ck_assert_str_ne(object.summary.identity.sop_instance_uid, first.sop_instance_uid);
 }
@@ -421,7 +421,7 @@ START_TEST(requests_that_make_no_report)
     sample.groups[1].segment = -2;
     expect_invalid("without a segment");
     sample.groups[1].segment = 1;
-    sample.segments[1].region = (struct seg_code){"12738006", "SCT", NULL};
+    sample.segments[1].region = (struct coded_concept){"12738006", "SCT", NULL};
     expect_invalid("half a code");
     sample.segments[1].region.value = NULL;
     sample.groups[1].measurement_count = 0;

@@ -17,7 +17,7 @@ describe(const struct sr_settings *settings)
 }
 
 static void
-expect_code(const struct seg_code *code, const char *scheme, const char *value)
+expect_code(const struct coded_concept *code, const char *scheme, const char *value)
 {
     ck_assert_str_eq(code->scheme, scheme);
     ck_assert_str_eq(code->value, value);
@@ -25,7 +25,7 @@ expect_code(const struct seg_code *code, const char *scheme, const char *value)
 }
 
 /* The value of the modifier with that name, or NULL. */
-static const struct seg_code *
+static const struct coded_concept *
 modifier(const char *name)
 {
     for (size_t i = 0; i < measurement.modifier_count; i++) {
@@ -87,14 +87,14 @@ START_TEST(settings_of_our_own)
                                    .range = {-3, 90},
                                    .value_unit = "[hnsf'U]"});
     expect_code(modifier("5QB6"), "IBSI", "BTW3");
-    expect_code(modifier("MATRIX"), SEG_OWN_SCHEME, "DIRECTIONAL");
-    expect_code(modifier("4R0B"), SEG_OWN_SCHEME, "MULTIPLES");
+    expect_code(modifier("MATRIX"), CONCEPT_OWN_SCHEME, "DIRECTIONAL");
+    expect_code(modifier("4R0B"), CONCEPT_OWN_SCHEME, "MULTIPLES");
     expect_code(modifier("IF9H"), "IBSI", "USB3");
-    expect_parameter(SEG_OWN_SCHEME, "BIN_WIDTH", 12.5, "[hnsf'U]");
-    expect_parameter(SEG_OWN_SCHEME, "RANGE_LOW", -3, "[hnsf'U]");
-    expect_parameter(SEG_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
+    expect_parameter(CONCEPT_OWN_SCHEME, "BIN_WIDTH", 12.5, "[hnsf'U]");
+    expect_parameter(CONCEPT_OWN_SCHEME, "RANGE_LOW", -3, "[hnsf'U]");
+    expect_parameter(CONCEPT_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
     ck_assert_ptr_null(parameter("LEVELS"));
-    expect_code(&measurement.words.concept, SEG_OWN_SCHEME, "DIRECTIONS");
+    expect_code(&measurement.words.concept, CONCEPT_OWN_SCHEME, "DIRECTIONS");
     ck_assert_str_eq(measurement.words.text, "0,90");
     ck_assert_uint_le(measurement.modifier_count, SR_MAX_MODIFIERS);
     ck_assert_uint_le(measurement.parameter_count, SR_MAX_PARAMETERS);
@@ -105,8 +105,8 @@ END_TEST
 START_TEST(discretisations)
 {
     describe(&(struct sr_settings){.discretisation = "paper", .levels = 16, .value_unit = "1"});
-    expect_code(modifier("4R0B"), SEG_OWN_SCHEME, "STORED_256");
-    expect_parameter(SEG_OWN_SCHEME, "LEVELS", 16, "1");
+    expect_code(modifier("4R0B"), CONCEPT_OWN_SCHEME, "STORED_256");
+    expect_parameter(CONCEPT_OWN_SCHEME, "LEVELS", 16, "1");
     describe(&(struct sr_settings){
         .discretisation = "fixed-bin-size", .bin_width = 4, .value_unit = "Bq/ml"});
     expect_code(modifier("4R0B"), "IBSI", "Q3RU");
@@ -123,7 +123,7 @@ START_TEST(a_range_with_one_end)
         .has_range = true, .range = {-INFINITY, 90}, .value_unit = "[hnsf'U]"});
     expect_code(modifier("IF9H"), "IBSI", "USB3");
     ck_assert_ptr_null(parameter("RANGE_LOW"));
-    expect_parameter(SEG_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
+    expect_parameter(CONCEPT_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
 }
 
 END_TEST
@@ -139,14 +139,14 @@ END_TEST
 
 START_TEST(concepts)
 {
-    struct seg_code code = sr_feature_concept("TU9B", "joint_entropy", "Joint entropy");
+    struct coded_concept code = sr_feature_concept("TU9B", "joint_entropy", "Joint entropy");
     expect_code(&code, "IBSI", "TU9B");
     code = sr_feature_concept("", "standard_deviation", "Standard deviation");
     expect_code(&code, "SCT", "386136009");
     code = sr_feature_concept("", "maximal_correlation_coefficient", "Maximal correlation");
-    expect_code(&code, SEG_OWN_SCHEME, "max_correlation");
+    expect_code(&code, CONCEPT_OWN_SCHEME, "max_correlation");
     code = sr_feature_concept("", "voxel_count", "Voxels");
-    expect_code(&code, SEG_OWN_SCHEME, "voxel_count");
+    expect_code(&code, CONCEPT_OWN_SCHEME, "voxel_count");
     ck_assert_str_eq(code.meaning, "Voxels");
 }
 
@@ -154,7 +154,7 @@ END_TEST
 
 START_TEST(units)
 {
-    struct seg_code code = sr_unit("[hnsf'U]");
+    struct coded_concept code = sr_unit("[hnsf'U]");
     expect_code(&code, "UCUM", "[hnsf'U]");
     ck_assert_str_eq(code.meaning, "Hounsfield unit");
     code = sr_unit("Bq/ml");

@@ -12,7 +12,7 @@ static const struct sr_sample_shape shape = {
 static struct sr_sample sample;
 
 static int
-write_sample(int fd, struct seg_summary *summary, struct error *error)
+write_sample(int fd, struct derived_summary *summary, struct error *error)
 {
     return sr_write(&sample.request, fd, summary, error);
 }
@@ -35,8 +35,8 @@ make(void)
 {
     dicom_init();
     sr_sample_make(&sample, &shape);
-    sample.segments[0].region = (struct seg_code){"12738006", "SCT", "Brain"};
-    sample.segments[0].modifier = (struct seg_code){"7771000", "SCT", "Left"};
+    sample.segments[0].region = (struct coded_concept){"12738006", "SCT", "Brain"};
+    sample.segments[0].modifier = (struct coded_concept){"7771000", "SCT", "Left"};
     sample.measurements[1].absence = "ONE_GREY_LEVEL";
     written_take(&object);
 }

@@ -20,11 +20,11 @@
 struct written_object {
     const char *path;   /* of the file; set once there is a folder for it */
     enum code mismatch; /* the code of a file that is not what was written */
-    int (*write)(int fd, struct seg_summary *summary, struct error *error);
+    int (*write)(int fd, struct derived_summary *summary, struct error *error);
     int (*verify)(const char *path, struct error *error);
     uint8_t *bytes; /* of the file, as they were taken, and as the test has changed them since */
     size_t size;
-    struct seg_summary summary; /* of the last write */
+    struct derived_summary summary; /* of the last write */
 };
 
 static inline int

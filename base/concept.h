@@ -1,0 +1,17 @@
+/* concept.h - a coded concept (PS3.3 8.8). Strings are borrowed, UTF-8. */
+#ifndef NOCTULE_CONCEPT_H
+#define NOCTULE_CONCEPT_H
+
+/*
+ * The scheme of codes that nobody else has. Objects with such codes name it in their Coding Scheme
+ * Identification Sequence.
+ */
+#define CONCEPT_OWN_SCHEME "99NOCTULE"
+
+struct coded_concept {
+    const char *value; /* NULL: not given */
+    const char *scheme;
+    const char *meaning;
+};
+
+#endif
