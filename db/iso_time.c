@@ -34,7 +34,7 @@ iso_time_from_ms(int64_t ms, char text[ISO_TIME_SIZE])
 /* The number that `count` digits at `text` stand for; the caller has checked that they are digits.
  */
 static int
-number(const char *text, int count)
+iso_number(const char *text, int count)
 {
     int value = 0;
     for (int i = 0; i < count; i++)
@@ -54,14 +54,14 @@ iso_time_to_ms(const char *text, int64_t *ms)
             return -EINVAL;
     }
     struct tm tm = {
-        .tm_year = number(text, 4) - 1900,
-        .tm_mon = number(text + 5, 2) - 1,
-        .tm_mday = number(text + 8, 2),
-        .tm_hour = number(text + 11, 2),
-        .tm_min = number(text + 14, 2),
-        .tm_sec = number(text + 17, 2),
+        .tm_year = iso_number(text, 4) - 1900,
+        .tm_mon = iso_number(text + 5, 2) - 1,
+        .tm_mday = iso_number(text + 8, 2),
+        .tm_hour = iso_number(text + 11, 2),
+        .tm_min = iso_number(text + 14, 2),
+        .tm_sec = iso_number(text + 17, 2),
     };
-    int64_t value = (int64_t)timegm(&tm) * 1000 + number(text + 20, 3);
+    int64_t value = (int64_t)timegm(&tm) * 1000 + iso_number(text + 20, 3);
     /* timegm accepts 31 February; the way back shows whether it was a date. */
     char again[ISO_TIME_SIZE];
     if (iso_time_from_ms(value, again) < 0 || strcmp(again, text) != 0)

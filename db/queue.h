@@ -9,7 +9,7 @@
  * a negative errno: -EAGAIN when the row was not in the expected state, -ENOENT when it is not
  * there, -ENOSPC, -EIO, -EBUSY from SQLite; queue_reason tells in words. Texts are UTF-8 (other
  * bytes are replaced), NULL is "". Not thread-safe: one
- * thread a queue. Strings in structs returned by the queue are freed with the matching _free or
+ * thread per queue. Strings in structs returned by the queue are freed with the matching _free or
  * _clear call.
  */
 #ifndef NOCTULE_QUEUE_H
@@ -163,8 +163,9 @@ struct queue_ids {
 /*
  * Makes a READY job for (series, revision, stack, pipeline); READY, DELAYED and RUNNING jobs of
  * older revisions of the same stack and pipeline become CANCELLED with code SUPERSEDED (the ids of
- * those that ran are returned, so that they can be stopped), finished ones get superseded_by. -EEXIST when there is one already, -EAGAIN when the series is not SETTLED at this
- * revision or has not accepted this stack.
+ * those that ran are returned, so that they can be stopped), finished ones get superseded_by.
+ * -EEXIST when there is one already, -EAGAIN when the series is not SETTLED at this revision or has
+ * not accepted this stack.
  */
 int queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
                   int64_t *job_id, struct queue_ids *superseded_running);
@@ -252,8 +253,9 @@ struct queue_finish {
 };
 
 /*
- * RUNNING -> DONE with its results and their deliveries, or EMPTY; with its features either way. -EEXIST when two results have one path, or two features or
- * histograms of a segment the same settings. Deliveries of older revisions (same series, stack,
+ * RUNNING -> DONE with its results and their deliveries, or EMPTY; with its features either way.
+ * -EEXIST when two results have one path, or two features or histograms of a segment the same
+ * settings. Deliveries of older revisions (same series, stack,
  * pipeline) that were not sent yet are withdrawn: PENDING | DELAYED -> CANCELLED, code SUPERSEDED.
  */
 int queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
@@ -411,8 +413,8 @@ int queue_report_missing(struct queue *queue, const char *path, int64_t now_ms);
 /* The daemon's own life: START, STOP, RELOAD, RELOAD_FAILED, WORKER_DIED ... as an event row. */
 int queue_note(struct queue *queue, const char *kind, const char *detail, int64_t now_ms);
 
-/* Checks the invariants at the head of transaction.c: 0, -EUCLEAN and what is wrong, or why it could not
- * be read. For tests; without NDEBUG every commit checks and aborts. */
+/* Checks the invariants at the head of transaction.c: 0, -EUCLEAN and what is wrong, or why it
+ * could not be read. For tests; without NDEBUG every commit checks and aborts. */
 int queue_check(struct queue *queue, char *reason, size_t reason_size);
 
 #endif

@@ -346,8 +346,8 @@ queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_befor
 }
 
 static int
-fail(struct queue *queue, const struct delivery_row *row, const struct queue_attempt *attempt,
-     int64_t now_ms)
+delivery_fail(struct queue *queue, const struct delivery_row *row,
+              const struct queue_attempt *attempt, int64_t now_ms)
 {
     int changed = database_change(
         &queue->db,
@@ -373,7 +373,7 @@ queue_fail_delivery(struct queue *queue, int64_t delivery_id, const struct queue
     rc = expect_unsettled(queue, delivery_id,
                           DELIVERY_PENDING | DELIVERY_SENDING | DELIVERY_DELAYED, &row);
     if (rc == 0)
-        rc = fail(queue, &row, attempt, now_ms);
+        rc = delivery_fail(queue, &row, attempt, now_ms);
     return queue_leave(queue, rc);
 }
 
@@ -385,7 +385,7 @@ redirect_delivery(struct queue *queue, int64_t delivery_id, const char *destinat
     int64_t result_id;
     int rc = delivery_expect_row(queue, delivery_id, DELIVERY_SENDING, &row);
     if (rc == 0)
-        rc = fail(queue, &row, attempt, now_ms);
+        rc = delivery_fail(queue, &row, attempt, now_ms);
     if (rc == 0)
         rc = database_get(&queue->db, "SELECT result_id FROM delivery WHERE id = ?",
                           VALUES(value_int(delivery_id)), &result_id);
@@ -403,7 +403,7 @@ queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char *de
 }
 
 static int
-return_delivery(struct queue *queue, int64_t delivery_id, const char *why, int64_t now_ms)
+delivery_return(struct queue *queue, int64_t delivery_id, const char *why, int64_t now_ms)
 {
     struct delivery_row row;
     int rc = delivery_expect_row(queue, delivery_id, DELIVERY_SENDING, &row);
@@ -421,7 +421,7 @@ int
 queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, return_delivery(queue, delivery_id, why, now_ms));
+    return rc < 0 ? rc : queue_leave(queue, delivery_return(queue, delivery_id, why, now_ms));
 }
 
 static int
@@ -446,7 +446,7 @@ queue_recover_deliveries(struct queue *queue, int64_t now_ms)
 /* ------------------------------------------------------------------------------------ resend - */
 
 static int
-resend(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+delivery_resend(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
 {
     return begin_anew(queue, row, "DELIVERY_RESENT", "an operator's resend", now_ms);
 }
@@ -464,7 +464,7 @@ resend_one(struct queue *queue, const struct queue_resend *which, int64_t now_ms
                              "any more",
                              (long long)row.id);
     if (rc == 0)
-        rc = resend(queue, &row, now_ms);
+        rc = delivery_resend(queue, &row, now_ms);
     *count = rc == 0;
     return rc;
 }
@@ -484,7 +484,7 @@ resend_of_job(struct queue *queue, const struct queue_resend *which, int64_t now
                              "AND (state IN ('FAILED', 'DELAYED') OR state = 'SENT' AND NOT ?2) "
                              "ORDER BY id",
                              VALUES(value_int(which->job_id), value_int(which->not_arrived)),
-                             resend, now_ms, count);
+                             delivery_resend, now_ms, count);
 }
 
 /* Results that a newer revision has replaced are passed over: an archive is not to get them anew
@@ -505,8 +505,8 @@ resend_to_destination(struct queue *queue, const struct queue_resend *which, int
         "SELECT d.id FROM delivery d JOIN job j ON j.id = d.job_id "
         "WHERE d.destination = ?1 AND d.result_id IS NOT NULL AND j.superseded_by IS NULL "
         "AND (d.state IN ('FAILED', 'DELAYED') OR d.state = 'SENT' AND NOT ?2) ORDER BY d.id",
-        VALUES(value_text(which->destination), value_int(which->not_arrived)), resend, now_ms,
-        count);
+        VALUES(value_text(which->destination), value_int(which->not_arrived)), delivery_resend,
+        now_ms, count);
 }
 
 int

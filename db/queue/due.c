@@ -63,7 +63,7 @@ each_waiting_destination(struct queue *queue, const char *const *blocked, size_t
     return rc;
 }
 
-struct due {
+struct due_search {
     int64_t now_ms;
     size_t limit;
     struct delivery_list list;
@@ -72,7 +72,7 @@ struct due {
 static int
 append_due(struct queue *queue, const char *destination, void *context)
 {
-    struct due *due = context;
+    struct due_search *due = context;
     sqlite3_stmt *statement;
     int rc = database_start(
         &queue->db,
@@ -88,7 +88,7 @@ int
 queue_due_deliveries(struct queue *queue, int64_t now_ms, size_t limit, const char *const *blocked,
                      size_t blocked_count, struct queue_delivery **deliveries, size_t *count)
 {
-    struct due due = {.now_ms = now_ms, .limit = limit};
+    struct due_search due = {.now_ms = now_ms, .limit = limit};
     int rc = each_waiting_destination(queue, blocked, blocked_count, append_due, &due);
     return delivery_list_hand_over(&due.list, rc, deliveries, count);
 }

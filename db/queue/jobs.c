@@ -12,7 +12,7 @@
 /* ------------------------------------------------------------------------------------ adding - */
 
 static int
-settings_id(struct queue *queue, const char *settings, int64_t *id)
+job_settings_id(struct queue *queue, const char *settings, int64_t *id)
 {
     int rc = database_get(&queue->db, "SELECT id FROM settings WHERE text = ?",
                           VALUES(value_text(settings)), id);
@@ -26,7 +26,7 @@ settings_id(struct queue *queue, const char *settings, int64_t *id)
 
 /* Why the guarded INSERT found no such stack. */
 static int
-explain_no_stack(struct queue *queue, const struct queue_new_job *job)
+job_explain_no_stack(struct queue *queue, const struct queue_new_job *job)
 {
     int64_t now;
     int rc = database_get(&queue->db, "SELECT revision FROM series WHERE id = ?",
@@ -44,10 +44,10 @@ explain_no_stack(struct queue *queue, const struct queue_new_job *job)
 }
 
 static int
-insert_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id)
+job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms, int64_t *job_id)
 {
     int64_t settings_row;
-    int rc = settings_id(queue, job->settings, &settings_row);
+    int rc = job_settings_id(queue, job->settings, &settings_row);
     if (rc < 0)
         return rc;
     rc = database_change(
@@ -67,7 +67,7 @@ insert_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
     if (rc < 0)
         return rc;
     if (rc == 0)
-        return explain_no_stack(queue, job);
+        return job_explain_no_stack(queue, job);
     *job_id = sqlite3_last_insert_rowid(queue->db.handle);
     struct queue_event event = {.kind = "JOB_ADDED",
                                 .series_id = job->series_id,
@@ -79,7 +79,8 @@ insert_job(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
 
 /* Cancels what has not ended yet; the ids of running ones stay in *older, the others leave it. */
 static int
-supersede_unfinished(struct queue *queue, struct queue_ids *older, int64_t job_id, int64_t now_ms)
+job_supersede_unfinished(struct queue *queue, struct queue_ids *older, int64_t job_id,
+                         int64_t now_ms)
 {
     size_t running = 0;
     for (size_t i = 0; i < older->count; i++) {
@@ -97,7 +98,7 @@ supersede_unfinished(struct queue *queue, struct queue_ids *older, int64_t job_i
 }
 
 static int
-supersede_older(struct queue *queue, int64_t job_id, int64_t now_ms, struct queue_ids *running)
+job_supersede_older(struct queue *queue, int64_t job_id, int64_t now_ms, struct queue_ids *running)
 {
     int rc = queue_read_ids(
         queue,
@@ -107,7 +108,7 @@ supersede_older(struct queue *queue, int64_t job_id, int64_t now_ms, struct queu
         "WHERE n.id = ? AND o.state IN ('READY', 'DELAYED', 'RUNNING') ORDER BY o.id",
         VALUES(value_int(job_id)), running);
     if (rc == 0)
-        rc = supersede_unfinished(queue, running, job_id, now_ms);
+        rc = job_supersede_unfinished(queue, running, job_id, now_ms);
     if (rc == 0)
         rc = database_change(
             &queue->db,
@@ -127,9 +128,9 @@ queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = insert_job(queue, job, now_ms, job_id);
+    rc = job_insert(queue, job, now_ms, job_id);
     if (rc == 0)
-        rc = supersede_older(queue, *job_id, now_ms, superseded_running);
+        rc = job_supersede_older(queue, *job_id, now_ms, superseded_running);
     rc = queue_leave(queue, rc);
     if (rc < 0 || superseded_running->count == 0) {
         free(superseded_running->at);
@@ -141,7 +142,7 @@ queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_
 /* ---------------------------------------------------------------------- the edges of RUNNING - */
 
 static int
-start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane, int64_t now_ms)
+job_start(struct queue *queue, int64_t job_id, const char *worker, int32_t lane, int64_t now_ms)
 {
     struct job_row row;
     int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_READY), &row);
@@ -171,7 +172,7 @@ queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t
                 int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, start_job(queue, job_id, worker, lane, now_ms));
+    return rc < 0 ? rc : queue_leave(queue, job_start(queue, job_id, worker, lane, now_ms));
 }
 
 static struct database_value
@@ -187,7 +188,7 @@ measured_int(int64_t value)
 }
 
 static int
-insert_result(struct queue *queue, int64_t job_id, const struct queue_result *result,
+result_insert(struct queue *queue, int64_t job_id, const struct queue_result *result,
               int64_t now_ms)
 {
     int rc = database_change(
@@ -202,9 +203,9 @@ insert_result(struct queue *queue, int64_t job_id, const struct queue_result *re
 }
 
 static int
-add_result(struct queue *queue, int64_t job_id, const struct queue_result *result, int64_t now_ms)
+result_add(struct queue *queue, int64_t job_id, const struct queue_result *result, int64_t now_ms)
 {
-    int rc = insert_result(queue, job_id, result, now_ms);
+    int rc = result_insert(queue, job_id, result, now_ms);
     if (rc < 0)
         return rc;
     int64_t result_id = sqlite3_last_insert_rowid(queue->db.handle);
@@ -212,8 +213,8 @@ add_result(struct queue *queue, int64_t job_id, const struct queue_result *resul
 }
 
 static int
-update_finished(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
-                int64_t now_ms)
+job_update_finished(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
+                    int64_t now_ms)
 {
     const struct queue_figures *f = finish->figures;
     return database_change(
@@ -232,19 +233,19 @@ update_finished(struct queue *queue, int64_t job_id, const struct queue_finish *
 }
 
 static int
-finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish, int64_t now_ms)
+job_finish(struct queue *queue, int64_t job_id, const struct queue_finish *finish, int64_t now_ms)
 {
     struct job_row row;
     int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
-    int changed = update_finished(queue, job_id, finish, now_ms);
+    int changed = job_update_finished(queue, job_id, finish, now_ms);
     char detail[512];
     rc = job_moved(
         queue, changed, &row, finish->state, finish->state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY",
         queue_code_and_sentence(finish->code, finish->sentence, detail, sizeof detail), now_ms);
     for (size_t i = 0; rc == 0 && i < finish->result_count; i++)
-        rc = add_result(queue, job_id, &finish->results[i], now_ms);
+        rc = result_add(queue, job_id, &finish->results[i], now_ms);
     if (rc == 0)
         rc = queue_add_features(queue, job_id, finish->figures);
     return rc == 0 ? queue_withdraw_superseded(queue, job_id, now_ms) : rc;
@@ -262,12 +263,12 @@ queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish 
                                "with %zu",
                                queue_job_state_name(state), finish->result_count);
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, finish_job(queue, job_id, finish, now_ms));
+    return rc < 0 ? rc : queue_leave(queue, job_finish(queue, job_id, finish, now_ms));
 }
 
 static int
-fail(struct queue *queue, const struct job_row *row, const char *code, const char *sentence,
-     const char *file_a, const char *file_b, int64_t now_ms)
+job_fail(struct queue *queue, const struct job_row *row, const char *code, const char *sentence,
+         const char *file_a, const char *file_b, int64_t now_ms)
 {
     int changed = database_change(
         &queue->db,
@@ -290,12 +291,12 @@ queue_fail_job(struct queue *queue, int64_t job_id, const char *code, const char
         return rc;
     rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
     if (rc == 0)
-        rc = fail(queue, &row, code, sentence, file_a, file_b, now_ms);
+        rc = job_fail(queue, &row, code, sentence, file_a, file_b, now_ms);
     return queue_leave(queue, rc);
 }
 
 static int
-delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone, const char *code,
+job_delay(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone, const char *code,
           const char *sentence, int64_t now_ms)
 {
     struct job_row row;
@@ -321,11 +322,11 @@ queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool
     if (rc < 0)
         return rc;
     return queue_leave(queue,
-                       delay_job(queue, job_id, not_before_ms, alone, code, sentence, now_ms));
+                       job_delay(queue, job_id, not_before_ms, alone, code, sentence, now_ms));
 }
 
 static int
-return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms)
+job_return(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms)
 {
     struct job_row row;
     int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
@@ -343,7 +344,7 @@ int
 queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, return_job(queue, job_id, why, now_ms));
+    return rc < 0 ? rc : queue_leave(queue, job_return(queue, job_id, why, now_ms));
 }
 
 /* --------------------------------------------------------------- the operator's, the restart's */
@@ -366,7 +367,7 @@ queue_cancel_job(struct queue *queue, int64_t job_id, const char *code, const ch
 }
 
 static int
-retry_job(struct queue *queue, int64_t job_id, int64_t now_ms)
+job_retry(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
     struct job_row row;
     int rc = job_expect_row(queue, job_id,
@@ -405,11 +406,11 @@ int
 queue_retry_job(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, retry_job(queue, job_id, now_ms));
+    return rc < 0 ? rc : queue_leave(queue, job_retry(queue, job_id, now_ms));
 }
 
 static int
-recover_as_ready(struct queue *queue, const struct job_row *row, int64_t now_ms)
+job_recover_as_ready(struct queue *queue, const struct job_row *row, int64_t now_ms)
 {
     int changed = database_change(&queue->db,
                                   "UPDATE job SET state = 'READY', ready_at = ?2, "
@@ -420,13 +421,13 @@ recover_as_ready(struct queue *queue, const struct job_row *row, int64_t now_ms)
 }
 
 static int
-recover_as_failed(struct queue *queue, const struct job_row *row, int64_t now_ms)
+job_recover_as_failed(struct queue *queue, const struct job_row *row, int64_t now_ms)
 {
     char sentence[160];
     snprintf(sentence, sizeof sentence,
              "the daemon ended while the job ran, and that was attempt %d, the last one allowed",
              row->attempts);
-    return fail(queue, row, "CRASHED", sentence, "", "", now_ms);
+    return job_fail(queue, row, "CRASHED", sentence, "", "", now_ms);
 }
 
 int
@@ -438,14 +439,14 @@ queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t
         return rc;
     rc = job_for_each(queue,
                       "SELECT id FROM job WHERE state = 'RUNNING' AND attempts >= ? ORDER BY id",
-                      VALUES(value_int(max_attempts)), recover_as_failed, now_ms);
+                      VALUES(value_int(max_attempts)), job_recover_as_failed, now_ms);
     int64_t running = 0;
     if (rc == 0)
         rc = database_get(&queue->db, "SELECT count(*) FROM job WHERE state = 'RUNNING'", NO_VALUES,
                           &running);
     if (rc >= 0)
         rc = job_for_each(queue, "SELECT id FROM job WHERE state = 'RUNNING' ORDER BY id",
-                          NO_VALUES, recover_as_ready, now_ms);
+                          NO_VALUES, job_recover_as_ready, now_ms);
     if (rc == 0)
         rc = queue_recover_deliveries(queue, now_ms);
     rc = queue_leave(queue, rc);

@@ -296,7 +296,7 @@ queue_each_path(struct queue *queue, int (*visit)(void *context, const char *pat
 }
 
 static int
-report_missing(struct queue *queue, const char *path, int64_t now_ms)
+series_report_missing(struct queue *queue, const char *path, int64_t now_ms)
 {
     int64_t series_id;
     int rc = database_get(&queue->db, "SELECT series_id FROM instance WHERE path = ?",
@@ -323,7 +323,7 @@ int
 queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, report_missing(queue, path, now_ms));
+    return rc < 0 ? rc : queue_leave(queue, series_report_missing(queue, path, now_ms));
 }
 
 /* ------------------------------------------------------------------------------- quarantine -- */
@@ -559,8 +559,8 @@ explain_series(struct queue *queue, int64_t series_id, int32_t revision)
 }
 
 static int
-settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
-       const struct queue_stack *stacks, size_t stack_count, int64_t now_ms)
+series_settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
+              const struct queue_stack *stacks, size_t stack_count, int64_t now_ms)
 {
     bool accepted = count_accepted(stacks, stack_count) > 0;
     const char *state = accepted ? "SETTLED" : "REFUSED";
@@ -594,12 +594,12 @@ queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const cha
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    return queue_leave(queue,
-                       settle(queue, series_id, revision, evidence, stacks, stack_count, now_ms));
+    return queue_leave(
+        queue, series_settle(queue, series_id, revision, evidence, stacks, stack_count, now_ms));
 }
 
 static int
-request_complete(struct queue *queue, const char *series_uid, int64_t now_ms)
+series_request_complete(struct queue *queue, const char *series_uid, int64_t now_ms)
 {
     struct series_row row;
     int rc = read_series_row(queue, series_uid, &row);
@@ -626,5 +626,5 @@ int
 queue_request_complete(struct queue *queue, const char *series_uid, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, request_complete(queue, series_uid, now_ms));
+    return rc < 0 ? rc : queue_leave(queue, series_request_complete(queue, series_uid, now_ms));
 }

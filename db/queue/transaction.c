@@ -1,7 +1,7 @@
 /*
- * transaction.c - the queue's life, its transactions, its events and its invariants. What moves a series
- * is in series.c, what moves a job in jobs.c and ready.c, what a job measured in
- * features.c; deliveries, with a diagram of their own, are in deliveries.c.
+ * transaction.c - the queue's life, its transactions, its events and its invariants. What moves a
+ * series is in series.c, what moves a job in jobs.c and ready.c, what a job measured in features.c;
+ * deliveries, with a diagram of their own, are in deliveries.c.
  *
  * A series:
  *
@@ -195,7 +195,7 @@ assert_sound(struct queue *queue)
 
 /* Ends the open transaction: with everything on disk, or with nothing of it. */
 static int
-commit(struct queue *queue)
+queue_commit_outermost(struct queue *queue)
 {
     int rc = database_change(&queue->db, commit_sql, NO_VALUES);
     if (rc < 0) {
@@ -232,7 +232,7 @@ queue_commit(struct queue *queue)
 {
     if (queue->group == QUEUE_ALONE)
         return database_refuse(&queue->db, -EINVAL, "no transaction is open");
-    int rc = queue->group == QUEUE_GROUP_LOST ? say_lost(queue) : commit(queue);
+    int rc = queue->group == QUEUE_GROUP_LOST ? say_lost(queue) : queue_commit_outermost(queue);
     queue->group = QUEUE_ALONE;
     return rc;
 }
@@ -272,7 +272,7 @@ int
 queue_leave(struct queue *queue, int rc)
 {
     if (rc == 0 && queue->group == QUEUE_ALONE)
-        return commit(queue);
+        return queue_commit_outermost(queue);
     if (rc == 0) {
         rc = database_change(&queue->db, release_sql, NO_VALUES);
         if (rc >= 0)

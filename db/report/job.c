@@ -39,7 +39,7 @@ print_field(FILE *out, const char *name, sqlite3_stmt *row, int column, const ch
         fprintf(out, "%s\n", text);
 }
 
-/* The columns of the row that have something to say, one a line. */
+/* The columns of the row that have something to say, one per line. */
 static int
 print_fields(struct report *report, sqlite3_stmt *row, FILE *out)
 {

@@ -46,7 +46,7 @@ free_table(struct table *table)
 }
 
 static int
-add_row(struct report *report, struct table *table, sqlite3_stmt *statement, size_t *capacity)
+table_add_row(struct report *report, struct table *table, sqlite3_stmt *statement, size_t *capacity)
 {
     if (table->row_count == *capacity) {
         size_t wanted = *capacity ? 2 * *capacity : 64;
@@ -83,7 +83,7 @@ read_table(struct report *report, const struct report_selection *selection, stru
         return rc;
     size_t capacity = 0;
     while ((rc = database_step(&report->db, statement)) == 1) {
-        rc = add_row(report, table, statement, &capacity);
+        rc = table_add_row(report, table, statement, &capacity);
         if (rc < 0)
             break;
     }

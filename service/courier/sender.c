@@ -45,7 +45,7 @@ struct sender {
 };
 
 /* How one delivery went. */
-struct attempt {
+struct send_attempt {
     struct error error; /* code "": all went well */
     struct dicom_answer answer;
     int32_t store_status;
@@ -62,7 +62,7 @@ send_frame(struct sender *sender, struct proto_writer *frame)
 
 static void
 send_delivered(struct sender *sender, const struct task *task, enum proto_delivery outcome,
-               const struct attempt *attempt)
+               const struct send_attempt *attempt)
 {
     const bool committing = outcome == PROTO_DELIVERY_SENT && attempt->transaction[0] != '\0';
     struct proto_writer writer;
@@ -82,7 +82,7 @@ send_delivered(struct sender *sender, const struct task *task, enum proto_delive
 static void
 send_returned(struct sender *sender, const struct task *task)
 {
-    struct attempt attempt = {.store_status = -1};
+    struct send_attempt attempt = {.store_status = -1};
     error_set(&attempt.error, -ECANCELED, CODE_RETURNED,
               "It was not tried: the courier is ending.");
     send_delivered(sender, task, PROTO_DELIVERY_RETURNED, &attempt);
@@ -174,7 +174,7 @@ gather_classes(struct sender *sender, const struct task *task, char classes[][DI
 }
 
 static int
-connect_for(struct sender *sender, const struct task *task, struct attempt *attempt)
+connect_for(struct sender *sender, const struct task *task, struct send_attempt *attempt)
 {
     const struct conf_destination *destination = sender->options.destination;
     char classes[MAX_CLASSES][DICOM_UID_SIZE] = {{0}};
@@ -208,7 +208,7 @@ can_reuse(struct sender *sender, const struct task *task)
 /* ---------------------------------------------------------------------------- delivering ---- */
 
 static int
-commit(struct sender *sender, const struct task *task, struct attempt *attempt)
+commit(struct sender *sender, const struct task *task, struct send_attempt *attempt)
 {
     const struct dicom_reference reference = {task->sop_class, task->sop_instance};
     uint8_t bytes[16];
@@ -223,7 +223,7 @@ commit(struct sender *sender, const struct task *task, struct attempt *attempt)
 }
 
 static int
-send_once(struct sender *sender, const struct task *task, struct attempt *attempt)
+send_once(struct sender *sender, const struct task *task, struct send_attempt *attempt)
 {
     int rc = 0;
     if (!sender->association)
@@ -244,7 +244,7 @@ send_once(struct sender *sender, const struct task *task, struct attempt *attemp
  * peer: that once, a new one is tried at once. Storing the same instance again does no harm.
  */
 static enum dicom_outcome
-deliver_to_ae(struct sender *sender, const struct task *task, struct attempt *attempt)
+deliver_to_ae(struct sender *sender, const struct task *task, struct send_attempt *attempt)
 {
     const bool reused = can_reuse(sender, task);
     int rc = send_once(sender, task, attempt);
@@ -260,7 +260,7 @@ deliver_to_ae(struct sender *sender, const struct task *task, struct attempt *at
 }
 
 static enum dicom_outcome
-deliver_to_folder(struct sender *sender, const struct task *task, struct attempt *attempt)
+deliver_to_folder(struct sender *sender, const struct task *task, struct send_attempt *attempt)
 {
     attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
     int rc = folder_deliver(sender->options.destination->folder, task->file, task->sop_instance,
@@ -270,7 +270,7 @@ deliver_to_folder(struct sender *sender, const struct task *task, struct attempt
 
 static void
 log_attempt(const struct sender *sender, const struct task *task, enum dicom_outcome outcome,
-            const struct attempt *attempt, double seconds)
+            const struct send_attempt *attempt, double seconds)
 {
     static const char *const names[] = {"sent", "transient", "permanent"};
     const char *destination = sender->options.destination->name;
@@ -292,7 +292,7 @@ deliver(struct sender *sender, const struct task *task)
     static const enum proto_delivery told[] = {[DICOM_SENT] = PROTO_DELIVERY_SENT,
                                                [DICOM_TRANSIENT] = PROTO_DELIVERY_TRANSIENT,
                                                [DICOM_PERMANENT] = PROTO_DELIVERY_PERMANENT};
-    struct attempt attempt = {.store_status = -1};
+    struct send_attempt attempt = {.store_status = -1};
     const double start = clock_seconds();
     const enum dicom_outcome outcome = sender->options.destination->folder
                                            ? deliver_to_folder(sender, task, &attempt)

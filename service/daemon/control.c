@@ -47,7 +47,7 @@ struct control {
 };
 
 static void
-drop(struct client *client)
+client_drop(struct client *client)
 {
     struct client **link = &client->control->clients;
     while (*link != client)
@@ -60,7 +60,7 @@ drop(struct client *client)
 
 /* Operators may send what is theirs to send, whole, and nothing else. */
 static int
-read_request(struct proto_reader *reader, struct control_request *request)
+client_read_request(struct proto_reader *reader, struct control_request *request)
 {
     const struct message *message = message_find(reader->type);
     if (!message || strcmp(message->from, "command") != 0)
@@ -70,15 +70,15 @@ read_request(struct proto_reader *reader, struct control_request *request)
 }
 
 static void
-on_frame(void *context, struct channel *channel, struct proto_reader *reader)
+client_on_frame(void *context, struct channel *channel, struct proto_reader *reader)
 {
     (void)channel;
     struct client *client = context;
     struct control_request request;
-    if (read_request(reader, &request)) {
+    if (client_read_request(reader, &request)) {
         log_warn("control.refused", LOG_INT("client", client->number),
                  LOG_STR("frame", message_name(reader->type)));
-        drop(client);
+        client_drop(client);
         return;
     }
     struct control *control = client->control;
@@ -88,44 +88,44 @@ on_frame(void *context, struct channel *channel, struct proto_reader *reader)
 }
 
 static void
-on_end(void *context, struct channel *channel, int status)
+client_on_end(void *context, struct channel *channel, int status)
 {
     (void)channel;
     struct client *client = context;
     if (status < 0)
         log_warn("control.broken", LOG_INT("client", client->number),
                  LOG_STR("reason", strerror(-status)));
-    drop(client);
+    client_drop(client);
 }
 
 static void
-on_sweep(uv_timer_t *timer)
+control_on_sweep(uv_timer_t *timer)
 {
     struct control *control = timer->data;
     struct client *next;
     for (struct client *client = control->clients; client; client = next) {
         next = client->next;
         if (client->unanswered == 0 && uv_now(timer->loop) - client->heard_at > IDLE_MILLIS)
-            drop(client);
+            client_drop(client);
     }
 }
 
 static void
-free_handle(uv_handle_t *handle)
+control_free_handle(uv_handle_t *handle)
 {
     free(handle);
 }
 
 static int
-add_client(struct control *control, uv_pipe_t *pipe)
+control_add_client(struct control *control, uv_pipe_t *pipe)
 {
     struct client *client = calloc(1, sizeof *client);
     if (!client || control->count >= MAX_CLIENTS) {
         free(client);
-        uv_close((uv_handle_t *)pipe, free_handle);
+        uv_close((uv_handle_t *)pipe, control_free_handle);
         return -EMFILE;
     }
-    const struct channel_events events = {on_frame, on_end, client};
+    const struct channel_events events = {client_on_frame, client_on_end, client};
     int error = channel_adopt(pipe, &events, &client->channel);
     if (error) {
         free(client);
@@ -141,7 +141,7 @@ add_client(struct control *control, uv_pipe_t *pipe)
 }
 
 static void
-on_connection(uv_stream_t *listener, int status)
+control_on_connection(uv_stream_t *listener, int status)
 {
     struct control *control = listener->data;
     uv_pipe_t *pipe = status ? NULL : malloc(sizeof *pipe);
@@ -153,9 +153,9 @@ on_connection(uv_stream_t *listener, int status)
     }
     error = uv_accept(listener, (uv_stream_t *)pipe);
     if (error)
-        uv_close((uv_handle_t *)pipe, free_handle);
+        uv_close((uv_handle_t *)pipe, control_free_handle);
     else
-        error = add_client(control, pipe);
+        error = control_add_client(control, pipe);
     if (error)
         log_warn("control.accept_failed", LOG_STR("reason", strerror(-error)));
 }
@@ -173,7 +173,7 @@ control_answer(struct control *control, int64_t number, const struct message_ans
     struct proto_writer writer;
     message_write_answer(&writer, answer);
     if (channel_send(client->channel, &writer) || channel_backlog(client->channel) > MAX_BACKLOG)
-        drop(client);
+        client_drop(client);
 }
 
 /* --------------------------------------------------------------------------- open, close --- */
@@ -183,7 +183,7 @@ control_answer(struct control *control, int64_t number, const struct message_ans
  * it is bound through the folder's descriptor.
  */
 static int
-bind_socket(const char *path, const char *folder)
+control_bind(const char *path, const char *folder)
 {
     int base = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (base < 0)
@@ -207,7 +207,7 @@ bind_socket(const char *path, const char *folder)
 }
 
 static void
-on_closed(uv_handle_t *handle)
+control_on_closed(uv_handle_t *handle)
 {
     struct control *control = handle->data;
     if (--control->handles > 0)
@@ -227,7 +227,7 @@ control_open(uv_loop_t *loop, const char *root, const struct control_events *eve
         goto fail;
     if (asprintf(&folder, "%s/" LAYOUT_RUN, root) < 0)
         goto fail_path;
-    int fd = error = bind_socket(control->path, folder);
+    int fd = error = control_bind(control->path, folder);
     free(folder);
     if (error < 0)
         goto fail_path;
@@ -237,12 +237,12 @@ control_open(uv_loop_t *loop, const char *root, const struct control_events *eve
     uv_pipe_init(loop, &control->listener, 0);
     uv_timer_init(loop, &control->sweeper);
     control->listener.data = control->sweeper.data = control;
-    uv_timer_start(&control->sweeper, on_sweep, SWEEP_MILLIS, SWEEP_MILLIS);
+    uv_timer_start(&control->sweeper, control_on_sweep, SWEEP_MILLIS, SWEEP_MILLIS);
     error = uv_pipe_open(&control->listener, fd);
     if (error)
         close(fd);
     else
-        error = uv_listen((uv_stream_t *)&control->listener, LISTEN_LENGTH, on_connection);
+        error = uv_listen((uv_stream_t *)&control->listener, LISTEN_LENGTH, control_on_connection);
     if (error) {
         control_close(control);
         return error;
@@ -262,8 +262,8 @@ control_close(struct control *control)
     if (!control)
         return;
     while (control->clients)
-        drop(control->clients);
+        client_drop(control->clients);
     unlink(control->path);
-    uv_close((uv_handle_t *)&control->listener, on_closed);
-    uv_close((uv_handle_t *)&control->sweeper, on_closed);
+    uv_close((uv_handle_t *)&control->listener, control_on_closed);
+    uv_close((uv_handle_t *)&control->sweeper, control_on_closed);
 }

@@ -63,31 +63,32 @@ struct daemon {
 /* ------------------------------------------------------------------------------ batch ------ */
 
 static size_t
-unrecorded(const struct core *core)
+daemon_unrecorded(const struct core *core)
 {
     return jobs_unrecorded(core->jobs) + deliveries_unrecorded(core->deliveries);
 }
 
 static void
-on_before_commit(void *context)
+daemon_before_commit(void *context)
 {
     struct core *core = context;
     jobs_before_commit(core->jobs);
     deliveries_before_commit(core->deliveries);
-    /* The last child is buried and its work recorded, or cannot be for now: the next start does. */
-    if (core->draining && pool_living(core->pool) == 0 && (unrecorded(core) == 0 || core->trouble))
+    /* The last child is reaped and its work recorded, or cannot be for now: the next start does. */
+    if (core->draining && pool_living(core->pool) == 0 &&
+        (daemon_unrecorded(core) == 0 || core->trouble))
         uv_stop(&core->loop);
 }
 
 static void
-on_trouble(struct core *core, const char *why)
+daemon_on_trouble(struct core *core, const char *why)
 {
     arrivals_pause_or_resume(core->arrivals, why);
 }
 
 /* A commit went well while probing: work goes on. */
 static void
-resume(struct core *core)
+daemon_resume(struct core *core)
 {
     core->probing = core->trouble = false;
     log_info("queue.recovered", LOG_STR("root", core->root));
@@ -97,18 +98,18 @@ resume(struct core *core)
 }
 
 static void
-on_after_commit(void *context, int status)
+daemon_after_commit(void *context, int status)
 {
     struct core *core = context;
     if (status)
         core_failed(core, status, "commit");
     else if (core->probing)
-        resume(core);
+        daemon_resume(core);
 }
 
 /* Tries again what could not be written. */
 static void
-on_probe(uv_timer_t *timer)
+daemon_on_probe(uv_timer_t *timer)
 {
     struct core *core = timer->data;
     core->probing = true;
@@ -121,7 +122,7 @@ on_probe(uv_timer_t *timer)
 /* ------------------------------------------------------------------------------ children ---- */
 
 static void
-on_child_ready(void *context, int slot)
+daemon_child_ready(void *context, int slot)
 {
     struct daemon *daemon = context;
     struct core *core = &daemon->core;
@@ -144,7 +145,7 @@ on_child_ready(void *context, int slot)
 }
 
 static void
-on_child_frame(void *context, int slot, struct proto_reader *reader)
+daemon_child_frame(void *context, int slot, struct proto_reader *reader)
 {
     struct daemon *daemon = context;
     const struct core *core = &daemon->core;
@@ -160,7 +161,7 @@ on_child_frame(void *context, int slot, struct proto_reader *reader)
 }
 
 static void
-on_child_gone(void *context, int slot, const struct pool_gone *gone)
+daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
 {
     struct daemon *daemon = context;
     struct core *core = &daemon->core;
@@ -186,7 +187,7 @@ on_child_gone(void *context, int slot, const struct pool_gone *gone)
 /* --------------------------------------------------------------------------------- stop ----- */
 
 static void
-stop_what_runs(struct daemon *daemon)
+daemon_stop_jobs(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     if (daemon->jobs_stopped) {
@@ -199,14 +200,14 @@ stop_what_runs(struct daemon *daemon)
 }
 
 static void
-on_drain_deadline(uv_timer_t *timer)
+daemon_on_deadline(uv_timer_t *timer)
 {
     struct core *core = timer->data;
-    stop_what_runs((struct daemon *)core);
+    daemon_stop_jobs((struct daemon *)core);
 }
 
 static void
-drain(struct daemon *daemon, int number)
+daemon_drain(struct daemon *daemon, int number)
 {
     struct core *core = &daemon->core;
     log_info("daemon.draining", LOG_INT("signal", number),
@@ -219,22 +220,22 @@ drain(struct daemon *daemon, int number)
 }
 
 static void
-on_stop_signal(uv_signal_t *handle, int number)
+daemon_on_stop_signal(uv_signal_t *handle, int number)
 {
     struct core *core = handle->data;
     struct daemon *daemon = (struct daemon *)core;
     if (!core->draining) {
-        drain(daemon, number);
+        daemon_drain(daemon, number);
         return;
     }
     daemon->jobs_stopped = true;
-    stop_what_runs(daemon);
+    daemon_stop_jobs(daemon);
 }
 
 /* ------------------------------------------------------------------------------- reload ----- */
 
 static int
-write_config_copy(const struct daemon *daemon, const struct conf *conf)
+daemon_write_config(const struct daemon *daemon, const struct conf *conf)
 {
     char *text = conf_to_text(conf);
     int error = text ? durable_write(AT_FDCWD, daemon->config_copy, text, strlen(text), 0600,
@@ -246,7 +247,7 @@ write_config_copy(const struct daemon *daemon, const struct conf *conf)
 
 /* The courier is started once there is something to deliver to. */
 static int
-start_courier(struct core *core)
+daemon_start_courier(struct core *core)
 {
     if (core->courier >= 0 || core->conf->destination_count == 0)
         return 0;
@@ -258,7 +259,7 @@ start_courier(struct core *core)
 }
 
 static void
-tell_reload(struct daemon *daemon, int slot)
+daemon_send_reload(struct daemon *daemon, int slot)
 {
     struct proto_writer writer;
     message_write_reload(&writer, &(struct message_reload){.config_file = daemon->config_copy});
@@ -266,14 +267,14 @@ tell_reload(struct daemon *daemon, int slot)
 }
 
 static void
-reload_deliveries(struct daemon *daemon)
+daemon_reload_deliveries(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     if (core->courier >= 0)
-        tell_reload(daemon, core->courier);
+        daemon_send_reload(daemon, core->courier);
     int error = deliveries_reload(core->deliveries);
     if (!error)
-        error = start_courier(core);
+        error = daemon_start_courier(core);
     if (error)
         log_error("reload.failed", LOG_STR("what", "destinations"),
                   LOG_STR("error", strerror(-error)));
@@ -281,7 +282,7 @@ reload_deliveries(struct daemon *daemon)
 
 /* The new configuration, checked and written for the children; NULL and a reason otherwise. */
 static struct conf *
-load_anew(struct daemon *daemon, char *reason, size_t reason_size)
+daemon_load_config(struct daemon *daemon, char *reason, size_t reason_size)
 {
     struct conf *fresh = NULL;
     if (conf_load_with_root(daemon->options->config_file, daemon->options->root, &fresh, reason,
@@ -292,7 +293,7 @@ load_anew(struct daemon *daemon, char *reason, size_t reason_size)
         error = -EINVAL;
         snprintf(reason, reason_size, "root cannot change while noctuled runs (%s to %s)",
                  daemon->core.conf->root, fresh->root);
-    } else if ((error = write_config_copy(daemon, fresh))) {
+    } else if ((error = daemon_write_config(daemon, fresh))) {
         snprintf(reason, reason_size, "%s: %s", daemon->config_copy, strerror(-error));
     }
     if (!error)
@@ -302,11 +303,11 @@ load_anew(struct daemon *daemon, char *reason, size_t reason_size)
 }
 
 static void
-reload(struct daemon *daemon)
+daemon_reload(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     char reason[CONF_REASON];
-    struct conf *fresh = load_anew(daemon, reason, sizeof reason);
+    struct conf *fresh = daemon_load_config(daemon, reason, sizeof reason);
     if (!fresh) {
         log_error("config.refused", LOG_STR("reason", reason));
         core_note(core, "RELOAD_FAILED", reason);
@@ -317,15 +318,15 @@ reload(struct daemon *daemon)
     log_set_level(fresh->log_level);
     log_info("config.reloaded", LOG_STR("file", daemon->options->config_file));
     core_note(core, "RELOAD", daemon->options->config_file);
-    tell_reload(daemon, core->intake);
+    daemon_send_reload(daemon, core->intake);
     workers_reload(core->workers, daemon->config_copy);
-    reload_deliveries(daemon);
+    daemon_reload_deliveries(daemon);
     conf_free(old);
     arrivals_look(core->arrivals);
 }
 
 static void
-on_hangup(uv_signal_t *handle, int number)
+daemon_on_hangup(uv_signal_t *handle, int number)
 {
     (void)number;
     struct core *core = handle->data;
@@ -333,14 +334,14 @@ on_hangup(uv_signal_t *handle, int number)
     if (core->draining)
         return;
     notify_reloading();
-    reload(daemon);
+    daemon_reload(daemon);
     notify_ready();
 }
 
 /* --------------------------------------------------------------------------------- tick ----- */
 
 static void
-watch_disk(struct core *core)
+daemon_watch_disk(struct core *core)
 {
     double free_mib, least = core->conf->min_free_mib;
     char detail[128];
@@ -364,7 +365,7 @@ watch_disk(struct core *core)
 }
 
 static void
-tell_status(struct daemon *daemon)
+daemon_notify_status(struct daemon *daemon)
 {
     const struct core *core = &daemon->core;
     char status[sizeof daemon->status];
@@ -381,26 +382,26 @@ tell_status(struct daemon *daemon)
 }
 
 static void
-on_tick(uv_timer_t *timer)
+daemon_on_tick(uv_timer_t *timer)
 {
     struct core *core = timer->data;
-    watch_disk(core);
+    daemon_watch_disk(core);
     arrivals_tick(core->arrivals);
     workers_tick(core->workers);
     jobs_tick(core->jobs);
     deliveries_tick(core->deliveries);
-    tell_status((struct daemon *)core);
+    daemon_notify_status((struct daemon *)core);
 }
 
 static void
-on_watchdog(uv_timer_t *timer)
+daemon_on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
     notify_alive();
 }
 
 static void
-on_request(void *context, int64_t client, const struct control_request *request)
+daemon_on_request(void *context, int64_t client, const struct control_request *request)
 {
     struct daemon *daemon = context;
     request_handle(&daemon->core, daemon->control, client, request);
@@ -409,7 +410,7 @@ on_request(void *context, int64_t client, const struct control_request *request)
 /* ------------------------------------------------------------------------- open, close ------ */
 
 static void
-init_timer(struct daemon *daemon, uv_timer_t *timer, uv_timer_cb callback)
+daemon_init_timer(struct daemon *daemon, uv_timer_t *timer, uv_timer_cb callback)
 {
     uv_timer_init(&daemon->core.loop, timer); /* has no way to fail */
     timer->data = &daemon->core;
@@ -417,7 +418,7 @@ init_timer(struct daemon *daemon, uv_timer_t *timer, uv_timer_cb callback)
 }
 
 static int
-catch_signal(struct daemon *daemon, uv_signal_t *handle, int number, uv_signal_cb callback)
+daemon_catch_signal(struct daemon *daemon, uv_signal_t *handle, int number, uv_signal_cb callback)
 {
     uv_signal_init(&daemon->core.loop, handle);
     handle->data = &daemon->core;
@@ -426,27 +427,27 @@ catch_signal(struct daemon *daemon, uv_signal_t *handle, int number, uv_signal_c
 
 /* After uv_loop_init; on an error close_parts still has to be called. */
 static int
-open_parts(struct daemon *daemon)
+daemon_open_parts(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
-    const struct batch_events batch_events = {on_before_commit, on_after_commit, core};
-    const struct control_events control_events = {on_request, daemon};
+    const struct batch_events batch_events = {daemon_before_commit, daemon_after_commit, core};
+    const struct control_events control_events = {daemon_on_request, daemon};
     const struct pool_options pool_options = {
         .program = "/proc/self/exe", /* this very file, even after it was replaced */
         .config_file = daemon->config_copy,
         .timing = pool_default_timing,
-        .events = {on_child_ready, on_child_frame, on_child_gone, daemon},
+        .events = {daemon_child_ready, daemon_child_frame, daemon_child_gone, daemon},
     };
-    init_timer(daemon, &daemon->tick, on_tick);
-    init_timer(daemon, &daemon->watchdog, on_watchdog);
-    init_timer(daemon, &daemon->deadline, on_drain_deadline);
-    init_timer(daemon, &core->probe, on_probe);
-    core->on_trouble = on_trouble;
+    daemon_init_timer(daemon, &daemon->tick, daemon_on_tick);
+    daemon_init_timer(daemon, &daemon->watchdog, daemon_on_watchdog);
+    daemon_init_timer(daemon, &daemon->deadline, daemon_on_deadline);
+    daemon_init_timer(daemon, &core->probe, daemon_on_probe);
+    core->on_trouble = daemon_on_trouble;
     due_init(&core->jobs_due, &core->loop);
     due_init(&core->deliveries_due, &core->loop);
-    int signals = catch_signal(daemon, &daemon->terminate, SIGTERM, on_stop_signal) |
-                  catch_signal(daemon, &daemon->interrupt, SIGINT, on_stop_signal) |
-                  catch_signal(daemon, &daemon->hangup, SIGHUP, on_hangup);
+    int signals = daemon_catch_signal(daemon, &daemon->terminate, SIGTERM, daemon_on_stop_signal) |
+                  daemon_catch_signal(daemon, &daemon->interrupt, SIGINT, daemon_on_stop_signal) |
+                  daemon_catch_signal(daemon, &daemon->hangup, SIGHUP, daemon_on_hangup);
     int error = signals ? -EIO : batch_open(&core->loop, core->queue, &batch_events, &core->batch);
     if (!error)
         error = arrivals_open(core, &core->arrivals);
@@ -466,7 +467,7 @@ open_parts(struct daemon *daemon)
 }
 
 static void
-close_parts(struct daemon *daemon)
+daemon_close_parts(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     uv_handle_t *handles[] = {
@@ -496,7 +497,7 @@ close_parts(struct daemon *daemon)
 
 /* Puts right what the last daemon left, before any child can be at work. */
 static int
-recover(struct core *core)
+daemon_recover(struct core *core)
 {
     int32_t returned = 0;
     spool_sweep_incoming(core->root);
@@ -511,10 +512,10 @@ recover(struct core *core)
 }
 
 static int
-begin_work(struct daemon *daemon)
+daemon_begin_work(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
-    int error = recover(core);
+    int error = daemon_recover(core);
     if (error)
         return error;
     error = audit_start(core, &daemon->audit);
@@ -523,22 +524,22 @@ begin_work(struct daemon *daemon)
     core->intake = pool_add(core->pool, "intake", 0);
     error = core->intake < 0 ? core->intake : workers_start(core->workers);
     if (!error)
-        error = start_courier(core);
+        error = daemon_start_courier(core);
     if (error)
         return error;
-    watch_disk(core);
-    uv_timer_start(&daemon->tick, on_tick, TICK_MILLIS, TICK_MILLIS);
+    daemon_watch_disk(core);
+    uv_timer_start(&daemon->tick, daemon_on_tick, TICK_MILLIS, TICK_MILLIS);
     uint64_t watchdog_ms = notify_watchdog_ms();
     if (watchdog_ms)
-        uv_timer_start(&daemon->watchdog, on_watchdog, 0, watchdog_ms);
+        uv_timer_start(&daemon->watchdog, daemon_on_watchdog, 0, watchdog_ms);
     return 0;
 }
 
 static int
-end_work(struct daemon *daemon)
+daemon_end_work(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
-    size_t lost = unrecorded(core);
+    size_t lost = daemon_unrecorded(core);
     core_note(core, "STOP",
               lost ? "with jobs or deliveries whose end could not be recorded" : "clean");
     int error = batch_commit(core->batch);
@@ -547,7 +548,7 @@ end_work(struct daemon *daemon)
 }
 
 static int
-run(struct daemon *daemon)
+daemon_run(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
     int error = uv_loop_init(&core->loop);
@@ -556,20 +557,20 @@ run(struct daemon *daemon)
         return EX_OSERR;
     }
     int status = EX_OSERR;
-    error = open_parts(daemon);
+    error = daemon_open_parts(daemon);
     if (!error) {
-        error = begin_work(daemon);
+        error = daemon_begin_work(daemon);
         if (error)
-            drain(daemon, 0);
+            daemon_drain(daemon, 0);
         uv_run(&core->loop, UV_RUN_DEFAULT);
-        status = end_work(daemon);
+        status = daemon_end_work(daemon);
     }
     if (error) {
         status = EX_OSERR;
         log_error("daemon.failed", LOG_STR("error", strerror(-error)),
                   LOG_STR("reason", queue_reason(core->queue)));
     }
-    close_parts(daemon);
+    daemon_close_parts(daemon);
     uv_loop_close(&core->loop);
     return status;
 }
@@ -579,7 +580,7 @@ run(struct daemon *daemon)
 /* Exit statuses from here on; each step undoes its own. */
 
 static int
-run_with_queue(struct daemon *daemon)
+daemon_run_with_queue(struct daemon *daemon)
 {
     char reason[CONF_REASON] = "";
     int error = queue_open(daemon->database, &daemon->core.queue, reason, sizeof reason);
@@ -587,13 +588,13 @@ run_with_queue(struct daemon *daemon)
         log_error("database.refused", LOG_STR("file", daemon->database), LOG_STR("reason", reason));
         return EXIT_DATABASE;
     }
-    int status = run(daemon);
+    int status = daemon_run(daemon);
     queue_close(daemon->core.queue);
     return status;
 }
 
 static int
-run_in_root(struct daemon *daemon)
+daemon_run_in_root(struct daemon *daemon)
 {
     char reason[CONF_REASON] = "";
     int error = spool_make(daemon->root, reason, sizeof reason);
@@ -603,17 +604,17 @@ run_in_root(struct daemon *daemon)
         log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", reason));
         return error == -EBUSY ? EX_TEMPFAIL : EX_CANTCREAT;
     }
-    error = write_config_copy(daemon, daemon->core.conf);
+    error = daemon_write_config(daemon, daemon->core.conf);
     if (error)
         log_error("root.refused", LOG_STR("file", daemon->config_copy),
                   LOG_STR("reason", strerror(-error)));
-    int status = error ? EX_CANTCREAT : run_with_queue(daemon);
+    int status = error ? EX_CANTCREAT : daemon_run_with_queue(daemon);
     close(daemon->lock);
     return status;
 }
 
 static int
-run_configured(struct daemon *daemon)
+daemon_run_configured(struct daemon *daemon)
 {
     daemon->root = strdup(daemon->core.conf->root);
     daemon->core.root = daemon->root;
@@ -623,7 +624,7 @@ run_configured(struct daemon *daemon)
         daemon->config_copy = NULL;
     int status = EX_OSERR;
     if (daemon->root && daemon->database && daemon->config_copy)
-        status = run_in_root(daemon);
+        status = daemon_run_in_root(daemon);
     free(daemon->config_copy);
     free(daemon->database);
     free(daemon->root);
@@ -646,7 +647,7 @@ daemon_main(const struct daemon_options *options)
         log_error("config.refused", LOG_STR("reason", reason));
     } else {
         log_set_level(daemon->core.conf->log_level);
-        status = run_configured(daemon);
+        status = daemon_run_configured(daemon);
         conf_free(daemon->core.conf);
     }
     free(daemon);

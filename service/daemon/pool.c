@@ -15,7 +15,7 @@
  *     LEAVING   the next frame
  *     DYING     the exit: KILL
  *
- * An exit or the end of the pipe leads to DYING from everywhere. A child is buried when it has
+ * An exit or the end of the pipe leads to DYING from everywhere. A child is reaped when it has
  * exited and its pipe is read to the end, whichever comes last: what it sent before a crash counts.
  */
 #include "service/daemon/pool.h"
@@ -74,7 +74,7 @@ const struct pool_timing pool_default_timing = {
     .longest_wait = 30000,
 };
 
-static void start(struct slot *slot);
+static void slot_start(struct slot *slot);
 
 uint64_t
 pool_wait(const struct pool_timing *timing, bool was_ready, int deaths)
@@ -91,21 +91,21 @@ pool_wait(const struct pool_timing *timing, bool was_ready, int deaths)
 /* ---------------------------------------------------------------------------- deadlines ---- */
 
 static uint64_t
-now(const struct slot *slot)
+slot_now(const struct slot *slot)
 {
     return uv_now(slot->pool->loop);
 }
 
-static void on_deadline(uv_timer_t *timer);
+static void slot_on_deadline(uv_timer_t *timer);
 
 static void
-set_deadline(struct slot *slot, uint64_t millis)
+slot_set_deadline(struct slot *slot, uint64_t millis)
 {
-    uv_timer_start(&slot->timer, on_deadline, millis, 0);
+    uv_timer_start(&slot->timer, slot_on_deadline, millis, 0);
 }
 
 static void
-end_child(struct slot *slot, const char *why)
+slot_end_child(struct slot *slot, const char *why)
 {
     if (slot->state == SLOT_EMPTY || slot->term_sent || slot->exited)
         return;
@@ -115,30 +115,30 @@ end_child(struct slot *slot, const char *why)
     slot->state = SLOT_DYING;
     slot->term_sent = true;
     uv_process_kill(slot->process, SIGTERM);
-    set_deadline(slot, slot->pool->timing.term);
+    slot_set_deadline(slot, slot->pool->timing.term);
 }
 
 static void
-distrust(struct slot *slot, const char *why)
+slot_distrust(struct slot *slot, const char *why)
 {
     slot->distrusted = true;
-    end_child(slot, why);
+    slot_end_child(slot, why);
 }
 
 static void
-on_deadline(uv_timer_t *timer)
+slot_on_deadline(uv_timer_t *timer)
 {
     struct slot *slot = timer->data;
     switch (slot->state) {
     case SLOT_EMPTY:
-        start(slot);
+        slot_start(slot);
         break;
     case SLOT_STARTING:
-        distrust(slot, "it did not say HELLO in time");
+        slot_distrust(slot, "it did not say HELLO in time");
         break;
     case SLOT_READY:
     case SLOT_LEAVING:
-        end_child(slot, "it gave no sign of life");
+        slot_end_child(slot, "it gave no sign of life");
         break;
     case SLOT_DYING:
         if (!slot->exited)
@@ -150,43 +150,43 @@ on_deadline(uv_timer_t *timer)
 /* -------------------------------------------------------------------------- life, death ---- */
 
 static void
-free_handle(uv_handle_t *handle)
+slot_free_handle(uv_handle_t *handle)
 {
     free(handle);
 }
 
 static uint64_t
-wait_after_death(struct slot *slot)
+slot_wait_after_death(struct slot *slot)
 {
     const struct pool_timing *timing = &slot->pool->timing;
-    bool early = !slot->gone.was_ready || now(slot) - slot->ready_at < timing->young;
+    bool early = !slot->gone.was_ready || slot_now(slot) - slot->ready_at < timing->young;
     slot->early_deaths = early && !slot->gone.ordered ? slot->early_deaths + 1 : 0;
     return pool_wait(timing, slot->gone.was_ready, slot->early_deaths);
 }
 
 static void
-bury_if_over(struct slot *slot)
+slot_reap_if_over(struct slot *slot)
 {
     if (!slot->exited || slot->channel)
         return;
     const struct pool_gone gone = slot->gone;
-    uint64_t wait = wait_after_death(slot);
+    uint64_t wait = slot_wait_after_death(slot);
     bool refilled = slot->wanted && !slot->pool->draining;
     log_write(gone.ordered ? LOG_INFO : LOG_WARN, "child.gone",
               LOG_FIELDS(LOG_STR("child", slot->role), LOG_INT("number", slot->number),
                          LOG_INT("pid", slot->process->pid), LOG_INT("status", gone.exit_status),
                          LOG_INT("signal", gone.signal), LOG_STR("why", gone.why),
                          LOG_INT("restart_ms", refilled ? (int64_t)wait : -1)));
-    uv_close((uv_handle_t *)slot->process, free_handle);
+    uv_close((uv_handle_t *)slot->process, slot_free_handle);
     slot->process = NULL;
     slot->state = SLOT_EMPTY;
     slot->pool->events.gone(slot->pool->events.context, slot->index, &gone);
     if (slot->wanted && !slot->pool->draining)
-        set_deadline(slot, wait);
+        slot_set_deadline(slot, wait);
 }
 
 static void
-on_exit_of_child(uv_process_t *process, int64_t exit_status, int term_signal)
+slot_on_exit(uv_process_t *process, int64_t exit_status, int term_signal)
 {
     struct slot *slot = process->data;
     slot->exited = true;
@@ -197,72 +197,72 @@ on_exit_of_child(uv_process_t *process, int64_t exit_status, int term_signal)
     slot->gone.ordered = slot->gone.ordered && as_told;
     slot->state = SLOT_DYING;
     uv_timer_stop(&slot->timer);
-    bury_if_over(slot);
+    slot_reap_if_over(slot);
 }
 
 static void
-on_end(void *context, struct channel *channel, int status)
+slot_on_end(void *context, struct channel *channel, int status)
 {
     struct slot *slot = context;
     channel_close(channel);
     slot->channel = NULL;
     if (status < 0 && status != -ECONNRESET) {
-        distrust(slot, "its frames are broken");
+        slot_distrust(slot, "its frames are broken");
     } else if (!slot->exited && !slot->term_sent) {
         /* Most likely it is exiting; it has as long as one that was told to. */
         slot->state = SLOT_DYING;
-        set_deadline(slot, slot->pool->timing.term);
+        slot_set_deadline(slot, slot->pool->timing.term);
     }
-    bury_if_over(slot);
+    slot_reap_if_over(slot);
 }
 
 /* ------------------------------------------------------------------------------- frames ---- */
 
 static void
-hear_hello(struct slot *slot, struct proto_reader *reader)
+slot_handle_hello(struct slot *slot, struct proto_reader *reader)
 {
     struct message_hello hello;
     if (message_read_hello(reader, &hello) || strcmp(hello.role, slot->role) != 0) {
-        distrust(slot, "it did not begin with HELLO");
+        slot_distrust(slot, "it did not begin with HELLO");
         return;
     }
     if (strcmp(hello.build_id, proto_build_id()) != 0) {
-        distrust(slot, "it is of another build");
+        slot_distrust(slot, "it is of another build");
         return;
     }
     slot->state = SLOT_READY;
-    slot->ready_at = now(slot);
+    slot->ready_at = slot_now(slot);
     slot->gone.was_ready = true;
-    set_deadline(slot, slot->pool->timing.silence);
+    slot_set_deadline(slot, slot->pool->timing.silence);
     log_info("child.ready", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
              LOG_INT("pid", slot->process->pid));
     slot->pool->events.ready(slot->pool->events.context, slot->index);
 }
 
 static void
-on_frame(void *context, struct channel *channel, struct proto_reader *reader)
+slot_on_frame(void *context, struct channel *channel, struct proto_reader *reader)
 {
     (void)channel;
     struct slot *slot = context;
     if (slot->distrusted)
         return;
     if (slot->state == SLOT_STARTING) {
-        hear_hello(slot, reader);
+        slot_handle_hello(slot, reader);
         return;
     }
     if (slot->state == SLOT_READY || slot->state == SLOT_LEAVING)
-        set_deadline(slot, slot->pool->timing.silence);
+        slot_set_deadline(slot, slot->pool->timing.silence);
     if (slot->gone.was_ready && reader->type != PROTO_ALIVE)
         slot->pool->events.frame(slot->pool->events.context, slot->index, reader);
     if (proto_end(reader))
-        distrust(slot, "it sent a broken frame");
+        slot_distrust(slot, "it sent a broken frame");
 }
 
 /* ----------------------------------------------------------------------------- starting ---- */
 
 /* The child, with `pipe` as this end of its fd 3; the pipe stays the caller's when it fails. */
 static int
-spawn(struct slot *slot, uv_pipe_t *pipe)
+slot_spawn(struct slot *slot, uv_pipe_t *pipe)
 {
     char number[12], share[12];
     snprintf(number, sizeof number, "%d", slot->number);
@@ -282,7 +282,7 @@ spawn(struct slot *slot, uv_pipe_t *pipe)
          .data.stream = (uv_stream_t *)pipe},
     };
     const uv_process_options_t options = {
-        .exit_cb = on_exit_of_child,
+        .exit_cb = slot_on_exit,
         .file = slot->pool->program,
         .args = arguments,
         .stdio = stdio,
@@ -292,7 +292,7 @@ spawn(struct slot *slot, uv_pipe_t *pipe)
 }
 
 static int
-try_start(struct slot *slot)
+slot_try_start(struct slot *slot)
 {
     uv_process_t *process = calloc(1, sizeof *process);
     uv_pipe_t *pipe = malloc(sizeof *pipe);
@@ -304,33 +304,33 @@ try_start(struct slot *slot)
     }
     process->data = slot;
     slot->process = process;
-    error = spawn(slot, pipe);
+    error = slot_spawn(slot, pipe);
     if (error) {
-        uv_close((uv_handle_t *)pipe, free_handle);
-        uv_close((uv_handle_t *)process, free_handle);
+        uv_close((uv_handle_t *)pipe, slot_free_handle);
+        uv_close((uv_handle_t *)process, slot_free_handle);
         slot->process = NULL;
         return error;
     }
     slot->state = SLOT_STARTING;
     slot->exited = slot->term_sent = slot->distrusted = false;
     slot->gone = (struct pool_gone){.why = ""};
-    set_deadline(slot, slot->pool->timing.hello);
-    const struct channel_events events = {on_frame, on_end, slot};
+    slot_set_deadline(slot, slot->pool->timing.hello);
+    const struct channel_events events = {slot_on_frame, slot_on_end, slot};
     if (channel_adopt(pipe, &events, &slot->channel))
-        end_child(slot, "there was no memory for its pipe");
+        slot_end_child(slot, "there was no memory for its pipe");
     return 0;
 }
 
 static void
-start(struct slot *slot)
+slot_start(struct slot *slot)
 {
-    int error = try_start(slot);
+    int error = slot_try_start(slot);
     if (!error)
         return;
     uint64_t wait = pool_wait(&slot->pool->timing, false, ++slot->early_deaths);
     log_error("child.start_failed", LOG_STR("child", slot->role), LOG_INT("number", slot->number),
               LOG_STR("reason", strerror(-error)), LOG_INT("restart_ms", wait));
-    set_deadline(slot, wait);
+    slot_set_deadline(slot, wait);
 }
 
 int
@@ -359,7 +359,7 @@ pool_add(struct pool *pool, const char *role, int number)
     if (index < 0)
         return index;
     pool->slots[index]->wanted = true;
-    start(pool->slots[index]);
+    slot_start(pool->slots[index]);
     return index;
 }
 
@@ -381,7 +381,7 @@ pool_send(struct pool *pool, int index, struct proto_writer *writer)
     }
     int error = channel_send(slot->channel, writer);
     if (channel_backlog(slot->channel) > MAX_BACKLOG)
-        end_child(slot, "it does not read what it is sent");
+        slot_end_child(slot, "it does not read what it is sent");
     return error;
 }
 
@@ -396,21 +396,21 @@ pool_tell(struct pool *pool, int slot, enum proto_type type)
 void
 pool_kill(struct pool *pool, int slot, const char *why)
 {
-    end_child(pool->slots[slot], why);
+    slot_end_child(pool->slots[slot], why);
 }
 
 static void
-dismiss(struct slot *slot, const char *why)
+slot_dismiss(struct slot *slot, const char *why)
 {
     if (slot->state != SLOT_STARTING && slot->state != SLOT_READY)
         return;
     slot->gone.ordered = true;
     if (slot->state == SLOT_STARTING) {
-        end_child(slot, why);
+        slot_end_child(slot, why);
         return;
     }
     if (pool_tell(slot->pool, slot->index, PROTO_DRAIN))
-        end_child(slot, why);
+        slot_end_child(slot, why);
     else
         slot->state = SLOT_LEAVING;
 }
@@ -424,9 +424,9 @@ pool_fill(struct pool *pool, int index, const char *device, int share)
     slot->wanted = true;
     slot->early_deaths = 0;
     if (slot->state != SLOT_EMPTY)
-        dismiss(slot, "a new one is to take its place");
+        slot_dismiss(slot, "a new one is to take its place");
     else if (!pool->draining)
-        set_deadline(slot, 0);
+        slot_set_deadline(slot, 0);
 }
 
 void
@@ -437,7 +437,7 @@ pool_empty(struct pool *pool, int index)
     if (slot->state == SLOT_EMPTY)
         uv_timer_stop(&slot->timer);
     else
-        dismiss(slot, "it is not needed any more");
+        slot_dismiss(slot, "it is not needed any more");
 }
 
 void
@@ -448,7 +448,7 @@ pool_drain(struct pool *pool)
         if (pool->slots[i]->state == SLOT_EMPTY)
             uv_timer_stop(&pool->slots[i]->timer);
         else
-            dismiss(pool->slots[i], "the daemon is stopping");
+            slot_dismiss(pool->slots[i], "the daemon is stopping");
     }
 }
 
@@ -456,7 +456,7 @@ void
 pool_kill_all(struct pool *pool, const char *why)
 {
     for (int i = 0; i < pool->count; i++)
-        end_child(pool->slots[i], why);
+        slot_end_child(pool->slots[i], why);
 }
 
 size_t
@@ -490,7 +490,7 @@ pool_open(uv_loop_t *loop, const struct pool_options *options, struct pool **out
 }
 
 static void
-free_slot(uv_handle_t *timer)
+slot_free(uv_handle_t *timer)
 {
     free(timer->data);
 }
@@ -501,7 +501,7 @@ pool_close(struct pool *pool)
     if (!pool)
         return;
     for (int i = 0; i < pool->count; i++)
-        uv_close((uv_handle_t *)&pool->slots[i]->timer, free_slot);
+        uv_close((uv_handle_t *)&pool->slots[i]->timer, slot_free);
     free(pool->slots);
     free(pool->program);
     free(pool->config_file);

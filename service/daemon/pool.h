@@ -3,9 +3,10 @@
  *
  * A slot holds one child at a time: this program again, with --role and its slot number, and a
  * socket pair as its fd 3. The child says HELLO with the daemon's own build id, then something at
- * least every so often. Whoever does not, or sends a broken frame, loses its life: TERM, then KILL.
- * A slot whose child died is filled again, at once or after a growing delay when children keep
- * dying young. `gone` comes once a child, after its last frame was read and its body buried.
+ * least every so often. A child that misses HELLO or a heartbeat, or sends a malformed frame, is
+ * sent SIGTERM, then SIGKILL. A slot whose child died is filled again, at once or after a growing
+ * delay when children keep dying young. `gone` comes once per child, after its last frame was read
+ * and it was reaped.
  *
  * One thread: the loop's. All memory is the pool's.
  */

@@ -121,7 +121,7 @@ static const struct request {
 };
 
 static const struct request *
-find_request(enum proto_type type)
+request_find(enum proto_type type)
 {
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
         if (requests[i].type == type)
@@ -132,7 +132,7 @@ find_request(enum proto_type type)
 
 /* The queue's own words say best why it refused. */
 static void
-explain(struct core *core, int error, struct answer *answer)
+request_explain(struct core *core, int error, struct answer *answer)
 {
     const char *reason = queue_reason(core->queue);
     snprintf(answer->sentence, sizeof answer->sentence, "%s",
@@ -145,7 +145,7 @@ void
 request_handle(struct core *core, struct control *control, int64_t client,
                const struct control_request *asked)
 {
-    const struct request *request = find_request(asked->type);
+    const struct request *request = request_find(asked->type);
     struct answer *answer = request ? calloc(1, sizeof *answer) : NULL;
     if (!answer) {
         const struct message_answer refusal = {.status = request ? -ENOMEM : -ENOSYS};
@@ -160,7 +160,7 @@ request_handle(struct core *core, struct control *control, int64_t client,
     }
     answer->status = request->handle(core, &asked->message, answer);
     if (answer->status)
-        explain(core, answer->status, answer);
+        request_explain(core, answer->status, answer);
     if (!request->changes)
         answer_send(answer, 0);
     else if (batch_on_commit(core->batch, answer_send, answer))

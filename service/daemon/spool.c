@@ -86,7 +86,7 @@ spool_output_folder(const char *root, int64_t job)
 }
 
 static bool
-ends_with(const char *name, const char *ending)
+spool_ends_with(const char *name, const char *ending)
 {
     size_t length = strlen(name), tail = strlen(ending);
     return length >= tail && strcmp(name + length - tail, ending) == 0;
@@ -94,14 +94,14 @@ ends_with(const char *name, const char *ending)
 
 /* Removes the files whose name ends so; a folder that cannot be read has nothing to sweep. */
 static void
-remove_files(const char *folder, const char *ending)
+spool_remove_files(const char *folder, const char *ending)
 {
     DIR *directory = opendir(folder);
     if (!directory)
         return;
     const struct dirent *entry;
     while ((entry = readdir(directory))) {
-        if (ends_with(entry->d_name, ending) && strcmp(entry->d_name, ".") != 0 &&
+        if (spool_ends_with(entry->d_name, ending) && strcmp(entry->d_name, ".") != 0 &&
             strcmp(entry->d_name, "..") != 0)
             unlinkat(dirfd(directory), entry->d_name, 0);
     }
@@ -114,17 +114,17 @@ spool_sweep_incoming(const char *root)
     char *folder;
     if (asprintf(&folder, "%s/" LAYOUT_INCOMING, root) < 0)
         return;
-    remove_files(folder, ".part");
+    spool_remove_files(folder, ".part");
     free(folder);
 }
 
 static void
-clear_output(const char *root, int64_t job, const char *ending)
+spool_clear_output(const char *root, int64_t job, const char *ending)
 {
     char *folder = spool_output_folder(root, job);
     if (!folder)
         return;
-    remove_files(folder, ending);
+    spool_remove_files(folder, ending);
     rmdir(folder); /* stays when something is in it */
     free(folder);
 }
@@ -132,13 +132,13 @@ clear_output(const char *root, int64_t job, const char *ending)
 void
 spool_remove_output(const char *root, int64_t job)
 {
-    clear_output(root, job, "");
+    spool_clear_output(root, job, "");
 }
 
 void
 spool_sweep_job(const char *root, int64_t job)
 {
-    clear_output(root, job, ".part");
+    spool_clear_output(root, job, ".part");
     char *file = spool_job_file(root, job);
     if (file)
         unlink(file);
@@ -161,7 +161,7 @@ spool_sweep_jobs(const char *root)
     }
     if (directory)
         closedir(directory);
-    remove_files(folder, ".part");
+    spool_remove_files(folder, ".part");
     free(folder);
 }
 

@@ -19,19 +19,19 @@
 
 #define OVERDUE_AT_ONCE 64
 
-struct item {
+struct commitment_item {
     const char *sop_instance_uid;
     bool committed;
     int64_t reason; /* (0008,1197) Failure Reason */
 };
 
-struct report {
+struct commitment_report {
     struct attempt base; /* its id is the token of its frame; it has ended when it comes */
     struct commitments *commitments;
     bool unanswered; /* nobody waits: it is the courier's, or the intake that did is gone */
     void *frame;     /* the COMMITTED that the strings point into */
     const char *transaction_uid;
-    struct item *items;
+    struct commitment_item *items;
     size_t count;
 };
 
@@ -47,31 +47,32 @@ struct commitments {
 static void
 report_free(struct attempt *base)
 {
-    struct report *report = (struct report *)base;
+    struct commitment_report *report = (struct commitment_report *)base;
     free(report->items);
     free(report->frame);
     free(report);
 }
 
 static int
-report_read_items(struct report *report, struct proto_reader *reader)
+report_read_items(struct commitment_report *report, struct proto_reader *reader)
 {
     struct message_reference told;
     report->items = calloc((size_t)reader->rows + 1, sizeof *report->items);
     if (!report->items)
         return -ENOMEM;
     while (message_next_reference(reader, &told))
-        report->items[report->count++] = (struct item){.sop_instance_uid = told.sop_instance,
-                                                       .committed = told.ok != 0,
-                                                       .reason = told.failure_reason};
+        report->items[report->count++] =
+            (struct commitment_item){.sop_instance_uid = told.sop_instance,
+                                     .committed = told.ok != 0,
+                                     .reason = told.failure_reason};
     return 0;
 }
 
 void
-commitments_hear(struct commitments *commitments, struct proto_reader *reader, bool by_intake)
+commitments_handle(struct commitments *commitments, struct proto_reader *reader, bool by_intake)
 {
     struct message_committed told;
-    struct report *report =
+    struct commitment_report *report =
         message_read_committed(reader, &told) ? NULL : calloc(1, sizeof *report);
     if (!report)
         return; /* a broken frame, or no memory: then the peer is left without an answer */
@@ -89,14 +90,15 @@ void
 commitments_intake_gone(struct commitments *commitments)
 {
     for (struct attempt *base = commitments->reports.first; base; base = base->next)
-        ((struct report *)base)->unanswered = true;
+        ((struct commitment_report *)base)->unanswered = true;
 }
 
 /* ---------------------------------------------------------------------------- recording ---- */
 
 /* The destination does not keep what it took: it gets it once more. */
 static int
-record_refusal(struct core *core, const struct report *report, const struct item *item)
+report_write_refusal(struct core *core, const struct commitment_report *report,
+                     const struct commitment_item *item)
 {
     struct queue_delivery delivery;
     int error = queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
@@ -118,12 +120,13 @@ record_refusal(struct core *core, const struct report *report, const struct item
 }
 
 static int
-record_item(struct core *core, const struct report *report, const struct item *item)
+report_write_item(struct core *core, const struct commitment_report *report,
+                  const struct commitment_item *item)
 {
     int error = item->committed ? queue_delivery_committed(core->queue, report->transaction_uid,
                                                            item->sop_instance_uid, true, "", "",
                                                            clock_unix_ms())
-                                : record_refusal(core, report, item);
+                                : report_write_refusal(core, report, item);
     log_write(error || !item->committed ? LOG_WARN : LOG_INFO, "commitment.reported",
               LOG_FIELDS(LOG_STR("transaction", report->transaction_uid),
                          LOG_STR("sop", item->sop_instance_uid),
@@ -133,7 +136,8 @@ record_item(struct core *core, const struct report *report, const struct item *i
 }
 
 static bool
-is_known(struct core *core, const struct report *report, const struct item *item)
+report_is_known(struct core *core, const struct commitment_report *report,
+                const struct commitment_item *item)
 {
     struct queue_delivery delivery;
     if (queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
@@ -147,11 +151,11 @@ is_known(struct core *core, const struct report *report, const struct item *item
 static bool
 report_may_write(const struct attempt *base)
 {
-    const struct report *report = (const struct report *)base;
+    const struct commitment_report *report = (const struct commitment_report *)base;
     for (size_t i = 0; i < report->count; i++) {
-        const struct item *item = &report->items[i];
+        const struct commitment_item *item = &report->items[i];
         if (delivery_attempts_carry(report->commitments->deliveries, item->sop_instance_uid) &&
-            !is_known(base->all->core, report, item))
+            !report_is_known(base->all->core, report, item))
             return false;
     }
     return true;
@@ -160,10 +164,10 @@ report_may_write(const struct attempt *base)
 static int
 report_write(struct attempt *base)
 {
-    const struct report *report = (const struct report *)base;
+    const struct commitment_report *report = (const struct commitment_report *)base;
     int error = 0;
     for (size_t i = 0; i < report->count && !error; i++)
-        error = record_item(base->all->core, report, &report->items[i]);
+        error = report_write_item(base->all->core, report, &report->items[i]);
     return error;
 }
 
@@ -171,7 +175,7 @@ static void
 report_recorded(struct attempt *base)
 {
     const struct core *core = base->all->core;
-    if (((const struct report *)base)->unanswered)
+    if (((const struct commitment_report *)base)->unanswered)
         return;
     struct proto_writer writer;
     message_write_stored(&writer, &(struct message_stored){.token = base->id});
@@ -195,8 +199,8 @@ commitments_write(struct commitments *commitments)
 /* ------------------------------------------------------------------------------ overdue ---- */
 
 static int
-give_up_waiting(struct core *core, const struct conf_destination *destination,
-                const struct queue_delivery *delivery)
+commitments_give_up(struct core *core, const struct conf_destination *destination,
+                    const struct queue_delivery *delivery)
 {
     char sentence[128];
     snprintf(sentence, sizeof sentence, "no storage commitment came within %g s",
@@ -210,7 +214,7 @@ give_up_waiting(struct core *core, const struct conf_destination *destination,
 }
 
 static int
-find_overdue(struct core *core, const struct conf_destination *destination)
+commitments_find_overdue(struct core *core, const struct conf_destination *destination)
 {
     struct queue_delivery *overdue;
     size_t count;
@@ -220,7 +224,7 @@ find_overdue(struct core *core, const struct conf_destination *destination)
     if (error)
         return error;
     for (size_t i = 0; i < count && !error && core_change(core); i++)
-        error = give_up_waiting(core, destination, &overdue[i]);
+        error = commitments_give_up(core, destination, &overdue[i]);
     for (size_t i = 0; i < count; i++)
         queue_delivery_clear(&overdue[i]);
     free(overdue);
@@ -229,7 +233,7 @@ find_overdue(struct core *core, const struct conf_destination *destination)
 
 /* A quarter of the shortest patience, within a second and a minute. */
 static uint64_t
-look_again_ms(const struct conf *conf)
+commitments_look_again_ms(const struct conf *conf)
 {
     double seconds = 240;
     for (size_t i = 0; i < conf->destination_count; i++) {
@@ -247,11 +251,11 @@ commitments_tick(struct commitments *commitments)
     uint64_t now = uv_now(&core->loop);
     if (now < commitments->look_at || core->trouble || core->draining)
         return;
-    commitments->look_at = now + look_again_ms(conf);
+    commitments->look_at = now + commitments_look_again_ms(conf);
     for (size_t i = 0; i < conf->destination_count; i++) {
         if (!conf->destinations[i].commit)
             continue;
-        int error = find_overdue(core, &conf->destinations[i]);
+        int error = commitments_find_overdue(core, &conf->destinations[i]);
         if (error)
             core_failed(core, error, "look for overdue commitments");
     }

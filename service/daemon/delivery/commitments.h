@@ -18,11 +18,12 @@ int commitments_open(struct core *core, const struct attempts *deliveries,
 void commitments_close(struct commitments *commitments);
 
 /* COMMITTED; the intake's is answered with STORED once its rows are on disk. */
-void commitments_hear(struct commitments *commitments, struct proto_reader *reader, bool by_intake);
+void commitments_handle(struct commitments *commitments, struct proto_reader *reader,
+                        bool by_intake);
 /* Nobody waits for the answers any more. */
 void commitments_intake_gone(struct commitments *commitments);
 
-/* Writes what was heard; among the last changes of a batch, after the attempts at deliveries. */
+/* Writes what was reported; among the last changes of a batch, after the attempts at deliveries. */
 void commitments_write(struct commitments *commitments);
 /* Now and then: finds those that are overdue. */
 void commitments_tick(struct commitments *commitments);

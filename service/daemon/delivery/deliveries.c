@@ -30,28 +30,28 @@
 #define MAX_UNDER_WAY 4
 #define RETRY_MILLIS  1000 /* after a failure of the database */
 
-struct line {
+struct delivery_target {
     char *destination;
     struct breaker breaker;
 };
 
 struct deliveries {
     struct core *core;
-    struct line *lines; /* one a destination of the configuration */
-    size_t line_count;
-    const char **blocked; /* room for a name a line */
+    struct delivery_target *targets; /* one per destination of the configuration */
+    size_t target_count;
+    const char **blocked; /* room for the name of each */
     struct attempts attempts;
     struct commitments *commitments;
 };
 
-/* -------------------------------------------------------------------------------- lines ---- */
+/* ------------------------------------------------------------------------------ targets ---- */
 
-static struct line *
-find_line(const struct deliveries *deliveries, const char *destination)
+static struct delivery_target *
+deliveries_find_target(const struct deliveries *deliveries, const char *destination)
 {
-    for (size_t i = 0; i < deliveries->line_count; i++) {
-        if (strcmp(deliveries->lines[i].destination, destination) == 0)
-            return &deliveries->lines[i];
+    for (size_t i = 0; i < deliveries->target_count; i++) {
+        if (strcmp(deliveries->targets[i].destination, destination) == 0)
+            return &deliveries->targets[i];
     }
     return NULL;
 }
@@ -70,63 +70,66 @@ deliveries_sending(const struct deliveries *deliveries, const char *destination)
 }
 
 static size_t
-room(const struct deliveries *deliveries, const struct line *line)
+deliveries_room(const struct deliveries *deliveries, const struct delivery_target *target)
 {
-    return breaker_room(&line->breaker, deliveries_sending(deliveries, line->destination),
+    return breaker_room(&target->breaker, deliveries_sending(deliveries, target->destination),
                         MAX_UNDER_WAY, uv_now(&deliveries->core->loop));
 }
 
 /* Collects in deliveries->blocked those that can take nothing now. */
 static size_t
-blocked_lines(struct deliveries *deliveries)
+deliveries_blocked(struct deliveries *deliveries)
 {
     size_t count = 0;
-    for (size_t i = 0; i < deliveries->line_count; i++) {
-        if (room(deliveries, &deliveries->lines[i]) == 0)
-            deliveries->blocked[count++] = deliveries->lines[i].destination;
+    for (size_t i = 0; i < deliveries->target_count; i++) {
+        if (deliveries_room(deliveries, &deliveries->targets[i]) == 0)
+            deliveries->blocked[count++] = deliveries->targets[i].destination;
     }
     return count;
 }
 
 static void
-tell_change(struct core *core, const struct line *line, enum breaker_change change)
+deliveries_note_breaker(struct core *core, const struct delivery_target *target,
+                        enum breaker_change change)
 {
     char detail[256];
     if (change == BREAKER_OPENED) {
         double seconds = core->conf->delivery.breaker_seconds;
         snprintf(detail, sizeof detail, "%s: %d failures in a row; tried again every %g s",
-                 line->destination, line->breaker.failures, seconds);
-        log_warn("destination.down", LOG_STR("destination", line->destination),
-                 LOG_INT("failures", line->breaker.failures), LOG_NUM("probe_seconds", seconds));
+                 target->destination, target->breaker.failures, seconds);
+        log_warn("destination.down", LOG_STR("destination", target->destination),
+                 LOG_INT("failures", target->breaker.failures), LOG_NUM("probe_seconds", seconds));
         core_note(core, "DESTINATION_DOWN", detail);
     } else if (change == BREAKER_CLOSED) {
-        snprintf(detail, sizeof detail, "%s: it answers again", line->destination);
-        log_info("destination.up", LOG_STR("destination", line->destination));
+        snprintf(detail, sizeof detail, "%s: it answers again", target->destination);
+        log_info("destination.up", LOG_STR("destination", target->destination));
         core_note(core, "DESTINATION_UP", detail);
     }
 }
 
 /* What the courier said shows whether the destination is there. */
 static void
-judge_destination(struct deliveries *deliveries, const struct delivery_attempt *attempt)
+deliveries_judge_target(struct deliveries *deliveries, const struct delivery_attempt *attempt)
 {
     struct core *core = deliveries->core;
-    struct line *line = find_line(deliveries, attempt->delivery.destination);
-    if (!line || attempt->end == PROTO_DELIVERY_RETURNED)
+    struct delivery_target *target =
+        deliveries_find_target(deliveries, attempt->delivery.destination);
+    if (!target || attempt->end == PROTO_DELIVERY_RETURNED)
         return;
     if (attempt->end == PROTO_DELIVERY_TRANSIENT)
-        tell_change(core, line,
-                    breaker_failed(&line->breaker, &core->conf->delivery, uv_now(&core->loop)));
+        deliveries_note_breaker(
+            core, target,
+            breaker_failed(&target->breaker, &core->conf->delivery, uv_now(&core->loop)));
     else
-        tell_change(core, line, breaker_succeeded(&line->breaker));
+        deliveries_note_breaker(core, target, breaker_succeeded(&target->breaker));
 }
 
 static void
-free_lines(struct line *lines, size_t count)
+deliveries_free_targets(struct delivery_target *targets, size_t count)
 {
-    for (size_t i = 0; lines && i < count; i++)
-        free(lines[i].destination);
-    free(lines);
+    for (size_t i = 0; targets && i < count; i++)
+        free(targets[i].destination);
+    free(targets);
 }
 
 int
@@ -134,24 +137,26 @@ deliveries_reload(struct deliveries *deliveries)
 {
     const struct conf *conf = deliveries->core->conf;
     size_t count = conf->destination_count;
-    struct line *lines = calloc(count + 1, sizeof *lines);
+    struct delivery_target *targets = calloc(count + 1, sizeof *targets);
     const char **blocked = calloc(count + 1, sizeof *blocked);
-    bool complete = lines && blocked;
+    bool complete = targets && blocked;
     for (size_t i = 0; i < count && complete; i++) {
-        const struct line *before = find_line(deliveries, conf->destinations[i].name);
-        lines[i] = (struct line){.destination = strdup(conf->destinations[i].name),
-                                 .breaker = before ? before->breaker : (struct breaker){0}};
-        complete = lines[i].destination != NULL;
+        const struct delivery_target *before =
+            deliveries_find_target(deliveries, conf->destinations[i].name);
+        targets[i] =
+            (struct delivery_target){.destination = strdup(conf->destinations[i].name),
+                                     .breaker = before ? before->breaker : (struct breaker){0}};
+        complete = targets[i].destination != NULL;
     }
     if (!complete) {
-        free_lines(lines, count);
+        deliveries_free_targets(targets, count);
         free(blocked);
         return -ENOMEM;
     }
-    free_lines(deliveries->lines, deliveries->line_count);
+    deliveries_free_targets(deliveries->targets, deliveries->target_count);
     free(deliveries->blocked);
-    deliveries->lines = lines;
-    deliveries->line_count = count;
+    deliveries->targets = targets;
+    deliveries->target_count = count;
     deliveries->blocked = blocked;
     deliveries_hurry(deliveries);
     return 0;
@@ -160,7 +165,7 @@ deliveries_reload(struct deliveries *deliveries)
 /* ----------------------------------------------------------------------------- starting ---- */
 
 static int
-send_deliver(struct core *core, const struct queue_delivery *delivery)
+deliveries_send(struct core *core, const struct queue_delivery *delivery)
 {
     char *file = core_path(core, delivery->path);
     if (!file)
@@ -177,7 +182,7 @@ send_deliver(struct core *core, const struct queue_delivery *delivery)
 }
 
 static void
-depart(void *context, int status)
+deliveries_on_commit(void *context, int status)
 {
     struct delivery_attempt *attempt = context;
     const struct queue_delivery *delivery = &attempt->delivery;
@@ -186,7 +191,7 @@ depart(void *context, int status)
         return;
     }
     crash_point("daemon_after_sending_before_deliver");
-    if (send_deliver(attempt->base.all->core, delivery)) {
+    if (deliveries_send(attempt->base.all->core, delivery)) {
         delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, "RETURNED",
                                "the courier could not be told");
         delivery_attempt_end(attempt);
@@ -199,7 +204,7 @@ depart(void *context, int status)
 
 /* In the open batch. 0, or -errno and the delivery waits as before. Takes over its strings. */
 static int
-begin(struct deliveries *deliveries, struct queue_delivery *delivery)
+deliveries_begin(struct deliveries *deliveries, struct queue_delivery *delivery)
 {
     struct core *core = deliveries->core;
     struct delivery_attempt *attempt = delivery_attempt_new(&deliveries->attempts, delivery);
@@ -210,17 +215,17 @@ begin(struct deliveries *deliveries, struct queue_delivery *delivery)
         attempt_drop(&attempt->base);
         return error == -EAGAIN ? 0 : error; /* withdrawn in the same batch */
     }
-    error = batch_on_commit(core->batch, depart, attempt);
+    error = batch_on_commit(core->batch, deliveries_on_commit, attempt);
     if (error) {
         batch_abort(core->batch, error);
-        depart(attempt, error);
+        deliveries_on_commit(attempt, error);
     }
     return error;
 }
 
 /* It was configured when the delivery was made. */
 static int
-fail_without_destination(struct core *core, const struct queue_delivery *delivery)
+deliveries_fail_unknown(struct core *core, const struct queue_delivery *delivery)
 {
     const struct queue_attempt attempt = {-1, "NO_SUCH_DESTINATION",
                                           "the destination is not configured any more"};
@@ -230,29 +235,30 @@ fail_without_destination(struct core *core, const struct queue_delivery *deliver
 }
 
 static int
-start_or_fail(struct deliveries *deliveries, struct queue_delivery *delivery)
+deliveries_start_or_fail(struct deliveries *deliveries, struct queue_delivery *delivery)
 {
-    const struct line *line = find_line(deliveries, delivery->destination);
+    const struct delivery_target *target =
+        deliveries_find_target(deliveries, delivery->destination);
     if (!core_change(deliveries->core))
         return 0; /* said, and tried again, by core.c */
-    if (!line) {
+    if (!target) {
         due_now(&deliveries->core->deliveries_due);
-        return fail_without_destination(deliveries->core, delivery);
+        return deliveries_fail_unknown(deliveries->core, delivery);
     }
-    return room(deliveries, line) > 0 ? begin(deliveries, delivery) : 0;
+    return deliveries_room(deliveries, target) > 0 ? deliveries_begin(deliveries, delivery) : 0;
 }
 
 static int
-start_due(struct deliveries *deliveries)
+deliveries_start_due(struct deliveries *deliveries)
 {
     struct queue_delivery *due;
-    size_t count, blocked = blocked_lines(deliveries);
+    size_t count, blocked = deliveries_blocked(deliveries);
     int error = queue_due_deliveries(deliveries->core->queue, clock_unix_ms(), MAX_UNDER_WAY,
                                      deliveries->blocked, blocked, &due, &count);
     if (error)
         return error;
     for (size_t i = 0; i < count && !error; i++)
-        error = start_or_fail(deliveries, &due[i]);
+        error = deliveries_start_or_fail(deliveries, &due[i]);
     for (size_t i = 0; i < count; i++)
         queue_delivery_clear(&due[i]);
     free(due);
@@ -262,11 +268,11 @@ start_due(struct deliveries *deliveries)
 /* -------------------------------------------------------------------------- when to look --- */
 
 static uint64_t
-until_next_probe(const struct deliveries *deliveries)
+deliveries_next_probe_ms(const struct deliveries *deliveries)
 {
     uint64_t now = uv_now(&deliveries->core->loop), wait = INT64_MAX;
-    for (size_t i = 0; i < deliveries->line_count; i++) {
-        const struct breaker *breaker = &deliveries->lines[i].breaker;
+    for (size_t i = 0; i < deliveries->target_count; i++) {
+        const struct breaker *breaker = &deliveries->targets[i].breaker;
         if (breaker->open && breaker->probe_at_ms > now && breaker->probe_at_ms - now < wait)
             wait = breaker->probe_at_ms - now;
     }
@@ -274,36 +280,36 @@ until_next_probe(const struct deliveries *deliveries)
 }
 
 static void
-wait_for_next(struct deliveries *deliveries)
+deliveries_wait_for_next(struct deliveries *deliveries)
 {
-    int64_t due_ms, wait = (int64_t)until_next_probe(deliveries);
-    size_t blocked = blocked_lines(deliveries);
+    int64_t due_ms, wait = (int64_t)deliveries_next_probe_ms(deliveries);
+    size_t blocked = deliveries_blocked(deliveries);
     if (queue_next_delivery(deliveries->core->queue, deliveries->blocked, blocked, &due_ms) == 0)
         wait = due_ms - clock_unix_ms() < wait ? due_ms - clock_unix_ms() : wait;
     due_in(&deliveries->core->deliveries_due, wait);
 }
 
 static void
-start_deliveries(struct deliveries *deliveries)
+deliveries_start(struct deliveries *deliveries)
 {
     struct core *core = deliveries->core;
     if (core->draining || core->trouble || core->courier < 0 ||
         !pool_ready(core->pool, core->courier) || !due_take(&core->deliveries_due))
         return; /* each of these looks again when it is over */
-    int error = start_due(deliveries);
+    int error = deliveries_start_due(deliveries);
     if (error) {
         core_failed(core, error, "start a delivery");
         due_in(&core->deliveries_due, RETRY_MILLIS);
     } else if (!core->deliveries_due.now) {
-        wait_for_next(deliveries);
+        deliveries_wait_for_next(deliveries);
     }
 }
 
 void
 deliveries_hurry(struct deliveries *deliveries)
 {
-    for (size_t i = 0; i < deliveries->line_count; i++)
-        breaker_hurry(&deliveries->lines[i].breaker);
+    for (size_t i = 0; i < deliveries->target_count; i++)
+        breaker_hurry(&deliveries->targets[i].breaker);
     due_now(&deliveries->core->deliveries_due);
 }
 
@@ -315,7 +321,7 @@ deliveries_before_commit(struct deliveries *deliveries)
         return;
     attempts_write(&deliveries->attempts);
     commitments_write(deliveries->commitments);
-    start_deliveries(deliveries);
+    deliveries_start(deliveries);
 }
 
 void
@@ -327,7 +333,7 @@ deliveries_tick(struct deliveries *deliveries)
 /* ------------------------------------------------------------------------------- frames ---- */
 
 static void
-hear_delivered(struct deliveries *deliveries, struct proto_reader *reader)
+deliveries_handle_delivered(struct deliveries *deliveries, struct proto_reader *reader)
 {
     struct message_delivered told;
     if (message_read_delivered(reader, &told))
@@ -346,7 +352,7 @@ hear_delivered(struct deliveries *deliveries, struct proto_reader *reader)
         reader->error = error; /* the pool ends the courier, and that ends the delivery */
         return;
     } else {
-        judge_destination(deliveries, attempt);
+        deliveries_judge_target(deliveries, attempt);
         /* It does not know the destination, as when it could not read the new configuration: again
          * after a while, the attempt counted. */
         if (attempt->end == PROTO_DELIVERY_RETURNED && !deliveries->core->draining)
@@ -360,9 +366,9 @@ void
 deliveries_frame(struct deliveries *deliveries, struct proto_reader *reader)
 {
     if (reader->type == PROTO_DELIVERED)
-        hear_delivered(deliveries, reader);
+        deliveries_handle_delivered(deliveries, reader);
     else if (reader->type == PROTO_COMMITTED)
-        commitments_hear(deliveries->commitments, reader, false);
+        commitments_handle(deliveries->commitments, reader, false);
     else
         reader->error = -EBADMSG;
 }
@@ -395,7 +401,7 @@ deliveries_courier_gone(struct deliveries *deliveries, const struct pool_gone *g
 void
 deliveries_committed(struct deliveries *deliveries, struct proto_reader *reader)
 {
-    commitments_hear(deliveries->commitments, reader, true);
+    commitments_handle(deliveries->commitments, reader, true);
 }
 
 void
@@ -425,7 +431,7 @@ deliveries_close(struct deliveries *deliveries)
         return;
     commitments_close(deliveries->commitments);
     attempts_free(&deliveries->attempts);
-    free_lines(deliveries->lines, deliveries->line_count);
+    deliveries_free_targets(deliveries->targets, deliveries->target_count);
     free(deliveries->blocked);
     free(deliveries);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static int
-note_unknown_sender(struct core *core, const struct queue_job *job, const char *sender)
+routes_note_unknown_sender(struct core *core, const struct queue_job *job, const char *sender)
 {
     char detail[160];
     snprintf(detail, sizeof detail, "job %" PRId64 ": %s%s", job->id,
@@ -23,7 +23,7 @@ note_unknown_sender(struct core *core, const struct queue_job *job, const char *
 
 /* *name stays NULL when whoever sent the series is no destination. */
 static int
-find_sender(struct core *core, const struct queue_job *job, const char **name)
+routes_find_sender(struct core *core, const struct queue_job *job, const char **name)
 {
     struct queue_series series;
     int error = queue_get_series(core->queue, job->series_id, &series);
@@ -35,14 +35,14 @@ find_sender(struct core *core, const struct queue_job *job, const char **name)
     if (destination)
         *name = destination->name;
     else
-        error = note_unknown_sender(core, job, sender);
+        error = routes_note_unknown_sender(core, job, sender);
     queue_series_clear(&series);
     return error;
 }
 
 static int
-find_all(struct core *core, const struct queue_job *job, const struct conf_pipeline *pipeline,
-         struct routes *routes)
+routes_find_all(struct core *core, const struct queue_job *job,
+                const struct conf_pipeline *pipeline, struct routes *routes)
 {
     int error = 0;
     routes->destinations = calloc(pipeline->deliver_count + 1, sizeof *routes->destinations);
@@ -52,7 +52,7 @@ find_all(struct core *core, const struct queue_job *job, const struct conf_pipel
         const char *name = pipeline->deliver[i];
         if (strcmp(name, CONF_SENDER) == 0) {
             name = NULL;
-            error = find_sender(core, job, &name);
+            error = routes_find_sender(core, job, &name);
         }
         if (name)
             routes->destinations[routes->count++] = name;
@@ -70,7 +70,7 @@ routes_find(struct core *core, int64_t id, struct routes *routes)
         return error;
     const struct conf_pipeline *pipeline = conf_find_pipeline(core->conf, job.pipeline);
     if (pipeline)
-        error = find_all(core, &job, pipeline, routes);
+        error = routes_find_all(core, &job, pipeline, routes);
     else
         log_warn("delivery.no_pipeline", LOG_INT("job", id), LOG_STR("pipeline", job.pipeline));
     queue_job_clear(&job);

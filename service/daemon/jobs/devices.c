@@ -15,7 +15,7 @@ is_named(const struct kernels_gpu *gpu, const char *name)
 }
 
 static void
-choose(struct devices_choice *choice, size_t gpu)
+devices_pick(struct devices_choice *choice, size_t gpu)
 {
     for (size_t i = 0; i < choice->chosen_count; i++) {
         if (choice->chosen[i] == gpu)
@@ -31,13 +31,13 @@ devices_choose(const struct kernels_gpu *found, size_t found_count, char *const 
 {
     *choice = (struct devices_choice){.chosen_count = 0};
     for (size_t i = 0; i < found_count && name_count == 0; i++)
-        choose(choice, i);
+        devices_pick(choice, i);
     for (size_t i = 0; i < name_count; i++) {
         size_t gpu = 0;
         while (gpu < found_count && !is_named(&found[gpu], names[i]))
             gpu++;
         if (gpu < found_count)
-            choose(choice, gpu);
+            devices_pick(choice, gpu);
         else if (choice->missing_count < DEVICES_MAX)
             choice->missing[choice->missing_count++] = i;
     }

@@ -20,7 +20,7 @@ struct job_frame {
 
 /* Takes the memory over, to live as long as the attempt. False: there is none. */
 static bool
-keep(struct job_attempt *attempt, void *memory)
+job_report_keep(struct job_attempt *attempt, void *memory)
 {
     struct job_frame *frame = memory ? malloc(sizeof *frame) : NULL;
     if (!frame) {
@@ -46,7 +46,7 @@ job_attempt_free_frames(struct job_attempt *attempt)
 /* -------------------------------------------------------------------------------- DONE ---- */
 
 static struct queue_figures
-figures_of(const struct message_done *told)
+job_report_figures(const struct message_done *told)
 {
     return (struct queue_figures){
         .read_seconds = told->read_seconds,
@@ -63,7 +63,7 @@ figures_of(const struct message_done *told)
 }
 
 static int
-read_result(struct job_attempt *attempt, size_t i, const struct message_result *told)
+job_report_read_result(struct job_attempt *attempt, size_t i, const struct message_result *told)
 {
     if (!*told->file || strchr(told->file, '/'))
         return -EBADMSG;
@@ -83,7 +83,7 @@ read_result(struct job_attempt *attempt, size_t i, const struct message_result *
 }
 
 static int
-read_results(struct job_attempt *attempt, struct proto_reader *reader)
+job_report_read_results(struct job_attempt *attempt, struct proto_reader *reader)
 {
     const size_t count = (size_t)reader->rows;
     struct message_result told;
@@ -94,12 +94,12 @@ read_results(struct job_attempt *attempt, struct proto_reader *reader)
     attempt->result_count = count;
     int error = 0;
     for (size_t i = 0; i < count && !error && message_next_result(reader, &told); i++)
-        error = read_result(attempt, i, &told);
+        error = job_report_read_result(attempt, i, &told);
     return error;
 }
 
 static int
-end_of_verdict(int64_t verdict, bool empty, enum job_end *end)
+job_report_end(int64_t verdict, bool empty, enum job_end *end)
 {
     switch (verdict) {
     case PROTO_VERDICT_DONE:
@@ -123,39 +123,39 @@ int
 job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
                       struct message_done *told, enum job_end *end)
 {
-    if (attempt->out_of_memory || !keep(attempt, message_keep_done(reader, told)))
+    if (attempt->out_of_memory || !job_report_keep(attempt, message_keep_done(reader, told)))
         return -ENOMEM;
-    if (end_of_verdict(told->verdict, told->empty != 0, end) ||
+    if (job_report_end(told->verdict, told->empty != 0, end) ||
         (*end == JOB_END_DONE && reader->rows == 0))
         return -EBADMSG;
     attempt->code = told->code;
     attempt->sentence = told->sentence;
     attempt->file_a = told->file_a;
     attempt->file_b = told->file_b;
-    attempt->figures = figures_of(told);
-    return read_results(attempt, reader);
+    attempt->figures = job_report_figures(told);
+    return job_report_read_results(attempt, reader);
 }
 
 /* ------------------------------------------------------------------------ measurements ---- */
 
 static bool
-is_int32(int64_t value)
+job_report_is_int32(int64_t value)
 {
     return value >= 0 && value <= INT32_MAX;
 }
 
 /* A child that makes up numbers is not to be believed anything. */
 static bool
-is_sound(const struct message_feature *told)
+job_report_is_sound(const struct message_feature *told)
 {
-    return is_int32(told->segment) && is_int32(told->levels) && is_int32(told->distance) &&
-           isfinite(told->value) && isfinite(told->bin_width) && told->bin_width >= 0 &&
-           isfinite(told->range_low) && isfinite(told->range_high) &&
-           told->range_low <= told->range_high && *told->name;
+    return job_report_is_int32(told->segment) && job_report_is_int32(told->levels) &&
+           job_report_is_int32(told->distance) && isfinite(told->value) &&
+           isfinite(told->bin_width) && told->bin_width >= 0 && isfinite(told->range_low) &&
+           isfinite(told->range_high) && told->range_low <= told->range_high && *told->name;
 }
 
 static struct queue_feature
-feature_of(const struct message_feature *told)
+job_report_feature(const struct message_feature *told)
 {
     return (struct queue_feature){
         .segment = (int32_t)told->segment,
@@ -182,7 +182,7 @@ feature_of(const struct message_feature *told)
 
 /* False: more than any pipeline asks for. */
 static bool
-count_bytes(struct job_attempt *attempt, const struct proto_reader *reader)
+job_report_count_bytes(struct job_attempt *attempt, const struct proto_reader *reader)
 {
     if (reader->size > PROTO_MAX_MEASUREMENTS - attempt->measurement_bytes)
         return false;
@@ -192,7 +192,7 @@ count_bytes(struct job_attempt *attempt, const struct proto_reader *reader)
 
 /* What finds no memory is not the worker's fault: the job has to be tried again. */
 static int
-forget(struct job_attempt *attempt)
+job_report_forget(struct job_attempt *attempt)
 {
     attempt->out_of_memory = true;
     return 0;
@@ -204,24 +204,25 @@ job_attempt_read_features(struct job_attempt *attempt, struct proto_reader *read
 {
     const size_t count = (size_t)reader->rows;
     struct message_feature feature;
-    if (!count_bytes(attempt, reader) || count > PROTO_MAX_FEATURES - attempt->feature_count)
+    if (!job_report_count_bytes(attempt, reader) ||
+        count > PROTO_MAX_FEATURES - attempt->feature_count)
         return -EBADMSG;
     struct queue_feature *grown =
         realloc(attempt->features, (attempt->feature_count + count + 1) * sizeof *grown);
     if (grown)
         attempt->features = grown;
-    if (!grown || !keep(attempt, message_keep_features(reader, told)))
-        return forget(attempt);
+    if (!grown || !job_report_keep(attempt, message_keep_features(reader, told)))
+        return job_report_forget(attempt);
     while (message_next_feature(reader, &feature)) {
-        if (!is_sound(&feature))
+        if (!job_report_is_sound(&feature))
             return -EBADMSG;
-        grown[attempt->feature_count++] = feature_of(&feature);
+        grown[attempt->feature_count++] = job_report_feature(&feature);
     }
     return 0;
 }
 
 static int
-read_counts(struct proto_reader *reader, int64_t *counts)
+job_report_read_counts(struct proto_reader *reader, int64_t *counts)
 {
     struct message_count count;
     while (message_next_count(reader, &count)) {
@@ -236,20 +237,22 @@ int
 job_attempt_read_histogram(struct job_attempt *attempt, struct proto_reader *reader,
                            struct message_histogram *told)
 {
-    if (!count_bytes(attempt, reader) || attempt->histogram_count == PROTO_MAX_HISTOGRAMS ||
-        reader->rows != PROTO_CODES || !is_int32(told->segment) || !*told->pattern)
+    if (!job_report_count_bytes(attempt, reader) ||
+        attempt->histogram_count == PROTO_MAX_HISTOGRAMS || reader->rows != PROTO_CODES ||
+        !job_report_is_int32(told->segment) || !*told->pattern)
         return -EBADMSG;
     struct queue_histogram *grown =
         realloc(attempt->histograms, (attempt->histogram_count + 1) * sizeof *grown);
     if (grown)
         attempt->histograms = grown;
     int64_t *counts = calloc(PROTO_CODES, sizeof *counts);
-    if (!keep(attempt, counts) || !grown || !keep(attempt, message_keep_histogram(reader, told)))
-        return forget(attempt);
+    if (!job_report_keep(attempt, counts) || !grown ||
+        !job_report_keep(attempt, message_keep_histogram(reader, told)))
+        return job_report_forget(attempt);
     grown[attempt->histogram_count++] = (struct queue_histogram){.segment = (int32_t)told->segment,
                                                                  .label = told->label,
                                                                  .pattern = told->pattern,
                                                                  .settings = told->settings,
                                                                  .counts = counts};
-    return read_counts(reader, counts);
+    return job_report_read_counts(reader, counts);
 }

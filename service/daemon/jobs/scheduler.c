@@ -6,7 +6,7 @@
  */
 #include "service/daemon/jobs/scheduler.h"
 
-struct floor {
+struct slot_table {
     const struct sched_lane *lanes;
     size_t count;
     bool taken[SCHED_MAX_LANES];    /* given away in this call */
@@ -15,36 +15,36 @@ struct floor {
 };
 
 static bool
-is_idle(const struct floor *floor, size_t lane)
+sched_is_idle(const struct slot_table *table, size_t lane)
 {
-    return !floor->lanes[lane].job && !floor->taken[lane];
+    return !table->lanes[lane].job && !table->taken[lane];
 }
 
 static size_t
-busy_beside(const struct floor *floor, size_t lane)
+sched_busy_beside(const struct slot_table *table, size_t lane)
 {
     size_t busy = 0;
-    for (size_t i = 0; i < floor->count; i++)
-        busy += floor->lanes[i].worker == floor->lanes[lane].worker && !is_idle(floor, i);
+    for (size_t i = 0; i < table->count; i++)
+        busy += table->lanes[i].worker == table->lanes[lane].worker && !sched_is_idle(table, i);
     return busy;
 }
 
 static bool
-has_solitary(const struct floor *floor, size_t lane)
+sched_has_solitary(const struct slot_table *table, size_t lane)
 {
-    for (size_t i = 0; i < floor->count; i++) {
-        if (floor->lanes[i].worker == floor->lanes[lane].worker &&
-            (floor->solitary[i] || (floor->lanes[i].job && floor->lanes[i].alone)))
+    for (size_t i = 0; i < table->count; i++) {
+        if (table->lanes[i].worker == table->lanes[lane].worker &&
+            (table->solitary[i] || (table->lanes[i].job && table->lanes[i].alone)))
             return true;
     }
     return false;
 }
 
 static bool
-has_other(const struct floor *floor, int worker)
+sched_has_other(const struct slot_table *table, int worker)
 {
-    for (size_t i = 0; i < floor->count; i++) {
-        if (floor->lanes[i].usable && floor->lanes[i].worker != worker)
+    for (size_t i = 0; i < table->count; i++) {
+        if (table->lanes[i].usable && table->lanes[i].worker != worker)
             return true;
     }
     return false;
@@ -54,14 +54,14 @@ has_other(const struct floor *floor, int worker)
  * The lane in the least busy usable worker but `avoid`; idle_only: only lanes that could start now.
  */
 static size_t
-best_lane(const struct floor *floor, int avoid, bool idle_only)
+sched_best_lane(const struct slot_table *table, int avoid, bool idle_only)
 {
-    size_t best = floor->count, least = SIZE_MAX;
-    for (size_t i = 0; i < floor->count; i++) {
-        if (!floor->lanes[i].usable || floor->lanes[i].worker == avoid || floor->reserved[i] ||
-            has_solitary(floor, i) || (idle_only && !is_idle(floor, i)))
+    size_t best = table->count, least = SIZE_MAX;
+    for (size_t i = 0; i < table->count; i++) {
+        if (!table->lanes[i].usable || table->lanes[i].worker == avoid || table->reserved[i] ||
+            sched_has_solitary(table, i) || (idle_only && !sched_is_idle(table, i)))
             continue;
-        size_t busy = busy_beside(floor, i);
+        size_t busy = sched_busy_beside(table, i);
         if (busy < least) {
             best = i;
             least = busy;
@@ -71,27 +71,27 @@ best_lane(const struct floor *floor, int avoid, bool idle_only)
 }
 
 static void
-mark_worker(const struct floor *floor, bool marks[], size_t lane)
+sched_mark_worker(const struct slot_table *table, bool marks[], size_t lane)
 {
-    for (size_t i = 0; i < floor->count; i++) {
-        if (floor->lanes[i].worker == floor->lanes[lane].worker)
+    for (size_t i = 0; i < table->count; i++) {
+        if (table->lanes[i].worker == table->lanes[lane].worker)
             marks[i] = true;
     }
 }
 
 static size_t
-place(struct floor *floor, const struct sched_job *job)
+sched_place(struct slot_table *table, const struct sched_job *job)
 {
-    int avoid = has_other(floor, job->avoid) ? job->avoid : -1;
-    size_t lane = best_lane(floor, avoid, !job->alone);
-    if (lane == floor->count)
+    int avoid = sched_has_other(table, job->avoid) ? job->avoid : -1;
+    size_t lane = sched_best_lane(table, avoid, !job->alone);
+    if (lane == table->count)
         return lane;
-    if (job->alone && busy_beside(floor, lane) > 0) {
-        mark_worker(floor, floor->reserved, lane);
-        return floor->count;
+    if (job->alone && sched_busy_beside(table, lane) > 0) {
+        sched_mark_worker(table, table->reserved, lane);
+        return table->count;
     }
-    floor->taken[lane] = true;
-    floor->solitary[lane] = job->alone;
+    table->taken[lane] = true;
+    table->solitary[lane] = job->alone;
     return lane;
 }
 
@@ -99,14 +99,14 @@ size_t
 sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_lane *lanes,
            size_t lane_count, bool closed, int64_t now_ms, struct sched_assignment *assignments)
 {
-    struct floor floor = {.lanes = lanes,
-                          .count = lane_count < SCHED_MAX_LANES ? lane_count : SCHED_MAX_LANES};
+    struct slot_table table = {
+        .lanes = lanes, .count = lane_count < SCHED_MAX_LANES ? lane_count : SCHED_MAX_LANES};
     size_t assigned = 0;
-    for (size_t i = 0; i < job_count && !closed && assigned < floor.count; i++) {
+    for (size_t i = 0; i < job_count && !closed && assigned < table.count; i++) {
         if (jobs[i].not_before_ms > now_ms)
             continue;
-        size_t lane = place(&floor, &jobs[i]);
-        if (lane < floor.count)
+        size_t lane = sched_place(&table, &jobs[i]);
+        if (lane < table.count)
             assignments[assigned++] = (struct sched_assignment){i, lane};
     }
     return assigned;

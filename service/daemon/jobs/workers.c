@@ -16,7 +16,7 @@
 #define TROUBLE_BYTES 256
 #define CPU           "cpu"
 
-struct worker {
+struct workers_item {
     int slot;
     char device[KERNELS_UUID]; /* CPU, or a UUID; "": none, the slot is to stay empty */
     int failures;              /* of its device, in a row */
@@ -24,15 +24,15 @@ struct worker {
 };
 
 /* What the workers were started with, beside their devices. */
-struct settings {
+struct workers_settings {
     int threads, lanes, share;
 };
 
 struct workers {
     struct core *core;
-    struct worker items[WORKERS_MAX];
+    struct workers_item items[WORKERS_MAX];
     size_t count;
-    struct settings settings;
+    struct workers_settings settings;
     int probe;
     struct kernels_gpu found[MOST_GPUS]; /* by the latest probe */
     size_t found_count;
@@ -42,23 +42,23 @@ struct workers {
     uint64_t probe_overdue_at; /* of the loop's clock; 0: nobody waits for it */
     uint64_t probe_again_at;   /* 0: not needed */
     char trouble[TROUBLE_BYTES];
-    char told[TROUBLE_BYTES]; /* what the last event said */
+    char notified[TROUBLE_BYTES]; /* what the last event said */
 };
 
 static bool
-is_backend(const struct workers *workers, const char *name)
+workers_is_backend(const struct workers *workers, const char *name)
 {
     return strcmp(workers->core->conf->compute.backend, name) == 0;
 }
 
 static bool
-is_gpu(const struct worker *worker)
+worker_is_gpu(const struct workers_item *worker)
 {
     return *worker->device && strcmp(worker->device, CPU) != 0;
 }
 
 static uint64_t
-now(const struct workers *workers)
+workers_now(const struct workers *workers)
 {
     return uv_now(&workers->core->loop);
 }
@@ -66,7 +66,7 @@ now(const struct workers *workers)
 /* ------------------------------------------------------------------------------- telling --- */
 
 static void
-describe(const struct workers *workers, char *text, size_t size)
+workers_describe(const struct workers *workers, char *text, size_t size)
 {
     size_t length = 0;
     *text = '\0';
@@ -79,7 +79,7 @@ describe(const struct workers *workers, char *text, size_t size)
 
 /* Every device has failed so often that nobody should wait for it; "" otherwise. */
 static void
-judge(const struct workers *workers, char *trouble, size_t size)
+workers_judge(const struct workers *workers, char *trouble, size_t size)
 {
     *trouble = '\0';
     size_t wanted = 0, failing = 0;
@@ -97,18 +97,18 @@ judge(const struct workers *workers, char *trouble, size_t size)
 }
 
 static void
-tell(struct workers *workers)
+workers_notify(struct workers *workers)
 {
     char detail[TROUBLE_BYTES];
-    judge(workers, workers->trouble, sizeof workers->trouble);
+    workers_judge(workers, workers->trouble, sizeof workers->trouble);
     bool waiting = *workers->trouble;
     if (waiting)
         memcpy(detail, workers->trouble, sizeof detail);
     else
-        describe(workers, detail, sizeof detail);
-    if (strcmp(detail, workers->told) == 0)
+        workers_describe(workers, detail, sizeof detail);
+    if (strcmp(detail, workers->notified) == 0)
         return;
-    memcpy(workers->told, detail, sizeof detail);
+    memcpy(workers->notified, detail, sizeof detail);
     core_note(workers->core, waiting ? "COMPUTE_WAITING" : "COMPUTE_READY", detail);
     if (waiting)
         log_error("compute.waiting", LOG_STR("why", detail));
@@ -119,15 +119,15 @@ tell(struct workers *workers)
 /* -------------------------------------------------------------------------------- filling -- */
 
 static int
-fill(struct workers *workers, size_t number, const char *device, bool renew)
+workers_fill(struct workers *workers, size_t number, const char *device, bool renew)
 {
     struct core *core = workers->core;
-    struct worker *worker = &workers->items[number];
+    struct workers_item *worker = &workers->items[number];
     if (number >= workers->count) {
         int slot = pool_reserve(core->pool, "worker", (int)number);
         if (slot < 0)
             return slot;
-        *worker = (struct worker){.slot = slot};
+        *worker = (struct workers_item){.slot = slot};
         workers->count = number + 1;
     }
     if (!renew && strcmp(worker->device, device) == 0)
@@ -143,31 +143,32 @@ fill(struct workers *workers, size_t number, const char *device, bool renew)
 
 /* Makes the workers be those of these devices. */
 static int
-apply(struct workers *workers, const char *const *devices, size_t count)
+workers_apply(struct workers *workers, const char *const *devices, size_t count)
 {
     const struct conf_compute *compute = &workers->core->conf->compute;
-    const struct settings settings = {compute->threads, compute->lanes, count ? (int)count : 1};
+    const struct workers_settings settings = {compute->threads, compute->lanes,
+                                              count ? (int)count : 1};
     bool renew = memcmp(&settings, &workers->settings, sizeof settings) != 0;
     int error = 0;
     workers->settings = settings;
     for (size_t i = 0; i < count && !error; i++)
-        error = fill(workers, i, devices[i], renew);
+        error = workers_fill(workers, i, devices[i], renew);
     for (size_t i = count; i < workers->count; i++)
-        fill(workers, i, "", false);
+        workers_fill(workers, i, "", false);
     if (error)
         log_error("worker.slot", LOG_STR("error", strerror(-error)));
-    tell(workers);
+    workers_notify(workers);
     return error;
 }
 
 static int
-apply_cpu(struct workers *workers)
+workers_apply_cpu(struct workers *workers)
 {
-    return apply(workers, (const char *const[]){CPU}, 1);
+    return workers_apply(workers, (const char *const[]){CPU}, 1);
 }
 
 static void
-report_missing(struct workers *workers, const struct devices_choice *choice)
+workers_report_missing(struct workers *workers, const struct devices_choice *choice)
 {
     char detail[TROUBLE_BYTES];
     for (size_t i = 0; i < choice->missing_count; i++) {
@@ -182,7 +183,7 @@ report_missing(struct workers *workers, const struct devices_choice *choice)
 
 /* What was found, or none when the probe failed. */
 static void
-apply_found(struct workers *workers)
+workers_apply_found(struct workers *workers)
 {
     const struct conf_compute *compute = &workers->core->conf->compute;
     struct devices_choice choice;
@@ -191,25 +192,25 @@ apply_found(struct workers *workers)
                    &choice);
     for (size_t i = 0; i < choice.chosen_count; i++)
         devices[i] = workers->found[choice.chosen[i]].uuid;
-    report_missing(workers, &choice);
-    if (choice.chosen_count == 0 && is_backend(workers, "cuda")) {
-        workers->probe_again_at = now(workers) + AGAIN_MILLIS;
+    workers_report_missing(workers, &choice);
+    if (choice.chosen_count == 0 && workers_is_backend(workers, "cuda")) {
+        workers->probe_again_at = workers_now(workers) + AGAIN_MILLIS;
         log_warn("compute.no_gpu", LOG_INT("found", workers->found_count),
                  LOG_INT("again_ms", AGAIN_MILLIS));
     }
-    if (choice.chosen_count > 0 || is_backend(workers, "cuda"))
-        apply(workers, devices, choice.chosen_count);
+    if (choice.chosen_count > 0 || workers_is_backend(workers, "cuda"))
+        workers_apply(workers, devices, choice.chosen_count);
     else
-        apply_cpu(workers);
+        workers_apply_cpu(workers);
 }
 
 /* --------------------------------------------------------------------------------- probe --- */
 
 static void
-look_for_gpus(struct workers *workers)
+workers_start_probe(struct workers *workers)
 {
     workers->probe_again_at = 0;
-    workers->probe_overdue_at = now(workers) + PROBE_MILLIS;
+    workers->probe_overdue_at = workers_now(workers) + PROBE_MILLIS;
     workers->stale = workers->probing;
     if (workers->probing)
         return;
@@ -219,19 +220,19 @@ look_for_gpus(struct workers *workers)
 }
 
 static int
-begin(struct workers *workers)
+workers_begin(struct workers *workers)
 {
-    if (is_backend(workers, CPU)) {
+    if (workers_is_backend(workers, CPU)) {
         pool_empty(workers->core->pool, workers->probe);
         workers->probe_overdue_at = workers->probe_again_at = 0;
-        return apply_cpu(workers);
+        return workers_apply_cpu(workers);
     }
-    look_for_gpus(workers);
+    workers_start_probe(workers);
     return 0;
 }
 
 static bool
-take_gpu(struct kernels_gpu *gpu, const struct message_device *told)
+workers_take_gpu(struct kernels_gpu *gpu, const struct message_device *told)
 {
     if (told->index < 0 || told->index > INT32_MAX || !*told->uuid ||
         strlen(told->uuid) >= sizeof gpu->uuid)
@@ -252,7 +253,7 @@ workers_probe_frame(struct workers *workers, struct proto_reader *reader)
     }
     workers->found_count = 0;
     while (message_next_device(reader, &told)) {
-        if (!take_gpu(&workers->found[workers->found_count++], &told))
+        if (!workers_take_gpu(&workers->found[workers->found_count++], &told))
             reader->error = -EBADMSG;
     }
     workers->answered = !reader->error;
@@ -272,10 +273,10 @@ workers_probe_gone(struct workers *workers, const struct pool_gone *gone)
     bool answered = workers->answered, waited_for = workers->probe_overdue_at != 0;
     workers->probing = workers->answered = false;
     pool_empty(workers->core->pool, workers->probe);
-    if (workers->core->draining || is_backend(workers, CPU))
+    if (workers->core->draining || workers_is_backend(workers, CPU))
         return;
     if (workers->stale) {
-        look_for_gpus(workers);
+        workers_start_probe(workers);
         return;
     }
     workers->probe_overdue_at = 0;
@@ -286,13 +287,13 @@ workers_probe_gone(struct workers *workers, const struct pool_gone *gone)
         log_error("probe.failed", LOG_INT("status", gone->exit_status),
                   LOG_INT("signal", gone->signal));
     }
-    apply_found(workers);
+    workers_apply_found(workers);
 }
 
 void
 workers_tick(struct workers *workers)
 {
-    uint64_t at = now(workers);
+    uint64_t at = workers_now(workers);
     if (workers->core->draining)
         return;
     if (workers->probe_overdue_at && at > workers->probe_overdue_at) {
@@ -301,9 +302,9 @@ workers_tick(struct workers *workers)
         log_error("probe.silent", LOG_INT("seconds", PROBE_MILLIS / 1000));
         pool_empty(workers->core->pool, workers->probe);
         pool_kill(workers->core->pool, workers->probe, "it did not tell which GPUs there are");
-        apply_found(workers);
+        workers_apply_found(workers);
     } else if (workers->probe_again_at && at > workers->probe_again_at) {
-        look_for_gpus(workers);
+        workers_start_probe(workers);
     }
 }
 
@@ -313,13 +314,13 @@ void
 workers_ready(struct workers *workers, size_t number)
 {
     workers->items[number].lost = false;
-    tell(workers);
+    workers_notify(workers);
 }
 
 void
 workers_device_lost(struct workers *workers, size_t number, const char *why)
 {
-    struct worker *worker = &workers->items[number];
+    struct workers_item *worker = &workers->items[number];
     char detail[TROUBLE_BYTES];
     worker->lost = true;
     log_error("device.lost", LOG_INT("number", number), LOG_STR("device", worker->device),
@@ -332,11 +333,11 @@ void
 workers_proven(struct workers *workers, size_t number)
 {
     workers->items[number].failures = 0;
-    tell(workers);
+    workers_notify(workers);
 }
 
 static bool
-others_serve(const struct workers *workers, size_t number)
+workers_others_serve(const struct workers *workers, size_t number)
 {
     for (size_t i = 0; i < workers->count; i++) {
         if (i != number && *workers->items[i].device)
@@ -346,10 +347,10 @@ others_serve(const struct workers *workers, size_t number)
 }
 
 static void
-give_up(struct workers *workers, size_t number)
+workers_give_up(struct workers *workers, size_t number)
 {
-    struct worker *worker = &workers->items[number];
-    bool others = others_serve(workers, number);
+    struct workers_item *worker = &workers->items[number];
+    bool others = workers_others_serve(workers, number);
     char detail[TROUBLE_BYTES];
     snprintf(detail, sizeof detail, "%s failed %d times in a row; until the next reload %s",
              worker->device, worker->failures,
@@ -357,29 +358,29 @@ give_up(struct workers *workers, size_t number)
     log_error("device.given_up", LOG_INT("number", number), LOG_STR("what", detail));
     core_note(workers->core, "DEVICE_GIVEN_UP", detail);
     if (others) {
-        fill(workers, number, "", false);
+        workers_fill(workers, number, "", false);
     } else {
         workers->settings.share = 1;
-        fill(workers, number, CPU, false);
+        workers_fill(workers, number, CPU, false);
     }
 }
 
 /* Was it the device? Its worker says so, or does not even come to life with it. */
 static bool
-device_failed(const struct worker *worker, const struct pool_gone *gone)
+worker_device_failed(const struct workers_item *worker, const struct pool_gone *gone)
 {
-    return is_gpu(worker) && !gone->ordered &&
+    return worker_is_gpu(worker) && !gone->ordered &&
            (gone->exit_status == ROLE_EXIT_DEVICE || !gone->was_ready);
 }
 
 void
 workers_gone(struct workers *workers, size_t number, const struct pool_gone *gone)
 {
-    struct worker *worker = &workers->items[number];
+    struct workers_item *worker = &workers->items[number];
     worker->lost = false;
     if (workers->core->draining)
         return;
-    bool failed = device_failed(worker, gone);
+    bool failed = worker_device_failed(worker, gone);
     worker->failures += failed;
     /* One that is tried for ever is not an event each time. */
     if (!gone->ordered && worker->failures <= WORKERS_GIVE_UP)
@@ -388,9 +389,9 @@ workers_gone(struct workers *workers, size_t number, const struct pool_gone *gon
         return;
     log_error("device.failed", LOG_INT("number", number), LOG_STR("device", worker->device),
               LOG_INT("in_a_row", worker->failures));
-    if (worker->failures == WORKERS_GIVE_UP && is_backend(workers, "auto"))
-        give_up(workers, number);
-    tell(workers);
+    if (worker->failures == WORKERS_GIVE_UP && workers_is_backend(workers, "auto"))
+        workers_give_up(workers, number);
+    workers_notify(workers);
 }
 
 /* ---------------------------------------------------------------------------- asked about -- */
@@ -410,7 +411,7 @@ workers_slot(const struct workers *workers, size_t number)
 bool
 workers_usable(const struct workers *workers, size_t number)
 {
-    const struct worker *worker = &workers->items[number];
+    const struct workers_item *worker = &workers->items[number];
     return !worker->lost && pool_ready(workers->core->pool, worker->slot);
 }
 
@@ -439,7 +440,8 @@ workers_trouble(const struct workers *workers)
 /* ----------------------------------------------------------------------------- the whole --- */
 
 static void
-tell_reload(const struct workers *workers, const struct worker *worker, const char *config_copy)
+workers_send_reload(const struct workers *workers, const struct workers_item *worker,
+                    const char *config_copy)
 {
     struct proto_writer writer;
     message_write_reload(&writer, &(struct message_reload){.config_file = config_copy});
@@ -450,15 +452,15 @@ void
 workers_reload(struct workers *workers, const char *config_copy)
 {
     for (size_t i = 0; i < workers->count; i++)
-        tell_reload(workers, &workers->items[i], config_copy);
-    begin(workers);
+        workers_send_reload(workers, &workers->items[i], config_copy);
+    workers_begin(workers);
 }
 
 int
 workers_start(struct workers *workers)
 {
     workers->probe = pool_reserve(workers->core->pool, "probe", 0);
-    return workers->probe < 0 ? workers->probe : begin(workers);
+    return workers->probe < 0 ? workers->probe : workers_begin(workers);
 }
 
 int

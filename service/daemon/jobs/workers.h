@@ -1,5 +1,6 @@
 /*
- * workers.h - which workers there are, and what each computes with: one a GPU, or one for the CPUs.
+ * workers.h - which workers there are, and what each computes with: one per GPU, or one for the
+ * CPUs.
  *
  * The daemon does not touch the driver: a child, the probe, tells which GPUs there are. It is asked
  * at the start and at each reload.

@@ -29,7 +29,7 @@ struct audit {
 };
 
 static int
-grow(void **array, size_t *capacity, size_t needed, size_t element)
+audit_grow(void **array, size_t *capacity, size_t needed, size_t element)
 {
     if (needed <= *capacity)
         return 0;
@@ -45,12 +45,12 @@ grow(void **array, size_t *capacity, size_t needed, size_t element)
 }
 
 static int
-add_path(void *context, const char *path)
+audit_add_path(void *context, const char *path)
 {
     struct audit *audit = context;
     size_t length = strlen(path) + 1;
     void *paths = audit->paths;
-    int error = grow(&paths, &audit->capacity, audit->size + length, 1);
+    int error = audit_grow(&paths, &audit->capacity, audit->size + length, 1);
     audit->paths = paths;
     if (error)
         return error;
@@ -60,7 +60,7 @@ add_path(void *context, const char *path)
 }
 
 static bool
-is_gone(const struct audit *audit, size_t offset)
+audit_is_gone(const struct audit *audit, size_t offset)
 {
     char *path = core_path(audit->core, audit->paths + offset);
     bool gone = path && access(path, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
@@ -69,33 +69,33 @@ is_gone(const struct audit *audit, size_t offset)
 }
 
 static void
-check_path(struct audit *audit, size_t offset)
+audit_check_path(struct audit *audit, size_t offset)
 {
     audit->checked++;
     void *missing = audit->missing;
-    if (!is_gone(audit, offset) ||
-        grow(&missing, &audit->missing_capacity, audit->missing_count + 1, sizeof offset))
+    if (!audit_is_gone(audit, offset) ||
+        audit_grow(&missing, &audit->missing_capacity, audit->missing_count + 1, sizeof offset))
         return; /* without memory the next start reports it */
     audit->missing = missing;
     audit->missing[audit->missing_count++] = offset;
 }
 
 static void
-check_paths(uv_work_t *work)
+audit_check_paths(uv_work_t *work)
 {
     struct audit *audit = work->data;
     for (size_t at = 0; at < audit->size && !atomic_load(&audit->stop);
          at += strlen(audit->paths + at) + 1)
-        check_path(audit, at);
+        audit_check_path(audit, at);
 }
 
 static void
-report_missing(struct audit *audit)
+audit_report_missing(struct audit *audit)
 {
     struct core *core = audit->core;
     for (size_t i = 0; i < audit->missing_count; i++) {
         const char *path = audit->paths + audit->missing[i];
-        if (!is_gone(audit, audit->missing[i]))
+        if (!audit_is_gone(audit, audit->missing[i]))
             continue; /* its sender has sent it again meanwhile */
         log_error("file.missing", LOG_STR("path", path));
         if (!core_change(core))
@@ -109,7 +109,7 @@ report_missing(struct audit *audit)
 }
 
 static void
-free_audit(struct audit *audit)
+audit_free(struct audit *audit)
 {
     free(audit->paths);
     free(audit->missing);
@@ -117,17 +117,17 @@ free_audit(struct audit *audit)
 }
 
 static void
-on_checked(uv_work_t *work, int status)
+audit_on_checked(uv_work_t *work, int status)
 {
     (void)status;
     struct audit *audit = work->data;
     if (atomic_load(&audit->stop)) {
-        free_audit(audit);
+        audit_free(audit);
         return;
     }
     log_info("audit.done", LOG_INT("files", audit->checked),
              LOG_INT("missing", audit->missing_count));
-    report_missing(audit);
+    audit_report_missing(audit);
     audit->over = true;
     audit->core->auditing = false;
     arrivals_look(audit->core->arrivals);
@@ -141,11 +141,11 @@ audit_start(struct core *core, struct audit **out)
         return -ENOMEM;
     audit->core = core;
     audit->work.data = audit;
-    int error = queue_each_path(core->queue, add_path, audit);
+    int error = queue_each_path(core->queue, audit_add_path, audit);
     if (!error)
-        error = uv_queue_work(&core->loop, &audit->work, check_paths, on_checked);
+        error = uv_queue_work(&core->loop, &audit->work, audit_check_paths, audit_on_checked);
     if (error) {
-        free_audit(audit);
+        audit_free(audit);
         return error;
     }
     core->auditing = true;
@@ -160,5 +160,5 @@ audit_stop(struct audit *audit)
         return;
     atomic_store(&audit->stop, true);
     if (audit->over)
-        free_audit(audit);
+        audit_free(audit);
 }

@@ -27,7 +27,7 @@
 #define MAX_LOOK_MILLIS   60000 /* looks again at least so often: the clock may be set */
 #define MIN_LOOK_MILLIS   50
 
-struct inspection {
+struct series_inspection {
     int64_t series_id;           /* 0: free */
     int32_t revision, instances; /* as they are when it is asked for */
     int64_t last_seen_ms;        /* likewise */
@@ -43,7 +43,7 @@ struct inspections {
     struct core *core;
     uv_timer_t timer;
     int64_t listening_since_ms; /* 0: the intake takes nothing */
-    struct inspection items[MAX_INSPECTIONS];
+    struct series_inspection items[MAX_INSPECTIONS];
 };
 
 /* ------------------------------------------------------------------------- when to look ---- */
@@ -77,7 +77,7 @@ inspections_look_for_news(struct inspections *all)
 
 /* ------------------------------------------------------------------------------ looking ---- */
 
-static struct inspection *
+static struct series_inspection *
 inspections_find(struct inspections *all, int64_t series_id)
 {
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
@@ -91,7 +91,7 @@ inspections_find(struct inspections *all, int64_t series_id)
 static void
 inspections_plan(struct inspections *all, const struct queue_series *series, const char *evidence)
 {
-    struct inspection *inspection = inspections_find(all, series->id);
+    struct series_inspection *inspection = inspections_find(all, series->id);
     if (!inspection)
         inspection = inspections_find(all, 0);
     if (!inspection || inspection->asked)
@@ -117,29 +117,29 @@ static void
 inspections_free_unplanned(struct inspections *all)
 {
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
-        struct inspection *inspection = &all->items[i];
+        struct series_inspection *inspection = &all->items[i];
         bool retry_alone = inspection->crash_count > 0 && inspection->gathering;
         if (!inspection->asked && !inspection->planned && !retry_alone)
-            *inspection = (struct inspection){0};
+            *inspection = (struct series_inspection){0};
     }
 }
 
 /* If not, slices came in or a missing one returned meanwhile: it is asked about again. */
 static bool
-inspection_is_current(const struct queue_series *series, const struct inspection *inspection)
+inspection_is_current(const struct queue_series *series, const struct series_inspection *inspection)
 {
     return series->revision == inspection->revision && series->instances == inspection->instances &&
            series->last_seen_ms == inspection->last_seen_ms;
 }
 
 static void
-inspection_settle(struct inspections *all, struct inspection *inspection,
+inspection_settle(struct inspections *all, struct series_inspection *inspection,
                   const struct queue_stack *stacks, size_t count)
 {
     struct core *core = all->core;
     struct queue_series series;
-    struct inspection inspected = *inspection;
-    *inspection = (struct inspection){0};
+    struct series_inspection inspected = *inspection;
+    *inspection = (struct series_inspection){0};
     inspections_look(all);
     int error = queue_get_series(core->queue, inspected.series_id, &series);
     if (error) {
@@ -158,7 +158,7 @@ inspection_settle(struct inspections *all, struct inspection *inspection,
 }
 
 static void
-inspection_refuse(struct inspections *all, struct inspection *inspection, const char *code,
+inspection_refuse(struct inspections *all, struct series_inspection *inspection, const char *code,
                   const char *sentence)
 {
     const struct queue_stack stack = {
@@ -181,7 +181,7 @@ inspection_spacing_tolerance(const struct conf *conf)
 }
 
 static int
-inspection_send(struct core *core, const struct inspection *inspection)
+inspection_send(struct core *core, const struct series_inspection *inspection)
 {
     char **paths;
     size_t count;
@@ -205,7 +205,7 @@ inspection_send(struct core *core, const struct inspection *inspection)
 }
 
 static void
-inspection_ask(struct inspections *all, struct inspection *inspection)
+inspection_ask(struct inspections *all, struct series_inspection *inspection)
 {
     int error = inspection_send(all->core, inspection);
     if (error == -EMSGSIZE) {
@@ -224,9 +224,9 @@ static void
 inspections_ask_planned(struct inspections *all)
 {
     size_t asked = 0;
-    struct inspection *alone = NULL;
+    struct series_inspection *alone = NULL;
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
-        struct inspection *inspection = &all->items[i];
+        struct series_inspection *inspection = &all->items[i];
         asked += inspection->asked;
         if (inspection->crash_count > 0 && (inspection->planned || inspection->asked))
             alone = inspection->asked || !alone ? inspection : alone;
@@ -250,7 +250,7 @@ inspections_look_at(struct inspections *all, const struct queue_series *series, 
     int64_t listening_ms = all->listening_since_ms ? all->listening_since_ms : now_ms;
     inspections_forget_plans(all);
     for (size_t i = 0; i < count; i++) {
-        struct inspection *inspection = inspections_find(all, series[i].id);
+        struct series_inspection *inspection = inspections_find(all, series[i].id);
         if (inspection)
             inspection->gathering = true;
         struct series_decision decision;
@@ -315,7 +315,7 @@ inspections_frame(struct inspections *all, struct proto_reader *reader)
     struct message_stack stack;
     if (message_read_inspected(reader, &told))
         return;
-    struct inspection *inspection =
+    struct series_inspection *inspection =
         told.series_id > 0 ? inspections_find(all, told.series_id) : NULL;
     if (!inspection || !inspection->asked || inspection->revision != told.revision)
         return;
@@ -345,7 +345,7 @@ void
 inspections_intake_gone(struct inspections *all)
 {
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
-        struct inspection *inspection = &all->items[i];
+        struct series_inspection *inspection = &all->items[i];
         if (!inspection->asked)
             continue;
         inspection->asked = false;
@@ -360,7 +360,7 @@ inspections_tick(struct inspections *all)
 {
     struct core *core = all->core;
     for (int i = 0; i < MAX_INSPECTIONS; i++) {
-        const struct inspection *inspection = &all->items[i];
+        const struct series_inspection *inspection = &all->items[i];
         if (inspection->asked && uv_now(&core->loop) - inspection->asked_at > INSPECTION_MILLIS)
             pool_kill(core->pool, core->intake, "an inspection takes too long");
     }

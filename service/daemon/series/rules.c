@@ -6,7 +6,7 @@
 #include <strings.h>
 
 static bool
-matches(const struct conf_rule *rule, const struct rules_subject *subject)
+rule_matches(const struct conf_rule *rule, const struct rules_subject *subject)
 {
     if (rule->modality && strcasecmp(rule->modality, subject->modality) != 0)
         return false;
@@ -20,7 +20,7 @@ matches(const struct conf_rule *rule, const struct rules_subject *subject)
 }
 
 static struct rules_pick *
-find(struct rules_pick *picks, size_t count, const char *pipeline)
+rules_find(struct rules_pick *picks, size_t count, const char *pipeline)
 {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(picks[i].pipeline, pipeline) == 0)
@@ -39,9 +39,9 @@ rules_pick(const struct conf_rule *rules, size_t rule_count, const struct rules_
         return 1;
     }
     for (size_t i = 0; i < rule_count; i++) {
-        if (!matches(&rules[i], subject))
+        if (!rule_matches(&rules[i], subject))
             continue;
-        struct rules_pick *known = find(picks, count, rules[i].pipeline);
+        struct rules_pick *known = rules_find(picks, count, rules[i].pipeline);
         if (!known)
             picks[count++] = (struct rules_pick){rules[i].pipeline, rules[i].priority};
         else if (rules[i].priority > known->priority)

@@ -9,7 +9,7 @@
 #define CLOCK_SLACK_MS 60000
 
 static double
-wait_of(const struct queue_series *series, const struct conf_series *timers)
+series_wait(const struct queue_series *series, const struct conf_series *timers)
 {
     if (series->complete_requested)
         return 0;
@@ -21,7 +21,8 @@ wait_of(const struct queue_series *series, const struct conf_series *timers)
 }
 
 static void
-describe(const struct queue_series *series, double quiet_seconds, char evidence[SERIES_EVIDENCE])
+series_describe(const struct queue_series *series, double quiet_seconds,
+                char evidence[SERIES_EVIDENCE])
 {
     const char *plural = series->instances == 1 ? "" : "s";
     evidence[0] = 0;
@@ -40,7 +41,7 @@ void
 series_decide(const struct queue_series *series, const struct conf_series *timers,
               int64_t listening_since_ms, int64_t now_ms, struct series_decision *decision)
 {
-    int64_t wait_ms = (int64_t)(wait_of(series, timers) * 1000.0);
+    int64_t wait_ms = (int64_t)(series_wait(series, timers) * 1000.0);
     int64_t since_ms = series->last_seen_ms;
     if (listening_since_ms > since_ms)
         since_ms = listening_since_ms;
@@ -52,13 +53,13 @@ series_decide(const struct queue_series *series, const struct conf_series *timer
         return;
     decision->settle = true;
     int64_t quiet_ms = now_ms - series->last_seen_ms;
-    describe(series, quiet_ms > 0 ? (double)quiet_ms / 1000.0 : 0, decision->evidence);
+    series_describe(series, quiet_ms > 0 ? (double)quiet_ms / 1000.0 : 0, decision->evidence);
     if (clock_went_back)
         series_add_evidence(decision->evidence, " (the clock was set back)");
 }
 
 static void
-add_stack(char evidence[SERIES_EVIDENCE], const struct queue_stack *stack)
+series_add_stack(char evidence[SERIES_EVIDENCE], const struct queue_stack *stack)
 {
     if (stack->name && *stack->name)
         series_add_evidence(evidence, " %s", stack->name);
@@ -79,7 +80,7 @@ series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *st
     for (size_t i = 0; i < count && i < STACKS_NAMED; i++) {
         if (i)
             series_add_evidence(evidence, ",");
-        add_stack(evidence, &stacks[i]);
+        series_add_stack(evidence, &stacks[i]);
     }
     if (count > STACKS_NAMED)
         series_add_evidence(evidence, " and %zu more", count - STACKS_NAMED);
