@@ -372,3 +372,67 @@ database_column_time(sqlite3_stmt *statement, int column, int64_t *ms)
         return -ENOMEM;
     return iso_time_to_ms((const char *)found, ms) < 0 ? -EUCLEAN : 0;
 }
+
+int
+database_find_name(const char *const *names, size_t count, const unsigned char *text)
+{
+    for (size_t i = 0; text && i < count; i++) {
+        if (strcmp((const char *)text, names[i]) == 0)
+            return (int)i;
+    }
+    return -EUCLEAN;
+}
+
+static int
+database_read_field(sqlite3_stmt *statement, int column, const struct database_field *field,
+                    void *member)
+{
+    int name;
+    switch (field->kind) {
+    case FIELD_INT64:
+        *(int64_t *)member = sqlite3_column_int64(statement, column);
+        return 0;
+    case FIELD_INT32:
+        *(int32_t *)member = sqlite3_column_int(statement, column);
+        return 0;
+    case FIELD_BOOL:
+        *(bool *)member = sqlite3_column_int(statement, column) != 0;
+        return 0;
+    case FIELD_TIME:
+        return database_column_time(statement, column, member);
+    case FIELD_TEXT:
+        return database_column_text(statement, column, member);
+    case FIELD_NAME:
+        name = database_find_name(field->names, field->name_count,
+                                  sqlite3_column_text(statement, column));
+        memcpy(member, &name, sizeof name);
+        return name < 0 ? name : 0;
+    }
+    return -EINVAL;
+}
+
+int
+database_read_row(struct database *db, sqlite3_stmt *statement, const struct database_shape *shape,
+                  void *row)
+{
+    int rc = 0;
+    memset(row, 0, shape->size);
+    for (size_t i = 0; rc == 0 && i < shape->count; i++)
+        rc = database_read_field(statement, (int)i, &shape->fields[i],
+                                 (char *)row + shape->fields[i].offset);
+    if (rc == 0)
+        return 0;
+    database_clear_row(shape, row);
+    return database_refuse(db, rc, "the row of %s %lld cannot be read: %s", shape->what,
+                           (long long)sqlite3_column_int64(statement, 0), strerror(-rc));
+}
+
+void
+database_clear_row(const struct database_shape *shape, void *row)
+{
+    for (size_t i = 0; i < shape->count; i++) {
+        if (shape->fields[i].kind == FIELD_TEXT)
+            free(*(char **)((char *)row + shape->fields[i].offset));
+    }
+    memset(row, 0, shape->size);
+}

@@ -119,8 +119,52 @@ int database_get(struct database *db, const char *sql, const struct database_val
 /* For rollbacks: the reason of the failure that made it necessary stays. */
 bool database_quietly(struct database *db, const char *sql);
 
-/* A column as malloc'd text, "" for NULL; as milliseconds, 0 for NULL. */
-int database_column_text(sqlite3_stmt *statement, int column, char **text);
+/* A column as milliseconds, 0 for NULL. */
 int database_column_time(sqlite3_stmt *statement, int column, int64_t *ms);
+/* As malloc'd text, "" for NULL. */
+int database_column_text(sqlite3_stmt *statement, int column, char **text);
+/* The index of a text among names, or -EUCLEAN. */
+int database_find_name(const char *const *names, size_t count, const unsigned char *text);
+
+/*
+ * Rows that are read as structs. A list has one line per member, from which come the columns that
+ * are asked for and the table that database_read_row follows; the first is the row's id.
+ *
+ *     #define JOB_FIELDS(FIELD) FIELD(INT64, id, "j.id") FIELD(TEXT, stack, "j.stack")
+ *     #define JOB_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_job, member)},
+ *
+ *     "SELECT " JOB_FIELDS(DATABASE_COLUMN) "NULL FROM job j"
+ *     static const struct database_field job_fields[] = {JOB_FIELDS(JOB_FIELD)};
+ *
+ * Kinds are INT64, INT32, BOOL, TIME, TEXT (malloc'd) and NAME(names): an enum, by its name.
+ */
+struct database_field {
+    enum { FIELD_INT64, FIELD_INT32, FIELD_BOOL, FIELD_TIME, FIELD_TEXT, FIELD_NAME } kind;
+
+    const char *const *names;
+    size_t name_count;
+    size_t offset;
+};
+
+#define DATABASE_COLUMN(kind, member, sql) sql ", "
+#define DATABASE_INT64                     FIELD_INT64, NULL, 0
+#define DATABASE_INT32                     FIELD_INT32, NULL, 0
+#define DATABASE_BOOL                      FIELD_BOOL, NULL, 0
+#define DATABASE_TIME                      FIELD_TIME, NULL, 0
+#define DATABASE_TEXT                      FIELD_TEXT, NULL, 0
+#define DATABASE_NAME(names)               FIELD_NAME, names, sizeof(names) / sizeof *(names)
+
+struct database_shape {
+    const char *what; /* "job" */
+    size_t size;      /* of the struct */
+    const struct database_field *fields;
+    size_t count;
+};
+
+/* On an error the struct is cleared. */
+int database_read_row(struct database *db, sqlite3_stmt *statement,
+                      const struct database_shape *shape, void *row);
+/* Frees its texts, and leaves zeros. */
+void database_clear_row(const struct database_shape *shape, void *row);
 
 #endif

@@ -27,16 +27,6 @@ queue_delivery_state_name(enum queue_delivery_state state)
     return (size_t)state < COUNT_OF(state_names) ? state_names[state] : "UNKNOWN";
 }
 
-/* The index of a name, or -EUCLEAN. */
-static int
-find_name(const char *const *names, size_t count, const unsigned char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp((const char *)name, names[i]) == 0)
-            return (int)i;
-    return -EUCLEAN;
-}
-
 /* ------------------------------------------------------------------------- what edges share -- */
 
 static int
@@ -49,9 +39,10 @@ no_such_delivery(struct queue *queue, int64_t delivery_id)
 static int
 unpack_row(sqlite3_stmt *statement, struct delivery_row *row)
 {
-    int state = find_name(state_names, COUNT_OF(state_names), sqlite3_column_text(statement, 2));
-    int commitment =
-        find_name(commitment_names, COUNT_OF(commitment_names), sqlite3_column_text(statement, 3));
+    int state =
+        database_find_name(state_names, COUNT_OF(state_names), sqlite3_column_text(statement, 2));
+    int commitment = database_find_name(commitment_names, COUNT_OF(commitment_names),
+                                        sqlite3_column_text(statement, 3));
     if (state < 0 || commitment < 0)
         return -EUCLEAN;
     row->job_id = sqlite3_column_int64(statement, 0);
@@ -150,54 +141,17 @@ delivery_for_each(struct queue *queue, const char *sql, const struct database_va
 
 /* ----------------------------------------------------------------------------------- reading - */
 
+#define DELIVERY_FIELD(kind, member, sql)                                                          \
+    {DATABASE_##kind, offsetof(struct queue_delivery, member)},
+
+static const struct database_field delivery_fields[] = {DELIVERY_FIELDS(DELIVERY_FIELD)};
+static const struct database_shape delivery_shape = {"delivery", sizeof(struct queue_delivery),
+                                                     delivery_fields, COUNT_OF(delivery_fields)};
+
 void
 queue_delivery_clear(struct queue_delivery *delivery)
 {
-    free(delivery->destination);
-    free(delivery->kind);
-    free(delivery->path);
-    free(delivery->sop_class_uid);
-    free(delivery->sop_instance_uid);
-    *delivery = (struct queue_delivery){0};
-}
-
-static int
-read_states(sqlite3_stmt *statement, struct queue_delivery *delivery)
-{
-    int state = find_name(state_names, COUNT_OF(state_names), sqlite3_column_text(statement, 3));
-    int commitment =
-        find_name(commitment_names, COUNT_OF(commitment_names), sqlite3_column_text(statement, 4));
-    if (state < 0 || commitment < 0)
-        return -EUCLEAN;
-    delivery->state = (enum queue_delivery_state)state;
-    delivery->commitment = (enum queue_commitment)commitment;
-    return 0;
-}
-
-static int
-read_delivery(struct queue *queue, sqlite3_stmt *statement, struct queue_delivery *delivery)
-{
-    *delivery = (struct queue_delivery){
-        .id = sqlite3_column_int64(statement, 0),
-        .job_id = sqlite3_column_int64(statement, 1),
-        .attempts = sqlite3_column_int(statement, 2),
-    };
-    int rc = read_states(statement, delivery);
-    if (rc == 0)
-        rc = database_column_time(statement, 5, &delivery->since_ms);
-    if (rc == 0)
-        rc = database_column_time(statement, 6, &delivery->due_ms);
-    char **const texts[] = {&delivery->destination, &delivery->kind, &delivery->path,
-                            &delivery->sop_class_uid, &delivery->sop_instance_uid};
-    for (size_t i = 0; rc == 0 && i < COUNT_OF(texts); i++)
-        rc = database_column_text(statement, 7 + (int)i, texts[i]);
-    if (rc < 0) {
-        int64_t id = delivery->id;
-        queue_delivery_clear(delivery);
-        return database_refuse(&queue->db, rc, "the row of delivery %lld cannot be read: %s",
-                               (long long)id, strerror(-rc));
-    }
-    return 0;
+    database_clear_row(&delivery_shape, delivery);
 }
 
 int
@@ -205,7 +159,7 @@ delivery_read_only(struct queue *queue, sqlite3_stmt *statement, struct queue_de
 {
     int rc = database_step(&queue->db, statement);
     if (rc == 1)
-        rc = read_delivery(queue, statement, delivery);
+        rc = database_read_row(&queue->db, statement, &delivery_shape, delivery);
     else if (rc == 0)
         rc = 1;
     database_end(statement);
@@ -231,7 +185,7 @@ delivery_list_append(struct queue *queue, sqlite3_stmt *statement, struct delive
     while ((rc = database_step(&queue->db, statement)) == 1) {
         rc = queue_grow(queue, (void **)&list->at, list->count, &list->capacity, sizeof *list->at);
         if (rc == 0)
-            rc = read_delivery(queue, statement, &list->at[list->count]);
+            rc = database_read_row(&queue->db, statement, &delivery_shape, &list->at[list->count]);
         if (rc < 0)
             break;
         list->count++;

@@ -47,10 +47,21 @@ int delivery_for_each(struct queue *queue, const char *sql, const struct databas
                                   int64_t now_ms),
                       int64_t now_ms, int64_t *count);
 
-/* Of a row that is read as a struct queue_delivery. */
-#define DELIVERY_COLUMNS                                                                           \
-    "id, job_id, attempts, state, commitment, since_at, due_at, destination, kind, path, "         \
-    "sop_class_uid, sop_instance_uid"
+/* What a struct queue_delivery is read from. */
+#define DELIVERY_FIELDS(FIELD)                                                                     \
+    FIELD(INT64, id, "id")                                                                         \
+    FIELD(INT64, job_id, "job_id")                                                                 \
+    FIELD(TEXT, destination, "destination")                                                        \
+    FIELD(NAME(state_names), state, "state")                                                       \
+    FIELD(NAME(commitment_names), commitment, "commitment")                                        \
+    FIELD(INT32, attempts, "attempts")                                                             \
+    FIELD(TIME, since_ms, "since_at")                                                              \
+    FIELD(TIME, due_ms, "due_at")                                                                  \
+    FIELD(TEXT, kind, "kind")                                                                      \
+    FIELD(TEXT, path, "path")                                                                      \
+    FIELD(TEXT, sop_class_uid, "sop_class_uid")                                                    \
+    FIELD(TEXT, sop_instance_uid, "sop_instance_uid")
+#define DELIVERY_COLUMNS DELIVERY_FIELDS(DATABASE_COLUMN) "NULL"
 
 /* The first row of a started statement; 1 when there is none. Ends it. */
 int delivery_read_only(struct queue *queue, sqlite3_stmt *statement,

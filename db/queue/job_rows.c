@@ -20,18 +20,6 @@ queue_job_state_name(enum queue_job_state state)
     return (size_t)state < STATE_COUNT ? state_names[state] : "UNKNOWN";
 }
 
-static int
-state_from_name(const char *name, enum queue_job_state *state)
-{
-    for (size_t i = 0; i < STATE_COUNT; i++) {
-        if (strcmp(name, state_names[i]) == 0) {
-            *state = (enum queue_job_state)i;
-            return 0;
-        }
-    }
-    return -EUCLEAN;
-}
-
 /* ------------------------------------------------------------------------- what edges share -- */
 
 static int
@@ -59,7 +47,9 @@ job_read_row(struct queue *queue, int64_t job_id, struct job_row *row)
             .series_revision = sqlite3_column_int(statement, 3),
             .attempts = sqlite3_column_int(statement, 4),
         };
-        rc = state_from_name((const char *)sqlite3_column_text(statement, 1), &row->state);
+        int state = database_find_name(state_names, STATE_COUNT, sqlite3_column_text(statement, 1));
+        row->state = (enum queue_job_state)state;
+        rc = state < 0 ? state : 0;
     } else if (rc == 0) {
         rc = no_such_job(queue, job_id);
     }
@@ -145,61 +135,29 @@ job_for_each(struct queue *queue, const char *sql, const struct database_value *
 
 /* ----------------------------------------------------------------------------------- reading - */
 
+#define JOB_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_job, member)},
+
+static const struct database_field job_fields[] = {JOB_FIELDS(JOB_FIELD)};
+const struct database_shape job_shape = {"job", sizeof(struct queue_job), job_fields,
+                                         sizeof job_fields / sizeof *job_fields};
+
 void
 queue_job_clear(struct queue_job *job)
 {
-    free(job->series_uid);
-    free(job->stack);
-    free(job->pipeline);
-    free(job->settings);
-    free(job->failed_on);
-    *job = (struct queue_job){0};
-}
-
-int
-job_read(struct queue *queue, sqlite3_stmt *statement, struct queue_job *job)
-{
-    *job = (struct queue_job){
-        .id = sqlite3_column_int64(statement, 0),
-        .series_id = sqlite3_column_int64(statement, 1),
-        .revision = sqlite3_column_int(statement, 2),
-        .priority = sqlite3_column_int(statement, 3),
-        .attempts = sqlite3_column_int(statement, 4),
-        .alone = sqlite3_column_int(statement, 5),
-    };
-    int rc = state_from_name((const char *)sqlite3_column_text(statement, 6), &job->state);
-    if (rc == 0)
-        rc = database_column_time(statement, 7, &job->not_before_ms);
-    if (rc == 0)
-        rc = database_column_text(statement, 8, &job->series_uid);
-    if (rc == 0)
-        rc = database_column_text(statement, 9, &job->stack);
-    if (rc == 0)
-        rc = database_column_text(statement, 10, &job->pipeline);
-    if (rc == 0)
-        rc = database_column_text(statement, 11, &job->settings);
-    if (rc == 0)
-        rc = database_column_text(statement, 12, &job->failed_on);
-    if (rc < 0) {
-        int64_t id = job->id;
-        queue_job_clear(job);
-        return database_refuse(&queue->db, rc, "the row of job %lld cannot be read: %s",
-                               (long long)id, strerror(-rc));
-    }
-    return 0;
+    database_clear_row(&job_shape, job);
 }
 
 int
 queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job)
 {
     sqlite3_stmt *statement;
-    int rc = database_start(&queue->db, "SELECT " JOB_COLUMNS JOB_TABLES "WHERE j.id = ?",
+    int rc = database_start(&queue->db, "SELECT " JOB_COLUMNS "WHERE j.id = ?",
                             VALUES(value_int(job_id)), &statement);
     if (rc < 0)
         return rc;
     rc = database_step(&queue->db, statement);
     if (rc == 1)
-        rc = job_read(queue, statement, job);
+        rc = database_read_row(&queue->db, statement, &job_shape, job);
     else if (rc == 0)
         rc = no_such_job(queue, job_id);
     database_end(statement);

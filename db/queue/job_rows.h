@@ -36,13 +36,25 @@ int job_cancel(struct queue *queue, const struct job_row *row, const char *kind,
 int job_supersede(struct queue *queue, const struct job_row *row, int64_t superseded_by,
                   int64_t now_ms);
 
-/* Of a row that is read as a struct queue_job. */
+/* What a struct queue_job is read from. */
+#define JOB_FIELDS(FIELD)                                                                          \
+    FIELD(INT64, id, "j.id")                                                                       \
+    FIELD(INT64, series_id, "j.series_id")                                                         \
+    FIELD(INT32, revision, "j.revision")                                                           \
+    FIELD(TEXT, series_uid, "s.series_uid")                                                        \
+    FIELD(TEXT, stack, "j.stack")                                                                  \
+    FIELD(TEXT, pipeline, "j.pipeline")                                                            \
+    FIELD(TEXT, settings, "t.text")                                                                \
+    FIELD(INT32, priority, "j.priority")                                                           \
+    FIELD(INT32, attempts, "j.attempts")                                                           \
+    FIELD(NAME(state_names), state, "j.state")                                                     \
+    FIELD(TIME, not_before_ms, "j.not_before_at")                                                  \
+    FIELD(BOOL, alone, "j.alone")                                                                  \
+    FIELD(TEXT, failed_on, "iif(j.code <> '', j.worker, '')")
 #define JOB_COLUMNS                                                                                \
-    "j.id, j.series_id, j.revision, j.priority, j.attempts, j.alone, j.state, j.not_before_at, "   \
-    "s.series_uid, j.stack, j.pipeline, t.text, iif(j.code <> '', j.worker, '')"
-#define JOB_TABLES                                                                                 \
-    " FROM job j JOIN series s ON s.id = j.series_id JOIN settings t ON t.id = j.settings_id "
+    JOB_FIELDS(DATABASE_COLUMN)                                                                    \
+    "NULL FROM job j JOIN series s ON s.id = j.series_id JOIN settings t ON t.id = j.settings_id "
 
-int job_read(struct queue *queue, sqlite3_stmt *statement, struct queue_job *job);
+extern const struct database_shape job_shape;
 
 #endif

@@ -46,17 +46,17 @@ list_ready(struct queue *queue, size_t limit, struct queue_job **jobs, size_t *c
     sqlite3_stmt *statement;
     size_t capacity = 0;
     int64_t rows = limit > INT32_MAX ? INT32_MAX : (int64_t)limit;
-    int rc = database_start(&queue->db,
-                            "SELECT " JOB_COLUMNS JOB_TABLES
-                            "WHERE j.state = 'READY' AND j.revision = s.revision "
-                            "ORDER BY j.priority DESC, j.id LIMIT ?",
-                            VALUES(value_int(rows)), &statement);
+    int rc =
+        database_start(&queue->db,
+                       "SELECT " JOB_COLUMNS "WHERE j.state = 'READY' AND j.revision = s.revision "
+                       "ORDER BY j.priority DESC, j.id LIMIT ?",
+                       VALUES(value_int(rows)), &statement);
     if (rc < 0)
         return rc;
     while ((rc = database_step(&queue->db, statement)) == 1) {
         rc = queue_grow(queue, (void **)jobs, *count, &capacity, sizeof **jobs);
         if (rc == 0)
-            rc = job_read(queue, statement, &(*jobs)[*count]);
+            rc = database_read_row(&queue->db, statement, &job_shape, &(*jobs)[*count]);
         if (rc < 0)
             break;
         ++*count;

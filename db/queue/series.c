@@ -375,55 +375,34 @@ queue_add_quarantine(struct queue *queue, const char *path, const char *original
 
 /* ----------------------------------------------------------------------------------- series -- */
 
+/* What a struct queue_series is read from. */
+#define SERIES_FIELDS(FIELD)                                                                       \
+    FIELD(INT64, id, "id")                                                                         \
+    FIELD(INT32, revision, "revision")                                                             \
+    FIELD(TEXT, series_uid, "series_uid")                                                          \
+    FIELD(TEXT, modality, "modality")                                                              \
+    FIELD(TEXT, body_part, "body_part")                                                            \
+    FIELD(TEXT, description, "description")                                                        \
+    FIELD(TEXT, called_ae, "called_ae")                                                            \
+    FIELD(TEXT, sender, "sender")                                                                  \
+    FIELD(INT32, instances, "instances")                                                           \
+    FIELD(INT32, frames, "frames")                                                                 \
+    FIELD(INT32, expected_instances, "expected_instances")                                         \
+    FIELD(TIME, first_seen_ms, "first_seen_at")                                                    \
+    FIELD(TIME, last_seen_ms, "last_seen_at")                                                      \
+    FIELD(BOOL, complete_requested, "complete_requested")
+#define SERIES_COLUMNS                  SERIES_FIELDS(DATABASE_COLUMN) "NULL"
+#define SERIES_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_series, member)},
+
+static const struct database_field series_fields[] = {SERIES_FIELDS(SERIES_FIELD)};
+static const struct database_shape series_shape = {"series", sizeof(struct queue_series),
+                                                   series_fields,
+                                                   sizeof series_fields / sizeof *series_fields};
+
 void
 queue_series_clear(struct queue_series *series)
 {
-    free(series->series_uid);
-    free(series->modality);
-    free(series->body_part);
-    free(series->description);
-    free(series->called_ae);
-    free(series->sender);
-    *series = (struct queue_series){0};
-}
-
-#define SERIES_COLUMNS                                                                             \
-    "id, revision, instances, frames, expected_instances, complete_requested, first_seen_at, "     \
-    "last_seen_at, series_uid, modality, body_part, description, called_ae, sender"
-
-static int
-read_series(struct queue *queue, sqlite3_stmt *statement, struct queue_series *series)
-{
-    *series = (struct queue_series){
-        .id = sqlite3_column_int64(statement, 0),
-        .revision = sqlite3_column_int(statement, 1),
-        .instances = sqlite3_column_int(statement, 2),
-        .frames = sqlite3_column_int(statement, 3),
-        .expected_instances = sqlite3_column_int(statement, 4),
-        .complete_requested = sqlite3_column_int(statement, 5),
-    };
-    int rc = database_column_time(statement, 6, &series->first_seen_ms);
-    if (rc == 0)
-        rc = database_column_time(statement, 7, &series->last_seen_ms);
-    if (rc == 0)
-        rc = database_column_text(statement, 8, &series->series_uid);
-    if (rc == 0)
-        rc = database_column_text(statement, 9, &series->modality);
-    if (rc == 0)
-        rc = database_column_text(statement, 10, &series->body_part);
-    if (rc == 0)
-        rc = database_column_text(statement, 11, &series->description);
-    if (rc == 0)
-        rc = database_column_text(statement, 12, &series->called_ae);
-    if (rc == 0)
-        rc = database_column_text(statement, 13, &series->sender);
-    if (rc < 0) {
-        int64_t id = series->id;
-        queue_series_clear(series);
-        return database_refuse(&queue->db, rc, "the row of series %lld cannot be read: %s",
-                               (long long)id, strerror(-rc));
-    }
-    return 0;
+    database_clear_row(&series_shape, series);
 }
 
 int
@@ -442,7 +421,7 @@ queue_gathering(struct queue *queue, struct queue_series **series, size_t *count
     while ((rc = database_step(&queue->db, statement)) == 1) {
         rc = queue_grow(queue, (void **)series, *count, &capacity, sizeof **series);
         if (rc == 0)
-            rc = read_series(queue, statement, &(*series)[*count]);
+            rc = database_read_row(&queue->db, statement, &series_shape, &(*series)[*count]);
         if (rc < 0)
             break;
         ++*count;
@@ -473,7 +452,7 @@ queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *se
         return rc;
     rc = database_step(&queue->db, statement);
     if (rc == 1)
-        rc = read_series(queue, statement, series);
+        rc = database_read_row(&queue->db, statement, &series_shape, series);
     else if (rc == 0)
         rc = no_such_series(queue, series_id);
     database_end(statement);
