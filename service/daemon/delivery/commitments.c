@@ -45,7 +45,7 @@ struct commitments {
 /* -------------------------------------------------------------------------- one report ----- */
 
 static void
-report_free(struct attempt *base)
+commitment_report_free(struct attempt *base)
 {
     struct commitment_report *report = (struct commitment_report *)base;
     free(report->items);
@@ -54,7 +54,7 @@ report_free(struct attempt *base)
 }
 
 static int
-report_read_items(struct commitment_report *report, struct proto_reader *reader)
+commitment_report_read_items(struct commitment_report *report, struct proto_reader *reader)
 {
     struct message_reference told;
     report->items = calloc((size_t)reader->rows + 1, sizeof *report->items);
@@ -82,7 +82,7 @@ commitments_handle(struct commitments *commitments, struct proto_reader *reader,
     report->unanswered = !by_intake;
     report->frame = message_keep_committed(reader, &told);
     report->transaction_uid = told.transaction_uid;
-    if (!report->frame || report_read_items(report, reader) != 0)
+    if (!report->frame || commitment_report_read_items(report, reader) != 0)
         attempt_drop(&report->base);
 }
 
@@ -97,8 +97,8 @@ commitments_intake_gone(struct commitments *commitments)
 
 /* The destination does not keep what it took: it gets it once more. */
 static int
-report_write_refusal(struct core *core, const struct commitment_report *report,
-                     const struct commitment_item *item)
+commitment_report_write_refusal(struct core *core, const struct commitment_report *report,
+                                const struct commitment_item *item)
 {
     struct queue_delivery delivery;
     int error = queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
@@ -120,13 +120,13 @@ report_write_refusal(struct core *core, const struct commitment_report *report,
 }
 
 static int
-report_write_item(struct core *core, const struct commitment_report *report,
-                  const struct commitment_item *item)
+commitment_report_write_item(struct core *core, const struct commitment_report *report,
+                             const struct commitment_item *item)
 {
     int error = item->committed ? queue_delivery_committed(core->queue, report->transaction_uid,
                                                            item->sop_instance_uid, true, "", "",
                                                            clock_unix_ms())
-                                : report_write_refusal(core, report, item);
+                                : commitment_report_write_refusal(core, report, item);
     log_write(error || !item->committed ? LOG_WARN : LOG_INFO, "commitment.reported",
               LOG_FIELDS(LOG_STR("transaction", report->transaction_uid),
                          LOG_STR("sop", item->sop_instance_uid),
@@ -136,8 +136,8 @@ report_write_item(struct core *core, const struct commitment_report *report,
 }
 
 static bool
-report_is_known(struct core *core, const struct commitment_report *report,
-                const struct commitment_item *item)
+commitment_report_is_known(struct core *core, const struct commitment_report *report,
+                           const struct commitment_item *item)
 {
     struct queue_delivery delivery;
     if (queue_find_commitment(core->queue, report->transaction_uid, item->sop_instance_uid,
@@ -149,30 +149,30 @@ report_is_known(struct core *core, const struct commitment_report *report,
 
 /* Not as long as the delivery of an instance that it names is under way. */
 static bool
-report_may_write(const struct attempt *base)
+commitment_report_may_write(const struct attempt *base)
 {
     const struct commitment_report *report = (const struct commitment_report *)base;
     for (size_t i = 0; i < report->count; i++) {
         const struct commitment_item *item = &report->items[i];
         if (delivery_attempts_carry(report->commitments->deliveries, item->sop_instance_uid) &&
-            !report_is_known(base->all->core, report, item))
+            !commitment_report_is_known(base->all->core, report, item))
             return false;
     }
     return true;
 }
 
 static int
-report_write(struct attempt *base)
+commitment_report_write(struct attempt *base)
 {
     const struct commitment_report *report = (const struct commitment_report *)base;
     int error = 0;
     for (size_t i = 0; i < report->count && !error; i++)
-        error = report_write_item(base->all->core, report, &report->items[i]);
+        error = commitment_report_write_item(base->all->core, report, &report->items[i]);
     return error;
 }
 
 static void
-report_recorded(struct attempt *base)
+commitment_report_recorded(struct attempt *base)
 {
     const struct core *core = base->all->core;
     if (((const struct commitment_report *)base)->unanswered)
@@ -182,12 +182,12 @@ report_recorded(struct attempt *base)
     pool_send(core->pool, core->intake, &writer); /* one that left waits for nothing */
 }
 
-static const struct attempt_type report_type = {
+static const struct attempt_type commitment_report_type = {
     .what = "record a storage commitment",
-    .may_write = report_may_write,
-    .write = report_write, /* what does not pass is logged, an item at a time */
-    .recorded = report_recorded,
-    .free = report_free,
+    .may_write = commitment_report_may_write,
+    .write = commitment_report_write, /* what does not pass is logged, an item at a time */
+    .recorded = commitment_report_recorded,
+    .free = commitment_report_free,
 };
 
 void
@@ -270,7 +270,7 @@ commitments_open(struct core *core, const struct attempts *deliveries, struct co
     if (!commitments)
         return -ENOMEM;
     *commitments = (struct commitments){
-        .core = core, .deliveries = deliveries, .reports = {core, &report_type, NULL}};
+        .core = core, .deliveries = deliveries, .reports = {core, &commitment_report_type, NULL}};
     *out = commitments;
     return 0;
 }
