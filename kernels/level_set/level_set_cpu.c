@@ -13,6 +13,7 @@
 #include "kernels/level_set/level_set.h"
 #include "kernels/level_set/shape.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -564,20 +565,26 @@ spread_bits(uint64_t bits)
     return (picked + 0x7F * ones) >> 7 & ones;
 }
 
-/* Eight codes at a time: 1 or -2, and 1 more at a border; no byte carries into the next. */
+/* Up to eight codes: 1 or -2, and 1 more at a border; no byte carries into the next. */
+static inline void
+put_codes(uint64_t inside, uint64_t border, size_t count, int8_t *codes)
+{
+    uint64_t eight =
+        (UINT64_C(0xFEFEFEFEFEFEFEFE) ^ spread_bits(inside) * 0xFF) + spread_bits(border);
+
+    eight = htole64(eight);
+    memcpy(codes, &eight, count);
+}
+
 static void
 write_codes(uint64_t inside, uint64_t border, int64_t count, int8_t *codes)
 {
-    const uint64_t minus_two = UINT64_C(0xFEFEFEFEFEFEFEFE);
+    int64_t i = 0;
 
-    for (int64_t i = 0; i < count; i += 8) {
-        uint64_t eight = (minus_two ^ spread_bits(inside >> i) * 0xFF) + spread_bits(border >> i);
-        unsigned char bytes[8];
-
-        for (int k = 0; k < 8; k++)
-            bytes[k] = (unsigned char)(eight >> 8 * k);
-        memcpy(codes + i, bytes, (size_t)(count - i < 8 ? count - i : 8));
-    }
+    for (; i + 8 <= count; i += 8)
+        put_codes(inside >> i, border >> i, 8, codes + i);
+    if (i < count)
+        put_codes(inside >> i, border >> i, (size_t)(count - i), codes + i);
 }
 
 static void

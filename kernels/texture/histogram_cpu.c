@@ -45,10 +45,9 @@ empty_values(const struct tallying *tallying, int64_t z, uint32_t *const tables[
 }
 
 static uint16_t
-value_at(const struct kernels_lane *lane, const void *voxels, int64_t i)
+value_at(const void *voxels, bool bytes, int64_t i)
 {
-    return lane->pixel == IMAGE_UINT8 ? ((const uint8_t *)voxels)[i]
-                                      : ((const uint16_t *)voxels)[i];
+    return bytes ? ((const uint8_t *)voxels)[i] : ((const uint16_t *)voxels)[i];
 }
 
 /* Values of the voxels of a word, those of the region only; returns how many. */
@@ -60,14 +59,15 @@ gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint32_t
     int64_t from = row * lane->extent.columns + word * 64;
     int64_t left = lane->extent.columns - word * 64, count = left < 64 ? left : 64, found = 0;
     uint64_t bits = texture_region_word(lane, tallying->region, row, word);
+    bool bytes = lane->pixel == IMAGE_UINT8;
 
     if (__builtin_popcountll(bits) == count) {
         for (int64_t i = 0; i < count; i++)
-            values[i] = value_at(lane, voxels, from + i);
+            values[i] = value_at(voxels, bytes, from + i);
         return count;
     }
     for (; bits; bits &= bits - 1)
-        values[found++] = value_at(lane, voxels, from + __builtin_ctzll(bits));
+        values[found++] = value_at(voxels, bytes, from + __builtin_ctzll(bits));
     return found;
 }
 

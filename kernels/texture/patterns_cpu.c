@@ -55,7 +55,7 @@ struct strip {
     int16_t values[3][STRIP + 2]; /* of row y at y % 3, from the column before the first */
     int16_t bound[STRIP];
     uint8_t codes[TEXTURE_PATTERNS]
-                 [STRIP]; /* of the strip's columns; those of edges mean nothing */
+                 [STRIP]; /* of the strip's columns; those of edges, and behind, mean nothing */
 };
 
 /* ---------------------------------------------------------------------- the threshold ---- */
@@ -146,9 +146,9 @@ find_codes(struct strip *strip, int64_t y)
     const struct patterning *patterning = strip->patterning;
     const struct texture_patterns *request = patterning->request;
     const struct isa *isa = cpu_device_of(&patterning->lane->base)->isa;
+    int64_t whole = (strip->count + WORD - 1) / WORD * WORD; /* the loops' tails are slow */
     struct isa_windows windows = {
-        {strip->values[(y - 1) % 3], strip->values[y % 3], strip->values[(y + 1) % 3]},
-        strip->count};
+        {strip->values[(y - 1) % 3], strip->values[y % 3], strip->values[(y + 1) % 3]}, whole};
 
     if (request->wanted[TEXTURE_LBP])
         isa->beyond16(&windows, windows.row[1] + 1, false, strip->codes[TEXTURE_LBP]);
