@@ -10,8 +10,9 @@
  *     tick     now and then: deadlines
  *     ended    of each attempt that was started, once: the executor calls job_attempt_end
  *
- * An executor whose jobs outlive the daemon finds them again by their places when it is opened. The
- * one there is runs jobs in the workers of this machine: local_executor.c.
+ * The one there is runs jobs in the workers of this machine: local_executor.c. They do not outlive
+ * the daemon, so queue_recover takes all that are RUNNING at its start back; an executor whose jobs
+ * do will have to be asked there.
  */
 #ifndef NOCTULE_EXECUTOR_H
 #define NOCTULE_EXECUTOR_H

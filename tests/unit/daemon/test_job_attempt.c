@@ -370,6 +370,37 @@ START_TEST(more_text_than_there_can_be_is_refused)
 
 END_TEST
 
+/* A commit that fails loses nothing: what had been written is written again. */
+START_TEST(an_end_that_was_lost_is_written_again)
+{
+    job_attempt_end(attempt, hear_done(PROTO_VERDICT_DONE), true);
+    attempts_write(&attempts);
+    batch_abort(core.batch, -ENOSPC);
+    ck_assert_uint_eq(attempts_count(&attempts), 1);
+    assert_answer(&s, "SELECT state FROM v_jobs", "RUNNING");
+    attempts_write(&attempts);
+    ck_assert_int_eq(batch_commit(core.batch), 0);
+    ck_assert_uint_eq(attempts_count(&attempts), 0);
+    assert_answer(&s, "SELECT state FROM v_jobs", "DONE");
+}
+
+END_TEST
+
+/* What the row says stands: the job was cancelled before its end was recorded. */
+START_TEST(an_end_that_comes_too_late_changes_nothing)
+{
+    bool was_running;
+    enum job_end end = hear_done(PROTO_VERDICT_DONE);
+    ck_assert_int_eq(
+        queue_cancel_job(s.queue, job, "CANCELLED", "a test", SAMPLE_NOW, &was_running), 0);
+    ck_assert(was_running);
+    record(end);
+    assert_answer(&s, "SELECT state FROM v_jobs", "CANCELLED");
+    assert_answer(&s, "SELECT count(*) FROM v_results", "0");
+}
+
+END_TEST
+
 /* A worker that tells of a job that it was not given, or tells its end again. */
 START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
 {
@@ -398,7 +429,8 @@ END_TEST
 
 SAMPLE_MAIN("service_job_attempt", set_up, tear_down, what_was_told_is_recorded_with_the_end,
             what_was_told_before_another_end_is_forgotten, the_same_feature_twice_fails_the_job,
-            the_same_histogram_twice_fails_the_job, made_up_features_are_refused,
+            the_same_histogram_twice_fails_the_job, an_end_that_was_lost_is_written_again,
+            an_end_that_comes_too_late_changes_nothing, made_up_features_are_refused,
             a_segment_beyond_all_numbers_is_refused, counts_that_are_not_there_are_refused,
             made_up_histograms_are_refused, more_features_than_there_can_be_are_refused,
             more_histograms_than_there_can_be_are_refused, more_text_than_there_can_be_is_refused,
