@@ -297,9 +297,9 @@ queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue
                     const char *transaction_uid, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(queue, delivery_sent(queue, delivery_id, attempt, transaction_uid, now_ms));
+    return rc < 0 ? rc
+                  : queue_leave(
+                        queue, delivery_sent(queue, delivery_id, attempt, transaction_uid, now_ms));
 }
 
 /* A SENT one may leave that state when its commitment was asked for and has not been given. */
@@ -340,9 +340,9 @@ queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_befor
                      const struct queue_attempt *attempt, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(queue, delay_delivery(queue, delivery_id, not_before_ms, attempt, now_ms));
+    return rc < 0 ? rc
+                  : queue_leave(queue,
+                                delay_delivery(queue, delivery_id, not_before_ms, attempt, now_ms));
 }
 
 static int
@@ -397,9 +397,9 @@ queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char *de
                         const struct queue_attempt *attempt, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(queue, redirect_delivery(queue, delivery_id, destination, attempt, now_ms));
+    return rc < 0 ? rc
+                  : queue_leave(
+                        queue, redirect_delivery(queue, delivery_id, destination, attempt, now_ms));
 }
 
 static int

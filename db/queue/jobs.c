@@ -319,10 +319,9 @@ queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool
                 const char *code, const char *sentence, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(queue,
-                       job_delay(queue, job_id, not_before_ms, alone, code, sentence, now_ms));
+    return rc < 0 ? rc
+                  : queue_leave(queue, job_delay(queue, job_id, not_before_ms, alone, code,
+                                                 sentence, now_ms));
 }
 
 static int

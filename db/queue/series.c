@@ -213,9 +213,8 @@ queue_add_instance(struct queue *queue, const struct queue_instance *instance, i
                    enum queue_arrival *arrival, int64_t *series_id)
 {
     int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(queue, add_instance(queue, instance, now_ms, arrival, series_id));
+    return rc < 0 ? rc
+                  : queue_leave(queue, add_instance(queue, instance, now_ms, arrival, series_id));
 }
 
 int
@@ -367,10 +366,9 @@ queue_add_quarantine(struct queue *queue, const char *path, const char *original
                      const char *series_uid, const char *code, const char *sentence, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(
-        queue, add_quarantine(queue, path, original_path, series_uid, code, sentence, now_ms));
+    return rc < 0 ? rc
+                  : queue_leave(queue, add_quarantine(queue, path, original_path, series_uid, code,
+                                                      sentence, now_ms));
 }
 
 /* ----------------------------------------------------------------------------------- series -- */
@@ -571,10 +569,9 @@ queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const cha
              const struct queue_stack *stacks, size_t stack_count, int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    return queue_leave(
-        queue, series_settle(queue, series_id, revision, evidence, stacks, stack_count, now_ms));
+    return rc < 0 ? rc
+                  : queue_leave(queue, series_settle(queue, series_id, revision, evidence, stacks,
+                                                     stack_count, now_ms));
 }
 
 static int

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <uv.h>
 
-struct arrivals;
 struct deliveries;
+struct inspections;
 struct jobs;
 struct local_executor;
 struct workers;
@@ -28,13 +28,14 @@ struct core {
     struct queue *queue;
     struct batch *batch;
     struct pool *pool;
-    struct arrivals *arrivals;
+    struct inspections *inspections;
     struct jobs *jobs;
     struct local_executor *local;
     struct workers *workers;
     struct deliveries *deliveries;
     struct due jobs_due, deliveries_due; /* when there may be something to start */
     int intake, courier; /* slots; courier -1: there is none, for nothing is delivered */
+    bool intake_paused;  /* it was told so */
     bool draining;
     bool disk_low;
     bool trouble;     /* the database cannot be written */

@@ -18,7 +18,6 @@
 #include "service/common/exit_codes.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
-#include "service/common/messages.h"
 #include "service/daemon/control.h"
 #include "service/daemon/core.h"
 #include "service/daemon/delivery/deliveries.h"
@@ -29,6 +28,7 @@
 #include "service/daemon/requests.h"
 #include "service/daemon/series/arrivals.h"
 #include "service/daemon/series/audit.h"
+#include "service/daemon/series/inspection.h"
 #include "service/daemon/spool.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ daemon_before_commit(void *context)
 static void
 daemon_on_trouble(struct core *core, const char *why)
 {
-    arrivals_pause_or_resume(core->arrivals, why);
+    arrivals_pause_or_resume(core, why);
 }
 
 /* A commit went well while probing: work goes on. */
@@ -92,7 +92,7 @@ daemon_resume(struct core *core)
 {
     core->probing = core->trouble = false;
     log_info("queue.recovered", LOG_STR("root", core->root));
-    arrivals_pause_or_resume(core->arrivals, "");
+    arrivals_pause_or_resume(core, "");
     due_now(&core->jobs_due);
     due_now(&core->deliveries_due);
 }
@@ -138,7 +138,7 @@ daemon_child_ready(void *context, int slot)
         deliveries_courier_ready(core->deliveries);
         return;
     }
-    arrivals_intake_ready(core->arrivals);
+    arrivals_intake_ready(core);
     if (!daemon->announced)
         notify_ready();
     daemon->announced = true;
@@ -148,10 +148,10 @@ static void
 daemon_child_frame(void *context, int slot, struct proto_reader *reader)
 {
     struct daemon *daemon = context;
-    const struct core *core = &daemon->core;
+    struct core *core = &daemon->core;
     int worker = workers_find(core->workers, slot);
     if (slot == core->intake)
-        arrivals_frame(core->arrivals, reader);
+        arrivals_frame(core, reader);
     else if (worker >= 0)
         local_executor_frame(core->local, (size_t)worker, reader);
     else if (workers_is_probe(core->workers, slot))
@@ -169,7 +169,7 @@ daemon_child_gone(void *context, int slot, const struct pool_gone *gone)
     int worker = workers_find(core->workers, slot);
     if (slot == core->intake) {
         spool_sweep_incoming(core->root);
-        arrivals_intake_gone(core->arrivals);
+        arrivals_intake_gone(core);
         if (!expected)
             core_note_death(core, "INTAKE_DIED", gone);
     } else if (worker >= 0) {
@@ -259,19 +259,10 @@ daemon_start_courier(struct core *core)
 }
 
 static void
-daemon_send_reload(struct daemon *daemon, int slot)
+daemon_reload_deliveries(struct core *core)
 {
-    struct proto_writer writer;
-    message_write_reload(&writer, &(struct message_reload){.config_file = daemon->config_copy});
-    pool_send(daemon->core.pool, slot, &writer); /* one that starts reads the new file anyway */
-}
-
-static void
-daemon_reload_deliveries(struct daemon *daemon)
-{
-    struct core *core = &daemon->core;
     if (core->courier >= 0)
-        daemon_send_reload(daemon, core->courier);
+        pool_reload(core->pool, core->courier);
     int error = deliveries_reload(core->deliveries);
     if (!error)
         error = daemon_start_courier(core);
@@ -318,11 +309,11 @@ daemon_reload(struct daemon *daemon)
     log_set_level(fresh->log_level);
     log_info("config.reloaded", LOG_STR("file", daemon->options->config_file));
     core_note(core, "RELOAD", daemon->options->config_file);
-    daemon_send_reload(daemon, core->intake);
-    workers_reload(core->workers, daemon->config_copy);
-    daemon_reload_deliveries(daemon);
+    pool_reload(core->pool, core->intake);
+    workers_reload(core->workers);
+    daemon_reload_deliveries(core);
     conf_free(old);
-    arrivals_look(core->arrivals);
+    inspections_look(core->inspections);
 }
 
 static void
@@ -360,7 +351,7 @@ daemon_watch_disk(struct core *core)
     else
         log_info("disk.ok", LOG_NUM("free_mib", floor(free_mib)), LOG_NUM("min_free_mib", least));
     core_note(core, low ? "DISK_LOW" : "DISK_OK", detail);
-    arrivals_pause_or_resume(core->arrivals, "the disk is almost full");
+    arrivals_pause_or_resume(core, "the disk is almost full");
     due_now(&core->jobs_due);
 }
 
@@ -386,7 +377,7 @@ daemon_on_tick(uv_timer_t *timer)
 {
     struct core *core = timer->data;
     daemon_watch_disk(core);
-    arrivals_tick(core->arrivals);
+    inspections_tick(core->inspections);
     workers_tick(core->workers);
     jobs_tick(core->jobs);
     deliveries_tick(core->deliveries);
@@ -450,7 +441,7 @@ daemon_open_parts(struct daemon *daemon)
                   daemon_catch_signal(daemon, &daemon->hangup, SIGHUP, daemon_on_hangup);
     int error = signals ? -EIO : batch_open(&core->loop, core->queue, &batch_events, &core->batch);
     if (!error)
-        error = arrivals_open(core, &core->arrivals);
+        error = inspections_open(core, &core->inspections);
     if (!error)
         error = local_executor_open(core, &core->local);
     if (!error)
@@ -489,7 +480,7 @@ daemon_close_parts(struct daemon *daemon)
     local_executor_close(core->local);
     workers_close(core->workers);
     deliveries_close(core->deliveries);
-    arrivals_close(core->arrivals);
+    inspections_close(core->inspections);
     for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
         uv_close(handles[i], NULL);
     uv_run(&core->loop, UV_RUN_DEFAULT);

@@ -394,6 +394,14 @@ pool_tell(struct pool *pool, int slot, enum proto_type type)
 }
 
 void
+pool_reload(struct pool *pool, int slot)
+{
+    struct proto_writer writer;
+    message_write_reload(&writer, &(struct message_reload){.config_file = pool->config_file});
+    pool_send(pool, slot, &writer);
+}
+
+void
 pool_kill(struct pool *pool, int slot, const char *why)
 {
     slot_end_child(pool->slots[slot], why);

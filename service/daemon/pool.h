@@ -79,6 +79,9 @@ int pool_send(struct pool *pool, int slot, struct proto_writer *writer);
 /* A frame that has no fields. */
 int pool_tell(struct pool *pool, int slot, enum proto_type type);
 
+/* RELOAD: its configuration file is another. One that starts reads the new one anyway. */
+void pool_reload(struct pool *pool, int slot);
+
 /* TERM now, KILL later; `why` is a literal. Nothing happens when no child lives. */
 void pool_kill(struct pool *pool, int slot, const char *why);
 

@@ -5,7 +5,7 @@
 #include "service/common/log.h"
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
-#include "service/daemon/series/arrivals.h"
+#include "service/daemon/series/inspection.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -71,7 +71,7 @@ handle_complete(struct core *core, const union message_any *message, struct answ
     log_info("control.complete", LOG_STR("series", series_uid));
     int error = queue_request_complete(core->queue, series_uid, clock_unix_ms());
     if (error == 0)
-        arrivals_look(core->arrivals);
+        inspections_look(core->inspections);
     snprintf(answer->sentence, sizeof answer->sentence, "series %s is taken as complete",
              series_uid);
     return error;

@@ -439,20 +439,11 @@ workers_trouble(const struct workers *workers)
 
 /* ----------------------------------------------------------------------------- the whole --- */
 
-static void
-workers_send_reload(const struct workers *workers, const struct workers_item *worker,
-                    const char *config_copy)
-{
-    struct proto_writer writer;
-    message_write_reload(&writer, &(struct message_reload){.config_file = config_copy});
-    pool_send(workers->core->pool, worker->slot, &writer);
-}
-
 void
-workers_reload(struct workers *workers, const char *config_copy)
+workers_reload(struct workers *workers)
 {
     for (size_t i = 0; i < workers->count; i++)
-        workers_send_reload(workers, &workers->items[i], config_copy);
+        pool_reload(workers->core->pool, workers->items[i].slot);
     workers_begin(workers);
 }
 

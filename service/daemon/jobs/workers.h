@@ -35,7 +35,7 @@ void workers_close(struct workers *workers);
 int workers_start(struct workers *workers);
 /* core->conf is another: tells those that stay, replaces and adds where what they compute with
  * changed. */
-void workers_reload(struct workers *workers, const char *config_copy);
+void workers_reload(struct workers *workers);
 /* Now and then: a probe that does not answer, or has to be asked again. */
 void workers_tick(struct workers *workers);
 

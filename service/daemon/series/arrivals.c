@@ -16,12 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct arrivals {
-    struct core *core;
-    bool paused; /* what the intake was told */
-    struct inspections *inspections;
-};
-
 /* ---------------------------------------------------------------------------- instances ---- */
 
 struct receipt {
@@ -83,9 +77,8 @@ arrivals_instance(const struct message_arrived *told)
 }
 
 static void
-arrivals_handle_arrived(struct arrivals *arrivals, struct proto_reader *reader)
+arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
 {
-    struct core *core = arrivals->core;
     struct message_arrived told;
     if (message_read_arrived(reader, &told))
         return;
@@ -107,13 +100,12 @@ arrivals_handle_arrived(struct arrivals *arrivals, struct proto_reader *reader)
               LOG_STR("series", instance.series_uid), LOG_INT("new", arrival == QUEUE_NEW));
     arrivals_send_stored_on_commit(core, told.token);
     if (arrival != QUEUE_KNOWN)
-        inspections_look_for_news(arrivals->inspections);
+        inspections_look_for_news(core->inspections);
 }
 
 static void
-arrivals_handle_quarantined(struct arrivals *arrivals, struct proto_reader *reader)
+arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
 {
-    struct core *core = arrivals->core;
     struct message_quarantined told;
     if (message_read_quarantined(reader, &told))
         return;
@@ -137,88 +129,52 @@ arrivals_handle_quarantined(struct arrivals *arrivals, struct proto_reader *read
 /* ------------------------------------------------------------------------------- intake ---- */
 
 void
-arrivals_frame(struct arrivals *arrivals, struct proto_reader *reader)
+arrivals_frame(struct core *core, struct proto_reader *reader)
 {
     if (reader->type == PROTO_ARRIVED)
-        arrivals_handle_arrived(arrivals, reader);
+        arrivals_handle_arrived(core, reader);
     else if (reader->type == PROTO_QUARANTINED)
-        arrivals_handle_quarantined(arrivals, reader);
+        arrivals_handle_quarantined(core, reader);
     else if (reader->type == PROTO_INSPECTED)
-        inspections_frame(arrivals->inspections, reader);
+        inspections_frame(core->inspections, reader);
     else if (reader->type == PROTO_COMMITTED)
-        deliveries_committed(arrivals->core->deliveries, reader);
+        deliveries_committed(core->deliveries, reader);
     else
         reader->error = -EBADMSG;
 }
 
 void
-arrivals_intake_ready(struct arrivals *arrivals)
+arrivals_intake_ready(struct core *core)
 {
-    arrivals->paused = false;
-    inspections_listening(arrivals->inspections, true);
-    arrivals_pause_or_resume(arrivals, "the daemon is not ready for more");
-    arrivals_look(arrivals);
+    core->intake_paused = false;
+    inspections_listening(core->inspections, true);
+    arrivals_pause_or_resume(core, "the daemon is not ready for more");
+    inspections_look(core->inspections);
 }
 
 void
-arrivals_intake_gone(struct arrivals *arrivals)
+arrivals_intake_gone(struct core *core)
 {
-    deliveries_intake_gone(arrivals->core->deliveries);
-    inspections_listening(arrivals->inspections, false);
-    inspections_intake_gone(arrivals->inspections);
+    deliveries_intake_gone(core->deliveries);
+    inspections_listening(core->inspections, false);
+    inspections_intake_gone(core->inspections);
 }
 
 void
-arrivals_pause_or_resume(struct arrivals *arrivals, const char *why)
+arrivals_pause_or_resume(struct core *core, const char *why)
 {
-    struct core *core = arrivals->core;
     bool pause = core->disk_low || core->trouble;
-    if (pause == arrivals->paused || !pool_ready(core->pool, core->intake))
+    if (pause == core->intake_paused || !pool_ready(core->pool, core->intake))
         return;
-    arrivals->paused = pause;
+    core->intake_paused = pause;
     if (pause) {
         struct proto_writer writer;
-        inspections_listening(arrivals->inspections, false);
+        inspections_listening(core->inspections, false);
         message_write_pause(&writer, &(struct message_pause){.why = why});
         pool_send(core->pool, core->intake, &writer);
         return;
     }
-    inspections_listening(arrivals->inspections, true);
+    inspections_listening(core->inspections, true);
     pool_tell(core->pool, core->intake, PROTO_RESUME);
-    arrivals_look(arrivals);
-}
-
-void
-arrivals_look(struct arrivals *arrivals)
-{
-    inspections_look(arrivals->inspections);
-}
-
-void
-arrivals_tick(struct arrivals *arrivals)
-{
-    inspections_tick(arrivals->inspections);
-}
-
-int
-arrivals_open(struct core *core, struct arrivals **out)
-{
-    struct arrivals *arrivals = calloc(1, sizeof *arrivals);
-    int error = arrivals ? inspections_open(core, &arrivals->inspections) : -ENOMEM;
-    if (error) {
-        free(arrivals);
-        return error;
-    }
-    arrivals->core = core;
-    *out = arrivals;
-    return 0;
-}
-
-void
-arrivals_close(struct arrivals *arrivals)
-{
-    if (!arrivals)
-        return;
-    inspections_close(arrivals->inspections);
-    free(arrivals);
+    inspections_look(core->inspections);
 }

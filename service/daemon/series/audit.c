@@ -8,7 +8,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/log.h"
-#include "service/daemon/series/arrivals.h"
+#include "service/daemon/series/inspection.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -130,7 +130,7 @@ audit_on_checked(uv_work_t *work, int status)
     audit_report_missing(audit);
     audit->over = true;
     audit->core->auditing = false;
-    arrivals_look(audit->core->arrivals);
+    inspections_look(audit->core->inspections);
 }
 
 int

@@ -6,7 +6,7 @@
 
 #include "service/common/clock.h"
 #include "service/common/messages.h"
-#include "service/daemon/series/arrivals.h"
+#include "service/daemon/series/inspection.h"
 #include "tests/unit/db/sample.h"
 
 #include <signal.h>
@@ -221,7 +221,7 @@ set_up(void)
     due_init(&core.deliveries_due, &core.loop);
     ck_assert_int_eq(batch_open(&core.loop, s.queue, &batch_events, &core.batch), 0);
     ck_assert_int_eq(pool_open(&core.loop, &pool_options, &core.pool), 0);
-    ck_assert_int_eq(arrivals_open(&core, &core.arrivals), 0);
+    ck_assert_int_eq(inspections_open(&core, &core.inspections), 0);
     ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
     uv_timer_init(&core.loop, &wake);
     uv_timer_start(&wake, on_wake, 50, 50);
@@ -238,7 +238,7 @@ tear_down(void)
     batch_close(core.batch);
     pool_close(core.pool);
     deliveries_close(core.deliveries);
-    arrivals_close(core.arrivals);
+    inspections_close(core.inspections);
     uv_close((uv_handle_t *)&wake, NULL);
     uv_close((uv_handle_t *)&core.deliveries_due.timer, NULL);
     uv_run(&core.loop, UV_RUN_DEFAULT);
