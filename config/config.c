@@ -165,20 +165,16 @@ resolve(void *object, const void *root_override)
 }
 
 int
-conf_load_with_root(const char *path, const char *root_override, struct conf **conf, char *reason,
-                    size_t reason_size)
+conf_load_with_root(const char *path, const char *root_override, struct conf **conf,
+                    struct error *error)
 {
     struct source source;
     struct conf *loaded = calloc(1, sizeof(*loaded));
-    if (!loaded) {
-        snprintf(reason, reason_size, "out of memory");
-        return -ENOMEM;
-    }
-    const struct read_steps steps = {
-        .prepare = resolve, .context = root_override, .check = option_check_root};
-    int rc = source_read_file(&source, path, reason, reason_size);
+    if (!loaded)
+        return source_out_of_memory(error);
+    int rc = source_read_file(&source, path, error);
     if (rc == 0)
-        rc = read_source(&source, &option_root, loaded, &steps, reason, reason_size);
+        rc = read_source(&source, &option_root, loaded, resolve, root_override, error);
     source_release(&source);
     if (rc < 0) {
         conf_free(loaded);
@@ -189,9 +185,9 @@ conf_load_with_root(const char *path, const char *root_override, struct conf **c
 }
 
 int
-conf_load(const char *path, struct conf **conf, char *reason, size_t reason_size)
+conf_load(const char *path, struct conf **conf, struct error *error)
 {
-    return conf_load_with_root(path, NULL, conf, reason, reason_size);
+    return conf_load_with_root(path, NULL, conf, error);
 }
 
 void
@@ -269,18 +265,15 @@ conf_pipeline_identity(const struct conf_pipeline *pipeline)
 }
 
 int
-conf_pipeline_from_text(const char *text, struct conf_pipeline **pipeline, char *reason,
-                        size_t reason_size)
+conf_pipeline_from_text(const char *text, struct conf_pipeline **pipeline, struct error *error)
 {
     struct source source;
     struct conf_pipeline *loaded = calloc(1, sizeof(*loaded));
-    if (!loaded) {
-        snprintf(reason, reason_size, "out of memory");
-        return -ENOMEM;
-    }
-    int rc = source_read_text(&source, "pipeline", text, reason, reason_size);
+    if (!loaded)
+        return source_out_of_memory(error);
+    int rc = source_read_text(&source, "pipeline", text, error);
     if (rc == 0)
-        rc = read_source(&source, &option_pipeline, loaded, NULL, reason, reason_size);
+        rc = read_source(&source, &option_pipeline, loaded, NULL, NULL, error);
     source_release(&source);
     if (rc < 0) {
         conf_pipeline_free(loaded);

@@ -9,12 +9,11 @@
 #define NOCTULE_CONFIG_H
 
 #include "base/concept.h"
+#include "base/error.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define CONF_REASON 512
 
 enum conf_after {
     CONF_KEEP,
@@ -280,14 +279,14 @@ struct conf {
 
 /* Reads, checks and resolves `path`. -EINVAL with "FILE:LINE: what is wrong", or -ENOENT and the
  * like. */
-int conf_load(const char *path, struct conf **conf, char *reason, size_t reason_size);
+int conf_load(const char *path, struct conf **conf, struct error *error);
 /*
  * The same with another root folder than the file says (NULL: as the file says); a relative one is
  * taken from the current folder. Paths of the file that are relative are below the root. In a
  * loaded configuration every path is absolute.
  */
 int conf_load_with_root(const char *path, const char *root_override, struct conf **conf,
-                        char *reason, size_t reason_size);
+                        struct error *error);
 void conf_free(struct conf *conf);
 
 /*
@@ -309,8 +308,7 @@ const struct conf_title *conf_find_title(const struct conf *conf, const char *ae
  * name.
  */
 char *conf_pipeline_to_text(const struct conf_pipeline *pipeline);
-int conf_pipeline_from_text(const char *text, struct conf_pipeline **pipeline, char *reason,
-                            size_t reason_size);
+int conf_pipeline_from_text(const char *text, struct conf_pipeline **pipeline, struct error *error);
 void conf_pipeline_free(struct conf_pipeline *pipeline);
 /*
  * What of a pipeline its results' UIDs are made from: its text without the options that came later

@@ -4,7 +4,6 @@
 #include "config/kinds/kinds.h"
 #include "config/options/sections.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,17 +38,6 @@ option_useless(const struct option_section *section, const struct option_row *ro
         if (!is_met(section, use, object))
             return use;
     return NULL;
-}
-
-bool
-option_complain(struct option_complaint *complaint, const char *option, const char *format, ...)
-{
-    snprintf(complaint->option, sizeof(complaint->option), "%s", option);
-    va_list values;
-    va_start(values, format);
-    vsnprintf(complaint->text, sizeof(complaint->text), format, values);
-    va_end(values);
-    return false;
 }
 
 void

@@ -72,18 +72,16 @@ struct option_row {
     bool later;
 };
 
-/* What a check finds wrong, and with which option below its section ("segments.[1].label"). */
-struct option_complaint {
-    char option[160];
-    char text[256];
-};
+/* Where a check has something to refuse: the group of the file that its object was read from. */
+struct option_spot;
 
 struct option_section {
     const struct option_row *rows;
     size_t row_count;
     size_t size; /* of the struct */
-    /* What the rows cannot say alone; false with the complaint filled. NULL: nothing more. */
-    bool (*check)(const void *object, struct option_complaint *complaint);
+    /* What the rows cannot say alone; false after option_refuse. NULL: nothing more. Of the whole
+     * configuration: once paths are absolute. */
+    bool (*check)(const void *object, const struct option_spot *spot);
 };
 
 extern const struct option_section option_root, option_pipeline;
@@ -103,9 +101,6 @@ extern const struct option_kind option_text, /* char * */
     option_group,    /* a section within the same struct */
     option_part,     /* a pointer to a section; NULL: not given */
     option_list;     /* a pointer to sections, and a size_t */
-
-/* What has to agree between sections, once paths are absolute. */
-bool option_check_root(const void *conf, struct option_complaint *complaint);
 
 const struct option_row *option_find(const struct option_section *section, const char *name);
 

@@ -6,6 +6,7 @@
 #include "config/read.h"
 
 #include "config/kinds/kinds.h"
+#include "config/options/sections.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -34,25 +35,15 @@ write_key(const config_setting_t *setting, char *key, size_t size)
 int
 read_fail(const struct reader *reader, const config_setting_t *setting, const char *format, ...)
 {
-    char place[1024], key[KEY_SIZE] = "";
+    char place[1024], key[KEY_SIZE] = "", text[512];
     source_place(reader->source, config_setting_source_line(setting), place, sizeof(place));
     bool named = write_key(setting, key, sizeof(key)) > 0;
-    int used =
-        snprintf(reader->reason, reader->reason_size, "%s: %s%s", place, key, named ? ": " : "");
-    if (used > 0 && (size_t)used < reader->reason_size) {
-        va_list values;
-        va_start(values, format);
-        vsnprintf(reader->reason + used, reader->reason_size - (size_t)used, format, values);
-        va_end(values);
-    }
-    return -EINVAL;
-}
-
-int
-read_out_of_memory(const struct reader *reader)
-{
-    snprintf(reader->reason, reader->reason_size, "out of memory");
-    return -ENOMEM;
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    return error_set(reader->error, -EINVAL, CODE_NONE, "%s: %s%s%s", place, key, named ? ": " : "",
+                     text);
 }
 
 /* --------------------------------------------------------------- what kinds have in common ---- */
@@ -75,7 +66,7 @@ read_elements(const struct reader *reader, const struct option_row *row,
                          max);
     *elements = calloc(count ? count : 1, size);
     if (!*elements)
-        return read_out_of_memory(reader);
+        return source_out_of_memory(reader->error);
     memcpy(option_field(row, object), elements, sizeof(*elements));
     memcpy((char *)object + row->count_offset, &count, sizeof(count));
     return 0;
@@ -107,7 +98,7 @@ read_fallback(const struct reader *reader, const struct option_row *row, void *o
 {
     char *text;
     if (asprintf(&text, "%s = %s;", row->name, row->fallback) < 0)
-        return read_out_of_memory(reader);
+        return source_out_of_memory(reader->error);
     config_t config;
     config_init(&config);
     config_read_string(&config, text);
@@ -198,28 +189,49 @@ check_alternatives(const struct reader *reader, const struct option_section *sec
     return read_fail(reader, group, "needs exactly one of %s", names);
 }
 
-static int
-run_check(const struct reader *reader, config_setting_t *group, const void *object,
-          bool (*check)(const void *object, struct option_complaint *complaint))
+struct option_spot {
+    const struct reader *reader;
+    config_setting_t *group;
+};
+
+bool
+option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
 {
-    struct option_complaint complaint;
-    if (!check || check(object, &complaint))
-        return 0;
-    config_setting_t *setting = config_setting_lookup(group, complaint.option);
-    return read_fail(reader, setting ? setting : group, "%s%s%s", setting ? "" : complaint.option,
-                     setting ? "" : ": ", complaint.text);
+    char text[256];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    const config_setting_t *setting = config_setting_lookup(spot->group, option);
+    read_fail(spot->reader, setting ? setting : spot->group, "%s%s%s", setting ? "" : option,
+              setting ? "" : ": ", text);
+    return false;
+}
+
+static int
+run_check(const struct reader *reader, config_setting_t *group,
+          const struct option_section *section, const void *object)
+{
+    const struct option_spot spot = {reader, group};
+    return section->check && !section->check(object, &spot) ? -EINVAL : 0;
+}
+
+static int
+read_rows(const struct reader *reader, const struct option_section *section,
+          config_setting_t *group, void *object)
+{
+    int rc = refuse_unknown(reader, section, group);
+    for (size_t i = 0; i < section->row_count && rc == 0; i++)
+        rc = read_or_default(reader, section, &section->rows[i], group, object);
+    return rc < 0 ? rc : check_alternatives(reader, section, group);
 }
 
 int
 read_section(const struct reader *reader, const struct option_section *section,
              config_setting_t *group, void *object)
 {
-    int rc = refuse_unknown(reader, section, group);
-    for (size_t i = 0; i < section->row_count && rc == 0; i++)
-        rc = read_or_default(reader, section, &section->rows[i], group, object);
-    if (rc == 0)
-        rc = check_alternatives(reader, section, group);
-    return rc < 0 ? rc : run_check(reader, group, object, section->check);
+    int rc = read_rows(reader, section, group, object);
+    return rc < 0 ? rc : run_check(reader, group, section, object);
 }
 
 static int
@@ -232,28 +244,28 @@ parse(const struct reader *reader, config_t *config)
     source_place(reader->source, line > 0 ? (unsigned)line : 0, place, sizeof(place));
     const char *text = config_error_text(config);
     bool mixed = text && strcmp(text, "mismatched element type in array") == 0;
-    snprintf(reader->reason, reader->reason_size, "%s: %s", place,
-             mixed  ? "integers and decimals are mixed in one [ ]: write 0.0 for 0"
-             : text ? text
-                    : "cannot be parsed");
-    return -EINVAL;
+    return error_set(reader->error, -EINVAL, CODE_NONE, "%s: %s", place,
+                     mixed  ? "integers and decimals are mixed in one [ ]: write 0.0 for 0"
+                     : text ? text
+                            : "cannot be parsed");
 }
 
 int
 read_source(const struct source *source, const struct option_section *section, void *object,
-            const struct read_steps *steps, char *reason, size_t reason_size)
+            int (*prepare)(void *object, const void *context), const void *context,
+            struct error *error)
 {
-    struct reader reader = {.source = source, .reason = reason, .reason_size = reason_size};
+    const struct reader reader = {.source = source, .error = error};
     config_t config;
     config_init(&config);
     int rc = parse(&reader, &config);
     config_setting_t *root = config_root_setting(&config);
     if (rc == 0)
-        rc = read_section(&reader, section, root, object);
-    if (rc == 0 && steps && steps->prepare && (rc = steps->prepare(object, steps->context)) < 0)
-        rc = read_out_of_memory(&reader);
-    if (rc == 0 && steps)
-        rc = run_check(&reader, root, object, steps->check);
+        rc = read_rows(&reader, section, root, object);
+    if (rc == 0 && prepare && (rc = prepare(object, context)) < 0)
+        rc = source_out_of_memory(error);
+    if (rc == 0)
+        rc = run_check(&reader, root, section, object);
     config_destroy(&config);
     return rc;
 }

@@ -10,17 +10,12 @@
 
 /*
  * Parses the source and fills `object` (zeroed before, of the section's size) with what it says and
- * the defaults. 0, -EINVAL or -ENOMEM with a reason; clear the object with option_clear either way.
+ * the defaults. 0, -EINVAL or -ENOMEM with an error; clear the object with option_clear either way.
  * `prepare` (may be NULL) changes the object before the section's own check sees it.
  */
-struct read_steps {
-    int (*prepare)(void *object, const void *context);
-    const void *context;
-    bool (*check)(const void *object, struct option_complaint *complaint);
-};
-
 int read_source(const struct source *source, const struct option_section *section, void *object,
-                const struct read_steps *steps, char *reason, size_t reason_size);
+                int (*prepare)(void *object, const void *context), const void *context,
+                struct error *error);
 
 /* The object as text that read_source reads back to the same values, malloc'd; NULL: no memory.
  * `identity`: without what came later than the first UIDs and stands at its default. */

@@ -21,29 +21,19 @@ struct scanner {
     const char *at, *end;
     unsigned file, line; /* of `at` */
     unsigned depth;      /* of includes */
-    char *reason;
-    size_t reason_size;
+    struct error *error;
 };
 
 __attribute__((format(printf, 2, 3))) static int
-fail(const struct scanner *scanner, const char *format, ...)
+scan_fail(const struct scanner *scanner, const char *format, ...)
 {
-    int used = snprintf(scanner->reason, scanner->reason_size,
-                        "%s:%u: ", scanner->source->files[scanner->file], scanner->line);
-    if (used > 0 && (size_t)used < scanner->reason_size) {
-        va_list values;
-        va_start(values, format);
-        vsnprintf(scanner->reason + used, scanner->reason_size - (size_t)used, format, values);
-        va_end(values);
-    }
-    return -EINVAL;
-}
-
-static int
-out_of_memory(const struct scanner *scanner)
-{
-    snprintf(scanner->reason, scanner->reason_size, "out of memory");
-    return -ENOMEM;
+    char text[256];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    return error_set(scanner->error, -EINVAL, CODE_NONE, "%s:%u: %s",
+                     scanner->source->files[scanner->file], scanner->line, text);
 }
 
 /* ---------------------------------------------------------------------- the expanded text ---- */
@@ -53,12 +43,12 @@ append_line(struct scanner *scanner)
 {
     struct source *source = scanner->source;
     if (source->line_count >= SOURCE_MAX_LINES)
-        return fail(scanner, "more than %u lines, includes counted", SOURCE_MAX_LINES);
+        return scan_fail(scanner, "more than %u lines, includes counted", SOURCE_MAX_LINES);
     if (source->line_count == source->line_capacity) {
         size_t capacity = source->line_capacity ? 2 * source->line_capacity : 256;
         struct source_line *lines = realloc(source->lines, capacity * sizeof(*lines));
         if (!lines)
-            return out_of_memory(scanner);
+            return source_out_of_memory(scanner->error);
         source->lines = lines;
         source->line_capacity = capacity;
     }
@@ -72,12 +62,12 @@ append(struct scanner *scanner, const char *bytes, size_t size)
 {
     struct source *source = scanner->source;
     if (source->size + size >= SOURCE_MAX_BYTES)
-        return fail(scanner, "more than %u bytes, includes counted", SOURCE_MAX_BYTES);
+        return scan_fail(scanner, "more than %u bytes, includes counted", SOURCE_MAX_BYTES);
     if (source->size + size + 1 > source->capacity) {
         size_t capacity = 2 * (source->size + size + 1);
         char *text = realloc(source->text, capacity);
         if (!text)
-            return out_of_memory(scanner);
+            return source_out_of_memory(scanner->error);
         source->text = text;
         source->capacity = capacity;
     }
@@ -95,7 +85,7 @@ copy(struct scanner *scanner, const char *to)
         const char *newline = memchr(scanner->at, '\n', (size_t)(to - scanner->at));
         const char *stop = newline ? newline + 1 : to;
         if (memchr(scanner->at, '\0', (size_t)(stop - scanner->at)))
-            return fail(scanner, "a NUL byte: this is not a text file");
+            return scan_fail(scanner, "a NUL byte: this is not a text file");
         int rc = append(scanner, scanner->at, (size_t)(stop - scanner->at));
         scanner->at = stop;
         if (rc == 0 && newline) {
@@ -144,7 +134,7 @@ scan_block_comment(struct scanner *scanner)
 {
     const char *close = memmem(scanner->at + 2, (size_t)(scanner->end - scanner->at) - 2, "*/", 2);
     if (!close)
-        return fail(scanner, "this comment is never closed");
+        return scan_fail(scanner, "this comment is never closed");
     return copy(scanner, close + 2);
 }
 
@@ -155,11 +145,11 @@ scan_string(struct scanner *scanner)
     while (at < scanner->end && *at != '"') {
         bool escape = *at == '\\' && at + 1 < scanner->end;
         if (escape && scanner->end - at >= 4 && memcmp(at, "\\x00", 4) == 0)
-            return fail(scanner, "a string cannot hold \\x00");
+            return scan_fail(scanner, "a string cannot hold \\x00");
         at += escape ? 2 : 1;
     }
     if (at >= scanner->end)
-        return fail(scanner, "this string is never closed");
+        return scan_fail(scanner, "this string is never closed");
     return copy(scanner, at + 1);
 }
 
@@ -190,7 +180,7 @@ check_integer(const struct scanner *scanner, const char *number)
     if (*end != '\0')
         return 0; /* a float, or nothing that libconfig takes */
     if (errno == ERANGE || (!wide && (value > INT_MAX || value < INT_MIN)))
-        return fail(scanner, "the integer %s is too large", number);
+        return scan_fail(scanner, "the integer %s is too large", number);
     return 0;
 }
 
@@ -205,7 +195,7 @@ scan_number(struct scanner *scanner)
     char number[64];
     size_t length = (size_t)(at - scanner->at);
     if (length >= sizeof(number))
-        return fail(scanner, "a number of %zu characters", length);
+        return scan_fail(scanner, "a number of %zu characters", length);
     memcpy(number, scanner->at, length);
     number[length] = '\0';
     int rc = check_integer(scanner, number);
@@ -308,14 +298,14 @@ scan_file(struct scanner *parent, const char *path)
     size_t size = 0;
     int rc = read_whole(path, &bytes, &size);
     if (rc < 0)
-        return fail(parent, "cannot include %s: %s", path, strerror(-rc));
+        return scan_fail(parent, "cannot include %s: %s", path, strerror(-rc));
     scanner.at = bytes;
     scanner.end = bytes + size;
     scanner.line = 1;
     scanner.depth++;
     rc = add_file(scanner.source, path, &scanner.file);
     if (rc < 0)
-        rc = out_of_memory(parent);
+        rc = source_out_of_memory(parent->error);
     else
         rc = scan(&scanner);
     free(bytes);
@@ -343,16 +333,16 @@ scan_include(struct scanner *scanner)
                             : NULL;
     if (!close || close == name || memchr(name, '\n', (size_t)(close - name)) ||
         memchr(name, '\0', (size_t)(close - name)))
-        return fail(scanner, "@include needs a file's name in quotes");
+        return scan_fail(scanner, "@include needs a file's name in quotes");
     if (!ends_line(scanner, close + 1))
-        return fail(scanner, "nothing may follow @include \"...\" on its line");
+        return scan_fail(scanner, "nothing may follow @include \"...\" on its line");
     if (scanner->depth >= SOURCE_MAX_DEPTH)
-        return fail(scanner, "includes are nested more than %d deep", SOURCE_MAX_DEPTH);
+        return scan_fail(scanner, "includes are nested more than %d deep", SOURCE_MAX_DEPTH);
 
     struct source *source = scanner->source;
     char *path = resolve(source->files[scanner->file], name, (size_t)(close - name));
     if (!path)
-        return out_of_memory(scanner);
+        return source_out_of_memory(scanner->error);
     source->lines[source->line_count - 1] =
         (struct source_line){.file = (unsigned)source->file_count, .line = 1};
     int rc = scan_file(scanner, path);
@@ -366,17 +356,12 @@ scan_include(struct scanner *scanner)
 }
 
 static int
-expand(struct source *source, const char *name, const char *text, size_t size, char *reason,
-       size_t reason_size)
+expand(struct source *source, const char *name, const char *text, size_t size, struct error *error)
 {
-    struct scanner scanner = {.source = source,
-                              .at = text,
-                              .end = text + size,
-                              .line = 1,
-                              .reason = reason,
-                              .reason_size = reason_size};
+    struct scanner scanner = {
+        .source = source, .at = text, .end = text + size, .line = 1, .error = error};
     if (add_file(source, name, &scanner.file) < 0)
-        return out_of_memory(&scanner);
+        return source_out_of_memory(error);
     int rc = append_line(&scanner);
     if (rc == 0)
         rc = scan(&scanner);
@@ -385,25 +370,28 @@ expand(struct source *source, const char *name, const char *text, size_t size, c
 }
 
 int
-source_read_text(struct source *source, const char *name, const char *text, char *reason,
-                 size_t reason_size)
+source_out_of_memory(struct error *error)
 {
-    *source = (struct source){0};
-    return expand(source, name, text, strlen(text), reason, reason_size);
+    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "out of memory");
 }
 
 int
-source_read_file(struct source *source, const char *path, char *reason, size_t reason_size)
+source_read_text(struct source *source, const char *name, const char *text, struct error *error)
+{
+    *source = (struct source){0};
+    return expand(source, name, text, strlen(text), error);
+}
+
+int
+source_read_file(struct source *source, const char *path, struct error *error)
 {
     *source = (struct source){0};
     char *bytes = NULL;
     size_t size = 0;
     int rc = read_whole(path, &bytes, &size);
-    if (rc < 0) {
-        snprintf(reason, reason_size, "%s: %s", path, strerror(-rc));
-        return rc;
-    }
-    rc = expand(source, path, bytes, size, reason, reason_size);
+    if (rc < 0)
+        return error_set(error, rc, CODE_NONE, "%s: %s", path, strerror(-rc));
+    rc = expand(source, path, bytes, size, error);
     free(bytes);
     return rc;
 }

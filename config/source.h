@@ -9,6 +9,8 @@
 #ifndef NOCTULE_SOURCE_H
 #define NOCTULE_SOURCE_H
 
+#include "base/error.h"
+
 #include <stddef.h>
 
 #define SOURCE_MAX_BYTES (4u << 20)
@@ -30,12 +32,13 @@ struct source {
 };
 
 /*
- * 0, or a negative errno and a reason ("FILE:LINE: what is wrong", or "FILE: why it cannot be
+ * 0, or a negative errno and an error ("FILE:LINE: what is wrong", or "FILE: why it cannot be
  * read"). Release the source either way. source_read_text calls its text `name` in errors.
  */
-int source_read_file(struct source *source, const char *path, char *reason, size_t reason_size);
-int source_read_text(struct source *source, const char *name, const char *text, char *reason,
-                     size_t reason_size);
+int source_read_file(struct source *source, const char *path, struct error *error);
+int source_read_text(struct source *source, const char *name, const char *text,
+                     struct error *error);
+int source_out_of_memory(struct error *error);
 void source_release(struct source *source);
 
 /* Writes "FILE:LINE" of a line of the expanded text (from 1; one beyond its end is the last). */

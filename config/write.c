@@ -6,6 +6,7 @@
  */
 #include "config/read.h"
 
+#include "base/text.h"
 #include "config/kinds/kinds.h"
 
 #include <stdlib.h>
@@ -37,14 +38,13 @@ is_marked(const struct option_mark *mark, const void *object)
 static bool
 is_default(const struct option_row *row, const void *object)
 {
-    char *text = NULL;
-    size_t size = 0;
-    const struct writer writer = {.out = open_memstream(&text, &size)};
-    if (!writer.out)
+    struct text_stream text;
+    if (text_open(&text) < 0)
         return false;
+    const struct writer writer = {.out = text.out};
     row->kind->write(&writer, row, object);
-    bool same = fclose(writer.out) == 0 && row->fallback && strcmp(text, row->fallback) == 0;
-    free(text);
+    bool same = text_close(&text) == 0 && row->fallback && strcmp(text.bytes, row->fallback) == 0;
+    free(text.bytes);
     return same;
 }
 
@@ -76,16 +76,10 @@ write_rows(const struct writer *writer, const struct option_section *section, co
 char *
 write_section(const struct option_section *section, const void *object, bool identity)
 {
-    char *text = NULL;
-    size_t size = 0;
-    const struct writer writer = {.out = open_memstream(&text, &size), .identity = identity};
-    if (!writer.out)
+    struct text_stream text;
+    if (text_open(&text) < 0)
         return NULL;
+    const struct writer writer = {.out = text.out, .identity = identity};
     write_rows(&writer, section, object);
-    bool failed = ferror(writer.out);
-    if (fclose(writer.out) != 0 || failed) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return text_close(&text) < 0 ? NULL : text.bytes;
 }

@@ -15,8 +15,7 @@
 
 struct reader {
     const struct source *source;
-    char *reason;
-    size_t reason_size;
+    struct error *error;
 };
 
 struct writer {
@@ -32,7 +31,7 @@ struct option_words {
 
 /* `object` is the struct that the row's section fills. */
 struct option_kind {
-    /* 0, or -errno with the reader's reason. */
+    /* 0, or -errno with the reader's error. */
     int (*read)(const struct reader *reader, const struct option_row *row,
                 config_setting_t *setting, void *object);
     void (*write)(const struct writer *writer, const struct option_row *row, const void *object);
@@ -79,7 +78,6 @@ void option_free(const struct option_row *row, void *object);
 
 int read_fail(const struct reader *reader, const config_setting_t *setting, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-int read_out_of_memory(const struct reader *reader);
 
 bool read_is_sequence(const config_setting_t *setting);
 /* The field owns a copy of the text. */

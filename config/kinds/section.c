@@ -76,7 +76,7 @@ part_read(const struct reader *reader, const struct option_row *row, config_sett
 {
     char *part = calloc(1, row->section->size);
     if (!part)
-        return read_out_of_memory(reader);
+        return source_out_of_memory(reader->error);
     memcpy(option_field(row, object), &part, sizeof(part));
     return read_group(reader, row, setting, part); // cppcheck-suppress memleak ; the field has it
 }

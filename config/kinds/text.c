@@ -1,6 +1,7 @@
 /*
  * text.c - options that are text, or an array of texts.
  */
+#include "base/text.h"
 #include "config/kinds/kinds.h"
 
 #include <arpa/inet.h>
@@ -88,47 +89,24 @@ const struct option_form form_name = {is_name, "may hold only A-Z a-z 0-9 _ -"},
 
 /* --------------------------------------------------------------------------------- text ---- */
 
-/* Length of the UTF-8 sequence at `text`, and its code point; 0 when it is not valid. */
-static size_t
-decode_utf8(const unsigned char *text, uint32_t *point)
-{
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (text[0] < 0x80) {
-        *point = text[0];
-        return 1;
-    }
-    size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    if (text[0] < 0xc2 || text[0] > 0xf4)
-        return 0;
-    *point = text[0] & (0x7fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        *point = (*point << 6) | (text[i] & 0x3fu);
-    }
-    bool valid = *point >= smallest[length] && *point <= 0x10ffff && (*point & ~0x7ffu) != 0xd800;
-    return valid ? length : 0;
-}
-
+/* Of the character at `text`: C0, DEL and C1. */
 static bool
-is_control(uint32_t point)
+is_control(const unsigned char *text)
 {
-    return point < 0x20 || (point >= 0x7f && point < 0xa0);
+    return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0);
 }
 
 /* Counts characters; a message when the text is not one line of UTF-8. */
 static const char *
 count_characters(const char *text, size_t *characters)
 {
-    *characters = 0;
-    for (const unsigned char *at = (const unsigned char *)text; *at; ++*characters) {
-        uint32_t point = 0;
-        size_t length = decode_utf8(at, &point);
+    for (*characters = 0; *text; ++*characters) {
+        size_t length = text_utf8_length(text);
         if (length == 0)
             return "is not valid UTF-8";
-        if (is_control(point))
+        if (is_control((const unsigned char *)text))
             return "holds a control character";
-        at += length;
+        text += length;
     }
     return NULL;
 }
@@ -138,7 +116,7 @@ read_copy(const struct reader *reader, const char *text, void *field)
 {
     char *copy = strdup(text);
     if (!copy)
-        return read_out_of_memory(reader);
+        return source_out_of_memory(reader->error);
     memcpy(field, &copy, sizeof(copy));
     return 0; // cppcheck-suppress memleak ; the field has it now
 }

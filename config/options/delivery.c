@@ -7,8 +7,7 @@
 #include <string.h>
 
 static bool
-check_destination_folder(const struct conf_destination *destination,
-                         struct option_complaint *complaint)
+check_destination_folder(const struct conf_destination *destination, const struct option_spot *spot)
 {
     const struct {
         const char *option;
@@ -25,23 +24,22 @@ check_destination_folder(const struct conf_destination *destination,
 
     for (size_t i = 0; i < sizeof(of_an_ae) / sizeof(of_an_ae[0]); i++)
         if (of_an_ae[i].given)
-            return option_complain(complaint, of_an_ae[i].option, "is not used with folder");
+            return option_refuse(spot, of_an_ae[i].option, "is not used with folder");
     return true;
 }
 
 static bool
-check_destination(const void *object, struct option_complaint *complaint)
+check_destination(const void *object, const struct option_spot *spot)
 {
     const struct conf_destination *destination = object;
     if (strcmp(destination->name, CONF_SENDER) == 0)
-        return option_complain(complaint, "name", "\"%s\" stands for whoever sent a series",
-                               CONF_SENDER);
+        return option_refuse(spot, "name", "\"%s\" stands for whoever sent a series", CONF_SENDER);
     if (destination->folder)
-        return check_destination_folder(destination, complaint);
+        return check_destination_folder(destination, spot);
     if (!destination->ae_title || !destination->host || destination->port == 0)
-        return option_complain(complaint, "name", "needs ae_title, host and port, or folder");
+        return option_refuse(spot, "name", "needs ae_title, host and port, or folder");
     if (strchr(destination->host, ':'))
-        return option_complain(complaint, "host", "has to be a name or an IPv4 address");
+        return option_refuse(spot, "host", "has to be a name or an IPv4 address");
     return true;
 }
 
@@ -101,23 +99,23 @@ const struct option_section option_delivery = {ROWS(delivery_rows),
 
 /* Its own name, and fallbacks that end: a result must not go round in a circle. */
 static bool
-check_destination_names(const struct conf *conf, size_t i, struct option_complaint *complaint)
+check_destination_names(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const struct conf_destination *destination = &conf->destinations[i];
     char option[64];
     snprintf(option, sizeof(option), "destinations.[%zu].name", i);
     if (conf_find_destination(conf, destination->name) != destination)
-        return option_complain(complaint, option, "\"%s\" is the name of an earlier destination",
-                               destination->name);
+        return option_refuse(spot, option, "\"%s\" is the name of an earlier destination",
+                             destination->name);
     snprintf(option, sizeof(option), "destinations.[%zu].fallback", i);
     const struct conf_destination *at = destination;
     for (size_t steps = 0; at->fallback; steps++) {
         const struct conf_destination *next = conf_find_destination(conf, at->fallback);
         if (!next)
-            return option_complain(complaint, option, "there is no destination named \"%s\"",
-                                   at->fallback);
+            return option_refuse(spot, option, "there is no destination named \"%s\"",
+                                 at->fallback);
         if (steps == conf->destination_count)
-            return option_complain(complaint, option, "leads round in a circle");
+            return option_refuse(spot, option, "leads round in a circle");
         at = next;
     }
     return true;
@@ -125,32 +123,31 @@ check_destination_names(const struct conf *conf, size_t i, struct option_complai
 
 /* Results must not be taken in again. */
 static bool
-check_destination_folders(const struct conf *conf, size_t i, struct option_complaint *complaint)
+check_destination_folders(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const char *folder = conf->destinations[i].folder;
     char option[64];
     snprintf(option, sizeof(option), "destinations.[%zu].folder", i);
     if (!folder)
         return true;
-    if (!check_apart_from_root(conf, folder, option, complaint))
+    if (!check_apart_from_root(conf, folder, option, spot))
         return false;
     for (size_t j = 0; j < conf->inbox_count; j++)
         if (option_path_below(folder, conf->inboxes[j].path))
-            return option_complain(complaint, option, "%s is within an inbox", folder);
+            return option_refuse(spot, option, "%s is within an inbox", folder);
     return true;
 }
 
 bool
-check_destinations(const struct conf *conf, struct option_complaint *complaint)
+check_destinations(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->destination_count; i++) {
-        if (!check_destination_names(conf, i, complaint) ||
-            !check_destination_folders(conf, i, complaint))
+        if (!check_destination_names(conf, i, spot) || !check_destination_folders(conf, i, spot))
             return false;
         if (conf->destinations[i].tls && !conf->dicom.tls.ca) {
             char option[64];
             snprintf(option, sizeof(option), "destinations.[%zu].tls", i);
-            return option_complain(complaint, option, "needs dicom.tls.ca");
+            return option_refuse(spot, option, "needs dicom.tls.ca");
         }
     }
     return true;

@@ -49,55 +49,53 @@ static const struct option_section tls_section = {ROWS(tls_rows), .size = sizeof
 
 /* A title that two rows had would have two pipelines. */
 static bool
-check_titles(const struct conf_dicom *dicom, struct option_complaint *complaint)
+check_titles(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
     for (size_t i = 0; i < dicom->title_count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(dicom->titles[i].ae_title, dicom->titles[j].ae_title) == 0) {
                 char option[64];
                 snprintf(option, sizeof(option), "titles.[%zu].ae_title", i);
-                return option_complain(complaint, option, "\"%s\" is an earlier title",
-                                       dicom->titles[i].ae_title);
+                return option_refuse(spot, option, "\"%s\" is an earlier title",
+                                     dicom->titles[i].ae_title);
             }
     return true;
 }
 
 static bool
-check_tls(const struct conf_dicom *dicom, struct option_complaint *complaint)
+check_tls(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
     const struct conf_tls *tls = &dicom->tls;
     if (!tls->certificate != !tls->key)
-        return option_complain(complaint, "tls", "certificate and key go together");
+        return option_refuse(spot, "tls", "certificate and key go together");
     if (dicom->tls_port == 0)
         return true;
     if (!tls->certificate)
-        return option_complain(complaint, "tls_port", "needs tls.certificate and tls.key");
+        return option_refuse(spot, "tls_port", "needs tls.certificate and tls.key");
     if (tls->require_peer && !tls->ca)
-        return option_complain(complaint, "tls_port", "needs tls.ca, or tls.require_peer = false");
+        return option_refuse(spot, "tls_port", "needs tls.ca, or tls.require_peer = false");
     return true;
 }
 
 static bool
-check_peers(const struct conf_dicom *dicom, struct option_complaint *complaint)
+check_peers(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
     for (size_t i = 0; i < dicom->peer_count; i++)
         if (dicom->peers[i].certificate && dicom->tls_port == 0) {
             char option[64];
             snprintf(option, sizeof(option), "peers.[%zu].certificate", i);
-            return option_complain(complaint, option, "is asked for, but there is no tls_port");
+            return option_refuse(spot, option, "is asked for, but there is no tls_port");
         }
     return true;
 }
 
 static bool
-check_dicom(const void *object, struct option_complaint *complaint)
+check_dicom(const void *object, const struct option_spot *spot)
 {
     const struct conf_dicom *dicom = object;
     if (dicom->port != 0 && dicom->port == dicom->tls_port)
-        return option_complain(complaint, "tls_port", "%d is the port without TLS",
-                               dicom->tls_port);
-    return check_titles(dicom, complaint) && check_tls(dicom, complaint) &&
-           check_peers(dicom, complaint);
+        return option_refuse(spot, "tls_port", "%d is the port without TLS", dicom->tls_port);
+    return check_titles(dicom, spot) && check_tls(dicom, spot) && check_peers(dicom, spot);
 }
 
 static const struct option_row dicom_rows[] = {

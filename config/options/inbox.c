@@ -13,13 +13,13 @@ static const char *const own_folders[] = {"incoming", "series", "quarantine",
 static const char *const after_choices[] = {"keep", "move", "delete", NULL};
 
 static bool
-check_inbox(const void *object, struct option_complaint *complaint)
+check_inbox(const void *object, const struct option_spot *spot)
 {
     const struct conf_inbox *inbox = object;
     if (inbox->after == CONF_MOVE && !inbox->move_to)
-        return option_complain(complaint, "after", "\"move\" needs move_to");
+        return option_refuse(spot, "after", "\"move\" needs move_to");
     if (inbox->after != CONF_MOVE && inbox->move_to)
-        return option_complain(complaint, "move_to", "is used only with after = \"move\"");
+        return option_refuse(spot, "move_to", "is used only with after = \"move\"");
     return true;
 }
 
@@ -77,44 +77,42 @@ climbs(const char *path)
 
 bool
 check_apart_from_root(const struct conf *conf, const char *path, const char *option,
-                      struct option_complaint *complaint)
+                      const struct option_spot *spot)
 {
     if (climbs(path))
-        return option_complain(complaint, option, "holds \"..\"");
+        return option_refuse(spot, option, "holds \"..\"");
     const char *below = option_path_below(path, conf->root);
     if (option_path_below(conf->root, path) || (below && is_own_folder(below)))
-        return option_complain(complaint, option, "%s is, or holds, a folder of Noctule's own",
-                               path);
+        return option_refuse(spot, option, "%s is, or holds, a folder of Noctule's own", path);
     return true;
 }
 
 static bool
-check_inbox_paths(const struct conf *conf, size_t i, struct option_complaint *complaint)
+check_inbox_paths(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const struct conf_inbox *inbox = &conf->inboxes[i];
     char path_option[64], move_option[64];
     snprintf(path_option, sizeof(path_option), "inbox.[%zu].path", i);
     snprintf(move_option, sizeof(move_option), "inbox.[%zu].move_to", i);
-    if (!check_apart_from_root(conf, inbox->path, path_option, complaint))
+    if (!check_apart_from_root(conf, inbox->path, path_option, spot))
         return false;
-    if (inbox->move_to && !check_apart_from_root(conf, inbox->move_to, move_option, complaint))
+    if (inbox->move_to && !check_apart_from_root(conf, inbox->move_to, move_option, spot))
         return false;
     for (size_t j = 0; j < conf->inbox_count; j++) {
         const struct conf_inbox *other = &conf->inboxes[j];
         if (j != i && option_path_below(inbox->path, other->path))
-            return option_complain(complaint, path_option, "%s is within another inbox",
-                                   inbox->path);
+            return option_refuse(spot, path_option, "%s is within another inbox", inbox->path);
         if (inbox->move_to && option_path_below(inbox->move_to, other->path))
-            return option_complain(complaint, move_option, "%s is within an inbox", inbox->move_to);
+            return option_refuse(spot, move_option, "%s is within an inbox", inbox->move_to);
     }
     return true;
 }
 
 bool
-check_inboxes(const struct conf *conf, struct option_complaint *complaint)
+check_inboxes(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->inbox_count; i++)
-        if (!check_inbox_paths(conf, i, complaint))
+        if (!check_inbox_paths(conf, i, spot))
             return false;
     return true;
 }

@@ -10,41 +10,41 @@ static const char *const result_choices[] = {"seg", "codes", "sr", "pmap", NULL}
 
 /* What the results say has to be measured, and what a report refers to has to be written. */
 static bool
-check_results(const struct conf_pipeline *pipeline, struct option_complaint *complaint)
+check_results(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
     const struct conf_texture *texture = pipeline->texture;
     if ((pipeline->results & CONF_RESULT_PMAP) && !(texture && texture->patterns))
-        return option_complain(complaint, "results",
-                               "\"pmap\" needs patterns: name them in texture.patterns");
+        return option_refuse(spot, "results",
+                             "\"pmap\" needs patterns: name them in texture.patterns");
     if (!(pipeline->results & CONF_RESULT_SR))
         return true;
     if (!texture || !(texture->first_order || texture->glcm))
-        return option_complain(complaint, "results",
-                               "\"sr\" needs measurements: give texture first_order or glcm");
+        return option_refuse(spot, "results",
+                             "\"sr\" needs measurements: give texture first_order or glcm");
     if ((texture->regions & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG))
-        return option_complain(complaint, "results",
-                               "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure "
-                               "texture.regions = [ \"volume\" ] only");
+        return option_refuse(spot, "results",
+                             "\"sr\" refers to the segments in \"seg\": add \"seg\", or measure "
+                             "texture.regions = [ \"volume\" ] only");
     return true;
 }
 
 static bool
-check_methods(const struct conf_pipeline *pipeline, struct option_complaint *complaint)
+check_methods(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
     size_t fuzzy = 0;
     for (size_t i = 0; i < pipeline->segment_count; i++)
         fuzzy += pipeline->segments[i].method == CONF_FUZZY;
     if ((pipeline->results & CONF_RESULT_CODES) && fuzzy == pipeline->segment_count)
-        return option_complain(complaint, "results",
-                               "\"codes\" are those of level sets, and the pipeline has none");
+        return option_refuse(spot, "results",
+                             "\"codes\" are those of level sets, and the pipeline has none");
     if (pipeline->relative_connectedness && fuzzy < 2)
-        return option_complain(complaint, "relative_connectedness",
-                               "needs two segments or more with method = \"fuzzy-connectedness\"");
+        return option_refuse(spot, "relative_connectedness",
+                             "needs two segments or more with method = \"fuzzy-connectedness\"");
     return true;
 }
 
 static bool
-check_from(const struct conf_pipeline *pipeline, struct option_complaint *complaint)
+check_from(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
     for (size_t i = 0; i < pipeline->segment_count; i++) {
         const char *from = pipeline->segments[i].from;
@@ -55,15 +55,15 @@ check_from(const struct conf_pipeline *pipeline, struct option_complaint *compla
             continue;
         char option[64];
         snprintf(option, sizeof(option), "segments.[%zu].from", i);
-        return option_complain(
-            complaint, option,
+        return option_refuse(
+            spot, option,
             "there is no earlier segment \"%s\" with method = \"fuzzy-connectedness\"", from);
     }
     return true;
 }
 
 static bool
-check_pipeline(const void *object, struct option_complaint *complaint)
+check_pipeline(const void *object, const struct option_spot *spot)
 {
     const struct conf_pipeline *pipeline = object;
     for (size_t i = 0; i < pipeline->segment_count; i++)
@@ -71,12 +71,11 @@ check_pipeline(const void *object, struct option_complaint *complaint)
             if (strcmp(pipeline->segments[i].label, pipeline->segments[j].label) == 0) {
                 char option[64];
                 snprintf(option, sizeof(option), "segments.[%zu].label", i);
-                return option_complain(complaint, option,
-                                       "\"%s\" is the label of an earlier segment",
-                                       pipeline->segments[i].label);
+                return option_refuse(spot, option, "\"%s\" is the label of an earlier segment",
+                                     pipeline->segments[i].label);
             }
-    return check_methods(pipeline, complaint) && check_from(pipeline, complaint) &&
-           check_results(pipeline, complaint);
+    return check_methods(pipeline, spot) && check_from(pipeline, spot) &&
+           check_results(pipeline, spot);
 }
 
 static const struct option_row pipeline_rows[] = {
@@ -120,12 +119,12 @@ const struct option_section option_pipeline = {
     ROWS(pipeline_rows), .size = sizeof(struct conf_pipeline), .check = check_pipeline};
 
 static bool
-check_match(const void *object, struct option_complaint *complaint)
+check_match(const void *object, const struct option_spot *spot)
 {
     const struct conf_rule *rule = object;
     if (rule->max_slices && rule->max_slices < rule->min_slices)
-        return option_complain(complaint, "max_slices", "%d is below min_slices, %d",
-                               rule->max_slices, rule->min_slices);
+        return option_refuse(spot, "max_slices", "%d is below min_slices, %d", rule->max_slices,
+                             rule->min_slices);
     return true;
 }
 
@@ -158,50 +157,48 @@ static const struct option_row rule_rows[] = {
 const struct option_section option_rule = {ROWS(rule_rows), .size = sizeof(struct conf_rule)};
 
 static bool
-check_pipeline_names(const struct conf *conf, struct option_complaint *complaint)
+check_pipeline_names(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->pipeline_count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(conf->pipelines[i].name, conf->pipelines[j].name) == 0) {
                 char option[64];
                 snprintf(option, sizeof(option), "pipelines.[%zu].name", i);
-                return option_complain(complaint, option,
-                                       "\"%s\" is the name of an earlier pipeline",
-                                       conf->pipelines[i].name);
+                return option_refuse(spot, option, "\"%s\" is the name of an earlier pipeline",
+                                     conf->pipelines[i].name);
             }
     return true;
 }
 
 static bool
-check_rules(const struct conf *conf, struct option_complaint *complaint)
+check_rules(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->rule_count; i++)
         if (!conf_find_pipeline(conf, conf->rules[i].pipeline)) {
             char option[64];
             snprintf(option, sizeof(option), "rules.[%zu].pipeline", i);
-            return option_complain(complaint, option, "there is no pipeline named \"%s\"",
-                                   conf->rules[i].pipeline);
+            return option_refuse(spot, option, "there is no pipeline named \"%s\"",
+                                 conf->rules[i].pipeline);
         }
     return true;
 }
 
 static bool
-check_title_pipelines(const struct conf *conf, struct option_complaint *complaint)
+check_title_pipelines(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->dicom.title_count; i++) {
         const char *pipeline = conf->dicom.titles[i].pipeline;
         if (pipeline && !conf_find_pipeline(conf, pipeline)) {
             char option[64];
             snprintf(option, sizeof(option), "dicom.titles.[%zu].pipeline", i);
-            return option_complain(complaint, option, "there is no pipeline named \"%s\"",
-                                   pipeline);
+            return option_refuse(spot, option, "there is no pipeline named \"%s\"", pipeline);
         }
     }
     return true;
 }
 
 static bool
-check_deliver(const struct conf *conf, size_t i, struct option_complaint *complaint)
+check_deliver(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const struct conf_pipeline *pipeline = &conf->pipelines[i];
     char option[64];
@@ -209,20 +206,20 @@ check_deliver(const struct conf *conf, size_t i, struct option_complaint *compla
         const char *name = pipeline->deliver[j];
         snprintf(option, sizeof(option), "pipelines.[%zu].deliver", i);
         if (strcmp(name, CONF_SENDER) != 0 && !conf_find_destination(conf, name))
-            return option_complain(complaint, option, "there is no destination named \"%s\"", name);
+            return option_refuse(spot, option, "there is no destination named \"%s\"", name);
         for (size_t k = 0; k < j; k++)
             if (strcmp(name, pipeline->deliver[k]) == 0)
-                return option_complain(complaint, option, "\"%s\" stands twice", name);
+                return option_refuse(spot, option, "\"%s\" stands twice", name);
     }
     return true;
 }
 
 bool
-check_pipelines(const struct conf *conf, struct option_complaint *complaint)
+check_pipelines(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->pipeline_count; i++)
-        if (!check_deliver(conf, i, complaint))
+        if (!check_deliver(conf, i, spot))
             return false;
-    return check_pipeline_names(conf, complaint) && check_rules(conf, complaint) &&
-           check_title_pipelines(conf, complaint);
+    return check_pipeline_names(conf, spot) && check_rules(conf, spot) &&
+           check_title_pipelines(conf, spot);
 }

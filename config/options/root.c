@@ -11,16 +11,15 @@ static const char *const backend_choices[] = {"auto", "cuda", "cpu", NULL};
 static const char *const log_choices[] = {"error", "warn", "info", "debug", NULL};
 
 static bool
-check_compute(const void *object, struct option_complaint *complaint)
+check_compute(const void *object, const struct option_spot *spot)
 {
     const struct conf_compute *compute = object;
     if (compute->device_count > 0 && strcmp(compute->backend, "cpu") == 0)
-        return option_complain(complaint, "devices", "is not used with backend = \"cpu\"");
+        return option_refuse(spot, "devices", "is not used with backend = \"cpu\"");
     for (size_t i = 0; i < compute->device_count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcasecmp(compute->devices[i], compute->devices[j]) == 0)
-                return option_complain(complaint, "devices", "\"%s\" stands twice",
-                                       compute->devices[i]);
+                return option_refuse(spot, "devices", "\"%s\" stands twice", compute->devices[i]);
     return true;
 }
 
@@ -67,11 +66,11 @@ static const struct option_row compute_rows[] = {
 static const struct option_section compute_section = {
     ROWS(compute_rows), .size = sizeof(struct conf_compute), .check = check_compute};
 
-bool
-option_check_root(const void *object, struct option_complaint *complaint)
+static bool
+check_root(const void *object, const struct option_spot *spot)
 {
-    return check_inboxes(object, complaint) && check_pipelines(object, complaint) &&
-           check_destinations(object, complaint);
+    return check_inboxes(object, spot) && check_pipelines(object, spot) &&
+           check_destinations(object, spot);
 }
 
 static const struct option_row root_rows[] = {
@@ -109,4 +108,5 @@ static const struct option_row root_rows[] = {
      .help = "the least important lines that are logged"},
 };
 
-const struct option_section option_root = {ROWS(root_rows), .size = sizeof(struct conf)};
+const struct option_section option_root = {ROWS(root_rows), .size = sizeof(struct conf),
+                                           .check = check_root};

@@ -33,19 +33,20 @@
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
     option_segment, option_texture, option_rule;
 
-__attribute__((format(printf, 3, 4))) bool
-option_complain(struct option_complaint *complaint, const char *option, const char *format, ...);
+/* What is wrong, and with which option below the section ("segments.[1].label"); returns false. */
+bool option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* What is left of `path` below `folder`: "" when they are the same, NULL when it is elsewhere. */
 const char *option_path_below(const char *path, const char *folder);
 
 /* Noctule's own files must neither be taken in again nor be mixed with originals. */
 bool check_apart_from_root(const struct conf *conf, const char *path, const char *option,
-                           struct option_complaint *complaint);
+                           const struct option_spot *spot);
 
 /* What has to agree with other sections, once paths are absolute. */
-bool check_inboxes(const struct conf *conf, struct option_complaint *complaint);
-bool check_destinations(const struct conf *conf, struct option_complaint *complaint);
-bool check_pipelines(const struct conf *conf, struct option_complaint *complaint);
+bool check_inboxes(const struct conf *conf, const struct option_spot *spot);
+bool check_destinations(const struct conf *conf, const struct option_spot *spot);
+bool check_pipelines(const struct conf *conf, const struct option_spot *spot);
 
 #endif

@@ -13,30 +13,28 @@ static const struct option_use level_set_only[] = {{"method", 1u << CONF_LEVEL_S
 static const struct option_use fuzzy_only[] = {{"method", 1u << CONF_FUZZY}, {NULL, 0}};
 
 static bool
-check_shape(const void *object, struct option_complaint *complaint)
+check_shape(const void *object, const struct option_spot *spot)
 {
     const struct conf_shape *shape = object;
     const double *r = shape->radius;
     bool round = r[0] <= r[1] && r[1] <= r[2] && r[2] <= r[0];
     if (shape->kind == CONF_SPHERE && !round)
-        return option_complain(complaint,
-                               shape->radius_unit == CONF_MM ? "radius_mm" : "radius_voxels",
-                               "a sphere has one radius; use kind = \"ellipsoid\"");
+        return option_refuse(spot, shape->radius_unit == CONF_MM ? "radius_mm" : "radius_voxels",
+                             "a sphere has one radius; use kind = \"ellipsoid\"");
     return true;
 }
 
 static bool
-check_segment(const void *object, struct option_complaint *complaint)
+check_segment(const void *object, const struct option_spot *spot)
 {
     const struct conf_segment *segment = object;
     if (segment->method == CONF_LEVEL_SET && segment->range[0] > segment->range[1])
-        return option_complain(complaint, "range", "the lower end %g is above the upper end %g",
-                               segment->range[0], segment->range[1]);
+        return option_refuse(spot, "range", "the lower end %g is above the upper end %g",
+                             segment->range[0], segment->range[1]);
     if (segment->method == CONF_LEVEL_SET && segment->shape_count == 0 && !segment->from)
-        return option_complain(complaint, "shapes",
-                               "a level set starts from shapes, or from a segment");
+        return option_refuse(spot, "shapes", "a level set starts from shapes, or from a segment");
     if (segment->method == CONF_FUZZY && segment->threshold >= 1)
-        return option_complain(complaint, "threshold", "nothing is connected more strongly than 1");
+        return option_refuse(spot, "threshold", "nothing is connected more strongly than 1");
     return true;
 }
 

@@ -38,52 +38,50 @@ is_in_slices(enum conf_aggregation aggregation)
 }
 
 static bool
-check_offsets(const struct conf_glcm *glcm, struct option_complaint *complaint)
+check_offsets(const struct conf_glcm *glcm, const struct option_spot *spot)
 {
     for (size_t i = 0; i < glcm->offset_count; i++) {
         const struct conf_offset *offset = &glcm->offsets[i];
         char option[32];
         snprintf(option, sizeof(option), "offsets.[%zu]", i);
         if (offset->column == 0 && offset->row == 0 && offset->slice == 0)
-            return option_complain(complaint, option,
-                                   "no voxel is its own neighbour: leave [ 0, 0, 0 ] out");
+            return option_refuse(spot, option,
+                                 "no voxel is its own neighbour: leave [ 0, 0, 0 ] out");
         if (offset->slice != 0 && is_in_slices(glcm->aggregation))
-            return option_complain(
-                complaint, option,
+            return option_refuse(
+                spot, option,
                 "leads to another slice: make the third number 0, or the aggregation "
                 "\"3d-averaged\" or \"3d-merged\"");
         for (size_t j = 0; j < i; j++)
             if (memcmp(&glcm->offsets[j], offset, sizeof(*offset)) == 0)
-                return option_complain(complaint, option, "stands twice: leave one out");
+                return option_refuse(spot, option, "stands twice: leave one out");
     }
     return true;
 }
 
 static bool
-check_twice(const char *name, const int *values, size_t count, struct option_complaint *complaint)
+check_twice(const char *name, const int *values, size_t count, const struct option_spot *spot)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < i; j++)
             if (values[i] == values[j])
-                return option_complain(complaint, name, "%d stands twice: leave one out",
-                                       values[i]);
+                return option_refuse(spot, name, "%d stands twice: leave one out", values[i]);
     return true;
 }
 
 static bool
-check_glcm(const void *object, struct option_complaint *complaint)
+check_glcm(const void *object, const struct option_spot *spot)
 {
     const struct conf_glcm *glcm = object;
     if (glcm->has_range && glcm->range[0] > glcm->range[1])
-        return option_complain(complaint, "range", "the lower end %g is above the upper end %g",
-                               glcm->range[0], glcm->range[1]);
+        return option_refuse(spot, "range", "the lower end %g is above the upper end %g",
+                             glcm->range[0], glcm->range[1]);
     for (size_t i = 0; i < glcm->angle_count; i++)
         if (glcm->angles[i] % 45 != 0)
-            return option_complain(complaint, "angles", "%d has to be 0, 45, 90 or 135",
-                                   glcm->angles[i]);
-    return check_offsets(glcm, complaint) &&
-           check_twice("distances", glcm->distances, glcm->distance_count, complaint) &&
-           check_twice("angles", glcm->angles, glcm->angle_count, complaint);
+            return option_refuse(spot, "angles", "%d has to be 0, 45, 90 or 135", glcm->angles[i]);
+    return check_offsets(glcm, spot) &&
+           check_twice("distances", glcm->distances, glcm->distance_count, spot) &&
+           check_twice("angles", glcm->angles, glcm->angle_count, spot);
 }
 
 static const struct option_row glcm_rows[] = {
@@ -138,17 +136,16 @@ has_six_decimals(double value)
 }
 
 static bool
-check_texture(const void *object, struct option_complaint *complaint)
+check_texture(const void *object, const struct option_spot *spot)
 {
     const struct conf_texture *texture = object;
     if (!texture->first_order && !texture->glcm && !texture->patterns)
-        return option_complain(
-            complaint, "first_order",
-            "nothing is left to measure: make it true, or give glcm or patterns");
+        return option_refuse(spot, "first_order",
+                             "nothing is left to measure: make it true, or give glcm or patterns");
     if (!has_six_decimals(texture->tlbap_threshold))
-        return option_complain(complaint, "tlbap_threshold",
-                               "%.17g has more than six decimals: round it to six",
-                               texture->tlbap_threshold);
+        return option_refuse(spot, "tlbap_threshold",
+                             "%.17g has more than six decimals: round it to six",
+                             texture->tlbap_threshold);
     return true;
 }
 

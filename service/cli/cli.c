@@ -95,11 +95,10 @@ find_command(const char *name)
 static int
 run_with_conf(const struct cli_command *command, struct cli_context *context, int argc, char **argv)
 {
-    char reason[CONF_REASON];
+    struct error error;
     struct conf *conf = NULL;
-    if (conf_load_with_root(context->config_path, context->root, &conf, reason, sizeof(reason)) <
-        0) {
-        cli_complain("%s", reason);
+    if (conf_load_with_root(context->config_path, context->root, &conf, &error) < 0) {
+        cli_complain("%s", error.message);
         return EXIT_CONFIG;
     }
     context->conf = conf;

@@ -109,10 +109,10 @@ cli_check_config(const struct cli_context *context, int argc, char **argv)
         return cli_usage_error(argv[0], "takes one file");
     const char *path = optind < argc ? argv[optind] : context->config_path;
 
-    char reason[CONF_REASON];
+    struct error error;
     struct conf *conf = NULL;
-    if (conf_load_with_root(path, context->root, &conf, reason, sizeof(reason)) < 0) {
-        cli_complain("%s", reason);
+    if (conf_load_with_root(path, context->root, &conf, &error) < 0) {
+        cli_complain("%s", error.message);
         return EXIT_CONFIG;
     }
     int status = check_tls(&conf->dicom);

@@ -47,10 +47,10 @@ child_send(struct child *child, struct proto_writer *writer)
 static void
 child_reload(struct child *child, const char *config_file)
 {
-    char reason[CONF_REASON];
+    struct error error;
     struct conf *conf;
-    if (conf_load(config_file, &conf, reason, sizeof reason) != 0) {
-        child_log(child, "reload", reason);
+    if (conf_load(config_file, &conf, &error) != 0) {
+        child_log(child, "reload", error.message);
         return;
     }
     log_set_level(conf->log_level);

@@ -305,11 +305,11 @@ run_courier(struct courier *courier)
 static int
 load_settings(struct courier *courier, const char *config_file)
 {
-    char reason[CONF_REASON];
+    struct error error;
     struct conf *conf;
-    int rc = conf_load(config_file, &conf, reason, sizeof reason);
+    int rc = conf_load(config_file, &conf, &error);
     if (rc) {
-        log_error("courier.config", LOG_STR("error", reason));
+        log_error("courier.config", LOG_STR("error", error.message));
         return rc;
     }
     log_set_level(conf->log_level);

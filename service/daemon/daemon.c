@@ -271,23 +271,21 @@ daemon_reload_deliveries(struct core *core)
                   LOG_STR("error", strerror(-error)));
 }
 
-/* The new configuration, checked and written for the children; NULL and a reason otherwise. */
+/* The new configuration, checked and written for the children; NULL and an error otherwise. */
 static struct conf *
-daemon_load_config(struct daemon *daemon, char *reason, size_t reason_size)
+daemon_load_config(struct daemon *daemon, struct error *error)
 {
     struct conf *fresh = NULL;
-    if (conf_load_with_root(daemon->options->config_file, daemon->options->root, &fresh, reason,
-                            reason_size))
+    if (conf_load_with_root(daemon->options->config_file, daemon->options->root, &fresh, error))
         return NULL;
-    int error = 0;
-    if (strcmp(fresh->root, daemon->core.conf->root) != 0) {
-        error = -EINVAL;
-        snprintf(reason, reason_size, "root cannot change while noctuled runs (%s to %s)",
-                 daemon->core.conf->root, fresh->root);
-    } else if ((error = daemon_write_config(daemon, fresh))) {
-        snprintf(reason, reason_size, "%s: %s", daemon->config_copy, strerror(-error));
-    }
-    if (!error)
+    int rc = 0;
+    if (strcmp(fresh->root, daemon->core.conf->root) != 0)
+        rc = error_set(error, -EINVAL, CODE_NONE,
+                       "root cannot change while noctuled runs (%s to %s)", daemon->core.conf->root,
+                       fresh->root);
+    else if ((rc = daemon_write_config(daemon, fresh)))
+        error_set(error, rc, CODE_NONE, "%s: %s", daemon->config_copy, strerror(-rc));
+    if (!rc)
         return fresh;
     conf_free(fresh);
     return NULL;
@@ -297,11 +295,11 @@ static void
 daemon_reload(struct daemon *daemon)
 {
     struct core *core = &daemon->core;
-    char reason[CONF_REASON];
-    struct conf *fresh = daemon_load_config(daemon, reason, sizeof reason);
+    struct error error;
+    struct conf *fresh = daemon_load_config(daemon, &error);
     if (!fresh) {
-        log_error("config.refused", LOG_STR("reason", reason));
-        core_note(core, "RELOAD_FAILED", reason);
+        log_error("config.refused", LOG_STR("reason", error.message));
+        core_note(core, "RELOAD_FAILED", error.message);
         return;
     }
     struct conf *old = core->conf;
@@ -573,7 +571,7 @@ daemon_run(struct daemon *daemon)
 static int
 daemon_run_with_queue(struct daemon *daemon)
 {
-    char reason[CONF_REASON] = "";
+    char reason[512] = "";
     int error = queue_open(daemon->database, &daemon->core.queue, reason, sizeof reason);
     if (error) {
         log_error("database.refused", LOG_STR("file", daemon->database), LOG_STR("reason", reason));
@@ -587,7 +585,7 @@ daemon_run_with_queue(struct daemon *daemon)
 static int
 daemon_run_in_root(struct daemon *daemon)
 {
-    char reason[CONF_REASON] = "";
+    char reason[512] = "";
     int error = spool_make(daemon->root, reason, sizeof reason);
     if (!error)
         error = spool_lock(daemon->root, &daemon->lock, reason, sizeof reason);
@@ -625,7 +623,7 @@ daemon_run_configured(struct daemon *daemon)
 int
 daemon_main(const struct daemon_options *options)
 {
-    char reason[CONF_REASON] = "";
+    struct error error;
     struct daemon *daemon = calloc(1, sizeof *daemon);
     if (!daemon)
         return EX_OSERR;
@@ -633,9 +631,8 @@ daemon_main(const struct daemon_options *options)
     daemon->core.courier = -1;
     log_open("daemon", "info");
     int status = EXIT_CONFIG;
-    if (conf_load_with_root(options->config_file, options->root, &daemon->core.conf, reason,
-                            sizeof reason)) {
-        log_error("config.refused", LOG_STR("reason", reason));
+    if (conf_load_with_root(options->config_file, options->root, &daemon->core.conf, &error)) {
+        log_error("config.refused", LOG_STR("reason", error.message));
     } else {
         log_set_level(daemon->core.conf->log_level);
         status = daemon_run_configured(daemon);

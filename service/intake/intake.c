@@ -269,15 +269,14 @@ on_association_ended(void *context)
 static int
 open_settings(struct intake *intake, const char *config_file)
 {
-    char reason[CONF_REASON];
+    struct error error;
     struct conf *conf;
-    int rc = conf_load(config_file, &conf, reason, sizeof reason);
+    int rc = conf_load(config_file, &conf, &error);
     if (rc) {
-        log_error("intake.config", LOG_STR("error", reason));
+        log_error("intake.config", LOG_STR("error", error.message));
         return rc;
     }
     log_set_level(conf->log_level);
-    struct error error;
     rc = settings_open(conf, true, &intake->settings, &error);
     if (rc)
         return rc;

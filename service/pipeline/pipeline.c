@@ -73,11 +73,11 @@ pipeline_enter(const struct pipeline_watch *watch, const char *stage)
 static int
 read_settings(struct job *job)
 {
-    char reason[CONF_REASON];
-    int rc = conf_pipeline_from_text(job->spec->settings, &job->pipeline, reason, sizeof reason);
+    struct error error;
+    int rc = conf_pipeline_from_text(job->spec->settings, &job->pipeline, &error);
     if (rc)
         return error_set(&job->report->error, rc, CODE_PIPELINE_INVALID,
-                         "the pipeline of the job cannot be read: %s", reason);
+                         "the pipeline of the job cannot be read: %s", error.message);
     return 0;
 }
 

@@ -264,20 +264,20 @@ worker_main(const struct role_args *args)
 {
     struct worker worker = {0};
     struct conf *conf;
-    char reason[CONF_REASON];
-    int error = conf_load(args->config_file, &conf, reason, sizeof reason);
-    if (error) {
-        log_error("worker.config", LOG_STR("error", reason));
+    struct error error;
+    int rc = conf_load(args->config_file, &conf, &error);
+    if (rc) {
+        log_error("worker.config", LOG_STR("error", error.message));
         return EXIT_FAILURE;
     }
     log_set_level(conf->log_level);
     step_back();
     dicom_init();
-    error = run_worker(&worker, conf, args);
+    rc = run_worker(&worker, conf, args);
     conf_free(conf);
-    if (error)
-        log_error("worker.start", LOG_STR("error", strerror(-error)));
+    if (rc)
+        log_error("worker.start", LOG_STR("error", strerror(-rc)));
     if (worker.lost && !worker.child.failed)
         return ROLE_EXIT_DEVICE;
-    return error || worker.child.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return rc || worker.child.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

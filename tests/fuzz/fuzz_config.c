@@ -26,12 +26,13 @@ make_file(const void *bytes, size_t size, char *path, size_t path_size)
 static struct conf *
 load(const void *bytes, size_t size)
 {
-    char path[64], reason[CONF_REASON] = "";
+    char path[64];
+    struct error error = {0};
     struct conf *conf = NULL;
     int fd = make_file(bytes, size, path, sizeof(path));
-    int rc = conf_load(path, &conf, reason, sizeof(reason));
+    int rc = conf_load(path, &conf, &error);
     close(fd);
-    if (rc < 0 && (conf || !reason[0]))
+    if (rc < 0 && (conf || !error.message[0]))
         abort();
     return rc == 0 ? conf : NULL;
 }

@@ -21,19 +21,19 @@
 #define CENTER           "center = { voxel = [ 1, 2, 3 ]; };"
 
 static int
-load(const char *path, struct conf **conf, char *reason)
+load(const char *path, struct conf **conf, struct error *error)
 {
-    reason[0] = '\0';
-    return conf_load(path, conf, reason, CONF_REASON);
+    error->message[0] = '\0';
+    return conf_load(path, conf, error);
 }
 
 static struct conf *
 load_good(const char *text)
 {
-    char reason[CONF_REASON];
+    struct error error = {0};
     struct conf *conf = NULL;
-    int rc = load(write_file("good.conf", text), &conf, reason);
-    ck_assert_msg(rc == 0, "%s", reason);
+    int rc = load(write_file("good.conf", text), &conf, &error);
+    ck_assert_msg(rc == 0, "%s", error.message);
     return conf;
 }
 
@@ -321,20 +321,20 @@ END_TEST
 
 START_TEST(paths_are_below_the_root)
 {
-    char reason[CONF_REASON];
+    struct error error = {0};
     struct conf *conf;
     const char *path =
         write_file("root.conf", "root = \"/srv//noctule/./\";\n"
                                 "inbox = ( { path = \"in\"; after = \"move\"; move_to = \"done/\"; "
                                 "}, { path = \"/data/in/\"; } );");
-    ck_assert_int_eq(load(path, &conf, reason), 0);
+    ck_assert_int_eq(load(path, &conf, &error), 0);
     ck_assert_str_eq(conf->root, "/srv/noctule");
     ck_assert_str_eq(conf->inboxes[0].path, "/srv/noctule/in");
     ck_assert_str_eq(conf->inboxes[0].move_to, "/srv/noctule/done");
     ck_assert_str_eq(conf->inboxes[1].path, "/data/in");
     conf_free(conf);
 
-    ck_assert_int_eq(conf_load_with_root(path, "/other", &conf, reason, sizeof(reason)), 0);
+    ck_assert_int_eq(conf_load_with_root(path, "/other", &conf, &error), 0);
     ck_assert_str_eq(conf->root, "/other");
     ck_assert_str_eq(conf->inboxes[0].path, "/other/in");
     conf_free(conf);
@@ -342,7 +342,7 @@ START_TEST(paths_are_below_the_root)
     char here[PATH_MAX], expected[PATH_MAX + 16];
     ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
     snprintf(expected, sizeof(expected), "%s/relative", here);
-    ck_assert_int_eq(conf_load_with_root(path, "./relative/", &conf, reason, sizeof(reason)), 0);
+    ck_assert_int_eq(conf_load_with_root(path, "./relative/", &conf, &error), 0);
     ck_assert_str_eq(conf->root, expected);
     conf_free(conf);
 
@@ -378,15 +378,16 @@ START_TEST(includes_are_relative_to_their_file)
     conf_free(conf);
 
     /* Lines are counted in the file that they stand in. */
-    char reason[CONF_REASON], absolute[PATH_MAX + 64];
+    struct error error = {0};
+    char absolute[PATH_MAX + 64];
     write_file("site/inner.conf", "\n\nthreads = \"x\";");
     const char *path = write_file("main.conf", "@include \"site/outer.conf\"\nlog_level = 1;\n");
-    ck_assert_int_eq(load(path, &conf, reason), -EINVAL);
+    ck_assert_int_eq(load(path, &conf, &error), -EINVAL);
     ck_assert_ptr_nonnull(
-        strstr(reason, "/site/inner.conf:3: compute.threads: has to be an integer"));
+        strstr(error.message, "/site/inner.conf:3: compute.threads: has to be an integer"));
     write_file("site/inner.conf", "threads = 1;\n");
-    ck_assert_int_eq(load(path, &conf, reason), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(reason, "/main.conf:2: log_level: "));
+    ck_assert_int_eq(load(path, &conf, &error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error.message, "/main.conf:2: log_level: "));
 
     snprintf(absolute, sizeof(absolute), "@include \"%s\"", test_path("site/outer.conf"));
     conf = load_good(absolute);
@@ -676,33 +677,36 @@ static const struct {
 
 START_TEST(wrong_files_are_told_with_file_and_line)
 {
-    char reason[CONF_REASON], place[PATH_MAX + 32];
+    struct error error = {0};
+    char place[PATH_MAX + 32];
     struct conf *conf = NULL;
     const char *path = write_file("wrong.conf", wrong[_i].text);
-    ck_assert_int_eq(load(path, &conf, reason), -EINVAL);
+    ck_assert_int_eq(load(path, &conf, &error), -EINVAL);
     ck_assert_ptr_null(conf);
     snprintf(place, sizeof(place), "%s:%d: ", path, wrong[_i].line);
-    ck_assert_msg(strncmp(reason, place, strlen(place)) == 0, "%s: %s", wrong[_i].text, reason);
-    ck_assert_msg(strstr(reason, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text, reason);
+    ck_assert_msg(strncmp(error.message, place, strlen(place)) == 0, "%s: %s", wrong[_i].text,
+                  error.message);
+    ck_assert_msg(strstr(error.message, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text,
+                  error.message);
 }
 
 END_TEST
 
 START_TEST(files_that_cannot_be_read)
 {
-    char reason[CONF_REASON];
+    struct error error = {0};
     struct conf *conf = NULL;
-    ck_assert_int_eq(load(test_path("nowhere.conf"), &conf, reason), -ENOENT);
-    ck_assert_ptr_nonnull(strstr(reason, "nowhere.conf: No such file"));
-    ck_assert_int_eq(load(test_folder, &conf, reason), -EISDIR);
+    ck_assert_int_eq(load(test_path("nowhere.conf"), &conf, &error), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(error.message, "nowhere.conf: No such file"));
+    ck_assert_int_eq(load(test_folder, &conf, &error), -EISDIR);
     static const char *const unprintable[] = {"\n~;", "\n# ~", "\n/* ~ */", "\nroot = \"/~\";"};
     for (size_t i = 0; i < sizeof(unprintable) / sizeof(unprintable[0]); i++) {
         char bytes[64];
         size_t size = strlen(unprintable[i]);
         memcpy(bytes, unprintable[i], size);
         *(char *)memchr(bytes, '~', size) = '\0';
-        ck_assert_int_eq(load(write_bytes("nul.conf", bytes, size), &conf, reason), -EINVAL);
-        ck_assert_ptr_nonnull(strstr(reason, "nul.conf:2: a NUL byte"));
+        ck_assert_int_eq(load(write_bytes("nul.conf", bytes, size), &conf, &error), -EINVAL);
+        ck_assert_ptr_nonnull(strstr(error.message, "nul.conf:2: a NUL byte"));
     }
 }
 
@@ -723,14 +727,14 @@ write_repeated(const char *unit, size_t size)
 
 START_TEST(enormous_and_deep_files_are_refused)
 {
-    char reason[CONF_REASON];
+    struct error error = {0};
     struct conf *conf = NULL;
-    ck_assert_int_eq(load(write_repeated("# long comment", 5 << 20), &conf, reason), -EFBIG);
-    ck_assert_int_eq(load(write_repeated("\n", 70000), &conf, reason), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(reason, "more than 65000 lines"));
-    ck_assert_int_eq(load(write_repeated("a=(", 600000), &conf, reason), -EINVAL);
-    ck_assert_int_eq(load(write_repeated("(", 600000), &conf, reason), -EINVAL);
-    ck_assert_int_eq(load(write_repeated("9", 100), &conf, reason), -EINVAL);
+    ck_assert_int_eq(load(write_repeated("# long comment", 5 << 20), &conf, &error), -EFBIG);
+    ck_assert_int_eq(load(write_repeated("\n", 70000), &conf, &error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error.message, "more than 65000 lines"));
+    ck_assert_int_eq(load(write_repeated("a=(", 600000), &conf, &error), -EINVAL);
+    ck_assert_int_eq(load(write_repeated("(", 600000), &conf, &error), -EINVAL);
+    ck_assert_int_eq(load(write_repeated("9", 100), &conf, &error), -EINVAL);
 }
 
 END_TEST
@@ -741,10 +745,11 @@ START_TEST(truncated_files_are_refused_or_read)
     char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
     size_t refused = 0, length = strlen(text);
     for (size_t size = 0; size < length; size += 7) {
-        char reason[CONF_REASON];
+        struct error error = {0};
         struct conf *conf = NULL;
-        int rc = load(write_bytes("cut.conf", text, size), &conf, reason);
-        ck_assert_msg(rc == 0 || (rc == -EINVAL && strstr(reason, "cut.conf:")), "%s", reason);
+        int rc = load(write_bytes("cut.conf", text, size), &conf, &error);
+        ck_assert_msg(rc == 0 || (rc == -EINVAL && strstr(error.message, "cut.conf:")), "%s",
+                      error.message);
         refused += rc != 0;
         if (rc == 0)
             conf_free(conf);

@@ -91,10 +91,10 @@ END_TEST
 
 START_TEST(the_shipped_file_gives_the_defaults)
 {
-    char reason[CONF_REASON] = "";
+    struct error error = {0};
     struct conf *shipped, *empty;
-    ck_assert_msg(conf_load(SHIPPED, &shipped, reason, sizeof(reason)) == 0, "%s", reason);
-    ck_assert_int_eq(conf_load("/dev/null", &empty, reason, sizeof(reason)), 0);
+    ck_assert_msg(conf_load(SHIPPED, &shipped, &error) == 0, "%s", error.message);
+    ck_assert_int_eq(conf_load("/dev/null", &empty, &error), 0);
     ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "head-ct"));
     ck_assert_ptr_nonnull(conf_find_pipeline(shipped, "brain-mr"));
     ck_assert_uint_gt(shipped->rule_count, 1);
@@ -181,14 +181,14 @@ START_TEST(no_inbox_is_in_a_folder_of_our_own)
     char *text = read_text_file(LAYOUT);
     int folders = 0;
     for (const char *at = text; (at = strstr(at, "#define LAYOUT_")); at++) {
-        char name[64], value[64], conf_text[160], reason[CONF_REASON] = "";
+        char name[64], value[64], conf_text[160];
+        struct error error = {0};
         if (sscanf(at, "#define %63s \"%63[^\"]\"", name, value) != 2 || strchr(value, '/') ||
             strcmp(name, "LAYOUT_DATABASE") == 0 || strcmp(name, "LAYOUT_LOCK") == 0)
             continue;
         struct conf *conf = NULL;
         snprintf(conf_text, sizeof(conf_text), "inbox = ( { path = \"%s\"; } );", value);
-        ck_assert_msg(conf_load(write_file("own.conf", conf_text), &conf, reason, sizeof(reason)) <
-                          0,
+        ck_assert_msg(conf_load(write_file("own.conf", conf_text), &conf, &error) < 0,
                       "%s may be an inbox", value);
         folders++;
     }

@@ -48,10 +48,10 @@ static const char everything[] =
 static struct conf *
 load_text(const char *text)
 {
-    char reason[CONF_REASON] = "";
+    struct error error = {0};
     struct conf *conf = NULL;
-    int rc = conf_load(write_file("text.conf", text), &conf, reason, sizeof(reason));
-    ck_assert_msg(rc == 0, "%s\n%s", reason, text);
+    int rc = conf_load(write_file("text.conf", text), &conf, &error);
+    ck_assert_msg(rc == 0, "%s\n%s", error.message, text);
     return conf;
 }
 
@@ -121,12 +121,11 @@ END_TEST
 
 START_TEST(a_pipeline_comes_back_the_same)
 {
-    char reason[CONF_REASON] = "";
+    struct error error = {0};
     struct conf *conf = load_text(everything);
     struct conf_pipeline *pipeline = NULL;
     char *first = conf_pipeline_to_text(&conf->pipelines[0]);
-    ck_assert_msg(conf_pipeline_from_text(first, &pipeline, reason, sizeof(reason)) == 0, "%s",
-                  reason);
+    ck_assert_msg(conf_pipeline_from_text(first, &pipeline, &error) == 0, "%s", error.message);
     char *second = conf_pipeline_to_text(pipeline);
     ck_assert_str_eq(first, second);
     ck_assert_str_eq(pipeline->name, "one");
@@ -225,17 +224,14 @@ END_TEST
 
 START_TEST(a_wrong_pipeline_text_is_told_with_its_line)
 {
-    char reason[CONF_REASON] = "";
+    struct error error = {0};
     struct conf_pipeline *pipeline = NULL;
-    ck_assert_int_eq(
-        conf_pipeline_from_text("name = \"a\";\nsegments = 5;", &pipeline, reason, sizeof(reason)),
-        -EINVAL);
-    ck_assert_str_eq(reason, "pipeline:2: segments: has to be a list ( { ... }, { ... } )");
-    ck_assert_int_eq(conf_pipeline_from_text("", &pipeline, reason, sizeof(reason)), -EINVAL);
-    ck_assert_ptr_nonnull(strstr(reason, "name is missing"));
-    ck_assert_int_eq(
-        conf_pipeline_from_text("@include \"/nowhere\"", &pipeline, reason, sizeof(reason)),
-        -EINVAL);
+    ck_assert_int_eq(conf_pipeline_from_text("name = \"a\";\nsegments = 5;", &pipeline, &error),
+                     -EINVAL);
+    ck_assert_str_eq(error.message, "pipeline:2: segments: has to be a list ( { ... }, { ... } )");
+    ck_assert_int_eq(conf_pipeline_from_text("", &pipeline, &error), -EINVAL);
+    ck_assert_ptr_nonnull(strstr(error.message, "name is missing"));
+    ck_assert_int_eq(conf_pipeline_from_text("@include \"/nowhere\"", &pipeline, &error), -EINVAL);
     ck_assert_ptr_null(pipeline);
     conf_pipeline_free(NULL);
     conf_free(NULL);

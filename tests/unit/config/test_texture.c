@@ -18,10 +18,10 @@
 static struct conf *
 load_good(const char *text)
 {
-    char reason[CONF_REASON] = "";
+    struct error error = {0};
     struct conf *conf = NULL;
-    int rc = conf_load(write_file("texture.conf", text), &conf, reason, sizeof(reason));
-    ck_assert_msg(rc == 0, "%s\n%s", reason, text);
+    int rc = conf_load(write_file("texture.conf", text), &conf, &error);
+    ck_assert_msg(rc == 0, "%s\n%s", error.message, text);
     return conf;
 }
 
@@ -326,14 +326,17 @@ static const struct {
 
 START_TEST(wrong_files_are_told_with_file_and_line)
 {
-    char reason[CONF_REASON] = "", place[PATH_MAX + 32];
+    struct error error = {0};
+    char place[PATH_MAX + 32];
     struct conf *conf = NULL;
     const char *path = write_file("wrong.conf", wrong[_i].text);
-    ck_assert_int_eq(conf_load(path, &conf, reason, sizeof(reason)), -EINVAL);
+    ck_assert_int_eq(conf_load(path, &conf, &error), -EINVAL);
     ck_assert_ptr_null(conf);
     snprintf(place, sizeof(place), "%s:%d: pipelines[0].", path, BEFORE + wrong[_i].line);
-    ck_assert_msg(strncmp(reason, place, strlen(place)) == 0, "%s: %s", wrong[_i].text, reason);
-    ck_assert_msg(strstr(reason, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text, reason);
+    ck_assert_msg(strncmp(error.message, place, strlen(place)) == 0, "%s: %s", wrong[_i].text,
+                  error.message);
+    ck_assert_msg(strstr(error.message, wrong[_i].words) != NULL, "%s: %s", wrong[_i].text,
+                  error.message);
 }
 
 END_TEST
@@ -549,11 +552,11 @@ START_TEST(any_texture_comes_back_the_same)
     struct conf_pipeline *pipeline = &conf->pipelines[0];
     for (int i = 0; i < 1000; i++) {
         pipeline->texture = any_texture();
-        char reason[CONF_REASON] = "";
+        struct error error = {0};
         struct conf_pipeline *back = NULL;
         char *text = conf_pipeline_to_text(pipeline);
-        int rc = conf_pipeline_from_text(text, &back, reason, sizeof(reason));
-        ck_assert_msg(rc == 0, "%s\n%s", reason, text);
+        int rc = conf_pipeline_from_text(text, &back, &error);
+        ck_assert_msg(rc == 0, "%s\n%s", error.message, text);
         check_same_texture(pipeline->texture, back->texture);
         char *again = conf_pipeline_to_text(back);
         ck_assert_str_eq(text, again);
