@@ -25,7 +25,7 @@ _Static_assert(sizeof(struct conf_offset) == 3 * sizeof(int), "offsets are store
 
 /* The absolute path without "//", "/./" and a slash at its end, so that paths can be compared. */
 static void
-tidy_path(char *path)
+conf_tidy_path(char *path)
 {
     char *to = path;
     for (const char *from = path; *from;) {
@@ -45,7 +45,7 @@ tidy_path(char *path)
 }
 
 static int
-make_absolute(char **path, const char *folder)
+conf_make_absolute(char **path, const char *folder)
 {
     if (!*path)
         return 0;
@@ -56,12 +56,12 @@ make_absolute(char **path, const char *folder)
         free(*path);
         *path = absolute;
     }
-    tidy_path(*path);
+    conf_tidy_path(*path);
     return 0;
 }
 
 static int
-override_root(struct conf *conf, const char *root)
+conf_override_root(struct conf *conf, const char *root)
 {
     char *copy = strdup(root);
     if (!copy)
@@ -73,33 +73,33 @@ override_root(struct conf *conf, const char *root)
     char *here = getcwd(NULL, 0);
     if (!here)
         return -ENOMEM;
-    int rc = make_absolute(&conf->root, here);
+    int rc = conf_make_absolute(&conf->root, here);
     free(here);
     return rc;
 }
 
 static int
-resolve_paths(struct conf *conf, const char *root_override)
+conf_resolve_paths(struct conf *conf, const char *root_override)
 {
-    int rc = root_override ? override_root(conf, root_override) : 0;
+    int rc = root_override ? conf_override_root(conf, root_override) : 0;
     if (rc == 0)
-        tidy_path(conf->root);
+        conf_tidy_path(conf->root);
     for (size_t i = 0; i < conf->inbox_count && rc == 0; i++) {
-        rc = make_absolute(&conf->inboxes[i].path, conf->root);
+        rc = conf_make_absolute(&conf->inboxes[i].path, conf->root);
         if (rc == 0)
-            rc = make_absolute(&conf->inboxes[i].move_to, conf->root);
+            rc = conf_make_absolute(&conf->inboxes[i].move_to, conf->root);
     }
     for (size_t i = 0; i < conf->destination_count && rc == 0; i++)
-        rc = make_absolute(&conf->destinations[i].folder, conf->root);
+        rc = conf_make_absolute(&conf->destinations[i].folder, conf->root);
     char **files[] = {&conf->dicom.tls.certificate, &conf->dicom.tls.key, &conf->dicom.tls.ca};
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && rc == 0; i++)
-        rc = make_absolute(files[i], conf->root);
+        rc = conf_make_absolute(files[i], conf->root);
     return rc;
 }
 
 /* One form of many, so that fingerprints can be compared. */
 static void
-tidy_fingerprint(char *fingerprint)
+conf_tidy_fingerprint(char *fingerprint)
 {
     char *to = fingerprint;
     for (const char *from = fingerprint; *from; from++)
@@ -110,7 +110,7 @@ tidy_fingerprint(char *fingerprint)
 
 /* The text that inet_ntop has for it, which is what a caller's address is compared as. */
 static int
-tidy_address(char **address)
+conf_tidy_address(char **address)
 {
     struct in6_addr ipv6;
     char text[INET6_ADDRSTRLEN];
@@ -129,19 +129,19 @@ tidy_address(char **address)
 }
 
 static int
-resolve_peers(struct conf_dicom *dicom)
+conf_resolve_peers(struct conf_dicom *dicom)
 {
     int rc = 0;
     for (size_t i = 0; i < dicom->peer_count && rc == 0; i++) {
         if (dicom->peers[i].certificate)
-            tidy_fingerprint(dicom->peers[i].certificate);
-        rc = tidy_address(&dicom->peers[i].host);
+            conf_tidy_fingerprint(dicom->peers[i].certificate);
+        rc = conf_tidy_address(&dicom->peers[i].host);
     }
     return rc;
 }
 
 static int
-resolve_calling_titles(struct conf *conf)
+conf_resolve_calling_titles(struct conf *conf)
 {
     for (size_t i = 0; i < conf->destination_count; i++) {
         struct conf_destination *destination = &conf->destinations[i];
@@ -155,13 +155,13 @@ resolve_calling_titles(struct conf *conf)
 }
 
 static int
-resolve(void *object, const void *root_override)
+conf_resolve(void *object, const void *root_override)
 {
     struct conf *conf = object;
-    int rc = resolve_paths(conf, root_override);
+    int rc = conf_resolve_paths(conf, root_override);
     if (rc == 0)
-        rc = resolve_peers(&conf->dicom);
-    return rc < 0 ? rc : resolve_calling_titles(conf);
+        rc = conf_resolve_peers(&conf->dicom);
+    return rc < 0 ? rc : conf_resolve_calling_titles(conf);
 }
 
 int
@@ -174,7 +174,7 @@ conf_load_with_root(const char *path, const char *root_override, struct conf **c
         return source_out_of_memory(error);
     int rc = source_read_file(&source, path, error);
     if (rc == 0)
-        rc = read_source(&source, &option_root, loaded, resolve, root_override, error);
+        rc = read_source(&source, &option_root, loaded, conf_resolve, root_override, error);
     source_release(&source);
     if (rc < 0) {
         conf_free(loaded);
@@ -244,7 +244,7 @@ conf_find_title(const struct conf *conf, const char *ae_title)
 
 /* Where results go is no part of what they are. */
 static char *
-pipeline_text(const struct conf_pipeline *pipeline, bool identity)
+conf_pipeline_text(const struct conf_pipeline *pipeline, bool identity)
 {
     struct conf_pipeline settings = *pipeline;
     settings.deliver = NULL;
@@ -255,13 +255,13 @@ pipeline_text(const struct conf_pipeline *pipeline, bool identity)
 char *
 conf_pipeline_to_text(const struct conf_pipeline *pipeline)
 {
-    return pipeline_text(pipeline, false);
+    return conf_pipeline_text(pipeline, false);
 }
 
 char *
 conf_pipeline_identity(const struct conf_pipeline *pipeline)
 {
-    return pipeline_text(pipeline, true);
+    return conf_pipeline_text(pipeline, true);
 }
 
 int

@@ -82,12 +82,19 @@ struct conf_segment {
     double color[3]; /* RGB, 0..1 */
 };
 
-enum conf_result {
-    CONF_RESULT_SEG = 1,
-    CONF_RESULT_CODES = 2,
-    CONF_RESULT_SR = 4,   /* the measurements of `texture`; refers to the SEG */
-    CONF_RESULT_PMAP = 8, /* the maps of the patterns that `texture` names */
-};                        /* OR-able */
+enum conf_result_bit {
+
+#define RESULT(id, word, what) CONF_RESULT_BIT_##id,
+#include "config/results.def"
+#undef RESULT
+};
+
+enum conf_result { /* OR-able */
+
+#define RESULT(id, word, what) CONF_RESULT_##id = 1 << CONF_RESULT_BIT_##id,
+#include "config/results.def"
+#undef RESULT
+};
 
 /* What texture is measured of. */
 enum conf_region { CONF_SEGMENTS = 1, CONF_VOLUME = 2 }; /* OR-able */

@@ -18,12 +18,12 @@
 
 /* Appends the setting's full name: "pipelines[0].segments[1].range". */
 static size_t
-write_key(const config_setting_t *setting, char *key, size_t size)
+read_put_key(const config_setting_t *setting, char *key, size_t size)
 {
     const config_setting_t *parent = config_setting_parent(setting);
     if (!parent)
         return 0;
-    size_t at = write_key(parent, key, size);
+    size_t at = read_put_key(parent, key, size);
     if (at >= size)
         return at;
     const char *name = config_setting_name(setting);
@@ -33,11 +33,12 @@ write_key(const config_setting_t *setting, char *key, size_t size)
 }
 
 int
-read_fail(const struct reader *reader, const config_setting_t *setting, const char *format, ...)
+read_fail(const struct option_reader *reader, const config_setting_t *setting, const char *format,
+          ...)
 {
     char place[1024], key[KEY_SIZE] = "", text[512];
     source_place(reader->source, config_setting_source_line(setting), place, sizeof(place));
-    bool named = write_key(setting, key, sizeof(key)) > 0;
+    bool named = read_put_key(setting, key, sizeof(key)) > 0;
     va_list values;
     va_start(values, format);
     vsnprintf(text, sizeof(text), format, values);
@@ -56,7 +57,7 @@ read_is_sequence(const config_setting_t *setting)
 }
 
 int
-read_elements(const struct reader *reader, const struct option_row *row,
+read_elements(const struct option_reader *reader, const struct option_row *row,
               const config_setting_t *setting, double min, double max, size_t size, void *object,
               char **elements)
 {
@@ -75,7 +76,7 @@ read_elements(const struct reader *reader, const struct option_row *row,
 /* ------------------------------------------------------------------------ rows, sections ---- */
 
 static void
-set_mark(const struct option_mark *mark, void *object)
+read_mark(const struct option_mark *mark, void *object)
 {
     const bool given = true;
     if (mark->alternative)
@@ -85,16 +86,16 @@ set_mark(const struct option_mark *mark, void *object)
 }
 
 static int
-read_row(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-         void *object)
+read_option(const struct option_reader *reader, const struct option_row *row,
+            config_setting_t *setting, void *object)
 {
     if (row->mark)
-        set_mark(row->mark, object);
+        read_mark(row->mark, object);
     return row->kind->read(reader, row, setting, object);
 }
 
 static int
-read_fallback(const struct reader *reader, const struct option_row *row, void *object)
+read_fallback(const struct option_reader *reader, const struct option_row *row, void *object)
 {
     char *text;
     if (asprintf(&text, "%s = %s;", row->name, row->fallback) < 0)
@@ -103,39 +104,39 @@ read_fallback(const struct reader *reader, const struct option_row *row, void *o
     config_init(&config);
     config_read_string(&config, text);
     config_setting_t *setting = config_lookup(&config, row->name);
-    int rc = setting ? read_row(reader, row, setting, object) : -EINVAL;
+    int rc = setting ? read_option(reader, row, setting, object) : -EINVAL;
     config_destroy(&config);
     free(text);
     return rc;
 }
 
 static bool
-is_alternative(const struct option_row *row)
+read_is_alternative(const struct option_row *row)
 {
     return row->mark && row->mark->alternative;
 }
 
 /* Writes the names of the rows, all or the alternatives only: "a, b, c". */
 static void
-name_rows(const struct option_section *section, bool alternatives, char *text, size_t size)
+read_name_rows(const struct option_section *section, bool alternatives, char *text, size_t size)
 {
     size_t at = 0;
     text[0] = '\0';
     for (size_t i = 0; i < section->row_count && at < size; i++)
-        if (!alternatives || is_alternative(&section->rows[i]))
+        if (!alternatives || read_is_alternative(&section->rows[i]))
             at += (size_t)snprintf(text + at, size - at, "%s%s", at ? ", " : "",
                                    section->rows[i].name);
 }
 
 static int
-refuse_unknown(const struct reader *reader, const struct option_section *section,
-               const config_setting_t *group)
+read_refuse_unknown(const struct option_reader *reader, const struct option_section *section,
+                    const config_setting_t *group)
 {
     for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
         const config_setting_t *setting = config_setting_get_elem(group, i);
         if (!option_find(section, config_setting_name(setting))) {
             char known[256];
-            name_rows(section, false, known, sizeof(known));
+            read_name_rows(section, false, known, sizeof(known));
             return read_fail(reader, setting, "there is no such option; here are: %s", known);
         }
     }
@@ -144,8 +145,8 @@ refuse_unknown(const struct reader *reader, const struct option_section *section
 
 /* The line is that of the option that has no use. */
 static int
-refuse_unused(const struct reader *reader, const struct option_section *section,
-              const struct option_use *use, const config_setting_t *setting)
+read_refuse_unused(const struct option_reader *reader, const struct option_section *section,
+                   const struct option_use *use, const config_setting_t *setting)
 {
     if (!use->choices)
         return read_fail(reader, setting, "is not used with %s: give one of the two", use->with);
@@ -158,39 +159,39 @@ refuse_unused(const struct reader *reader, const struct option_section *section,
 }
 
 static int
-read_or_default(const struct reader *reader, const struct option_section *section,
+read_or_default(const struct option_reader *reader, const struct option_section *section,
                 const struct option_row *row, config_setting_t *group, void *object)
 {
     config_setting_t *setting = config_setting_get_member(group, row->name);
     const struct option_use *unmet = option_useless(section, row, object);
     if (unmet)
-        return setting ? refuse_unused(reader, section, unmet, setting) : 0;
+        return setting ? read_refuse_unused(reader, section, unmet, setting) : 0;
     if (setting)
-        return read_row(reader, row, setting, object);
+        return read_option(reader, row, setting, object);
     if (!row->fallback)
         return read_fail(reader, group, "%s is missing", row->name);
     return row->fallback[0] ? read_fallback(reader, row, object) : 0;
 }
 
 static int
-check_alternatives(const struct reader *reader, const struct option_section *section,
-                   const config_setting_t *group)
+read_check_alternatives(const struct option_reader *reader, const struct option_section *section,
+                        const config_setting_t *group)
 {
     int alternatives = 0, given = 0;
     for (size_t i = 0; i < section->row_count; i++)
-        if (is_alternative(&section->rows[i])) {
+        if (read_is_alternative(&section->rows[i])) {
             alternatives++;
             given += config_setting_get_member(group, section->rows[i].name) != NULL;
         }
     if (alternatives == 0 || given == 1)
         return 0;
     char names[256];
-    name_rows(section, true, names, sizeof(names));
+    read_name_rows(section, true, names, sizeof(names));
     return read_fail(reader, group, "needs exactly one of %s", names);
 }
 
 struct option_spot {
-    const struct reader *reader;
+    const struct option_reader *reader;
     config_setting_t *group;
 };
 
@@ -209,33 +210,33 @@ option_refuse(const struct option_spot *spot, const char *option, const char *fo
 }
 
 static int
-run_check(const struct reader *reader, config_setting_t *group,
-          const struct option_section *section, const void *object)
+read_check(const struct option_reader *reader, config_setting_t *group,
+           const struct option_section *section, const void *object)
 {
     const struct option_spot spot = {reader, group};
     return section->check && !section->check(object, &spot) ? -EINVAL : 0;
 }
 
 static int
-read_rows(const struct reader *reader, const struct option_section *section,
+read_rows(const struct option_reader *reader, const struct option_section *section,
           config_setting_t *group, void *object)
 {
-    int rc = refuse_unknown(reader, section, group);
+    int rc = read_refuse_unknown(reader, section, group);
     for (size_t i = 0; i < section->row_count && rc == 0; i++)
         rc = read_or_default(reader, section, &section->rows[i], group, object);
-    return rc < 0 ? rc : check_alternatives(reader, section, group);
+    return rc < 0 ? rc : read_check_alternatives(reader, section, group);
 }
 
 int
-read_section(const struct reader *reader, const struct option_section *section,
+read_section(const struct option_reader *reader, const struct option_section *section,
              config_setting_t *group, void *object)
 {
     int rc = read_rows(reader, section, group, object);
-    return rc < 0 ? rc : run_check(reader, group, section, object);
+    return rc < 0 ? rc : read_check(reader, group, section, object);
 }
 
 static int
-parse(const struct reader *reader, config_t *config)
+read_parse(const struct option_reader *reader, config_t *config)
 {
     if (config_read_string(config, reader->source->text) == CONFIG_TRUE)
         return 0;
@@ -255,17 +256,17 @@ read_source(const struct source *source, const struct option_section *section, v
             int (*prepare)(void *object, const void *context), const void *context,
             struct error *error)
 {
-    const struct reader reader = {.source = source, .error = error};
+    const struct option_reader reader = {.source = source, .error = error};
     config_t config;
     config_init(&config);
-    int rc = parse(&reader, &config);
+    int rc = read_parse(&reader, &config);
     config_setting_t *root = config_root_setting(&config);
     if (rc == 0)
         rc = read_rows(&reader, section, root, object);
     if (rc == 0 && prepare && (rc = prepare(object, context)) < 0)
         rc = source_out_of_memory(error);
     if (rc == 0)
-        rc = run_check(&reader, root, section, object);
+        rc = read_check(&reader, root, section, object);
     config_destroy(&config);
     return rc;
 }

@@ -39,7 +39,7 @@ scan_fail(const struct scanner *scanner, const char *format, ...)
 /* ---------------------------------------------------------------------- the expanded text ---- */
 
 static int
-append_line(struct scanner *scanner)
+scan_append_line(struct scanner *scanner)
 {
     struct source *source = scanner->source;
     if (source->line_count >= SOURCE_MAX_LINES)
@@ -58,7 +58,7 @@ append_line(struct scanner *scanner)
 }
 
 static int
-append(struct scanner *scanner, const char *bytes, size_t size)
+scan_append(struct scanner *scanner, const char *bytes, size_t size)
 {
     struct source *source = scanner->source;
     if (source->size + size >= SOURCE_MAX_BYTES)
@@ -79,18 +79,18 @@ append(struct scanner *scanner, const char *bytes, size_t size)
 
 /* Copies everything up to `to`; each line that begins is noted. */
 static int
-copy(struct scanner *scanner, const char *to)
+scan_copy(struct scanner *scanner, const char *to)
 {
     while (scanner->at < to) {
         const char *newline = memchr(scanner->at, '\n', (size_t)(to - scanner->at));
         const char *stop = newline ? newline + 1 : to;
         if (memchr(scanner->at, '\0', (size_t)(stop - scanner->at)))
             return scan_fail(scanner, "a NUL byte: this is not a text file");
-        int rc = append(scanner, scanner->at, (size_t)(stop - scanner->at));
+        int rc = scan_append(scanner, scanner->at, (size_t)(stop - scanner->at));
         scanner->at = stop;
         if (rc == 0 && newline) {
             scanner->line++;
-            rc = append_line(scanner);
+            rc = scan_append_line(scanner);
         }
         if (rc < 0)
             return rc;
@@ -99,7 +99,7 @@ copy(struct scanner *scanner, const char *to)
 }
 
 static int
-add_file(struct source *source, const char *path, unsigned *file)
+source_add_file(struct source *source, const char *path, unsigned *file)
 {
     char **files = realloc(source->files, (source->file_count + 1) * sizeof(*files));
     if (!files)
@@ -115,7 +115,7 @@ add_file(struct source *source, const char *path, unsigned *file)
 /* ------------------------------------------------------------------------------- lexemes ---- */
 
 static bool
-starts(const struct scanner *scanner, const char *prefix)
+scan_starts(const struct scanner *scanner, const char *prefix)
 {
     size_t length = strlen(prefix);
     return (size_t)(scanner->end - scanner->at) >= length &&
@@ -126,7 +126,7 @@ static int
 scan_line_comment(struct scanner *scanner)
 {
     const char *newline = memchr(scanner->at, '\n', (size_t)(scanner->end - scanner->at));
-    return copy(scanner, newline ? newline : scanner->end);
+    return scan_copy(scanner, newline ? newline : scanner->end);
 }
 
 static int
@@ -135,7 +135,7 @@ scan_block_comment(struct scanner *scanner)
     const char *close = memmem(scanner->at + 2, (size_t)(scanner->end - scanner->at) - 2, "*/", 2);
     if (!close)
         return scan_fail(scanner, "this comment is never closed");
-    return copy(scanner, close + 2);
+    return scan_copy(scanner, close + 2);
 }
 
 static int
@@ -150,11 +150,11 @@ scan_string(struct scanner *scanner)
     }
     if (at >= scanner->end)
         return scan_fail(scanner, "this string is never closed");
-    return copy(scanner, at + 1);
+    return scan_copy(scanner, at + 1);
 }
 
 static bool
-is_word(char c)
+scan_is_word(char c)
 {
     return isalnum((unsigned char)c) || c == '-' || c == '_' || c == '*';
 }
@@ -163,14 +163,14 @@ static int
 scan_word(struct scanner *scanner)
 {
     const char *at = scanner->at;
-    while (at < scanner->end && is_word(*at))
+    while (at < scanner->end && scan_is_word(*at))
         at++;
-    return copy(scanner, at);
+    return scan_copy(scanner, at);
 }
 
 /* libconfig cuts an integer that does not fit to its low 32 (with an L: 64) bits. */
 static int
-check_integer(const struct scanner *scanner, const char *number)
+scan_check_integer(const struct scanner *scanner, const char *number)
 {
     char *end;
     errno = 0;
@@ -188,7 +188,7 @@ static int
 scan_number(struct scanner *scanner)
 {
     const char *at = scanner->at + 1;
-    bool hex = starts(scanner, "0x") || starts(scanner, "0X");
+    bool hex = scan_starts(scanner, "0x") || scan_starts(scanner, "0X");
     while (at < scanner->end && (isalnum((unsigned char)*at) || *at == '.' ||
                                  (!hex && (*at == '+' || *at == '-') && tolower(at[-1]) == 'e')))
         at++;
@@ -198,8 +198,8 @@ scan_number(struct scanner *scanner)
         return scan_fail(scanner, "a number of %zu characters", length);
     memcpy(number, scanner->at, length);
     number[length] = '\0';
-    int rc = check_integer(scanner, number);
-    return rc < 0 ? rc : copy(scanner, at);
+    int rc = scan_check_integer(scanner, number);
+    return rc < 0 ? rc : scan_copy(scanner, at);
 }
 
 static int scan_include(struct scanner *scanner);
@@ -208,11 +208,11 @@ static int
 scan_lexeme(struct scanner *scanner, bool line_begins)
 {
     char c = *scanner->at;
-    if (line_begins && starts(scanner, "@include"))
+    if (line_begins && scan_starts(scanner, "@include"))
         return scan_include(scanner);
-    if (c == '#' || starts(scanner, "//"))
+    if (c == '#' || scan_starts(scanner, "//"))
         return scan_line_comment(scanner);
-    if (starts(scanner, "/*"))
+    if (scan_starts(scanner, "/*"))
         return scan_block_comment(scanner);
     if (c == '"')
         return scan_string(scanner);
@@ -220,13 +220,13 @@ scan_lexeme(struct scanner *scanner, bool line_begins)
         return scan_word(scanner);
     if (isdigit((unsigned char)c) || c == '.' || c == '-' || c == '+')
         return scan_number(scanner);
-    return copy(scanner, scanner->at + 1);
+    return scan_copy(scanner, scanner->at + 1);
 }
 
 static int
 scan(struct scanner *scanner)
 {
-    if (starts(scanner, "\xef\xbb\xbf")) /* the byte order mark of some editors */
+    if (scan_starts(scanner, "\xef\xbb\xbf")) /* the byte order mark of some editors */
         scanner->at += 3;
     bool line_begins = true; /* only blanks since */
     while (scanner->at < scanner->end) {
@@ -243,7 +243,7 @@ scan(struct scanner *scanner)
 
 /* The whole file in malloc'd memory, with a NUL after it. */
 static int
-read_whole(const char *path, char **bytes, size_t *size)
+source_read_whole(const char *path, char **bytes, size_t *size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
@@ -282,7 +282,7 @@ read_whole(const char *path, char **bytes, size_t *size)
 
 /* A path written in `from`, relative to the folder that file is in. */
 static char *
-resolve(const char *from, const char *path, size_t length)
+scan_resolve(const char *from, const char *path, size_t length)
 {
     const char *slash = strrchr(from, '/');
     int folder = path[0] == '/' || !slash ? 0 : (int)(slash - from) + 1;
@@ -296,14 +296,14 @@ scan_file(struct scanner *parent, const char *path)
     struct scanner scanner = *parent;
     char *bytes = NULL;
     size_t size = 0;
-    int rc = read_whole(path, &bytes, &size);
+    int rc = source_read_whole(path, &bytes, &size);
     if (rc < 0)
         return scan_fail(parent, "cannot include %s: %s", path, strerror(-rc));
     scanner.at = bytes;
     scanner.end = bytes + size;
     scanner.line = 1;
     scanner.depth++;
-    rc = add_file(scanner.source, path, &scanner.file);
+    rc = source_add_file(scanner.source, path, &scanner.file);
     if (rc < 0)
         rc = source_out_of_memory(parent->error);
     else
@@ -314,7 +314,7 @@ scan_file(struct scanner *parent, const char *path)
 
 /* Nothing but a comment may follow a directive on its line. */
 static bool
-ends_line(const struct scanner *scanner, const char *at)
+scan_ends_line(const struct scanner *scanner, const char *at)
 {
     at += strspn(at, " \t\r"); /* ends at the latest with the NUL after the text */
     return at == scanner->end || *at == '\n' || *at == '#' || (at[0] == '/' && at[1] == '/');
@@ -334,13 +334,13 @@ scan_include(struct scanner *scanner)
     if (!close || close == name || memchr(name, '\n', (size_t)(close - name)) ||
         memchr(name, '\0', (size_t)(close - name)))
         return scan_fail(scanner, "@include needs a file's name in quotes");
-    if (!ends_line(scanner, close + 1))
+    if (!scan_ends_line(scanner, close + 1))
         return scan_fail(scanner, "nothing may follow @include \"...\" on its line");
     if (scanner->depth >= SOURCE_MAX_DEPTH)
         return scan_fail(scanner, "includes are nested more than %d deep", SOURCE_MAX_DEPTH);
 
     struct source *source = scanner->source;
-    char *path = resolve(source->files[scanner->file], name, (size_t)(close - name));
+    char *path = scan_resolve(source->files[scanner->file], name, (size_t)(close - name));
     if (!path)
         return source_out_of_memory(scanner->error);
     source->lines[source->line_count - 1] =
@@ -348,25 +348,26 @@ scan_include(struct scanner *scanner)
     int rc = scan_file(scanner, path);
     free(path);
     if (rc == 0)
-        rc = append(scanner, "\n", 1);
+        rc = scan_append(scanner, "\n", 1);
     if (rc == 0)
-        rc = append_line(scanner);
+        rc = scan_append_line(scanner);
     scanner->at = close + 1;
     return rc;
 }
 
 static int
-expand(struct source *source, const char *name, const char *text, size_t size, struct error *error)
+source_expand(struct source *source, const char *name, const char *text, size_t size,
+              struct error *error)
 {
     struct scanner scanner = {
         .source = source, .at = text, .end = text + size, .line = 1, .error = error};
-    if (add_file(source, name, &scanner.file) < 0)
+    if (source_add_file(source, name, &scanner.file) < 0)
         return source_out_of_memory(error);
-    int rc = append_line(&scanner);
+    int rc = scan_append_line(&scanner);
     if (rc == 0)
         rc = scan(&scanner);
     /* libconfig ends a comment only at a newline. */
-    return rc == 0 ? append(&scanner, "\n", 1) : rc;
+    return rc == 0 ? scan_append(&scanner, "\n", 1) : rc;
 }
 
 int
@@ -379,7 +380,7 @@ int
 source_read_text(struct source *source, const char *name, const char *text, struct error *error)
 {
     *source = (struct source){0};
-    return expand(source, name, text, strlen(text), error);
+    return source_expand(source, name, text, strlen(text), error);
 }
 
 int
@@ -388,10 +389,10 @@ source_read_file(struct source *source, const char *path, struct error *error)
     *source = (struct source){0};
     char *bytes = NULL;
     size_t size = 0;
-    int rc = read_whole(path, &bytes, &size);
+    int rc = source_read_whole(path, &bytes, &size);
     if (rc < 0)
         return error_set(error, rc, CODE_NONE, "%s: %s", path, strerror(-rc));
-    rc = expand(source, path, bytes, size, error);
+    rc = source_expand(source, path, bytes, size, error);
     free(bytes);
     return rc;
 }

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 
 bool
-option_not_null(const struct writer *writer, const struct option_row *row, const void *object)
+option_not_null(const struct option_writer *writer, const struct option_row *row,
+                const void *object)
 {
     (void)writer;
     const void *pointer;
@@ -21,7 +22,7 @@ option_not_null(const struct writer *writer, const struct option_row *row, const
 }
 
 static bool
-is_marked(const struct option_mark *mark, const void *object)
+write_is_marked(const struct option_mark *mark, const void *object)
 {
     const char *member = (const char *)object + mark->offset;
     enum conf_unit unit;
@@ -36,12 +37,12 @@ is_marked(const struct option_mark *mark, const void *object)
 
 /* Would the value be written as the row has its default? */
 static bool
-is_default(const struct option_row *row, const void *object)
+write_is_default(const struct option_row *row, const void *object)
 {
     struct text_stream text;
     if (text_open(&text) < 0)
         return false;
-    const struct writer writer = {.out = text.out};
+    const struct option_writer writer = {.out = text.out};
     row->kind->write(&writer, row, object);
     bool same = text_close(&text) == 0 && row->fallback && strcmp(text.bytes, row->fallback) == 0;
     free(text.bytes);
@@ -49,19 +50,20 @@ is_default(const struct option_row *row, const void *object)
 }
 
 bool
-write_wanted(const struct writer *writer, const struct option_section *section,
+write_wanted(const struct option_writer *writer, const struct option_section *section,
              const struct option_row *row, const void *object)
 {
     if (option_useless(section, row, object))
         return false;
-    if (row->mark ? !is_marked(row->mark, object)
+    if (row->mark ? !write_is_marked(row->mark, object)
                   : row->kind->has && !row->kind->has(writer, row, object))
         return false;
-    return !(writer->identity && row->later && is_default(row, object));
+    return !(writer->identity && row->later && write_is_default(row, object));
 }
 
 void
-write_rows(const struct writer *writer, const struct option_section *section, const void *object)
+write_rows(const struct option_writer *writer, const struct option_section *section,
+           const void *object)
 {
     for (size_t i = 0; i < section->row_count; i++) {
         const struct option_row *row = &section->rows[i];
@@ -79,7 +81,7 @@ write_section(const struct option_section *section, const void *object, bool ide
     struct text_stream text;
     if (text_open(&text) < 0)
         return NULL;
-    const struct writer writer = {.out = text.out, .identity = identity};
+    const struct option_writer writer = {.out = text.out, .identity = identity};
     write_rows(&writer, section, object);
     return text_close(&text) < 0 ? NULL : text.bytes;
 }

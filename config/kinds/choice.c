@@ -21,7 +21,7 @@ read_name_choices(const struct option_row *row, unsigned wanted, char text[CHOIC
 }
 
 static int
-get_choice(const struct reader *reader, const struct option_row *row,
+get_choice(const struct option_reader *reader, const struct option_row *row,
            const config_setting_t *setting, unsigned *choice)
 {
     const char *text = config_setting_get_string(setting);
@@ -53,8 +53,8 @@ enum_describe(const struct option_row *row, struct option_words *words)
 /* --------------------------------------------------------------------------------- word ---- */
 
 static int
-word_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-          void *object)
+word_read(const struct option_reader *reader, const struct option_row *row,
+          config_setting_t *setting, void *object)
 {
     unsigned choice;
     int rc = get_choice(reader, row, setting, &choice);
@@ -67,8 +67,8 @@ const struct option_kind option_word = {
 /* ------------------------------------------------------------------------------- choice ---- */
 
 static int
-choice_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-            void *object)
+choice_read(const struct option_reader *reader, const struct option_row *row,
+            config_setting_t *setting, void *object)
 {
     unsigned choice;
     int rc = get_choice(reader, row, setting, &choice);
@@ -78,7 +78,7 @@ choice_read(const struct reader *reader, const struct option_row *row, config_se
 }
 
 static void
-choice_write(const struct writer *writer, const struct option_row *row, const void *object)
+choice_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     unsigned choice;
     memcpy(&choice, option_value(row, object), sizeof(choice));
@@ -91,8 +91,8 @@ const struct option_kind option_choice = {
 /* ------------------------------------------------------------------------------- switch ---- */
 
 static int
-switch_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-            void *object)
+switch_read(const struct option_reader *reader, const struct option_row *row,
+            config_setting_t *setting, void *object)
 {
     unsigned choice;
     int rc = get_choice(reader, row, setting, &choice);
@@ -104,7 +104,7 @@ switch_read(const struct reader *reader, const struct option_row *row, config_se
 }
 
 static void
-switch_write(const struct writer *writer, const struct option_row *row, const void *object)
+switch_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     bool value;
     memcpy(&value, option_value(row, object), sizeof(value));
@@ -117,8 +117,8 @@ const struct option_kind option_switch = {
 /* -------------------------------------------------------------------------------- flags ---- */
 
 static int
-flags_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-           void *object)
+flags_read(const struct option_reader *reader, const struct option_row *row,
+           config_setting_t *setting, void *object)
 {
     unsigned flags = 0;
     if (!read_is_sequence(setting) || config_setting_length(setting) == 0) {
@@ -146,7 +146,7 @@ flags_of(const struct option_row *row, const void *object)
 }
 
 static void
-flags_write(const struct writer *writer, const struct option_row *row, const void *object)
+flags_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     unsigned flags = flags_of(row, object);
     const char *before = "[ ";
@@ -161,7 +161,7 @@ flags_write(const struct writer *writer, const struct option_row *row, const voi
 
 /* A set without a default has no member where it was not given. */
 static bool
-flags_has(const struct writer *writer, const struct option_row *row, const void *object)
+flags_has(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     (void)writer;
     return flags_of(row, object) != 0;

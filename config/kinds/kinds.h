@@ -13,12 +13,12 @@
 
 #include <libconfig.h>
 
-struct reader {
+struct option_reader {
     const struct source *source;
     struct error *error;
 };
 
-struct writer {
+struct option_writer {
     FILE *out;
     int depth;
     bool identity; /* without what is later and at its default */
@@ -32,11 +32,13 @@ struct option_words {
 /* `object` is the struct that the row's section fills. */
 struct option_kind {
     /* 0, or -errno with the reader's error. */
-    int (*read)(const struct reader *reader, const struct option_row *row,
+    int (*read)(const struct option_reader *reader, const struct option_row *row,
                 config_setting_t *setting, void *object);
-    void (*write)(const struct writer *writer, const struct option_row *row, const void *object);
+    void (*write)(const struct option_writer *writer, const struct option_row *row,
+                  const void *object);
     /* NULL: there always is a value. */
-    bool (*has)(const struct writer *writer, const struct option_row *row, const void *object);
+    bool (*has)(const struct option_writer *writer, const struct option_row *row,
+                const void *object);
     /* NULL: it owns nothing. */
     void (*clear)(const struct option_row *row, void *object);
     /* Both are empty before. */
@@ -73,22 +75,23 @@ option_elements(const struct option_row *row, const void *object)
 }
 
 /* What owns a pointer and was not given. */
-bool option_not_null(const struct writer *writer, const struct option_row *row, const void *object);
+bool option_not_null(const struct option_writer *writer, const struct option_row *row,
+                     const void *object);
 void option_free(const struct option_row *row, void *object);
 
-int read_fail(const struct reader *reader, const config_setting_t *setting, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+int read_fail(const struct option_reader *reader, const config_setting_t *setting,
+              const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 bool read_is_sequence(const config_setting_t *setting);
 /* The field owns a copy of the text. */
-int read_copy(const struct reader *reader, const char *text, void *field);
-int read_text(const struct reader *reader, const struct option_row *row,
+int read_copy(const struct option_reader *reader, const char *text, void *field);
+int read_text(const struct option_reader *reader, const struct option_row *row,
               const config_setting_t *setting, void *field);
-int read_section(const struct reader *reader, const struct option_section *section,
+int read_section(const struct option_reader *reader, const struct option_section *section,
                  config_setting_t *group, void *object);
 
 /* Gives the object room for the setting's elements, which have to be of a number within min .. max. */
-int read_elements(const struct reader *reader, const struct option_row *row,
+int read_elements(const struct option_reader *reader, const struct option_row *row,
                   const config_setting_t *setting, double min, double max, size_t size,
                   void *object, char **elements);
 
@@ -98,11 +101,12 @@ int read_elements(const struct reader *reader, const struct option_row *row,
 void read_name_choices(const struct option_row *row, unsigned wanted, char text[CHOICES_SIZE]);
 
 void write_text(FILE *out, const char *text);
-void write_string(const struct writer *writer, const struct option_row *row, const void *object);
-void write_rows(const struct writer *writer, const struct option_section *section,
+void write_string(const struct option_writer *writer, const struct option_row *row,
+                  const void *object);
+void write_rows(const struct option_writer *writer, const struct option_section *section,
                 const void *object);
 /* Is the row part of what is written? */
-bool write_wanted(const struct writer *writer, const struct option_section *section,
+bool write_wanted(const struct option_writer *writer, const struct option_section *section,
                   const struct option_row *row, const void *object);
 
 #endif

@@ -9,14 +9,14 @@
 #define MAX_NUMBERS 3 /* of one option */
 
 static bool
-is_number(const config_setting_t *setting)
+setting_is_number(const config_setting_t *setting)
 {
     int type = config_setting_type(setting);
     return type == CONFIG_TYPE_INT || type == CONFIG_TYPE_INT64 || type == CONFIG_TYPE_FLOAT;
 }
 
 static double
-number_of(const config_setting_t *setting)
+setting_number(const config_setting_t *setting)
 {
     switch (config_setting_type(setting)) {
     case CONFIG_TYPE_INT:
@@ -29,12 +29,12 @@ number_of(const config_setting_t *setting)
 }
 
 static int
-get_number(const struct reader *reader, const struct option_row *row,
+number_get(const struct option_reader *reader, const struct option_row *row,
            const config_setting_t *setting, double *value)
 {
-    if (!is_number(setting))
+    if (!setting_is_number(setting))
         return read_fail(reader, setting, "has to be a number");
-    *value = number_of(setting);
+    *value = setting_number(setting);
     if (!isfinite(*value) || *value < row->min || *value > row->max)
         return read_fail(reader, setting, "%.10g is not within %.10g .. %.10g", *value, row->min,
                          row->max);
@@ -42,13 +42,13 @@ get_number(const struct reader *reader, const struct option_row *row,
 }
 
 static int
-get_integer(const struct reader *reader, const struct option_row *row,
+integer_get(const struct option_reader *reader, const struct option_row *row,
             const config_setting_t *setting, void *field)
 {
-    if (config_setting_type(setting) == CONFIG_TYPE_FLOAT || !is_number(setting))
+    if (config_setting_type(setting) == CONFIG_TYPE_FLOAT || !setting_is_number(setting))
         return read_fail(reader, setting, "has to be an integer");
     double number;
-    int rc = get_number(reader, row, setting, &number);
+    int rc = number_get(reader, row, setting, &number);
     if (rc == 0) {
         int value = (int)number; /* limits of integers are within int */
         memcpy(field, &value, sizeof(value));
@@ -58,7 +58,7 @@ get_integer(const struct reader *reader, const struct option_row *row,
 
 /* The shortest decimal that reads back to the same double, and never looks like an integer. */
 static void
-put_number(FILE *out, double value)
+number_put(FILE *out, double value)
 {
     char text[40];
     for (int digits = 15; digits <= 17; digits++) {
@@ -71,7 +71,7 @@ put_number(FILE *out, double value)
 }
 
 static void
-describe_limits(const struct option_row *row, struct option_words *words)
+number_limits(const struct option_row *row, struct option_words *words)
 {
     snprintf(words->limits, sizeof(words->limits), "%.10g .. %.10g", row->min, row->max);
 }
@@ -79,29 +79,29 @@ describe_limits(const struct option_row *row, struct option_words *words)
 /* ------------------------------------------------------------------------------- number ---- */
 
 static int
-number_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-            void *object)
+number_read(const struct option_reader *reader, const struct option_row *row,
+            config_setting_t *setting, void *object)
 {
     double value;
-    int rc = get_number(reader, row, setting, &value);
+    int rc = number_get(reader, row, setting, &value);
     if (rc == 0)
         memcpy(option_field(row, object), &value, sizeof(value));
     return rc;
 }
 
 static void
-number_write(const struct writer *writer, const struct option_row *row, const void *object)
+number_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     double value;
     memcpy(&value, option_value(row, object), sizeof(value));
-    put_number(writer->out, value);
+    number_put(writer->out, value);
 }
 
 static void
 number_describe(const struct option_row *row, struct option_words *words)
 {
     snprintf(words->type, sizeof(words->type), "number");
-    describe_limits(row, words);
+    number_limits(row, words);
 }
 
 const struct option_kind option_number = {
@@ -110,14 +110,14 @@ const struct option_kind option_number = {
 /* ------------------------------------------------------------------------------ integer ---- */
 
 static int
-integer_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-             void *object)
+integer_read(const struct option_reader *reader, const struct option_row *row,
+             config_setting_t *setting, void *object)
 {
-    return get_integer(reader, row, setting, option_field(row, object));
+    return integer_get(reader, row, setting, option_field(row, object));
 }
 
 static void
-integer_write(const struct writer *writer, const struct option_row *row, const void *object)
+integer_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     int value;
     memcpy(&value, option_value(row, object), sizeof(value));
@@ -128,7 +128,7 @@ static void
 integer_describe(const struct option_row *row, struct option_words *words)
 {
     snprintf(words->type, sizeof(words->type), "integer");
-    describe_limits(row, words);
+    number_limits(row, words);
 }
 
 const struct option_kind option_integer = {
@@ -137,8 +137,8 @@ const struct option_kind option_integer = {
 /* ------------------------------------------------------------------------------ boolean ---- */
 
 static int
-boolean_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-             void *object)
+boolean_read(const struct option_reader *reader, const struct option_row *row,
+             config_setting_t *setting, void *object)
 {
     if (config_setting_type(setting) != CONFIG_TYPE_BOOL)
         return read_fail(reader, setting, "has to be true or false");
@@ -148,7 +148,7 @@ boolean_read(const struct reader *reader, const struct option_row *row, config_s
 }
 
 static void
-boolean_write(const struct writer *writer, const struct option_row *row, const void *object)
+boolean_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     bool value;
     memcpy(&value, option_value(row, object), sizeof(value));
@@ -168,19 +168,19 @@ const struct option_kind option_boolean = {
 /* ------------------------------------------------------------------------------ numbers ---- */
 
 static int
-numbers_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-             void *object)
+numbers_read(const struct option_reader *reader, const struct option_row *row,
+             config_setting_t *setting, void *object)
 {
     double values[MAX_NUMBERS];
     const size_t count = row->array.count;
     int rc = 0;
-    if (row->array.uniform && is_number(setting)) {
-        rc = get_number(reader, row, setting, &values[0]);
+    if (row->array.uniform && setting_is_number(setting)) {
+        rc = number_get(reader, row, setting, &values[0]);
         for (size_t i = 1; i < count; i++)
             values[i] = values[0];
     } else if (read_is_sequence(setting) && (size_t)config_setting_length(setting) == count) {
         for (unsigned i = 0; i < count && rc == 0; i++)
-            rc = get_number(reader, row, config_setting_get_elem(setting, i), &values[i]);
+            rc = number_get(reader, row, config_setting_get_elem(setting, i), &values[i]);
     } else {
         return read_fail(reader, setting, "has to be %s[ ... ] of %zu numbers",
                          row->array.uniform ? "a number, or " : "", count);
@@ -191,7 +191,7 @@ numbers_read(const struct reader *reader, const struct option_row *row, config_s
 }
 
 static bool
-all_equal(const double *values, size_t count)
+numbers_equal(const double *values, size_t count)
 {
     for (size_t i = 1; i < count; i++)
         if (memcmp(&values[i], &values[0], sizeof(values[0])) != 0)
@@ -200,17 +200,17 @@ all_equal(const double *values, size_t count)
 }
 
 static void
-numbers_write(const struct writer *writer, const struct option_row *row, const void *object)
+numbers_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     double values[MAX_NUMBERS];
     memcpy(values, option_value(row, object), row->array.count * sizeof(values[0]));
-    if (row->array.uniform && all_equal(values, row->array.count)) {
-        put_number(writer->out, values[0]);
+    if (row->array.uniform && numbers_equal(values, row->array.count)) {
+        number_put(writer->out, values[0]);
         return;
     }
     for (size_t i = 0; i < row->array.count; i++) {
         fputs(i ? ", " : "[ ", writer->out);
-        put_number(writer->out, values[i]);
+        number_put(writer->out, values[i]);
     }
     fputs(" ]", writer->out);
 }
@@ -220,7 +220,7 @@ numbers_describe(const struct option_row *row, struct option_words *words)
 {
     snprintf(words->type, sizeof(words->type), row->array.uniform ? "number or %zu" : "%zu numbers",
              row->array.count);
-    describe_limits(row, words);
+    number_limits(row, words);
 }
 
 const struct option_kind option_numbers = {
@@ -230,7 +230,7 @@ const struct option_kind option_numbers = {
 
 /* One element that is several integers. */
 static int
-get_tuple(const struct reader *reader, const struct option_row *row,
+tuple_get(const struct option_reader *reader, const struct option_row *row,
           const config_setting_t *setting, void *field)
 {
     int *values = field;
@@ -238,13 +238,13 @@ get_tuple(const struct reader *reader, const struct option_row *row,
     if (!read_is_sequence(setting) || (size_t)config_setting_length(setting) != row->array.count)
         return read_fail(reader, setting, "has to be [ ... ] of %zu integers", row->array.count);
     for (unsigned i = 0; rc == 0 && i < row->array.count; i++)
-        rc = get_integer(reader, row, config_setting_get_elem(setting, i), &values[i]);
+        rc = integer_get(reader, row, config_setting_get_elem(setting, i), &values[i]);
     return rc;
 }
 
 static int
-integers_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-              void *object)
+integers_read(const struct option_reader *reader, const struct option_row *row,
+              config_setting_t *setting, void *object)
 {
     const size_t size = row->array.count * sizeof(int);
     const bool tuples = row->array.count > 1;
@@ -256,13 +256,13 @@ integers_read(const struct reader *reader, const struct option_row *row, config_
                            &elements);
     for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++) {
         const config_setting_t *element = config_setting_get_elem(setting, i);
-        rc = (tuples ? get_tuple : get_integer)(reader, row, element, elements + i * size);
+        rc = (tuples ? tuple_get : integer_get)(reader, row, element, elements + i * size);
     }
     return rc;
 }
 
 static void
-integers_write(const struct writer *writer, const struct option_row *row, const void *object)
+integers_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     const struct option_elements elements = option_elements(row, object);
     const int *values = (const int *)(const void *)elements.at;

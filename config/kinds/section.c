@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 static int
-read_group(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-           void *object)
+read_group(const struct option_reader *reader, const struct option_row *row,
+           config_setting_t *setting, void *object)
 {
     if (config_setting_type(setting) != CONFIG_TYPE_GROUP)
         return read_fail(reader, setting, "has to be a group { ... }");
@@ -15,9 +15,9 @@ read_group(const struct reader *reader, const struct option_row *row, config_set
 }
 
 static void
-write_group(const struct writer *writer, const struct option_row *row, const void *object)
+write_group(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    const struct writer below = {writer->out, writer->depth + 1, writer->identity};
+    const struct option_writer below = {writer->out, writer->depth + 1, writer->identity};
     fputs("{\n", writer->out);
     write_rows(&below, row->section, object);
     fprintf(writer->out, "%*s}", 2 * writer->depth, "");
@@ -26,21 +26,21 @@ write_group(const struct writer *writer, const struct option_row *row, const voi
 /* -------------------------------------------------------------------------------- group ---- */
 
 static int
-group_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-           void *object)
+group_read(const struct option_reader *reader, const struct option_row *row,
+           config_setting_t *setting, void *object)
 {
     return read_group(reader, row, setting, option_field(row, object));
 }
 
 static void
-group_write(const struct writer *writer, const struct option_row *row, const void *object)
+group_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     write_group(writer, row, option_value(row, object));
 }
 
 /* What is owned and has no default is NULL where it was not given, strings of a group too. */
 static bool
-group_has(const struct writer *writer, const struct option_row *row, const void *object)
+group_has(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     for (size_t i = 0; i < row->section->row_count; i++)
         if (write_wanted(writer, row->section, &row->section->rows[i], option_value(row, object)))
@@ -71,8 +71,8 @@ const struct option_kind option_group = {.read = group_read,
 /* --------------------------------------------------------------------------------- part ---- */
 
 static int
-part_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-          void *object)
+part_read(const struct option_reader *reader, const struct option_row *row,
+          config_setting_t *setting, void *object)
 {
     char *part = calloc(1, row->section->size);
     if (!part)
@@ -82,7 +82,7 @@ part_read(const struct reader *reader, const struct option_row *row, config_sett
 }
 
 static void
-part_write(const struct writer *writer, const struct option_row *row, const void *object)
+part_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     const void *part;
     memcpy(&part, option_value(row, object), sizeof(part));
@@ -109,8 +109,8 @@ const struct option_kind option_part = {.read = part_read,
 /* --------------------------------------------------------------------------------- list ---- */
 
 static int
-list_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-          void *object)
+list_read(const struct option_reader *reader, const struct option_row *row,
+          config_setting_t *setting, void *object)
 {
     char *elements;
     if (config_setting_type(setting) != CONFIG_TYPE_LIST)
@@ -124,7 +124,7 @@ list_read(const struct reader *reader, const struct option_row *row, config_sett
 }
 
 static void
-list_write(const struct writer *writer, const struct option_row *row, const void *object)
+list_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     const struct option_elements elements = option_elements(row, object);
     fputs("( ", writer->out);

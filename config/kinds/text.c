@@ -11,14 +11,14 @@
 /* -------------------------------------------------------------------------------- forms ---- */
 
 static bool
-is_name(const char *text)
+form_fits_name(const char *text)
 {
     return text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")] ==
            '\0';
 }
 
 static bool
-is_dicom(const char *text)
+form_fits_dicom(const char *text)
 {
     return strchr(text, '\\') == NULL;
 }
@@ -28,7 +28,7 @@ is_dicom(const char *text)
  * found equal to what a peer says.
  */
 static bool
-is_ae_title(const char *text)
+form_fits_ae(const char *text)
 {
     size_t length = strlen(text);
     for (size_t i = 0; i < length; i++)
@@ -38,7 +38,7 @@ is_ae_title(const char *text)
 }
 
 static bool
-is_address(const char *text)
+form_fits_address(const char *text)
 {
     struct in6_addr address;
     return !text[0] || inet_pton(AF_INET, text, &address) == 1 ||
@@ -47,7 +47,7 @@ is_address(const char *text)
 
 /* 32 bytes, two digits each, with colons between all of them or none. */
 static bool
-is_fingerprint(const char *text)
+form_fits_fingerprint(const char *text)
 {
     size_t step = strchr(text, ':') ? 3 : 2;
     if (strlen(text) != 32 * step - (step - 2))
@@ -60,7 +60,7 @@ is_fingerprint(const char *text)
 
 /* Digits, or GPU- and the digits of a UUID. */
 static bool
-is_gpu(const char *text)
+form_fits_gpu(const char *text)
 {
     static const char uuid[] = "GPU-";
     if (strncmp(text, uuid, strlen(uuid)) != 0)
@@ -70,41 +70,42 @@ is_gpu(const char *text)
 }
 
 static bool
-is_absolute(const char *text)
+form_fits_absolute(const char *text)
 {
     return text[0] == '/';
 }
 
-const struct option_form form_name = {is_name, "may hold only A-Z a-z 0-9 _ -"},
-                         form_dicom = {is_dicom,
+const struct option_form form_name = {form_fits_name, "may hold only A-Z a-z 0-9 _ -"},
+                         form_dicom = {form_fits_dicom,
                                        "holds a backslash, which separates values in DICOM"},
-                         form_ae = {is_ae_title,
+                         form_ae = {form_fits_ae,
                                     "has to be printable ASCII without backslash, and without "
                                     "blanks at its ends"},
-                         form_address = {is_address, "has to be an IPv4 or IPv6 address"},
-                         form_fingerprint = {is_fingerprint, "has to be 32 bytes in hexadecimal"},
-                         form_gpu = {is_gpu,
+                         form_address = {form_fits_address, "has to be an IPv4 or IPv6 address"},
+                         form_fingerprint = {form_fits_fingerprint,
+                                             "has to be 32 bytes in hexadecimal"},
+                         form_gpu = {form_fits_gpu,
                                      "has to be the index of a GPU, or its UUID (\"GPU-...\")"},
-                         form_absolute = {is_absolute, "has to be an absolute path"};
+                         form_absolute = {form_fits_absolute, "has to be an absolute path"};
 
 /* --------------------------------------------------------------------------------- text ---- */
 
 /* Of the character at `text`: C0, DEL and C1. */
 static bool
-is_control(const unsigned char *text)
+text_is_control(const unsigned char *text)
 {
     return text[0] < 0x20 || text[0] == 0x7f || (text[0] == 0xc2 && text[1] < 0xa0);
 }
 
 /* Counts characters; a message when the text is not one line of UTF-8. */
 static const char *
-count_characters(const char *text, size_t *characters)
+text_count_characters(const char *text, size_t *characters)
 {
     for (*characters = 0; *text; ++*characters) {
         size_t length = text_utf8_length(text);
         if (length == 0)
             return "is not valid UTF-8";
-        if (is_control((const unsigned char *)text))
+        if (text_is_control((const unsigned char *)text))
             return "holds a control character";
         text += length;
     }
@@ -112,7 +113,7 @@ count_characters(const char *text, size_t *characters)
 }
 
 int
-read_copy(const struct reader *reader, const char *text, void *field)
+read_copy(const struct option_reader *reader, const char *text, void *field)
 {
     char *copy = strdup(text);
     if (!copy)
@@ -134,7 +135,7 @@ write_text(FILE *out, const char *text)
 }
 
 void
-write_string(const struct writer *writer, const struct option_row *row, const void *object)
+write_string(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     const char *text;
     memcpy(&text, option_value(row, object), sizeof(text));
@@ -142,7 +143,7 @@ write_string(const struct writer *writer, const struct option_row *row, const vo
 }
 
 int
-read_text(const struct reader *reader, const struct option_row *row,
+read_text(const struct option_reader *reader, const struct option_row *row,
           const config_setting_t *setting, void *field)
 {
     const char *text = config_setting_get_string(setting);
@@ -151,7 +152,7 @@ read_text(const struct reader *reader, const struct option_row *row,
     if (!text)
         text = "";
     size_t characters = 0;
-    const char *wrong = count_characters(text, &characters);
+    const char *wrong = text_count_characters(text, &characters);
     if (wrong)
         return read_fail(reader, setting, "%s", wrong);
     if ((double)characters < row->min || (double)characters > row->max)
@@ -163,8 +164,8 @@ read_text(const struct reader *reader, const struct option_row *row,
 }
 
 static int
-text_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-          void *object)
+text_read(const struct option_reader *reader, const struct option_row *row,
+          config_setting_t *setting, void *object)
 {
     return read_text(reader, row, setting, option_field(row, object));
 }
@@ -186,8 +187,8 @@ const struct option_kind option_text = {.read = text_read,
 
 /* Each element is a string of the row's form, 1 .. 64 characters. */
 static int
-names_read(const struct reader *reader, const struct option_row *row, config_setting_t *setting,
-           void *object)
+names_read(const struct option_reader *reader, const struct option_row *row,
+           config_setting_t *setting, void *object)
 {
     char *names;
     if (!read_is_sequence(setting))
@@ -202,7 +203,7 @@ names_read(const struct reader *reader, const struct option_row *row, config_set
 }
 
 static void
-names_write(const struct writer *writer, const struct option_row *row, const void *object)
+names_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     const struct option_elements elements = option_elements(row, object);
     char *const *names = (char *const *)(const void *)elements.at;

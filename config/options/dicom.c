@@ -63,7 +63,7 @@ check_titles(const struct conf_dicom *dicom, const struct option_spot *spot)
 }
 
 static bool
-check_tls(const struct conf_dicom *dicom, const struct option_spot *spot)
+check_dicom_tls(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
     const struct conf_tls *tls = &dicom->tls;
     if (!tls->certificate != !tls->key)
@@ -95,7 +95,7 @@ check_dicom(const void *object, const struct option_spot *spot)
     const struct conf_dicom *dicom = object;
     if (dicom->port != 0 && dicom->port == dicom->tls_port)
         return option_refuse(spot, "tls_port", "%d is the port without TLS", dicom->tls_port);
-    return check_titles(dicom, spot) && check_tls(dicom, spot) && check_peers(dicom, spot);
+    return check_titles(dicom, spot) && check_dicom_tls(dicom, spot) && check_peers(dicom, spot);
 }
 
 static const struct option_row dicom_rows[] = {

@@ -6,7 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const result_choices[] = {"seg", "codes", "sr", "pmap", NULL};
+static const char *const result_choices[] = {
+#define RESULT(id, word, what) word,
+#include "config/results.def"
+#undef RESULT
+    NULL};
+
+static const char result_help[] = "what is written"
+#define RESULT(id, word, what) "; \"" word "\": " what
+#include "config/results.def"
+#undef RESULT
+    ;
 
 /* What the results say has to be measured, and what a report refers to has to be written. */
 static bool
@@ -87,11 +97,7 @@ static const struct option_row pipeline_rows[] = {
     {"texture", &option_part, AT(struct conf_pipeline, texture), "", .section = &option_texture,
      .help = "what is measured of the segments and of the volume; nothing when not given"},
     {"results", &option_flags, AT(struct conf_pipeline, results), "[ \"seg\" ]",
-     .choices = result_choices,
-     .help =
-         "what is written: \"seg\" a DICOM Segmentation, \"codes\" the state codes of the level "
-         "set as a NRRD volume, \"sr\" a DICOM Structured Report of the measurements, \"pmap\" a "
-         "DICOM Parametric Map for each of the patterns"},
+     .choices = result_choices, .help = result_help},
     {"relative_connectedness", &option_boolean, AT(struct conf_pipeline, relative_connectedness),
      "false",
      .help = "a voxel that several fuzzy connectedness segments claim goes to the one it is "

@@ -48,6 +48,21 @@ void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)))
 int cli_usage_error(const char *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* An option of a command, and where what it says goes: a flag, a text or a number. */
+struct cli_option {
+    const char *name; /* NULL ends a command's */
+    bool *flag;
+    const char **text;
+    int64_t *number;
+    const char *noun; /* "job number"; NULL: a count */
+    bool zero;        /* is a number, too */
+};
+
+#define CLI_MAX_OPTIONS 8
+
+/* EXIT_OK, or EXIT_USAGE after a complaint; optind is that of the first argument then. */
+int cli_parse_options(int argc, char **argv, const struct cli_option *options);
+
 /* A job or delivery number or a count as decimal digits, 1 .. INT64_MAX; 0 or -EINVAL. */
 int cli_parse_number(const char *text, int64_t *number);
 

@@ -37,7 +37,7 @@ print_destination(const struct conf_destination *destination)
 }
 
 static void
-print_summary(const char *path, const struct conf *conf)
+check_config_summary(const char *path, const struct conf *conf)
 {
     printf("%s: OK\n", path);
     printf("root: %s\n", conf->root);
@@ -62,7 +62,7 @@ print_summary(const char *path, const struct conf *conf)
 /* Can the files of TLS be used? Asked with the rights of who asks, which may be the service's or
  * not. */
 static int
-check_tls(const struct conf_dicom *dicom)
+check_config_tls(const struct conf_dicom *dicom)
 {
     const struct dicom_tls_settings files = {.certificate = dicom->tls.certificate,
                                              .key = dicom->tls.key,
@@ -82,7 +82,7 @@ check_tls(const struct conf_dicom *dicom)
 }
 
 static int
-print_text(const struct conf *conf)
+check_config_text(const struct conf *conf)
 {
     char *text = conf_to_text(conf);
     if (!text) {
@@ -97,14 +97,10 @@ print_text(const struct conf *conf)
 int
 cli_check_config(const struct cli_context *context, int argc, char **argv)
 {
-    static const struct option options[] = {{"print", no_argument, NULL, 'p'}, {NULL, 0, NULL, 0}};
     bool print = false;
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option != 'p')
-            return cli_usage_error(argv[0], "wrong options");
-        print = true;
-    }
+    const struct cli_option options[] = {{"print", .flag = &print}, {.name = NULL}};
+    if (cli_parse_options(argc, argv, options) != EXIT_OK)
+        return EXIT_USAGE;
     if (argc - optind > 1)
         return cli_usage_error(argv[0], "takes one file");
     const char *path = optind < argc ? argv[optind] : context->config_path;
@@ -115,11 +111,11 @@ cli_check_config(const struct cli_context *context, int argc, char **argv)
         cli_complain("%s", error.message);
         return EXIT_CONFIG;
     }
-    int status = check_tls(&conf->dicom);
+    int status = check_config_tls(&conf->dicom);
     if (status == EXIT_OK && print)
-        status = print_text(conf);
+        status = check_config_text(conf);
     else if (status == EXIT_OK)
-        print_summary(path, conf);
+        check_config_summary(path, conf);
     conf_free(conf);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "service/cli/cli.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,4 +44,33 @@ cli_parse_number(const char *text, int64_t *number)
         return -EINVAL;
     *number = value;
     return 0;
+}
+
+static int
+cli_parse_option(const char *command, const struct cli_option *option)
+{
+    if (option->flag)
+        *option->flag = true;
+    else if (option->text)
+        *option->text = optarg;
+    else if (option->zero && strcmp(optarg, "0") == 0)
+        *option->number = 0;
+    else if (cli_parse_number(optarg, option->number) < 0)
+        return option->noun ? cli_usage_error(command, "\"%s\" is not a %s", optarg, option->noun)
+                            : cli_usage_error(command, "--%s needs a number from 1", option->name);
+    return EXIT_OK;
+}
+
+int
+cli_parse_options(int argc, char **argv, const struct cli_option *options)
+{
+    struct option longs[CLI_MAX_OPTIONS + 1] = {{NULL, 0, NULL, 0}};
+    for (int i = 0; options[i].name; i++)
+        longs[i] = (struct option){options[i].name,
+                                   options[i].flag ? no_argument : required_argument, NULL, i};
+    int status = EXIT_OK, found;
+    while (status == EXIT_OK && (found = getopt_long(argc, argv, "", longs, NULL)) != -1)
+        status = found < CLI_MAX_OPTIONS ? cli_parse_option(argv[0], &options[found])
+                                         : cli_usage_error(argv[0], "wrong options");
+    return status;
 }

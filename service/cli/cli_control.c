@@ -1,7 +1,7 @@
 /*
  * cli_control.c - the commands that speak to the daemon: retry, cancel, complete, resend, ping.
  *
- * One connection a command, one frame and one ANSWER a thing asked for; blocking, with a timeout.
+ * One connection per command, one frame and one ANSWER per thing asked for; blocking, with a timeout.
  */
 #include "service/cli/cli.h"
 
@@ -71,7 +71,7 @@ connect_daemon(const char *root)
 }
 
 static int
-send_frame(int fd, struct proto_writer *writer)
+control_send(int fd, struct proto_writer *writer)
 {
     int rc = proto_finish(writer);
     size_t sent = 0;
@@ -88,7 +88,7 @@ send_frame(int fd, struct proto_writer *writer)
 
 /* The next frame; it points into the stream. */
 static int
-receive_frame(int fd, struct proto_stream *stream, struct proto_reader *reader)
+control_receive(int fd, struct proto_stream *stream, struct proto_reader *reader)
 {
     int rc;
     while ((rc = proto_next(stream, reader)) == 0) {
@@ -110,12 +110,13 @@ receive_frame(int fd, struct proto_stream *stream, struct proto_reader *reader)
 /* Sends the frame and reads the ANSWER, which points into the stream: 0 when there is one, whatever
  * it says. */
 static int
-ask(int fd, struct proto_writer *writer, struct proto_stream *stream, struct message_answer *answer)
+control_ask(int fd, struct proto_writer *writer, struct proto_stream *stream,
+            struct message_answer *answer)
 {
     struct proto_reader reader;
-    int rc = send_frame(fd, writer);
+    int rc = control_send(fd, writer);
     if (rc == 0)
-        rc = receive_frame(fd, stream, &reader);
+        rc = control_receive(fd, stream, &reader);
     return rc < 0 ? rc : message_read_answer(&reader, answer);
 }
 
@@ -150,11 +151,12 @@ print_answer(const char *what, const struct message_answer *answer)
 
 /* One thing asked for and the answer printed; *lost is set when the daemon is gone. */
 static int
-ask_about(int fd, const char *root, const char *what, struct proto_writer *writer, bool *lost)
+control_ask_about(int fd, const char *root, const char *what, struct proto_writer *writer,
+                  bool *lost)
 {
     struct proto_stream stream = {0};
     struct message_answer answer;
-    const int rc = ask(fd, writer, &stream, &answer);
+    const int rc = control_ask(fd, writer, &stream, &answer);
     *lost = rc < 0;
     const int status = rc < 0 ? no_daemon(root, rc) : print_answer(what, &answer);
     proto_stream_release(&stream);
@@ -170,6 +172,28 @@ worse(int before, int now)
     return before == EXIT_OK ? now : EXIT_PARTIAL;
 }
 
+/* Asks `count` things of one daemon; `write` makes the message and the noun of each. */
+static int
+control_ask_all(const char *root, int count,
+                void (*write)(const void *context, int number, struct proto_writer *writer,
+                              char *what, size_t size),
+                const void *context)
+{
+    int fd = connect_daemon(root);
+    if (fd < 0)
+        return no_daemon(root, fd);
+    int status = EXIT_OK;
+    bool lost = false;
+    for (int i = 0; i < count && !lost; i++) {
+        char what[80];
+        struct proto_writer writer;
+        write(context, i, &writer, what, sizeof(what));
+        status = worse(status, control_ask_about(fd, root, what, &writer, &lost));
+    }
+    close(fd);
+    return status;
+}
+
 /* A command that asks the same about each of its arguments. */
 struct question {
     const char *needs; /* "one or more job numbers" */
@@ -178,6 +202,21 @@ struct question {
     bool (*is_one)(const char *argument);
     void (*write)(struct proto_writer *writer, const char *argument);
 };
+
+struct questions {
+    const struct question *question;
+    char **arguments;
+};
+
+static void
+write_question(const void *context, int number, struct proto_writer *writer, char *what,
+               size_t size)
+{
+    const struct questions *questions = context;
+    const char *argument = questions->arguments[number];
+    snprintf(what, size, "%s %s", questions->question->noun, argument);
+    questions->question->write(writer, argument);
+}
 
 static int
 control_each(const struct cli_context *context, int argc, char **argv,
@@ -188,33 +227,19 @@ control_each(const struct cli_context *context, int argc, char **argv,
     for (int i = 1; i < argc; i++)
         if (!question->is_one(argv[i]))
             return cli_usage_error(argv[0], "\"%s\" is not %s", argv[i], question->one);
-
-    const char *root = context->conf->root;
-    int fd = connect_daemon(root);
-    if (fd < 0)
-        return no_daemon(root, fd);
-    int status = EXIT_OK;
-    bool lost = false;
-    for (int i = 1; i < argc && !lost; i++) {
-        char what[80];
-        struct proto_writer writer;
-        snprintf(what, sizeof(what), "%s %s", question->noun, argv[i]);
-        question->write(&writer, argv[i]);
-        status = worse(status, ask_about(fd, root, what, &writer, &lost));
-    }
-    close(fd);
-    return status;
+    const struct questions questions = {question, argv + 1};
+    return control_ask_all(context->conf->root, argc - 1, write_question, &questions);
 }
 
 static bool
-is_job(const char *argument)
+control_is_job(const char *argument)
 {
     int64_t job;
     return cli_parse_number(argument, &job) == 0;
 }
 
 static int64_t
-job_of(const char *argument)
+control_job(const char *argument)
 {
     int64_t job = 0;
     cli_parse_number(argument, &job);
@@ -222,7 +247,7 @@ job_of(const char *argument)
 }
 
 static bool
-is_uid(const char *argument)
+control_is_uid(const char *argument)
 {
     const size_t length = strlen(argument);
     return length > 0 && length <= 64 && strspn(argument, "0123456789.") == length;
@@ -231,13 +256,13 @@ is_uid(const char *argument)
 static void
 write_retry(struct proto_writer *writer, const char *job)
 {
-    message_write_retry(writer, &(struct message_retry){.job = job_of(job)});
+    message_write_retry(writer, &(struct message_retry){.job = control_job(job)});
 }
 
 static void
 write_cancel(struct proto_writer *writer, const char *job)
 {
-    message_write_cancel(writer, &(struct message_cancel){.job = job_of(job)});
+    message_write_cancel(writer, &(struct message_cancel){.job = control_job(job)});
 }
 
 static void
@@ -249,16 +274,16 @@ write_complete(struct proto_writer *writer, const char *series_uid)
 static int
 cli_retry(const struct cli_context *context, int argc, char **argv)
 {
-    static const struct question retry = {"one or more job numbers", "a job number", "job", is_job,
-                                          write_retry};
+    static const struct question retry = {"one or more job numbers", "a job number", "job",
+                                          control_is_job, write_retry};
     return control_each(context, argc, argv, &retry);
 }
 
 static int
 cli_cancel(const struct cli_context *context, int argc, char **argv)
 {
-    static const struct question cancel = {"one or more job numbers", "a job number", "job", is_job,
-                                           write_cancel};
+    static const struct question cancel = {"one or more job numbers", "a job number", "job",
+                                           control_is_job, write_cancel};
     return control_each(context, argc, argv, &cancel);
 }
 
@@ -266,7 +291,7 @@ static int
 cli_complete(const struct cli_context *context, int argc, char **argv)
 {
     static const struct question complete = {"one or more Series Instance UIDs", "a UID", "series",
-                                             is_uid, write_complete};
+                                             control_is_uid, write_complete};
     return control_each(context, argc, argv, &complete);
 }
 
@@ -282,31 +307,15 @@ struct resend {
 static int
 parse_resend(int argc, char **argv, struct resend *resend)
 {
-    static const struct option options[] = {{"job", required_argument, NULL, 'J'},
-                                            {"destination", required_argument, NULL, 'd'},
-                                            {"failed", no_argument, NULL, 'f'},
-                                            {NULL, 0, NULL, 0}};
-    int option;
     *resend = (struct resend){.destination = ""};
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'J':
-            if (cli_parse_number(optarg, &resend->job) < 0)
-                return cli_usage_error(argv[0], "\"%s\" is not a job number", optarg);
-            break;
-        case 'd':
-            resend->destination = optarg;
-            break;
-        case 'f':
-            resend->not_arrived = true;
-            break;
-        default:
-            return cli_usage_error(argv[0], "wrong options");
-        }
-    }
+    const struct cli_option options[] = {{"job", .number = &resend->job, .noun = "job number"},
+                                         {"destination", .text = &resend->destination},
+                                         {"failed", .flag = &resend->not_arrived},
+                                         {.name = NULL}};
+    int status = cli_parse_options(argc, argv, options);
     resend->deliveries = argv + optind;
     resend->delivery_count = argc - optind;
-    return EXIT_OK;
+    return status;
 }
 
 static int
@@ -324,19 +333,18 @@ check_resend(const char *command, const struct resend *resend)
     return EXIT_OK;
 }
 
-static int
-ask_resend(int fd, const char *root, int64_t delivery, const struct resend *resend, bool *lost)
+static void
+write_resend(const void *context, int number, struct proto_writer *writer, char *what, size_t size)
 {
-    char what[64] = "resend";
-    struct proto_writer writer;
-    if (delivery)
-        snprintf(what, sizeof(what), "delivery %lld", (long long)delivery);
-    const struct message_resend message = {.delivery = delivery,
-                                           .job = resend->job,
-                                           .destination = resend->destination,
-                                           .not_arrived = resend->not_arrived};
-    message_write_resend(&writer, &message);
-    return ask_about(fd, root, what, &writer, lost);
+    const struct resend *resend = context;
+    struct message_resend message = {
+        .job = resend->job, .destination = resend->destination, .not_arrived = resend->not_arrived};
+    snprintf(what, size, "resend");
+    if (resend->delivery_count > 0) {
+        cli_parse_number(resend->deliveries[number], &message.delivery);
+        snprintf(what, size, "delivery %lld", (long long)message.delivery);
+    }
+    message_write_resend(writer, &message);
 }
 
 static int
@@ -348,21 +356,8 @@ cli_resend(const struct cli_context *context, int argc, char **argv)
         status = check_resend(argv[0], &resend);
     if (status != EXIT_OK)
         return status;
-
-    const char *root = context->conf->root;
-    int fd = connect_daemon(root);
-    if (fd < 0)
-        return no_daemon(root, fd);
-    bool lost = false;
-    if (resend.delivery_count == 0)
-        status = ask_resend(fd, root, 0, &resend, &lost);
-    for (int i = 0; i < resend.delivery_count && !lost; i++) {
-        int64_t delivery;
-        cli_parse_number(resend.deliveries[i], &delivery);
-        status = worse(status, ask_resend(fd, root, delivery, &resend, &lost));
-    }
-    close(fd);
-    return status;
+    int count = resend.delivery_count > 0 ? resend.delivery_count : 1;
+    return control_ask_all(context->conf->root, count, write_resend, &resend);
 }
 
 int
@@ -375,7 +370,7 @@ cli_daemon_answers(const char *root)
     struct proto_stream stream = {0};
     struct message_answer answer;
     proto_start(&writer, PROTO_PING);
-    const int rc = ask(fd, &writer, &stream, &answer);
+    const int rc = control_ask(fd, &writer, &stream, &answer);
     proto_stream_release(&stream);
     close(fd);
     return rc < 0 ? rc : (int)answer.status;

@@ -29,8 +29,8 @@ echo_folder(const struct conf_destination *destination)
 
 /* The client side of TLS as the configuration says; NULL for a destination without. */
 static int
-open_tls(const struct conf *conf, const struct conf_destination *destination,
-         struct dicom_tls **tls, struct error *error)
+echo_open_tls(const struct conf *conf, const struct conf_destination *destination,
+              struct dicom_tls **tls, struct error *error)
 {
     *tls = NULL;
     if (!destination->tls)
@@ -48,7 +48,7 @@ echo_ae(const struct conf *conf, const struct conf_destination *destination)
     struct error error;
     struct dicom_tls *tls;
     dicom_init();
-    int rc = open_tls(conf, destination, &tls, &error);
+    int rc = echo_open_tls(conf, destination, &tls, &error);
     if (rc == 0) {
         const struct dicom_peer peer = {.calling_ae = destination->calling_ae_title,
                                         .called_ae = destination->ae_title,

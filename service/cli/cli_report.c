@@ -17,12 +17,6 @@
 
 #define REASON_SIZE 512
 
-struct request {
-    struct report_filter filter;
-    int64_t segment; /* of features; REPORT_ALL_SEGMENTS: not given */
-    bool json, csv;
-};
-
 static int
 open_report(const struct conf *conf, struct report **report)
 {
@@ -49,76 +43,11 @@ report_status_code(int rc, const char *reason)
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
 }
 
-/* 0 stands for the whole volume. */
-static int
-parse_segment(const char *text, int64_t *segment)
-{
-    *segment = 0;
-    return strcmp(text, "0") == 0 ? 0 : cli_parse_number(text, segment);
-}
-
-/* Options of the reading commands; `allowed` holds those that this one takes, of "jspSldJcn". */
-static int
-parse_request(int argc, char **argv, const char *allowed, struct request *request)
-{
-    static const struct option all[] = {
-        {"json", no_argument, NULL, 'j'},           {"state", required_argument, NULL, 's'},
-        {"pipeline", required_argument, NULL, 'p'}, {"series", required_argument, NULL, 'S'},
-        {"limit", required_argument, NULL, 'l'},    {"destination", required_argument, NULL, 'd'},
-        {"job", required_argument, NULL, 'J'},      {"csv", no_argument, NULL, 'c'},
-        {"segment", required_argument, NULL, 'n'},  {NULL, 0, NULL, 0}};
-    struct option options[sizeof(all) / sizeof(all[0])] = {{NULL, 0, NULL, 0}};
-    size_t count = 0;
-    for (const struct option *option = all; option->name; option++)
-        if (strchr(allowed, option->val))
-            options[count++] = *option;
-
-    *request = (struct request){.segment = REPORT_ALL_SEGMENTS};
-    int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'j':
-            request->json = true;
-            break;
-        case 's':
-            request->filter.state = optarg;
-            break;
-        case 'p':
-            request->filter.pipeline = optarg;
-            break;
-        case 'S':
-            request->filter.series = optarg;
-            break;
-        case 'l':
-            if (cli_parse_number(optarg, &request->filter.limit) < 0)
-                return cli_usage_error(argv[0], "--limit needs a number from 1");
-            break;
-        case 'd':
-            request->filter.destination = optarg;
-            break;
-        case 'J':
-            if (cli_parse_number(optarg, &request->filter.job) < 0)
-                return cli_usage_error(argv[0], "\"%s\" is not a job number", optarg);
-            break;
-        case 'c':
-            request->csv = true;
-            break;
-        case 'n':
-            if (parse_segment(optarg, &request->segment) < 0)
-                return cli_usage_error(argv[0], "\"%s\" is not a segment number", optarg);
-            break;
-        default:
-            return cli_usage_error(argv[0], "wrong options");
-        }
-    }
-    return EXIT_OK;
-}
-
 /* For commands without arguments of their own. */
 static int
-parse_options_only(int argc, char **argv, const char *allowed, struct request *request)
+parse_options_only(int argc, char **argv, const struct cli_option *options)
 {
-    int status = parse_request(argc, argv, allowed, request);
+    int status = cli_parse_options(argc, argv, options);
     if (status == EXIT_OK && optind < argc)
         return cli_usage_error(argv[0], "\"%s\" is one argument too many", argv[optind]);
     return status;
@@ -127,37 +56,38 @@ parse_options_only(int argc, char **argv, const char *allowed, struct request *r
 int
 cli_status(const struct cli_context *context, int argc, char **argv)
 {
-    struct request request;
+    bool json = false;
+    const struct cli_option options[] = {{"json", .flag = &json}, {.name = NULL}};
     struct report *report;
-    int status = parse_options_only(argc, argv, "j", &request);
+    int status = parse_options_only(argc, argv, options);
     if (status == EXIT_OK)
         status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
     char reason[REASON_SIZE] = "";
-    int rc = report_status(report, stdout, request.json, reason, sizeof(reason));
+    int rc = report_status(report, stdout, json, reason, sizeof(reason));
     report_close(report);
-    if (rc == 0 && !request.json)
+    if (rc == 0 && !json)
         printf("Daemon      %s\n",
                cli_daemon_answers(context->conf->root) == 0 ? "running" : "not running");
     return report_status_code(rc, reason);
 }
 
-/* A list of the database's, by the options that it takes. */
+/* A list of the database's; what its options say goes into the filter. */
 static int
-list(const struct cli_context *context, int argc, char **argv, const char *options,
+list(const struct cli_context *context, int argc, char **argv, const struct cli_option *options,
+     const struct report_filter *filter, const bool *json,
      int (*report_list)(struct report *, const struct report_filter *, FILE *, bool, char *,
                         size_t))
 {
-    struct request request;
     struct report *report;
-    int status = parse_options_only(argc, argv, options, &request);
+    int status = parse_options_only(argc, argv, options);
     if (status == EXIT_OK)
         status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
     char reason[REASON_SIZE] = "";
-    int rc = report_list(report, &request.filter, stdout, request.json, reason, sizeof(reason));
+    int rc = report_list(report, filter, stdout, *json, reason, sizeof(reason));
     report_close(report);
     return report_status_code(rc, reason);
 }
@@ -165,19 +95,42 @@ list(const struct cli_context *context, int argc, char **argv, const char *optio
 int
 cli_jobs(const struct cli_context *context, int argc, char **argv)
 {
-    return list(context, argc, argv, "jspSl", report_jobs);
+    struct report_filter filter = {0};
+    bool json = false;
+    const struct cli_option options[] = {{"state", .text = &filter.state},
+                                         {"pipeline", .text = &filter.pipeline},
+                                         {"series", .text = &filter.series},
+                                         {"limit", .number = &filter.limit},
+                                         {"json", .flag = &json},
+                                         {.name = NULL}};
+    return list(context, argc, argv, options, &filter, &json, report_jobs);
 }
 
 int
 cli_series(const struct cli_context *context, int argc, char **argv)
 {
-    return list(context, argc, argv, "jsSl", report_series);
+    struct report_filter filter = {0};
+    bool json = false;
+    const struct cli_option options[] = {{"state", .text = &filter.state},
+                                         {"series", .text = &filter.series},
+                                         {"limit", .number = &filter.limit},
+                                         {"json", .flag = &json},
+                                         {.name = NULL}};
+    return list(context, argc, argv, options, &filter, &json, report_series);
 }
 
 int
 cli_deliveries(const struct cli_context *context, int argc, char **argv)
 {
-    return list(context, argc, argv, "jsldJ", report_deliveries);
+    struct report_filter filter = {0};
+    bool json = false;
+    const struct cli_option options[] = {{"state", .text = &filter.state},
+                                         {"destination", .text = &filter.destination},
+                                         {"job", .number = &filter.job, .noun = "job number"},
+                                         {"limit", .number = &filter.limit},
+                                         {"json", .flag = &json},
+                                         {.name = NULL}};
+    return list(context, argc, argv, options, &filter, &json, report_deliveries);
 }
 
 #define ADDRESS_SIZE 512
@@ -216,23 +169,24 @@ print_destinations(const struct conf *conf, struct report *report, bool json)
 int
 cli_destinations(const struct cli_context *context, int argc, char **argv)
 {
-    struct request request;
+    bool json = false;
+    const struct cli_option options[] = {{"json", .flag = &json}, {.name = NULL}};
     struct report *report;
-    int status = parse_options_only(argc, argv, "j", &request);
+    int status = parse_options_only(argc, argv, options);
     if (status == EXIT_OK)
         status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
-    status = print_destinations(context->conf, report, request.json);
+    status = print_destinations(context->conf, report, json);
     report_close(report);
     return status;
 }
 
 /* For commands with one argument, the number of a job. */
 static int
-parse_job(int argc, char **argv, const char *allowed, struct request *request, int64_t *job)
+parse_job(int argc, char **argv, const struct cli_option *options, int64_t *job)
 {
-    int status = parse_request(argc, argv, allowed, request);
+    int status = cli_parse_options(argc, argv, options);
     if (status == EXIT_OK && (argc - optind != 1 || cli_parse_number(argv[optind], job) < 0))
         return cli_usage_error(argv[0], "needs one job number");
     return status;
@@ -241,19 +195,26 @@ parse_job(int argc, char **argv, const char *allowed, struct request *request, i
 int
 cli_show(const struct cli_context *context, int argc, char **argv)
 {
-    struct request request;
+    bool json = false;
+    const struct cli_option options[] = {{"json", .flag = &json}, {.name = NULL}};
     struct report *report;
     int64_t job;
-    int status = parse_job(argc, argv, "j", &request, &job);
+    int status = parse_job(argc, argv, options, &job);
     if (status == EXIT_OK)
         status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
     char reason[REASON_SIZE] = "";
-    int rc = report_job(report, job, stdout, request.json, reason, sizeof(reason));
+    int rc = report_job(report, job, stdout, json, reason, sizeof(reason));
     report_close(report);
     return report_status_code(rc, reason);
 }
+
+/* Of features. */
+struct request {
+    int64_t segment; /* 0: the whole volume */
+    bool json, csv;
+};
 
 /* features.json or features.csv again. */
 static int
@@ -273,10 +234,15 @@ print_documents(struct report *report, int64_t job, const struct request *reques
 int
 cli_features(const struct cli_context *context, int argc, char **argv)
 {
-    struct request request;
+    struct request request = {.segment = REPORT_ALL_SEGMENTS};
+    const struct cli_option options[] = {
+        {"segment", .number = &request.segment, .noun = "segment number", .zero = true},
+        {"json", .flag = &request.json},
+        {"csv", .flag = &request.csv},
+        {.name = NULL}};
     struct report *report;
     int64_t job;
-    int status = parse_job(argc, argv, "jcn", &request, &job);
+    int status = parse_job(argc, argv, options, &job);
     if (status == EXIT_OK && request.json && request.csv)
         return cli_usage_error(argv[0], "--json and --csv exclude each other");
     if (status == EXIT_OK)

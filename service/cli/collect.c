@@ -9,7 +9,7 @@
 #include <string.h>
 
 static bool
-ends_in(const char *name, const char *suffix)
+collect_ends_in(const char *name, const char *suffix)
 {
     size_t length = strlen(name), tail = strlen(suffix);
     return length > tail && strcmp(name + length - tail, suffix) == 0;
@@ -25,7 +25,7 @@ static bool
 is_unfinished(const FTSENT *entry)
 {
     return entry->fts_level > FTS_ROOTLEVEL &&
-           (ends_in(entry->fts_name, ".part") || ends_in(entry->fts_name, ".tmp"));
+           (collect_ends_in(entry->fts_name, ".part") || collect_ends_in(entry->fts_name, ".tmp"));
 }
 
 static int
@@ -35,7 +35,7 @@ by_name(const FTSENT **a, const FTSENT **b)
 }
 
 static int
-add(struct collection *collection, const char *path)
+collection_add(struct collection *collection, const char *path)
 {
     if (collection->count == collection->capacity) {
         size_t capacity = collection->capacity ? 2 * collection->capacity : 256;
@@ -61,7 +61,9 @@ visit(struct collection *collection, FTS *walk, FTSENT *entry)
             fts_set(walk, entry, FTS_SKIP);
         return 0;
     case FTS_F:
-        return is_hidden(entry) || is_unfinished(entry) ? 0 : add(collection, entry->fts_path);
+        return is_hidden(entry) || is_unfinished(entry)
+                   ? 0
+                   : collection_add(collection, entry->fts_path);
     case FTS_DNR:
     case FTS_ERR:
     case FTS_NS:

@@ -31,7 +31,7 @@ struct options {
     int input_count;
 };
 
-struct run {
+struct direct_run {
     const struct conf *conf;
     struct options options;
     struct collection files;
@@ -148,14 +148,14 @@ parse_options(const struct conf *conf, int argc, char **argv, struct options *op
 /* --------------------------------------------------------------------------------- input ---- */
 
 static void
-complain_error(struct run *run, const char *what, const struct error *error)
+complain_error(struct direct_run *run, const char *what, const struct error *error)
 {
     progress_clear(run->progress);
     cli_complain("%s%s%s: %s", what, what[0] ? ": " : "", code_name(error->code), error->message);
 }
 
 static int
-collect(struct run *run)
+collect(struct direct_run *run)
 {
     for (int i = 0; i < run->options.input_count; i++) {
         char *where;
@@ -178,7 +178,7 @@ is_other_thing(const struct error *error)
 }
 
 static void
-sort_out(struct run *run)
+sort_out(struct direct_run *run)
 {
     for (size_t i = 0; i < run->headers.count; i++) {
         const struct error *error = &run->headers.errors[i];
@@ -194,15 +194,15 @@ sort_out(struct run *run)
 }
 
 static void
-headers_progress(void *context, double fraction)
+run_headers_progress(void *context, double fraction)
 {
     progress_tell(context, "headers", fraction);
 }
 
 static int
-read_headers(struct run *run)
+read_headers(struct direct_run *run)
 {
-    const struct headers_watch watch = {headers_progress, run->progress, &stop};
+    const struct headers_watch watch = {run_headers_progress, run->progress, &stop};
     progress_begin(run->progress, "reading");
     int error = headers_read(run->files.paths, run->files.count, run->options.threads, &watch,
                              &run->headers);
@@ -219,7 +219,7 @@ read_headers(struct run *run)
 }
 
 static int
-make_units(struct run *run)
+make_units(struct direct_run *run)
 {
     struct error error;
     if (units_make(&run->headers, run->options.pipeline, run->options.stack, run->options.output,
@@ -238,8 +238,8 @@ make_units(struct run *run)
 /* ------------------------------------------------------------------------------- running ---- */
 
 static int
-open_device(const struct run *run, const char *backend, const char *name,
-            struct kernels_device **device, struct kernels_lane **lane)
+run_open_device(const struct direct_run *run, const char *backend, const char *name,
+                struct kernels_device **device, struct kernels_lane **lane)
 {
     struct error error;
     const struct kernels_device_options options = {
@@ -254,14 +254,14 @@ open_device(const struct run *run, const char *backend, const char *name,
 
 /* The first of the configured GPUs, and the CPU for what does not fit into it; or the CPU. */
 static int
-open_devices(struct run *run)
+open_devices(struct direct_run *run)
 {
     const struct conf_compute *compute = &run->conf->compute;
     const char *first = compute->device_count > 0 ? compute->devices[0] : NULL;
-    int status = open_device(run, compute->backend, first, &run->device, &run->lane);
+    int status = run_open_device(run, compute->backend, first, &run->device, &run->lane);
     if (status != EXIT_OK || strcmp(kernels_device_backend(run->device), "cpu") == 0)
         return status;
-    return open_device(run, "cpu", NULL, &run->fallback_device, &run->fallback_lane);
+    return run_open_device(run, "cpu", NULL, &run->fallback_device, &run->fallback_lane);
 }
 
 /* The first of that name: where there are several distances, that of the first. */
@@ -337,7 +337,8 @@ tell_files(const struct unit *unit, const struct pipeline_report *report)
 }
 
 static void
-tell_done(const struct run *run, const struct unit *unit, const struct pipeline_report *report)
+tell_done(const struct direct_run *run, const struct unit *unit,
+          const struct pipeline_report *report)
 {
     if (run->options.quiet || run->options.json)
         return;
@@ -352,8 +353,8 @@ tell_done(const struct run *run, const struct unit *unit, const struct pipeline_
 }
 
 static void
-tell(struct run *run, const struct unit *unit, const struct job_spec *spec,
-     const struct pipeline_report *report)
+run_tell(struct direct_run *run, const struct unit *unit, const struct job_spec *spec,
+         const struct pipeline_report *report)
 {
     if (report->verdict != PROTO_VERDICT_DONE) {
         run->refused++;
@@ -374,7 +375,7 @@ tell(struct run *run, const struct unit *unit, const struct job_spec *spec,
 }
 
 static void
-run_unit(struct run *run, struct unit *unit)
+run_unit(struct direct_run *run, struct unit *unit)
 {
     struct job_spec spec = {.stack = unit->stack,
                             .settings = run->settings,
@@ -395,12 +396,12 @@ run_unit(struct run *run, struct unit *unit)
     progress_begin(run->progress, title);
     pipeline_run_headers(&spec, unit->headers, &compute, &watch, &report);
     progress_clear(run->progress);
-    tell(run, unit, &spec, &report);
+    run_tell(run, unit, &spec, &report);
     pipeline_report_clear(&report);
 }
 
 static void
-put_warnings(struct run *run)
+put_warnings(struct direct_run *run)
 {
     json_integer(&run->json, "skipped_files", (int64_t)run->skipped);
     json_begin_array(&run->json, "warnings");
@@ -418,7 +419,7 @@ put_warnings(struct run *run)
 }
 
 static int
-run_units(struct run *run)
+run_units(struct direct_run *run)
 {
     if (run->options.json) {
         run->json.out = stdout;
@@ -440,7 +441,7 @@ run_units(struct run *run)
 }
 
 static int
-run_all(struct run *run)
+run_all(struct direct_run *run)
 {
     dicom_init();
     run->settings = conf_pipeline_to_text(run->options.pipeline);
@@ -460,7 +461,7 @@ run_all(struct run *run)
 }
 
 static void
-release(struct run *run)
+run_release(struct direct_run *run)
 {
     if (run->lane)
         kernels_lane_close(run->lane);
@@ -478,12 +479,12 @@ release(struct run *run)
 int
 run_command(const struct conf *conf, int argc, char **argv)
 {
-    struct run run = {.conf = conf};
+    struct direct_run run = {.conf = conf};
     int status = parse_options(conf, argc, argv, &run.options);
     if (status != EXIT_OK)
         return status;
     catch_signals();
     status = run_all(&run);
-    release(&run);
+    run_release(&run);
     return atomic_load(&stop) ? 128 + (int)stop_signal : status;
 }

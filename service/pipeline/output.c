@@ -183,7 +183,7 @@ lock(int folder)
 
 /* Unlocks, and takes the folder away if this run made it and nothing is in it. */
 static void
-release(struct output *output)
+output_release(struct output *output)
 {
     sync_end(&output->parent);
     if (output->made)
@@ -238,7 +238,7 @@ output_open(const char *path, struct output **output)
     pthread_mutex_init(&o->lock, NULL);
     int error = take_folder(o);
     if (error) {
-        release(o);
+        output_release(o);
         return error;
     }
     *output = o;
@@ -288,7 +288,7 @@ output_close(struct output *output)
         return;
     remove_made(output);
     forget_made(output);
-    release(output);
+    output_release(output);
 }
 
 /* ------------------------------------------------------------------------------------ files - */

@@ -46,7 +46,7 @@ struct target {
 };
 
 static void
-flush(struct target *target)
+png_flush(struct target *target)
 {
     if (target->error == 0)
         target->error = durable_write_all(target->fd, target->bytes, target->used);
@@ -64,7 +64,7 @@ put_bytes(png_structp png, png_bytep bytes, size_t size)
         bytes += part;
         size -= part;
         if (target->used == sizeof target->bytes)
-            flush(target);
+            png_flush(target);
     }
     if (target->error)
         png_error(png, "");
@@ -78,7 +78,7 @@ flush_nothing(png_structp png)
 
 /* Back to setjmp: what failed is in the target. */
 static void
-give_up(png_structp png, png_const_charp text)
+png_give_up(png_structp png, png_const_charp text)
 {
     (void)text;
     png_longjmp(png, 1);
@@ -123,7 +123,7 @@ put_picture(const struct indexed_png *picture, png_structp png, png_infop info)
 static void
 write_to(const struct indexed_png *picture, struct target *target)
 {
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, give_up, keep_quiet);
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, png_give_up, keep_quiet);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (!info) {
         png_destroy_write_struct(&png, NULL);
@@ -136,7 +136,7 @@ write_to(const struct indexed_png *picture, struct target *target)
     else if (target->error == 0)
         target->error = -ENOMEM; /* nothing else is wrong with the picture */
     png_destroy_write_struct(&png, &info);
-    flush(target);
+    png_flush(target);
 }
 
 int

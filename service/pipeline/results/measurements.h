@@ -10,7 +10,7 @@
 #include "dicom/objects/sr/sr.h"
 
 struct measurements {
-    struct sr_group *groups; /* one a region, in the set's order */
+    struct sr_group *groups; /* one per region, in the set's order */
     size_t group_count;
     struct sr_measurement *items; /* storage of the groups' */
 };

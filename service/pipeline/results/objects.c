@@ -103,7 +103,7 @@ series_number(const struct seg_request *seg, int32_t ordinal)
     return seg->series_number <= INT32_MAX - ordinal ? seg->series_number + ordinal : INT32_MAX;
 }
 
-struct report {
+struct sr_parts {
     struct seg_request seg;
     struct derived_identity identity;
     struct measurements measurements;
@@ -113,7 +113,7 @@ struct report {
 
 /* Free its measurements. */
 static int
-report_prepare(const struct results *results, struct report *report)
+sr_prepare(const struct results *results, struct sr_parts *report)
 {
     const struct results_request *request = results->request;
     texture_value_unit(request->headers->instances, request->stack, 1, report->unit);
@@ -134,17 +134,17 @@ report_prepare(const struct results *results, struct report *report)
 }
 
 static size_t
-report_wanted(const struct results *results)
+sr_wanted(const struct results *results)
 {
     return (results->request->pipeline->results & CONF_RESULT_SR) &&
            results->report->features.count > 0;
 }
 
 static int
-report_write(const struct results *results, struct result_file *file)
+sr_file_write(const struct results *results, struct result_file *file)
 {
-    struct report report;
-    int rc = report_prepare(results, &report);
+    struct sr_parts report;
+    int rc = sr_prepare(results, &report);
     if (rc == 0)
         rc = sr_write(&report.request, file->fd, &file->summary, &results->report->error);
     measurements_free(&report.measurements);
@@ -152,10 +152,10 @@ report_write(const struct results *results, struct result_file *file)
 }
 
 static int
-report_verify(const struct results *results, const struct result_file *file)
+sr_file_verify(const struct results *results, const struct result_file *file)
 {
-    struct report report;
-    int rc = report_prepare(results, &report);
+    struct sr_parts report;
+    int rc = sr_prepare(results, &report);
     if (rc == 0)
         rc = sr_verify(&report.request, file->path, &results->report->error);
     measurements_free(&report.measurements);
@@ -170,7 +170,7 @@ static const struct coded_concept quantities[TEXTURE_PATTERNS] = {
     {"LANADP", CONCEPT_OWN_SCHEME, "Local adjacent neighborhood average difference pattern"},
 };
 
-struct map {
+struct map_parts {
     struct seg_request seg;
     char explanation[FEATURE_TERM + 32];
     struct pmap_request request; /* refers to the others */
@@ -202,7 +202,7 @@ map_part(const struct results *results, size_t number, char *text, size_t size)
 }
 
 static void
-map_prepare(const struct results *results, size_t number, struct map *map)
+map_prepare(const struct results *results, size_t number, struct map_parts *map)
 {
     const enum texture_pattern pattern = map_pattern(results, number);
     char settings[FEATURE_TERM];
@@ -224,7 +224,7 @@ map_prepare(const struct results *results, size_t number, struct map *map)
 static int
 map_write(const struct results *results, struct result_file *file)
 {
-    struct map map;
+    struct map_parts map;
     map_prepare(results, file->number, &map);
     return pmap_write(&map.request, file->fd, &file->summary, &results->report->error);
 }
@@ -232,7 +232,7 @@ map_write(const struct results *results, struct result_file *file)
 static int
 map_verify(const struct results *results, const struct result_file *file)
 {
-    struct map map;
+    struct map_parts map;
     map_prepare(results, file->number, &map);
     return pmap_verify(&map.request, file->path, &results->report->error);
 }
@@ -275,7 +275,7 @@ const struct result_row result_objects[] = {
     {"seg", "seg.dcm", SEG_SOP_CLASS, seg_wanted, NULL, seg_file_write, seg_file_verify},
     {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS, fractional_wanted, NULL,
      fractional_write, fractional_verify},
-    {"sr", "sr.dcm", SR_SOP_CLASS, report_wanted, NULL, report_write, report_verify},
+    {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, NULL, sr_file_write, sr_file_verify},
     {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, map_write, map_verify},
     {"codes", "codes-*.nrrd", NULL, codes_wanted, codes_part, codes_write, NULL},
     {.file = NULL},

@@ -36,7 +36,7 @@ struct sheet {
     double low, high;
     struct indexed_png picture;
     uint8_t background, shadow, digit; /* entries of its palette */
-    uint8_t *colors;                   /* likewise, one a segment */
+    uint8_t *colors;                   /* likewise, one per segment */
 };
 
 /* ------------------------------------------------------------------------------ choosing ---- */
@@ -76,7 +76,7 @@ choose_slices(struct sheet *sheet)
 }
 
 static void
-lay_out(struct sheet *sheet)
+preview_lay_out(struct sheet *sheet)
 {
     const struct geometry_stack *stack = sheet->request->stack;
     double width = stack->columns * (stack->has_geometry ? stack->spacing[0] : 1);
@@ -378,7 +378,7 @@ draw_tile(struct sheet *sheet, int tile)
 
 /* ------------------------------------------------------------------------ tile by tile ------ */
 
-struct tiles {
+struct preview_tiles {
     struct sheet *sheet;
     void (*work)(struct sheet *sheet, int tile);
 };
@@ -386,7 +386,7 @@ struct tiles {
 static void
 take_tiles(struct parallel *loop, void *context)
 {
-    const struct tiles *tiles = context;
+    const struct preview_tiles *tiles = context;
     int64_t tile;
     while (parallel_take(loop, &tile))
         tiles->work(tiles->sheet, (int)tile);
@@ -395,7 +395,7 @@ take_tiles(struct parallel *loop, void *context)
 static void
 for_each_tile(struct sheet *sheet, void (*work)(struct sheet *sheet, int tile))
 {
-    struct tiles tiles = {sheet, work};
+    struct preview_tiles tiles = {sheet, work};
     struct parallel loop = {.count = sheet->tile_count, .body = take_tiles, .context = &tiles};
     parallel_run(&loop, sheet->request->threads);
 }
@@ -403,7 +403,7 @@ for_each_tile(struct sheet *sheet, void (*work)(struct sheet *sheet, int tile))
 /* --------------------------------------------------------------------------------- whole ---- */
 
 static int
-reserve(struct sheet *sheet)
+preview_reserve(struct sheet *sheet)
 {
     const struct geometry_stack *stack = sheet->request->stack;
     size_t tiles = (size_t)sheet->tile_count;
@@ -424,7 +424,7 @@ reserve(struct sheet *sheet)
 }
 
 static void
-release(struct sheet *sheet)
+preview_release(struct sheet *sheet)
 {
     resampler_free(&sheet->resampler);
     free(sheet->scratch);
@@ -458,12 +458,12 @@ preview_write(const struct preview_request *request, int fd)
 {
     struct sheet sheet = {.request = request};
     choose_slices(&sheet);
-    lay_out(&sheet);
-    int error = reserve(&sheet);
+    preview_lay_out(&sheet);
+    int error = preview_reserve(&sheet);
     if (error == 0)
         error = draw_sheet(&sheet);
     if (error == 0)
         error = indexed_png_write(&sheet.picture, fd);
-    release(&sheet);
+    preview_release(&sheet);
     return error;
 }

@@ -36,7 +36,7 @@ put_outcome(struct json *json, const struct pipeline_report *report)
 }
 
 static void
-put_volume(struct json *json, const struct pipeline_report *report)
+record_put_volume(struct json *json, const struct pipeline_report *report)
 {
     json_begin_object(json, "volume");
     json_integer(json, "columns", report->columns);
@@ -139,7 +139,7 @@ record_put(struct json *json, const char *key, const struct record *record)
     json_string(json, "stack", record->spec->stack);
     json_integer(json, "input_files", (int64_t)record->spec->input_count);
     json_string(json, "output", record->spec->output);
-    put_volume(json, report);
+    record_put_volume(json, report);
     put_segments(json, report);
     put_results(json, report);
     put_seconds(json, report);

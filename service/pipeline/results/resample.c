@@ -64,7 +64,7 @@ resampler_scratch(const struct resampler *resampler)
 }
 
 static void
-read_row(const void *slice, enum image_pixel pixel, size_t at, int columns, float *row)
+resample_row(const void *slice, enum image_pixel pixel, size_t at, int columns, float *row)
 {
     switch (pixel) {
     case IMAGE_UINT8:
@@ -111,8 +111,8 @@ line_of(struct lines *lines, int y)
     const struct resampler *resampler = lines->resampler;
     int parity = y & 1;
     if (lines->held[parity] != y) {
-        read_row(lines->slice, lines->pixel, (size_t)y * (size_t)resampler->columns,
-                 resampler->columns, lines->row);
+        resample_row(lines->slice, lines->pixel, (size_t)y * (size_t)resampler->columns,
+                     resampler->columns, lines->row);
         sum_across(resampler, lines->row, lines->line[parity]);
         lines->held[parity] = y;
     }

@@ -37,7 +37,7 @@ results_file_error(struct pipeline_report *report, int rc, const char *verb, con
 
 /* Algorithm Parameters: what a reader of the SEG needs to do it again. */
 static void
-describe_parameters(struct results *results)
+results_describe_parameters(struct results *results)
 {
     const struct results_request *request = results->request;
     const struct conf_segment *segments = request->pipeline->segments;
@@ -53,7 +53,7 @@ describe_parameters(struct results *results)
 }
 
 static int
-describe_segments(struct results *results)
+results_describe_segments(struct results *results)
 {
     const struct results_request *request = results->request;
     size_t count = request->pipeline->segment_count;
@@ -65,7 +65,7 @@ describe_segments(struct results *results)
     if (!results->segments || !results->scene_segments || !results->preview_segments ||
         !results->parameters || !results->identity)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
-    describe_parameters(results);
+    results_describe_parameters(results);
     for (size_t i = 0; i < count; i++) {
         const struct conf_segment *segment = &request->pipeline->segments[i];
         bool fuzzy = segment->method == CONF_FUZZY;
@@ -215,7 +215,7 @@ result_make_all(const struct results *results, const struct result_row *row)
 }
 
 static int
-write_objects(const struct results *results)
+results_write_objects(const struct results *results)
 {
     struct pipeline_report *report = results->report;
     size_t count = 1;
@@ -244,7 +244,7 @@ struct preview_task {
 };
 
 static void *
-draw_preview(void *argument)
+preview_draw(void *argument)
 {
     struct preview_task *task = argument;
     task->rc = preview_write(&task->request, task->fd);
@@ -254,7 +254,7 @@ draw_preview(void *argument)
 }
 
 static int
-start_preview(struct results *results, struct preview_task *task)
+preview_start(struct results *results, struct preview_task *task)
 {
     const struct results_request *request = results->request;
     memset(task, 0, sizeof *task);
@@ -268,14 +268,14 @@ start_preview(struct results *results, struct preview_task *task)
     int rc = output_create(request->output, "preview.png", &task->fd);
     if (rc)
         return results_file_error(results->report, rc, "make", "preview.png");
-    task->running = pthread_create(&task->thread, NULL, draw_preview, task) == 0;
+    task->running = pthread_create(&task->thread, NULL, preview_draw, task) == 0;
     if (!task->running)
-        draw_preview(task);
+        preview_draw(task);
     return 0;
 }
 
 static int
-end_preview(struct results *results, struct preview_task *task, int rc)
+preview_end(struct results *results, struct preview_task *task, int rc)
 {
     double begun = clock_seconds();
     if (task->running)
@@ -288,7 +288,7 @@ end_preview(struct results *results, struct preview_task *task, int rc)
 
 /* What the volume is measured for is there without a voxel in a segment. */
 static bool
-needs_segments(const struct results *results)
+results_need_segments(const struct results *results)
 {
     const struct conf_pipeline *pipeline = results->request->pipeline;
     return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_CODES)) ||
@@ -297,25 +297,25 @@ needs_segments(const struct results *results)
 }
 
 static int
-write_all(struct results *results)
+results_write_all(struct results *results)
 {
     struct pipeline_report *report = results->report;
     struct preview_task preview;
-    int rc = describe_segments(results);
+    int rc = results_describe_segments(results);
     if (rc == 0)
-        rc = start_preview(results, &preview);
+        rc = preview_start(results, &preview);
     if (rc)
         return rc;
-    report->empty = report->segmented_voxels == 0 && needs_segments(results);
+    report->empty = report->segmented_voxels == 0 && results_need_segments(results);
     if (report->empty)
         error_set(&report->error, 0, CODE_EMPTY,
                   "no voxel belongs to a segment, so there is no object; see preview.png and the "
                   "range and shapes, or the seeds and Gaussians, of the pipeline");
     else
-        rc = write_objects(results);
+        rc = results_write_objects(results);
     if (rc == 0)
         rc = result_make_all(results, result_tables);
-    return end_preview(results, &preview, rc);
+    return preview_end(results, &preview, rc);
 }
 
 int
@@ -324,7 +324,7 @@ results_write(const struct results_request *request, struct pipeline_report *rep
     struct results results = {.request = request, .report = report};
     int rc = pipeline_enter(request->watch, "write");
     if (rc == 0)
-        rc = write_all(&results);
+        rc = results_write_all(&results);
     free(results.scene_segments);
     free(results.preview_segments);
     free(results.segments);
@@ -336,7 +336,7 @@ results_write(const struct results_request *request, struct pipeline_report *rep
 /* ------------------------------------------------------------------------------- publishing -- */
 
 static int
-write_record(const struct results_request *request, struct pipeline_report *report)
+results_write_record(const struct results_request *request, struct pipeline_report *report)
 {
     const struct record record = {report, request->spec, request->pipeline->name, request->threads};
     int fd;
@@ -352,7 +352,7 @@ write_record(const struct results_request *request, struct pipeline_report *repo
 
 /* The record's sync is the last one to begin; the others may have ended. */
 static int
-settle(const struct results_request *request, struct pipeline_report *report)
+results_sync(const struct results_request *request, struct pipeline_report *report)
 {
     const char *file;
     int rc = output_settle(request->output, &file);
@@ -362,9 +362,9 @@ settle(const struct results_request *request, struct pipeline_report *report)
 int
 results_publish(const struct results_request *request, struct pipeline_report *report)
 {
-    int rc = write_record(request, report);
+    int rc = results_write_record(request, report);
     if (rc == 0)
-        rc = settle(request, report);
+        rc = results_sync(request, report);
     if (rc)
         return rc;
     rc = output_publish(request->output, results_is_file);

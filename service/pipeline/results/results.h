@@ -23,7 +23,7 @@ struct results_request {
     const struct fuzzy_objects *objects;
     struct kernels_lane *lane; /* for the state codes of level sets */
     const void *voxels;        /* stored values, stack->pixel, x fastest */
-    /* One a segment of the pipeline, in its order; a scene is NULL where none is wanted. */
+    /* One per segment of the pipeline, in its order; a scene is NULL where none is wanted. */
     const struct image_mask *masks;
     const uint16_t *const *scenes;
     uint8_t *const *maps; /* of patterns (measure.h), TEXTURE_PATTERNS; NULL: not wanted */
