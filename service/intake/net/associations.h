@@ -7,9 +7,9 @@
 #ifndef NOCTULE_ASSOCIATIONS_H
 #define NOCTULE_ASSOCIATIONS_H
 
+#include "service/common/settings.h"
 #include "service/intake/net/admission.h"
 #include "service/intake/net/reception.h"
-#include "service/common/settings.h"
 
 struct associations;
 

@@ -11,8 +11,8 @@
 #ifndef NOCTULE_LISTENER_H
 #define NOCTULE_LISTENER_H
 
-#include "service/intake/net/reception.h"
 #include "service/common/settings.h"
+#include "service/intake/net/reception.h"
 
 struct listener;
 
