@@ -120,7 +120,7 @@ courier_main(void)
 
 /* ------------------------------------------------------------------------- the daemon ------ */
 
-#define LOOK_SECONDS 20.0
+#define LOOK_SECONDS 120.0 /* only a hang lasts that long */
 
 static struct sample s;
 static struct core core;
