@@ -80,12 +80,6 @@ daemon_before_commit(void *context)
         uv_stop(&core->loop);
 }
 
-static void
-daemon_on_trouble(struct core *core, const char *why)
-{
-    arrivals_pause_or_resume(core, why);
-}
-
 /* A commit went well while probing: work goes on. */
 static void
 daemon_resume(struct core *core)
@@ -431,7 +425,7 @@ daemon_open_parts(struct daemon *daemon)
     daemon_init_timer(daemon, &daemon->watchdog, daemon_on_watchdog);
     daemon_init_timer(daemon, &daemon->deadline, daemon_on_deadline);
     daemon_init_timer(daemon, &core->probe, daemon_on_probe);
-    core->on_trouble = daemon_on_trouble;
+    core->on_trouble = arrivals_pause_or_resume;
     due_init(&core->jobs_due, &core->loop);
     due_init(&core->deliveries_due, &core->loop);
     int signals = daemon_catch_signal(daemon, &daemon->terminate, SIGTERM, daemon_on_stop_signal) |

@@ -211,7 +211,7 @@ def test_the_end_of_the_pipe_is_the_end_of_the_worker(worker, tmp_path):
     struct.pack("<IH", 2, 16),
     proto.encode("DRAIN")[:4] + struct.pack("<H", 16),
     struct.pack("<I", 11) + struct.pack("<H", 17) + struct.pack("<qB", 5, 1),
-    proto.encode("ANSWER", 0, "what?"),
+    proto.encode("ANSWER", 0, "what?", ""),
 ], ids=["noise", "unknown type", "RUN without fields", "short RUN", "left-over byte", "not for a worker"])
 def test_a_broken_daemon_is_not_listened_to(worker, tmp_path, data):
     w = worker()
