@@ -83,6 +83,8 @@ def test_slices_without_a_pattern(run, tmp_path):
     assert len(found) == 3 and not any(any(h["histogram"]) for h in found)
     assert "PMAP_EMPTY" in run(source, tmp_path / "no", ALL_PATTERNS, whole, ("pmap",), status=1).stderr
     assert_nothing_left(tmp_path / "no")
+    run(source, tmp_path / "codes", ALL_PATTERNS, whole, ("codes",))
+    assert (tmp_path / "codes" / "codes-1.nrrd").exists()
 
 
 # --- what is not defined ---
