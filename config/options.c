@@ -25,9 +25,8 @@ is_met(const struct option_section *section, const struct option_use *use, const
     const struct option_row *with = option_find(section, use->with);
     if (!use->choices)
         return option_elements(with, object).count == 0;
-    unsigned value;
-    memcpy(&value, option_value(with, object), sizeof(value));
-    return ((with->kind == &option_flags ? value : 1u << value) & use->choices) != 0;
+    const unsigned *value = option_value(with, object);
+    return ((with->kind == &option_flags ? *value : 1u << *value) & use->choices) != 0;
 }
 
 const struct option_use *
@@ -43,9 +42,7 @@ option_useless(const struct option_section *section, const struct option_row *ro
 void
 option_free(const struct option_row *row, void *object)
 {
-    void *pointer;
-    memcpy(&pointer, option_field(row, object), sizeof(pointer));
-    free(pointer);
+    free(*(void **)option_field(row, object));
 }
 
 void
@@ -61,10 +58,27 @@ option_clear(const struct option_section *section, void *object)
 #define MAX_OPTIONS 256
 
 static char keys[MAX_OPTIONS][96];
-static struct option_words words[MAX_OPTIONS];
+static char types[MAX_OPTIONS][128], limits[MAX_OPTIONS][64];
 static struct conf_option listing[MAX_OPTIONS];
 static size_t listing_count;
 static once_flag listing_once = ONCE_FLAG_INIT;
+
+static void
+option_describe(const struct option_row *row, size_t at)
+{
+    const struct option_kind *kind = row->kind;
+    if (kind->describe)
+        kind->describe(row, types[at], sizeof(types[at]));
+    else
+        snprintf(types[at], sizeof(types[at]), "%s", kind->type);
+    if (!kind->limits)
+        return;
+    int used = snprintf(limits[at], sizeof(limits[at]), "%.10g .. %.10g%s", row->min, row->max,
+                        kind->limits);
+    if (kind == &option_integers)
+        snprintf(limits[at] + used, sizeof(limits[at]) - (size_t)used, ", 1 .. %zu elements",
+                 row->array.elements);
+}
 
 static void
 list_section(const struct option_section *section, const char *prefix)
@@ -73,11 +87,11 @@ list_section(const struct option_section *section, const char *prefix)
         const struct option_row *row = &section->rows[i];
         const size_t at = listing_count++;
         snprintf(keys[at], sizeof(keys[at]), "%s%s", prefix, row->name);
-        row->kind->describe(row, &words[at]);
+        option_describe(row, at);
         listing[at] = (struct conf_option){.key = keys[at],
-                                           .type = words[at].type,
+                                           .type = types[at],
                                            .fallback = row->fallback,
-                                           .limits = words[at].limits,
+                                           .limits = limits[at],
                                            .help = row->help};
         if (row->kind->below) {
             char below[128];

@@ -78,11 +78,11 @@ read_elements(const struct option_reader *reader, const struct option_row *row,
 static void
 read_mark(const struct option_mark *mark, void *object)
 {
-    const bool given = true;
+    void *member = (char *)object + mark->offset;
     if (mark->alternative)
-        memcpy((char *)object + mark->offset, &mark->unit, sizeof(mark->unit));
+        *(enum conf_unit *)member = mark->unit;
     else
-        memcpy((char *)object + mark->offset, &given, sizeof(given));
+        *(bool *)member = true;
 }
 
 static int
@@ -195,17 +195,36 @@ struct option_spot {
     config_setting_t *group;
 };
 
-bool
-option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
+__attribute__((format(printf, 3, 0))) static void
+read_refuse(const struct option_spot *spot, const char *option, const char *format, va_list values)
 {
     char text[256];
-    va_list values;
-    va_start(values, format);
     vsnprintf(text, sizeof(text), format, values);
-    va_end(values);
     const config_setting_t *setting = config_setting_lookup(spot->group, option);
     read_fail(spot->reader, setting ? setting : spot->group, "%s%s%s", setting ? "" : option,
               setting ? "" : ": ", text);
+}
+
+bool
+option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    read_refuse(spot, option, format, values);
+    va_end(values);
+    return false;
+}
+
+bool
+option_refuse_of(const struct option_spot *spot, const char *list, size_t index, const char *option,
+                 const char *format, ...)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "%s.[%zu]%s", list, index, option);
+    va_list values;
+    va_start(values, format);
+    read_refuse(spot, path, format, values);
+    va_end(values);
     return false;
 }
 

@@ -16,23 +16,15 @@ option_not_null(const struct option_writer *writer, const struct option_row *row
                 const void *object)
 {
     (void)writer;
-    const void *pointer;
-    memcpy(&pointer, option_value(row, object), sizeof(pointer));
-    return pointer != NULL;
+    return *(const void *const *)option_value(row, object) != NULL;
 }
 
 static bool
 write_is_marked(const struct option_mark *mark, const void *object)
 {
-    const char *member = (const char *)object + mark->offset;
-    enum conf_unit unit;
-    bool given;
-    if (!mark->alternative) {
-        memcpy(&given, member, sizeof(given));
-        return given;
-    }
-    memcpy(&unit, member, sizeof(unit));
-    return unit == mark->unit;
+    const void *member = (const char *)object + mark->offset;
+    return mark->alternative ? *(const enum conf_unit *)member == mark->unit
+                             : *(const bool *)member;
 }
 
 /* Would the value be written as the row has its default? */

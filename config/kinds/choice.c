@@ -36,21 +36,12 @@ get_choice(const struct option_reader *reader, const struct option_row *row,
 }
 
 static void
-describe_choices(const struct option_row *row, struct option_words *words, const char *what)
+choices_describe(const struct option_row *row, char *type, size_t size)
 {
-    const size_t size = sizeof(words->type);
-    size_t at = (size_t)snprintf(words->type, size, "%s", what);
+    size_t at = (size_t)snprintf(type, size, row->kind == &option_flags ? "set" : "enum");
     for (size_t i = 0; row->choices[i] && at < size; i++)
-        at += (size_t)snprintf(words->type + at, size - at, "%s%s", i ? "|" : " ", row->choices[i]);
+        at += (size_t)snprintf(type + at, size - at, "%s%s", i ? "|" : " ", row->choices[i]);
 }
-
-static void
-enum_describe(const struct option_row *row, struct option_words *words)
-{
-    describe_choices(row, words, "enum");
-}
-
-/* --------------------------------------------------------------------------------- word ---- */
 
 static int
 word_read(const struct option_reader *reader, const struct option_row *row,
@@ -62,33 +53,24 @@ word_read(const struct option_reader *reader, const struct option_row *row,
 }
 
 const struct option_kind option_word = {
-    .read = word_read, .write = write_string, .clear = option_free, .describe = enum_describe};
-
-/* ------------------------------------------------------------------------------- choice ---- */
+    .read = word_read, .write = write_string, .clear = option_free, .describe = choices_describe};
 
 static int
 choice_read(const struct option_reader *reader, const struct option_row *row,
             config_setting_t *setting, void *object)
 {
-    unsigned choice;
-    int rc = get_choice(reader, row, setting, &choice);
-    if (rc == 0)
-        memcpy(option_field(row, object), &choice, sizeof(choice));
-    return rc;
+    return get_choice(reader, row, setting, option_field(row, object));
 }
 
 static void
 choice_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    unsigned choice;
-    memcpy(&choice, option_value(row, object), sizeof(choice));
-    write_text(writer->out, row->choices[choice]);
+    const unsigned *choice = option_value(row, object);
+    write_text(writer->out, row->choices[*choice]);
 }
 
 const struct option_kind option_choice = {
-    .read = choice_read, .write = choice_write, .describe = enum_describe};
-
-/* ------------------------------------------------------------------------------- switch ---- */
+    .read = choice_read, .write = choice_write, .describe = choices_describe};
 
 static int
 switch_read(const struct option_reader *reader, const struct option_row *row,
@@ -96,62 +78,47 @@ switch_read(const struct option_reader *reader, const struct option_row *row,
 {
     unsigned choice;
     int rc = get_choice(reader, row, setting, &choice);
-    if (rc == 0) {
-        bool value = choice == 1;
-        memcpy(option_field(row, object), &value, sizeof(value));
-    }
+    if (rc == 0)
+        *(bool *)option_field(row, object) = choice == 1;
     return rc;
 }
 
 static void
 switch_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    bool value;
-    memcpy(&value, option_value(row, object), sizeof(value));
-    write_text(writer->out, row->choices[value]);
+    const bool *value = option_value(row, object);
+    write_text(writer->out, row->choices[*value]);
 }
 
 const struct option_kind option_switch = {
-    .read = switch_read, .write = switch_write, .describe = enum_describe};
-
-/* -------------------------------------------------------------------------------- flags ---- */
+    .read = switch_read, .write = switch_write, .describe = choices_describe};
 
 static int
 flags_read(const struct option_reader *reader, const struct option_row *row,
            config_setting_t *setting, void *object)
 {
-    unsigned flags = 0;
+    unsigned *flags = option_field(row, object), choice;
     if (!read_is_sequence(setting) || config_setting_length(setting) == 0) {
         char choices[CHOICES_SIZE];
         read_name_choices(row, ALL_CHOICES, choices);
         return read_fail(reader, setting, "has to be [ ... ] with at least one of %s", choices);
     }
     for (unsigned i = 0; i < (unsigned)config_setting_length(setting); i++) {
-        unsigned choice;
         int rc = get_choice(reader, row, config_setting_get_elem(setting, i), &choice);
         if (rc < 0)
             return rc;
-        flags |= 1u << choice;
+        *flags |= 1u << choice;
     }
-    memcpy(option_field(row, object), &flags, sizeof(flags));
     return 0;
-}
-
-static unsigned
-flags_of(const struct option_row *row, const void *object)
-{
-    unsigned flags;
-    memcpy(&flags, option_value(row, object), sizeof(flags));
-    return flags;
 }
 
 static void
 flags_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    unsigned flags = flags_of(row, object);
+    const unsigned *flags = option_value(row, object);
     const char *before = "[ ";
     for (unsigned i = 0; row->choices[i]; i++)
-        if (flags & (1u << i)) {
+        if (*flags & (1u << i)) {
             fputs(before, writer->out);
             write_text(writer->out, row->choices[i]);
             before = ", ";
@@ -164,14 +131,8 @@ static bool
 flags_has(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
     (void)writer;
-    return flags_of(row, object) != 0;
-}
-
-static void
-flags_describe(const struct option_row *row, struct option_words *words)
-{
-    describe_choices(row, words, "set");
+    return *(const unsigned *)option_value(row, object) != 0;
 }
 
 const struct option_kind option_flags = {
-    .read = flags_read, .write = flags_write, .has = flags_has, .describe = flags_describe};
+    .read = flags_read, .write = flags_write, .has = flags_has, .describe = choices_describe};

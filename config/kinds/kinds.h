@@ -24,11 +24,6 @@ struct option_writer {
     bool identity; /* without what is later and at its default */
 };
 
-/* For the table that people read (struct conf_option). */
-struct option_words {
-    char type[128], limits[64];
-};
-
 /* `object` is the struct that the row's section fills. */
 struct option_kind {
     /* 0, or -errno with the reader's error. */
@@ -41,9 +36,10 @@ struct option_kind {
                 const void *object);
     /* NULL: it owns nothing. */
     void (*clear)(const struct option_row *row, void *object);
-    /* Both are empty before. */
-    void (*describe)(const struct option_row *row, struct option_words *words);
-    const char *below; /* between its name and those of the options of its section; NULL: none */
+    const char *type; /* in words; NULL: describe says it */
+    void (*describe)(const struct option_row *row, char *type, size_t size);
+    const char *limits; /* what the row's limits are of: "", " characters"; NULL: it has none */
+    const char *below;  /* between its name and those of the options of its section; NULL: none */
 };
 
 /* The row's member. */

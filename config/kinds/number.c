@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define MAX_NUMBERS 3 /* of one option */
-
 static bool
 setting_is_number(const config_setting_t *setting)
 {
@@ -49,10 +47,8 @@ integer_get(const struct option_reader *reader, const struct option_row *row,
         return read_fail(reader, setting, "has to be an integer");
     double number;
     int rc = number_get(reader, row, setting, &number);
-    if (rc == 0) {
-        int value = (int)number; /* limits of integers are within int */
-        memcpy(field, &value, sizeof(value));
-    }
+    if (rc == 0)
+        *(int *)field = (int)number; /* limits of integers are within int */
     return rc;
 }
 
@@ -70,44 +66,22 @@ number_put(FILE *out, double value)
     fprintf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
-static void
-number_limits(const struct option_row *row, struct option_words *words)
-{
-    snprintf(words->limits, sizeof(words->limits), "%.10g .. %.10g", row->min, row->max);
-}
-
-/* ------------------------------------------------------------------------------- number ---- */
-
 static int
 number_read(const struct option_reader *reader, const struct option_row *row,
             config_setting_t *setting, void *object)
 {
-    double value;
-    int rc = number_get(reader, row, setting, &value);
-    if (rc == 0)
-        memcpy(option_field(row, object), &value, sizeof(value));
-    return rc;
+    return number_get(reader, row, setting, option_field(row, object));
 }
 
 static void
 number_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    double value;
-    memcpy(&value, option_value(row, object), sizeof(value));
-    number_put(writer->out, value);
-}
-
-static void
-number_describe(const struct option_row *row, struct option_words *words)
-{
-    snprintf(words->type, sizeof(words->type), "number");
-    number_limits(row, words);
+    const double *value = option_value(row, object);
+    number_put(writer->out, *value);
 }
 
 const struct option_kind option_number = {
-    .read = number_read, .write = number_write, .describe = number_describe};
-
-/* ------------------------------------------------------------------------------ integer ---- */
+    .read = number_read, .write = number_write, .type = "number", .limits = ""};
 
 static int
 integer_read(const struct option_reader *reader, const struct option_row *row,
@@ -119,22 +93,12 @@ integer_read(const struct option_reader *reader, const struct option_row *row,
 static void
 integer_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    int value;
-    memcpy(&value, option_value(row, object), sizeof(value));
-    fprintf(writer->out, "%d", value);
-}
-
-static void
-integer_describe(const struct option_row *row, struct option_words *words)
-{
-    snprintf(words->type, sizeof(words->type), "integer");
-    number_limits(row, words);
+    const int *value = option_value(row, object);
+    fprintf(writer->out, "%d", *value);
 }
 
 const struct option_kind option_integer = {
-    .read = integer_read, .write = integer_write, .describe = integer_describe};
-
-/* ------------------------------------------------------------------------------ boolean ---- */
+    .read = integer_read, .write = integer_write, .type = "integer", .limits = ""};
 
 static int
 boolean_read(const struct option_reader *reader, const struct option_row *row,
@@ -142,36 +106,25 @@ boolean_read(const struct option_reader *reader, const struct option_row *row,
 {
     if (config_setting_type(setting) != CONFIG_TYPE_BOOL)
         return read_fail(reader, setting, "has to be true or false");
-    bool value = config_setting_get_bool(setting);
-    memcpy(option_field(row, object), &value, sizeof(value));
+    *(bool *)option_field(row, object) = config_setting_get_bool(setting);
     return 0;
 }
 
 static void
 boolean_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    bool value;
-    memcpy(&value, option_value(row, object), sizeof(value));
-    fputs(value ? "true" : "false", writer->out);
-}
-
-static void
-boolean_describe(const struct option_row *row, struct option_words *words)
-{
-    (void)row;
-    snprintf(words->type, sizeof(words->type), "boolean");
+    const bool *value = option_value(row, object);
+    fputs(*value ? "true" : "false", writer->out);
 }
 
 const struct option_kind option_boolean = {
-    .read = boolean_read, .write = boolean_write, .describe = boolean_describe};
-
-/* ------------------------------------------------------------------------------ numbers ---- */
+    .read = boolean_read, .write = boolean_write, .type = "boolean"};
 
 static int
 numbers_read(const struct option_reader *reader, const struct option_row *row,
              config_setting_t *setting, void *object)
 {
-    double values[MAX_NUMBERS];
+    double *values = option_field(row, object);
     const size_t count = row->array.count;
     int rc = 0;
     if (row->array.uniform && setting_is_number(setting)) {
@@ -185,8 +138,6 @@ numbers_read(const struct option_reader *reader, const struct option_row *row,
         return read_fail(reader, setting, "has to be %s[ ... ] of %zu numbers",
                          row->array.uniform ? "a number, or " : "", count);
     }
-    if (rc == 0)
-        memcpy(option_field(row, object), values, count * sizeof(values[0]));
     return rc;
 }
 
@@ -202,8 +153,7 @@ numbers_equal(const double *values, size_t count)
 static void
 numbers_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    double values[MAX_NUMBERS];
-    memcpy(values, option_value(row, object), row->array.count * sizeof(values[0]));
+    const double *values = option_value(row, object);
     if (row->array.uniform && numbers_equal(values, row->array.count)) {
         number_put(writer->out, values[0]);
         return;
@@ -216,17 +166,13 @@ numbers_write(const struct option_writer *writer, const struct option_row *row, 
 }
 
 static void
-numbers_describe(const struct option_row *row, struct option_words *words)
+numbers_describe(const struct option_row *row, char *type, size_t size)
 {
-    snprintf(words->type, sizeof(words->type), row->array.uniform ? "number or %zu" : "%zu numbers",
-             row->array.count);
-    number_limits(row, words);
+    snprintf(type, size, row->array.uniform ? "number or %zu" : "%zu numbers", row->array.count);
 }
 
 const struct option_kind option_numbers = {
-    .read = numbers_read, .write = numbers_write, .describe = numbers_describe};
-
-/* ----------------------------------------------------------------------------- integers ---- */
+    .read = numbers_read, .write = numbers_write, .describe = numbers_describe, .limits = ""};
 
 /* One element that is several integers. */
 static int
@@ -279,16 +225,15 @@ integers_write(const struct option_writer *writer, const struct option_row *row,
 }
 
 static void
-integers_describe(const struct option_row *row, struct option_words *words)
+integers_describe(const struct option_row *row, char *type, size_t size)
 {
-    snprintf(words->type, sizeof(words->type),
-             row->array.count > 1 ? "lists of %zu integers" : "integers", row->array.count);
-    snprintf(words->limits, sizeof(words->limits), "%.10g .. %.10g, 1 .. %zu elements", row->min,
-             row->max, row->array.elements);
+    snprintf(type, size, row->array.count > 1 ? "lists of %zu integers" : "integers",
+             row->array.count);
 }
 
 const struct option_kind option_integers = {.read = integers_read,
                                             .write = integers_write,
                                             .has = option_not_null,
                                             .clear = option_free,
-                                            .describe = integers_describe};
+                                            .describe = integers_describe,
+                                            .limits = ""};

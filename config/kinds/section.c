@@ -23,8 +23,6 @@ write_group(const struct option_writer *writer, const struct option_row *row, co
     fprintf(writer->out, "%*s}", 2 * writer->depth, "");
 }
 
-/* -------------------------------------------------------------------------------- group ---- */
-
 static int
 group_read(const struct option_reader *reader, const struct option_row *row,
            config_setting_t *setting, void *object)
@@ -54,59 +52,46 @@ group_clear(const struct option_row *row, void *object)
     option_clear(row->section, option_field(row, object));
 }
 
-static void
-group_describe(const struct option_row *row, struct option_words *words)
-{
-    (void)row;
-    snprintf(words->type, sizeof(words->type), "group");
-}
-
 const struct option_kind option_group = {.read = group_read,
                                          .write = group_write,
                                          .has = group_has,
                                          .clear = group_clear,
-                                         .describe = group_describe,
-                                         .below = "."};
-
-/* --------------------------------------------------------------------------------- part ---- */
+                                         .below = ".",
+                                         .type = "group"};
 
 static int
 part_read(const struct option_reader *reader, const struct option_row *row,
           config_setting_t *setting, void *object)
 {
-    char *part = calloc(1, row->section->size);
-    if (!part)
+    void **part = option_field(row, object);
+    *part = calloc(1, row->section->size);
+    if (!*part)
         return source_out_of_memory(reader->error);
-    memcpy(option_field(row, object), &part, sizeof(part));
-    return read_group(reader, row, setting, part); // cppcheck-suppress memleak ; the field has it
+    return read_group(reader, row, setting, *part);
 }
 
 static void
 part_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    const void *part;
-    memcpy(&part, option_value(row, object), sizeof(part));
-    write_group(writer, row, part);
+    const void *const *part = option_value(row, object);
+    write_group(writer, row, *part);
 }
 
 static void
 part_clear(const struct option_row *row, void *object)
 {
-    void *part;
-    memcpy(&part, option_field(row, object), sizeof(part));
-    if (part)
-        option_clear(row->section, part);
-    free(part);
+    void **part = option_field(row, object);
+    if (*part)
+        option_clear(row->section, *part);
+    free(*part);
 }
 
 const struct option_kind option_part = {.read = part_read,
                                         .write = part_write,
                                         .has = option_not_null,
                                         .clear = part_clear,
-                                        .describe = group_describe,
-                                        .below = "."};
-
-/* --------------------------------------------------------------------------------- list ---- */
+                                        .below = ".",
+                                        .type = "group"};
 
 static int
 list_read(const struct option_reader *reader, const struct option_row *row,
@@ -144,15 +129,9 @@ list_clear(const struct option_row *row, void *object)
     free(elements.at);
 }
 
-static void
-list_describe(const struct option_row *row, struct option_words *words)
-{
-    snprintf(words->type, sizeof(words->type), "list");
-    snprintf(words->limits, sizeof(words->limits), "%.0f .. %.0f elements", row->min, row->max);
-}
-
 const struct option_kind option_list = {.read = list_read,
                                         .write = list_write,
                                         .clear = list_clear,
-                                        .describe = list_describe,
-                                        .below = "[]."};
+                                        .below = "[].",
+                                        .type = "list",
+                                        .limits = " elements"};

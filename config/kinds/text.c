@@ -8,8 +8,6 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-/* -------------------------------------------------------------------------------- forms ---- */
-
 static bool
 form_fits_name(const char *text)
 {
@@ -88,8 +86,6 @@ const struct option_form form_name = {form_fits_name, "may hold only A-Z a-z 0-9
                                      "has to be the index of a GPU, or its UUID (\"GPU-...\")"},
                          form_absolute = {form_fits_absolute, "has to be an absolute path"};
 
-/* --------------------------------------------------------------------------------- text ---- */
-
 /* Of the character at `text`: C0, DEL and C1. */
 static bool
 text_is_control(const unsigned char *text)
@@ -137,9 +133,8 @@ write_text(FILE *out, const char *text)
 void
 write_string(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    const char *text;
-    memcpy(&text, option_value(row, object), sizeof(text));
-    write_text(writer->out, text);
+    const char *const *text = option_value(row, object);
+    write_text(writer->out, *text);
 }
 
 int
@@ -170,20 +165,12 @@ text_read(const struct option_reader *reader, const struct option_row *row,
     return read_text(reader, row, setting, option_field(row, object));
 }
 
-static void
-text_describe(const struct option_row *row, struct option_words *words)
-{
-    snprintf(words->type, sizeof(words->type), "string");
-    snprintf(words->limits, sizeof(words->limits), "%.0f .. %.0f characters", row->min, row->max);
-}
-
 const struct option_kind option_text = {.read = text_read,
                                         .write = write_string,
                                         .has = option_not_null,
                                         .clear = option_free,
-                                        .describe = text_describe};
-
-/* -------------------------------------------------------------------------------- names ---- */
+                                        .type = "string",
+                                        .limits = " characters"};
 
 /* Each element is a string of the row's form, 1 .. 64 characters. */
 static int
@@ -225,15 +212,9 @@ names_clear(const struct option_row *row, void *object)
     free(names);
 }
 
-static void
-names_describe(const struct option_row *row, struct option_words *words)
-{
-    snprintf(words->type, sizeof(words->type), "names");
-    snprintf(words->limits, sizeof(words->limits), "%.0f .. %.0f elements", row->min, row->max);
-}
-
 const struct option_kind option_names = {.read = names_read,
                                          .write = names_write,
                                          .has = option_not_null,
                                          .clear = names_clear,
-                                         .describe = names_describe};
+                                         .type = "names",
+                                         .limits = " elements"};

@@ -102,20 +102,18 @@ static bool
 check_destination_names(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const struct conf_destination *destination = &conf->destinations[i];
-    char option[64];
-    snprintf(option, sizeof(option), "destinations.[%zu].name", i);
     if (conf_find_destination(conf, destination->name) != destination)
-        return option_refuse(spot, option, "\"%s\" is the name of an earlier destination",
-                             destination->name);
-    snprintf(option, sizeof(option), "destinations.[%zu].fallback", i);
+        return option_refuse_of(spot, "destinations", i, ".name",
+                                "\"%s\" is the name of an earlier destination", destination->name);
     const struct conf_destination *at = destination;
     for (size_t steps = 0; at->fallback; steps++) {
         const struct conf_destination *next = conf_find_destination(conf, at->fallback);
         if (!next)
-            return option_refuse(spot, option, "there is no destination named \"%s\"",
-                                 at->fallback);
+            return option_refuse_of(spot, "destinations", i, ".fallback",
+                                    "there is no destination named \"%s\"", at->fallback);
         if (steps == conf->destination_count)
-            return option_refuse(spot, option, "leads round in a circle");
+            return option_refuse_of(spot, "destinations", i, ".fallback",
+                                    "leads round in a circle");
         at = next;
     }
     return true;
@@ -145,9 +143,7 @@ check_destinations(const struct conf *conf, const struct option_spot *spot)
         if (!check_destination_names(conf, i, spot) || !check_destination_folders(conf, i, spot))
             return false;
         if (conf->destinations[i].tls && !conf->dicom.tls.ca) {
-            char option[64];
-            snprintf(option, sizeof(option), "destinations.[%zu].tls", i);
-            return option_refuse(spot, option, "needs dicom.tls.ca");
+            return option_refuse_of(spot, "destinations", i, ".tls", "needs dicom.tls.ca");
         }
     }
     return true;

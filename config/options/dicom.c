@@ -3,7 +3,6 @@
  */
 #include "config/options/sections.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct option_row title_rows[] = {
@@ -54,10 +53,8 @@ check_titles(const struct conf_dicom *dicom, const struct option_spot *spot)
     for (size_t i = 0; i < dicom->title_count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(dicom->titles[i].ae_title, dicom->titles[j].ae_title) == 0) {
-                char option[64];
-                snprintf(option, sizeof(option), "titles.[%zu].ae_title", i);
-                return option_refuse(spot, option, "\"%s\" is an earlier title",
-                                     dicom->titles[i].ae_title);
+                return option_refuse_of(spot, "titles", i, ".ae_title",
+                                        "\"%s\" is an earlier title", dicom->titles[i].ae_title);
             }
     return true;
 }
@@ -82,9 +79,8 @@ check_peers(const struct conf_dicom *dicom, const struct option_spot *spot)
 {
     for (size_t i = 0; i < dicom->peer_count; i++)
         if (dicom->peers[i].certificate && dicom->tls_port == 0) {
-            char option[64];
-            snprintf(option, sizeof(option), "peers.[%zu].certificate", i);
-            return option_refuse(spot, option, "is asked for, but there is no tls_port");
+            return option_refuse_of(spot, "peers", i, ".certificate",
+                                    "is asked for, but there is no tls_port");
         }
     return true;
 }

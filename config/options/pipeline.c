@@ -3,7 +3,6 @@
  */
 #include "config/options/sections.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const char *const result_choices[] = {
@@ -63,10 +62,8 @@ check_from(const struct conf_pipeline *pipeline, const struct option_spot *spot)
             j++;
         if (!from || (j < i && pipeline->segments[j].method == CONF_FUZZY))
             continue;
-        char option[64];
-        snprintf(option, sizeof(option), "segments.[%zu].from", i);
-        return option_refuse(
-            spot, option,
+        return option_refuse_of(
+            spot, "segments", i, ".from",
             "there is no earlier segment \"%s\" with method = \"fuzzy-connectedness\"", from);
     }
     return true;
@@ -79,10 +76,9 @@ check_pipeline(const void *object, const struct option_spot *spot)
     for (size_t i = 0; i < pipeline->segment_count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(pipeline->segments[i].label, pipeline->segments[j].label) == 0) {
-                char option[64];
-                snprintf(option, sizeof(option), "segments.[%zu].label", i);
-                return option_refuse(spot, option, "\"%s\" is the label of an earlier segment",
-                                     pipeline->segments[i].label);
+                return option_refuse_of(spot, "segments", i, ".label",
+                                        "\"%s\" is the label of an earlier segment",
+                                        pipeline->segments[i].label);
             }
     return check_methods(pipeline, spot) && check_from(pipeline, spot) &&
            check_results(pipeline, spot);
@@ -168,10 +164,9 @@ check_pipeline_names(const struct conf *conf, const struct option_spot *spot)
     for (size_t i = 0; i < conf->pipeline_count; i++)
         for (size_t j = 0; j < i; j++)
             if (strcmp(conf->pipelines[i].name, conf->pipelines[j].name) == 0) {
-                char option[64];
-                snprintf(option, sizeof(option), "pipelines.[%zu].name", i);
-                return option_refuse(spot, option, "\"%s\" is the name of an earlier pipeline",
-                                     conf->pipelines[i].name);
+                return option_refuse_of(spot, "pipelines", i, ".name",
+                                        "\"%s\" is the name of an earlier pipeline",
+                                        conf->pipelines[i].name);
             }
     return true;
 }
@@ -181,10 +176,8 @@ check_rules(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->rule_count; i++)
         if (!conf_find_pipeline(conf, conf->rules[i].pipeline)) {
-            char option[64];
-            snprintf(option, sizeof(option), "rules.[%zu].pipeline", i);
-            return option_refuse(spot, option, "there is no pipeline named \"%s\"",
-                                 conf->rules[i].pipeline);
+            return option_refuse_of(spot, "rules", i, ".pipeline",
+                                    "there is no pipeline named \"%s\"", conf->rules[i].pipeline);
         }
     return true;
 }
@@ -195,9 +188,8 @@ check_title_pipelines(const struct conf *conf, const struct option_spot *spot)
     for (size_t i = 0; i < conf->dicom.title_count; i++) {
         const char *pipeline = conf->dicom.titles[i].pipeline;
         if (pipeline && !conf_find_pipeline(conf, pipeline)) {
-            char option[64];
-            snprintf(option, sizeof(option), "dicom.titles.[%zu].pipeline", i);
-            return option_refuse(spot, option, "there is no pipeline named \"%s\"", pipeline);
+            return option_refuse_of(spot, "dicom.titles", i, ".pipeline",
+                                    "there is no pipeline named \"%s\"", pipeline);
         }
     }
     return true;
@@ -207,15 +199,15 @@ static bool
 check_deliver(const struct conf *conf, size_t i, const struct option_spot *spot)
 {
     const struct conf_pipeline *pipeline = &conf->pipelines[i];
-    char option[64];
     for (size_t j = 0; j < pipeline->deliver_count; j++) {
         const char *name = pipeline->deliver[j];
-        snprintf(option, sizeof(option), "pipelines.[%zu].deliver", i);
         if (strcmp(name, CONF_SENDER) != 0 && !conf_find_destination(conf, name))
-            return option_refuse(spot, option, "there is no destination named \"%s\"", name);
+            return option_refuse_of(spot, "pipelines", i, ".deliver",
+                                    "there is no destination named \"%s\"", name);
         for (size_t k = 0; k < j; k++)
             if (strcmp(name, pipeline->deliver[k]) == 0)
-                return option_refuse(spot, option, "\"%s\" stands twice", name);
+                return option_refuse_of(spot, "pipelines", i, ".deliver", "\"%s\" stands twice",
+                                        name);
     }
     return true;
 }

@@ -37,6 +37,11 @@ extern const struct option_section option_inbox, option_dicom, option_destinatio
 bool option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same with an option of a list's element: ("segments", 1, ".label"). */
+bool option_refuse_of(const struct option_spot *spot, const char *list, size_t index,
+                      const char *option, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
 /* What is left of `path` below `folder`: "" when they are the same, NULL when it is elsewhere. */
 const char *option_path_below(const char *path, const char *folder);
 

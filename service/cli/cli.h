@@ -51,6 +51,7 @@ int cli_usage_error(const char *command, const char *format, ...)
 /* An option of a command, and where what it says goes: a flag, a text or a number. */
 struct cli_option {
     const char *name; /* NULL ends a command's */
+    char letter;      /* for short; 0: none */
     bool *flag;
     const char **text;
     int64_t *number;

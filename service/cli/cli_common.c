@@ -65,12 +65,21 @@ int
 cli_parse_options(int argc, char **argv, const struct cli_option *options)
 {
     struct option longs[CLI_MAX_OPTIONS + 1] = {{NULL, 0, NULL, 0}};
-    for (int i = 0; options[i].name; i++)
-        longs[i] = (struct option){options[i].name,
-                                   options[i].flag ? no_argument : required_argument, NULL, i};
+    char letters[2 * CLI_MAX_OPTIONS + 1] = "", *letter = letters;
+    for (int i = 0; options[i].name; i++) {
+        bool plain = options[i].flag != NULL;
+        longs[i] = (struct option){options[i].name, plain ? no_argument : required_argument, NULL,
+                                   options[i].letter ? options[i].letter : i};
+        if (options[i].letter)
+            letter += sprintf(letter, plain ? "%c" : "%c:", options[i].letter);
+    }
     int status = EXIT_OK, found;
-    while (status == EXIT_OK && (found = getopt_long(argc, argv, "", longs, NULL)) != -1)
-        status = found < CLI_MAX_OPTIONS ? cli_parse_option(argv[0], &options[found])
-                                         : cli_usage_error(argv[0], "wrong options");
+    while (status == EXIT_OK && (found = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+        int i = 0;
+        while (longs[i].name && longs[i].val != found)
+            i++;
+        status = longs[i].name ? cli_parse_option(argv[0], &options[i])
+                               : cli_usage_error(argv[0], "wrong options");
+    }
     return status;
 }

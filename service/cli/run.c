@@ -96,40 +96,17 @@ parse_threads(const char *text, struct options *options)
 static int
 parse_options(const struct conf *conf, int argc, char **argv, struct options *options)
 {
-    static const struct option longs[] = {{"pipeline", required_argument, NULL, 'p'},
-                                          {"output", required_argument, NULL, 'o'},
-                                          {"stack", required_argument, NULL, 's'},
-                                          {"threads", required_argument, NULL, 't'},
-                                          {"json", no_argument, NULL, 'j'},
-                                          {"quiet", no_argument, NULL, 'q'},
-                                          {NULL, 0, NULL, 0}};
-    const char *pipeline = NULL;
-    int status = EXIT_OK, option;
-    while (status == EXIT_OK &&
-           (option = getopt_long(argc, argv, "p:o:s:t:jq", longs, NULL)) != -1) {
-        switch (option) {
-        case 'p':
-            pipeline = optarg;
-            break;
-        case 'o':
-            options->output = optarg;
-            break;
-        case 's':
-            options->stack = optarg;
-            break;
-        case 't':
-            status = parse_threads(optarg, options);
-            break;
-        case 'j':
-            options->json = true;
-            break;
-        case 'q':
-            options->quiet = true;
-            break;
-        default:
-            return EXIT_USAGE; /* getopt has said what is wrong */
-        }
-    }
+    const char *pipeline = NULL, *threads = NULL;
+    const struct cli_option known[] = {{"pipeline", 'p', .text = &pipeline},
+                                       {"output", 'o', .text = &options->output},
+                                       {"stack", 's', .text = &options->stack},
+                                       {"threads", 't', .text = &threads},
+                                       {"json", 'j', .flag = &options->json},
+                                       {"quiet", 'q', .flag = &options->quiet},
+                                       {.name = NULL}};
+    int status = cli_parse_options(argc, argv, known);
+    if (status == EXIT_OK && threads)
+        status = parse_threads(threads, options);
     if (status != EXIT_OK)
         return status;
     options->inputs = argv + optind;

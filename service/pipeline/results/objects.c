@@ -272,11 +272,13 @@ codes_write(const struct results *results, struct result_file *file)
 }
 
 const struct result_row result_objects[] = {
-    {"seg", "seg.dcm", SEG_SOP_CLASS, seg_wanted, NULL, seg_file_write, seg_file_verify},
-    {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS, fractional_wanted, NULL,
-     fractional_write, fractional_verify},
-    {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, NULL, sr_file_write, sr_file_verify},
-    {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, map_write, map_verify},
-    {"codes", "codes-*.nrrd", NULL, codes_wanted, codes_part, codes_write, NULL},
+    {"seg", "seg.dcm", SEG_SOP_CLASS, seg_wanted, .write = seg_file_write,
+     .verify = seg_file_verify},
+    {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS, fractional_wanted,
+     .write = fractional_write, .verify = fractional_verify},
+    {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .write = sr_file_write, .verify = sr_file_verify},
+    {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .write = map_write,
+     .verify = map_verify},
+    {"codes", "codes-*.nrrd", NULL, codes_wanted, codes_part, .write = codes_write},
     {.file = NULL},
 };

@@ -5,7 +5,9 @@
  */
 #include "service/pipeline/results/results.h"
 
+#include "base/durable.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "dicom/objects/seg/seg.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
@@ -152,6 +154,22 @@ result_list(const struct results *results, const struct result_row *row,
 }
 
 static int
+result_put(const struct results *results, const struct result_row *row,
+           const struct result_file *file)
+{
+    struct text_stream text;
+    int rc = text_open(&text);
+    if (rc == 0) {
+        row->put(&results->report->features, text.out);
+        rc = text_close(&text);
+    }
+    if (rc == 0)
+        rc = durable_write_all(file->fd, text.bytes, text.size);
+    free(text.bytes);
+    return rc ? results_file_error(results->report, rc, "write", file->name) : 0;
+}
+
+static int
 result_write(const struct results *results, const struct result_row *row, struct result_file *file)
 {
     const struct results_request *request = results->request;
@@ -162,7 +180,7 @@ result_write(const struct results *results, const struct result_row *row, struct
     rc = output_create(request->output, file->name, &file->fd);
     if (rc)
         return results_file_error(results->report, rc, "make", file->name);
-    rc = row->write(results, file);
+    rc = row->put ? result_put(results, row, file) : row->write(results, file);
     crash_point("worker_in_write");
     if (rc)
         return rc;

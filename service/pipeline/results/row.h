@@ -44,6 +44,8 @@ struct result_row {
     int (*write)(const struct results *results, struct result_file *file);
     /* A file that does not read back as computed is this machine's error. NULL: not read back. */
     int (*verify)(const struct results *results, const struct result_file *file);
+    /* In place of a writer: puts the features into a table. */
+    void (*put)(const struct feature_set *features, FILE *out);
 };
 
 /* Where a file cannot be made or finished: the name is enough, the folder is known. */
