@@ -14,7 +14,7 @@
 #include "service/intake/inbox/inbox.h"
 
 #include "service/common/log.h"
-#include "service/intake/inbox/known.h"
+#include "service/intake/inbox/seen_files.h"
 #include "service/intake/inbox/walk.h"
 #include "service/intake/inbox/watch.h"
 
@@ -49,7 +49,7 @@ struct inbox {
     enum conf_after after;
     int64_t settle_ms, sweep_ms;
 
-    struct known *known;
+    struct seen_files *seen_files;
     struct look_queue urgent;   /* due at once */
     struct look_queue settling; /* by due time, as the settle time is the same for all */
     size_t held;
@@ -122,7 +122,7 @@ add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, in
     size_t length = strlen(relative) + 1;
     struct look *look = malloc(sizeof *look + length);
     if (!look) {
-        known_remove(inbox->known, known_key(relative));
+        seen_files_remove(inbox->seen_files, seen_file_key(relative));
         inbox->news_lost = true;
         return;
     }
@@ -155,10 +155,10 @@ push_folder(struct inbox *inbox, const char *relative)
 
 /* -------------------------------------------------------------------------- sights ------ */
 
-static struct known_file *
+static struct seen_file *
 remember(struct inbox *inbox, const char *relative)
 {
-    struct known_file *file = known_add(inbox->known, known_key(relative));
+    struct seen_file *file = seen_files_add(inbox->seen_files, seen_file_key(relative));
     if (file)
         file->sweep = inbox->sweep;
     else
@@ -167,7 +167,7 @@ remember(struct inbox *inbox, const char *relative)
 }
 
 static void
-hand_out(struct inbox *inbox, struct known_file *file, const struct walk_sight *sight)
+hand_out(struct inbox *inbox, struct seen_file *file, const struct walk_sight *sight)
 {
     const struct inbox_find find = {
         .relative = sight->relative,
@@ -175,7 +175,7 @@ hand_out(struct inbox *inbox, struct known_file *file, const struct walk_sight *
         .error = sight->error,
         .told = file->told,
     };
-    file->state = KNOWN_HANDED;
+    file->state = SEEN_HANDED;
     file->touched = false;
     inbox->held++;
     inbox->handed++;
@@ -183,18 +183,18 @@ hand_out(struct inbox *inbox, struct known_file *file, const struct walk_sight *
 }
 
 static void
-wait_for(struct inbox *inbox, struct known_file *file, const char *relative)
+wait_for(struct inbox *inbox, struct seen_file *file, const char *relative)
 {
-    file->state = KNOWN_WAITING;
+    file->state = SEEN_WAITING;
     add_look(inbox, &inbox->settling, relative, file->since_ms + inbox->settle_ms, false);
 }
 
 /* A look at a file that waits for one. */
 static void
-see_waiting(struct inbox *inbox, struct known_file *file, const struct walk_sight *sight)
+see_waiting(struct inbox *inbox, struct seen_file *file, const struct walk_sight *sight)
 {
-    if (known_settled(file, known_look(&sight->stamp), sight->renamed, (int64_t)uv_now(inbox->loop),
-                      inbox->settle_ms))
+    if (seen_file_settled(file, seen_file_look(&sight->stamp), sight->renamed,
+                          (int64_t)uv_now(inbox->loop), inbox->settle_ms))
         hand_out(inbox, file, sight);
     else
         wait_for(inbox, file, sight->relative);
@@ -204,27 +204,27 @@ static void
 see_file(struct inbox *inbox, const struct walk_sight *sight, bool was_waiting)
 {
     const int64_t now = (int64_t)uv_now(inbox->loop);
-    const bool is_new = !known_find(inbox->known, known_key(sight->relative));
-    struct known_file *file = remember(inbox, sight->relative);
+    const bool is_new = !seen_files_find(inbox->seen_files, seen_file_key(sight->relative));
+    struct seen_file *file = remember(inbox, sight->relative);
     if (!file)
         return;
     if (is_new) {
         see_waiting(inbox, file, sight);
         return;
     }
-    switch ((enum known_state)file->state) {
-    case KNOWN_WAITING:
+    switch ((enum seen_state)file->state) {
+    case SEEN_WAITING:
         if (was_waiting)
             see_waiting(inbox, file, sight);
         break;
-    case KNOWN_HANDED:
+    case SEEN_HANDED:
         break;
-    case KNOWN_LEFT:
-        if (file->look != known_look(&sight->stamp))
+    case SEEN_LEFT:
+        if (file->look != seen_file_look(&sight->stamp))
             see_waiting(inbox, file, sight);
         break;
-    case KNOWN_LATER:
-        if (file->look != known_look(&sight->stamp))
+    case SEEN_LATER:
+        if (file->look != seen_file_look(&sight->stamp))
             see_waiting(inbox, file, sight);
         else if (now >= file->since_ms)
             hand_out(inbox, file, sight);
@@ -236,27 +236,27 @@ see_file(struct inbox *inbox, const struct walk_sight *sight, bool was_waiting)
 static void
 see_other(struct inbox *inbox, const struct walk_sight *sight)
 {
-    struct known_file *file = remember(inbox, sight->relative);
-    if (!file || file->state == KNOWN_HANDED)
+    struct seen_file *file = remember(inbox, sight->relative);
+    if (!file || file->state == SEEN_HANDED)
         return;
     if (!file->told)
         log_warn("inbox.skipped", LOG_STR("inbox", inbox->path),
                  LOG_STR("kind", S_ISLNK(sight->mode) ? "symbolic link" : "special file"),
                  LOG_INT("inode", sight->stamp.inode));
     file->told = true;
-    file->state = KNOWN_LEFT;
-    file->look = known_look(&sight->stamp);
+    file->state = SEEN_LEFT;
+    file->look = seen_file_look(&sight->stamp);
 }
 
 /* Something that cannot be looked at: told once, and tried again by every sweep. */
 static void
 see_trouble(struct inbox *inbox, const struct walk_sight *sight)
 {
-    struct known_file *file = remember(inbox, sight->relative);
-    if (!file || file->state == KNOWN_HANDED)
+    struct seen_file *file = remember(inbox, sight->relative);
+    if (!file || file->state == SEEN_HANDED)
         return;
     if (file->told)
-        file->state = KNOWN_LEFT;
+        file->state = SEEN_LEFT;
     else
         hand_out(inbox, file, sight);
 }
@@ -265,9 +265,9 @@ static void
 see(struct inbox *inbox, const struct walk_sight *sight, bool was_waiting)
 {
     if (sight->error == -ENOENT || sight->error == -ENOTDIR) {
-        struct known_file *file = known_find(inbox->known, known_key(sight->relative));
-        if (file && file->state != KNOWN_HANDED)
-            known_remove(inbox->known, file->key);
+        struct seen_file *file = seen_files_find(inbox->seen_files, seen_file_key(sight->relative));
+        if (file && file->state != SEEN_HANDED)
+            seen_files_remove(inbox->seen_files, file->key);
     } else if (sight->error) {
         see_trouble(inbox, sight);
     } else if (S_ISREG(sight->mode)) {
@@ -284,12 +284,12 @@ see(struct inbox *inbox, const struct walk_sight *sight, bool was_waiting)
 static void
 hint(struct inbox *inbox, const char *relative, bool renamed)
 {
-    struct known_file *file = known_find(inbox->known, known_key(relative));
-    if (file && file->state == KNOWN_HANDED) {
+    struct seen_file *file = seen_files_find(inbox->seen_files, seen_file_key(relative));
+    if (file && file->state == SEEN_HANDED) {
         file->touched = true;
         return;
     }
-    if (file && file->state == KNOWN_WAITING && !renamed)
+    if (file && file->state == SEEN_WAITING && !renamed)
         return;
     if (inbox->held >= MAX_HELD) {
         inbox->news_lost = true;
@@ -298,7 +298,7 @@ hint(struct inbox *inbox, const char *relative, bool renamed)
     file = remember(inbox, relative);
     if (!file)
         return;
-    file->state = KNOWN_WAITING;
+    file->state = SEEN_WAITING;
     file->look = 0;
     add_look(inbox, &inbox->urgent, relative, 0, renamed);
 }
@@ -433,11 +433,11 @@ end_sweep_if_done(struct inbox *inbox)
     inbox->sweeping = false;
     /* What lies in a folder that could not be read is forgotten too, and taken in anew, to no
      * effect, once it can be. */
-    known_forget_unmet(inbox->known, inbox->sweep);
+    seen_files_forget_unmet(inbox->seen_files, inbox->sweep);
     if (inbox->watch)
         watch_forget_unmet(inbox->watch, inbox->sweep);
     log_debug("inbox.swept", LOG_STR("inbox", inbox->path),
-              LOG_INT("known", known_count(inbox->known)),
+              LOG_INT("known", seen_files_count(inbox->seen_files)),
               LOG_INT("ms", (int64_t)uv_now(inbox->loop) - inbox->sweep_began_ms));
 }
 
@@ -455,7 +455,7 @@ finish_close(struct inbox *inbox)
     queue_clear(&inbox->urgent);
     queue_clear(&inbox->settling);
     watch_close(inbox->watch);
-    known_close(inbox->known);
+    seen_files_close(inbox->seen_files);
     free(inbox->move_to);
     free(inbox->root);
     free(inbox->path);
@@ -513,7 +513,7 @@ take_looks(struct inbox *inbox, struct look_queue *queue, struct walk_step *step
             step->sights[step->count++] =
                 (struct walk_sight){.relative = relative, .renamed = look->renamed};
         } else {
-            known_remove(inbox->known, known_key(look->relative));
+            seen_files_remove(inbox->seen_files, seen_file_key(look->relative));
             inbox->news_lost = true;
         }
         free(look);
@@ -679,7 +679,7 @@ inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root, inb
     int error = -ENOMEM;
     if (!inbox->path || !inbox->root)
         goto fail;
-    error = known_open(&inbox->known);
+    error = seen_files_open(&inbox->seen_files);
     if (error)
         goto fail;
     uv_timer_init(loop, &inbox->timer); /* has no way to fail */
@@ -742,15 +742,15 @@ inbox_move_to(const struct inbox *inbox)
 
 /* Not at once: a file that is found changed again and again may not keep a processor busy. */
 static void
-look_again(struct inbox *inbox, struct known_file *file, const char *relative)
+look_again(struct inbox *inbox, struct seen_file *file, const char *relative)
 {
-    file->state = KNOWN_WAITING;
+    file->state = SEEN_WAITING;
     file->look = 0;
     add_look(inbox, &inbox->settling, relative, (int64_t)uv_now(inbox->loop) + MIN_AGAIN_MS, false);
 }
 
 static void
-answer(struct inbox *inbox, struct known_file *file, const char *relative,
+answer(struct inbox *inbox, struct seen_file *file, const char *relative,
        const struct file_stamp *stamp, enum inbox_fate fate)
 {
     if (fate == INBOX_AGAIN || file->touched) {
@@ -759,18 +759,18 @@ answer(struct inbox *inbox, struct known_file *file, const char *relative,
     }
     switch (fate) {
     case INBOX_GONE:
-        known_remove(inbox->known, file->key);
+        seen_files_remove(inbox->seen_files, file->key);
         break;
     case INBOX_LATER:
-        file->state = KNOWN_LATER;
+        file->state = SEEN_LATER;
         file->told = true;
-        file->look = known_look(stamp);
+        file->look = seen_file_look(stamp);
         file->since_ms = (int64_t)uv_now(inbox->loop) + LATER_MS;
         break;
     case INBOX_LEFT:
     case INBOX_AGAIN:
-        file->state = KNOWN_LEFT;
-        file->look = known_look(stamp);
+        file->state = SEEN_LEFT;
+        file->look = seen_file_look(stamp);
         break;
     }
 }
@@ -785,8 +785,8 @@ inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *s
         finish_close(inbox);
         return;
     }
-    struct known_file *file = known_find(inbox->known, known_key(relative));
-    if (file && file->state == KNOWN_HANDED)
+    struct seen_file *file = seen_files_find(inbox->seen_files, seen_file_key(relative));
+    if (file && file->state == SEEN_HANDED)
         answer(inbox, file, relative, stamp, fate);
     pump(inbox);
 }

@@ -3,7 +3,7 @@
  *
  * Two ways lead to a file: inotify tells at once, and a full sweep every sweep_seconds finds what
  * inotify does not tell of (network shares, overflows, folders it cannot watch). Both only cause
- * looks; known_settled (known.h) decides. All looks are made in pool threads, in steps of bounded
+ * looks; seen_file_settled (seen_files.h) decides. All looks are made in pool threads, in steps of bounded
  * length, one at a time for each inbox, so the loop never waits for a disk or a share, and a share
  * that hangs holds one thread.
  *

@@ -1,5 +1,5 @@
 /* What an inbox remembers: the settle test, with time given, and the table against a plain one. */
-#include "service/intake/inbox/known.h"
+#include "service/intake/inbox/seen_files.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -10,48 +10,48 @@
 
 START_TEST(one_look_is_never_enough)
 {
-    struct known_file file = {0};
-    ck_assert(!known_settled(&file, 7, false, 1000000, SETTLE));
+    struct seen_file file = {0};
+    ck_assert(!seen_file_settled(&file, 7, false, 1000000, SETTLE));
     ck_assert_int_eq(file.since_ms, 1000000);
-    struct known_file at_once = {0};
-    ck_assert(!known_settled(&at_once, 7, false, 5, 0));
-    ck_assert(known_settled(&at_once, 7, false, 5, 0));
+    struct seen_file at_once = {0};
+    ck_assert(!seen_file_settled(&at_once, 7, false, 5, 0));
+    ck_assert(seen_file_settled(&at_once, 7, false, 5, 0));
 }
 
 END_TEST
 
 START_TEST(it_must_stand_still_for_the_whole_time)
 {
-    struct known_file file = {0};
-    ck_assert(!known_settled(&file, 7, false, 1000, SETTLE));
-    ck_assert(!known_settled(&file, 7, false, 2999, SETTLE));
-    ck_assert(known_settled(&file, 7, false, 3000, SETTLE));
+    struct seen_file file = {0};
+    ck_assert(!seen_file_settled(&file, 7, false, 1000, SETTLE));
+    ck_assert(!seen_file_settled(&file, 7, false, 2999, SETTLE));
+    ck_assert(seen_file_settled(&file, 7, false, 3000, SETTLE));
 }
 
 END_TEST
 
 START_TEST(a_change_begins_the_wait_anew)
 {
-    struct known_file file = {0};
-    ck_assert(!known_settled(&file, 7, false, 1000, SETTLE));
-    ck_assert(!known_settled(&file, 8, false, 3500, SETTLE));
+    struct seen_file file = {0};
+    ck_assert(!seen_file_settled(&file, 7, false, 1000, SETTLE));
+    ck_assert(!seen_file_settled(&file, 8, false, 3500, SETTLE));
     ck_assert_int_eq(file.since_ms, 3500);
-    ck_assert(!known_settled(&file, 8, false, 5499, SETTLE));
+    ck_assert(!seen_file_settled(&file, 8, false, 5499, SETTLE));
     ck_assert(
-        !known_settled(&file, 7, false, 5500, SETTLE)); /* back to an older look is a change */
-    ck_assert(known_settled(&file, 7, false, 7500, SETTLE));
+        !seen_file_settled(&file, 7, false, 5500, SETTLE)); /* back to an older look is a change */
+    ck_assert(seen_file_settled(&file, 7, false, 7500, SETTLE));
 }
 
 END_TEST
 
 START_TEST(renamed_into_place_is_complete)
 {
-    struct known_file file = {0};
-    ck_assert(known_settled(&file, 7, true, 1000, SETTLE));
+    struct seen_file file = {0};
+    ck_assert(seen_file_settled(&file, 7, true, 1000, SETTLE));
     ck_assert_uint_eq(file.look, 7);
-    struct known_file waiting = {0};
-    ck_assert(!known_settled(&waiting, 7, false, 1000, SETTLE));
-    ck_assert(known_settled(&waiting, 8, true, 1001, SETTLE));
+    struct seen_file waiting = {0};
+    ck_assert(!seen_file_settled(&waiting, 7, false, 1000, SETTLE));
+    ck_assert(seen_file_settled(&waiting, 8, true, 1001, SETTLE));
 }
 
 END_TEST
@@ -61,20 +61,20 @@ START_TEST(every_part_of_a_stamp_counts)
     const struct file_stamp stamp = {1, 2, 3, 4, 5};
     struct file_stamp others[] = {
         {9, 2, 3, 4, 5}, {1, 9, 3, 4, 5}, {1, 2, 9, 4, 5}, {1, 2, 3, 9, 5}, {1, 2, 3, 4, 9}};
-    ck_assert_uint_eq(known_look(&stamp), known_look(&(struct file_stamp){1, 2, 3, 4, 5}));
+    ck_assert_uint_eq(seen_file_look(&stamp), seen_file_look(&(struct file_stamp){1, 2, 3, 4, 5}));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        ck_assert_uint_ne(known_look(&stamp), known_look(&others[i]));
+        ck_assert_uint_ne(seen_file_look(&stamp), seen_file_look(&others[i]));
         ck_assert(!file_stamp_equal(&stamp, &others[i]));
     }
-    ck_assert_uint_ne(known_key("a/b"), known_key("a/c"));
-    ck_assert_uint_ne(known_key(""), 0);
+    ck_assert_uint_ne(seen_file_key("a/b"), seen_file_key("a/c"));
+    ck_assert_uint_ne(seen_file_key(""), 0);
 }
 
 END_TEST
 
 START_TEST(an_entry_stays_small)
 {
-    ck_assert_uint_eq(sizeof(struct known_file), 32);
+    ck_assert_uint_eq(sizeof(struct seen_file), 32);
 }
 
 END_TEST
@@ -91,53 +91,54 @@ key_of(int i)
 START_TEST(the_table_equals_a_plain_one)
 {
     static bool there[KEYS];
-    struct known *known;
+    struct seen_files *seen_files;
     size_t count = 0;
     unsigned state = 12345;
-    ck_assert_int_eq(known_open(&known), 0);
+    ck_assert_int_eq(seen_files_open(&seen_files), 0);
     memset(there, 0, sizeof there);
     for (int step = 0; step < 60000; step++) {
         state = state * 1103515245u + 12345u;
         int i = (int)(state >> 8) % KEYS;
         if (state >> 30 == 0) {
-            known_remove(known, key_of(i));
+            seen_files_remove(seen_files, key_of(i));
             count -= there[i];
             there[i] = false;
         } else if (state >> 30 == 1) {
-            struct known_file *file = known_add(known, key_of(i));
+            struct seen_file *file = seen_files_add(seen_files, key_of(i));
             ck_assert_ptr_nonnull(file);
             ck_assert_int_eq(file->since_ms, there[i] ? i : 0);
             file->since_ms = i;
             count += !there[i];
             there[i] = true;
         } else {
-            const struct known_file *file = known_find(known, key_of(i));
+            const struct seen_file *file = seen_files_find(seen_files, key_of(i));
             ck_assert(!file == !there[i]);
             if (file)
                 ck_assert(file->key == key_of(i) && file->since_ms == i);
         }
-        ck_assert_uint_eq(known_count(known), count);
+        ck_assert_uint_eq(seen_files_count(seen_files), count);
     }
-    known_close(known);
+    seen_files_close(seen_files);
 }
 
 END_TEST
 
 START_TEST(what_a_sweep_did_not_meet_is_forgotten)
 {
-    struct known *known;
-    ck_assert_int_eq(known_open(&known), 0);
+    struct seen_files *seen_files;
+    ck_assert_int_eq(seen_files_open(&seen_files), 0);
     for (int i = 0; i < KEYS; i++) {
-        struct known_file *file = known_add(known, key_of(i));
+        struct seen_file *file = seen_files_add(seen_files, key_of(i));
         file->sweep = i % 3 ? 7 : 6;
         file->state = (uint8_t)(i % 4);
     }
-    known_forget_unmet(known, 7);
+    seen_files_forget_unmet(seen_files, 7);
     for (int i = 0; i < KEYS; i++) {
-        const bool at_rest = i % 4 == KNOWN_LEFT || i % 4 == KNOWN_LATER;
-        ck_assert_msg(!known_find(known, key_of(i)) == (i % 3 == 0 && at_rest), "key %d", i);
+        const bool at_rest = i % 4 == SEEN_LEFT || i % 4 == SEEN_LATER;
+        ck_assert_msg(!seen_files_find(seen_files, key_of(i)) == (i % 3 == 0 && at_rest), "key %d",
+                      i);
     }
-    known_close(known);
+    seen_files_close(seen_files);
 }
 
 END_TEST
@@ -146,7 +147,7 @@ int
 main(void)
 {
     Suite *suite = suite_create("service_inbox_known");
-    TCase *tests = tcase_create("known");
+    TCase *tests = tcase_create("seen_files");
     tcase_add_test(tests, one_look_is_never_enough);
     tcase_add_test(tests, it_must_stand_still_for_the_whole_time);
     tcase_add_test(tests, a_change_begins_the_wait_anew);
