@@ -14,8 +14,8 @@
 #include "service/intake/inbox/inbox.h"
 
 #include "service/common/log.h"
+#include "service/intake/inbox/scan.h"
 #include "service/intake/inbox/seen_files.h"
-#include "service/intake/inbox/walk.h"
 #include "service/intake/inbox/watch.h"
 
 #include <errno.h>
@@ -58,9 +58,9 @@ struct inbox {
     uv_poll_t poll;
     uv_timer_t timer;
     uv_work_t work;
-    struct walk_step step;
+    struct scan_step step;
     bool working;
-    bool walk_next; /* whose turn it is */
+    bool scan_next; /* whose turn it is */
 
     char **folders; /* stack of folders to be walked */
     size_t folder_count, folder_capacity;
@@ -167,7 +167,7 @@ remember(struct inbox *inbox, const char *relative)
 }
 
 static void
-hand_out(struct inbox *inbox, struct seen_file *file, const struct walk_sight *sight)
+hand_out(struct inbox *inbox, struct seen_file *file, const struct scan_sight *sight)
 {
     const struct inbox_find find = {
         .relative = sight->relative,
@@ -191,7 +191,7 @@ wait_for(struct inbox *inbox, struct seen_file *file, const char *relative)
 
 /* A look at a file that waits for one. */
 static void
-see_waiting(struct inbox *inbox, struct seen_file *file, const struct walk_sight *sight)
+see_waiting(struct inbox *inbox, struct seen_file *file, const struct scan_sight *sight)
 {
     if (seen_file_settled(file, seen_file_look(&sight->stamp), sight->renamed,
                           (int64_t)uv_now(inbox->loop), inbox->settle_ms))
@@ -201,7 +201,7 @@ see_waiting(struct inbox *inbox, struct seen_file *file, const struct walk_sight
 }
 
 static void
-see_file(struct inbox *inbox, const struct walk_sight *sight, bool was_waiting)
+see_file(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
 {
     const int64_t now = (int64_t)uv_now(inbox->loop);
     const bool is_new = !seen_files_find(inbox->seen_files, seen_file_key(sight->relative));
@@ -234,7 +234,7 @@ see_file(struct inbox *inbox, const struct walk_sight *sight, bool was_waiting)
 
 /* Neither file nor folder, or a link: said once. */
 static void
-see_other(struct inbox *inbox, const struct walk_sight *sight)
+see_other(struct inbox *inbox, const struct scan_sight *sight)
 {
     struct seen_file *file = remember(inbox, sight->relative);
     if (!file || file->state == SEEN_HANDED)
@@ -250,7 +250,7 @@ see_other(struct inbox *inbox, const struct walk_sight *sight)
 
 /* Something that cannot be looked at: told once, and tried again by every sweep. */
 static void
-see_trouble(struct inbox *inbox, const struct walk_sight *sight)
+see_trouble(struct inbox *inbox, const struct scan_sight *sight)
 {
     struct seen_file *file = remember(inbox, sight->relative);
     if (!file || file->state == SEEN_HANDED)
@@ -262,7 +262,7 @@ see_trouble(struct inbox *inbox, const struct walk_sight *sight)
 }
 
 static void
-see(struct inbox *inbox, const struct walk_sight *sight, bool was_waiting)
+see(struct inbox *inbox, const struct scan_sight *sight, bool was_waiting)
 {
     if (sight->error == -ENOENT || sight->error == -ENOTDIR) {
         struct seen_file *file = seen_files_find(inbox->seen_files, seen_file_key(sight->relative));
@@ -312,7 +312,7 @@ on_told(void *context, enum watch_news news, const char *folder, const char *nam
         inbox->news_lost = true;
         return;
     }
-    if (walk_ignores(name))
+    if (scan_ignores(name))
         return;
     if (asprintf(&relative, "%s%s%s", folder, folder[0] ? "/" : "", name) < 0) {
         inbox->news_lost = true;
@@ -354,7 +354,7 @@ may_warn(struct inbox *inbox, int64_t *last_ms)
 }
 
 static void
-abandon_sweep(struct inbox *inbox, const struct walk_step *step)
+abandon_sweep(struct inbox *inbox, const struct scan_step *step)
 {
     inbox->sweeping = false;
     const int64_t soon = (int64_t)uv_now(inbox->loop) + MISSING_SWEEP_MS;
@@ -372,7 +372,7 @@ told_of_folder(struct inbox *inbox, const char *relative, int error)
     char *copy = strdup(relative);
     if (!copy)
         return;
-    const struct walk_sight sight = {.relative = copy, .error = error};
+    const struct scan_sight sight = {.relative = copy, .error = error};
     see_trouble(inbox, &sight);
     free(copy);
 }
@@ -391,7 +391,7 @@ name_watch(struct inbox *inbox, const char *folder, int descriptor)
 }
 
 static void
-after_enter(struct inbox *inbox, struct walk_step *step)
+after_enter(struct inbox *inbox, struct scan_step *step)
 {
     if (step->made)
         log_info("inbox.made", LOG_STR("inbox", inbox->path));
@@ -414,7 +414,7 @@ after_enter(struct inbox *inbox, struct walk_step *step)
 }
 
 static void
-after_read(struct inbox *inbox, const struct walk_step *step)
+after_read(struct inbox *inbox, const struct scan_step *step)
 {
     inbox->directory = step->directory;
     if (step->error && step->error != -ENOENT)
@@ -466,7 +466,7 @@ static void
 on_step(uv_work_t *work)
 {
     struct inbox *inbox = work->data;
-    walk_run(&inbox->step);
+    scan_run(&inbox->step);
 }
 
 static void
@@ -474,21 +474,21 @@ after_step(uv_work_t *work, int status)
 {
     (void)status; /* steps are not cancelled */
     struct inbox *inbox = work->data;
-    struct walk_step *step = &inbox->step;
+    struct scan_step *step = &inbox->step;
     if (inbox->closing) {
         inbox->working = false;
         inbox->directory = step->directory;
-        walk_clear(step);
+        scan_clear(step);
         finish_close(inbox);
         return;
     }
     for (size_t i = 0; i < step->count; i++)
-        see(inbox, &step->sights[i], step->kind == WALK_LOOK);
-    if (step->kind == WALK_ENTER)
+        see(inbox, &step->sights[i], step->kind == SCAN_LOOK);
+    if (step->kind == SCAN_ENTER)
         after_enter(inbox, step);
-    else if (step->kind == WALK_READ)
+    else if (step->kind == SCAN_READ)
         after_read(inbox, step);
-    walk_clear(step);
+    scan_clear(step);
     inbox->working = false; /* not before: an answer given at once would start the next step */
     end_sweep_if_done(inbox);
     pump(inbox);
@@ -503,15 +503,15 @@ is_due(const struct inbox *inbox, const struct look_queue *queue)
 }
 
 static void
-take_looks(struct inbox *inbox, struct look_queue *queue, struct walk_step *step)
+take_looks(struct inbox *inbox, struct look_queue *queue, struct scan_step *step)
 {
-    while (step->count < WALK_STEP && is_due(inbox, queue)) {
+    while (step->count < SCAN_STEP && is_due(inbox, queue)) {
         struct look *look = queue_pop(queue);
         inbox->held--;
         char *relative = strdup(look->relative);
         if (relative) {
             step->sights[step->count++] =
-                (struct walk_sight){.relative = relative, .renamed = look->renamed};
+                (struct scan_sight){.relative = relative, .renamed = look->renamed};
         } else {
             seen_files_remove(inbox->seen_files, seen_file_key(look->relative));
             inbox->news_lost = true;
@@ -521,28 +521,28 @@ take_looks(struct inbox *inbox, struct look_queue *queue, struct walk_step *step
 }
 
 static bool
-prepare_looks(struct inbox *inbox, struct walk_step *step)
+prepare_looks(struct inbox *inbox, struct scan_step *step)
 {
     take_looks(inbox, &inbox->urgent, step);
     take_looks(inbox, &inbox->settling, step);
-    step->kind = WALK_LOOK;
+    step->kind = SCAN_LOOK;
     return step->count > 0;
 }
 
 static bool
-prepare_walk(struct inbox *inbox, struct walk_step *step)
+prepare_walk(struct inbox *inbox, struct scan_step *step)
 {
     if (inbox->held >= MAX_HELD)
         return false;
     if (inbox->directory) {
-        step->kind = WALK_READ;
+        step->kind = SCAN_READ;
         step->directory = inbox->directory;
         step->folder = strdup(inbox->reading);
         return step->folder != NULL;
     }
     if (inbox->folder_count == 0)
         return false;
-    step->kind = WALK_ENTER;
+    step->kind = SCAN_ENTER;
     step->folder = inbox->folders[--inbox->folder_count];
     return true;
 }
@@ -590,7 +590,7 @@ pump(struct inbox *inbox)
     if (inbox->working || inbox->closing)
         return;
     begin_sweep_if_due(inbox);
-    struct walk_step *step = &inbox->step;
+    struct scan_step *step = &inbox->step;
     step->count = 0;
     step->error = 0;
     step->conflict = NULL;
@@ -600,8 +600,8 @@ pump(struct inbox *inbox)
     step->inbox = inbox->path;
     step->root = inbox->root;
     step->watch = inbox->watch;
-    inbox->walk_next = !inbox->walk_next;
-    bool ready = inbox->walk_next && prepare_walk(inbox, step);
+    inbox->scan_next = !inbox->scan_next;
+    bool ready = inbox->scan_next && prepare_walk(inbox, step);
     if (!ready)
         ready = prepare_looks(inbox, step) || prepare_walk(inbox, step);
     if (!ready) {

@@ -19,7 +19,7 @@
 #include "base/durable.h"
 #include "service/common/crash_point.h"
 #include "service/common/layout.h"
-#include "service/intake/inbox/walk.h"
+#include "service/intake/inbox/scan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -668,7 +668,7 @@ leads_into(const char *folder, const char *path)
 {
     char real_folder[PATH_MAX], real_path[PATH_MAX];
     return !realpath(folder, real_folder) || !realpath(path, real_path) ||
-           walk_is_within(real_path, real_folder);
+           scan_is_within(real_path, real_folder);
 }
 
 /* The folder below move_to that answers to the original's below the inbox, made when missing. */

@@ -1,7 +1,7 @@
 /*
- * walk.c - see walk.h.
+ * scan.c - see scan.h.
  */
-#include "service/intake/inbox/walk.h"
+#include "service/intake/inbox/scan.h"
 
 #include "service/common/layout.h"
 
@@ -24,14 +24,14 @@ ends_in(const char *name, const char *suffix)
 }
 
 bool
-walk_ignores(const char *name)
+scan_ignores(const char *name)
 {
     return name[0] == '.' || ends_in(name, ".part") || ends_in(name, ".tmp") ||
            ends_in(name, ".partial");
 }
 
 bool
-walk_is_within(const char *path, const char *above)
+scan_is_within(const char *path, const char *above)
 {
     size_t length = strlen(above);
     while (length > 0 && above[length - 1] == '/')
@@ -40,18 +40,18 @@ walk_is_within(const char *path, const char *above)
 }
 
 const char *
-walk_conflict(const char *inbox, const char *root)
+scan_conflict(const char *inbox, const char *root)
 {
     static const char *const own[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE,
                                       LAYOUT_JOBS,     LAYOUT_OUTBOX, LAYOUT_RUN};
-    if (walk_is_within(root, inbox))
+    if (scan_is_within(root, inbox))
         return "the root folder lies in it, and Noctule would take in its own files";
-    if (!walk_is_within(inbox, root))
+    if (!scan_is_within(inbox, root))
         return NULL;
     const char *below = inbox + strlen(root);
     below += strspn(below, "/");
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (walk_is_within(below, own[i]))
+        if (scan_is_within(below, own[i]))
             return "it lies in one of the root's own folders";
     }
     return NULL;
@@ -60,25 +60,25 @@ walk_conflict(const char *inbox, const char *root)
 /* --------------------------------------------------------------------------- steps ------ */
 
 static int
-open_inbox(const struct walk_step *step)
+open_inbox(const struct scan_step *step)
 {
     int fd = open(step->inbox, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
 static int
-check_place(struct walk_step *step)
+check_place(struct scan_step *step)
 {
     char inbox[PATH_MAX], root[PATH_MAX];
     if (!realpath(step->inbox, inbox) || !realpath(step->root, root))
         return -errno;
-    step->conflict = walk_conflict(inbox, root);
+    step->conflict = scan_conflict(inbox, root);
     return step->conflict ? -EINVAL : 0;
 }
 
 /* The inbox itself, which is made when it is missing. */
 static int
-enter_inbox(struct walk_step *step)
+enter_inbox(struct scan_step *step)
 {
     int fd = open_inbox(step);
     if (fd == -ENOENT) {
@@ -99,7 +99,7 @@ enter_inbox(struct walk_step *step)
 }
 
 static int
-watch_folder(const struct walk_step *step)
+watch_folder(const struct scan_step *step)
 {
     char path[PATH_MAX];
     if (!step->watch)
@@ -110,7 +110,7 @@ watch_folder(const struct walk_step *step)
 }
 
 static void
-enter(struct walk_step *step)
+enter(struct scan_step *step)
 {
     int inbox = step->folder[0] ? open_inbox(step) : enter_inbox(step);
     if (inbox < 0) {
@@ -138,7 +138,7 @@ enter(struct walk_step *step)
 }
 
 static void
-look(int base, const char *name, struct walk_sight *sight)
+look(int base, const char *name, struct scan_sight *sight)
 {
     struct stat status;
     if (fstatat(base, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -157,9 +157,9 @@ join(const char *folder, const char *name)
 }
 
 static void
-read_on(struct walk_step *step)
+read_on(struct scan_step *step)
 {
-    while (step->count < WALK_STEP) {
+    while (step->count < SCAN_STEP) {
         errno = 0;
         const struct dirent *entry = readdir(step->directory);
         if (!entry) {
@@ -168,10 +168,10 @@ read_on(struct walk_step *step)
             step->directory = NULL;
             return;
         }
-        if (walk_ignores(entry->d_name))
+        if (scan_ignores(entry->d_name))
             continue;
-        struct walk_sight *sight = &step->sights[step->count];
-        *sight = (struct walk_sight){.relative = join(step->folder, entry->d_name)};
+        struct scan_sight *sight = &step->sights[step->count];
+        *sight = (struct scan_sight){.relative = join(step->folder, entry->d_name)};
         if (!sight->relative)
             continue; /* the next sweep meets it again */
         look(dirfd(step->directory), entry->d_name, sight);
@@ -180,7 +180,7 @@ read_on(struct walk_step *step)
 }
 
 static void
-look_at_all(struct walk_step *step)
+look_at_all(struct scan_step *step)
 {
     int inbox = open_inbox(step);
     for (size_t i = 0; i < step->count; i++) {
@@ -194,23 +194,23 @@ look_at_all(struct walk_step *step)
 }
 
 void
-walk_run(struct walk_step *step)
+scan_run(struct scan_step *step)
 {
     switch (step->kind) {
-    case WALK_ENTER:
+    case SCAN_ENTER:
         enter(step);
         break;
-    case WALK_READ:
+    case SCAN_READ:
         read_on(step);
         break;
-    case WALK_LOOK:
+    case SCAN_LOOK:
         look_at_all(step);
         break;
     }
 }
 
 void
-walk_clear(struct walk_step *step)
+scan_clear(struct scan_step *step)
 {
     for (size_t i = 0; i < step->count; i++)
         free(step->sights[i].relative);

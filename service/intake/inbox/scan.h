@@ -1,35 +1,35 @@
 /*
- * walk.h - looking at folders and files in bounded steps, each for one pool thread; and the rules
+ * scan.h - looking at folders and files in bounded steps, each for one pool thread; and the rules
  * about names and places.
  */
-#ifndef NOCTULE_WALK_H
-#define NOCTULE_WALK_H
+#ifndef NOCTULE_INBOX_SCAN_H
+#define NOCTULE_INBOX_SCAN_H
 
 #include "service/common/file_ops.h"
 #include "service/intake/inbox/watch.h"
 
 #include <dirent.h>
 
-#define WALK_STEP 256 /* files looked at in one step: about a millisecond on a local disk */
+#define SCAN_STEP 256 /* files looked at in one step: about a millisecond on a local disk */
 
 /* Names that are not taken in: hidden ones, and ".part", ".tmp", ".partial" at the end. */
-bool walk_ignores(const char *name);
+bool scan_ignores(const char *name);
 
 /*
  * Why files may not be taken in from `inbox`, a sentence, or NULL. All paths are absolute and
  * resolved; root may have the inbox below it, but not among its own folders, and not be in it.
  */
-const char *walk_conflict(const char *inbox, const char *root);
+const char *scan_conflict(const char *inbox, const char *root);
 /* Is `path` the folder `above`, or below it? */
-bool walk_is_within(const char *path, const char *above);
+bool scan_is_within(const char *path, const char *above);
 
-enum walk_kind {
-    WALK_ENTER, /* opens a folder and watches it */
-    WALK_READ,  /* looks at its next WALK_STEP entries */
-    WALK_LOOK,  /* looks at the files given */
+enum scan_kind {
+    SCAN_ENTER, /* opens a folder and watches it */
+    SCAN_READ,  /* looks at its next SCAN_STEP entries */
+    SCAN_LOOK,  /* looks at the files given */
 };
 
-struct walk_sight {
+struct scan_sight {
     char *relative; /* to the inbox; owned by the step */
     mode_t mode;    /* 0 when error */
     bool renamed;   /* given: renamed into place */
@@ -37,24 +37,24 @@ struct walk_sight {
     struct file_stamp stamp;
 };
 
-struct walk_step {
-    enum walk_kind kind;
+struct scan_step {
+    enum scan_kind kind;
     const char *inbox, *root;  /* absolute; not owned */
     const struct watch *watch; /* NULL: none */
-    char *folder;              /* WALK_ENTER: relative, "" is the inbox itself; owned */
-    DIR *directory; /* WALK_ENTER gives it, WALK_READ reads it and closes it at the end */
+    char *folder;              /* SCAN_ENTER: relative, "" is the inbox itself; owned */
+    DIR *directory; /* SCAN_ENTER gives it, SCAN_READ reads it and closes it at the end */
     /* Results */
     int error;            /* the folder cannot be entered or read on */
-    const char *conflict; /* with -EINVAL: walk_conflict's sentence */
+    const char *conflict; /* with -EINVAL: scan_conflict's sentence */
     bool made;            /* the inbox was missing and has been made */
     int descriptor;       /* of the watch; -errno when it cannot be watched */
     size_t count;
-    struct walk_sight sights[WALK_STEP];
+    struct scan_sight sights[SCAN_STEP];
 };
 
 /* Does the step; blocks. */
-void walk_run(struct walk_step *step);
+void scan_run(struct scan_step *step);
 /* Frees what the sights and the folder hold, not the directory. */
-void walk_clear(struct walk_step *step);
+void scan_clear(struct scan_step *step);
 
 #endif

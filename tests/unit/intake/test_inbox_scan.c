@@ -1,5 +1,5 @@
 /* Names and places that are taken in; walking in steps; what inotify tells. */
-#include "service/intake/inbox/walk.h"
+#include "service/intake/inbox/scan.h"
 
 #include "tests/unit/scratch_folder.h"
 
@@ -14,9 +14,9 @@ START_TEST(ignored_names)
     static const char *const taken[] = {"a",      "a.dcm",  "part", "tmp", "a.part.dcm",
                                         "IM0001", "a.tmpx", "-",    " "};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-        ck_assert_msg(walk_ignores(ignored[i]), "%s", ignored[i]);
+        ck_assert_msg(scan_ignores(ignored[i]), "%s", ignored[i]);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        ck_assert_msg(!walk_ignores(taken[i]), "%s", taken[i]);
+        ck_assert_msg(!scan_ignores(taken[i]), "%s", taken[i]);
 }
 
 END_TEST
@@ -40,24 +40,24 @@ START_TEST(places_that_would_loop)
                                        "/data",
                                        "/srv/noc"};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        ck_assert_msg(walk_conflict(refused[i], "/srv/noctule") != NULL, "%s", refused[i]);
+        ck_assert_msg(scan_conflict(refused[i], "/srv/noctule") != NULL, "%s", refused[i]);
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++)
-        ck_assert_msg(walk_conflict(fine[i], "/srv/noctule") == NULL, "%s", fine[i]);
-    ck_assert(walk_is_within("/a/b", "/a/"));
-    ck_assert(!walk_is_within("/ab", "/a"));
+        ck_assert_msg(scan_conflict(fine[i], "/srv/noctule") == NULL, "%s", fine[i]);
+    ck_assert(scan_is_within("/a/b", "/a/"));
+    ck_assert(!scan_is_within("/ab", "/a"));
 }
 
 END_TEST
 
-static struct walk_step step;
+static struct scan_step step;
 
 static void
 enter(const char *folder)
 {
-    step = (struct walk_step){.kind = WALK_ENTER, .inbox = strdup(scratch_path("in"))};
+    step = (struct scan_step){.kind = SCAN_ENTER, .inbox = strdup(scratch_path("in"))};
     step.root = strdup(scratch_path("root"));
     step.folder = strdup(folder);
-    walk_run(&step);
+    scan_run(&step);
 }
 
 static void
@@ -65,7 +65,7 @@ leave(void)
 {
     if (step.directory)
         closedir(step.directory);
-    walk_clear(&step);
+    scan_clear(&step);
     free((char *)(uintptr_t)step.inbox);
     free((char *)(uintptr_t)step.root);
 }
@@ -75,7 +75,7 @@ START_TEST(a_folder_is_read_in_steps)
     scratch_folder("root");
     scratch_folder("in");
     scratch_folder("in/sub");
-    const int files = 2 * WALK_STEP + 10;
+    const int files = 2 * SCAN_STEP + 10;
     for (int i = 0; i < files; i++) {
         char name[32];
         snprintf(name, sizeof name, "in/sub/%d", i);
@@ -88,9 +88,9 @@ START_TEST(a_folder_is_read_in_steps)
     ck_assert_int_eq(step.descriptor, -ENOSYS);
     size_t seen = 0;
     int steps = 0;
-    step.kind = WALK_READ;
+    step.kind = SCAN_READ;
     while (step.directory) {
-        walk_run(&step);
+        scan_run(&step);
         ck_assert_int_eq(step.error, 0);
         for (size_t i = 0; i < step.count; i++) {
             ck_assert_int_eq(strncmp(step.sights[i].relative, "sub/", 4), 0);
@@ -167,11 +167,11 @@ START_TEST(looks_say_what_is_there)
     scratch_folder("root");
     scratch_folder("in");
     scratch_write("in/file", "four", 4);
-    step = (struct walk_step){.kind = WALK_LOOK, .inbox = strdup(scratch_path("in")), .count = 2};
+    step = (struct scan_step){.kind = SCAN_LOOK, .inbox = strdup(scratch_path("in")), .count = 2};
     step.root = strdup(scratch_path("root"));
     step.sights[0].relative = strdup("file");
     step.sights[1].relative = strdup("gone");
-    walk_run(&step);
+    scan_run(&step);
     ck_assert(S_ISREG(step.sights[0].mode));
     ck_assert_int_eq(step.sights[0].stamp.size, 4);
     ck_assert_int_eq(step.sights[1].error, -ENOENT);
