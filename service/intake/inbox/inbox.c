@@ -8,15 +8,15 @@
  * pump() starts the next step whenever none is under way: looks that are due, or the walk through
  * the folders on the stack, taking turns. A sweep is a walk that begins at the inbox itself; a new
  * folder is put on the stack by whoever sees it first. A folder is entered (opened, watched and
- * named in watch.h's table) in one step and read in later ones, so that what appears in it is
+ * named in inotify.h's table) in one step and read in later ones, so that what appears in it is
  * either told or read.
  */
 #include "service/intake/inbox/inbox.h"
 
 #include "service/common/log.h"
+#include "service/intake/inbox/inotify.h"
 #include "service/intake/inbox/scan.h"
 #include "service/intake/inbox/seen_files.h"
-#include "service/intake/inbox/watch.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ struct inbox {
     struct look_queue settling; /* by due time, as the settle time is the same for all */
     size_t held;
 
-    struct watch *watch; /* NULL: sweeps only */
+    struct inotify *inotify; /* NULL: sweeps only */
     uv_poll_t poll;
     uv_timer_t timer;
     uv_work_t work;
@@ -304,11 +304,11 @@ hint(struct inbox *inbox, const char *relative, bool renamed)
 }
 
 static void
-on_told(void *context, enum watch_news news, const char *folder, const char *name)
+on_told(void *context, enum inotify_news news, const char *folder, const char *name)
 {
     struct inbox *inbox = context;
     char *relative;
-    if (news == WATCH_OVERFLOW) {
+    if (news == INOTIFY_OVERFLOW) {
         inbox->news_lost = true;
         return;
     }
@@ -318,10 +318,10 @@ on_told(void *context, enum watch_news news, const char *folder, const char *nam
         inbox->news_lost = true;
         return;
     }
-    if (news == WATCH_FOLDER)
+    if (news == INOTIFY_FOLDER)
         push_folder(inbox, relative);
     else
-        hint(inbox, relative, news == WATCH_RENAMED);
+        hint(inbox, relative, news == INOTIFY_RENAMED);
     free(relative);
 }
 
@@ -330,7 +330,7 @@ on_news(uv_poll_t *poll, int status, int events)
 {
     (void)events;
     struct inbox *inbox = poll->data;
-    int error = status < 0 ? status : watch_read(inbox->watch, on_told, inbox);
+    int error = status < 0 ? status : inotify_read(inbox->inotify, on_told, inbox);
     if (error) {
         log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
                  LOG_STR("effect", "new files are found by sweeps only"));
@@ -381,10 +381,10 @@ static void
 name_watch(struct inbox *inbox, const char *folder, int descriptor)
 {
     int error = descriptor;
-    if (!inbox->watch)
+    if (!inbox->inotify)
         return;
     if (descriptor >= 0)
-        error = watch_name(inbox->watch, descriptor, folder, inbox->sweep);
+        error = inotify_name(inbox->inotify, descriptor, folder, inbox->sweep);
     if (error < 0 && may_warn(inbox, &inbox->watch_warned_ms))
         log_warn("inbox.watch", LOG_STR("inbox", inbox->path), LOG_STR("error", strerror(-error)),
                  LOG_STR("effect", "some folders are looked at by sweeps only"));
@@ -434,8 +434,8 @@ end_sweep_if_done(struct inbox *inbox)
     /* What lies in a folder that could not be read is forgotten too, and taken in anew, to no
      * effect, once it can be. */
     seen_files_forget_unmet(inbox->seen_files, inbox->sweep);
-    if (inbox->watch)
-        watch_forget_unmet(inbox->watch, inbox->sweep);
+    if (inbox->inotify)
+        inotify_forget_unmet(inbox->inotify, inbox->sweep);
     log_debug("inbox.swept", LOG_STR("inbox", inbox->path),
               LOG_INT("known", seen_files_count(inbox->seen_files)),
               LOG_INT("ms", (int64_t)uv_now(inbox->loop) - inbox->sweep_began_ms));
@@ -454,7 +454,7 @@ finish_close(struct inbox *inbox)
     free(inbox->reading);
     queue_clear(&inbox->urgent);
     queue_clear(&inbox->settling);
-    watch_close(inbox->watch);
+    inotify_close(inbox->inotify);
     seen_files_close(inbox->seen_files);
     free(inbox->move_to);
     free(inbox->root);
@@ -599,7 +599,7 @@ pump(struct inbox *inbox)
     step->directory = NULL;
     step->inbox = inbox->path;
     step->root = inbox->root;
-    step->watch = inbox->watch;
+    step->inotify = inbox->inotify;
     inbox->scan_next = !inbox->scan_next;
     bool ready = inbox->scan_next && prepare_walk(inbox, step);
     if (!ready)
@@ -644,12 +644,12 @@ inbox_configure(struct inbox *inbox, const struct conf_inbox *conf)
 static void
 start_watching(struct inbox *inbox)
 {
-    int error = watch_open(&inbox->watch);
+    int error = inotify_open(&inbox->inotify);
     if (!error) {
-        error = uv_poll_init(inbox->loop, &inbox->poll, watch_fd(inbox->watch));
+        error = uv_poll_init(inbox->loop, &inbox->poll, inotify_fd(inbox->inotify));
         if (error) {
-            watch_close(inbox->watch);
-            inbox->watch = NULL;
+            inotify_close(inbox->inotify);
+            inbox->inotify = NULL;
         }
     }
     if (error) {
@@ -716,7 +716,7 @@ inbox_close(struct inbox *inbox)
         return;
     inbox->closing = true;
     uv_close((uv_handle_t *)&inbox->timer, on_closed);
-    if (inbox->watch)
+    if (inbox->inotify)
         uv_close((uv_handle_t *)&inbox->poll, on_closed);
 }
 

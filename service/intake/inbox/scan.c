@@ -102,11 +102,11 @@ static int
 watch_folder(const struct scan_step *step)
 {
     char path[PATH_MAX];
-    if (!step->watch)
+    if (!step->inotify)
         return -ENOSYS;
     if (snprintf(path, sizeof path, "%s/%s", step->inbox, step->folder) >= (int)sizeof path)
         return -ENAMETOOLONG;
-    return watch_add(step->watch, path);
+    return inotify_watch(step->inotify, path);
 }
 
 static void

@@ -6,7 +6,7 @@
 #define NOCTULE_INBOX_SCAN_H
 
 #include "service/common/file_ops.h"
-#include "service/intake/inbox/watch.h"
+#include "service/intake/inbox/inotify.h"
 
 #include <dirent.h>
 
@@ -39,9 +39,9 @@ struct scan_sight {
 
 struct scan_step {
     enum scan_kind kind;
-    const char *inbox, *root;  /* absolute; not owned */
-    const struct watch *watch; /* NULL: none */
-    char *folder;              /* SCAN_ENTER: relative, "" is the inbox itself; owned */
+    const char *inbox, *root;      /* absolute; not owned */
+    const struct inotify *inotify; /* NULL: none */
+    char *folder;                  /* SCAN_ENTER: relative, "" is the inbox itself; owned */
     DIR *directory; /* SCAN_ENTER gives it, SCAN_READ reads it and closes it at the end */
     /* Results */
     int error;            /* the folder cannot be entered or read on */

@@ -185,7 +185,7 @@ END_TEST
 static char told[512];
 
 static void
-tell(void *context, enum watch_news news, const char *folder, const char *name)
+tell(void *context, enum inotify_news news, const char *folder, const char *name)
 {
     (void)context;
     static const char *const names[] = {"written", "renamed", "folder", "overflow"};
@@ -194,63 +194,63 @@ tell(void *context, enum watch_news news, const char *folder, const char *name)
 }
 
 static const char *
-read_all(struct watch *watch)
+read_all(struct inotify *inotify)
 {
-    struct pollfd ready = {.fd = watch_fd(watch), .events = POLLIN};
+    struct pollfd ready = {.fd = inotify_fd(inotify), .events = POLLIN};
     told[0] = '\0';
     while (poll(&ready, 1, 0) == 1)
-        ck_assert_int_eq(watch_read(watch, tell, NULL), 0);
+        ck_assert_int_eq(inotify_read(inotify, tell, NULL), 0);
     return told;
 }
 
 START_TEST(inotify_tells_what_matters)
 {
-    struct watch *watch;
+    struct inotify *inotify;
     scratch_folder("in");
-    ck_assert_int_eq(watch_open(&watch), 0);
-    int descriptor = watch_add(watch, scratch_path("in"));
+    ck_assert_int_eq(inotify_open(&inotify), 0);
+    int descriptor = inotify_watch(inotify, scratch_path("in"));
     ck_assert_int_ge(descriptor, 0);
     scratch_write("in/early", "x", 1);
-    ck_assert_str_eq(read_all(watch), ""); /* it has no name yet: reading the folder will tell */
-    ck_assert_int_eq(watch_name(watch, descriptor, "in", 1), 0);
+    ck_assert_str_eq(read_all(inotify), ""); /* it has no name yet: reading the folder will tell */
+    ck_assert_int_eq(inotify_name(inotify, descriptor, "in", 1), 0);
     scratch_write("in/a.part", "x", 1);
-    ck_assert_str_eq(read_all(watch), "written:in/a.part written:in/a.part ");
+    ck_assert_str_eq(read_all(inotify), "written:in/a.part written:in/a.part ");
     ck_assert_int_eq(rename(scratch_path("in/a.part"), scratch_path("in/a")), 0);
-    ck_assert_str_eq(read_all(watch), "renamed:in/a ");
+    ck_assert_str_eq(read_all(inotify), "renamed:in/a ");
     scratch_folder("in/sub");
-    ck_assert_str_eq(read_all(watch), "folder:in/sub ");
+    ck_assert_str_eq(read_all(inotify), "folder:in/sub ");
     ck_assert_int_eq(unlink(scratch_path("in/a")), 0);
-    ck_assert_str_eq(read_all(watch), "");
-    watch_close(watch);
+    ck_assert_str_eq(read_all(inotify), "");
+    inotify_close(inotify);
 }
 
 END_TEST
 
 START_TEST(watches_are_renamed_and_forgotten)
 {
-    struct watch *watch;
-    ck_assert_int_eq(watch_open(&watch), 0);
+    struct inotify *inotify;
+    ck_assert_int_eq(inotify_open(&inotify), 0);
     int descriptors[40];
     for (int i = 0; i < 40; i++) {
         char name[16];
         snprintf(name, sizeof name, "f%d", i);
         scratch_folder(name);
-        descriptors[i] = watch_add(watch, scratch_path(name));
-        ck_assert_int_eq(watch_name(watch, descriptors[i], name, 1), 0);
+        descriptors[i] = inotify_watch(inotify, scratch_path(name));
+        ck_assert_int_eq(inotify_name(inotify, descriptors[i], name, 1), 0);
     }
-    ck_assert_int_eq(watch_add(watch, scratch_path("f3")), descriptors[3]);
-    ck_assert_int_eq(watch_name(watch, descriptors[3], "three", 2), 0);
+    ck_assert_int_eq(inotify_watch(inotify, scratch_path("f3")), descriptors[3]);
+    ck_assert_int_eq(inotify_name(inotify, descriptors[3], "three", 2), 0);
     scratch_write("f3/x", "x", 1);
-    ck_assert_str_eq(read_all(watch), "written:three/x written:three/x ");
-    watch_forget_unmet(watch, 2);
+    ck_assert_str_eq(read_all(inotify), "written:three/x written:three/x ");
+    inotify_forget_unmet(inotify, 2);
     scratch_write("f4/x", "x", 1);
     scratch_write("f3/y", "x", 1);
-    ck_assert_str_eq(read_all(watch), "written:three/y written:three/y ");
+    ck_assert_str_eq(read_all(inotify), "written:three/y written:three/y ");
     ck_assert_int_eq(unlink(scratch_path("f3/x")) + unlink(scratch_path("f3/y")), 0);
     ck_assert_int_eq(rmdir(scratch_path("f3")), 0);
-    ck_assert_str_eq(read_all(watch), "");
-    ck_assert_int_lt(watch_add(watch, scratch_path("f3")), 0);
-    watch_close(watch);
+    ck_assert_str_eq(read_all(inotify), "");
+    ck_assert_int_lt(inotify_watch(inotify, scratch_path("f3")), 0);
+    inotify_close(inotify);
 }
 
 END_TEST
@@ -259,7 +259,7 @@ int
 main(void)
 {
     Suite *suite = suite_create("service_inbox_walk");
-    TCase *tests = tcase_create("walk");
+    TCase *tests = tcase_create("scan");
     tcase_add_checked_fixture(tests, scratch_make, scratch_remove);
     tcase_add_test(tests, ignored_names);
     tcase_add_test(tests, places_that_would_loop);
