@@ -15,7 +15,7 @@
 
 #include "service/common/log.h"
 #include "service/intake/net/associations.h"
-#include "service/intake/net/greeting.h"
+#include "service/intake/net/preread.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -123,11 +123,11 @@ log_turned_away(const struct visitor *visitor, const char *why)
 }
 
 static void
-say_farewell(struct visitor *visitor, const uint8_t reply[GREETING_REPLY])
+say_farewell(struct visitor *visitor, const uint8_t reply[PREREAD_REPLY])
 {
     const int fd = visitor->connection.fd;
     /* Ten bytes fit into the empty buffer of a new connection. */
-    if (visitor->connection.tls || send(fd, reply, GREETING_REPLY, MSG_NOSIGNAL) < 0 ||
+    if (visitor->connection.tls || send(fd, reply, PREREAD_REPLY, MSG_NOSIGNAL) < 0 ||
         shutdown(fd, SHUT_WR) != 0) {
         turn_out(visitor);
         return;
@@ -140,8 +140,8 @@ say_farewell(struct visitor *visitor, const uint8_t reply[GREETING_REPLY])
 static void
 abort_visitor(struct visitor *visitor)
 {
-    uint8_t reply[GREETING_REPLY];
-    greeting_abort(reply);
+    uint8_t reply[PREREAD_REPLY];
+    preread_abort(reply);
     visitor->listener->totals.invalid++;
     log_turned_away(visitor, "not an association request");
     say_farewell(visitor, reply);
@@ -194,8 +194,8 @@ refuse_as_busy(struct visitor *visitor)
         begin_association(visitor);
         return;
     }
-    uint8_t reply[GREETING_REPLY];
-    greeting_busy(reply);
+    uint8_t reply[PREREAD_REPLY];
+    preread_busy(reply);
     say_farewell(visitor, reply);
 }
 
@@ -235,17 +235,17 @@ static int
 look_at(const struct visitor *visitor, bool hung_up)
 {
     const int fd = visitor->connection.fd;
-    uint8_t bytes[GREETING_HEADER];
+    uint8_t bytes[PREREAD_HEADER];
     int there = 0;
     ssize_t got = recv(fd, bytes, sizeof bytes, MSG_PEEK);
     if (got < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : -ECONNRESET;
-    const ssize_t size = greeting_size(bytes, (size_t)got, visitor->connection.tls);
+    const ssize_t size = preread_size(bytes, (size_t)got, visitor->connection.tls);
     if (size < 0)
         return (int)size;
     if (ioctl(fd, FIONREAD, &there) != 0)
         return -errno;
-    if (got == GREETING_HEADER && there >= size)
+    if (got == PREREAD_HEADER && there >= size)
         return 1;
     if (got == 0 || hung_up)
         return -ECONNRESET;

@@ -1,30 +1,30 @@
 /*
- * greeting.h - the first bytes of a connection, before a thread is spent on it, and the ten bytes
+ * preread.h - the first bytes of a connection, before a thread is spent on it, and the ten bytes
  * that send it away. Pure.
  */
-#ifndef NOCTULE_GREETING_H
-#define NOCTULE_GREETING_H
+#ifndef NOCTULE_PREREAD_H
+#define NOCTULE_PREREAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#define GREETING_HEADER 6       /* bytes that greeting_size wants to see */
-#define GREETING_MAX    0x10000 /* a longer A-ASSOCIATE-RQ is nobody's */
-#define GREETING_REPLY  10
+#define PREREAD_HEADER 6       /* bytes that preread_size wants to see */
+#define PREREAD_MAX    0x10000 /* a longer A-ASSOCIATE-RQ is nobody's */
+#define PREREAD_REPLY  10
 
 /*
  * How many bytes the message has that begins with these (an A-ASSOCIATE-RQ, with `tls` a TLS record
  * with a handshake in it), or, as long as that cannot be told, how many are needed to tell.
  * -EPROTO: it is no such message.
  */
-ssize_t greeting_size(const uint8_t *bytes, size_t size, bool tls);
+ssize_t preread_size(const uint8_t *bytes, size_t size, bool tls);
 
 /* A-ASSOCIATE-RJ, rejected-transient, by the presentation service provider: local limit exceeded
  * (PS3.8 9.3.4). */
-void greeting_busy(uint8_t reply[GREETING_REPLY]);
+void preread_busy(uint8_t reply[PREREAD_REPLY]);
 /* A-ABORT by the service provider: unrecognized PDU (PS3.8 9.3.8). */
-void greeting_abort(uint8_t reply[GREETING_REPLY]);
+void preread_abort(uint8_t reply[PREREAD_REPLY]);
 
 #endif

@@ -1,5 +1,5 @@
 /* The first bytes of a connection: how long the message is, and what is none. */
-#include "service/intake/net/greeting.h"
+#include "service/intake/net/preread.h"
 
 #include <check.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ static const struct {
 
 START_TEST(the_length_is_told_or_asked_for)
 {
-    ck_assert_int_eq(greeting_size((const uint8_t *)cases[_i].bytes, cases[_i].size, cases[_i].tls),
+    ck_assert_int_eq(preread_size((const uint8_t *)cases[_i].bytes, cases[_i].size, cases[_i].tls),
                      cases[_i].expected);
 }
 
@@ -46,12 +46,12 @@ END_TEST
 
 START_TEST(the_replies_are_the_standards)
 {
-    static const uint8_t busy[GREETING_REPLY] = {3, 0, 0, 0, 0, 4, 0, 2, 3, 2};
-    static const uint8_t aborted[GREETING_REPLY] = {7, 0, 0, 0, 0, 4, 0, 0, 2, 1};
-    uint8_t reply[GREETING_REPLY];
-    greeting_busy(reply);
+    static const uint8_t busy[PREREAD_REPLY] = {3, 0, 0, 0, 0, 4, 0, 2, 3, 2};
+    static const uint8_t aborted[PREREAD_REPLY] = {7, 0, 0, 0, 0, 4, 0, 0, 2, 1};
+    uint8_t reply[PREREAD_REPLY];
+    preread_busy(reply);
     ck_assert_mem_eq(reply, busy, sizeof busy);
-    greeting_abort(reply);
+    preread_abort(reply);
     ck_assert_mem_eq(reply, aborted, sizeof aborted);
 }
 

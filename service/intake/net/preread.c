@@ -1,7 +1,7 @@
 /*
- * greeting.c - see greeting.h.
+ * preread.c - see preread.h.
  */
-#include "service/intake/net/greeting.h"
+#include "service/intake/net/preread.h"
 
 #include <errno.h>
 #include <string.h>
@@ -19,13 +19,13 @@ request_size(const uint8_t *bytes, size_t size)
 {
     if (bytes[0] != PDU_ASSOCIATE_RQ)
         return -EPROTO;
-    if (size < GREETING_HEADER)
-        return GREETING_HEADER;
+    if (size < PREREAD_HEADER)
+        return PREREAD_HEADER;
     const size_t length =
         (size_t)bytes[2] << 24 | (size_t)bytes[3] << 16 | (size_t)bytes[4] << 8 | (size_t)bytes[5];
-    if (length < RQ_FIXED_FIELDS || length > GREETING_MAX - GREETING_HEADER)
+    if (length < RQ_FIXED_FIELDS || length > PREREAD_MAX - PREREAD_HEADER)
         return -EPROTO;
-    return (ssize_t)(GREETING_HEADER + length);
+    return (ssize_t)(PREREAD_HEADER + length);
 }
 
 static ssize_t
@@ -42,7 +42,7 @@ record_size(const uint8_t *bytes, size_t size)
 }
 
 ssize_t
-greeting_size(const uint8_t *bytes, size_t size, bool tls)
+preread_size(const uint8_t *bytes, size_t size, bool tls)
 {
     if (size == 0)
         return 1;
@@ -50,13 +50,13 @@ greeting_size(const uint8_t *bytes, size_t size, bool tls)
 }
 
 void
-greeting_busy(uint8_t reply[GREETING_REPLY])
+preread_busy(uint8_t reply[PREREAD_REPLY])
 {
-    memcpy(reply, (const uint8_t[]){PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, 2, 3, 2}, GREETING_REPLY);
+    memcpy(reply, (const uint8_t[]){PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, 2, 3, 2}, PREREAD_REPLY);
 }
 
 void
-greeting_abort(uint8_t reply[GREETING_REPLY])
+preread_abort(uint8_t reply[PREREAD_REPLY])
 {
-    memcpy(reply, (const uint8_t[]){PDU_ABORT, 0, 0, 0, 0, 4, 0, 0, 2, 1}, GREETING_REPLY);
+    memcpy(reply, (const uint8_t[]){PDU_ABORT, 0, 0, 0, 0, 4, 0, 0, 2, 1}, PREREAD_REPLY);
 }
