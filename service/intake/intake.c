@@ -6,7 +6,7 @@
  *                                                                            |
  *   inbox_done <-- import_finish (pool thread) <---------------------- STORED(token)
  *
- *   listener --> association's thread --> reception --> parcel (token) --> ARRIVED | QUARANTINED
+ *   listener --> association's thread --> receiver --> parcel (token) --> ARRIVED | QUARANTINED
  *                                            0x0000 <---------------------- STORED(token)
  *
  * Messages are hints: a frame without a STORED is sent again, and after a restart everything that
@@ -185,7 +185,7 @@ on_turn(uv_prepare_t *turn)
         return;
     }
     intake_take_handovers(intake);
-    reception_allow(intake->reception, intake->begun && !intake->paused && !intake->child.draining);
+    receiver_allow(intake->receiver, intake->begun && !intake->paused && !intake->child.draining);
     if (intake->child.draining) {
         drain(intake);
         return;
@@ -234,7 +234,7 @@ stop(struct intake *intake)
         return;
     intake->stopping = true;
     listener_stop(intake->listener);
-    reception_stop(intake->reception);
+    receiver_stop(intake->receiver);
     for (size_t i = 0; i < intake->inbox_count; i++)
         inbox_close(intake->inboxes[i]);
     intake_forget_ready(intake, NULL);
@@ -305,10 +305,9 @@ open_files(struct intake *intake, const char *config_file)
 static int
 open_listener(struct intake *intake)
 {
-    int error =
-        reception_open(&intake->loop, intake->store, on_handover, intake, &intake->reception);
+    int error = receiver_open(&intake->loop, intake->store, on_handover, intake, &intake->receiver);
     if (!error)
-        error = listener_open(&intake->loop, intake->reception, on_association_ended, intake,
+        error = listener_open(&intake->loop, intake->receiver, on_association_ended, intake,
                               &intake->listener);
     return error;
 }
@@ -344,7 +343,7 @@ close_all(struct intake *intake)
     uv_loop_close(&intake->loop);
     recover_close(intake->recover);
     listener_free(intake->listener);
-    reception_free(intake->reception);
+    receiver_free(intake->receiver);
     store_close(intake->store);
     settings_drop(intake->settings);
     free(intake->inboxes);

@@ -46,7 +46,7 @@ intake_close_parcel(struct intake *intake, struct parcel *parcel, enum inbox_fat
     if (parcel->inbox)
         inbox_done(parcel->inbox, parcel->item.relative, &parcel->item.stamp, fate);
     else if (parcel->handover)
-        reception_drop(intake->reception, parcel->handover);
+        receiver_drop(intake->receiver, parcel->handover);
     else
         intake->recover_in_hand--;
     parcel_free(parcel);
@@ -313,16 +313,16 @@ intake_start_lanes(struct intake *intake)
     }
 }
 
-/* ----------------------------------------------------------------------- reception ------ */
+/* ----------------------------------------------------------------------- receiver ------ */
 
 void
 intake_take_handovers(struct intake *intake)
 {
     struct handover *handover;
-    while (parcels_room(&intake->parcels) > 0 && (handover = reception_next(intake->reception))) {
+    while (parcels_room(&intake->parcels) > 0 && (handover = receiver_next(intake->receiver))) {
         struct parcel *parcel = parcels_add_handover(&intake->parcels, handover);
         if (!parcel) {
-            reception_drop(intake->reception, handover);
+            receiver_drop(intake->receiver, handover);
             continue;
         }
         if (!handover->commitment)
@@ -335,6 +335,6 @@ void
 intake_answer_sender(struct intake *intake, struct parcel *parcel)
 {
     parcels_drop(&intake->parcels, parcel);
-    reception_stored(intake->reception, parcel->handover);
+    receiver_stored(intake->receiver, parcel->handover);
     parcel_free(parcel);
 }

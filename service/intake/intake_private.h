@@ -12,7 +12,7 @@
 #include "service/common/settings.h"
 #include "service/intake/inbox/inbox.h"
 #include "service/intake/net/listener.h"
-#include "service/intake/net/reception.h"
+#include "service/intake/net/receive.h"
 #include "service/intake/spool/parcels.h"
 #include "service/intake/spool/recover.h"
 
@@ -52,7 +52,7 @@ struct intake {
     struct parcels parcels;
     struct lane lanes[INTAKE_LANES];
 
-    struct reception *reception;
+    struct receiver *receiver;
     struct listener *listener;
 
     struct lane recovery; /* parcels for what recover_step finds */

@@ -31,7 +31,7 @@ struct session {
 };
 
 struct associations {
-    struct reception *reception;
+    struct receiver *receiver;
     associations_ended on_ended;
     void *context;
     uv_async_t wake;
@@ -142,8 +142,8 @@ on_store_begin(void *context, const struct dicom_store *store, int *fd)
 {
     (void)store;
     struct session *session = context;
-    uint16_t status = reception_begin(session->associations->reception,
-                                      session->settings->conf->min_free_mib, &session->staged);
+    uint16_t status = receiver_begin(session->associations->receiver,
+                                     session->settings->conf->min_free_mib, &session->staged);
     *fd = session->staged.fd;
     return status;
 }
@@ -153,10 +153,10 @@ on_store_end(void *context, const struct dicom_store *store, int64_t bytes, int 
 {
     (void)bytes;
     struct session *session = context;
-    struct reception *reception = session->associations->reception;
+    struct receiver *receiver = session->associations->receiver;
     if (error)
-        return reception_abandon(reception, &session->staged, error);
-    return reception_end(reception, store, &session->staged);
+        return receiver_abandon(receiver, &session->staged, error);
+    return receiver_end(receiver, store, &session->staged);
 }
 
 static uint16_t
@@ -165,7 +165,7 @@ on_committed(void *context, const struct dicom_association_request *association,
 {
     (void)association;
     struct session *session = context;
-    return reception_committed(session->associations->reception, commitment);
+    return receiver_committed(session->associations->receiver, commitment);
 }
 
 static uint32_t
@@ -328,14 +328,14 @@ associations_unknown(struct associations *associations, const char *host)
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 int
-associations_open(uv_loop_t *loop, struct reception *reception, associations_ended ended,
+associations_open(uv_loop_t *loop, struct receiver *receiver, associations_ended ended,
                   void *context, struct associations **out)
 {
     struct associations *associations = calloc(1, sizeof *associations);
     if (!associations)
         return -ENOMEM;
     *associations = (struct associations){
-        .reception = reception, .on_ended = ended, .context = context, .stop_fd = -1};
+        .receiver = receiver, .on_ended = ended, .context = context, .stop_fd = -1};
     associations->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int error = associations->stop_fd < 0 ? -errno : 0;
     if (!error)

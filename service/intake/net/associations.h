@@ -1,7 +1,7 @@
 /*
  * associations.h - a thread for each association, and what it may do.
  *
- * The threads run dicom_serve with the reception behind it. Everything here is called on the loop's
+ * The threads run dicom_serve with the receiver behind it. Everything here is called on the loop's
  * thread.
  */
 #ifndef NOCTULE_ASSOCIATIONS_H
@@ -9,13 +9,13 @@
 
 #include "service/common/settings.h"
 #include "service/intake/net/admission.h"
-#include "service/intake/net/reception.h"
+#include "service/intake/net/receive.h"
 
 struct associations;
 
 /* `ended` is called on the loop after associations have ended. */
 typedef void (*associations_ended)(void *context);
-int associations_open(uv_loop_t *loop, struct reception *reception, associations_ended ended,
+int associations_open(uv_loop_t *loop, struct receiver *receiver, associations_ended ended,
                       void *context, struct associations **associations);
 
 struct connection {

@@ -1,13 +1,13 @@
 /*
  * listener.c - see listener.h.
  *
- *   accept --> waiting --> whole greeting --> thread (associations.h)
+ *   accept --> waiting --> whole A-ASSOCIATE-RQ --> thread (associations.h)
  *                 |             |\----------> one too many: A-ASSOCIATE-RJ --> leaving
  *                 |             \-----------> its host has too many TLS handshakes: later
  *                 |-- something else: A-ABORT -------------------------------> leaving --> closed
  *                 \-- silent for acse_seconds, hung up, or pushed out by others: closed
  *
- * The greeting is only peeked at: the thread reads it. SO_RCVLOWAT keeps the loop from being woken
+ * The A-ASSOCIATE-RQ is only peeked at: the thread reads it. SO_RCVLOWAT keeps the loop from being woken
  * for each byte of it. One that is leaving is read from until it hangs up, as closing with unread
  * bytes would overtake the answer with a reset.
  */
@@ -228,7 +228,7 @@ welcome(struct visitor *visitor)
         begin_association(visitor);
 }
 
-/* ------------------------------------------------------------------------ greeting ------ */
+/* ------------------------------------------------------------------------ preread ------ */
 
 /* 1: whole; 0: more is to come; -EPROTO, or -ECONNRESET when no more can. */
 static int
@@ -564,14 +564,14 @@ on_ended(void *context)
 }
 
 int
-listener_open(uv_loop_t *loop, struct reception *reception, void (*ended)(void *context),
+listener_open(uv_loop_t *loop, struct receiver *receiver, void (*ended)(void *context),
               void *context, struct listener **out)
 {
     struct listener *listener = calloc(1, sizeof *listener);
     if (!listener)
         return -ENOMEM;
     *listener = (struct listener){.loop = loop, .ended = ended, .context = context};
-    int error = associations_open(loop, reception, on_ended, listener, &listener->associations);
+    int error = associations_open(loop, receiver, on_ended, listener, &listener->associations);
     if (error) {
         free(listener);
         return error;

@@ -12,12 +12,12 @@
 #define NOCTULE_LISTENER_H
 
 #include "service/common/settings.h"
-#include "service/intake/net/reception.h"
+#include "service/intake/net/receive.h"
 
 struct listener;
 
 /* `ended` is called after associations have ended. */
-int listener_open(uv_loop_t *loop, struct reception *reception, void (*ended)(void *context),
+int listener_open(uv_loop_t *loop, struct receiver *receiver, void (*ended)(void *context),
                   void *context, struct listener **listener);
 /*
  * Opens and closes ports as the settings say; a port whose address stays is kept open throughout.

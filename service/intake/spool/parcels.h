@@ -10,7 +10,7 @@
 
 #include "service/common/messages.h"
 #include "service/intake/inbox/inbox.h"
-#include "service/intake/net/reception.h"
+#include "service/intake/net/receive.h"
 
 #define PARCELS_WINDOW 256
 

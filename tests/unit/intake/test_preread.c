@@ -60,8 +60,8 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("service_greeting");
-    TCase *tcase = tcase_create("greeting");
+    Suite *suite = suite_create("preread");
+    TCase *tcase = tcase_create("preread");
     tcase_add_loop_test(tcase, the_length_is_told_or_asked_for, 0, sizeof cases / sizeof *cases);
     tcase_add_test(tcase, the_replies_are_the_standards);
     suite_add_tcase(suite, tcase);

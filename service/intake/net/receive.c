@@ -1,10 +1,10 @@
 /*
- * reception.c - see reception.h.
+ * receive.c - see receive.h.
  *
  * A handover has two owners, the thread that waits for its answer and the loop's parcel. Each lets
  * go of it by itself: a thread that has waited long enough leaves, and the parcel goes on asking.
  */
-#include "service/intake/net/reception.h"
+#include "service/intake/net/receive.h"
 
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
@@ -18,10 +18,10 @@
 
 #define ANSWER_SECONDS 20 /* for the daemon; senders commonly wait 30 */
 
-struct reception {
+struct receiver {
     struct store *store;
     uv_async_t wake;
-    reception_waiting waiting;
+    receiver_waiting waiting;
     void *context;
 
     pthread_mutex_t lock;
@@ -102,73 +102,73 @@ release_locked(struct handover *handover)
 }
 
 static void
-wait_locked(struct reception *reception, struct handover *handover)
+wait_locked(struct receiver *receiver, struct handover *handover)
 {
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += ANSWER_SECONDS;
     int error = 0;
     while (handover->answer == HANDOVER_OPEN && !error)
-        error = pthread_cond_timedwait(&handover->answered, &reception->lock, &deadline);
+        error = pthread_cond_timedwait(&handover->answered, &receiver->lock, &deadline);
 }
 
 /* Gives it to the loop; what comes of it is for await_answer. */
 static void
-give(struct reception *reception, struct handover *handover)
+give(struct receiver *receiver, struct handover *handover)
 {
-    pthread_mutex_lock(&reception->lock);
-    reception->open++;
-    if (reception->stopped) {
+    pthread_mutex_lock(&receiver->lock);
+    receiver->open++;
+    if (receiver->stopped) {
         handover->answer = HANDOVER_DROPPED;
     } else {
         handover->references++;
-        *reception->end = handover;
-        reception->end = &handover->next;
-        uv_async_send(&reception->wake);
+        *receiver->end = handover;
+        receiver->end = &handover->next;
+        uv_async_send(&receiver->wake);
     }
-    pthread_mutex_unlock(&reception->lock);
+    pthread_mutex_unlock(&receiver->lock);
 }
 
 /* The daemon's answer to what was given, HANDOVER_OPEN when none comes in time; lets go of it. */
 static enum handover_answer
-await_answer(struct reception *reception, struct handover *handover)
+await_answer(struct receiver *receiver, struct handover *handover)
 {
-    pthread_mutex_lock(&reception->lock);
-    wait_locked(reception, handover);
-    reception->open--;
+    pthread_mutex_lock(&receiver->lock);
+    wait_locked(receiver, handover);
+    receiver->open--;
     const enum handover_answer outcome = handover->answer;
     release_locked(handover);
-    pthread_mutex_unlock(&reception->lock);
+    pthread_mutex_unlock(&receiver->lock);
     return outcome;
 }
 
 static enum handover_answer
-hand_over(struct reception *reception, struct handover *handover)
+hand_over(struct receiver *receiver, struct handover *handover)
 {
-    give(reception, handover);
-    return await_answer(reception, handover);
+    give(receiver, handover);
+    return await_answer(receiver, handover);
 }
 
 /* --------------------------------------------------------------------------- files ------ */
 
 static bool
-is_disk_low(const struct reception *reception, double min_free_mib)
+is_disk_low(const struct receiver *receiver, double min_free_mib)
 {
     struct statvfs disk;
-    return fstatvfs(store_fd(reception->store), &disk) == 0 &&
+    return fstatvfs(store_fd(receiver->store), &disk) == 0 &&
            (double)disk.f_bavail * (double)disk.f_frsize < min_free_mib * 1024.0 * 1024.0;
 }
 
 uint16_t
-reception_begin(struct reception *reception, double min_free_mib, struct staged *staged)
+receiver_begin(struct receiver *receiver, double min_free_mib, struct staged *staged)
 {
     *staged = (struct staged){.fd = -1};
-    pthread_mutex_lock(&reception->lock);
-    const bool allowed = reception->allowed && !reception->stopped;
-    pthread_mutex_unlock(&reception->lock);
-    if (!allowed || is_disk_low(reception, min_free_mib))
+    pthread_mutex_lock(&receiver->lock);
+    const bool allowed = receiver->allowed && !receiver->stopped;
+    pthread_mutex_unlock(&receiver->lock);
+    if (!allowed || is_disk_low(receiver, min_free_mib))
         return DICOM_OUT_OF_RESOURCES;
-    int error = store_create(reception->store, staged);
+    int error = store_create(receiver->store, staged);
     if (!error)
         return DICOM_SUCCESS;
     log_error("receive.create", LOG_STR("error", strerror(-error)));
@@ -176,9 +176,9 @@ reception_begin(struct reception *reception, double min_free_mib, struct staged 
 }
 
 uint16_t
-reception_abandon(struct reception *reception, struct staged *staged, int error)
+receiver_abandon(struct receiver *receiver, struct staged *staged, int error)
 {
-    store_discard(reception->store, staged);
+    store_discard(receiver->store, staged);
     if (error != -ECONNABORTED)
         log_error("receive.write", LOG_STR("error", strerror(-error)));
     return status_of_error(error);
@@ -216,13 +216,13 @@ log_unstored(enum handover_answer outcome)
  * fails.
  */
 static uint16_t
-settle_arrived(struct reception *reception, struct handover *handover)
+settle_arrived(struct receiver *receiver, struct handover *handover)
 {
     crash_point("receive_after_rename_before_arrived");
-    give(reception, handover);
+    give(receiver, handover);
     crash_point("receive_after_arrived_before_seal");
-    const int error = import_seal(reception->store, &handover->item);
-    const enum handover_answer outcome = await_answer(reception, handover);
+    const int error = import_seal(receiver->store, &handover->item);
+    const enum handover_answer outcome = await_answer(receiver, handover);
     if (error) {
         log_error("receive.failed", LOG_STR("error", strerror(-error)));
         return status_of_error(error);
@@ -236,16 +236,16 @@ settle_arrived(struct reception *reception, struct handover *handover)
 }
 
 static uint16_t
-settle(struct reception *reception, struct handover *handover)
+settle(struct receiver *receiver, struct handover *handover)
 {
     const struct import_item *item = &handover->item;
     uint16_t status = status_of_error(item->error);
     switch (item->outcome) {
     case IMPORT_ARRIVED:
-        return settle_arrived(reception, handover);
+        return settle_arrived(receiver, handover);
     case IMPORT_QUARANTINED:
         status = status_of_code(item->report.code);
-        hand_over(reception, handover); /* the file is safe, and the refusal stands without it */
+        hand_over(receiver, handover); /* the file is safe, and the refusal stands without it */
         return status;
     case IMPORT_OWN_RESULT:
         status = DICOM_SOP_CLASS_NOT_SUPPORTED;
@@ -262,15 +262,15 @@ settle(struct reception *reception, struct handover *handover)
 }
 
 uint16_t
-reception_end(struct reception *reception, const struct dicom_store *store, struct staged *staged)
+receiver_end(struct receiver *receiver, const struct dicom_store *store, struct staged *staged)
 {
     struct handover *handover = file_handover(store);
     if (!handover)
-        return reception_abandon(reception, staged, -ENOMEM);
+        return receiver_abandon(receiver, staged, -ENOMEM);
     const struct import_claim claim = {.sop_class_uid = store->sop_class_uid,
                                        .sop_instance_uid = store->sop_instance_uid};
-    import_received(reception->store, staged, &claim, &handover->item);
-    return settle(reception, handover);
+    import_received(receiver->store, staged, &claim, &handover->item);
+    return settle(receiver, handover);
 }
 
 /* --------------------------------------------------------------------- commitments ------ */
@@ -294,7 +294,7 @@ copy_commitment(const struct dicom_commitment *commitment)
 }
 
 uint16_t
-reception_committed(struct reception *reception, const struct dicom_commitment *commitment)
+receiver_committed(struct receiver *receiver, const struct dicom_commitment *commitment)
 {
     struct handover *handover = new_handover();
     if (!handover)
@@ -304,8 +304,8 @@ reception_committed(struct reception *reception, const struct dicom_commitment *
         destroy_handover(handover);
         return DICOM_PROCESSING_FAILURE;
     }
-    return hand_over(reception, handover) == HANDOVER_STORED ? DICOM_SUCCESS
-                                                             : DICOM_PROCESSING_FAILURE;
+    return hand_over(receiver, handover) == HANDOVER_STORED ? DICOM_SUCCESS
+                                                            : DICOM_PROCESSING_FAILURE;
 }
 
 /* ------------------------------------------------------------------- loop's thread ------ */
@@ -313,58 +313,58 @@ reception_committed(struct reception *reception, const struct dicom_commitment *
 static void
 on_wake(uv_async_t *wake)
 {
-    struct reception *reception = wake->data;
-    reception->waiting(reception->context);
+    struct receiver *receiver = wake->data;
+    receiver->waiting(receiver->context);
 }
 
 int
-reception_open(uv_loop_t *loop, struct store *store, reception_waiting waiting, void *context,
-               struct reception **out)
+receiver_open(uv_loop_t *loop, struct store *store, receiver_waiting waiting, void *context,
+              struct receiver **out)
 {
-    struct reception *reception = calloc(1, sizeof *reception);
-    if (!reception)
+    struct receiver *receiver = calloc(1, sizeof *receiver);
+    if (!receiver)
         return -ENOMEM;
-    *reception = (struct reception){.store = store, .waiting = waiting, .context = context};
-    reception->end = &reception->first;
-    int error = uv_async_init(loop, &reception->wake, on_wake);
+    *receiver = (struct receiver){.store = store, .waiting = waiting, .context = context};
+    receiver->end = &receiver->first;
+    int error = uv_async_init(loop, &receiver->wake, on_wake);
     if (error) {
-        free(reception);
+        free(receiver);
         return error;
     }
-    reception->wake.data = reception;
-    pthread_mutex_init(&reception->lock, NULL); /* has no way to fail */
-    *out = reception;
+    receiver->wake.data = receiver;
+    pthread_mutex_init(&receiver->lock, NULL); /* has no way to fail */
+    *out = receiver;
     return 0;
 }
 
 void
-reception_allow(struct reception *reception, bool allowed)
+receiver_allow(struct receiver *receiver, bool allowed)
 {
-    pthread_mutex_lock(&reception->lock);
-    reception->allowed = allowed;
-    pthread_mutex_unlock(&reception->lock);
+    pthread_mutex_lock(&receiver->lock);
+    receiver->allowed = allowed;
+    pthread_mutex_unlock(&receiver->lock);
 }
 
 struct handover *
-reception_next(struct reception *reception)
+receiver_next(struct receiver *receiver)
 {
-    pthread_mutex_lock(&reception->lock);
-    struct handover *handover = reception->first;
+    pthread_mutex_lock(&receiver->lock);
+    struct handover *handover = receiver->first;
     if (handover) {
-        reception->first = handover->next;
-        if (!reception->first)
-            reception->end = &reception->first;
+        receiver->first = handover->next;
+        if (!receiver->first)
+            receiver->end = &receiver->first;
     }
-    pthread_mutex_unlock(&reception->lock);
+    pthread_mutex_unlock(&receiver->lock);
     return handover;
 }
 
 bool
-reception_idle(struct reception *reception)
+receiver_idle(struct receiver *receiver)
 {
-    pthread_mutex_lock(&reception->lock);
-    const bool idle = !reception->first && reception->open == 0;
-    pthread_mutex_unlock(&reception->lock);
+    pthread_mutex_lock(&receiver->lock);
+    const bool idle = !receiver->first && receiver->open == 0;
+    pthread_mutex_unlock(&receiver->lock);
     return idle;
 }
 
@@ -377,45 +377,45 @@ answer_locked(struct handover *handover, enum handover_answer answer)
 }
 
 static void
-answer(struct reception *reception, struct handover *handover, enum handover_answer value)
+answer(struct receiver *receiver, struct handover *handover, enum handover_answer value)
 {
-    pthread_mutex_lock(&reception->lock);
+    pthread_mutex_lock(&receiver->lock);
     answer_locked(handover, value);
-    pthread_mutex_unlock(&reception->lock);
+    pthread_mutex_unlock(&receiver->lock);
 }
 
 void
-reception_stored(struct reception *reception, struct handover *handover)
+receiver_stored(struct receiver *receiver, struct handover *handover)
 {
-    answer(reception, handover, HANDOVER_STORED);
+    answer(receiver, handover, HANDOVER_STORED);
 }
 
 void
-reception_drop(struct reception *reception, struct handover *handover)
+receiver_drop(struct receiver *receiver, struct handover *handover)
 {
-    answer(reception, handover, HANDOVER_DROPPED);
+    answer(receiver, handover, HANDOVER_DROPPED);
 }
 
 void
-reception_stop(struct reception *reception)
+receiver_stop(struct receiver *receiver)
 {
-    pthread_mutex_lock(&reception->lock);
-    reception->stopped = true;
-    while (reception->first) {
-        struct handover *handover = reception->first;
-        reception->first = handover->next;
+    pthread_mutex_lock(&receiver->lock);
+    receiver->stopped = true;
+    while (receiver->first) {
+        struct handover *handover = receiver->first;
+        receiver->first = handover->next;
         answer_locked(handover, HANDOVER_DROPPED);
     }
-    reception->end = &reception->first;
-    uv_close((uv_handle_t *)&reception->wake, NULL);
-    pthread_mutex_unlock(&reception->lock);
+    receiver->end = &receiver->first;
+    uv_close((uv_handle_t *)&receiver->wake, NULL);
+    pthread_mutex_unlock(&receiver->lock);
 }
 
 void
-reception_free(struct reception *reception)
+receiver_free(struct receiver *receiver)
 {
-    if (!reception)
+    if (!receiver)
         return;
-    pthread_mutex_destroy(&reception->lock);
-    free(reception);
+    pthread_mutex_destroy(&receiver->lock);
+    free(receiver);
 }

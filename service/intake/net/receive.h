@@ -1,15 +1,15 @@
 /*
- * reception.h - C-STORE's second half: makes a received file durable, has the daemon commit its
+ * receive.h - C-STORE's second half: makes a received file durable, has the daemon commit its
  * row, and only then says which DIMSE status the sender gets.
  *
  *   association's thread                         loop's thread (intake.c)
- *   reception_begin: incoming/<name>.part
+ *   receiver_begin: incoming/<name>.part
  *   ... the data set is written ...
- *   reception_end: import_received
- *        handover  ---- lock, uv_async ---->     reception_next: parcel, ARRIVED
+ *   receiver_end: import_received
+ *        handover  ---- lock, uv_async ---->     receiver_next: parcel, ARRIVED
  *        import_seal                             ...
  *        waits                                   ... STORED
- *        <---------------- condition -------     reception_stored
+ *        <---------------- condition -------     receiver_stored
  *   0x0000
  *
  * What is answered 0x0000 is in series/ and in the database. What is answered otherwise may be
@@ -17,8 +17,8 @@
  *
  * The first part belongs to the threads of associations, the second to the loop's thread.
  */
-#ifndef NOCTULE_RECEPTION_H
-#define NOCTULE_RECEPTION_H
+#ifndef NOCTULE_RECEIVE_H
+#define NOCTULE_RECEIVE_H
 
 #include "dicom/net/scp.h"
 #include "service/intake/spool/import.h"
@@ -26,20 +26,19 @@
 #include <pthread.h>
 #include <uv.h>
 
-struct reception;
+struct receiver;
 
 /* ---- threads of associations ---- */
 
 /* Opens the file to receive into: DICOM_SUCCESS, or why not. */
-uint16_t reception_begin(struct reception *reception, double min_free_mib, struct staged *staged);
+uint16_t receiver_begin(struct receiver *receiver, double min_free_mib, struct staged *staged);
 /* The file is complete: returns when its fate is known, with the status to answer. */
-uint16_t reception_end(struct reception *reception, const struct dicom_store *store,
-                       struct staged *staged);
+uint16_t receiver_end(struct receiver *receiver, const struct dicom_store *store,
+                      struct staged *staged);
 /* It is not, for the reason -errno. */
-uint16_t reception_abandon(struct reception *reception, struct staged *staged, int error);
+uint16_t receiver_abandon(struct receiver *receiver, struct staged *staged, int error);
 /* A peer's storage commitment report: DICOM_SUCCESS once the daemon has it on record. */
-uint16_t reception_committed(struct reception *reception,
-                             const struct dicom_commitment *commitment);
+uint16_t receiver_committed(struct receiver *receiver, const struct dicom_commitment *commitment);
 
 /* ---- loop's thread ---- */
 
@@ -53,7 +52,7 @@ struct handover {
     char relative[DICOM_UID_SIZE];       /* item.relative */
     struct dicom_commitment *commitment; /* NULL: a file */
 
-    /* reception.c's, under its lock */
+    /* receive.c's, under its lock */
     struct handover *next;
     int references;
     enum handover_answer answer;
@@ -61,20 +60,20 @@ struct handover {
 };
 
 /* `waiting` is called on the loop when there may be handovers. Keeps `store`. */
-typedef void (*reception_waiting)(void *context);
-int reception_open(uv_loop_t *loop, struct store *store, reception_waiting waiting, void *context,
-                   struct reception **reception);
+typedef void (*receiver_waiting)(void *context);
+int receiver_open(uv_loop_t *loop, struct store *store, receiver_waiting waiting, void *context,
+                  struct receiver **receiver);
 /* May files be received? Not at first. */
-void reception_allow(struct reception *reception, bool allowed);
+void receiver_allow(struct receiver *receiver, bool allowed);
 /* The next one, which the caller lets go with one of the two below; NULL: none is waiting. */
-struct handover *reception_next(struct reception *reception);
-bool reception_idle(struct reception *reception); /* none is waiting or being answered */
-void reception_stored(struct reception *reception, struct handover *handover);
-void reception_drop(struct reception *reception, struct handover *handover); /* no answer comes */
+struct handover *receiver_next(struct receiver *receiver);
+bool receiver_idle(struct receiver *receiver); /* none is waiting or being answered */
+void receiver_stored(struct receiver *receiver, struct handover *handover);
+void receiver_drop(struct receiver *receiver, struct handover *handover); /* no answer comes */
 /* Nobody is answered by the daemon any more: who waits in line is told so now; the handovers that
  * were taken are the caller's to drop. */
-void reception_stop(struct reception *reception);
+void receiver_stop(struct receiver *receiver);
 /* Once no thread of an association is left and the loop is over. NULL is allowed. */
-void reception_free(struct reception *reception);
+void receiver_free(struct receiver *receiver);
 
 #endif
