@@ -10,7 +10,7 @@
  *                                            0x0000 <---------------------- STORED(token)
  *
  * Messages are hints: a frame without a STORED is sent again, and after a restart everything that
- * is still there is reported anew; rows are idempotent. At most PARCELS_WINDOW files are between
+ * is still there is reported anew; rows are idempotent. At most IN_HAND_MAX files are between
  * their start and their STORED; the inboxes wait with the rest (inbox.h bounds it), and so do
  * senders.
  *
@@ -67,7 +67,7 @@ intake_send_frame(struct intake *intake, struct proto_writer *writer)
 static void
 on_stored(struct intake *intake, int64_t token)
 {
-    struct parcel *parcel = parcels_find(&intake->parcels, token);
+    struct parcel *parcel = in_hand_find(&intake->in_hand, token);
     if (!parcel || !parcel->sent) /* the answer to a frame that was sent twice comes twice */
         return;
     if (parcel->handover)
@@ -170,7 +170,7 @@ static void
 drain(struct intake *intake)
 {
     listener_stop(intake->listener);
-    if (intake->parcels.count == 0 && intake->working == 0 && listener_idle(intake->listener))
+    if (intake->in_hand.count == 0 && intake->working == 0 && listener_idle(intake->listener))
         stop(intake);
 }
 
@@ -238,8 +238,8 @@ stop(struct intake *intake)
     for (size_t i = 0; i < intake->inbox_count; i++)
         inbox_close(intake->inboxes[i]);
     intake_forget_ready(intake, NULL);
-    for (size_t i = 0; i < PARCELS_WINDOW; i++) {
-        struct parcel *parcel = intake->parcels.slots[i];
+    for (size_t i = 0; i < IN_HAND_MAX; i++) {
+        struct parcel *parcel = intake->in_hand.slots[i];
         if (parcel && parcel->sent)
             intake_close_parcel(intake, parcel, INBOX_GONE);
     }

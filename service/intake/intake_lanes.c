@@ -31,8 +31,8 @@ intake_send_parcel(struct intake *intake, struct parcel *parcel)
 void
 intake_send_again(struct intake *intake, int64_t older_than_ms)
 {
-    for (size_t i = 0; i < PARCELS_WINDOW; i++) {
-        struct parcel *parcel = intake->parcels.slots[i];
+    for (size_t i = 0; i < IN_HAND_MAX; i++) {
+        struct parcel *parcel = intake->in_hand.slots[i];
         if (parcel && parcel->sent && intake_now_ms(intake) - parcel->sent_ms >= older_than_ms)
             intake_send_parcel(intake, parcel);
     }
@@ -41,8 +41,8 @@ intake_send_again(struct intake *intake, int64_t older_than_ms)
 void
 intake_close_parcel(struct intake *intake, struct parcel *parcel, enum inbox_fate fate)
 {
-    if (parcels_find(&intake->parcels, parcel->item.token) == parcel)
-        parcels_drop(&intake->parcels, parcel);
+    if (in_hand_find(&intake->in_hand, parcel->item.token) == parcel)
+        in_hand_drop(&intake->in_hand, parcel);
     if (parcel->inbox)
         inbox_done(parcel->inbox, parcel->item.relative, &parcel->item.stamp, fate);
     else if (parcel->handover)
@@ -145,7 +145,7 @@ intake_finish_original(struct intake *intake, struct parcel *parcel)
         intake_close_parcel(intake, parcel, unread ? INBOX_LATER : INBOX_LEFT);
         return;
     }
-    parcels_drop(&intake->parcels, parcel);
+    in_hand_drop(&intake->in_hand, parcel);
     parcel->owner = intake;
     parcel->work.data = parcel;
     intake_queue_work(intake, &parcel->work, on_finish, after_finish);
@@ -172,7 +172,7 @@ put_back(struct intake *intake, struct parcel *parcel)
 {
     const struct inbox_find find = {
         .relative = parcel->item.relative, .stamp = parcel->item.stamp, .told = parcel->told};
-    parcels_drop(&intake->parcels, parcel);
+    in_hand_drop(&intake->in_hand, parcel);
     add_ready(intake, parcel->inbox, &find);
     parcel_free(parcel);
 }
@@ -271,7 +271,7 @@ pick_up(struct intake *intake, struct lane *lane)
 {
     struct ready *ready = take_ready(intake);
     struct parcel *parcel =
-        parcels_add(&intake->parcels, ready->inbox, ready->relative, &ready->stamp);
+        in_hand_add(&intake->in_hand, ready->inbox, ready->relative, &ready->stamp);
     if (!parcel) {
         inbox_done(ready->inbox, ready->relative, &ready->stamp, INBOX_AGAIN);
     } else {
@@ -300,8 +300,8 @@ void
 intake_start_lanes(struct intake *intake)
 {
     struct lane *lane;
-    while (intake->ready && parcels_room(&intake->parcels) > 0 && (lane = free_lane(intake))) {
-        while (intake->ready && lane->count < INTAKE_BATCH && parcels_room(&intake->parcels) > 0)
+    while (intake->ready && in_hand_room(&intake->in_hand) > 0 && (lane = free_lane(intake))) {
+        while (intake->ready && lane->count < INTAKE_BATCH && in_hand_room(&intake->in_hand) > 0)
             pick_up(intake, lane);
         if (lane->count == 0)
             continue;
@@ -319,8 +319,8 @@ void
 intake_take_handovers(struct intake *intake)
 {
     struct handover *handover;
-    while (parcels_room(&intake->parcels) > 0 && (handover = receiver_next(intake->receiver))) {
-        struct parcel *parcel = parcels_add_handover(&intake->parcels, handover);
+    while (in_hand_room(&intake->in_hand) > 0 && (handover = receiver_next(intake->receiver))) {
+        struct parcel *parcel = in_hand_add_handover(&intake->in_hand, handover);
         if (!parcel) {
             receiver_drop(intake->receiver, handover);
             continue;
@@ -334,7 +334,7 @@ intake_take_handovers(struct intake *intake)
 void
 intake_answer_sender(struct intake *intake, struct parcel *parcel)
 {
-    parcels_drop(&intake->parcels, parcel);
+    in_hand_drop(&intake->in_hand, parcel);
     receiver_stored(intake->receiver, parcel->handover);
     parcel_free(parcel);
 }

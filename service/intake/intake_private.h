@@ -13,7 +13,7 @@
 #include "service/intake/inbox/inbox.h"
 #include "service/intake/net/listener.h"
 #include "service/intake/net/receive.h"
-#include "service/intake/spool/parcels.h"
+#include "service/intake/spool/in_hand.h"
 #include "service/intake/spool/recover.h"
 
 #define INTAKE_LANES 4  /* batches being imported at a time */
@@ -49,7 +49,7 @@ struct intake {
     size_t inbox_count;
 
     struct ready *ready, **ready_end;
-    struct parcels parcels;
+    struct in_hand in_hand;
     struct lane lanes[INTAKE_LANES];
 
     struct receiver *receiver;

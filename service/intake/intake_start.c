@@ -64,8 +64,8 @@ intake_start_recovery(struct intake *intake)
         return;
     static const struct file_stamp none = {0};
     while (lane->count < INTAKE_BATCH && intake->recover_in_hand < RECOVER_WINDOW &&
-           parcels_room(&intake->parcels) > 0) {
-        struct parcel *parcel = parcels_add(&intake->parcels, NULL, NULL, &none);
+           in_hand_room(&intake->in_hand) > 0) {
+        struct parcel *parcel = in_hand_add(&intake->in_hand, NULL, NULL, &none);
         if (!parcel)
             break;
         intake->recover_in_hand++;

@@ -7,9 +7,9 @@
  *                 |-- something else: A-ABORT -------------------------------> leaving --> closed
  *                 \-- silent for acse_seconds, hung up, or pushed out by others: closed
  *
- * The A-ASSOCIATE-RQ is only peeked at: the thread reads it. SO_RCVLOWAT keeps the loop from being woken
- * for each byte of it. One that is leaving is read from until it hangs up, as closing with unread
- * bytes would overtake the answer with a reset.
+ * The A-ASSOCIATE-RQ is only peeked at (preread.h): the thread reads it. SO_RCVLOWAT keeps the loop
+ * from being woken for each byte of it. One that is leaving is read from until it hangs up, as
+ * closing with unread bytes would overtake the answer with a reset.
  */
 #include "service/intake/net/listener.h"
 

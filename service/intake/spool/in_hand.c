@@ -1,7 +1,7 @@
 /*
- * parcels.c - see parcels.h. A token names the place it was given, so finding it takes no search.
+ * in_hand.c - see in_hand.h. A token names the place it was given, so finding it takes no search.
  */
-#include "service/intake/spool/parcels.h"
+#include "service/intake/spool/in_hand.h"
 
 #include "service/common/commitment.h"
 
@@ -11,9 +11,9 @@
 #include <string.h>
 
 size_t
-parcels_room(const struct parcels *parcels)
+in_hand_room(const struct in_hand *in_hand)
 {
-    return PARCELS_WINDOW - parcels->count;
+    return IN_HAND_MAX - in_hand->count;
 }
 
 static struct parcel *
@@ -37,28 +37,28 @@ new_parcel(struct inbox *inbox, const char *relative, const struct file_stamp *s
 }
 
 static void
-give_place(struct parcels *parcels, struct parcel *parcel)
+in_hand_give_place(struct in_hand *in_hand, struct parcel *parcel)
 {
     size_t slot = 0;
-    while (parcels->slots[slot])
+    while (in_hand->slots[slot])
         slot++;
-    parcel->item.token = ++parcels->serial * PARCELS_WINDOW + (int64_t)slot;
-    parcels->slots[slot] = parcel;
-    parcels->count++;
+    parcel->item.token = ++in_hand->serial * IN_HAND_MAX + (int64_t)slot;
+    in_hand->slots[slot] = parcel;
+    in_hand->count++;
 }
 
 struct parcel *
-parcels_add(struct parcels *parcels, struct inbox *inbox, const char *relative,
+in_hand_add(struct in_hand *in_hand, struct inbox *inbox, const char *relative,
             const struct file_stamp *stamp)
 {
     struct parcel *parcel = new_parcel(inbox, relative, stamp);
     if (parcel)
-        give_place(parcels, parcel);
+        in_hand_give_place(in_hand, parcel);
     return parcel;
 }
 
 struct parcel *
-parcels_add_handover(struct parcels *parcels, struct handover *handover)
+in_hand_add_handover(struct in_hand *in_hand, struct handover *handover)
 {
     struct parcel *parcel = calloc(1, sizeof *parcel);
     if (!parcel)
@@ -70,24 +70,24 @@ parcels_add_handover(struct parcels *parcels, struct handover *handover)
         return NULL;
     }
     parcel->handover = handover;
-    give_place(parcels, parcel);
+    in_hand_give_place(in_hand, parcel);
     return parcel;
 }
 
 struct parcel *
-parcels_find(struct parcels *parcels, int64_t token)
+in_hand_find(struct in_hand *in_hand, int64_t token)
 {
     if (token < 0)
         return NULL;
-    struct parcel *parcel = parcels->slots[token % PARCELS_WINDOW];
+    struct parcel *parcel = in_hand->slots[token % IN_HAND_MAX];
     return parcel && parcel->item.token == token ? parcel : NULL;
 }
 
 void
-parcels_drop(struct parcels *parcels, const struct parcel *parcel)
+in_hand_drop(struct in_hand *in_hand, const struct parcel *parcel)
 {
-    parcels->slots[parcel->item.token % PARCELS_WINDOW] = NULL;
-    parcels->count--;
+    in_hand->slots[parcel->item.token % IN_HAND_MAX] = NULL;
+    in_hand->count--;
 }
 
 void

@@ -1,18 +1,18 @@
 /*
- * parcels.h - the files that intake has in hand: at most PARCELS_WINDOW between being picked up and
+ * in_hand.h - the files that intake has in hand: at most IN_HAND_MAX between being picked up and
  * the daemon's STORED.
  *
  * A parcel's token is its number for the daemon. The loop's thread owns all of it; a pool thread
  * may work on a parcel's item meanwhile.
  */
-#ifndef NOCTULE_PARCELS_H
-#define NOCTULE_PARCELS_H
+#ifndef NOCTULE_IN_HAND_H
+#define NOCTULE_IN_HAND_H
 
 #include "service/common/messages.h"
 #include "service/intake/inbox/inbox.h"
 #include "service/intake/net/receive.h"
 
-#define PARCELS_WINDOW 256
+#define IN_HAND_MAX 256
 
 struct parcel {
     struct import_item item;   /* owns item.relative */
@@ -26,23 +26,23 @@ struct parcel {
     void *owner;    /* for the work's callbacks */
 };
 
-struct parcels {
-    struct parcel *slots[PARCELS_WINDOW];
+struct in_hand {
+    struct parcel *slots[IN_HAND_MAX];
     size_t count;
     int64_t serial;
 };
 
-size_t parcels_room(const struct parcels *parcels);
+size_t in_hand_room(const struct in_hand *in_hand);
 /* A new parcel for the file, its token chosen; NULL: no memory. There must be room. `inbox` NULL:
  * a recovered one, without `relative`. */
-struct parcel *parcels_add(struct parcels *parcels, struct inbox *inbox, const char *relative,
+struct parcel *in_hand_add(struct in_hand *in_hand, struct inbox *inbox, const char *relative,
                            const struct file_stamp *stamp);
 /* A parcel for what a thread hands over; NULL: no memory, and the handover is still the caller's.
  */
-struct parcel *parcels_add_handover(struct parcels *parcels, struct handover *handover);
-struct parcel *parcels_find(struct parcels *parcels, int64_t token); /* NULL: not (any more) here */
+struct parcel *in_hand_add_handover(struct in_hand *in_hand, struct handover *handover);
+struct parcel *in_hand_find(struct in_hand *in_hand, int64_t token); /* NULL: not (any more) here */
 /* The daemon has answered: gives up its place, not the parcel. */
-void parcels_drop(struct parcels *parcels, const struct parcel *parcel);
+void in_hand_drop(struct in_hand *in_hand, const struct parcel *parcel);
 void parcel_free(struct parcel *parcel);
 
 /* ARRIVED or QUARANTINED, as its outcome says, or COMMITTED. Unfinished: for channel_send. */
