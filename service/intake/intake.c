@@ -2,7 +2,7 @@
  * intake.c - the intake process: finds files, makes them durable, tells the daemon, and only when
  * the daemon has the row on disk touches the original.
  *
- *   inbox --> ready list --> parcel (token) --> lane: import_batch --> ARRIVED | QUARANTINED
+ *   inbox --> ready list --> parcel (token) --> batch: import_batch --> ARRIVED | QUARANTINED
  *                                                                            |
  *   inbox_done <-- import_finish (pool thread) <---------------------- STORED(token)
  *
@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #define POOL_THREADS                                                                               \
-    "16" /* lanes, inspections, one step an inbox; a hung share keeps only its own */
+    "16" /* batches, inspections, one step an inbox; a hung share keeps only its own */
 #define DESCRIPTORS 8192
 #define AGAIN_MS    5000 /* how often it is looked for frames without an answer */
 #define RESEND_MS   30000
@@ -193,7 +193,7 @@ on_turn(uv_prepare_t *turn)
     if (!intake->begun)
         intake_begin(intake);
     if (may_begin(intake)) {
-        intake_start_lanes(intake);
+        intake_start_batches(intake);
         intake_start_recovery(intake);
     }
     const int64_t now = intake_now_ms(intake);

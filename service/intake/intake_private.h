@@ -1,6 +1,6 @@
 /*
  * intake_private.h - what the parts of the intake process share: intake.c (the course, frames),
- * intake_lanes.c (files on their way), intake_start.c (recovery), intake_inspection.c and
+ * intake_batches.c (files on their way), intake_start.c (recovery), intake_inspection.c and
  * intake_inboxes.c (configuration). Private to them.
  *
  * All of it belongs to the loop's thread; see intake.c.
@@ -16,8 +16,8 @@
 #include "service/intake/spool/in_hand.h"
 #include "service/intake/spool/recover.h"
 
-#define INTAKE_LANES 4  /* batches being imported at a time */
-#define INTAKE_BATCH 32 /* files in one */
+#define INTAKE_BATCHES     4  /* batches being imported at a time */
+#define INTAKE_BATCH_FILES 32 /* files in one */
 
 /* A find that waits for its turn. */
 struct ready {
@@ -29,14 +29,14 @@ struct ready {
     char relative[];
 };
 
-struct lane {
+struct intake_batch {
     struct intake *intake;
     uv_work_t work;
     bool busy;
     int64_t reserve_bytes;
     size_t count;
-    struct parcel *parcels[INTAKE_BATCH];
-    struct import_item *items[INTAKE_BATCH];
+    struct parcel *parcels[INTAKE_BATCH_FILES];
+    struct import_item *items[INTAKE_BATCH_FILES];
 };
 
 struct intake {
@@ -50,12 +50,12 @@ struct intake {
 
     struct ready *ready, **ready_end;
     struct in_hand in_hand;
-    struct lane lanes[INTAKE_LANES];
+    struct intake_batch batches[INTAKE_BATCHES];
 
     struct receiver *receiver;
     struct listener *listener;
 
-    struct lane recovery; /* parcels for what recover_step finds */
+    struct intake_batch recovery; /* parcels for what recover_step finds */
     struct recover *recover;
     size_t recover_in_hand; /* parcels of it not yet answered */
     size_t recover_found;
@@ -82,17 +82,17 @@ void intake_queue_work(struct intake *intake, uv_work_t *work, uv_work_cb run,
                        uv_after_work_cb after);
 void intake_send_frame(struct intake *intake, struct proto_writer *writer);
 
-/* ------------------------------------------------------------------ intake_lanes.c ------ */
+/* ---------------------------------------------------------------- intake_batches.c ------ */
 
 /* What an inbox has found joins the ready list. */
 void intake_on_found(void *context, struct inbox *inbox, const struct inbox_find *find);
 /* What was handed out by an inbox that closes (NULL: by any) and is not yet begun. */
 void intake_forget_ready(struct intake *intake, const struct inbox *inbox);
 /* Batches of what is ready, as long as there is room. */
-void intake_start_lanes(struct intake *intake);
-void intake_add_to_lane(struct lane *lane, struct parcel *parcel);
-/* What a lane holds is not gone on with. */
-void intake_abandon_lane(struct intake *intake, struct lane *lane);
+void intake_start_batches(struct intake *intake);
+void intake_batch_add(struct intake_batch *batch, struct parcel *parcel);
+/* What a batch holds is not gone on with. */
+void intake_batch_abandon(struct intake *intake, struct intake_batch *batch);
 /* Received files go before those of the inboxes: somebody waits for an answer. */
 void intake_take_handovers(struct intake *intake);
 

@@ -37,20 +37,20 @@ after_recover(uv_work_t *work, int status)
 {
     (void)status;
     struct intake *intake = work->data;
-    struct lane *lane = &intake->recovery;
+    struct intake_batch *batch = &intake->recovery;
     intake->working--;
-    lane->busy = false;
+    batch->busy = false;
     if (intake->stopping) {
-        intake_abandon_lane(intake, lane);
+        intake_batch_abandon(intake, batch);
         return;
     }
-    for (size_t i = 0; i < lane->count; i++) {
+    for (size_t i = 0; i < batch->count; i++) {
         if (i < intake->recover_found)
-            intake_send_parcel(intake, lane->parcels[i]);
+            intake_send_parcel(intake, batch->parcels[i]);
         else
-            intake_close_parcel(intake, lane->parcels[i], INBOX_GONE);
+            intake_close_parcel(intake, batch->parcels[i], INBOX_GONE);
     }
-    lane->count = 0;
+    batch->count = 0;
     intake->recovered += (int64_t)intake->recover_found;
     if (intake->recover_more <= 0)
         end_recovery(intake);
@@ -59,23 +59,23 @@ after_recover(uv_work_t *work, int status)
 void
 intake_start_recovery(struct intake *intake)
 {
-    struct lane *lane = &intake->recovery;
-    if (!intake->recover || lane->busy)
+    struct intake_batch *batch = &intake->recovery;
+    if (!intake->recover || batch->busy)
         return;
     static const struct file_stamp none = {0};
-    while (lane->count < INTAKE_BATCH && intake->recover_in_hand < RECOVER_WINDOW &&
+    while (batch->count < INTAKE_BATCH_FILES && intake->recover_in_hand < RECOVER_WINDOW &&
            in_hand_room(&intake->in_hand) > 0) {
         struct parcel *parcel = in_hand_add(&intake->in_hand, NULL, NULL, &none);
         if (!parcel)
             break;
         intake->recover_in_hand++;
-        intake_add_to_lane(lane, parcel);
+        intake_batch_add(batch, parcel);
     }
-    if (lane->count == 0)
+    if (batch->count == 0)
         return;
-    lane->busy = true;
-    lane->work.data = intake;
-    intake_queue_work(intake, &lane->work, on_recover, after_recover);
+    batch->busy = true;
+    batch->work.data = intake;
+    intake_queue_work(intake, &batch->work, on_recover, after_recover);
 }
 
 /* --------------------------------------------------------------------------- begin ------ */

@@ -1,6 +1,6 @@
 /*
- * intake_lanes.c - files on their way: from the ready list into lanes, to the daemon, and after its
- * STORED to their end, which is the original's or the sender's answer.
+ * intake_batches.c - files on their way: from the ready list into batches, to the daemon, and after
+ * its STORED to their end, which is the original's or the sender's answer.
  */
 #include "service/intake/intake_private.h"
 
@@ -151,14 +151,14 @@ intake_finish_original(struct intake *intake, struct parcel *parcel)
     intake_queue_work(intake, &parcel->work, on_finish, after_finish);
 }
 
-/* --------------------------------------------------------------------------- lanes ------ */
+/* ------------------------------------------------------------------------- batches ------ */
 
 void
 intake_hold_back(struct intake *intake, int error)
 {
     const int64_t now = intake_now_ms(intake);
     if (now < intake->retry_at_ms)
-        return; /* another lane met the same */
+        return; /* another batch met the same */
     intake->retry_delay_ms = intake->retry_delay_ms ? 2 * intake->retry_delay_ms : RETRY_FIRST_MS;
     if (intake->retry_delay_ms > RETRY_MAX_MS)
         intake->retry_delay_ms = RETRY_MAX_MS;
@@ -222,52 +222,52 @@ deliver(struct intake *intake, struct parcel *parcel)
 }
 
 void
-intake_abandon_lane(struct intake *intake, struct lane *lane)
+intake_batch_abandon(struct intake *intake, struct intake_batch *batch)
 {
-    for (size_t i = 0; i < lane->count; i++)
-        intake_close_parcel(intake, lane->parcels[i], INBOX_AGAIN);
-    lane->count = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        intake_close_parcel(intake, batch->parcels[i], INBOX_AGAIN);
+    batch->count = 0;
 }
 
 static void
 on_import(uv_work_t *work)
 {
-    struct lane *lane = work->data;
-    import_batch(lane->intake->store, lane->reserve_bytes, lane->items, lane->count);
+    struct intake_batch *batch = work->data;
+    import_batch(batch->intake->store, batch->reserve_bytes, batch->items, batch->count);
 }
 
 static void
 after_import(uv_work_t *work, int status)
 {
     (void)status;
-    struct lane *lane = work->data;
-    struct intake *intake = lane->intake;
+    struct intake_batch *batch = work->data;
+    struct intake *intake = batch->intake;
     intake->working--;
-    lane->busy = false;
+    batch->busy = false;
     if (intake->stopping) {
-        intake_abandon_lane(intake, lane);
+        intake_batch_abandon(intake, batch);
         return;
     }
     bool delayed = false;
-    for (size_t i = 0; i < lane->count; i++)
-        delayed = delayed || lane->items[i]->outcome == IMPORT_RETRY;
+    for (size_t i = 0; i < batch->count; i++)
+        delayed = delayed || batch->items[i]->outcome == IMPORT_RETRY;
     if (!delayed)
         intake->retry_delay_ms = 0;
-    for (size_t i = 0; i < lane->count; i++)
-        deliver(intake, lane->parcels[i]);
-    lane->count = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        deliver(intake, batch->parcels[i]);
+    batch->count = 0;
 }
 
 void
-intake_add_to_lane(struct lane *lane, struct parcel *parcel)
+intake_batch_add(struct intake_batch *batch, struct parcel *parcel)
 {
-    lane->parcels[lane->count] = parcel;
-    lane->items[lane->count++] = &parcel->item;
+    batch->parcels[batch->count] = parcel;
+    batch->items[batch->count++] = &parcel->item;
 }
 
-/* The first of the list becomes a parcel, in the lane or, unreadable as it is, on its way. */
+/* The first of the list becomes a parcel, in the batch or, unreadable as it is, on its way. */
 static void
-pick_up(struct intake *intake, struct lane *lane)
+pick_up(struct intake *intake, struct intake_batch *batch)
 {
     struct ready *ready = take_ready(intake);
     struct parcel *parcel =
@@ -280,36 +280,38 @@ pick_up(struct intake *intake, struct lane *lane)
             import_unreadable(&parcel->item, ready->error);
             deliver(intake, parcel);
         } else {
-            intake_add_to_lane(lane, parcel);
+            intake_batch_add(batch, parcel);
         }
     }
     free(ready);
 }
 
-static struct lane *
-free_lane(struct intake *intake)
+static struct intake_batch *
+intake_idle_batch(struct intake *intake)
 {
-    for (size_t i = 0; i < INTAKE_LANES; i++) {
-        if (!intake->lanes[i].busy)
-            return &intake->lanes[i];
+    for (size_t i = 0; i < INTAKE_BATCHES; i++) {
+        if (!intake->batches[i].busy)
+            return &intake->batches[i];
     }
     return NULL;
 }
 
 void
-intake_start_lanes(struct intake *intake)
+intake_start_batches(struct intake *intake)
 {
-    struct lane *lane;
-    while (intake->ready && in_hand_room(&intake->in_hand) > 0 && (lane = free_lane(intake))) {
-        while (intake->ready && lane->count < INTAKE_BATCH && in_hand_room(&intake->in_hand) > 0)
-            pick_up(intake, lane);
-        if (lane->count == 0)
+    struct intake_batch *batch;
+    while (intake->ready && in_hand_room(&intake->in_hand) > 0 &&
+           (batch = intake_idle_batch(intake))) {
+        while (intake->ready && batch->count < INTAKE_BATCH_FILES &&
+               in_hand_room(&intake->in_hand) > 0)
+            pick_up(intake, batch);
+        if (batch->count == 0)
             continue;
-        lane->intake = intake;
-        lane->busy = true;
-        lane->reserve_bytes = (int64_t)(intake->conf->min_free_mib * 1024.0 * 1024.0);
-        lane->work.data = lane;
-        intake_queue_work(intake, &lane->work, on_import, after_import);
+        batch->intake = intake;
+        batch->busy = true;
+        batch->reserve_bytes = (int64_t)(intake->conf->min_free_mib * 1024.0 * 1024.0);
+        batch->work.data = batch;
+        intake_queue_work(intake, &batch->work, on_import, after_import);
     }
 }
 
