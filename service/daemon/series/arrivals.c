@@ -109,7 +109,7 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
     struct message_quarantined told;
     if (message_read_quarantined(reader, &told))
         return;
-    if (!arrivals_path_is_below_root(told.path)) {
+    if (*told.path && !arrivals_path_is_below_root(told.path)) {
         reader->error = -EBADMSG;
         return;
     }

@@ -6,6 +6,7 @@
 
 #include "service/daemon/delivery/deliveries.h"
 #include "service/daemon/jobs/jobs.h"
+#include "service/worker/report.h"
 #include "tests/unit/db/sample.h"
 
 #include <float.h>
@@ -427,6 +428,60 @@ START_TEST(frames_of_a_job_that_no_lane_runs_are_refused)
 
 END_TEST
 
+/* ---- as worker/report.c writes them ---- */
+
+static enum job_end
+hear_report(const struct pipeline_report *report)
+{
+    struct proto_writer writer;
+    enum job_end end = JOB_END_CANCELLED;
+    report_write_done(&writer, job, report);
+    ck_assert_int_eq(hear(&writer, &end), 0);
+    return end;
+}
+
+START_TEST(what_the_worker_writes_of_a_good_job_is_believed)
+{
+    static struct pipeline_result results[] = {
+        {.kind = "seg", .file = "seg.dcm", .sop_instance_uid = "2.25.7"}};
+    const struct pipeline_report report = {
+        .verdict = PROTO_VERDICT_DONE, .results = results, .result_count = 1, .backend = "cpu"};
+    static const struct feature features[] = {{.segment = 1, .label = "Brain", .name = "mean"},
+                                              {.name = "joint_entropy", .absence = "EMPTY_REGION"}};
+    static const struct feature_histogram histogram = {.label = "Brain", .pattern = "lbp"};
+    struct proto_writer writer;
+    report_write_features(&writer, job, features, 2);
+    ck_assert_int_eq(hear(&writer, NULL), 0);
+    report_write_histogram(&writer, job, &histogram);
+    ck_assert_int_eq(hear(&writer, NULL), 0);
+    ck_assert_int_eq(hear_report(&report), JOB_END_DONE);
+    record(JOB_END_DONE);
+    assert_answer(&s, "SELECT count(*) FROM v_features", "2");
+}
+
+END_TEST
+
+START_TEST(what_the_worker_writes_of_an_empty_job_is_believed)
+{
+    const struct pipeline_report report = {
+        .verdict = PROTO_VERDICT_DONE, .empty = true, .error = {.code = CODE_EMPTY}};
+    ck_assert_int_eq(hear_report(&report), JOB_END_EMPTY);
+}
+
+END_TEST
+
+START_TEST(what_the_worker_writes_of_a_refused_job_is_believed)
+{
+    const struct pipeline_report report = {
+        .verdict = PROTO_VERDICT_REJECT,
+        .error = {.code = CODE_MISSING_SLICE, .message = "One is missing.", .file = {"/a", "/b"}}};
+    ck_assert_int_eq(hear_report(&report), JOB_END_REJECTED);
+    record(JOB_END_REJECTED);
+    assert_answer(&s, "SELECT code FROM v_jobs", "MISSING_SLICE");
+}
+
+END_TEST
+
 SAMPLE_MAIN("service_job_attempt", set_up, tear_down, what_was_told_is_recorded_with_the_end,
             what_was_told_before_another_end_is_forgotten, the_same_feature_twice_fails_the_job,
             the_same_histogram_twice_fails_the_job, an_end_that_was_lost_is_written_again,
@@ -434,4 +489,7 @@ SAMPLE_MAIN("service_job_attempt", set_up, tear_down, what_was_told_is_recorded_
             a_segment_beyond_all_numbers_is_refused, counts_that_are_not_there_are_refused,
             made_up_histograms_are_refused, more_features_than_there_can_be_are_refused,
             more_histograms_than_there_can_be_are_refused, more_text_than_there_can_be_is_refused,
-            frames_of_a_job_that_no_lane_runs_are_refused)
+            frames_of_a_job_that_no_lane_runs_are_refused,
+            what_the_worker_writes_of_a_good_job_is_believed,
+            what_the_worker_writes_of_an_empty_job_is_believed,
+            what_the_worker_writes_of_a_refused_job_is_believed)

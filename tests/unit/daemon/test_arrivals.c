@@ -1,0 +1,147 @@
+/*
+ * What the intake writes, before what the daemon makes of it: parcels as they are sent, by the
+ * sender's own code, end as rows.
+ */
+#include "service/daemon/series/arrivals.h"
+
+#include "service/daemon/delivery/deliveries.h"
+#include "service/daemon/series/inspection.h"
+#include "service/intake/spool/in_hand.h"
+#include "tests/unit/db/sample.h"
+
+#include <errno.h>
+
+static struct sample s;
+static struct core core;
+static struct conf conf;
+
+static void
+set_up(void)
+{
+    static const struct batch_events no_events = {0};
+    static const struct pool_options no_children = {.program = "", .config_file = ""};
+    sample_open(&s);
+    core = (struct core){.root = s.folder, .conf = &conf, .queue = s.queue, .courier = -1};
+    ck_assert_int_eq(uv_loop_init(&core.loop), 0);
+    due_init(&core.jobs_due, &core.loop);
+    due_init(&core.deliveries_due, &core.loop);
+    ck_assert_int_eq(pool_open(&core.loop, &no_children, &core.pool), 0);
+    core.intake = pool_reserve(core.pool, "intake", 0); /* nobody there: it is told nothing */
+    ck_assert_int_eq(core.intake, 0);
+    ck_assert_int_eq(batch_open(&core.loop, s.queue, &no_events, &core.batch), 0);
+    ck_assert_int_eq(inspections_open(&core, &core.inspections), 0);
+    ck_assert_int_eq(deliveries_open(&core, &core.deliveries), 0);
+}
+
+static void
+tear_down(void)
+{
+    batch_close(core.batch);
+    inspections_close(core.inspections);
+    deliveries_close(core.deliveries);
+    pool_close(core.pool);
+    uv_close((uv_handle_t *)&core.jobs_due.timer, NULL);
+    uv_close((uv_handle_t *)&core.deliveries_due.timer, NULL);
+    uv_run(&core.loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&core.loop), 0);
+    sample_close(&s);
+}
+
+/* From parcel_frame to the row, whole and believed. */
+static void
+send_parcel(const struct parcel *parcel)
+{
+    struct proto_writer writer;
+    struct proto_stream stream = {0};
+    struct proto_reader reader;
+    parcel_frame(parcel, &writer);
+    ck_assert_int_eq(proto_finish(&writer), 0);
+    ck_assert_int_eq(proto_feed(&stream, writer.bytes, writer.size), 0);
+    ck_assert_int_eq(proto_next(&stream, &reader), 1);
+    arrivals_frame(&core, &reader);
+    ck_assert_int_eq(proto_end(&reader), 0);
+    ck_assert_int_eq(batch_commit(core.batch), 0);
+    proto_stream_release(&stream);
+    proto_release(&writer);
+}
+
+static const struct import_report image = {
+    .sop_instance_uid = "1.2.3.4",
+    .sop_class_uid = "1.2.840.10008.5.1.4.1.1.2",
+    .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+    .series_uid = "1.2.3",
+    .study_uid = "1.2",
+    .modality = "CT",
+    .body_part = "HEAD",
+    .series_description = "Thin slices",
+    .path = "series/1.2.3/1.2.3.4.dcm",
+    .size = 4711,
+    .frames = 1,
+};
+
+START_TEST(an_image_found_at_start)
+{
+    const struct parcel parcel = {.item = {.outcome = IMPORT_ARRIVED, .report = image}};
+    send_parcel(&parcel);
+    assert_answer(&s, "SELECT path FROM instance", image.path);
+    assert_answer(&s, "SELECT source FROM instance", "recovered");
+    assert_answer(&s, "SELECT body_part FROM series", "HEAD");
+}
+
+END_TEST
+
+START_TEST(an_image_received)
+{
+    struct handover handover = {.sender = "CT1", .called_ae = "NOCTULE", .folder = "scu:CT1"};
+    const struct parcel parcel = {.item = {.outcome = IMPORT_ARRIVED, .report = image},
+                                  .handover = &handover};
+    send_parcel(&parcel);
+    assert_answer(&s, "SELECT source FROM instance", "scu:CT1");
+}
+
+END_TEST
+
+START_TEST(a_file_in_quarantine)
+{
+    char relative[] = "junk.dcm";
+    const struct parcel parcel = {.item = {.outcome = IMPORT_QUARANTINED,
+                                           .folder = "/inbox",
+                                           .relative = relative,
+                                           .report = {.code = CODE_NOT_DICOM,
+                                                      .path = "quarantine/1/junk.dcm",
+                                                      .sentence = "It is no DICOM file."}}};
+    send_parcel(&parcel);
+    assert_answer(&s, "SELECT original_path FROM quarantine", "/inbox/junk.dcm");
+    assert_answer(&s, "SELECT code FROM quarantine", "NOT_DICOM");
+}
+
+END_TEST
+
+/* Nothing of it is kept, and it must not cost the intake its life. */
+START_TEST(a_file_that_cannot_be_read)
+{
+    char relative[] = "secret.dcm";
+    struct parcel parcel = {.item = {.folder = "/inbox", .relative = relative}};
+    import_unreadable(&parcel.item, -EACCES);
+    send_parcel(&parcel);
+    assert_answer(&s, "SELECT original_path FROM quarantine", "/inbox/secret.dcm");
+    assert_answer(&s, "SELECT code FROM quarantine", "FILE_UNREADABLE");
+}
+
+END_TEST
+
+START_TEST(a_commitment_report)
+{
+    static const struct dicom_commitment_reference references[] = {
+        {.sop_instance_uid = "2.25.1"}, {.sop_instance_uid = "2.25.2", .failure_reason = 0x0112}};
+    struct dicom_commitment report = {
+        .transaction_uid = "2.25.3", .count = 2, .references = references};
+    struct handover handover = {.commitment = &report};
+    const struct parcel parcel = {.item = {.outcome = IMPORT_ARRIVED}, .handover = &handover};
+    send_parcel(&parcel);
+}
+
+END_TEST
+
+SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
+            a_file_in_quarantine, a_file_that_cannot_be_read, a_commitment_report)
