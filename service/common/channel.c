@@ -49,7 +49,7 @@ free_when_last(struct channel *channel)
 }
 
 static void
-on_closed(uv_handle_t *handle)
+channel_on_closed(uv_handle_t *handle)
 {
     free_when_last(handle->data);
 }
@@ -58,9 +58,9 @@ static void
 close_handles(struct channel *channel)
 {
     if (!uv_is_closing((uv_handle_t *)channel->pipe))
-        uv_close((uv_handle_t *)channel->pipe, on_closed);
+        uv_close((uv_handle_t *)channel->pipe, channel_on_closed);
     if (!uv_is_closing((uv_handle_t *)&channel->flush))
-        uv_close((uv_handle_t *)&channel->flush, on_closed);
+        uv_close((uv_handle_t *)&channel->flush, channel_on_closed);
 }
 
 static void

@@ -73,7 +73,7 @@ child_drain(struct child *child)
 }
 
 static void
-on_frame(void *context, struct channel *channel, struct proto_reader *reader)
+child_on_frame(void *context, struct channel *channel, struct proto_reader *reader)
 {
     struct child *child = context;
     struct message_reload reload;
@@ -89,7 +89,7 @@ on_frame(void *context, struct channel *channel, struct proto_reader *reader)
 }
 
 static void
-on_end(void *context, struct channel *channel, int status)
+child_on_end(void *context, struct channel *channel, int status)
 {
     struct child *child = context;
     (void)channel;
@@ -101,7 +101,7 @@ on_end(void *context, struct channel *channel, int status)
 }
 
 static void
-on_alive(uv_timer_t *timer)
+child_on_alive(uv_timer_t *timer)
 {
     struct proto_writer writer;
     proto_start(&writer, PROTO_ALIVE);
@@ -111,7 +111,8 @@ on_alive(uv_timer_t *timer)
 int
 child_open(struct child *child, uv_loop_t *loop, const struct child_role *role, void *context)
 {
-    const struct channel_events events = {.frame = on_frame, .end = on_end, .context = child};
+    const struct channel_events events = {
+        .frame = child_on_frame, .end = child_on_end, .context = child};
     const struct message_hello hello = {.role = role->name, .build_id = proto_build_id()};
     struct proto_writer writer;
     *child = (struct child){.role = role, .context = context, .loop = loop};
@@ -120,7 +121,7 @@ child_open(struct child *child, uv_loop_t *loop, const struct child_role *role, 
         return error;
     uv_timer_init(loop, &child->alive); /* has no way to fail */
     child->alive.data = child;
-    uv_timer_start(&child->alive, on_alive, ALIVE_MS, ALIVE_MS);
+    uv_timer_start(&child->alive, child_on_alive, ALIVE_MS, ALIVE_MS);
     message_write_hello(&writer, &hello);
     child_send(child, &writer);
     return 0;

@@ -20,7 +20,7 @@
 /* ------------------------------------------------------------------------------- writing ---- */
 
 static void
-put(FILE *out, const char *key, const char *value)
+job_put(FILE *out, const char *key, const char *value)
 {
     fprintf(out, "%s ", key);
     for (const unsigned char *s = (const unsigned char *)(value ? value : ""); *s; s++) {
@@ -40,12 +40,12 @@ static void
 put_spec(FILE *out, const struct job_spec *spec)
 {
     fprintf(out, "%s\nid %" PRId64 "\n", FORMAT, spec->id);
-    put(out, "stack", spec->stack);
-    put(out, "output", spec->output);
-    put(out, "device", spec->device_serial_number);
-    put(out, "settings", spec->settings);
+    job_put(out, "stack", spec->stack);
+    job_put(out, "output", spec->output);
+    job_put(out, "device", spec->device_serial_number);
+    job_put(out, "settings", spec->settings);
     for (size_t i = 0; i < spec->input_count; i++)
-        put(out, "input", spec->inputs[i]);
+        job_put(out, "input", spec->inputs[i]);
     fprintf(out, "end %zu\n", spec->input_count);
 }
 
@@ -173,7 +173,7 @@ take_value(struct job_reader *reader, const char *text, char **value)
 }
 
 static int
-take_number(struct job_reader *reader, const char *text, int64_t *value)
+job_take_number(struct job_reader *reader, const char *text, int64_t *value)
 {
     char *end;
     errno = 0;
@@ -205,7 +205,7 @@ static int
 take_end(struct job_reader *reader, const char *text)
 {
     int64_t count;
-    int error = take_number(reader, text, &count);
+    int error = job_take_number(reader, text, &count);
     if (error)
         return error;
     if (count != (int64_t)reader->spec->input_count)
@@ -217,7 +217,7 @@ take_end(struct job_reader *reader, const char *text)
 }
 
 static int
-take_line(struct job_reader *reader)
+job_take_line(struct job_reader *reader)
 {
     struct job_spec *spec = reader->spec;
 
@@ -248,7 +248,7 @@ take_line(struct job_reader *reader)
         if (reader->has_id)
             return bad(reader, "the same key again");
         reader->has_id = true;
-        return take_number(reader, text, &spec->id);
+        return job_take_number(reader, text, &spec->id);
     }
     return bad(reader, "an unknown key");
 }
@@ -263,7 +263,7 @@ take_spec(struct job_reader *reader)
         return bad(reader, "not a job of this version (\"" FORMAT "\")");
     error = next_line(reader);
     while (error == 0 && reader->length >= 0)
-        error = take_line(reader);
+        error = job_take_line(reader);
     if (error)
         return error;
     const struct job_spec *spec = reader->spec;

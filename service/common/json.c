@@ -55,7 +55,7 @@ element(struct json *json, const char *key)
 }
 
 static void
-begin(struct json *json, const char *key, char bracket)
+json_open(struct json *json, const char *key, char bracket)
 {
     element(json, key);
     fputc(bracket, json->out);
@@ -64,7 +64,7 @@ begin(struct json *json, const char *key, char bracket)
 }
 
 static void
-end(struct json *json, char bracket)
+json_close(struct json *json, char bracket)
 {
     json->depth--;
     if (json->filled)
@@ -78,31 +78,31 @@ end(struct json *json, char bracket)
 void
 json_begin_object(struct json *json, const char *key)
 {
-    begin(json, key, '{');
+    json_open(json, key, '{');
 }
 
 void
 json_end_object(struct json *json)
 {
-    end(json, '}');
+    json_close(json, '}');
 }
 
 void
 json_begin_array(struct json *json, const char *key)
 {
-    begin(json, key, '[');
+    json_open(json, key, '[');
 }
 
 void
 json_end_array(struct json *json)
 {
-    end(json, ']');
+    json_close(json, ']');
 }
 
 void
 json_begin_row(struct json *json, const char *key)
 {
-    begin(json, key, '[');
+    json_open(json, key, '[');
     json->in_row = true;
 }
 
@@ -140,7 +140,7 @@ json_digits(double value, char text[JSON_NUMBER])
 }
 
 static void
-number(struct json *json, const char *key, double value, const char *text)
+json_put_number(struct json *json, const char *key, double value, const char *text)
 {
     element(json, key);
     fputs(isfinite(value) ? text : "null", json->out);
@@ -151,7 +151,7 @@ json_number(struct json *json, const char *key, double value)
 {
     char text[JSON_NUMBER];
     snprintf(text, sizeof text, "%.9g", value);
-    number(json, key, value, text);
+    json_put_number(json, key, value, text);
 }
 
 void
@@ -159,7 +159,7 @@ json_exact(struct json *json, const char *key, double value)
 {
     char text[JSON_NUMBER];
     json_digits(value, text);
-    number(json, key, value, text);
+    json_put_number(json, key, value, text);
 }
 
 void

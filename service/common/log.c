@@ -22,7 +22,7 @@
 #define LINE_BYTES 4096
 #define CUT_MARK   " cut=1\n"
 
-struct line {
+struct log_line {
     char text[LINE_BYTES];
     size_t size;
     bool cut;
@@ -65,7 +65,7 @@ log_set_level(const char *level)
 }
 
 static void
-add(struct line *line, const char *text, size_t size)
+log_add(struct log_line *line, const char *text, size_t size)
 {
     size_t room = sizeof line->text - sizeof CUT_MARK - line->size;
     if (size > room) {
@@ -77,9 +77,9 @@ add(struct line *line, const char *text, size_t size)
 }
 
 static void
-add_text(struct line *line, const char *text)
+add_text(struct log_line *line, const char *text)
 {
-    add(line, text, strlen(text));
+    log_add(line, text, strlen(text));
 }
 
 static bool
@@ -95,7 +95,7 @@ needs_quotes(const char *value)
 }
 
 static void
-add_escaped(struct line *line, unsigned char c)
+add_escaped(struct log_line *line, unsigned char c)
 {
     char escape[5];
     snprintf(escape, sizeof escape, "\\x%02x", c);
@@ -104,15 +104,15 @@ add_escaped(struct line *line, unsigned char c)
     else if (c == '\t')
         add_text(line, "\\t");
     else if (c == '"' || c == '\\')
-        add(line, (char[]){'\\', (char)c}, 2);
+        log_add(line, (char[]){'\\', (char)c}, 2);
     else if (c < ' ' || c == 0x7f)
         add_text(line, escape);
     else
-        add(line, (char[]){(char)c}, 1);
+        log_add(line, (char[]){(char)c}, 1);
 }
 
 static void
-add_value(struct line *line, const char *value)
+add_value(struct log_line *line, const char *value)
 {
     if (!needs_quotes(value)) {
         add_text(line, value);
@@ -125,7 +125,7 @@ add_value(struct line *line, const char *value)
 }
 
 static void
-add_field(struct line *line, const struct log_field *field)
+add_field(struct log_line *line, const struct log_field *field)
 {
     char number[40];
     add_text(line, " ");
@@ -143,7 +143,7 @@ add_field(struct line *line, const struct log_field *field)
 }
 
 static void
-add_head(struct line *line, enum log_level level, const char *event)
+add_head(struct log_line *line, enum log_level level, const char *event)
 {
     struct timespec now;
     struct tm utc;
@@ -152,7 +152,7 @@ add_head(struct line *line, enum log_level level, const char *event)
     gmtime_r(&now.tv_sec, &utc);
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
     if (to_journal)
-        add(line, (char[]){'<', journal_priority[level], '>'}, 3);
+        log_add(line, (char[]){'<', journal_priority[level], '>'}, 3);
     snprintf(head, sizeof head, "ts=%s.%03ldZ level=%s role=%s event=", stamp,
              now.tv_nsec / 1000000, level_names[level], role_name);
     add_text(line, head);
@@ -165,7 +165,7 @@ log_write(enum log_level level, const char *event, const struct log_field *field
     if ((int)level > atomic_load_explicit(&threshold, memory_order_relaxed))
         return;
     int saved = errno;
-    struct line line;
+    struct log_line line;
     line.size = 0;
     line.cut = false;
     add_head(&line, level, event);

@@ -35,7 +35,7 @@ load_le(const uint8_t *at, size_t bytes)
 /* ---------------------------------------------------------------------------- writing ------ */
 
 static int
-reserve(uint8_t **bytes, size_t *capacity, size_t needed)
+proto_reserve(uint8_t **bytes, size_t *capacity, size_t needed)
 {
     if (needed <= *capacity)
         return 0;
@@ -60,7 +60,7 @@ claim(struct proto_writer *writer, size_t size)
         writer->error = -EMSGSIZE;
         return NULL;
     }
-    writer->error = reserve(&writer->bytes, &writer->capacity, writer->size + size);
+    writer->error = proto_reserve(&writer->bytes, &writer->capacity, writer->size + size);
     if (writer->error)
         return NULL;
     uint8_t *at = writer->bytes + writer->size;
@@ -150,7 +150,7 @@ proto_release(struct proto_writer *writer)
 
 /* The next `size` bytes of the frame; NULL, and the error latched, when they are not there. */
 static uint8_t *
-take(struct proto_reader *reader, size_t size)
+proto_take(struct proto_reader *reader, size_t size)
 {
     if (reader->error)
         return NULL;
@@ -166,14 +166,14 @@ take(struct proto_reader *reader, size_t size)
 int64_t
 proto_get_i64(struct proto_reader *reader)
 {
-    const uint8_t *at = take(reader, sizeof(int64_t));
+    const uint8_t *at = proto_take(reader, sizeof(int64_t));
     return at ? (int64_t)load_le(at, sizeof(int64_t)) : 0;
 }
 
 double
 proto_get_f64(struct proto_reader *reader)
 {
-    const uint8_t *at = take(reader, sizeof(double));
+    const uint8_t *at = proto_take(reader, sizeof(double));
     if (!at)
         return 0;
     uint64_t bits = load_le(at, sizeof bits);
@@ -186,9 +186,9 @@ proto_get_f64(struct proto_reader *reader)
 static uint8_t *
 take_text(struct proto_reader *reader, size_t *length)
 {
-    const uint8_t *prefix = take(reader, LENGTH_BYTES);
+    const uint8_t *prefix = proto_take(reader, LENGTH_BYTES);
     *length = prefix ? (size_t)load_le(prefix, LENGTH_BYTES) : 0;
-    uint8_t *text = take(reader, *length);
+    uint8_t *text = proto_take(reader, *length);
     if (!text || !memchr(text, 0, *length))
         return text;
     reader->error = -EBADMSG;
@@ -234,7 +234,7 @@ proto_feed(struct proto_stream *stream, const void *bytes, size_t size)
         stream->size -= stream->consumed;
         stream->consumed = 0;
     }
-    int error = reserve(&stream->bytes, &stream->capacity, stream->size + size);
+    int error = proto_reserve(&stream->bytes, &stream->capacity, stream->size + size);
     if (error)
         return error;
     if (size)

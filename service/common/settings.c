@@ -7,19 +7,19 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-struct counted {
+struct counted_settings {
     struct settings settings; /* first: a struct settings is one of these */
     atomic_int references;
 };
 
-static struct counted *
+static struct counted_settings *
 counted_of(struct settings *settings)
 {
-    return (struct counted *)settings;
+    return (struct counted_settings *)settings;
 }
 
 static bool
-needs_tls(const struct conf *conf, bool server)
+settings_need_tls(const struct conf *conf, bool server)
 {
     if (server)
         return conf->dicom.tls_port > 0;
@@ -31,7 +31,7 @@ needs_tls(const struct conf *conf, bool server)
 }
 
 static struct dicom_tls *
-open_tls(const struct conf_tls *conf, bool server, struct error *error)
+settings_open_tls(const struct conf_tls *conf, bool server, struct error *error)
 {
     const struct dicom_tls_settings files = {
         .certificate = conf->certificate,
@@ -47,14 +47,14 @@ int
 settings_open(struct conf *conf, bool server, struct settings **settings, struct error *error)
 {
     *error = (struct error){0};
-    struct counted *counted = calloc(1, sizeof *counted);
+    struct counted_settings *counted = calloc(1, sizeof *counted);
     if (!counted) {
         conf_free(conf);
         return -ENOMEM;
     }
     counted->settings.conf = conf;
-    if (needs_tls(conf, server))
-        counted->settings.tls = open_tls(&conf->dicom.tls, server, error);
+    if (settings_need_tls(conf, server))
+        counted->settings.tls = settings_open_tls(&conf->dicom.tls, server, error);
     atomic_init(&counted->references, 1);
     *settings = &counted->settings;
     return 0;

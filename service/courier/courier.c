@@ -62,7 +62,7 @@ courier_open_settings(struct conf *conf, struct settings **settings)
 
 /* From a sender's thread. */
 static void
-on_letter(void *context, struct proto_writer *frame)
+courier_on_letter(void *context, struct proto_writer *frame)
 {
     struct courier *courier = context;
     struct letter *letter = calloc(1, sizeof *letter);
@@ -82,7 +82,7 @@ on_letter(void *context, struct proto_writer *frame)
 
 /* From a sender's thread. */
 static void
-on_ended(void *context)
+courier_on_ended(void *context)
 {
     struct courier *courier = context;
     uv_async_send(&courier->news);
@@ -126,7 +126,7 @@ sweep_posts(struct courier *courier)
 }
 
 static void
-on_news(uv_async_t *news)
+courier_on_news(uv_async_t *news)
 {
     struct courier *courier = news->data;
     sweep_posts(courier); /* first: what an ended sender said is among the letters then */
@@ -167,7 +167,7 @@ open_post(struct courier *courier, const struct conf_destination *destination, s
         .destination = destination,
         .dicom = &courier->settings->conf->dicom,
         .tls = courier->settings->tls,
-        .events = {.frame = on_letter, .ended = on_ended, .context = courier}};
+        .events = {.frame = courier_on_letter, .ended = courier_on_ended, .context = courier}};
     int error = sender_open(&options, &post->sender);
     if (error) {
         free(post);
@@ -183,7 +183,7 @@ open_post(struct courier *courier, const struct conf_destination *destination, s
 
 /* A destination that a RELOAD took away, or a courier that is ending. */
 static void
-return_delivery(struct courier *courier, int64_t delivery)
+courier_return_delivery(struct courier *courier, int64_t delivery)
 {
     struct proto_writer writer;
     const struct message_delivered message = {
@@ -200,7 +200,7 @@ return_delivery(struct courier *courier, int64_t delivery)
 
 /* It becomes a file name, and part of a request. */
 static bool
-is_uid(const char *text)
+courier_is_uid(const char *text)
 {
     const size_t length = strlen(text);
     return length > 0 && length < DICOM_UID_SIZE && strspn(text, "0123456789.") == length;
@@ -213,14 +213,15 @@ handle_deliver(struct courier *courier, struct proto_reader *reader)
     struct sender *sender;
     if (message_read_deliver(reader, &told) != 0)
         return;
-    if (*told.file != '/' || !is_uid(told.sop_class) || !is_uid(told.sop_instance)) {
+    if (*told.file != '/' || !courier_is_uid(told.sop_class) ||
+        !courier_is_uid(told.sop_instance)) {
         reader->error = -EBADMSG;
         return;
     }
     const struct conf_destination *destination =
         conf_find_destination(courier->settings->conf, told.destination);
     if (!destination || courier->child.draining)
-        return_delivery(courier, told.delivery);
+        courier_return_delivery(courier, told.delivery);
     else if (open_post(courier, destination, &sender) != 0 ||
              sender_deliver(sender, told.delivery, told.file, told.sop_class, told.sop_instance) !=
                  0)
@@ -228,7 +229,7 @@ handle_deliver(struct courier *courier, struct proto_reader *reader)
 }
 
 static void
-on_message(void *context, struct proto_reader *reader)
+courier_on_message(void *context, struct proto_reader *reader)
 {
     if (reader->type == PROTO_DELIVER)
         handle_deliver(context, reader);
@@ -244,7 +245,7 @@ stop_posts(struct courier *courier)
 }
 
 static void
-on_reload(void *context, struct conf *conf)
+courier_on_reload(void *context, struct conf *conf)
 {
     struct courier *courier = context;
     struct settings *settings;
@@ -256,7 +257,7 @@ on_reload(void *context, struct conf *conf)
 }
 
 static void
-on_drain(void *context)
+courier_on_drain(void *context)
 {
     struct courier *courier = context;
     stop_posts(courier);
@@ -264,8 +265,10 @@ on_drain(void *context)
         uv_stop(&courier->loop);
 }
 
-static const struct child_role courier_role = {
-    .name = "courier", .message = on_message, .reload = on_reload, .drain = on_drain};
+static const struct child_role courier_role = {.name = "courier",
+                                               .message = courier_on_message,
+                                               .reload = courier_on_reload,
+                                               .drain = courier_on_drain};
 
 /* -------------------------------------------------------------------------------- a life ---- */
 
@@ -274,7 +277,7 @@ static const struct child_role courier_role = {
  * for when the daemon asked for that (DRAIN); without it nobody hears what they would have to say.
  */
 static void
-serve(struct courier *courier)
+courier_serve(struct courier *courier)
 {
     const struct child *child = &courier->child;
     uv_run(&courier->loop, UV_RUN_DEFAULT);
@@ -290,11 +293,11 @@ run_courier(struct courier *courier)
     if (error)
         return error;
     courier->news.data = courier;
-    error = uv_async_init(&courier->loop, &courier->news, on_news);
+    error = uv_async_init(&courier->loop, &courier->news, courier_on_news);
     if (error == 0) {
         error = child_open(&courier->child, &courier->loop, &courier_role, courier);
         if (error == 0)
-            serve(courier);
+            courier_serve(courier);
         uv_close((uv_handle_t *)&courier->news, NULL);
     }
     uv_run(&courier->loop, UV_RUN_DEFAULT);
@@ -303,7 +306,7 @@ run_courier(struct courier *courier)
 }
 
 static int
-load_settings(struct courier *courier, const char *config_file)
+courier_load_settings(struct courier *courier, const char *config_file)
 {
     struct error error;
     struct conf *conf;
@@ -322,7 +325,7 @@ courier_main(const struct role_args *args)
     struct courier courier = {.mutex = PTHREAD_MUTEX_INITIALIZER};
     courier.last = &courier.first;
     dicom_init();
-    if (load_settings(&courier, args->config_file) != 0)
+    if (courier_load_settings(&courier, args->config_file) != 0)
         return EXIT_FAILURE;
     int error = run_courier(&courier);
     settings_drop(courier.settings);

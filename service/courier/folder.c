@@ -33,7 +33,7 @@ fail_source(struct error *error, int rc, const char *file)
 
 /* Opens the folder, making it when it is missing: a descriptor or -errno. */
 static int
-open_folder(const char *folder)
+folder_open(const char *folder)
 {
     int error = file_make_path(folder);
     if (error)
@@ -96,7 +96,7 @@ folder_deliver(const char *folder, const char *file, const char *sop_instance, s
     int source = open(file, O_RDONLY | O_CLOEXEC);
     if (source < 0)
         return fail_source(error, -errno, file);
-    int base = open_folder(folder);
+    int base = folder_open(folder);
     int rc = base < 0 ? fail_folder(error, base, folder)
                       : deliver(source, base, folder, file, sop_instance, error);
     if (base >= 0)

@@ -24,8 +24,8 @@
 /* Storage classes proposed on one association: those of what waits when it is made. */
 #define MAX_CLASSES 8
 
-struct task {
-    struct task *next;
+struct sender_task {
+    struct sender_task *next;
     int64_t delivery;
     char *file, *sop_class, *sop_instance;
 };
@@ -35,7 +35,7 @@ struct sender {
     pthread_t thread;
     int wake; /* an eventfd: there is a task, or the end */
     pthread_mutex_t mutex;
-    struct task *first; /* guarded by the mutex, as is stopping */
+    struct sender_task *first; /* guarded by the mutex, as is stopping */
     bool stopping;
     atomic_bool ended;
     /* The thread's own. */
@@ -55,13 +55,13 @@ struct send_attempt {
 /* ------------------------------------------------------------------------------- sending ---- */
 
 static void
-send_frame(struct sender *sender, struct proto_writer *frame)
+sender_send_frame(struct sender *sender, struct proto_writer *frame)
 {
     sender->options.events.frame(sender->options.events.context, frame);
 }
 
 static void
-send_delivered(struct sender *sender, const struct task *task, enum proto_delivery outcome,
+send_delivered(struct sender *sender, const struct sender_task *task, enum proto_delivery outcome,
                const struct send_attempt *attempt)
 {
     const bool committing = outcome == PROTO_DELIVERY_SENT && attempt->transaction[0] != '\0';
@@ -76,11 +76,11 @@ send_delivered(struct sender *sender, const struct task *task, enum proto_delive
         .transaction_uid = committing ? attempt->transaction : "",
     };
     message_write_delivered(&writer, &message);
-    send_frame(sender, &writer);
+    sender_send_frame(sender, &writer);
 }
 
 static void
-send_returned(struct sender *sender, const struct task *task)
+send_returned(struct sender *sender, const struct sender_task *task)
 {
     struct send_attempt attempt = {.store_status = -1};
     error_set(&attempt.error, -ECANCELED, CODE_RETURNED,
@@ -94,7 +94,7 @@ send_committed(struct sender *sender, const struct dicom_commitment *report)
     struct proto_writer writer;
     /* Token 0: needs no answer, for without one in time the daemon asks again. */
     commitment_write(&writer, 0, report);
-    send_frame(sender, &writer);
+    sender_send_frame(sender, &writer);
 }
 
 /* -------------------------------------------------------------------------- the association - */
@@ -156,13 +156,15 @@ has_class(const char *const *classes, size_t count, const char *sop_class)
 
 /* What the task and those behind it need; the strings are the tasks', copied out under the lock. */
 static size_t
-gather_classes(struct sender *sender, const struct task *task, char classes[][DICOM_UID_SIZE])
+gather_classes(struct sender *sender, const struct sender_task *task,
+               char classes[][DICOM_UID_SIZE])
 {
     const char *known[MAX_CLASSES] = {classes[0]};
     size_t count = 1;
     snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
     pthread_mutex_lock(&sender->mutex);
-    for (const struct task *next = sender->first; next && count < MAX_CLASSES; next = next->next) {
+    for (const struct sender_task *next = sender->first; next && count < MAX_CLASSES;
+         next = next->next) {
         if (has_class(known, count, next->sop_class))
             continue;
         snprintf(classes[count], DICOM_UID_SIZE, "%s", next->sop_class);
@@ -174,7 +176,7 @@ gather_classes(struct sender *sender, const struct task *task, char classes[][DI
 }
 
 static int
-connect_for(struct sender *sender, const struct task *task, struct send_attempt *attempt)
+connect_for(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
     const struct conf_destination *destination = sender->options.destination;
     char classes[MAX_CLASSES][DICOM_UID_SIZE] = {{0}};
@@ -197,7 +199,7 @@ connect_for(struct sender *sender, const struct task *task, struct send_attempt 
 
 /* Is the association at hand good for the task? Otherwise it is dropped. */
 static bool
-can_reuse(struct sender *sender, const struct task *task)
+can_reuse(struct sender *sender, const struct sender_task *task)
 {
     take_reports(sender);
     if (sender->association && !dicom_accepts(sender->association, task->sop_class))
@@ -208,7 +210,7 @@ can_reuse(struct sender *sender, const struct task *task)
 /* ---------------------------------------------------------------------------- delivering ---- */
 
 static int
-commit(struct sender *sender, const struct task *task, struct send_attempt *attempt)
+sender_commit(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
     const struct dicom_reference reference = {task->sop_class, task->sop_instance};
     uint8_t bytes[16];
@@ -223,7 +225,7 @@ commit(struct sender *sender, const struct task *task, struct send_attempt *atte
 }
 
 static int
-send_once(struct sender *sender, const struct task *task, struct send_attempt *attempt)
+send_once(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
     int rc = 0;
     if (!sender->association)
@@ -234,7 +236,7 @@ send_once(struct sender *sender, const struct task *task, struct send_attempt *a
     attempt->store_status = attempt->answer.status;
     crash_point("courier_after_store");
     if (rc == 0 && sender->options.destination->commit)
-        rc = commit(sender, task, attempt);
+        rc = sender_commit(sender, task, attempt);
     sender->last_use = clock_seconds();
     return rc;
 }
@@ -244,7 +246,7 @@ send_once(struct sender *sender, const struct task *task, struct send_attempt *a
  * peer: that once, a new one is tried at once. Storing the same instance again does no harm.
  */
 static enum dicom_outcome
-deliver_to_ae(struct sender *sender, const struct task *task, struct send_attempt *attempt)
+deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
     const bool reused = can_reuse(sender, task);
     int rc = send_once(sender, task, attempt);
@@ -260,7 +262,7 @@ deliver_to_ae(struct sender *sender, const struct task *task, struct send_attemp
 }
 
 static enum dicom_outcome
-deliver_to_folder(struct sender *sender, const struct task *task, struct send_attempt *attempt)
+deliver_to_folder(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
 {
     attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
     int rc = folder_deliver(sender->options.destination->folder, task->file, task->sop_instance,
@@ -269,7 +271,7 @@ deliver_to_folder(struct sender *sender, const struct task *task, struct send_at
 }
 
 static void
-log_attempt(const struct sender *sender, const struct task *task, enum dicom_outcome outcome,
+log_attempt(const struct sender *sender, const struct sender_task *task, enum dicom_outcome outcome,
             const struct send_attempt *attempt, double seconds)
 {
     static const char *const names[] = {"sent", "transient", "permanent"};
@@ -287,7 +289,7 @@ log_attempt(const struct sender *sender, const struct task *task, enum dicom_out
 }
 
 static void
-deliver(struct sender *sender, const struct task *task)
+sender_attempt(struct sender *sender, const struct sender_task *task)
 {
     static const enum proto_delivery told[] = {[DICOM_SENT] = PROTO_DELIVERY_SENT,
                                                [DICOM_TRANSIENT] = PROTO_DELIVERY_TRANSIENT,
@@ -305,7 +307,7 @@ deliver(struct sender *sender, const struct task *task)
 /* ------------------------------------------------------------------------------ the queue --- */
 
 static void
-free_task(struct task *task)
+free_task(struct sender_task *task)
 {
     free(task->file);
     free(task->sop_class);
@@ -314,7 +316,7 @@ free_task(struct task *task)
 }
 
 static void
-wake_up(struct sender *sender)
+sender_wake_up(struct sender *sender)
 {
     const uint64_t one = 1;
     /* It can fail for a counter that is full only, and then the thread wakes up anyway. */
@@ -323,23 +325,23 @@ wake_up(struct sender *sender)
 }
 
 static void
-enqueue(struct sender *sender, struct task *task)
+sender_enqueue(struct sender *sender, struct sender_task *task)
 {
     pthread_mutex_lock(&sender->mutex);
-    struct task **place = &sender->first;
+    struct sender_task **place = &sender->first;
     while (*place)
         place = &(*place)->next;
     *place = task;
     pthread_mutex_unlock(&sender->mutex);
-    wake_up(sender);
+    sender_wake_up(sender);
 }
 
 /* NULL when there is none; *stopping tells whether there will be none any more. */
-static struct task *
-take(struct sender *sender, bool *stopping)
+static struct sender_task *
+sender_take(struct sender *sender, bool *stopping)
 {
     pthread_mutex_lock(&sender->mutex);
-    struct task *task = sender->first;
+    struct sender_task *task = sender->first;
     if (task)
         sender->first = task->next;
     *stopping = sender->stopping;
@@ -386,23 +388,23 @@ wait_for_work(struct sender *sender)
 }
 
 static void
-work_on(struct sender *sender, const struct task *task, bool stopping)
+sender_work_on(struct sender *sender, const struct sender_task *task, bool stopping)
 {
     if (stopping)
         send_returned(sender, task);
     else
-        deliver(sender, task);
+        sender_attempt(sender, task);
 }
 
 static void *
-run(void *argument)
+sender_run(void *argument)
 {
     struct sender *sender = argument;
     for (;;) {
         bool stopping;
-        struct task *task = take(sender, &stopping);
+        struct sender_task *task = sender_take(sender, &stopping);
         if (task) {
-            work_on(sender, task, stopping);
+            sender_work_on(sender, task, stopping);
             free_task(task);
         } else if (stopping) {
             break;
@@ -433,7 +435,7 @@ sender_open(const struct sender_options *options, struct sender **out)
         error = -errno;
         goto fail_wake;
     }
-    error = -pthread_create(&sender->thread, NULL, run, sender);
+    error = -pthread_create(&sender->thread, NULL, sender_run, sender);
     if (error)
         goto fail_thread;
     *out = sender;
@@ -450,7 +452,7 @@ int
 sender_deliver(struct sender *sender, int64_t delivery, const char *file, const char *sop_class,
                const char *sop_instance)
 {
-    struct task *task = calloc(1, sizeof *task);
+    struct sender_task *task = calloc(1, sizeof *task);
     if (!task)
         return -ENOMEM;
     task->delivery = delivery;
@@ -461,7 +463,7 @@ sender_deliver(struct sender *sender, int64_t delivery, const char *file, const 
         free_task(task);
         return -ENOMEM;
     }
-    enqueue(sender, task);
+    sender_enqueue(sender, task);
     return 0;
 }
 
@@ -471,7 +473,7 @@ sender_stop(struct sender *sender)
     pthread_mutex_lock(&sender->mutex);
     sender->stopping = true;
     pthread_mutex_unlock(&sender->mutex);
-    wake_up(sender);
+    sender_wake_up(sender);
 }
 
 bool

@@ -105,7 +105,7 @@ peek_some(struct parallel *loop, void *context)
 }
 
 static void
-add_stack(struct proto_writer *answer, const struct geometry_stack *stack)
+inspect_add_stack(struct proto_writer *answer, const struct geometry_stack *stack)
 {
     static const struct error none = {0};
     const struct error *error = stack->accepted ? &none : &stack->error;
@@ -126,25 +126,25 @@ add_stack(struct proto_writer *answer, const struct geometry_stack *stack)
 
 /* A series that cannot be judged at all is one stack that is refused. */
 static void
-add_refusal(struct proto_writer *answer, const struct error *error)
+inspect_add_refusal(struct proto_writer *answer, const struct error *error)
 {
     const struct geometry_stack refused = {.error = *error};
-    add_stack(answer, &refused);
+    inspect_add_stack(answer, &refused);
 }
 
 static void
-add_stacks(struct inspect *inspect)
+inspect_add_stacks(struct inspect *inspect)
 {
     const struct geometry_limits limits = {.min_planes = 1,
                                            .spacing_tolerance = inspect->request.spacing_tolerance};
     struct geometry_series *series = NULL;
     struct error error = {0};
     if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {
-        add_refusal(&inspect->answer, &error);
+        inspect_add_refusal(&inspect->answer, &error);
         return;
     }
     for (int32_t i = 0; i < series->stack_count; i++)
-        add_stack(&inspect->answer, &series->stacks[i]);
+        inspect_add_stack(&inspect->answer, &series->stacks[i]);
     geometry_series_free(series);
 }
 
@@ -157,9 +157,9 @@ inspect_run(struct inspect *inspect, int threads)
                                               .revision = inspect->request.revision};
     message_write_inspected(&inspect->answer, &message);
     if (inspect->failed >= 0)
-        add_refusal(&inspect->answer, &inspect->error);
+        inspect_add_refusal(&inspect->answer, &inspect->error);
     else
-        add_stacks(inspect);
+        inspect_add_stacks(inspect);
 }
 
 void

@@ -110,7 +110,7 @@ handle_resume(struct intake *intake)
 }
 
 static void
-on_message(void *context, struct proto_reader *reader)
+intake_on_message(void *context, struct proto_reader *reader)
 {
     struct intake *intake = context;
     if (reader->type == PROTO_STORED)
@@ -132,23 +132,23 @@ on_drain_timeout(uv_timer_t *timer)
 }
 
 static void
-on_drain(void *context)
+intake_on_drain(void *context)
 {
     struct intake *intake = context;
     uv_timer_start(&intake->drain, on_drain_timeout, DRAIN_MS, 0);
 }
 
 static void
-on_end(void *context)
+intake_on_end(void *context)
 {
     stop(context);
 }
 
 static const struct child_role intake_role = {.name = "intake",
-                                              .message = on_message,
+                                              .message = intake_on_message,
                                               .reload = intake_reload,
-                                              .drain = on_drain,
-                                              .end = on_end};
+                                              .drain = intake_on_drain,
+                                              .end = intake_on_end};
 
 /* ---------------------------------------------------------------------- the course ------ */
 
@@ -167,7 +167,7 @@ on_retry(uv_timer_t *timer)
 }
 
 static void
-drain(struct intake *intake)
+intake_drain(struct intake *intake)
 {
     listener_stop(intake->listener);
     if (intake->in_hand.count == 0 && intake->working == 0 && listener_idle(intake->listener))
@@ -187,7 +187,7 @@ on_turn(uv_prepare_t *turn)
     intake_take_handovers(intake);
     receiver_allow(intake->receiver, intake->begun && !intake->paused && !intake->child.draining);
     if (intake->child.draining) {
-        drain(intake);
+        intake_drain(intake);
         return;
     }
     if (!intake->begun)

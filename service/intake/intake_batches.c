@@ -189,7 +189,7 @@ log_taken(const struct parcel *parcel)
 }
 
 static void
-deliver(struct intake *intake, struct parcel *parcel)
+intake_dispatch(struct intake *intake, struct parcel *parcel)
 {
     switch (parcel->item.outcome) {
     case IMPORT_UNREADABLE:
@@ -254,7 +254,7 @@ after_import(uv_work_t *work, int status)
     if (!delayed)
         intake->retry_delay_ms = 0;
     for (size_t i = 0; i < batch->count; i++)
-        deliver(intake, batch->parcels[i]);
+        intake_dispatch(intake, batch->parcels[i]);
     batch->count = 0;
 }
 
@@ -278,7 +278,7 @@ pick_up(struct intake *intake, struct intake_batch *batch)
         parcel->told = ready->told;
         if (ready->error) {
             import_unreadable(&parcel->item, ready->error);
-            deliver(intake, parcel);
+            intake_dispatch(intake, parcel);
         } else {
             intake_batch_add(batch, parcel);
         }

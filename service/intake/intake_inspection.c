@@ -9,7 +9,7 @@
 
 #define INSPECT_THREADS 4
 
-struct inspection {
+struct intake_inspection {
     struct intake *intake;
     struct inspect *inspect;
     uv_work_t work;
@@ -18,7 +18,7 @@ struct inspection {
 static void
 on_inspect(uv_work_t *work)
 {
-    struct inspection *inspection = work->data;
+    struct intake_inspection *inspection = work->data;
     int threads = parallel_processors();
     inspect_run(inspection->inspect, threads < INSPECT_THREADS ? threads : INSPECT_THREADS);
 }
@@ -27,7 +27,7 @@ static void
 after_inspect(uv_work_t *work, int status)
 {
     (void)status;
-    struct inspection *inspection = work->data;
+    struct intake_inspection *inspection = work->data;
     struct intake *intake = inspection->intake;
     intake->working--;
     if (!intake->stopping) {
@@ -42,7 +42,7 @@ after_inspect(uv_work_t *work, int status)
 int
 intake_inspect(struct intake *intake, struct proto_reader *reader)
 {
-    struct inspection *inspection = calloc(1, sizeof *inspection);
+    struct intake_inspection *inspection = calloc(1, sizeof *inspection);
     if (!inspection)
         return -ENOMEM;
     int error = inspect_open(reader, &inspection->inspect);

@@ -38,7 +38,7 @@ send_devices(struct child *child)
 
 /* There is nothing to ask it for. */
 static void
-on_message(void *context, struct proto_reader *reader)
+probe_on_message(void *context, struct proto_reader *reader)
 {
     (void)context;
     reader->error = -EBADMSG;
@@ -47,7 +47,7 @@ on_message(void *context, struct proto_reader *reader)
 int
 probe_main(const struct role_args *args)
 {
-    static const struct child_role role = {.name = "probe", .message = on_message};
+    static const struct child_role role = {.name = "probe", .message = probe_on_message};
     struct child child;
     uv_loop_t loop;
     (void)args;

@@ -2,7 +2,7 @@
 #include "service/worker/report.h"
 
 static void
-add_feature(struct proto_writer *writer, const struct feature *feature)
+report_add_feature(struct proto_writer *writer, const struct feature *feature)
 {
     const struct message_feature row = {
         .segment = feature->segment,
@@ -35,7 +35,7 @@ report_write_features(struct proto_writer *writer, int64_t job, const struct fea
 {
     message_write_features(writer, &(struct message_features){.job = job});
     for (size_t i = 0; i < count; i++)
-        add_feature(writer, &features[i]);
+        report_add_feature(writer, &features[i]);
 }
 
 void

@@ -23,7 +23,7 @@
 
 #define FEATURES_PER_FRAME 512 /* some 100 KiB: the daemon does other things in between */
 
-struct worker {
+struct worker_process {
     struct child child;
     uv_loop_t loop;
     uv_async_t news; /* the lanes have something to tell */
@@ -35,7 +35,7 @@ struct worker {
 /* ------------------------------------------------------------------------------- telling ---- */
 
 static void
-send_progress(struct worker *worker, const struct lanes_event *event)
+send_progress(struct worker_process *worker, const struct lanes_event *event)
 {
     struct proto_writer writer;
     const struct message_progress progress = {
@@ -46,7 +46,7 @@ send_progress(struct worker *worker, const struct lanes_event *event)
 
 /* Before its DONE, which says that there are no more. */
 static void
-send_measurements(struct worker *worker, int64_t job, const struct feature_set *set)
+send_measurements(struct worker_process *worker, int64_t job, const struct feature_set *set)
 {
     struct proto_writer writer;
     for (size_t at = 0; at < set->count && !worker->child.failed; at += FEATURES_PER_FRAME) {
@@ -63,7 +63,7 @@ send_measurements(struct worker *worker, int64_t job, const struct feature_set *
 }
 
 static void
-send_done(struct worker *worker, const struct lanes_event *event)
+send_done(struct worker_process *worker, const struct lanes_event *event)
 {
     const struct pipeline_report *report = &event->report;
     struct proto_writer writer;
@@ -81,7 +81,7 @@ send_done(struct worker *worker, const struct lanes_event *event)
 
 /* Before the job that found out is told of: otherwise its lane would be given another. */
 static void
-send_loss(struct worker *worker)
+send_loss(struct worker_process *worker)
 {
     struct proto_writer writer;
     if (worker->lost || !lanes_lost(worker->lanes))
@@ -94,9 +94,9 @@ send_loss(struct worker *worker)
 }
 
 static void
-on_news(uv_async_t *news)
+worker_on_news(uv_async_t *news)
 {
-    struct worker *worker = news->data;
+    struct worker_process *worker = news->data;
     struct lanes_event event;
     while (!worker->child.failed && lanes_next_event(worker->lanes, &event)) {
         send_loss(worker);
@@ -115,16 +115,16 @@ on_news(uv_async_t *news)
 }
 
 static void
-wake(void *context)
+worker_wake(void *context)
 {
-    struct worker *worker = context;
+    struct worker_process *worker = context;
     uv_async_send(&worker->news);
 }
 
 /* ------------------------------------------------------------------------------- hearing ---- */
 
 static void
-handle_run(struct worker *worker, struct proto_reader *reader)
+handle_run(struct worker_process *worker, struct proto_reader *reader)
 {
     struct message_run run;
     if (message_read_run(reader, &run) != 0)
@@ -136,7 +136,7 @@ handle_run(struct worker *worker, struct proto_reader *reader)
 }
 
 static void
-handle_stop_job(struct worker *worker, struct proto_reader *reader)
+handle_stop_job(struct worker_process *worker, struct proto_reader *reader)
 {
     struct message_stop_job stop;
     if (message_read_stop_job(reader, &stop) == 0)
@@ -144,9 +144,9 @@ handle_stop_job(struct worker *worker, struct proto_reader *reader)
 }
 
 static void
-on_message(void *context, struct proto_reader *reader)
+worker_on_message(void *context, struct proto_reader *reader)
 {
-    struct worker *worker = context;
+    struct worker_process *worker = context;
     if (reader->type == PROTO_RUN)
         handle_run(worker, reader);
     else if (reader->type == PROTO_STOP_JOB)
@@ -156,9 +156,9 @@ on_message(void *context, struct proto_reader *reader)
 }
 
 static void
-on_drain(void *context)
+worker_on_drain(void *context)
 {
-    struct worker *worker = context;
+    struct worker_process *worker = context;
     worker->draining = true;
     lanes_give_back(worker->lanes);
 }
@@ -166,7 +166,7 @@ on_drain(void *context)
 /* A reload changes nothing more: what a job computes with is part of it, and the daemon restarts
  * workers whose lanes change. */
 static const struct child_role worker_role = {
-    .name = "worker", .message = on_message, .drain = on_drain};
+    .name = "worker", .message = worker_on_message, .drain = worker_on_drain};
 
 /* -------------------------------------------------------------------------------- a life ---- */
 
@@ -199,13 +199,13 @@ threads_of(const struct conf *conf, const struct role_args *args)
 }
 
 static int
-open_lanes(struct worker *worker, const struct conf *conf, const struct role_args *args)
+open_lanes(struct worker_process *worker, const struct conf *conf, const struct role_args *args)
 {
     struct error error;
     const struct lanes_options options = {.device = args->device,
                                           .threads = threads_of(conf, args),
                                           .count = conf->compute.lanes,
-                                          .wake = wake,
+                                          .wake = worker_wake,
                                           .context = worker};
     int rc = lanes_open(&options, &worker->lanes, &error);
     if (rc)
@@ -218,7 +218,7 @@ open_lanes(struct worker *worker, const struct conf *conf, const struct role_arg
 }
 
 static void
-serve(struct worker *worker)
+worker_serve(struct worker_process *worker)
 {
     uv_run(&worker->loop, UV_RUN_DEFAULT);
     /* The lanes first: they wake the loop's handles. Then what is queued goes out. */
@@ -228,7 +228,7 @@ serve(struct worker *worker)
 }
 
 static int
-open_and_serve(struct worker *worker, const struct conf *conf, const struct role_args *args)
+open_and_serve(struct worker_process *worker, const struct conf *conf, const struct role_args *args)
 {
     int error = open_lanes(worker, conf, args);
     if (error) {
@@ -237,19 +237,19 @@ open_and_serve(struct worker *worker, const struct conf *conf, const struct role
     }
     error = child_open(&worker->child, &worker->loop, &worker_role, worker);
     if (error == 0)
-        serve(worker);
+        worker_serve(worker);
     lanes_close(worker->lanes);
     return error;
 }
 
 static int
-run_worker(struct worker *worker, const struct conf *conf, const struct role_args *args)
+run_worker(struct worker_process *worker, const struct conf *conf, const struct role_args *args)
 {
     int error = uv_loop_init(&worker->loop);
     if (error)
         return error;
     worker->news.data = worker;
-    error = uv_async_init(&worker->loop, &worker->news, on_news);
+    error = uv_async_init(&worker->loop, &worker->news, worker_on_news);
     if (error == 0) {
         error = open_and_serve(worker, conf, args);
         uv_close((uv_handle_t *)&worker->news, NULL);
@@ -262,7 +262,7 @@ run_worker(struct worker *worker, const struct conf *conf, const struct role_arg
 int
 worker_main(const struct role_args *args)
 {
-    struct worker worker = {0};
+    struct worker_process worker = {0};
     struct conf *conf;
     struct error error;
     int rc = conf_load(args->config_file, &conf, &error);

@@ -326,7 +326,7 @@ on_told(void *context, enum inotify_news news, const char *folder, const char *n
 }
 
 static void
-on_news(uv_poll_t *poll, int status, int events)
+inbox_on_news(uv_poll_t *poll, int status, int events)
 {
     (void)events;
     struct inbox *inbox = poll->data;
@@ -659,7 +659,7 @@ start_watching(struct inbox *inbox)
     }
     inbox->poll.data = inbox;
     inbox->handles++;
-    uv_poll_start(&inbox->poll, UV_READABLE, on_news);
+    uv_poll_start(&inbox->poll, UV_READABLE, inbox_on_news);
 }
 
 int
@@ -702,7 +702,7 @@ fail:
 }
 
 static void
-on_closed(uv_handle_t *handle)
+inbox_on_closed(uv_handle_t *handle)
 {
     struct inbox *inbox = handle->data;
     inbox->handles--;
@@ -715,9 +715,9 @@ inbox_close(struct inbox *inbox)
     if (!inbox || inbox->closing)
         return;
     inbox->closing = true;
-    uv_close((uv_handle_t *)&inbox->timer, on_closed);
+    uv_close((uv_handle_t *)&inbox->timer, inbox_on_closed);
     if (inbox->inotify)
-        uv_close((uv_handle_t *)&inbox->poll, on_closed);
+        uv_close((uv_handle_t *)&inbox->poll, inbox_on_closed);
 }
 
 const char *
@@ -750,8 +750,8 @@ look_again(struct inbox *inbox, struct seen_file *file, const char *relative)
 }
 
 static void
-answer(struct inbox *inbox, struct seen_file *file, const char *relative,
-       const struct file_stamp *stamp, enum inbox_fate fate)
+inbox_answer(struct inbox *inbox, struct seen_file *file, const char *relative,
+             const struct file_stamp *stamp, enum inbox_fate fate)
 {
     if (fate == INBOX_AGAIN || file->touched) {
         look_again(inbox, file, relative);
@@ -787,6 +787,6 @@ inbox_done(struct inbox *inbox, const char *relative, const struct file_stamp *s
     }
     struct seen_file *file = seen_files_find(inbox->seen_files, seen_file_key(relative));
     if (file && file->state == SEEN_HANDED)
-        answer(inbox, file, relative, stamp, fate);
+        inbox_answer(inbox, file, relative, stamp, fate);
     pump(inbox);
 }

@@ -17,7 +17,7 @@
 /* --------------------------------------------------------------------------- rules ------ */
 
 static bool
-ends_in(const char *name, const char *suffix)
+scan_ends_in(const char *name, const char *suffix)
 {
     size_t length = strlen(name), tail = strlen(suffix);
     return length >= tail && strcasecmp(name + length - tail, suffix) == 0;
@@ -26,8 +26,8 @@ ends_in(const char *name, const char *suffix)
 bool
 scan_ignores(const char *name)
 {
-    return name[0] == '.' || ends_in(name, ".part") || ends_in(name, ".tmp") ||
-           ends_in(name, ".partial");
+    return name[0] == '.' || scan_ends_in(name, ".part") || scan_ends_in(name, ".tmp") ||
+           scan_ends_in(name, ".partial");
 }
 
 bool
@@ -150,7 +150,7 @@ look(int base, const char *name, struct scan_sight *sight)
 }
 
 static char *
-join(const char *folder, const char *name)
+scan_join(const char *folder, const char *name)
 {
     char *path;
     return asprintf(&path, "%s%s%s", folder, folder[0] ? "/" : "", name) < 0 ? NULL : path;
@@ -171,7 +171,7 @@ read_on(struct scan_step *step)
         if (scan_ignores(entry->d_name))
             continue;
         struct scan_sight *sight = &step->sights[step->count];
-        *sight = (struct scan_sight){.relative = join(step->folder, entry->d_name)};
+        *sight = (struct scan_sight){.relative = scan_join(step->folder, entry->d_name)};
         if (!sight->relative)
             continue; /* the next sweep meets it again */
         look(dirfd(step->directory), entry->d_name, sight);

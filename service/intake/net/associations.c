@@ -123,8 +123,9 @@ on_opened(void *context, const struct dicom_association_request *association)
 }
 
 static void
-on_closed(void *context, const struct dicom_association_request *association,
-          const struct dicom_association_totals *totals, int rc, const struct error *error)
+association_on_closed(void *context, const struct dicom_association_request *association,
+                      const struct dicom_association_totals *totals, int rc,
+                      const struct error *error)
 {
     struct session *session = context;
     log_write(
@@ -175,7 +176,7 @@ whole_seconds(double seconds)
 }
 
 static void
-serve(struct session *session)
+association_serve(struct session *session)
 {
     const struct conf_dicom *conf = &session->settings->conf->dicom;
     const struct dicom_serve_options options = {
@@ -193,7 +194,7 @@ serve(struct session *session)
         .store_end = on_store_end,
         .committed = on_committed,
         .opened = on_opened,
-        .closed = on_closed,
+        .closed = association_on_closed,
     };
     struct error error = {0};
     int rc = dicom_serve(session->connection.fd, &options, &receiver, &error);
@@ -218,7 +219,7 @@ run_session(void *argument)
 {
     struct session *session = argument;
     struct associations *associations = session->associations;
-    serve(session);
+    association_serve(session);
     pthread_mutex_lock(&associations->lock);
     take_out(associations, session);
     session->next = associations->ended;
@@ -282,7 +283,7 @@ associations_begin(struct associations *associations, struct settings *settings,
 }
 
 static void
-on_wake(uv_async_t *wake)
+association_on_wake(uv_async_t *wake)
 {
     struct associations *associations = wake->data;
     pthread_mutex_lock(&associations->lock);
@@ -339,7 +340,7 @@ associations_open(uv_loop_t *loop, struct receiver *receiver, associations_ended
     associations->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int error = associations->stop_fd < 0 ? -errno : 0;
     if (!error)
-        error = uv_async_init(loop, &associations->wake, on_wake);
+        error = uv_async_init(loop, &associations->wake, association_on_wake);
     if (error) {
         if (associations->stop_fd >= 0)
             close(associations->stop_fd);

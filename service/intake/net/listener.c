@@ -96,7 +96,7 @@ free_visitor(uv_handle_t *handle)
 
 /* Off the list; its descriptor is the caller's. */
 static int
-let_go(struct visitor *visitor)
+listener_let_go(struct visitor *visitor)
 {
     struct listener *listener = visitor->listener;
     *(visitor->previous ? &visitor->previous->next : &listener->oldest) = visitor->next;
@@ -112,7 +112,7 @@ let_go(struct visitor *visitor)
 static void
 turn_out(struct visitor *visitor)
 {
-    close(let_go(visitor));
+    close(listener_let_go(visitor));
 }
 
 static void
@@ -171,7 +171,7 @@ begin_association(struct visitor *visitor)
 {
     struct listener *listener = visitor->listener;
     struct connection connection = visitor->connection;
-    let_go(visitor);
+    listener_let_go(visitor);
     if (!make_blocking(connection.fd)) {
         close(connection.fd);
         return;
@@ -232,7 +232,7 @@ welcome(struct visitor *visitor)
 
 /* 1: whole; 0: more is to come; -EPROTO, or -ECONNRESET when no more can. */
 static int
-look_at(const struct visitor *visitor, bool hung_up)
+listener_look_at(const struct visitor *visitor, bool hung_up)
 {
     const int fd = visitor->connection.fd;
     uint8_t bytes[PREREAD_HEADER];
@@ -257,7 +257,7 @@ look_at(const struct visitor *visitor, bool hung_up)
 static void
 hear_out(struct visitor *visitor, bool hung_up)
 {
-    int whole = look_at(visitor, hung_up);
+    int whole = listener_look_at(visitor, hung_up);
     if (whole > 0) {
         welcome(visitor);
     } else if (whole == -EPROTO) {
@@ -289,7 +289,7 @@ listen_to(struct visitor *visitor)
 }
 
 static void
-on_tick(uv_timer_t *tick)
+listener_on_tick(uv_timer_t *tick)
 {
     struct listener *listener = tick->data;
     const int64_t now = now_ms(listener);
@@ -356,7 +356,7 @@ receive_visitor(struct listener *listener, const struct connection *connection)
     *(visitor->previous ? &visitor->previous->next : &listener->oldest) = visitor;
     listener->newest = visitor;
     if (listener->waiting++ == 0)
-        uv_timer_start(&listener->tick, on_tick, TICK_MS, TICK_MS);
+        uv_timer_start(&listener->tick, listener_on_tick, TICK_MS, TICK_MS);
     listen_to(visitor);
     struct visitor *surplus = find_surplus(listener, connection->host);
     if (surplus)
@@ -388,7 +388,7 @@ accept_one(struct port *port, int fd, const struct sockaddr_storage *address)
 }
 
 static void
-on_connection(uv_poll_t *poll, int status, int events)
+listener_on_connection(uv_poll_t *poll, int status, int events)
 {
     (void)events;
     struct port *port = poll->data;
@@ -453,7 +453,7 @@ listen_at(const char *text, int number)
 }
 
 static void
-free_handle(uv_handle_t *handle)
+listener_free_handle(uv_handle_t *handle)
 {
     free(handle);
 }
@@ -463,7 +463,7 @@ close_port(struct port *port)
 {
     if (!port->poll)
         return;
-    uv_close((uv_handle_t *)port->poll, free_handle);
+    uv_close((uv_handle_t *)port->poll, listener_free_handle);
     port->poll = NULL;
     close(port->fd);
 }
@@ -480,7 +480,7 @@ watch_port(struct port *port, int fd)
     poll->data = port;
     port->poll = poll;
     port->fd = fd;
-    uv_poll_start(poll, UV_READABLE, on_connection); /* a listening socket can be polled */
+    uv_poll_start(poll, UV_READABLE, listener_on_connection); /* a listening socket can be polled */
     return 0;
 }
 
@@ -510,7 +510,8 @@ configure_port(struct port *port, const char *address, int number)
     if (number == 0)
         return;
     if (port->poll) {
-        uv_poll_start(port->poll, UV_READABLE, on_connection); /* it may have been resting */
+        uv_poll_start(port->poll, UV_READABLE,
+                      listener_on_connection); /* it may have been resting */
         return;
     }
     int error = open_port(port, address, number);
@@ -557,7 +558,7 @@ on_report(uv_timer_t *timer)
 }
 
 static void
-on_ended(void *context)
+listener_on_ended(void *context)
 {
     struct listener *listener = context;
     listener->ended(listener->context);
@@ -571,7 +572,8 @@ listener_open(uv_loop_t *loop, struct receiver *receiver, void (*ended)(void *co
     if (!listener)
         return -ENOMEM;
     *listener = (struct listener){.loop = loop, .ended = ended, .context = context};
-    int error = associations_open(loop, receiver, on_ended, listener, &listener->associations);
+    int error =
+        associations_open(loop, receiver, listener_on_ended, listener, &listener->associations);
     if (error) {
         free(listener);
         return error;

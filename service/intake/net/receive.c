@@ -143,7 +143,7 @@ await_answer(struct receiver *receiver, struct handover *handover)
 }
 
 static enum handover_answer
-hand_over(struct receiver *receiver, struct handover *handover)
+receiver_hand_over(struct receiver *receiver, struct handover *handover)
 {
     give(receiver, handover);
     return await_answer(receiver, handover);
@@ -236,7 +236,7 @@ settle_arrived(struct receiver *receiver, struct handover *handover)
 }
 
 static uint16_t
-settle(struct receiver *receiver, struct handover *handover)
+receiver_finish(struct receiver *receiver, struct handover *handover)
 {
     const struct import_item *item = &handover->item;
     uint16_t status = status_of_error(item->error);
@@ -245,7 +245,8 @@ settle(struct receiver *receiver, struct handover *handover)
         return settle_arrived(receiver, handover);
     case IMPORT_QUARANTINED:
         status = status_of_code(item->report.code);
-        hand_over(receiver, handover); /* the file is safe, and the refusal stands without it */
+        receiver_hand_over(receiver,
+                           handover); /* the file is safe, and the refusal stands without it */
         return status;
     case IMPORT_OWN_RESULT:
         status = DICOM_SOP_CLASS_NOT_SUPPORTED;
@@ -270,7 +271,7 @@ receiver_end(struct receiver *receiver, const struct dicom_store *store, struct 
     const struct import_claim claim = {.sop_class_uid = store->sop_class_uid,
                                        .sop_instance_uid = store->sop_instance_uid};
     import_received(receiver->store, staged, &claim, &handover->item);
-    return settle(receiver, handover);
+    return receiver_finish(receiver, handover);
 }
 
 /* --------------------------------------------------------------------- commitments ------ */
@@ -304,14 +305,14 @@ receiver_committed(struct receiver *receiver, const struct dicom_commitment *com
         destroy_handover(handover);
         return DICOM_PROCESSING_FAILURE;
     }
-    return hand_over(receiver, handover) == HANDOVER_STORED ? DICOM_SUCCESS
-                                                            : DICOM_PROCESSING_FAILURE;
+    return receiver_hand_over(receiver, handover) == HANDOVER_STORED ? DICOM_SUCCESS
+                                                                     : DICOM_PROCESSING_FAILURE;
 }
 
 /* ------------------------------------------------------------------- loop's thread ------ */
 
 static void
-on_wake(uv_async_t *wake)
+receiver_on_wake(uv_async_t *wake)
 {
     struct receiver *receiver = wake->data;
     receiver->waiting(receiver->context);
@@ -326,7 +327,7 @@ receiver_open(uv_loop_t *loop, struct store *store, receiver_waiting waiting, vo
         return -ENOMEM;
     *receiver = (struct receiver){.store = store, .waiting = waiting, .context = context};
     receiver->end = &receiver->first;
-    int error = uv_async_init(loop, &receiver->wake, on_wake);
+    int error = uv_async_init(loop, &receiver->wake, receiver_on_wake);
     if (error) {
         free(receiver);
         return error;
@@ -377,7 +378,7 @@ answer_locked(struct handover *handover, enum handover_answer answer)
 }
 
 static void
-answer(struct receiver *receiver, struct handover *handover, enum handover_answer value)
+receiver_answer(struct receiver *receiver, struct handover *handover, enum handover_answer value)
 {
     pthread_mutex_lock(&receiver->lock);
     answer_locked(handover, value);
@@ -387,13 +388,13 @@ answer(struct receiver *receiver, struct handover *handover, enum handover_answe
 void
 receiver_stored(struct receiver *receiver, struct handover *handover)
 {
-    answer(receiver, handover, HANDOVER_STORED);
+    receiver_answer(receiver, handover, HANDOVER_STORED);
 }
 
 void
 receiver_drop(struct receiver *receiver, struct handover *handover)
 {
-    answer(receiver, handover, HANDOVER_DROPPED);
+    receiver_answer(receiver, handover, HANDOVER_DROPPED);
 }
 
 void

@@ -54,7 +54,7 @@ struct work {
 /* ------------------------------------------------------------------------ outcomes ------ */
 
 static void
-settle(struct work *work, enum import_outcome outcome, int error)
+import_settle(struct work *work, enum import_outcome outcome, int error)
 {
     work->hand = SETTLED;
     work->item->outcome = outcome;
@@ -76,7 +76,7 @@ import_unreadable(struct import_item *item, int error)
 }
 
 static void
-settle_unreadable(struct work *work, int error)
+import_settle_unreadable(struct work *work, int error)
 {
     import_unreadable(work->item, error);
     work->hand = SETTLED;
@@ -90,16 +90,16 @@ is_shortage(int error)
 }
 
 static void
-settle_unopened(struct work *work, int error)
+import_settle_unopened(struct work *work, int error)
 {
     if (is_shortage(error))
-        settle(work, IMPORT_RETRY, error);
+        import_settle(work, IMPORT_RETRY, error);
     else if (error == -ENOENT)
-        settle(work, IMPORT_GONE, 0);
+        import_settle(work, IMPORT_GONE, 0);
     else if (error == -ELOOP || error == -ENOTDIR)
-        settle(work, IMPORT_CHANGED, 0);
+        import_settle(work, IMPORT_CHANGED, 0);
     else
-        settle_unreadable(work, error);
+        import_settle_unreadable(work, error);
 }
 
 static bool
@@ -118,7 +118,7 @@ original_path(const struct import_item *item, char path[PATH_MAX])
 }
 
 static int
-open_folder(const struct import_item *item)
+import_open_folder(const struct import_item *item)
 {
     int fd = open(item->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
@@ -127,7 +127,7 @@ open_folder(const struct import_item *item)
 static int
 open_source(struct work *work)
 {
-    int folder = open_folder(work->item);
+    int folder = import_open_folder(work->item);
     if (folder < 0)
         return folder;
     /* Without waiting, should somebody have put a FIFO in its place. */
@@ -161,11 +161,11 @@ examine_header(struct work *work, const char *path)
     struct error error = {0};
     int rc = dicom_peek(path, &instance, &error);
     if (is_shortage(rc))
-        settle(work, IMPORT_RETRY, rc);
+        import_settle(work, IMPORT_RETRY, rc);
     else if (rc && error.code == CODE_OWN_RESULT)
-        settle(work, IMPORT_OWN_RESULT, 0);
+        import_settle(work, IMPORT_OWN_RESULT, 0);
     else if (rc && error.code == CODE_FILE_UNREADABLE)
-        settle_unopened(work, rc);
+        import_settle_unopened(work, rc);
     else if (rc)
         bind_for_quarantine(work, error.code, error.message);
     else
@@ -186,13 +186,13 @@ examine(struct work *work)
     if (!error && fstat(work->source, &work->status) != 0)
         error = -errno;
     if (error) {
-        settle_unopened(work, error);
+        import_settle_unopened(work, error);
         return;
     }
     struct file_stamp stamp;
     file_stamp_from(&work->status, &stamp);
     if (!S_ISREG(work->status.st_mode) || !file_stamp_equal(&stamp, &work->item->stamp)) {
-        settle(work, IMPORT_CHANGED, 0);
+        import_settle(work, IMPORT_CHANGED, 0);
         return;
     }
     examine_header(work, path);
@@ -264,7 +264,7 @@ find_quarantine_place(const struct store *store, struct work *work)
 {
     int error = work->received ? stamp_received(work) : 0;
     if (error) {
-        settle(work, IMPORT_RETRY, error);
+        import_settle(work, IMPORT_RETRY, error);
         return;
     }
     char path[PATH_MAX];
@@ -286,7 +286,7 @@ meet_twin(const struct store *store, struct work *work)
     if (error == -ENOENT)
         return;
     if (error) {
-        settle(work, IMPORT_RETRY, error);
+        import_settle(work, IMPORT_RETRY, error);
         return;
     }
     work->present = same;
@@ -321,9 +321,9 @@ stage_bytes(struct store *store, struct work *work)
     int error = store_stage(store, work->source, &work->status, work->item->token, may_link(work),
                             &work->staged, &source_failed);
     if (error && source_failed)
-        settle_unreadable(work, error);
+        import_settle_unreadable(work, error);
     else if (error)
-        settle(work, IMPORT_RETRY, error);
+        import_settle(work, IMPORT_RETRY, error);
 }
 
 static void
@@ -334,7 +334,7 @@ stage(struct store *store, struct work *work, int64_t reserve_bytes)
     if (work->hand == FOR_QUARANTINE) {
         find_quarantine_place(store, work);
         if (!work->present && is_too_large(store, work, reserve_bytes)) {
-            settle(work, IMPORT_QUARANTINED, 0);
+            import_settle(work, IMPORT_QUARANTINED, 0);
             return;
         }
     }
@@ -359,12 +359,12 @@ static void
 sync_bytes(struct work *work)
 {
     if (!is_unchanged(work, work->staged.linked)) {
-        settle(work, IMPORT_CHANGED, 0);
+        import_settle(work, IMPORT_CHANGED, 0);
         return;
     }
     int error = store_sync(&work->staged);
     if (error)
-        settle(work, IMPORT_RETRY, error);
+        import_settle(work, IMPORT_RETRY, error);
 }
 
 /* ------------------------------------------------------------------------- publish ------ */
@@ -375,7 +375,7 @@ publish_once(struct store *store, struct work *work)
     crash_point("intake_after_copy_before_rename");
     int error = store_publish(store, &work->staged, work->folder, work->name);
     if (error && error != -EEXIST) {
-        settle(work, IMPORT_RETRY, error);
+        import_settle(work, IMPORT_RETRY, error);
         return;
     }
     work->placed = work->present = !error;
@@ -388,7 +388,7 @@ publish_once(struct store *store, struct work *work)
 }
 
 static void
-publish(struct store *store, struct work *work)
+import_publish(struct store *store, struct work *work)
 {
     publish_once(store, work);
     if (work->hand == FOR_QUARANTINE && !work->present) {
@@ -401,7 +401,7 @@ publish(struct store *store, struct work *work)
 /* ---------------------------------------------------------------------------- seal ------ */
 
 static void
-explain(struct store *store, struct work *work)
+import_explain(struct store *store, struct work *work)
 {
     char path[PATH_MAX];
     original_path(work->item, path); /* fitted in examine */
@@ -414,7 +414,7 @@ explain(struct store *store, struct work *work)
     };
     int error = quarantine_explain(store_fd(store), work->folder, work->name, &reason, time(NULL));
     if (error)
-        settle(work, IMPORT_RETRY, error);
+        import_settle(work, IMPORT_RETRY, error);
 }
 
 static void
@@ -423,7 +423,7 @@ arrive(struct work *work)
     struct import_item *item = work->item;
     item->report.size = item->stamp.size;
     snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
-    settle(work, work->hand == FOR_SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
+    import_settle(work, work->hand == FOR_SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
 }
 
 /* Removes what cannot be vouched for, so that the next attempt begins anew. */
@@ -444,7 +444,7 @@ seal(struct store *store, struct work *work, int sync_error)
     }
     if (work->placed)
         take_back(store, work);
-    settle(work, IMPORT_RETRY, sync_error);
+    import_settle(work, IMPORT_RETRY, sync_error);
 }
 
 /* Each folder is synced once, for the first file in it; the others take its result. */
@@ -465,7 +465,7 @@ seal_all(struct store *store, struct work *works, size_t count)
 }
 
 static void
-let_go(struct store *store, struct work *work)
+import_let_go(struct store *store, struct work *work)
 {
     store_discard(store, &work->staged);
     /* Second names came and went: the original is to be known again by its new ctime. */
@@ -499,13 +499,13 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
     }
     for (size_t i = 0; i < count; i++) {
         if (works[i].hand != SETTLED && !works[i].present)
-            publish(store, &works[i]);
+            import_publish(store, &works[i]);
         if (works[i].hand == FOR_QUARANTINE)
-            explain(store, &works[i]);
+            import_explain(store, &works[i]);
     }
     seal_all(store, works, count);
     for (size_t i = 0; i < count; i++)
-        let_go(store, &works[i]);
+        import_let_go(store, &works[i]);
     free(works);
 }
 
@@ -531,7 +531,7 @@ examine_received(const struct store *store, struct work *work, const struct impo
     if (!error && fstat(work->source, &work->status) != 0)
         error = -errno;
     if (error) {
-        settle(work, IMPORT_RETRY, error);
+        import_settle(work, IMPORT_RETRY, error);
         return;
     }
     file_stamp_from(&work->status, &work->item->stamp);
@@ -555,17 +555,17 @@ take_in_received(struct store *store, struct work *work)
     if (!work->present) {
         int error = store_sync(&work->staged);
         if (error) {
-            settle(work, IMPORT_RETRY, error);
+            import_settle(work, IMPORT_RETRY, error);
             return;
         }
-        publish(store, work);
+        import_publish(store, work);
     }
     if (work->hand == FOR_SERIES) {
         arrive(work);
         return;
     }
     if (work->hand == FOR_QUARANTINE)
-        explain(store, work);
+        import_explain(store, work);
     seal_all(store, work, 1);
 }
 
@@ -579,7 +579,7 @@ import_received(struct store *store, struct staged *staged, const struct import_
     item->after = CONF_DELETE; /* twins are compared by their bytes */
     work.source = fcntl(work.staged.fd, F_DUPFD_CLOEXEC, 0);
     if (work.source < 0) {
-        settle(&work, IMPORT_RETRY, -errno);
+        import_settle(&work, IMPORT_RETRY, -errno);
     } else {
         store_hurry(&work.staged);
         examine_received(store, &work, claim);
@@ -587,7 +587,7 @@ import_received(struct store *store, struct staged *staged, const struct import_
         if (work.hand != SETTLED)
             take_in_received(store, &work);
     }
-    let_go(store, &work);
+    import_let_go(store, &work);
 }
 
 int
@@ -741,7 +741,7 @@ import_finish(const struct import_item *item, const char *move_to)
 {
     if (import_leaves(item))
         return 0;
-    int base = open_folder(item);
+    int base = import_open_folder(item);
     if (base < 0)
         return base;
     const char *name;

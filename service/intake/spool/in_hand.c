@@ -100,7 +100,7 @@ parcel_free(struct parcel *parcel)
 
 /* In memory that the caller frees; NULL: there is none. */
 static char *
-joined(const char *a, const char *between, const char *b)
+in_hand_join(const char *a, const char *between, const char *b)
 {
     char *text;
     return asprintf(&text, "%s%s%s", a, between, b) < 0 ? NULL : text;
@@ -111,7 +111,7 @@ write_arrived(const struct parcel *parcel, struct proto_writer *writer)
 {
     const struct import_report *report = &parcel->item.report;
     const struct handover *handover = parcel->handover;
-    char *inbox = parcel->inbox ? joined("inbox:", parcel->item.folder, "") : NULL;
+    char *inbox = parcel->inbox ? in_hand_join("inbox:", parcel->item.folder, "") : NULL;
     const struct message_arrived message = {
         .token = parcel->item.token,
         .sop_instance = report->sop_instance_uid,
@@ -142,7 +142,7 @@ static void
 write_quarantined(const struct parcel *parcel, struct proto_writer *writer)
 {
     const struct import_report *report = &parcel->item.report;
-    char *original = joined(parcel->item.folder, "/", parcel->item.relative);
+    char *original = in_hand_join(parcel->item.folder, "/", parcel->item.relative);
     const struct message_quarantined message = {
         .token = parcel->item.token,
         .path = report->path,

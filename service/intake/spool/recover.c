@@ -110,7 +110,7 @@ next_path(struct recover *recover, char path[PATH_MAX])
 }
 
 static bool
-describe(const struct recover *recover, const char *path, struct import_item *item)
+recover_describe(const struct recover *recover, const char *path, struct import_item *item)
 {
     char absolute[PATH_MAX];
     if (snprintf(absolute, sizeof absolute, "%s/%s", store_root(recover->store), path) >=
@@ -141,7 +141,7 @@ recover_step(struct recover *recover, struct import_item *const *items, size_t c
         int more = next_path(recover, path);
         if (more <= 0)
             return more;
-        if (describe(recover, path, items[*found]))
+        if (recover_describe(recover, path, items[*found]))
             ++*found;
     }
     return 1;

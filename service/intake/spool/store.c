@@ -167,7 +167,7 @@ make_folder(struct store *store, const char *folder)
 
 /* Opens it, made when missing: it mostly is there. */
 static int
-open_folder(struct store *store, const char *folder)
+store_open_folder(struct store *store, const char *folder)
 {
     const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int fd = openat(store->root, folder, flags);
@@ -183,7 +183,7 @@ open_folder(struct store *store, const char *folder)
 static int
 open_incoming(struct store *store)
 {
-    return open_folder(store, LAYOUT_INCOMING);
+    return store_open_folder(store, LAYOUT_INCOMING);
 }
 
 static bool
@@ -347,7 +347,7 @@ store_publish(struct store *store, struct staged *staged, const char *folder, co
     int incoming = open_incoming(store);
     if (incoming < 0)
         return incoming;
-    int to = open_folder(store, folder);
+    int to = store_open_folder(store, folder);
     int error = to < 0 ? to : durable_rename_new(incoming, staged->name, to, name);
     if (to >= 0)
         close(to);
