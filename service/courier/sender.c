@@ -262,7 +262,8 @@ deliver_to_ae(struct sender *sender, const struct sender_task *task, struct send
 }
 
 static enum dicom_outcome
-deliver_to_folder(struct sender *sender, const struct sender_task *task, struct send_attempt *attempt)
+deliver_to_folder(struct sender *sender, const struct sender_task *task,
+                  struct send_attempt *attempt)
 {
     attempt->answer = (struct dicom_answer){-1, -1, -1, -1};
     int rc = folder_deliver(sender->options.destination->folder, task->file, task->sop_instance,
