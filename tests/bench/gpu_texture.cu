@@ -70,7 +70,7 @@ open_setting(const gpu_bench *bench, setting *setting)
     const kernels_device_options options = {"cuda", nullptr, 0};
     const image_extent &extent = setting->extent;
     kernels_demand demand = {};
-    struct error error = {0};
+    struct error error = {};
     void *voxels;
 
     demand.of[KERNELS_GLCM] = demand.of[KERNELS_HISTOGRAM] = demand.of[KERNELS_PATTERNS] =
@@ -209,7 +209,7 @@ run_glcm(const gpu_bench *bench, setting *setting, const std::string &name,
     double median, paper_ms = 0;
     texture_glcm request = {};
     glcm_plan plan = {};
-    struct error error = {0};
+    struct error error = {};
 
     if (!begins(bench, setting, name))
         return 0;
@@ -255,7 +255,7 @@ run_upload(const gpu_bench *bench, setting *setting, const std::string &name, in
     kernels_demand demand = {};
     texture_glcm request = {};
     cudaStream_t streams[2];
-    struct error error = {0};
+    struct error error = {};
     uint32_t *paper_counts;
 
     if (!begins(bench, setting, name))

@@ -11,7 +11,7 @@
 #ifndef NOCTULE_TRAPANI2018_CUH
 #define NOCTULE_TRAPANI2018_CUH
 
-#include "kernels/kernels.h"
+#include "kernels/level_set/level_set.h"
 
 #include <cuda_runtime.h>
 
