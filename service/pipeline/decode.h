@@ -7,7 +7,8 @@
 #ifndef NOCTULE_DECODE_H
 #define NOCTULE_DECODE_H
 
-#include "service/pipeline/pipeline.h"
+#include "kernels/kernels.h"
+#include "service/pipeline/report.h"
 
 #include "dicom/read/geometry/geometry.h"
 

@@ -10,26 +10,21 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/config.h"
-#include "kernels/fuzzy/fuzzy.h"
-#include "kernels/level_set/level_set.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
 #include "service/pipeline/contrast.h"
 #include "service/pipeline/decode.h"
 #include "service/pipeline/measure/measure.h"
 #include "service/pipeline/output.h"
-#include "service/pipeline/results/describe.h"
 #include "service/pipeline/results/results.h"
-#include "service/pipeline/segment/labels.h"
+#include "service/pipeline/segment/segment.h"
+#include "service/pipeline/volume.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-const char *const pipeline_stages[] = {"headers", "pixels", "compute", "texture",
-                                       "write",   "verify", NULL};
 
 struct job {
     const struct job_spec *spec;
@@ -43,30 +38,10 @@ struct job {
     struct geometry_series *series;
     const struct geometry_stack *stack;
     struct kernels_lane *lane; /* the one that the job runs on */
-    struct labels labels;
-    struct fuzzy_objects objects;
-    void *voxels; /* the lane's */
-    /* One per segment of the pipeline, in its order, whatever the method. */
-    struct image_mask *masks;
-    const uint16_t **scenes;         /* NULL: none wanted */
+    struct segmentation segmentation;
+    void *voxels;                    /* the lane's */
     uint8_t *maps[TEXTURE_PATTERNS]; /* of local patterns; NULL: not wanted */
 };
-
-bool
-pipeline_stopped(const struct pipeline_watch *watch)
-{
-    return watch && watch->stop && atomic_load(watch->stop);
-}
-
-int
-pipeline_enter(const struct pipeline_watch *watch, const char *stage)
-{
-    if (pipeline_stopped(watch))
-        return -ECANCELED;
-    if (watch && watch->progress)
-        watch->progress(watch->context, stage, 0);
-    return 0;
-}
 
 /* ------------------------------------------------------------------------------ preparing -- */
 
@@ -146,16 +121,6 @@ choose_stack(struct job *job)
 
 /* ------------------------------------------------------------------- decoding, computing ---- */
 
-/* Adds to what the job has to say of itself; cut where there is no more room. */
-static void
-note(struct pipeline_report *report, const char *text)
-{
-    size_t length = strlen(report->note), room = sizeof report->note - length;
-    int needed = snprintf(report->note + length, room, "%s%s", length > 0 ? "; " : "", text);
-    if (needed < 0 || (size_t)needed >= room)
-        text_utf8_mend_end(report->note);
-}
-
 static void
 use_lane(struct job *job, const struct kernels_device *device, struct kernels_lane *lane)
 {
@@ -172,16 +137,7 @@ fall_back(struct job *job, const char *reason)
     use_lane(job, job->compute->fallback_device, job->compute->fallback_lane);
     snprintf(text, sizeof text, "ran on the %s: %s",
              strcmp(job->report->backend, "cpu") == 0 ? "CPU" : job->report->backend, reason);
-    note(job->report, text);
-}
-
-static bool
-starts_from_objects(const struct conf_pipeline *pipeline)
-{
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (pipeline->segments[i].from)
-            return true;
-    return false;
+    pipeline_note(job->report, text);
 }
 
 static int
@@ -203,28 +159,18 @@ reserve(struct job *job, const struct kernels_demand *demand)
 static int
 begin_volume(struct job *job)
 {
-    struct dicom_instance *const *instances = job->headers->instances;
     struct error *error = &job->report->error;
-    int rc = labels_make(job->pipeline, instances, job->stack, &job->labels, error);
-    if (rc == 0)
-        rc = fuzzy_objects_make(job->pipeline, instances, job->stack, &job->objects, error);
-    if (rc)
-        return rc;
-    const struct kernels_level_set_demand labels = {job->labels.count};
-    const struct kernels_fuzzy_demand objects = {job->objects.count, job->objects.scenes,
-                                                 job->pipeline->relative_connectedness};
     const void *texture = job->pipeline->texture ? &kernels_asked : NULL;
-    const struct kernels_demand demand = {
-        .of = {[KERNELS_LEVEL_SET] = labels.labels > 0 ? &labels : NULL,
-               [KERNELS_FUZZY] = objects.objects > 0 ? &objects : NULL,
-               [KERNELS_GLCM] = texture,
-               [KERNELS_HISTOGRAM] = texture,
-               [KERNELS_PATTERNS] = texture}};
-    rc = reserve(job, &demand);
-    /* What starts from an object has to wait for it. */
-    if (rc == 0 && labels.labels > 0 && !starts_from_objects(job->pipeline))
-        rc = kernels_level_set_begin(job->lane, job->labels.items, job->labels.count, error);
-    return rc;
+    struct kernels_demand demand = {
+        .of = {
+            [KERNELS_GLCM] = texture, [KERNELS_HISTOGRAM] = texture, [KERNELS_PATTERNS] = texture}};
+    job->segmentation.pipeline = job->pipeline;
+    job->segmentation.instances = job->headers->instances;
+    job->segmentation.stack = job->stack;
+    int rc = segmentation_prepare(&job->segmentation, &demand, error);
+    if (rc == 0)
+        rc = reserve(job, &demand);
+    return rc ? rc : segmentation_begin(&job->segmentation, job->lane, error);
 }
 
 static int
@@ -249,7 +195,7 @@ check_contrast(struct job *job)
 {
     int32_t value;
     struct error *error = &job->report->error;
-    struct image_range padding = labels_common_padding(job->headers->instances, job->stack);
+    struct image_range padding = volume_common_padding(job->headers->instances, job->stack);
     switch (contrast_find(job->voxels, job->stack->pixel, job->report->voxels, padding, &value)) {
     case CONTRAST_NO_VALUE:
         return error_set(error, -EINVAL, CODE_CONSTANT_PIXELS,
@@ -277,10 +223,12 @@ count_union(const struct image_mask *masks, size_t count, int64_t words)
     return voxels;
 }
 
+/* Tells what was measured, of every segment that something was measured of. */
 static int
-count_voxels(struct job *job)
+report_segments(struct job *job)
 {
     struct pipeline_report *report = job->report;
+    const struct segmentation *found = &job->segmentation;
     const double *spacing = job->stack->spacing;
     size_t count = job->pipeline->segment_count;
     report->segments = calloc(count + 1, sizeof *report->segments);
@@ -289,104 +237,35 @@ count_voxels(struct job *job)
     report->segment_count = (int32_t)count;
     for (size_t i = 0; i < count; i++) {
         struct pipeline_segment *segment = &report->segments[i];
+        const struct segment_method *method = segment_methods[job->pipeline->segments[i].method];
+        char text[sizeof report->note];
         snprintf(segment->label, sizeof segment->label, "%s", job->pipeline->segments[i].label);
-        segment->method = job->pipeline->segments[i].method;
-        segment->voxels = job->masks[i].voxels;
+        segment->method = method->name;
+        segment->voxels = found->masks[i].voxels;
         segment->millilitres =
             (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;
+        if (method->report)
+            method->report(found, i, segment);
+        if (segment_describe_measured(segment, text, sizeof text))
+            pipeline_note(report, text);
     }
     report->segmented_voxels =
-        count == 1 ? job->masks[0].voxels
-                   : count_union(job->masks, count,
-                                 job->masks[0].words_per_row * report->rows * report->planes);
-    for (size_t k = 0; k < job->objects.count; k++)
-        report->segments[job->objects.segments[k]].gaussians = job->objects.gaussians[k];
+        count == 1 ? found->masks[0].voxels
+                   : count_union(found->masks, count,
+                                 found->masks[0].words_per_row * report->rows * report->planes);
     return 0;
-}
-
-/* Objects have been found before. */
-static void
-name_masks(struct job *job)
-{
-    const struct conf_segment *segments = job->pipeline->segments;
-    for (size_t k = 0; k < job->labels.count; k++) {
-        const char *from = segments[job->labels.segments[k]].from;
-        for (size_t i = 0; from && i < job->pipeline->segment_count; i++)
-            if (strcmp(segments[i].label, from) == 0)
-                job->labels.items[k].mask = job->masks[i].bits;
-    }
-}
-
-static int
-run_level_sets(struct job *job)
-{
-    size_t count = job->labels.count;
-    if (count == 0)
-        return 0;
-    struct image_mask *masks = calloc(count, sizeof *masks);
-    if (!masks)
-        return error_set_system(&job->report->error, -ENOMEM, "hold the masks");
-    name_masks(job);
-    int rc = kernels_level_set_run(job->lane, job->labels.items, count, masks, &job->report->error);
-    for (size_t k = 0; k < count && rc == 0; k++)
-        job->masks[job->labels.segments[k]] = masks[k];
-    free(masks);
-    return rc;
-}
-
-/* Tells what was measured, of every object that something was measured of. */
-static void
-note_measurements(struct job *job)
-{
-    char text[256];
-    for (size_t k = 0; k < job->objects.count; k++) {
-        const char *label = job->pipeline->segments[job->objects.segments[k]].label;
-        if (describe_measured(label, &job->objects.gaussians[k], text, sizeof text))
-            note(job->report, text);
-    }
-}
-
-static int
-run_fuzzy_objects(struct job *job)
-{
-    const struct fuzzy_objects *objects = &job->objects;
-    if (objects->count == 0)
-        return 0;
-    int rc = fuzzy_objects_measure(&job->objects, job->pipeline, job->stack, job->voxels,
-                                   &job->report->error);
-    if (rc)
-        return rc;
-    note_measurements(job);
-    struct kernels_fuzzy_result *results = calloc(objects->count, sizeof *results);
-    if (!results)
-        return error_set_system(&job->report->error, -ENOMEM, "hold the objects");
-    rc = kernels_fuzzy_run(job->lane, objects->items, objects->count,
-                           job->pipeline->relative_connectedness, results, &job->report->error);
-    for (size_t k = 0; k < objects->count && rc == 0; k++) {
-        job->masks[objects->segments[k]] = results[k].object;
-        job->scenes[objects->segments[k]] = results[k].scene;
-    }
-    free(results);
-    return rc;
 }
 
 static int
 compute(struct job *job)
 {
-    size_t count = job->pipeline->segment_count;
+    struct error *error = &job->report->error;
     int rc = pipeline_enter(job->watch, "compute");
     if (rc == 0)
         rc = check_contrast(job);
-    if (rc)
-        return rc;
-    job->masks = calloc(count, sizeof *job->masks);
-    job->scenes = calloc(count, sizeof *job->scenes);
-    if (!job->masks || !job->scenes)
-        return error_set_system(&job->report->error, -ENOMEM, "hold the masks");
-    rc = run_fuzzy_objects(job);
     if (rc == 0)
-        rc = run_level_sets(job); /* which may start from objects */
-    return rc ? rc : count_voxels(job);
+        rc = segmentation_run(&job->segmentation, job->lane, job->voxels, error);
+    return rc ? rc : report_segments(job);
 }
 
 /* -------------------------------------------------------------------------------- texture -- */
@@ -403,7 +282,7 @@ list_regions(const struct job *job, size_t *count)
     for (size_t i = 0; i < pipeline->segment_count; i++)
         if (pipeline->texture->regions & CONF_SEGMENTS)
             regions[(*count)++] = (struct texture_region){
-                (int32_t)i + 1, pipeline->segments[i].label, job->masks[i].bits};
+                (int32_t)i + 1, pipeline->segments[i].label, job->segmentation.masks[i].bits};
     if (pipeline->texture->regions & CONF_VOLUME)
         regions[(*count)++] = (struct texture_region){0, "", NULL};
     return regions;
@@ -429,7 +308,7 @@ measure_regions(struct job *job, const struct texture_region *regions, size_t co
     job->report->features = result.features;
     memcpy(job->maps, result.maps, sizeof job->maps);
     if (result.note[0])
-        note(job->report, result.note);
+        pipeline_note(job->report, result.note);
     return 0;
 }
 
@@ -480,12 +359,9 @@ write_results(struct job *job, double begun)
         .headers = job->headers,
         .pipeline = job->pipeline,
         .stack = job->stack,
-        .labels = &job->labels,
-        .objects = &job->objects,
+        .segmentation = &job->segmentation,
         .lane = job->lane,
         .voxels = job->voxels,
-        .masks = job->masks,
-        .scenes = job->scenes,
         .maps = job->maps,
         .threads = job->compute->threads,
         .watch = job->watch,
@@ -565,10 +441,7 @@ static void
 release(struct job *job)
 {
     output_close(job->output);
-    labels_free(&job->labels);
-    fuzzy_objects_free(&job->objects);
-    free(job->masks);
-    free(job->scenes);
+    segmentation_release(&job->segmentation);
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
         free(job->maps[p]);
     if (job->series)
@@ -641,31 +514,4 @@ pipeline_run(const struct job_spec *spec, const struct pipeline_compute *compute
     memset(report, 0, sizeof *report);
     end_report(report, error, begun);
     return 0;
-}
-
-void
-pipeline_report_clear(struct pipeline_report *report)
-{
-    free(report->segments);
-    free(report->results);
-    feature_set_clear(&report->features);
-    report->segments = NULL;
-    report->results = NULL;
-    report->segment_count = report->result_count = 0;
-}
-
-const char *
-pipeline_verdict_name(enum proto_verdict verdict)
-{
-    switch (verdict) {
-    case PROTO_VERDICT_DONE:
-        return "DONE";
-    case PROTO_VERDICT_RETRY:
-        return "RETRY";
-    case PROTO_VERDICT_REJECT:
-        return "REJECT";
-    case PROTO_VERDICT_STOPPED:
-        break;
-    }
-    return "STOPPED";
 }

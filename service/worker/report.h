@@ -6,7 +6,7 @@
 #define NOCTULE_REPORT_H
 
 #include "service/common/messages.h"
-#include "service/pipeline/pipeline.h"
+#include "service/pipeline/report.h"
 
 void report_write_features(struct proto_writer *writer, int64_t job, const struct feature *features,
                            size_t count);

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "service/pipeline/measure/matrices.h"
 #include "service/pipeline/measure/settings.h"
-#include "service/pipeline/segment/labels.h"
+#include "service/pipeline/volume.h"
 
 #include "kernels/features/features.h"
 
@@ -73,16 +73,13 @@ note_once(struct texture_result *result, const char *text)
 static struct image_rescale
 rescale_of(const struct texture_request *request, int32_t z)
 {
-    struct image_rescale rescale;
-    labels_rescale(request->instances, &request->stack->planes[z], &rescale.slope,
-                   &rescale.intercept);
-    return rescale;
+    return volume_rescale(request->instances, &request->stack->planes[z]);
 }
 
 static struct image_range
 padding_of(const struct texture_request *request, int32_t z)
 {
-    return labels_padding(request->instances[request->stack->planes[z].instance]);
+    return volume_padding(request->instances[request->stack->planes[z].instance]);
 }
 
 /* Do all slices read their stored values alike? */

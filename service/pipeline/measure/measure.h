@@ -12,7 +12,7 @@
 #ifndef NOCTULE_TEXTURE_STEP_H
 #define NOCTULE_TEXTURE_STEP_H
 
-#include "service/pipeline/pipeline.h"
+#include "service/pipeline/report.h"
 
 #include "config/config.h"
 #include "dicom/read/geometry/geometry.h"

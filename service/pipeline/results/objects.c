@@ -8,6 +8,7 @@
 #include "service/pipeline/measure/settings.h"
 #include "service/pipeline/results/measurements.h"
 #include "service/pipeline/results/nrrd.h"
+#include "service/pipeline/segment/level_set.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -243,14 +244,16 @@ static size_t
 codes_wanted(const struct results *results)
 {
     const struct results_request *request = results->request;
-    return request->pipeline->results & CONF_RESULT_CODES ? request->labels->count : 0;
+    const struct level_set_labels *labels = level_set_labels_of(request->segmentation);
+    return request->pipeline->results & CONF_RESULT_CODES && labels ? labels->count : 0;
 }
 
 /* The file's number is that of the segment. */
 static void
 codes_part(const struct results *results, size_t number, char *text, size_t size)
 {
-    snprintf(text, size, "%zu", results->request->labels->segments[number] + 1);
+    snprintf(text, size, "%zu",
+             level_set_labels_of(results->request->segmentation)->segments[number] + 1);
 }
 
 static int

@@ -9,7 +9,7 @@
 #include "service/common/parallel.h"
 #include "service/pipeline/results/indexed_png.h"
 #include "service/pipeline/results/resample.h"
-#include "service/pipeline/segment/labels.h"
+#include "service/pipeline/volume.h"
 
 #include <errno.h>
 #include <math.h>
@@ -114,12 +114,11 @@ sample_tile(struct sheet *sheet, int tile)
         (size_t)stack->rows * (size_t)stack->columns * image_pixel_size(stack->pixel);
     float *scratch = sheet->scratch + (size_t)tile * resampler_scratch(&sheet->resampler);
     float *values = tile_values(sheet, tile);
-    double slope, intercept;
     resample_slice(&sheet->resampler, (const char *)request->voxels + (size_t)z * slice_bytes,
                    stack->pixel, scratch, values);
-    labels_rescale(request->instances, &stack->planes[z], &slope, &intercept);
+    const struct image_rescale rescale = volume_rescale(request->instances, &stack->planes[z]);
     for (size_t i = 0; i < tile_pixels(sheet); i++)
-        values[i] = (float)(slope * values[i] + intercept);
+        values[i] = (float)(rescale.slope * values[i] + rescale.intercept);
 }
 
 static void

@@ -51,26 +51,18 @@ record_put_volume(struct json *json, const struct pipeline_report *report)
     json_end_object(json);
 }
 
-/* Of fuzzy connectedness: the numbers that were used, and which of them were measured. */
+/* The numbers that a method used, and which of them were measured. */
 static void
-put_gaussians(struct json *json, const struct fuzzy_gaussians *gaussians)
+put_numbers(struct json *json, const struct pipeline_segment *segment)
 {
-    const struct {
-        const char *key;
-        const struct conf_estimable *number;
-    } numbers[] = {{"object_mean", &gaussians->mean},
-                   {"object_sigma", &gaussians->sigma},
-                   {"homogeneity_sigma", &gaussians->homogeneity_sigma}};
-
-    size_t count = sizeof numbers / sizeof numbers[0];
-    for (size_t i = 0; i < count; i++)
-        json_number(json, numbers[i].key, numbers[i].number->value);
+    for (int i = 0; i < segment->number_count; i++)
+        json_number(json, segment->numbers[i].key, segment->numbers[i].value);
     json_begin_array(json, "measured");
-    for (size_t i = 0; i < count; i++)
-        if (!numbers[i].number->given)
-            json_string(json, NULL, numbers[i].key);
+    for (int i = 0; i < segment->number_count; i++)
+        if (segment->numbers[i].measured)
+            json_string(json, NULL, segment->numbers[i].key);
     json_end_array(json);
-    json_integer(json, "measured_voxels", gaussians->measured_voxels);
+    json_integer(json, "measured_voxels", segment->measured_voxels);
 }
 
 static void
@@ -83,10 +75,9 @@ put_segments(struct json *json, const struct pipeline_report *report)
         json_string(json, "label", report->segments[i].label);
         json_integer(json, "voxels", report->segments[i].voxels);
         json_number(json, "millilitres", report->segments[i].millilitres);
-        json_string(json, "method",
-                    report->segments[i].method == CONF_FUZZY ? "fuzzy-connectedness" : "level-set");
-        if (report->segments[i].method == CONF_FUZZY)
-            put_gaussians(json, &report->segments[i].gaussians);
+        json_string(json, "method", report->segments[i].method);
+        if (report->segments[i].number_count > 0)
+            put_numbers(json, &report->segments[i]);
         json_end_object(json);
     }
     json_end_array(json);

@@ -4,8 +4,9 @@
 #ifndef NOCTULE_RECORD_H
 #define NOCTULE_RECORD_H
 
+#include "service/common/job.h"
 #include "service/common/json.h"
-#include "service/pipeline/pipeline.h"
+#include "service/pipeline/report.h"
 
 struct record {
     const struct pipeline_report *report;

@@ -11,7 +11,6 @@
 #include "dicom/objects/seg/seg.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
-#include "service/pipeline/results/describe.h"
 #include "service/pipeline/results/nrrd.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/record.h"
@@ -24,10 +23,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What fuzzy connectedness is called in PS3.16 CID 7162, as near as it gets. */
-static const struct coded_concept neighborhood_analysis = {"123101", "DCM",
-                                                           "Neighborhood Analysis"};
-
 /* Where a file cannot be made or finished: the name is enough, the folder is known. */
 int
 results_file_error(struct pipeline_report *report, int rc, const char *verb, const char *name)
@@ -37,27 +32,11 @@ results_file_error(struct pipeline_report *report, int rc, const char *verb, con
     return error_set_system(&report->error, rc, what);
 }
 
-/* Algorithm Parameters: what a reader of the SEG needs to do it again. */
-static void
-results_describe_parameters(struct results *results)
-{
-    const struct results_request *request = results->request;
-    const struct conf_segment *segments = request->pipeline->segments;
-    for (size_t k = 0; k < request->labels->count; k++) {
-        size_t i = request->labels->segments[k];
-        describe_level_set(&segments[i], results->parameters[i]);
-    }
-    for (size_t k = 0; k < request->objects->count; k++) {
-        size_t i = request->objects->segments[k];
-        describe_fuzzy(&segments[i], &request->objects->items[k], &request->objects->gaussians[k],
-                       request->pipeline->relative_connectedness, results->parameters[i]);
-    }
-}
-
 static int
 results_describe_segments(struct results *results)
 {
     const struct results_request *request = results->request;
+    const struct segmentation *found = request->segmentation;
     size_t count = request->pipeline->segment_count;
     results->segments = calloc(count, sizeof *results->segments);
     results->scene_segments = calloc(count, sizeof *results->scene_segments);
@@ -67,10 +46,10 @@ results_describe_segments(struct results *results)
     if (!results->segments || !results->scene_segments || !results->preview_segments ||
         !results->parameters || !results->identity)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
-    results_describe_parameters(results);
     for (size_t i = 0; i < count; i++) {
         const struct conf_segment *segment = &request->pipeline->segments[i];
-        bool fuzzy = segment->method == CONF_FUZZY;
+        const struct segment_method *method = segment_methods[segment->method];
+        method->describe(found, i, results->parameters[i]);
         results->segments[i] = (struct seg_segment){
             .label = segment->label,
             .description = segment->description ? segment->description : "",
@@ -79,18 +58,18 @@ results_describe_segments(struct results *results)
             .modifier = segment->modifier,
             .region = segment->region,
             .color_rgb = {segment->color[0], segment->color[1], segment->color[2]},
-            .algorithm_family = fuzzy ? neighborhood_analysis : (struct coded_concept){0},
-            .algorithm_name = fuzzy ? "Noctule fuzzy connectedness" : "Noctule level set",
+            .algorithm_family = method->family,
+            .algorithm_name = method->algorithm,
             .algorithm_version = NOCTULE_VERSION,
             .algorithm_parameters = results->parameters[i],
-            .bits = request->masks[i].bits,
-            .words_per_row = request->masks[i].words_per_row,
-            .scene = request->scenes[i],
+            .bits = found->masks[i].bits,
+            .words_per_row = found->masks[i].words_per_row,
+            .scene = found->scenes[i],
         };
-        if (request->scenes[i])
+        if (found->scenes[i])
             results->scene_segments[results->scene_count++] = results->segments[i];
         results->preview_segments[i] = (struct preview_segment){
-            .mask = &request->masks[i],
+            .mask = &found->masks[i],
             .color = {segment->color[0], segment->color[1], segment->color[2]},
         };
     }

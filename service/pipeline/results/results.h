@@ -9,9 +9,10 @@
 #ifndef NOCTULE_RESULTS_H
 #define NOCTULE_RESULTS_H
 
+#include "service/common/job.h"
+#include "service/pipeline/headers.h"
 #include "service/pipeline/output.h"
-#include "service/pipeline/pipeline.h"
-#include "service/pipeline/segment/labels.h"
+#include "service/pipeline/segment/segment.h"
 
 /* What the results are made of. All borrowed; the lane is the caller's while they are written. */
 struct results_request {
@@ -19,13 +20,9 @@ struct results_request {
     const struct headers *headers;
     const struct conf_pipeline *pipeline;
     const struct geometry_stack *stack;
-    const struct labels *labels;
-    const struct fuzzy_objects *objects;
-    struct kernels_lane *lane; /* for the state codes of level sets */
-    const void *voxels;        /* stored values, stack->pixel, x fastest */
-    /* One per segment of the pipeline, in its order; a scene is NULL where none is wanted. */
-    const struct image_mask *masks;
-    const uint16_t *const *scenes;
+    const struct segmentation *segmentation; /* done */
+    struct kernels_lane *lane;               /* for the state codes of level sets */
+    const void *voxels;                      /* stored values, stack->pixel, x fastest */
     uint8_t *const *maps; /* of patterns (measure.h), TEXTURE_PATTERNS; NULL: not wanted */
     int threads;
     const struct pipeline_watch *watch; /* may be NULL */

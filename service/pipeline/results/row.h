@@ -8,7 +8,6 @@
 #define NOCTULE_RESULT_ROW_H
 
 #include "dicom/objects/seg/seg.h"
-#include "service/pipeline/results/describe.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/results.h"
 
@@ -20,7 +19,7 @@ struct results {
     /* One per segment of the pipeline, in its order. */
     struct preview_segment *preview_segments;
     struct seg_segment *segments;
-    char (*parameters)[DESCRIBE_SIZE];
+    char (*parameters)[SEGMENT_DESCRIPTION];
     struct seg_segment *scene_segments; /* those with a scene */
     int32_t scene_count;
 };

@@ -155,8 +155,8 @@ START_TEST(methods_are_mixed_in_either_order)
         ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
         ck_assert_int_eq(voxels_of(&report, 1), SAMPLE_BLOCK);
         ck_assert_str_eq(report.segments[i].label, "Block");
-        ck_assert_int_eq(report.segments[1 - i].method, CONF_FUZZY);
-        ck_assert_double_eq(report.segments[1 - i].gaussians.sigma.value, 10);
+        ck_assert_str_eq(report.segments[1 - i].method, "fuzzy-connectedness");
+        ck_assert_double_eq(report.segments[1 - i].numbers[1].value, 10);
         ck_assert_int_eq(report.segmented_voxels, SAMPLE_BLOCK);
         ck_assert_int_eq(report.result_count, 3);
         ck_assert_str_eq(report.results[0].kind, "seg");
@@ -197,11 +197,11 @@ START_TEST(what_is_not_given_is_measured_and_told)
     static char settings[] = "name = \"a\"; segments = ( " FUZZY(
         "Soft", IN_BLOCK "estimate_voxels = 1; homogeneity_sigma = 5.0; ") " );";
     struct pipeline_report report = run_well(settings);
-    const struct fuzzy_gaussians *gaussians = &report.segments[0].gaussians;
+    const struct pipeline_segment *segment = &report.segments[0];
     ck_assert_int_eq(voxels_of(&report, 0), SAMPLE_BLOCK);
-    ck_assert_int_eq(gaussians->measured_voxels, 27);
-    ck_assert_double_eq(gaussians->mean.value, 40);
-    ck_assert(!gaussians->mean.given && gaussians->homogeneity_sigma.given);
+    ck_assert_int_eq(segment->measured_voxels, 27);
+    ck_assert_double_eq(segment->numbers[0].value, 40);
+    ck_assert(segment->numbers[0].measured && !segment->numbers[2].measured);
     ck_assert_str_eq(report.note, "Soft: measured mean 40, sigma 1");
     pipeline_report_clear(&report);
 }

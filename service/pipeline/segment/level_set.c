@@ -1,5 +1,7 @@
-/* labels.c - see labels.h. */
-#include "service/pipeline/segment/labels.h"
+/* level_set.c - see level_set.h. */
+#include "service/pipeline/segment/level_set.h"
+
+#include "service/pipeline/volume.h"
 
 #include "base/error.h"
 
@@ -12,82 +14,12 @@
 static const struct image_range nothing = {.lo = 1, .hi = 0};
 
 static bool
-is_empty(struct image_range range)
-{
-    return range.lo > range.hi;
-}
-
-static bool
 overlap(struct image_range a, struct image_range b)
 {
-    return !is_empty(a) && !is_empty(b) && a.lo <= b.hi && b.lo <= a.hi;
-}
-
-/* ------------------------------------------------------------------------------- ranges ---- */
-
-/* Values from `from` up to the one before the first that fails `bound`, or to the end. */
-static int32_t
-first_beyond(struct image_range limits, double bound, bool strictly, double slope, double intercept)
-{
-    int32_t low = limits.lo, high = limits.hi + 1;
-    while (low < high) {
-        int32_t middle = low + (high - low) / 2;
-        double value = slope * middle + intercept;
-        bool beyond = slope > 0 ? (strictly ? value > bound : value >= bound)
-                                : (strictly ? value < bound : value <= bound);
-        if (beyond)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
-struct image_range
-labels_stored_range(const double range[2], double slope, double intercept,
-                    struct image_range limits)
-{
-    if (slope == 0 || !isfinite(slope) || !isfinite(intercept) || !(range[0] <= range[1]))
-        return nothing;
-    /* Real-world values rise with v or fall with v; `near` is the bound that is met first. */
-    double near = slope > 0 ? range[0] : range[1];
-    double far = slope > 0 ? range[1] : range[0];
-    struct image_range stored = {
-        .lo = first_beyond(limits, near, false, slope, intercept),
-        .hi = first_beyond(limits, far, true, slope, intercept) - 1,
-    };
-    return is_empty(stored) ? nothing : stored;
-}
-
-void
-labels_rescale(struct dicom_instance *const *instances, const struct geometry_plane *plane,
-               double *slope, double *intercept)
-{
-    const struct dicom_frame *frame = &instances[plane->instance]->frames[plane->frame];
-    *slope = frame->has_rescale ? frame->slope : 1;
-    *intercept = frame->has_rescale ? frame->intercept : 0;
+    return !volume_range_is_empty(a) && !volume_range_is_empty(b) && a.lo <= b.hi && b.lo <= a.hi;
 }
 
 /* ------------------------------------------------------------------------------ padding ---- */
-
-struct image_range
-labels_padding(const struct dicom_instance *instance)
-{
-    struct image_range padding = {instance->padding_lo, instance->padding_hi};
-    return instance->has_padding && !is_empty(padding) ? padding : nothing;
-}
-
-struct image_range
-labels_common_padding(struct dicom_instance *const *instances, const struct geometry_stack *stack)
-{
-    struct image_range common = labels_padding(instances[stack->planes[0].instance]);
-    for (int32_t z = 1; z < stack->plane_count; z++) {
-        struct image_range padding = labels_padding(instances[stack->planes[z].instance]);
-        if (padding.lo != common.lo || padding.hi != common.hi)
-            return nothing;
-    }
-    return common;
-}
 
 /* Takes padding off an interval. Where it splits the interval in two nothing is taken off: true. */
 static bool
@@ -114,7 +46,7 @@ check_hole(const struct image_range *ranges, struct dicom_instance *const *insta
 {
     for (int32_t z = 0; z < stack->plane_count; z++) {
         const struct dicom_instance *instance = instances[stack->planes[z].instance];
-        struct image_range padding = labels_padding(instance);
+        struct image_range padding = volume_padding(instance);
         bool same = padding.lo == hole.lo && padding.hi == hole.hi;
         if (same || !overlap(ranges[z], hole))
             continue;
@@ -140,44 +72,26 @@ make_ranges(const struct conf_segment *segment, struct dicom_instance *const *in
     *hole = nothing;
     for (int32_t z = 0; z < stack->plane_count; z++) {
         const struct geometry_plane *plane = &stack->planes[z];
-        struct image_range padding = labels_padding(instances[plane->instance]);
-        double slope, intercept;
-        labels_rescale(instances, plane, &slope, &intercept);
-        ranges[z] = labels_stored_range(segment->range, slope, intercept, limits);
-        if (cut_padding(&ranges[z], padding) && is_empty(*hole)) {
+        struct image_range padding = volume_padding(instances[plane->instance]);
+        struct image_rescale rescale = volume_rescale(instances, plane);
+        ranges[z] = volume_stored_range(segment->range, rescale.slope, rescale.intercept, limits);
+        if (cut_padding(&ranges[z], padding) && volume_range_is_empty(*hole)) {
             *hole = padding;
             hole_plane = z;
         }
     }
-    return is_empty(*hole) ? 0 : check_hole(ranges, instances, stack, *hole, hole_plane, error);
+    return volume_range_is_empty(*hole)
+               ? 0
+               : check_hole(ranges, instances, stack, *hole, hole_plane, error);
 }
 
 /* ------------------------------------------------------------------------------- shapes ---- */
 
-void
-labels_point(const double point[3], enum conf_unit unit, const struct geometry_stack *stack,
-             double voxel[3])
-{
-    const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
-    switch (unit) {
-    case CONF_VOXEL:
-        memcpy(voxel, point, 3 * sizeof *voxel);
-        break;
-    case CONF_MM:
-        geometry_voxel_from_mm(stack, point, voxel);
-        break;
-    case CONF_FRACTION:
-        for (int axis = 0; axis < 3; axis++)
-            voxel[axis] = point[axis] * (size[axis] - 1);
-        break;
-    }
-}
-
 int
-labels_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
-             struct kernels_shape *voxels)
+level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
+                struct kernels_shape *voxels)
 {
-    labels_point(shape->center, shape->center_unit, stack, voxels->center);
+    volume_point(shape->center, shape->center_unit, stack, voxels->center);
     for (int axis = 0; axis < 3; axis++) {
         voxels->radius[axis] = shape->radius[axis];
         if (shape->radius_unit == CONF_MM)
@@ -230,7 +144,7 @@ make_label(const struct conf_segment *segment, struct dicom_instance *const *ins
            struct kernels_shape *shapes, struct kernels_level_set_label *label, struct error *error)
 {
     for (size_t i = 0; i < segment->shape_count; i++) {
-        if (labels_shape(&segment->shapes[i], stack, &shapes[i]) != 0)
+        if (level_set_shape(&segment->shapes[i], stack, &shapes[i]) != 0)
             return error_set(error, -EINVAL, CODE_SHAPE_INVALID,
                              "shape %zu of segment \"%s\" has no size in the voxels of this series",
                              i + 1, segment->label);
@@ -245,8 +159,8 @@ make_label(const struct conf_segment *segment, struct dicom_instance *const *ins
 }
 
 static int
-reserve(struct labels *labels, const struct conf_pipeline *pipeline, size_t planes,
-        struct error *error)
+level_set_reserve(struct level_set_labels *labels, const struct conf_pipeline *pipeline,
+                  size_t planes, struct error *error)
 {
     size_t count = count_level_sets(pipeline);
     labels->items = calloc(count + 1, sizeof *labels->items);
@@ -258,12 +172,13 @@ reserve(struct labels *labels, const struct conf_pipeline *pipeline, size_t plan
 }
 
 int
-labels_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
-            const struct geometry_stack *stack, struct labels *labels, struct error *error)
+level_set_labels_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
+                      const struct geometry_stack *stack, struct level_set_labels *labels,
+                      struct error *error)
 {
     size_t planes = (size_t)stack->plane_count;
     memset(labels, 0, sizeof *labels);
-    int rc = reserve(labels, pipeline, planes, error);
+    int rc = level_set_reserve(labels, pipeline, planes, error);
     struct kernels_shape *shapes = labels->shapes;
     for (size_t i = 0; i < pipeline->segment_count && rc == 0; i++) {
         const struct conf_segment *segment = &pipeline->segments[i];
@@ -275,12 +190,12 @@ labels_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *
         shapes += segment->shape_count;
     }
     if (rc)
-        labels_free(labels);
+        level_set_labels_free(labels);
     return rc;
 }
 
 void
-labels_free(struct labels *labels)
+level_set_labels_free(struct level_set_labels *labels)
 {
     free(labels->items);
     free(labels->segments);
@@ -288,3 +203,139 @@ labels_free(struct labels *labels)
     free(labels->shapes);
     memset(labels, 0, sizeof *labels);
 }
+
+/* ------------------------------------------------------------------------- the method ---- */
+
+static const char *
+unit_name(enum conf_unit unit)
+{
+    switch (unit) {
+    case CONF_VOXEL:
+        return "voxel";
+    case CONF_MM:
+        return "mm";
+    case CONF_FRACTION:
+        break;
+    }
+    return "fraction";
+}
+
+static const char *
+shape_name(enum conf_shape_kind kind)
+{
+    switch (kind) {
+    case CONF_SPHERE:
+        return "sphere";
+    case CONF_ELLIPSOID:
+        return "ellipsoid";
+    case CONF_BOX:
+        break;
+    }
+    return "box";
+}
+
+void
+level_set_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION])
+{
+    snprintf(text, SEGMENT_DESCRIPTION, "range %g..%g", segment->range[0], segment->range[1]);
+    for (size_t i = 0; i < segment->shape_count; i++) {
+        const struct conf_shape *shape = &segment->shapes[i];
+        const double *c = shape->center, *r = shape->radius;
+        segment_append(text, SEGMENT_DESCRIPTION, "; %s center %g,%g,%g %s radius %g,%g,%g %s",
+                       shape_name(shape->kind), c[0], c[1], c[2], unit_name(shape->center_unit),
+                       r[0], r[1], r[2], unit_name(shape->radius_unit));
+    }
+    if (segment->from)
+        segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
+}
+
+const struct level_set_labels *
+level_set_labels_of(const struct segmentation *segmentation)
+{
+    return (const struct level_set_labels *)segmentation->prepared[CONF_LEVEL_SET];
+}
+
+static int
+level_set_prepare(struct segmentation *segmentation, struct error *error)
+{
+    struct level_set_labels *labels = calloc(1, sizeof *labels);
+    if (!labels)
+        return error_set_system(error, -ENOMEM, "prepare the segments");
+    segmentation->prepared[CONF_LEVEL_SET] = labels;
+    int rc = level_set_labels_make(segmentation->pipeline, segmentation->instances,
+                                   segmentation->stack, labels, error);
+    labels->demand.labels = labels->count;
+    return rc;
+}
+
+static const void *
+level_set_demand(const struct segmentation *segmentation)
+{
+    return &level_set_labels_of(segmentation)->demand;
+}
+
+static int
+level_set_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
+                struct error *error)
+{
+    const struct level_set_labels *labels = level_set_labels_of(segmentation);
+    return kernels_level_set_begin(lane, labels->items, labels->count, error);
+}
+
+/* What they start from has been found before. */
+static void
+level_set_name_masks(const struct segmentation *segmentation, const struct level_set_labels *labels)
+{
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    for (size_t k = 0; k < labels->count; k++) {
+        const struct conf_segment *from =
+            segment_origin(pipeline, &pipeline->segments[labels->segments[k]]);
+        if (from)
+            labels->items[k].mask = segmentation->masks[from - pipeline->segments].bits;
+    }
+}
+
+static int
+level_set_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+              struct error *error)
+{
+    const struct level_set_labels *labels = level_set_labels_of(segmentation);
+    struct image_mask *masks = calloc(labels->count, sizeof *masks);
+    (void)voxels;
+    if (!masks)
+        return error_set_system(error, -ENOMEM, "hold the masks");
+    level_set_name_masks(segmentation, labels);
+    int rc = kernels_level_set_run(lane, labels->items, labels->count, masks, error);
+    for (size_t k = 0; k < labels->count && rc == 0; k++)
+        segmentation->masks[labels->segments[k]] = masks[k];
+    free(masks);
+    return rc;
+}
+
+static void
+level_set_describe_segment(const struct segmentation *segmentation, size_t segment,
+                           char text[SEGMENT_DESCRIPTION])
+{
+    level_set_describe(&segmentation->pipeline->segments[segment], text);
+}
+
+static void
+level_set_release(struct segmentation *segmentation)
+{
+    struct level_set_labels *labels = segmentation->prepared[CONF_LEVEL_SET];
+    if (labels)
+        level_set_labels_free(labels);
+    free(labels);
+}
+
+const struct segment_method segment_level_set = {
+    .name = "level-set",
+    .algorithm = "Noctule level set",
+    .op = KERNELS_LEVEL_SET,
+    .prepare = level_set_prepare,
+    .demand = level_set_demand,
+    .begin = level_set_begin,
+    .run = level_set_run,
+    .describe = level_set_describe_segment,
+    .release = level_set_release,
+};

@@ -1,10 +1,11 @@
-/* fuzzy_objects.c - see fuzzy_objects.h. */
-#include "service/pipeline/segment/fuzzy_objects.h"
+/* fuzzy.c - see fuzzy.h. */
+#include "service/pipeline/segment/fuzzy.h"
 
 #include "base/error.h"
-#include "service/pipeline/segment/labels.h"
+#include "service/pipeline/volume.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,17 +29,18 @@ static int
 find_rescale(struct dicom_instance *const *instances, const struct geometry_stack *stack,
              double *slope, double *intercept, struct error *error)
 {
-    labels_rescale(instances, &stack->planes[0], slope, intercept);
+    const struct image_rescale first = volume_rescale(instances, &stack->planes[0]);
+    *slope = first.slope;
+    *intercept = first.intercept;
     for (int32_t z = 1; z < stack->plane_count; z++) {
-        double other_slope, other_intercept;
-        labels_rescale(instances, &stack->planes[z], &other_slope, &other_intercept);
-        if (other_slope == *slope && other_intercept == *intercept)
+        struct image_rescale other = volume_rescale(instances, &stack->planes[z]);
+        if (other.slope == first.slope && other.intercept == first.intercept)
             continue;
         error_set(error, -EINVAL, CODE_RESCALE_VARIES,
                   "the slices differ in their rescale (%g * value + %g in one file, %g * value + "
                   "%g in another), and fuzzy connectedness compares values of neighbouring "
                   "slices: give the series one rescale, or use method = \"level-set\"",
-                  *slope, *intercept, other_slope, other_intercept);
+                  first.slope, first.intercept, other.slope, other.intercept);
         return fail_with_planes(error, instances, stack, z);
     }
     return 0;
@@ -48,9 +50,9 @@ static int
 check_padding(struct dicom_instance *const *instances, const struct geometry_stack *stack,
               struct error *error)
 {
-    struct image_range first = labels_padding(instances[stack->planes[0].instance]);
+    struct image_range first = volume_padding(instances[stack->planes[0].instance]);
     for (int32_t z = 1; z < stack->plane_count; z++) {
-        struct image_range other = labels_padding(instances[stack->planes[z].instance]);
+        struct image_range other = volume_padding(instances[stack->planes[z].instance]);
         if (first.lo == other.lo && first.hi == other.hi)
             continue;
         error_set(error, -EINVAL, CODE_PADDING_MIXED,
@@ -69,7 +71,7 @@ find_seed(const struct conf_segment *segment, size_t i, const struct geometry_st
 {
     const int32_t size[3] = {stack->columns, stack->rows, stack->plane_count};
     double voxel[3];
-    labels_point(segment->seeds[i].at, segment->seeds[i].unit, stack, voxel);
+    volume_point(segment->seeds[i].at, segment->seeds[i].unit, stack, voxel);
     for (int axis = 0; axis < 3; axis++) {
         voxel[axis] = floor(voxel[axis] + 0.5);
         if (!(voxel[axis] >= 0 && voxel[axis] < size[axis]))
@@ -115,7 +117,7 @@ count_objects(const struct conf_pipeline *pipeline, size_t *objects, size_t *see
 }
 
 static int
-reserve(struct fuzzy_objects *objects, size_t count, size_t seeds, struct error *error)
+fuzzy_reserve(struct fuzzy_objects *objects, size_t count, size_t seeds, struct error *error)
 {
     objects->items = calloc(count, sizeof *objects->items);
     objects->gaussians = calloc(count, sizeof *objects->gaussians);
@@ -160,14 +162,14 @@ fuzzy_objects_make(const struct conf_pipeline *pipeline, struct dicom_instance *
     count_objects(pipeline, &count, &seeds);
     if (count == 0)
         return 0;
-    int rc = reserve(objects, count, seeds, error);
+    int rc = fuzzy_reserve(objects, count, seeds, error);
     if (rc == 0)
         rc = find_rescale(instances, stack, &objects->slope, &objects->intercept, error);
     if (rc == 0)
         rc = check_padding(instances, stack, error);
     if (rc == 0)
         rc = make_objects(objects, pipeline, stack,
-                          labels_padding(instances[stack->planes[0].instance]), error);
+                          volume_padding(instances[stack->planes[0].instance]), error);
     if (rc)
         fuzzy_objects_free(objects);
     return rc;
@@ -358,3 +360,147 @@ fuzzy_objects_measure(struct fuzzy_objects *objects, const struct conf_pipeline 
     }
     return 0;
 }
+
+/* ------------------------------------------------------------------------- the method ---- */
+
+static const char *
+origin(const struct conf_estimable *number)
+{
+    return number->given ? "" : " (measured)";
+}
+
+void
+fuzzy_describe(const struct conf_segment *segment, const struct kernels_fuzzy_object *object,
+               const struct fuzzy_gaussians *gaussians, bool relative,
+               char text[SEGMENT_DESCRIPTION])
+{
+    const struct conf_estimable *mean = &gaussians->mean, *sigma = &gaussians->sigma,
+                                *homogeneity = &gaussians->homogeneity_sigma;
+    snprintf(text, SEGMENT_DESCRIPTION,
+             "object mean %.9g%s, sigma %.9g%s; homogeneity sigma %.9g%s; weight %g; threshold "
+             "%g%s; seeds in voxels",
+             mean->value, origin(mean), sigma->value, origin(sigma), homogeneity->value,
+             origin(homogeneity), segment->weight, segment->threshold,
+             relative ? "; relative connectedness" : "");
+    for (size_t i = 0; i < object->seed_count; i++) {
+        const struct kernels_voxel *seed = &object->seeds[i];
+        segment_append(text, SEGMENT_DESCRIPTION, " %" PRId64 ",%" PRId64 ",%" PRId64, seed->x,
+                       seed->y, seed->z);
+    }
+}
+
+void
+fuzzy_report(const struct fuzzy_gaussians *gaussians, struct pipeline_segment *report)
+{
+    const struct {
+        const char *key, *words;
+        const struct conf_estimable *number;
+    } numbers[] = {{"object_mean", "mean", &gaussians->mean},
+                   {"object_sigma", "sigma", &gaussians->sigma},
+                   {"homogeneity_sigma", "homogeneity sigma", &gaussians->homogeneity_sigma}};
+
+    report->number_count = sizeof numbers / sizeof numbers[0];
+    for (int i = 0; i < report->number_count; i++)
+        report->numbers[i] = (struct segment_number){
+            numbers[i].key, numbers[i].words, numbers[i].number->value, !numbers[i].number->given};
+    report->measured_voxels = gaussians->measured_voxels;
+}
+
+static struct fuzzy_objects *
+fuzzy_objects_of(const struct segmentation *segmentation)
+{
+    return (struct fuzzy_objects *)segmentation->prepared[CONF_FUZZY];
+}
+
+static int
+fuzzy_prepare(struct segmentation *segmentation, struct error *error)
+{
+    struct fuzzy_objects *objects = calloc(1, sizeof *objects);
+    if (!objects)
+        return error_set_system(error, -ENOMEM, "prepare the segments");
+    segmentation->prepared[CONF_FUZZY] = objects;
+    int rc = fuzzy_objects_make(segmentation->pipeline, segmentation->instances,
+                                segmentation->stack, objects, error);
+    objects->demand = (struct kernels_fuzzy_demand){objects->count, objects->scenes,
+                                                    segmentation->pipeline->relative_connectedness};
+    return rc;
+}
+
+static const void *
+fuzzy_demand(const struct segmentation *segmentation)
+{
+    return &fuzzy_objects_of(segmentation)->demand;
+}
+
+static int
+fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+          struct error *error)
+{
+    struct fuzzy_objects *objects = fuzzy_objects_of(segmentation);
+    int rc =
+        fuzzy_objects_measure(objects, segmentation->pipeline, segmentation->stack, voxels, error);
+    if (rc)
+        return rc;
+    struct kernels_fuzzy_result *results = calloc(objects->count, sizeof *results);
+    if (!results)
+        return error_set_system(error, -ENOMEM, "hold the objects");
+    rc = kernels_fuzzy_run(lane, objects->items, objects->count, objects->demand.relative, results,
+                           error);
+    for (size_t k = 0; k < objects->count && rc == 0; k++) {
+        segmentation->masks[objects->segments[k]] = results[k].object;
+        segmentation->scenes[objects->segments[k]] = results[k].scene;
+    }
+    free(results);
+    return rc;
+}
+
+/* Which of the objects a segment is. */
+static size_t
+fuzzy_index(const struct fuzzy_objects *objects, size_t segment)
+{
+    size_t k = 0;
+    while (objects->segments[k] != segment)
+        k++;
+    return k;
+}
+
+static void
+fuzzy_report_segment(const struct segmentation *segmentation, size_t segment,
+                     struct pipeline_segment *report)
+{
+    const struct fuzzy_objects *objects = fuzzy_objects_of(segmentation);
+    fuzzy_report(&objects->gaussians[fuzzy_index(objects, segment)], report);
+}
+
+static void
+fuzzy_describe_segment(const struct segmentation *segmentation, size_t segment,
+                       char text[SEGMENT_DESCRIPTION])
+{
+    const struct fuzzy_objects *objects = fuzzy_objects_of(segmentation);
+    size_t k = fuzzy_index(objects, segment);
+    fuzzy_describe(&segmentation->pipeline->segments[segment], &objects->items[k],
+                   &objects->gaussians[k], objects->demand.relative, text);
+}
+
+static void
+fuzzy_release(struct segmentation *segmentation)
+{
+    struct fuzzy_objects *objects = fuzzy_objects_of(segmentation);
+    if (objects)
+        fuzzy_objects_free(objects);
+    free(objects);
+}
+
+const struct segment_method segment_fuzzy = {
+    .name = "fuzzy-connectedness",
+    .algorithm = "Noctule fuzzy connectedness",
+    /* As near as PS3.16 CID 7162 gets. */
+    .family = {"123101", "DCM", "Neighborhood Analysis"},
+    .op = KERNELS_FUZZY,
+    .prepare = fuzzy_prepare,
+    .demand = fuzzy_demand,
+    .run = fuzzy_run,
+    .describe = fuzzy_describe_segment,
+    .report = fuzzy_report_segment,
+    .release = fuzzy_release,
+};

@@ -1,8 +1,6 @@
 /* From configured segments to objects of fuzzy connectedness: units, seeds, refusals, and what is
  * measured, against sums written out. */
-#include "service/pipeline/segment/fuzzy_objects.h"
-
-#include "service/pipeline/results/describe.h"
+#include "service/pipeline/segment/fuzzy.h"
 
 #include <check.h>
 #include <errno.h>
@@ -488,23 +486,26 @@ END_TEST
 
 START_TEST(words_say_what_was_measured)
 {
-    char text[DESCRIBE_SIZE];
+    char text[SEGMENT_DESCRIPTION];
+    struct pipeline_segment segment = {.label = "Vessel"};
     segments[0].object_sigma = (struct conf_estimable){true, 7};
     for (int i = 0; i < VOXELS; i++)
         volume[i] = 1064;
     make_well();
     ck_assert_int_eq(measure(), 0);
-    describe_fuzzy(&segments[0], &objects.items[0], &objects.gaussians[0], true, text);
+    fuzzy_describe(&segments[0], &objects.items[0], &objects.gaussians[0], true, text);
     ck_assert_str_eq(text, "object mean 40 (measured), sigma 7; homogeneity sigma 1 (measured); "
                            "weight 0.5; threshold 0.5; relative connectedness; seeds in voxels "
                            "5,4,3");
-    ck_assert(describe_measured("Vessel", &objects.gaussians[0], text, sizeof text));
+    fuzzy_report(&objects.gaussians[0], &segment);
+    ck_assert(segment_describe_measured(&segment, text, sizeof text));
     ck_assert_str_eq(text, "Vessel: measured mean 40, homogeneity sigma 1");
     fuzzy_objects_free(&objects);
     give(1, 2, 3);
     make_well();
     ck_assert_int_eq(measure(), 0);
-    ck_assert(!describe_measured("Vessel", &objects.gaussians[0], text, sizeof text));
+    fuzzy_report(&objects.gaussians[0], &segment);
+    ck_assert(!segment_describe_measured(&segment, text, sizeof text));
     fuzzy_objects_free(&objects);
 }
 
@@ -512,14 +513,14 @@ END_TEST
 
 START_TEST(words_are_cut_where_the_attribute_ends)
 {
-    char text[DESCRIBE_SIZE];
+    char text[SEGMENT_DESCRIPTION];
     give(1, 2, 3);
     for (int i = 0; i < 256; i++)
         seeds[i] = (struct conf_seed){CONF_VOXEL, {10, 8, 6}};
     segments[0].seed_count = 256;
     make_well();
     ck_assert_int_eq(measure(), 0);
-    describe_fuzzy(&segments[0], &objects.items[0], &objects.gaussians[0], false, text);
+    fuzzy_describe(&segments[0], &objects.items[0], &objects.gaussians[0], false, text);
     ck_assert_uint_eq(strlen(text), 1024);
     fuzzy_objects_free(&objects);
 }

@@ -1,9 +1,9 @@
 /*
- * fuzzy_objects.h - from fuzzy connectedness segments as configured (real-world units,
+ * fuzzy.h - from fuzzy connectedness segments as configured (real-world units,
  * millimetres, fractions) to objects as computed (stored values, voxels), and what is measured at
  * the seeds.
  *
- * Units. The Gaussians of paper 003 are given in real-world units; with the one slope and intercept
+ * Units. The Gaussians of Udupa 1996 are given in real-world units; with the one slope and intercept
  * of the series a mean m becomes (m - intercept) / slope, and a sigma is divided by |slope|. A
  * series whose slices differ in slope or intercept is refused (RESCALE_VARIES), and one whose
  * slices differ in padding too (PADDING_MIXED): an affinity compares values of two slices.
@@ -19,12 +19,11 @@
  * half differences most likely. Sums are exact, so that the order does not matter. A deviation that
  * comes out as 0 becomes 1 stored value. All of it padding: SEEDS_IN_PADDING.
  */
-#ifndef NOCTULE_FUZZY_OBJECTS_H
-#define NOCTULE_FUZZY_OBJECTS_H
+#ifndef NOCTULE_SEGMENT_FUZZY_H
+#define NOCTULE_SEGMENT_FUZZY_H
 
-#include "config/config.h"
-#include "dicom/read/geometry/geometry.h"
 #include "kernels/fuzzy/fuzzy.h"
+#include "service/pipeline/segment/segment.h"
 
 /* What a segment's Gaussians came to be, in real-world units. */
 struct fuzzy_gaussians {
@@ -32,8 +31,9 @@ struct fuzzy_gaussians {
     int64_t measured_voxels;                              /* 0: nothing had to be measured */
 };
 
-/* One element a fuzzy connectedness segment, in the pipeline's order. */
+/* One element per segment of this method, in the pipeline's order. */
 struct fuzzy_objects {
+    struct kernels_fuzzy_demand demand;
     struct kernels_fuzzy_object *items;
     struct fuzzy_gaussians *gaussians;
     size_t *segments; /* which of the pipeline's each one is */
@@ -58,5 +58,13 @@ int fuzzy_objects_measure(struct fuzzy_objects *objects, const struct conf_pipel
                           struct error *error);
 
 void fuzzy_objects_free(struct fuzzy_objects *objects);
+
+/* The numbers that were used, and which of them were measured. */
+void fuzzy_report(const struct fuzzy_gaussians *gaussians, struct pipeline_segment *report);
+
+/* The numbers that were used, those that were measured marked so, and the seeds in voxels. */
+void fuzzy_describe(const struct conf_segment *segment, const struct kernels_fuzzy_object *object,
+                    const struct fuzzy_gaussians *gaussians, bool relative,
+                    char text[SEGMENT_DESCRIPTION]);
 
 #endif

@@ -1,5 +1,6 @@
 /* From configured segments to kernel labels: ranges against the definition, padding, shapes. */
-#include "service/pipeline/segment/labels.h"
+#include "service/pipeline/segment/level_set.h"
+#include "service/pipeline/volume.h"
 
 #include <check.h>
 #include <errno.h>
@@ -15,7 +16,7 @@ assert_range_is_exact(enum image_pixel pixel, double lo, double hi, double slope
 {
     const double range[2] = {lo, hi};
     struct image_range limits = image_pixel_range(pixel);
-    struct image_range got = labels_stored_range(range, slope, intercept, limits);
+    struct image_range got = volume_stored_range(range, slope, intercept, limits);
     int32_t v = limits.lo;
     for (; v <= limits.hi; v++) {
         double value = slope * v + intercept;
@@ -79,11 +80,11 @@ START_TEST(senseless_rescales_hold_nothing)
     struct image_range limits = image_pixel_range(IMAGE_INT16);
     const double bad[][2] = {{0, 5}, {(double)NAN, 0}, {1, (double)NAN}, {(double)INFINITY, 0}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct image_range got = labels_stored_range(range, bad[i][0], bad[i][1], limits);
+        struct image_range got = volume_stored_range(range, bad[i][0], bad[i][1], limits);
         ck_assert_int_gt(got.lo, got.hi);
     }
     const double nan_range[2] = {(double)NAN, 5};
-    struct image_range got = labels_stored_range(nan_range, 1, 0, limits);
+    struct image_range got = volume_stored_range(nan_range, 1, 0, limits);
     ck_assert_int_gt(got.lo, got.hi);
 }
 
@@ -169,9 +170,9 @@ first_misjudged(const struct kernels_level_set_label *label, int z)
 static void
 assert_labels_are_exact(void)
 {
-    struct labels labels;
+    struct level_set_labels labels;
     struct error error = {0};
-    ck_assert_msg(labels_make(&pipeline, pointers, &stack, &labels, &error) == 0, "%s",
+    ck_assert_msg(level_set_labels_make(&pipeline, pointers, &stack, &labels, &error) == 0, "%s",
                   error.message);
     ck_assert_uint_eq(labels.count, 1);
     ck_assert_uint_eq(labels.items[0].range_count, PLANES);
@@ -179,7 +180,7 @@ assert_labels_are_exact(void)
         int32_t v = first_misjudged(&labels.items[0], z);
         ck_assert_msg(v > INT16_MAX, "plane %d, value %d", z, v);
     }
-    labels_free(&labels);
+    level_set_labels_free(&labels);
 }
 
 START_TEST(every_plane_has_its_own_rescale)
@@ -217,7 +218,7 @@ END_TEST
 
 START_TEST(paddings_that_differ_are_exact_or_refused)
 {
-    struct labels labels;
+    struct level_set_labels labels;
     struct error error;
     /* One cut off at the end, one outside, one strictly inside: all expressible ... */
     pad(0, 50, 200);
@@ -232,12 +233,12 @@ START_TEST(paddings_that_differ_are_exact_or_refused)
     assert_labels_are_exact();
     /* ... but not a hole in one plane where another has values. */
     frames[2].intercept = 0;
-    ck_assert_int_eq(labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
+    ck_assert_int_eq(level_set_labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
     ck_assert_int_eq(error.code, CODE_PADDING_MIXED);
     ck_assert_str_eq(error.file[0], "file.dcm");
     /* Two different holes. */
     pad(2, 20, 30);
-    ck_assert_int_eq(labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
+    ck_assert_int_eq(level_set_labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
     ck_assert_int_eq(error.code, CODE_PADDING_MIXED);
 }
 
@@ -245,15 +246,15 @@ END_TEST
 
 START_TEST(common_padding_is_common)
 {
-    struct image_range none = labels_common_padding(pointers, &stack);
+    struct image_range none = volume_common_padding(pointers, &stack);
     ck_assert_int_gt(none.lo, none.hi);
     for (int i = 0; i < PLANES; i++)
         pad(i, -7, -5);
-    struct image_range common = labels_common_padding(pointers, &stack);
+    struct image_range common = volume_common_padding(pointers, &stack);
     ck_assert_int_eq(common.lo, -7);
     ck_assert_int_eq(common.hi, -5);
     pad(3, -7, -4);
-    none = labels_common_padding(pointers, &stack);
+    none = volume_common_padding(pointers, &stack);
     ck_assert_int_gt(none.lo, none.hi);
 }
 
@@ -265,7 +266,7 @@ static struct kernels_shape
 convert(void)
 {
     struct kernels_shape voxels;
-    ck_assert_int_eq(labels_shape(&shape, &stack, &voxels), 0);
+    ck_assert_int_eq(level_set_shape(&shape, &stack, &voxels), 0);
     return voxels;
 }
 
@@ -326,11 +327,11 @@ END_TEST
 
 START_TEST(senseless_shapes_are_refused)
 {
-    struct labels labels;
+    struct level_set_labels labels;
     struct error error;
     shape.radius_unit = CONF_MM;
     stack.spacing[1] = 0;
-    ck_assert_int_eq(labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
+    ck_assert_int_eq(level_set_labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
     ck_assert_int_eq(error.code, CODE_SHAPE_INVALID);
     ck_assert_ptr_nonnull(strstr(error.message, "Brain"));
 }

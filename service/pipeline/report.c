@@ -1,0 +1,64 @@
+/* report.c - see report.h. */
+#include "service/pipeline/report.h"
+
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const pipeline_stages[] = {"headers", "pixels", "compute", "texture",
+                                       "write",   "verify", NULL};
+
+bool
+pipeline_stopped(const struct pipeline_watch *watch)
+{
+    return watch && watch->stop && atomic_load(watch->stop);
+}
+
+int
+pipeline_enter(const struct pipeline_watch *watch, const char *stage)
+{
+    if (pipeline_stopped(watch))
+        return -ECANCELED;
+    if (watch && watch->progress)
+        watch->progress(watch->context, stage, 0);
+    return 0;
+}
+
+void
+pipeline_note(struct pipeline_report *report, const char *text)
+{
+    size_t length = strlen(report->note), room = sizeof report->note - length;
+    int needed = snprintf(report->note + length, room, "%s%s", length > 0 ? "; " : "", text);
+    if (needed < 0 || (size_t)needed >= room)
+        text_utf8_mend_end(report->note);
+}
+
+void
+pipeline_report_clear(struct pipeline_report *report)
+{
+    free(report->segments);
+    free(report->results);
+    feature_set_clear(&report->features);
+    report->segments = NULL;
+    report->results = NULL;
+    report->segment_count = report->result_count = 0;
+}
+
+const char *
+pipeline_verdict_name(enum proto_verdict verdict)
+{
+    switch (verdict) {
+    case PROTO_VERDICT_DONE:
+        return "DONE";
+    case PROTO_VERDICT_RETRY:
+        return "RETRY";
+    case PROTO_VERDICT_REJECT:
+        return "REJECT";
+    case PROTO_VERDICT_STOPPED:
+        break;
+    }
+    return "STOPPED";
+}

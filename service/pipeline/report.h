@@ -1,0 +1,93 @@
+/*
+ * report.h - what a job says while it runs and when it has ended.
+ */
+#ifndef NOCTULE_PIPELINE_REPORT_H
+#define NOCTULE_PIPELINE_REPORT_H
+
+#include "base/error.h"
+#include "dicom/dicom.h"
+#include "service/common/feature.h"
+#include "service/common/proto.h"
+
+#include <stdatomic.h>
+
+/* A file that others will ask for. preview.png and job.json lie beside them and are not listed. */
+struct pipeline_result {
+    char kind[16]; /* "seg", "seg-fractional", "codes", "sr", "pmap" */
+    char file[64]; /* name within the output folder */
+    char sop_class_uid[DICOM_UID_SIZE];
+    char sop_instance_uid[DICOM_UID_SIZE];
+    char series_uid[DICOM_UID_SIZE];
+    int64_t size;
+    int64_t frames;
+};
+
+struct segment_number {
+    const char *key;   /* in the record */
+    const char *words; /* in the note */
+    double value;
+    bool measured;
+};
+
+struct pipeline_segment {
+    char label[DICOM_LO_SIZE];
+    int64_t voxels;
+    double millilitres;
+    const char *method; /* its name */
+    /* What the method used, and which of it was measured. */
+    struct segment_number numbers[4];
+    int number_count;
+    int64_t measured_voxels;
+};
+
+struct pipeline_report {
+    enum proto_verdict verdict;
+    struct error error; /* also of an EMPTY result ("EMPTY") */
+    bool empty;
+    double read_seconds;    /* headers, grouping, decoding */
+    double compute_seconds; /* what was left to compute once all slices were there */
+    double write_seconds;   /* SEG, codes and preview, synced */
+    double verify_seconds;
+    double total_seconds;
+    int64_t voxels;
+    int64_t segmented_voxels; /* in at least one segment */
+    int64_t peak_bytes;       /* resident, of this process so far */
+    char backend[16];
+    char note[256]; /* worth knowing of a job that worked: what was measured, where it ran */
+    /* The device has failed (COMPUTE_DEVICE_LOST): this process cannot use it any more. */
+    bool device_lost;
+    int32_t columns, rows, planes;
+    double spacing[3]; /* mm between columns, rows, planes */
+    char series_uid[DICOM_UID_SIZE];
+    struct pipeline_segment *segments; /* pipeline_report_clear frees these and all below */
+    int32_t segment_count;
+    struct feature_set features;
+    struct pipeline_result *results;
+    int32_t result_count;
+};
+
+struct pipeline_watch {
+    /* Told now and then, from any thread, often: throttle there. May be NULL. */
+    void (*progress)(void *context, const char *stage, double fraction);
+    void *context;
+    atomic_bool *stop; /* set by anybody: the job ends with PROTO_VERDICT_STOPPED; may be NULL */
+};
+
+/* The stages that progress tells of, in order; the last one is NULL. */
+extern const char *const pipeline_stages[];
+
+/* Adds to the note; cut where there is no more room. */
+void pipeline_note(struct pipeline_report *report, const char *text);
+
+void pipeline_report_clear(struct pipeline_report *report);
+
+/* Begins a stage: tells the watcher; -ECANCELED when the job was told to stop. `watch` may be NULL.
+ */
+int pipeline_enter(const struct pipeline_watch *watch, const char *stage);
+/* Was the job told to stop? */
+bool pipeline_stopped(const struct pipeline_watch *watch);
+
+/* "DONE", "RETRY", "REJECT", "STOPPED". */
+const char *pipeline_verdict_name(enum proto_verdict verdict);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * level_set.h - from level set segments as configured (real-world units, millimetres, fractions) to
+ * labels as computed (stored values, voxels).
+ *
+ * Padding is never in range. It is cut off a plane's interval where it covers an end of it; where
+ * it lies strictly inside, it becomes the label's padding range, of which there is one per label.
+ * Planes whose padding differs such that this is not exact are refused (PADDING_MIXED).
+ *
+ * Shapes. A radius in millimetres is divided by the spacing of each axis; points are volume.h's.
+ */
+#ifndef NOCTULE_SEGMENT_LEVEL_SET_H
+#define NOCTULE_SEGMENT_LEVEL_SET_H
+
+#include "kernels/level_set/level_set.h"
+#include "service/pipeline/segment/segment.h"
+
+/* -EINVAL for a shape that no kernel takes (a radius that is not finite). */
+int level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
+                    struct kernels_shape *voxels);
+
+struct level_set_labels {
+    struct kernels_level_set_demand demand;
+    struct kernels_level_set_label *items; /* one per segment of this method, in order */
+    size_t *segments;                      /* which of the pipeline's each one is */
+    size_t count;
+    struct image_range *ranges; /* storage of the items' */
+    struct kernels_shape *shapes;
+};
+
+/* 0, -ENOMEM, or -EINVAL with PADDING_MIXED or SHAPE_INVALID. */
+int level_set_labels_make(const struct conf_pipeline *pipeline,
+                          struct dicom_instance *const *instances,
+                          const struct geometry_stack *stack, struct level_set_labels *labels,
+                          struct error *error);
+void level_set_labels_free(struct level_set_labels *labels);
+
+/* Those that the method has prepared. */
+const struct level_set_labels *level_set_labels_of(const struct segmentation *segmentation);
+
+/* Range and shapes as configured. */
+void level_set_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]);
+
+#endif

@@ -1,0 +1,138 @@
+/* segment.c - the methods, and what is done with all of them. */
+#include "service/pipeline/segment/segment.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const struct segment_method segment_level_set, segment_fuzzy;
+
+const struct segment_method *const segment_methods[SEGMENT_METHODS] = {
+    [CONF_LEVEL_SET] = &segment_level_set,
+    [CONF_FUZZY] = &segment_fuzzy,
+};
+
+static bool
+method_has_segments(const struct conf_pipeline *pipeline, enum conf_method method)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        if (pipeline->segments[i].method == method)
+            return true;
+    return false;
+}
+
+int
+segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand,
+                     struct error *error)
+{
+    size_t count = segmentation->pipeline->segment_count;
+    int rc = 0;
+    segmentation->masks = calloc(count, sizeof *segmentation->masks);
+    segmentation->scenes = calloc(count, sizeof *segmentation->scenes);
+    if (!segmentation->masks || !segmentation->scenes)
+        return error_set_system(error, -ENOMEM, "hold the masks");
+    for (int m = 0; m < SEGMENT_METHODS && rc == 0; m++) {
+        const struct segment_method *method = segment_methods[m];
+        if (!method_has_segments(segmentation->pipeline, (enum conf_method)m))
+            continue;
+        rc = method->prepare(segmentation, error);
+        demand->of[method->op] = method->demand(segmentation);
+    }
+    return rc;
+}
+
+void
+segmentation_release(struct segmentation *segmentation)
+{
+    for (int m = 0; m < SEGMENT_METHODS; m++)
+        segment_methods[m]->release(segmentation);
+    free(segmentation->masks);
+    free(segmentation->scenes);
+}
+
+const struct conf_segment *
+segment_origin(const struct conf_pipeline *pipeline, const struct conf_segment *segment)
+{
+    for (size_t i = 0; segment->from && i < pipeline->segment_count; i++)
+        if (strcmp(pipeline->segments[i].label, segment->from) == 0)
+            return &pipeline->segments[i];
+    return NULL;
+}
+
+/* Whether all that its segments start from is of methods that are done. */
+static bool
+method_may_run(const struct conf_pipeline *pipeline, enum conf_method method, const bool *done)
+{
+    for (size_t i = 0; i < pipeline->segment_count; i++) {
+        const struct conf_segment *origin = segment_origin(pipeline, &pipeline->segments[i]);
+        if (pipeline->segments[i].method == method && origin && !done[origin->method])
+            return false;
+    }
+    return true;
+}
+
+int
+segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
+                   struct error *error)
+{
+    const bool none[SEGMENT_METHODS] = {false};
+    int rc = 0;
+    for (int m = 0; m < SEGMENT_METHODS && rc == 0; m++)
+        if (segmentation->prepared[m] && segment_methods[m]->begin &&
+            method_may_run(segmentation->pipeline, (enum conf_method)m, none))
+            rc = segment_methods[m]->begin(segmentation, lane, error);
+    return rc;
+}
+
+/* The first method that is not done and may run; SEGMENT_METHODS when there is none. */
+static int
+next_method(const struct segmentation *segmentation, const bool *done)
+{
+    int m = 0;
+    while (m < SEGMENT_METHODS &&
+           (done[m] || !method_may_run(segmentation->pipeline, (enum conf_method)m, done)))
+        m++;
+    return m;
+}
+
+int
+segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+                 struct error *error)
+{
+    bool done[SEGMENT_METHODS] = {false};
+    int m, rc = 0;
+    while (rc == 0 && (m = next_method(segmentation, done)) < SEGMENT_METHODS) {
+        if (segmentation->prepared[m])
+            rc = segment_methods[m]->run(segmentation, lane, voxels, error);
+        done[m] = true;
+    }
+    return rc;
+}
+
+void
+segment_append(char *text, size_t size, const char *format, ...)
+{
+    size_t length = strlen(text);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text + length, size - length, format, values);
+    va_end(values);
+}
+
+bool
+segment_describe_measured(const struct pipeline_segment *segment, char *text, size_t size)
+{
+    const char *between = "";
+    if (segment->measured_voxels == 0)
+        return false;
+    snprintf(text, size, "%s: measured ", segment->label);
+    for (int i = 0; i < segment->number_count; i++)
+        if (segment->numbers[i].measured) {
+            segment_append(text, size, "%s%s %.6g", between, segment->numbers[i].words,
+                           segment->numbers[i].value);
+            between = ", ";
+        }
+    return true;
+}

@@ -1,0 +1,84 @@
+/*
+ * segment.h - how segments are found: a method is a row, which works on all of its segments at once.
+ *
+ * To add one: its operation in kernels/, a file here with its struct segment_method, a value of enum
+ * conf_method, and a row in segment.c.
+ */
+#ifndef NOCTULE_SEGMENT_H
+#define NOCTULE_SEGMENT_H
+
+#include "base/concept.h"
+#include "config/config.h"
+#include "dicom/read/geometry/geometry.h"
+#include "kernels/kernels.h"
+#include "service/pipeline/report.h"
+
+#define SEGMENT_METHODS (CONF_FUZZY + 1)
+
+#define SEGMENT_DESCRIPTION                                                                        \
+    1025 /* Algorithm Parameters take 1024 characters; what is longer is cut */
+
+/* The segments of a job. The first three are borrowed. */
+struct segmentation {
+    const struct conf_pipeline *pipeline;
+    struct dicom_instance *const *instances;
+    const struct geometry_stack *stack;
+    void *prepared[SEGMENT_METHODS]; /* each method's own; NULL: it has no segment */
+    /* One per segment of the pipeline, in its order, whatever the method; the lane's. */
+    struct image_mask *masks;
+    const uint16_t **scenes; /* NULL: none wanted */
+};
+
+/* Functions return 0 or -errno with the error filled. */
+struct segment_method {
+    const char *name;            /* as configured */
+    const char *algorithm;       /* Algorithm Name of the SEG */
+    struct coded_concept family; /* Algorithm Family, PS3.16 CID 7162; empty: none */
+    enum kernels_op_id op;       /* what the job demands */
+    /* Fills its element of `prepared` with what can be known before there are pixels. */
+    int (*prepare)(struct segmentation *segmentation, struct error *error);
+    const void *(*demand)(const struct segmentation *segmentation);
+    /* Before the first slice, where no segment starts from another one; NULL: no use. */
+    int (*begin)(const struct segmentation *segmentation, struct kernels_lane *lane,
+                 struct error *error);
+    /* Fills masks and scenes of its segments; `voxels` is the decoded volume. */
+    int (*run)(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
+               struct error *error);
+    /* Of a segment that was found: Algorithm Parameters (0066,0032; PS3.3 10.16), what a reader of
+     * the SEG needs to do it again; and the numbers of the record (NULL: none). */
+    void (*describe)(const struct segmentation *segmentation, size_t segment,
+                     char text[SEGMENT_DESCRIPTION]);
+    void (*report)(const struct segmentation *segmentation, size_t segment,
+                   struct pipeline_segment *report);
+    void (*release)(struct segmentation *segmentation);
+};
+
+/* By enum conf_method. */
+extern const struct segment_method *const segment_methods[SEGMENT_METHODS];
+
+/* All methods that have segments: what they make before the pixels are there, and what they ask a
+ * lane for. segmentation_release takes it back, also after an error. */
+int segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *demand,
+                         struct error *error);
+void segmentation_release(struct segmentation *segmentation);
+
+/* Hints to a lane whose volume has begun. */
+int segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
+                       struct error *error);
+
+/* Finds all segments, those that others start from first. */
+int segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane,
+                     const void *voxels, struct error *error);
+
+/* The segment that this one starts from; NULL: none. */
+const struct conf_segment *segment_origin(const struct conf_pipeline *pipeline,
+                                          const struct conf_segment *segment);
+
+/* "Vessel: measured mean 40, sigma 7"; false, and nothing written, when nothing was measured. */
+bool segment_describe_measured(const struct pipeline_segment *segment, char *text, size_t size);
+
+/* Adds to the text what there is room for. */
+void segment_append(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
