@@ -86,7 +86,7 @@ is_decodable(const char *transfer_syntax)
 
 /* The first proposed one that will do; the sender's order is its preference. */
 const std::string *
-choose(const PresentationContext &context, bool (*will_do)(const char *))
+association_choose(const PresentationContext &context, bool (*will_do)(const char *))
 {
     for (const std::string &proposed : context.proposed)
         if (will_do(proposed.c_str()))
@@ -105,7 +105,7 @@ answer_context(PresentationContext &context, bool echo_only, bool with_commitmen
         context.result = CONTEXT_ABSTRACT_SYNTAX;
         return;
     }
-    const std::string *transfer = choose(context, is_storage ? is_decodable : is_plain);
+    const std::string *transfer = association_choose(context, is_storage ? is_decodable : is_plain);
     context.result = transfer ? CONTEXT_ACCEPTED : CONTEXT_TRANSFER_SYNTAXES;
     if (transfer)
         context.transfer_syntax = *transfer;

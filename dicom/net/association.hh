@@ -3,7 +3,7 @@
  *
  * DCMTK has no part in it: 3.6.7 takes an accepted socket only through a global variable, loses
  * memory with each malformed request, and reads beyond a PDU of three or more PDVs of different
- * lengths. One thread an association, any number of associations at once.
+ * lengths. One thread per association, any number of associations at once.
  */
 #ifndef NOCTULE_DICOM_ASSOCIATION_HH
 #define NOCTULE_DICOM_ASSOCIATION_HH

@@ -25,7 +25,7 @@ get_u16(const uint8_t *bytes)
 }
 
 static uint32_t
-get_u32(const uint8_t *bytes)
+command_get_u32(const uint8_t *bytes)
 {
     return (uint32_t)get_u16(bytes) | (uint32_t)get_u16(bytes + 2) << 16;
 }
@@ -72,7 +72,7 @@ enum seen {
 };
 
 static int
-take_number(struct command *command, uint16_t element, uint16_t number)
+command_take_number(struct command *command, uint16_t element, uint16_t number)
 {
     switch (element) {
     case FIELD:
@@ -111,12 +111,12 @@ command_decode(const uint8_t *bytes, size_t size, struct command *command)
         if (size < HEADER_SIZE || get_u16(bytes) != 0)
             return -EBADMSG;
         const uint16_t element = get_u16(bytes + 2);
-        const uint32_t length = get_u32(bytes + 4);
+        const uint32_t length = command_get_u32(bytes + 4);
         if (length > size - HEADER_SIZE)
             return -EBADMSG;
         const uint8_t *value = bytes + HEADER_SIZE;
         if (length == 2)
-            seen |= take_number(command, element, get_u16(value));
+            seen |= command_take_number(command, element, get_u16(value));
         take_uid(command, element, value, length);
         bytes = value + length;
         size -= HEADER_SIZE + length;
@@ -125,20 +125,20 @@ command_decode(const uint8_t *bytes, size_t size, struct command *command)
 }
 
 /* Command elements being put one after the other. */
-struct writer {
+struct command_writer {
     uint8_t *bytes;
     size_t size;
 };
 
 static void
-put_u16(struct writer *to, uint16_t number)
+put_u16(struct command_writer *to, uint16_t number)
 {
     to->bytes[to->size++] = (uint8_t)number;
     to->bytes[to->size++] = (uint8_t)(number >> 8);
 }
 
 static void
-put_header(struct writer *to, uint16_t element, uint16_t length)
+put_header(struct command_writer *to, uint16_t element, uint16_t length)
 {
     put_u16(to, 0);
     put_u16(to, element);
@@ -147,14 +147,14 @@ put_header(struct writer *to, uint16_t element, uint16_t length)
 }
 
 static void
-put_number(struct writer *to, uint16_t element, uint16_t number)
+command_put_number(struct command_writer *to, uint16_t element, uint16_t number)
 {
     put_header(to, element, sizeof(number));
     put_u16(to, number);
 }
 
 static void
-put_uid(struct writer *to, uint16_t element, const char *uid)
+put_uid(struct command_writer *to, uint16_t element, const char *uid)
 {
     const size_t length = strlen(uid);
     if (length == 0)
@@ -170,20 +170,20 @@ size_t
 command_encode_response(const struct command *request, uint16_t status,
                         uint8_t bytes[COMMAND_RESPONSE_MAX])
 {
-    struct writer to = {bytes, 0};
+    struct command_writer to = {bytes, 0};
     put_header(&to, GROUP_LENGTH, 4);
     const size_t length_at = to.size;
     put_u16(&to, 0);
     put_u16(&to, 0);
     put_uid(&to, AFFECTED_CLASS, request->sop_class_uid);
-    put_number(&to, FIELD, request->field | COMMAND_RESPONSE);
-    put_number(&to, RESPONDED_ID, request->message_id);
-    put_number(&to, DATA_SET_TYPE, COMMAND_NO_DATA_SET);
-    put_number(&to, STATUS, status);
+    command_put_number(&to, FIELD, request->field | COMMAND_RESPONSE);
+    command_put_number(&to, RESPONDED_ID, request->message_id);
+    command_put_number(&to, DATA_SET_TYPE, COMMAND_NO_DATA_SET);
+    command_put_number(&to, STATUS, status);
     put_uid(&to, AFFECTED_INSTANCE, request->sop_instance_uid);
     if (request->field == COMMAND_N_EVENT_REPORT)
-        put_number(&to, EVENT_TYPE, request->event_type);
-    struct writer length = {bytes, length_at};
+        command_put_number(&to, EVENT_TYPE, request->event_type);
+    struct command_writer length = {bytes, length_at};
     put_u16(&length, (uint16_t)(to.size - length_at - 4));
     return to.size;
 }

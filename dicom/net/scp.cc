@@ -208,7 +208,7 @@ Server::respond(uint8_t context_id, const struct command &command, uint16_t stat
 
 /* Why an instance cannot be taken, judged before a file is made; DICOM_SUCCESS when it can. */
 uint16_t
-judge_store(const PresentationContext &context, const struct command &command)
+scp_judge_store(const PresentationContext &context, const struct command &command)
 {
     if (!storage_class_modality(context.abstract_syntax.c_str()))
         return DICOM_SOP_CLASS_NOT_SUPPORTED;
@@ -227,7 +227,7 @@ Server::store(const PresentationContext &context, const struct command &command)
     std::strcpy(about.sop_instance_uid, command.sop_instance_uid);
     std::strcpy(about.transfer_syntax_uid, context.transfer_syntax.c_str());
     Store store(receiver_, about, sink_);
-    uint16_t status = judge_store(context, command);
+    uint16_t status = scp_judge_store(context, command);
     const bool judged_good = status == DICOM_SUCCESS;
     if (judged_good)
         status = store.begin();

@@ -78,7 +78,7 @@ namespace scu
 {
 
 int
-whole_seconds(double seconds)
+scu_whole_seconds(double seconds)
 {
     return static_cast<int>(std::ceil(std::clamp(seconds, 1.0, 86400.0)));
 }
@@ -132,7 +132,7 @@ find_context(const struct dicom_association &association, const char *sop_class,
 /* DCMTK resolves names through a call that serves one thread at a time and takes short ones only.
  */
 static int
-resolve(const struct dicom_peer &peer, char address[INET_ADDRSTRLEN], struct error *error)
+scu_resolve(const struct dicom_peer &peer, char address[INET_ADDRSTRLEN], struct error *error)
 {
     struct addrinfo hints = {}, *found = nullptr;
     hints.ai_family = AF_INET;
@@ -166,12 +166,13 @@ add_contexts(T_ASC_Parameters *parameters, const struct dicom_context *contexts,
 
 /* Everything of the request but the sending; the network is the association's. */
 static OFCondition
-prepare(struct dicom_association &association, const struct dicom_peer &peer, const char *address,
-        const struct dicom_context *contexts, size_t count, T_ASC_Parameters *&parameters)
+scu_prepare(struct dicom_association &association, const struct dicom_peer &peer,
+            const char *address, const struct dicom_context *contexts, size_t count,
+            T_ASC_Parameters *&parameters)
 {
     network_ready();
     OFCondition condition = ASC_initializeNetwork(
-        NET_REQUESTOR, 0, whole_seconds(peer.acse_seconds), &association.network);
+        NET_REQUESTOR, 0, scu_whole_seconds(peer.acse_seconds), &association.network);
     if (condition.good())
         condition = ASC_setTransportLayer(association.network, &association.layer, 0);
     if (condition.good())
@@ -252,16 +253,17 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
         struct error *error)
 {
     char address[INET_ADDRSTRLEN];
-    const int rc = resolve(peer, address, error);
+    const int rc = scu_resolve(peer, address, error);
     if (rc)
         return rc;
     T_ASC_Parameters *parameters = nullptr;
-    OFCondition condition = prepare(association, peer, address, contexts, count, parameters);
+    OFCondition condition = scu_prepare(association, peer, address, contexts, count, parameters);
     if (condition.good()) {
-        dcmConnectionTimeout.set(whole_seconds(peer.connect_seconds)); /* of the process; scu.h */
+        dcmConnectionTimeout.set(
+            scu_whole_seconds(peer.connect_seconds)); /* of the process; scu.h */
         condition =
             ASC_requestAssociation(association.network, parameters, &association.asc, nullptr,
-                                   nullptr, DUL_NOBLOCK, whole_seconds(peer.acse_seconds));
+                                   nullptr, DUL_NOBLOCK, scu_whole_seconds(peer.acse_seconds));
     }
     if (!association.asc && parameters)
         ASC_destroyAssociationParameters(&parameters);
@@ -316,7 +318,7 @@ dicom_descriptor(const struct dicom_association *association)
 }
 
 static void
-end(struct dicom_association *association, bool politely)
+scu_end(struct dicom_association *association, bool politely)
 {
     if (association->open) {
         set_socket_timeout(association->layer.socket, association->acse_seconds);
@@ -330,12 +332,12 @@ void
 dicom_release(struct dicom_association *association)
 {
     if (association)
-        end(association, true);
+        scu_end(association, true);
 }
 
 void
 dicom_abort(struct dicom_association *association)
 {
     if (association)
-        end(association, false);
+        scu_end(association, false);
 }

@@ -247,8 +247,8 @@ describe_request(DcmDataset &dataset, const char *transaction_uid,
 }
 
 static int
-commit(struct dicom_association &association, DcmDataset &dataset, struct dicom_answer *answer,
-       struct error *error)
+scu_commit(struct dicom_association &association, DcmDataset &dataset, struct dicom_answer *answer,
+           struct error *error)
 {
     const T_ASC_PresentationContextID context =
         find_context(association, DICOM_COMMITMENT_CLASS, nullptr);
@@ -290,6 +290,6 @@ dicom_commit(struct dicom_association *association, const char *transaction_uid,
         if (describe_request(dataset, transaction_uid, references, count).bad())
             return error_set(error, -EINVAL, CODE_COMMIT_FAILED,
                              "The commitment request cannot be made: a UID is invalid.");
-        return commit(*association, dataset, answer, error);
+        return scu_commit(*association, dataset, answer, error);
     });
 }

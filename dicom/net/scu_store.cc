@@ -198,8 +198,8 @@ choose_context(const struct dicom_association &association, const struct part10 
 }
 
 static int
-judge_store(const struct dicom_association &association, const struct dicom_answer &answer,
-            struct error *error)
+scu_judge_store(const struct dicom_association &association, const struct dicom_answer &answer,
+                struct error *error)
 {
     const enum dicom_outcome outcome = dicom_outcome_of(CODE_NONE, &answer);
     if (outcome == DICOM_SENT)
@@ -212,8 +212,8 @@ judge_store(const struct dicom_association &association, const struct dicom_answ
 }
 
 static int
-store(struct dicom_association &association, const char *path, struct dicom_answer *answer,
-      struct error *error)
+scu_store(struct dicom_association &association, const char *path, struct dicom_answer *answer,
+          struct error *error)
 {
     struct part10 file(path);
     int rc = open_part10(file, error);
@@ -245,7 +245,7 @@ store(struct dicom_association &association, const char *path, struct dicom_answ
         condition = await_response(association, DIMSE_C_STORE_RSP, request.MessageID, answer);
     if (condition.bad())
         return fail_broken(association, condition, "storing", error);
-    return judge_store(association, *answer, error);
+    return scu_judge_store(association, *answer, error);
 }
 
 int
@@ -253,5 +253,5 @@ dicom_store_file(struct dicom_association *association, const char *path,
                  struct dicom_answer *answer, struct error *error)
 {
     clear_answer(answer);
-    return header_guard(path, error, [&] { return store(*association, path, answer, error); });
+    return header_guard(path, error, [&] { return scu_store(*association, path, answer, error); });
 }

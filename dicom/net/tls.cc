@@ -78,8 +78,8 @@ set_profile(DcmTLSTransportLayer &layer)
 }
 
 int
-configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &settings, bool server,
-          struct error *error)
+tls_configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &settings, bool server,
+              struct error *error)
 {
     if (!set_profile(layer))
         return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "TLS cannot be set up: %s.",
@@ -146,7 +146,7 @@ dicom_tls_open(const struct dicom_tls_settings *settings, bool server, struct di
         network_ready();
         auto opened = std::make_unique<struct dicom_tls>(server);
         ERR_clear_error();
-        if (const int rc = configure(opened->layer, *settings, server, error))
+        if (const int rc = tls_configure(opened->layer, *settings, server, error))
             return rc;
         *tls = opened.release();
         return 0;

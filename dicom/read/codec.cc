@@ -80,7 +80,7 @@ check_jpeg(const codec_frame &frame, JpegSize *size)
                " components, not what the header says";
     if (size->precision < 2 ||
         size->precision > static_cast<unsigned>(frame.instance->bits_allocated))
-        return "its code stream has " + std::to_string(size->precision) + " bits a sample";
+        return "its code stream has " + std::to_string(size->precision) + " bits per sample";
     return {};
 }
 
@@ -92,7 +92,7 @@ dcmtk_syntax(const struct transfer_syntax &syntax)
 
 /* The attributes that the decoders look at. */
 void
-describe(DcmDataset &dataset, const struct dicom_instance &instance, unsigned bits)
+codec_describe(DcmDataset &dataset, const struct dicom_instance &instance, unsigned bits)
 {
     const Uint16 width = bits > 8 ? 16 : 8;
     dataset.putAndInsertUint16(DCM_SamplesPerPixel, 1);
@@ -121,13 +121,13 @@ wrap(const std::vector<uint8_t> &bytes)
 }
 
 std::string
-decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
+codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
 {
     std::unique_ptr<DcmPixelSequence> sequence = wrap(frame.bytes);
     if (!sequence)
         return "its compressed bytes cannot be handled";
     DcmDataset dataset;
-    describe(dataset, *frame.instance, bits);
+    codec_describe(dataset, *frame.instance, bits);
     DcmPixelData pixels(DCM_PixelData);
     pixels.putOriginalRepresentation(dcmtk_syntax(*frame.syntax), nullptr, sequence.release());
     Uint32 fragment = 1;
@@ -149,7 +149,7 @@ codec_decode_jpeg(const codec_frame &frame, uint16_t *samples)
     const size_t count =
         static_cast<size_t>(frame.instance->rows) * static_cast<size_t>(frame.instance->columns);
     if (size.precision > 8)
-        return decode(frame, size.precision, samples, count * 2);
+        return codec_decode(frame, size.precision, samples, count * 2);
     /* Decoded into the upper half, then widened from the front. DCMTK wants an even size. */
     std::vector<uint8_t> odd;
     uint8_t *narrow = reinterpret_cast<uint8_t *>(samples) + count;
@@ -157,7 +157,7 @@ codec_decode_jpeg(const codec_frame &frame, uint16_t *samples)
         odd.resize(count + 1);
         narrow = odd.data();
     }
-    why = decode(frame, size.precision, narrow, count + count % 2);
+    why = codec_decode(frame, size.precision, narrow, count + count % 2);
     if (why.empty())
         for (size_t i = 0; i < count; i++)
             samples[i] = narrow[i];

@@ -62,7 +62,7 @@ read_extended_table(const struct scan *scan, struct offset_table *table)
 }
 
 static int
-append(struct fragments *fragments, size_t *room, int64_t offset, uint32_t length)
+fragments_append(struct fragments *fragments, size_t *room, int64_t offset, uint32_t length)
 {
     if ((size_t)fragments->count == *room) {
         if (fragments->count == INT32_MAX)
@@ -92,7 +92,7 @@ list_fragments(struct stream *stream, struct fragments *fragments, struct offset
         if (!error && item.is_delimiter)
             return 0;
         if (!error)
-            error = append(fragments, &room, stream->position, item.length);
+            error = fragments_append(fragments, &room, stream->position, item.length);
         if (!error)
             error = stream_skip(stream, item.length);
     }

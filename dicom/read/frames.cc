@@ -182,7 +182,7 @@ canonical_number(DcmItem *item, const DcmTagKey &tag, const char *unit = "")
 }
 
 void
-append(std::string &text, const std::string &part, const char *separator)
+frames_append(std::string &text, const std::string &part, const char *separator)
 {
     if (!text.empty() && !part.empty())
         text += separator;
@@ -197,7 +197,7 @@ read_echo(Source &source)
     if (source.has_groups())
         return canonical_number(source.group(DCM_MREchoSequence), DCM_EffectiveEchoTime, " ms");
     std::string text = canonical_number(&source.dataset(), DCM_EchoNumbers);
-    append(text, canonical_number(&source.dataset(), DCM_EchoTime, " ms"), " at ");
+    frames_append(text, canonical_number(&source.dataset(), DCM_EchoTime, " ms"), " at ");
     return text;
 }
 
@@ -270,7 +270,7 @@ joined_from_third(const std::vector<std::string> &values)
 {
     std::string text;
     for (size_t i = 2; i < values.size(); i++)
-        append(text, values[i], "/");
+        frames_append(text, values[i], "/");
     return text;
 }
 
@@ -287,11 +287,11 @@ read_acquisition(Source &source)
         DcmItem *item = source.group(sequence);
         if (!item)
             continue;
-        append(text, joined_from_third(header_texts(*item, DCM_FrameType)), "/");
-        append(text, header_text(*item, DCM_ComplexImageComponent), "/");
+        frames_append(text, joined_from_third(header_texts(*item, DCM_FrameType)), "/");
+        frames_append(text, header_text(*item, DCM_ComplexImageComponent), "/");
     }
     if (DcmItem *content = source.group(DCM_FrameContentSequence))
-        append(text, header_text(*content, DCM_StackID), " stack ");
+        frames_append(text, header_text(*content, DCM_StackID), " stack ");
     return text;
 }
 

@@ -32,7 +32,7 @@ header_parse(const struct scan &scan, const char *path, DcmDataset &dataset, str
 }
 
 static DcmElement *
-find(DcmItem &item, const DcmTagKey &tag)
+header_find(DcmItem &item, const DcmTagKey &tag)
 {
     DcmElement *element = nullptr;
     item.findAndGetElement(tag, element);
@@ -42,12 +42,12 @@ find(DcmItem &item, const DcmTagKey &tag)
 bool
 header_has(DcmItem &item, const DcmTagKey &tag)
 {
-    DcmElement *element = find(item, tag);
+    DcmElement *element = header_find(item, tag);
     return element && element->getLength() > 0;
 }
 
 static std::string
-trimmed(const OFString &value)
+header_trimmed(const OFString &value)
 {
     static const char padding[] = {' ', '\t', '\r', '\n', '\0'};
     const std::string text(value.c_str(), value.length());
@@ -71,26 +71,26 @@ unknown_text(DcmElement &element)
 std::string
 header_text(DcmItem &item, const DcmTagKey &tag, unsigned long index)
 {
-    DcmElement *element = find(item, tag);
+    DcmElement *element = header_find(item, tag);
     if (element && (element->ident() == EVR_UNKNOWN || element->ident() == EVR_UN))
-        return trimmed(unknown_text(*element));
+        return header_trimmed(unknown_text(*element));
     OFString value;
     if (!element || element->getOFString(value, index).bad())
         return {};
-    return trimmed(value);
+    return header_trimmed(value);
 }
 
 std::vector<std::string>
 header_texts(DcmItem &item, const DcmTagKey &tag)
 {
     std::vector<std::string> texts;
-    DcmElement *element = find(item, tag);
+    DcmElement *element = header_find(item, tag);
     const unsigned long count = element ? element->getVM() : 0;
     for (unsigned long i = 0; i < count; i++) {
         OFString value;
         if (element->getOFString(value, i).bad())
             value.clear();
-        texts.push_back(trimmed(value));
+        texts.push_back(header_trimmed(value));
     }
     return texts;
 }
@@ -118,7 +118,7 @@ assign(OFCondition condition, const T &number, double *value)
 bool
 header_number(DcmItem &item, const DcmTagKey &tag, double *value, unsigned long index)
 {
-    DcmElement *element = find(item, tag);
+    DcmElement *element = header_find(item, tag);
     if (!element || element->getLength() == 0)
         return false;
     Float64 f64 = 0;

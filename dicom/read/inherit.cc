@@ -34,7 +34,7 @@ constexpr uint32_t inherited_tags[] = {
 
 /* One element as Explicit VR Little Endian. */
 int
-encode(DcmElement &element, std::vector<uint8_t> &bytes)
+inherit_encode(DcmElement &element, std::vector<uint8_t> &bytes)
 {
     const size_t start = bytes.size();
     const size_t room = element.calcElementLength(EXS_LittleEndianExplicit, EET_ExplicitLength);
@@ -53,8 +53,9 @@ encode(DcmElement &element, std::vector<uint8_t> &bytes)
 
 /* Hands the encoded elements over as one C allocation for each array. */
 int
-hand_over(const std::vector<uint8_t> &bytes, const std::vector<struct dicom_element> &elements,
-          struct dicom_inherited *inherited)
+inherit_hand_over(const std::vector<uint8_t> &bytes,
+                  const std::vector<struct dicom_element> &elements,
+                  struct dicom_inherited *inherited)
 {
     auto *storage = static_cast<uint8_t *>(malloc(bytes.size() + 1));
     auto *array = static_cast<struct dicom_element *>(
@@ -87,13 +88,13 @@ inherit_from(DcmDataset &dataset, const char *path, struct dicom_inherited *inhe
         if (dataset.findAndGetElement(key, element).bad() || !element)
             continue;
         const size_t start = bytes.size();
-        if (encode(*element, bytes))
+        if (inherit_encode(*element, bytes))
             return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
                                    "%s has a %s that cannot be taken over.", text_base_name(path),
                                    header_tag_name(key).c_str());
         elements.push_back({tag, nullptr, bytes.size() - start});
     }
-    return hand_over(bytes, elements, inherited);
+    return inherit_hand_over(bytes, elements, inherited);
 }
 
 int

@@ -93,7 +93,7 @@ check_image(const opj_image_t &image, const struct dicom_instance &instance)
         return "its code stream has " + std::to_string(component.w) + " x " +
                std::to_string(component.h) + " pixels, not what the header says";
     if (component.prec < 1 || component.prec > static_cast<OPJ_UINT32>(instance.bits_allocated))
-        return "its code stream has " + std::to_string(component.prec) + " bits a sample";
+        return "its code stream has " + std::to_string(component.prec) + " bits per sample";
     if (component.sgnd && !instance.is_signed)
         return "its code stream is signed, the header says unsigned";
     if (!component.sgnd && instance.is_signed &&

@@ -85,7 +85,7 @@ struct Peek {
 };
 
 bool
-is_uid(const std::string &text)
+peek_is_uid(const std::string &text)
 {
     return !text.empty() && text.size() < DICOM_UID_SIZE && text[0] != '.' &&
            text.find_first_not_of("0123456789.") == std::string::npos;
@@ -95,7 +95,7 @@ is_uid(const std::string &text)
 std::string
 uid_for_people(const std::string &text)
 {
-    return is_uid(text) ? text : "(invalid)";
+    return peek_is_uid(text) ? text : "(invalid)";
 }
 
 int
@@ -126,12 +126,12 @@ check_kind(Peek &peek)
 
 template <size_t size>
 int
-read_uid(Peek &peek, const DcmTagKey &tag, bool required, char (&destination)[size])
+peek_read_uid(Peek &peek, const DcmTagKey &tag, bool required, char (&destination)[size])
 {
     const std::string text = header_text(peek.dataset, tag);
     if (text.empty())
         return required ? peek.missing(tag) : 0;
-    if (!is_uid(text))
+    if (!peek_is_uid(text))
         return peek.refuse(CODE_UID_INVALID,
                            "has an invalid " + header_tag_name(tag) +
                                ": a UID has 1 to 64 digits and dots, a digit first.");
@@ -143,13 +143,14 @@ int
 read_identity(Peek &peek)
 {
     struct dicom_instance &instance = peek.instance;
-    int error = read_uid(peek, DCM_SOPInstanceUID, true, instance.sop_instance_uid);
+    int error = peek_read_uid(peek, DCM_SOPInstanceUID, true, instance.sop_instance_uid);
     if (!error)
-        error = read_uid(peek, DCM_StudyInstanceUID, true, instance.study_uid);
+        error = peek_read_uid(peek, DCM_StudyInstanceUID, true, instance.study_uid);
     if (!error)
-        error = read_uid(peek, DCM_SeriesInstanceUID, true, instance.series_uid);
+        error = peek_read_uid(peek, DCM_SeriesInstanceUID, true, instance.series_uid);
     if (!error)
-        error = read_uid(peek, DCM_FrameOfReferenceUID, false, instance.frame_of_reference_uid);
+        error =
+            peek_read_uid(peek, DCM_FrameOfReferenceUID, false, instance.frame_of_reference_uid);
     return error;
 }
 
@@ -308,8 +309,9 @@ read_pixel_format(Peek &peek)
     int32_t samples = 0, representation = 0;
     int error = peek.require(DCM_SamplesPerPixel, 1, UINT16_MAX, &samples);
     if (!error && samples != 1)
-        error = peek.refuse(CODE_PIXELS_UNSUPPORTED, "has " + std::to_string(samples) +
-                                                         " samples a pixel; only 1 is supported.");
+        error =
+            peek.refuse(CODE_PIXELS_UNSUPPORTED, "has " + std::to_string(samples) +
+                                                     " samples per pixel; only 1 is supported.");
     if (!error)
         error = read_photometric(peek);
     if (!error)
@@ -469,7 +471,7 @@ read_frames(Peek &peek)
 }
 
 int
-judge(Peek &peek)
+peek_judge(Peek &peek)
 {
     int error = check_kind(peek);
     if (!error)
@@ -511,7 +513,7 @@ peek_stream(const char *path, struct stream &stream, Instance &instance, struct 
     if (rc)
         return read_transfer_syntax(peek);
     rc = header_parse(scan, path, dataset, error);
-    return rc ? rc : judge(peek);
+    return rc ? rc : peek_judge(peek);
 }
 
 int

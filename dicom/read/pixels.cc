@@ -261,7 +261,7 @@ read_fragments(struct dicom_pixels &pixels, int32_t frame, struct error *error)
 
 /* Decodes pixels.bytes; "" or why that cannot be done. */
 std::string
-decode(const struct dicom_pixels &pixels, uint16_t *samples)
+pixels_decode(const struct dicom_pixels &pixels, uint16_t *samples)
 {
     const struct dicom_instance &instance = *pixels.instance;
     const codec_frame frame{pixels.syntax, &instance, pixels.bytes};
@@ -296,7 +296,7 @@ read_compressed_frame(struct dicom_pixels &pixels, int32_t frame, void *destinat
     if (narrow)
         pixels.samples.resize(count);
     uint16_t *samples = narrow ? pixels.samples.data() : static_cast<uint16_t *>(destination);
-    const std::string why = decode(pixels, samples);
+    const std::string why = pixels_decode(pixels, samples);
     if (!why.empty())
         return error_set_files(error, -EBADMSG, CODE_PIXELS_UNDECODABLE, instance.path, nullptr,
                                "Frame %d of %s (%s) cannot be decoded: %s.", frame + 1,

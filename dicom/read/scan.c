@@ -55,7 +55,7 @@ read_u16(const uint8_t *bytes, bool big_endian)
 }
 
 static uint32_t
-read_u32(const uint8_t *bytes, bool big_endian)
+scan_read_u32(const uint8_t *bytes, bool big_endian)
 {
     const uint32_t first = read_u16(bytes, big_endian);
     const uint32_t second = read_u16(bytes + 2, big_endian);
@@ -112,7 +112,7 @@ scan_error(const struct stream *stream, const char *path, int rc, const char *wh
 }
 
 static int
-invalid(const struct walk *walk, const char *what)
+scan_invalid(const struct walk *walk, const char *what)
 {
     return error_set_files(walk->error, -EBADMSG, CODE_TAG_INVALID, walk->path, NULL,
                            "%s is damaged: %s at byte %lld. Send it again.",
@@ -183,13 +183,13 @@ peek_element(struct walk *walk, struct encoding encoding, struct element *elemen
     element->tag = read_tag(bytes, encoding.big_endian);
     element->header_size = 8;
     if (encoding.implicit_vr || element->tag >> 16 == 0xFFFE) {
-        element->length = read_u32(bytes + 4, encoding.big_endian);
+        element->length = scan_read_u32(bytes + 4, encoding.big_endian);
         return 0;
     }
     memcpy(element->vr, bytes + 4, 2);
     switch (vr_form(bytes + 4)) {
     case VR_UNKNOWN:
-        return invalid(walk, "an element has no valid VR");
+        return scan_invalid(walk, "an element has no valid VR");
     case VR_SHORT:
         element->length = read_u16(bytes + 6, encoding.big_endian);
         return 0;
@@ -199,7 +199,7 @@ peek_element(struct walk *walk, struct encoding encoding, struct element *elemen
     bytes = stream_peek(walk->stream, 12, &error);
     if (!bytes)
         return stream_failed(walk, error);
-    element->length = read_u32(bytes + 8, encoding.big_endian);
+    element->length = scan_read_u32(bytes + 8, encoding.big_endian);
     element->header_size = 12;
     return 0;
 }
@@ -215,7 +215,7 @@ is_nested(struct walk *walk, const struct element *element, struct encoding enco
     *nested = false;
     if (element->length == UNDEFINED_LENGTH) {
         if (element->vr[0] && strcmp(element->vr, "SQ") != 0 && strcmp(element->vr, "UN") != 0)
-            return invalid(walk, "an element that is no sequence has no length");
+            return scan_invalid(walk, "an element that is no sequence has no length");
         *nested = true;
     } else if (walk->keep && element->length >= 8) {
         if (strcmp(element->vr, "SQ") == 0) {
@@ -244,7 +244,7 @@ push(struct walk *walk, struct level *levels, int *depth, const struct element *
      bool is_item, struct encoding encoding)
 {
     if (*depth + 1 >= 2 * SCAN_MAX_DEPTH)
-        return invalid(walk, "sequences are nested too deeply");
+        return scan_invalid(walk, "sequences are nested too deeply");
     const struct level *parent = &levels[*depth];
     struct level *level = &levels[++*depth];
     level->is_item = is_item;
@@ -254,7 +254,7 @@ push(struct walk *walk, struct level *levels, int *depth, const struct element *
     if (element->length != UNDEFINED_LENGTH) {
         level->end = walk->stream->position + element->length;
         if (level->end > parent->limit)
-            return invalid(walk, "a sequence reaches beyond what contains it");
+            return scan_invalid(walk, "a sequence reaches beyond what contains it");
         level->limit = level->end;
     }
     return 0;
@@ -271,7 +271,7 @@ step_in_sequence(struct walk *walk, struct level *levels, int *depth)
         return error;
     const bool ends = element.tag == TAG_SEQUENCE_END && levels[*depth].end < 0;
     if (!ends && element.tag != TAG_ITEM)
-        return invalid(walk, "a sequence holds something that is no item");
+        return scan_invalid(walk, "a sequence holds something that is no item");
     error = pass(walk, element.header_size);
     if (error)
         return error;
@@ -293,7 +293,7 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
         return error;
     if (element.tag >> 16 == 0xFFFE) {
         if (element.tag != TAG_ITEM_END || level->end >= 0)
-            return invalid(walk, "an item holds a misplaced delimiter");
+            return scan_invalid(walk, "an item holds a misplaced delimiter");
         --*depth;
         return pass(walk, element.header_size);
     }
@@ -307,7 +307,7 @@ step_in_item(struct walk *walk, struct level *levels, int *depth)
         return push(walk, levels, depth, &element, false,
                     encoding_within(level->encoding, &element));
     if (walk->stream->position + element.length > level->limit)
-        return invalid(walk, "an element reaches beyond what contains it");
+        return scan_invalid(walk, "an element reaches beyond what contains it");
     return pass(walk, element.length);
 }
 
@@ -336,10 +336,10 @@ walk_sequence(struct walk *walk, const struct element *element, struct encoding 
 
 /* Copies a UID value, without its padding, of the element whose header has been passed. */
 static int
-read_uid(struct walk *walk, uint32_t length, char uid[DICOM_UID_SIZE])
+scan_read_uid(struct walk *walk, uint32_t length, char uid[DICOM_UID_SIZE])
 {
     if (length >= DICOM_UID_SIZE)
-        return invalid(walk, "a UID of the file meta information is too long");
+        return scan_invalid(walk, "a UID of the file meta information is too long");
     memset(uid, 0, DICOM_UID_SIZE);
     int error = stream_read(walk->stream, uid, length);
     if (error)
@@ -369,9 +369,9 @@ walk_meta(struct walk *walk)
         if (error)
             return error;
         if (element.tag == TAG_TRANSFER_SYNTAX)
-            error = read_uid(walk, element.length, walk->scan->transfer_syntax_uid);
+            error = scan_read_uid(walk, element.length, walk->scan->transfer_syntax_uid);
         else if (element.tag == TAG_MEDIA_CLASS)
-            error = read_uid(walk, element.length, walk->scan->media_class_uid);
+            error = scan_read_uid(walk, element.length, walk->scan->media_class_uid);
         else
             error = pass(walk, element.length);
         if (error)
@@ -448,7 +448,7 @@ find_encoding(struct walk *walk)
 }
 
 static bool
-is_wanted(uint32_t tag, const uint32_t *wanted, size_t count)
+scan_is_wanted(uint32_t tag, const uint32_t *wanted, size_t count)
 {
     size_t low = 0;
     while (count > 0) {
@@ -503,8 +503,8 @@ walk_data_set(struct walk *walk, const uint32_t *wanted, size_t wanted_count)
                                element.tag == SCAN_TAG_FLOAT_PIXELS ||
                                element.tag == SCAN_TAG_DOUBLE_PIXELS;
         if (element.tag >> 16 == 0xFFFE || element.tag >> 16 == 0)
-            return invalid(walk, "an element has an impossible tag");
-        walk->keep = !is_pixels && is_wanted(element.tag, wanted, wanted_count);
+            return scan_invalid(walk, "an element has an impossible tag");
+        walk->keep = !is_pixels && scan_is_wanted(element.tag, wanted, wanted_count);
         bool nested = false;
         if (!is_pixels)
             error = is_nested(walk, &element, encoding, &nested);
@@ -559,7 +559,7 @@ scan_pixel_item(struct stream *stream, struct scan_item *item)
     if (!bytes)
         return error;
     const uint32_t tag = read_tag(bytes, false);
-    item->length = read_u32(bytes + 4, false);
+    item->length = scan_read_u32(bytes + 4, false);
     item->is_delimiter = tag == TAG_SEQUENCE_END;
     if ((tag != TAG_ITEM && tag != TAG_SEQUENCE_END) || item->length == UNDEFINED_LENGTH)
         return -EBADMSG;

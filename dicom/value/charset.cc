@@ -18,7 +18,7 @@ namespace
 {
 
 OFCondition
-parse(const struct dicom_inherited &inherited, DcmDataset &dataset)
+charset_parse(const struct dicom_inherited &inherited, DcmDataset &dataset)
 {
     std::string bytes;
     for (size_t i = 0; i < inherited.count; i++)
@@ -109,7 +109,7 @@ class Converter
         return handle_ != reinterpret_cast<iconv_t>(-1);
     }
 
-    bool convert(std::string text, std::string &utf8)
+    bool charset_convert(std::string text, std::string &utf8)
     {
         utf8.assign(4 * text.size() + 4, '\0');
         char *from = text.data();
@@ -152,7 +152,7 @@ convert_japanese(DcmDataset &dataset, const char *converter_name)
 }
 
 OFCondition
-convert(DcmDataset &dataset)
+charset_convert(DcmDataset &dataset)
 {
     OFString declared;
     dataset.findAndGetOFStringArray(DCM_SpecificCharacterSet, declared);
@@ -162,7 +162,7 @@ convert(DcmDataset &dataset)
 
 /* Explicit VR Little Endian bytes of one element; the caller has room for `size`. */
 OFCondition
-encode(DcmElement &element, uint8_t *bytes, size_t size, size_t &written)
+charset_encode(DcmElement &element, uint8_t *bytes, size_t size, size_t &written)
 {
     DcmWriteCache cache;
     DcmOutputBufferStream stream(bytes, static_cast<offile_off_t>(size));
@@ -178,7 +178,7 @@ encode(DcmElement &element, uint8_t *bytes, size_t size, size_t &written)
 }
 
 int
-collect(DcmDataset &dataset, struct dicom_inherited &out)
+charset_collect(DcmDataset &dataset, struct dicom_inherited &out)
 {
     const size_t size =
         dataset.calcElementLength(EXS_LittleEndianExplicit, EET_ExplicitLength) + 16;
@@ -193,7 +193,7 @@ collect(DcmDataset &dataset, struct dicom_inherited &out)
          object = dataset.nextInContainer(object)) {
         DcmElement &element = *static_cast<DcmElement *>(object);
         size_t written = 0;
-        if (encode(element, out.storage + used, size - used, written).bad())
+        if (charset_encode(element, out.storage + used, size - used, written).bad())
             return -EIO;
         const uint32_t tag = static_cast<uint32_t>(element.getGTag()) << 16 | element.getETag();
         out.elements[out.count++] = {tag, out.storage + used, written};
@@ -208,10 +208,10 @@ extern "C" int
 charset_to_utf8(struct dicom_inherited *inherited)
 try {
     DcmDataset dataset;
-    if (parse(*inherited, dataset).bad() || convert(dataset).bad())
+    if (charset_parse(*inherited, dataset).bad() || charset_convert(dataset).bad())
         return -EILSEQ;
     struct dicom_inherited converted = {};
-    const int error = collect(dataset, converted);
+    const int error = charset_collect(dataset, converted);
     if (error) {
         dicom_inherited_free(&converted);
         return error;

@@ -17,7 +17,7 @@ lab_curve(double t)
 }
 
 static uint16_t
-encode(double value)
+cielab_encode(double value)
 {
     return (uint16_t)lround(fmin(fmax(value, 0.0), 65535.0));
 }
@@ -45,7 +45,7 @@ cielab_from_srgb(const double rgb[3], uint16_t lab[3])
     double lightness = 116.0 * relative[1] - 16.0;
     double a = 500.0 * (relative[0] - relative[1]);
     double b = 200.0 * (relative[1] - relative[2]);
-    lab[0] = encode(lightness / 100.0 * 65535.0);
-    lab[1] = encode((a + 128.0) * 257.0);
-    lab[2] = encode((b + 128.0) * 257.0);
+    lab[0] = cielab_encode(lightness / 100.0 * 65535.0);
+    lab[1] = cielab_encode((a + 128.0) * 257.0);
+    lab[2] = cielab_encode((b + 128.0) * 257.0);
 }

@@ -72,7 +72,7 @@ take_error(struct byte_sink *sink, int error)
 }
 
 static void
-write_all(struct byte_sink *sink, const uint8_t *bytes, size_t size)
+sink_write_all(struct byte_sink *sink, const uint8_t *bytes, size_t size)
 {
     while (size > 0 && !sink->error) {
         ssize_t written = write(sink->fd, bytes, size);
@@ -93,12 +93,12 @@ flush_past_cache(struct byte_sink *sink)
     size_t head = 0;
     if (!sink->begun && whole > BYTE_SINK_HEAD) {
         head = BYTE_SINK_HEAD;
-        write_all(sink, sink->buffer, head);
+        sink_write_all(sink, sink->buffer, head);
     }
     sink->begun = true;
     if (!sink->direct && !set_direct(sink, true))
         sink->past_cache = false;
-    write_all(sink, sink->buffer + head, whole - head);
+    sink_write_all(sink, sink->buffer + head, whole - head);
     sink->used -= whole;
     memmove(sink->buffer, sink->buffer + whole, sink->used);
 }
@@ -106,12 +106,12 @@ flush_past_cache(struct byte_sink *sink)
 static void
 flush_through_cache(struct byte_sink *sink)
 {
-    write_all(sink, sink->buffer, sink->used);
+    sink_write_all(sink, sink->buffer, sink->used);
     sink->used = 0;
 }
 
 static void
-flush(struct byte_sink *sink)
+sink_flush(struct byte_sink *sink)
 {
     if (sink->past_cache)
         flush_past_cache(sink);
@@ -121,7 +121,7 @@ flush(struct byte_sink *sink)
 
 /* Past the cache go whole buffers. */
 static void
-fill(struct byte_sink *sink, const uint8_t *bytes, size_t size)
+sink_fill(struct byte_sink *sink, const uint8_t *bytes, size_t size)
 {
     while (size > 0) {
         size_t part = CAPACITY - sink->used;
@@ -131,7 +131,7 @@ fill(struct byte_sink *sink, const uint8_t *bytes, size_t size)
         bytes += part;
         size -= part;
         if (sink->used == CAPACITY)
-            flush(sink);
+            sink_flush(sink);
     }
 }
 
@@ -140,14 +140,14 @@ byte_sink_append(struct byte_sink *sink, const void *bytes, size_t size)
 {
     sink->total += (int64_t)size;
     if (sink->past_cache) {
-        fill(sink, bytes, size);
+        sink_fill(sink, bytes, size);
         return;
     }
     if (size > CAPACITY - sink->used)
-        flush(sink);
+        sink_flush(sink);
     if (size >= DIRECT) {
-        flush(sink);
-        write_all(sink, bytes, size);
+        sink_flush(sink);
+        sink_write_all(sink, bytes, size);
         return;
     }
     memcpy(sink->buffer + sink->used, bytes, size);
@@ -158,7 +158,7 @@ uint8_t *
 byte_sink_reserve(struct byte_sink *sink, size_t size)
 {
     if (size > CAPACITY - sink->used)
-        flush(sink);
+        sink_flush(sink);
     return sink->buffer + sink->used;
 }
 
@@ -173,7 +173,7 @@ int
 byte_sink_finish(struct byte_sink *sink)
 {
     if (sink->past_cache && sink->used >= DIRECT)
-        flush(sink);
+        sink_flush(sink);
     if (sink->direct && !set_direct(sink, false) && !sink->error)
         sink->error = -EIO;
     flush_through_cache(sink);

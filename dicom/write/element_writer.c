@@ -19,7 +19,7 @@ element_buffer_free(struct element_buffer *buffer)
 
 /* Room for `size` more bytes, or NULL with the error latched. */
 static uint8_t *
-grow(struct element_buffer *buffer, size_t size)
+element_grow(struct element_buffer *buffer, size_t size)
 {
     if (buffer->error)
         return NULL;
@@ -71,7 +71,7 @@ element_append(struct element_buffer *buffer, const void *bytes, size_t size)
 {
     if (size == 0)
         return;
-    uint8_t *place = grow(buffer, size);
+    uint8_t *place = element_grow(buffer, size);
     if (place)
         memcpy(place, bytes, size);
 }
@@ -98,7 +98,7 @@ element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], ui
             buffer->error = -EMSGSIZE;
         return;
     }
-    uint8_t *place = grow(buffer, is_long ? 12 : 8);
+    uint8_t *place = element_grow(buffer, is_long ? 12 : 8);
     if (!place)
         return;
     put_tag(place, tag);
@@ -114,7 +114,7 @@ element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], ui
 void
 element_item_header(struct element_buffer *buffer, uint32_t length)
 {
-    uint8_t *place = grow(buffer, 8);
+    uint8_t *place = element_grow(buffer, 8);
     if (place) {
         put_tag(place, ITEM_TAG);
         put32(place + 4, length);
@@ -141,7 +141,7 @@ element_us(struct element_buffer *buffer, uint32_t tag, const uint16_t *values, 
 {
     element_header(buffer, tag, "US", (uint32_t)(2 * count));
     for (size_t i = 0; i < count; i++) {
-        uint8_t *place = grow(buffer, 2);
+        uint8_t *place = element_grow(buffer, 2);
         if (place)
             put16(place, values[i]);
     }
@@ -152,7 +152,7 @@ element_ul(struct element_buffer *buffer, uint32_t tag, const uint32_t *values, 
 {
     element_header(buffer, tag, "UL", (uint32_t)(4 * count));
     for (size_t i = 0; i < count; i++) {
-        uint8_t *place = grow(buffer, 4);
+        uint8_t *place = element_grow(buffer, 4);
         if (place)
             put32(place, values[i]);
     }
@@ -164,7 +164,7 @@ element_fd(struct element_buffer *buffer, uint32_t tag, double value)
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
     element_header(buffer, tag, "FD", 8);
-    uint8_t *place = grow(buffer, 8);
+    uint8_t *place = element_grow(buffer, 8);
     if (!place)
         return;
     put32(place, (uint32_t)bits);
@@ -175,7 +175,7 @@ void
 element_at(struct element_buffer *buffer, uint32_t tag, uint32_t value)
 {
     element_header(buffer, tag, "AT", 4);
-    uint8_t *place = grow(buffer, 4);
+    uint8_t *place = element_grow(buffer, 4);
     if (place)
         put_tag(place, value);
 }

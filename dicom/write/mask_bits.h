@@ -1,5 +1,5 @@
 /*
- * mask_bits.h - questions about, and the packing of, masks of one bit a voxel whose rows begin on
+ * mask_bits.h - questions about, and the packing of, masks of one bit per voxel whose rows begin on
  * 64-bit words. Bits beyond `columns` in a row's last word are never looked at.
  */
 #ifndef NOCTULE_MASK_BITS_H

@@ -68,7 +68,7 @@ namespace
 {
 
 std::string
-trimmed(const std::string &text)
+read_back_trimmed(const std::string &text)
 {
     const size_t first = text.find_first_not_of(' ');
     if (first == std::string::npos)
@@ -90,14 +90,14 @@ text_of(DcmItem &item, const DcmTagKey &tag, const char *name)
     OFString value;
     if (item.findAndGetOFStringArray(tag, value).bad())
         differ("%s is missing", name);
-    return trimmed(std::string(value.c_str(), value.size()));
+    return read_back_trimmed(std::string(value.c_str(), value.size()));
 }
 
 void
 expect_text(DcmItem &item, const DcmTagKey &tag, const char *name, const std::string &expected)
 {
     const std::string value = text_of(item, tag, name);
-    if (value != trimmed(expected))
+    if (value != read_back_trimmed(expected))
         differ("%s is \"%.64s\" instead of \"%.64s\"", name, value.c_str(), expected.c_str());
 }
 

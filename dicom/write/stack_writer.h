@@ -4,7 +4,7 @@
  * the kind of object, and the functional groups that refer to the source; private to dicom/.
  *
  * Modules are put, and functional groups added, in ascending order of their tags. Write errors are
- * latched in the sink, encoding errors in the buffers. One thread a writer.
+ * latched in the sink, encoding errors in the buffers. One thread per writer.
  */
 #ifndef NOCTULE_STACK_WRITER_H
 #define NOCTULE_STACK_WRITER_H
@@ -87,7 +87,7 @@ void stack_put_content(struct stack_writer *w, const char *label, const char *ot
 /*
  * Per-frame Functional Groups Sequence. `encode` adds the items to stack_fresh_item's buffer, ends
  * each with stack_end_item, and returns the sum of their sizes; it is called twice, first for the
- * sizes, then to write. That costs about a microsecond a frame and lets the sequence carry an
+ * sizes, then to write. That costs about a microsecond per frame and lets the sequence carry an
  * explicit length, which every reader takes and can check; memory stays that of one item.
  */
 typedef uint64_t stack_encode_frames(void *context, bool write);

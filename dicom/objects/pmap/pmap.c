@@ -32,7 +32,7 @@ is_kind(const char *kind)
 }
 
 static const char *
-invalid_request(const struct pmap_request *request)
+pmap_invalid_request(const struct pmap_request *request)
 {
     const struct geometry_stack *stack = request->source->stack;
     if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > UINT16_MAX ||
@@ -55,10 +55,10 @@ pixel_data_length(const struct geometry_stack *stack)
 }
 
 static int
-check_request(const struct pmap_request *request, struct error *error)
+pmap_check_request(const struct pmap_request *request, struct error *error)
 {
     const struct geometry_stack *stack = request->source->stack;
-    const char *what = invalid_request(request);
+    const char *what = pmap_invalid_request(request);
     if (what)
         return error_set(error, -EINVAL, CODE_PMAP_REQUEST_INVALID,
                          "The parametric map cannot be written: %s. This is a defect of Noctule.",
@@ -81,7 +81,7 @@ check_request(const struct pmap_request *request, struct error *error)
 }
 
 static bool
-request_is_ascii(const struct pmap_request *request)
+pmap_request_is_ascii(const struct pmap_request *request)
 {
     return value_text_is_ascii(request->source->pipeline) &&
            value_text_is_ascii(request->source->software_version) &&
@@ -92,7 +92,7 @@ request_is_ascii(const struct pmap_request *request)
 
 /* What people read in a list of series. */
 static const char *
-describe(struct pmap_writer *w)
+pmap_describe(struct pmap_writer *w)
 {
     const struct pmap_request *request = w->request;
     if (request->series_description[0] != '\0')
@@ -103,7 +103,7 @@ describe(struct pmap_writer *w)
 }
 
 static int
-prepare(struct pmap_writer *w, int fd, struct error *error)
+pmap_prepare(struct pmap_writer *w, int fd, struct error *error)
 {
     const struct pmap_request *request = w->request;
     const char *modality = derived_plane_instance(request->source, 0)->modality;
@@ -114,13 +114,13 @@ prepare(struct pmap_writer *w, int fd, struct error *error)
         .sop_class_uid = PMAP_SOP_CLASS,
         .modality = modality[0] ? modality : "OT",
         .image_type = PMAP_IMAGE_TYPE,
-        .description = describe(w),
+        .description = pmap_describe(w),
         .derivation = &request->quantity,
         .too_large = CODE_PMAP_TOO_LARGE,
         .invalid = CODE_PMAP_REQUEST_INVALID,
         .own_codes = strcmp(request->quantity.scheme, CONCEPT_OWN_SCHEME) == 0,
     };
-    int rc = stack_writer_open(&w->out, request_is_ascii(request), fd, error);
+    int rc = stack_writer_open(&w->out, pmap_request_is_ascii(request), fd, error);
     if (rc)
         return rc;
     return pmap_make_identity(request, &w->out.identity) ? stack_out_of_memory(&w->out, error) : 0;
@@ -183,7 +183,7 @@ static const struct stack_dimension dimensions[] = {
 
 /* 0, or why an encoding failed; write errors are the sink's. */
 static int
-write_object(struct pmap_writer *w)
+pmap_write_object(struct pmap_writer *w)
 {
     stack_put_file_meta(&w->out);
     stack_put_identification(&w->out);
@@ -209,11 +209,11 @@ pmap_write(const struct pmap_request *request, int fd, struct derived_summary *s
            struct error *error)
 {
     struct pmap_writer w = {.request = request};
-    int rc = check_request(request, error);
+    int rc = pmap_check_request(request, error);
     if (!rc)
-        rc = prepare(&w, fd, error);
+        rc = pmap_prepare(&w, fd, error);
     if (!rc)
-        rc = stack_writer_finish(&w.out, write_object(&w), request->source->stack->plane_count,
+        rc = stack_writer_finish(&w.out, pmap_write_object(&w), request->source->stack->plane_count,
                                  error);
     if (!rc)
         *summary = (struct derived_summary){

@@ -1,6 +1,6 @@
 /*
  * pmap.h - maps of local patterns as DICOM Parametric Map objects (PS3.3 A.75): unsigned integers
- * of 16 bits, a frame a plane, written as a stream, and read back.
+ * of 16 bits, one frame per plane, written as a stream, and read back.
  *
  * Pure C. Memory is constant in the number of frames beyond the caller's codes; every write is
  * checked. Any thread.
@@ -51,7 +51,7 @@ int pmap_write(const struct pmap_request *request, int fd, struct derived_summar
 /*
  * Reads the object at `path` with DCMTK, independently of the writer, and compares every value,
  * reference and position, and what the values mean, with the request; pixels frame by frame,
- * headers at about 8 KiB a frame. PMAP_MISMATCH (-EBADMSG) names the first difference, or why the
+ * headers at about 8 KiB per frame. PMAP_MISMATCH (-EBADMSG) names the first difference, or why the
  * file cannot be read; OUT_OF_MEMORY.
  */
 int pmap_verify(const struct pmap_request *request, const char *path, struct error *error);

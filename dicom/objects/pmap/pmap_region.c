@@ -2,12 +2,12 @@
 
 #include <string.h>
 
-struct region {
+struct anatomic_region {
     const char *body_part;
     struct coded_concept code;
 };
 
-static const struct region regions[] = {
+static const struct anatomic_region regions[] = {
     {"ABDOMEN", {"818981001", "SCT", "Abdomen"}},
     {"ABDOMENPELVIS", {"818982008", "SCT", "Abdomen and Pelvis"}},
     {"BRAIN", {"12738006", "SCT", "Brain"}},

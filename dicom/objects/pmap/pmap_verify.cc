@@ -21,10 +21,10 @@ namespace
 
 const char *const image_type = "DERIVED\\PRIMARY\\VOLUME\\NONE";
 
-class Verifier
+class PmapVerifier
 {
   public:
-    Verifier(const struct pmap_request &request, const char *path)
+    PmapVerifier(const struct pmap_request &request, const char *path)
         : request_(request), source_(*request.source), stack_(*request.source->stack), path_(path),
           references_(*request.source)
     {
@@ -65,7 +65,7 @@ class Verifier
 };
 
 void
-Verifier::check_identity()
+PmapVerifier::check_identity()
 {
     const struct dicom_instance &first = *derived_plane_instance(&source_, 0);
     struct derived_identity identity;
@@ -77,7 +77,7 @@ Verifier::check_identity()
 }
 
 void
-Verifier::check_image()
+PmapVerifier::check_image()
 {
     DcmDataset &dataset = *file_.getDataset();
     char label[PMAP_KIND_SIZE];
@@ -97,7 +97,7 @@ Verifier::check_image()
 }
 
 void
-Verifier::check_display(DcmItem &groups)
+PmapVerifier::check_display(DcmItem &groups)
 {
     DcmItem &voi = item_of(groups, DCM_FrameVOILUTSequence, "FrameVOILUTSequence");
     expect_decimal(voi, DCM_WindowCenter, "WindowCenter", 0, 128);
@@ -120,7 +120,7 @@ expect_double(DcmItem &item, const DcmTagKey &tag, const char *name, double expe
 
 /* A stored value is a code without unit: nothing is added, nothing scaled. */
 void
-Verifier::check_meaning(DcmItem &groups)
+PmapVerifier::check_meaning(DcmItem &groups)
 {
     DcmItem &identity =
         item_of(groups, DCM_PixelValueTransformationSequence, "PixelValueTransformationSequence");
@@ -144,7 +144,7 @@ Verifier::check_meaning(DcmItem &groups)
 }
 
 void
-Verifier::check_frame(DcmItem &item, int32_t plane)
+PmapVerifier::check_frame(DcmItem &item, int32_t plane)
 {
     const int32_t found = references_.plane_of(item);
     if (found != plane)
@@ -157,9 +157,9 @@ Verifier::check_frame(DcmItem &item, int32_t plane)
         differ("DimensionIndexValues are not %d", plane + 1);
 }
 
-/* A frame a plane, in ascending position. */
+/* One frame per plane, in ascending position. */
 void
-Verifier::check_frames()
+PmapVerifier::check_frames()
 {
     DcmDataset &dataset = *file_.getDataset();
     Sint32 count = 0;
@@ -182,7 +182,7 @@ Verifier::check_frames()
 /* --- pixels --- */
 
 unsigned
-Verifier::expected(int32_t x, int32_t y, int32_t plane) const
+PmapVerifier::expected(int32_t x, int32_t y, int32_t plane) const
 {
     if (x == 0 || y == 0 || x == stack_.columns - 1 || y == stack_.rows - 1)
         return PMAP_PADDING;
@@ -191,7 +191,7 @@ Verifier::expected(int32_t x, int32_t y, int32_t plane) const
 }
 
 void
-Verifier::compare(const uint8_t *bytes, int32_t plane)
+PmapVerifier::compare(const uint8_t *bytes, int32_t plane)
 {
     for (int32_t y = 0; y < stack_.rows; y++) {
         for (int32_t x = 0; x < stack_.columns; x++, bytes += 2) {
@@ -204,7 +204,7 @@ Verifier::compare(const uint8_t *bytes, int32_t plane)
 }
 
 void
-Verifier::check_pixels()
+PmapVerifier::check_pixels()
 {
     const uint64_t frame_bits =
         static_cast<uint64_t>(stack_.rows) * static_cast<uint64_t>(stack_.columns) * 16;
@@ -221,7 +221,7 @@ Verifier::check_pixels()
 extern "C" int
 pmap_verify(const struct pmap_request *request, const char *path, struct error *error)
 try {
-    Verifier(*request, path).run();
+    PmapVerifier(*request, path).run();
     return 0;
 
 } catch (...) {

@@ -31,7 +31,7 @@ invalid_voxels(const struct seg_request *request, const struct seg_segment *segm
 }
 
 static const char *
-invalid_segment(const struct seg_request *request, const struct seg_segment *segment)
+seg_invalid_segment(const struct seg_request *request, const struct seg_segment *segment)
 {
     if (segment->label[0] == '\0' || segment->algorithm_name[0] == '\0' ||
         segment->algorithm_version[0] == '\0')
@@ -45,7 +45,7 @@ invalid_segment(const struct seg_request *request, const struct seg_segment *seg
 }
 
 static const char *
-invalid_request(const struct seg_request *request)
+seg_invalid_request(const struct seg_request *request)
 {
     const struct geometry_stack *stack = request->source.stack;
     if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > MAX_NUMBER ||
@@ -57,7 +57,7 @@ invalid_request(const struct seg_request *request)
         request->source.software_version[0] == '\0')
         return "no serial number or version";
     for (int32_t i = 0; i < request->segment_count; i++) {
-        const char *what = invalid_segment(request, &request->segments[i]);
+        const char *what = seg_invalid_segment(request, &request->segments[i]);
         if (what)
             return what;
     }
@@ -65,9 +65,9 @@ invalid_request(const struct seg_request *request)
 }
 
 static int
-check_request(const struct seg_request *request, struct error *error)
+seg_check_request(const struct seg_request *request, struct error *error)
 {
-    const char *what = invalid_request(request);
+    const char *what = seg_invalid_request(request);
     if (what)
         return error_set(error, -EINVAL, CODE_SEG_REQUEST_INVALID,
                          "The segmentation cannot be written: %s. This is a defect of Noctule.",
@@ -80,7 +80,7 @@ check_request(const struct seg_request *request, struct error *error)
 }
 
 static bool
-segment_is_ascii(const struct seg_segment *segment)
+seg_segment_is_ascii(const struct seg_segment *segment)
 {
     return value_text_is_ascii(segment->label) && value_text_is_ascii(segment->description) &&
            value_text_is_ascii(segment->algorithm_name) &&
@@ -92,14 +92,14 @@ segment_is_ascii(const struct seg_segment *segment)
 }
 
 static bool
-request_is_ascii(const struct seg_request *request)
+seg_request_is_ascii(const struct seg_request *request)
 {
     bool ascii = value_text_is_ascii(request->source.pipeline) &&
                  value_text_is_ascii(request->series_description) &&
                  value_text_is_ascii(request->source.software_version) &&
                  value_text_is_ascii(request->source.device_serial_number);
     for (int32_t i = 0; i < request->segment_count && ascii; i++)
-        ascii = segment_is_ascii(&request->segments[i]);
+        ascii = seg_segment_is_ascii(&request->segments[i]);
     return ascii;
 }
 
@@ -123,7 +123,7 @@ static const struct coded_concept derived_by_segmentation = {"113076", "DCM", "S
 
 /* Everything that can be known before the first byte is written. */
 static int
-prepare(struct seg_writer *w, int fd, struct error *error)
+seg_prepare(struct seg_writer *w, int fd, struct error *error)
 {
     const struct seg_request *request = w->request;
     w->out.source = &request->source;
@@ -137,7 +137,7 @@ prepare(struct seg_writer *w, int fd, struct error *error)
         .too_large = CODE_SEG_TOO_LARGE,
         .invalid = CODE_SEG_REQUEST_INVALID,
     };
-    int rc = stack_writer_open(&w->out, request_is_ascii(request), fd, error);
+    int rc = stack_writer_open(&w->out, seg_request_is_ascii(request), fd, error);
     if (rc)
         return rc;
     if (seg_make_identity(request, &w->out.identity) || seg_plan_make(request, &w->plan))
@@ -152,7 +152,7 @@ static const struct stack_dimension dimensions[] = {
 
 /* 0, or why an encoding failed; write errors are the sink's. */
 static int
-write_object(struct seg_writer *w)
+seg_write_object(struct seg_writer *w)
 {
     stack_put_file_meta(&w->out);
     stack_put_identification(&w->out);
@@ -175,7 +175,7 @@ write_object(struct seg_writer *w)
 }
 
 static void
-release(struct seg_writer *w)
+seg_release(struct seg_writer *w)
 {
     seg_plan_free(&w->plan);
     stack_writer_close(&w->out);
@@ -186,17 +186,17 @@ seg_write(const struct seg_request *request, int fd, struct derived_summary *sum
           struct error *error)
 {
     struct seg_writer w = {.request = request};
-    int rc = check_request(request, error);
+    int rc = seg_check_request(request, error);
     if (!rc)
-        rc = prepare(&w, fd, error);
+        rc = seg_prepare(&w, fd, error);
     if (!rc)
-        rc = stack_writer_finish(&w.out, write_object(&w), w.plan.frames, error);
+        rc = stack_writer_finish(&w.out, seg_write_object(&w), w.plan.frames, error);
     if (!rc)
         *summary = (struct derived_summary){
             .identity = w.out.identity,
             .frames = w.plan.frames,
             .bytes = w.out.sink.total,
         };
-    release(&w);
+    seg_release(&w);
     return rc;
 }

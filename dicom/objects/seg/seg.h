@@ -73,7 +73,7 @@ int seg_write(const struct seg_request *request, int fd, struct derived_summary 
 /*
  * Reads the object at `path` with DCMTK, independently of the writer, and compares every voxel,
  * reference, position and segment with the request; pixels frame by frame, in up to `threads`
- * threads, headers at about 8 KiB a frame. SEG_MISMATCH (-EBADMSG) names the first difference, or
+ * threads, headers at about 8 KiB per frame. SEG_MISMATCH (-EBADMSG) names the first difference, or
  * why the file cannot be read; OUT_OF_MEMORY.
  */
 int seg_verify(const struct seg_request *request, const char *path, int threads,

@@ -27,7 +27,7 @@ convert_run(uint8_t *restrict values, const uint16_t *restrict voxels)
 }
 
 static void
-convert(uint8_t *restrict values, const uint16_t *restrict voxels, int64_t count)
+scene_convert(uint8_t *restrict values, const uint16_t *restrict voxels, int64_t count)
 {
     int64_t i = 0;
     for (; i + RUN <= count; i += RUN)
@@ -41,7 +41,7 @@ seg_scene_append(struct byte_sink *sink, const uint16_t *voxels, int64_t count)
 {
     while (count > 0) {
         int64_t part = count < BYTE_SINK_RESERVE ? count : BYTE_SINK_RESERVE;
-        convert(byte_sink_reserve(sink, (size_t)part), voxels, part);
+        scene_convert(byte_sink_reserve(sink, (size_t)part), voxels, part);
         byte_sink_commit(sink, (size_t)part);
         voxels += part;
         count -= part;

@@ -1,5 +1,5 @@
 /*
- * seg_scene.h - a plane of fuzzy connectedness, 0 to 65535 a voxel, as the stored values of a
+ * seg_scene.h - a plane of fuzzy connectedness, 0 to 65535 per voxel, as the stored values of a
  * FRACTIONAL segmentation: probabilities of 8 bits, 255 for certainty (PS3.3 C.8.20.2.3).
  */
 #ifndef NOCTULE_SEG_SCENE_H

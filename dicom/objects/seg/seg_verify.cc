@@ -6,7 +6,7 @@
  * DCMTK's parser (read_back.hh), frames are found by their source references, and bits are taken
  * out of the stream by a routine of this file (that of DCMTK 3.6.7 is wrong for frames that do not
  * end on a byte), probabilities judged by their distance from the scene. DCMTK leaves the pixel
- * data in the file; one frame a thread is in memory.
+ * data in the file; one frame per thread is in memory.
  */
 #include "dicom/objects/seg/seg.h"
 
@@ -38,10 +38,10 @@ struct Frame {
 
 /* --- the comparison --- */
 
-class Verifier
+class SegVerifier
 {
   public:
-    Verifier(const struct seg_request &request, const char *path, int threads)
+    SegVerifier(const struct seg_request &request, const char *path, int threads)
         : request_(request), stack_(*request.source.stack), path_(path), threads_(threads),
           references_(request.source)
     {
@@ -110,7 +110,7 @@ class Verifier
 };
 
 void
-Verifier::check_identity()
+SegVerifier::check_identity()
 {
     struct derived_identity identity;
     if (seg_make_identity(&request_, &identity))
@@ -121,7 +121,7 @@ Verifier::check_identity()
 }
 
 void
-Verifier::check_image()
+SegVerifier::check_image()
 {
     DcmDataset &dataset = *file_.getDataset();
     const int64_t bits = request_.fractional ? 8 : 1;
@@ -143,7 +143,7 @@ Verifier::check_image()
 }
 
 void
-Verifier::check_label(DcmItem &item, const char *label)
+SegVerifier::check_label(DcmItem &item, const char *label)
 {
     const std::unique_ptr<char, void (*)(void *)> clean(
         value_text_clean(label, 64, VALUE_LINE, !utf8_), std::free);
@@ -153,7 +153,7 @@ Verifier::check_label(DcmItem &item, const char *label)
 }
 
 void
-Verifier::check_segments()
+SegVerifier::check_segments()
 {
     DcmSequenceOfItems &segments =
         sequence_of(*file_.getDataset(), DCM_SegmentSequence, "SegmentSequence",
@@ -172,7 +172,7 @@ Verifier::check_segments()
 }
 
 Frame
-Verifier::check_frame(DcmItem &item)
+SegVerifier::check_frame(DcmItem &item)
 {
     Frame frame;
     frame.plane = references_.plane_of(item);
@@ -196,7 +196,7 @@ Verifier::check_frame(DcmItem &item)
 }
 
 void
-Verifier::check_frames()
+SegVerifier::check_frames()
 {
     DcmDataset &dataset = *file_.getDataset();
     Sint32 count = 0;
@@ -235,7 +235,7 @@ check_ordinals(const std::vector<uint32_t> &index, const char *what)
 }
 
 void
-Verifier::check_dimensions()
+SegVerifier::check_dimensions()
 {
     std::vector<uint32_t> segments(static_cast<size_t>(request_.segment_count));
     std::vector<uint32_t> planes(static_cast<size_t>(stack_.plane_count));
@@ -278,8 +278,8 @@ same_bytes(const uint8_t *bytes, uint64_t at, const uint64_t *row, int32_t colum
 }
 
 void
-Verifier::compare_row(const uint8_t *bytes, uint64_t at, const uint64_t *row, const Frame &frame,
-                      int32_t y) const
+SegVerifier::compare_row(const uint8_t *bytes, uint64_t at, const uint64_t *row, const Frame &frame,
+                         int32_t y) const
 {
     for (int32_t x = 0; x < stack_.columns; x += 64) {
         const int32_t count = std::min(stack_.columns - x, 64);
@@ -293,7 +293,7 @@ Verifier::compare_row(const uint8_t *bytes, uint64_t at, const uint64_t *row, co
 }
 
 void
-Verifier::compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame) const
+SegVerifier::compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame) const
 {
     const struct seg_segment &segment = request_.segments[frame.segment];
     uint64_t at = first_bit;
@@ -311,7 +311,7 @@ Verifier::compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &fr
  * farther than half of its own step, 65535 / 255 = 257; halves do not occur.
  */
 int32_t
-distance(uint8_t value, uint16_t scene)
+level_distance(uint8_t value, uint16_t scene)
 {
     return std::abs(int32_t{value} * 257 - int32_t{scene});
 }
@@ -331,14 +331,14 @@ all_near(const uint8_t *values, const uint16_t *scene, int64_t count)
 }
 
 void
-Verifier::compare_scene(const uint8_t *values, const Frame &frame) const
+SegVerifier::compare_scene(const uint8_t *values, const Frame &frame) const
 {
     const int64_t block = 512; /* of one size, which spares vectors their remainder */
     const uint16_t *scene = scene_of(frame);
     int64_t i = 0;
     while (i + block <= voxels() && all_near(values + i, scene + i, block))
         i += block;
-    while (i < voxels() && distance(values[i], scene[i]) <= max_distance)
+    while (i < voxels() && level_distance(values[i], scene[i]) <= max_distance)
         i++;
     if (i == voxels())
         return;
@@ -348,7 +348,7 @@ Verifier::compare_scene(const uint8_t *values, const Frame &frame) const
 }
 
 bool
-Verifier::mask_is_empty(const Frame &frame) const
+SegVerifier::mask_is_empty(const Frame &frame) const
 {
     const struct seg_segment &segment = request_.segments[frame.segment];
     const int64_t first = static_cast<int64_t>(frame.plane) * stack_.rows;
@@ -365,18 +365,18 @@ Verifier::mask_is_empty(const Frame &frame) const
 
 /* Whether the frame has nothing but zeros to store. */
 bool
-Verifier::is_empty(const Frame &frame) const
+SegVerifier::is_empty(const Frame &frame) const
 {
     if (!request_.fractional)
         return mask_is_empty(frame);
     const uint16_t *scene = scene_of(frame);
     return std::all_of(scene, scene + voxels(),
-                       [](uint16_t value) { return distance(0, value) <= max_distance; });
+                       [](uint16_t value) { return level_distance(0, value) <= max_distance; });
 }
 
 /* Frames that were left out must have no voxel; with empty frames kept, none is left out. */
 void
-Verifier::check_omitted(const std::vector<bool> &present) const
+SegVerifier::check_omitted(const std::vector<bool> &present) const
 {
     for (Frame frame = {0, 0}; frame.segment < request_.segment_count; frame.segment++) {
         for (frame.plane = 0; frame.plane < stack_.plane_count; frame.plane++) {
@@ -387,7 +387,7 @@ Verifier::check_omitted(const std::vector<bool> &present) const
 }
 
 void
-Verifier::compare_frames(const PixelFile &pixels, size_t first, size_t end) const
+SegVerifier::compare_frames(const PixelFile &pixels, size_t first, size_t end) const
 {
     std::vector<uint8_t> buffer;
     for (size_t f = first; f < end; f++) {
@@ -401,7 +401,7 @@ Verifier::compare_frames(const PixelFile &pixels, size_t first, size_t end) cons
 }
 
 std::vector<bool>
-Verifier::mark_present() const
+SegVerifier::mark_present() const
 {
     std::vector<bool> present(static_cast<size_t>(request_.segment_count) *
                               static_cast<size_t>(stack_.plane_count));
@@ -415,7 +415,7 @@ Verifier::mark_present() const
 }
 
 void
-Verifier::check_pixels()
+SegVerifier::check_pixels()
 {
     const uint64_t worth = UINT64_C(1) << 25; /* bits: to compare fewer, no thread is started */
     const uint64_t frame_bits = static_cast<uint64_t>(voxels()) * (request_.fractional ? 8 : 1);
@@ -432,7 +432,7 @@ Verifier::check_pixels()
 extern "C" int
 seg_verify(const struct seg_request *request, const char *path, int threads, struct error *error)
 try {
-    Verifier(*request, path, threads).run();
+    SegVerifier(*request, path, threads).run();
     return 0;
 
 } catch (...) {

@@ -41,7 +41,7 @@ invalid_measurement(const struct sr_measurement *measurement)
 }
 
 static const char *
-invalid_segment(const struct seg_request *request, int32_t index)
+sr_invalid_segment(const struct seg_request *request, int32_t index)
 {
     if (index < 0 || index >= request->segment_count || index >= UINT16_MAX)
         return "a group without a segment";
@@ -58,7 +58,7 @@ static const char *
 invalid_group(const struct sr_request *request, const struct sr_group *group)
 {
     const char *wrong =
-        group->segment == SR_WHOLE_VOLUME ? NULL : invalid_segment(request->seg, group->segment);
+        group->segment == SR_WHOLE_VOLUME ? NULL : sr_invalid_segment(request->seg, group->segment);
     if (wrong)
         return wrong;
     if (group->measurement_count == 0)
@@ -72,7 +72,7 @@ invalid_group(const struct sr_request *request, const struct sr_group *group)
 }
 
 static const char *
-invalid_request(const struct sr_request *request)
+sr_invalid_request(const struct sr_request *request)
 {
     if (request->seg->source.stack->plane_count < 1)
         return "a stack without planes";
@@ -111,7 +111,7 @@ measurement_is_ascii(const struct sr_measurement *measurement)
 }
 
 static bool
-segment_is_ascii(const struct seg_segment *segment)
+sr_segment_is_ascii(const struct seg_segment *segment)
 {
     return value_text_is_ascii(segment->label) && dataset_code_is_ascii(&segment->category) &&
            dataset_code_is_ascii(&segment->type) && dataset_code_is_ascii(&segment->modifier) &&
@@ -122,14 +122,14 @@ static bool
 group_is_ascii(const struct sr_request *request, const struct sr_group *group)
 {
     bool ascii = group->segment == SR_WHOLE_VOLUME ||
-                 segment_is_ascii(&request->seg->segments[group->segment]);
+                 sr_segment_is_ascii(&request->seg->segments[group->segment]);
     for (size_t i = 0; i < group->measurement_count && ascii; i++)
         ascii = measurement_is_ascii(&group->measurements[i]);
     return ascii;
 }
 
 static bool
-request_is_ascii(const struct sr_request *request)
+sr_request_is_ascii(const struct sr_request *request)
 {
     bool ascii = value_text_is_ascii(request->seg->source.pipeline) &&
                  value_text_is_ascii(request->series_description) &&
@@ -168,43 +168,43 @@ list_sources(struct sr_writer *w)
 }
 
 static int
-out_of_memory(struct error *error)
+sr_out_of_memory(struct error *error)
 {
     return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
                      "There is not enough memory to write the report.");
 }
 
 static int
-invalid(struct error *error, int rc, const char *what)
+sr_invalid(struct error *error, int rc, const char *what)
 {
     return error_set(error, rc, CODE_SR_REQUEST_INVALID,
                      "The report cannot be written: %s. This is a defect of Noctule.", what);
 }
 
 static int
-prepare(struct sr_writer *w, struct error *error)
+sr_prepare(struct sr_writer *w, struct error *error)
 {
     const struct sr_request *request = w->request;
     const char *path = derived_plane_instance(&request->seg->source, 0)->path;
     int rc = dicom_inherit(path, &w->set.inherited, error);
     if (rc)
         return rc;
-    if (dataset_settle_character_set(&w->set, request_is_ascii(request)) ||
+    if (dataset_settle_character_set(&w->set, sr_request_is_ascii(request)) ||
         sr_make_identity(request, &w->identity) || sr_device_uid(request->seg, w->device_uid) ||
         list_sources(w))
-        return out_of_memory(error);
+        return sr_out_of_memory(error);
     dataset_date_time(&w->set, request->seg->source.content_time_ms, w->date, w->time);
     return 0;
 }
 
 static int
-encode(struct sr_writer *w, struct error *error)
+sr_encode(struct sr_writer *w, struct error *error)
 {
     sr_put_modules(w);
     sr_put_content(w);
     if (w->set.elements.error == -EMSGSIZE)
-        return invalid(error, -EMSGSIZE, "a text or a sequence is too long");
-    return w->set.elements.error ? out_of_memory(error) : 0;
+        return sr_invalid(error, -EMSGSIZE, "a text or a sequence is too long");
+    return w->set.elements.error ? sr_out_of_memory(error) : 0;
 }
 
 static int
@@ -220,9 +220,9 @@ write_bytes(const struct element_buffer *bytes, int fd, struct error *error)
 static int
 write_report(struct sr_writer *w, int fd, struct error *error)
 {
-    int rc = prepare(w, error);
+    int rc = sr_prepare(w, error);
     if (!rc)
-        rc = encode(w, error);
+        rc = sr_encode(w, error);
     return rc ? rc : write_bytes(&w->set.elements, fd, error);
 }
 
@@ -230,9 +230,9 @@ int
 sr_write(const struct sr_request *request, int fd, struct derived_summary *summary,
          struct error *error)
 {
-    const char *what = invalid_request(request);
+    const char *what = sr_invalid_request(request);
     if (what)
-        return invalid(error, -EINVAL, what);
+        return sr_invalid(error, -EINVAL, what);
     struct sr_writer w = {.request = request};
     int rc = write_report(&w, fd, error);
     if (!rc)

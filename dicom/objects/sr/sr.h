@@ -4,7 +4,7 @@
  *
  * Enhanced SR Storage suffices for references to segments and images. The report is encoded by our
  * own writer and goes through a checked sink; it is read back by DCMTK. Memory to write: the size
- * of the file, about 0.5 KiB a source instance and 1 KiB a measurement with four settings; to read
+ * of the file, about 0.5 KiB per source instance and 1 KiB per measurement with four settings; to read
  * it back: 28 times as much. Any thread.
  */
 #ifndef NOCTULE_SR_H

@@ -100,8 +100,8 @@ name_measurement(struct uid_name *name, const struct sr_measurement *measurement
 }
 
 static int
-make_uid(const struct sr_request *request, const struct derived_identity *seg, const char *role,
-         char uid[DICOM_UID_SIZE])
+sr_make_uid(const struct sr_request *request, const struct derived_identity *seg, const char *role,
+            char uid[DICOM_UID_SIZE])
 {
     struct uid_name *name;
     int error = uid_name_begin(&name);
@@ -132,8 +132,8 @@ sr_make_identity(const struct sr_request *request, struct derived_identity *iden
     else
         error = seg_make_identity(request->seg, &seg);
     if (!error)
-        error = make_uid(request, &seg, "SR instance", identity->sop_instance_uid);
-    return error ? error : make_uid(request, &seg, "SR series", identity->series_uid);
+        error = sr_make_uid(request, &seg, "SR instance", identity->sop_instance_uid);
+    return error ? error : sr_make_uid(request, &seg, "SR series", identity->series_uid);
 }
 
 int

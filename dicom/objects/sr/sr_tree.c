@@ -317,7 +317,7 @@ frame_numbers(struct sr_writer *w, int32_t instance)
 
 /* TID 1501, of the images of the stack: for each its purpose is that of CID 7551. */
 static void
-put_volume(struct sr_writer *w)
+sr_put_volume(struct sr_writer *w)
 {
     static const struct coded_concept source = {"121112", "DCM", "Source of Measurement"};
     put_algorithm(w);
@@ -340,7 +340,7 @@ put_group(struct sr_writer *w, const struct sr_group *group)
     sr_begin_children(w, &container);
     put_tracking(w, group);
     if (group->segment == SR_WHOLE_VOLUME)
-        put_volume(w);
+        sr_put_volume(w);
     else
         put_segment(w, group);
     put_values(w, group);

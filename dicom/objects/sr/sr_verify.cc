@@ -31,10 +31,10 @@ using namespace read_back;
 namespace
 {
 
-class Verifier
+class SrVerifier
 {
   public:
-    Verifier(const struct sr_request &request, const char *path)
+    SrVerifier(const struct sr_request &request, const char *path)
         : request_(request), seg_(*request.seg), path_(path)
     {
         list_sources();
@@ -99,7 +99,7 @@ class Verifier
 };
 
 void
-Verifier::list_sources()
+SrVerifier::list_sources()
 {
     std::set<const struct dicom_instance *> seen;
     for (int32_t p = 0; p < seg_.source.stack->plane_count; p++) {
@@ -110,7 +110,7 @@ Verifier::list_sources()
 }
 
 void
-Verifier::check_identity()
+SrVerifier::check_identity()
 {
     struct derived_identity identity;
     if (sr_make_identity(&request_, &identity))
@@ -119,7 +119,7 @@ Verifier::check_identity()
 }
 
 void
-Verifier::check_flags()
+SrVerifier::check_flags()
 {
     DcmDataset &dataset = *file_.getDataset();
     expect_text(dataset, DCM_CompletionFlag, "CompletionFlag", "COMPLETE");
@@ -132,7 +132,7 @@ Verifier::check_flags()
 
 /* Whoever meets IBSI's codes, or ours, finds out what they are; and of no others. */
 void
-Verifier::check_coding_schemes(const std::set<std::string> &used)
+SrVerifier::check_coding_schemes(const std::set<std::string> &used)
 {
     std::set<std::string> named;
     DcmSequenceOfItems *schemes = nullptr;
@@ -154,8 +154,8 @@ Verifier::check_coding_schemes(const std::set<std::string> &used)
 }
 
 void
-Verifier::check_series(DcmItem &series, const std::string &series_uid,
-                       std::set<std::string> expected)
+SrVerifier::check_series(DcmItem &series, const std::string &series_uid,
+                         std::set<std::string> expected)
 {
     expect_text(series, DCM_SeriesInstanceUID, "SeriesInstanceUID of the evidence", series_uid);
     DcmSequenceOfItems &instances =
@@ -173,7 +173,7 @@ Verifier::check_series(DcmItem &series, const std::string &series_uid,
 }
 
 void
-Verifier::check_evidence()
+SrVerifier::check_evidence()
 {
     std::set<std::string> images;
     for (const struct dicom_instance *source : sources_)
@@ -198,7 +198,7 @@ Verifier::check_evidence()
 
 /* Device observer and procedure. */
 void
-Verifier::check_context(Walk &walk)
+SrVerifier::check_context(Walk &walk)
 {
     char device[DICOM_UID_SIZE];
     if (sr_device_uid(&seg_, device))
@@ -222,7 +222,7 @@ Verifier::check_context(Walk &walk)
 }
 
 void
-Verifier::check_library(Walk &walk)
+SrVerifier::check_library(Walk &walk)
 {
     const auto context = DSRTypes::RT_hasAcqContext;
     const struct geometry_stack &stack = *seg_.source.stack;
@@ -260,7 +260,7 @@ is_side(const struct coded_concept &code)
 }
 
 void
-Verifier::check_finding(Walk &walk, const struct seg_segment &segment)
+SrVerifier::check_finding(Walk &walk, const struct seg_segment &segment)
 {
     walk.code_leaf(DSRTypes::RT_contains, {"276214006", "SCT", "Finding category"},
                    code(segment.category));
@@ -278,7 +278,7 @@ Verifier::check_finding(Walk &walk, const struct seg_segment &segment)
 }
 
 void
-Verifier::check_site(Walk &walk, const struct seg_segment &segment)
+SrVerifier::check_site(Walk &walk, const struct seg_segment &segment)
 {
     if (!segment.region.value)
         return;
@@ -293,7 +293,7 @@ Verifier::check_site(Walk &walk, const struct seg_segment &segment)
 }
 
 void
-Verifier::check_measurement(Walk &walk, const struct sr_measurement &measurement)
+SrVerifier::check_measurement(Walk &walk, const struct sr_measurement &measurement)
 {
     const char *absence = sr_absence(&measurement);
     const bool has_words = sr_has_words(&measurement);
@@ -326,7 +326,7 @@ Verifier::check_measurement(Walk &walk, const struct sr_measurement &measurement
 
 /* Numbers, then what has none. */
 void
-Verifier::check_values(Walk &walk, const struct sr_group &group)
+SrVerifier::check_values(Walk &walk, const struct sr_group &group)
 {
     std::vector<const struct sr_measurement *> values;
     for (size_t i = 0; i < group.measurement_count; i++)
@@ -338,7 +338,7 @@ Verifier::check_values(Walk &walk, const struct sr_group &group)
 }
 
 void
-Verifier::check_algorithm(Walk &walk)
+SrVerifier::check_algorithm(Walk &walk)
 {
     walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmName, "Noctule");
     walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion,
@@ -346,7 +346,7 @@ Verifier::check_algorithm(Walk &walk)
 }
 
 void
-Verifier::check_segment(Walk &walk, const struct sr_group &group)
+SrVerifier::check_segment(Walk &walk, const struct sr_group &group)
 {
     const struct seg_segment &segment = seg_.segments[group.segment];
     check_finding(walk, segment);
@@ -362,7 +362,7 @@ Verifier::check_segment(Walk &walk, const struct sr_group &group)
 
 /* Frames are named where the stack has not all of an instance's. */
 void
-Verifier::check_volume(Walk &walk)
+SrVerifier::check_volume(Walk &walk)
 {
     std::map<const struct dicom_instance *, std::vector<int32_t>> frames;
     for (int32_t p = 0; p < seg_.source.stack->plane_count; p++)
@@ -380,7 +380,7 @@ Verifier::check_volume(Walk &walk)
 }
 
 void
-Verifier::check_group(Walk &walk, const struct sr_group &group)
+SrVerifier::check_group(Walk &walk, const struct sr_group &group)
 {
     char tracking_uid[DICOM_UID_SIZE];
     char tracking_id[SEG_TRACKING_ID_SIZE];
@@ -398,7 +398,7 @@ Verifier::check_group(Walk &walk, const struct sr_group &group)
 }
 
 void
-Verifier::check_content()
+SrVerifier::check_content()
 {
     DSRDocument document;
     const OFCondition status = document.read(*file_.getDataset());
@@ -431,7 +431,7 @@ Verifier::check_content()
 extern "C" int
 sr_verify(const struct sr_request *request, const char *path, struct error *error)
 try {
-    Verifier(*request, path).run();
+    SrVerifier(*request, path).run();
     return 0;
 
 } catch (...) {

@@ -48,7 +48,7 @@ Walk::expect(const DSRCodedEntryValue &code, const Code &expected, const char *w
 }
 
 static uint64_t
-bits_of(double number)
+walk_bits_of(double number)
 {
     uint64_t bits;
     memcpy(&bits, &number, sizeof(bits));
@@ -59,7 +59,8 @@ void
 Walk::expect(const DSRNumericMeasurementValue &value, const char *name, double expected) const
 {
     Float64 number = 0.0;
-    if (value.getFloatingPointRepresentation(number).bad() || bits_of(number) != bits_of(expected))
+    if (value.getFloatingPointRepresentation(number).bad() ||
+        walk_bits_of(number) != walk_bits_of(expected))
         differ("%s: %s is %.17g instead of %.17g", where.c_str(), name, number, expected);
     OFBool good = OFFalse;
     const OFString &text = value.getNumericValue();

@@ -100,7 +100,7 @@ plane_spacing(const struct group *group)
 }
 
 static void
-describe(const struct group *group, struct geometry_stack *stack)
+geometry_describe(const struct group *group, struct geometry_stack *stack)
 {
     static const double no_orientation[6] = {1, 0, 0, 0, 1, 0};
     const struct plane *first = &group->planes[0];
@@ -126,7 +126,7 @@ make_stack(struct grouping *grouping, struct group *group, struct geometry_stack
     qsort(group->planes, (size_t)group->count, sizeof(*group->planes),
           geometry_is_placed(group) ? compare_position : compare_number);
     geometry_judge(grouping, group, stack);
-    describe(group, stack);
+    geometry_describe(group, stack);
     return copy_planes(group, stack);
 }
 

@@ -106,7 +106,7 @@ orientation_name(const struct plane *plane)
 }
 
 static void
-place(struct group *group)
+group_place(struct group *group)
 {
     const bool placed = geometry_is_placed(group);
     double normal[3] = {0, 0, 1};
@@ -266,7 +266,7 @@ geometry_make_groups(struct grouping *grouping)
         while (start < grouping->plane_count && grouping->planes[start].orientation == k)
             start++;
         ranges[k].count = (int32_t)(grouping->planes + start - ranges[k].planes);
-        place(&ranges[k]);
+        group_place(&ranges[k]);
         if (orientations > 1)
             name_orientation(grouping, &ranges[k]);
     }
