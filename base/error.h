@@ -22,6 +22,8 @@ enum code {
 #undef CODE
 };
 
+#define CODE_NAME_SIZE 40
+
 /* "TAG_MISSING"; "" for CODE_NONE. */
 const char *code_name(enum code code);
 

@@ -15,6 +15,8 @@
 #ifndef NOCTULE_QUEUE_H
 #define NOCTULE_QUEUE_H
 
+#include "base/error.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -69,13 +71,10 @@ enum queue_arrival {
 int queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
                        enum queue_arrival *arrival, int64_t *series_id);
 
-/* The code of "same UIDs, other bytes": the first file stays, the second is in quarantine. */
-#define QUEUE_CODE_DUPLICATE "DUPLICATE_UID_DIFFERENT"
-
-/* A file went to quarantine; with QUEUE_CODE_DUPLICATE its series is flagged (duplicate_conflicts).
+/* A file went to quarantine; with DUPLICATE_UID_DIFFERENT its series is flagged (duplicate_conflicts).
  * Telling the same again changes nothing; path is "" when the file could not be kept. */
 int queue_add_quarantine(struct queue *queue, const char *path, const char *original_path,
-                         const char *series_uid, const char *code, const char *sentence,
+                         const char *series_uid, enum code code, const char *sentence,
                          int64_t now_ms);
 
 struct queue_series {
@@ -101,8 +100,9 @@ struct queue_stack {
     const char *name; /* "" for the only one */
     bool accepted;
     int32_t planes, columns, rows;
-    double spacing_mm;                             /* between planes */
-    const char *code, *sentence, *file_a, *file_b; /* of the refusal; "" when accepted */
+    double spacing_mm; /* between planes */
+    enum code code;
+    const char *sentence, *file_a, *file_b; /* of the refusal; "" when accepted */
 };
 
 /*
@@ -249,7 +249,8 @@ struct queue_finish {
     const struct queue_figures *figures;
     const struct queue_result *results;
     size_t result_count;
-    const char *code, *sentence; /* "" when there is nothing to say */
+    enum code code;
+    const char *sentence; /* "" when there is nothing to say */
 };
 
 /*
@@ -261,15 +262,15 @@ struct queue_finish {
 int queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
                      int64_t now_ms);
 /* RUNNING -> FAILED. */
-int queue_fail_job(struct queue *queue, int64_t job_id, const char *code, const char *sentence,
+int queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *sentence,
                    const char *file_a, const char *file_b, int64_t now_ms);
 /* RUNNING -> DELAYED until not_before_ms; alone: see queue_job. */
 int queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone,
-                    const char *code, const char *sentence, int64_t now_ms);
+                    enum code code, const char *sentence, int64_t now_ms);
 /* RUNNING -> READY, attempts - 1: given back unharmed (drain, a worker that never began it). */
 int queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms);
 /* READY | DELAYED | RUNNING -> CANCELLED; was_running tells whether a worker must be told. */
-int queue_cancel_job(struct queue *queue, int64_t job_id, const char *code, const char *why,
+int queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why,
                      int64_t now_ms, bool *was_running);
 /*
  * FAILED | CANCELLED | DELAYED | EMPTY | DONE -> READY with attempts 0: an operator's retry. The
@@ -344,7 +345,8 @@ int queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_m
  * folder, no association). */
 struct queue_attempt {
     int32_t dimse_status;
-    const char *code, *sentence; /* "" when there is nothing to say */
+    enum code code;
+    const char *sentence; /* "" when there is nothing to say */
 };
 
 /* SENDING -> SENT. transaction_uid: of the storage commitment that was asked for ("": none was). */
@@ -374,7 +376,7 @@ int queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *
  * changes nothing; -ENOENT when no SENT delivery of this instance is under this transaction.
  */
 int queue_delivery_committed(struct queue *queue, const char *transaction_uid,
-                             const char *sop_instance_uid, bool committed, const char *code,
+                             const char *sop_instance_uid, bool committed, enum code code,
                              const char *sentence, int64_t now_ms);
 /* The delivery that it would be about; -ENOENT likewise. */
 int queue_find_commitment(struct queue *queue, const char *transaction_uid,

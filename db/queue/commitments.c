@@ -28,8 +28,8 @@ queue_find_commitment(struct queue *queue, const char *transaction_uid,
 }
 
 static int
-commit_delivery(struct queue *queue, const struct delivery_row *row, bool committed,
-                const char *code, const char *sentence, int64_t now_ms)
+commit_delivery(struct queue *queue, const struct delivery_row *row, bool committed, enum code code,
+                const char *sentence, int64_t now_ms)
 {
     int changed = database_change(
         &queue->db,
@@ -37,7 +37,7 @@ commit_delivery(struct queue *queue, const struct delivery_row *row, bool commit
         "code = iif(?3 IS NULL, ?4, code), sentence = iif(?3 IS NULL, ?5, sentence) "
         "WHERE id = ?1 AND state = 'SENT' AND commitment = 'REQUESTED'",
         VALUES(value_int(row->id), value_text(committed ? "COMMITTED" : "FAILED"),
-               committed ? value_time(now_ms) : value_null(), value_text(code),
+               committed ? value_time(now_ms) : value_null(), value_text(code_name(code)),
                value_text(sentence)));
     if (changed <= 0)
         return changed; /* told before: one event is enough */
@@ -49,7 +49,7 @@ commit_delivery(struct queue *queue, const struct delivery_row *row, bool commit
 
 int
 queue_delivery_committed(struct queue *queue, const char *transaction_uid,
-                         const char *sop_instance_uid, bool committed, const char *code,
+                         const char *sop_instance_uid, bool committed, enum code code,
                          const char *sentence, int64_t now_ms)
 {
     struct queue_delivery delivery;

@@ -142,15 +142,15 @@ queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_
 
 /* PENDING | DELAYED -> CANCELLED. "+state" below: a job's few rows, not all that wait. */
 static int
-withdraw(struct queue *queue, const struct delivery_row *row, const char *code,
-         const char *sentence, int64_t now_ms)
+withdraw(struct queue *queue, const struct delivery_row *row, enum code code, const char *sentence,
+         int64_t now_ms)
 {
     int changed = database_change(&queue->db,
                                   "UPDATE delivery SET state = 'CANCELLED', code = ?3, "
                                   "sentence = ?4 WHERE id = ?1 AND state = ?2",
                                   VALUES(value_int(row->id),
                                          value_text(queue_delivery_state_name(row->state)),
-                                         value_text(code), value_text(sentence)));
+                                         value_text(code_name(code)), value_text(sentence)));
     char words[256];
     return delivery_moved(queue, changed, row, QUEUE_DELIVERY_CANCELLED, "DELIVERY_CANCELLED",
                           queue_code_and_sentence(code, sentence, words, sizeof words), now_ms);
@@ -159,7 +159,7 @@ withdraw(struct queue *queue, const struct delivery_row *row, const char *code,
 static int
 withdraw_superseded(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
 {
-    return withdraw(queue, row, "SUPERSEDED",
+    return withdraw(queue, row, CODE_SUPERSEDED,
                     "late slices came, and the series was processed again before this was sent",
                     now_ms);
 }
@@ -167,7 +167,7 @@ withdraw_superseded(struct queue *queue, const struct delivery_row *row, int64_t
 static int
 withdraw_retried(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
 {
-    return withdraw(queue, row, "RETRIED", "its job was retried before this was sent", now_ms);
+    return withdraw(queue, row, CODE_RETRIED, "its job was retried before this was sent", now_ms);
 }
 
 int
@@ -283,7 +283,7 @@ delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue_attem
         "UPDATE delivery SET state = 'SENT', sent_at = ?2, dimse_status = ?3, "
         "code = ?4, sentence = ?5 WHERE id = ?1 AND state = 'SENDING'",
         VALUES(value_int(delivery_id), value_time(now_ms), status_or_null(attempt->dimse_status),
-               value_text(attempt->code), value_text(attempt->sentence)));
+               value_text(code_name(attempt->code)), value_text(attempt->sentence)));
     char words[640];
     rc = delivery_moved(queue, changed, &row, QUEUE_DELIVERY_SENT, "DELIVERY_SENT",
                         attempt_words(&row, attempt, words, sizeof words), now_ms);
@@ -329,7 +329,7 @@ delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_before_ms,
         "WHERE id = ?1 AND state = ?2",
         VALUES(value_int(delivery_id), value_text(queue_delivery_state_name(row.state)),
                value_time(not_before_ms), status_or_null(attempt->dimse_status),
-               value_text(attempt->code), value_text(attempt->sentence)));
+               value_text(code_name(attempt->code)), value_text(attempt->sentence)));
     char words[640];
     return delivery_moved(queue, changed, &row, QUEUE_DELIVERY_DELAYED, "DELIVERY_DELAYED",
                           attempt_words(&row, attempt, words, sizeof words), now_ms);
@@ -355,7 +355,7 @@ delivery_fail(struct queue *queue, const struct delivery_row *row,
         "commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
         "WHERE id = ?1 AND state = ?2",
         VALUES(value_int(row->id), value_text(queue_delivery_state_name(row->state)),
-               status_or_null(attempt->dimse_status), value_text(attempt->code),
+               status_or_null(attempt->dimse_status), value_text(code_name(attempt->code)),
                value_text(attempt->sentence)));
     char words[640];
     return delivery_moved(queue, changed, row, QUEUE_DELIVERY_FAILED, "DELIVERY_FAILED",

@@ -91,7 +91,7 @@ job_moved(struct queue *queue, int changed, const struct job_row *row, enum queu
 }
 
 int
-job_cancel(struct queue *queue, const struct job_row *row, const char *kind, const char *code,
+job_cancel(struct queue *queue, const struct job_row *row, const char *kind, enum code code,
            const char *why, int64_t superseded_by, int64_t now_ms)
 {
     int changed = database_change(
@@ -99,7 +99,7 @@ job_cancel(struct queue *queue, const struct job_row *row, const char *kind, con
         "UPDATE job SET state = 'CANCELLED', ended_at = ?3, not_before_at = NULL, code = ?4, "
         "sentence = ?5, file_a = '', file_b = '', superseded_by = ?6 WHERE id = ?1 AND state = ?2",
         VALUES(value_int(row->id), value_text(state_names[row->state]), value_time(now_ms),
-               value_text(code), value_text(why),
+               value_text(code_name(code)), value_text(why),
                superseded_by ? value_int(superseded_by) : value_null()));
     char detail[512];
     return job_moved(queue, changed, row, QUEUE_CANCELLED, kind,
@@ -112,7 +112,7 @@ job_supersede(struct queue *queue, const struct job_row *row, int64_t superseded
     char why[128];
     snprintf(why, sizeof why, "late slices came: revision %d of the series takes its place",
              row->series_revision);
-    return job_cancel(queue, row, "JOB_SUPERSEDED", "SUPERSEDED", why, superseded_by, now_ms);
+    return job_cancel(queue, row, "JOB_SUPERSEDED", CODE_SUPERSEDED, why, superseded_by, now_ms);
 }
 
 int

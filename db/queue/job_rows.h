@@ -30,7 +30,7 @@ int job_for_each(struct queue *queue, const char *sql, const struct database_val
                  int64_t now_ms);
 
 /* -> CANCELLED, from any state that is not an end. superseded_by: 0 when not known (yet). */
-int job_cancel(struct queue *queue, const struct job_row *row, const char *kind, const char *code,
+int job_cancel(struct queue *queue, const struct job_row *row, const char *kind, enum code code,
                const char *why, int64_t superseded_by, int64_t now_ms);
 /* The same, for a newer revision. */
 int job_supersede(struct queue *queue, const struct job_row *row, int64_t superseded_by,

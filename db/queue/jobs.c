@@ -229,7 +229,7 @@ job_update_finished(struct queue *queue, int64_t job_id, const struct queue_fini
                measured_real(f->verify_seconds), measured_real(f->total_seconds),
                measured_int(f->voxels), measured_int(f->segmented_voxels),
                measured_int(f->peak_bytes), value_text(f->backend), value_text(f->note),
-               value_text(finish->code), value_text(finish->sentence)));
+               value_text(code_name(finish->code)), value_text(finish->sentence)));
 }
 
 static int
@@ -267,22 +267,22 @@ queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish 
 }
 
 static int
-job_fail(struct queue *queue, const struct job_row *row, const char *code, const char *sentence,
+job_fail(struct queue *queue, const struct job_row *row, enum code code, const char *sentence,
          const char *file_a, const char *file_b, int64_t now_ms)
 {
     int changed = database_change(
         &queue->db,
         "UPDATE job SET state = 'FAILED', ended_at = ?2, code = ?3, sentence = ?4, file_a = ?5, "
         "file_b = ?6 WHERE id = ?1 AND state = 'RUNNING'",
-        VALUES(value_int(row->id), value_time(now_ms), value_text(code), value_text(sentence),
-               value_text(file_a), value_text(file_b)));
+        VALUES(value_int(row->id), value_time(now_ms), value_text(code_name(code)),
+               value_text(sentence), value_text(file_a), value_text(file_b)));
     char detail[512];
     return job_moved(queue, changed, row, QUEUE_FAILED, "JOB_FAILED",
                      queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
 }
 
 int
-queue_fail_job(struct queue *queue, int64_t job_id, const char *code, const char *sentence,
+queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *sentence,
                const char *file_a, const char *file_b, int64_t now_ms)
 {
     struct job_row row;
@@ -296,7 +296,7 @@ queue_fail_job(struct queue *queue, int64_t job_id, const char *code, const char
 }
 
 static int
-job_delay(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone, const char *code,
+job_delay(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone, enum code code,
           const char *sentence, int64_t now_ms)
 {
     struct job_row row;
@@ -308,7 +308,7 @@ job_delay(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone
                         "UPDATE job SET state = 'DELAYED', not_before_at = ?2, alone = ?3, "
                         "code = ?4, sentence = ?5 WHERE id = ?1 AND state = 'RUNNING'",
                         VALUES(value_int(job_id), value_time(not_before_ms), value_int(alone),
-                               value_text(code), value_text(sentence)));
+                               value_text(code_name(code)), value_text(sentence)));
     char detail[512];
     return job_moved(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED",
                      queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
@@ -316,7 +316,7 @@ job_delay(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone
 
 int
 queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone,
-                const char *code, const char *sentence, int64_t now_ms)
+                enum code code, const char *sentence, int64_t now_ms)
 {
     int rc = queue_enter(queue);
     return rc < 0 ? rc
@@ -349,7 +349,7 @@ queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t n
 /* --------------------------------------------------------------- the operator's, the restart's */
 
 int
-queue_cancel_job(struct queue *queue, int64_t job_id, const char *code, const char *why,
+queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why,
                  int64_t now_ms, bool *was_running)
 {
     struct job_row row;
@@ -426,7 +426,7 @@ job_recover_as_failed(struct queue *queue, const struct job_row *row, int64_t no
     snprintf(sentence, sizeof sentence,
              "the daemon ended while the job ran, and that was attempt %d, the last one allowed",
              row->attempts);
-    return job_fail(queue, row, "CRASHED", sentence, "", "", now_ms);
+    return job_fail(queue, row, CODE_CRASHED, sentence, "", "", now_ms);
 }
 
 int

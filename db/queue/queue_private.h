@@ -38,8 +38,7 @@ struct queue_event {
 int queue_add_event(struct queue *queue, const struct queue_event *event, int64_t now_ms);
 
 /* "CODE: sentence" as the detail of an event; whichever part there is. */
-const char *queue_code_and_sentence(const char *code, const char *sentence, char *text,
-                                    size_t size);
+const char *queue_code_and_sentence(enum code code, const char *sentence, char *text, size_t size);
 
 /* A growing array of `size`-byte elements; *capacity belongs to it. Makes room for one more. */
 int queue_grow(struct queue *queue, void **array, size_t count, size_t *capacity, size_t size);

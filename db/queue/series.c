@@ -338,32 +338,32 @@ flag_conflict(struct queue *queue, int64_t series_id)
 
 static int
 add_quarantine(struct queue *queue, const char *path, const char *original_path,
-               const char *series_uid, const char *code, const char *sentence, int64_t now_ms)
+               const char *series_uid, enum code code, const char *sentence, int64_t now_ms)
 {
-    int rc =
-        database_change(&queue->db,
-                        "INSERT INTO quarantine (path, original_path, series_uid, code, "
-                        "sentence, quarantined_at) VALUES (?, ?, ?, ?, ?, ?) "
-                        "ON CONFLICT DO NOTHING",
-                        VALUES(value_text(path), value_text(original_path), value_text(series_uid),
-                               value_text(code), value_text(sentence), value_time(now_ms)));
+    int rc = database_change(&queue->db,
+                             "INSERT INTO quarantine (path, original_path, series_uid, code, "
+                             "sentence, quarantined_at) VALUES (?, ?, ?, ?, ?, ?) "
+                             "ON CONFLICT DO NOTHING",
+                             VALUES(value_text(path), value_text(original_path),
+                                    value_text(series_uid), value_text(code_name(code)),
+                                    value_text(sentence), value_time(now_ms)));
     if (rc <= 0)
         return rc; /* told before */
     struct series_row row = {0};
     rc = read_series_row(queue, series_uid, &row);
-    if (rc == 1 && strcmp(code, QUEUE_CODE_DUPLICATE) == 0)
+    if (rc == 1 && code == CODE_DUPLICATE_UID_DIFFERENT)
         rc = flag_conflict(queue, row.id);
     if (rc < 0)
         return rc;
     char detail[512];
-    snprintf(detail, sizeof detail, "%s: %s", code, path);
+    snprintf(detail, sizeof detail, "%s: %s", code_name(code), path);
     struct queue_event event = {.kind = "QUARANTINED", .series_id = row.id, .detail = detail};
     return queue_add_event(queue, &event, now_ms);
 }
 
 int
 queue_add_quarantine(struct queue *queue, const char *path, const char *original_path,
-                     const char *series_uid, const char *code, const char *sentence, int64_t now_ms)
+                     const char *series_uid, enum code code, const char *sentence, int64_t now_ms)
 {
     int rc = queue_enter(queue);
     return rc < 0 ? rc
@@ -493,7 +493,7 @@ static int
 insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
              const struct queue_stack *stack)
 {
-    bool refused = stack->code && stack->code[0];
+    bool refused = stack->code != CODE_NONE;
     if (stack->accepted == refused)
         return database_refuse(&queue->db, -EINVAL,
                                "stack '%s' must be either accepted or have a code", stack->name);
@@ -505,8 +505,8 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
                value_int(stack->accepted), value_int(stack->planes), value_int(stack->columns),
                value_int(stack->rows),
                value_real(isfinite(stack->spacing_mm) ? stack->spacing_mm : 0.0),
-               value_text(stack->code), value_text(stack->sentence), value_text(stack->file_a),
-               value_text(stack->file_b)));
+               value_text(code_name(stack->code)), value_text(stack->sentence),
+               value_text(stack->file_a), value_text(stack->file_b)));
     return rc < 0 ? rc : 0;
 }
 

@@ -325,11 +325,11 @@ queue_read_ids(struct queue *queue, const char *sql, const struct database_value
 /* ------------------------------------------------------------------------------------ events - */
 
 const char *
-queue_code_and_sentence(const char *code, const char *sentence, char *text, size_t size)
+queue_code_and_sentence(enum code code, const char *sentence, char *text, size_t size)
 {
-    if (!code || !code[0])
+    if (code == CODE_NONE)
         return sentence ? sentence : "";
-    snprintf(text, size, "%s%s%s", code, sentence && sentence[0] ? ": " : "",
+    snprintf(text, size, "%s%s%s", code_name(code), sentence && sentence[0] ? ": " : "",
              sentence ? sentence : "");
     return text;
 }

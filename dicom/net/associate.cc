@@ -111,7 +111,7 @@ parse_user_item(uint8_t type, Span item, AssociateRequest &request)
     case ITEM_MAX_PDU:
         if (item.size != 4)
             return false;
-        request.max_pdu = associate_get_u32(item.bytes);
+        request.max_pdu = get_u32(item.bytes);
         return true;
     case ITEM_IMPLEMENTATION_UID:
         request.implementation_uid = uid(item);
@@ -209,7 +209,7 @@ put_user_information(std::vector<uint8_t> &to, const std::vector<RoleSelection> 
 } // namespace
 
 uint32_t
-associate_get_u32(const uint8_t *bytes)
+get_u32(const uint8_t *bytes)
 {
     return static_cast<uint32_t>(bytes[0]) << 24 | static_cast<uint32_t>(bytes[1]) << 16 |
            static_cast<uint32_t>(bytes[2]) << 8 | bytes[3];

@@ -25,7 +25,7 @@ get_u16(const uint8_t *bytes)
 }
 
 static uint32_t
-command_get_u32(const uint8_t *bytes)
+command_read_u32(const uint8_t *bytes)
 {
     return (uint32_t)get_u16(bytes) | (uint32_t)get_u16(bytes + 2) << 16;
 }
@@ -111,7 +111,7 @@ command_decode(const uint8_t *bytes, size_t size, struct command *command)
         if (size < HEADER_SIZE || get_u16(bytes) != 0)
             return -EBADMSG;
         const uint16_t element = get_u16(bytes + 2);
-        const uint32_t length = command_get_u32(bytes + 4);
+        const uint32_t length = command_read_u32(bytes + 4);
         if (length > size - HEADER_SIZE)
             return -EBADMSG;
         const uint8_t *value = bytes + HEADER_SIZE;

@@ -109,7 +109,7 @@ class Converter
         return handle_ != reinterpret_cast<iconv_t>(-1);
     }
 
-    bool charset_convert(std::string text, std::string &utf8)
+    bool convert(std::string text, std::string &utf8)
     {
         utf8.assign(4 * text.size() + 4, '\0');
         char *from = text.data();

@@ -9,12 +9,14 @@ union word {
     int64_t i;
     double f;
     const char *s;
+    enum code c;
 };
 
 static const struct message messages[] = {
-#define I64(name) "i"
-#define F64(name) "f"
-#define STR(name) "s"
+#define I64(name)  "i"
+#define F64(name)  "f"
+#define STR(name)  "s"
+#define CODE(name) "c"
 #define NOTHING
 #define MESSAGE(NAME, name, number, from, to, fields)                                              \
     {PROTO_##NAME, #NAME, #from, #to, "" fields, NULL},
@@ -23,9 +25,10 @@ static const struct message messages[] = {
 #include "service/common/messages.def"
 };
 
-#define I64(name) "i"
-#define F64(name) "f"
-#define STR(name) "s"
+#define I64(name)  "i"
+#define F64(name)  "f"
+#define STR(name)  "s"
+#define CODE(name) "c"
 #define NOTHING
 #define MESSAGE(NAME, name, number, from, to, fields)                                              \
     _Static_assert(sizeof(struct message_##name) == sizeof(union word) * (sizeof("" fields) - 1),  \
@@ -60,6 +63,8 @@ put_fields(struct proto_writer *writer, const char *fields, const union word *wo
     for (; *fields; fields++, word++) {
         if (*fields == 's')
             proto_put_str(writer, word->s);
+        else if (*fields == 'c')
+            proto_put_str(writer, code_name(word->c));
         else if (*fields == 'f')
             proto_put_f64(writer, word->f);
         else
@@ -92,6 +97,8 @@ get_fields(struct proto_reader *reader, const char *fields, union word *word)
     for (; *fields; fields++, word++) {
         if (*fields == 's')
             word->s = proto_get_str(reader);
+        else if (*fields == 'c')
+            word->c = proto_get_code(reader);
         else if (*fields == 'f')
             word->f = proto_get_f64(reader);
         else
@@ -105,6 +112,8 @@ skip_fields(struct proto_reader *reader, const char *fields)
     for (; *fields; fields++) {
         if (*fields == 's')
             proto_skip_str(reader);
+        else if (*fields == 'c')
+            proto_get_code(reader);
         else
             proto_get_i64(reader); /* a double is as long */
     }

@@ -22,9 +22,10 @@
 
 #include "service/common/proto.h"
 
-#define I64(name) int64_t name;
-#define F64(name) double name;
-#define STR(name) const char *name;
+#define I64(name)  int64_t name;
+#define F64(name)  double name;
+#define STR(name)  const char *name;
+#define CODE(name) _Alignas(int64_t) enum code name;
 #define NOTHING
 #define MESSAGE(NAME, name, number, from, to, fields)                                              \
     struct message_##name {                                                                        \
@@ -42,7 +43,7 @@ union message_any {
 #include "service/common/messages.def"
 };
 
-/* What is known of a type. Fields are letters: i, f and s. */
+/* What is known of a type. Fields are letters: i, f, s and c. */
 struct message {
     enum proto_type type;
     const char *name, *from, *to;

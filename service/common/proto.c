@@ -216,6 +216,20 @@ proto_skip_str(struct proto_reader *reader)
     take_text(reader, &length);
 }
 
+enum code
+proto_get_code(struct proto_reader *reader)
+{
+    char name[CODE_NAME_SIZE] = "";
+    size_t length;
+    const uint8_t *text = take_text(reader, &length);
+    if (text && length < sizeof name)
+        memcpy(name, text, length);
+    enum code code = code_find(name);
+    if (text && code == CODE_NONE && length > 0)
+        reader->error = -EBADMSG;
+    return code;
+}
+
 int
 proto_end(struct proto_reader *reader)
 {

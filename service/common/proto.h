@@ -10,6 +10,8 @@
 #ifndef NOCTULE_PROTO_H
 #define NOCTULE_PROTO_H
 
+#include "base/error.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -84,7 +86,10 @@ int64_t proto_get_i64(struct proto_reader *reader);
 double proto_get_f64(struct proto_reader *reader);
 const char *proto_get_str(struct proto_reader *reader); /* never NULL; "" after an error */
 void proto_skip_str(struct proto_reader *reader);       /* as sound as one that is read */
-int proto_end(struct proto_reader *reader);             /* 0, or -EBADMSG */
+/* A string that names a code or is empty; another comes from a broken peer: all are of one build.
+ * May be read again. */
+enum code proto_get_code(struct proto_reader *reader);
+int proto_end(struct proto_reader *reader); /* 0, or -EBADMSG */
 
 /* Bytes as they come from a pipe, cut into frames. */
 struct proto_stream {

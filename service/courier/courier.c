@@ -190,7 +190,7 @@ courier_return_delivery(struct courier *courier, int64_t delivery)
         .delivery = delivery,
         .outcome = PROTO_DELIVERY_RETURNED,
         .dimse_status = -1,
-        .code = code_name(CODE_RETURNED),
+        .code = CODE_RETURNED,
         .sentence = "It was not tried: the destination is gone, or the courier is ending.",
         .commitment = PROTO_COMMITMENT_NONE,
     };

@@ -70,7 +70,7 @@ send_delivered(struct sender *sender, const struct sender_task *task, enum proto
         .delivery = task->delivery,
         .outcome = outcome,
         .dimse_status = attempt->store_status,
-        .code = code_name(attempt->error.code),
+        .code = attempt->error.code,
         .sentence = attempt->error.message,
         .commitment = committing ? PROTO_COMMITMENT_REQUESTED : PROTO_COMMITMENT_NONE,
         .transaction_uid = committing ? attempt->transaction : "",

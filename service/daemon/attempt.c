@@ -32,7 +32,7 @@ attempt_refused(struct attempt *attempt)
     snprintf(sentence, sizeof sentence, "what the %s said cannot be recorded: %s", type->child,
              queue_reason(attempt->all->core->queue));
     log_error(event, LOG_INT(type->subject, attempt->id), LOG_STR("sentence", sentence));
-    return type->fail(attempt, "RECORD_FAILED", sentence);
+    return type->fail(attempt, CODE_RECORD_FAILED, sentence);
 }
 
 /* 0, or -errno: nothing of it is written, and it is tried again. */

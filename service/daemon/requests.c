@@ -55,7 +55,7 @@ handle_cancel(struct core *core, const union message_any *message, struct answer
     const int64_t job = message->cancel.job;
     bool was_running = false;
     log_info("control.cancel", LOG_INT("job", job));
-    int error = queue_cancel_job(core->queue, job, "CANCELLED", "cancelled by an operator",
+    int error = queue_cancel_job(core->queue, job, CODE_CANCELLED, "cancelled by an operator",
                                  clock_unix_ms(), &was_running);
     if (error == 0 && was_running)
         jobs_stop(core->jobs, job);

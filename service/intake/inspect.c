@@ -116,7 +116,7 @@ inspect_add_stack(struct proto_writer *answer, const struct geometry_stack *stac
         .columns = stack->columns,
         .rows = stack->rows,
         .spacing = stack->spacing[2],
-        .code = code_name(error->code),
+        .code = error->code,
         .sentence = error->message,
         .file_a = error->file[0],
         .file_b = error->file[1],

@@ -60,7 +60,7 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
     const struct message_done message = {
         .job = job,
         .verdict = report->verdict,
-        .code = code_name(report->error.code),
+        .code = report->error.code,
         .sentence = report->error.message,
         .file_a = report->error.file[0],
         .file_b = report->error.file[1],

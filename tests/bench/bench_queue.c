@@ -118,9 +118,9 @@ change_job(int64_t number)
     if (number % (2 * LANES) < LANES)
         check(queue_start_job(queue, job, "worker-0", (int32_t)lane, NOW_MS), "start");
     else
-        check(queue_finish_job(queue, job,
-                               &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, "", ""},
-                               NOW_MS),
+        check(queue_finish_job(
+                  queue, job,
+                  &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""}, NOW_MS),
               "finish");
 }
 

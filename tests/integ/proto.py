@@ -23,7 +23,8 @@ class Type:
 
 
 def _fields(text):
-    return [(name, {"I64": "i", "F64": "f", "STR": "s"}[kind]) for kind, name in re.findall(r"(\w+)\((\w+)\)", text)]
+    kinds = {"I64": "i", "F64": "f", "STR": "s", "CODE": "s"}
+    return [(name, kinds[kind]) for kind, name in re.findall(r"(\w+)\((\w+)\)", text)]
 
 
 def _types():

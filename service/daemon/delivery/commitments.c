@@ -109,7 +109,7 @@ commitment_report_write_refusal(struct core *core, const struct commitment_repor
     snprintf(sentence, sizeof sentence,
              "the destination does not commit to the object: failure reason 0x%04" PRIX64,
              (uint64_t)item->reason & UINT16_MAX);
-    const struct queue_attempt attempt = {-1, "COMMITMENT_FAILED", sentence};
+    const struct queue_attempt attempt = {-1, CODE_COMMITMENT_FAILED, sentence};
     error = queue_delivery_committed(core->queue, report->transaction_uid, item->sop_instance_uid,
                                      false, attempt.code, sentence, clock_unix_ms());
     if (!error)
@@ -124,8 +124,8 @@ commitment_report_write_item(struct core *core, const struct commitment_report *
                              const struct commitment_item *item)
 {
     int error = item->committed ? queue_delivery_committed(core->queue, report->transaction_uid,
-                                                           item->sop_instance_uid, true, "", "",
-                                                           clock_unix_ms())
+                                                           item->sop_instance_uid, true, CODE_NONE,
+                                                           "", clock_unix_ms())
                                 : commitment_report_write_refusal(core, report, item);
     log_write(error || !item->committed ? LOG_WARN : LOG_INFO, "commitment.reported",
               LOG_FIELDS(LOG_STR("transaction", report->transaction_uid),
@@ -207,7 +207,7 @@ commitments_give_up(struct core *core, const struct conf_destination *destinatio
              destination->commit_seconds);
     log_warn("commitment.overdue", LOG_INT("delivery", delivery->id),
              LOG_STR("destination", delivery->destination));
-    const struct queue_attempt attempt = {-1, "COMMITMENT_TIMEOUT", sentence};
+    const struct queue_attempt attempt = {-1, CODE_COMMITMENT_TIMEOUT, sentence};
     int error = delivery_try_later(core, delivery, &attempt);
     due_now(&core->deliveries_due);
     return error == -EAGAIN ? 0 : error; /* the report came in the same turn */

@@ -192,7 +192,7 @@ deliveries_on_commit(void *context, int status)
     }
     crash_point("daemon_after_sending_before_deliver");
     if (deliveries_send(attempt->base.all->core, delivery)) {
-        delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, "RETURNED",
+        delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
                                "the courier could not be told");
         delivery_attempt_end(attempt);
         return;
@@ -227,10 +227,11 @@ deliveries_begin(struct deliveries *deliveries, struct queue_delivery *delivery)
 static int
 deliveries_fail_unknown(struct core *core, const struct queue_delivery *delivery)
 {
-    const struct queue_attempt attempt = {-1, "NO_SUCH_DESTINATION",
+    const struct queue_attempt attempt = {-1, CODE_NO_SUCH_DESTINATION,
                                           "the destination is not configured any more"};
     log_warn("delivery.failed", LOG_INT("delivery", delivery->id),
-             LOG_STR("destination", delivery->destination), LOG_STR("code", attempt.code));
+             LOG_STR("destination", delivery->destination),
+             LOG_STR("code", code_name(attempt.code)));
     return queue_fail_delivery(core->queue, delivery->id, &attempt, clock_unix_ms());
 }
 
@@ -346,7 +347,7 @@ deliveries_handle_delivered(struct deliveries *deliveries, struct proto_reader *
     }
     int error = delivery_attempt_read(attempt, reader, &told);
     if (error == -ENOMEM) {
-        delivery_attempt_blame(attempt, PROTO_DELIVERY_TRANSIENT, "OUT_OF_MEMORY",
+        delivery_attempt_blame(attempt, PROTO_DELIVERY_TRANSIENT, CODE_OUT_OF_MEMORY,
                                "the daemon had no memory to note how the delivery ended");
     } else if (error) {
         reader->error = error; /* the pool ends the courier, and that ends the delivery */
@@ -388,10 +389,10 @@ deliveries_courier_gone(struct deliveries *deliveries, const struct pool_gone *g
         if (base->ended)
             continue;
         if (returned)
-            delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, "RETURNED",
+            delivery_attempt_blame(attempt, PROTO_DELIVERY_RETURNED, CODE_RETURNED,
                                    "the courier was stopped");
         else
-            delivery_attempt_blame(attempt, PROTO_DELIVERY_TRANSIENT, "COURIER_DIED",
+            delivery_attempt_blame(attempt, PROTO_DELIVERY_TRANSIENT, CODE_COURIER_DIED,
                                    "the courier died while it had this delivery");
         delivery_attempt_end(attempt);
     }

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #define SENTENCE_BYTES 512
-#define NO_CONTEXT     "NO_PRESENTATION_CONTEXT" /* the code that sends it to the fallback */
 
 static const char *
 delivery_end_name(enum proto_delivery end)
@@ -53,7 +52,7 @@ delivery_attempt_free(struct attempt *base)
 }
 
 void
-delivery_attempt_blame(struct delivery_attempt *attempt, enum proto_delivery end, const char *code,
+delivery_attempt_blame(struct delivery_attempt *attempt, enum proto_delivery end, enum code code,
                        const char *sentence)
 {
     attempt->end = end;
@@ -72,7 +71,7 @@ delivery_attempt_end(struct delivery_attempt *attempt)
                          LOG_INT("attempt", delivery->attempts),
                          LOG_STR("outcome", delivery_end_name(attempt->end)),
                          LOG_INT("dimse_status", attempt->answer.dimse_status),
-                         LOG_STR("code", attempt->answer.code),
+                         LOG_STR("code", code_name(attempt->answer.code)),
                          LOG_STR("sentence", attempt->answer.sentence)));
 }
 
@@ -136,7 +135,8 @@ delivery_attempt_write_permanent(const struct delivery_attempt *attempt)
     const struct queue_delivery *delivery = &attempt->delivery;
     const struct conf_destination *destination =
         conf_find_destination(core->conf, delivery->destination);
-    if (strcmp(attempt->answer.code, NO_CONTEXT) != 0 || !destination || !destination->fallback)
+    if (attempt->answer.code != CODE_NO_PRESENTATION_CONTEXT || !destination ||
+        !destination->fallback)
         return queue_fail_delivery(core->queue, delivery->id, &attempt->answer, clock_unix_ms());
     log_info("delivery.redirected", LOG_INT("delivery", delivery->id),
              LOG_STR("destination", delivery->destination),
@@ -165,7 +165,7 @@ delivery_attempt_write_end(const struct delivery_attempt *attempt)
 }
 
 static int
-delivery_attempt_fail(struct attempt *base, const char *code, const char *sentence)
+delivery_attempt_fail(struct attempt *base, enum code code, const char *sentence)
 {
     const struct queue_attempt answer = {-1, code, sentence};
     return queue_fail_delivery(base->all->core->queue, base->id, &answer, clock_unix_ms());

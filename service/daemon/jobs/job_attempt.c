@@ -21,7 +21,7 @@ job_attempt_new(struct attempts *attempts, int64_t job, int32_t number)
         return NULL;
     attempt_add(attempts, &attempt->base, job);
     attempt->number = number;
-    job_attempt_blame(attempt, "", "%s", "");
+    job_attempt_blame(attempt, CODE_NONE, "%s", "");
     return attempt;
 }
 
@@ -40,7 +40,7 @@ job_attempt_free(struct attempt *base)
 }
 
 void
-job_attempt_blame(struct job_attempt *attempt, const char *code, const char *format, ...)
+job_attempt_blame(struct job_attempt *attempt, enum code code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -70,7 +70,7 @@ job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance)
     attempt->end = attempt->cancelled ? JOB_END_CANCELLED : end;
     attempt->last_chance = last_chance;
     log_info("job.ended", LOG_INT("job", attempt->base.id), LOG_INT("attempt", attempt->number),
-             LOG_STR("end", job_end_name(attempt->end)), LOG_STR("code", attempt->code),
+             LOG_STR("end", job_end_name(attempt->end)), LOG_STR("code", code_name(attempt->code)),
              LOG_NUM("seconds", attempt->figures.total_seconds),
              LOG_STR("sentence", attempt->sentence));
     due_now(&attempt->base.all->core->jobs_due);
@@ -79,14 +79,14 @@ job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance)
 void
 job_attempt_return(struct job_attempt *attempt, const char *why)
 {
-    job_attempt_blame(attempt, "RETURNED", "%s", why);
+    job_attempt_blame(attempt, CODE_RETURNED, "%s", why);
     job_attempt_end(attempt, JOB_END_RETURNED, true);
 }
 
 /* ---------------------------------------------------------------------------- recording ---- */
 
 static int
-job_attempt_fail(struct attempt *base, const char *code, const char *sentence)
+job_attempt_fail(struct attempt *base, enum code code, const char *sentence)
 {
     return queue_fail_job(base->all->core->queue, base->id, code, sentence, "", "",
                           clock_unix_ms());

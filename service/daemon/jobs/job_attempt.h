@@ -49,7 +49,8 @@ struct job_attempt {
     /* With all attempts used up it fails; false for a job that may have died of another's fault,
      * which gets one more attempt, alone. */
     bool last_chance;
-    const char *code, *sentence, *file_a, *file_b; /* why; "": nothing to say */
+    enum code code;
+    const char *sentence, *file_a, *file_b; /* why; "": nothing to say */
     char own_sentence[256];
     struct queue_figures figures;
     struct queue_result *results;
@@ -86,7 +87,7 @@ int job_attempt_read_features(struct job_attempt *attempt, struct proto_reader *
 int job_attempt_read_histogram(struct job_attempt *attempt, struct proto_reader *reader,
                                struct message_histogram *told);
 /* The daemon's own word for it instead. */
-void job_attempt_blame(struct job_attempt *attempt, const char *code, const char *format, ...)
+void job_attempt_blame(struct job_attempt *attempt, enum code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* It goes back as if it had not been begun. */
 void job_attempt_return(struct job_attempt *attempt, const char *why);

@@ -28,8 +28,7 @@
 
 #define STOP_MILLIS 10000 /* between STOP_JOB and the end of the worker */
 #define MAX_SLOTS   (SCHED_MAX_LANES / WORKERS_MAX)
-#define DEVICE_LOST "COMPUTE_DEVICE_LOST" /* the worker's code */
-#define WORKER_NAME "worker-%d"           /* in the database: its number */
+#define WORKER_NAME "worker-%d" /* in the database: its number */
 
 struct worker_slots {
     size_t count;
@@ -85,7 +84,7 @@ local_pool_slot(const struct local_executor *local, const struct job_attempt *at
 static void
 local_charge_overdue(const struct local_executor *local, struct job_attempt *attempt)
 {
-    job_attempt_blame(attempt, "DEADLINE_EXCEEDED",
+    job_attempt_blame(attempt, CODE_DEADLINE_EXCEEDED,
                       "attempt %d took longer than jobs.deadline_seconds (%g s)", attempt->number,
                       local->base.core->conf->jobs.deadline_seconds);
     job_attempt_end(attempt, JOB_END_CRASHED, true);
@@ -95,13 +94,13 @@ static void
 local_charge_crash(struct job_attempt *attempt, bool was_alone, const struct pool_gone *gone)
 {
     if (*gone->why)
-        job_attempt_blame(attempt, "CRASHED", "the worker was ended in attempt %d: %s",
+        job_attempt_blame(attempt, CODE_CRASHED, "the worker was ended in attempt %d: %s",
                           attempt->number, gone->why);
     else if (gone->signal)
-        job_attempt_blame(attempt, "CRASHED", "the worker died in attempt %d of signal %d (%s)",
+        job_attempt_blame(attempt, CODE_CRASHED, "the worker died in attempt %d of signal %d (%s)",
                           attempt->number, gone->signal, strsignal(gone->signal));
     else
-        job_attempt_blame(attempt, "CRASHED", "the worker ended in attempt %d with status %d",
+        job_attempt_blame(attempt, CODE_CRASHED, "the worker ended in attempt %d with status %d",
                           attempt->number, (int)gone->exit_status);
     job_attempt_end(attempt, JOB_END_CRASHED, was_alone);
 }
@@ -158,7 +157,7 @@ local_end_as_told(const struct local_executor *local, struct job_attempt *attemp
     size_t worker = attempt->place.worker, together = local->workers[worker].lost_together;
     if (end == JOB_END_DONE || end == JOB_END_EMPTY)
         workers_proven(local->base.core->workers, worker);
-    if (together && end == JOB_END_RETRY && strcmp(attempt->code, DEVICE_LOST) == 0)
+    if (together && end == JOB_END_RETRY && attempt->code == CODE_COMPUTE_DEVICE_LOST)
         job_attempt_end(attempt, JOB_END_CRASHED, together == 1);
     else
         job_attempt_end(attempt, end, true);
@@ -178,7 +177,7 @@ local_handle_done(struct local_executor *local, size_t worker, struct proto_read
     enum job_end end = JOB_END_RETRY;
     int error = job_attempt_read_done(attempt, reader, &told, &end);
     if (error == -ENOMEM) {
-        job_attempt_blame(attempt, "OUT_OF_MEMORY",
+        job_attempt_blame(attempt, CODE_OUT_OF_MEMORY,
                           "the daemon had no memory to note how the job ended");
         job_attempt_end(attempt, JOB_END_RETRY, true);
     } else if (error) {

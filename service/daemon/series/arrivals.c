@@ -122,7 +122,8 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
         return;
     }
     /* Its name may be a patient's: the row has it, the log has not. */
-    log_warn("file.quarantined", LOG_STR("code", told.code), LOG_STR("series", told.series));
+    log_warn("file.quarantined", LOG_STR("code", code_name(told.code)),
+             LOG_STR("series", told.series));
     arrivals_send_stored_on_commit(core, told.token);
 }
 

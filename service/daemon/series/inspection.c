@@ -158,7 +158,7 @@ inspection_settle(struct inspections *all, struct series_inspection *inspection,
 }
 
 static void
-inspection_refuse(struct inspections *all, struct series_inspection *inspection, const char *code,
+inspection_refuse(struct inspections *all, struct series_inspection *inspection, enum code code,
                   const char *sentence)
 {
     const struct queue_stack stack = {
@@ -209,7 +209,7 @@ inspection_ask(struct inspections *all, struct series_inspection *inspection)
 {
     int error = inspection_send(all->core, inspection);
     if (error == -EMSGSIZE) {
-        inspection_refuse(all, inspection, "TOO_MANY_INSTANCES",
+        inspection_refuse(all, inspection, CODE_TOO_MANY_INSTANCES,
                           "the series has more files than Noctule can inspect together");
         return;
     }
@@ -328,7 +328,7 @@ inspections_frame(struct inspections *all, struct proto_reader *reader)
     if (count > 0)
         inspection_settle(all, inspection, stacks, count);
     else
-        inspection_refuse(all, inspection, "INSPECT_FAILED",
+        inspection_refuse(all, inspection, CODE_INSPECT_FAILED,
                           "the inspection found no stack of slices in the series");
     free(stacks);
 }
@@ -350,7 +350,7 @@ inspections_intake_gone(struct inspections *all)
             continue;
         inspection->asked = false;
         if (++inspection->crash_count >= MAX_CRASHES)
-            inspection_refuse(all, inspection, "INSPECT_FAILED",
+            inspection_refuse(all, inspection, CODE_INSPECT_FAILED,
                               "reading the files of the series ended the intake three times");
     }
 }

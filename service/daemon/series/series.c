@@ -64,7 +64,7 @@ series_add_stack(char evidence[SERIES_EVIDENCE], const struct queue_stack *stack
     if (stack->name && *stack->name)
         series_add_evidence(evidence, " %s", stack->name);
     if (!stack->accepted) {
-        series_add_evidence(evidence, " refused (%s)", stack->code);
+        series_add_evidence(evidence, " refused (%s)", code_name(stack->code));
         return;
     }
     series_add_evidence(evidence, " %d plane%s of %d x %d", stack->planes,

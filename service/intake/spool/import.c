@@ -407,7 +407,7 @@ import_explain(struct store *store, struct work *work)
     original_path(work->item, path); /* fitted in examine */
     const struct import_report *report = &work->item->report;
     const struct quarantine_reason reason = {
-        .code = code_name(report->code),
+        .code = report->code,
         .sentence = report->sentence,
         .original = path,
         .series_uid = report->series_uid,

@@ -148,7 +148,7 @@ write_quarantined(const struct parcel *parcel, struct proto_writer *writer)
         .path = report->path,
         .original = original,
         .series = report->series_uid,
-        .code = code_name(report->code),
+        .code = report->code,
         .sentence = report->sentence,
     };
     message_write_quarantined(writer, &message);

@@ -10,6 +10,8 @@
 #ifndef NOCTULE_QUARANTINE_H
 #define NOCTULE_QUARANTINE_H
 
+#include "base/error.h"
+
 #include "service/common/file_ops.h"
 
 #include <time.h>
@@ -18,7 +20,8 @@
 #define QUARANTINE_FOLDER 32
 
 struct quarantine_reason {
-    const char *code, *sentence;
+    enum code code;
+    const char *sentence;
     const char *original;   /* absolute path */
     const char *series_uid; /* "" when not known */
 };

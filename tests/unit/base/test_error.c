@@ -32,7 +32,7 @@ START_TEST(names_are_found_again)
         ck_assert_str_eq(code_name(rows[i].code), rows[i].name);
         ck_assert_int_eq(code_find(rows[i].name), rows[i].code);
         ck_assert_int_eq(code_passing(rows[i].code), rows[i].kind == PASSING);
-        ck_assert_uint_lt(strlen(rows[i].name), 40); /* the room that readers of frames have */
+        ck_assert_uint_lt(strlen(rows[i].name), CODE_NAME_SIZE);
     }
     ck_assert_str_eq(code_name(CODE_NONE), "");
     ck_assert_int_eq(code_find(""), CODE_NONE);

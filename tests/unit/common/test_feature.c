@@ -137,11 +137,11 @@ record(const struct feature_set *set, int64_t job)
     }
     const struct queue_figures figures = sample_measured(rows, set->count);
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW), 0);
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, job,
-                         &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
-                         SAMPLE_NOW),
-        0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW),
+                     0);
     free(rows);
 }
 

@@ -46,10 +46,11 @@ frame(void)
 
 /* ----------------------------------------------------------------- what each type needs ---- */
 
-#define I64(field) message->field = ++serial;
-#define F64(field) message->field = (double)++serial + 0.5;
-#define STR(field) message->field = some_text();
-#define NOTHING    (void)message;
+#define I64(field)  message->field = ++serial;
+#define F64(field)  message->field = (double)++serial + 0.5;
+#define STR(field)  message->field = some_text();
+#define CODE(field) message->field = (enum code)(++serial % 90);
+#define NOTHING     (void)message;
 #define MESSAGE(NAME, name, number, from, to, fields)                                              \
     static void fill_##name(struct message_##name *message)                                        \
     {                                                                                              \
@@ -60,9 +61,10 @@ frame(void)
     MESSAGE(NAME, row, number, from, to, row_fields)
 #include "service/common/messages.def"
 
-#define I64(field) ck_assert_int_eq(got->field, sent->field);
-#define F64(field) ck_assert_double_eq(got->field, sent->field);
-#define STR(field) ck_assert_str_eq(got->field, sent->field);
+#define I64(field)  ck_assert_int_eq(got->field, sent->field);
+#define F64(field)  ck_assert_double_eq(got->field, sent->field);
+#define STR(field)  ck_assert_str_eq(got->field, sent->field);
+#define CODE(field) ck_assert_int_eq(got->field, sent->field);
 #define NOTHING                                                                                    \
     (void)got;                                                                                     \
     (void)sent;
@@ -152,6 +154,32 @@ read_part(const struct message *message, size_t size, size_t zeros)
     free(bytes);
     return error;
 }
+
+/* Fields and rows: the name of a code is changed under way. */
+START_TEST(a_code_that_nobody_has_is_no_message)
+{
+    const struct message_quarantined quarantined = {.code = CODE_TAG_MISSING};
+    const struct message_inspected inspected = {.series_id = 1};
+    const struct message_stack stack = {.code = CODE_TAG_MISSING};
+    for (int in_row = 0; in_row < 2; in_row++) {
+        if (in_row) {
+            message_write_inspected(&writer, &inspected);
+            message_add_stack(&writer, &stack);
+        } else {
+            message_write_quarantined(&writer, &quarantined);
+        }
+        const struct message *message = message_find(in_row ? PROTO_INSPECTED : PROTO_QUARANTINED);
+        ck_assert_int_eq(proto_finish(&writer), 0);
+        ck_assert_int_eq(read_part(message, writer.size, 0), 0);
+        char *name = memmem(writer.bytes, writer.size, "TAG_MISSING", 11);
+        ck_assert_ptr_nonnull(name);
+        name[10] = 'X';
+        ck_assert_int_eq(read_part(message, writer.size, 0), -EBADMSG);
+        proto_release(&writer);
+    }
+}
+
+END_TEST
 
 START_TEST(less_or_more_is_no_message)
 {
@@ -245,6 +273,7 @@ main(void)
     suite_add_tcase(suite, whole);
     TCase *broken = tcase_create("broken");
     tcase_add_checked_fixture(broken, NULL, release);
+    tcase_add_test(broken, a_code_that_nobody_has_is_no_message);
     tcase_add_test(broken, less_or_more_is_no_message);
     tcase_add_test(broken, another_type_is_not_read);
     tcase_add_test(broken, a_count_beyond_the_frame_is_refused);

@@ -48,7 +48,7 @@ courier_report(const char *sop_instance_uid, bool ok)
 }
 
 static void
-courier_answer(int64_t delivery, enum proto_delivery outcome, int64_t status, const char *code,
+courier_answer(int64_t delivery, enum proto_delivery outcome, int64_t status, enum code code,
                bool commit)
 {
     struct proto_writer writer;
@@ -56,7 +56,7 @@ courier_answer(int64_t delivery, enum proto_delivery outcome, int64_t status, co
                                                 .outcome = outcome,
                                                 .dimse_status = status,
                                                 .code = code,
-                                                .sentence = *code ? "so it is" : "",
+                                                .sentence = code ? "so it is" : "",
                                                 .commitment = commit ? PROTO_COMMITMENT_REQUESTED
                                                                      : PROTO_COMMITMENT_NONE,
                                                 .transaction_uid = commit ? "1.2.3" : ""};
@@ -74,26 +74,26 @@ courier_deliver(struct proto_reader *reader)
     const char *const to = told.destination;
     bool up = access(getenv("COURIER_UP"), F_OK) == 0;
     if (strcmp(to, "takes") == 0 || (up && strcmp(to, "is-down") == 0))
-        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, "", false);
+        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, false);
     else if (strcmp(to, "is-down") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_TRANSIENT, -1, "CONNECT_FAILED", false);
+        courier_answer(delivery, PROTO_DELIVERY_TRANSIENT, -1, CODE_PEER_UNREACHABLE, false);
     else if (strcmp(to, "refuses") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, 0xa900, "STORE_REFUSED", false);
+        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, 0xa900, CODE_STORE_REFUSED, false);
     else if (strcmp(to, "no-seg") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, -1, "NO_PRESENTATION_CONTEXT", false);
+        courier_answer(delivery, PROTO_DELIVERY_PERMANENT, -1, CODE_NO_PRESENTATION_CONTEXT, false);
     else if (strcmp(to, "returns") == 0)
-        courier_answer(delivery, PROTO_DELIVERY_RETURNED, -1, "RETURNED", false);
+        courier_answer(delivery, PROTO_DELIVERY_RETURNED, -1, CODE_RETURNED, false);
     else if (strcmp(to, "kills") == 0)
         raise(SIGKILL);
     else if (strcmp(to, "lies") == 0)
-        courier_answer(delivery + 1000, PROTO_DELIVERY_SENT, 0, "", false);
+        courier_answer(delivery + 1000, PROTO_DELIVERY_SENT, 0, CODE_NONE, false);
     else if (strcmp(to, "broken") == 0)
-        courier_answer(delivery, 17, 0, "", false);
+        courier_answer(delivery, 17, 0, CODE_NONE, false);
     else if (strncmp(to, "commits", 7) == 0) {
         bool early = strcmp(to, "commits-early") == 0;
         if (early)
             courier_report(told.sop_instance, true);
-        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, "", true);
+        courier_answer(delivery, PROTO_DELIVERY_SENT, 0, CODE_NONE, true);
         if (!early && strcmp(to, "commits-never") != 0)
             courier_report(told.sop_instance, strcmp(to, "commits-not") != 0);
     }
@@ -260,11 +260,11 @@ add_delivery(const char *destination)
     result.destination_count = 1;
     int64_t now_ms = clock_unix_ms(), job = sample_job(s.queue, series);
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, now_ms), 0);
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, job,
-                         &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, "", ""},
-                         now_ms),
-        0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
+                                                             1, CODE_NONE, ""},
+                                      now_ms),
+                     0);
 }
 
 static void
@@ -346,7 +346,7 @@ static const struct {
 } ends[] = {
     {"refuses", "state || ' ' || code || ' ' || attempts || ' ' || dimse_status_hex",
      "FAILED STORE_REFUSED 1 0xA900"},
-    {"is-down", "code || ' ' || (attempts >= 3)", "CONNECT_FAILED 1"},
+    {"is-down", "code || ' ' || (attempts >= 3)", "PEER_UNREACHABLE 1"},
     {"no-seg", "group_concat(destination || ' ' || state, ', ')", "no-seg FAILED, takes SENT"},
     {"returns", "code || ' ' || (attempts > 1)", "RETURNED 1"},
     {"kills", "code || ' ' || (attempts > 1)", "COURIER_DIED 1"},
@@ -437,7 +437,7 @@ START_TEST(what_is_too_old_has_failed)
     start_courier();
     run_until("SELECT state || ' ' || code || ' ' || (sentence LIKE 'so it is; given up after %') "
               "FROM v_deliveries",
-              "FAILED CONNECT_FAILED 1");
+              "FAILED PEER_UNREACHABLE 1");
 }
 
 END_TEST

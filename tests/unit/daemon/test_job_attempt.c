@@ -393,7 +393,7 @@ START_TEST(an_end_that_comes_too_late_changes_nothing)
     bool was_running;
     enum job_end end = hear_done(PROTO_VERDICT_DONE);
     ck_assert_int_eq(
-        queue_cancel_job(s.queue, job, "CANCELLED", "a test", SAMPLE_NOW, &was_running), 0);
+        queue_cancel_job(s.queue, job, CODE_CANCELLED, "a test", SAMPLE_NOW, &was_running), 0);
     ck_assert(was_running);
     record(end);
     assert_answer(&s, "SELECT state FROM v_jobs", "CANCELLED");

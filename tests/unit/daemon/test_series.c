@@ -115,7 +115,7 @@ START_TEST(the_geometry_is_added)
     const struct queue_stack stacks[] = {
         {.name = "", .accepted = true, .planes = 30, .columns = 512, .rows = 400, .spacing_mm = 5},
         {.name = "echo 2", .accepted = true, .planes = 1, .columns = 64, .rows = 64},
-        {.name = "echo 3", .accepted = false, .code = "MISSING_SLICE"},
+        {.name = "echo 3", .accepted = false, .code = CODE_MISSING_SLICE},
     };
     char evidence[SERIES_EVIDENCE] = "E";
     series_add_geometry(evidence, stacks, 1);
@@ -133,7 +133,8 @@ START_TEST(many_stacks_are_cut_and_counted)
     struct queue_stack stacks[300];
     char evidence[SERIES_EVIDENCE] = "";
     for (size_t i = 0; i < 300; i++)
-        stacks[i] = (struct queue_stack){.name = "stack", .accepted = false, .code = "GANTRY_TILT"};
+        stacks[i] =
+            (struct queue_stack){.name = "stack", .accepted = false, .code = CODE_GANTRY_TILT};
     series_add_geometry(evidence, stacks, 300);
     ck_assert_ptr_nonnull(strstr(evidence, "300 stacks"));
     ck_assert_ptr_nonnull(strstr(evidence, " and 292 more"));

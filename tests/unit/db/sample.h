@@ -144,7 +144,7 @@ sample_settle(struct queue *queue, int64_t series_id, int32_t revision)
                                 .columns = 512,
                                 .rows = 512,
                                 .spacing_mm = 5.0,
-                                .code = "",
+                                .code = CODE_NONE,
                                 .sentence = "",
                                 .file_a = "",
                                 .file_b = ""};
@@ -272,16 +272,17 @@ static inline int
 sample_finish_measured(struct queue *queue, int64_t job)
 {
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
-    return queue_finish_job(queue, job,
-                            &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
-                            SAMPLE_NOW + 4000);
+    return queue_finish_job(
+        queue, job, &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
+        SAMPLE_NOW + 4000);
 }
 
 static inline int
 sample_finish(struct queue *queue, int64_t job)
 {
     return queue_finish_job(
-        queue, job, &(struct queue_finish){QUEUE_DONE, &sample_figures, &sample_result, 1, "", ""},
+        queue, job,
+        &(struct queue_finish){QUEUE_DONE, &sample_figures, &sample_result, 1, CODE_NONE, ""},
         SAMPLE_NOW + 4000);
 }
 

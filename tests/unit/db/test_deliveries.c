@@ -18,11 +18,11 @@ close_sample(void)
     sample_close(&s);
 }
 
-static const struct queue_attempt stored = {.dimse_status = 0, .code = "", .sentence = ""};
+static const struct queue_attempt stored = {.dimse_status = 0, .code = CODE_NONE, .sentence = ""};
 static const struct queue_attempt refused = {
-    .dimse_status = 0xa700, .code = "STORE_FAILED", .sentence = "out of resources"};
+    .dimse_status = 0xa700, .code = CODE_STORE_FAILED, .sentence = "out of resources"};
 static const struct queue_attempt unreachable = {
-    .dimse_status = -1, .code = "PEER_UNREACHABLE", .sentence = "connection refused"};
+    .dimse_status = -1, .code = CODE_PEER_UNREACHABLE, .sentence = "connection refused"};
 
 /* --------------------------------------------------------------------------- made with DONE -- */
 
@@ -33,9 +33,10 @@ finish_with(int64_t job, const char *uid, const char *const *destinations, size_
     result.sop_instance_uid = uid;
     result.destinations = destinations;
     result.destination_count = count;
-    return queue_finish_job(s.queue, job,
-                            &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, "", ""},
-                            SAMPLE_NOW + 4000);
+    return queue_finish_job(
+        s.queue, job,
+        &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, CODE_NONE, ""},
+        SAMPLE_NOW + 4000);
 }
 
 static void
@@ -208,7 +209,7 @@ static void
 report_commitment(bool committed)
 {
     ck_assert_int_eq(queue_delivery_committed(s.queue, "2.25.77", "2.25.1", committed,
-                                              committed ? "" : "COMMIT_REFUSED",
+                                              committed ? CODE_NONE : CODE_COMMITMENT_FAILED,
                                               committed ? "" : "no such object", THEN + 2000),
                      0);
 }
@@ -381,7 +382,8 @@ END_TEST
 
 START_TEST(a_warning_is_kept_with_a_sent_one)
 {
-    struct queue_attempt coerced = {.dimse_status = 0xb000, .code = "", .sentence = "coerced"};
+    struct queue_attempt coerced = {
+        .dimse_status = 0xb000, .code = CODE_NONE, .sentence = "coerced"};
     int64_t delivery = one_delivery("1.2");
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN), 0);
     ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &coerced, "2.25.77", THEN), 0);
@@ -511,9 +513,9 @@ START_TEST(a_refused_commitment_says_why)
     assert_answer(&s,
                   "SELECT state || ' ' || commitment || ' ' || code || ' ' || sentence FROM "
                   "v_deliveries",
-                  "SENT FAILED COMMIT_REFUSED no such object");
+                  "SENT FAILED COMMITMENT_FAILED no such object");
     assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'COMMITMENT_FAILED'",
-                  "PACS, COMMIT_REFUSED: no such object");
+                  "PACS, COMMITMENT_FAILED: no such object");
 }
 
 END_TEST
@@ -528,7 +530,7 @@ START_TEST(unknown_commitments_are_told_so)
     send(plain, "");
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         ck_assert_int_eq(
-            queue_delivery_committed(s.queue, pairs[i][0], pairs[i][1], true, "", "", THEN),
+            queue_delivery_committed(s.queue, pairs[i][0], pairs[i][1], true, CODE_NONE, "", THEN),
             -ENOENT);
         ck_assert_int_eq(queue_find_commitment(s.queue, pairs[i][0], pairs[i][1], &found), -ENOENT);
     }
@@ -561,7 +563,8 @@ START_TEST(a_commitment_that_does_not_come_is_overdue)
     assert_answer(&s, "SELECT state || ' ' || commitment || ' ' || sent_at FROM v_deliveries",
                   "DELAYED FAILED 2026-01-31T02:03:26.000Z");
     ck_assert_int_eq(
-        queue_delivery_committed(s.queue, "2.25.77", "2.25.1", true, "", "", THEN + 1200), -ENOENT);
+        queue_delivery_committed(s.queue, "2.25.77", "2.25.1", true, CODE_NONE, "", THEN + 1200),
+        -ENOENT);
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN + 2000), 0);
     assert_answer(&s,
                   "SELECT commitment || transaction_uid || coalesce(requested_at, '') FROM "
@@ -569,7 +572,8 @@ START_TEST(a_commitment_that_does_not_come_is_overdue)
                   "NONE");
     ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &stored, "2.25.78", THEN + 2000), 0);
     ck_assert_int_eq(
-        queue_delivery_committed(s.queue, "2.25.78", "2.25.1", true, "", "", THEN + 3000), 0);
+        queue_delivery_committed(s.queue, "2.25.78", "2.25.1", true, CODE_NONE, "", THEN + 3000),
+        0);
     assert_answer(&s, "SELECT attempts || commitment FROM v_deliveries", "2COMMITTED");
 }
 
@@ -719,14 +723,14 @@ START_TEST(a_newer_revision_that_fails_takes_nothing_back)
     ck_assert_int_eq(sample_add_job(s.queue, series, 2, &job), 0);
     assert_answer(&s, STATES, "PENDING");
     start_job(job);
-    ck_assert_int_eq(queue_fail_job(s.queue, job, "CRASHED", "x", "", "", SAMPLE_NOW + 4000), 0);
+    ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_CRASHED, "x", "", "", SAMPLE_NOW + 4000), 0);
     assert_answer(&s, STATES, "PENDING");
     /* EMPTY is a result in its own right. */
     ck_assert_int_eq(queue_retry_job(s.queue, job, SAMPLE_NOW + 4000), 0);
     start_job(job);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
                                       &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0,
-                                                             "EMPTY", "no voxel"},
+                                                             CODE_EMPTY, "no voxel"},
                                       SAMPLE_NOW + 4000),
                      0);
     assert_answer(&s, STATES, "CANCELLED");

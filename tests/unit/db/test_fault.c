@@ -63,11 +63,11 @@ finish_it(void)
     result.destination_count = 1;
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
     return queue_finish_job(s.queue, 1,
-                            &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, "", ""},
+                            &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""},
                             SAMPLE_NOW + 4000);
 }
 
-static const struct queue_attempt attempt = {.dimse_status = 0, .code = "", .sentence = ""};
+static const struct queue_attempt attempt = {.dimse_status = 0, .code = CODE_NONE, .sentence = ""};
 
 static int
 start_sending(void)
@@ -90,7 +90,8 @@ have_sent(void)
 static int
 have_committed(void)
 {
-    return queue_delivery_committed(s.queue, "2.25.77", "2.25.1", true, "", "", SAMPLE_NOW + 6000);
+    return queue_delivery_committed(s.queue, "2.25.77", "2.25.1", true, CODE_NONE, "",
+                                    SAMPLE_NOW + 6000);
 }
 
 static int

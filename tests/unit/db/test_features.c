@@ -30,9 +30,10 @@ static int
 finish_with(int64_t job, const struct queue_feature *features, size_t count)
 {
     const struct queue_figures figures = sample_measured(features, count);
-    return queue_finish_job(s.queue, job,
-                            &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
-                            SAMPLE_NOW + 4000);
+    return queue_finish_job(
+        s.queue, job,
+        &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, CODE_NONE, ""},
+        SAMPLE_NOW + 4000);
 }
 
 static int64_t
@@ -126,11 +127,11 @@ START_TEST(counts_of_any_size_fit)
     struct queue_figures figures = sample_figures;
     figures.histograms = &histogram;
     figures.histogram_count = 1;
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, running_job("1.2.3"),
-                         &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
-                         SAMPLE_NOW + 4000),
-        0);
+    ck_assert_int_eq(queue_finish_job(s.queue, running_job("1.2.3"),
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     0);
     assert_answer(&s, "SELECT counts ->> 255 FROM v_pattern_histograms", "9223372036854775807");
 }
 
@@ -191,7 +192,7 @@ assert_refused(const struct queue_feature *features, size_t count, int expected,
                   "SELECT (SELECT count(*) FROM v_features) + (SELECT count(*) FROM v_results) + "
                   "(SELECT count(*) FROM feature_definition)",
                   "0");
-    ck_assert_int_eq(queue_fail_job(s.queue, job, "X", "", "", "", SAMPLE_NOW + 5000), 0);
+    ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_CRASHED, "", "", "", SAMPLE_NOW + 5000), 0);
 }
 
 START_TEST(what_is_no_feature_is_refused_with_the_whole_job)
@@ -219,7 +220,7 @@ START_TEST(an_empty_job_has_features_too)
     const struct queue_figures figures = sample_measured(sample_features, SAMPLE_FEATURES);
     ck_assert_int_eq(queue_finish_job(s.queue, running_job("1.2.3"),
                                       &(struct queue_finish){QUEUE_EMPTY, &figures, NULL, 0,
-                                                             "EMPTY", "no voxel"},
+                                                             CODE_EMPTY, "no voxel"},
                                       SAMPLE_NOW + 4000),
                      0);
     assert_answer(&s, "SELECT count(*) FROM v_features", "3");

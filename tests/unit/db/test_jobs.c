@@ -47,18 +47,18 @@ take(enum edge edge, int64_t job)
     case EMPTY:
         return queue_finish_job(
             s.queue, job,
-            &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0, "EMPTY", "no voxel"},
+            &(struct queue_finish){QUEUE_EMPTY, &sample_figures, NULL, 0, CODE_EMPTY, "no voxel"},
             SAMPLE_NOW + 4000);
     case FAIL:
-        return queue_fail_job(s.queue, job, "FILE_UNREADABLE", "a cannot be read", "a", "b",
+        return queue_fail_job(s.queue, job, CODE_FILE_UNREADABLE, "a cannot be read", "a", "b",
                               SAMPLE_NOW + 4000);
     case DELAY:
-        return queue_delay_job(s.queue, job, SAMPLE_NOW + 9000, true, "NO_SPACE", "disk full",
+        return queue_delay_job(s.queue, job, SAMPLE_NOW + 9000, true, CODE_DISK_FULL, "disk full",
                                SAMPLE_NOW + 4000);
     case RETURN:
         return queue_return_job(s.queue, job, "drain", SAMPLE_NOW + 4000);
     case CANCEL:
-        return queue_cancel_job(s.queue, job, "CANCELLED", "an operator", SAMPLE_NOW + 4000,
+        return queue_cancel_job(s.queue, job, CODE_CANCELLED, "an operator", SAMPLE_NOW + 4000,
                                 &was_running);
     case RETRY:
         return queue_retry_job(s.queue, job, SAMPLE_NOW + 5000);
@@ -182,7 +182,7 @@ START_TEST(a_refused_stack_gets_no_job)
 {
     int64_t series = sample_series(s.queue, "1.2.3", 3), job;
     struct queue_stack stacks[] = {{.name = "a", .accepted = true},
-                                   {.name = "b", .code = "MISSING_SLICE"}};
+                                   {.name = "b", .code = CODE_MISSING_SLICE}};
     ck_assert_int_eq(queue_settle(s.queue, series, 1, "", stacks, 2, SAMPLE_NOW), 0);
     struct queue_ids running;
     ck_assert_int_eq(queue_add_job(s.queue,
@@ -375,7 +375,7 @@ START_TEST(delayed_ones_become_ready_when_due)
     ck_assert_int_eq(row.attempts, 1);
     queue_job_clear(&row);
     assert_answer(&s, "SELECT not_before_at || ' ' || code FROM v_jobs",
-                  "2026-01-31T02:03:29.000Z NO_SPACE");
+                  "2026-01-31T02:03:29.000Z DISK_FULL");
     ck_assert_int_eq(queue_next_due(s.queue, &due), 0);
     ck_assert_int_eq(due, SAMPLE_NOW + 9000);
     ck_assert_uint_eq(ready(SAMPLE_NOW + 8999, 4, ids, 4), 0);
@@ -400,7 +400,8 @@ START_TEST(next_due_is_the_earliest)
         snprintf(uid, sizeof uid, "1.%d", i);
         int64_t job = job_in(QUEUE_RUNNING, uid);
         ck_assert_int_eq(
-            queue_delay_job(s.queue, job, SAMPLE_NOW + 5000 - i, false, "", "", SAMPLE_NOW), 0);
+            queue_delay_job(s.queue, job, SAMPLE_NOW + 5000 - i, false, CODE_NONE, "", SAMPLE_NOW),
+            0);
     }
     ck_assert_int_eq(queue_next_due(s.queue, &due), 0);
     ck_assert_int_eq(due, SAMPLE_NOW + 4998);
@@ -462,11 +463,11 @@ START_TEST(done_stores_figures_and_results)
         {.kind = "codes", .path = "outbox/1/codes.bin", .size = 786432},
         sample_result,
     };
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, job,
-                         &(struct queue_finish){QUEUE_DONE, &sample_figures, results, 2, "", ""},
-                         SAMPLE_NOW + 4000),
-        0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, results,
+                                                             2, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     0);
     assert_answer(&s,
                   "SELECT state || ' ' || ended_at || ' ' || read_seconds || ' ' || "
                   "compute_seconds || ' ' || write_seconds || ' ' || (verify_seconds IS NULL) || "
@@ -500,8 +501,8 @@ START_TEST(what_was_not_measured_is_null)
                                  .segmented_voxels = 0,
                                  .peak_bytes = -1};
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_EMPTY, &none, NULL, 0, "EMPTY",
-                                                             "no voxel in range"},
+                                      &(struct queue_finish){QUEUE_EMPTY, &none, NULL, 0,
+                                                             CODE_EMPTY, "no voxel in range"},
                                       SAMPLE_NOW),
                      0);
     assert_answer(&s,
@@ -517,27 +518,27 @@ END_TEST
 START_TEST(an_end_must_fit_its_results)
 {
     int64_t job = job_in(QUEUE_RUNNING, "1.2.3");
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, job,
-                         &(struct queue_finish){QUEUE_DONE, &sample_figures, NULL, 0, "", ""},
-                         SAMPLE_NOW),
-        -EINVAL);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
-                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures,
-                                                             &sample_result, 1, "", ""},
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, NULL, 0,
+                                                             CODE_NONE, ""},
                                       SAMPLE_NOW),
                      -EINVAL);
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, job,
-                         &(struct queue_finish){QUEUE_FAILED, &sample_figures, NULL, 0, "", ""},
-                         SAMPLE_NOW),
-        -EINVAL);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_EMPTY, &sample_figures,
+                                                             &sample_result, 1, CODE_NONE, ""},
+                                      SAMPLE_NOW),
+                     -EINVAL);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_FAILED, &sample_figures, NULL, 0,
+                                                             CODE_NONE, ""},
+                                      SAMPLE_NOW),
+                     -EINVAL);
     struct queue_result twice[] = {sample_result, sample_result};
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, job,
-                         &(struct queue_finish){QUEUE_DONE, &sample_figures, twice, 2, "", ""},
-                         SAMPLE_NOW),
-        -EEXIST);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, twice, 2,
+                                                             CODE_NONE, ""},
+                                      SAMPLE_NOW),
+                     -EEXIST);
     ck_assert_int_eq(sample_state(s.queue, job), QUEUE_RUNNING);
     assert_answer(&s, "SELECT count(*) FROM v_results", "0");
 }
@@ -571,7 +572,7 @@ START_TEST(cancelling_tells_whether_it_ran)
 
     for (size_t i = 0; i < 3; i++) {
         bool was_running = !cases[i].was_running;
-        ck_assert_int_eq(queue_cancel_job(s.queue, cases[i].job, "CANCELLED", "by hand",
+        ck_assert_int_eq(queue_cancel_job(s.queue, cases[i].job, CODE_CANCELLED, "by hand",
                                           SAMPLE_NOW + 9000, &was_running),
                          0);
         ck_assert_int_eq(was_running, cases[i].was_running);
@@ -610,8 +611,8 @@ START_TEST(recovery)
     for (int attempt = 1; attempt <= 3; attempt++) {
         ck_assert_int_eq(queue_start_job(s.queue, often, "worker-0", 1, SAMPLE_NOW), 0);
         if (attempt < 3)
-            ck_assert_int_eq(queue_delay_job(s.queue, often, SAMPLE_NOW, false, "", "", SAMPLE_NOW),
-                             0);
+            ck_assert_int_eq(
+                queue_delay_job(s.queue, often, SAMPLE_NOW, false, CODE_NONE, "", SAMPLE_NOW), 0);
         int64_t ids[4];
         ready(SAMPLE_NOW, 4, ids, 4);
     }

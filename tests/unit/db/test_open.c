@@ -193,7 +193,7 @@ assert_goes_on_working(const struct sample *sample)
     ck_assert_int_eq(queue_start_job(sample->queue, 1, "worker-0", 1, SAMPLE_NOW), 0);
     ck_assert_int_eq(
         queue_finish_job(sample->queue, 1,
-                         &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, "", ""},
+                         &(struct queue_finish){QUEUE_DONE, &figures, &result, 1, CODE_NONE, ""},
                          SAMPLE_NOW),
         0);
     assert_answer(sample, "SELECT count(*) FROM v_features", "3");

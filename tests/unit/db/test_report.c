@@ -23,13 +23,13 @@ open_sample(void)
     ck_assert_int_eq(queue_start_job(s.queue, done, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(sample_finish(s.queue, done), 0);
     ck_assert_int_eq(queue_start_job(s.queue, failed, "worker-0", 0, SAMPLE_NOW + 3000), 0);
-    ck_assert_int_eq(queue_fail_job(s.queue, failed, "FILE_UNREADABLE", "a \"quoted\"\nsentence",
+    ck_assert_int_eq(queue_fail_job(s.queue, failed, CODE_FILE_UNREADABLE, "a \"quoted\"\nsentence",
                                     "a", "b", SAMPLE_NOW + 4000),
                      0);
     ck_assert_int_eq(queue_start_job(s.queue, running, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     sample_series(s.queue, "1.2.5", 2);
     int64_t refused = sample_series(s.queue, "1.2.6", 2);
-    struct queue_stack stack = {.code = "MISSING_SLICE", .sentence = "one is missing"};
+    struct queue_stack stack = {.code = CODE_MISSING_SLICE, .sentence = "one is missing"};
     ck_assert_int_eq(queue_settle(s.queue, refused, 1, "quiet", &stack, 1, SAMPLE_NOW), 0);
     int rc = report_open(s.path, &report, reason, sizeof reason);
     ck_assert_msg(rc == 0, "%s", reason);
@@ -212,19 +212,19 @@ static int64_t
 deliver(void)
 {
     static const char *const to[] = {"PACS", "OLD"};
-    static const struct queue_attempt sent = {.dimse_status = 0, .code = "", .sentence = ""};
+    static const struct queue_attempt sent = {.dimse_status = 0, .code = CODE_NONE, .sentence = ""};
     static const struct queue_attempt full = {
-        .dimse_status = 0xa700, .code = "STORE_FAILED", .sentence = "full"};
+        .dimse_status = 0xa700, .code = CODE_STORE_FAILED, .sentence = "full"};
     struct queue_result result = sample_result;
     result.destinations = to;
     result.destination_count = 2;
     ck_assert_int_eq(queue_retry_job(s.queue, 1, SAMPLE_NOW + 4000), 0);
     ck_assert_int_eq(queue_start_job(s.queue, 1, "worker-1", 0, SAMPLE_NOW + 4000), 0);
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, 1,
-                         &(struct queue_finish){QUEUE_DONE, &sample_figures, &result, 1, "", ""},
-                         SAMPLE_NOW + 4000),
-        0);
+    ck_assert_int_eq(queue_finish_job(s.queue, 1,
+                                      &(struct queue_finish){QUEUE_DONE, &sample_figures, &result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     0);
     ck_assert_int_eq(queue_start_delivery(s.queue, 1, SAMPLE_NOW + 5000), 0);
     ck_assert_int_eq(queue_delivery_sent(s.queue, 1, &sent, "2.25.77", SAMPLE_NOW + 5000), 0);
     ck_assert_int_eq(queue_start_delivery(s.queue, 2, SAMPLE_NOW + 5000), 0);
@@ -499,11 +499,11 @@ run_job(const char *series_uid, int64_t ago_ms, double seconds, int32_t lane)
     figures.total_seconds = seconds;
     ck_assert_int_eq(
         queue_start_job(s.queue, job, "worker-1", lane, end - (int64_t)(seconds * 1000)), 0);
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, job,
-                         &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
-                         end),
-        0);
+    ck_assert_int_eq(queue_finish_job(s.queue, job,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
+                                                             1, CODE_NONE, ""},
+                                      end),
+                     0);
 }
 
 START_TEST(the_night_at_a_glance)
@@ -522,7 +522,7 @@ START_TEST(the_night_at_a_glance)
     run_job("2.3", 13 * 3600 * 1000, 9, 0);
     run_job("2.4", 25 * 3600 * 1000, 100, 0);
     ck_assert_int_eq(
-        queue_add_quarantine(s.queue, "quarantine/a", "a", "", "NOT_DICOM", "a", now_ms()), 0);
+        queue_add_quarantine(s.queue, "quarantine/a", "a", "", CODE_NOT_DICOM, "a", now_ms()), 0);
     assert_answer(&s,
                   "SELECT jobs_ended_12h || ' ' || jobs_ended_24h || ' ' || jobs_failed_24h || "
                   "' ' || mean_seconds || ' ' || median_seconds || ' ' || quarantined_24h "

@@ -22,19 +22,20 @@ open_sample(void)
         int64_t job = sample_job(s.queue, series);
         ck_assert_int_eq(queue_start_job(s.queue, job, worker, 0, SAMPLE_NOW + 3000), 0);
     }
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, 1,
-                         &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
-                         SAMPLE_NOW + 4000),
-        0);
+    ck_assert_int_eq(queue_finish_job(s.queue, 1,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     0);
     ck_assert_int_eq(sample_finish(s.queue, 3), 0);
-    ck_assert_int_eq(queue_fail_job(s.queue, 4, "FILE_UNREADABLE", "it is", "", "", SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_fail_job(s.queue, 4, CODE_FILE_UNREADABLE, "it is", "", "", SAMPLE_NOW),
+                     0);
     figures = sample_measured(NULL, 0);
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, 5,
-                         &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
-                         SAMPLE_NOW + 4000),
-        0);
+    ck_assert_int_eq(queue_finish_job(s.queue, 5,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     0);
     int rc = report_open(s.path, &report, reason, sizeof reason);
     ck_assert_msg(rc == 0, "%s", reason);
 }
@@ -132,11 +133,11 @@ START_TEST(whole_volume_and_hostile_labels)
          .label = "\x1b[2J"},
     };
     const struct queue_figures figures = sample_measured(features, 2);
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, 2,
-                         &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
-                         SAMPLE_NOW + 4000),
-        0);
+    ck_assert_int_eq(queue_finish_job(s.queue, 2,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     0);
     assert_printed(2, 0,
                    "Job 2, pipeline head-ct: 2 features\n"
                    "\nWhole volume: first-order\n"
@@ -189,11 +190,11 @@ START_TEST(rows_come_in_order_with_every_bit)
                                              .symmetric = i % 2 == 0};
     }
     const struct queue_figures figures = sample_measured(features, 6);
-    ck_assert_int_eq(
-        queue_finish_job(s.queue, 2,
-                         &(struct queue_finish){QUEUE_DONE, &figures, &sample_result, 1, "", ""},
-                         SAMPLE_NOW + 4000),
-        0);
+    ck_assert_int_eq(queue_finish_job(s.queue, 2,
+                                      &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
+                                                             1, CODE_NONE, ""},
+                                      SAMPLE_NOW + 4000),
+                     0);
     ck_assert_int_eq(
         report_each_feature(report, 2, REPORT_ALL_SEGMENTS, take, &taken, reason, sizeof reason),
         0);

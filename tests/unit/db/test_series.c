@@ -153,7 +153,7 @@ refuse(int64_t id, int32_t revision)
                                 .columns = 512,
                                 .rows = 512,
                                 .spacing_mm = 5,
-                                .code = "MISSING_SLICE",
+                                .code = CODE_MISSING_SLICE,
                                 .sentence = "between a and b one slice is missing",
                                 .file_a = "series/1.2.3/a.dcm",
                                 .file_b = "series/1.2.3/b.dcm"};
@@ -200,7 +200,7 @@ START_TEST(one_accepted_stack_settles)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     struct queue_stack stacks[] = {
-        {.name = "a", .code = "TOO_FEW_SLICES", .sentence = "two are too few"},
+        {.name = "a", .code = CODE_TOO_FEW_SLICES, .sentence = "two are too few"},
         {.name = "b", .accepted = true, .planes = 9, .spacing_mm = NAN},
     };
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "all there", stacks, 2, SAMPLE_NOW), 0);
@@ -223,7 +223,7 @@ START_TEST(a_bad_stack_undoes_the_settling)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     struct queue_stack twice[] = {{.name = "a", .accepted = true}, {.name = "a", .accepted = true}};
-    struct queue_stack both = {.name = "a", .accepted = true, .code = "TOO_FEW_SLICES"};
+    struct queue_stack both = {.name = "a", .accepted = true, .code = CODE_TOO_FEW_SLICES};
     struct queue_stack neither = {.name = "a"};
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "", twice, 2, SAMPLE_NOW), -EEXIST);
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "", &both, 1, SAMPLE_NOW), -EINVAL);
@@ -415,7 +415,7 @@ START_TEST(a_series_refused_without_a_file_is_judged_again_when_it_returns)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 2);
     const struct queue_stack refused = {.name = "",
-                                        .code = "FILE_UNREADABLE",
+                                        .code = CODE_FILE_UNREADABLE,
                                         .sentence = "a cannot be read",
                                         .file_a = "a",
                                         .file_b = ""};
@@ -441,7 +441,7 @@ START_TEST(a_series_whose_job_failed_is_judged_again_when_a_file_returns)
 {
     int64_t job = sample_job(s.queue, "1.2.3");
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW + 3000), 0);
-    ck_assert_int_eq(queue_fail_job(s.queue, job, "FILE_UNREADABLE", "a cannot be read", "a", "",
+    ck_assert_int_eq(queue_fail_job(s.queue, job, CODE_FILE_UNREADABLE, "a cannot be read", "a", "",
                                     SAMPLE_NOW + 4000),
                      0);
     lose_and_bring_back(SAMPLE_NOW + 5000);
@@ -452,10 +452,10 @@ END_TEST
 
 START_TEST(quarantine)
 {
-    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "", "NOT_DICOM",
+    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "", CODE_NOT_DICOM,
                                           "a has no DICOM header", SAMPLE_NOW),
                      0);
-    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "", "NOT_DICOM",
+    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "", CODE_NOT_DICOM,
                                           "told twice", SAMPLE_NOW + 5),
                      0);
     assert_answer(&s,
@@ -466,7 +466,7 @@ START_TEST(quarantine)
     for (int i = 0; i < 4; i++) {
         char original[16];
         snprintf(original, sizeof original, "/inbox/%d", i / 2);
-        ck_assert_int_eq(queue_add_quarantine(s.queue, "", original, "", "FILE_UNREADABLE",
+        ck_assert_int_eq(queue_add_quarantine(s.queue, "", original, "", CODE_FILE_UNREADABLE,
                                               "it cannot be read", SAMPLE_NOW),
                          0);
     }
@@ -482,16 +482,16 @@ START_TEST(other_bytes_under_a_known_uid_flag_the_series)
 {
     sample_series(s.queue, "1.2.3", 1);
     ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "1.2.3",
-                                          QUEUE_CODE_DUPLICATE, "other bytes", SAMPLE_NOW),
+                                          CODE_DUPLICATE_UID_DIFFERENT, "other bytes", SAMPLE_NOW),
                      0);
     ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "1.2.3",
-                                          QUEUE_CODE_DUPLICATE, "other bytes", SAMPLE_NOW),
+                                          CODE_DUPLICATE_UID_DIFFERENT, "other bytes", SAMPLE_NOW),
                      0);
     ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/b", "/inbox/b", "1.2.3",
-                                          "TAG_MISSING", "no rows", SAMPLE_NOW),
+                                          CODE_TAG_MISSING, "no rows", SAMPLE_NOW),
                      0);
     ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/c", "/inbox/c", "9.9",
-                                          QUEUE_CODE_DUPLICATE, "of nothing", SAMPLE_NOW),
+                                          CODE_DUPLICATE_UID_DIFFERENT, "of nothing", SAMPLE_NOW),
                      0);
     assert_answer(&s, "SELECT duplicate_conflicts || state || revision FROM v_series",
                   "1GATHERING1");

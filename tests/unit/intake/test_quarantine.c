@@ -83,13 +83,13 @@ END_TEST
 START_TEST(the_reason_is_written_once)
 {
     const struct quarantine_reason reason = {
-        .code = "NOT_DICOM",
+        .code = CODE_NOT_DICOM,
         .sentence = "It says \"hello\".",
         .original = "/in/a\nb",
         .series_uid = "",
     };
     struct quarantine_reason other = reason;
-    other.code = "FILE_EMPTY";
+    other.code = CODE_FILE_EMPTY;
     scratch_folder("quarantine");
     scratch_folder("quarantine/20261121");
     int root = open(scratch, O_RDONLY | O_DIRECTORY);
