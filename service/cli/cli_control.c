@@ -172,12 +172,28 @@ worse(int before, int now)
     return before == EXIT_OK ? now : EXIT_PARTIAL;
 }
 
-/* Asks `count` things of one daemon; `write` makes the message and the noun of each. */
+/* What `resend` was asked for: deliveries by number, all of a job, or all of a destination. */
+struct resend {
+    char **deliveries;
+    int delivery_count;
+    int64_t job;             /* 0: not given */
+    const char *destination; /* "": not given */
+    bool not_arrived;
+};
+
+/* What is asked about each argument; `resend` is NULL but for that command. */
+struct question {
+    const char *needs; /* "one or more job numbers" */
+    const char *one;   /* "a job number" */
+    const char *noun;  /* "job" */
+    bool (*is_one)(const char *argument);
+    void (*write)(struct proto_writer *writer, const char *argument, const struct resend *resend);
+};
+
+/* On one connection; a question without an argument has a NULL one. */
 static int
-control_ask_all(const char *root, int count,
-                void (*write)(const void *context, int number, struct proto_writer *writer,
-                              char *what, size_t size),
-                const void *context)
+control_ask_all(const char *root, const struct question *question, char **arguments, int count,
+                const struct resend *resend)
 {
     int fd = connect_daemon(root);
     if (fd < 0)
@@ -187,35 +203,13 @@ control_ask_all(const char *root, int count,
     for (int i = 0; i < count && !lost; i++) {
         char what[80];
         struct proto_writer writer;
-        write(context, i, &writer, what, sizeof(what));
+        snprintf(what, sizeof(what), "%s%s%s", question->noun, arguments[i] ? " " : "",
+                 arguments[i] ? arguments[i] : "");
+        question->write(&writer, arguments[i], resend);
         status = worse(status, control_ask_about(fd, root, what, &writer, &lost));
     }
     close(fd);
     return status;
-}
-
-/* A command that asks the same about each of its arguments. */
-struct question {
-    const char *needs; /* "one or more job numbers" */
-    const char *one;   /* "a job number" */
-    const char *noun;  /* "job" */
-    bool (*is_one)(const char *argument);
-    void (*write)(struct proto_writer *writer, const char *argument);
-};
-
-struct questions {
-    const struct question *question;
-    char **arguments;
-};
-
-static void
-write_question(const void *context, int number, struct proto_writer *writer, char *what,
-               size_t size)
-{
-    const struct questions *questions = context;
-    const char *argument = questions->arguments[number];
-    snprintf(what, size, "%s %s", questions->question->noun, argument);
-    questions->question->write(writer, argument);
 }
 
 static int
@@ -227,8 +221,7 @@ control_each(const struct cli_context *context, int argc, char **argv,
     for (int i = 1; i < argc; i++)
         if (!question->is_one(argv[i]))
             return cli_usage_error(argv[0], "\"%s\" is not %s", argv[i], question->one);
-    const struct questions questions = {question, argv + 1};
-    return control_ask_all(context->conf->root, argc - 1, write_question, &questions);
+    return control_ask_all(context->conf->root, question, argv + 1, argc - 1, NULL);
 }
 
 static bool
@@ -254,20 +247,23 @@ control_is_uid(const char *argument)
 }
 
 static void
-write_retry(struct proto_writer *writer, const char *job)
+write_retry(struct proto_writer *writer, const char *job, const struct resend *resend)
 {
+    (void)resend;
     message_write_retry(writer, &(struct message_retry){.job = control_job(job)});
 }
 
 static void
-write_cancel(struct proto_writer *writer, const char *job)
+write_cancel(struct proto_writer *writer, const char *job, const struct resend *resend)
 {
+    (void)resend;
     message_write_cancel(writer, &(struct message_cancel){.job = control_job(job)});
 }
 
 static void
-write_complete(struct proto_writer *writer, const char *series_uid)
+write_complete(struct proto_writer *writer, const char *series_uid, const struct resend *resend)
 {
+    (void)resend;
     message_write_complete(writer, &(struct message_complete){.series_uid = series_uid});
 }
 
@@ -294,15 +290,6 @@ cli_complete(const struct cli_context *context, int argc, char **argv)
                                              control_is_uid, write_complete};
     return control_each(context, argc, argv, &complete);
 }
-
-/* What `resend` was asked for: deliveries by number, all of a job, or all of a destination. */
-struct resend {
-    char **deliveries;
-    int delivery_count;
-    int64_t job;             /* 0: not given */
-    const char *destination; /* "": not given */
-    bool not_arrived;
-};
 
 static int
 parse_resend(int argc, char **argv, struct resend *resend)
@@ -334,16 +321,12 @@ check_resend(const char *command, const struct resend *resend)
 }
 
 static void
-write_resend(const void *context, int number, struct proto_writer *writer, char *what, size_t size)
+write_resend(struct proto_writer *writer, const char *delivery, const struct resend *resend)
 {
-    const struct resend *resend = context;
     struct message_resend message = {
         .job = resend->job, .destination = resend->destination, .not_arrived = resend->not_arrived};
-    snprintf(what, size, "resend");
-    if (resend->delivery_count > 0) {
-        cli_parse_number(resend->deliveries[number], &message.delivery);
-        snprintf(what, size, "delivery %lld", (long long)message.delivery);
-    }
+    if (delivery)
+        cli_parse_number(delivery, &message.delivery);
     message_write_resend(writer, &message);
 }
 
@@ -356,8 +339,13 @@ cli_resend(const struct cli_context *context, int argc, char **argv)
         status = check_resend(argv[0], &resend);
     if (status != EXIT_OK)
         return status;
-    int count = resend.delivery_count > 0 ? resend.delivery_count : 1;
-    return control_ask_all(context->conf->root, count, write_resend, &resend);
+    static const struct question by_number = {.noun = "delivery", .write = write_resend};
+    static const struct question by_option = {.noun = "resend", .write = write_resend};
+    char *none = NULL;
+    return resend.delivery_count > 0
+               ? control_ask_all(context->conf->root, &by_number, resend.deliveries,
+                                 resend.delivery_count, &resend)
+               : control_ask_all(context->conf->root, &by_option, &none, 1, &resend);
 }
 
 int
