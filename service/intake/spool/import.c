@@ -1,15 +1,14 @@
 /*
  * import.c - see import.h.
  *
- * Each file is in one of three hands at a time, and a step that fails moves it on:
+ * What happens to a file, and the state it is in then; a step that fails settles its outcome:
  *
- *   examine: open, same stamp?, peek ----> outcome settled (own result, gone, changed, unreadable)
- *      |                     \----------> not for us: bound for quarantine/
- *   stage:   a twin is there already? ---> same bytes: ARRIVED; others: bound for quarantine/
+ *   examine: open, same stamp?, peek ----> UNPLACED, bound for series/ or quarantine/
+ *   stage:   a twin is there already? ---> PRESENT with the same bytes; others: for quarantine/
  *      |     copied or linked into incoming/
  *   sync:    source unchanged?, fdatasync
- *   publish: rename to where it stays; a twin that came in between is met as in stage
- *   seal:    folders synced; only now the outcome is ARRIVED or QUARANTINED
+ *   publish: rename to where it stays ---> PLACED; a twin that came in between is met as in stage
+ *   seal:    folders synced -------------> SETTLED; only now as ARRIVED or QUARANTINED
  *
  * A received file comes staged, so it is examined there and nothing is staged for it; and one for
  * series/ is sealed later, by import_seal.
@@ -32,31 +31,39 @@
 
 #define MAX_CLASHES 10000 /* names tried for a moved original */
 
-enum hand {
-    SETTLED,    /* the item's outcome stands */
-    FOR_SERIES, /* on its way to series/ */
-    FOR_QUARANTINE,
+enum import_state {
+    UNPLACED, /* folder/name does not hold its bytes yet */
+    PRESENT,  /* it held them before */
+    PLACED,   /* this batch has put them there */
+    SETTLED,  /* the item's outcome stands */
 };
+
+enum import_target { SERIES, QUARANTINE };
 
 struct work {
     struct import_item *item;
-    enum hand hand;
+    enum import_state state;
+    enum import_target target;
     int source; /* -1: not open */
     struct stat status;
     struct staged staged; /* fd and name empty: nothing to publish, it is there already */
-    bool present;         /* folder/name holds these bytes */
-    bool placed;          /* by this batch */
     bool received;        /* by import_received */
     char folder[DICOM_UID_SIZE + 16];
     char name[QUARANTINE_NAME];
 };
+
+static bool
+is_bound_for(const struct work *work, enum import_target target)
+{
+    return work->state != SETTLED && work->target == target;
+}
 
 /* ------------------------------------------------------------------------ outcomes ------ */
 
 static void
 import_settle(struct work *work, enum import_outcome outcome, int error)
 {
-    work->hand = SETTLED;
+    work->state = SETTLED;
     work->item->outcome = outcome;
     work->item->error = error;
 }
@@ -79,7 +86,7 @@ static void
 import_settle_unreadable(struct work *work, int error)
 {
     import_unreadable(work->item, error);
-    work->hand = SETTLED;
+    work->state = SETTLED;
 }
 
 /* What our own lack of descriptors or memory does to a file says nothing about the file. */
@@ -142,7 +149,7 @@ bind_for_quarantine(struct work *work, enum code code, const char *sentence)
     struct import_report *report = &work->item->report;
     report->code = code;
     snprintf(report->sentence, sizeof report->sentence, "%s", sentence);
-    work->hand = FOR_QUARANTINE;
+    work->target = QUARANTINE;
 }
 
 static void
@@ -151,7 +158,7 @@ bind_for_series(struct work *work, const struct dicom_instance *instance)
     import_describe(instance, &work->item->report);
     snprintf(work->folder, sizeof work->folder, LAYOUT_SERIES "/%s", instance->series_uid);
     snprintf(work->name, sizeof work->name, "%s.dcm", instance->sop_instance_uid);
-    work->hand = FOR_SERIES;
+    work->target = SERIES;
 }
 
 static void
@@ -205,7 +212,7 @@ examine(struct work *work)
 static bool
 is_same_as_before(const struct work *work, const struct stat *twin)
 {
-    return work->item->after == CONF_KEEP && work->hand == FOR_SERIES &&
+    return work->item->after == CONF_KEEP && work->target == SERIES &&
            twin->st_size == work->status.st_size &&
            twin->st_mtim.tv_sec == work->status.st_mtim.tv_sec &&
            twin->st_mtim.tv_nsec == work->status.st_mtim.tv_nsec;
@@ -271,8 +278,9 @@ find_quarantine_place(const struct store *store, struct work *work)
     original_path(work->item, path); /* fitted in examine */
     quarantine_name(path, &work->item->stamp, work->name);
     char folder[QUARANTINE_FOLDER];
-    work->present = quarantine_find(store_fd(store), work->name, folder) == 0;
-    if (!work->present)
+    if (quarantine_find(store_fd(store), work->name, folder) == 0)
+        work->state = PRESENT;
+    else
         quarantine_folder(time(NULL), folder);
     snprintf(work->folder, sizeof work->folder, "%s", folder);
 }
@@ -289,14 +297,25 @@ meet_twin(const struct store *store, struct work *work)
         import_settle(work, IMPORT_RETRY, error);
         return;
     }
-    work->present = same;
-    if (same)
+    if (same) {
+        work->state = PRESENT;
         return;
+    }
     bind_for_quarantine(
         work, CODE_DUPLICATE_UID_DIFFERENT,
         "Another file with this SOP Instance UID is already in the series, and its "
         "bytes differ. The first one is kept; compare the two, and delete the wrong "
         "one at its sender.");
+}
+
+/* A file for series/ may turn out to be one for quarantine/. */
+static void
+find_place(const struct store *store, struct work *work)
+{
+    if (is_bound_for(work, SERIES))
+        meet_twin(store, work);
+    if (is_bound_for(work, QUARANTINE))
+        find_quarantine_place(store, work);
 }
 
 /* --------------------------------------------------------------------------- stage ------ */
@@ -329,16 +348,12 @@ stage_bytes(struct store *store, struct work *work)
 static void
 stage(struct store *store, struct work *work, int64_t reserve_bytes)
 {
-    if (work->hand == FOR_SERIES)
-        meet_twin(store, work);
-    if (work->hand == FOR_QUARANTINE) {
-        find_quarantine_place(store, work);
-        if (!work->present && is_too_large(store, work, reserve_bytes)) {
-            import_settle(work, IMPORT_QUARANTINED, 0);
-            return;
-        }
-    }
-    if (work->hand != SETTLED && !work->present)
+    find_place(store, work);
+    if (work->state != UNPLACED)
+        return;
+    if (work->target == QUARANTINE && is_too_large(store, work, reserve_bytes))
+        import_settle(work, IMPORT_QUARANTINED, 0);
+    else
         stage_bytes(store, work);
 }
 
@@ -378,24 +393,24 @@ publish_once(struct store *store, struct work *work)
         import_settle(work, IMPORT_RETRY, error);
         return;
     }
-    work->placed = work->present = !error;
-    if (!error)
+    if (!error) {
+        work->state = PLACED;
         crash_point("intake_after_rename_before_arrived");
-    else if (work->hand == FOR_SERIES)
+    } else if (work->target == SERIES) {
         meet_twin(store, work);
-    else
-        work->present = true; /* the name says that these are the bytes */
+    } else {
+        work->state = PRESENT; /* the name says that these are the bytes */
+    }
 }
 
 static void
 import_publish(struct store *store, struct work *work)
 {
     publish_once(store, work);
-    if (work->hand == FOR_QUARANTINE && !work->present) {
+    if (work->state == UNPLACED && work->target == QUARANTINE)
         find_quarantine_place(store, work);
-        if (work->hand != SETTLED && !work->present)
-            publish_once(store, work);
-    }
+    if (work->state == UNPLACED && work->target == QUARANTINE)
+        publish_once(store, work);
 }
 
 /* ---------------------------------------------------------------------------- seal ------ */
@@ -423,7 +438,7 @@ arrive(struct work *work)
     struct import_item *item = work->item;
     item->report.size = item->stamp.size;
     snprintf(item->report.path, sizeof item->report.path, "%s/%s", work->folder, work->name);
-    import_settle(work, work->hand == FOR_SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
+    import_settle(work, work->target == SERIES ? IMPORT_ARRIVED : IMPORT_QUARANTINED, 0);
 }
 
 /* Removes what cannot be vouched for, so that the next attempt begins anew. */
@@ -442,7 +457,7 @@ seal(struct store *store, struct work *work, int sync_error)
         arrive(work);
         return;
     }
-    if (work->placed)
+    if (work->state == PLACED)
         take_back(store, work);
     import_settle(work, IMPORT_RETRY, sync_error);
 }
@@ -452,13 +467,13 @@ static void
 seal_all(struct store *store, struct work *works, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (works[i].hand == SETTLED)
+        if (works[i].state == SETTLED)
             continue;
         char folder[sizeof works[i].folder];
         memcpy(folder, works[i].folder, sizeof folder);
         int error = store_sync_folder(store, folder);
         for (size_t j = i; j < count; j++) {
-            if (works[j].hand != SETTLED && strcmp(works[j].folder, folder) == 0)
+            if (works[j].state != SETTLED && strcmp(works[j].folder, folder) == 0)
                 seal(store, &works[j], error);
         }
     }
@@ -494,13 +509,13 @@ import_batch(struct store *store, int64_t reserve_bytes, struct import_item *con
         stage(store, &works[i], reserve_bytes);
     }
     for (size_t i = 0; i < count; i++) {
-        if (works[i].hand != SETTLED && !works[i].present)
+        if (works[i].state == UNPLACED)
             sync_bytes(&works[i]);
     }
     for (size_t i = 0; i < count; i++) {
-        if (works[i].hand != SETTLED && !works[i].present)
+        if (works[i].state == UNPLACED)
             import_publish(store, &works[i]);
-        if (works[i].hand == FOR_QUARANTINE)
+        if (is_bound_for(&works[i], QUARANTINE))
             import_explain(store, &works[i]);
     }
     seal_all(store, works, count);
@@ -536,23 +551,14 @@ examine_received(const struct store *store, struct work *work, const struct impo
     }
     file_stamp_from(&work->status, &work->item->stamp);
     examine_header(work, path);
-    if (work->hand == FOR_SERIES)
+    if (is_bound_for(work, SERIES))
         check_claim(work, claim);
-}
-
-static void
-place_received(const struct store *store, struct work *work)
-{
-    if (work->hand == FOR_SERIES)
-        meet_twin(store, work);
-    if (work->hand == FOR_QUARANTINE)
-        find_quarantine_place(store, work);
 }
 
 static void
 take_in_received(struct store *store, struct work *work)
 {
-    if (!work->present) {
+    if (work->state == UNPLACED) {
         int error = store_sync(&work->staged);
         if (error) {
             import_settle(work, IMPORT_RETRY, error);
@@ -560,11 +566,11 @@ take_in_received(struct store *store, struct work *work)
         }
         import_publish(store, work);
     }
-    if (work->hand == FOR_SERIES) {
+    if (is_bound_for(work, SERIES)) {
         arrive(work);
         return;
     }
-    if (work->hand == FOR_QUARANTINE)
+    if (is_bound_for(work, QUARANTINE))
         import_explain(store, work);
     seal_all(store, work, 1);
 }
@@ -583,8 +589,8 @@ import_received(struct store *store, struct staged *staged, const struct import_
     } else {
         store_hurry(&work.staged);
         examine_received(store, &work, claim);
-        place_received(store, &work);
-        if (work.hand != SETTLED)
+        find_place(store, &work);
+        if (work.state != SETTLED)
             take_in_received(store, &work);
     }
     import_let_go(store, &work);
