@@ -23,7 +23,7 @@
 #define PROTO_MAX_FEATURES     131072
 #define PROTO_MAX_HISTOGRAMS   1024
 #define PROTO_MAX_MEASUREMENTS (128u << 20) /* bytes of the frames that tell them */
-#define PROTO_CODES            256          /* counts of a histogram */
+#define PROTO_HISTOGRAM_ROWS   256          /* counts of a pattern */
 
 enum proto_type {
 

@@ -50,7 +50,7 @@ report_write_histogram(struct proto_writer *writer, int64_t job,
         .settings = histogram->settings,
     };
     message_write_histogram(writer, &message);
-    for (int i = 0; i < PROTO_CODES; i++)
+    for (int i = 0; i < PROTO_HISTOGRAM_ROWS; i++)
         message_add_count(writer, &(struct message_count){.voxels = (int64_t)histogram->counts[i]});
 }
 

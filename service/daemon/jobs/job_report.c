@@ -238,14 +238,14 @@ job_attempt_read_histogram(struct job_attempt *attempt, struct proto_reader *rea
                            struct message_histogram *told)
 {
     if (!job_report_count_bytes(attempt, reader) ||
-        attempt->histogram_count == PROTO_MAX_HISTOGRAMS || reader->rows != PROTO_CODES ||
+        attempt->histogram_count == PROTO_MAX_HISTOGRAMS || reader->rows != PROTO_HISTOGRAM_ROWS ||
         !job_report_is_int32(told->segment) || !*told->pattern)
         return -EBADMSG;
     struct queue_histogram *grown =
         realloc(attempt->histograms, (attempt->histogram_count + 1) * sizeof *grown);
     if (grown)
         attempt->histograms = grown;
-    int64_t *counts = calloc(PROTO_CODES, sizeof *counts);
+    int64_t *counts = calloc(PROTO_HISTOGRAM_ROWS, sizeof *counts);
     if (!job_report_keep(attempt, counts) || !grown ||
         !job_report_keep(attempt, message_keep_histogram(reader, told)))
         return job_report_forget(attempt);

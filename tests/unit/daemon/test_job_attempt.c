@@ -210,7 +210,7 @@ START_TEST(what_was_told_is_recorded_with_the_end)
     features[1].distance = 2;
     features[2].segment = 0;
     ck_assert_int_eq(hear_features(features, 2, 2), 0);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 3), 0);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
     ck_assert_int_eq(hear_features(features + 2, 1, 1), 0);
     assert_answer(&s, "SELECT count(*) FROM v_features", "0");
     record(hear_done(PROTO_VERDICT_DONE));
@@ -229,7 +229,7 @@ END_TEST
 START_TEST(what_was_told_before_another_end_is_forgotten)
 {
     ck_assert_int_eq(hear_features(&usual, 1, 1), 0);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 3), 0);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
     record(hear_done(PROTO_VERDICT_REJECT));
     assert_answer(&s, "SELECT state FROM v_jobs", "FAILED");
     assert_answer(&s,
@@ -257,8 +257,8 @@ END_TEST
 
 START_TEST(the_same_histogram_twice_fails_the_job)
 {
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 3), 0);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 3), 0);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
     record(hear_done(PROTO_VERDICT_DONE));
     assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
     assert_answer(&s, "SELECT sentence FROM v_jobs",
@@ -321,12 +321,12 @@ END_TEST
 
 START_TEST(made_up_histograms_are_refused)
 {
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES - 1, 1), -EBADMSG);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES + 1, 1), -EBADMSG);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS - 1, 1), -EBADMSG);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS + 1, 1), -EBADMSG);
     ck_assert_int_eq(hear_histogram("lbp", 0, 1), -EBADMSG);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, -1), -EBADMSG);
-    ck_assert_int_eq(hear_histogram("", PROTO_CODES, 1), -EBADMSG);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, INT64_MAX), 0);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, -1), -EBADMSG);
+    ck_assert_int_eq(hear_histogram("", PROTO_HISTOGRAM_ROWS, 1), -EBADMSG);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, INT64_MAX), 0);
 }
 
 END_TEST
@@ -350,8 +350,8 @@ END_TEST
 START_TEST(more_histograms_than_there_can_be_are_refused)
 {
     for (int told = 0; told < PROTO_MAX_HISTOGRAMS; told++)
-        ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 1), 0);
-    ck_assert_int_eq(hear_histogram("lbp", PROTO_CODES, 1), -EBADMSG);
+        ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 1), 0);
+    ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 1), -EBADMSG);
 }
 
 END_TEST
