@@ -27,7 +27,7 @@ struct queue;
  * Opens or creates the database, migrates it to this version (a newer one: -EPROTONOSUPPORT),
  * refuses network file systems (-EREMOTE).
  */
-int queue_open(const char *path, struct queue **queue, char *reason, size_t reason_size);
+int queue_open(const char *path, struct queue **queue, struct error *error);
 void queue_close(struct queue *queue);
 const char *queue_reason(const struct queue *queue);
 
@@ -417,6 +417,6 @@ int queue_note(struct queue *queue, const char *kind, const char *detail, int64_
 
 /* Checks the invariants at the head of transaction.c: 0, -EUCLEAN and what is wrong, or why it
  * could not be read. For tests; without NDEBUG every commit checks and aborts. */
-int queue_check(struct queue *queue, char *reason, size_t reason_size);
+int queue_check(struct queue *queue, struct error *error);
 
 #endif

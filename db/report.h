@@ -8,6 +8,8 @@
 #ifndef NOCTULE_REPORT_H
 #define NOCTULE_REPORT_H
 
+#include "base/error.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,12 +18,11 @@
 struct queue_feature;
 struct report;
 
-int report_open(const char *database_path, struct report **report, char *reason,
-                size_t reason_size);
+int report_open(const char *database_path, struct report **report, struct error *error);
 void report_close(struct report *report);
 
 /* A summary: v_night. */
-int report_status(struct report *report, FILE *out, bool json, char *reason, size_t reason_size);
+int report_status(struct report *report, FILE *out, bool json, struct error *error);
 
 struct report_filter {
     const char *state;       /* NULL: any */
@@ -33,12 +34,12 @@ struct report_filter {
 };
 
 int report_jobs(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-                char *reason, size_t reason_size);
+                struct error *error);
 int report_series(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-                  char *reason, size_t reason_size);
+                  struct error *error);
 /* Deliveries of the filter's state, job and destination. */
 int report_deliveries(struct report *report, const struct report_filter *filter, FILE *out,
-                      bool json, char *reason, size_t reason_size);
+                      bool json, struct error *error);
 
 /* A destination of the configuration, which the database does not know until something goes there.
  */
@@ -52,10 +53,9 @@ struct report_destination {
  * but have deliveries.
  */
 int report_destinations(struct report *report, const struct report_destination *configured,
-                        size_t count, FILE *out, bool json, char *reason, size_t reason_size);
+                        size_t count, FILE *out, bool json, struct error *error);
 /* One job: its row, results, deliveries and events. */
-int report_job(struct report *report, int64_t job_id, FILE *out, bool json, char *reason,
-               size_t reason_size);
+int report_job(struct report *report, int64_t job_id, FILE *out, bool json, struct error *error);
 
 #define REPORT_ALL_SEGMENTS (-1)
 
@@ -63,8 +63,8 @@ int report_job(struct report *report, int64_t job_id, FILE *out, bool json, char
  * What one job measured, of all segments or one (0: the whole volume), as tables. A job without
  * features is told as such; -ENOENT when it has some, and none of this segment.
  */
-int report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out, char *reason,
-                    size_t reason_size);
+int report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out,
+                    struct error *error);
 
 /*
  * The same one by one, in the order of the job's features.json, with every bit of the numbers; the
@@ -73,6 +73,6 @@ int report_features(struct report *report, int64_t job_id, int64_t segment, FILE
  */
 int report_each_feature(struct report *report, int64_t job_id, int64_t segment,
                         int (*take)(void *context, const struct queue_feature *feature),
-                        void *context, char *reason, size_t reason_size);
+                        void *context, struct error *error);
 
 #endif

@@ -129,30 +129,29 @@ set_up(struct database *db)
 }
 
 int
-queue_open(const char *path, struct queue **queue, char *reason, size_t reason_size)
+queue_open(const char *path, struct queue **queue, struct error *error)
 {
     const char *system;
     int rc = filesystem_check(path, &system);
     if (rc == -EREMOTE)
-        snprintf(reason, reason_size,
-                 "%s lies on a network file system (%s), where SQLite databases get damaged; put "
-                 "the root on a local disk",
-                 path, system);
+        error_set(error, rc, CODE_NONE,
+                  "%s lies on a network file system (%s), where SQLite databases get damaged; put "
+                  "the root on a local disk",
+                  path, system);
     else if (rc < 0)
-        snprintf(reason, reason_size, "%s: %s", path, strerror(-rc));
+        error_set(error, rc, CODE_NONE, "%s: %s", path, strerror(-rc));
     if (rc < 0)
         return rc;
 
     struct queue *q = calloc(1, sizeof *q);
     if (!q) {
-        snprintf(reason, reason_size, "%s: out of memory", path);
-        return -ENOMEM;
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "%s: out of memory", path);
     }
     rc = database_open(&q->db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
     if (rc == 0)
         rc = set_up(&q->db);
     if (rc < 0) {
-        snprintf(reason, reason_size, "%s: %s", path, q->db.reason);
+        error_set(error, rc, CODE_NONE, "%s: %s", path, q->db.reason);
         database_close(&q->db);
         free(q);
         return rc;
@@ -183,9 +182,9 @@ static void
 assert_sound(struct queue *queue)
 {
 #ifndef NDEBUG
-    char reason[DATABASE_REASON];
-    if (queue_check(queue, reason, sizeof reason) == -EUCLEAN) {
-        fprintf(stderr, "queue_check: %s\n", reason);
+    struct error error;
+    if (queue_check(queue, &error) == -EUCLEAN) {
+        fprintf(stderr, "queue_check: %s\n", error.message);
         abort();
     }
 #else
@@ -420,19 +419,17 @@ static const struct {
 };
 
 int
-queue_check(struct queue *queue, char *reason, size_t reason_size)
+queue_check(struct queue *queue, struct error *error)
 {
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         int64_t id;
         int rc = database_get(&queue->db, rules[i].offenders, NO_VALUES, &id);
         if (rc < 0) {
-            snprintf(reason, reason_size, "%s", queue->db.reason);
-            return rc;
+            return error_set(error, rc, CODE_NONE, "%s", queue->db.reason);
         }
         if (rc == 1) {
-            snprintf(reason, reason_size, "%s %lld: %s", rules[i].thing, (long long)id,
-                     rules[i].offence);
-            return -EUCLEAN;
+            return error_set(error, -EUCLEAN, CODE_NONE, "%s %lld: %s", rules[i].thing,
+                             (long long)id, rules[i].offence);
         }
     }
     return 0;

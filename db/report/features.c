@@ -238,8 +238,8 @@ segment_or_null(int64_t segment)
 
 /* Both in one read transaction: all of it is of the same moment. */
 int
-report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out, char *reason,
-                size_t reason_size)
+report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out,
+                struct error *error)
 {
     const struct database_value values[] = {value_int(job_id), segment_or_null(segment)};
     const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
@@ -250,13 +250,13 @@ report_features(struct report *report, int64_t job_id, int64_t segment, FILE *ou
             rc = print_text(report, job_id, &features, out);
         database_quietly(&report->db, "COMMIT");
     }
-    return report_conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, error);
 }
 
 int
 report_each_feature(struct report *report, int64_t job_id, int64_t segment,
                     int (*take)(void *context, const struct queue_feature *feature), void *context,
-                    char *reason, size_t reason_size)
+                    struct error *error)
 {
     const struct database_value values[] = {value_int(job_id), segment_or_null(segment)};
     const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
@@ -268,6 +268,6 @@ report_each_feature(struct report *report, int64_t job_id, int64_t segment,
         database_quietly(&report->db, "COMMIT");
     }
     if (rc < 0)
-        snprintf(reason, reason_size, "%s", report->db.reason);
+        error_set(error, rc, CODE_NONE, "%s", report->db.reason);
     return rc;
 }

@@ -134,13 +134,12 @@ print_job_json(struct report *report, int64_t job_id, FILE *out)
 /* In one read transaction: the row, the results, the deliveries and the events are of the same
  * moment. */
 int
-report_job(struct report *report, int64_t job_id, FILE *out, bool json, char *reason,
-           size_t reason_size)
+report_job(struct report *report, int64_t job_id, FILE *out, bool json, struct error *error)
 {
     int rc = database_script(&report->db, "BEGIN");
     if (rc == 0) {
         rc = json ? print_job_json(report, job_id, out) : print_job_text(report, job_id, out);
         database_quietly(&report->db, "COMMIT");
     }
-    return report_conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, error);
 }

@@ -127,10 +127,10 @@ static const struct list jobs_list = {
 
 int
 report_jobs(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-            char *reason, size_t reason_size)
+            struct error *error)
 {
     int rc = list_print(report, &jobs_list, filter, out, json);
-    return report_conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, error);
 }
 
 static const struct report_column series_columns[] = {
@@ -167,10 +167,10 @@ static const struct list series_list = {
 
 int
 report_series(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-              char *reason, size_t reason_size)
+              struct error *error)
 {
     int rc = list_print(report, &series_list, filter, out, json);
-    return report_conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, error);
 }
 
 /* ----------------------------------------------------------------------------------- deliveries */
@@ -216,10 +216,10 @@ static const struct list deliveries_list = {
 
 int
 report_deliveries(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-                  char *reason, size_t reason_size)
+                  struct error *error)
 {
     int rc = list_print(report, &deliveries_list, filter, out, json);
-    return report_conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, error);
 }
 
 /* --------------------------------------------------------------------------------- destinations */
@@ -274,7 +274,7 @@ static const struct report_column destination_columns[] = {
 
 int
 report_destinations(struct report *report, const struct report_destination *configured,
-                    size_t count, FILE *out, bool json, char *reason, size_t reason_size)
+                    size_t count, FILE *out, bool json, struct error *error)
 {
     struct report_selection destinations = {.view = "destinations",
                                             .tail = "ORDER BY place IS NULL, place, destination"};
@@ -282,5 +282,5 @@ report_destinations(struct report *report, const struct report_destination *conf
     if (rc == 0)
         rc = print_rows(report, &destinations, destination_columns,
                         COLUMN_COUNT(destination_columns), out, json);
-    return report_conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, error);
 }

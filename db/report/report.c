@@ -28,18 +28,18 @@ refine_error(const char *path, int rc)
 }
 
 static void
-explain_open(const char *path, int rc, const char *words, char *reason, size_t reason_size)
+explain_open(const char *path, int rc, const char *words, struct error *error)
 {
     if (rc == -ENOENT)
-        snprintf(reason, reason_size, "%s: there is no database: has noctuled run here?", path);
+        error_set(error, rc, CODE_NONE, "%s: there is no database: has noctuled run here?", path);
     else if (rc == -EACCES)
-        snprintf(reason, reason_size,
-                 "%s: it cannot be read: that needs read access to it and to its -wal and -shm "
-                 "files, which noctuled leaves beside it, or, where those are missing, write "
-                 "access to the folder",
-                 path);
+        error_set(error, rc, CODE_NONE,
+                  "%s: it cannot be read: that needs read access to it and to its -wal and -shm "
+                  "files, which noctuled leaves beside it, or, where those are missing, write "
+                  "access to the folder",
+                  path);
     else
-        snprintf(reason, reason_size, "%s: %s", path, words);
+        error_set(error, rc, CODE_NONE, "%s: %s", path, words);
 }
 
 static int
@@ -61,19 +61,18 @@ identify(struct database *db)
 }
 
 int
-report_open(const char *database_path, struct report **report, char *reason, size_t reason_size)
+report_open(const char *database_path, struct report **report, struct error *error)
 {
     struct report *r = calloc(1, sizeof *r);
     if (!r) {
-        snprintf(reason, reason_size, "%s: out of memory", database_path);
-        return -ENOMEM;
+        return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "%s: out of memory", database_path);
     }
     int rc = database_open(&r->db, database_path, SQLITE_OPEN_READONLY);
     if (rc == 0)
         rc = identify(&r->db);
     if (rc < 0) {
         rc = refine_error(database_path, rc);
-        explain_open(database_path, rc, r->db.reason, reason, reason_size);
+        explain_open(database_path, rc, r->db.reason, error);
         report_close(r);
         return rc;
     }
@@ -91,13 +90,13 @@ report_close(struct report *report)
 }
 
 int
-report_conclude(struct report *report, FILE *out, int rc, char *reason, size_t reason_size)
+report_conclude(struct report *report, FILE *out, int rc, struct error *error)
 {
     if (rc == 0 && (fflush(out) != 0 || ferror(out)))
         rc = database_refuse(&report->db, errno ? -errno : -EIO, "the output cannot be written: %s",
                              strerror(errno ? errno : EIO));
     if (rc < 0)
-        snprintf(reason, reason_size, "%s", report->db.reason);
+        error_set(error, rc, CODE_NONE, "%s", report->db.reason);
     return rc;
 }
 
@@ -293,10 +292,10 @@ print_status(struct report *report, FILE *out)
 }
 
 int
-report_status(struct report *report, FILE *out, bool json, char *reason, size_t reason_size)
+report_status(struct report *report, FILE *out, bool json, struct error *error)
 {
     struct report_selection night = {.view = "v_night", .tail = ""};
     int rc =
         json ? report_print_json(report, &night, report_print_row, out) : print_status(report, out);
-    return report_conclude(report, out, rc, reason, reason_size);
+    return report_conclude(report, out, rc, error);
 }

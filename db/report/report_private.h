@@ -66,6 +66,6 @@ int report_expect_job(struct report *report, int64_t job_id);
 
 /* What the caller gets: the reason in its buffer, and a failed write told like any other failure.
  */
-int report_conclude(struct report *report, FILE *out, int rc, char *reason, size_t reason_size);
+int report_conclude(struct report *report, FILE *out, int rc, struct error *error);
 
 #endif

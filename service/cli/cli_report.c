@@ -20,24 +20,25 @@
 static int
 open_report(const struct conf *conf, struct report **report)
 {
-    char path[PATH_MAX], reason[REASON_SIZE] = "";
+    char path[PATH_MAX];
+    struct error error = {0};
     int length = snprintf(path, sizeof(path), "%s/" LAYOUT_DATABASE, conf->root);
     if (length < 0 || (size_t)length >= sizeof(path)) {
         cli_complain("the path of the root folder is too long");
         return EXIT_DATABASE;
     }
-    int rc = report_open(path, report, reason, sizeof(reason));
+    int rc = report_open(path, report, &error);
     if (rc < 0)
-        cli_complain("%s", reason[0] ? reason : "the database cannot be opened");
+        cli_complain("%s", error.message[0] ? error.message : "the database cannot be opened");
     return rc < 0 ? EXIT_DATABASE : EXIT_OK;
 }
 
 static int
-report_status_code(int rc, const char *reason)
+report_status_code(int rc, const struct error *error)
 {
     if (rc == 0)
         return EXIT_OK;
-    cli_complain("%s", reason[0] ? reason : "the database cannot be read");
+    cli_complain("%s", error->message[0] ? error->message : "the database cannot be read");
     if (rc == -EINVAL) /* there is no such state */
         return EXIT_USAGE;
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
@@ -64,21 +65,21 @@ cli_status(const struct cli_context *context, int argc, char **argv)
         status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
-    char reason[REASON_SIZE] = "";
-    int rc = report_status(report, stdout, json, reason, sizeof(reason));
+    struct error error = {0};
+    int rc = report_status(report, stdout, json, &error);
     report_close(report);
     if (rc == 0 && !json)
         printf("Daemon      %s\n",
                cli_daemon_answers(context->conf->root) == 0 ? "running" : "not running");
-    return report_status_code(rc, reason);
+    return report_status_code(rc, &error);
 }
 
 /* A list of the database's; what its options say goes into the filter. */
 static int
 list(const struct cli_context *context, int argc, char **argv, const struct cli_option *options,
      const struct report_filter *filter, const bool *json,
-     int (*report_list)(struct report *, const struct report_filter *, FILE *, bool, char *,
-                        size_t))
+     int (*report_list)(struct report *, const struct report_filter *, FILE *, bool,
+                        struct error *))
 {
     struct report *report;
     int status = parse_options_only(argc, argv, options);
@@ -86,10 +87,10 @@ list(const struct cli_context *context, int argc, char **argv, const struct cli_
         status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
-    char reason[REASON_SIZE] = "";
-    int rc = report_list(report, filter, stdout, *json, reason, sizeof(reason));
+    struct error error = {0};
+    int rc = report_list(report, filter, stdout, *json, &error);
     report_close(report);
-    return report_status_code(rc, reason);
+    return report_status_code(rc, &error);
 }
 
 int
@@ -151,7 +152,7 @@ print_destinations(const struct conf *conf, struct report *report, bool json)
     size_t count = conf->destination_count;
     struct report_destination *configured = calloc(count + 1, sizeof(*configured));
     char(*addresses)[ADDRESS_SIZE] = calloc(count + 1, sizeof(*addresses));
-    char reason[REASON_SIZE] = "out of memory";
+    struct error error = {.message = "out of memory"};
     int rc = -ENOMEM;
     if (configured && addresses) {
         for (size_t i = 0; i < count; i++) {
@@ -159,11 +160,11 @@ print_destinations(const struct conf *conf, struct report *report, bool json)
             configured[i] = (struct report_destination){.name = conf->destinations[i].name,
                                                         .address = addresses[i]};
         }
-        rc = report_destinations(report, configured, count, stdout, json, reason, sizeof(reason));
+        rc = report_destinations(report, configured, count, stdout, json, &error);
     }
     free(addresses);
     free(configured);
-    return report_status_code(rc, reason);
+    return report_status_code(rc, &error);
 }
 
 int
@@ -204,10 +205,10 @@ cli_show(const struct cli_context *context, int argc, char **argv)
         status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
-    char reason[REASON_SIZE] = "";
-    int rc = report_job(report, job, stdout, json, reason, sizeof(reason));
+    struct error error = {0};
+    int rc = report_job(report, job, stdout, json, &error);
     report_close(report);
-    return report_status_code(rc, reason);
+    return report_status_code(rc, &error);
 }
 
 /* Of features. */
@@ -218,11 +219,11 @@ struct request {
 
 /* features.json or features.csv again. */
 static int
-print_documents(struct report *report, int64_t job, const struct request *request, char *reason,
-                size_t reason_size)
+print_documents(struct report *report, int64_t job, const struct request *request,
+                struct error *error)
 {
     struct feature_set set = {0};
-    int rc = feature_rows_read(report, job, request->segment, &set, reason, reason_size);
+    int rc = feature_rows_read(report, job, request->segment, &set, error);
     if (rc == 0 && request->json)
         feature_set_to_json(&set, stdout);
     else if (rc == 0)
@@ -249,10 +250,10 @@ cli_features(const struct cli_context *context, int argc, char **argv)
         status = open_report(context->conf, &report);
     if (status != EXIT_OK)
         return status;
-    char reason[REASON_SIZE] = "";
+    struct error error = {0};
     int rc = request.json || request.csv
-                 ? print_documents(report, job, &request, reason, sizeof(reason))
-                 : report_features(report, job, request.segment, stdout, reason, sizeof(reason));
+                 ? print_documents(report, job, &request, &error)
+                 : report_features(report, job, request.segment, stdout, &error);
     report_close(report);
-    return report_status_code(rc, reason);
+    return report_status_code(rc, &error);
 }

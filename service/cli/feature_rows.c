@@ -59,10 +59,10 @@ take(void *context, const struct queue_feature *row)
 
 int
 feature_rows_read(struct report *report, int64_t job_id, int64_t segment, struct feature_set *set,
-                  char *reason, size_t reason_size)
+                  struct error *error)
 {
     struct gathering gathering = {.set = set};
-    int rc = report_each_feature(report, job_id, segment, take, &gathering, reason, reason_size);
+    int rc = report_each_feature(report, job_id, segment, take, &gathering, error);
     if (rc < 0)
         feature_set_clear(set);
     return rc;

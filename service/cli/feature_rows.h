@@ -5,6 +5,7 @@
 #ifndef NOCTULE_FEATURE_ROWS_H
 #define NOCTULE_FEATURE_ROWS_H
 
+#include "base/error.h"
 #include "db/report.h"
 #include "service/common/feature.h"
 
@@ -13,6 +14,6 @@
  * report_each_feature has it, and the set is empty; feature_set_clear frees it.
  */
 int feature_rows_read(struct report *report, int64_t job_id, int64_t segment,
-                      struct feature_set *set, char *reason, size_t reason_size);
+                      struct feature_set *set, struct error *error);
 
 #endif

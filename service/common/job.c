@@ -86,15 +86,13 @@ struct job_reader {
     struct job_spec *spec;
     size_t input_capacity;
     bool has_id, ended;
-    char *reason;
-    size_t reason_size;
+    struct error *error;
 };
 
 static int
 bad(const struct job_reader *reader, const char *what)
 {
-    snprintf(reader->reason, reader->reason_size, "line %d: %s", reader->number, what);
-    return -EBADMSG;
+    return error_set(reader->error, -EBADMSG, CODE_NONE, "line %d: %s", reader->number, what);
 }
 
 static int
@@ -276,28 +274,24 @@ take_spec(struct job_reader *reader)
 }
 
 int
-job_spec_read(const char *path, struct job_spec **spec, char *reason, size_t reason_size)
+job_spec_read(const char *path, struct job_spec **spec, struct error *error)
 {
-    struct job_reader reader = {.reason = reason, .reason_size = reason_size};
-    int error;
+    struct job_reader reader = {.error = error};
     *spec = NULL;
-    snprintf(reason, reason_size, "%s", "");
+    *error = (struct error){0};
     reader.in = fopen(path, "re");
     reader.spec = reader.in ? calloc(1, sizeof *reader.spec) : NULL;
-    if (!reader.spec)
-        error = -errno;
-    else
-        error = take_spec(&reader);
-    if (error && reason[0] == '\0')
-        snprintf(reason, reason_size, "%s", strerror(-error));
+    int rc = reader.spec ? take_spec(&reader) : -errno;
+    if (rc && error->message[0] == '\0')
+        error_set(error, rc, CODE_NONE, "%s", strerror(-rc));
     free(reader.line);
     if (reader.in)
         fclose(reader.in);
-    if (error)
+    if (rc)
         job_spec_free(reader.spec);
     else
         *spec = reader.spec;
-    return error;
+    return rc;
 }
 
 void

@@ -23,6 +23,8 @@
 #ifndef NOCTULE_JOB_H
 #define NOCTULE_JOB_H
 
+#include "base/error.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,7 +41,7 @@ struct job_spec {
 /* Durable: synced, and renamed into place, so that a reader sees all of it or none. 0 or -errno. */
 int job_spec_write(const struct job_spec *spec, const char *path);
 /* 0; -EBADMSG with "line N: ..." when it is no job spec; another -errno when it cannot be read. */
-int job_spec_read(const char *path, struct job_spec **spec, char *reason, size_t reason_size);
+int job_spec_read(const char *path, struct job_spec **spec, struct error *error);
 void job_spec_free(struct job_spec *spec);
 
 #endif

@@ -565,10 +565,10 @@ daemon_run(struct daemon *daemon)
 static int
 daemon_run_with_queue(struct daemon *daemon)
 {
-    char reason[512] = "";
-    int error = queue_open(daemon->database, &daemon->core.queue, reason, sizeof reason);
-    if (error) {
-        log_error("database.refused", LOG_STR("file", daemon->database), LOG_STR("reason", reason));
+    struct error error;
+    if (queue_open(daemon->database, &daemon->core.queue, &error)) {
+        log_error("database.refused", LOG_STR("file", daemon->database),
+                  LOG_STR("reason", error.message));
         return EXIT_DATABASE;
     }
     int status = daemon_run(daemon);
@@ -579,19 +579,19 @@ daemon_run_with_queue(struct daemon *daemon)
 static int
 daemon_run_in_root(struct daemon *daemon)
 {
-    char reason[512] = "";
-    int error = spool_make(daemon->root, reason, sizeof reason);
-    if (!error)
-        error = spool_lock(daemon->root, &daemon->lock, reason, sizeof reason);
-    if (error) {
-        log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", reason));
-        return error == -EBUSY ? EX_TEMPFAIL : EX_CANTCREAT;
+    struct error error = {0};
+    int rc = spool_make(daemon->root, &error);
+    if (!rc)
+        rc = spool_lock(daemon->root, &daemon->lock, &error);
+    if (rc) {
+        log_error("root.refused", LOG_STR("root", daemon->root), LOG_STR("reason", error.message));
+        return rc == -EBUSY ? EX_TEMPFAIL : EX_CANTCREAT;
     }
-    error = daemon_write_config(daemon, daemon->core.conf);
-    if (error)
+    rc = daemon_write_config(daemon, daemon->core.conf);
+    if (rc)
         log_error("root.refused", LOG_STR("file", daemon->config_copy),
-                  LOG_STR("reason", strerror(-error)));
-    int status = error ? EX_CANTCREAT : daemon_run_with_queue(daemon);
+                  LOG_STR("reason", strerror(-rc)));
+    int status = rc ? EX_CANTCREAT : daemon_run_with_queue(daemon);
     close(daemon->lock);
     return status;
 }

@@ -20,53 +20,52 @@
 /* ------------------------------------------------------------------------------- making ---- */
 
 int
-spool_make(const char *root, char *reason, size_t reason_size)
+spool_make(const char *root, struct error *error)
 {
     static const char *const folders[] = {LAYOUT_INCOMING, LAYOUT_SERIES, LAYOUT_QUARANTINE,
                                           LAYOUT_JOBS,     LAYOUT_OUTBOX, LAYOUT_RUN};
-    int error = file_make_path(root);
-    int base = error ? -1 : open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (!error && base < 0)
-        error = -errno;
-    for (size_t i = 0; !error && i < sizeof folders / sizeof folders[0]; i++) {
+    int rc = file_make_path(root);
+    int base = rc ? -1 : open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!rc && base < 0)
+        rc = -errno;
+    for (size_t i = 0; !rc && i < sizeof folders / sizeof folders[0]; i++) {
         bool made;
-        error = file_make_directory(base, folders[i], &made);
+        rc = file_make_directory(base, folders[i], &made);
     }
-    if (!error && faccessat(base, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
-        error = -errno;
-    if (error)
-        snprintf(reason, reason_size, "%s cannot be used as the root: %s", root, strerror(-error));
+    if (!rc && faccessat(base, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
+        rc = -errno;
+    if (rc)
+        error_set(error, rc, CODE_NONE, "%s cannot be used as the root: %s", root, strerror(-rc));
     if (base >= 0)
         close(base);
-    return error;
+    return rc;
 }
 
 int
-spool_lock(const char *root, int *out, char *reason, size_t reason_size)
+spool_lock(const char *root, int *out, struct error *error)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/" LAYOUT_LOCK, root) < 0)
         return -ENOMEM;
-    int error = 0;
+    int rc = 0;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
-        error = -errno;
-        snprintf(reason, reason_size, "%s cannot be opened: %s", path, strerror(errno));
+        rc = -errno;
+        error_set(error, rc, CODE_NONE, "%s cannot be opened: %s", path, strerror(errno));
     } else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        error = errno == EWOULDBLOCK ? -EBUSY : -errno;
-        snprintf(reason, reason_size,
-                 error == -EBUSY
-                     ? "another noctuled works in %s already; stop it, or give this one "
-                       "a root of its own"
-                     : "%s cannot be locked",
-                 root);
+        rc = errno == EWOULDBLOCK ? -EBUSY : -errno;
+        error_set(error, rc, CODE_NONE,
+                  rc == -EBUSY ? "another noctuled works in %s already; stop it, or give this one "
+                                 "a root of its own"
+                               : "%s cannot be locked",
+                  root);
     }
     free(path);
-    if (error && fd >= 0)
+    if (rc && fd >= 0)
         close(fd);
-    if (!error)
+    if (!rc)
         *out = fd;
-    return error;
+    return rc;
 }
 
 /* ----------------------------------------------------------------------------- sweeping ---- */

@@ -5,14 +5,16 @@
 #ifndef NOCTULE_SPOOL_H
 #define NOCTULE_SPOOL_H
 
+#include "base/error.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 /* The root and every folder in it; -errno with a sentence. */
-int spool_make(const char *root, char *reason, size_t reason_size);
+int spool_make(const char *root, struct error *error);
 
 /* Claims the root for this process as long as *fd is open; -EBUSY when another daemon has it. */
-int spool_lock(const char *root, int *fd, char *reason, size_t reason_size);
+int spool_lock(const char *root, int *fd, struct error *error);
 
 /* Removes *.part from incoming/: only while no intake lives. */
 void spool_sweep_incoming(const char *root);

@@ -199,12 +199,12 @@ run_task(struct lane *lane, struct task *task)
 {
     const struct pipeline_watch watch = {on_progress, lane, &lane->stop};
     struct job_spec *spec;
-    char reason[256];
-    int rc = job_spec_read(task->file, &spec, reason, sizeof reason);
+    struct error error;
+    int rc = job_spec_read(task->file, &spec, &error);
     if (rc) {
         task->report.verdict = PROTO_VERDICT_RETRY;
         error_set(&task->report.error, rc, CODE_JOB_FILE_UNREADABLE, "%.200s: %s", task->file,
-                  reason);
+                  error.message);
         return;
     }
     if (lane->lanes->fake && fake_gpu_fails(lane->lanes->fake))

@@ -164,14 +164,14 @@ run(void (*change)(int64_t), int batch, double seconds, int64_t limit)
 static void
 open_fresh(char *folder, size_t size, char *path, size_t path_size)
 {
-    char reason[256] = "";
+    struct error error = {0};
     snprintf(folder, size, "bench-queue-XXXXXX");
     if (!mkdtemp(folder))
         check(-errno, "mkdtemp");
     snprintf(path, path_size, "%s/noctule.db", folder);
-    int rc = queue_open(path, &queue, reason, sizeof reason);
+    int rc = queue_open(path, &queue, &error);
     if (rc < 0)
-        fprintf(stderr, "%s\n", reason);
+        fprintf(stderr, "%s\n", error.message);
     check(rc, "open");
 }
 

@@ -149,10 +149,10 @@ static void
 read_back(int64_t job, struct feature_set *set)
 {
     struct report *report;
-    char reason[256] = "";
-    ck_assert_msg(report_open(s.path, &report, reason, sizeof reason) == 0, "%s", reason);
-    int rc = feature_rows_read(report, job, REPORT_ALL_SEGMENTS, set, reason, sizeof reason);
-    ck_assert_msg(rc == 0, "%d: %s", rc, reason);
+    struct error error = {0};
+    ck_assert_msg(report_open(s.path, &report, &error) == 0, "%s", error.message);
+    int rc = feature_rows_read(report, job, REPORT_ALL_SEGMENTS, set, &error);
+    ck_assert_msg(rc == 0, "%d: %s", rc, error.message);
     report_close(report);
 }
 

@@ -53,10 +53,10 @@ static void
 assert_round_trip(const struct job_spec *spec)
 {
     struct job_spec *back;
-    char reason[200];
+    struct error error;
     ck_assert_int_eq(job_spec_write(spec, path), 0);
-    int error = job_spec_read(path, &back, reason, sizeof reason);
-    ck_assert_msg(error == 0, "%s", reason);
+    int rc = job_spec_read(path, &back, &error);
+    ck_assert_msg(rc == 0, "%s", error.message);
     assert_same(spec, back);
     job_spec_free(back);
 }
@@ -178,16 +178,16 @@ START_TEST(a_file_cut_anywhere_is_refused)
 {
     for (size_t size = 0; size < sizeof whole - 1; size++) {
         struct job_spec *spec;
-        char reason[200];
+        struct error error;
         write_text(whole, size);
-        ck_assert_int_eq(job_spec_read(path, &spec, reason, sizeof reason), -EBADMSG);
+        ck_assert_int_eq(job_spec_read(path, &spec, &error), -EBADMSG);
         ck_assert_ptr_null(spec);
-        ck_assert_msg(strncmp(reason, "line ", 5) == 0, "%s", reason);
+        ck_assert_msg(strncmp(error.message, "line ", 5) == 0, "%s", error.message);
     }
     struct job_spec *spec;
-    char reason[200];
+    struct error error;
     write_text(whole, sizeof whole - 1);
-    ck_assert_int_eq(job_spec_read(path, &spec, reason, sizeof reason), 0);
+    ck_assert_int_eq(job_spec_read(path, &spec, &error), 0);
     ck_assert_str_eq(spec->settings, "a\nb");
     job_spec_free(spec);
 }
@@ -219,15 +219,16 @@ START_TEST(damage_is_refused_with_its_line)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct job_spec *spec;
-        char reason[200];
+        struct error error;
         write_text(cases[i].text, strlen(cases[i].text));
-        ck_assert_int_eq(job_spec_read(path, &spec, reason, sizeof reason), -EBADMSG);
-        ck_assert_msg(strncmp(reason, cases[i].reason, strlen(cases[i].reason)) == 0, "%s", reason);
+        ck_assert_int_eq(job_spec_read(path, &spec, &error), -EBADMSG);
+        ck_assert_msg(strncmp(error.message, cases[i].reason, strlen(cases[i].reason)) == 0, "%s",
+                      error.message);
     }
     struct job_spec *spec;
-    char reason[200];
+    struct error error;
     write_text("noctule-job 1\nstack a\0b\n", 24);
-    ck_assert_int_eq(job_spec_read(path, &spec, reason, sizeof reason), -EBADMSG);
+    ck_assert_int_eq(job_spec_read(path, &spec, &error), -EBADMSG);
 }
 
 END_TEST
@@ -235,9 +236,10 @@ END_TEST
 START_TEST(failures_are_told_and_leave_nothing)
 {
     struct job_spec *spec, out = spec_of((char[]){"x"}, NULL, 0);
-    char reason[200], below[200];
-    ck_assert_int_eq(job_spec_read(path, &spec, reason, sizeof reason), -ENOENT);
-    ck_assert_str_ne(reason, "");
+    char below[200];
+    struct error error;
+    ck_assert_int_eq(job_spec_read(path, &spec, &error), -ENOENT);
+    ck_assert_str_ne(error.message, "");
     snprintf(below, sizeof below, "%s/none/1.job", folder);
     ck_assert_int_eq(job_spec_write(&out, below), -ENOENT);
     /* The name is taken by a folder: the rename fails, and the .part is gone (remove_folder). */

@@ -45,11 +45,11 @@ static void
 set_up(void)
 {
     static const struct batch_events events = {on_ending, on_ended, NULL};
-    char reason[256];
+    struct error error;
     strcpy(folder, "/tmp/noctule-test-batch-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/q.db", folder);
-    ck_assert_msg(queue_open(path, &queue, reason, sizeof reason) == 0, "%s", reason);
+    ck_assert_msg(queue_open(path, &queue, &error) == 0, "%s", error.message);
     memset(&seen, 0, sizeof seen);
     ck_assert_int_eq(uv_loop_init(&loop), 0);
     ck_assert_int_eq(batch_open(&loop, queue, &events, &batch), 0);

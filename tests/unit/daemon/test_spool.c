@@ -11,7 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char base[64], root[128], reason[256];
+static char base[64], root[128];
+static struct error error;
 
 static char *
 path_of(const char *name)
@@ -43,7 +44,7 @@ set_up(void)
     strcpy(base, "/tmp/noctule-test-spool-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(base));
     snprintf(root, sizeof root, "%s/a/b", base);
-    ck_assert_msg(spool_make(root, reason, sizeof reason) == 0, "%s", reason);
+    ck_assert_msg(spool_make(root, &error) == 0, "%s", error.message);
 }
 
 static void
@@ -60,7 +61,7 @@ START_TEST(every_folder_is_made_and_making_again_is_fine)
                                           "jobs",     "outbox", "run"};
     for (size_t i = 0; i < 6; i++)
         ck_assert_msg(is_there(folders[i]), "%s", folders[i]);
-    ck_assert_int_eq(spool_make(root, reason, sizeof reason), 0);
+    ck_assert_int_eq(spool_make(root, &error), 0);
 }
 
 END_TEST
@@ -70,8 +71,8 @@ START_TEST(a_root_that_cannot_be_is_refused_by_name)
     char below[256];
     write_file("file");
     snprintf(below, sizeof below, "%s/file/root", root);
-    ck_assert_int_eq(spool_make(below, reason, sizeof reason), -ENOTDIR);
-    ck_assert_ptr_nonnull(strstr(reason, below));
+    ck_assert_int_eq(spool_make(below, &error), -ENOTDIR);
+    ck_assert_ptr_nonnull(strstr(error.message, below));
 }
 
 END_TEST
@@ -79,12 +80,12 @@ END_TEST
 START_TEST(the_root_is_claimed_once)
 {
     int first = -1, second = -1;
-    ck_assert_int_eq(spool_lock(root, &first, reason, sizeof reason), 0);
+    ck_assert_int_eq(spool_lock(root, &first, &error), 0);
     ck_assert_int_ne(fcntl(first, F_GETFD) & FD_CLOEXEC, 0);
-    ck_assert_int_eq(spool_lock(root, &second, reason, sizeof reason), -EBUSY);
-    ck_assert_ptr_nonnull(strstr(reason, root));
+    ck_assert_int_eq(spool_lock(root, &second, &error), -EBUSY);
+    ck_assert_ptr_nonnull(strstr(error.message, root));
     close(first);
-    ck_assert_int_eq(spool_lock(root, &second, reason, sizeof reason), 0);
+    ck_assert_int_eq(spool_lock(root, &second, &error), 0);
     close(second);
 }
 

@@ -35,11 +35,11 @@ sample_folder(struct sample *sample)
 static inline void
 sample_reopen(struct sample *sample)
 {
-    char reason[256] = "";
+    struct error error = {0};
     queue_close(sample->queue);
     sample->queue = NULL;
-    int rc = queue_open(sample->path, &sample->queue, reason, sizeof reason);
-    ck_assert_msg(rc == 0, "queue_open: %d, %s", rc, reason);
+    int rc = queue_open(sample->path, &sample->queue, &error);
+    ck_assert_msg(rc == 0, "queue_open: %d, %s", rc, error.message);
 }
 
 static inline void
@@ -61,9 +61,9 @@ sample_remove(const char *path, const struct stat *status, int type, struct FTW 
 static inline void
 sample_assert_sound(struct queue *queue)
 {
-    char reason[256] = "";
-    int rc = queue_check(queue, reason, sizeof reason);
-    ck_assert_msg(rc == 0, "queue_check: %d, %s", rc, reason);
+    struct error error = {0};
+    int rc = queue_check(queue, &error);
+    ck_assert_msg(rc == 0, "queue_check: %d, %s", rc, error.message);
 }
 
 static inline void

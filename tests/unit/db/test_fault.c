@@ -195,17 +195,17 @@ heal(void)
 
 /* One life with the n-th write failing; false when it had fewer writes. */
 static bool
-live_with_fault(int n, bool for_good, int error, int group)
+live_with_fault(int n, bool for_good, int sqlite_error, int group)
 {
-    char reason[256];
+    struct error error;
     int confirmed = 0;
     sample_folder(&s);
     failing.countdown = n;
     failing.for_good = for_good;
-    failing.error = error;
+    failing.error = sqlite_error;
     failing.failures = 0;
-    int rc = queue_open(s.path, &s.queue, reason, sizeof reason);
-    ck_assert_msg(rc == 0 || rc == -EIO || rc == -ENOSPC, "open: %d, %s", rc, reason);
+    int rc = queue_open(s.path, &s.queue, &error);
+    ck_assert_msg(rc == 0 || rc == -EIO || rc == -ENOSPC, "open: %d, %s", rc, error.message);
     if (rc == 0)
         confirmed = live(group);
     bool hit = failing.failures > 0;
@@ -259,9 +259,10 @@ END_TEST
 static void
 write_until_killed(int pipe_fd, int round)
 {
-    char uid[32], reason[256];
+    char uid[32];
     struct queue *queue;
-    if (queue_open(s.path, &queue, reason, sizeof reason) < 0)
+    struct error error;
+    if (queue_open(s.path, &queue, &error) < 0)
         _exit(1);
     snprintf(uid, sizeof uid, "1.%d", round);
     for (int number = 1;; number++) {

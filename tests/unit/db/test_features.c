@@ -324,7 +324,7 @@ END_TEST
 
 START_TEST(features_of_a_job_that_did_not_end_well_are_found)
 {
-    char reason[256];
+    struct error error;
     measured_job("1.2.3");
     int64_t other = running_job("1.2.4");
     sqlite3 *db;
@@ -332,8 +332,8 @@ START_TEST(features_of_a_job_that_did_not_end_well_are_found)
     ck_assert_int_eq(
         sqlite3_exec(db, "UPDATE feature SET job_id = 2 WHERE place = 1", NULL, NULL, NULL),
         SQLITE_OK);
-    ck_assert_int_eq(queue_check(s.queue, reason, sizeof reason), -EUCLEAN);
-    ck_assert_str_eq(reason, "job 2: it has features and has not ended well");
+    ck_assert_int_eq(queue_check(s.queue, &error), -EUCLEAN);
+    ck_assert_str_eq(error.message, "job 2: it has features and has not ended well");
     ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM feature WHERE job_id = 2", NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(db);

@@ -670,13 +670,13 @@ START_TEST(the_check_notices)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char reason[256] = "";
+        struct error error = {0};
         make_one_of_each();
         sample_assert_sound(s.queue);
         damage(cases[i].damage);
-        ck_assert_msg(queue_check(s.queue, reason, sizeof reason) == -EUCLEAN, "%s",
-                      cases[i].damage);
-        ck_assert_msg(strstr(reason, cases[i].words), "%s: %s", cases[i].damage, reason);
+        ck_assert_msg(queue_check(s.queue, &error) == -EUCLEAN, "%s", cases[i].damage);
+        ck_assert_msg(strstr(error.message, cases[i].words), "%s: %s", cases[i].damage,
+                      error.message);
         queue_close(s.queue);
         s.queue = NULL;
         sample_close(&s);

@@ -372,10 +372,10 @@ static void
 assert_refused(const char *path, int expected, const char *words)
 {
     struct queue *queue = NULL;
-    char reason[512] = "";
-    ck_assert_int_eq(queue_open(path, &queue, reason, sizeof reason), expected);
+    struct error error = {0};
+    ck_assert_int_eq(queue_open(path, &queue, &error), expected);
     ck_assert_ptr_null(queue);
-    ck_assert_msg(strstr(reason, words) && strstr(reason, path), "%s", reason);
+    ck_assert_msg(strstr(error.message, words) && strstr(error.message, path), "%s", error.message);
 }
 
 START_TEST(a_newer_one_is_refused_untouched)

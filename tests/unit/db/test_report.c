@@ -10,7 +10,7 @@
 
 static struct sample s;
 static struct report *report;
-static char reason[512];
+static struct error error;
 
 /* Four jobs: one DONE, one FAILED, one RUNNING, one READY; a gathering and a refused series. */
 static void
@@ -31,8 +31,8 @@ open_sample(void)
     int64_t refused = sample_series(s.queue, "1.2.6", 2);
     struct queue_stack stack = {.code = CODE_MISSING_SLICE, .sentence = "one is missing"};
     ck_assert_int_eq(queue_settle(s.queue, refused, 1, "quiet", &stack, 1, SAMPLE_NOW), 0);
-    int rc = report_open(s.path, &report, reason, sizeof reason);
-    ck_assert_msg(rc == 0, "%s", reason);
+    int rc = report_open(s.path, &report, &error);
+    ck_assert_msg(rc == 0, "%s", error.message);
 }
 
 static void
@@ -63,22 +63,22 @@ print(enum what what, const struct report_filter *filter, int64_t job, bool json
     FILE *out = open_memstream(&text, &size);
     switch (what) {
     case STATUS:
-        *rc = report_status(report, out, json, reason, sizeof reason);
+        *rc = report_status(report, out, json, &error);
         break;
     case JOBS:
-        *rc = report_jobs(report, filter, out, json, reason, sizeof reason);
+        *rc = report_jobs(report, filter, out, json, &error);
         break;
     case SERIES:
-        *rc = report_series(report, filter, out, json, reason, sizeof reason);
+        *rc = report_series(report, filter, out, json, &error);
         break;
     case JOB:
-        *rc = report_job(report, job, out, json, reason, sizeof reason);
+        *rc = report_job(report, job, out, json, &error);
         break;
     case DELIVERIES:
-        *rc = report_deliveries(report, filter, out, json, reason, sizeof reason);
+        *rc = report_deliveries(report, filter, out, json, &error);
         break;
     case DESTINATIONS:
-        *rc = report_destinations(report, configured, 2, out, json, reason, sizeof reason);
+        *rc = report_destinations(report, configured, 2, out, json, &error);
         break;
     }
     fclose(out);
@@ -90,7 +90,7 @@ printed(enum what what, const struct report_filter *filter, int64_t job, bool js
 {
     int rc;
     char *text = print(what, filter, job, json, &rc);
-    ck_assert_msg(rc == 0, "%d: %s", rc, reason);
+    ck_assert_msg(rc == 0, "%d: %s", rc, error.message);
     return text;
 }
 
@@ -264,7 +264,8 @@ START_TEST(deliveries_filtered)
     int rc;
     free(print(DELIVERIES, &wrong, 0, false, &rc));
     ck_assert_int_eq(rc, -EINVAL);
-    ck_assert_ptr_nonnull(strstr(reason, "PENDING, SENDING, SENT, DELAYED, FAILED, CANCELLED"));
+    ck_assert_ptr_nonnull(
+        strstr(error.message, "PENDING, SENDING, SENT, DELAYED, FAILED, CANCELLED"));
     free(print(DELIVERIES, &unknown, 0, false, &rc));
     ck_assert_int_eq(rc, -ENOENT);
 }
@@ -380,7 +381,7 @@ START_TEST(what_is_not_there)
             int rc;
             char *text = print(cases[i].what, &cases[i].filter, cases[i].job, json, &rc);
             ck_assert_int_eq(rc, cases[i].expected);
-            ck_assert_msg(strstr(reason, cases[i].words), "%s", reason);
+            ck_assert_msg(strstr(error.message, cases[i].words), "%s", error.message);
             ck_assert_str_eq(text, "");
             free(text);
         }
@@ -473,8 +474,8 @@ START_TEST(a_full_disk_is_told)
 {
     FILE *out = fopen("/dev/full", "w");
     ck_assert_ptr_nonnull(out);
-    ck_assert_int_eq(report_jobs(report, &everything, out, true, reason, sizeof reason), -ENOSPC);
-    ck_assert_ptr_nonnull(strstr(reason, "output"));
+    ck_assert_int_eq(report_jobs(report, &everything, out, true, &error), -ENOSPC);
+    ck_assert_ptr_nonnull(strstr(error.message, "output"));
     fclose(out);
 }
 
@@ -556,7 +557,7 @@ START_TEST(an_idle_night)
     assert_answer(&idle, "SELECT eta_seconds || (oldest_waiting_seconds IS NULL) FROM v_night",
                   "0.01");
     report_close(report);
-    ck_assert_int_eq(report_open(idle.path, &report, reason, sizeof reason), 0);
+    ck_assert_int_eq(report_open(idle.path, &report, &error), 0);
     char *text = printed(STATUS, NULL, 0, false);
     ck_assert_str_eq(text, "Jobs        0 ready, 0 running, 0 delayed; 0 done, 0 empty, 0 failed, "
                            "0 cancelled\n"
@@ -586,11 +587,11 @@ read_as_nobody(const char *path)
         struct report *mine;
         if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
             _exit(100);
-        int rc = report_open(path, &mine, reason, sizeof reason);
+        int rc = report_open(path, &mine, &error);
         if (rc < 0)
-            _exit(strstr(reason, "read access") ? -rc : 101);
+            _exit(strstr(error.message, "read access") ? -rc : 101);
         FILE *null = fopen("/dev/null", "w");
-        rc = report_status(mine, null, true, reason, sizeof reason);
+        rc = report_status(mine, null, true, &error);
         report_close(mine);
         _exit(rc < 0 ? 102 : 0);
     }
@@ -646,15 +647,15 @@ START_TEST(opening_without_a_daemon)
     struct report *none = NULL;
     char path[160];
     snprintf(path, sizeof path, "%s/none.db", s.folder);
-    ck_assert_int_eq(report_open(path, &none, reason, sizeof reason), -ENOENT);
-    ck_assert_ptr_nonnull(strstr(reason, "has noctuled run here"));
+    ck_assert_int_eq(report_open(path, &none, &error), -ENOENT);
+    ck_assert_ptr_nonnull(strstr(error.message, "has noctuled run here"));
     ck_assert_ptr_null(none);
     fclose(fopen(path, "w"));
-    ck_assert_int_eq(report_open(path, &none, reason, sizeof reason), -EPROTONOSUPPORT);
+    ck_assert_int_eq(report_open(path, &none, &error), -EPROTONOSUPPORT);
     report_close(report);
     queue_close(s.queue);
     s.queue = NULL;
-    ck_assert_int_eq(report_open(s.path, &report, reason, sizeof reason), 0);
+    ck_assert_int_eq(report_open(s.path, &report, &error), 0);
     char *json = printed(JOBS, &everything, 0, true);
     assert_json(json, "SELECT json_array_length(?1)", "4");
     free(json);
@@ -668,10 +669,10 @@ START_TEST(another_version_is_refused)
     sqlite3 *db;
     ck_assert_int_eq(sqlite3_open(s.path, &db), SQLITE_OK);
     sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
-    ck_assert_int_eq(report_open(s.path, &none, reason, sizeof reason), -EPROTONOSUPPORT);
-    ck_assert_ptr_nonnull(strstr(reason, "99"));
+    ck_assert_int_eq(report_open(s.path, &none, &error), -EPROTONOSUPPORT);
+    ck_assert_ptr_nonnull(strstr(error.message, "99"));
     sqlite3_exec(db, "PRAGMA user_version = 1; PRAGMA application_id = 7", NULL, NULL, NULL);
-    ck_assert_int_eq(report_open(s.path, &none, reason, sizeof reason), -EBADMSG);
+    ck_assert_int_eq(report_open(s.path, &none, &error), -EBADMSG);
     sqlite3_close(db);
 }
 

@@ -7,7 +7,7 @@
 
 static struct sample s;
 static struct report *report;
-static char reason[512];
+static struct error error;
 
 /* 1 has measured, 2 runs, 3 is DONE without texture, 4 has failed, 5 has histograms alone. */
 static void
@@ -36,8 +36,8 @@ open_sample(void)
                                                              1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
-    int rc = report_open(s.path, &report, reason, sizeof reason);
-    ck_assert_msg(rc == 0, "%s", reason);
+    int rc = report_open(s.path, &report, &error);
+    ck_assert_msg(rc == 0, "%s", error.message);
 }
 
 static void
@@ -56,7 +56,7 @@ print(int64_t job, int64_t segment, int *rc)
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    *rc = report_features(report, job, segment, out, reason, sizeof reason);
+    *rc = report_features(report, job, segment, out, &error);
     fclose(out);
     return text;
 }
@@ -66,7 +66,7 @@ assert_printed(int64_t job, int64_t segment, const char *expected)
 {
     int rc;
     char *text = print(job, segment, &rc);
-    ck_assert_msg(rc == 0, "%d: %s", rc, reason);
+    ck_assert_msg(rc == 0, "%d: %s", rc, error.message);
     ck_assert_str_eq(text, expected);
     free(text);
 }
@@ -195,9 +195,7 @@ START_TEST(rows_come_in_order_with_every_bit)
                                                              1, CODE_NONE, ""},
                                       SAMPLE_NOW + 4000),
                      0);
-    ck_assert_int_eq(
-        report_each_feature(report, 2, REPORT_ALL_SEGMENTS, take, &taken, reason, sizeof reason),
-        0);
+    ck_assert_int_eq(report_each_feature(report, 2, REPORT_ALL_SEGMENTS, take, &taken, &error), 0);
     ck_assert_uint_eq(taken.count, 6);
     for (int i = 0; i < 6; i++) {
         const struct queue_feature *row = &taken.rows[i];
@@ -229,7 +227,7 @@ take_texts(void *context, const struct queue_feature *feature)
 START_TEST(texts_are_those_of_the_rows)
 {
     char line[512];
-    ck_assert_int_eq(report_each_feature(report, 1, 2, take_texts, line, reason, sizeof reason), 0);
+    ck_assert_int_eq(report_each_feature(report, 1, 2, take_texts, line, &error), 0);
     ck_assert_str_eq(line, "Ventricle, \"left\"|glcm|correlation|Correlation|NI2N|ONE_GREY_LEVEL|1|"
                            "2d-averaged|BTW3|fixed-bin-size|0,90");
 }
@@ -239,15 +237,12 @@ END_TEST
 START_TEST(who_takes_no_more_ends_it)
 {
     struct taken taken = {.answer = -ENOMEM};
-    ck_assert_int_eq(
-        report_each_feature(report, 1, REPORT_ALL_SEGMENTS, take, &taken, reason, sizeof reason),
-        -ENOMEM);
+    ck_assert_int_eq(report_each_feature(report, 1, REPORT_ALL_SEGMENTS, take, &taken, &error),
+                     -ENOMEM);
     ck_assert_uint_eq(taken.count, 1);
-    ck_assert_str_eq(reason, "Cannot allocate memory");
+    ck_assert_str_eq(error.message, "Cannot allocate memory");
     taken = (struct taken){0};
-    ck_assert_int_eq(
-        report_each_feature(report, 1, REPORT_ALL_SEGMENTS, take, &taken, reason, sizeof reason),
-        0);
+    ck_assert_int_eq(report_each_feature(report, 1, REPORT_ALL_SEGMENTS, take, &taken, &error), 0);
     ck_assert_uint_eq(taken.count, 3);
 }
 
@@ -273,14 +268,14 @@ START_TEST(what_is_not_there)
         struct taken taken = {0};
         char *text = print(cases[i].job, cases[i].segment, &rc);
         ck_assert_int_eq(rc, -ENOENT);
-        ck_assert_str_eq(reason, cases[i].words);
+        ck_assert_str_eq(error.message, cases[i].words);
         ck_assert_str_eq(text, "");
         free(text);
-        reason[0] = '\0';
-        ck_assert_int_eq(report_each_feature(report, cases[i].job, cases[i].segment, take, &taken,
-                                             reason, sizeof reason),
-                         -ENOENT);
-        ck_assert_str_eq(reason, cases[i].words);
+        error = (struct error){0};
+        ck_assert_int_eq(
+            report_each_feature(report, cases[i].job, cases[i].segment, take, &taken, &error),
+            -ENOENT);
+        ck_assert_str_eq(error.message, cases[i].words);
         ck_assert_uint_eq(taken.count, 0);
     }
 }
