@@ -48,7 +48,7 @@ bits_set(uint64_t *row, int64_t first, int64_t last)
 }
 
 static int64_t
-least(int64_t a, int64_t b)
+bits_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -57,8 +57,8 @@ least(int64_t a, int64_t b)
 static void
 load(struct strip *strip, const struct bits_matrix *matrix, int64_t row, int64_t column)
 {
-    int64_t rows = least(matrix->rows - row, 64);
-    size_t words = (size_t)least((matrix->columns + 63) / 64 - column / 64, WORDS);
+    int64_t rows = bits_least(matrix->rows - row, 64);
+    size_t words = (size_t)bits_least((matrix->columns + 63) / 64 - column / 64, WORDS);
     const uint64_t *from = matrix->words + row * matrix->stride + column / 64;
 
     if (rows < 64 || words < WORDS)
@@ -83,8 +83,8 @@ static void
 store(const struct strip strips[STRIPS], const struct bits_matrix *matrix, int64_t row,
       int64_t column)
 {
-    int64_t rows = least(matrix->rows - row, SIDE);
-    int64_t words = least((matrix->columns + 63) / 64 - column / 64, STRIPS);
+    int64_t rows = bits_least(matrix->rows - row, SIDE);
+    int64_t words = bits_least((matrix->columns + 63) / 64 - column / 64, STRIPS);
     uint64_t *to = matrix->words + row * matrix->stride + column / 64;
 
     for (int64_t r = 0; r < rows; r++, to += matrix->stride)

@@ -24,7 +24,7 @@ enum {
 };
 
 static void
-block_free(struct cpu_block *block)
+cpu_block_free(struct cpu_block *block)
 {
     if (block->memory)
         munmap(block->memory, block->size);
@@ -33,13 +33,13 @@ block_free(struct cpu_block *block)
 
 /* 0 or -ENOMEM, after which the block is empty. */
 static int
-block_reserve(struct cpu_block *block, size_t size)
+cpu_block_reserve(struct cpu_block *block, size_t size)
 {
     void *memory;
 
     if (size <= block->size)
         return 0;
-    block_free(block);
+    cpu_block_free(block);
     if (size > SIZE_MAX - HUGE_PAGE)
         return -ENOMEM;
     size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
@@ -82,7 +82,7 @@ processor_name(char name[NAME_LENGTH])
 }
 
 static void
-describe(struct cpu_device *device)
+cpu_describe(struct cpu_device *device)
 {
     char name[NAME_LENGTH];
     int threads = device->base.threads;
@@ -114,7 +114,7 @@ cpu_device_open(const struct kernels_device_options *options, const char *isa,
                   device->base.threads, strerror(-rc));
         goto fail;
     }
-    describe(device);
+    cpu_describe(device);
     *result = &device->base;
     return 0;
 
@@ -140,7 +140,7 @@ device_close(struct kernels_device *base)
 }
 
 static int
-lane_open(struct kernels_device *device, struct kernels_lane **result, struct error *error)
+cpu_lane_open(struct kernels_device *device, struct kernels_lane **result, struct error *error)
 {
     struct cpu_lane *lane = calloc(1, sizeof(*lane));
 
@@ -152,17 +152,17 @@ lane_open(struct kernels_device *device, struct kernels_lane **result, struct er
 }
 
 static void
-lane_close(struct kernels_lane *base)
+cpu_lane_close(struct kernels_lane *base)
 {
     struct cpu_lane *lane = cpu_lane_of(base);
 
-    block_free(&lane->work);
-    block_free(&lane->voxels);
+    cpu_block_free(&lane->work);
+    cpu_block_free(&lane->voxels);
     free(lane);
 }
 
 static int
-lane_enter(struct kernels_lane *lane, struct error *error)
+cpu_lane_enter(struct kernels_lane *lane, struct error *error)
 {
     (void)lane;
     (void)error;
@@ -170,15 +170,16 @@ lane_enter(struct kernels_lane *lane, struct error *error)
 }
 
 static int
-volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels,
-             struct error *error)
+cpu_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels,
+                 struct error *error)
 {
     struct cpu_lane *lane = cpu_lane_of(base);
     const struct image_extent *extent = &base->extent;
     size_t bytes =
         (size_t)(extent->columns * extent->rows * extent->slices) * image_pixel_size(base->pixel);
 
-    if (block_reserve(&lane->voxels, bytes) || block_reserve(&lane->work, memory->host.used))
+    if (cpu_block_reserve(&lane->voxels, bytes) ||
+        cpu_block_reserve(&lane->work, memory->host.used))
         return kernels_no_memory(base, error);
     *voxels = lane->voxels.memory;
     memory->host.memory = lane->work.memory;
@@ -189,10 +190,10 @@ const struct kernels_backend kernels_backend_cpu = {
     .name = "cpu",
     .device_open = device_open,
     .device_close = device_close,
-    .lane_open = lane_open,
-    .lane_close = lane_close,
-    .lane_enter = lane_enter,
-    .volume_begin = volume_begin,
+    .lane_open = cpu_lane_open,
+    .lane_close = cpu_lane_close,
+    .lane_enter = cpu_lane_enter,
+    .volume_begin = cpu_volume_begin,
     .volume_ready = kernels_slices_arrived,
     .ops =
         {

@@ -147,7 +147,7 @@ tiles_thread(void *context)
 }
 
 static int
-least(int a, int b)
+tiles_least(int a, int b)
 {
     return a < b ? a : b;
 }
@@ -169,11 +169,11 @@ tile_shifts(const struct bits_extent *extent, int shift[3])
     int x = log2_above(extent->words_per_row), y = log2_above(extent->size[1]);
     int z = log2_above(extent->size[2]);
 
-    shift[0] = least(x, 3);
-    shift[2] = least(z, 4);
-    shift[1] = least(y, TILE_BITS - shift[0] - shift[2]);
-    shift[2] = least(z, TILE_BITS - shift[0] - shift[1]);
-    shift[0] = least(x, TILE_BITS - shift[1] - shift[2]);
+    shift[0] = tiles_least(x, 3);
+    shift[2] = tiles_least(z, 4);
+    shift[1] = tiles_least(y, TILE_BITS - shift[0] - shift[2]);
+    shift[2] = tiles_least(z, TILE_BITS - shift[0] - shift[1]);
+    shift[0] = tiles_least(x, TILE_BITS - shift[1] - shift[2]);
 }
 
 static int64_t

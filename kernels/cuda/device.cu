@@ -144,8 +144,8 @@ find_device(const char *wanted, struct kernels_gpu *gpu, struct error *error)
 }
 
 static void
-describe(struct cuda_device *device, const struct kernels_gpu *gpu,
-         const struct cudaDeviceProp *properties)
+cuda_describe(struct cuda_device *device, const struct kernels_gpu *gpu,
+              const struct cudaDeviceProp *properties)
 {
     int threads = device->base.threads;
 
@@ -185,7 +185,7 @@ start_device(struct cuda_device *device, const struct kernels_gpu *gpu, struct e
     device->multiprocessors = properties.multiProcessorCount;
     device->l2_bytes = (size_t)properties.l2CacheSize;
     device->shared_per_block = properties.sharedMemPerBlockOptin;
-    describe(device, gpu, &properties);
+    cuda_describe(device, gpu, &properties);
     return 0;
 }
 

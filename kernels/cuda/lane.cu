@@ -36,7 +36,7 @@ round_up(size_t bytes, size_t to)
 }
 
 static void
-block_free(struct cuda_block *block)
+cuda_block_free(struct cuda_block *block)
 {
     if (block->memory && block->pinned)
         (void)cudaFreeHost(block->memory);
@@ -84,8 +84,8 @@ no_memory(const struct cuda_lane *lane, const char *kind, size_t wanted, size_t 
 
 /* The block is emptied before it grows, so what it has counts as available. */
 static int
-block_reserve(struct cuda_lane *lane, struct cuda_block *block, size_t wanted, size_t available,
-              struct error *error)
+cuda_block_reserve(struct cuda_lane *lane, struct cuda_block *block, size_t wanted,
+                   size_t available, struct error *error)
 {
     const char *kind = block->pinned ? "pinned" : "GPU";
     cudaError_t status;
@@ -95,7 +95,7 @@ block_reserve(struct cuda_lane *lane, struct cuda_block *block, size_t wanted, s
     available += block->size;
     if (wanted > available)
         return no_memory(lane, kind, wanted, available, error);
-    block_free(block);
+    cuda_block_free(block);
     wanted = round_up(wanted, GROWTH);
     status = block_allocate(block, wanted);
     if (status == cudaErrorMemoryAllocation) {
@@ -125,14 +125,15 @@ reserve_locked(struct cuda_lane *lane, size_t device, size_t pinned, struct erro
     int rc;
 
     CUDA_TRY(cuda_device_of(&lane->base), cudaMemGetInfo(&available, &total));
-    rc = block_reserve(lane, &lane->device, device, less_reserve(available, device_reserve), error);
+    rc = cuda_block_reserve(lane, &lane->device, device, less_reserve(available, device_reserve),
+                            error);
     return rc ? rc
-              : block_reserve(lane, &lane->pinned, pinned,
-                              less_reserve(host_available(), host_reserve), error);
+              : cuda_block_reserve(lane, &lane->pinned, pinned,
+                                   less_reserve(host_available(), host_reserve), error);
 }
 
 static int
-reserve(struct cuda_lane *lane, size_t device, size_t pinned, struct error *error)
+cuda_reserve(struct cuda_lane *lane, size_t device, size_t pinned, struct error *error)
 {
     pthread_mutex_t *mutex = &cuda_device_of(&lane->base)->memory;
     int rc;
@@ -186,7 +187,7 @@ wait_for_streams(struct cuda_lane *lane, struct error *error)
 }
 
 static int
-lane_open(struct kernels_device *base, struct kernels_lane **result, struct error *error)
+cuda_lane_open(struct kernels_device *base, struct kernels_lane **result, struct error *error)
 {
     struct cuda_device *device = (struct cuda_device *)base;
     struct cuda_lane *lane;
@@ -211,7 +212,7 @@ lane_open(struct kernels_device *base, struct kernels_lane **result, struct erro
 }
 
 static void
-lane_close(struct kernels_lane *base)
+cuda_lane_close(struct kernels_lane *base)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
 
@@ -219,8 +220,8 @@ lane_close(struct kernels_lane *base)
     (void)cudaStreamSynchronize(lane->upload);
     (void)cudaStreamSynchronize(lane->work);
     (void)cudaStreamSynchronize(lane->download);
-    block_free(&lane->pinned);
-    block_free(&lane->device);
+    cuda_block_free(&lane->pinned);
+    cuda_block_free(&lane->device);
     close_streams(lane);
     pthread_mutex_destroy(&lane->mutex);
     free(lane->slab_missing);
@@ -270,15 +271,15 @@ cut_into_slabs(struct cuda_lane *lane)
 }
 
 static int
-lane_enter(struct kernels_lane *lane, struct error *error)
+cuda_lane_enter(struct kernels_lane *lane, struct error *error)
 {
     return cuda_enter(cuda_device_of(lane), error);
 }
 
 /* The volume, at the beginning of both blocks; what the operations need stands behind it. */
 static int
-volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels,
-             struct error *error)
+cuda_volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **voxels,
+                  struct error *error)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
     const size_t bytes = round_up((size_t)base->extent.slices * slice_bytes(base), PIECE);
@@ -290,7 +291,7 @@ volume_begin(struct kernels_lane *base, struct kernels_memory *memory, void **vo
     if (__builtin_add_overflow(bytes, memory->device.used, &device) ||
         __builtin_add_overflow(bytes, memory->host.used, &pinned))
         return no_memory(lane, "GPU", SIZE_MAX, 0, error);
-    rc = reserve(lane, device, pinned, error);
+    rc = cuda_reserve(lane, device, pinned, error);
     if (rc)
         return rc;
     if (cut_into_slabs(lane))
@@ -357,10 +358,10 @@ const struct kernels_backend kernels_backend_cuda = {
     /* .name = */ "cuda",
     /* .device_open = */ cuda_device_open,
     /* .device_close = */ cuda_device_close,
-    /* .lane_open = */ lane_open,
-    /* .lane_close = */ lane_close,
-    /* .lane_enter = */ lane_enter,
-    /* .volume_begin = */ volume_begin,
+    /* .lane_open = */ cuda_lane_open,
+    /* .lane_close = */ cuda_lane_close,
+    /* .lane_enter = */ cuda_lane_enter,
+    /* .volume_begin = */ cuda_volume_begin,
     /* .volume_ready = */ volume_ready,
     /* .ops = */
     {

@@ -188,7 +188,7 @@ flood_tile(const struct edge_volume *volume, struct tiles_visit *tiles)
 }
 
 static void
-flood_tile_plain(const void *volume, struct tiles_visit *tiles)
+edge_flood_tile_plain(const void *volume, struct tiles_visit *tiles)
 {
     flood_tile(volume, tiles);
 }
@@ -197,7 +197,7 @@ flood_tile_plain(const void *volume, struct tiles_visit *tiles)
 __attribute__((target("bmi,bmi2,lzcnt,popcnt")))
 #endif
 static void
-flood_tile_bit_instructions(const void *volume, struct tiles_visit *tiles)
+edge_flood_tile_bit_instructions(const void *volume, struct tiles_visit *tiles)
 {
     flood_tile(volume, tiles);
 }
@@ -209,7 +209,7 @@ edge_flood_run(const struct edge_volume *volume, const struct tiles_box *box, co
     struct tiles_work work = {
         .extent = volume->extent,
         .space = volume->space,
-        .run = isa->bit_instructions ? flood_tile_bit_instructions : flood_tile_plain,
+        .run = isa->bit_instructions ? edge_flood_tile_bit_instructions : edge_flood_tile_plain,
         .context = volume,
     };
 

@@ -8,7 +8,7 @@ enum {
     LINE = 16,                      /* halves of rows that a thread holds: half a tile's edge */
     PITCH = 2 * EDGE_TILE_ROWS + 2, /* from slice to slice in shared memory: no bank conflicts */
     FACES = 6,                      /* -x, +x, -y, +y, -z, +z */
-    BLOCKS_A_PROCESSOR = 4,
+    BLOCKS_PER_PROCESSOR = 4,
     WRITE_THREADS = 256,
     WRITE_SLICES = 4, /* of a block: what lies in one sector */
 };
@@ -22,7 +22,7 @@ static const uint32_t DIRTY = 2;   /* something has settled beside it since its 
 static const uint32_t INITIAL = 4; /* holds seeds, and was not visited since */
 
 /* Cycles of a processor: several times what any flood but a maze's takes. */
-static const int64_t BUDGET = 300000, BUDGET_A_TILE = 1000;
+static const int64_t BUDGET = 300000, BUDGET_PER_TILE = 1000;
 
 /* Of a block, in shared memory. */
 struct edge_visit {
@@ -48,7 +48,7 @@ struct edge_lines {
 };
 
 __device__ static __forceinline__ uint32_t
-look(const uint32_t *word)
+cuda_edge_flood_look(const uint32_t *word)
 {
     return *(const volatile uint32_t *)word;
 }
@@ -58,17 +58,17 @@ look(const uint32_t *word)
  * takes what is put there, whoever's it was.
  */
 __device__ static uint32_t
-pop(const struct edge_flood_volume &volume, int64_t deadline)
+cuda_edge_flood_pop(const struct edge_flood_volume &volume, int64_t deadline)
 {
-    bool stopped = look(&volume.counts->stopped) != 0;
+    bool stopped = cuda_edge_flood_look(&volume.counts->stopped) != 0;
     uint32_t *place = &volume.queue[atomicAdd(&volume.counts->head, 1) & volume.queue_mask];
 
     while (!stopped && clock64() <= deadline) {
-        uint32_t taken = look(place) ? atomicExch(place, 0) : 0;
+        uint32_t taken = cuda_edge_flood_look(place) ? atomicExch(place, 0) : 0;
 
         if (taken)
             return taken == END ? NOTHING : taken - 1;
-        stopped = look(&volume.counts->stopped) != 0;
+        stopped = cuda_edge_flood_look(&volume.counts->stopped) != 0;
     }
     volume.counts->stopped = 1;
     return NOTHING;
@@ -76,11 +76,11 @@ pop(const struct edge_flood_volume &volume, int64_t deadline)
 
 /* Who was to empty the place may have left when the flood was stopped. */
 __device__ static __forceinline__ void
-put(const struct edge_flood_volume &volume, uint32_t ticket, uint32_t content)
+cuda_edge_flood_put(const struct edge_flood_volume &volume, uint32_t ticket, uint32_t content)
 {
     uint32_t *place = &volume.queue[ticket & volume.queue_mask];
 
-    while (atomicCAS(place, 0, content) != 0 && !look(&volume.counts->stopped))
+    while (atomicCAS(place, 0, content) != 0 && !cuda_edge_flood_look(&volume.counts->stopped))
         ;
 }
 
@@ -105,8 +105,8 @@ count_tiles(const struct edge_flood_volume &volume, int32_t more)
 }
 
 static __global__ void
-settle_seeds(const __grid_constant__ struct edge_flood_volume volume, const uint32_t *seeds,
-             uint32_t count)
+cuda_edge_flood_settle_seeds(const __grid_constant__ struct edge_flood_volume volume,
+                             const uint32_t *seeds, uint32_t count)
 {
     uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
 
@@ -129,7 +129,7 @@ settle_seeds(const __grid_constant__ struct edge_flood_volume volume, const uint
 }
 
 __device__ static __forceinline__ uint32_t
-neighbour_of(const struct edge_flood_volume &volume, uint32_t tile, uint32_t face)
+cuda_edge_flood_neighbour_of(const struct edge_flood_volume &volume, uint32_t tile, uint32_t face)
 {
     const uint32_t *tiles = volume.tiles;
     const uint32_t axis = face / 2;
@@ -143,7 +143,7 @@ neighbour_of(const struct edge_flood_volume &volume, uint32_t tile, uint32_t fac
 
 /* What settles beside the tile from here on makes another visit. */
 __device__ static __forceinline__ void
-begin_visit(const struct edge_flood_volume &volume, struct edge_visit *visit)
+cuda_edge_flood_begin_visit(const struct edge_flood_volume &volume, struct edge_visit *visit)
 {
     const uint32_t tile = visit->tile, face = threadIdx.x - 32;
 
@@ -152,7 +152,7 @@ begin_visit(const struct edge_flood_volume &volume, struct edge_visit *visit)
         visit->sends = 0;
         __threadfence();
     } else if (face < FACES) {
-        visit->neighbour[face] = neighbour_of(volume, tile, face);
+        visit->neighbour[face] = cuda_edge_flood_neighbour_of(volume, tile, face);
     }
     __syncthreads();
 }
@@ -218,7 +218,7 @@ look_beyond(const struct edge_flood_volume &volume, const struct edge_visit *vis
  * to the run's end, where there is no edge.
  */
 __device__ static __forceinline__ uint32_t
-fill_runs(uint32_t settled, uint32_t edges)
+cuda_edge_flood_fill_runs(uint32_t settled, uint32_t edges)
 {
     settled |= edges ^ (edges + (settled & edges));
     if (edges & ~settled & settled >> 1) {
@@ -230,7 +230,7 @@ fill_runs(uint32_t settled, uint32_t edges)
 }
 
 __device__ static __forceinline__ void
-sweep_up(uint32_t settled[LINE], const uint32_t edges[LINE], uint32_t before)
+cuda_edge_flood_sweep_up(uint32_t settled[LINE], const uint32_t edges[LINE], uint32_t before)
 {
     settled[0] |= before;
 #pragma unroll
@@ -239,7 +239,7 @@ sweep_up(uint32_t settled[LINE], const uint32_t edges[LINE], uint32_t before)
 }
 
 __device__ static __forceinline__ void
-sweep_down(uint32_t settled[LINE], const uint32_t edges[LINE], uint32_t after)
+cuda_edge_flood_sweep_down(uint32_t settled[LINE], const uint32_t edges[LINE], uint32_t after)
 {
     settled[LINE - 1] |= edges[LINE - 1] & after;
 #pragma unroll
@@ -251,21 +251,21 @@ sweep_down(uint32_t settled[LINE], const uint32_t edges[LINE], uint32_t after)
 __device__ static __forceinline__ void
 sweep_rows(const struct edge_lines &own, uint32_t settled[LINE], uint32_t before, uint32_t after)
 {
-    sweep_up(settled, own.y, before);
+    cuda_edge_flood_sweep_up(settled, own.y, before);
 #pragma unroll
     for (int i = 0; i < LINE; i++) {
         uint32_t crosses = settled[i] & (own.half ? ~0u : own.x[i]);
         uint32_t other = __shfl_xor_sync(~0u, crosses, 1);
 
         settled[i] |= own.half ? other >> 31 : other << 31 & own.x[i];
-        settled[i] = fill_runs(settled[i], own.x[i] & ~(1u << 31));
+        settled[i] = cuda_edge_flood_fill_runs(settled[i], own.x[i] & ~(1u << 31));
     }
-    sweep_down(settled, own.y, after);
+    cuda_edge_flood_sweep_down(settled, own.y, after);
 }
 
 /* Writes what has changed of a line; `step` words from one to the next. */
 __device__ static __forceinline__ bool
-put_line(uint32_t *line, int step, const uint32_t now[LINE])
+cuda_edge_flood_put_line(uint32_t *line, int step, const uint32_t now[LINE])
 {
     bool changed = false;
 
@@ -283,7 +283,8 @@ put_line(uint32_t *line, int step, const uint32_t now[LINE])
  * memory as well; on return both are final. Returns whether anything has changed.
  */
 __device__ static bool
-settle(const struct edge_lines &own, struct edge_visit *visit, uint32_t settled[LINE])
+cuda_edge_flood_settle(const struct edge_lines &own, struct edge_visit *visit,
+                       uint32_t settled[LINE])
 {
     uint32_t *along_y = &visit->settled[own.across * PITCH + own.from * 2 + own.half];
     uint32_t *along_z = &visit->settled[own.from * PITCH + own.across * 2 + own.half];
@@ -294,7 +295,7 @@ settle(const struct edge_lines &own, struct edge_visit *visit, uint32_t settled[
         __syncthreads();
         sweep_rows(own, settled, own.before_y & (own.from != 0 ? beyond : own.beyond_y),
                    own.from != 0 ? own.beyond_y : beyond);
-        bool changed = put_line(along_y, 2, settled);
+        bool changed = cuda_edge_flood_put_line(along_y, 2, settled);
         __syncthreads();
 
         uint32_t line[LINE];
@@ -303,9 +304,10 @@ settle(const struct edge_lines &own, struct edge_visit *visit, uint32_t settled[
             line[i] = along_z[i * PITCH];
         beyond = own.from != 0 ? along_z[-PITCH] : along_z[LINE * PITCH];
         __syncthreads();
-        sweep_up(line, own.z, own.before_z & (own.from != 0 ? beyond : own.beyond_z));
-        sweep_down(line, own.z, own.from != 0 ? own.beyond_z : beyond);
-        changed |= put_line(along_z, PITCH, line);
+        cuda_edge_flood_sweep_up(line, own.z,
+                                 own.before_z & (own.from != 0 ? beyond : own.beyond_z));
+        cuda_edge_flood_sweep_down(line, own.z, own.from != 0 ? own.beyond_z : beyond);
+        changed |= cuda_edge_flood_put_line(along_z, PITCH, line);
         if (!__syncthreads_or(changed))
             return grown;
 #pragma unroll
@@ -357,13 +359,13 @@ faces_crossed(const struct edge_visit *visit, const struct edge_lines &own,
 }
 
 __device__ static void
-visit_tile(const struct edge_flood_volume &volume, struct edge_visit *visit)
+cuda_edge_flood_visit_tile(const struct edge_flood_volume &volume, struct edge_visit *visit)
 {
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     uint32_t settled[LINE], arrived, sends;
     struct edge_lines own;
 
-    begin_visit(volume, visit);
+    cuda_edge_flood_begin_visit(volume, visit);
     own.half = lane % 2;
     own.across = lane / 2 + 16 * (warp / 2);
     own.from = warp % 2 * LINE;
@@ -384,7 +386,7 @@ visit_tile(const struct edge_flood_volume &volume, struct edge_visit *visit)
     }
     /* What has come across x is written, and counts as a change, in the first sweep. */
     __syncthreads();
-    if (!settle(own, visit, settled) && !(visit->state & INITIAL))
+    if (!cuda_edge_flood_settle(own, visit, settled) && !(visit->state & INITIAL))
         return;
     write_settled(volume, visit, own, settled);
     sends = __reduce_or_sync(~0u, faces_crossed(visit, own, settled));
@@ -428,14 +430,14 @@ end_visit(const struct edge_flood_volume &volume, const struct edge_visit *visit
         }
         ticket = __shfl_sync(~0u, ticket, 0);
         if (wakes != NOTHING && rank + 1 < count)
-            put(volume, ticket + rank, wakes + 1);
+            cuda_edge_flood_put(volume, ticket + rank, wakes + 1);
     }
     return next;
 }
 
 static __global__ void
-__launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
-    flood(const __grid_constant__ struct edge_flood_volume volume, int64_t budget)
+__launch_bounds__(THREADS, BLOCKS_PER_PROCESSOR)
+    cuda_edge_flood_flood(const __grid_constant__ struct edge_flood_volume volume, int64_t budget)
 {
     __shared__ struct edge_visit visit;
     const int64_t deadline = clock64() + budget;
@@ -443,11 +445,11 @@ __launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
 
     for (;;) {
         if (threadIdx.x == 0)
-            visit.tile = next != NOTHING ? next : pop(volume, deadline);
+            visit.tile = next != NOTHING ? next : cuda_edge_flood_pop(volume, deadline);
         __syncthreads();
         if (visit.tile == NOTHING)
             return;
-        visit_tile(volume, &visit);
+        cuda_edge_flood_visit_tile(volume, &visit);
         __syncthreads();
         if (threadIdx.x >= 32)
             continue;
@@ -469,7 +471,7 @@ __launch_bounds__(WRITE_THREADS) write_bits(const __grid_constant__ struct edge_
     const int64_t z0 = (int64_t)(column / volume.tiles[1]) * EDGE_TILE_ROWS;
     uint32_t voxels = 0;
 
-    if (look(&volume.counts->stopped))
+    if (cuda_edge_flood_look(&volume.counts->stopped))
         return;
     for (uint32_t i = threadIdx.x; i < words * EDGE_TILE_ROWS * WRITE_SLICES; i += WRITE_THREADS) {
         uint32_t row = i / words % EDGE_TILE_ROWS;
@@ -538,15 +540,15 @@ cudaError_t
 edge_flood_seed(const struct edge_flood_volume *volume, const uint32_t *seeds, uint32_t count,
                 cudaStream_t stream)
 {
-    settle_seeds<<<(count + 255) / 256, 256, 0, stream>>>(*volume, seeds, count);
+    cuda_edge_flood_settle_seeds<<<(count + 255) / 256, 256, 0, stream>>>(*volume, seeds, count);
     return CUDA_OF(cudaGetLastError());
 }
 
 cudaError_t
 edge_flood_run(const struct edge_flood_volume *volume, int multiprocessors, cudaStream_t stream)
 {
-    flood<<<(unsigned)multiprocessors * BLOCKS_A_PROCESSOR, THREADS, 0, stream>>>(
-        *volume, BUDGET + BUDGET_A_TILE * volume->tile_count);
+    cuda_edge_flood_flood<<<(unsigned)multiprocessors * BLOCKS_PER_PROCESSOR, THREADS, 0, stream>>>(
+        *volume, BUDGET + BUDGET_PER_TILE * volume->tile_count);
     return CUDA_OF(cudaGetLastError());
 }
 

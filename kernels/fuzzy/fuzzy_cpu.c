@@ -45,13 +45,13 @@ struct cpu_fuzzy {
 };
 
 static struct cpu_fuzzy *
-state_of(const struct kernels_lane *lane)
+cpu_fuzzy_state(const struct kernels_lane *lane)
 {
     return (struct cpu_fuzzy *)kernels_state(lane, KERNELS_FUZZY);
 }
 
 static struct bits_extent
-extent_of(const struct kernels_lane *lane)
+cpu_fuzzy_extent_of(const struct kernels_lane *lane)
 {
     return bits_extent(lane->extent.columns, lane->extent.rows, lane->extent.slices);
 }
@@ -79,19 +79,19 @@ scene_count(const struct kernels_fuzzy_demand *demand)
 }
 
 static bool
-fuzzy_needs(struct kernels_lane *lane, const void *demand)
+cpu_fuzzy_needs(struct kernels_lane *lane, const void *demand)
 {
-    state_of(lane)->demand = *(const struct kernels_fuzzy_demand *)demand;
+    cpu_fuzzy_state(lane)->demand = *(const struct kernels_fuzzy_demand *)demand;
     return true;
 }
 
 static void
-fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
+cpu_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_fuzzy *fuzzy = state_of(lane);
+    struct cpu_fuzzy *fuzzy = cpu_fuzzy_state(lane);
     const struct kernels_fuzzy_demand demand = fuzzy->demand;
     struct kernels_arena *arena = &memory->host;
-    struct bits_extent extent = extent_of(lane);
+    struct bits_extent extent = cpu_fuzzy_extent_of(lane);
     size_t words = (size_t)bits_words(&extent), scenes = scene_count(&demand);
     size_t span = lane->pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX;
     size_t stride = scene_stride(lane), count = demand.objects;
@@ -188,7 +188,7 @@ each_row_ahead(struct run *run, row_function *ahead, row_function *row)
 }
 
 static void
-each_row(struct run *run, row_function *row)
+cpu_fuzzy_each_row(struct run *run, row_function *row)
 {
     each_row_ahead(run, NULL, row);
 }
@@ -213,7 +213,7 @@ load_value(int32_t value, int32_t low, struct image_range padding, int64_t i, st
 }
 
 static void
-load_values(const struct run *run, int64_t first, int64_t count, struct values *values)
+cpu_fuzzy_load_values(const struct run *run, int64_t first, int64_t count, struct values *values)
 {
     const void *voxels = run->lane->voxels.memory;
     struct image_range padding = run->object->padding;
@@ -270,13 +270,13 @@ find_affinities(const struct run *run, const struct chunk *chunk)
     int64_t step[2] = {columns, columns * rows};
     struct values own, other;
 
-    load_values(run, first, count + !ends, &own);
+    cpu_fuzzy_load_values(run, first, count + !ends, &own);
     find_affinity(run, &own, &own, 1, count - ends, chunk->affinity[0]);
     if (ends)
         chunk->affinity[0][count - 1] = 0;
     for (int i = 0; i < 2; i++) {
         if (next[i]) {
-            load_values(run, first + step[i], count, &other);
+            cpu_fuzzy_load_values(run, first + step[i], count, &other);
             find_affinity(run, &own, &other, 0, count, chunk->affinity[1 + i]);
         } else {
             memset(chunk->affinity[1 + i], 0, (size_t)count * sizeof(uint16_t));
@@ -413,7 +413,7 @@ clear_scene(const struct run *run, int64_t row)
 }
 
 static void
-settle_seeds(const struct run *run, uint64_t *bits)
+cpu_fuzzy_settle_seeds(const struct run *run, uint64_t *bits)
 {
     for (size_t i = 0; i < run->object->seed_count; i++) {
         const struct kernels_voxel *seed = &run->object->seeds[i];
@@ -424,7 +424,7 @@ settle_seeds(const struct run *run, uint64_t *bits)
 }
 
 static void
-flood(const struct run *run, uint64_t *settled, const struct tiles_box *box)
+cpu_fuzzy_flood(const struct run *run, uint64_t *settled, const struct tiles_box *box)
 {
     const struct cpu_fuzzy *fuzzy = run->fuzzy;
     const struct edge_volume volume = {
@@ -466,9 +466,9 @@ static void
 join(struct run *run)
 {
     if (run->step == 1U << TOP_BIT) {
-        each_row(run, join_row);
+        cpu_fuzzy_each_row(run, join_row);
     } else {
-        each_row(run, raise_outer_row);
+        cpu_fuzzy_each_row(run, raise_outer_row);
         each_row_ahead(run, raise_inner_row, join_row);
     }
 }
@@ -479,23 +479,23 @@ flood_scene(struct run *run)
     const int64_t *size = run->extent.size;
     const struct tiles_box all = {{0, 0, 0}, {size[0] - 1, size[1] - 1, size[2] - 1}};
 
-    each_row(run, keep_affinities);
+    cpu_fuzzy_each_row(run, keep_affinities);
     run->fuzzy->affinity[0][BESIDE - 1] = 0; /* the one before the first row */
-    each_row(run, clear_scene);
+    cpu_fuzzy_each_row(run, clear_scene);
     for (int bit = TOP_BIT; bit >= 0; bit--) {
         run->step = (uint16_t)(1U << bit);
         join(run);
-        settle_seeds(run, run->fuzzy->settled);
-        flood(run, run->fuzzy->settled, &all);
+        cpu_fuzzy_settle_seeds(run, run->fuzzy->settled);
+        cpu_fuzzy_flood(run, run->fuzzy->settled, &all);
         run->raised = run->step;
     }
-    each_row(run, raise_row);
+    cpu_fuzzy_each_row(run, raise_row);
 }
 
 static void
 find_scene(struct run *run)
 {
-    each_row(run, clear_scene);
+    cpu_fuzzy_each_row(run, clear_scene);
     if (!grow_scene(run))
         flood_scene(run);
 }
@@ -525,9 +525,9 @@ find_object(struct run *run)
     memset(run->bits, 0, (size_t)bits_words(&run->extent) * sizeof(*run->bits));
     if (run->object->seed_count == 0 || run->object->threshold == STRONGEST)
         return;
-    each_row(run, find_strong_edges);
-    settle_seeds(run, run->bits);
-    flood(run, run->bits, &box);
+    cpu_fuzzy_each_row(run, find_strong_edges);
+    cpu_fuzzy_settle_seeds(run, run->bits);
+    cpu_fuzzy_flood(run, run->bits, &box);
 }
 
 /* The voxels of a row whose strength is above the threshold. */
@@ -604,7 +604,7 @@ prepare(struct run *run, const struct kernels_fuzzy_object *object)
 }
 
 static void
-count_row(const struct run *run, int64_t row)
+cpu_fuzzy_count_row(const struct run *run, int64_t row)
 {
     const uint64_t *bits = run->bits + row * run->extent.words_per_row;
     int64_t voxels = 0;
@@ -615,21 +615,21 @@ count_row(const struct run *run, int64_t row)
 }
 
 static int
-fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
+cpu_fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct fuzzy_request *request = given;
     const struct kernels_fuzzy_object *objects = request->objects;
-    const struct cpu_fuzzy *fuzzy = state_of(lane);
+    const struct cpu_fuzzy *fuzzy = cpu_fuzzy_state(lane);
     bool competing = objects_compete(&fuzzy->demand);
     struct run run = {.lane = cpu_lane_of(lane),
                       .fuzzy = fuzzy,
                       .isa = cpu_device_of(lane)->isa,
-                      .extent = extent_of(lane)};
+                      .extent = cpu_fuzzy_extent_of(lane)};
     size_t wanted = 0;
 
     (void)error;
     if (competing)
-        each_row(&run, clear_best);
+        cpu_fuzzy_each_row(&run, clear_best);
     for (size_t i = 0; i < request->count; i++) {
         bool scene = objects[i].scene;
         size_t place = scene ? wanted++ : fuzzy->demand.scenes;
@@ -640,12 +640,12 @@ fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
         prepare(&run, &objects[i]);
         if (run.scene) {
             find_scene(&run);
-            each_row(&run, cut_row);
+            cpu_fuzzy_each_row(&run, cut_row);
         } else {
             find_object(&run);
         }
         if (competing)
-            each_row(&run, compete_row);
+            cpu_fuzzy_each_row(&run, compete_row);
         request->results[i].scene = scene ? run.scene : NULL;
     }
     for (size_t i = 0; i < request->count; i++) {
@@ -654,7 +654,7 @@ fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
         run.bits = fuzzy->objects[i];
         *object = (struct image_mask){run.bits, run.extent.words_per_row, 0};
         run.voxels = &object->voxels;
-        each_row(&run, count_row);
+        cpu_fuzzy_each_row(&run, cpu_fuzzy_count_row);
     }
     return 0;
 }
@@ -662,7 +662,7 @@ fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
 const struct kernels_op cpu_fuzzy_op = {
     .name = "fuzzy connectedness",
     .state_size = sizeof(struct cpu_fuzzy),
-    .needs = fuzzy_needs,
-    .place = fuzzy_place,
-    .run = fuzzy_run,
+    .needs = cpu_fuzzy_needs,
+    .place = cpu_fuzzy_place,
+    .run = cpu_fuzzy_run,
 };

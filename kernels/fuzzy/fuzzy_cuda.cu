@@ -33,15 +33,15 @@ struct cuda_fuzzy {
 };
 
 static struct cuda_fuzzy *
-state_of(const struct kernels_lane *lane)
+cuda_fuzzy_state(const struct kernels_lane *lane)
 {
     return (struct cuda_fuzzy *)kernels_state(lane, KERNELS_FUZZY);
 }
 
 static bool
-fuzzy_needs(struct kernels_lane *lane, const void *demand)
+cuda_fuzzy_needs(struct kernels_lane *lane, const void *demand)
 {
-    struct cuda_fuzzy *fuzzy = state_of(lane);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(lane);
     const struct image_extent *extent = &lane->extent;
 
     fuzzy->demand = *(const struct kernels_fuzzy_demand *)demand;
@@ -64,9 +64,9 @@ take_both(struct kernels_memory *memory, Element **device, Element **pinned, siz
 }
 
 static void
-fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
+cuda_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cuda_fuzzy *fuzzy = state_of(lane);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(lane);
     size_t values = lane->pixel == IMAGE_UINT8 ? 1 << 8 : 1 << 16;
     size_t objects = fuzzy->demand.objects, scenes = fuzzy->demand.scenes;
     size_t scene_bytes = fuzzy_scene_place(&fuzzy->grid, NULL, &fuzzy->memory);
@@ -92,8 +92,8 @@ fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
 
 /* Waits for the stream, so that nothing of the object before is on its way any more. */
 static int
-make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
-            struct fuzzy_tables *tables, struct error *error)
+cuda_fuzzy_make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
+                       struct fuzzy_tables *tables, struct error *error)
 {
     struct image_range range;
     int rc = kernels_volume_range(&lane->base, object->padding, &range, error);
@@ -104,8 +104,8 @@ make_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
         return rc;
     tables->low = range.lo;
     tables->span = range.hi - range.lo;
-    tables->first = state_of(&lane->base)->host_first;
-    tables->second = state_of(&lane->base)->host_second;
+    tables->first = cuda_fuzzy_state(&lane->base)->host_first;
+    tables->second = cuda_fuzzy_state(&lane->base)->host_second;
     fuzzy_fill_tables(object, tables);
     return 0;
 }
@@ -115,7 +115,7 @@ upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
               const struct fuzzy_tables *tables, struct fuzzy_lookup *lookup, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     size_t differences = (size_t)tables->span + 1, sums = 2 * (size_t)tables->span + 1;
 
     fuzzy_fix_tables(tables, fuzzy->host_table, lookup);
@@ -156,7 +156,7 @@ static int
 upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
 
     CUDA_TRY(device,
              cudaMemsetAsync(fuzzy->memory.seeds, 0,
@@ -223,11 +223,12 @@ __launch_bounds__(RELATIVE_THREADS)
 
 /* Settles the seeds of the flood. */
 static int
-settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, struct error *error)
+cuda_fuzzy_settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
+                        struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     const struct image_extent *extent = &lane->base.extent;
-    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
 
     for (size_t first = 0; first < object->seed_count; first += SEED_BATCH) {
         size_t left = object->seed_count - first, count = left < SEED_BATCH ? left : SEED_BATCH;
@@ -253,7 +254,7 @@ flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
              const struct fuzzy_tables *tables, size_t index, bool *found, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     const struct fuzzy_reach reach = {fuzzy->reach, tables->low, tables->span, object->padding};
     const size_t entries = 2 * (size_t)tables->span + 2;
     int rc;
@@ -267,7 +268,7 @@ flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
                              cudaMemcpyHostToDevice, lane->work));
     CUDA_TRY(device, fuzzy_object_edges(lane->device_voxels, lane->base.pixel, &reach,
                                         &fuzzy->edges, lane->work));
-    rc = settle_seeds(lane, object, error);
+    rc = cuda_fuzzy_settle_seeds(lane, object, error);
     if (rc != 0)
         return rc;
     CUDA_TRY(device, edge_flood_run(&fuzzy->edges, device->multiprocessors, lane->work));
@@ -286,12 +287,12 @@ run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, si
            bool relative, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     struct fuzzy_tables tables;
     struct fuzzy_volume volume;
     struct fuzzy_output output;
     bool found = false;
-    int rc = make_tables(lane, object, &tables, error);
+    int rc = cuda_fuzzy_make_tables(lane, object, &tables, error);
 
     if (rc == 0 && !object->scene && !relative)
         rc = flood_object(lane, object, &tables, index, &found, error);
@@ -322,7 +323,7 @@ static int
 fetch_scene(struct cuda_lane *lane, size_t index, bool relative, size_t *fetched,
             struct kernels_fuzzy_result *result, struct error *error)
 {
-    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     uint16_t *host = fuzzy->host_scene + *fetched * fuzzy->voxels;
     const uint16_t *scene = fuzzy->scene + (relative ? index * fuzzy->voxels : 0);
 
@@ -339,7 +340,7 @@ run_relative(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects,
              struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
 
     for (size_t i = 0; i < fuzzy->demand.objects; i++)
         fuzzy->host_threshold[i] = objects[i].threshold;
@@ -357,7 +358,7 @@ static int
 fetch_objects(struct cuda_lane *lane, struct kernels_fuzzy_result *results, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_fuzzy *fuzzy = state_of(&lane->base);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     size_t objects = fuzzy->demand.objects;
 
     CUDA_TRY(device, cudaMemcpyAsync(fuzzy->host_bits, fuzzy->bits,
@@ -375,13 +376,13 @@ fetch_objects(struct cuda_lane *lane, struct kernels_fuzzy_result *results, stru
 }
 
 static int
-fuzzy_run(struct kernels_lane *base, const void *given, struct error *error)
+cuda_fuzzy_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct fuzzy_request *request = (const struct fuzzy_request *)given;
     const struct kernels_fuzzy_object *objects = request->objects;
     const bool relative = request->relative;
     struct cuda_lane *lane = cuda_lane_of(base);
-    struct cuda_fuzzy *fuzzy = state_of(base);
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(base);
     size_t fetched = 0;
     int rc = 0;
 
@@ -404,9 +405,9 @@ const struct kernels_op cuda_fuzzy_op = {
     /* .transient = */ false,
     /* .open = */ NULL,
     /* .close = */ NULL,
-    /* .needs = */ fuzzy_needs,
-    /* .place = */ fuzzy_place,
+    /* .needs = */ cuda_fuzzy_needs,
+    /* .place = */ cuda_fuzzy_place,
     /* .begin = */ NULL,
     /* .ready = */ NULL,
-    /* .run = */ fuzzy_run,
+    /* .run = */ cuda_fuzzy_run,
 };

@@ -14,7 +14,7 @@ enum {
     ROWS = 8, /* of a warp */
     WARPS = EDGE_TILE_ROWS / ROWS,
     THREADS = 32 * WARPS,
-    BLOCKS_A_PROCESSOR = 4,
+    BLOCKS_PER_PROCESSOR = 4,
     SMALL_SPAN = 8190,    /* twice the difference fits into 15 bits, the table into 32 KiB */
     NOWHERE = -(1 << 20), /* a value whose sum with any value is below all sums */
     NO_PIXEL = -(1 << 15) - 1,
@@ -151,8 +151,8 @@ edges_of(const struct pack_table &table, int32_t a, int32_t b)
 /* The edges along x and y of the warp's rows of a slice. */
 template <bool SMALL>
 static __device__ __forceinline__ void
-pack_slice(const struct edge_flood_volume &volume, const struct pack_table &table,
-           const struct pack_values &values, uint32_t row, uint32_t slice)
+fuzzy_object_pack_slice(const struct edge_flood_volume &volume, const struct pack_table &table,
+                        const struct pack_values &values, uint32_t row, uint32_t slice)
 {
     const bool first = threadIdx.x % 32 == 0;
     const int next = (int)(threadIdx.x + 1) % 32;
@@ -205,7 +205,7 @@ pack_between(const struct edge_flood_volume &volume, const struct pack_table &ta
 
 template <typename Voxel, bool SMALL>
 static __global__ void
-__launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
+__launch_bounds__(THREADS, BLOCKS_PER_PROCESSOR)
     pack_tiles(const __grid_constant__ struct pack_arguments arguments)
 {
     extern __shared__ int16_t shared[];
@@ -229,7 +229,7 @@ __launch_bounds__(THREADS, BLOCKS_A_PROCESSOR)
     find_values<Voxel, SMALL>(arguments, lane, z0, stored, &values);
     for (uint32_t slice = 0; slice < EDGE_TILE_ROWS; slice++) {
         load_rows(arguments, lane, z0 + slice + 1, &stored);
-        pack_slice<SMALL>(volume, table, values, lane.row, slice);
+        fuzzy_object_pack_slice<SMALL>(volume, table, values, lane.row, slice);
         find_values<Voxel, SMALL>(arguments, lane, z0 + slice + 1, stored, &after);
         pack_between<SMALL>(volume, table, values, after, lane.row, slice);
         values = after;

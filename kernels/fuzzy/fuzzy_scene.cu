@@ -52,7 +52,7 @@ struct layout {
 
 template <typename Element>
 static void
-take(struct layout *layout, Element **piece, uint64_t count)
+fuzzy_scene_take(struct layout *layout, Element **piece, uint64_t count)
 {
     *piece = layout->start == NULL ? NULL : (Element *)(layout->start + layout->used);
     layout->used += (count * sizeof(Element) + 255) / 256 * 256;
@@ -61,8 +61,8 @@ take(struct layout *layout, Element **piece, uint64_t count)
 static void
 take_edges(struct layout *layout, struct fuzzy_edges *edges, uint64_t count)
 {
-    take(layout, &edges->nodes, count);
-    take(layout, &edges->affinity, count);
+    fuzzy_scene_take(layout, &edges->nodes, count);
+    fuzzy_scene_take(layout, &edges->affinity, count);
 }
 
 size_t
@@ -74,24 +74,24 @@ fuzzy_scene_place(const struct fuzzy_grid *grid, unsigned char *start,
     uint64_t nodes = tiles * TILE_SURFACE + 1, faces = tiles * FUZZY_TILE_FACES;
     uint64_t all_levels = 2 * nodes + FUZZY_LEVELS + 1;
 
-    take(&layout, &memory->component, voxels);
-    take(&layout, &memory->cap, voxels);
-    take(&layout, &memory->seeds, voxels / 32);
-    take(&layout, &memory->faces, faces);
-    take(&layout, &memory->base, tiles);
-    take(&layout, &memory->chosen, nodes);
-    take(&layout, &memory->parent, all_levels);
-    take(&layout, &memory->strongest, all_levels);
-    take(&layout, &memory->connected, all_levels);
-    take(&layout, &memory->best, nodes / 2 + 1);
+    fuzzy_scene_take(&layout, &memory->component, voxels);
+    fuzzy_scene_take(&layout, &memory->cap, voxels);
+    fuzzy_scene_take(&layout, &memory->seeds, voxels / 32);
+    fuzzy_scene_take(&layout, &memory->faces, faces);
+    fuzzy_scene_take(&layout, &memory->base, tiles);
+    fuzzy_scene_take(&layout, &memory->chosen, nodes);
+    fuzzy_scene_take(&layout, &memory->parent, all_levels);
+    fuzzy_scene_take(&layout, &memory->strongest, all_levels);
+    fuzzy_scene_take(&layout, &memory->connected, all_levels);
+    fuzzy_scene_take(&layout, &memory->best, nodes / 2 + 1);
     take_edges(&layout, &memory->forest, nodes);
     take_edges(&layout, &memory->edges[0], nodes + faces);
     take_edges(&layout, &memory->edges[1], nodes + faces);
     memory->pair_slots = 1 << 12;
     while (memory->pair_slots < 1 << 22 && memory->pair_slots < nodes)
         memory->pair_slots *= 2;
-    take(&layout, &memory->pairs, memory->pair_slots);
-    take(&layout, &memory->levels, FUZZY_LEVELS + 1);
+    fuzzy_scene_take(&layout, &memory->pairs, memory->pair_slots);
+    fuzzy_scene_take(&layout, &memory->levels, FUZZY_LEVELS + 1);
     return layout.used;
 }
 

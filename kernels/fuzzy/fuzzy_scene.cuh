@@ -1,5 +1,5 @@
 /*
- * fuzzy_scene.cuh - the u16 scene of fuzzy connectedness (paper 003) as a maximum spanning forest.
+ * fuzzy_scene.cuh - the u16 scene of fuzzy connectedness (Udupa 1996) as a maximum spanning forest.
  *
  * The scene of a voxel is the bottleneck of its path to a seed in a maximum spanning forest of the
  * 6-connected grid. Boruvka: every component takes its strongest edge, and

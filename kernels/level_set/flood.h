@@ -4,7 +4,7 @@
  * A voxel has two bits: `range` (in range, constant) and `inside` (states 1 and 2). It is open (-1
  * or 2: may still change) when the two differ and settled (1 or -2) when they agree. An open voxel
  * settles, its inside bit turning over, next to a settled voxel of equal range. Both floods of
- * paper 001 are this one rule, and its fixpoint does not depend on the order of work.
+ * Trapani 2018 are this one rule, and its fixpoint does not depend on the order of work.
  */
 #ifndef NOCTULE_FLOOD_H
 #define NOCTULE_FLOOD_H

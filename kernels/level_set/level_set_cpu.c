@@ -26,7 +26,7 @@ enum {
 };
 
 static struct bits_extent
-extent_of(const struct kernels_lane *lane)
+cpu_level_set_extent_of(const struct kernels_lane *lane)
 {
     return bits_extent(lane->extent.columns, lane->extent.rows, lane->extent.slices);
 }
@@ -78,7 +78,7 @@ struct cpu_level_set {
 };
 
 static struct cpu_level_set *
-state_of(const struct kernels_lane *lane)
+cpu_level_set_state(const struct kernels_lane *lane)
 {
     return (struct cpu_level_set *)kernels_state(lane, KERNELS_LEVEL_SET);
 }
@@ -107,18 +107,18 @@ find_sizes(const struct bits_extent *extent)
 }
 
 static bool
-level_set_needs(struct kernels_lane *lane, const void *demand)
+cpu_level_set_needs(struct kernels_lane *lane, const void *demand)
 {
-    state_of(lane)->demand = *(const struct kernels_level_set_demand *)demand;
+    cpu_level_set_state(lane)->demand = *(const struct kernels_level_set_demand *)demand;
     return true;
 }
 
 static void
 level_set_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_level_set *own = state_of(lane);
+    struct cpu_level_set *own = cpu_level_set_state(lane);
     struct kernels_arena *arena = &memory->host;
-    struct bits_extent extent = extent_of(lane);
+    struct bits_extent extent = cpu_level_set_extent_of(lane);
     struct level_set_sizes sizes = find_sizes(&extent);
     size_t count = own->demand.labels;
     uint64_t *inside, *range;
@@ -138,10 +138,10 @@ level_set_place(struct kernels_lane *lane, struct kernels_memory *memory)
 
 /* Names the labels; nothing is known of any slice yet. */
 static int
-level_set_begin(struct kernels_lane *lane, const void *given, struct error *error)
+cpu_level_set_begin(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct level_set_request *request = given;
-    struct cpu_level_set *own = state_of(lane);
+    struct cpu_level_set *own = cpu_level_set_state(lane);
 
     (void)error;
     for (size_t i = 0; i < request->count; i++) {
@@ -156,8 +156,8 @@ level_set_begin(struct kernels_lane *lane, const void *given, struct error *erro
 
 /* Adds lo..hi, cut to the values that the pixel type has. */
 static int
-add_interval(struct isa_interval *pass, int count, int64_t lo, int64_t hi,
-             struct image_range limits)
+cpu_level_set_add_interval(struct isa_interval *pass, int count, int64_t lo, int64_t hi,
+                           struct image_range limits)
 {
     lo = lo > limits.lo ? lo : limits.lo;
     hi = hi < limits.hi ? hi : limits.hi;
@@ -176,11 +176,13 @@ find_intervals(enum image_pixel pixel, struct image_range range, struct image_ra
     int count = 0;
 
     if (padding.lo > padding.hi) {
-        count = add_interval(pass, count, range.lo, range.hi, limits);
+        count = cpu_level_set_add_interval(pass, count, range.lo, range.hi, limits);
     } else {
         int64_t below = (int64_t)padding.lo - 1, above = (int64_t)padding.hi + 1;
-        count = add_interval(pass, count, range.lo, range.hi < below ? range.hi : below, limits);
-        count = add_interval(pass, count, range.lo > above ? range.lo : above, range.hi, limits);
+        count = cpu_level_set_add_interval(pass, count, range.lo,
+                                           range.hi < below ? range.hi : below, limits);
+        count = cpu_level_set_add_interval(pass, count, range.lo > above ? range.lo : above,
+                                           range.hi, limits);
     }
     if (count == 1)
         pass[1] = pass[0];
@@ -189,11 +191,12 @@ find_intervals(enum image_pixel pixel, struct image_range range, struct image_ra
 
 /* The range bits of a slice; returns the number of runs. */
 static int64_t
-pack_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z, uint64_t *bits)
+cpu_level_set_pack_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z,
+                         uint64_t *bits)
 {
     const struct kernels_lane *base = &lane->base;
     const struct isa *isa = cpu_device_of(base)->isa;
-    const struct bits_extent extent = extent_of(base);
+    const struct bits_extent extent = cpu_level_set_extent_of(base);
     int64_t columns = base->extent.columns, rows = base->extent.rows, runs = 0;
     const void *voxels = lane->voxels.memory;
     struct isa_interval pass[2];
@@ -236,7 +239,7 @@ copy_mask(const struct bits_extent *extent, const uint64_t *mask, int64_t z, uin
 static int64_t
 draw_slice(const struct cpu_lane *lane, const struct cpu_label *label, int64_t z, uint64_t *bits)
 {
-    const struct bits_extent extent = extent_of(&lane->base);
+    const struct bits_extent extent = cpu_level_set_extent_of(&lane->base);
     int64_t voxels = copy_mask(&extent, label->given.mask, z, bits);
 
     for (size_t i = 0; i < label->given.shape_count; i++) {
@@ -259,13 +262,13 @@ static void
 prepare_slice(void *context, int64_t z)
 {
     struct cpu_lane *lane = context;
-    struct cpu_level_set *own = state_of(&lane->base);
-    struct bits_extent extent = extent_of(&lane->base);
+    struct cpu_level_set *own = cpu_level_set_state(&lane->base);
+    struct bits_extent extent = cpu_level_set_extent_of(&lane->base);
     int64_t first = z * extent.words_per_slice;
 
     for (size_t i = 0; i < own->demand.labels; i++) {
         struct cpu_label *label = &own->labels[i];
-        int64_t runs = pack_slice(lane, label, z, label->range + first);
+        int64_t runs = cpu_level_set_pack_slice(lane, label, z, label->range + first);
         int64_t voxels = draw_slice(lane, label, z, label->inside + first);
 
         __atomic_fetch_add(&label->runs, runs, __ATOMIC_RELAXED);
@@ -274,7 +277,7 @@ prepare_slice(void *context, int64_t z)
 }
 
 static int
-level_set_ready(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error)
+cpu_level_set_ready(struct kernels_lane *lane, int64_t first, int64_t count, struct error *error)
 {
     (void)error;
     for (int64_t z = first; z < first + count; z++)
@@ -309,7 +312,7 @@ static int
 choose_axis(const struct cpu_lane *lane, const struct cpu_label *label)
 {
     const struct cpu_device *device = cpu_device_of(&lane->base);
-    struct count_job job = {.isa = device->isa, .extent = extent_of(&lane->base)};
+    struct count_job job = {.isa = device->isa, .extent = cpu_level_set_extent_of(&lane->base)};
     int best = 0;
 
     if (label->runs <= RUNS_PER_WORD * bits_words(&job.extent))
@@ -384,7 +387,7 @@ turn_back(const struct turn_job *job)
 }
 
 static void
-widen(struct tiles_box *box, int axis, int64_t first, int64_t last)
+cpu_level_set_widen(struct tiles_box *box, int axis, int64_t first, int64_t last)
 {
     box->first[axis] = first < box->first[axis] ? first : box->first[axis];
     box->last[axis] = last > box->last[axis] ? last : box->last[axis];
@@ -402,7 +405,7 @@ add_shape(const struct kernels_shape *shape, const struct bits_extent *extent,
             return;
     }
     for (int i = 0; i < 3; i++)
-        widen(box, i, sides[i].first, sides[i].last);
+        cpu_level_set_widen(box, i, sides[i].first, sides[i].last);
 }
 
 /* Whole words: the columns of the box may reach 63 beyond the mask's. */
@@ -415,9 +418,9 @@ add_mask(const uint64_t *mask, const struct bits_extent *extent, struct tiles_bo
 
             if (!mask[row * extent->words_per_row + x])
                 continue;
-            widen(box, 0, 64 * x, beyond < last ? beyond : last);
-            widen(box, 1, row % extent->size[1], row % extent->size[1]);
-            widen(box, 2, row / extent->size[1], row / extent->size[1]);
+            cpu_level_set_widen(box, 0, 64 * x, beyond < last ? beyond : last);
+            cpu_level_set_widen(box, 1, row % extent->size[1], row % extent->size[1]);
+            cpu_level_set_widen(box, 2, row / extent->size[1], row / extent->size[1]);
         }
 }
 
@@ -426,8 +429,8 @@ add_mask(const uint64_t *mask, const struct bits_extent *extent, struct tiles_bo
  * Returns false when nothing of it reaches the volume.
  */
 static bool
-find_box(const struct kernels_level_set_label *label, const struct bits_extent *extent, int axis,
-         struct tiles_box *box)
+cpu_level_set_find_box(const struct kernels_level_set_label *label,
+                       const struct bits_extent *extent, int axis, struct tiles_box *box)
 {
     static const int axis_of[3][3] = {{0, 1, 2}, {1, 0, 2}, {2, 0, 1}};
     struct tiles_box upright = {{INT64_MAX, INT64_MAX, INT64_MAX}, {-1, -1, -1}};
@@ -447,8 +450,8 @@ static int64_t
 flood_along_x(struct cpu_lane *lane, struct cpu_label *label, const struct tiles_box *box)
 {
     const struct cpu_device *device = cpu_device_of(&lane->base);
-    struct flood_volume volume = {extent_of(&lane->base), label->range, label->inside,
-                                  state_of(&lane->base)->flood_space};
+    struct flood_volume volume = {cpu_level_set_extent_of(&lane->base), label->range, label->inside,
+                                  cpu_level_set_state(&lane->base)->flood_space};
 
     return flood_run(&volume, box, device->isa, device->pool);
 }
@@ -458,8 +461,9 @@ static int64_t
 flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const struct tiles_box *box)
 {
     const struct cpu_device *device = cpu_device_of(&lane->base);
-    struct bits_extent extent = extent_of(&lane->base), other = extent_along(&extent, axis);
-    const struct cpu_level_set *own = state_of(&lane->base);
+    struct bits_extent extent = cpu_level_set_extent_of(&lane->base),
+                       other = extent_along(&extent, axis);
+    const struct cpu_level_set *own = cpu_level_set_state(&lane->base);
     struct flood_volume volume = {other, own->turned, label->range, own->flood_space};
     struct turn_job range = turn_from(device->isa, &extent, axis, label->range, own->turned);
     struct turn_job inside = turn_from(device->isa, &extent, axis, label->inside, label->range);
@@ -478,33 +482,33 @@ flood_turned(struct cpu_lane *lane, struct cpu_label *label, int axis, const str
 static void
 evolve(struct cpu_lane *lane, struct cpu_label *label)
 {
-    struct bits_extent extent = extent_of(&lane->base);
+    struct bits_extent extent = cpu_level_set_extent_of(&lane->base);
     int axis = choose_axis(lane, label);
     struct tiles_box box;
 
-    if (!find_box(&label->given, &extent, axis, &box))
+    if (!cpu_level_set_find_box(&label->given, &extent, axis, &box))
         return;
     label->voxels +=
         axis == 0 ? flood_along_x(lane, label, &box) : flood_turned(lane, label, axis, &box);
 }
 
 static int
-level_set_run(struct kernels_lane *base, const void *given, struct error *error)
+cpu_level_set_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct level_set_request *request = given;
     struct cpu_lane *lane = cpu_lane_of(base);
-    struct cpu_level_set *own = state_of(base);
+    struct cpu_level_set *own = cpu_level_set_state(base);
 
     if (own->begun != request->labels) {
-        level_set_begin(base, request, error);
+        cpu_level_set_begin(base, request, error);
         cpu_pool_for(cpu_device_of(base)->pool, base->extent.slices, prepare_slice, lane);
     }
     for (size_t i = 0; i < request->count; i++) {
         struct cpu_label *label = &own->labels[i];
 
         evolve(lane, label);
-        request->masks[i] =
-            (struct image_mask){label->inside, extent_of(base).words_per_row, label->voxels};
+        request->masks[i] = (struct image_mask){
+            label->inside, cpu_level_set_extent_of(base).words_per_row, label->voxels};
     }
     own->begun = NULL;
     own->found = true;
@@ -514,11 +518,11 @@ level_set_run(struct kernels_lane *base, const void *given, struct error *error)
 const struct kernels_op cpu_level_set_op = {
     .name = "the level set",
     .state_size = sizeof(struct cpu_level_set),
-    .needs = level_set_needs,
+    .needs = cpu_level_set_needs,
     .place = level_set_place,
-    .begin = level_set_begin,
-    .ready = level_set_ready,
-    .run = level_set_run,
+    .begin = cpu_level_set_begin,
+    .ready = cpu_level_set_ready,
+    .run = cpu_level_set_run,
 };
 
 struct codes_job {
@@ -532,7 +536,7 @@ struct codes_job {
  * flip; x counts words. Bits beyond the last column are not cleared.
  */
 static uint64_t
-beside(const struct codes_job *job, const int64_t where[3], int64_t at, uint64_t flip)
+cpu_level_set_beside(const struct codes_job *job, const int64_t where[3], int64_t at, uint64_t flip)
 {
     const struct bits_extent *extent = &job->extent;
     int64_t step[3] = {1, extent->words_per_row, extent->words_per_slice};
@@ -599,8 +603,8 @@ code_slice(void *context, int64_t z)
         for (int64_t x = 0; x < extent->words_per_row; x++) {
             int64_t where[3] = {x, y, z}, at = row * extent->words_per_row + x;
             uint64_t inside = job->inside[at];
-            uint64_t border = (inside & beside(job, where, at, ~UINT64_C(0))) |
-                              (~inside & beside(job, where, at, 0));
+            uint64_t border = (inside & cpu_level_set_beside(job, where, at, ~UINT64_C(0))) |
+                              (~inside & cpu_level_set_beside(job, where, at, 0));
             int64_t left = columns - 64 * x;
 
             write_codes(inside, border, left < 64 ? left : 64, job->codes + row * columns + 64 * x);
@@ -609,19 +613,20 @@ code_slice(void *context, int64_t z)
 }
 
 static int
-level_set_codes_run(struct kernels_lane *lane, const void *given, struct error *error)
+cpu_level_set_codes_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct level_set_codes_request *request = given;
-    const struct cpu_level_set *own = state_of(lane);
+    const struct cpu_level_set *own = cpu_level_set_state(lane);
 
     if (lane->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found ||
         request->label >= own->demand.labels)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there is no label %zu",
                          request->label);
-    struct codes_job job = {extent_of(lane), own->labels[request->label].inside, request->codes};
+    struct codes_job job = {cpu_level_set_extent_of(lane), own->labels[request->label].inside,
+                            request->codes};
     cpu_pool_for(cpu_device_of(lane)->pool, lane->extent.slices, code_slice, &job);
     return 0;
 }
 
 const struct kernels_op cpu_level_set_codes_op = {.name = "state codes",
-                                                  .run = level_set_codes_run};
+                                                  .run = cpu_level_set_codes_run};

@@ -37,7 +37,7 @@ struct cuda_level_set {
 };
 
 static struct cuda_level_set *
-state_of(const struct kernels_lane *lane)
+cuda_level_set_state(const struct kernels_lane *lane)
 {
     return (struct cuda_level_set *)kernels_state(lane, KERNELS_LEVEL_SET);
 }
@@ -93,14 +93,15 @@ static int
 level_set_open(struct kernels_lane *lane, struct error *error)
 {
     /* Range bits are made before the flood, which then knows nothing of pixels. */
-    CUDA_TRY(cuda_device_of(lane), level_set_blocks(IMAGE_UINT16, false, &state_of(lane)->blocks));
+    CUDA_TRY(cuda_device_of(lane),
+             level_set_blocks(IMAGE_UINT16, false, &cuda_level_set_state(lane)->blocks));
     return 0;
 }
 
 static bool
-level_set_needs(struct kernels_lane *lane, const void *demand)
+cuda_level_set_needs(struct kernels_lane *lane, const void *demand)
 {
-    struct cuda_level_set *own = state_of(lane);
+    struct cuda_level_set *own = cuda_level_set_state(lane);
 
     own->demand = *(const struct kernels_level_set_demand *)demand;
     own->begun = NULL;
@@ -170,7 +171,7 @@ place_device(struct cuda_level_set *own, struct kernels_arena *arena)
 static void
 level_set_place_all(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cuda_level_set *own = state_of(lane);
+    struct cuda_level_set *own = cuda_level_set_state(lane);
 
     own->job.voxels = cuda_lane_of(lane)->device_voxels;
     place_device(own, &memory->device);
@@ -202,7 +203,7 @@ level_set_begin_labels(struct kernels_lane *base, const void *given, struct erro
         ((const struct level_set_request *)given)->labels;
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_device *device = cuda_device_of(base);
-    struct cuda_level_set *own = state_of(base);
+    struct cuda_level_set *own = cuda_level_set_state(base);
     const struct level_set_job *job = &own->job;
 
     own->begun = labels;
@@ -242,11 +243,11 @@ whole_layers(struct cuda_level_set *own, int64_t first, int64_t count, uint32_t 
 }
 
 static int
-level_set_ready(struct kernels_lane *base, int64_t first, int64_t count, struct error *error)
+cuda_level_set_ready(struct kernels_lane *base, int64_t first, int64_t count, struct error *error)
 {
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_device *device = cuda_device_of(base);
-    struct cuda_level_set *own = state_of(base);
+    struct cuda_level_set *own = cuda_level_set_state(base);
     const struct level_set_job *job = &own->job;
     int64_t budget = job->parent ? level_set_budget(job) : 0;
     uint32_t from, layers;
@@ -268,10 +269,10 @@ begin_resident(struct kernels_lane *lane, const void *request, struct error *err
 {
     int rc;
 
-    if (state_of(lane)->begun)
+    if (cuda_level_set_state(lane)->begun)
         CUDA_TRY(cuda_device_of(lane), cudaStreamSynchronize(cuda_lane_of(lane)->work));
     rc = level_set_begin_labels(lane, request, error);
-    return rc ? rc : level_set_ready(lane, 0, lane->extent.slices, error);
+    return rc ? rc : cuda_level_set_ready(lane, 0, lane->extent.slices, error);
 }
 
 /* Queues the regions and counts for the host and waits for them. */
@@ -279,7 +280,7 @@ static int
 fetch(struct cuda_lane *lane, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct cuda_level_set *own = state_of(&lane->base);
+    const struct cuda_level_set *own = cuda_level_set_state(&lane->base);
     const struct level_set_job *job = &own->job;
     const size_t words = job->labels * (size_t)job->words;
 
@@ -295,7 +296,7 @@ static int
 unite_all(struct cuda_lane *lane, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct level_set_job *job = &state_of(&lane->base)->job;
+    const struct level_set_job *job = &cuda_level_set_state(&lane->base)->job;
 
     for (uint32_t i = 0; i < job->labels; i++) {
         CUDA_TRY(device, level_set_unite(job, i, lane->work));
@@ -305,11 +306,11 @@ unite_all(struct cuda_lane *lane, struct error *error)
 }
 
 static int
-level_set_run(struct kernels_lane *base, const void *given, struct error *error)
+cuda_level_set_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct level_set_request *request = (const struct level_set_request *)given;
     struct cuda_lane *lane = cuda_lane_of(base);
-    struct cuda_level_set *own = state_of(base);
+    struct cuda_level_set *own = cuda_level_set_state(base);
     const struct level_set_job *job = &own->job;
     int rc = 0;
 
@@ -335,11 +336,11 @@ const struct kernels_op cuda_level_set_op = {
     /* .transient = */ false,
     /* .open = */ level_set_open,
     /* .close = */ NULL,
-    /* .needs = */ level_set_needs,
+    /* .needs = */ cuda_level_set_needs,
     /* .place = */ level_set_place_all,
     /* .begin = */ level_set_begin_labels,
-    /* .ready = */ level_set_ready,
-    /* .run = */ level_set_run,
+    /* .ready = */ cuda_level_set_ready,
+    /* .run = */ cuda_level_set_run,
 };
 
 /* Stage 3. A block per row. */
@@ -393,7 +394,7 @@ static int
 fetch_codes(struct cuda_lane *lane, uint32_t label, int8_t *codes, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct cuda_level_set *own = state_of(&lane->base);
+    const struct cuda_level_set *own = cuda_level_set_state(&lane->base);
     const struct level_set_job *job = &own->job;
     const int64_t slice = job->columns * job->rows;
 
@@ -410,10 +411,10 @@ fetch_codes(struct cuda_lane *lane, uint32_t label, int8_t *codes, struct error 
 }
 
 static int
-level_set_codes_run(struct kernels_lane *lane, const void *given, struct error *error)
+cuda_level_set_codes_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct level_set_codes_request *request = (const struct level_set_codes_request *)given;
-    const struct cuda_level_set *own = state_of(lane);
+    const struct cuda_level_set *own = cuda_level_set_state(lane);
 
     if (lane->phase[KERNELS_LEVEL_SET] == KERNELS_OP_ABSENT || !own->found ||
         request->label >= own->demand.labels)
@@ -432,5 +433,5 @@ const struct kernels_op cuda_level_set_codes_op = {
     /* .place = */ NULL,
     /* .begin = */ NULL,
     /* .ready = */ NULL,
-    /* .run = */ level_set_codes_run,
+    /* .run = */ cuda_level_set_codes_run,
 };

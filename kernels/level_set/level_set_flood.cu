@@ -1,5 +1,5 @@
 /*
- * level_set_flood.cu - stage 2 of paper 001 on CUDA: the flood over tiles. What it is stands in
+ * level_set_flood.cu - stage 2 of Trapani 2018 on CUDA: the flood over tiles. What it is stands in
  * level_set_cuda.cuh.
  *
  * A visit reads the tile's bits of R and of the region, which say what has settled, adds what has
@@ -12,7 +12,7 @@
 #include "kernels/level_set/level_set_tile.cuh"
 
 enum {
-    BLOCKS_A_PROCESSOR = 3,
+    BLOCKS_PER_PROCESSOR = 3,
     BLOCKS_LAZILY = 2,
     PATIENCE = 3, /* a block that has waited for this part of the budget stops the flood */
 };
@@ -24,7 +24,7 @@ static const uint32_t NOTHING = UINT32_MAX;
 static const uint32_t END = UINT32_MAX; /* in a place of the queue: there will be no more */
 
 __device__ static __forceinline__ uint32_t
-look(const uint32_t *word)
+level_set_flood_look(const uint32_t *word)
 {
     return *(const volatile uint32_t *)word;
 }
@@ -60,21 +60,21 @@ struct limits {
  * more places than blocks can wait at.
  */
 __device__ static uint32_t
-pop(const struct level_set_job &job, struct limits *limits)
+level_set_flood_pop(const struct level_set_job &job, struct limits *limits)
 {
     uint32_t *place = &job.queue[atomicAdd(&job.counts->head, 1) & job.queue_mask];
     const int64_t begun = clock64(), until = min(limits->deadline, begun + limits->patience);
 
     for (uint32_t looks = 1;; looks++) {
-        uint32_t taken = look(place);
+        uint32_t taken = level_set_flood_look(place);
 
         if (taken) {
             *(volatile uint32_t *)place = 0; /* nobody else has this ticket */
             limits->patience -= clock64() - begun;
             return taken == END ? NOTHING : taken - 1;
         }
-        if (limits->deadline &&
-            (clock64() > until || (looks % 16 == 0 && look(&job.counts->stopped)))) {
+        if (limits->deadline && (clock64() > until ||
+                                 (looks % 16 == 0 && level_set_flood_look(&job.counts->stopped)))) {
             job.counts->stopped = 1;
             return NOTHING;
         }
@@ -82,7 +82,7 @@ pop(const struct level_set_job &job, struct limits *limits)
 }
 
 __device__ static __forceinline__ void
-put(const struct level_set_job &job, uint32_t ticket, uint32_t content)
+level_set_flood_put(const struct level_set_job &job, uint32_t ticket, uint32_t content)
 {
     while (atomicCAS(&job.queue[ticket & job.queue_mask], 0, content) != 0)
         ;
@@ -240,7 +240,8 @@ begin_line(struct visitor *own, const struct visit *visit, bool has_region,
 }
 
 __device__ static __forceinline__ void
-put_line(const struct visitor &own, struct visit *visit, const uint32_t settled[LINE])
+level_set_flood_put_line(const struct visitor &own, struct visit *visit,
+                         const uint32_t settled[LINE])
 {
     const uint32_t at = along_y_at(own);
 
@@ -365,7 +366,7 @@ tell_neighbours(const struct level_set_job &job, const struct visit *visit)
         }
         ticket = __shfl_sync(~0u, ticket, 1);
         if (wakes != NOTHING && rank + 1 < count)
-            put(job, ticket + rank, wakes + 1);
+            level_set_flood_put(job, ticket + rank, wakes + 1);
     }
     return __shfl_sync(~0u, wakes, count ? 31 - __clz((int)awake) : 0);
 }
@@ -392,7 +393,7 @@ let_go(const struct level_set_job &job, const struct visit *visit, uint32_t next
             atomicAdd(&job.counts->outstanding, 1);
             uint32_t ticket = atomicAdd(&job.counts->tail, 1);
             fence();
-            put(job, ticket, visit->tile + 1);
+            level_set_flood_put(job, ticket, visit->tile + 1);
         }
     }
     again = __shfl_sync(~0u, again, 0);
@@ -404,8 +405,8 @@ let_go(const struct level_set_job &job, const struct visit *visit, uint32_t next
 }
 
 __device__ static __forceinline__ uint32_t
-neighbour_of(const struct level_set_job &job, const struct level_set_place &place, uint32_t tile,
-             uint32_t face)
+level_set_flood_neighbour_of(const struct level_set_job &job, const struct level_set_place &place,
+                             uint32_t tile, uint32_t face)
 {
     const uint32_t axis = face / 2;
     const uint32_t step = axis == 0 ? 1 : axis == 1 ? job.tiles_x : job.tiles_x * job.tiles_y;
@@ -419,8 +420,8 @@ neighbour_of(const struct level_set_job &job, const struct level_set_place &plac
 
 /* Takes note of what is new; what arrives from here on makes another visit. */
 __device__ static __forceinline__ void
-begin_visit(const struct level_set_job &job, struct visit *visit,
-            const struct level_set_place &place)
+level_set_flood_begin_visit(const struct level_set_job &job, struct visit *visit,
+                            const struct level_set_place &place)
 {
     const uint32_t tile = visit->tile, face = threadIdx.x - 32;
     uint32_t wanted = 0;
@@ -430,19 +431,21 @@ begin_visit(const struct level_set_job &job, struct visit *visit,
         visit->sends = 0;
         visit->traits = 0;
     } else if (face < FACES) {
-        const uint32_t other = neighbour_of(job, place, tile, face);
+        const uint32_t other = level_set_flood_neighbour_of(job, place, tile, face);
 
         visit->neighbour[face] = other;
         if (other != NOTHING) {
             /* What is of a class all over the neighbour has settled there from the beginning. */
             const uint32_t kind = job.kind[other];
 
-            wanted = look(&job.state[other]) & STATE_CLOSED ? 0 : 3 & ~(kind < 2 ? 1u << kind : 0);
+            wanted = level_set_flood_look(&job.state[other]) & STATE_CLOSED
+                         ? 0
+                         : 3 & ~(kind < 2 ? 1u << kind : 0);
         }
     } else if (threadIdx.x == 64) {
         visit->kind = job.kind[tile];
     } else if (threadIdx.x == 96) {
-        visit->stopped = look(&job.counts->stopped);
+        visit->stopped = level_set_flood_look(&job.counts->stopped);
     }
     if (threadIdx.x / 32 == 1) {
         wanted = __reduce_or_sync(~0u, wanted << 2 * (face % 8));
@@ -454,15 +457,16 @@ begin_visit(const struct level_set_job &job, struct visit *visit,
 
 template <typename Value, bool LAZY>
 __device__ static void
-visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<Value> *pieces,
-           uint32_t depth, const struct level_set_place &place)
+level_set_flood_visit_tile(const struct level_set_job &job, struct visit *visit,
+                           struct pieces<Value> *pieces, uint32_t depth,
+                           const struct level_set_place &place)
 {
     uint32_t before[LINE], settled[LINE];
 
     if (!LAZY)
         send_for_range(job, visit);
     struct visitor own = visitor_of(job, place);
-    begin_visit(job, visit, place);
+    level_set_flood_begin_visit(job, visit, place);
     const bool first = !(visit->state & STATE_VISITED);
     const bool mixed = visit->kind == TILE_MIXED, has_region = mixed || !first;
     if (LAZY && first)
@@ -476,7 +480,7 @@ visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<V
     wait_for_groups<0>();
     __syncthreads();
     uint32_t traits = begin_line(&own, visit, has_region, out, in, before, settled);
-    put_line(own, visit, settled);
+    level_set_flood_put_line(own, visit, settled);
     traits = __reduce_or_sync(~0u, traits);
     if (threadIdx.x % 32 == 0)
         atomicOr(&visit->traits, traits);
@@ -491,7 +495,7 @@ visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<V
 #pragma unroll
             for (int i = 0; i < LINE; i++)
                 settled[i] = existing(own, i);
-            put_line(own, visit, settled);
+            level_set_flood_put_line(own, visit, settled);
             __syncthreads();
         }
     }
@@ -509,7 +513,7 @@ visit_tile(const struct level_set_job &job, struct visit *visit, struct pieces<V
 
 template <typename Value, bool LAZY>
 __global__ void
-__launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR)
+__launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_PER_PROCESSOR)
     flood(const __grid_constant__ struct level_set_job job, int64_t budget, uint32_t depth)
 {
     extern __shared__ __align__(16) unsigned char memory[];
@@ -518,18 +522,19 @@ __launch_bounds__(THREADS, LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR)
     uint32_t next = NOTHING;
 
     wait_for_last();
-    if (look(&job.counts->stopped))
+    if (level_set_flood_look(&job.counts->stopped))
         return;
     if (blockIdx.x == 0 && threadIdx.x < 32)
         count_tile(job);
     for (;;) {
         if (threadIdx.x == 0)
-            visit.tile = next != NOTHING ? next : pop(job, &limits);
+            visit.tile = next != NOTHING ? next : level_set_flood_pop(job, &limits);
         __syncthreads();
         if (visit.tile == NOTHING)
             return;
         const struct level_set_place place = level_set_place_of(job, visit.tile);
-        visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory, depth, place);
+        level_set_flood_visit_tile<Value, LAZY>(job, &visit, (struct pieces<Value> *)memory, depth,
+                                                place);
         __syncthreads();
         /* Neighbours can begin while the region is written. */
         if (threadIdx.x < 32)
@@ -596,7 +601,7 @@ template <typename Value, bool LAZY>
 static cudaError_t
 launch_flood(const struct level_set_job *job, int blocks, int64_t budget, cudaStream_t stream)
 {
-    const int processors = blocks / (LAZY ? BLOCKS_LAZILY : BLOCKS_A_PROCESSOR);
+    const int processors = blocks / (LAZY ? BLOCKS_LAZILY : BLOCKS_PER_PROCESSOR);
     const size_t memory = LAZY ? pieces_size<Value>(SHALLOW) : 0;
     struct cudaFuncAttributes attributes;
     cudaError_t error = CUDA_OF(cudaFuncGetAttributes(&attributes, flood<Value, LAZY>));

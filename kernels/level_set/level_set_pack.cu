@@ -1,5 +1,5 @@
 /*
- * level_set_pack.cu - stage 1 of paper 001 on CUDA: the range bits, the initial region, and the
+ * level_set_pack.cu - stage 1 of Trapani 2018 on CUDA: the range bits, the initial region, and the
  * tiles where the flood begins.
  */
 #include "kernels/cuda/cuda.cuh"
@@ -78,7 +78,8 @@ level_set_budget(const struct level_set_job *job)
 /* Values in range */
 
 static void
-add_interval(struct level_set_pass *pass, int64_t lo, int64_t hi, int64_t low, int64_t high)
+level_set_pack_add_interval(struct level_set_pass *pass, int64_t lo, int64_t hi, int64_t low,
+                            int64_t high)
 {
     lo = lo > low ? lo : low;
     hi = hi < high ? hi : high;
@@ -98,11 +99,13 @@ level_set_make_pass(enum image_pixel pixel, struct image_range range, struct ima
     struct level_set_pass pass = {};
 
     if (padding.lo > padding.hi) {
-        add_interval(&pass, range.lo, range.hi, low, high);
+        level_set_pack_add_interval(&pass, range.lo, range.hi, low, high);
     } else {
         int64_t below = (int64_t)padding.lo - 1, above = (int64_t)padding.hi + 1;
-        add_interval(&pass, range.lo, range.hi < below ? range.hi : below, low, high);
-        add_interval(&pass, range.lo > above ? range.lo : above, range.hi, low, high);
+        level_set_pack_add_interval(&pass, range.lo, range.hi < below ? range.hi : below, low,
+                                    high);
+        level_set_pack_add_interval(&pass, range.lo > above ? range.lo : above, range.hi, low,
+                                    high);
     }
     return pass;
 }
@@ -395,8 +398,8 @@ draw_shape(const struct level_set_job *job, uint32_t label, const struct kernels
 
 /* The tiles that may hold voxels of the region; false when it is empty. */
 static bool
-find_box(const struct level_set_job *job, const struct kernels_level_set_label *label,
-         struct tile_box *box)
+level_set_pack_find_box(const struct level_set_job *job,
+                        const struct kernels_level_set_label *label, struct tile_box *box)
 {
     const int64_t size[3] = {job->columns, job->rows, job->slices};
     const int64_t tile[3] = {TILE_COLUMNS, TILE_ROWS, TILE_SLICES};
@@ -429,7 +432,7 @@ find_box(const struct level_set_job *job, const struct kernels_level_set_label *
 /* Tiles */
 
 __device__ static __forceinline__ void
-push(const struct level_set_job &job, uint32_t tile)
+level_set_pack_push(const struct level_set_job &job, uint32_t tile)
 {
     atomicAdd(&job.counts->outstanding, 1);
     job.queue[atomicAdd(&job.counts->tail, 1) & job.queue_mask] = tile + 1;
@@ -483,7 +486,7 @@ note_tile(const struct level_set_job &job, uint32_t tile, const struct level_set
         return;
     if (job.layer[place.z]) {
         job.state[tile] = STATE_INITIAL | STATE_QUEUED;
-        push(job, tile);
+        level_set_pack_push(job, tile);
     } else {
         job.state[tile] = STATE_INITIAL;
     }
@@ -652,7 +655,7 @@ __launch_bounds__(OUTLINE_THREADS)
 }
 
 static uint32_t
-widen(const struct level_set_job *job, struct tile_box *box, uint32_t size[3])
+level_set_pack_widen(const struct level_set_job *job, struct tile_box *box, uint32_t size[3])
 {
     const uint32_t tiles[3] = {job->tiles_x, job->tiles_y, job->tiles_z};
 
@@ -671,9 +674,9 @@ level_set_draw(const struct level_set_job *job, uint32_t number,
     struct tile_box box;
     uint32_t size[3], places;
 
-    if (!find_box(job, label, &box))
+    if (!level_set_pack_find_box(job, label, &box))
         return cudaSuccess;
-    places = widen(job, &box, size);
+    places = level_set_pack_widen(job, &box, size);
     if (label->shape_count == 1 && !label->mask && job->columns <= INT32_MAX) {
         launch_early(outline, places, OUTLINE_THREADS, 0, stream, *job, number, label->shapes[0],
                      box);
@@ -712,7 +715,7 @@ __launch_bounds__(RELEASE_THREADS)
 
             if (state & (STATE_INITIAL | STATE_PENDING) && !(state & STATE_QUEUED)) {
                 job.state[tile] = state | STATE_QUEUED;
-                push(job, tile);
+                level_set_pack_push(job, tile);
             }
         }
 }

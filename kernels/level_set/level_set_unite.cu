@@ -1,5 +1,5 @@
 /*
- * level_set_unite.cu - stage 2 of paper 001 without a front: open voxels are united to components.
+ * level_set_unite.cu - stage 2 of Trapani 2018 without a front: open voxels are united to components.
  *
  * A run is one of open voxels of one word whose initial side is the same. A tile unites its own
  * runs in shared memory, so that only components of tiles are left for what touches across faces:
@@ -57,7 +57,7 @@ word_exists(const struct level_set_job &job, struct word_at at)
 }
 
 __device__ static __forceinline__ struct bits
-bits_of(const struct level_set_job &job, uint32_t label, struct word_at at)
+level_set_unite_bits_of(const struct level_set_job &job, uint32_t label, struct word_at at)
 {
     int64_t word;
 
@@ -90,7 +90,7 @@ run_starts(const struct bits &bits)
 
 /* The run of voxel i. */
 __device__ static __forceinline__ uint32_t
-node_of(uint32_t first_node, uint64_t starts, int i)
+level_set_unite_node_of(uint32_t first_node, uint64_t starts, int i)
 {
     return first_node + (uint32_t)__popcll(starts & ~UINT64_C(0) >> (63 - i)) - 1;
 }
@@ -218,7 +218,8 @@ hang_line(struct tile_runs *runs, uint32_t first, uint32_t step)
         uint32_t end = 31 - (uint32_t)__clz((int)(~columns[i] & ((2u << lane) - 1)));
         uint32_t other = first + end * step;
 
-        runs->parent[node] = node_of(runs->node[other], local_starts(runs, other), i);
+        runs->parent[node] =
+            level_set_unite_node_of(runs->node[other], local_starts(runs, other), i);
         hung |= start;
     }
     runs->hung[at] = hung;
@@ -276,13 +277,13 @@ unite_near(struct tile_runs *runs, uint32_t at, uint32_t step, uint64_t hung)
 
     for (uint64_t left = joints(touching, starts, near_starts); left; left &= left - 1) {
         int i = __ffsll((long long)left) - 1;
-        uint32_t node = node_of(runs->node[at], starts, i);
+        uint32_t node = level_set_unite_node_of(runs->node[at], starts, i);
         bool first = node != last;
 
         last = node;
         if (first && hung >> (63 - __clzll((long long)(starts & ~UINT64_C(0) >> (63 - i)))) & 1)
             continue;
-        unite(runs->parent, node, node_of(runs->node[near], near_starts, i));
+        unite(runs->parent, node, level_set_unite_node_of(runs->node[near], near_starts, i));
     }
 }
 
@@ -332,8 +333,8 @@ begins(const struct level_set_job &job, uint32_t label, const struct bits &bits,
                                     {at.x, at.y + 1, at.z},
                                     {at.x, at.y, at.z - 1},
                                     {at.x, at.y, at.z + 1}};
-    struct bits left = bits_of(job, label, {at.x - 1, at.y, at.z});
-    struct bits right = bits_of(job, label, {at.x + 1, at.y, at.z});
+    struct bits left = level_set_unite_bits_of(job, label, {at.x - 1, at.y, at.z});
+    struct bits right = level_set_unite_bits_of(job, label, {at.x + 1, at.y, at.z});
     uint64_t settled = settled_bits(bits), all;
 
     all = begins_beside(bits, settled << 1 | settled_bits(left) >> 63,
@@ -341,7 +342,7 @@ begins(const struct level_set_job &job, uint32_t label, const struct bits &bits,
     all |= begins_beside(bits, settled >> 1 | settled_bits(right) << 63,
                          bits.initial >> 1 | right.initial << 63);
     for (int i = 0; i < 4; i++) {
-        struct bits other = bits_of(job, label, near[i]);
+        struct bits other = level_set_unite_bits_of(job, label, near[i]);
         all |= begins_beside(bits, settled_bits(other), other.initial);
     }
     return all;
@@ -392,7 +393,7 @@ take_places(const struct level_set_job &job, uint32_t label, struct tile_runs *r
 
 /* Each run's component and each component's parent, of a tile that is united. */
 __device__ static __forceinline__ void
-write_components(const struct level_set_job &job, const struct tile_runs *runs)
+level_set_unite_write_components(const struct level_set_job &job, const struct tile_runs *runs)
 {
     for (uint32_t i = threadIdx.x; i < runs->count; i += TILE_WORDS) {
         uint32_t above = runs->parent[1 + i];
@@ -415,7 +416,7 @@ __launch_bounds__(TILE_WORDS)
     const uint32_t at = threadIdx.x / 32 * SLICE_PITCH + threadIdx.x % 32;
     int64_t word = (int64_t)blockIdx.x * TILE_WORDS + threadIdx.x;
     struct word_at place = word_place(job, word);
-    struct bits bits = bits_of(job, label, place);
+    struct bits bits = level_set_unite_bits_of(job, label, place);
     uint64_t starts = run_starts(bits), begun = 0;
     uint32_t node = number_words(runs, (uint32_t)__popcll(starts));
 
@@ -435,7 +436,7 @@ __launch_bounds__(TILE_WORDS)
     take_places(job, label, runs);
     if (!runs->apart) {
         job.first_node[word] = runs->first_run + node - 1;
-        write_components(job, runs);
+        level_set_unite_write_components(job, runs);
         return;
     }
     node += runs->first_component - 1;
@@ -462,7 +463,7 @@ runs_of(const struct level_set_job &job, uint32_t label, const struct bits &bits
 __device__ static __forceinline__ uint32_t
 component_of(const struct level_set_job &job, const struct word_runs &runs, int i)
 {
-    uint32_t node = node_of(runs.node, runs.starts, i);
+    uint32_t node = level_set_unite_node_of(runs.node, runs.starts, i);
 
     return runs.apart ? node : job.parent[node];
 }
@@ -482,7 +483,7 @@ __device__ static __forceinline__ void
 unite_words(const struct level_set_job &job, uint32_t label, const struct bits &bits,
             const struct word_runs &runs, struct word_at near_at)
 {
-    const struct bits near = bits_of(job, label, near_at);
+    const struct bits near = level_set_unite_bits_of(job, label, near_at);
     uint64_t left = touching_bits(open_bits(bits), bits.initial, open_bits(near), near.initial);
     struct word_runs near_runs = {};
 
@@ -503,7 +504,7 @@ __device__ static __forceinline__ void
 unite_row(const struct level_set_job &job, uint32_t label, const struct bits &bits,
           const struct word_runs &runs, struct word_at near_at)
 {
-    struct bits near = bits_of(job, label, near_at);
+    struct bits near = level_set_unite_bits_of(job, label, near_at);
     uint32_t own = 0, other = 0;
 
     if (open_bits(bits) & open_bits(near) >> 63 & ~(bits.initial ^ near.initial >> 63) & 1) {
@@ -520,7 +521,7 @@ __launch_bounds__(THREADS)
 {
     int64_t word = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     struct word_at at = word_place(job, word);
-    struct bits bits = bits_of(job, label, at);
+    struct bits bits = level_set_unite_bits_of(job, label, at);
 
     struct word_runs runs = {};
 
@@ -559,7 +560,7 @@ __launch_bounds__(THREADS)
 {
     int64_t word = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     struct word_at at = word_place(job, word);
-    struct bits bits = bits_of(job, label, at);
+    struct bits bits = level_set_unite_bits_of(job, label, at);
     uint64_t open = open_bits(bits), starts = run_starts(bits), settled = 0, region;
 
     if (starts) {

@@ -35,7 +35,7 @@ range_slice(void *context, int64_t z)
 }
 
 static int
-range_run(struct kernels_lane *lane, const void *given, struct error *error)
+cpu_range_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct range_request *request = given;
     struct image_range limits = image_pixel_range(lane->pixel);
@@ -63,4 +63,4 @@ range_run(struct kernels_lane *lane, const void *given, struct error *error)
     return 0;
 }
 
-const struct kernels_op cpu_range_op = {.name = "the value range", .run = range_run};
+const struct kernels_op cpu_range_op = {.name = "the value range", .run = cpu_range_run};

@@ -79,7 +79,7 @@ struct cuda_range {
 };
 
 static struct cuda_range *
-state_of(const struct kernels_lane *lane)
+cuda_range_state(const struct kernels_lane *lane)
 {
     return (struct cuda_range *)kernels_state(lane, KERNELS_RANGE);
 }
@@ -87,8 +87,8 @@ state_of(const struct kernels_lane *lane)
 static void
 range_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    cuda_take(&memory->device, &state_of(lane)->extremes, 2);
-    cuda_take(&memory->host, &state_of(lane)->host_extremes, 2);
+    cuda_take(&memory->device, &cuda_range_state(lane)->extremes, 2);
+    cuda_take(&memory->host, &cuda_range_state(lane)->host_extremes, 2);
 }
 
 static struct skipped
@@ -107,7 +107,7 @@ skipped_values(struct image_range limits, struct image_range padding)
 static void
 launch_extremes(struct cuda_lane *lane, struct skipped skipped)
 {
-    uint32_t *extremes = state_of(&lane->base)->extremes;
+    uint32_t *extremes = cuda_range_state(&lane->base)->extremes;
     size_t count = (size_t)image_voxels(&lane->base.extent);
     size_t wanted =
         (count * image_pixel_size(lane->base.pixel) / sizeof(uint4)) / EXTREMES_THREADS + 1;
@@ -124,12 +124,12 @@ launch_extremes(struct cuda_lane *lane, struct skipped skipped)
 }
 
 static int
-range_run(struct kernels_lane *base, const void *given, struct error *error)
+cuda_range_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct range_request *request = (const struct range_request *)given;
     struct cuda_lane *lane = cuda_lane_of(base);
     struct cuda_device *device = cuda_device_of(base);
-    const struct cuda_range *own = state_of(base);
+    const struct cuda_range *own = cuda_range_state(base);
     const struct image_range limits = image_pixel_range(base->pixel);
     const size_t size = 2 * sizeof(uint32_t);
 
@@ -156,5 +156,5 @@ const struct kernels_op cuda_range_op = {
     /* .place = */ range_place,
     /* .begin = */ NULL,
     /* .ready = */ NULL,
-    /* .run = */ range_run,
+    /* .run = */ cuda_range_run,
 };

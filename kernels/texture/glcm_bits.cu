@@ -1,5 +1,5 @@
 /*
- * glcm_bits.cu - counts the pairs of grey level co-occurrence matrices (paper 002) of up to eight
+ * glcm_bits.cu - counts the pairs of grey level co-occurrence matrices (Hong 2018) of up to eight
  * levels as products of bits.
  *
  * Let A have a row for each level of the neighbours and a column for each voxel, 1 where the
@@ -172,7 +172,8 @@ to_the_left(const struct masks &masks, int i, int32_t x)
 
 /* Adds 256 voxels' pairs of two matrices: neighbours `one` and `two` of the voxels. */
 static __device__ __forceinline__ void
-multiply(const uint32_t one[2], const uint32_t two[2], const uint32_t voxels[2], int32_t sums[4])
+glcm_bits_multiply(const uint32_t one[2], const uint32_t two[2], const uint32_t voxels[2],
+                   int32_t sums[4])
 {
     asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -183,7 +184,7 @@ multiply(const uint32_t one[2], const uint32_t two[2], const uint32_t voxels[2],
 /* A row's pairs; `other` is the one behind. */
 template <int PLACES>
 static __device__ __forceinline__ void
-count_row(const struct masks &own, const struct masks &other, struct product *product)
+glcm_bits_count_row(const struct masks &own, const struct masks &other, struct product *product)
 {
 #pragma unroll
     for (int i = 0; i < WORDS; i += 2) {
@@ -205,9 +206,9 @@ count_row(const struct masks &own, const struct masks &other, struct product *pr
         if (i == WORDS - 2)
             voxels[1] &= product->last;
         if (PLACES & (OWN | RIGHT))
-            multiply(of[GLCM_PLACE_OWN], of[GLCM_PLACE_RIGHT], voxels, product->sums[0]);
+            glcm_bits_multiply(of[GLCM_PLACE_OWN], of[GLCM_PLACE_RIGHT], voxels, product->sums[0]);
         if (PLACES & (ABOVE | LEFT))
-            multiply(of[GLCM_PLACE_ABOVE], of[GLCM_PLACE_LEFT], voxels, product->sums[1]);
+            glcm_bits_multiply(of[GLCM_PLACE_ABOVE], of[GLCM_PLACE_LEFT], voxels, product->sums[1]);
     }
 }
 
@@ -218,7 +219,7 @@ next_of(const struct ring &ring, uint32_t place)
 }
 
 static __device__ __forceinline__ void
-advance(struct ring *ring)
+glcm_bits_advance(struct ring *ring)
 {
     ring->here = next_of(*ring, ring->here);
     ring->behind = next_of(*ring, ring->behind);
@@ -227,7 +228,8 @@ advance(struct ring *ring)
 /* Calls use(codes) for each of `count` rows; the loads of some are under way meanwhile. */
 template <typename Use>
 static __device__ __forceinline__ void
-each_row(const struct glcm_image &image, struct word *word, uint32_t count, const Use &use)
+glcm_bits_each_row(const struct glcm_image &image, struct word *word, uint32_t count,
+                   const Use &use)
 {
     struct codes codes[BUFFERS] = {};
     const auto fetch = [&](struct codes *into) {
@@ -272,7 +274,7 @@ count_here(const struct ring &ring, struct product *product)
     if (PLACES & OTHERS)
         other = read_masks<(PLACES & LEFT) != 0, (PLACES & RIGHT) != 0>(*product,
                                                                         ring.read + ring.behind);
-    count_row<PLACES>(own, other, product);
+    glcm_bits_count_row<PLACES>(own, other, product);
 }
 
 /*
@@ -287,17 +289,17 @@ count_strip(const struct glcm_image &image, struct word word, uint32_t first, ui
     const uint32_t behind = ring.size / ROW - SPARE_ROWS, before = min(first, behind);
 
     word.at += (size_t)(first - before) * image.pitch;
-    for (uint32_t k = before; k < behind; k++, advance(&ring))
+    for (uint32_t k = before; k < behind; k++, glcm_bits_advance(&ring))
         make_next<SHIFTED>({}, 0, ring);
-    each_row(image, &word, before + 1, [&](const struct codes &codes) {
+    glcm_bits_each_row(image, &word, before + 1, [&](const struct codes &codes) {
         make_next<SHIFTED>(codes, word.there, ring);
-        advance(&ring);
+        glcm_bits_advance(&ring);
     });
-    each_row(image, &word, last - first - 1, [&](const struct codes &codes) {
+    glcm_bits_each_row(image, &word, last - first - 1, [&](const struct codes &codes) {
         __syncwarp();
         make_next<SHIFTED>(codes, word.there, ring);
         count_here<PLACES>(ring, product);
-        advance(&ring);
+        glcm_bits_advance(&ring);
     });
     __syncwarp();
     count_here<PLACES>(ring, product);
@@ -320,8 +322,9 @@ find_word(const struct glcm_image &image, const struct split &split, const struc
 
 template <bool SHIFTED, int PLACES>
 static __device__ __forceinline__ void
-count_part(const struct glcm_image &image, const struct split &split, const struct glcm_set &set,
-           uint32_t strip, uint32_t band, unsigned char *masks, struct product *product)
+glcm_bits_count_part(const struct glcm_image &image, const struct split &split,
+                     const struct glcm_set &set, uint32_t strip, uint32_t band,
+                     unsigned char *masks, struct product *product)
 {
     const uint32_t first = (uint32_t)((uint64_t)image.row_count * band / split.bands);
     const uint32_t last = (uint32_t)((uint64_t)image.row_count * (band + 1) / split.bands);
@@ -357,19 +360,20 @@ count_any(const struct glcm_image &image, const struct split &split, const struc
         return product;
     switch (set.places) {
     case OWN:
-        count_part<SHIFTED, OWN>(image, split, set, strip, band, masks, &product);
+        glcm_bits_count_part<SHIFTED, OWN>(image, split, set, strip, band, masks, &product);
         return product;
     case RIGHT:
-        count_part<SHIFTED, RIGHT>(image, split, set, strip, band, masks, &product);
+        glcm_bits_count_part<SHIFTED, RIGHT>(image, split, set, strip, band, masks, &product);
         return product;
     case ABOVE:
-        count_part<SHIFTED, ABOVE>(image, split, set, strip, band, masks, &product);
+        glcm_bits_count_part<SHIFTED, ABOVE>(image, split, set, strip, band, masks, &product);
         return product;
     case LEFT:
-        count_part<SHIFTED, LEFT>(image, split, set, strip, band, masks, &product);
+        glcm_bits_count_part<SHIFTED, LEFT>(image, split, set, strip, band, masks, &product);
         return product;
     default:
-        count_part<SHIFTED, OWN | OTHERS>(image, split, set, strip, band, masks, &product);
+        glcm_bits_count_part<SHIFTED, OWN | OTHERS>(image, split, set, strip, band, masks,
+                                                    &product);
         return product;
     }
 }
@@ -388,8 +392,8 @@ add_sums(const struct product &product, uint32_t *sums)
 }
 
 static __device__ __forceinline__ void
-hand_over(const struct glcm_image &image, const struct glcm_set &set, const uint32_t *sums,
-          unsigned long long *counts)
+glcm_bits_hand_over(const struct glcm_image &image, const struct glcm_set &set,
+                    const uint32_t *sums, unsigned long long *counts)
 {
     const uint32_t levels = image.levels;
 
@@ -408,9 +412,9 @@ hand_over(const struct glcm_image &image, const struct glcm_set &set, const uint
 template <bool SHIFTED>
 static __global__ void
 __launch_bounds__(THREADS, BLOCKS)
-    count_sets(const __grid_constant__ struct glcm_image image,
-               const __grid_constant__ struct split split, const struct glcm_set *sets,
-               unsigned long long *counts)
+    glcm_bits_count_sets(const __grid_constant__ struct glcm_image image,
+                         const __grid_constant__ struct split split, const struct glcm_set *sets,
+                         unsigned long long *counts)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     const struct glcm_set &set = sets[blockIdx.x / split.blocks];
@@ -425,7 +429,7 @@ __launch_bounds__(THREADS, BLOCKS)
                                  shared + SUMS * sizeof(*sums) + warp * split.kept * ROW);
     add_sums(product, sums);
     __syncthreads();
-    hand_over(image, set, sums, counts);
+    glcm_bits_hand_over(image, set, sums, counts);
 }
 
 /* Words of the long row of so many slices. */
@@ -468,10 +472,11 @@ cudaError_t
 glcm_bits_allow(size_t shared)
 {
     const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    cudaError_t error = cudaFuncSetAttribute(count_sets<true>, most_of, (int)shared);
+    cudaError_t error = cudaFuncSetAttribute(glcm_bits_count_sets<true>, most_of, (int)shared);
 
-    return error != cudaSuccess ? error
-                                : cudaFuncSetAttribute(count_sets<false>, most_of, (int)shared);
+    return error != cudaSuccess
+               ? error
+               : cudaFuncSetAttribute(glcm_bits_count_sets<false>, most_of, (int)shared);
 }
 
 /* As many bands as there are warps for at a time, but no counter of a block may overflow. */
@@ -503,7 +508,9 @@ glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glc
     const unsigned blocks = split.blocks * share->sets;
 
     if (image->shift != 0)
-        count_sets<true><<<blocks, THREADS, shared, stream>>>(*image, split, sets, counts);
+        glcm_bits_count_sets<true>
+            <<<blocks, THREADS, shared, stream>>>(*image, split, sets, counts);
     else
-        count_sets<false><<<blocks, THREADS, shared, stream>>>(*image, split, sets, counts);
+        glcm_bits_count_sets<false>
+            <<<blocks, THREADS, shared, stream>>>(*image, split, sets, counts);
 }

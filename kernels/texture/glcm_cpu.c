@@ -41,7 +41,7 @@ struct cpu_glcm {
 };
 
 static struct cpu_glcm *
-state_of(const struct cpu_lane *lane)
+cpu_glcm_state(const struct cpu_lane *lane)
 {
     return (struct cpu_glcm *)kernels_state(&lane->base, KERNELS_GLCM);
 }
@@ -69,9 +69,9 @@ glcm_needs(struct kernels_lane *lane, const void *demand)
 }
 
 static void
-glcm_place(struct kernels_lane *lane, struct kernels_memory *memory)
+cpu_glcm_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_glcm *own = state_of(cpu_lane_of(lane));
+    struct cpu_glcm *own = cpu_glcm_state(cpu_lane_of(lane));
     size_t stride = (size_t)stride_of(lane), rows = (size_t)rows_of(lane);
 
     own->levels = kernels_take(&memory->host, stride * rows + MARGIN, sizeof(uint16_t));
@@ -179,7 +179,7 @@ levels_at(const struct levelling *levelling, int64_t row, int64_t x)
 {
     int64_t at = MARGIN + row * stride_of(&levelling->lane->base) + x;
 
-    return (unsigned char *)state_of(levelling->lane)->levels + (at << levelling->wide);
+    return (unsigned char *)cpu_glcm_state(levelling->lane)->levels + (at << levelling->wide);
 }
 
 /* A row without a voxel of the region is not written, but for the zeros behind it. */
@@ -190,7 +190,7 @@ level_row(const struct levelling *levelling, int64_t z, int64_t row)
     int64_t columns = lane->extent.columns;
     struct glcm_row within = row_within(lane, levelling->request->region, row);
 
-    state_of(levelling->lane)->rows[row] = within;
+    cpu_glcm_state(levelling->lane)->rows[row] = within;
     memset(levels_at(levelling, row, columns), 0, (size_t)MARGIN << levelling->wide);
     if (!levelling->request->region)
         level_voxels(levelling, z, row * columns, columns, levels_at(levelling, row, 0));
@@ -210,8 +210,8 @@ level_block(void *context, int64_t i)
         int64_t row = block.z * levelling->blocks.rows + y;
 
         level_row(levelling, block.z, row);
-        voxels +=
-            state_of(levelling->lane)->rows[row].end - state_of(levelling->lane)->rows[row].first;
+        voxels += cpu_glcm_state(levelling->lane)->rows[row].end -
+                  cpu_glcm_state(levelling->lane)->rows[row].first;
     }
     __atomic_fetch_add(&levelling->voxels, voxels, __ATOMIC_RELAXED);
 }
@@ -228,8 +228,8 @@ find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide
         .blocks =
             texture_blocks_of(base, base->extent.rows, base->extent.slices, TEXTURE_BLOCK_VOXELS)};
 
-    memset(state_of(lane)->levels, 0, MARGIN * sizeof(uint16_t));
-    memset(state_of(lane)->empty, 0, ((size_t)stride_of(base) + MARGIN) * sizeof(uint16_t));
+    memset(cpu_glcm_state(lane)->levels, 0, MARGIN * sizeof(uint16_t));
+    memset(cpu_glcm_state(lane)->empty, 0, ((size_t)stride_of(base) + MARGIN) * sizeof(uint16_t));
     cpu_pool_for(cpu_device_of(base)->pool, levelling.blocks.count, level_block, &levelling);
     return levelling.voxels;
 }
@@ -429,21 +429,21 @@ struct line {
 
 /* The row of levels of a point; false where it has none. */
 static bool
-find_row(const struct counter *counter, struct texture_offset at, int64_t y, int64_t z,
-         struct glcm_row *within, const unsigned char **row)
+cpu_glcm_find_row(const struct counter *counter, struct texture_offset at, int64_t y, int64_t z,
+                  struct glcm_row *within, const unsigned char **row)
 {
     const struct cpu_lane *lane = counter->counting->lane;
     struct image_extent extent = lane->base.extent;
     bool wide = counter->counting->wide;
     int64_t i = (z + at.z) * extent.rows + y + at.y;
 
-    *row = (const unsigned char *)state_of(lane)->empty + ((MARGIN + at.x) << wide);
+    *row = (const unsigned char *)cpu_glcm_state(lane)->empty + ((MARGIN + at.x) << wide);
     if (z + at.z < 0 || z + at.z >= extent.slices || y + at.y < 0 || y + at.y >= extent.rows)
         return false;
-    *within = state_of(lane)->rows[i];
+    *within = cpu_glcm_state(lane)->rows[i];
     if (within->first >= within->end)
         return false;
-    *row = (const unsigned char *)state_of(lane)->levels +
+    *row = (const unsigned char *)cpu_glcm_state(lane)->levels +
            ((MARGIN + i * stride_of(&lane->base) + at.x) << wide);
     return true;
 }
@@ -459,7 +459,7 @@ find_line(const struct counter *counter, int64_t y, int64_t z, struct line *line
     for (int i = 0; i < tuple->points; i++) {
         struct glcm_row within;
 
-        if (!find_row(counter, tuple->at[i], y, z, &within, &line->row[i]))
+        if (!cpu_glcm_find_row(counter, tuple->at[i], y, z, &within, &line->row[i]))
             continue;
         int64_t first = within.first - tuple->at[i].x, end = within.end - tuple->at[i].x;
         if (found == 0 || (both ? first > line->first : first < line->first))
@@ -516,7 +516,7 @@ count_chunk(struct counter *counter, const struct line *line, int64_t from, int6
 
 /* Zeros behind the end are counted, too: they stand in no matrix. */
 static void
-count_line(struct counter *counter, const struct line *line)
+cpu_glcm_count_line(struct counter *counter, const struct line *line)
 {
     if (counter->counting->wide) {
         relieve(counter, line->end - line->first);
@@ -546,7 +546,7 @@ count_block(struct counter *counter, const struct texture_blocks *blocks, int64_
     for (int64_t row = block.first; row < block.end; row++)
         if (tuple_is_anchored(tuple, row, block.z) &&
             find_line(counter, row - above, counter->z, &line))
-            count_line(counter, &line);
+            cpu_glcm_count_line(counter, &line);
     if (counter->counting->request->per_slice)
         empty(counter);
 }
@@ -558,7 +558,7 @@ count_tuples(void *context)
     int64_t i = __atomic_fetch_add(&counting->next, 1, __ATOMIC_RELAXED), before = 0;
     struct counter counter = {.counting = counting};
 
-    counter.space = texture_claim_space(state_of(counting->lane)->spaces, &counting->space);
+    counter.space = texture_claim_space(cpu_glcm_state(counting->lane)->spaces, &counting->space);
     for (size_t t = 0; t < counting->tuple_count; t++) {
         const struct texture_blocks *blocks = &counting->blocks[t];
 
@@ -603,9 +603,9 @@ levels_are_smooth(const struct cpu_lane *lane)
     int64_t rows = rows_of(&lane->base), step = rows / SAMPLED_ROWS + 1, near = 0, pairs = 0;
 
     for (int64_t row = step / 2; row < rows; row += step) {
-        struct glcm_row within = state_of(lane)->rows[row];
+        struct glcm_row within = cpu_glcm_state(lane)->rows[row];
         const uint8_t *levels =
-            (const uint8_t *)state_of(lane)->levels + MARGIN + row * stride_of(&lane->base);
+            (const uint8_t *)cpu_glcm_state(lane)->levels + MARGIN + row * stride_of(&lane->base);
 
         for (int64_t x = within.first; x + 1 < within.end; x++)
             near += abs(levels[x] - levels[x + 1]) <= NEAR_LEVELS;
@@ -636,7 +636,7 @@ points_for(const struct cpu_lane *lane, const struct texture_glcm *request, int6
 }
 
 static int
-glcm_run(struct kernels_lane *lane, const void *given, struct error *error)
+cpu_glcm_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct texture_glcm_request *asked = given;
     const struct texture_glcm *request = asked->glcm;
@@ -674,6 +674,6 @@ const struct kernels_op cpu_glcm_op = {
     .state_size = sizeof(struct cpu_glcm),
     .transient = true,
     .needs = glcm_needs,
-    .place = glcm_place,
-    .run = glcm_run,
+    .place = cpu_glcm_place,
+    .run = cpu_glcm_run,
 };

@@ -17,7 +17,7 @@
 enum {
     THREADS = 1024,
     WARP = 32,
-    A_THREAD = GLCM_A_THREAD,
+    A_THREAD = GLCM_PER_THREAD,
     A_SPAN = WARP * A_THREAD,
     SLICES_OF_LINES = 16, /* from so many on lines go through them */
 };
@@ -50,7 +50,7 @@ struct codes {
 /* 16 stored values, 0 where the row has no more of them. */
 template <typename Value>
 static __device__ __forceinline__ void
-load_values(const Value *row, uint32_t x, uint32_t columns, Value values[A_THREAD])
+cuda_glcm_load_values(const Value *row, uint32_t x, uint32_t columns, Value values[A_THREAD])
 {
     const uint32_t words_of = A_THREAD * sizeof(Value) / sizeof(uint4);
 
@@ -94,7 +94,8 @@ __launch_bounds__(THREADS) make_codes(struct glcm_volume volume, uint32_t first)
         Value values[A_THREAD];
         struct codes codes = {{0, 0, 0, 0}};
 
-        load_values((const Value *)volume.voxels + row * volume.columns, x, volume.columns, values);
+        cuda_glcm_load_values((const Value *)volume.voxels + row * volume.columns, x,
+                              volume.columns, values);
 #pragma unroll
         for (uint32_t k = 0; k < A_THREAD; k++) {
             uint32_t value = (uint32_t)values[k] ^ volume.bias;
@@ -234,7 +235,7 @@ cuda_texture_parts(const struct cuda_lane *lane, size_t matrices)
 }
 
 static void
-glcm_place(struct kernels_lane *lane, struct kernels_memory *memory)
+cuda_glcm_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cuda_glcm *own = cuda_glcm_of(cuda_lane_of(lane));
     size_t columns = (size_t)lane->extent.columns;
@@ -474,7 +475,7 @@ cuda_glcm_count(struct cuda_lane *lane, const struct glcm_plan *plan, size_t cou
 }
 
 static int
-glcm_run(struct kernels_lane *base, const void *given, struct error *error)
+cuda_glcm_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct texture_glcm_request *asked = (const struct texture_glcm_request *)given;
     const struct texture_glcm *request = asked->glcm;
@@ -506,8 +507,8 @@ const struct kernels_op cuda_glcm_op = {
     /* .open = */ NULL,
     /* .close = */ NULL,
     /* .needs = */ cuda_texture_needs,
-    /* .place = */ glcm_place,
+    /* .place = */ cuda_glcm_place,
     /* .begin = */ NULL,
     /* .ready = */ NULL,
-    /* .run = */ glcm_run,
+    /* .run = */ cuda_glcm_run,
 };

@@ -1,5 +1,5 @@
 /*
- * glcm_pairs.cu - counts the pairs of grey level co-occurrence matrices (paper 002) on the GPU.
+ * glcm_pairs.cu - counts the pairs of grey level co-occurrence matrices (Hong 2018) on the GPU.
  *
  * The paper's scheme 2 keeps copies of a matrix in shared memory, so that threads rarely meet at
  * one counter. Here every lane of a warp has a copy of its own as long as 32 fit, and copies are
@@ -27,7 +27,7 @@ enum {
     THREADS = 1024,
     WARP = 32,
     WARPS = THREADS / WARP,
-    A_THREAD = GLCM_A_THREAD,
+    A_THREAD = GLCM_PER_THREAD,
     A_SPAN = WARP * A_THREAD,
     WORDS = A_THREAD / 4,
     ONE_LOW = 1,
@@ -99,7 +99,8 @@ join_next(struct codes *codes, uint32_t edge)
 /* Without what follows unless they MOVE. */
 template <bool SHIFTED, bool MOVE>
 static __device__ __forceinline__ struct codes
-codes_of(const struct glcm_image &image, const struct row &row, const struct words &words)
+glcm_pairs_codes_of(const struct glcm_image &image, const struct row &row,
+                    const struct words &words)
 {
     const uint32_t shift = SHIFTED ? image.shift : 0;
     struct codes codes = {};
@@ -174,19 +175,20 @@ count_fetched(const struct glcm_image &image, const struct glcm_set &set,
               const struct fetched_rows &fetched)
 {
     constexpr bool moves = ONE == GLCM_OWN || TWO == GLCM_OWN;
-    const struct codes own = codes_of<SHIFTED, moves>(image, rows[GLCM_OWN], fetched.row[GLCM_OWN]);
+    const struct codes own =
+        glcm_pairs_codes_of<SHIFTED, moves>(image, rows[GLCM_OWN], fetched.row[GLCM_OWN]);
     struct codes other = own;
 
     if (!SHIFTED && is_empty(image, own))
         return;
     if (ONE != GLCM_OWN)
-        other = codes_of<SHIFTED, true>(image, rows[ONE], fetched.row[ONE]);
+        other = glcm_pairs_codes_of<SHIFTED, true>(image, rows[ONE], fetched.row[ONE]);
     count_words<ONE_LOW>(counting, own, move(other, set.x[0]));
     if (TWO == GLCM_NONE)
         return;
     if (TWO != ONE)
-        other = codes_of<SHIFTED, true>(image, rows[TWO == GLCM_NONE ? 0 : TWO],
-                                        fetched.row[TWO == GLCM_NONE ? 0 : TWO]);
+        other = glcm_pairs_codes_of<SHIFTED, true>(image, rows[TWO == GLCM_NONE ? 0 : TWO],
+                                                   fetched.row[TWO == GLCM_NONE ? 0 : TWO]);
     count_words<ONE_HIGH>(counting, own, move(other, set.x[1]));
 }
 
@@ -194,7 +196,7 @@ count_fetched(const struct glcm_image &image, const struct glcm_set &set,
  * the loads of some are under way while others are counted. */
 template <int BUFFERS, typename Fetched, typename Fetch, typename Count>
 static __device__ __forceinline__ void
-each_row(uint32_t steps, const Fetch &fetch, const Count &count)
+glcm_pairs_each_row(uint32_t steps, const Fetch &fetch, const Count &count)
 {
     Fetched fetched[BUFFERS];
 
@@ -220,7 +222,7 @@ count_rows(const struct glcm_image &image, const struct glcm_set &set,
 {
     constexpr int last = ONE > TWO ? ONE : TWO;
 
-    each_row<TWO == GLCM_NONE ? 3 : 2, struct fetched_rows>(
+    glcm_pairs_each_row<TWO == GLCM_NONE ? 3 : 2, struct fetched_rows>(
         steps,
         [&](struct fetched_rows *into) {
 #pragma unroll
@@ -241,16 +243,17 @@ count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
                 const struct counting &counting, struct row rows[GLCM_ROWS], uint32_t steps,
                 int64_t stride)
 {
-    struct codes other = codes_of<SHIFTED, true>(image, rows[1], fetch_row(rows[1]));
+    struct codes other = glcm_pairs_codes_of<SHIFTED, true>(image, rows[1], fetch_row(rows[1]));
 
-    each_row<3, struct words>(
+    glcm_pairs_each_row<3, struct words>(
         steps,
         [&](struct words *into) {
             *into = fetch_row(rows[GLCM_OWN]);
             rows[GLCM_OWN].at += stride;
         },
         [&](const struct words &fetched) {
-            const struct codes own = codes_of<SHIFTED, true>(image, rows[GLCM_OWN], fetched);
+            const struct codes own =
+                glcm_pairs_codes_of<SHIFTED, true>(image, rows[GLCM_OWN], fetched);
 
             if (SHIFTED || !is_empty(image, own)) {
                 count_words<ONE_LOW>(counting, own, move(ONE == GLCM_OWN ? own : other, set.x[0]));
@@ -269,7 +272,7 @@ count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
 {
     const uint32_t shift = SHIFTED ? image.shift : 0;
 
-    each_row<2, struct fetched_rows>(
+    glcm_pairs_each_row<2, struct fetched_rows>(
         steps,
         [&](struct fetched_rows *into) {
             into->row[0] = fetch_row(own);
@@ -281,7 +284,7 @@ count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
             far.at += image.stride;
         },
         [&](const struct fetched_rows &fetched) {
-            const struct codes a = codes_of<SHIFTED, false>(image, own, fetched.row[0]);
+            const struct codes a = glcm_pairs_codes_of<SHIFTED, false>(image, own, fetched.row[0]);
             struct codes b;
 
             if (!SHIFTED && is_empty(image, a))
@@ -327,7 +330,8 @@ has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int w
 
 /* A row of neighbours beside, or the own one, at step 0. */
 static __device__ __forceinline__ struct row
-find_row(const struct glcm_image &image, const struct line &line, const uint8_t *at, bool there)
+glcm_pairs_find_row(const struct glcm_image &image, const struct line &line, const uint8_t *at,
+                    bool there)
 {
     struct row row;
 
@@ -362,7 +366,8 @@ find_far_row(const struct glcm_image &image, const struct glcm_set &set, const s
 }
 
 static __device__ __forceinline__ const uint8_t *
-beside(const struct glcm_image &image, const struct glcm_set &set, int which, const uint8_t *row)
+glcm_pairs_beside(const struct glcm_image &image, const struct glcm_set &set, int which,
+                  const uint8_t *row)
 {
     return row + ((int64_t)set.z[which] * image.row_count + set.y[which]) * (int64_t)image.pitch;
 }
@@ -378,15 +383,16 @@ count_run(const struct glcm_image &image, const struct glcm_set &set,
     const uint32_t steps = (uint32_t)(until - first);
     struct row rows[GLCM_ROWS];
 
-    rows[GLCM_OWN] = find_row(image, line, at, true);
+    rows[GLCM_OWN] = glcm_pairs_find_row(image, line, at, true);
     if (ONE == GLCM_FAR) {
-        count_far_rows<SHIFTED>(image, set, counting, rows[GLCM_OWN],
-                                find_far_row(image, set, line, beside(image, set, 0, at), has[0]),
-                                steps);
+        count_far_rows<SHIFTED>(
+            image, set, counting, rows[GLCM_OWN],
+            find_far_row(image, set, line, glcm_pairs_beside(image, set, 0, at), has[0]), steps);
         return;
     }
-    rows[1] = find_row(image, line, beside(image, set, ONE == 1 ? 0 : 1, at), has[ONE != 1]);
-    rows[2] = find_row(image, line, beside(image, set, 1, at), has[1]);
+    rows[1] = glcm_pairs_find_row(image, line, glcm_pairs_beside(image, set, ONE == 1 ? 0 : 1, at),
+                                  has[ONE != 1]);
+    rows[2] = glcm_pairs_find_row(image, line, glcm_pairs_beside(image, set, 1, at), has[1]);
     count_rows<SHIFTED, ONE == GLCM_FAR ? 0 : ONE, TWO>(image, set, counting, rows, steps);
 }
 
@@ -403,8 +409,9 @@ count_kept_run(const struct glcm_image &image, const struct glcm_set &set,
     const uint8_t *at = line.row + (size_t)(backwards ? until - 1 : first) * image.stride;
     struct row rows[GLCM_ROWS];
 
-    rows[GLCM_OWN] = find_row(image, line, at, true);
-    rows[1] = find_row(image, line, beside(image, set, which, at), has[which]);
+    rows[GLCM_OWN] = glcm_pairs_find_row(image, line, at, true);
+    rows[1] =
+        glcm_pairs_find_row(image, line, glcm_pairs_beside(image, set, which, at), has[which]);
     count_kept_rows<SHIFTED, ONE, TWO>(image, set, counting, rows, (uint32_t)(until - first),
                                        backwards ? -(int64_t)image.stride : (int64_t)image.stride);
 }
@@ -412,8 +419,9 @@ count_kept_run(const struct glcm_image &image, const struct glcm_set &set,
 /* Rows first .. last - 1 along a line, in runs along which the same neighbours are there. */
 template <bool SHIFTED, int ONE, int TWO, bool KEPT>
 static __device__ __forceinline__ void
-count_line(const struct glcm_image &image, const struct glcm_set &set,
-           const struct counting &counting, const struct line &line, int32_t first, int32_t last)
+glcm_pairs_count_line(const struct glcm_image &image, const struct glcm_set &set,
+                      const struct counting &counting, const struct line &line, int32_t first,
+                      int32_t last)
 {
     while (first < last) {
         int32_t until = last;
@@ -446,8 +454,8 @@ count_steps(const struct glcm_image &image, const struct glcm_set &set,
         return;
     line.row = image.rows + (size_t)line.other * image.pitch * (image.in_z ? 1 : image.row_count) +
                (size_t)line.x;
-    count_line<SHIFTED, ONE, TWO, KEPT>(image, set, counting, line, begin,
-                                        min(begin + (int32_t)steps, image.length));
+    glcm_pairs_count_line<SHIFTED, ONE, TWO, KEPT>(image, set, counting, line, begin,
+                                                   min(begin + (int32_t)steps, image.length));
 }
 
 /* All copies of a counter, low halves and high ones, which are 0 afterwards; each thread begins
@@ -467,8 +475,8 @@ take_counter(uint32_t *first, uint32_t copies, unsigned long long *low, unsigned
 }
 
 static __device__ __forceinline__ void
-add_pair(const struct glcm_image &image, const struct glcm_set &set, int which, uint32_t a,
-         uint32_t b, unsigned long long number, unsigned long long *counts)
+glcm_pairs_add_pair(const struct glcm_image &image, const struct glcm_set &set, int which,
+                    uint32_t a, uint32_t b, unsigned long long number, unsigned long long *counts)
 {
     const uint32_t levels = image.levels;
     const uint32_t at = set.reversed[which] ? b * levels + a : a * levels + b;
@@ -479,8 +487,8 @@ add_pair(const struct glcm_image &image, const struct glcm_set &set, int which, 
 
 template <bool HALVES>
 static __device__ void
-hand_over(const struct glcm_image &image, const struct glcm_set &set, uint32_t *counters,
-          unsigned long long *counts)
+glcm_pairs_hand_over(const struct glcm_image &image, const struct glcm_set &set, uint32_t *counters,
+                     unsigned long long *counts)
 {
     const uint32_t k = image.levels + 1;
 
@@ -488,17 +496,17 @@ hand_over(const struct glcm_image &image, const struct glcm_set &set, uint32_t *
         unsigned long long low, high;
 
         take_counter<HALVES>(counters + i * image.copies, image.copies, &low, &high);
-        add_pair(image, set, 0, i / k, i % k, low, counts);
+        glcm_pairs_add_pair(image, set, 0, i / k, i % k, low, counts);
         if (HALVES)
-            add_pair(image, set, 1, i / k, i % k, high, counts);
+            glcm_pairs_add_pair(image, set, 1, i / k, i % k, high, counts);
     }
 }
 
 /* A part of a set's steps, which are numbered through the groups of a block's lines. */
 template <bool SHIFTED, int ONE, int TWO, bool KEPT = false>
 static __device__ void
-count_part(const struct glcm_image &image, const struct glcm_set &set, uint32_t part,
-           uint32_t parts, uint32_t *counters, unsigned long long *counts)
+glcm_pairs_count_part(const struct glcm_image &image, const struct glcm_set &set, uint32_t part,
+                      uint32_t parts, uint32_t *counters, unsigned long long *counts)
 {
     const uint32_t at_most = TWO == GLCM_NONE ? STEPS_OF_WORDS : STEPS_OF_HALVES;
     const uint64_t total = (uint64_t)((image.lines + WARPS - 1) / WARPS) * image.steps;
@@ -523,7 +531,7 @@ count_part(const struct glcm_image &image, const struct glcm_set &set, uint32_t 
             at += steps;
         }
         __syncthreads();
-        hand_over<TWO != GLCM_NONE>(image, set, counters, counts);
+        glcm_pairs_hand_over<TWO != GLCM_NONE>(image, set, counters, counts);
         __syncthreads();
     }
 }
@@ -544,9 +552,10 @@ find_set(const struct glcm_share &share, const struct glcm_set *sets, uint32_t *
 /* A block takes a part of a set; the counts are 0 before. */
 template <bool SHIFTED>
 static __global__ void
-__launch_bounds__(THREADS) count_sets(const __grid_constant__ struct glcm_image image,
-                                      const __grid_constant__ struct glcm_share share,
-                                      const struct glcm_set *sets, unsigned long long *counts)
+__launch_bounds__(THREADS)
+    glcm_pairs_count_sets(const __grid_constant__ struct glcm_image image,
+                          const __grid_constant__ struct glcm_share share,
+                          const struct glcm_set *sets, unsigned long long *counts)
 {
     extern __shared__ __align__(16) uint32_t counters[];
     const struct glcm_set set = find_set(share, sets, counters);
@@ -559,34 +568,39 @@ __launch_bounds__(THREADS) count_sets(const __grid_constant__ struct glcm_image 
     __syncthreads();
     switch (set.kind) {
     case GLCM_SINGLE_OWN:
-        count_part<SHIFTED, GLCM_OWN, GLCM_NONE>(image, set, part, parts, counters, counts);
+        glcm_pairs_count_part<SHIFTED, GLCM_OWN, GLCM_NONE>(image, set, part, parts, counters,
+                                                            counts);
         return;
     case GLCM_SINGLE:
-        count_part<SHIFTED, 1, GLCM_NONE>(image, set, part, parts, counters, counts);
+        glcm_pairs_count_part<SHIFTED, 1, GLCM_NONE>(image, set, part, parts, counters, counts);
         return;
     case GLCM_SINGLE_KEPT:
-        count_part<SHIFTED, 1, GLCM_NONE, true>(image, set, part, parts, counters, counts);
+        glcm_pairs_count_part<SHIFTED, 1, GLCM_NONE, true>(image, set, part, parts, counters,
+                                                           counts);
         return;
     case GLCM_SINGLE_FAR:
-        count_part<SHIFTED, GLCM_FAR, GLCM_NONE>(image, set, part, parts, counters, counts);
+        glcm_pairs_count_part<SHIFTED, GLCM_FAR, GLCM_NONE>(image, set, part, parts, counters,
+                                                            counts);
         return;
     case GLCM_BOTH_OWN:
-        count_part<SHIFTED, GLCM_OWN, GLCM_OWN>(image, set, part, parts, counters, counts);
+        glcm_pairs_count_part<SHIFTED, GLCM_OWN, GLCM_OWN>(image, set, part, parts, counters,
+                                                           counts);
         return;
     case GLCM_ONE_OWN:
-        count_part<SHIFTED, GLCM_OWN, 1>(image, set, part, parts, counters, counts);
+        glcm_pairs_count_part<SHIFTED, GLCM_OWN, 1>(image, set, part, parts, counters, counts);
         return;
     case GLCM_ONE_OWN_KEPT:
-        count_part<SHIFTED, GLCM_OWN, 1, true>(image, set, part, parts, counters, counts);
+        glcm_pairs_count_part<SHIFTED, GLCM_OWN, 1, true>(image, set, part, parts, counters,
+                                                          counts);
         return;
     case GLCM_ONE_ROW:
-        count_part<SHIFTED, 1, 1>(image, set, part, parts, counters, counts);
+        glcm_pairs_count_part<SHIFTED, 1, 1>(image, set, part, parts, counters, counts);
         return;
     case GLCM_ONE_ROW_KEPT:
-        count_part<SHIFTED, 1, 1, true>(image, set, part, parts, counters, counts);
+        glcm_pairs_count_part<SHIFTED, 1, 1, true>(image, set, part, parts, counters, counts);
         return;
     case GLCM_TWO_ROWS:
-        count_part<SHIFTED, 1, 2>(image, set, part, parts, counters, counts);
+        glcm_pairs_count_part<SHIFTED, 1, 2>(image, set, part, parts, counters, counts);
         return;
     }
 }
@@ -595,10 +609,11 @@ cudaError_t
 glcm_pairs_allow(size_t shared)
 {
     const cudaFuncAttribute most_of = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    cudaError_t error = cudaFuncSetAttribute(count_sets<true>, most_of, (int)shared);
+    cudaError_t error = cudaFuncSetAttribute(glcm_pairs_count_sets<true>, most_of, (int)shared);
 
-    return error != cudaSuccess ? error
-                                : cudaFuncSetAttribute(count_sets<false>, most_of, (int)shared);
+    return error != cudaSuccess
+               ? error
+               : cudaFuncSetAttribute(glcm_pairs_count_sets<false>, most_of, (int)shared);
 }
 
 bool
@@ -615,7 +630,9 @@ glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share
     const unsigned blocks = share->blocks;
 
     if (image->shift != 0)
-        count_sets<true><<<blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);
+        glcm_pairs_count_sets<true>
+            <<<blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);
     else
-        count_sets<false><<<blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);
+        glcm_pairs_count_sets<false>
+            <<<blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);
 }

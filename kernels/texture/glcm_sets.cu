@@ -35,7 +35,7 @@ offset_of(const struct arranging *arranging, size_t i, bool *reversed)
 /* A matrix of one slice that is counted by the opposite offset may begin in another slice than its
  * neighbour in a set. */
 static bool
-is_near(const struct arranging *arranging, size_t i)
+glcm_sets_is_near(const struct arranging *arranging, size_t i)
 {
     bool reversed;
     const struct texture_offset offset = offset_of(arranging, i, &reversed);
@@ -75,7 +75,7 @@ in_one_row(const struct arranging *arranging, size_t i, size_t j)
 
 /* Matrix `index` of the request has the slice as its slower number. */
 static void
-put_matrix(const struct arranging *arranging, size_t i, int place, struct glcm_set *set)
+glcm_sets_put_matrix(const struct arranging *arranging, size_t i, int place, struct glcm_set *set)
 {
     const size_t index = arranging->first + i;
     const struct texture_offset offset = offset_of(arranging, i, &set->reversed[place]);
@@ -96,8 +96,8 @@ add_single(struct arranging *arranging, size_t i)
     struct glcm_set *set = &arranging->sets[arranging->count - ++arranging->singles];
 
     memset(set, 0, sizeof(*set));
-    put_matrix(arranging, i, 0, set);
-    if (!is_near(arranging, i))
+    glcm_sets_put_matrix(arranging, i, 0, set);
+    if (!glcm_sets_is_near(arranging, i))
         set->kind = GLCM_SINGLE_FAR;
     else if (is_own(arranging, i))
         set->kind = GLCM_SINGLE_OWN;
@@ -121,15 +121,15 @@ kind_of_pair(const struct arranging *arranging, size_t i, size_t j)
 }
 
 static void
-add_pair(struct arranging *arranging, size_t i, size_t j)
+glcm_sets_add_pair(struct arranging *arranging, size_t i, size_t j)
 {
     struct glcm_set *set = &arranging->sets[arranging->pairs++];
     const bool turned = !is_own(arranging, i) && is_own(arranging, j);
     const size_t one = turned ? j : i, two = turned ? i : j;
 
     memset(set, 0, sizeof(*set));
-    put_matrix(arranging, one, 0, set);
-    put_matrix(arranging, two, 1, set);
+    glcm_sets_put_matrix(arranging, one, 0, set);
+    glcm_sets_put_matrix(arranging, two, 1, set);
     set->kind = kind_of_pair(arranging, one, two);
 }
 
@@ -142,18 +142,18 @@ arrange(struct arranging *arranging, bool in_pairs)
 
     for (size_t i = 0; i < arranging->count; i++) {
         const bool last_of_slice = (arranging->first + i) % each == each - 1;
-        const bool near = in_pairs && is_near(arranging, i);
+        const bool near = in_pairs && glcm_sets_is_near(arranging, i);
 
         if (!near) {
             add_single(arranging, i);
-        } else if (!last_of_slice && i + 1 < arranging->count && is_near(arranging, i + 1) &&
-                   in_one_row(arranging, i, i + 1)) {
-            add_pair(arranging, i, i + 1);
+        } else if (!last_of_slice && i + 1 < arranging->count &&
+                   glcm_sets_is_near(arranging, i + 1) && in_one_row(arranging, i, i + 1)) {
+            glcm_sets_add_pair(arranging, i, i + 1);
             i++;
         } else if (waiting == SIZE_MAX) {
             waiting = i;
         } else {
-            add_pair(arranging, waiting, i);
+            glcm_sets_add_pair(arranging, waiting, i);
             waiting = SIZE_MAX;
         }
         if (waiting != SIZE_MAX &&
@@ -249,7 +249,7 @@ glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count
             set = &sets[share.sets++];
             memset(set, 0, sizeof(*set));
         }
-        put_matrix(&arranging, i, place_of(&offset), set);
+        glcm_sets_put_matrix(&arranging, i, place_of(&offset), set);
         set->places |= 1u << place_of(&offset);
         set->behind |= (uint32_t)-offset.y;
         share.behind = (uint32_t)texture_most(share.behind, set->behind);

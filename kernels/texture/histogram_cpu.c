@@ -16,7 +16,7 @@ struct cpu_histogram {
 };
 
 static struct cpu_histogram *
-state_of(const struct cpu_lane *lane)
+cpu_histogram_state(const struct cpu_lane *lane)
 {
     return (struct cpu_histogram *)kernels_state(&lane->base, KERNELS_HISTOGRAM);
 }
@@ -45,7 +45,7 @@ empty_values(const struct tallying *tallying, int64_t z, uint32_t *const tables[
 }
 
 static uint16_t
-value_at(const void *voxels, bool bytes, int64_t i)
+cpu_histogram_value_at(const void *voxels, bool bytes, int64_t i)
 {
     return bytes ? ((const uint8_t *)voxels)[i] : ((const uint16_t *)voxels)[i];
 }
@@ -63,16 +63,16 @@ gather_word(const struct tallying *tallying, int64_t row, int64_t word, uint32_t
 
     if (__builtin_popcountll(bits) == count) {
         for (int64_t i = 0; i < count; i++)
-            values[i] = value_at(voxels, bytes, from + i);
+            values[i] = cpu_histogram_value_at(voxels, bytes, from + i);
         return count;
     }
     for (; bits; bits &= bits - 1)
-        values[found++] = value_at(voxels, bytes, from + __builtin_ctzll(bits));
+        values[found++] = cpu_histogram_value_at(voxels, bytes, from + __builtin_ctzll(bits));
     return found;
 }
 
 static int64_t
-tally_row(const struct tallying *tallying, int64_t row, uint32_t *const tables[4])
+cpu_histogram_tally_row(const struct tallying *tallying, int64_t row, uint32_t *const tables[4])
 {
     const struct isa *isa = cpu_device_of(&tallying->lane->base)->isa;
     int64_t words = texture_words_per_row(&tallying->lane->base), total = 0;
@@ -94,7 +94,7 @@ tally_values(void *context)
 {
     struct tallying *tallying = context;
     struct texture_space *space =
-        texture_claim_space(state_of(tallying->lane)->spaces, &tallying->space);
+        texture_claim_space(cpu_histogram_state(tallying->lane)->spaces, &tallying->space);
     uint32_t *even = space->high, *odd = space->high + tallying->values;
     uint32_t *const tables[4] = {even, odd, even, odd};
     int64_t i, z = 0, pending = 0;
@@ -111,7 +111,7 @@ tally_values(void *context)
         }
         z = block.z;
         for (int64_t y = block.first; y < block.end; y++)
-            pending += tally_row(tallying, z * tallying->blocks.rows + y, tables);
+            pending += cpu_histogram_tally_row(tallying, z * tallying->blocks.rows + y, tables);
     }
     if (pending > 0)
         empty_values(tallying, z, tables);
@@ -126,13 +126,13 @@ histogram_needs(struct kernels_lane *lane, const void *demand)
 }
 
 static void
-histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
+cpu_histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    state_of(cpu_lane_of(lane))->spaces = texture_take_spaces(lane, memory);
+    cpu_histogram_state(cpu_lane_of(lane))->spaces = texture_take_spaces(lane, memory);
 }
 
 static int
-histogram_run(struct kernels_lane *lane, const void *given, struct error *error)
+cpu_histogram_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct texture_histogram_request *request = given;
     const bool per_slice = request->per_slice;
@@ -159,6 +159,6 @@ const struct kernels_op cpu_histogram_op = {
     .state_size = sizeof(struct cpu_histogram),
     .transient = true,
     .needs = histogram_needs,
-    .place = histogram_place,
-    .run = histogram_run,
+    .place = cpu_histogram_place,
+    .run = cpu_histogram_run,
 };

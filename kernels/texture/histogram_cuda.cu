@@ -12,7 +12,7 @@ struct cuda_histogram {
 };
 
 static struct cuda_histogram *
-state_of(const struct kernels_lane *lane)
+cuda_histogram_state(const struct kernels_lane *lane)
 {
     return (struct cuda_histogram *)kernels_state(lane, KERNELS_HISTOGRAM);
 }
@@ -34,8 +34,9 @@ sum_copies(const uint32_t *counters, uint32_t counter, uint32_t copies)
  */
 template <typename Value>
 static __global__ void
-__launch_bounds__(THREADS) count_values(struct glcm_volume volume, uint32_t first,
-                                        uint32_t slice_count, unsigned long long *counts)
+__launch_bounds__(THREADS)
+    cuda_histogram_count_values(struct glcm_volume volume, uint32_t first, uint32_t slice_count,
+                                unsigned long long *counts)
 {
     extern __shared__ __align__(16) unsigned char shared_counters[];
     const uint32_t values = sizeof(Value) == 1 ? 256 : VALUES_HALF;
@@ -70,9 +71,9 @@ __launch_bounds__(THREADS) count_values(struct glcm_volume volume, uint32_t firs
 }
 
 static void
-histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
+cuda_histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    cuda_counted_place(lane, memory, &state_of(lane)->counted);
+    cuda_counted_place(lane, memory, &cuda_histogram_state(lane)->counted);
 }
 
 /* Histograms first .. first + count - 1, each of slice_count slices. */
@@ -81,24 +82,26 @@ run_histograms(struct cuda_lane *lane, const struct glcm_volume *volume, size_t 
                uint32_t slice_count, uint64_t *counts, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct cuda_counted *counted = &state_of(&lane->base)->counted;
+    const struct cuda_counted *counted = &cuda_histogram_state(&lane->base)->counted;
     const size_t values = texture_values(lane);
     dim3 grid(cuda_texture_parts(lane, count), (unsigned)count, values == 256 ? 1 : 2);
 
     CUDA_TRY(device,
              cudaMemsetAsync(counted->counts, 0, count * values * sizeof(uint64_t), lane->work));
     if (lane->base.pixel == IMAGE_UINT8)
-        count_values<uint8_t><<<grid, THREADS, 256 * WARP * sizeof(uint32_t), lane->work>>>(
-            *volume, (uint32_t)first, slice_count, counted->counts);
+        cuda_histogram_count_values<uint8_t>
+            <<<grid, THREADS, 256 * WARP * sizeof(uint32_t), lane->work>>>(
+                *volume, (uint32_t)first, slice_count, counted->counts);
     else
-        count_values<uint16_t><<<grid, THREADS, VALUES_HALF * sizeof(uint32_t), lane->work>>>(
-            *volume, (uint32_t)first, slice_count, counted->counts);
+        cuda_histogram_count_values<uint16_t>
+            <<<grid, THREADS, VALUES_HALF * sizeof(uint32_t), lane->work>>>(
+                *volume, (uint32_t)first, slice_count, counted->counts);
     CUDA_LAUNCHED(device);
     return cuda_counted_fetch(lane, counted, count * values, counts + first * values, error);
 }
 
 static int
-histogram_run(struct kernels_lane *base, const void *given, struct error *error)
+cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct texture_histogram_request *request =
         (const struct texture_histogram_request *)given;
@@ -110,11 +113,11 @@ histogram_run(struct kernels_lane *base, const void *given, struct error *error)
     const uint32_t slice_count = request->per_slice ? 1 : volume.slices;
     int rc;
 
-    CUDA_TRY(device, cudaFuncSetAttribute(count_values<uint16_t>,
+    CUDA_TRY(device, cudaFuncSetAttribute(cuda_histogram_count_values<uint16_t>,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           (int)device->shared_per_block));
-    rc =
-        cuda_counted_region(lane, &state_of(base)->counted, request->region, &volume.region, error);
+    rc = cuda_counted_region(lane, &cuda_histogram_state(base)->counted, request->region,
+                             &volume.region, error);
     for (size_t first = 0; rc == 0 && first < histograms; first += batch)
         rc = run_histograms(lane, &volume, first, texture_least(batch, histograms - first),
                             slice_count, request->counts, error);
@@ -128,8 +131,8 @@ const struct kernels_op cuda_histogram_op = {
     /* .open = */ NULL,
     /* .close = */ NULL,
     /* .needs = */ cuda_texture_needs,
-    /* .place = */ histogram_place,
+    /* .place = */ cuda_histogram_place,
     /* .begin = */ NULL,
     /* .ready = */ NULL,
-    /* .run = */ histogram_run,
+    /* .run = */ cuda_histogram_run,
 };

@@ -29,7 +29,7 @@ struct cpu_patterns {
 };
 
 static struct cpu_patterns *
-state_of(const struct cpu_lane *lane)
+cpu_patterns_state(const struct cpu_lane *lane)
 {
     return (struct cpu_patterns *)kernels_state(&lane->base, KERNELS_PATTERNS);
 }
@@ -86,7 +86,7 @@ fill_bounds(struct cpu_lane *lane, const struct texture_patterns *request)
         int64_t bound =
             request->strict ? floor_division(product, WHOLE) : -floor_division(-product, WHOLE);
 
-        state_of(lane)->bounds[(uint16_t)(value - bias)] = (int16_t)(bound - bias);
+        cpu_patterns_state(lane)->bounds[(uint16_t)(value - bias)] = (int16_t)(bound - bias);
     }
 }
 
@@ -94,7 +94,7 @@ fill_bounds(struct cpu_lane *lane, const struct texture_patterns *request)
 
 /* The strip's part of a row of the volume, and a column beside it at each end, as lanes. */
 static void
-load_row(struct strip *strip, int64_t row, int16_t *values)
+cpu_patterns_load_row(struct strip *strip, int64_t row, int16_t *values)
 {
     const struct cpu_lane *lane = strip->patterning->lane;
     int64_t columns = lane->base.extent.columns, skip = strip->first == 0;
@@ -122,7 +122,7 @@ load_row(struct strip *strip, int64_t row, int16_t *values)
 static void
 find_bounds(struct strip *strip, const struct isa *isa, const struct isa_windows *windows)
 {
-    const int16_t *bounds = state_of(strip->patterning->lane)->bounds;
+    const int16_t *bounds = cpu_patterns_state(strip->patterning->lane)->bounds;
     const int16_t *centre = windows->row[1] + 1;
 
     isa->largest16(windows, strip->bound);
@@ -229,7 +229,7 @@ off_the_edges(int64_t columns, int64_t word)
 }
 
 static void
-tally_row(struct strip *strip, size_t region, int64_t row)
+cpu_patterns_tally_row(struct strip *strip, size_t region, int64_t row)
 {
     const struct patterning *patterning = strip->patterning;
     const struct texture_patterns *request = patterning->request;
@@ -275,10 +275,10 @@ do_strip(struct strip *strip, const struct texture_block *block)
     const struct patterning *patterning = strip->patterning;
     int64_t row = block->z * patterning->lane->base.extent.rows;
 
-    load_row(strip, row + block->first, strip->values[block->first % 3]);
-    load_row(strip, row + block->first + 1, strip->values[(block->first + 1) % 3]);
+    cpu_patterns_load_row(strip, row + block->first, strip->values[block->first % 3]);
+    cpu_patterns_load_row(strip, row + block->first + 1, strip->values[(block->first + 1) % 3]);
     for (int64_t y = block->first + 1; y <= block->end; y++) {
-        load_row(strip, row + y + 1, strip->values[(y + 1) % 3]);
+        cpu_patterns_load_row(strip, row + y + 1, strip->values[(y + 1) % 3]);
         find_codes(strip, y);
         if (patterning->maps)
             write_maps(strip, y, block->z);
@@ -286,7 +286,7 @@ do_strip(struct strip *strip, const struct texture_block *block)
             empty_tables(strip);
         strip->pending += strip->count;
         for (size_t r = 0; r < patterning->region_count; r++)
-            tally_row(strip, r, row + y);
+            cpu_patterns_tally_row(strip, r, row + y);
     }
 }
 
@@ -296,7 +296,7 @@ find_patterns(void *context)
     struct patterning *patterning = context;
     int64_t columns = patterning->lane->base.extent.columns, i;
     struct texture_space *space =
-        texture_claim_space(state_of(patterning->lane)->spaces, &patterning->space);
+        texture_claim_space(cpu_patterns_state(patterning->lane)->spaces, &patterning->space);
     struct strip strip = {.patterning = patterning, .tables = (void *)space->high};
 
     memset(strip.tables, 0, patterning->region_count * sizeof(*strip.tables));
@@ -321,16 +321,16 @@ patterns_needs(struct kernels_lane *lane, const void *demand)
 }
 
 static void
-patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
+cpu_patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cpu_patterns *own = state_of(cpu_lane_of(lane));
+    struct cpu_patterns *own = cpu_patterns_state(cpu_lane_of(lane));
 
     own->spaces = texture_take_spaces(lane, memory);
     own->bounds = kernels_take(&memory->host, TEXTURE_VALUES, sizeof(*own->bounds));
 }
 
 static int
-patterns_run(struct kernels_lane *lane, const void *given, struct error *error)
+cpu_patterns_run(struct kernels_lane *lane, const void *given, struct error *error)
 {
     const struct texture_patterns *request = given;
     struct patterning patterning = {.lane = cpu_lane_of(lane), .request = request, .maps = true};
@@ -361,6 +361,6 @@ const struct kernels_op cpu_patterns_op = {
     .state_size = sizeof(struct cpu_patterns),
     .transient = true,
     .needs = patterns_needs,
-    .place = patterns_place,
-    .run = patterns_run,
+    .place = cpu_patterns_place,
+    .run = cpu_patterns_run,
 };

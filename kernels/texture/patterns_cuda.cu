@@ -63,7 +63,7 @@ as_half2(uint32_t bits)
 }
 
 static __device__ __forceinline__ uint32_t
-bits_of(__half2 value)
+cuda_patterns_bits_of(__half2 value)
 {
     uint32_t bits;
 
@@ -74,25 +74,25 @@ bits_of(__half2 value)
 static __device__ __forceinline__ uint32_t
 add(uint32_t a, uint32_t b)
 {
-    return bits_of(__hadd2(as_half2(a), as_half2(b)));
+    return cuda_patterns_bits_of(__hadd2(as_half2(a), as_half2(b)));
 }
 
 static __device__ __forceinline__ uint32_t
 subtract(uint32_t a, uint32_t b)
 {
-    return bits_of(__hsub2(as_half2(a), as_half2(b)));
+    return cuda_patterns_bits_of(__hsub2(as_half2(a), as_half2(b)));
 }
 
 static __device__ __forceinline__ uint32_t
-multiply(uint32_t a, uint32_t b)
+cuda_patterns_multiply(uint32_t a, uint32_t b)
 {
-    return bits_of(__hmul2(as_half2(a), as_half2(b)));
+    return cuda_patterns_bits_of(__hmul2(as_half2(a), as_half2(b)));
 }
 
 static __device__ __forceinline__ uint32_t
 multiply_add(uint32_t a, uint32_t b, uint32_t c)
 {
-    return bits_of(__hfma2(as_half2(a), as_half2(b), as_half2(c)));
+    return cuda_patterns_bits_of(__hfma2(as_half2(a), as_half2(b), as_half2(c)));
 }
 
 /* 0xFF for each voxel whose number is negative, in the voxels' order. */
@@ -112,7 +112,7 @@ sum_of(uint32_t a, uint32_t b)
 {
     const uint32_t sum = add(a, b);
 
-    return INTEGER ? multiply(sum, 0x37FF37FFu) : sum;
+    return INTEGER ? cuda_patterns_multiply(sum, 0x37FF37FFu) : sum;
 }
 
 /* How far a sum is above a voxel, which counts twice unless averages are integers. */
@@ -129,7 +129,8 @@ struct loaded_row {
 
 /* At a row's end there is nothing that a code depends on, and what was loaded before stays. */
 static __device__ __forceinline__ void
-load_row(const struct pattern_job *job, const uint8_t *four, uint32_t x, struct loaded_row *loaded)
+cuda_patterns_load_row(const struct pattern_job *job, const uint8_t *four, uint32_t x,
+                       struct loaded_row *loaded)
 {
     loaded->four = __ldg((const uint32_t *)four);
     if (x > 0)
@@ -186,7 +187,7 @@ struct signed_words {
  */
 template <bool INVERTED>
 static __device__ __forceinline__ uint32_t
-choose(uint32_t mask, uint32_t a, uint32_t b)
+cuda_patterns_choose(uint32_t mask, uint32_t a, uint32_t b)
 {
     uint32_t bits;
 
@@ -203,16 +204,17 @@ choose(uint32_t mask, uint32_t a, uint32_t b)
  */
 template <bool NEGATIVE>
 static __device__ __forceinline__ uint32_t
-codes_of(const struct signed_words &words)
+cuda_patterns_codes_of(const struct signed_words &words)
 {
     const int last = NEIGHBOURS - 1;
     uint32_t bits = negative(words.even[0], words.odd[0]);
 
 #pragma unroll
     for (int i = 1; i < last; i++)
-        bits = choose<false>(0x01010101u << i, negative(words.even[i], words.odd[i]), bits);
-    return choose<!NEGATIVE>(0x01010101u << last, negative(words.even[last], words.odd[last]),
-                             bits);
+        bits = cuda_patterns_choose<false>(0x01010101u << i, negative(words.even[i], words.odd[i]),
+                                           bits);
+    return cuda_patterns_choose<!NEGATIVE>(0x01010101u << last,
+                                           negative(words.even[last], words.odd[last]), bits);
 }
 
 /* Bits where the neighbours are at least (STRICT: above) two words of limits. */
@@ -229,7 +231,7 @@ compare_ring(const struct window_rows &rows, uint32_t limit_of_even, uint32_t li
         words.even[i] = STRICT ? subtract(limit_of_even, even) : subtract(even, limit_of_even);
         words.odd[i] = STRICT ? subtract(limit_of_odd, odd) : subtract(odd, limit_of_odd);
     }
-    return codes_of<STRICT>(words);
+    return cuda_patterns_codes_of<STRICT>(words);
 }
 
 /* The threshold times the largest value of two windows. */
@@ -292,7 +294,7 @@ lanadp(const struct window_rows &rows, uint32_t zero)
         words.even[i] = opposite<INTEGER>(rows, EVEN, i, zero);
         words.odd[i] = opposite<INTEGER>(rows, ODD, i, zero);
     }
-    return codes_of<false>(words);
+    return cuda_patterns_codes_of<false>(words);
 }
 
 /* Whether a pattern is among those wanted, a bit each. */
@@ -338,11 +340,11 @@ __launch_bounds__(COLUMN_THREADS, COLUMN_BLOCKS)
 
     if (x >= job.columns)
         return;
-    load_row(&job, next, x, &begin[0]);
-    load_row(&job, next += job.columns, x, &begin[1]);
+    cuda_patterns_load_row(&job, next, x, &begin[0]);
+    cuda_patterns_load_row(&job, next += job.columns, x, &begin[1]);
 #pragma unroll
     for (int k = 0; k < WINDOW; k++)
-        load_row(&job, next += job.columns, x, &coming[k]);
+        cuda_patterns_load_row(&job, next += job.columns, x, &coming[k]);
     rows[0] = spread_row<INTEGER>(begin[0], rows[0]);
     rows[1] = spread_row<INTEGER>(begin[1], rows[0]);
     for (uint32_t left = count; left > 0; left -= WINDOW)
@@ -352,7 +354,7 @@ __launch_bounds__(COLUMN_THREADS, COLUMN_BLOCKS)
                                                rows[(k + 2) % WINDOW]};
 
             rows[(k + 2) % WINDOW] = spread_row<INTEGER>(coming[k], window.own);
-            load_row(&job, next += left > WINDOW ? job.columns : 0, x, &coming[k]);
+            cuda_patterns_load_row(&job, next += left > WINDOW ? job.columns : 0, x, &coming[k]);
             store_codes<WANTED, STRICT, INTEGER>(&job, window, at);
             at += job.pitch;
         }
@@ -616,7 +618,7 @@ struct cuda_patterns {
 };
 
 static struct cuda_patterns *
-state_of(const struct kernels_lane *lane)
+cuda_patterns_state(const struct kernels_lane *lane)
 {
     return (struct cuda_patterns *)kernels_state(lane, KERNELS_PATTERNS);
 }
@@ -624,7 +626,7 @@ state_of(const struct kernels_lane *lane)
 static void
 patterns_close(struct kernels_lane *lane)
 {
-    struct cuda_patterns *own = state_of(lane);
+    struct cuda_patterns *own = cuda_patterns_state(lane);
 
     for (int i = 0; i < TEXTURE_MAP_BATCHES; i++) {
         if (own->made[i])
@@ -638,7 +640,7 @@ static int
 create_events(struct kernels_lane *lane, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(lane);
-    struct cuda_patterns *own = state_of(lane);
+    struct cuda_patterns *own = cuda_patterns_state(lane);
 
     for (int i = 0; i < TEXTURE_MAP_BATCHES; i++) {
         CUDA_TRY(device, cudaEventCreateWithFlags(&own->made[i], cudaEventDisableTiming));
@@ -658,9 +660,9 @@ patterns_open(struct kernels_lane *lane, struct error *error)
 }
 
 static void
-patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
+cuda_patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    struct cuda_patterns *own = state_of(lane);
+    struct cuda_patterns *own = cuda_patterns_state(lane);
     size_t rows = (size_t)(lane->extent.rows * lane->extent.slices);
 
     own->map_pitch = ((size_t)lane->extent.columns + 3) / 4 * 4;
@@ -684,7 +686,7 @@ struct pattern_parts {
 static struct pattern_parts
 cut_into_parts(const struct cuda_lane *lane)
 {
-    const size_t room = state_of(&lane->base)->map_rows;
+    const size_t room = cuda_patterns_state(&lane->base)->map_rows;
     struct pattern_parts parts;
 
     parts.slices = (uint32_t)lane->base.extent.slices;
@@ -721,8 +723,8 @@ struct pattern_turn {
 static uint8_t *
 map_of(const struct cuda_lane *lane, uint8_t *maps, int pattern)
 {
-    return maps +
-           (size_t)pattern * state_of(&lane->base)->map_rows * state_of(&lane->base)->map_pitch;
+    return maps + (size_t)pattern * cuda_patterns_state(&lane->base)->map_rows *
+                      cuda_patterns_state(&lane->base)->map_pitch;
 }
 
 /* The words of a region that a part needs, and its codes counted. */
@@ -731,7 +733,7 @@ queue_counts(struct cuda_lane *lane, const struct pattern_turn *turn, const stru
              struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_patterns *own = state_of(&lane->base);
+    struct cuda_patterns *own = cuda_patterns_state(&lane->base);
     const size_t words_per_row = (job->columns + 63) / 64;
     const size_t first = (size_t)job->part.first_slice * job->row_count + job->part.first + 1;
     const size_t rows = (size_t)(job->part.slices - 1) * job->row_count + job->part.rows;
@@ -758,7 +760,7 @@ queue_maps(struct cuda_lane *lane, const struct pattern_turn *turn, const struct
            int slot, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_patterns *own = state_of(&lane->base);
+    struct cuda_patterns *own = cuda_patterns_state(&lane->base);
     const size_t bytes = (size_t)job->part.slices * job->part.rows * job->pitch;
 
     CUDA_TRY(device, cudaEventRecord(own->made[slot], lane->work));
@@ -773,10 +775,10 @@ queue_maps(struct cuda_lane *lane, const struct pattern_turn *turn, const struct
 
 /* Waits for a part, and gives the caller its maps without the padding. */
 static int
-hand_over(struct cuda_lane *lane, const struct pattern_turn *turn, const struct pattern_job *job,
-          int slot, struct error *error)
+cuda_patterns_hand_over(struct cuda_lane *lane, const struct pattern_turn *turn,
+                        const struct pattern_job *job, int slot, struct error *error)
 {
-    struct cuda_patterns *own = state_of(&lane->base);
+    struct cuda_patterns *own = cuda_patterns_state(&lane->base);
     const size_t width = job->columns - 2;
     const size_t first = (size_t)job->part.first_slice * (job->row_count - 2) + job->part.first;
 
@@ -797,13 +799,13 @@ job_of(const struct cuda_lane *lane, const struct texture_patterns *request, int
     job.voxels = lane->device_voxels;
     job.columns = (uint32_t)lane->base.extent.columns;
     job.row_count = (uint32_t)lane->base.extent.rows;
-    job.pitch = (uint32_t)state_of(&lane->base)->map_pitch;
+    job.pitch = (uint32_t)cuda_patterns_state(&lane->base)->map_pitch;
     job.strict = request->strict;
     job.integer_average = request->integer_average;
     job.threshold = request->threshold_millionths;
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
         if (request->wanted[p])
-            job.maps[p] = map_of(lane, state_of(&lane->base)->maps[slot], p);
+            job.maps[p] = map_of(lane, cuda_patterns_state(&lane->base)->maps[slot], p);
     return job;
 }
 
@@ -828,11 +830,11 @@ run_parts(struct cuda_lane *lane, const struct pattern_turn *turn, struct error 
         if (rc == 0)
             rc = queue_maps(lane, turn, job, slot, error);
         if (rc == 0 && i > 0)
-            rc = hand_over(lane, turn, &jobs[1 - slot], 1 - slot, error);
+            rc = cuda_patterns_hand_over(lane, turn, &jobs[1 - slot], 1 - slot, error);
     }
     if (rc == 0) {
         int slot = (int)((parts.count - 1) % TEXTURE_MAP_BATCHES);
-        rc = hand_over(lane, turn, &jobs[slot], slot, error);
+        rc = cuda_patterns_hand_over(lane, turn, &jobs[slot], slot, error);
     }
     return rc;
 }
@@ -841,7 +843,7 @@ static int
 run_turn(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    struct cuda_patterns *own = state_of(&lane->base);
+    struct cuda_patterns *own = cuda_patterns_state(&lane->base);
     const size_t bytes = turn->regions * TEXTURE_PATTERNS * CODES * sizeof(uint64_t);
     int rc;
 
@@ -859,7 +861,7 @@ run_turn(struct cuda_lane *lane, const struct pattern_turn *turn, struct error *
 }
 
 static int
-patterns_run(struct kernels_lane *base, const void *given, struct error *error)
+cuda_patterns_run(struct kernels_lane *base, const void *given, struct error *error)
 {
     const struct texture_patterns *request = (const struct texture_patterns *)given;
     struct cuda_lane *lane = cuda_lane_of(base);
@@ -892,8 +894,8 @@ const struct kernels_op cuda_patterns_op = {
     /* .open = */ patterns_open,
     /* .close = */ patterns_close,
     /* .needs = */ cuda_texture_needs,
-    /* .place = */ patterns_place,
+    /* .place = */ cuda_patterns_place,
     /* .begin = */ NULL,
     /* .ready = */ NULL,
-    /* .run = */ patterns_run,
+    /* .run = */ cuda_patterns_run,
 };

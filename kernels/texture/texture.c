@@ -20,7 +20,7 @@ values_of(enum image_pixel pixel)
 }
 
 static uint16_t
-highest_level(const uint16_t *level_of, size_t count)
+texture_highest_level(const uint16_t *level_of, size_t count)
 {
     uint16_t highest = 0;
 
@@ -46,14 +46,14 @@ check_levels(const struct kernels_lane *lane, const struct texture_levels *level
             "there are %zu tables of levels; it takes 1 or one for each of %lld slices",
             levels->level_of ? levels->table_count : 0, (long long)lane->extent.slices);
     for (size_t i = 0; i < levels->table_count; i++)
-        if (highest_level(levels->level_of + i * values, values) > levels->levels)
+        if (texture_highest_level(levels->level_of + i * values, values) > levels->levels)
             return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                              "table %zu has a level above the highest one, %d", i, levels->levels);
     return 0;
 }
 
 static int
-check_offsets(const struct texture_glcm *request, struct error *error)
+texture_check_offsets(const struct texture_glcm *request, struct error *error)
 {
     if (!request->offsets || request->offset_count == 0)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED, "there are no offsets");
@@ -86,7 +86,7 @@ texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *glcm, uin
     if (rc == 0)
         rc = check_levels(lane, &glcm->levels, error);
     if (rc == 0)
-        rc = check_offsets(glcm, error);
+        rc = texture_check_offsets(glcm, error);
     if (rc == 0 && !counts)
         rc = no_room(error);
     return rc ? rc : kernels_op_run(lane, KERNELS_GLCM, &request, error);

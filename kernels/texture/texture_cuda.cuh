@@ -68,7 +68,7 @@ struct glcm_share {
     uint32_t behind;       /* of few levels: the most of a set */
 };
 
-enum { GLCM_A_THREAD = 16 }; /* codes of a load */
+enum { GLCM_PER_THREAD = 16 }; /* codes of a load */
 
 struct glcm_image {
     const uint8_t *rows; /* codes, or stored values that a shift turns into them */

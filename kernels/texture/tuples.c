@@ -44,7 +44,7 @@ find(const struct gathering *gathering, struct texture_offset way)
 }
 
 static void
-take(struct gathering *gathering, struct tuple *tuple, int from, int to)
+tuples_take(struct gathering *gathering, struct tuple *tuple, int from, int to)
 {
     size_t offset = find(gathering, minus(tuple->at[to], tuple->at[from]));
 
@@ -63,9 +63,9 @@ take_pairs(struct gathering *gathering, struct tuple *tuple)
     for (int i = 0; i < last; i++) {
         int before = tuple->pairs;
 
-        take(gathering, tuple, i, last);
+        tuples_take(gathering, tuple, i, last);
         if (tuple->pairs == before)
-            take(gathering, tuple, last, i);
+            tuples_take(gathering, tuple, last, i);
     }
 }
 

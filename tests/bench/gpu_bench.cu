@@ -7,7 +7,7 @@
 
 enum {
     READ_THREADS = 512,
-    READ_BLOCKS_A_PROCESSOR = 4,
+    READ_BLOCKS_PER_PROCESSOR = 4,
     LOADS_IN_FLIGHT = 8,
     MAX_ROUNDS_OF_UPLOAD = 5,
 };
@@ -85,7 +85,7 @@ scratch_word()
 static void
 queue_read(cudaStream_t stream, const void *memory, size_t bytes)
 {
-    int blocks = READ_BLOCKS_A_PROCESSOR * device_attribute(cudaDevAttrMultiProcessorCount);
+    int blocks = READ_BLOCKS_PER_PROCESSOR * device_attribute(cudaDevAttrMultiProcessorCount);
 
     read_all<<<(unsigned)blocks, READ_THREADS, 0, stream>>>((const uint4 *)memory,
                                                             bytes / sizeof(uint4), scratch_word());

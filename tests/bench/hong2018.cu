@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-enum { SHARED = 48 << 10, BLOCKS_A_PROCESSOR = 2 };
+enum { SHARED = 48 << 10, BLOCKS_PER_PROCESSOR = 2 };
 
 struct slab {
     int64_t first, end; /* rows of first pixels */
@@ -71,7 +71,7 @@ static void
 queue_copies(const hong2018 &run, const slab &rows, cudaStream_t stream)
 {
     const unsigned threads = run.levels == 8 ? 1024 : 512;
-    const int copies = (int)(SHARED / BLOCKS_A_PROCESSOR / counts_size(run));
+    const int copies = (int)(SHARED / BLOCKS_PER_PROCESSOR / counts_size(run));
     const int64_t wanted = ((rows.end - rows.first) * run.width + threads - 1) / threads;
     int device, processors;
 
