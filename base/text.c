@@ -41,6 +41,16 @@ text_utf8_mend_end(char *text)
         last[-1] = '\0';
 }
 
+void
+text_digits(double value, char text[TEXT_DIGITS])
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, TEXT_DIGITS, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            return;
+    }
+}
+
 int
 text_open(struct text_stream *stream)
 {

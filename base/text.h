@@ -19,6 +19,11 @@ size_t text_utf8_length(const char *text);
 /* Takes the part of a character off that UTF-8 text was cut within. */
 void text_utf8_mend_end(char *text);
 
+#define TEXT_DIGITS 32
+
+/* A finite number with as few digits as read back as the same double: "0.1". */
+void text_digits(double value, char text[TEXT_DIGITS]);
+
 /*
  * A text that is made in memory before it is written, so that every failure to write it has its
  * errno. 0 or -errno; after text_close the bytes, ended by a NUL that `size` does not count, are

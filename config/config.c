@@ -18,10 +18,10 @@
 _Static_assert(sizeof(enum conf_after) == sizeof(unsigned) &&
                    sizeof(enum conf_shape_kind) == sizeof(unsigned) &&
                    sizeof(enum conf_method) == sizeof(unsigned) &&
-                   sizeof(enum conf_discretisation) == sizeof(unsigned) &&
-                   sizeof(enum conf_aggregation) == sizeof(unsigned),
+                   sizeof(enum discretisation) == sizeof(unsigned) &&
+                   sizeof(enum aggregation) == sizeof(unsigned),
                "choices are stored as unsigned");
-_Static_assert(sizeof(struct conf_offset) == 3 * sizeof(int), "offsets are stored as int[3]");
+_Static_assert(sizeof(struct texture_offset) == 3 * sizeof(int), "offsets are stored as int[3]");
 
 /* The absolute path without "//", "/./" and a slash at its end, so that paths can be compared. */
 static void

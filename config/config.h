@@ -10,6 +10,7 @@
 
 #include "base/concept.h"
 #include "base/error.h"
+#include "base/texture.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,70 +100,12 @@ enum conf_result { /* OR-able */
 /* What texture is measured of. */
 enum conf_region { CONF_SEGMENTS = 1, CONF_VOLUME = 2 }; /* OR-able */
 
-enum conf_aggregation { /* in the order of enum glcm_aggregation */
-                        CONF_2D_AVERAGED,
-                        CONF_2D_SLICE_MERGED,
-                        CONF_2_5D_DIRECTION_MERGED,
-                        CONF_2_5D_MERGED,
-                        CONF_3D_AVERAGED,
-                        CONF_3D_MERGED,
-};
-
-enum conf_discretisation { /* in the order of enum discretisation */
-                           CONF_PAPER,
-                           CONF_FIXED_BIN_NUMBER,
-                           CONF_FIXED_BIN_SIZE,
-                           CONF_PYRADIOMICS_BIN_WIDTH,
-};
-
-enum conf_pattern { CONF_LBP = 1, CONF_TLBAP = 2, CONF_LANADP = 4 }; /* OR-able */
-
-struct conf_offset {
-    int column, row, slice; /* in voxels */
-};
-
-enum conf_matrices { /* that features are of, as a result of their own */
-                     CONF_NO_MATRICES,
-                     CONF_COUNTS,
-                     CONF_NORMALISED, /* probabilities */
-};
-
-/* Grey level co-occurrence: one matrix, or set of them, for each distance. */
-struct conf_glcm {
-    enum conf_discretisation discretisation;
-    int levels;       /* with CONF_PAPER and CONF_FIXED_BIN_NUMBER */
-    double bin_width; /* with the other two; real-world units */
-    bool has_range;   /* re-segmentation: values beyond it take no part */
-    double range[2];  /* real-world units, inclusive */
-    enum conf_aggregation aggregation;
-    bool symmetric; /* each pair counts in both directions (IBSI); else as paper 002 counts */
-    int *distances; /* Chebyshev, in voxels; none where offsets are given */
-    size_t distance_count;
-    /* 2-D aggregations only, with distances: the directions in a slice, in degrees
-     * counter-clockwise from the row direction, of 0, 45, 90, 135; none named: all four. */
-    int *angles;
-    size_t angle_count;
-    struct conf_offset *offsets; /* instead of distances: exactly these neighbours */
-    size_t offset_count;
-    enum conf_matrices matrices;
-};
-
-struct conf_texture {
-    unsigned regions;       /* enum conf_region */
-    bool first_order;       /* intensity statistics, and volume, centroid and box */
-    struct conf_glcm *glcm; /* NULL: none */
-    unsigned patterns;      /* enum conf_pattern */
-    double tlbap_threshold; /* 0 .. 1, of the largest value of the window; six decimals count */
-    bool tlbap_strict;      /* greater instead of greater or equal */
-    bool lanadp_integer;    /* averages cut to integers, as the listing of paper 004 does */
-};
-
 struct conf_pipeline {
     char *name;
     struct conf_segment *segments;
     size_t segment_count;
-    struct conf_texture *texture; /* NULL: none */
-    unsigned results;             /* enum conf_result */
+    struct texture_options *texture; /* NULL: none */
+    unsigned results;                /* enum conf_result */
     bool
         relative_connectedness; /* among the CONF_FUZZY segments each voxel has one owner at most */
     bool omit_empty_frames;

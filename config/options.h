@@ -44,6 +44,15 @@ struct option_mark {
     enum conf_unit unit;
 };
 
+/* How files of before, and identities for ever, write an option: in this group of its section, whose
+ * `moved` names the row, and with another word for one of its choices. */
+struct option_past {
+    const char *group;
+    bool always;      /* there it had a default, which an identity tells */
+    const char *word; /* NULL: none */
+    unsigned choice;
+};
+
 struct option_row {
     const char *name;
     const struct option_kind *kind;
@@ -67,6 +76,7 @@ struct option_row {
     size_t count_offset;           /* list, names, integers: of the size_t */
     const struct option_use *uses; /* all of them; ends with NULL. NULL: used always */
     const struct option_mark *mark;
+    const struct option_past *past; /* NULL: as now */
     /* Came after UIDs were first made of these rows: at its default it is not part of the identity,
      * so that the UIDs of pipelines that do not use it stay (conf_pipeline_identity). */
     bool later;
@@ -82,6 +92,7 @@ struct option_section {
     /* What the rows cannot say alone; false after option_refuse. NULL: nothing more. Of the whole
      * configuration: once paths are absolute. */
     bool (*check)(const void *object, const struct option_spot *spot);
+    const char *const *moved; /* rows that the section around it has now; ends with NULL */
 };
 
 extern const struct option_section option_root, option_pipeline;

@@ -128,13 +128,23 @@ read_name_rows(const struct option_section *section, bool alternatives, char *te
                                    section->rows[i].name);
 }
 
+static bool
+has_moved(const struct option_section *section, const char *name)
+{
+    const char *const *moved = section->moved;
+    while (moved && *moved && strcmp(*moved, name) != 0)
+        moved++;
+    return moved && *moved;
+}
+
 static int
 read_refuse_unknown(const struct option_reader *reader, const struct option_section *section,
                     const config_setting_t *group)
 {
     for (unsigned i = 0; i < (unsigned)config_setting_length(group); i++) {
         const config_setting_t *setting = config_setting_get_elem(group, i);
-        if (!option_find(section, config_setting_name(setting))) {
+        const char *name = config_setting_name(setting);
+        if (!option_find(section, name) && !has_moved(section, name)) {
             char known[256];
             read_name_rows(section, false, known, sizeof(known));
             return read_fail(reader, setting, "there is no such option; here are: %s", known);
@@ -158,11 +168,22 @@ read_refuse_unused(const struct option_reader *reader, const struct option_secti
     return read_fail(reader, setting, "is used only with %s = %s", use->with, choices);
 }
 
+/* Where it stands now, or where files of before have it; NULL: it is not given. */
+static config_setting_t *
+find_setting(const struct option_row *row, config_setting_t *group)
+{
+    config_setting_t *setting = config_setting_get_member(group, row->name);
+    config_setting_t *past = row->past ? config_setting_get_member(group, row->past->group) : NULL;
+    if (!setting && past && config_setting_is_group(past))
+        setting = config_setting_get_member(past, row->name);
+    return setting;
+}
+
 static int
 read_or_default(const struct option_reader *reader, const struct option_section *section,
                 const struct option_row *row, config_setting_t *group, void *object)
 {
-    config_setting_t *setting = config_setting_get_member(group, row->name);
+    config_setting_t *setting = find_setting(row, group);
     const struct option_use *unmet = option_useless(section, row, object);
     if (unmet)
         return setting ? read_refuse_unused(reader, section, unmet, setting) : 0;

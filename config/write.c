@@ -53,17 +53,50 @@ write_wanted(const struct option_writer *writer, const struct option_section *se
     return !(writer->identity && row->later && write_is_default(row, object));
 }
 
+static void
+write_row(const struct option_writer *writer, const struct option_row *row, const void *object)
+{
+    fprintf(writer->out, "%*s%s = ", 2 * writer->depth, "", row->name);
+    row->kind->write(writer, row, object);
+    fputs(";\n", writer->out);
+}
+
+/* UIDs stay where a row moves: identities have it in the group where it was, if that is given. */
+static bool
+write_in_past(const struct option_writer *writer, const struct option_section *section,
+              const struct option_row *row, const void *object)
+{
+    return writer->identity && row->past &&
+           write_wanted(writer, section, option_find(section, row->past->group), object);
+}
+
+void
+write_past_rows(const struct option_writer *writer, const struct option_section *around,
+                const void *object, const char *name)
+{
+    for (size_t i = 0; i < around->row_count; i++) {
+        const struct option_row *row = &around->rows[i];
+        if (row->past && strcmp(row->past->group, name) == 0 &&
+            !option_useless(around, row, object) &&
+            (row->past->always || !row->mark || write_is_marked(row->mark, object)))
+            write_row(writer, row, object);
+    }
+}
+
 void
 write_rows(const struct option_writer *writer, const struct option_section *section,
            const void *object)
 {
+    struct option_writer with_past = *writer;
+    if (writer->identity) {
+        with_past.around = section;
+        with_past.object = object;
+    }
     for (size_t i = 0; i < section->row_count; i++) {
         const struct option_row *row = &section->rows[i];
-        if (!write_wanted(writer, section, row, object))
-            continue;
-        fprintf(writer->out, "%*s%s = ", 2 * writer->depth, "", row->name);
-        row->kind->write(writer, row, object);
-        fputs(";\n", writer->out);
+        if (write_wanted(writer, section, row, object) &&
+            !write_in_past(writer, section, row, object))
+            write_row(&with_past, row, object);
     }
 }
 

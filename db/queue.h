@@ -16,6 +16,7 @@
 #define NOCTULE_QUEUE_H
 
 #include "base/error.h"
+#include "base/feature.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -189,26 +190,6 @@ int queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job);
 int queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
                     int64_t now_ms);
 
-/*
- * A number that the pipeline measured, with all settings that define it: what does not apply is ""
- * (or NULL), 0 or false. No two of a job have the same segment and settings.
- */
-struct queue_feature {
-    int32_t segment; /* 0: the whole volume */
-    const char *label, *family, *name, *meaning, *ibsi_code;
-    double value;       /* finite; not looked at when there is a reason */
-    const char *reason; /* why there is no value; "": there is one */
-    const char *unit;
-    const char *aggregation, *aggregation_ibsi_code, *discretisation;
-    int32_t levels;
-    double bin_width;
-    int32_t distance;
-    bool symmetric;
-    bool has_range;
-    double range[2];
-    const char *directions;
-};
-
 #define QUEUE_CODES 256
 
 /* How often each code of a local pattern occurs. */
@@ -223,10 +204,10 @@ struct queue_figures {
     double read_seconds, compute_seconds, write_seconds, verify_seconds, total_seconds;
     int64_t voxels; /* of the volume */
     int64_t segmented_voxels;
-    int64_t peak_bytes;  /* resident, of the worker */
-    const char *backend; /* "cpu" ... */
-    const char *note;    /* how it was run when not as usual; "" */
-    const struct queue_feature *features;
+    int64_t peak_bytes;             /* resident, of the worker */
+    const char *backend;            /* "cpu" ... */
+    const char *note;               /* how it was run when not as usual; "" */
+    const struct feature *features; /* "" may be NULL; none twice with its segment and settings */
     size_t feature_count;
     const struct queue_histogram *histograms;
     size_t histogram_count;

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-struct queue_feature;
+struct feature;
 struct report;
 
 int report_open(const char *database_path, struct report **report, struct error *error);
@@ -72,7 +72,7 @@ int report_features(struct report *report, int64_t job_id, int64_t segment, FILE
  * finding out whether that went well, is the caller's.
  */
 int report_each_feature(struct report *report, int64_t job_id, int64_t segment,
-                        int (*take)(void *context, const struct queue_feature *feature),
-                        void *context, struct error *error);
+                        int (*take)(void *context, const struct feature *feature), void *context,
+                        struct error *error);
 
 #endif

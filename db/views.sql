@@ -51,14 +51,30 @@ JOIN series s ON s.id = j.series_id;
 
 CREATE VIEW v_features AS
 SELECT f.job_id AS job, f.segment_number AS segment, d.name, d.ibsi_code, f.value, d.unit,
-    f.reason, d.label, d.family, d.meaning, d.aggregation, d.aggregation_ibsi_code,
-    d.discretisation, nullif(d.levels, 0) AS levels, nullif(d.bin_width, 0.0) AS bin_width,
-    nullif(d.distance, 0) AS distance,
-    CASE WHEN d.aggregation <> '' THEN d.symmetric END AS symmetric,
-    CASE WHEN d.has_range THEN d.range_low END AS range_low,
-    CASE WHEN d.has_range THEN d.range_high END AS range_high,
-    d.directions, f.place, j.pipeline, j.stack, s.series_uid,
-    s.description AS series_description, j.revision, j.ended_at AS measured_at, j.superseded_by
+    f.reason, d.label, d.family, d.meaning,
+    coalesce((SELECT value FROM feature_setting
+        WHERE definition_id = d.id AND key = 'aggregation'), '') AS aggregation,
+    coalesce((SELECT value FROM feature_setting
+        WHERE definition_id = d.id AND key = 'aggregation_ibsi_code'), '') AS aggregation_ibsi_code,
+    coalesce((SELECT value FROM feature_setting
+        WHERE definition_id = d.id AND key = 'discretisation'), '') AS discretisation,
+    (SELECT value FROM feature_setting
+        WHERE definition_id = d.id AND key = 'levels') AS levels,
+    (SELECT value FROM feature_setting
+        WHERE definition_id = d.id AND key = 'bin_width') AS bin_width,
+    (SELECT value FROM feature_setting
+        WHERE definition_id = d.id AND key = 'distance') AS distance,
+    (SELECT value FROM feature_setting
+        WHERE definition_id = d.id AND key = 'symmetric') AS symmetric,
+    (SELECT value FROM feature_setting
+        WHERE definition_id = d.id AND key = 'range_low') AS range_low,
+    (SELECT value FROM feature_setting
+        WHERE definition_id = d.id AND key = 'range_high') AS range_high,
+    coalesce((SELECT value FROM feature_setting
+        WHERE definition_id = d.id AND key = 'directions'), '') AS directions,
+    f.place, j.pipeline, j.stack, s.series_uid,
+    s.description AS series_description, j.revision, j.ended_at AS measured_at, j.superseded_by,
+    d.settings
 FROM feature f
 JOIN feature_definition d ON d.id = f.definition_id
 JOIN job j ON j.id = f.job_id

@@ -30,6 +30,10 @@ get_choice(const struct option_reader *reader, const struct option_row *row,
             *choice = i;
             return 0;
         }
+    if (text && row->past && row->past->word && strcmp(text, row->past->word) == 0) {
+        *choice = row->past->choice;
+        return 0;
+    }
     char choices[CHOICES_SIZE];
     read_name_choices(row, ALL_CHOICES, choices);
     return read_fail(reader, setting, "has to be %s", choices);
@@ -65,8 +69,10 @@ choice_read(const struct option_reader *reader, const struct option_row *row,
 static void
 choice_write(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    const unsigned *choice = option_value(row, object);
-    write_text(writer->out, row->choices[*choice]);
+    const unsigned choice = *(const unsigned *)option_value(row, object);
+    const struct option_past *past = writer->identity ? row->past : NULL;
+    write_text(writer->out,
+               past && past->word && choice == past->choice ? past->word : row->choices[choice]);
 }
 
 const struct option_kind option_choice = {

@@ -21,7 +21,10 @@ struct option_reader {
 struct option_writer {
     FILE *out;
     int depth;
-    bool identity; /* without what is later and at its default */
+    bool identity; /* without what is later and at its default, and with the past of what moved */
+    /* Of a group in an identity: the section around it, whose past rows it has, and its object. */
+    const struct option_section *around;
+    const void *object;
 };
 
 /* `object` is the struct that the row's section fills. */
@@ -101,6 +104,9 @@ void write_string(const struct option_writer *writer, const struct option_row *r
                   const void *object);
 void write_rows(const struct option_writer *writer, const struct option_section *section,
                 const void *object);
+/* The rows of the section around that the group `name` had. */
+void write_past_rows(const struct option_writer *writer, const struct option_section *around,
+                     const void *object, const char *name);
 /* Is the row part of what is written? */
 bool write_wanted(const struct option_writer *writer, const struct option_section *section,
                   const struct option_row *row, const void *object);

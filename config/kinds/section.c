@@ -17,8 +17,11 @@ read_group(const struct option_reader *reader, const struct option_row *row,
 static void
 write_group(const struct option_writer *writer, const struct option_row *row, const void *object)
 {
-    const struct option_writer below = {writer->out, writer->depth + 1, writer->identity};
+    const struct option_writer below = {
+        .out = writer->out, .depth = writer->depth + 1, .identity = writer->identity};
     fputs("{\n", writer->out);
+    if (writer->around)
+        write_past_rows(&below, writer->around, writer->object, row->name);
     write_rows(&below, row->section, object);
     fprintf(writer->out, "%*s}", 2 * writer->depth, "");
 }

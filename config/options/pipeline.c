@@ -21,7 +21,7 @@ static const char result_help[] = "what is written"
 static bool
 check_results(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
-    const struct conf_texture *texture = pipeline->texture;
+    const struct texture_options *texture = pipeline->texture;
     if ((pipeline->results & CONF_RESULT_PMAP) && !(texture && texture->patterns))
         return option_refuse(spot, "results",
                              "\"pmap\" needs patterns: name them in texture.patterns");

@@ -11,44 +11,70 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define DIGITS 20 /* of a count, with the comma */
 
 /* All columns of feature_definition but its id, in the order of the table. */
 #define DEFINITION_VALUES(f)                                                                       \
     VALUES(value_text((f)->name), value_text((f)->label), value_text((f)->family),                 \
-           value_text((f)->meaning), value_text((f)->ibsi_code), value_text((f)->unit),            \
-           value_text((f)->aggregation), value_text((f)->aggregation_ibsi_code),                   \
-           value_text((f)->discretisation), value_int((f)->levels), value_real((f)->bin_width),    \
-           value_int((f)->distance), value_int((f)->symmetric), value_int((f)->has_range),         \
-           value_real((f)->has_range ? (f)->range[0] : 0),                                         \
-           value_real((f)->has_range ? (f)->range[1] : 0), value_text((f)->directions))
+           value_text((f)->meaning), value_text((f)->ibsi), value_text((f)->unit),                 \
+           value_text((f)->settings))
+
+/* As the setting's kind says; one that is not known here is text. */
+static struct database_value
+setting_value(const char *key, const char *text)
+{
+    for (int i = 0; i < FEATURE_SETTING_COUNT; i++) {
+        if (strcmp(feature_setting_rows[i].key, key) != 0)
+            continue;
+        switch (feature_setting_rows[i].kind) {
+        case FEATURE_INTEGER:
+            return value_int(strtoll(text, NULL, 10));
+        case FEATURE_NUMBER:
+            return value_real(strtod(text, NULL));
+        case FEATURE_BOOLEAN:
+            return value_int(strcmp(text, "true") == 0);
+        case FEATURE_TEXT:
+            break;
+        }
+    }
+    return value_text(text);
+}
 
 static int
-insert_definition(struct queue *queue, const struct queue_feature *feature, int64_t *definition)
+insert_settings(struct queue *queue, const char *settings, int64_t definition)
+{
+    char key[64], value[FEATURE_SETTING];
+    int rc = 0;
+    while (rc >= 0 && settings && feature_next_setting(&settings, key, value))
+        rc = database_change(
+            &queue->db, "INSERT INTO feature_setting (definition_id, key, value) VALUES (?, ?, ?)",
+            VALUES(value_int(definition), value_text(key), setting_value(key, value)));
+    return rc < 0 ? rc : 0;
+}
+
+static int
+insert_definition(struct queue *queue, const struct feature *feature, int64_t *definition)
 {
     int rc = database_change(
         &queue->db,
-        "INSERT INTO feature_definition (name, label, family, meaning, ibsi_code, unit, "
-        "aggregation, aggregation_ibsi_code, discretisation, levels, bin_width, distance, "
-        "symmetric, has_range, range_low, range_high, directions) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO feature_definition (name, label, family, meaning, ibsi_code, unit, settings) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
         DEFINITION_VALUES(feature));
     *definition = sqlite3_last_insert_rowid(queue->db.handle);
-    return rc < 0 ? rc : 0;
+    return rc < 0 ? rc : insert_settings(queue, feature->settings, *definition);
 }
 
 /* Its row, which most jobs find there already. */
 static int
-define(struct queue *queue, const struct queue_feature *feature, int64_t *definition)
+define(struct queue *queue, const struct feature *feature, int64_t *definition)
 {
     int found = database_get(
         &queue->db,
         "SELECT id FROM feature_definition WHERE name = ? AND label = ? AND family = ? "
-        "AND meaning = ? AND ibsi_code = ? AND unit = ? AND aggregation = ? "
-        "AND aggregation_ibsi_code = ? AND discretisation = ? AND levels = ? AND bin_width = ? "
-        "AND distance = ? AND symmetric = ? AND has_range = ? AND range_low = ? "
-        "AND range_high = ? AND directions = ?",
+        "AND meaning = ? AND ibsi_code = ? AND unit = ? AND settings = ?",
         DEFINITION_VALUES(feature), definition);
     if (found == 0)
         return insert_definition(queue, feature, definition);
@@ -64,9 +90,9 @@ say_twice(struct queue *queue, const char *what, const char *name, int32_t segme
 }
 
 static int
-add_feature(struct queue *queue, int64_t job_id, const struct queue_feature *feature, size_t place)
+add_feature(struct queue *queue, int64_t job_id, const struct feature *feature, size_t place)
 {
-    bool absent = feature->reason && *feature->reason;
+    bool absent = feature->missing_reason && *feature->missing_reason;
     int64_t definition;
     if (!absent && !isfinite(feature->value))
         return database_refuse(&queue->db, -EINVAL, "the feature %.64s has no finite value",
@@ -80,7 +106,7 @@ add_feature(struct queue *queue, int64_t job_id, const struct queue_feature *fea
         "VALUES (?, ?, ?, ?, ?, ?)",
         VALUES(value_int(job_id), value_int(feature->segment), value_int(definition),
                value_int((int64_t)place), absent ? value_null() : value_real(feature->value),
-               value_text(feature->reason)));
+               value_text(feature->missing_reason)));
     if (rc == -EEXIST)
         return say_twice(queue, "feature", feature->name, feature->segment);
     return rc < 0 ? rc : 0;

@@ -23,48 +23,37 @@ text_at(sqlite3_stmt *row, int column)
     return text ? (const char *)text : "";
 }
 
-/* What the view has as NULL is 0 or false here, as SQLite reads it. */
-static struct queue_feature
+static struct feature
 feature_at(sqlite3_stmt *row)
 {
-    return (struct queue_feature){
+    return (struct feature){
         .segment = sqlite3_column_int(row, 0),
         .label = text_at(row, 1),
         .family = text_at(row, 2),
         .name = text_at(row, 3),
         .meaning = text_at(row, 4),
-        .ibsi_code = text_at(row, 5),
+        .ibsi = text_at(row, 5),
         .value = sqlite3_column_double(row, 6),
-        .reason = text_at(row, 7),
+        .missing_reason = text_at(row, 7),
         .unit = text_at(row, 8),
-        .aggregation = text_at(row, 9),
-        .aggregation_ibsi_code = text_at(row, 10),
-        .discretisation = text_at(row, 11),
-        .levels = sqlite3_column_int(row, 12),
-        .bin_width = sqlite3_column_double(row, 13),
-        .distance = sqlite3_column_int(row, 14),
-        .symmetric = sqlite3_column_int(row, 15) != 0,
-        .has_range = sqlite3_column_type(row, 16) != SQLITE_NULL,
-        .range = {sqlite3_column_double(row, 16), sqlite3_column_double(row, 17)},
-        .directions = text_at(row, 18),
+        .settings = text_at(row, 9),
     };
 }
 
 static int
 take_features(struct report *report, const struct report_selection *features,
-              int (*take)(void *context, const struct queue_feature *feature), void *context)
+              int (*take)(void *context, const struct feature *feature), void *context)
 {
     sqlite3_stmt *row;
     int rc = database_query(
         &report->db,
         "SELECT segment, label, family, name, meaning, ibsi_code, value, reason, unit, "
-        "aggregation, aggregation_ibsi_code, discretisation, levels, bin_width, distance, "
-        "symmetric, range_low, range_high, directions FROM v_features " IN_ORDER,
+        "settings FROM v_features " IN_ORDER,
         features->values, features->count, &row);
     if (rc < 0)
         return rc;
     while ((rc = database_step(&report->db, row)) == 1) {
-        const struct queue_feature feature = feature_at(row);
+        const struct feature feature = feature_at(row);
         rc = take(context, &feature);
         if (rc < 0) {
             database_refuse(&report->db, rc, "%s", strerror(-rc));
@@ -255,7 +244,7 @@ report_features(struct report *report, int64_t job_id, int64_t segment, FILE *ou
 
 int
 report_each_feature(struct report *report, int64_t job_id, int64_t segment,
-                    int (*take)(void *context, const struct queue_feature *feature), void *context,
+                    int (*take)(void *context, const struct feature *feature), void *context,
                     struct error *error)
 {
     const struct database_value values[] = {value_int(job_id), segment_or_null(segment)};

@@ -1,22 +1,17 @@
-/* discretise.c - see features.h. Rules: paper 002; IBSI K15C and Q3RU; pyradiomics'
- * getBinEdges. */
-#include "kernels/features/features.h"
+/*
+ * discretise.c - see discretise.h. Rules: floor(g * levels / 256) + 1 of stored values; IBSI K15C
+ * and Q3RU; pyradiomics' getBinEdges.
+ */
+#include "kernels/features/discretise.h"
 
 #include "kernels/texture/texture.h"
 
 #include <errno.h>
 #include <math.h>
 
-const char *const discretisation_names[4] = {
-    "paper",
-    "fixed-bin-number",
-    "fixed-bin-size",
-    "pyradiomics-bin-width",
-};
-
 /* What the rule counts from: the extremes of the region, and the lower end of the range. */
 struct rule {
-    const struct discretisation_settings *settings;
+    const struct discretisation_options *options;
     double lo, hi;
     double origin;
 };
@@ -25,51 +20,53 @@ struct rule {
 static double
 level_of_value(const struct rule *rule, double stored, double value)
 {
-    const struct discretisation_settings *settings = rule->settings;
-    double level = 0;
+    const struct discretisation_options *options = rule->options;
+    double level;
 
-    switch (settings->kind) {
-    case DISCRETISATION_PAPER:
-        return floor(stored * settings->levels / 256) + 1;
+    switch (options->kind) {
+    case DISCRETISATION_STORED_256:
+        return floor(stored * options->levels / 256) + 1;
     case DISCRETISATION_FIXED_BIN_NUMBER:
         if (!(rule->hi > rule->lo))
             return 1;
-        level = floor(settings->levels * (value - rule->lo) / (rule->hi - rule->lo)) + 1;
-        return level < settings->levels ? level : settings->levels;
+        level = floor(options->levels * (value - rule->lo) / (rule->hi - rule->lo)) + 1;
+        return level < options->levels ? level : options->levels;
     case DISCRETISATION_FIXED_BIN_SIZE:
-        return floor((value - rule->origin) / settings->bin_width) + 1;
+        return floor((value - rule->origin) / options->bin_width) + 1;
     case DISCRETISATION_PYRADIOMICS_BIN_WIDTH:
-        return floor(value / settings->bin_width) - floor(rule->lo / settings->bin_width) + 1;
+        return floor(value / options->bin_width) - floor(rule->lo / options->bin_width) + 1;
+    case DISCRETISATIONS:
+        break;
     }
-    return level;
+    return 0;
 }
 
 static bool
 is_left_out(const struct rule *rule, double value)
 {
-    const struct discretisation_settings *settings = rule->settings;
+    const struct discretisation_options *options = rule->options;
 
     return value < rule->lo || value > rule->hi ||
-           (settings->has_range && (value < settings->range[0] || value > settings->range[1]));
+           (options->has_range && (value < options->range[0] || value > options->range[1]));
 }
 
 /* How many levels the rule makes; an empty region has none of its own. */
 static double
 highest_level(const struct rule *rule)
 {
-    const struct discretisation_settings *settings = rule->settings;
+    const struct discretisation_options *options = rule->options;
 
-    if (settings->kind == DISCRETISATION_PAPER || settings->kind == DISCRETISATION_FIXED_BIN_NUMBER)
-        return settings->levels;
+    if (discretisation_by_number(options->kind))
+        return options->levels;
     return rule->lo <= rule->hi ? level_of_value(rule, 0, rule->hi) : 1;
 }
 
 int
-discretise(const struct discretisation_settings *settings, const struct image_rescale *rescales,
+discretise(const struct discretisation_options *options, const struct image_rescale *rescales,
            size_t table_count, size_t values, int32_t smallest, double lo, double hi,
            uint16_t *level_of, int *levels)
 {
-    const struct rule rule = {settings, lo, hi, settings->has_range ? settings->range[0] : lo};
+    const struct rule rule = {options, lo, hi, options->has_range ? options->range[0] : lo};
     const double highest = highest_level(&rule);
 
     if (!(highest >= 1 && highest <= TEXTURE_MAX_LEVELS))
@@ -80,7 +77,7 @@ discretise(const struct discretisation_settings *settings, const struct image_re
         const double value = rescale->slope * stored + rescale->intercept;
         const bool left_out = is_left_out(&rule, value);
 
-        if (settings->kind == DISCRETISATION_PAPER && !left_out && (stored < 0 || stored > 255))
+        if (options->kind == DISCRETISATION_STORED_256 && !left_out && (stored < 0 || stored > 255))
             return -EDOM;
         level_of[i] = left_out ? 0 : (uint16_t)level_of_value(&rule, stored, value);
     }

@@ -12,6 +12,7 @@
 #ifndef NOCTULE_TEXTURE_H
 #define NOCTULE_TEXTURE_H
 
+#include "base/texture.h"
 #include "kernels/kernels.h"
 
 #ifdef __cplusplus
@@ -29,10 +30,6 @@ struct texture_levels {
     int levels; /* 2 .. TEXTURE_MAX_LEVELS */
     const uint16_t *level_of;
     size_t table_count; /* 1, or one a slice */
-};
-
-struct texture_offset {
-    int32_t x, y, z;
 };
 
 /*
@@ -60,13 +57,6 @@ int texture_glcm_run(struct kernels_lane *lane, const struct texture_glcm *reque
  */
 int texture_histogram_run(struct kernels_lane *lane, const uint64_t *region, bool per_slice,
                           uint64_t *counts, struct error *error);
-
-enum texture_pattern {
-    TEXTURE_LBP,
-    TEXTURE_TLBAP,
-    TEXTURE_LANADP,
-    TEXTURE_PATTERNS, /* how many there are */
-};
 
 /*
  * Local patterns of each slice's 3x3 windows, on stored values. A pattern exists for voxels that

@@ -272,8 +272,8 @@ tell_features(const struct feature_set *set, int32_t segment)
         const struct feature *feature = find_feature(set, segment, names[i][0]);
         if (!feature)
             continue;
-        if (feature->absence[0])
-            printf("%s%s none (%s)", before, names[i][1], feature->absence);
+        if (feature->missing_reason[0])
+            printf("%s%s none (%s)", before, names[i][1], feature->missing_reason);
         else
             printf("%s%s %.6g%s%s", before, names[i][1], feature->value,
                    strcmp(feature->unit, "1") == 0 ? "" : " ", spoken_unit(feature->unit));

@@ -8,13 +8,72 @@
 
 #include "service/common/json.h"
 
+#include "base/text.h"
+
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Strings that several features have are kept once. */
+struct feature_text {
+    struct feature_text *next;
+    char bytes[];
+};
+
+/* Most features have the strings of the one before. */
+#define LOOK_BACK 16
+
+static const char *
+text_keep(struct feature_set *set, const char *bytes)
+{
+    if (!bytes || !*bytes)
+        return "";
+    int looked = 0;
+    for (struct feature_text *text = set->texts; text && looked < LOOK_BACK; text = text->next) {
+        if (strcmp(text->bytes, bytes) == 0)
+            return text->bytes;
+        looked++;
+    }
+    const size_t size = strlen(bytes) + 1;
+    struct feature_text *text = malloc(sizeof *text + size);
+    if (!text)
+        return NULL;
+    memcpy(text->bytes, bytes, size);
+    text->next = set->texts;
+    set->texts = text;
+    return text->bytes;
+}
+
+int
+feature_set_add(struct feature_set *set, const struct feature *feature)
+{
+    struct feature kept = *feature;
+    const char **texts[] = {&kept.label, &kept.family,         &kept.name, &kept.meaning,
+                            &kept.ibsi,  &kept.missing_reason, &kept.unit, &kept.settings};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (!(*texts[i] = text_keep(set, *texts[i])))
+            return -ENOMEM;
+    if (set->count == set->room) {
+        const size_t room = set->room ? 2 * set->room : 256;
+        struct feature *grown = realloc(set->items, room * sizeof *grown);
+        if (!grown)
+            return -ENOMEM;
+        set->items = grown;
+        set->room = room;
+    }
+    set->items[set->count++] = kept;
+    return 0;
+}
+
 void
 feature_set_clear(struct feature_set *set)
 {
+    struct feature_text *next;
+    for (struct feature_text *text = set->texts; text; text = next) {
+        next = text->next;
+        free(text);
+    }
     for (size_t i = 0; i < set->matrix_count; i++)
         free(set->matrices[i].cells);
     free(set->matrices);
@@ -27,7 +86,8 @@ feature_set_clear(struct feature_set *set)
 
 enum field_kind { FIELD_NONE, FIELD_TEXT, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN, FIELD_RANGE };
 
-struct field_value {
+struct field {
+    const char *name;
     enum field_kind kind; /* FIELD_NONE: null, an empty field */
     const char *text;
     int64_t integer;
@@ -35,143 +95,85 @@ struct field_value {
     double number[2];
 };
 
-static struct field_value
-text_of(const char *text)
-{
-    return (struct field_value){.kind = text[0] ? FIELD_TEXT : FIELD_NONE, .text = text};
-}
+/* Of a record: all of it, and how much of it says what the feature is. */
+#define FIELDS        (NAMED_FIELDS + FEATURE_SETTING_COUNT - 1)
+#define NAMED_FIELDS  9
+#define REGION_FIELDS 2
 
-static struct field_value
-integer_of(int64_t integer)
-{
-    return (struct field_value){.kind = integer != 0 ? FIELD_INTEGER : FIELD_NONE,
-                                .integer = integer};
-}
+struct record {
+    struct field fields[FIELDS];
+    char values[FEATURE_SETTING_COUNT][FEATURE_SETTING];
+};
 
-/* 0 is the whole volume, and says so. */
-static struct field_value
-segment_of(int32_t segment)
+static struct field
+field_text(const char *name, const char *text)
 {
-    return (struct field_value){.kind = FIELD_INTEGER, .integer = segment};
+    return (struct field){.name = name, .kind = text[0] ? FIELD_TEXT : FIELD_NONE, .text = text};
 }
 
 /* Plus 0: SQLite, which has the same numbers, keeps no negative zero. */
-static struct field_value
-number_of(double number, bool is_there)
+static struct field
+field_number(const char *name, double number, bool is_there)
 {
-    return (struct field_value){.kind = is_there ? FIELD_NUMBER : FIELD_NONE,
-                                .number = {number + 0.0}};
+    return (struct field){
+        .name = name, .kind = is_there ? FIELD_NUMBER : FIELD_NONE, .number = {number + 0.0}};
 }
 
-static struct field_value
-symmetric_of(const struct feature *feature)
+static struct field
+field_setting(enum feature_setting setting, const char *value)
 {
-    bool has_matrix = feature->aggregation[0] != '\0';
-    return (struct field_value){.kind = has_matrix ? FIELD_BOOLEAN : FIELD_NONE,
-                                .boolean = feature->symmetric};
+    static const enum field_kind kinds[] = {FIELD_TEXT, FIELD_INTEGER, FIELD_NUMBER, FIELD_BOOLEAN};
+    const struct feature_setting_row *row = &feature_setting_rows[setting];
+    return (struct field){
+        .name = row->key,
+        .kind = *value ? kinds[row->kind] : FIELD_NONE,
+        .text = value,
+        .integer = strtoll(value, NULL, 10),
+        .boolean = strcmp(value, "true") == 0,
+        .number = {strtod(value, NULL)},
+    };
 }
 
-static struct field_value
-range_of(const struct feature *feature)
+/* Both ends are one field. */
+static void
+field_join_range(struct field *field, const char *high)
 {
-    return (struct field_value){.kind = feature->has_range ? FIELD_RANGE : FIELD_NONE,
-                                .number = {feature->range[0] + 0.0, feature->range[1] + 0.0}};
+    field->name = "range";
+    if (field->kind != FIELD_NONE)
+        field->kind = FIELD_RANGE;
+    field->number[1] = strtod(high, NULL);
 }
 
-enum field {
-    SEGMENT_NUMBER,
-    LABEL,
-    NAME,
-    MEANING,
-    FAMILY,
-    IBSI_CODE,
-    VALUE,
-    REASON,
-    UNIT,
-    AGGREGATION,
-    AGGREGATION_IBSI_CODE,
-    DISCRETISATION,
-    LEVELS,
-    BIN_WIDTH,
-    RANGE,
-    DISTANCE,
-    SYMMETRIC,
-    DIRECTIONS,
-    FIELDS,
-};
-
-static const char *const field_names[FIELDS] = {
-    "segment_number",
-    "label",
-    "name",
-    "meaning",
-    "family",
-    "ibsi_code",
-    "value",
-    "reason",
-    "unit",
-    "aggregation",
-    "aggregation_ibsi_code",
-    "discretisation",
-    "levels",
-    "bin_width",
-    "range",
-    "distance",
-    "symmetric",
-    "directions",
-};
-
-static struct field_value
-field_of(const struct feature *feature, enum field field)
+static void
+record_make(const struct feature *feature, struct record *record)
 {
-    switch (field) {
-    case SEGMENT_NUMBER:
-        return segment_of(feature->segment);
-    case LABEL:
-        return text_of(feature->label);
-    case NAME:
-        return text_of(feature->name);
-    case MEANING:
-        return text_of(feature->meaning);
-    case FAMILY:
-        return text_of(feature->family);
-    case IBSI_CODE:
-        return text_of(feature->ibsi);
-    case VALUE:
-        return number_of(feature->value, feature->absence[0] == '\0');
-    case REASON:
-        return text_of(feature->absence);
-    case UNIT:
-        return text_of(feature->unit);
-    case AGGREGATION:
-        return text_of(feature->aggregation);
-    case AGGREGATION_IBSI_CODE:
-        return text_of(feature->aggregation_ibsi);
-    case DISCRETISATION:
-        return text_of(feature->discretisation);
-    case LEVELS:
-        return integer_of(feature->levels);
-    case BIN_WIDTH:
-        return number_of(feature->bin_width, feature->bin_width > 0);
-    case RANGE:
-        return range_of(feature);
-    case DISTANCE:
-        return integer_of(feature->distance);
-    case SYMMETRIC:
-        return symmetric_of(feature);
-    case DIRECTIONS:
-        return text_of(feature->directions);
-    case FIELDS:
-        break;
+    struct field *field = record->fields;
+    *field++ = (struct field){
+        .name = "segment_number", .kind = FIELD_INTEGER, .integer = feature->segment};
+    *field++ = field_text("label", feature->label);
+    *field++ = field_text("name", feature->name);
+    *field++ = field_text("meaning", feature->meaning);
+    *field++ = field_text("family", feature->family);
+    *field++ = field_text("ibsi_code", feature->ibsi);
+    *field++ = field_number("value", feature->value, feature->missing_reason[0] == '\0');
+    *field++ = field_text("reason", feature->missing_reason);
+    *field++ = field_text("unit", feature->unit);
+    for (int s = 0; s < FEATURE_SETTING_COUNT; s++) {
+        const enum feature_setting setting = (enum feature_setting)s;
+        feature_get(feature->settings, setting, record->values[s]);
+        if (setting == FEATURE_range_high)
+            field_join_range(field - 1, record->values[s]);
+        else
+            *field++ = field_setting(setting, record->values[s]);
     }
-    return (struct field_value){0};
 }
 
 /* ---------------------------------------------------------------------------------- JSON ---- */
 
 static void
-put_json(struct json *json, const char *key, const struct field_value *value)
+put_json(struct json *json, const struct field *value)
 {
+    const char *key = value->name;
     switch (value->kind) {
     case FIELD_NONE:
         json_null(json, key);
@@ -201,13 +203,13 @@ void
 feature_set_to_json(const struct feature_set *set, FILE *out)
 {
     struct json json = {.out = out};
+    struct record record;
     json_begin_array(&json, NULL);
     for (size_t i = 0; i < set->count; i++) {
+        record_make(&set->items[i], &record);
         json_begin_object(&json, NULL);
-        for (int f = 0; f < FIELDS; f++) {
-            struct field_value value = field_of(&set->items[i], (enum field)f);
-            put_json(&json, field_names[f], &value);
-        }
+        for (size_t f = 0; f < FIELDS; f++)
+            put_json(&json, &record.fields[f]);
         json_end_object(&json);
     }
     json_end_array(&json);
@@ -220,11 +222,10 @@ feature_set_to_patterns(const struct feature_set *set, FILE *out)
     json_begin_array(&json, NULL);
     for (size_t i = 0; i < set->histogram_count; i++) {
         const struct feature_histogram *histogram = &set->histograms[i];
-        const struct field_value number = segment_of(histogram->segment);
-        const struct field_value label = text_of(histogram->label);
+        const struct field label = field_text("label", histogram->label);
         json_begin_object(&json, NULL);
-        put_json(&json, "segment_number", &number);
-        put_json(&json, "label", &label);
+        json_integer(&json, "segment_number", histogram->segment);
+        put_json(&json, &label);
         json_string(&json, "pattern", histogram->pattern);
         json_string(&json, "settings", histogram->settings);
         json_begin_row(&json, "histogram");
@@ -271,18 +272,18 @@ static void
 put_matrix(struct json *json, const struct feature_set *set, const struct feature_matrix *matrix,
            bool normalised)
 {
-    static const enum field settings[] = {
-        SEGMENT_NUMBER, LABEL,    AGGREGATION, AGGREGATION_IBSI_CODE,
-        DISCRETISATION, LEVELS,   BIN_WIDTH,   RANGE,
-        DISTANCE,       SYMMETRIC};
-    const struct feature *feature = &set->items[matrix->feature];
-    const struct field_value slice = integer_of(matrix->slice);
+    struct record record;
+    record_make(&set->items[matrix->feature], &record);
     json_begin_object(json, NULL);
-    for (size_t f = 0; f < sizeof settings / sizeof settings[0]; f++) {
-        const struct field_value value = field_of(feature, settings[f]);
-        put_json(json, field_names[settings[f]], &value);
+    for (size_t f = 0; f < FIELDS; f++) {
+        const bool of_region = f < REGION_FIELDS, of_settings = f >= NAMED_FIELDS;
+        if (of_region || (of_settings && strcmp(record.fields[f].name, "directions") != 0))
+            put_json(json, &record.fields[f]);
     }
-    put_json(json, "slice", &slice);
+    if (matrix->slice > 0)
+        json_integer(json, "slice", matrix->slice);
+    else
+        json_null(json, "slice");
     put_offset(json, matrix->offset);
     json_integer(json, "pairs", (int64_t)matrix->pairs);
     put_cells(json, matrix, normalised);
@@ -332,13 +333,13 @@ put_quoted(FILE *out, const char *text)
 static void
 put_number(FILE *out, double number)
 {
-    char text[JSON_NUMBER];
-    json_digits(number, text);
+    char text[TEXT_DIGITS];
+    text_digits(number, text);
     fputs(text, out);
 }
 
 static void
-put_csv(FILE *out, const struct field_value *value)
+put_csv(FILE *out, const struct field *value)
 {
     switch (value->kind) {
     case FIELD_NONE:
@@ -363,20 +364,40 @@ put_csv(FILE *out, const struct field_value *value)
     }
 }
 
+static void
+put_names(FILE *out)
+{
+    static const struct feature none = {.label = "",
+                                        .family = "",
+                                        .name = "",
+                                        .meaning = "",
+                                        .ibsi = "",
+                                        .missing_reason = "",
+                                        .unit = "",
+                                        .settings = ""};
+    struct record record;
+    record_make(&none, &record);
+    for (size_t f = 0; f < FIELDS; f++) {
+        const bool is_range = strcmp(record.fields[f].name, "range") == 0;
+        fprintf(out, "%s%s", f > 0 ? "," : "",
+                is_range ? "range_low,range_high" : record.fields[f].name);
+    }
+    fputs("\r\n", out);
+}
+
 void
 feature_set_to_csv(const struct feature_set *set, FILE *out)
 {
-    for (int f = 0; f < FIELDS; f++)
-        fprintf(out, "%s%s", f > 0 ? "," : "",
-                f == RANGE ? "range_low,range_high" : field_names[f]);
-    fputs("\r\n", out);
+    struct record record;
+    put_names(out);
     for (size_t i = 0; i < set->count; i++) {
-        for (int f = 0; f < FIELDS; f++) {
-            struct field_value value = field_of(&set->items[i], (enum field)f);
+        record_make(&set->items[i], &record);
+        for (size_t f = 0; f < FIELDS; f++) {
+            const struct field *field = &record.fields[f];
             if (f > 0)
                 fputc(',', out);
-            put_csv(out, &value);
-            if (f == RANGE && value.kind == FIELD_NONE)
+            put_csv(out, field);
+            if (field->kind == FIELD_NONE && strcmp(field->name, "range") == 0)
                 fputc(',', out);
         }
         fputs("\r\n", out);

@@ -1,10 +1,11 @@
 /*
- * feature.h - the measurements of one job: what a feature row, features.json, features.csv and the
- * report tell, each with all settings that define it.
+ * feature.h - the measurements of one job: features (base/feature.h), histograms and matrices, and
+ * the documents that tell them.
  */
 #ifndef NOCTULE_FEATURE_H
 #define NOCTULE_FEATURE_H
 
+#include "base/feature.h"
 #include "dicom/dicom.h"
 
 #include <stdbool.h>
@@ -12,34 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define FEATURE_NAME       48
-#define FEATURE_TERM       32  /* family, aggregation, discretisation, unit, reason */
-#define FEATURE_DIRECTIONS 264 /* as many offsets as a pipeline may name, whole */
-
-/* One number, or the reason why there is none. Settings that do not concern it are "", 0 or false.
- */
-struct feature {
-    int32_t segment;                   /* Segment Number, from 1; 0: the whole volume */
-    char label[DICOM_LO_SIZE];         /* of the segment; "" for the whole volume */
-    char family[FEATURE_TERM];         /* "first-order", "shape", "glcm" */
-    char name[FEATURE_NAME];           /* "joint_entropy" (features.h) */
-    char meaning[FEATURE_NAME + 16];   /* "Joint entropy" */
-    char ibsi[8];                      /* "TU9B"; "" where IBSI has no code */
-    double value;                      /* finite; 0 when absent */
-    char absence[FEATURE_TERM];        /* "": there is a value; else "EMPTY_REGION" ... */
-    char unit[FEATURE_TERM];           /* UCUM */
-    char aggregation[FEATURE_TERM];    /* "3d-merged" */
-    char aggregation_ibsi[8];          /* "IAZD" */
-    char discretisation[FEATURE_TERM]; /* "fixed-bin-number" */
-    int32_t levels;   /* grey levels of the matrix; 0 where there is no discretisation */
-    double bin_width; /* real-world units; 0 where bins are not of a fixed width */
-    int32_t distance; /* Chebyshev; 0 with offsets of the pipeline's own */
-    bool symmetric;
-    bool has_range;                      /* re-segmentation */
-    double range[2];                     /* real-world units */
-    char directions[FEATURE_DIRECTIONS]; /* where not all of the aggregation's: "0,90" degrees, or
-                                            "(1,0,0)(2,1,0)" */
-};
+#define FEATURE_TERM 32
 
 /* How often each code of a local pattern occurs in a region. */
 struct feature_histogram {
@@ -66,14 +40,21 @@ struct feature_matrix {
     size_t cell_count;
 };
 
+struct feature_text;
+
 struct feature_set {
     struct feature *items;
     size_t count;
+    size_t room;
+    struct feature_text *texts; /* which the items borrow */
     struct feature_histogram *histograms;
     size_t histogram_count;
     struct feature_matrix *matrices;
     size_t matrix_count;
 };
+
+/* Adds a copy, with copies of its strings, of which NULL is ""; 0 or -ENOMEM. */
+int feature_set_add(struct feature_set *set, const struct feature *feature);
 
 /* Frees the arrays; the set is empty then. */
 void feature_set_clear(struct feature_set *set);

@@ -3,6 +3,8 @@
 
 #include "base/text.h"
 
+#include "base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -129,16 +131,6 @@ json_integer(struct json *json, const char *key, int64_t value)
     fprintf(json->out, "%" PRId64, value);
 }
 
-void
-json_digits(double value, char text[JSON_NUMBER])
-{
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, JSON_NUMBER, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            return;
-    }
-}
-
 static void
 json_put_number(struct json *json, const char *key, double value, const char *text)
 {
@@ -149,7 +141,7 @@ json_put_number(struct json *json, const char *key, double value, const char *te
 void
 json_number(struct json *json, const char *key, double value)
 {
-    char text[JSON_NUMBER];
+    char text[TEXT_DIGITS];
     snprintf(text, sizeof text, "%.9g", value);
     json_put_number(json, key, value, text);
 }
@@ -157,8 +149,8 @@ json_number(struct json *json, const char *key, double value)
 void
 json_exact(struct json *json, const char *key, double value)
 {
-    char text[JSON_NUMBER];
-    json_digits(value, text);
+    char text[TEXT_DIGITS];
+    text_digits(value, text);
     json_put_number(json, key, value, text);
 }
 

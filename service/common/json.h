@@ -28,13 +28,8 @@ void json_end_row(struct json *json);
 void json_string(struct json *json, const char *key, const char *value);
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_number(struct json *json, const char *key, double value); /* 9 digits */
-void json_exact(struct json *json, const char *key, double value);  /* as json_digits */
+void json_exact(struct json *json, const char *key, double value);  /* as text_digits */
 void json_null(struct json *json, const char *key);
 void json_boolean(struct json *json, const char *key, bool value);
-
-#define JSON_NUMBER 32
-
-/* A finite number with as few digits as read back as the same double: "0.1". */
-void json_digits(double value, char text[JSON_NUMBER]);
 
 #endif

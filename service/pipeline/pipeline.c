@@ -293,7 +293,7 @@ measure_regions(struct job *job, const struct texture_region *regions, size_t co
 {
     struct texture_result result;
     const struct texture_request request = {
-        .settings = job->pipeline->texture,
+        .options = job->pipeline->texture,
         .instances = job->headers->instances,
         .stack = job->stack,
         .regions = regions,

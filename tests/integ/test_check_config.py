@@ -63,7 +63,7 @@ TEXTURE = """pipelines = ( {{ name = "a";
   segments = ( {{ label = "A"; range = [ 0.0, 80.0 ];
     shapes = ( {{ center = {{ voxel = [ 1, 2, 3 ]; }}; radius_mm = 4.0; }} );
     type = {{ code = "T"; scheme = "99X"; meaning = "t"; }}; }} );
-  texture = {{
+  texture = {{ {levels}
     glcm = {{ {glcm} }}; }};
   results = [ {results} ]; }} );
 """
@@ -71,7 +71,8 @@ TEXTURE = """pipelines = ( {{ name = "a";
 
 def test_texture_is_printed_with_its_defaults(tmp_path):
     path = tmp_path / "noctule.conf"
-    path.write_text(TEXTURE.format(glcm='aggregation = "2.5d-merged";', results='"seg", "sr"'))
+    path.write_text(TEXTURE.format(levels='discretisation = "fixed-bin-number";',
+                                   glcm='aggregation = "2.5d-merged";', results='"seg", "sr"'))
     printed = run_program("noctule", "check-config", "--print", path).stdout
     for setting in ('regions = [ "segments" ];', "first_order = true;", 'discretisation = "fixed-bin-number";',
                     "levels = 32;", 'aggregation = "2.5d-merged";', "symmetric = true;", "distances = [ 1 ];",
@@ -89,7 +90,7 @@ def test_texture_is_printed_with_its_defaults(tmp_path):
 ])
 def test_texture_that_contradicts_itself(tmp_path, glcm, results, line, words):
     path = tmp_path / "noctule.conf"
-    result = check(path, TEXTURE.format(glcm=glcm, results=results))
+    result = check(path, TEXTURE.format(levels="", glcm=glcm, results=results))
     assert result.returncode == CONFIG
     assert f"{path}:{line}: pipelines[0]." in result.stderr and words in result.stderr
 

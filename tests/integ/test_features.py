@@ -16,7 +16,7 @@ from radiomics.glcm import RadiomicsGLCM
 
 radiomics.logger.setLevel("ERROR")
 
-PAPER, BIN_NUMBER, BIN_SIZE, PYRADIOMICS = range(4)
+BIN_NUMBER, STORED_256, BIN_SIZE, PYRADIOMICS = range(4)
 PER_SLICE, SLICE_MERGED, DIRECTION_MERGED, FLAT_MERGED, AVERAGED, MERGED = range(6)
 PIXELS = {"uint8": 0, "int16": 1, "uint16": 2}
 
@@ -300,7 +300,7 @@ def test_haralick_against_mahotas(tmp_path, depth):
 def test_counts_and_properties_against_scikit_image(tmp_path):
     image = (smooth(7, (1, 60, 47)) * 255).astype(np.uint8)
     ours = features(
-        tmp_path, image, np.ones(image.shape), aggregation=PER_SLICE, discretisation=PAPER, levels=16, symmetric=0, counts=1
+        tmp_path, image, np.ones(image.shape), aggregation=PER_SLICE, discretisation=STORED_256, levels=16, symmetric=0, counts=1
     )
     # Their angles turn towards larger rows: right, left and down, down, right and down.
     angles = [0, 3 * np.pi / 4, np.pi / 2, np.pi / 4]

@@ -213,7 +213,7 @@ def test_the_matrices_of_hong2018(run, tmp_path):
     # Its angles turn towards larger rows: -pi/4 leads right and up.
     for angle, theirs, distance in (0, 0, 1), (45, -np.pi / 4, 1), (90, np.pi / 2, 2), (135, np.pi / 4, 3):
         output = tmp_path / f"out{angle}"
-        run(source, output, 'regions = [ "volume" ]; first_order = false; glcm = { discretisation = "paper"; '
+        run(source, output, 'regions = [ "volume" ]; first_order = false; glcm = { discretisation = "stored-256"; '
             f'levels = 8; symmetric = false; aggregation = "2d-averaged"; angles = [ {angle} ]; '
             f"distances = [ {distance} ]; }};", [segment(0, 255, (0, 0, 0))])
         levels = (image[0].astype(int) * 8 // 256).astype(np.uint8)

@@ -107,6 +107,12 @@ texture = { regions = [ "segments", "volume" ];
   patterns = [ "lbp" ]; };"""
 
 
+def distance_of(told):
+    """Of a feature's settings, "distance=1;levels=8"."""
+    return dict(pair.split("=", 1) for pair in told["settings"].split(";") if pair).get("distance")
+
+
+
 def test_measurements_are_told_before_the_end(worker, tmp_path):
     """Whole, in order, in frames of a bounded size; nothing of a job that is rejected."""
     files = phantom(tmp_path / "in", "--size", "32x32x8")
@@ -124,8 +130,8 @@ def test_measurements_are_told_before_the_end(worker, tmp_path):
         assert len(of[job][0]["features"]) == 512
         features = json.loads((tmp_path / "out" / str(job) / "features.json").read_text())
         told = [feature for f in of[job][:2] for feature in f["features"]]
-        assert [(f["segment"], f["name"], f["value"], f["distance"]) for f in told] == [
-            (f["segment_number"], f["name"], f["value"], f["distance"] or 0) for f in features]
+        assert [(f["segment"], f["name"], f["value"], distance_of(f)) for f in told] == [
+            (f["segment_number"], f["name"], f["value"], f["distance"] and str(f["distance"])) for f in features]
         patterns = json.loads((tmp_path / "out" / str(job) / "patterns.json").read_text())
         assert [(f["segment"], f["pattern"], [row["voxels"] for row in f["counts"]]) for f in of[job][2:4]] == [
             (p["segment_number"], p["pattern"], p["histogram"]) for p in patterns]

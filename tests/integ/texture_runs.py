@@ -223,7 +223,7 @@ def settings_of(item):
 
 CONCEPTS = {"standard_deviation": ("386136009", "SCT"),
             "maximal_correlation_coefficient": ("max_correlation", "99NOCTULE")}
-DISCRETISATIONS = {"paper": ("STORED_256", "LEVELS"), "fixed-bin-number": ("K15C", "K15C"),
+DISCRETISATIONS = {"stored-256": ("STORED_256", "LEVELS"), "fixed-bin-number": ("K15C", "K15C"),
                    "fixed-bin-size": ("Q3RU", "Q3RU"), "pyradiomics-bin-width": ("MULTIPLES", "BIN_WIDTH")}
 
 

@@ -1,5 +1,5 @@
 /* test_discretise.c - grey levels of stored values by the four rules, at their edges. */
-#include "kernels/features/features.h"
+#include "kernels/features/discretise.h"
 #include "tests/kernels/ref_texture.h"
 
 #include <check.h>
@@ -22,7 +22,7 @@ level(int stored)
 }
 
 static int
-levels_of(const struct discretisation_settings *settings, const struct image_rescale *rescales,
+levels_of(const struct discretisation_options *settings, const struct image_rescale *rescales,
           size_t tables, double lo, double hi)
 {
     int levels = -1, too_high = 0;
@@ -37,7 +37,7 @@ levels_of(const struct discretisation_settings *settings, const struct image_res
 }
 
 static int
-error_of(const struct discretisation_settings *settings, double lo, double hi)
+error_of(const struct discretisation_options *settings, double lo, double hi)
 {
     int levels;
 
@@ -50,8 +50,8 @@ START_TEST(paper)
     const struct image_rescale steep = {-2, 7};
 
     for (size_t n = 0; n < sizeof(numbers) / sizeof(numbers[0]); n++) {
-        const struct discretisation_settings settings = {.kind = DISCRETISATION_PAPER,
-                                                         .levels = numbers[n]};
+        const struct discretisation_options settings = {.kind = DISCRETISATION_STORED_256,
+                                                        .levels = numbers[n]};
 
         ck_assert_int_eq(levels_of(&settings, &as_stored, 1, 0, 255), numbers[n]);
         for (int g = 0; g < 256; g++)
@@ -69,7 +69,7 @@ END_TEST
 
 START_TEST(paper_of_more_than_a_byte)
 {
-    struct discretisation_settings settings = {.kind = DISCRETISATION_PAPER, .levels = 8};
+    struct discretisation_options settings = {.kind = DISCRETISATION_STORED_256, .levels = 8};
 
     ck_assert_int_eq(error_of(&settings, -1, 255), -EDOM);
     ck_assert_int_eq(error_of(&settings, 0, 256), -EDOM);
@@ -87,9 +87,9 @@ END_TEST
 /* IBSI 2.7: the largest value belongs to the last bin, all others to bins closed below. */
 START_TEST(fixed_bin_number)
 {
-    const struct discretisation_settings four = {.kind = DISCRETISATION_FIXED_BIN_NUMBER,
-                                                 .levels = 4};
-    struct discretisation_settings any = four;
+    const struct discretisation_options four = {.kind = DISCRETISATION_FIXED_BIN_NUMBER,
+                                                .levels = 4};
+    struct discretisation_options any = four;
     int wrong = 0;
 
     ck_assert_int_eq(levels_of(&four, &as_stored, 1, -100, 300), 4);
@@ -116,8 +116,8 @@ END_TEST
 /* Bins start at the lower end of the re-segmentation range, where there is one. */
 START_TEST(fixed_bin_size)
 {
-    struct discretisation_settings settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
-                                               .bin_width = 25};
+    struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
+                                              .bin_width = 25};
 
     ck_assert_int_eq(levels_of(&settings, &as_stored, 1, -7, 100), 5);
     ck_assert_int_eq(level(-7), 1);
@@ -144,8 +144,8 @@ END_TEST
 /* Bins start at multiples of the width; the first that is used is the first. */
 START_TEST(bin_width_of_pyradiomics)
 {
-    const struct discretisation_settings settings = {.kind = DISCRETISATION_PYRADIOMICS_BIN_WIDTH,
-                                                     .bin_width = 25};
+    const struct discretisation_options settings = {.kind = DISCRETISATION_PYRADIOMICS_BIN_WIDTH,
+                                                    .bin_width = 25};
 
     ck_assert_int_eq(levels_of(&settings, &as_stored, 1, -7, 100), 6);
     ck_assert_int_eq(level(-7), 1);
@@ -164,7 +164,7 @@ END_TEST
 START_TEST(re_segmentation)
 {
     for (int kind = 0; kind < 4; kind++) {
-        const struct discretisation_settings settings = {
+        const struct discretisation_options settings = {
             (enum discretisation)kind, 16, 10, true, {20, 100}};
 
         levels_of(&settings, &as_stored, 1, 30, 90);
@@ -186,8 +186,8 @@ END_TEST
 START_TEST(a_rescale_for_each_slice)
 {
     const struct image_rescale rescales[2] = {{2, -100}, {-0.5, 40}};
-    const struct discretisation_settings settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
-                                                     .bin_width = 10};
+    const struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
+                                                    .bin_width = 10};
 
     ck_assert_int_eq(levels_of(&settings, rescales, 2, -100, 100), 21);
     for (int value = -100; value <= 100; value += 2) {
@@ -205,8 +205,8 @@ END_TEST
 
 START_TEST(too_many_levels)
 {
-    struct discretisation_settings settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
-                                               .bin_width = 1};
+    struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_SIZE,
+                                              .bin_width = 1};
 
     for (int kind = DISCRETISATION_FIXED_BIN_SIZE; kind <= DISCRETISATION_PYRADIOMICS_BIN_WIDTH;
          kind++) {
@@ -234,7 +234,7 @@ END_TEST
 START_TEST(flat_and_empty_regions)
 {
     for (int kind = 0; kind < 4; kind++) {
-        const struct discretisation_settings settings = {
+        const struct discretisation_options settings = {
             .kind = (enum discretisation)kind, .levels = 8, .bin_width = 25};
         const bool by_width = kind >= DISCRETISATION_FIXED_BIN_SIZE;
         int filled = 0;
@@ -243,7 +243,7 @@ START_TEST(flat_and_empty_regions)
         for (int g = -32768; g <= 32767; g++)
             filled += level(g) > 0;
         ck_assert_int_eq(filled, 1);
-        ck_assert_int_eq(level(77), kind == DISCRETISATION_PAPER ? 77 * 8 / 256 + 1 : 1);
+        ck_assert_int_eq(level(77), kind == DISCRETISATION_STORED_256 ? 77 * 8 / 256 + 1 : 1);
         ck_assert_int_eq(levels_of(&settings, &as_stored, 1, INFINITY, -INFINITY),
                          by_width ? 2 : 8);
         filled = 0;
@@ -257,8 +257,8 @@ END_TEST
 
 START_TEST(bytes)
 {
-    const struct discretisation_settings settings = {.kind = DISCRETISATION_FIXED_BIN_NUMBER,
-                                                     .levels = 256};
+    const struct discretisation_options settings = {.kind = DISCRETISATION_FIXED_BIN_NUMBER,
+                                                    .levels = 256};
     uint16_t of_bytes[256];
     int levels;
 

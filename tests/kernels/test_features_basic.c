@@ -2,7 +2,8 @@
  * test_features_basic.c - intensity-based statistics and where a region lies: IBSI's values for its
  * digital phantom, lists of values written out, and what has none.
  */
-#include "kernels/features/features.h"
+#include "kernels/features/first_order.h"
+#include "kernels/features/shape.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -13,11 +14,22 @@
 
 static const struct image_rescale as_stored = {1, 0};
 
+/* The values of both families, one after the other. */
+#define INTENSITY(name) (SHAPE_FEATURES + FIRST_ORDER_##name)
+#define ALL_FEATURES    (SHAPE_FEATURES + FIRST_ORDER_FEATURES)
+
+static const struct feature_definition *
+definition_of(int feature)
+{
+    return feature < SHAPE_FEATURES ? &family_shape.definitions[feature]
+                                    : &family_first_order.definitions[feature - SHAPE_FEATURES];
+}
+
 /* A region and histograms of bytes, one a slice or one for all. */
 struct scene {
-    struct basic_region region;
+    struct feature_volume volume;
+    struct feature_region region;
     uint64_t *histograms;
-    struct basic_input input;
 };
 
 static void
@@ -27,18 +39,24 @@ open_scene(struct scene *scene, struct image_extent extent, const uint8_t *voxel
     const size_t histograms = per_slice ? (size_t)extent.slices : 1;
 
     *scene = (struct scene){0};
-    basic_region_of(bits, extent.columns, extent.rows, extent.slices, &scene->region);
     scene->histograms = malloc(histograms * 256 * sizeof(*scene->histograms));
     ck_assert_ptr_nonnull(scene->histograms);
     ref_texture_histogram(extent, IMAGE_UINT8, voxels, bits, per_slice, scene->histograms);
-    scene->input = (struct basic_input){
-        .region = &scene->region,
-        .histograms = scene->histograms,
-        .histogram_count = histograms,
-        .values = 256,
-        .rescales = &as_stored,
+    scene->volume = (struct feature_volume){
+        .columns = extent.columns,
+        .rows = extent.rows,
+        .slices = extent.slices,
         .voxel_to_mm = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}},
         .spacing = {1, 1, 1},
+        .tables = histograms,
+        .values = 256,
+        .rescales = &as_stored,
+    };
+    scene->region = (struct feature_region){
+        .volume = &scene->volume,
+        .bits = bits,
+        .histograms = scene->histograms,
+        .no_levels = FEATURE_NOT_DISCRETISED,
     };
 }
 
@@ -49,27 +67,36 @@ close_scene(struct scene *scene)
 }
 
 static void
-take(const struct scene *scene, struct feature_value values[BASIC_FEATURES])
+take_intensities(const struct feature_region *region, struct feature_value values[ALL_FEATURES])
 {
-    ck_assert_int_eq(basic_features(&scene->input, values), 0);
+    for (int f = 0; f < ALL_FEATURES; f++)
+        values[f] = feature_absent(FEATURE_EMPTY_REGION);
+    ck_assert_int_eq(family_first_order.values(region, 0, NULL, values + SHAPE_FEATURES), 0);
+}
+
+static void
+take(const struct scene *scene, struct feature_value values[ALL_FEATURES])
+{
+    take_intensities(&scene->region, values);
+    ck_assert_int_eq(family_shape.values(&scene->region, 0, NULL, values), 0);
 }
 
 static double
-present(const struct feature_value values[BASIC_FEATURES], enum basic_feature feature)
+present(const struct feature_value values[ALL_FEATURES], int feature)
 {
-    ck_assert_msg(values[feature].absence == FEATURES_PRESENT, "%s is absent",
-                  basic_feature_definitions[feature].name);
+    ck_assert_msg(values[feature].missing == FEATURE_PRESENT, "%s is missing",
+                  definition_of(feature)->name);
     return values[feature].value;
 }
 
 static void
-check_value(const struct feature_value values[BASIC_FEATURES], enum basic_feature feature,
-            double expected, double tolerance)
+check_value(const struct feature_value values[ALL_FEATURES], int feature, double expected,
+            double tolerance)
 {
     const double value = present(values, feature);
 
     ck_assert_msg(fabs(value - expected) <= tolerance, "%s is %.17g, not %.17g",
-                  basic_feature_definitions[feature].name, value, expected);
+                  definition_of(feature)->name, value, expected);
 }
 
 /* ----------------------------------------------------------- the digital phantom of IBSI -- */
@@ -98,27 +125,27 @@ fill_phantom(uint8_t voxels[80], uint64_t bits[16])
 START_TEST(phantom_of_ibsi)
 {
     static const struct {
-        enum basic_feature feature;
+        int feature;
         const char *ibsi;
         double value, printed_to;
     } published[] = {
-        {BASIC_MEAN, "Q4LE", 2.15, 0.005},
-        {BASIC_VARIANCE, "ECT3", 3.05, 0.005},
-        {BASIC_SKEWNESS, "KE2A", 1.08, 0.005},
-        {BASIC_KURTOSIS, "IPH6", -0.355, 0.0005},
-        {BASIC_MEDIAN, "Y12H", 1, 0},
-        {BASIC_MINIMUM, "1GSF", 1, 0},
-        {BASIC_PERCENTILE_10, "QG58", 1, 0},
-        {BASIC_PERCENTILE_90, "8DWT", 4, 0},
-        {BASIC_MAXIMUM, "84IY", 6, 0},
-        {BASIC_INTERQUARTILE_RANGE, "SALO", 3, 0},
-        {BASIC_RANGE, "2OJQ", 5, 0},
-        {BASIC_ENERGY, "N8CA", 567, 0},
-        {BASIC_ROOT_MEAN_SQUARE, "5ZWQ", 2.77, 0.005},
-        {BASIC_ENTROPY, "TLU2", 1.27, 0.005},
-        {BASIC_VOLUME_ML, "YEKZ", 0.592, 1e-15},
+        {INTENSITY(MEAN), "Q4LE", 2.15, 0.005},
+        {INTENSITY(VARIANCE), "ECT3", 3.05, 0.005},
+        {INTENSITY(SKEWNESS), "KE2A", 1.08, 0.005},
+        {INTENSITY(KURTOSIS), "IPH6", -0.355, 0.0005},
+        {INTENSITY(MEDIAN), "Y12H", 1, 0},
+        {INTENSITY(MINIMUM), "1GSF", 1, 0},
+        {INTENSITY(PERCENTILE_10), "QG58", 1, 0},
+        {INTENSITY(PERCENTILE_90), "8DWT", 4, 0},
+        {INTENSITY(MAXIMUM), "84IY", 6, 0},
+        {INTENSITY(INTERQUARTILE_RANGE), "SALO", 3, 0},
+        {INTENSITY(RANGE), "2OJQ", 5, 0},
+        {INTENSITY(ENERGY), "N8CA", 567, 0},
+        {INTENSITY(ROOT_MEAN_SQUARE), "5ZWQ", 2.77, 0.005},
+        {INTENSITY(ENTROPY), "TLU2", 1.27, 0.005},
+        {SHAPE_VOLUME_ML, "YEKZ", 0.592, 1e-15},
     };
-    struct feature_value values[BASIC_FEATURES];
+    struct feature_value values[ALL_FEATURES];
     uint16_t level_of[256] = {0};
     uint8_t voxels[80];
     uint64_t bits[16];
@@ -128,20 +155,22 @@ START_TEST(phantom_of_ibsi)
     for (int level = 1; level <= 6; level++)
         level_of[level] = (uint16_t)level;
     open_scene(&scene, phantom_extent, voxels, bits, false);
-    scene.input.level_of = level_of;
-    scene.input.levels = 6;
+    scene.region.no_levels = FEATURE_PRESENT;
+    scene.region.level_of = level_of;
+    scene.region.levels = 6;
     for (int i = 0; i < 3; i++)
-        scene.input.spacing[i] = scene.input.voxel_to_mm[i][i] = 2;
+        scene.volume.spacing[i] = scene.volume.voxel_to_mm[i][i] = 2;
     take(&scene, values);
     for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
-        ck_assert_str_eq(basic_feature_definitions[published[i].feature].ibsi, published[i].ibsi);
+        ck_assert_str_eq(definition_of(published[i].feature)->ibsi, published[i].ibsi);
         check_value(values, published[i].feature, published[i].value, published[i].printed_to);
     }
-    check_value(values, BASIC_VOXEL_COUNT, 74, 0);
-    check_value(values, BASIC_STANDARD_DEVIATION, sqrt(values[BASIC_VARIANCE].value), 1e-15);
-    check_value(values, BASIC_BOX_X, 10, 0);
-    check_value(values, BASIC_BOX_Y, 8, 0);
-    check_value(values, BASIC_BOX_Z, 8, 0);
+    check_value(values, SHAPE_VOXEL_COUNT, 74, 0);
+    check_value(values, INTENSITY(STANDARD_DEVIATION), sqrt(values[INTENSITY(VARIANCE)].value),
+                1e-15);
+    check_value(values, SHAPE_BOX_X, 10, 0);
+    check_value(values, SHAPE_BOX_Y, 8, 0);
+    check_value(values, SHAPE_BOX_Z, 8, 0);
     close_scene(&scene);
 }
 
@@ -159,7 +188,7 @@ START_TEST(regions)
         const struct image_extent extent = {widths[w], 5, 7};
         const int64_t words = (extent.columns + 63) / 64;
         uint64_t *bits = calloc((size_t)(words * 35), sizeof(*bits));
-        struct basic_region region;
+        struct shape_place place;
         int64_t count = 0, sum[3] = {0}, first[3] = {999, 999, 999}, last[3] = {-1, -1, -1};
 
         for (int64_t y = 1; y < 4; y++)
@@ -177,12 +206,12 @@ START_TEST(regions)
                         last[i] = at[i] > last[i] ? at[i] : last[i];
                     }
                 }
-        basic_region_of(bits, extent.columns, 5, 7, &region);
-        ck_assert_int_eq(region.voxels, count);
+        shape_place_of(bits, extent.columns, 5, 7, &place);
+        ck_assert_int_eq(place.voxels, count);
         for (int i = 0; i < 3; i++) {
-            ck_assert_int_eq(region.sum[i], sum[i]);
-            ck_assert_int_eq(region.first[i], first[i]);
-            ck_assert_int_eq(region.last[i], last[i]);
+            ck_assert_int_eq(place.sum[i], sum[i]);
+            ck_assert_int_eq(place.first[i], first[i]);
+            ck_assert_int_eq(place.last[i], last[i]);
         }
         free(bits);
     }
@@ -195,7 +224,7 @@ START_TEST(place_in_space)
 {
     static const double affine[3][4] = {
         {0.5, -0.3, 0.1, -120}, {0.2, 0.6, -0.4, 35.5}, {0, 0.7, 2.5, -800}};
-    struct feature_value values[BASIC_FEATURES];
+    struct feature_value values[ALL_FEATURES];
     uint8_t voxels[5 * 4 * 3] = {0};
     uint64_t bits[12] = {0};
     struct scene scene;
@@ -203,18 +232,18 @@ START_TEST(place_in_space)
     bits[1] = 0x6;       /* (1, 1, 0), (2, 1, 0) */
     bits[2 * 4 + 2] = 2; /* (1, 2, 2) */
     open_scene(&scene, (struct image_extent){5, 4, 3}, voxels, bits, false);
-    memcpy(scene.input.voxel_to_mm, affine, sizeof(affine));
-    memcpy(scene.input.spacing, (double[3]){0.5, 0.75, 2.5}, sizeof(scene.input.spacing));
+    memcpy(scene.volume.voxel_to_mm, affine, sizeof(affine));
+    memcpy(scene.volume.spacing, (double[3]){0.5, 0.75, 2.5}, sizeof(scene.volume.spacing));
     take(&scene, values);
     for (int i = 0; i < 3; i++)
-        check_value(values, (enum basic_feature)(BASIC_CENTROID_X + i),
+        check_value(values, SHAPE_CENTROID_X + i,
                     affine[i][0] * 4 / 3 + affine[i][1] * 4 / 3 + affine[i][2] * 2 / 3 +
                         affine[i][3],
                     1e-12);
-    check_value(values, BASIC_BOX_X, 1, 1e-15);
-    check_value(values, BASIC_BOX_Y, 1.5, 1e-15);
-    check_value(values, BASIC_BOX_Z, 7.5, 1e-15);
-    check_value(values, BASIC_VOLUME_ML, 3 * 0.9375 / 1000, 1e-18);
+    check_value(values, SHAPE_BOX_X, 1, 1e-15);
+    check_value(values, SHAPE_BOX_Y, 1.5, 1e-15);
+    check_value(values, SHAPE_BOX_Z, 7.5, 1e-15);
+    check_value(values, SHAPE_VOLUME_ML, 3 * 0.9375 / 1000, 1e-18);
     close_scene(&scene);
 }
 
@@ -241,7 +270,7 @@ interpolated(const double *sorted, size_t count, double fraction)
 
 /* Of values written out one by one. */
 static void
-check_list(const struct feature_value values[BASIC_FEATURES], double *list, size_t count)
+check_list(const struct feature_value values[ALL_FEATURES], double *list, size_t count)
 {
     double sum = 0, squares = 0, moment[5] = {0}, n = (double)count;
 
@@ -253,19 +282,19 @@ check_list(const struct feature_value values[BASIC_FEATURES], double *list, size
     for (size_t i = 0; i < count; i++)
         for (int power = 2; power <= 4; power++)
             moment[power] += pow(list[i] - sum / n, power) / n;
-    check_value(values, BASIC_MEAN, sum / n, 1e-10);
-    check_value(values, BASIC_VARIANCE, moment[2], 1e-10 * moment[2]);
-    check_value(values, BASIC_SKEWNESS, moment[3] / pow(moment[2], 1.5), 1e-10);
-    check_value(values, BASIC_KURTOSIS, moment[4] / (moment[2] * moment[2]) - 3, 1e-10);
-    check_value(values, BASIC_ENERGY, squares, 1e-10 * squares);
-    check_value(values, BASIC_ROOT_MEAN_SQUARE, sqrt(squares / n), 1e-10);
-    check_value(values, BASIC_MINIMUM, list[0], 0);
-    check_value(values, BASIC_MAXIMUM, list[count - 1], 0);
-    check_value(values, BASIC_RANGE, list[count - 1] - list[0], 0);
-    check_value(values, BASIC_MEDIAN, interpolated(list, count, 0.5), 1e-10);
-    check_value(values, BASIC_PERCENTILE_10, interpolated(list, count, 0.1), 1e-10);
-    check_value(values, BASIC_PERCENTILE_90, interpolated(list, count, 0.9), 1e-10);
-    check_value(values, BASIC_INTERQUARTILE_RANGE,
+    check_value(values, INTENSITY(MEAN), sum / n, 1e-10);
+    check_value(values, INTENSITY(VARIANCE), moment[2], 1e-10 * moment[2]);
+    check_value(values, INTENSITY(SKEWNESS), moment[3] / pow(moment[2], 1.5), 1e-10);
+    check_value(values, INTENSITY(KURTOSIS), moment[4] / (moment[2] * moment[2]) - 3, 1e-10);
+    check_value(values, INTENSITY(ENERGY), squares, 1e-10 * squares);
+    check_value(values, INTENSITY(ROOT_MEAN_SQUARE), sqrt(squares / n), 1e-10);
+    check_value(values, INTENSITY(MINIMUM), list[0], 0);
+    check_value(values, INTENSITY(MAXIMUM), list[count - 1], 0);
+    check_value(values, INTENSITY(RANGE), list[count - 1] - list[0], 0);
+    check_value(values, INTENSITY(MEDIAN), interpolated(list, count, 0.5), 1e-10);
+    check_value(values, INTENSITY(PERCENTILE_10), interpolated(list, count, 0.1), 1e-10);
+    check_value(values, INTENSITY(PERCENTILE_90), interpolated(list, count, 0.9), 1e-10);
+    check_value(values, INTENSITY(INTERQUARTILE_RANGE),
                 interpolated(list, count, 0.75) - interpolated(list, count, 0.25), 1e-10);
 }
 
@@ -274,7 +303,7 @@ START_TEST(a_rescale_for_each_slice)
 {
     static const struct image_rescale rescales[3] = {{2, -100}, {-0.25, 40}, {1.1, -1e3}};
     const struct image_extent extent = {9, 8, 3};
-    struct feature_value values[BASIC_FEATURES];
+    struct feature_value values[ALL_FEATURES];
     uint8_t voxels[9 * 8 * 3];
     uint64_t bits[24], random = 12;
     double list[9 * 8 * 3];
@@ -289,9 +318,9 @@ START_TEST(a_rescale_for_each_slice)
             list[count++] = rescales[i / 72].slope * voxels[i] + rescales[i / 72].intercept;
     }
     open_scene(&scene, extent, voxels, bits, true);
-    scene.input.rescales = rescales;
+    scene.volume.rescales = rescales;
     take(&scene, values);
-    check_value(values, BASIC_VOXEL_COUNT, (double)count, 0);
+    check_value(values, SHAPE_VOXEL_COUNT, (double)count, 0);
     check_list(values, list, count);
     close_scene(&scene);
 }
@@ -303,20 +332,17 @@ START_TEST(signed_values)
 {
     static uint64_t histogram[65536];
     static const struct image_rescale far_off = {1, 1e7};
-    const struct basic_region region = {.voxels = 5, .last = {0, 0, 0}};
-    struct basic_input input = {.region = &region,
-                                .histograms = histogram,
-                                .histogram_count = 1,
-                                .values = 65536,
-                                .smallest = -32768,
-                                .rescales = &far_off};
+    const struct feature_volume volume = {
+        .tables = 1, .values = 65536, .smallest = -32768, .rescales = &far_off};
+    const struct feature_region region = {
+        .volume = &volume, .histograms = histogram, .no_levels = FEATURE_NOT_DISCRETISED};
     double list[5] = {1e7 - 32768, 1e7 - 3, 1e7 - 3, 1e7, 1e7 + 32767};
-    struct feature_value values[BASIC_FEATURES];
+    struct feature_value values[ALL_FEATURES];
 
     histogram[0] = 1;
     histogram[32768 - 3] = 2;
     histogram[32768] = histogram[65535] = 1;
-    ck_assert_int_eq(basic_features(&input, values), 0);
+    take_intensities(&region, values);
     check_list(values, list, 5);
 }
 
@@ -325,18 +351,13 @@ END_TEST
 /* Each slice has its levels; what has none takes no part. */
 START_TEST(entropy_of_levels)
 {
-    const struct basic_region region = {.voxels = 16, .last = {3, 1, 1}};
     static const struct image_rescale rescales[2] = {{1, 0}, {-1, 9}};
     static uint64_t histograms[2 * 256];
     static uint16_t level_of[2 * 256];
-    struct basic_input input = {.region = &region,
-                                .histograms = histograms,
-                                .histogram_count = 2,
-                                .values = 256,
-                                .rescales = rescales,
-                                .level_of = level_of,
-                                .levels = 3};
-    struct feature_value values[BASIC_FEATURES];
+    const struct feature_volume volume = {.tables = 2, .values = 256, .rescales = rescales};
+    struct feature_region region = {
+        .volume = &volume, .histograms = histograms, .level_of = level_of, .levels = 3};
+    struct feature_value values[ALL_FEATURES];
 
     histograms[2] = 3;
     histograms[3] = 5;
@@ -345,34 +366,34 @@ START_TEST(entropy_of_levels)
     histograms[256 + 1] = 4; /* 8, left out */
     level_of[2] = level_of[256 + 7] = 1;
     level_of[3] = level_of[256 + 6] = 3;
-    ck_assert_int_eq(basic_features(&input, values), 0);
-    check_value(values, BASIC_ENTROPY, -(log2(1.0 / 3) + 2 * log2(2.0 / 3)) / 3, 1e-15);
+    take_intensities(&region, values);
+    check_value(values, INTENSITY(ENTROPY), -(log2(1.0 / 3) + 2 * log2(2.0 / 3)) / 3, 1e-15);
     level_of[2] = level_of[256 + 7] = level_of[3] = level_of[256 + 6] = 0;
-    ck_assert_int_eq(basic_features(&input, values), 0);
-    ck_assert_int_eq(values[BASIC_ENTROPY].absence, FEATURES_NO_VOXEL);
-    input.level_of = NULL;
-    ck_assert_int_eq(basic_features(&input, values), 0);
-    ck_assert_int_eq(values[BASIC_ENTROPY].absence, FEATURES_NO_LEVELS);
-    ck_assert_double_eq(values[BASIC_ENTROPY].value, 0);
+    take_intensities(&region, values);
+    ck_assert_int_eq(values[INTENSITY(ENTROPY)].missing, FEATURE_EMPTY_REGION);
+    region.no_levels = FEATURE_NOT_DISCRETISED;
+    take_intensities(&region, values);
+    ck_assert_int_eq(values[INTENSITY(ENTROPY)].missing, FEATURE_NOT_DISCRETISED);
+    ck_assert_double_eq(values[INTENSITY(ENTROPY)].value, 0);
 }
 
 END_TEST
 
-/* ------------------------------------------------------------------------------ absences -- */
+/* ------------------------------------------------------------------------- missing values -- */
 
 START_TEST(empty_region)
 {
-    struct feature_value values[BASIC_FEATURES];
+    struct feature_value values[ALL_FEATURES];
     uint8_t voxels[6] = {1, 2, 3, 4, 5, 6};
     uint64_t bits[2] = {0};
     struct scene scene;
 
     open_scene(&scene, (struct image_extent){3, 2, 1}, voxels, bits, false);
     take(&scene, values);
-    check_value(values, BASIC_VOXEL_COUNT, 0, 0);
-    check_value(values, BASIC_VOLUME_ML, 0, 0);
-    for (int f = BASIC_MEAN; f < BASIC_FEATURES; f++) {
-        ck_assert_int_eq(values[f].absence, FEATURES_NO_VOXEL);
+    check_value(values, SHAPE_VOXEL_COUNT, 0, 0);
+    check_value(values, SHAPE_VOLUME_ML, 0, 0);
+    for (int f = SHAPE_CENTROID_X; f < ALL_FEATURES; f++) {
+        ck_assert_int_eq(values[f].missing, FEATURE_EMPTY_REGION);
         ck_assert_double_eq(values[f].value, 0);
     }
     close_scene(&scene);
@@ -383,7 +404,7 @@ END_TEST
 /* Voxels that are padding have a place, and no value. */
 START_TEST(region_of_padding)
 {
-    struct feature_value values[BASIC_FEATURES];
+    struct feature_value values[ALL_FEATURES];
     uint8_t voxels[6] = {0};
     uint64_t bits[2] = {4, 4};
     struct scene scene;
@@ -391,11 +412,11 @@ START_TEST(region_of_padding)
     open_scene(&scene, (struct image_extent){3, 2, 1}, voxels, bits, false);
     scene.histograms[0] = 0;
     take(&scene, values);
-    check_value(values, BASIC_VOXEL_COUNT, 2, 0);
-    check_value(values, BASIC_CENTROID_X, 2, 0);
-    check_value(values, BASIC_CENTROID_Y, 0.5, 0);
-    for (int f = BASIC_MEAN; f <= BASIC_ENTROPY; f++)
-        ck_assert_int_eq(values[f].absence, FEATURES_NO_VOXEL);
+    check_value(values, SHAPE_VOXEL_COUNT, 2, 0);
+    check_value(values, SHAPE_CENTROID_X, 2, 0);
+    check_value(values, SHAPE_CENTROID_Y, 0.5, 0);
+    for (int f = INTENSITY(MEAN); f <= INTENSITY(ENTROPY); f++)
+        ck_assert_int_eq(values[f].missing, FEATURE_EMPTY_REGION);
     close_scene(&scene);
 }
 
@@ -405,7 +426,7 @@ END_TEST
 START_TEST(one_value)
 {
     static const struct image_rescale tenth = {0.1, -0.3};
-    struct feature_value values[BASIC_FEATURES];
+    struct feature_value values[ALL_FEATURES];
     uint16_t level_of[256] = {0};
     uint8_t voxels[6] = {7, 7, 7, 7, 7, 7};
     uint64_t bits[2] = {1, 0};
@@ -416,20 +437,21 @@ START_TEST(one_value)
     for (int all = 0; all < 2; all++) {
         bits[0] = all ? 7 : 1;
         open_scene(&scene, (struct image_extent){3, 2, 1}, voxels, bits, false);
-        scene.input.rescales = &tenth;
-        scene.input.level_of = level_of;
-        scene.input.levels = 2;
+        scene.volume.rescales = &tenth;
+        scene.region.no_levels = FEATURE_PRESENT;
+        scene.region.level_of = level_of;
+        scene.region.levels = 2;
         take(&scene, values);
-        ck_assert_int_eq(values[BASIC_SKEWNESS].absence, FEATURES_ONE_LEVEL);
-        ck_assert_int_eq(values[BASIC_KURTOSIS].absence, FEATURES_ONE_LEVEL);
-        check_value(values, BASIC_MEAN, value, 1e-15);
-        check_value(values, BASIC_VARIANCE, 0, 0);
-        check_value(values, BASIC_STANDARD_DEVIATION, 0, 0);
-        check_value(values, BASIC_MEDIAN, value, 0);
-        check_value(values, BASIC_RANGE, 0, 0);
-        check_value(values, BASIC_INTERQUARTILE_RANGE, 0, 0);
-        check_value(values, BASIC_ENTROPY, 0, 0);
-        ck_assert(!signbit(values[BASIC_ENTROPY].value));
+        ck_assert_int_eq(values[INTENSITY(SKEWNESS)].missing, FEATURE_ONE_GREY_LEVEL);
+        ck_assert_int_eq(values[INTENSITY(KURTOSIS)].missing, FEATURE_ONE_GREY_LEVEL);
+        check_value(values, INTENSITY(MEAN), value, 1e-15);
+        check_value(values, INTENSITY(VARIANCE), 0, 0);
+        check_value(values, INTENSITY(STANDARD_DEVIATION), 0, 0);
+        check_value(values, INTENSITY(MEDIAN), value, 0);
+        check_value(values, INTENSITY(RANGE), 0, 0);
+        check_value(values, INTENSITY(INTERQUARTILE_RANGE), 0, 0);
+        check_value(values, INTENSITY(ENTROPY), 0, 0);
+        ck_assert(!signbit(values[INTENSITY(ENTROPY)].value));
         close_scene(&scene);
     }
 }
@@ -441,20 +463,17 @@ START_TEST(one_value_many_times)
 {
     static const struct image_rescale rescale = {0.1, -1000.3};
     static uint64_t histogram[256];
-    const struct basic_region region = {.voxels = 1};
-    const struct basic_input input = {.region = &region,
-                                      .histograms = histogram,
-                                      .histogram_count = 1,
-                                      .values = 256,
-                                      .rescales = &rescale};
-    struct feature_value values[BASIC_FEATURES];
+    const struct feature_volume volume = {.tables = 1, .values = 256, .rescales = &rescale};
+    const struct feature_region region = {
+        .volume = &volume, .histograms = histogram, .no_levels = FEATURE_NOT_DISCRETISED};
+    struct feature_value values[ALL_FEATURES];
 
     for (uint64_t count = 1; count < 3000; count++) {
         histogram[77] = count * count;
-        ck_assert_int_eq(basic_features(&input, values), 0);
-        check_value(values, BASIC_VARIANCE, 0, 0);
-        ck_assert_int_eq(values[BASIC_SKEWNESS].absence, FEATURES_ONE_LEVEL);
-        check_value(values, BASIC_MEAN, 0.1 * 77 - 1000.3, 0);
+        take_intensities(&region, values);
+        check_value(values, INTENSITY(VARIANCE), 0, 0);
+        ck_assert_int_eq(values[INTENSITY(SKEWNESS)].missing, FEATURE_ONE_GREY_LEVEL);
+        check_value(values, INTENSITY(MEAN), 0.1 * 77 - 1000.3, 0);
     }
 }
 
@@ -470,15 +489,19 @@ START_TEST(finite_or_absent)
     for (int round = 0; round < 5000; round++) {
         const struct image_rescale rescales[2] = {
             {pow(10, (double)ref_random_below(&random, 9) - 4), 3.3}, {-0.7, 1e6}};
-        const struct basic_region region = {.voxels = 1 + ref_random_below(&random, 9)};
-        const struct basic_input input = {.region = &region,
-                                          .histograms = histograms,
-                                          .histogram_count = 2,
-                                          .values = 256,
-                                          .rescales = rescales,
-                                          .level_of = level_of,
-                                          .levels = 4};
-        struct feature_value values[BASIC_FEATURES];
+        const uint64_t bits = (UINT64_C(2) << ref_random_below(&random, 9)) - 1;
+        const struct feature_volume volume = {.columns = 64,
+                                              .rows = 1,
+                                              .slices = 1,
+                                              .tables = 2,
+                                              .values = 256,
+                                              .rescales = rescales};
+        const struct scene scene = {.region = {.volume = &volume,
+                                               .bits = &bits,
+                                               .histograms = histograms,
+                                               .level_of = level_of,
+                                               .levels = 4}};
+        struct feature_value values[ALL_FEATURES];
 
         memset(histograms, 0, sizeof(histograms));
         for (int64_t i = ref_random_below(&random, 4); i > 0; i--) {
@@ -487,13 +510,14 @@ START_TEST(finite_or_absent)
             histograms[at] = UINT64_C(1) << ref_random_below(&random, 33);
             level_of[at] = (uint16_t)ref_random_below(&random, 5);
         }
-        ck_assert_int_eq(basic_features(&input, values), 0);
-        for (int f = 0; f < BASIC_FEATURES; f++) {
+        take(&scene, values);
+        for (int f = 0; f < ALL_FEATURES; f++) {
             ck_assert(isfinite(values[f].value));
-            ck_assert(values[f].absence == FEATURES_PRESENT || values[f].value == 0);
+            ck_assert(values[f].missing == FEATURE_PRESENT || values[f].value == 0);
         }
-        ck_assert_double_ge(values[BASIC_INTERQUARTILE_RANGE].value, 0);
-        ck_assert_double_le(values[BASIC_INTERQUARTILE_RANGE].value, values[BASIC_RANGE].value);
+        ck_assert_double_ge(values[INTENSITY(INTERQUARTILE_RANGE)].value, 0);
+        ck_assert_double_le(values[INTENSITY(INTERQUARTILE_RANGE)].value,
+                            values[INTENSITY(RANGE)].value);
     }
 }
 
@@ -501,16 +525,16 @@ END_TEST
 
 START_TEST(names_and_units)
 {
-    for (int f = 0; f < BASIC_FEATURES; f++) {
-        const struct feature_definition *definition = &basic_feature_definitions[f];
+    for (int f = 0; f < ALL_FEATURES; f++) {
+        const struct feature_definition *definition = definition_of(f);
 
         ck_assert_int_eq(definition->unit[0] == 0, definition->value_power > 0);
         for (int g = 0; g < f; g++)
-            ck_assert_str_ne(definition->name, basic_feature_definitions[g].name);
+            ck_assert_str_ne(definition->name, definition_of(g)->name);
     }
-    ck_assert_int_eq(basic_feature_definitions[BASIC_MEAN].value_power, 1);
-    ck_assert_int_eq(basic_feature_definitions[BASIC_VARIANCE].value_power, 2);
-    ck_assert_int_eq(basic_feature_definitions[BASIC_ENERGY].value_power, 2);
+    ck_assert_int_eq(definition_of(INTENSITY(MEAN))->value_power, 1);
+    ck_assert_int_eq(definition_of(INTENSITY(VARIANCE))->value_power, 2);
+    ck_assert_int_eq(definition_of(INTENSITY(ENERGY))->value_power, 2);
 }
 
 END_TEST

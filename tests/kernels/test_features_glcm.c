@@ -2,7 +2,7 @@
  * test_features_glcm.c - features of co-occurrence matrices: the values that IBSI publishes for its
  * digital phantom, matrices whose features are known, and what has none.
  */
-#include "kernels/features/features.h"
+#include "kernels/features/glcm.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -26,11 +26,11 @@ static const int phantom[80] = {
 
 struct published {
     const char *ibsi;
-    const char *printed[GLCM_AGGREGATIONS]; /* three digits; "" where IBSI has none */
-    const char *full[GLCM_AGGREGATIONS];    /* six */
+    const char *printed[AGGREGATIONS]; /* three digits; "" where IBSI has none */
+    const char *full[AGGREGATIONS];    /* six */
 };
 
-/* In the order of enum glcm_feature and of enum glcm_aggregation. f14, which is not IBSI's, was
+/* In the order of enum glcm_feature and of enum aggregation. f14, which is not IBSI's, was
  * computed from the same matrices with another implementation. */
 static const struct published published[GLCM_FEATURES] = {
     {"GYBY",
@@ -136,7 +136,7 @@ fill_phantom(struct phantom_scene *scene)
 /* Counts as the aggregation wants them; the caller frees them. */
 static uint64_t *
 count(struct image_extent extent, const uint8_t *voxels, const uint64_t *region,
-      const uint16_t *level_of, int levels, enum glcm_aggregation aggregation, int64_t *slices,
+      const uint16_t *level_of, int levels, enum aggregation aggregation, int64_t *slices,
       int64_t *directions)
 {
     struct texture_offset offsets[13];
@@ -144,8 +144,8 @@ count(struct image_extent extent, const uint8_t *voxels, const uint64_t *region,
         .levels = {levels, level_of, 1},
         .region = region,
         .offsets = offsets,
-        .offset_count = ref_directions(glcm_aggregation_is_2d(aggregation), 1, offsets),
-        .per_slice = glcm_aggregation_per_slice(aggregation),
+        .offset_count = ref_directions(aggregation_is_2d(aggregation), 1, offsets),
+        .per_slice = aggregation_per_slice(aggregation),
     };
     const size_t square = (size_t)levels * (size_t)levels;
     uint64_t *counts;
@@ -172,7 +172,7 @@ check_digits(const struct feature_value *value, const char *expected, int count_
 {
     char text[32], wanted[32];
 
-    ck_assert_int_eq(value->absence, FEATURES_PRESENT);
+    ck_assert_int_eq(value->missing, FEATURE_PRESENT);
     ck_assert_msg(strcmp(digits(value->value, count_of_digits, text),
                          digits(strtod(expected, NULL), count_of_digits, wanted)) == 0,
                   "%s is %.9g, not %s", name, value->value, expected);
@@ -180,7 +180,7 @@ check_digits(const struct feature_value *value, const char *expected, int count_
 
 START_TEST(phantom_of_ibsi)
 {
-    const enum glcm_aggregation aggregation = (enum glcm_aggregation)_i;
+    const enum aggregation aggregation = (enum aggregation)_i;
     const struct glcm_settings settings = {6, aggregation, true};
     struct feature_value values[GLCM_FEATURES];
     struct phantom_scene scene;
@@ -190,10 +190,10 @@ START_TEST(phantom_of_ibsi)
     fill_phantom(&scene);
     counts = count(phantom_extent, scene.voxels, scene.region, scene.level_of, 6, aggregation,
                    &slices, &directions);
-    ck_assert_int_eq(directions, glcm_aggregation_is_2d(aggregation) ? 4 : 13);
+    ck_assert_int_eq(directions, aggregation_is_2d(aggregation) ? 4 : 13);
     ck_assert_int_eq(glcm_features(&settings, counts, slices, directions, values), 0);
     for (int f = 0; f < GLCM_FEATURES; f++) {
-        const struct feature_definition *definition = &glcm_feature_definitions[f];
+        const struct feature_definition *definition = &family_glcm.definitions[f];
 
         ck_assert_str_eq(definition->ibsi, published[f].ibsi);
         if (published[f].printed[_i][0])
@@ -217,8 +217,8 @@ START_TEST(counts_of_the_phantom)
     uint64_t *counts, sum = 0;
 
     fill_phantom(&scene);
-    counts = count(phantom_extent, scene.voxels, scene.region, scene.level_of, 6, GLCM_3D_MERGED,
-                   &slices, &directions);
+    counts = count(phantom_extent, scene.voxels, scene.region, scene.level_of, 6,
+                   AGGREGATION_3D_MERGED, &slices, &directions);
     for (int64_t i = 0; i < directions * 36; i++)
         sum += 2 * counts[i];
     ck_assert_uint_eq(sum, 1054);
@@ -290,7 +290,7 @@ static void
 features_of(int levels, bool symmetric, const uint64_t *counts,
             struct feature_value values[GLCM_FEATURES])
 {
-    const struct glcm_settings settings = {levels, GLCM_3D_MERGED, symmetric};
+    const struct glcm_settings settings = {levels, AGGREGATION_3D_MERGED, symmetric};
 
     ck_assert_int_eq(glcm_features(&settings, counts, 1, 1, values), 0);
 }
@@ -298,8 +298,8 @@ features_of(int levels, bool symmetric, const uint64_t *counts,
 static double
 present(const struct feature_value values[GLCM_FEATURES], enum glcm_feature feature)
 {
-    ck_assert_msg(values[feature].absence == FEATURES_PRESENT, "%s is absent",
-                  glcm_feature_definitions[feature].name);
+    ck_assert_msg(values[feature].missing == FEATURE_PRESENT, "%s is missing",
+                  family_glcm.definitions[feature].name);
     return values[feature].value;
 }
 
@@ -310,8 +310,7 @@ check_value(const struct feature_value values[GLCM_FEATURES], enum glcm_feature 
     const double value = present(values, feature);
 
     ck_assert_msg(fabs(value - expected) <= 1e-14 * fmax(1, fabs(expected)),
-                  "%s is %.17g, not %.17g", glcm_feature_definitions[feature].name, value,
-                  expected);
+                  "%s is %.17g, not %.17g", family_glcm.definitions[feature].name, value, expected);
 }
 
 /* Of independent levels every count is a product: nothing is known of one from the other. */
@@ -476,12 +475,12 @@ START_TEST(levels_that_do_not_occur)
 
 END_TEST
 
-/* ------------------------------------------------------------------- averages, absences ---- */
+/* ------------------------------------------------------------------- averages, missing ------ */
 
 /* An average of these matrices, of 3 levels. */
 static void
 average_of(const uint64_t (*matrices)[9], int64_t slices, int64_t directions,
-           enum glcm_aggregation aggregation, struct feature_value values[GLCM_FEATURES])
+           enum aggregation aggregation, struct feature_value values[GLCM_FEATURES])
 {
     const struct glcm_settings settings = {3, aggregation, true};
 
@@ -502,13 +501,13 @@ START_TEST(averages)
             sums[f] += present(one, (enum glcm_feature)f);
     }
     /* Matrices without a count are left out, wherever they stand. */
-    average_of(matrices, 3, 2, GLCM_2D_AVERAGED, values);
+    average_of(matrices, 3, 2, AGGREGATION_2D_AVERAGED, values);
     for (int f = 0; f < GLCM_FEATURES; f++)
         check_value(values, (enum glcm_feature)f, sums[f] / 3);
-    average_of(matrices, 1, 6, GLCM_3D_AVERAGED, values);
+    average_of(matrices, 1, 6, AGGREGATION_3D_AVERAGED, values);
     for (int f = 0; f < GLCM_FEATURES; f++)
         check_value(values, (enum glcm_feature)f, sums[f] / 3);
-    average_of(matrices, 1, 6, GLCM_2_5D_DIRECTION_MERGED, values);
+    average_of(matrices, 1, 6, AGGREGATION_2_5D_DIRECTION_MERGED, values);
     check_value(values, GLCM_CONTRAST, sums[GLCM_CONTRAST] / 3);
 }
 
@@ -524,14 +523,14 @@ START_TEST(merged_matrices)
 
     features_of(3, true, slices[0], first);
     features_of(3, true, slices[1], second);
-    average_of(matrices, 2, 2, GLCM_2D_SLICE_MERGED, values);
+    average_of(matrices, 2, 2, AGGREGATION_2D_SLICE_MERGED, values);
     for (int f = 0; f < GLCM_FEATURES; f++)
         check_value(values, (enum glcm_feature)f, (first[f].value + second[f].value) / 2);
     features_of(3, true, all[0], first);
-    average_of(matrices, 1, 4, GLCM_2_5D_MERGED, values);
+    average_of(matrices, 1, 4, AGGREGATION_2_5D_MERGED, values);
     for (int f = 0; f < GLCM_FEATURES; f++)
         check_value(values, (enum glcm_feature)f, first[f].value);
-    average_of(matrices, 1, 4, GLCM_3D_MERGED, values);
+    average_of(matrices, 1, 4, AGGREGATION_3D_MERGED, values);
     for (int f = 0; f < GLCM_FEATURES; f++)
         check_value(values, (enum glcm_feature)f, first[f].value);
 }
@@ -550,10 +549,10 @@ START_TEST(no_neighbours)
     static const uint64_t matrices[2][9] = {{0}, {0}};
     struct feature_value values[GLCM_FEATURES];
 
-    for (int aggregation = 0; aggregation < GLCM_AGGREGATIONS; aggregation++) {
-        average_of(matrices, 1, 2, (enum glcm_aggregation)aggregation, values);
+    for (int aggregation = 0; aggregation < AGGREGATIONS; aggregation++) {
+        average_of(matrices, 1, 2, (enum aggregation)aggregation, values);
         for (int f = 0; f < GLCM_FEATURES; f++) {
-            ck_assert_int_eq(values[f].absence, FEATURES_NO_PAIR);
+            ck_assert_int_eq(values[f].missing, FEATURE_NO_NEIGHBOURS);
             ck_assert_double_eq(values[f].value, 0);
         }
     }
@@ -566,11 +565,11 @@ START_TEST(one_level)
     static const uint64_t matrices[3][9] = {{0, 0, 0, 0, 7}, {0}, {0, 0, 0, 0, 1}};
     struct feature_value values[GLCM_FEATURES];
 
-    average_of(matrices, 1, 3, GLCM_3D_AVERAGED, values);
+    average_of(matrices, 1, 3, AGGREGATION_3D_AVERAGED, values);
     for (int f = 0; f < GLCM_FEATURES; f++)
-        ck_assert_int_eq(values[f].absence, needs_two_levels((enum glcm_feature)f)
-                                                ? FEATURES_ONE_LEVEL
-                                                : FEATURES_PRESENT);
+        ck_assert_int_eq(values[f].missing, needs_two_levels((enum glcm_feature)f)
+                                                ? FEATURE_ONE_GREY_LEVEL
+                                                : FEATURE_PRESENT);
     check_value(values, GLCM_JOINT_MAXIMUM, 1);
     check_value(values, GLCM_JOINT_AVERAGE, 2);
     check_value(values, GLCM_JOINT_VARIANCE, 0);
@@ -591,7 +590,7 @@ START_TEST(one_level_in_a_direction)
     struct feature_value values[GLCM_FEATURES], first[GLCM_FEATURES];
 
     features_of(3, true, matrices[0], first);
-    average_of(matrices, 1, 2, GLCM_3D_AVERAGED, values);
+    average_of(matrices, 1, 2, AGGREGATION_3D_AVERAGED, values);
     for (int f = 0; f < GLCM_FEATURES; f++)
         if (needs_two_levels((enum glcm_feature)f))
             check_value(values, (enum glcm_feature)f, first[f].value);
@@ -609,7 +608,7 @@ START_TEST(finite_or_absent)
         const int levels = 2 + (int)ref_random_below(&random, 7);
         const int64_t filled = ref_random_below(&random, 6);
         const struct glcm_settings settings = {
-            levels, (enum glcm_aggregation)ref_random_below(&random, GLCM_AGGREGATIONS), round % 2};
+            levels, (enum aggregation)ref_random_below(&random, AGGREGATIONS), round % 2};
         struct feature_value v[GLCM_FEATURES];
 
         memset(counts, 0, sizeof(counts));
@@ -619,8 +618,8 @@ START_TEST(finite_or_absent)
         ck_assert_int_eq(glcm_features(&settings, counts, 1, 3, v), 0);
         for (int f = 0; f < GLCM_FEATURES; f++) {
             ck_assert(isfinite(v[f].value));
-            ck_assert(v[f].absence == FEATURES_PRESENT || v[f].value == 0);
-            ck_assert_int_eq(v[f].absence == FEATURES_NO_PAIR, filled == 0);
+            ck_assert(v[f].missing == FEATURE_PRESENT || v[f].value == 0);
+            ck_assert_int_eq(v[f].missing == FEATURE_NO_NEIGHBOURS, filled == 0);
         }
         ck_assert_double_ge(v[GLCM_INFORMATION_CORRELATION_1].value, -1 - 1e-12);
         ck_assert_double_le(v[GLCM_INFORMATION_CORRELATION_1].value, 0);
@@ -638,24 +637,23 @@ END_TEST
 
 START_TEST(names_and_codes)
 {
-    static const char *const names[GLCM_AGGREGATIONS] = {"2d-averaged",           "2d-slice-merged",
-                                                         "2.5d-direction-merged", "2.5d-merged",
-                                                         "3d-averaged",           "3d-merged"};
-    static const char *const codes[GLCM_AGGREGATIONS] = {"BTW3", "SUJT", "JJUI",
-                                                         "ZW7Z", "ITBB", "IAZD"};
+    static const char *const names[AGGREGATIONS] = {"2d-averaged",           "2d-slice-merged",
+                                                    "2.5d-direction-merged", "2.5d-merged",
+                                                    "3d-averaged",           "3d-merged"};
+    static const char *const codes[AGGREGATIONS] = {"BTW3", "SUJT", "JJUI", "ZW7Z", "ITBB", "IAZD"};
 
-    for (int i = 0; i < GLCM_AGGREGATIONS; i++) {
-        ck_assert_str_eq(glcm_aggregation_names[i], names[i]);
-        ck_assert_str_eq(glcm_aggregation_codes[i], codes[i]);
+    for (int i = 0; i < AGGREGATIONS; i++) {
+        ck_assert_str_eq(aggregation_names[i], names[i]);
+        ck_assert_str_eq(aggregation_codes[i], codes[i]);
     }
     for (int f = 0; f < GLCM_FEATURES; f++)
         for (int g = 0; g < f; g++)
-            ck_assert_str_ne(glcm_feature_definitions[f].name, glcm_feature_definitions[g].name);
-    ck_assert_str_eq(features_absence_name(FEATURES_NO_VOXEL), "EMPTY_REGION");
-    ck_assert_str_eq(features_absence_name(FEATURES_NO_PAIR), "NO_NEIGHBOURS");
-    ck_assert_str_eq(features_absence_name(FEATURES_ONE_LEVEL), "ONE_GREY_LEVEL");
-    ck_assert_str_eq(features_absence_name(FEATURES_NO_LEVELS), "NOT_DISCRETISED");
-    ck_assert_str_eq(features_absence_name(FEATURES_PRESENT), "");
+            ck_assert_str_ne(family_glcm.definitions[f].name, family_glcm.definitions[g].name);
+    ck_assert_str_eq(feature_missing_names[FEATURE_EMPTY_REGION], "EMPTY_REGION");
+    ck_assert_str_eq(feature_missing_names[FEATURE_NO_NEIGHBOURS], "NO_NEIGHBOURS");
+    ck_assert_str_eq(feature_missing_names[FEATURE_ONE_GREY_LEVEL], "ONE_GREY_LEVEL");
+    ck_assert_str_eq(feature_missing_names[FEATURE_NOT_DISCRETISED], "NOT_DISCRETISED");
+    ck_assert_str_eq(feature_missing_names[FEATURE_PRESENT], "");
 }
 
 END_TEST
@@ -668,7 +666,7 @@ main(void)
     SRunner *runner;
     int failed;
 
-    tcase_add_loop_test(tcase, phantom_of_ibsi, 0, GLCM_AGGREGATIONS);
+    tcase_add_loop_test(tcase, phantom_of_ibsi, 0, AGGREGATIONS);
     tcase_add_test(tcase, counts_of_the_phantom);
     tcase_add_test(tcase, example_of_scikit_image);
     tcase_add_test(tcase, example_of_pyradiomics);

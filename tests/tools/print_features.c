@@ -6,10 +6,11 @@
  *
  * VOXELS is x fastest, in the machine's byte order; MASK a byte a voxel, 0 outside. Names: columns,
  * rows, slices; pixel (0 uint8, 1 int16, 2 uint16); slope, intercept; x, y, z (spacings);
- * aggregation, discretisation (as the enumerations of features.h); levels, width; lo, hi
+ * aggregation, discretisation (as the enumerations of base/texture.h); levels, width; lo, hi
  * (re-segmentation); distance; symmetric; counts (1: print them too, one matrix a direction).
  */
-#include "kernels/features/features.h"
+#include "kernels/features/discretise.h"
+#include "kernels/features/glcm.h"
 #include "tests/kernels/ref_texture.h"
 #include "tests/kernels/ref_volumes.h"
 
@@ -29,7 +30,7 @@ static struct setting settings[] = {
     {"columns", 1},   {"rows", 1},           {"slices", 1},     {"pixel", 0},
     {"slope", 1},     {"intercept", 0},      {"x", 1},          {"y", 1},
     {"z", 1},         {"aggregation", 4},    {"lo", -INFINITY}, {"hi", INFINITY},
-    {"levels", 32},   {"discretisation", 1}, {"width", 25},     {"distance", 1},
+    {"levels", 32},   {"discretisation", 0}, {"width", 25},     {"distance", 1},
     {"symmetric", 1}, {"counts", 0},
 };
 
@@ -145,7 +146,7 @@ static int
 find_levels(struct scene *scene)
 {
     const size_t values = ref_texture_values(scene->pixel);
-    const struct discretisation_settings rule = {
+    const struct discretisation_options rule = {
         .kind = (enum discretisation)get("discretisation"),
         .levels = (int)get("levels"),
         .bin_width = get("width"),
@@ -167,18 +168,16 @@ close_scene(struct scene *scene)
 }
 
 static void
-print_values(const char *title, const struct feature_definition *definitions,
-             const struct feature_value *values, int count)
+print_family(const char *separator, const struct feature_family *family,
+             const struct feature_value *values)
 {
-    printf(",\n \"%s\": {", title);
-    for (int f = 0; f < count; f++) {
-        printf("%s\"%s\": ", f ? ", " : "", definitions[f].name);
-        if (values[f].absence == FEATURES_PRESENT)
+    for (size_t f = 0; f < family->definition_count; f++) {
+        printf("%s\"%s\": ", f ? ", " : separator, family->definitions[f].name);
+        if (values[f].missing == FEATURE_PRESENT)
             printf("%.17g", values[f].value);
         else
             printf("null");
     }
-    printf("}");
 }
 
 static void
@@ -196,15 +195,15 @@ static int
 print_glcm(const struct scene *scene)
 {
     static struct texture_offset offsets[MAX_OFFSETS];
-    const struct glcm_settings glcm = {scene->levels, (enum glcm_aggregation)get("aggregation"),
+    const struct glcm_settings glcm = {scene->levels, (enum aggregation)get("aggregation"),
                                        get("symmetric") > 0};
     const struct texture_glcm request = {
         .levels = {scene->levels, scene->level_of, 1},
         .region = scene->region,
         .offsets = offsets,
-        .offset_count = ref_directions(glcm_aggregation_is_2d(glcm.aggregation),
-                                       (int32_t)get("distance"), offsets),
-        .per_slice = glcm_aggregation_per_slice(glcm.aggregation),
+        .offset_count =
+            ref_directions(aggregation_is_2d(glcm.aggregation), (int32_t)get("distance"), offsets),
+        .per_slice = aggregation_per_slice(glcm.aggregation),
     };
     const int64_t slices = request.per_slice ? scene->extent.slices : 1;
     const size_t matrices = (size_t)slices * request.offset_count;
@@ -216,7 +215,9 @@ print_glcm(const struct scene *scene)
     ref_texture_glcm(scene->extent, scene->pixel, scene->voxels, &request, counts);
     error = glcm_features(&glcm, counts, slices, (int64_t)request.offset_count, values);
     if (!error) {
-        print_values("glcm", glcm_feature_definitions, values, GLCM_FEATURES);
+        printf(",\n \"glcm\": {");
+        print_family("", &family_glcm, values);
+        printf("}");
         if (get("counts") > 0)
             print_counts(counts, matrices, scene->levels);
     }
@@ -229,29 +230,41 @@ print_basic(const struct scene *scene)
 {
     const size_t size = ref_texture_values(scene->pixel);
     uint64_t *histogram = allocate(size * sizeof(*histogram));
-    struct feature_value values[BASIC_FEATURES];
-    struct basic_region region;
-    const struct basic_input input = {
-        .region = &region,
-        .histograms = histogram,
-        .histogram_count = 1,
+    struct feature_value values[2][FEATURE_FAMILY_MAX] = {0};
+    const struct feature_volume volume = {
+        .columns = scene->extent.columns,
+        .rows = scene->extent.rows,
+        .slices = scene->extent.slices,
+        .voxel_to_mm = {{get("x"), 0, 0, 0}, {0, get("y"), 0, 0}, {0, 0, get("z"), 0}},
+        .spacing = {get("x"), get("y"), get("z")},
+        .tables = 1,
         .values = size,
         .smallest = ref_texture_smallest(scene->pixel),
         .rescales = &scene->rescale,
+    };
+    const struct feature_region region = {
+        .volume = &volume,
+        .bits = scene->region,
+        .histograms = histogram,
         .level_of = scene->level_of,
         .levels = scene->levels,
-        .voxel_to_mm = {{get("x"), 0, 0, 0}, {0, get("y"), 0, 0}, {0, 0, get("z"), 0}},
-        .spacing = {get("x"), get("y"), get("z")},
     };
     int error;
 
+    for (int i = 0; i < 2 * FEATURE_FAMILY_MAX; i++)
+        values[i / FEATURE_FAMILY_MAX][i % FEATURE_FAMILY_MAX] =
+            feature_absent(FEATURE_EMPTY_REGION);
     ref_texture_histogram(scene->extent, scene->pixel, scene->voxels, scene->region, false,
                           histogram);
-    basic_region_of(scene->region, scene->extent.columns, scene->extent.rows, scene->extent.slices,
-                    &region);
-    error = basic_features(&input, values);
+    error = family_shape.values(&region, 0, NULL, values[0]);
     if (!error)
-        print_values("basic", basic_feature_definitions, values, BASIC_FEATURES);
+        error = family_first_order.values(&region, 0, NULL, values[1]);
+    if (!error) {
+        printf(",\n \"basic\": {");
+        print_family("", &family_shape, values[0]);
+        print_family(", ", &family_first_order, values[1]);
+        printf("}");
+    }
     free(histogram);
     return error;
 }

@@ -12,44 +12,30 @@ struct term {
     struct coded_concept code;
 };
 
+#define SCHEME_IBSI SR_IBSI_SCHEME
+#define SCHEME_OWN  CONCEPT_OWN_SCHEME
+
 static const struct term aggregations[] = {
-    {"2d-averaged", {"BTW3", SR_IBSI_SCHEME, "2D averaged"}},
-    {"2d-slice-merged", {"SUJT", SR_IBSI_SCHEME, "2D slice-merged"}},
-    {"2.5d-direction-merged", {"JJUI", SR_IBSI_SCHEME, "2.5D direction-merged"}},
-    {"2.5d-merged", {"ZW7Z", SR_IBSI_SCHEME, "2.5D merged"}},
-    {"3d-averaged", {"ITBB", SR_IBSI_SCHEME, "3D averaged"}},
-    {"3d-merged", {"IAZD", SR_IBSI_SCHEME, "3D merged"}},
+#define AGGREGATION(id, name, scheme, code, meaning) {name, {code, SCHEME_##scheme, meaning}},
+#include "base/terms.def"
 };
 
 /* A way to make grey levels, and what its one number is called. */
 static const struct discretisation {
     const char *name;
     struct coded_concept code;
+
+    enum { OF_levels, OF_bin_width } number; /* which setting it is */
     struct coded_concept parameter;
-    bool of_width; /* the number is the width of bins, not how many there are */
 } discretisations[] = {
-    {
-        .name = "fixed-bin-number",
-        .code = {"K15C", SR_IBSI_SCHEME, "Fixed bin number"},
-        .parameter = {"K15C", SR_IBSI_SCHEME, "Fixed bin number"},
-    },
-    {
-        .name = "fixed-bin-size",
-        .code = {"Q3RU", SR_IBSI_SCHEME, "Fixed bin size"},
-        .parameter = {"Q3RU", SR_IBSI_SCHEME, "Fixed bin size"},
-        .of_width = true,
-    },
-    {
-        .name = "paper",
-        .code = {"STORED_256", CONCEPT_OWN_SCHEME, "Equal parts of the stored values 0 to 255"},
-        .parameter = {"LEVELS", CONCEPT_OWN_SCHEME, "Number of grey levels"},
-    },
-    {
-        .name = "pyradiomics-bin-width",
-        .code = {"MULTIPLES", CONCEPT_OWN_SCHEME, "Bins of one width with edges at its multiples"},
-        .parameter = {"BIN_WIDTH", CONCEPT_OWN_SCHEME, "Bin width"},
-        .of_width = true,
-    },
+
+#define DISCRETISATION(id, name, scheme, code, meaning, number, number_scheme, number_code,        \
+                       number_meaning)                                                             \
+    {name,                                                                                         \
+     {code, SCHEME_##scheme, meaning},                                                             \
+     OF_##number,                                                                                  \
+     {number_code, SCHEME_##number_scheme, number_meaning}},
+#include "base/terms.def"
 };
 
 static bool
@@ -100,7 +86,7 @@ add_discretisation(struct sr_measurement *measurement, const struct sr_settings 
         if (strcmp(way->name, settings->discretisation) != 0)
             continue;
         add_modifier(measurement, &name, &way->code);
-        if (way->of_width)
+        if (way->number == OF_bin_width)
             add_parameter(measurement, &way->parameter, settings->bin_width, settings->value_unit);
         else
             add_parameter(measurement, &way->parameter, settings->levels, "1");
@@ -188,12 +174,9 @@ sr_make_absent(struct sr_measurement *measurement, const char *reason)
         const char *reason, *words;
         enum sr_qualifier qualifier;
     } reasons[] = {
-        {"EMPTY_REGION", "The region has no voxel with a value.", SR_NOT_A_NUMBER},
-        {"NO_NEIGHBOURS", "No two voxels of the region are neighbours.", SR_NOT_A_NUMBER},
-        {"ONE_GREY_LEVEL", "This is not defined for a region of one value or grey level.",
-         SR_NOT_A_NUMBER},
-        {"NOT_DISCRETISED", "These settings make no grey levels of the values.",
-         SR_MEASUREMENT_FAILURE},
+
+#define MISSING(id, qualifier, words) {#id, words, SR_##qualifier},
+#include "base/terms.def"
     };
 
     measurement->absence = reason;

@@ -57,7 +57,7 @@ struct job_attempt {
     char **paths; /* of the results; NULL from the first that could not be made */
     size_t result_count;
     /* As they came, frame by frame; they count when it ends as DONE or EMPTY. */
-    struct queue_feature *features;
+    struct feature *features;
     size_t feature_count;
     struct queue_histogram *histograms;
     size_t histogram_count;

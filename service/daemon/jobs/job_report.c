@@ -148,35 +148,24 @@ job_report_is_int32(int64_t value)
 static bool
 job_report_is_sound(const struct message_feature *told)
 {
-    return job_report_is_int32(told->segment) && job_report_is_int32(told->levels) &&
-           job_report_is_int32(told->distance) && isfinite(told->value) &&
-           isfinite(told->bin_width) && told->bin_width >= 0 && isfinite(told->range_low) &&
-           isfinite(told->range_high) && told->range_low <= told->range_high && *told->name;
+    return job_report_is_int32(told->segment) && isfinite(told->value) && *told->name &&
+           feature_settings_are_sound(told->settings);
 }
 
-static struct queue_feature
+static struct feature
 job_report_feature(const struct message_feature *told)
 {
-    return (struct queue_feature){
+    return (struct feature){
         .segment = (int32_t)told->segment,
         .label = told->label,
         .family = told->family,
         .name = told->name,
         .meaning = told->meaning,
-        .ibsi_code = told->ibsi_code,
+        .ibsi = told->ibsi,
         .value = told->value,
-        .reason = told->reason,
+        .missing_reason = told->missing_reason,
         .unit = told->unit,
-        .aggregation = told->aggregation,
-        .aggregation_ibsi_code = told->aggregation_ibsi_code,
-        .discretisation = told->discretisation,
-        .levels = (int32_t)told->levels,
-        .bin_width = told->bin_width,
-        .distance = (int32_t)told->distance,
-        .symmetric = told->symmetric != 0,
-        .has_range = told->has_range != 0,
-        .range = {told->range_low, told->range_high},
-        .directions = told->directions,
+        .settings = told->settings,
     };
 }
 
@@ -207,7 +196,7 @@ job_attempt_read_features(struct job_attempt *attempt, struct proto_reader *read
     if (!job_report_count_bytes(attempt, reader) ||
         count > PROTO_MAX_FEATURES - attempt->feature_count)
         return -EBADMSG;
-    struct queue_feature *grown =
+    struct feature *grown =
         realloc(attempt->features, (attempt->feature_count + count + 1) * sizeof *grown);
     if (grown)
         attempt->features = grown;

@@ -1,13 +1,15 @@
 /* matrices.c - see matrices.h. */
 #include "service/pipeline/measure/matrices.h"
 
+#include "kernels/features/directions.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* What one call keeps matrices with. */
 struct keeper {
-    const struct glcm_settings *settings;
+    const struct glcm_options *options;
     struct feature_set *set;
     size_t levels;
     uint64_t *sums; /* [levels][levels], of the matrix at hand */
@@ -21,7 +23,7 @@ add_counts(const struct keeper *keeper, const uint64_t *counts)
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
             keeper->sums[i * n + j] += counts[i * n + j];
-            if (keeper->settings->symmetric)
+            if (keeper->options->symmetric)
                 keeper->sums[j * n + i] += counts[i * n + j];
         }
 }
@@ -73,38 +75,44 @@ add_matrix(const struct keeper *keeper, const struct feature_matrix *named)
 }
 
 static int
-keep_slice(const struct keeper *keeper, const struct texture_matrices *offsets,
-           const uint64_t *counts, int32_t slice)
+keep_slice(const struct keeper *keeper, const struct directions *directions, const uint64_t *counts,
+           int32_t slice)
 {
     const size_t cells = keeper->levels * keeper->levels;
-    const bool merges = glcm_aggregation_merges(keeper->settings->aggregation);
-    int error = 0;
-    for (size_t d = 0; d < offsets->count && error == 0; d++) {
-        const struct texture_offset *offset = &offsets->offsets[d];
+    const bool merges = aggregation_merges(keeper->options->aggregation);
+    int rc = 0;
+    for (size_t d = 0; d < directions->count && rc == 0; d++) {
+        const struct texture_offset *offset = &directions->offsets[d];
         struct feature_matrix named = {.feature = keeper->set->count, .slice = slice};
         if (d == 0 || !merges)
             memset(keeper->sums, 0, cells * sizeof *keeper->sums);
         add_counts(keeper, counts + d * cells);
         if (!merges)
             memcpy(named.offset, (int32_t[]){offset->x, offset->y, offset->z}, sizeof named.offset);
-        if (!merges || d + 1 == offsets->count)
-            error = add_matrix(keeper, &named);
+        if (!merges || d + 1 == directions->count)
+            rc = add_matrix(keeper, &named);
     }
-    return error;
+    return rc;
 }
 
 int
-texture_matrices_keep(const struct glcm_settings *settings, const struct texture_matrices *offsets,
-                      const uint64_t *counts, size_t slices, struct feature_set *set)
+texture_matrices_keep(const struct feature_region *region, size_t set, const uint64_t *counts,
+                      struct feature_set *features)
 {
-    const size_t levels = (size_t)settings->levels;
-    const bool per_slice = glcm_aggregation_per_slice(settings->aggregation);
-    const struct keeper keeper = {settings, set, levels,
+    const struct glcm_options *options = region->volume->options->glcm;
+    const size_t levels = (size_t)region->levels;
+    const bool per_slice = aggregation_per_slice(options->aggregation);
+    const size_t slices = per_slice ? (size_t)region->volume->slices : 1;
+    struct directions directions;
+    if (options->matrices == GLCM_NO_MATRICES)
+        return 0;
+    const struct keeper keeper = {options, features, levels,
                                   malloc(levels * levels * sizeof *keeper.sums)};
-    int error = keeper.sums ? 0 : -ENOMEM;
-    for (size_t z = 0; z < slices && error == 0; z++)
-        error = keep_slice(&keeper, offsets, counts + z * offsets->count * levels * levels,
-                           per_slice ? (int32_t)z + 1 : 0);
+    int rc = keeper.sums ? 0 : -ENOMEM;
+    directions_make(options, set, &directions);
+    for (size_t z = 0; z < slices && rc == 0; z++)
+        rc = keep_slice(&keeper, &directions, counts + z * directions.count * levels * levels,
+                        per_slice ? (int32_t)z + 1 : 0);
     free(keeper.sums);
-    return error;
+    return rc;
 }

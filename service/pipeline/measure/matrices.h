@@ -6,15 +6,15 @@
 #define NOCTULE_TEXTURE_MATRICES_H
 
 #include "service/common/feature.h"
-#include "service/pipeline/measure/settings.h"
+
+#include "kernels/features/family.h"
 
 /*
- * Adds the matrices that an aggregation makes of raw counts[slices][offsets->count][levels][levels]
- * to the set: merged as it merges, symmetric where settings say so, without those that have no
- * pair. The set's next feature is the first of theirs. 0 or -ENOMEM.
+ * Where the options want them, adds the matrices that an aggregation makes of a set's raw counts to
+ * the features: merged as it merges, symmetric where the options say so, without those that have no
+ * pair. The next feature that is added is the first of theirs. 0 or -ENOMEM.
  */
-int texture_matrices_keep(const struct glcm_settings *settings,
-                          const struct texture_matrices *offsets, const uint64_t *counts,
-                          size_t slices, struct feature_set *set);
+int texture_matrices_keep(const struct feature_region *region, size_t set, const uint64_t *counts,
+                          struct feature_set *features);
 
 #endif

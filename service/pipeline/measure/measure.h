@@ -7,7 +7,7 @@
  * matrices and of the entropy of their levels; the other intensities are of the whole region.
  *
  * Where slices differ in rescale or padding each has its own histogram and table of levels: 0.6 MiB
- * a slice of 16 bits while a region is measured. A set of matrices takes 8 bytes a cell.
+ * per slice of 16 bits while a region is measured. A set of matrices takes 8 bytes a cell.
  */
 #ifndef NOCTULE_TEXTURE_STEP_H
 #define NOCTULE_TEXTURE_STEP_H
@@ -28,7 +28,7 @@ struct texture_region {
 };
 
 struct texture_request {
-    const struct conf_texture *settings;
+    const struct texture_options *options;
     struct dicom_instance *const *instances;
     const struct geometry_stack *stack;
     const struct texture_region *regions;
@@ -43,6 +43,9 @@ struct texture_result {
     uint8_t *maps[TEXTURE_PATTERNS]; /* (columns - 2) * (rows - 2) * planes codes; NULL: none */
     char note[256];                  /* what to change where something had to be left out; "" */
 };
+
+/* Adds to the note; once, however many regions it concerns. */
+void texture_note(struct texture_result *result, const char *text);
 
 /*
  * 0, -ECANCELED, -ENOMEM with OUT_OF_MEMORY, or what pipeline_compute_error makes of a backend's

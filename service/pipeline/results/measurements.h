@@ -12,7 +12,8 @@
 struct measurements {
     struct sr_group *groups; /* one per region, in the set's order */
     size_t group_count;
-    struct sr_measurement *items; /* storage of the groups' */
+    struct sr_measurement *items;        /* storage of the groups' */
+    char (*directions)[FEATURE_SETTING]; /* the same */
 };
 
 /*

@@ -4,8 +4,9 @@
 #include "base/error.h"
 #include "dicom/objects/pmap/pmap.h"
 #include "dicom/objects/sr/sr.h"
+#include "kernels/features/patterns.h"
 #include "service/common/clock.h"
-#include "service/pipeline/measure/settings.h"
+#include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/results/measurements.h"
 #include "service/pipeline/results/nrrd.h"
 #include "service/pipeline/segment/level_set.h"
@@ -166,14 +167,13 @@ sr_file_verify(const struct results *results, const struct result_file *file)
 /* ------------------------------------------------------------------------------------ maps -- */
 
 static const struct coded_concept quantities[TEXTURE_PATTERNS] = {
-    {"LBP", CONCEPT_OWN_SCHEME, "Local binary pattern"},
-    {"TLBAP", CONCEPT_OWN_SCHEME, "Threshold local binary AND pattern"},
-    {"LANADP", CONCEPT_OWN_SCHEME, "Local adjacent neighborhood average difference pattern"},
+#define PATTERN(id, name, scheme, code, meaning) {code, CONCEPT_OWN_SCHEME, meaning},
+#include "base/terms.def"
 };
 
 struct map_parts {
     struct seg_request seg;
-    char explanation[FEATURE_TERM + 32];
+    char explanation[PATTERN_SETTINGS + 32];
     struct pmap_request request; /* refers to the others */
 };
 
@@ -206,8 +206,8 @@ static void
 map_prepare(const struct results *results, size_t number, struct map_parts *map)
 {
     const enum texture_pattern pattern = map_pattern(results, number);
-    char settings[FEATURE_TERM];
-    texture_pattern_settings(results->request->pipeline->texture, pattern, settings);
+    char settings[PATTERN_SETTINGS];
+    pattern_settings(results->request->pipeline->texture, pattern, settings);
     snprintf(map->explanation, sizeof map->explanation, "%s code%s%s", quantities[pattern].value,
              settings[0] ? ", " : "", settings);
     map->seg = seg_request_of(results);

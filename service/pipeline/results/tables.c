@@ -14,22 +14,22 @@ patterns_wanted(const struct results *results)
 }
 
 static bool
-matrices_are(const struct results *results, enum conf_matrices kind)
+matrices_are(const struct results *results, enum glcm_matrices kind)
 {
-    const struct conf_texture *texture = results->request->pipeline->texture;
+    const struct texture_options *texture = results->request->pipeline->texture;
     return texture && texture->glcm && texture->glcm->matrices == kind;
 }
 
 static size_t
 counts_wanted(const struct results *results)
 {
-    return matrices_are(results, CONF_COUNTS);
+    return matrices_are(results, GLCM_COUNTS);
 }
 
 static size_t
 probabilities_wanted(const struct results *results)
 {
-    return matrices_are(results, CONF_NORMALISED);
+    return matrices_are(results, GLCM_NORMALISED);
 }
 
 const struct result_row result_tables[] = {

@@ -42,21 +42,21 @@ static const struct feature usual = {
     .ibsi = "TU9B",
     .value = 1.0 / 3,
     .unit = "1",
-    .aggregation = "2d-averaged",
-    .aggregation_ibsi = "BTW3",
-    .discretisation = "fixed-bin-size",
-    .levels = 57,
-    .bin_width = 0.1,
-    .distance = 2,
-    .symmetric = true,
-    .has_range = true,
-    .range = {-1000, 400.5},
-    .directions = "0,90",
+    .missing_reason = "",
+    .settings = "aggregation=2d-averaged;aggregation_ibsi_code=BTW3;bin_width=0.1;directions=0,90;"
+                "discretisation=fixed-bin-size;distance=2;levels=57;range_high=400.5;"
+                "range_low=-1000;symmetric=true",
 };
+
+#define MISSING_MEAN                                                                               \
+    {                                                                                              \
+        .label = "", .family = "", .name = "mean", .meaning = "", .ibsi = "", .unit = "1",         \
+        .missing_reason = "EMPTY_REGION", .settings = ""                                           \
+    }
 
 START_TEST(csv_as_rfc_4180_has_it)
 {
-    struct feature features[] = {usual, {.name = "mean", .absence = "EMPTY_REGION", .unit = "1"}};
+    struct feature features[] = {usual, MISSING_MEAN};
     const struct feature_set set = {.items = features, .count = 2};
     char *text = written(&set, feature_set_to_csv);
     ck_assert_str_eq(
@@ -75,7 +75,7 @@ END_TEST
 
 START_TEST(json_says_null_where_there_is_nothing)
 {
-    struct feature features[] = {usual, {.name = "mean", .absence = "EMPTY_REGION", .unit = "1"}};
+    struct feature features[] = {usual, MISSING_MEAN};
     const struct feature_set set = {.items = features, .count = 2};
     char *text = written(&set, feature_set_to_json);
     ck_assert_str_eq(ask_json(text, "SELECT json(?1 -> 1)"),
@@ -110,39 +110,13 @@ END_TEST
 static void
 record(const struct feature_set *set, int64_t job)
 {
-    struct queue_feature *rows = calloc(set->count, sizeof *rows);
-    for (size_t i = 0; i < set->count; i++) {
-        const struct feature *feature = &set->items[i];
-        rows[i] = (struct queue_feature){
-            .segment = feature->segment,
-            .label = feature->label,
-            .family = feature->family,
-            .name = feature->name,
-            .meaning = feature->meaning,
-            .ibsi_code = feature->ibsi,
-            .value = feature->value,
-            .reason = feature->absence,
-            .unit = feature->unit,
-            .aggregation = feature->aggregation,
-            .aggregation_ibsi_code = feature->aggregation_ibsi,
-            .discretisation = feature->discretisation,
-            .levels = feature->levels,
-            .bin_width = feature->bin_width,
-            .distance = feature->distance,
-            .symmetric = feature->symmetric,
-            .has_range = feature->has_range,
-            .range = {feature->range[0], feature->range[1]},
-            .directions = feature->directions,
-        };
-    }
-    const struct queue_figures figures = sample_measured(rows, set->count);
+    const struct queue_figures figures = sample_measured(set->items, set->count);
     ck_assert_int_eq(queue_start_job(s.queue, job, "worker-0", 0, SAMPLE_NOW), 0);
     ck_assert_int_eq(queue_finish_job(s.queue, job,
                                       &(struct queue_finish){QUEUE_DONE, &figures, &sample_result,
                                                              1, CODE_NONE, ""},
                                       SAMPLE_NOW),
                      0);
-    free(rows);
 }
 
 static void
@@ -156,48 +130,47 @@ read_back(int64_t job, struct feature_set *set)
     report_close(report);
 }
 
-static void
-fill_text(char *text, size_t size)
-{
-    memset(text, 'x', size - 1);
-    text[size - 1] = '\0';
-}
-
-#define FILL(text) fill_text(text, sizeof(text))
-
-/* Numbers of all magnitudes, texts that fill their fields, what is absent and what does not apply:
+/* Numbers of all magnitudes, long texts, what is absent and what does not apply:
  * both documents are the same, byte by byte. */
 START_TEST(the_database_gives_the_same_documents)
 {
     static const double values[] = {0.1,       1.0 / 3,      -DBL_MAX, DBL_MIN,
                                     1e17 + 16, DBL_TRUE_MIN, -0.0,     -1.0 / 7};
+    static char settings[600][FEATURE_SETTINGS];
+    char long_text[FEATURE_SETTING];
     struct feature features[600];
     const struct feature_set set = {.items = features, .count = 600};
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
     for (int i = 0; i < 600; i++) {
         struct feature *feature = &features[i];
         *feature = usual;
         feature->segment = i / 100;
-        feature->distance = 1 + i % 100;
         feature->value = values[i % 8];
-        feature->bin_width = fabs(values[(i + 1) % 8]);
-        feature->has_range = i % 3 == 0;
-        feature->symmetric = i % 2 == 0;
+        feature->settings = settings[i];
+        feature_put_integer(settings[i], FEATURE_distance, 1 + i % 100);
+        feature_put_number(settings[i], FEATURE_bin_width, fabs(values[(i + 1) % 8]));
+        feature_put_boolean(settings[i], FEATURE_symmetric, i % 2 == 0);
+        if (i % 3 == 0 || i == 8) {
+            feature_put_number(settings[i], FEATURE_range_low, -1000);
+            feature_put_number(settings[i], FEATURE_range_high, i == 8 ? -0.0 : 400.5);
+        }
+        feature_put_text(settings[i], FEATURE_directions, i == 7 ? long_text : "0,90");
+        ck_assert_msg(feature_settings_are_sound(settings[i]), "%s", settings[i]);
     }
-    FILL(features[7].label);
-    FILL(features[7].family);
-    FILL(features[7].name);
-    FILL(features[7].meaning);
-    FILL(features[7].ibsi);
-    FILL(features[7].unit);
-    FILL(features[7].aggregation);
-    FILL(features[7].aggregation_ibsi);
-    FILL(features[7].discretisation);
-    FILL(features[7].directions);
+    features[7].label = features[7].family = features[7].name = features[7].meaning =
+        features[7].ibsi = features[7].unit = long_text;
     features[8].value = 0;
-    FILL(features[8].absence);
-    features[8].has_range = true;
-    features[8].range[1] = -0.0;
-    features[9] = (struct feature){.name = "voxel_count", .unit = "1", .value = 7};
+    features[8].missing_reason = long_text;
+    features[9] = (struct feature){.label = "",
+                                   .family = "",
+                                   .name = "voxel_count",
+                                   .meaning = "",
+                                   .ibsi = "",
+                                   .unit = "1",
+                                   .missing_reason = "",
+                                   .settings = "",
+                                   .value = 7};
 
     int64_t job = sample_job(s.queue, "1.2.3");
     struct feature_set rows = {0};

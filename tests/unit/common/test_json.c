@@ -1,4 +1,5 @@
 /* JSON as it is written: structure, digits, escapes, bytes that are no UTF-8. */
+#include "base/text.h"
 #include "service/common/json.h"
 
 #include <check.h>
@@ -81,15 +82,15 @@ START_TEST(few_digits_and_none_lost)
         {(double)NAN, "nan"},
     };
 
-    char digits[JSON_NUMBER];
+    char digits[TEXT_DIGITS];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        json_digits(cases[i].number, digits);
+        text_digits(cases[i].number, digits);
         ck_assert_str_eq(digits, cases[i].written);
     }
     srand(11);
     for (int i = 0; i < 100000; i++) {
         double number = ldexp((double)rand() + (double)rand() / RAND_MAX, rand() % 2000 - 1000);
-        json_digits(number, digits);
+        text_digits(number, digits);
         if (strtod(digits, NULL) != number)
             ck_abort_msg("%a is written %s", number, digits);
     }

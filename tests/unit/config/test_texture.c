@@ -25,14 +25,14 @@ load_good(const char *text)
     return conf;
 }
 
-static const struct conf_texture *
+static const struct texture_options *
 texture_of(const struct conf *conf)
 {
     ck_assert_ptr_nonnull(conf->pipelines[0].texture);
     return conf->pipelines[0].texture;
 }
 
-static const struct conf_glcm *
+static const struct glcm_options *
 glcm_of(const struct conf *conf)
 {
     ck_assert_ptr_nonnull(texture_of(conf)->glcm);
@@ -52,7 +52,7 @@ END_TEST
 START_TEST(texture_gets_its_defaults)
 {
     struct conf *conf = load_good(TEXTURE(""));
-    const struct conf_texture *texture = texture_of(conf);
+    const struct texture_options *texture = texture_of(conf);
     ck_assert_uint_eq(texture->regions, CONF_SEGMENTS);
     ck_assert(texture->first_order);
     ck_assert_ptr_null(texture->glcm);
@@ -61,7 +61,7 @@ START_TEST(texture_gets_its_defaults)
 
     conf = load_good(TEXTURE("patterns = [ \"lanadp\", \"tlbap\" ];"));
     texture = texture_of(conf);
-    ck_assert_uint_eq(texture->patterns, CONF_TLBAP | CONF_LANADP);
+    ck_assert_uint_eq(texture->patterns, 1 << TEXTURE_TLBAP | 1 << TEXTURE_LANADP);
     ck_assert_double_eq(texture->tlbap_threshold, 0.9);
     ck_assert(!texture->tlbap_strict && !texture->lanadp_integer);
     conf_free(conf);
@@ -72,12 +72,14 @@ END_TEST
 START_TEST(glcm_gets_its_defaults)
 {
     struct conf *conf = load_good(GLCM(""));
-    const struct conf_glcm *glcm = glcm_of(conf);
-    ck_assert_int_eq(glcm->discretisation, CONF_FIXED_BIN_NUMBER);
-    ck_assert_int_eq(glcm->levels, 32);
-    ck_assert_double_eq(glcm->bin_width, 0);
-    ck_assert(!glcm->has_range);
-    ck_assert_int_eq(glcm->aggregation, CONF_3D_MERGED);
+    const struct glcm_options *glcm = glcm_of(conf);
+    const struct discretisation_options *levels = &texture_of(conf)->levels;
+    ck_assert(!texture_of(conf)->levels_wanted);
+    ck_assert_int_eq(levels->kind, DISCRETISATION_FIXED_BIN_NUMBER);
+    ck_assert_int_eq(levels->levels, 32);
+    ck_assert_double_eq(levels->bin_width, 0);
+    ck_assert(!levels->has_range);
+    ck_assert_int_eq(glcm->aggregation, AGGREGATION_3D_MERGED);
     ck_assert(glcm->symmetric);
     ck_assert_uint_eq(glcm->distance_count, 1);
     ck_assert_int_eq(glcm->distances[0], 1);
@@ -99,27 +101,30 @@ START_TEST(everything_is_read)
 {
     struct conf *conf = load_good(
         PIPELINE("texture = { regions = [ \"volume\", \"segments\" ]; first_order = false;\n"
-                 "  glcm = { discretisation = \"fixed-bin-size\"; bin_width = 25;\n"
-                 "           range = [ -1000.0, 400.5 ]; aggregation = \"2.5d-merged\";\n"
-                 "           symmetric = false; distances = [ 255, 1 ]; angles = [ 135, 0 ]; };\n"
+                 "  discretisation = \"fixed-bin-size\"; bin_width = 25;\n"
+                 "  range = [ -1000.0, 400.5 ];\n"
+                 "  glcm = { aggregation = \"2.5d-merged\"; symmetric = false;\n"
+                 "           distances = [ 255, 1 ]; angles = [ 135, 0 ]; };\n"
                  "  patterns = [ \"lbp\", \"tlbap\", \"lanadp\" ]; tlbap_threshold = 0.123457;\n"
                  "  tlbap_strict = true; lanadp_average = \"integer\"; };\n"
                  "results = [ \"seg\", \"codes\", \"sr\", \"pmap\" ];"));
-    const struct conf_texture *texture = texture_of(conf);
+    const struct texture_options *texture = texture_of(conf);
     ck_assert_uint_eq(conf->pipelines[0].results,
                       CONF_RESULT_SEG | CONF_RESULT_CODES | CONF_RESULT_SR | CONF_RESULT_PMAP);
     ck_assert_uint_eq(texture->regions, CONF_SEGMENTS | CONF_VOLUME);
     ck_assert(!texture->first_order);
-    ck_assert_uint_eq(texture->patterns, CONF_LBP | CONF_TLBAP | CONF_LANADP);
+    ck_assert_uint_eq(texture->patterns,
+                      1 << TEXTURE_LBP | 1 << TEXTURE_TLBAP | 1 << TEXTURE_LANADP);
     ck_assert_double_eq(texture->tlbap_threshold, 0.123457);
     ck_assert(texture->tlbap_strict && texture->lanadp_integer);
-    const struct conf_glcm *glcm = glcm_of(conf);
-    ck_assert_int_eq(glcm->discretisation, CONF_FIXED_BIN_SIZE);
-    ck_assert_double_eq(glcm->bin_width, 25);
-    ck_assert(glcm->has_range);
-    ck_assert_double_eq(glcm->range[0], -1000);
-    ck_assert_double_eq(glcm->range[1], 400.5);
-    ck_assert_int_eq(glcm->aggregation, CONF_2_5D_MERGED);
+    ck_assert(texture->levels_wanted);
+    ck_assert_int_eq(texture->levels.kind, DISCRETISATION_FIXED_BIN_SIZE);
+    ck_assert_double_eq(texture->levels.bin_width, 25);
+    ck_assert(texture->levels.has_range);
+    ck_assert_double_eq(texture->levels.range[0], -1000);
+    ck_assert_double_eq(texture->levels.range[1], 400.5);
+    const struct glcm_options *glcm = glcm_of(conf);
+    ck_assert_int_eq(glcm->aggregation, AGGREGATION_2_5D_MERGED);
     ck_assert(!glcm->symmetric);
     ck_assert_uint_eq(glcm->distance_count, 2);
     ck_assert_int_eq(glcm->distances[0], 255);
@@ -135,20 +140,20 @@ END_TEST
 START_TEST(offsets_stand_for_distances_and_angles)
 {
     struct conf *conf = load_good(GLCM("offsets = ( [ 1, 0, 0 ], [ -255, 255, -1 ] );"));
-    const struct conf_glcm *glcm = glcm_of(conf);
+    const struct glcm_options *glcm = glcm_of(conf);
     ck_assert_uint_eq(glcm->offset_count, 2);
-    ck_assert_int_eq(glcm->offsets[0].column, 1);
-    ck_assert_int_eq(glcm->offsets[0].row, 0);
-    ck_assert_int_eq(glcm->offsets[0].slice, 0);
-    ck_assert_int_eq(glcm->offsets[1].column, -255);
-    ck_assert_int_eq(glcm->offsets[1].row, 255);
-    ck_assert_int_eq(glcm->offsets[1].slice, -1);
+    ck_assert_int_eq(glcm->offsets[0].x, 1);
+    ck_assert_int_eq(glcm->offsets[0].y, 0);
+    ck_assert_int_eq(glcm->offsets[0].z, 0);
+    ck_assert_int_eq(glcm->offsets[1].x, -255);
+    ck_assert_int_eq(glcm->offsets[1].y, 255);
+    ck_assert_int_eq(glcm->offsets[1].z, -1);
     ck_assert_uint_eq(glcm->distance_count, 0);
     ck_assert_uint_eq(glcm->angle_count, 0);
     conf_free(conf);
 
     conf = load_good(GLCM("aggregation = \"2d-slice-merged\"; offsets = ( [ 0, -3, 0 ] );"));
-    ck_assert_int_eq(glcm_of(conf)->offsets[0].row, -3);
+    ck_assert_int_eq(glcm_of(conf)->offsets[0].y, -3);
     ck_assert_uint_eq(glcm_of(conf)->angle_count, 0);
     conf_free(conf);
 }
@@ -158,8 +163,8 @@ END_TEST
 START_TEST(each_word_has_its_meaning)
 {
     static const char *const discretisations[] = {
-        "discretisation = \"paper\"; levels = 8;",
         "discretisation = \"fixed-bin-number\"; levels = 2;",
+        "discretisation = \"stored-256\"; levels = 8;",
         "discretisation = \"fixed-bin-size\"; bin_width = 1e-6;",
         "discretisation = \"pyradiomics-bin-width\"; bin_width = 1e9;",
     };
@@ -169,13 +174,36 @@ START_TEST(each_word_has_its_meaning)
     for (unsigned i = 0; i < 4; i++)
         for (unsigned j = 0; j < 6; j++) {
             char text[1024];
-            snprintf(text, sizeof(text), GLCM("%s aggregation = \"%s\";"), discretisations[i],
-                     aggregations[j]);
+            snprintf(text, sizeof(text), TEXTURE("%s glcm = { aggregation = \"%s\"; };"),
+                     discretisations[i], aggregations[j]);
             struct conf *conf = load_good(text);
-            ck_assert_uint_eq(glcm_of(conf)->discretisation, i);
+            ck_assert_uint_eq(texture_of(conf)->levels.kind, i);
             ck_assert_uint_eq(glcm_of(conf)->aggregation, j);
             conf_free(conf);
         }
+}
+
+END_TEST
+
+/* Until 0.1.0 the levels were options of glcm, and one discretisation had another name. */
+START_TEST(files_of_before_keep_their_meaning)
+{
+    struct conf *conf = load_good(GLCM("discretisation = \"paper\"; levels = 8;\n"
+                                       "range = [ 1.0, 99.0 ]; distances = [ 2 ];"));
+    const struct texture_options *texture = texture_of(conf);
+    ck_assert(texture->levels_wanted);
+    ck_assert_int_eq(texture->levels.kind, DISCRETISATION_STORED_256);
+    ck_assert_int_eq(texture->levels.levels, 8);
+    ck_assert(texture->levels.has_range);
+    ck_assert_double_eq(texture->levels.range[0], 1);
+    ck_assert_double_eq(texture->levels.range[1], 99);
+    ck_assert_int_eq(glcm_of(conf)->distances[0], 2);
+    conf_free(conf);
+
+    conf = load_good(GLCM("discretisation = \"pyradiomics-bin-width\"; bin_width = 2.5;"));
+    ck_assert_int_eq(texture_of(conf)->levels.kind, DISCRETISATION_PYRADIOMICS_BIN_WIDTH);
+    ck_assert_double_eq(texture_of(conf)->levels.bin_width, 2.5);
+    conf_free(conf);
 }
 
 END_TEST
@@ -216,7 +244,7 @@ static const struct {
 } wrong[] = {
     {1, "texture: has to be a group", PIPELINE("texture = true;")},
     {1, "texture.glcm: has to be a group", TEXTURE("glcm = [ 1 ];")},
-    {2, "texture.haralick: there is no such option; here are: regions, first_order, glcm",
+    {2, "texture.haralick: there is no such option; here are: regions, discretisation, levels",
      TEXTURE("\nharalick = true;")},
     {2, "texture.glcm.level: there is no such option", GLCM("\nlevel = 8;")},
     {2, "texture.regions: has to be [ ... ] with at least one of \"segments\" or \"volume\"",
@@ -243,29 +271,31 @@ static const struct {
     {2, "texture.tlbap_threshold: 0.1234567 has more than six decimals: round it",
      TEXTURE("patterns = [ \"tlbap\" ];\ntlbap_threshold = 0.1234567;")},
     {1,
-     "glcm.discretisation: has to be \"paper\", \"fixed-bin-number\", \"fixed-bin-size\" or "
+     "texture.discretisation: has to be \"fixed-bin-number\", \"stored-256\", \"fixed-bin-size\" "
+     "or "
      "\"pyradiomics-bin-width\"",
-     GLCM("discretisation = \"equal\";")},
-    {2, "glcm.levels: is used only with discretisation = \"paper\" or \"fixed-bin-number\"",
-     GLCM("discretisation = \"fixed-bin-size\"; bin_width = 1.0;\nlevels = 32;")},
-    {1, "glcm.levels: is used only with discretisation = \"paper\" or \"fixed-bin-number\"",
-     GLCM("discretisation = \"pyradiomics-bin-width\"; bin_width = 1.0; levels = 32;")},
+     TEXTURE("discretisation = \"equal\";")},
+    {2, "texture.levels: is used only with discretisation = \"fixed-bin-number\" or \"stored-256\"",
+     TEXTURE("discretisation = \"fixed-bin-size\"; bin_width = 1.0;\nlevels = 32;")},
+    {1, "texture.levels: is used only with discretisation = \"fixed-bin-number\" or \"stored-256\"",
+     TEXTURE("discretisation = \"pyradiomics-bin-width\"; bin_width = 1.0; levels = 32;")},
     {2,
-     "glcm.bin_width: is used only with discretisation = \"fixed-bin-size\" or "
+     "texture.bin_width: is used only with discretisation = \"fixed-bin-size\" or "
      "\"pyradiomics-bin-width\"",
-     GLCM("\nbin_width = 25.0;")},
-    {1, "glcm.bin_width: is used only with", GLCM("discretisation = \"paper\"; bin_width = 1.0;")},
-    {1, "glcm: bin_width is missing", GLCM("discretisation = \"fixed-bin-size\";")},
-    {2, "glcm: bin_width is missing",
-     TEXTURE("\nglcm = { discretisation = \"pyradiomics-bin-width\"; };")},
-    {1, "glcm.bin_width: 0 is not within 1e-06 .. 1000000000",
-     GLCM("discretisation = \"fixed-bin-size\"; bin_width = 0.0;")},
-    {1, "glcm.levels: 1 is not within 2 .. 256", GLCM("levels = 1;")},
-    {1, "glcm.levels: 257 is not within 2 .. 256", GLCM("levels = 257;")},
-    {1, "glcm.levels: has to be an integer", GLCM("levels = 32.0;")},
-    {2, "glcm.range: the lower end 400 is above the upper end -1000",
-     GLCM("\nrange = [ 400.0, -1000.0 ];")},
-    {1, "glcm.range: has to be [ ... ] of 2 numbers", GLCM("range = [ 400.0 ];")},
+     TEXTURE("\nbin_width = 25.0;")},
+    {1, "texture.bin_width: is used only with",
+     TEXTURE("discretisation = \"stored-256\"; bin_width = 1.0;")},
+    {1, "texture: bin_width is missing", TEXTURE("discretisation = \"fixed-bin-size\";")},
+    {1, "texture: bin_width is missing", TEXTURE("\ndiscretisation = \"pyradiomics-bin-width\";")},
+    {1, "texture.bin_width: 0 is not within 1e-06 .. 1000000000",
+     TEXTURE("discretisation = \"fixed-bin-size\"; bin_width = 0.0;")},
+    {2, "texture.glcm.levels: 1 is not within 2 .. 256", GLCM("\nlevels = 1;")},
+    {1, "texture.levels: 1 is not within 2 .. 256", TEXTURE("levels = 1;")},
+    {1, "texture.levels: 257 is not within 2 .. 256", TEXTURE("levels = 257;")},
+    {1, "texture.levels: has to be an integer", TEXTURE("levels = 32.0;")},
+    {2, "texture.range: the lower end 400 is above the upper end -1000",
+     TEXTURE("\nrange = [ 400.0, -1000.0 ];")},
+    {1, "texture.range: has to be [ ... ] of 2 numbers", TEXTURE("range = [ 400.0 ];")},
     {1,
      "glcm.aggregation: has to be \"2d-averaged\", \"2d-slice-merged\", "
      "\"2.5d-direction-merged\", \"2.5d-merged\", \"3d-averaged\" or \"3d-merged\"",
@@ -394,10 +424,9 @@ START_TEST(texture_is_written_with_its_defaults)
     char *text = conf_pipeline_to_text(&conf->pipelines[0]);
     ck_assert_ptr_nonnull(strstr(text, "\ntexture = {\n"
                                        "  regions = [ \"segments\" ];\n"
+                                       "  levels = 32;\n"
                                        "  first_order = true;\n"
                                        "  glcm = {\n"
-                                       "    discretisation = \"fixed-bin-number\";\n"
-                                       "    levels = 32;\n"
                                        "    aggregation = \"2d-averaged\";\n"
                                        "    symmetric = true;\n"
                                        "    distances = [ 1 ];\n"
@@ -428,16 +457,16 @@ any(int below)
 }
 
 static void
-any_places(struct conf_glcm *glcm)
+any_places(struct glcm_options *glcm)
 {
-    bool in_slices = glcm->aggregation < CONF_3D_AVERAGED;
+    bool in_slices = glcm->aggregation < AGGREGATION_3D_AVERAGED;
     if (any(2)) {
         glcm->offset_count = 1 + (size_t)any(16);
         glcm->offsets = calloc(glcm->offset_count, sizeof(*glcm->offsets));
         for (size_t i = 0; i < glcm->offset_count; i++) /* columns differ: none stands twice */
-            glcm->offsets[i] = (struct conf_offset){.column = (int)i + 1 - 16 * any(17),
-                                                    .row = any(255) - 255,
-                                                    .slice = in_slices ? 0 : any(511) - 255};
+            glcm->offsets[i] = (struct texture_offset){.x = (int)i + 1 - 16 * any(17),
+                                                       .y = any(255) - 255,
+                                                       .z = in_slices ? 0 : any(511) - 255};
         return;
     }
     glcm->distance_count = 1 + (size_t)any(16);
@@ -453,54 +482,57 @@ any_places(struct conf_glcm *glcm)
     }
 }
 
-static struct conf_glcm *
+static void
+any_levels(struct texture_options *texture)
+{
+    struct discretisation_options *levels = &texture->levels;
+    texture->levels_wanted = any(2);
+    if (texture->levels_wanted)
+        levels->kind = (enum discretisation)any(4);
+    if (discretisation_by_number(levels->kind))
+        levels->levels = 2 + any(255);
+    else
+        levels->bin_width = (1 + any(1000000)) / 977.0;
+    levels->has_range = any(2);
+    if (levels->has_range) {
+        levels->range[0] = (any(2000000) - 1000000) / 7.0;
+        levels->range[1] = levels->range[0] + any(1000) / 3.0;
+    }
+}
+
+static struct glcm_options *
 any_glcm(void)
 {
-    struct conf_glcm *glcm = calloc(1, sizeof(*glcm));
+    struct glcm_options *glcm = calloc(1, sizeof(*glcm));
     ck_assert_ptr_nonnull(glcm);
-    glcm->discretisation = (enum conf_discretisation)any(4);
-    if (glcm->discretisation <= CONF_FIXED_BIN_NUMBER)
-        glcm->levels = 2 + any(255);
-    else
-        glcm->bin_width = (1 + any(1000000)) / 977.0;
-    glcm->has_range = any(2);
-    if (glcm->has_range) {
-        glcm->range[0] = (any(2000000) - 1000000) / 7.0;
-        glcm->range[1] = glcm->range[0] + any(1000) / 3.0;
-    }
-    glcm->aggregation = (enum conf_aggregation)any(6);
+    glcm->aggregation = (enum aggregation)any(6);
     glcm->symmetric = any(2);
     any_places(glcm);
     return glcm;
 }
 
-static struct conf_texture *
+static struct texture_options *
 any_texture(void)
 {
-    struct conf_texture *texture = calloc(1, sizeof(*texture));
+    struct texture_options *texture = calloc(1, sizeof(*texture));
     ck_assert_ptr_nonnull(texture);
     texture->regions = 1 + (unsigned)any(3);
+    any_levels(texture);
     texture->glcm = any(4) ? any_glcm() : NULL;
     texture->patterns = (unsigned)any(8);
     texture->first_order = any(2) || (!texture->glcm && !texture->patterns);
-    if (texture->patterns & CONF_TLBAP) {
+    if (texture->patterns & 1 << TEXTURE_TLBAP) {
         texture->tlbap_threshold = any(1000001) / 1e6;
         texture->tlbap_strict = any(2);
     }
-    if (texture->patterns & CONF_LANADP)
+    if (texture->patterns & 1 << TEXTURE_LANADP)
         texture->lanadp_integer = any(2);
     return texture;
 }
 
 static void
-check_same_glcm(const struct conf_glcm *a, const struct conf_glcm *b)
+check_same_glcm(const struct glcm_options *a, const struct glcm_options *b)
 {
-    ck_assert_int_eq(a->discretisation, b->discretisation);
-    ck_assert_int_eq(a->levels, b->levels);
-    ck_assert_double_eq(a->bin_width, b->bin_width);
-    ck_assert_int_eq(a->has_range, b->has_range);
-    ck_assert_double_eq(a->range[0], b->range[0]);
-    ck_assert_double_eq(a->range[1], b->range[1]);
     ck_assert_int_eq(a->aggregation, b->aggregation);
     ck_assert_int_eq(a->symmetric, b->symmetric);
     ck_assert_uint_eq(a->distance_count, b->distance_count);
@@ -511,17 +543,30 @@ check_same_glcm(const struct conf_glcm *a, const struct conf_glcm *b)
     for (size_t i = 0; i < a->angle_count; i++)
         ck_assert_int_eq(a->angles[i], b->angles[i]);
     for (size_t i = 0; i < a->offset_count; i++) {
-        ck_assert_int_eq(a->offsets[i].column, b->offsets[i].column);
-        ck_assert_int_eq(a->offsets[i].row, b->offsets[i].row);
-        ck_assert_int_eq(a->offsets[i].slice, b->offsets[i].slice);
+        ck_assert_int_eq(a->offsets[i].x, b->offsets[i].x);
+        ck_assert_int_eq(a->offsets[i].y, b->offsets[i].y);
+        ck_assert_int_eq(a->offsets[i].z, b->offsets[i].z);
     }
 }
 
 static void
-check_same_texture(const struct conf_texture *a, const struct conf_texture *b)
+check_same_levels(const struct discretisation_options *a, const struct discretisation_options *b)
+{
+    ck_assert_int_eq(a->kind, b->kind);
+    ck_assert_int_eq(a->levels, b->levels);
+    ck_assert_double_eq(a->bin_width, b->bin_width);
+    ck_assert_int_eq(a->has_range, b->has_range);
+    ck_assert_double_eq(a->range[0], b->range[0]);
+    ck_assert_double_eq(a->range[1], b->range[1]);
+}
+
+static void
+check_same_texture(const struct texture_options *a, const struct texture_options *b)
 {
     ck_assert_ptr_nonnull(b);
     ck_assert_uint_eq(a->regions, b->regions);
+    ck_assert_int_eq(a->levels_wanted, b->levels_wanted);
+    check_same_levels(&a->levels, &b->levels);
     ck_assert_int_eq(a->first_order, b->first_order);
     ck_assert_uint_eq(a->patterns, b->patterns);
     ck_assert_double_eq(a->tlbap_threshold, b->tlbap_threshold);
@@ -535,7 +580,7 @@ check_same_texture(const struct conf_texture *a, const struct conf_texture *b)
 static void
 free_texture(struct conf_pipeline *pipeline)
 {
-    struct conf_glcm *glcm = pipeline->texture->glcm;
+    struct glcm_options *glcm = pipeline->texture->glcm;
     if (glcm) {
         free(glcm->distances);
         free(glcm->angles);
@@ -605,10 +650,11 @@ START_TEST(the_example_of_the_shipped_file_can_be_used)
     char *text = read_text_file(NOCTULE_SOURCE_DIR "/config/noctule.conf");
     uncomment(text, "\n    # texture = {", "\n    # };");
     struct conf *conf = load_good(text);
-    const struct conf_texture *texture = texture_of(conf);
+    const struct texture_options *texture = texture_of(conf);
     ck_assert_ptr_nonnull(texture->glcm);
-    ck_assert(texture->glcm->has_range);
-    ck_assert_uint_eq(texture->patterns, CONF_LBP | CONF_TLBAP | CONF_LANADP);
+    ck_assert(texture->levels.has_range);
+    ck_assert_uint_eq(texture->patterns,
+                      1 << TEXTURE_LBP | 1 << TEXTURE_TLBAP | 1 << TEXTURE_LANADP);
     conf_free(conf);
     free(text);
 }
@@ -626,6 +672,7 @@ main(void)
     tcase_add_test(tcase, everything_is_read);
     tcase_add_test(tcase, offsets_stand_for_distances_and_angles);
     tcase_add_test(tcase, each_word_has_its_meaning);
+    tcase_add_test(tcase, files_of_before_keep_their_meaning);
     tcase_add_loop_test(tcase, good_files_are_read, 0, sizeof(good) / sizeof(good[0]));
     tcase_add_loop_test(tcase, wrong_files_are_told_with_file_and_line, 0,
                         sizeof(wrong) / sizeof(wrong[0]));

@@ -56,27 +56,22 @@ tear_down(void)
 
 /* ------------------------------------------------------------------------------- frames ---- */
 
-static const struct queue_feature usual = {
+static const struct feature usual = {
     .segment = 1,
     .label = "Brain",
     .family = "glcm",
     .name = "joint_entropy",
     .meaning = "Joint entropy",
-    .ibsi_code = "TU9B",
+    .ibsi = "TU9B",
     .value = 1.0 / 3,
-    .reason = "",
+    .missing_reason = "",
     .unit = "1",
-    .aggregation = "3d-merged",
-    .aggregation_ibsi_code = "IAZD",
-    .discretisation = "fixed-bin-number",
-    .levels = 32,
-    .distance = 1,
-    .symmetric = true,
-    .directions = "",
+    .settings = "aggregation=3d-merged;aggregation_ibsi_code=IAZD;discretisation=fixed-bin-number;"
+                "distance=1;levels=32;symmetric=true",
 };
 
 static void
-add_feature(struct proto_writer *writer, const struct queue_feature *feature, int64_t segment)
+add_feature(struct proto_writer *writer, const struct feature *feature, int64_t segment)
 {
     const struct message_feature row = {
         .segment = segment,
@@ -84,21 +79,11 @@ add_feature(struct proto_writer *writer, const struct queue_feature *feature, in
         .family = feature->family,
         .name = feature->name,
         .meaning = feature->meaning,
-        .ibsi_code = feature->ibsi_code,
+        .ibsi = feature->ibsi,
         .value = feature->value,
-        .reason = feature->reason,
+        .missing_reason = feature->missing_reason,
         .unit = feature->unit,
-        .aggregation = feature->aggregation,
-        .aggregation_ibsi_code = feature->aggregation_ibsi_code,
-        .discretisation = feature->discretisation,
-        .levels = feature->levels,
-        .bin_width = feature->bin_width,
-        .distance = feature->distance,
-        .symmetric = feature->symmetric,
-        .has_range = feature->has_range,
-        .range_low = feature->range[0],
-        .range_high = feature->range[1],
-        .directions = feature->directions,
+        .settings = feature->settings,
     };
     message_add_feature(writer, &row);
 }
@@ -139,7 +124,7 @@ hear(struct proto_writer *writer, enum job_end *end)
 }
 
 static int
-hear_features(const struct queue_feature *features, int64_t count, int64_t told)
+hear_features(const struct feature *features, int64_t count, int64_t told)
 {
     struct proto_writer writer;
     message_write_features(&writer, &(struct message_features){.job = job});
@@ -206,8 +191,8 @@ record(enum job_end end)
 
 START_TEST(what_was_told_is_recorded_with_the_end)
 {
-    struct queue_feature features[] = {usual, usual, usual};
-    features[1].distance = 2;
+    struct feature features[] = {usual, usual, usual};
+    features[1].settings = "distance=2";
     features[2].segment = 0;
     ck_assert_int_eq(hear_features(features, 2, 2), 0);
     ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
@@ -243,7 +228,7 @@ END_TEST
 /* What no table takes ends the job with a word for it, and does not come back for ever. */
 START_TEST(the_same_feature_twice_fails_the_job)
 {
-    struct queue_feature features[] = {usual, usual};
+    struct feature features[] = {usual, usual};
     ck_assert_int_eq(hear_features(features, 2, 2), 0);
     record(hear_done(PROTO_VERDICT_DONE));
     assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
@@ -269,7 +254,7 @@ START_TEST(the_same_histogram_twice_fails_the_job)
 END_TEST
 
 static void
-assert_broken(const struct queue_feature *feature)
+assert_broken(const struct feature *feature)
 {
     ck_assert_int_eq(hear_features(feature, 1, 1), -EBADMSG);
 }
@@ -277,18 +262,38 @@ assert_broken(const struct queue_feature *feature)
 START_TEST(made_up_features_are_refused)
 {
     static const double numbers[] = {NAN, INFINITY, -INFINITY};
-    struct queue_feature feature;
-    for (int i = 0; i < 3; i++) {
+    static const char *const settings[] = {
+        "bin_width=nan",
+        "bin_width=inf",
+        "bin_width=-inf",
+        "bin_width=-1",
+        "bin_width=",
+        "bin_width=1x",
+        "range_low=nan",
+        "range_high=inf",
+        "range_high=0;range_low=1",
+        "range_low=-inf",
+        "levels=-1",
+        "levels=4294967296",
+        "distance=-1",
+        "distance=1.5",
+        "symmetric=1",
+        "levels=1;levels=2",
+        "levels=1;distance=1",
+        "levels",
+        "levels=1;",
+        ";levels=1",
+        "=1",
+        "levels=1;;unit=2",
+        "LEVELS=1",
+        "levels=1=2",
+    };
+    struct feature feature;
+    for (int i = 0; i < 3; i++)
         assert_broken((feature = usual, feature.value = numbers[i], &feature));
-        assert_broken((feature = usual, feature.bin_width = numbers[i], &feature));
-        assert_broken((feature = usual, feature.range[0] = numbers[i], &feature));
-        assert_broken((feature = usual, feature.range[1] = numbers[i], &feature));
-    }
-    assert_broken((feature = usual, feature.bin_width = -1, &feature));
-    assert_broken((feature = usual, feature.range[0] = 1, &feature));
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        assert_broken((feature = usual, feature.settings = settings[i], &feature));
     assert_broken((feature = usual, feature.segment = -1, &feature));
-    assert_broken((feature = usual, feature.levels = -1, &feature));
-    assert_broken((feature = usual, feature.distance = -1, &feature));
     assert_broken((feature = usual, feature.name = "", &feature));
     feature = usual;
     feature.value = -DBL_MAX;
@@ -336,7 +341,7 @@ END_TEST
 START_TEST(more_features_than_there_can_be_are_refused)
 {
     enum { A_FRAME = 8192 };
-    struct queue_feature *features = calloc(A_FRAME, sizeof *features);
+    struct feature *features = calloc(A_FRAME, sizeof *features);
     for (int i = 0; i < A_FRAME; i++)
         features[i] = usual;
     for (int told = 0; told < PROTO_MAX_FEATURES; told += A_FRAME)
@@ -358,7 +363,7 @@ END_TEST
 
 START_TEST(more_text_than_there_can_be_is_refused)
 {
-    struct queue_feature feature = usual;
+    struct feature feature = usual;
     size_t size = PROTO_MAX_FRAME - 1024;
     char *label = calloc(1, size + 1);
     memset(label, 'x', size);
@@ -446,8 +451,10 @@ START_TEST(what_the_worker_writes_of_a_good_job_is_believed)
         {.kind = "seg", .file = "seg.dcm", .sop_instance_uid = "2.25.7"}};
     const struct pipeline_report report = {
         .verdict = PROTO_VERDICT_DONE, .results = results, .result_count = 1, .backend = "cpu"};
-    static const struct feature features[] = {{.segment = 1, .label = "Brain", .name = "mean"},
-                                              {.name = "joint_entropy", .absence = "EMPTY_REGION"}};
+    struct feature features[] = {usual, usual};
+    features[1].segment = 0;
+    features[1].value = 0;
+    features[1].missing_reason = "EMPTY_REGION";
     static const struct feature_histogram histogram = {.label = "Brain", .pattern = "lbp"};
     struct proto_writer writer;
     report_write_features(&writer, job, features, 2);

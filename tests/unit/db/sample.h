@@ -196,14 +196,14 @@ static const struct queue_result sample_result = {
     .frames = 3,
 };
 
-static const struct queue_feature sample_features[] = {
+static const struct feature sample_features[] = {
     {
         .segment = 1,
         .label = "Brain",
         .family = "first-order",
         .name = "mean",
         .meaning = "Mean",
-        .ibsi_code = "Q4LE",
+        .ibsi = "Q4LE",
         .value = 31.25,
         .unit = "[hnsf'U]",
     },
@@ -213,18 +213,13 @@ static const struct queue_feature sample_features[] = {
         .family = "glcm",
         .name = "joint_entropy",
         .meaning = "Joint entropy",
-        .ibsi_code = "TU9B",
+        .ibsi = "TU9B",
         .value = 2.1234567890123457,
-        .reason = "",
+        .missing_reason = "",
         .unit = "1",
-        .aggregation = "3d-merged",
-        .aggregation_ibsi_code = "IAZD",
-        .discretisation = "fixed-bin-number",
-        .levels = 32,
-        .distance = 1,
-        .symmetric = true,
-        .has_range = true,
-        .range = {-1000, 400},
+        .settings = "aggregation=3d-merged;aggregation_ibsi_code=IAZD;"
+                    "discretisation=fixed-bin-number;distance=1;levels=32;range_high=400;"
+                    "range_low=-1000;symmetric=true",
     },
     {
         .segment = 2,
@@ -232,15 +227,11 @@ static const struct queue_feature sample_features[] = {
         .family = "glcm",
         .name = "correlation",
         .meaning = "Correlation",
-        .ibsi_code = "NI2N",
-        .reason = "ONE_GREY_LEVEL",
+        .ibsi = "NI2N",
+        .missing_reason = "ONE_GREY_LEVEL",
         .unit = "1",
-        .aggregation = "2d-averaged",
-        .aggregation_ibsi_code = "BTW3",
-        .discretisation = "fixed-bin-size",
-        .levels = 2,
-        .bin_width = 0.1,
-        .directions = "0,90",
+        .settings = "aggregation=2d-averaged;aggregation_ibsi_code=BTW3;bin_width=0.1;"
+                    "directions=0,90;discretisation=fixed-bin-size;levels=2;symmetric=false",
     },
 };
 
@@ -258,7 +249,7 @@ static const struct queue_histogram sample_histogram = {
 
 /* sample_figures with these features and the histogram. */
 static inline struct queue_figures
-sample_measured(const struct queue_feature *features, size_t count)
+sample_measured(const struct feature *features, size_t count)
 {
     struct queue_figures figures = sample_figures;
     figures.features = features;

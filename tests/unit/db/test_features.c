@@ -27,7 +27,7 @@ running_job(const char *series_uid)
 }
 
 static int
-finish_with(int64_t job, const struct queue_feature *features, size_t count)
+finish_with(int64_t job, const struct feature *features, size_t count)
 {
     const struct queue_figures figures = sample_measured(features, count);
     return queue_finish_job(
@@ -77,13 +77,13 @@ END_TEST
 START_TEST(values_are_kept_to_the_last_bit)
 {
     static const double values[] = {0.1, 1.0 / 3, -DBL_MAX, DBL_TRUE_MIN, 0.0, 1e17 + 16};
-    struct queue_feature features[6];
+    struct feature features[6];
     char names[6][8];
     sqlite3 *db;
     sqlite3_stmt *rows;
     for (int i = 0; i < 6; i++) {
         snprintf(names[i], sizeof names[i], "f%d", i);
-        features[i] = (struct queue_feature){.name = names[i], .value = values[i]};
+        features[i] = (struct feature){.name = names[i], .value = values[i]};
     }
     ck_assert_int_eq(finish_with(running_job("1.2.3"), features, 6), 0);
     ck_assert_int_eq(sqlite3_open_v2(s.path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
@@ -152,34 +152,42 @@ END_TEST
 /* Each setting on its own makes another feature of the same name. */
 START_TEST(every_setting_defines)
 {
-    struct queue_feature features[18];
-    for (int i = 0; i < 18; i++)
+    static const char *const settings[] = {
+        "aggregation=3d-averaged",
+        "aggregation_ibsi_code=ITBB",
+        "discretisation=stored-256",
+        "levels=64",
+        "bin_width=0.5",
+        "distance=2",
+        "symmetric=false",
+        "range_high=-999",
+        "range_low=-999",
+        "directions=(1,0,0)",
+        "of_later_versions=7",
+    };
+    struct feature features[18];
+    for (int i = 0; i < 18; i++) {
         features[i] = sample_features[1];
+        if (i > 6)
+            features[i].settings = settings[i - 7];
+    }
     features[1].segment = 2;
     features[2].label = "Other";
     features[3].family = "shape";
     features[4].name = "joint_maximum";
     features[5].meaning = "Other";
-    features[6].ibsi_code = "GYBY";
-    features[7].unit = "mm";
-    features[8].aggregation = "3d-averaged";
-    features[9].aggregation_ibsi_code = "ITBB";
-    features[10].discretisation = "paper";
-    features[11].levels = 64;
-    features[12].bin_width = 0.5;
-    features[13].distance = 2;
-    features[14].symmetric = false;
-    features[15].has_range = false;
-    features[16].range[0] = -999;
-    features[17].directions = "(1,0,0)";
+    features[6].ibsi = "GYBY";
+    features[17].unit = "mm";
     ck_assert_int_eq(finish_with(running_job("1.2.3"), features, 18), 0);
     assert_answer(&s, "SELECT count(*) FROM v_features", "18");
+    assert_answer(&s, "SELECT name FROM v_features WHERE settings = 'of_later_versions=7'",
+                  "joint_entropy");
 }
 
 END_TEST
 
 static void
-assert_refused(const struct queue_feature *features, size_t count, int expected, const char *words)
+assert_refused(const struct feature *features, size_t count, int expected, const char *words)
 {
     static int number;
     char series_uid[32];
@@ -197,7 +205,7 @@ assert_refused(const struct queue_feature *features, size_t count, int expected,
 
 START_TEST(what_is_no_feature_is_refused_with_the_whole_job)
 {
-    struct queue_feature features[] = {sample_features[0], sample_features[1]};
+    struct feature features[] = {sample_features[0], sample_features[1]};
     features[1] = features[0];
     assert_refused(features, 2, -EEXIST, "mean of segment 1 is there twice");
     features[1].name = "x";
@@ -298,7 +306,10 @@ START_TEST(the_tables_refuse_what_makes_no_sense)
         "INSERT INTO feature VALUES (99, 3, 1, 9, 1.5, '')",
         "INSERT INTO feature VALUES (1, 1, 1, 9, 1.5, '')",
         "UPDATE feature_definition SET name = ''",
-        "UPDATE feature_definition SET range_low = 1, range_high = 0",
+        "INSERT INTO feature_setting VALUES (1, '', 1)",
+        "INSERT INTO feature_setting VALUES (1, 'levels', NULL)",
+        "INSERT INTO feature_setting VALUES (99, 'levels', 1)",
+        "UPDATE feature_setting SET key = 'levels' WHERE definition_id = 2",
         "UPDATE pattern_histogram SET counts = '1, 2'",
         "UPDATE pattern_histogram SET counts = '[1,2]'",
         "UPDATE pattern_histogram SET counts = replace(counts, '[5,0', '[5,,')",

@@ -262,6 +262,55 @@ START_TEST(version_3_is_brought_up_to_date)
 
 END_TEST
 
+/* Settings of features were columns: they are the same in the view, and those of a feature that is
+ * measured again find their row. */
+START_TEST(version_4_is_brought_up_to_date)
+{
+    static const char brain[] = "'Brain', 'glcm', 'Joint entropy', 'TU9B', '1', ";
+    char sql[2048];
+    struct sample sample;
+    sample_folder(&sample);
+    make_version(sample.path, 4);
+    snprintf(sql, sizeof sql,
+             "INSERT INTO feature_definition VALUES "
+             "(1, 'mean', 'Brain', 'first-order', 'Mean', 'Q4LE', '[hnsf''U]', '', '', '', 0, 0.0, "
+             "0, 0, 0, 0.0, 0.0, ''), "
+             "(2, 'joint_entropy', %s '3d-merged', 'IAZD', 'fixed-bin-number', 32, 0.0, 1, 1, 1, "
+             "-1000.0, 400.0, ''), "
+             "(3, 'joint_entropy', %s '2d-averaged', 'BTW3', 'paper', 8, 0.1, 0, 0, 1, "
+             "-0.30000000000000004, 1e300, '0,90');"
+             "INSERT INTO feature VALUES (1, 1, 1, 1, 31.25, ''), (1, 1, 2, 2, 0.1, ''), "
+             "(1, 1, 3, 3, NULL, 'ONE_GREY_LEVEL')",
+             brain, brain);
+    run_sql(sample.path, sql);
+    sample_reopen(&sample);
+    sample_assert_sound(sample.queue);
+    assert_newest_version(&sample);
+    assert_answer(&sample, "SELECT settings FROM v_features WHERE place = 1", "");
+    assert_answer(&sample, "SELECT settings FROM v_features WHERE place = 2",
+                  sample_features[1].settings);
+    assert_answer(&sample, "SELECT settings FROM v_features WHERE place = 3",
+                  "aggregation=2d-averaged;aggregation_ibsi_code=BTW3;bin_width=0.1;"
+                  "directions=0,90;discretisation=stored-256;levels=8;range_high=1e+300;"
+                  "range_low=-0.30000000000000004;symmetric=false");
+    assert_answer(&sample,
+                  "SELECT json_array(value, reason, aggregation, aggregation_ibsi_code, "
+                  "discretisation, levels, bin_width, distance, symmetric, range_low = "
+                  "-0.30000000000000004, range_high, directions) FROM v_features WHERE place = 3",
+                  "[null,\"ONE_GREY_LEVEL\",\"2d-averaged\",\"BTW3\",\"stored-256\",8,0.1,null,"
+                  "0,1,1.0e+300,\"0,90\"]");
+    assert_answer(&sample,
+                  "SELECT json_array(value, aggregation, discretisation, levels, bin_width, "
+                  "distance, symmetric, range_low, directions) FROM v_features WHERE place = 1",
+                  "[31.25,\"\",\"\",null,null,null,null,null,\"\"]");
+    assert_schema_of_a_new_one(&sample);
+    assert_goes_on_working(&sample);
+    assert_answer(&sample, "SELECT count(*) FROM feature_definition", "4");
+    sample_close(&sample);
+}
+
+END_TEST
+
 /* The public contract. Adding a column at the end is allowed; everything else is a new version. */
 START_TEST(views_have_their_columns)
 {
@@ -296,7 +345,7 @@ START_TEST(views_have_their_columns)
          "job,segment,name,ibsi_code,value,unit,reason,label,family,meaning,aggregation,"
          "aggregation_ibsi_code,discretisation,levels,bin_width,distance,symmetric,range_low,"
          "range_high,directions,place,pipeline,stack,series_uid,series_description,revision,"
-         "measured_at,superseded_by"},
+         "measured_at,superseded_by,settings"},
         {"v_pattern_histograms",
          "job,segment,label,pattern,settings,counts,pipeline,stack,series_uid,series_description,"
          "revision,measured_at,superseded_by"},
@@ -478,9 +527,9 @@ END_TEST
 
 SAMPLE_MAIN("db_open", NULL, NULL, the_schema_is_what_the_migrations_add_up_to,
             version_1_is_brought_up_to_date, version_3_is_brought_up_to_date,
-            views_have_their_columns, a_new_database_is_as_it_should_be,
-            opening_again_changes_nothing, changed_views_are_replaced_and_foreign_ones_left,
-            a_newer_one_is_refused_untouched, a_foreign_one_is_refused_untouched,
-            what_is_no_database_is_refused, a_missing_folder_is_refused,
-            a_folder_in_its_place_is_refused, network_file_systems_are_known,
-            events_are_append_only)
+            version_4_is_brought_up_to_date, views_have_their_columns,
+            a_new_database_is_as_it_should_be, opening_again_changes_nothing,
+            changed_views_are_replaced_and_foreign_ones_left, a_newer_one_is_refused_untouched,
+            a_foreign_one_is_refused_untouched, what_is_no_database_is_refused,
+            a_missing_folder_is_refused, a_folder_in_its_place_is_refused,
+            network_file_systems_are_known, events_are_append_only)

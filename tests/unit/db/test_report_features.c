@@ -124,7 +124,7 @@ END_TEST
 
 START_TEST(whole_volume_and_hostile_labels)
 {
-    static const struct queue_feature features[] = {
+    static const struct feature features[] = {
         {.segment = 0, .name = "maximum", .family = "first-order", .value = -3024, .unit = "1"},
         {.segment = 9,
          .name = "energy",
@@ -155,16 +155,18 @@ END_TEST
 /* ----------------------------------------------------------------------------- one by one -- */
 
 struct taken {
-    struct queue_feature rows[8];
+    struct feature rows[8];
+    char settings[8][FEATURE_SETTINGS];
     size_t count;
     int answer;
 };
 
 static int
-take(void *context, const struct queue_feature *feature)
+take(void *context, const struct feature *feature)
 {
     struct taken *taken = context;
     ck_assert_uint_lt(taken->count, 8);
+    snprintf(taken->settings[taken->count], FEATURE_SETTINGS, "%s", feature->settings);
     taken->rows[taken->count++] = *feature;
     return taken->answer;
 }
@@ -173,21 +175,18 @@ take(void *context, const struct queue_feature *feature)
 START_TEST(rows_come_in_order_with_every_bit)
 {
     static const double values[] = {0.1, 1.0 / 3, -DBL_MAX, DBL_TRUE_MIN, 0.0, 1e17 + 16};
-    struct queue_feature features[6];
+    struct feature features[6];
     struct taken taken = {0};
-    char names[6][8];
+    char names[6][8], settings[6][FEATURE_SETTINGS] = {0};
     for (int i = 0; i < 6; i++) {
         snprintf(names[i], sizeof names[i], "f%d", 9 - i);
-        features[i] = (struct queue_feature){.segment = 3 - i / 2,
-                                             .name = names[i],
-                                             .value = values[i],
-                                             .bin_width = 0.1 * i,
-                                             .levels = i,
-                                             .distance = 6 - i,
-                                             .has_range = i % 2 == 1,
-                                             .range = {-1.0 / 3, i / 7.0},
-                                             .aggregation = "3d-merged",
-                                             .symmetric = i % 2 == 0};
+        feature_put_text(settings[i], FEATURE_aggregation, "3d-merged");
+        feature_put_number(settings[i], FEATURE_bin_width, 0.1 * i);
+        feature_put_integer(settings[i], FEATURE_levels, i);
+        feature_put_number(settings[i], FEATURE_range_high, i / 7.0);
+        feature_put_boolean(settings[i], FEATURE_symmetric, i % 2 == 0);
+        features[i] = (struct feature){
+            .segment = 3 - i / 2, .name = names[i], .value = values[i], .settings = settings[i]};
     }
     const struct queue_figures figures = sample_measured(features, 6);
     ck_assert_int_eq(queue_finish_job(s.queue, 2,
@@ -198,29 +197,22 @@ START_TEST(rows_come_in_order_with_every_bit)
     ck_assert_int_eq(report_each_feature(report, 2, REPORT_ALL_SEGMENTS, take, &taken, &error), 0);
     ck_assert_uint_eq(taken.count, 6);
     for (int i = 0; i < 6; i++) {
-        const struct queue_feature *row = &taken.rows[i];
+        const struct feature *row = &taken.rows[i];
         ck_assert_mem_eq(&row->value, &values[i], sizeof row->value);
-        ck_assert_mem_eq(&row->bin_width, &features[i].bin_width, sizeof row->bin_width);
         ck_assert_int_eq(row->segment, features[i].segment);
-        ck_assert_int_eq(row->levels, features[i].levels);
-        ck_assert_int_eq(row->distance, features[i].distance);
-        ck_assert_int_eq(row->symmetric, features[i].symmetric);
-        ck_assert_int_eq(row->has_range, features[i].has_range);
-        if (row->has_range)
-            ck_assert_mem_eq(row->range, features[i].range, sizeof row->range);
+        ck_assert_str_eq(taken.settings[i], settings[i]);
     }
 }
 
 END_TEST
 
 static int
-take_texts(void *context, const struct queue_feature *feature)
+take_texts(void *context, const struct feature *feature)
 {
     char *line = context;
-    snprintf(line, 512, "%s|%s|%s|%s|%s|%s|%s|%s|%s|%s|%s", feature->label, feature->family,
-             feature->name, feature->meaning, feature->ibsi_code, feature->reason, feature->unit,
-             feature->aggregation, feature->aggregation_ibsi_code, feature->discretisation,
-             feature->directions);
+    snprintf(line, 512, "%s|%s|%s|%s|%s|%s|%s|%s", feature->label, feature->family, feature->name,
+             feature->meaning, feature->ibsi, feature->missing_reason, feature->unit,
+             feature->settings);
     return 0;
 }
 
@@ -229,7 +221,9 @@ START_TEST(texts_are_those_of_the_rows)
     char line[512];
     ck_assert_int_eq(report_each_feature(report, 1, 2, take_texts, line, &error), 0);
     ck_assert_str_eq(line, "Ventricle, \"left\"|glcm|correlation|Correlation|NI2N|ONE_GREY_LEVEL|1|"
-                           "2d-averaged|BTW3|fixed-bin-size|0,90");
+                           "aggregation=2d-averaged;aggregation_ibsi_code=BTW3;bin_width=0.1;"
+                           "directions=0,90;discretisation=fixed-bin-size;levels=2;"
+                           "symmetric=false");
 }
 
 END_TEST

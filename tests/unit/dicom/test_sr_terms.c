@@ -104,7 +104,8 @@ END_TEST
 
 START_TEST(discretisations)
 {
-    describe(&(struct sr_settings){.discretisation = "paper", .levels = 16, .value_unit = "1"});
+    describe(
+        &(struct sr_settings){.discretisation = "stored-256", .levels = 16, .value_unit = "1"});
     expect_code(modifier("4R0B"), CONCEPT_OWN_SCHEME, "STORED_256");
     expect_parameter(CONCEPT_OWN_SCHEME, "LEVELS", 16, "1");
     describe(&(struct sr_settings){

@@ -1,7 +1,7 @@
 /* Measurements as a report tells them: every setting that a job can have reaches the report. */
 #include "service/pipeline/results/measurements.h"
 
-#include "kernels/features/features.h"
+#include "kernels/features/family.h"
 #include "tests/unit/suite.h"
 
 #include <check.h>
@@ -10,23 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The settings last until the next call. */
 static struct feature
 texture(int32_t segment, const char *aggregation, const char *discretisation)
 {
-    struct feature feature = {
+    static char settings[FEATURE_SETTINGS];
+    settings[0] = '\0';
+    feature_put_text(settings, FEATURE_aggregation, aggregation);
+    feature_put_text(settings, FEATURE_discretisation, discretisation);
+    feature_put_integer(settings, FEATURE_levels, 32);
+    feature_put_number(settings, FEATURE_bin_width, 25);
+    feature_put_integer(settings, FEATURE_distance, 1);
+    return (struct feature){
         .segment = segment,
+        .label = "",
+        .family = "glcm",
         .name = "joint_entropy",
         .meaning = "Joint entropy",
         .ibsi = "TU9B",
         .value = 1.5,
+        .missing_reason = "",
         .unit = "1",
-        .levels = 32,
-        .bin_width = 25,
-        .distance = 1,
+        .settings = settings,
     };
-    snprintf(feature.aggregation, sizeof feature.aggregation, "%s", aggregation);
-    snprintf(feature.discretisation, sizeof feature.discretisation, "%s", discretisation);
-    return feature;
 }
 
 static void
@@ -43,14 +49,14 @@ expect_modifier(const struct sr_measurement *measurement, const char *name, cons
 /* The names are the kernels' and the configuration's; the report must know each of them. */
 START_TEST(every_name_has_its_code)
 {
-    static const char *const ways[] = {"paper", "fixed-bin-number", "fixed-bin-size",
+    static const char *const ways[] = {"stored-256", "fixed-bin-number", "fixed-bin-size",
                                        "pyradiomics-bin-width"};
-    for (int a = 0; a < GLCM_AGGREGATIONS; a++) {
-        struct feature feature = texture(1, glcm_aggregation_names[a], ways[a % 4]);
+    for (int a = 0; a < AGGREGATIONS; a++) {
+        struct feature feature = texture(1, aggregation_names[a], ways[a % 4]);
         const struct feature_set set = {.items = &feature, .count = 1};
         struct measurements measurements;
         ck_assert_int_eq(measurements_make(&set, "[hnsf'U]", &measurements), 0);
-        expect_modifier(&measurements.items[0], "5QB6", glcm_aggregation_codes[a]);
+        expect_modifier(&measurements.items[0], "5QB6", aggregation_codes[a]);
         expect_modifier(&measurements.items[0], "4R0B", NULL);
         measurements_free(&measurements);
     }
@@ -61,14 +67,13 @@ END_TEST
 /* Readers look for Code Value, which has 16 characters, and not for Long Code Value. */
 START_TEST(every_feature_has_a_short_code)
 {
-    for (int i = 0; i < GLCM_FEATURES + BASIC_FEATURES; i++) {
-        const struct feature_definition *definition =
-            i < GLCM_FEATURES ? &glcm_feature_definitions[i]
-                              : &basic_feature_definitions[i - GLCM_FEATURES];
-        struct feature feature = {.segment = 1, .unit = "1"};
-        snprintf(feature.name, sizeof feature.name, "%s", definition->name);
-        snprintf(feature.meaning, sizeof feature.meaning, "%s", definition->meaning);
-        snprintf(feature.ibsi, sizeof feature.ibsi, "%s", definition->ibsi);
+    const struct feature_family *family = feature_families[_i];
+    for (size_t i = 0; i < family->definition_count; i++) {
+        const struct feature_definition *definition = &family->definitions[i];
+        struct feature feature = texture(1, "", "");
+        feature.name = definition->name;
+        feature.meaning = definition->meaning;
+        feature.ibsi = definition->ibsi;
         const struct feature_set set = {.items = &feature, .count = 1};
         struct measurements measurements;
         ck_assert_int_eq(measurements_make(&set, "1", &measurements), 0);
@@ -83,10 +88,10 @@ END_TEST
 /* A reason that the report has no words for would be told as a code that nobody reads. */
 START_TEST(every_absence_has_its_words)
 {
-    for (int reason = FEATURES_PRESENT; reason <= FEATURES_NO_LEVELS; reason++) {
-        struct feature feature = texture(1, "3d-merged", "paper");
-        const char *name = features_absence_name((enum features_absence)reason);
-        snprintf(feature.absence, sizeof feature.absence, "%s", name);
+    for (int reason = FEATURE_PRESENT; reason < FEATURE_MISSINGS; reason++) {
+        struct feature feature = texture(1, "3d-merged", "stored-256");
+        const char *name = feature_missing_names[reason];
+        feature.missing_reason = name;
         const struct feature_set set = {.items = &feature, .count = 1};
         struct measurements measurements;
         ck_assert_int_eq(measurements_make(&set, "1", &measurements), 0);
@@ -102,7 +107,7 @@ START_TEST(a_group_for_each_region)
 {
     struct feature features[5];
     for (int i = 0; i < 5; i++)
-        features[i] = texture(i < 2 ? 1 : i < 4 ? 3 : 0, "3d-merged", "paper");
+        features[i] = texture(i < 2 ? 1 : i < 4 ? 3 : 0, "3d-merged", "stored-256");
     features[4].value = 2.5;
     const struct feature_set set = {.items = features, .count = 5};
     struct measurements measurements;
@@ -126,7 +131,7 @@ main(void)
     Suite *suite = suite_create("service_measurements");
     TCase *tests = tcase_create("measurements");
     tcase_add_test(tests, every_name_has_its_code);
-    tcase_add_test(tests, every_feature_has_a_short_code);
+    tcase_add_loop_test(tests, every_feature_has_a_short_code, 0, (int)feature_family_count);
     tcase_add_test(tests, every_absence_has_its_words);
     tcase_add_test(tests, a_group_for_each_region);
     suite_add_tcase(suite, tests);

@@ -1,40 +1,35 @@
-/* From the configuration of texture to offsets, and to the words that a measurement carries. */
-#include "service/pipeline/measure/settings.h"
+/* From the options of texture to offsets, and to the words that a measurement carries. */
+#include "service/pipeline/measure/value_unit.h"
+
+#include "kernels/features/directions.h"
+#include "kernels/features/patterns.h"
 
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct conf_glcm glcm;
+static struct glcm_options glcm;
 static int distances[2] = {1, 7};
 static int angles[4] = {0, 45, 90, 135};
-static struct texture_matrices matrices;
+static struct directions directions;
 
 static void
 set_up(void)
 {
-    glcm = (struct conf_glcm){
+    glcm = (struct glcm_options){
         .distances = distances, .distance_count = 2, .angles = angles, .angle_count = 4};
-}
-
-static void
-tear_down(void)
-{
-    free(matrices.offsets);
-    matrices.offsets = NULL;
 }
 
 static void
 make(size_t index)
 {
-    free(matrices.offsets);
-    ck_assert_int_eq(texture_matrices_make(&glcm, index, &matrices), 0);
+    directions_make(&glcm, index, &directions);
 }
 
 static void
 assert_offset(size_t index, int x, int y, int z)
 {
-    const struct texture_offset *offset = &matrices.offsets[index];
+    const struct texture_offset *offset = &directions.offsets[index];
     ck_assert_msg(offset->x == x && offset->y == y && offset->z == z,
                   "%zu is (%d, %d, %d), not (%d, %d, %d)", index, offset->x, offset->y, offset->z,
                   x, y, z);
@@ -50,34 +45,34 @@ are_alike(const struct texture_offset *a, const struct texture_offset *b, int si
 static void
 assert_directions(size_t count, int distance)
 {
-    ck_assert_uint_eq(matrices.count, count);
-    ck_assert_int_eq(matrices.distance, distance);
+    ck_assert_uint_eq(directions.count, count);
+    ck_assert_int_eq(directions.distance, distance);
     for (size_t i = 0; i < count; i++) {
-        const struct texture_offset *a = &matrices.offsets[i];
+        const struct texture_offset *a = &directions.offsets[i];
         ck_assert(a->x == 0 || abs(a->x) == distance);
         ck_assert(a->y == 0 || abs(a->y) == distance);
         ck_assert(a->z == 0 || (a->z == distance && count == 13));
         ck_assert(a->x || a->y || a->z);
         for (size_t j = 0; j < i; j++)
-            ck_assert(!are_alike(a, &matrices.offsets[j], 1) &&
-                      !are_alike(a, &matrices.offsets[j], -1));
+            ck_assert(!are_alike(a, &directions.offsets[j], 1) &&
+                      !are_alike(a, &directions.offsets[j], -1));
     }
 }
 
 START_TEST(directions_of_every_aggregation_and_distance)
 {
-    glcm.aggregation = (enum conf_aggregation)_i;
-    ck_assert_uint_eq(texture_matrices_count(&glcm), 2);
+    glcm.aggregation = (enum aggregation)_i;
+    ck_assert_uint_eq(directions_sets(&glcm), 2);
     for (size_t i = 0; i < 2; i++) {
         make(i);
-        assert_directions(_i < CONF_3D_AVERAGED ? 4 : 13, distances[i]);
+        assert_directions(_i < AGGREGATION_3D_AVERAGED ? 4 : 13, distances[i]);
         assert_offset(0, distances[i], 0, 0);
         assert_offset(1, distances[i], -distances[i], 0);
         assert_offset(2, 0, -distances[i], 0);
         assert_offset(3, -distances[i], -distances[i], 0);
     }
-    char text[FEATURE_DIRECTIONS] = "x";
-    texture_directions(&glcm, text);
+    char text[DIRECTIONS_TEXT] = "x";
+    directions_name(&glcm, text);
     ck_assert_str_eq(text, "");
 }
 
@@ -85,16 +80,16 @@ END_TEST
 
 START_TEST(some_angles)
 {
-    char text[FEATURE_DIRECTIONS];
+    char text[DIRECTIONS_TEXT];
     int some[] = {135, 0};
-    glcm.aggregation = CONF_2_5D_MERGED;
+    glcm.aggregation = AGGREGATION_2_5D_MERGED;
     glcm.angles = some;
     glcm.angle_count = 2;
     make(1);
-    ck_assert_uint_eq(matrices.count, 2);
+    ck_assert_uint_eq(directions.count, 2);
     assert_offset(0, -7, -7, 0);
     assert_offset(1, 7, 0, 0);
-    texture_directions(&glcm, text);
+    directions_name(&glcm, text);
     ck_assert_str_eq(text, "135,0");
 }
 
@@ -102,18 +97,18 @@ END_TEST
 
 START_TEST(offsets_of_the_pipeline)
 {
-    char text[FEATURE_DIRECTIONS];
-    struct conf_offset own[] = {{3, 0, -1}, {0, -2, 0}};
-    glcm.aggregation = CONF_3D_MERGED;
+    char text[DIRECTIONS_TEXT];
+    struct texture_offset own[] = {{3, 0, -1}, {0, -2, 0}};
+    glcm.aggregation = AGGREGATION_3D_MERGED;
     glcm.offsets = own;
     glcm.offset_count = 2;
-    ck_assert_uint_eq(texture_matrices_count(&glcm), 1);
+    ck_assert_uint_eq(directions_sets(&glcm), 1);
     make(0);
-    ck_assert_uint_eq(matrices.count, 2);
-    ck_assert_int_eq(matrices.distance, 0);
+    ck_assert_uint_eq(directions.count, 2);
+    ck_assert_int_eq(directions.distance, 0);
     assert_offset(0, 3, 0, -1);
     assert_offset(1, 0, -2, 0);
-    texture_directions(&glcm, text);
+    directions_name(&glcm, text);
     ck_assert_str_eq(text, "(3,0,-1)(0,-2,0)");
 }
 
@@ -121,13 +116,13 @@ END_TEST
 
 START_TEST(as_many_offsets_as_may_be_are_named)
 {
-    char text[FEATURE_DIRECTIONS];
-    struct conf_offset own[16];
+    char text[DIRECTIONS_TEXT];
+    struct texture_offset own[16];
     for (int i = 0; i < 16; i++)
-        own[i] = (struct conf_offset){-255, -254, -240 - i};
+        own[i] = (struct texture_offset){-255, -254, -240 - i};
     glcm.offsets = own;
     glcm.offset_count = 16;
-    texture_directions(&glcm, text);
+    directions_name(&glcm, text);
     ck_assert_uint_eq(strlen(text), 16 * strlen("(-255,-254,-240)"));
     ck_assert_str_eq(strrchr(text, '('), "(-255,-254,-255)");
 }
@@ -137,7 +132,7 @@ END_TEST
 START_TEST(what_sets_a_pattern_apart)
 {
     static const struct {
-        struct conf_texture texture;
+        struct texture_options texture;
         const char *words[TEXTURE_PATTERNS];
         int32_t millionths;
     } cases[] = {
@@ -150,13 +145,13 @@ START_TEST(what_sets_a_pattern_apart)
         {{.tlbap_threshold = 0}, {"", "threshold=0", ""}, 0},
     };
 
-    char words[FEATURE_TERM];
+    char words[PATTERN_SETTINGS];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int p = 0; p < TEXTURE_PATTERNS; p++) {
-            texture_pattern_settings(&cases[i].texture, (enum texture_pattern)p, words);
+            pattern_settings(&cases[i].texture, (enum texture_pattern)p, words);
             ck_assert_str_eq(words, cases[i].words[p]);
         }
-        struct texture_patterns patterns = texture_patterns_of(&cases[i].texture);
+        struct texture_patterns patterns = patterns_request(&cases[i].texture);
         ck_assert_int_eq(patterns.threshold_millionths, cases[i].millionths);
         ck_assert(patterns.strict == cases[i].texture.tlbap_strict);
         ck_assert(patterns.integer_average == cases[i].texture.lanadp_integer);
@@ -196,8 +191,8 @@ main(void)
 {
     Suite *suite = suite_create("texture settings");
     TCase *tcase = tcase_create("texture settings");
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_loop_test(tcase, directions_of_every_aggregation_and_distance, 0, GLCM_AGGREGATIONS);
+    tcase_add_checked_fixture(tcase, set_up, NULL);
+    tcase_add_loop_test(tcase, directions_of_every_aggregation_and_distance, 0, AGGREGATIONS);
     tcase_add_test(tcase, some_angles);
     tcase_add_test(tcase, offsets_of_the_pipeline);
     tcase_add_test(tcase, as_many_offsets_as_may_be_are_named);

@@ -3,7 +3,9 @@
 #include "service/pipeline/pipeline.h"
 #include "tests/unit/job_sample.h"
 
-#include "kernels/features/features.h"
+#include "kernels/features/first_order.h"
+#include "kernels/features/glcm.h"
+#include "kernels/features/shape.h"
 
 #include <check.h>
 #include <errno.h>
@@ -48,7 +50,7 @@ find(const struct pipeline_report *report, int32_t segment, const char *name, in
     for (size_t i = 0; i < report->features.count; i++) {
         const struct feature *feature = &report->features.items[i];
         if (feature->segment == segment && strcmp(feature->name, name) == 0 &&
-            feature->distance == distance)
+            feature_get_number(feature->settings, FEATURE_distance) == distance)
             return feature;
     }
     ck_abort_msg("segment %d has no %s", segment, name);
@@ -60,19 +62,20 @@ START_TEST(what_a_job_reports)
     struct pipeline_report report;
     ck_assert_int_eq(pipeline_run(&sample.spec, &compute, NULL, &report), 0);
     ck_assert_msg(report.verdict == PROTO_VERDICT_DONE, "%s", report.error.message);
-    ck_assert_uint_eq(report.features.count, 2 * (BASIC_FEATURES + 2 * GLCM_FEATURES));
+    ck_assert_uint_eq(report.features.count,
+                      2 * (SHAPE_FEATURES + FIRST_ORDER_FEATURES + 2 * GLCM_FEATURES));
     ck_assert_uint_eq(report.features.histogram_count, 2 * 3);
     ck_assert_double_eq(find(&report, 1, "voxel_count", 0)->value, SAMPLE_BLOCK);
     ck_assert_double_eq(find(&report, 1, "mean", 0)->value, 40);
     ck_assert_double_eq(find(&report, 0, "minimum", 0)->value, -1000);
-    ck_assert_str_eq(find(&report, 1, "correlation", 1)->absence, "ONE_GREY_LEVEL");
-    ck_assert_str_eq(find(&report, 0, "correlation", 1)->absence, "");
+    ck_assert_str_eq(find(&report, 1, "correlation", 1)->missing_reason, "ONE_GREY_LEVEL");
+    ck_assert_str_eq(find(&report, 0, "correlation", 1)->missing_reason, "");
     /* No two voxels of 24 x 20 x 6 are 30 apart. */
-    ck_assert_str_eq(find(&report, 0, "joint_entropy", 30)->absence, "NO_NEIGHBOURS");
+    ck_assert_str_eq(find(&report, 0, "joint_entropy", 30)->missing_reason, "NO_NEIGHBOURS");
     for (size_t i = 0; i < report.features.count; i++) {
         const struct feature *feature = &report.features.items[i];
         ck_assert(isfinite(feature->value));
-        ck_assert(feature->absence[0] == '\0' || feature->value == 0);
+        ck_assert(feature->missing_reason[0] == '\0' || feature->value == 0);
     }
     pipeline_report_clear(&report);
     ck_assert_uint_eq(report.features.count, 0);

@@ -1,94 +1,53 @@
 /*
- * features_glcm.c - features of grey level co-occurrence matrices, from counts.
+ * glcm.c - features of grey level co-occurrence matrices, from counts.
  *
  * Of a matrix the cells that are not 0 are listed once, and its marginals summed, in integers;
  * features run over them row by row, so the order of additions, and with it the last bit, is the
  * same everywhere. An average leaves out matrices without a count, and for each feature those in
  * which it is not defined.
  */
+#include "kernels/features/glcm.h"
+
+#include "kernels/features/directions.h"
 #include "kernels/features/eigen.h"
-#include "kernels/features/features.h"
+#include "kernels/texture/texture.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-const struct feature_definition glcm_feature_definitions[GLCM_FEATURES] = {
-    {"joint_maximum", "Joint maximum", "GYBY", "1", 0},
-    {"joint_average", "Joint average", "60VM", "1", 0},
-    {"joint_variance", "Joint variance", "UR99", "1", 0},
-    {"joint_entropy", "Joint entropy", "TU9B", "1", 0},
-    {"difference_average", "Difference average", "TF7R", "1", 0},
-    {"difference_variance", "Difference variance", "D3YU", "1", 0},
-    {"difference_entropy", "Difference entropy", "NTRS", "1", 0},
-    {"sum_average", "Sum average", "ZGXS", "1", 0},
-    {"sum_variance", "Sum variance", "OEEB", "1", 0},
-    {"sum_entropy", "Sum entropy", "P6QZ", "1", 0},
-    {"angular_second_moment", "Angular second moment", "8ZQL", "1", 0},
-    {"contrast", "Contrast", "ACUI", "1", 0},
-    {"dissimilarity", "Dissimilarity", "8S9J", "1", 0},
-    {"inverse_difference", "Inverse difference", "IB1Z", "1", 0},
-    {"normalised_inverse_difference", "Normalised inverse difference", "NDRX", "1", 0},
-    {"inverse_difference_moment", "Inverse difference moment", "WF0Z", "1", 0},
-    {"normalised_inverse_difference_moment", "Normalised inverse difference moment", "1QCO", "1",
-     0},
-    {"inverse_variance", "Inverse variance", "E8JP", "1", 0},
-    {"correlation", "Correlation", "NI2N", "1", 0},
-    {"autocorrelation", "Autocorrelation", "QWB0", "1", 0},
-    {"cluster_tendency", "Cluster tendency", "DG8W", "1", 0},
-    {"cluster_shade", "Cluster shade", "7NFM", "1", 0},
-    {"cluster_prominence", "Cluster prominence", "AE86", "1", 0},
-    {"information_correlation_1", "First measure of information correlation", "R8DG", "1", 0},
-    {"information_correlation_2", "Second measure of information correlation", "JN9H", "1", 0},
-    {"maximal_correlation_coefficient", "Maximal correlation coefficient", "", "1", 0},
+static const struct feature_definition glcm_definitions[GLCM_FEATURES] = {
+    {"joint_maximum", "Joint maximum", "GYBY", "1", 0, false},
+    {"joint_average", "Joint average", "60VM", "1", 0, false},
+    {"joint_variance", "Joint variance", "UR99", "1", 0, false},
+    {"joint_entropy", "Joint entropy", "TU9B", "1", 0, false},
+    {"difference_average", "Difference average", "TF7R", "1", 0, false},
+    {"difference_variance", "Difference variance", "D3YU", "1", 0, false},
+    {"difference_entropy", "Difference entropy", "NTRS", "1", 0, false},
+    {"sum_average", "Sum average", "ZGXS", "1", 0, false},
+    {"sum_variance", "Sum variance", "OEEB", "1", 0, false},
+    {"sum_entropy", "Sum entropy", "P6QZ", "1", 0, false},
+    {"angular_second_moment", "Angular second moment", "8ZQL", "1", 0, false},
+    {"contrast", "Contrast", "ACUI", "1", 0, false},
+    {"dissimilarity", "Dissimilarity", "8S9J", "1", 0, false},
+    {"inverse_difference", "Inverse difference", "IB1Z", "1", 0, false},
+    {"normalised_inverse_difference", "Normalised inverse difference", "NDRX", "1", 0, false},
+    {"inverse_difference_moment", "Inverse difference moment", "WF0Z", "1", 0, false},
+    {"normalised_inverse_difference_moment", "Normalised inverse difference moment", "1QCO", "1", 0,
+     false},
+    {"inverse_variance", "Inverse variance", "E8JP", "1", 0, false},
+    {"correlation", "Correlation", "NI2N", "1", 0, false},
+    {"autocorrelation", "Autocorrelation", "QWB0", "1", 0, false},
+    {"cluster_tendency", "Cluster tendency", "DG8W", "1", 0, false},
+    {"cluster_shade", "Cluster shade", "7NFM", "1", 0, false},
+    {"cluster_prominence", "Cluster prominence", "AE86", "1", 0, false},
+    {"information_correlation_1", "First measure of information correlation", "R8DG", "1", 0,
+     false},
+    {"information_correlation_2", "Second measure of information correlation", "JN9H", "1", 0,
+     false},
+    {"maximal_correlation_coefficient", "Maximal correlation coefficient", "", "1", 0, false},
 };
-
-const char *const glcm_aggregation_names[GLCM_AGGREGATIONS] = {
-    "2d-averaged", "2d-slice-merged", "2.5d-direction-merged",
-    "2.5d-merged", "3d-averaged",     "3d-merged",
-};
-
-const char *const glcm_aggregation_codes[GLCM_AGGREGATIONS] = {
-    "BTW3", "SUJT", "JJUI", "ZW7Z", "ITBB", "IAZD",
-};
-
-const char *
-features_absence_name(enum features_absence absence)
-{
-    switch (absence) {
-    case FEATURES_NO_VOXEL:
-        return "EMPTY_REGION";
-    case FEATURES_NO_PAIR:
-        return "NO_NEIGHBOURS";
-    case FEATURES_ONE_LEVEL:
-        return "ONE_GREY_LEVEL";
-    case FEATURES_NO_LEVELS:
-        return "NOT_DISCRETISED";
-    case FEATURES_PRESENT:
-        break;
-    }
-    return "";
-}
-
-bool
-glcm_aggregation_is_2d(enum glcm_aggregation aggregation)
-{
-    return aggregation < GLCM_3D_AVERAGED;
-}
-
-bool
-glcm_aggregation_per_slice(enum glcm_aggregation aggregation)
-{
-    return aggregation == GLCM_2D_AVERAGED || aggregation == GLCM_2D_SLICE_MERGED;
-}
-
-bool
-glcm_aggregation_merges(enum glcm_aggregation aggregation)
-{
-    return aggregation == GLCM_2D_SLICE_MERGED || aggregation == GLCM_2_5D_MERGED ||
-           aggregation == GLCM_3D_MERGED;
-}
 
 /* An element of a matrix that is not 0: levels i and j count from 0. */
 struct cell {
@@ -257,14 +216,14 @@ moments(const double *p, int count, int first, double *mean, double *variance)
 static void
 present(struct feature_value values[GLCM_FEATURES], enum glcm_feature feature, double value)
 {
-    values[feature] = (struct feature_value){value, FEATURES_PRESENT};
+    values[feature] = feature_present(value);
 }
 
 static void
 absent(struct feature_value values[GLCM_FEATURES], enum glcm_feature feature,
-       enum features_absence absence)
+       enum feature_missing missing)
 {
-    values[feature] = (struct feature_value){0, absence};
+    values[feature] = feature_absent(missing);
 }
 
 /* Of p_{x-y}: what depends on the distance of the two levels only. */
@@ -346,7 +305,7 @@ joint_features(const struct matrix *matrix, struct feature_value values[GLCM_FEA
     if (matrix->row_levels > 1 && matrix->column_levels > 1)
         present(values, GLCM_CORRELATION, covariance / sqrt(row_variance * column_variance));
     else
-        absent(values, GLCM_CORRELATION, FEATURES_ONE_LEVEL);
+        absent(values, GLCM_CORRELATION, FEATURE_ONE_GREY_LEVEL);
 }
 
 /*
@@ -377,7 +336,7 @@ information_features(const struct matrix *matrix, struct feature_value values[GL
     if (larger > 0)
         present(values, GLCM_INFORMATION_CORRELATION_1, mutual > 0 ? -mutual / larger : 0);
     else
-        absent(values, GLCM_INFORMATION_CORRELATION_1, FEATURES_ONE_LEVEL);
+        absent(values, GLCM_INFORMATION_CORRELATION_1, FEATURE_ONE_GREY_LEVEL);
     present(values, GLCM_INFORMATION_CORRELATION_2, sqrt(-expm1(-2 * mutual)));
 }
 
@@ -451,7 +410,7 @@ maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEAT
     double norm;
 
     if (matrix->row_levels < 2 || matrix->column_levels < 2) {
-        absent(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, FEATURES_ONE_LEVEL);
+        absent(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, FEATURE_ONE_GREY_LEVEL);
         return;
     }
     find_occurring(matrix->row_counts, matrix->n, &rows);
@@ -494,7 +453,7 @@ average_add(struct average *average, struct matrix *matrix)
     features_of(matrix, values);
     average->matrices++;
     for (int f = 0; f < GLCM_FEATURES; f++)
-        if (values[f].absence == FEATURES_PRESENT) {
+        if (values[f].missing == FEATURE_PRESENT) {
             average->sum[f] += values[f].value;
             average->count[f]++;
         }
@@ -508,7 +467,7 @@ average_take(const struct average *average, struct feature_value values[GLCM_FEA
             present(values, (enum glcm_feature)f, average->sum[f] / (double)average->count[f]);
         else
             absent(values, (enum glcm_feature)f,
-                   average->matrices > 0 ? FEATURES_ONE_LEVEL : FEATURES_NO_PAIR);
+                   average->matrices > 0 ? FEATURE_ONE_GREY_LEVEL : FEATURE_NO_NEIGHBOURS);
     }
 }
 
@@ -517,7 +476,7 @@ glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int6
               int64_t directions, struct feature_value values[GLCM_FEATURES])
 {
     const int64_t square = (int64_t)settings->levels * settings->levels;
-    const bool merges = glcm_aggregation_merges(settings->aggregation);
+    const bool merges = aggregation_merges(settings->aggregation);
     struct average average = {.matrices = 0};
     struct matrix matrix;
 
@@ -535,3 +494,95 @@ glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int6
     matrix_close(&matrix);
     return 0;
 }
+
+/* ---------------------------------------------------------------------------- the family -- */
+
+static bool
+glcm_wanted(const struct texture_options *options)
+{
+    return options->glcm != NULL;
+}
+
+static size_t
+glcm_sets(const struct texture_options *options)
+{
+    return directions_sets(options->glcm);
+}
+
+static void
+glcm_describe(const struct texture_options *options, size_t set, char settings[FEATURE_SETTINGS])
+{
+    const struct glcm_options *glcm = options->glcm;
+    struct directions directions;
+    char name[DIRECTIONS_TEXT];
+
+    directions_make(glcm, set, &directions);
+    directions_name(glcm, name);
+    feature_put_text(settings, FEATURE_aggregation, aggregation_names[glcm->aggregation]);
+    feature_put_text(settings, FEATURE_aggregation_ibsi_code, aggregation_codes[glcm->aggregation]);
+    feature_put_integer(settings, FEATURE_distance, directions.distance);
+    feature_put_boolean(settings, FEATURE_symmetric, glcm->symmetric);
+    feature_put_text(settings, FEATURE_directions, name);
+}
+
+/* Slices that have matrices of their own. */
+static size_t
+glcm_slices(const struct feature_region *region)
+{
+    const struct feature_volume *volume = region->volume;
+
+    return aggregation_per_slice(volume->options->glcm->aggregation) ? (size_t)volume->slices : 1;
+}
+
+static size_t
+glcm_count_size(const struct feature_region *region, size_t set)
+{
+    struct directions directions;
+
+    directions_make(region->volume->options->glcm, set, &directions);
+    return glcm_slices(region) * directions.count * (size_t)region->levels * (size_t)region->levels;
+}
+
+static int
+glcm_count(const struct feature_region *region, size_t set, uint64_t *counts, struct error *error)
+{
+    const struct glcm_options *options = region->volume->options->glcm;
+    struct directions directions;
+
+    directions_make(options, set, &directions);
+    const struct texture_glcm request = {
+        .levels = {region->levels, region->level_of, region->volume->tables},
+        .region = region->bits,
+        .offsets = directions.offsets,
+        .offset_count = directions.count,
+        .per_slice = aggregation_per_slice(options->aggregation),
+    };
+    return texture_glcm_run(region->volume->lane, &request, counts, error);
+}
+
+static int
+glcm_values(const struct feature_region *region, size_t set, const uint64_t *counts,
+            struct feature_value *values)
+{
+    const struct glcm_options *options = region->volume->options->glcm;
+    const struct glcm_settings settings = {region->levels, options->aggregation,
+                                           options->symmetric};
+    struct directions directions;
+
+    directions_make(options, set, &directions);
+    return glcm_features(&settings, counts, (int64_t)glcm_slices(region), (int64_t)directions.count,
+                         values);
+}
+
+const struct feature_family family_glcm = {
+    .name = "glcm",
+    .definitions = glcm_definitions,
+    .definition_count = GLCM_FEATURES,
+    .needs_levels = true,
+    .wanted = glcm_wanted,
+    .sets = glcm_sets,
+    .describe = glcm_describe,
+    .count_size = glcm_count_size,
+    .count = glcm_count,
+    .values = glcm_values,
+};

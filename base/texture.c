@@ -1,0 +1,57 @@
+/* texture.c - see texture.h. */
+#include "base/texture.h"
+
+const char *const aggregation_names[] = {
+#define AGGREGATION(id, name, ...) name,
+#include "base/terms.def"
+    NULL,
+};
+
+const char *const aggregation_codes[] = {
+#define AGGREGATION(id, name, scheme, code, meaning) code,
+#include "base/terms.def"
+};
+
+const char *const discretisation_names[] = {
+#define DISCRETISATION(id, name, ...) name,
+#include "base/terms.def"
+    NULL,
+};
+
+const char *const texture_pattern_names[] = {
+#define PATTERN(id, name, ...) name,
+#include "base/terms.def"
+    NULL,
+};
+
+const char *const feature_missing_names[] = {
+    "",
+#define MISSING(id, ...) #id,
+#include "base/terms.def"
+    NULL,
+};
+
+bool
+aggregation_is_2d(enum aggregation aggregation)
+{
+    return aggregation < AGGREGATION_3D_AVERAGED;
+}
+
+bool
+aggregation_per_slice(enum aggregation aggregation)
+{
+    return aggregation == AGGREGATION_2D_AVERAGED || aggregation == AGGREGATION_2D_SLICE_MERGED;
+}
+
+bool
+aggregation_merges(enum aggregation aggregation)
+{
+    return aggregation == AGGREGATION_2D_SLICE_MERGED || aggregation == AGGREGATION_2_5D_MERGED ||
+           aggregation == AGGREGATION_3D_MERGED;
+}
+
+bool
+discretisation_by_number(enum discretisation kind)
+{
+    return kind == DISCRETISATION_STORED_256 || kind == DISCRETISATION_FIXED_BIN_NUMBER;
+}

@@ -1,0 +1,117 @@
+/*
+ * texture.h - how texture is measured: the words for it (terms.def), and the options of a pipeline,
+ * as the configuration reads them and the families of features take them.
+ */
+#ifndef NOCTULE_BASE_TEXTURE_H
+#define NOCTULE_BASE_TEXTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum aggregation {
+
+#define AGGREGATION(id, ...) AGGREGATION_##id,
+#include "base/terms.def"
+    AGGREGATIONS,
+};
+
+enum discretisation {
+
+#define DISCRETISATION(id, ...) DISCRETISATION_##id,
+#include "base/terms.def"
+    DISCRETISATIONS,
+};
+
+enum texture_pattern {
+
+#define PATTERN(id, ...) TEXTURE_##id,
+#include "base/terms.def"
+    TEXTURE_PATTERNS, /* how many there are */
+};
+
+enum feature_missing {
+    FEATURE_PRESENT,
+
+#define MISSING(id, ...) FEATURE_##id,
+#include "base/terms.def"
+    FEATURE_MISSINGS,
+};
+
+/* What records and the configuration call them: "3d-merged", "fixed-bin-number", "lbp"; and of a
+ * missing value "EMPTY_REGION", "" of one that is present. Each array ends with NULL. */
+extern const char *const aggregation_names[AGGREGATIONS + 1];
+extern const char *const discretisation_names[DISCRETISATIONS + 1];
+extern const char *const texture_pattern_names[TEXTURE_PATTERNS + 1];
+extern const char *const feature_missing_names[FEATURE_MISSINGS + 1];
+
+/* "IAZD" */
+extern const char *const aggregation_codes[AGGREGATIONS];
+
+/* Does it use directions within slices only? Does it need a matrix per slice? Are those of all
+ * directions added up before features are taken? */
+bool aggregation_is_2d(enum aggregation aggregation);
+bool aggregation_per_slice(enum aggregation aggregation);
+bool aggregation_merges(enum aggregation aggregation);
+
+/* ------------------------------------------------------------------- options of a pipeline ---- */
+
+struct discretisation_options {
+    enum discretisation kind;
+    int levels;       /* of stored-256 and fixed-bin-number */
+    double bin_width; /* of the other two, in real-world units */
+    bool has_range;   /* re-segmentation: values beyond it take no part */
+    double range[2];  /* inclusive, real-world units */
+};
+
+/* Does it make as many levels as it is told, and not bins of a width? */
+bool discretisation_by_number(enum discretisation kind);
+
+struct texture_offset {
+    int32_t x, y, z; /* columns, rows, slices */
+};
+
+#define GLCM_MAX_SETS    16 /* distances, or offsets, that a pipeline may name */
+#define GLCM_MAX_OFFSETS 16
+
+enum glcm_matrices { /* that features are of, as a result of their own */
+                     GLCM_NO_MATRICES,
+                     GLCM_COUNTS,
+                     GLCM_NORMALISED, /* probabilities */
+};
+
+/* Grey level co-occurrence: one matrix, or set of them, per distance. */
+struct glcm_options {
+    enum aggregation aggregation;
+    bool symmetric; /* each pair counts in both directions (IBSI); else in one */
+    int *distances; /* Chebyshev, in voxels; none where offsets are given */
+    size_t distance_count;
+    /* 2-D aggregations only, with distances: the directions in a slice, in degrees
+     * counter-clockwise from the row direction, of 0, 45, 90, 135; none named: all four. */
+    int *angles;
+    size_t angle_count;
+    struct texture_offset *offsets; /* instead of distances: exactly these neighbours */
+    size_t offset_count;
+    enum glcm_matrices matrices;
+};
+
+struct texture_options {
+    unsigned regions; /* enum conf_region, or-ed */
+    struct discretisation_options levels;
+    bool levels_wanted;        /* the discretisation is given, and not only what families need */
+    bool first_order;          /* intensity statistics, and volume, centroid and box */
+    struct glcm_options *glcm; /* NULL: none */
+    unsigned patterns;         /* 1 << enum texture_pattern, or-ed */
+    double tlbap_threshold;    /* 0 .. 1, of the largest value of the window; six decimals count */
+    bool tlbap_strict;         /* greater instead of greater or equal */
+    bool lanadp_integer;       /* averages cut to integers */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,62 @@
+/*
+ * glcm.h - features of grey level co-occurrence matrices (IBSI 3.6). Pure functions; any thread.
+ */
+#ifndef NOCTULE_FEATURE_GLCM_H
+#define NOCTULE_FEATURE_GLCM_H
+
+#include "kernels/features/family.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum glcm_feature {
+    GLCM_JOINT_MAXIMUM, /* the 25 of IBSI in the order of its manual ... */
+    GLCM_JOINT_AVERAGE,
+    GLCM_JOINT_VARIANCE,
+    GLCM_JOINT_ENTROPY,
+    GLCM_DIFFERENCE_AVERAGE,
+    GLCM_DIFFERENCE_VARIANCE,
+    GLCM_DIFFERENCE_ENTROPY,
+    GLCM_SUM_AVERAGE,
+    GLCM_SUM_VARIANCE,
+    GLCM_SUM_ENTROPY,
+    GLCM_ANGULAR_SECOND_MOMENT,
+    GLCM_CONTRAST,
+    GLCM_DISSIMILARITY,
+    GLCM_INVERSE_DIFFERENCE,
+    GLCM_NORMALISED_INVERSE_DIFFERENCE,
+    GLCM_INVERSE_DIFFERENCE_MOMENT,
+    GLCM_NORMALISED_INVERSE_DIFFERENCE_MOMENT,
+    GLCM_INVERSE_VARIANCE,
+    GLCM_CORRELATION,
+    GLCM_AUTOCORRELATION,
+    GLCM_CLUSTER_TENDENCY,
+    GLCM_CLUSTER_SHADE,
+    GLCM_CLUSTER_PROMINENCE,
+    GLCM_INFORMATION_CORRELATION_1,
+    GLCM_INFORMATION_CORRELATION_2,
+    GLCM_MAXIMAL_CORRELATION_COEFFICIENT, /* ... and Haralick's f14 */
+    GLCM_FEATURES,
+};
+
+struct glcm_settings {
+    int levels;
+    enum aggregation aggregation;
+    bool symmetric; /* each matrix plus its transpose (IBSI, pyradiomics); else directional */
+};
+
+/*
+ * Features of counts[slices][directions][levels][levels] (slices is 1 unless the aggregation is per
+ * slice; levels are 2 .. 256). Matrices without a count take no part in an average (IBSI 3.6.1,
+ * pyradiomics), nor for correlation, its first information measure and f14 those with one grey
+ * level, for which they are not defined. Joint average and variance are those of the rows. Counts
+ * of all matrices together are below 2^53. Returns 0 or -ENOMEM.
+ */
+int glcm_features(const struct glcm_settings *settings, const uint64_t *counts, int64_t slices,
+                  int64_t directions, struct feature_value values[GLCM_FEATURES]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
