@@ -114,7 +114,7 @@ check_foreign_keys(struct database *db)
 
 /* Within a transaction. The version is read again: another process may have been quicker. */
 static int
-climb(struct database *db, struct database *model)
+migrate_climb(struct database *db, struct database *model)
 {
     int version;
     int rc = migrate_identify(db, &version);
@@ -149,7 +149,7 @@ migrate(struct database *db)
     if (differs == 1) {
         rc = database_script(db, "BEGIN IMMEDIATE");
         if (rc == 0)
-            rc = climb(db, &model);
+            rc = migrate_climb(db, &model);
         if (rc == 0)
             rc = database_script(db, "COMMIT");
         if (rc < 0 && !sqlite3_get_autocommit(db->handle))

@@ -10,7 +10,7 @@ enum {
 };
 
 /* 64 rows; the padding keeps equal places of the strips in different cache sets. */
-struct strip {
+struct bits_strip {
     uint64_t row[64][WORDS];
     uint64_t padding[8];
 };
@@ -55,7 +55,7 @@ bits_least(int64_t a, int64_t b)
 
 /* The strip whose first voxel is (row, column); what lies beyond the matrix is 0. */
 static void
-load(struct strip *strip, const struct bits_matrix *matrix, int64_t row, int64_t column)
+load(struct bits_strip *strip, const struct bits_matrix *matrix, int64_t row, int64_t column)
 {
     int64_t rows = bits_least(matrix->rows - row, 64);
     size_t words = (size_t)bits_least((matrix->columns + 63) / 64 - column / 64, WORDS);
@@ -68,7 +68,7 @@ load(struct strip *strip, const struct bits_matrix *matrix, int64_t row, int64_t
 }
 
 static bool
-all_zero(const struct strip *strip)
+all_zero(const struct bits_strip *strip)
 {
     uint64_t any = 0;
 
@@ -80,7 +80,7 @@ all_zero(const struct strip *strip)
 
 /* Stores the turned strips side by side: their first voxel is (row, column) of the target. */
 static void
-store(const struct strip strips[STRIPS], const struct bits_matrix *matrix, int64_t row,
+store(const struct bits_strip strips[STRIPS], const struct bits_matrix *matrix, int64_t row,
       int64_t column)
 {
     int64_t rows = bits_least(matrix->rows - row, SIDE);
@@ -96,7 +96,7 @@ static void
 transpose_square(const struct isa *isa, const struct bits_matrix *source,
                  const struct bits_matrix *target, int64_t row, int64_t column)
 {
-    struct strip strips[STRIPS];
+    struct bits_strip strips[STRIPS];
 
     for (int64_t s = 0; s < STRIPS && row + 64 * s < source->rows; s++) {
         load(&strips[s], source, row + 64 * s, column);

@@ -11,7 +11,7 @@
 #define WITHIN_WORD (~LAST_BIT)
 
 /* One tile while it is flooded; the words of the tile's first one. */
-struct visit {
+struct edge_flood_visit {
     struct tiles_visit *tiles;
     const uint64_t *edge[3];
     uint64_t *settled;
@@ -38,7 +38,7 @@ runs_hit(uint64_t edges, uint64_t hits)
 /* Settles the runs of the word at `at` that hold a bit of hits, some of which is not yet settled.
  */
 INLINE void
-settle(struct visit *visit, uint32_t place, int64_t at, uint64_t settled, uint64_t hits)
+settle(struct edge_flood_visit *visit, uint32_t place, int64_t at, uint64_t settled, uint64_t hits)
 {
     uint64_t edges = visit->edge[0][at] & WITHIN_WORD, more = settled | hits;
     uint64_t open = edges & (more ^ more >> 1); /* edges that lead from these to others */
@@ -52,7 +52,7 @@ settle(struct visit *visit, uint32_t place, int64_t at, uint64_t settled, uint64
 
 /* The bits that `settled` bits of the word at `at` touch in the word beyond a face. */
 INLINE uint64_t
-touched_beyond(const struct visit *visit, int64_t at, int face, uint64_t settled)
+touched_beyond(const struct edge_flood_visit *visit, int64_t at, int face, uint64_t settled)
 {
     int axis = face / 2;
     const uint64_t *edge = visit->edge[axis];
@@ -69,7 +69,7 @@ touched_beyond(const struct visit *visit, int64_t at, int face, uint64_t settled
 }
 
 INLINE bool
-is_last(const struct visit *visit, uint32_t place, int face)
+is_last(const struct edge_flood_visit *visit, uint32_t place, int face)
 {
     int axis = face / 2;
     uint32_t here = tiles_coordinate(visit->tiles, place, axis);
@@ -79,7 +79,7 @@ is_last(const struct visit *visit, uint32_t place, int face)
 
 /* Carries the settled bits of a word to the word beyond a face of it. */
 INLINE void
-spread_to(struct visit *visit, uint32_t place, int64_t at, int face, uint64_t settled)
+spread_to(struct edge_flood_visit *visit, uint32_t place, int64_t at, int face, uint64_t settled)
 {
     int axis = face / 2;
     bool last = is_last(visit, place, face);
@@ -102,7 +102,7 @@ spread_to(struct visit *visit, uint32_t place, int64_t at, int face, uint64_t se
 }
 
 INLINE void
-spread(struct visit *visit, uint32_t place)
+spread(struct edge_flood_visit *visit, uint32_t place)
 {
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t settled = tiles_peek(&visit->settled[at]);
@@ -114,7 +114,7 @@ spread(struct visit *visit, uint32_t place)
 
 /* What the settled bits of the word beyond a face touch in the word at `at`. */
 INLINE uint64_t
-touched_from(const struct visit *visit, uint32_t place, int64_t at, int face)
+touched_from(const struct edge_flood_visit *visit, uint32_t place, int64_t at, int face)
 {
     int axis = face / 2;
     int64_t there = face % 2 ? at + visit->tiles->step[axis] : at - visit->tiles->step[axis];
@@ -126,7 +126,7 @@ touched_from(const struct visit *visit, uint32_t place, int64_t at, int face)
 
 /* Something beside this word has settled. */
 INLINE void
-gather(struct visit *visit, uint32_t place)
+gather(struct edge_flood_visit *visit, uint32_t place)
 {
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t settled = tiles_peek(&visit->settled[at]), touched = 0;
@@ -139,7 +139,7 @@ gather(struct visit *visit, uint32_t place)
 }
 
 INLINE void
-gather_arrived(struct visit *visit)
+gather_arrived(struct edge_flood_visit *visit)
 {
     struct tiles_marks *arrived = &visit->tiles->tile->arrived;
     uint64_t groups = __atomic_exchange_n(&arrived->groups, 0, __ATOMIC_ACQUIRE);
@@ -155,7 +155,7 @@ gather_arrived(struct visit *visit)
 
 /* Every word that holds voxels settled from the start. */
 INLINE void
-settle_fresh(struct visit *visit)
+settle_fresh(struct edge_flood_visit *visit)
 {
     const uint32_t *last = visit->tiles->last;
     const int *bit = visit->tiles->bit;
@@ -175,7 +175,7 @@ settle_fresh(struct visit *visit)
 INLINE void
 flood_tile(const struct edge_volume *volume, struct tiles_visit *tiles)
 {
-    struct visit visit = {.tiles = tiles, .settled = volume->settled + tiles->origin};
+    struct edge_flood_visit visit = {.tiles = tiles, .settled = volume->settled + tiles->origin};
 
     for (int axis = 0; axis < 3; axis++)
         visit.edge[axis] = volume->edge[axis] + tiles->origin;

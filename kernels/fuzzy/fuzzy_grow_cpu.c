@@ -28,7 +28,7 @@ enum {
 
 #define NONE UINT32_MAX
 
-struct chunk {
+struct grow_chunk {
     uint32_t below; /* the next chunk of the bucket, NONE at its end */
     uint32_t count;
     uint32_t voxels[WAITING];
@@ -43,7 +43,7 @@ struct growth {
     int32_t padding;   /* the smallest stored value that is padding */
     uint32_t paddings; /* how many values are, from that one on */
     uint32_t *buckets; /* the top chunk of each, NONE where none waits */
-    struct chunk *chunks;
+    struct grow_chunk *chunks;
     uint32_t chunk_count;
     uint32_t taken;        /* chunks ever used */
     uint32_t spare;        /* the first of those that are not in use, NONE for none */
@@ -69,7 +69,7 @@ INLINE void
 enter(struct growth *growth, uint16_t strength, uint32_t i)
 {
     uint32_t top = growth->buckets[strength];
-    struct chunk *chunk;
+    struct grow_chunk *chunk;
 
     if (top == NONE || growth->chunks[top].count == WAITING) {
         uint32_t fresh = take_chunk(growth);
@@ -87,7 +87,7 @@ INLINE uint32_t
 leave(struct growth *growth, uint16_t strength)
 {
     uint32_t top = growth->buckets[strength], i;
-    struct chunk *chunk;
+    struct grow_chunk *chunk;
 
     if (top == NONE)
         return NONE;
@@ -284,7 +284,7 @@ fuzzy_grow(const struct fuzzy_growth *given)
     int64_t columns = given->extent.columns, rows = given->extent.rows;
     int64_t voxels = columns * rows * given->extent.slices;
     struct image_range padding = stored_padding(given->object->padding);
-    size_t chunk_count = given->space_size / sizeof(struct chunk);
+    size_t chunk_count = given->space_size / sizeof(struct grow_chunk);
     struct growth growth = {
         .tables = given->tables,
         .scene = given->scene,

@@ -9,7 +9,7 @@
 #include "kernels/level_set/flood.h"
 
 /* One tile while it is flooded. */
-struct visit {
+struct flood_visit {
     struct tiles_visit *tiles;
     const uint64_t *range; /* of the tile's first word */
     uint64_t *inside;
@@ -38,7 +38,7 @@ runs_hit(uint64_t range, uint64_t open, uint64_t hits)
 
 /* Settles the runs of the word at `at` that hold a bit of hits, which are open. */
 INLINE void
-settle(struct visit *visit, int64_t at, uint64_t range, uint64_t inside, uint64_t hits)
+settle(struct flood_visit *visit, int64_t at, uint64_t range, uint64_t inside, uint64_t hits)
 {
     uint64_t runs = runs_hit(range, range ^ inside, hits);
 
@@ -52,7 +52,7 @@ settle(struct visit *visit, int64_t at, uint64_t range, uint64_t inside, uint64_
  * touch: the bits of the neighbour at `at` that settle.
  */
 INLINE uint64_t
-hits_on(const struct visit *visit, int64_t at, uint64_t settled, uint64_t range)
+hits_on(const struct flood_visit *visit, int64_t at, uint64_t settled, uint64_t range)
 {
     uint64_t candidates = settled & ~(range ^ visit->range[at]);
 
@@ -61,14 +61,15 @@ hits_on(const struct visit *visit, int64_t at, uint64_t settled, uint64_t range)
 
 /* Carries settled bits to the neighbour beyond one of this tile's faces. */
 INLINE void
-send(struct visit *visit, uint32_t place, int face, int64_t at, uint64_t settled, uint64_t range)
+send(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t settled,
+     uint64_t range)
 {
     if (visit->tiles->away[face] != 0 && hits_on(visit, at, settled, range))
         tiles_send(visit->tiles, place, face);
 }
 
 INLINE void
-spread_to(struct visit *visit, uint32_t place, int face, int64_t at, uint64_t settled,
+spread_to(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t settled,
           uint64_t range)
 {
     int axis = face / 2;
@@ -88,7 +89,7 @@ spread_to(struct visit *visit, uint32_t place, int face, int64_t at, uint64_t se
 
 /* Settles what a word's settled bits touch in the six words around it. */
 INLINE void
-spread(struct visit *visit, uint32_t place)
+spread(struct flood_visit *visit, uint32_t place)
 {
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t range = visit->range[at];
@@ -104,7 +105,7 @@ spread(struct visit *visit, uint32_t place)
 
 /* The bits of a word that touch a settled bit of equal range in the word beyond a face. */
 INLINE uint64_t
-touched_from(const struct visit *visit, uint32_t place, int face, int64_t at, uint64_t range)
+touched_from(const struct flood_visit *visit, uint32_t place, int face, int64_t at, uint64_t range)
 {
     int axis = face / 2;
     uint32_t here = tiles_coordinate(visit->tiles, place, axis);
@@ -123,7 +124,7 @@ touched_from(const struct visit *visit, uint32_t place, int face, int64_t at, ui
 
 /* The voxels of the word at `place`: the last word of a row may be padded. */
 INLINE uint64_t
-present(const struct visit *visit, uint32_t place)
+present(const struct flood_visit *visit, uint32_t place)
 {
     bool at_end = visit->tiles->away[1] == 0 &&
                   tiles_coordinate(visit->tiles, place, 0) == visit->tiles->last[0];
@@ -133,7 +134,7 @@ present(const struct visit *visit, uint32_t place)
 
 /* Settles what its own and the neighbouring settled bits touch in a word. */
 INLINE void
-gather(struct visit *visit, uint32_t place)
+gather(struct flood_visit *visit, uint32_t place)
 {
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t range = visit->range[at];
@@ -156,7 +157,7 @@ gather(struct visit *visit, uint32_t place)
 
 /* Every word that holds a part of the initial region. */
 INLINE void
-gather_fresh(struct visit *visit)
+gather_fresh(struct flood_visit *visit)
 {
     for (uint32_t z = 0; z <= visit->tiles->last[2]; z++)
         for (uint32_t y = 0; y <= visit->tiles->last[1]; y++)
@@ -168,7 +169,7 @@ gather_fresh(struct visit *visit)
 }
 
 INLINE void
-gather_arrived(struct visit *visit)
+gather_arrived(struct flood_visit *visit)
 {
     struct tiles_marks *arrived = &visit->tiles->tile->arrived;
     uint64_t groups = __atomic_exchange_n(&arrived->groups, 0, __ATOMIC_ACQUIRE);
@@ -183,7 +184,7 @@ gather_arrived(struct visit *visit)
 }
 
 INLINE void
-flood_tile_body(struct visit *visit)
+flood_tile_body(struct flood_visit *visit)
 {
     if (visit->tiles->tile->fresh)
         gather_fresh(visit);
@@ -196,7 +197,8 @@ flood_tile_body(struct visit *visit)
 INLINE void
 flood_tile(const struct flood_volume *volume, struct tiles_visit *tiles)
 {
-    struct visit visit = {tiles, volume->range + tiles->origin, volume->inside + tiles->origin};
+    struct flood_visit visit = {tiles, volume->range + tiles->origin,
+                                volume->inside + tiles->origin};
 
     flood_tile_body(&visit);
 }

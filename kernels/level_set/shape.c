@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* A line through the volume along one axis; the other two axes have added up to y_term, z_term. */
-struct line {
+struct shape_line {
     const struct kernels_shape *shape;
     int axis;
     double others[2];
@@ -45,7 +45,7 @@ limit(const struct kernels_shape *shape)
 }
 
 static bool
-passes(const struct line *line, int64_t index)
+passes(const struct shape_line *line, int64_t index)
 {
     double own = term(line->shape, line->axis, (double)index);
 
@@ -54,7 +54,7 @@ passes(const struct line *line, int64_t index)
 
 /* Half the length of the interval, as good as floating point gives it; may be NaN or infinite. */
 static double
-half_length(const struct line *line)
+half_length(const struct shape_line *line)
 {
     const struct kernels_shape *shape = line->shape;
     double rest = limit(shape) - line->others[0] - line->others[1];
@@ -83,7 +83,7 @@ clamp(double value, int64_t low, int64_t high)
  * The guess is nearly always right; where it is not, bisection is.
  */
 static int64_t
-reach(const struct line *line, int64_t from, int64_t to, int64_t step, double guess)
+reach(const struct shape_line *line, int64_t from, int64_t to, int64_t step, double guess)
 {
     int64_t inside = from, outside = to + step;
     int64_t probe = step > 0 ? clamp(guess, from, to) : clamp(guess, to, from);
@@ -103,7 +103,7 @@ reach(const struct line *line, int64_t from, int64_t to, int64_t step, double gu
 }
 
 static struct shape_interval
-find_interval(const struct line *line, int64_t size)
+find_interval(const struct shape_line *line, int64_t size)
 {
     double center = line->shape->center[line->axis];
     int64_t nearest = clamp(nearbyint(center), 0, size - 1);
@@ -120,7 +120,7 @@ find_interval(const struct line *line, int64_t size)
 struct shape_interval
 shape_extent(const struct kernels_shape *shape, int axis, int64_t size)
 {
-    struct line line = {.shape = shape, .axis = axis};
+    struct shape_line line = {.shape = shape, .axis = axis};
 
     return find_interval(&line, size);
 }
@@ -128,8 +128,8 @@ shape_extent(const struct kernels_shape *shape, int axis, int64_t size)
 struct shape_interval
 shape_row(const struct kernels_shape *shape, int64_t y, int64_t z, int64_t columns)
 {
-    struct line line = {.shape = shape,
-                        .others = {term(shape, 1, (double)y), term(shape, 2, (double)z)}};
+    struct shape_line line = {.shape = shape,
+                              .others = {term(shape, 1, (double)y), term(shape, 2, (double)z)}};
 
     return find_interval(&line, columns);
 }

@@ -56,7 +56,7 @@ struct split {
 };
 
 /* 32 codes. */
-struct codes {
+struct bits_codes {
     uint4 half[2];
 };
 
@@ -103,7 +103,7 @@ pick(uint32_t a, uint32_t b, uint32_t of_a)
  * dropped; then bytes, pairs of bits and bits change places with words.
  */
 static __device__ __forceinline__ void
-make_planes(const struct codes &codes, uint32_t planes[4])
+make_planes(const struct bits_codes &codes, uint32_t planes[4])
 {
     const uint32_t evens = 0x55555555, pairs = 0x33333333, halves = 0x0F0F0F0F;
     const uint4 &a = codes.half[0], &b = codes.half[1];
@@ -128,7 +128,7 @@ make_planes(const struct codes &codes, uint32_t planes[4])
 /* The eight masks of a lane's word. Stored values have no bit that says what does not count. */
 template <bool SHIFTED>
 static __device__ __forceinline__ void
-make_masks(const struct codes &codes, uint32_t there, unsigned char *at)
+make_masks(const struct bits_codes &codes, uint32_t there, unsigned char *at)
 {
     uint32_t planes[4];
 
@@ -231,8 +231,8 @@ static __device__ __forceinline__ void
 glcm_bits_each_row(const struct glcm_image &image, struct word *word, uint32_t count,
                    const Use &use)
 {
-    struct codes codes[BUFFERS] = {};
-    const auto fetch = [&](struct codes *into) {
+    struct bits_codes codes[BUFFERS] = {};
+    const auto fetch = [&](struct bits_codes *into) {
 #pragma unroll
         for (int i = 0; i < 2; i++)
             if (word->has[i])
@@ -258,7 +258,7 @@ glcm_bits_each_row(const struct glcm_image &image, struct word *word, uint32_t c
 /* Makes the masks of the row after `here`. */
 template <bool SHIFTED>
 static __device__ __forceinline__ void
-make_next(const struct codes &codes, uint32_t there, const struct ring &ring)
+make_next(const struct bits_codes &codes, uint32_t there, const struct ring &ring)
 {
     make_masks<SHIFTED>(codes, there, ring.write + next_of(ring, ring.here));
 }
@@ -291,11 +291,11 @@ count_strip(const struct glcm_image &image, struct word word, uint32_t first, ui
     word.at += (size_t)(first - before) * image.pitch;
     for (uint32_t k = before; k < behind; k++, glcm_bits_advance(&ring))
         make_next<SHIFTED>({}, 0, ring);
-    glcm_bits_each_row(image, &word, before + 1, [&](const struct codes &codes) {
+    glcm_bits_each_row(image, &word, before + 1, [&](const struct bits_codes &codes) {
         make_next<SHIFTED>(codes, word.there, ring);
         glcm_bits_advance(&ring);
     });
-    glcm_bits_each_row(image, &word, last - first - 1, [&](const struct codes &codes) {
+    glcm_bits_each_row(image, &word, last - first - 1, [&](const struct bits_codes &codes) {
         __syncwarp();
         make_next<SHIFTED>(codes, word.there, ring);
         count_here<PLACES>(ring, product);

@@ -237,7 +237,7 @@ find_levels(struct cpu_lane *lane, const struct texture_glcm *request, bool wide
 /* --------------------------------------------------------------------------- counting ---- */
 
 /* Tuples of one gathering, and what all threads share. */
-struct counting {
+struct glcm_counting {
     struct cpu_lane *lane;
     const struct texture_glcm *request;
     bool wide;
@@ -252,7 +252,7 @@ struct counting {
 
 /* What a thread counts into. */
 struct counter {
-    const struct counting *counting;
+    const struct glcm_counting *counting;
     struct texture_space *space;
     const struct tuple *tuple;
     size_t entries; /* of a table */
@@ -264,7 +264,7 @@ struct counter {
 };
 
 static size_t
-base_of(const struct counting *counting)
+base_of(const struct glcm_counting *counting)
 {
     return (size_t)counting->request->levels.levels + 1;
 }
@@ -314,7 +314,7 @@ taken_from(const struct isa_counters *counters, size_t copies, size_t entry)
 static uint64_t *
 matrix_of(const struct counter *counter, const struct tuple_pair *pair)
 {
-    const struct counting *counting = counter->counting;
+    const struct glcm_counting *counting = counter->counting;
     const struct texture_glcm *request = counting->request;
     size_t levels = (size_t)request->levels.levels;
     size_t z = request->per_slice ? (size_t)(counter->z + counter->tuple->at[pair->from].z) : 0;
@@ -421,7 +421,7 @@ empty(struct counter *counter)
 }
 
 /* The rows of levels at the points of a tuple, and the anchors' columns to be counted. */
-struct line {
+struct glcm_line {
     const unsigned char *row[TUPLE_POINTS]; /* shifted, so that the anchor's column is theirs */
     int64_t first;
     int64_t end;
@@ -450,7 +450,7 @@ cpu_glcm_find_row(const struct counter *counter, struct texture_offset at, int64
 
 /* False where no pair of the tuple can have two levels. */
 static bool
-find_line(const struct counter *counter, int64_t y, int64_t z, struct line *line)
+find_line(const struct counter *counter, int64_t y, int64_t z, struct glcm_line *line)
 {
     const struct tuple *tuple = counter->tuple;
     bool both = tuple->points == 2;
@@ -472,7 +472,7 @@ find_line(const struct counter *counter, int64_t y, int64_t z, struct line *line
 }
 
 static void
-count_wide_line(const struct line *line, uint32_t *counters)
+count_wide_line(const struct glcm_line *line, uint32_t *counters)
 {
     const uint16_t *a = (const uint16_t *)(const void *)line->row[0];
     const uint16_t *b = (const uint16_t *)(const void *)line->row[1];
@@ -500,7 +500,7 @@ relieve(struct counter *counter, int64_t more)
 }
 
 static void
-count_chunk(struct counter *counter, const struct line *line, int64_t from, int64_t count)
+count_chunk(struct counter *counter, const struct glcm_line *line, int64_t from, int64_t count)
 {
     const struct isa *isa = cpu_device_of(&counter->counting->lane->base)->isa;
     struct isa_tuple tuple = {.points = counter->tuple->points,
@@ -516,7 +516,7 @@ count_chunk(struct counter *counter, const struct line *line, int64_t from, int6
 
 /* Zeros behind the end are counted, too: they stand in no matrix. */
 static void
-cpu_glcm_count_line(struct counter *counter, const struct line *line)
+cpu_glcm_count_line(struct counter *counter, const struct glcm_line *line)
 {
     if (counter->counting->wide) {
         relieve(counter, line->end - line->first);
@@ -536,7 +536,7 @@ count_block(struct counter *counter, const struct texture_blocks *blocks, int64_
     const struct tuple *tuple = counter->tuple;
     struct texture_block block = texture_block_at(blocks, i);
     int32_t above = 0, before = 0;
-    struct line line = {0};
+    struct glcm_line line = {0};
 
     for (int p = 0; p < tuple->points; p++) {
         above = tuple->at[p].y > above ? tuple->at[p].y : above;
@@ -554,7 +554,7 @@ count_block(struct counter *counter, const struct texture_blocks *blocks, int64_
 static void
 count_tuples(void *context)
 {
-    struct counting *counting = context;
+    struct glcm_counting *counting = context;
     int64_t i = __atomic_fetch_add(&counting->next, 1, __ATOMIC_RELAXED), before = 0;
     struct counter counter = {.counting = counting};
 
@@ -577,7 +577,7 @@ count_tuples(void *context)
 }
 
 static void
-set_blocks(struct counting *counting)
+set_blocks(struct glcm_counting *counting)
 {
     const struct kernels_lane *lane = &counting->lane->base;
     int64_t voxels = counting->request->per_slice ? SLICE_VOXELS : TEXTURE_BLOCK_VOXELS;
@@ -648,11 +648,11 @@ cpu_glcm_run(struct kernels_lane *lane, const void *given, struct error *error)
     int points = points_for(cpu_lane_of(lane), request,
                             voxels / (request->per_slice ? lane->extent.slices : 1));
     struct tuple tuples[TUPLES_TOGETHER];
-    struct counting counting = {.lane = cpu_lane_of(lane),
-                                .request = request,
-                                .wide = wide,
-                                .tuples = tuples,
-                                .counts = counts};
+    struct glcm_counting counting = {.lane = cpu_lane_of(lane),
+                                     .request = request,
+                                     .wide = wide,
+                                     .tuples = tuples,
+                                     .counts = counts};
 
     (void)error;
     memset(counts, 0, matrices * request->offset_count * levels * levels * sizeof(*counts));

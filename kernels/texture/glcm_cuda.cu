@@ -17,8 +17,8 @@
 enum {
     THREADS = 1024,
     WARP = 32,
-    A_THREAD = GLCM_PER_THREAD,
-    A_SPAN = WARP * A_THREAD,
+    PER_THREAD = GLCM_PER_THREAD,
+    A_SPAN = WARP * PER_THREAD,
     SLICES_OF_LINES = 16, /* from so many on lines go through them */
 };
 
@@ -50,11 +50,11 @@ struct codes {
 /* 16 stored values, 0 where the row has no more of them. */
 template <typename Value>
 static __device__ __forceinline__ void
-cuda_glcm_load_values(const Value *row, uint32_t x, uint32_t columns, Value values[A_THREAD])
+cuda_glcm_load_values(const Value *row, uint32_t x, uint32_t columns, Value values[PER_THREAD])
 {
-    const uint32_t words_of = A_THREAD * sizeof(Value) / sizeof(uint4);
+    const uint32_t words_of = PER_THREAD * sizeof(Value) / sizeof(uint4);
 
-    if (columns % A_THREAD == 0) {
+    if (columns % PER_THREAD == 0) {
         const uint4 *from = (const uint4 *)(row + x);
         uint4 loaded[words_of];
 
@@ -65,7 +65,7 @@ cuda_glcm_load_values(const Value *row, uint32_t x, uint32_t columns, Value valu
         return;
     }
 #pragma unroll
-    for (uint32_t i = 0; i < A_THREAD; i++)
+    for (uint32_t i = 0; i < PER_THREAD; i++)
         values[i] = x + i < columns ? row[x + i] : 0;
 }
 
@@ -86,18 +86,18 @@ __launch_bounds__(THREADS) make_codes(struct glcm_volume volume, uint32_t first)
     }
     for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < volume.rows * volume.pieces.by;
          i += gridDim.x * THREADS) {
-        uint32_t y = divide(i, volume.pieces), x = (i - y * volume.pieces.by) * A_THREAD;
+        uint32_t y = divide(i, volume.pieces), x = (i - y * volume.pieces.by) * PER_THREAD;
         size_t row = (size_t)z * volume.rows + y;
-        size_t piece = row * volume.words_per_row * 4 + x / A_THREAD;
+        size_t piece = row * volume.words_per_row * 4 + x / PER_THREAD;
         uint32_t in = volume.region ? ((const uint16_t *)volume.region)[piece] : 0xFFFF;
         uint32_t counted = 0;
-        Value values[A_THREAD];
+        Value values[PER_THREAD];
         struct codes codes = {{0, 0, 0, 0}};
 
         cuda_glcm_load_values((const Value *)volume.voxels + row * volume.columns, x,
                               volume.columns, values);
 #pragma unroll
-        for (uint32_t k = 0; k < A_THREAD; k++) {
+        for (uint32_t k = 0; k < PER_THREAD; k++) {
             uint32_t value = (uint32_t)values[k] ^ volume.bias;
             uint32_t level = sizeof(Value) == 1 ? shared_table[value] : __ldg(table + value);
             bool counts = level != 0 && (in >> k & 1) != 0 && x + k < volume.columns;
@@ -240,7 +240,7 @@ cuda_glcm_place(struct kernels_lane *lane, struct kernels_memory *memory)
     struct cuda_glcm *own = cuda_glcm_of(cuda_lane_of(lane));
     size_t columns = (size_t)lane->extent.columns;
 
-    own->code_pitch = (columns + A_THREAD - 1) / A_THREAD * A_THREAD;
+    own->code_pitch = (columns + PER_THREAD - 1) / PER_THREAD * PER_THREAD;
     cuda_take(&memory->device, &own->codes, (size_t)(lane->extent.rows * lane->extent.slices),
               own->code_pitch);
     cuda_counted_place(lane, memory, &own->counted);
@@ -325,10 +325,10 @@ make_plan(const struct cuda_lane *lane, const struct texture_glcm *request, stru
     plan_counters(request, cuda_device_of(&lane->base)->shared_per_block, plan);
     plan->volume = cuda_texture_volume(lane);
     plan->volume.pitch = (uint32_t)own->code_pitch;
-    plan->volume.pieces = divider_of(plan->volume.pitch / A_THREAD);
+    plan->volume.pieces = divider_of(plan->volume.pitch / PER_THREAD);
     plan->volume.codes = own->codes;
     if (!request->region && lane->base.pixel == IMAGE_UINT8 && request->levels.table_count == 1 &&
-        extent->columns % A_THREAD == 0 && !plan->many)
+        extent->columns % PER_THREAD == 0 && !plan->many)
         image->shift = shift_of(&request->levels);
     plan->shifted = image->shift != 0;
     plan->slices = request->per_slice ? 1 : (uint32_t)extent->slices;
@@ -353,7 +353,7 @@ static bool
 is_too_long(const struct cuda_lane *lane)
 {
     const struct image_extent *extent = &lane->base.extent;
-    size_t spans = (cuda_glcm_of(lane)->code_pitch + A_THREAD + A_SPAN - 1) / A_SPAN;
+    size_t spans = (cuda_glcm_of(lane)->code_pitch + PER_THREAD + A_SPAN - 1) / A_SPAN;
 
     return spans * (size_t)extent->rows * (size_t)extent->slices > INT32_MAX;
 }

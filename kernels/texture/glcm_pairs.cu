@@ -27,13 +27,13 @@ enum {
     THREADS = 1024,
     WARP = 32,
     WARPS = THREADS / WARP,
-    A_THREAD = GLCM_PER_THREAD,
-    A_SPAN = WARP * A_THREAD,
-    WORDS = A_THREAD / 4,
+    PER_THREAD = GLCM_PER_THREAD,
+    A_SPAN = WARP * PER_THREAD,
+    WORDS = PER_THREAD / 4,
     ONE_LOW = 1,
     ONE_HIGH = 1 << 16,
-    STEPS_OF_WORDS = 1 << 17,                               /* before a counter overflows */
-    STEPS_OF_HALVES = ((1 << 16) - 1) / (WARPS * A_THREAD), /* before half of one does */
+    STEPS_OF_WORDS = 1 << 17,                                 /* before a counter overflows */
+    STEPS_OF_HALVES = ((1 << 16) - 1) / (WARPS * PER_THREAD), /* before half of one does */
 };
 
 static const uint32_t all_lanes = 0xFFFFFFFF;
@@ -45,7 +45,7 @@ struct counting {
 
 /* A row of a line as a lane sees it: 16 codes, and for the first lane and the last a word beside.
  */
-struct row {
+struct pairs_row {
     const uint8_t *at;
     int32_t edge; /* where that word is */
     bool there, has_edge;
@@ -64,19 +64,19 @@ struct words {
 };
 
 /* Of 16 voxels, and of those that follow in the row. */
-struct codes {
+struct pairs_codes {
     uint32_t word[WORDS + 1];
 };
 
 /* A line's own codes, from `row` on. */
-struct line {
+struct pairs_line {
     const uint8_t *row;
     int32_t x, other;
     bool active; /* a lane beyond the row's end only takes part in shuffles */
 };
 
 static __device__ __forceinline__ struct words
-fetch_row(const struct row &row)
+fetch_row(const struct pairs_row &row)
 {
     const uint4 nothing = {0, 0, 0, 0};
     const uint4 loaded = row.there ? __ldg((const uint4 *)row.at) : nothing;
@@ -89,7 +89,7 @@ fetch_row(const struct row &row)
 
 /* Puts in what follows: the next lane's first word, or for the last lane `edge`. */
 static __device__ __forceinline__ void
-join_next(struct codes *codes, uint32_t edge)
+join_next(struct pairs_codes *codes, uint32_t edge)
 {
     const uint32_t next = __shfl_down_sync(all_lanes, codes->word[0], 1);
 
@@ -98,12 +98,12 @@ join_next(struct codes *codes, uint32_t edge)
 
 /* Without what follows unless they MOVE. */
 template <bool SHIFTED, bool MOVE>
-static __device__ __forceinline__ struct codes
-glcm_pairs_codes_of(const struct glcm_image &image, const struct row &row,
+static __device__ __forceinline__ struct pairs_codes
+glcm_pairs_codes_of(const struct glcm_image &image, const struct pairs_row &row,
                     const struct words &words)
 {
     const uint32_t shift = SHIFTED ? image.shift : 0;
-    struct codes codes = {};
+    struct pairs_codes codes = {};
 
 #pragma unroll
     for (int i = 0; i < WORDS; i++)
@@ -114,10 +114,10 @@ glcm_pairs_codes_of(const struct glcm_image &image, const struct row &row,
 }
 
 /* The neighbours of 16 codes: those of a row, `x` (0 .. 4) further. */
-static __device__ __forceinline__ struct codes
-move(const struct codes &codes, int32_t x)
+static __device__ __forceinline__ struct pairs_codes
+move(const struct pairs_codes &codes, int32_t x)
 {
-    struct codes moved = {};
+    struct pairs_codes moved = {};
 
 #pragma unroll
     for (int i = 0; i < WORDS; i++)
@@ -147,7 +147,8 @@ count_pairs(const struct counting &counting, uint32_t a, uint32_t b)
 
 template <uint32_t ADDEND>
 static __device__ __forceinline__ void
-count_words(const struct counting &counting, const struct codes &a, const struct codes &b)
+count_words(const struct counting &counting, const struct pairs_codes &a,
+            const struct pairs_codes &b)
 {
 #pragma unroll
     for (int i = 0; i < WORDS; i++)
@@ -156,7 +157,7 @@ count_words(const struct counting &counting, const struct codes &a, const struct
 
 /* Is there nothing to count in the warp's codes? */
 static __device__ __forceinline__ bool
-is_empty(const struct glcm_image &image, const struct codes &codes)
+is_empty(const struct glcm_image &image, const struct pairs_codes &codes)
 {
     return __all_sync(all_lanes,
                       ((codes.word[0] ^ image.none) | (codes.word[1] ^ image.none) |
@@ -171,13 +172,13 @@ struct fetched_rows {
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
 count_fetched(const struct glcm_image &image, const struct glcm_set &set,
-              const struct counting &counting, const struct row rows[GLCM_ROWS],
+              const struct counting &counting, const struct pairs_row rows[GLCM_ROWS],
               const struct fetched_rows &fetched)
 {
     constexpr bool moves = ONE == GLCM_OWN || TWO == GLCM_OWN;
-    const struct codes own =
+    const struct pairs_codes own =
         glcm_pairs_codes_of<SHIFTED, moves>(image, rows[GLCM_OWN], fetched.row[GLCM_OWN]);
-    struct codes other = own;
+    struct pairs_codes other = own;
 
     if (!SHIFTED && is_empty(image, own))
         return;
@@ -218,7 +219,7 @@ glcm_pairs_each_row(uint32_t steps, const Fetch &fetch, const Count &count)
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
 count_rows(const struct glcm_image &image, const struct glcm_set &set,
-           const struct counting &counting, struct row rows[GLCM_ROWS], uint32_t steps)
+           const struct counting &counting, struct pairs_row rows[GLCM_ROWS], uint32_t steps)
 {
     constexpr int last = ONE > TWO ? ONE : TWO;
 
@@ -240,10 +241,11 @@ count_rows(const struct glcm_image &image, const struct glcm_set &set,
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
 count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
-                const struct counting &counting, struct row rows[GLCM_ROWS], uint32_t steps,
+                const struct counting &counting, struct pairs_row rows[GLCM_ROWS], uint32_t steps,
                 int64_t stride)
 {
-    struct codes other = glcm_pairs_codes_of<SHIFTED, true>(image, rows[1], fetch_row(rows[1]));
+    struct pairs_codes other =
+        glcm_pairs_codes_of<SHIFTED, true>(image, rows[1], fetch_row(rows[1]));
 
     glcm_pairs_each_row<3, struct words>(
         steps,
@@ -252,7 +254,7 @@ count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
             rows[GLCM_OWN].at += stride;
         },
         [&](const struct words &fetched) {
-            const struct codes own =
+            const struct pairs_codes own =
                 glcm_pairs_codes_of<SHIFTED, true>(image, rows[GLCM_OWN], fetched);
 
             if (SHIFTED || !is_empty(image, own)) {
@@ -268,7 +270,8 @@ count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
 template <bool SHIFTED>
 static __device__ __forceinline__ void
 count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
-               const struct counting &counting, struct row own, struct far_row far, uint32_t steps)
+               const struct counting &counting, struct pairs_row own, struct far_row far,
+               uint32_t steps)
 {
     const uint32_t shift = SHIFTED ? image.shift : 0;
 
@@ -284,8 +287,9 @@ count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
             far.at += image.stride;
         },
         [&](const struct fetched_rows &fetched) {
-            const struct codes a = glcm_pairs_codes_of<SHIFTED, false>(image, own, fetched.row[0]);
-            struct codes b;
+            const struct pairs_codes a =
+                glcm_pairs_codes_of<SHIFTED, false>(image, own, fetched.row[0]);
+            struct pairs_codes b;
 
             if (!SHIFTED && is_empty(image, a))
                 return;
@@ -315,7 +319,7 @@ aside_of(const struct glcm_image &image, const struct glcm_set &set, int which)
 /* Whether the row at `along` of a line has neighbours; *until: where that changes, if before. */
 static __device__ __forceinline__ bool
 has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int which,
-               const struct line &line, int32_t along, int32_t *until)
+               const struct pairs_line &line, int32_t along, int32_t *until)
 {
     const int32_t ahead = ahead_of(image, set, which), to = along + ahead;
 
@@ -329,16 +333,16 @@ has_neighbours(const struct glcm_image &image, const struct glcm_set &set, int w
 }
 
 /* A row of neighbours beside, or the own one, at step 0. */
-static __device__ __forceinline__ struct row
-glcm_pairs_find_row(const struct glcm_image &image, const struct line &line, const uint8_t *at,
-                    bool there)
+static __device__ __forceinline__ struct pairs_row
+glcm_pairs_find_row(const struct glcm_image &image, const struct pairs_line &line,
+                    const uint8_t *at, bool there)
 {
-    struct row row;
+    struct pairs_row row;
 
     row.at = at;
     row.there = there && line.active;
     row.has_edge =
-        row.there && threadIdx.x % WARP == WARP - 1 && (uint32_t)line.x + A_THREAD < image.pitch;
+        row.there && threadIdx.x % WARP == WARP - 1 && (uint32_t)line.x + PER_THREAD < image.pitch;
     row.keep = row.there ? image.mask : 0;
     row.fill = row.there ? 0 : image.none;
     row.keep_edge = row.has_edge ? image.mask : 0;
@@ -347,8 +351,8 @@ glcm_pairs_find_row(const struct glcm_image &image, const struct line &line, con
 }
 
 static __device__ __forceinline__ struct far_row
-find_far_row(const struct glcm_image &image, const struct glcm_set &set, const struct line &line,
-             const uint8_t *at, bool there)
+find_far_row(const struct glcm_image &image, const struct glcm_set &set,
+             const struct pairs_line &line, const uint8_t *at, bool there)
 {
     const int32_t aligned = set.x[0] & ~3;
     struct far_row far;
@@ -359,7 +363,7 @@ find_far_row(const struct glcm_image &image, const struct glcm_set &set, const s
         far.there[i] =
             there && line.active && (uint32_t)(line.x + aligned + 4 * i) < image.pitch ? ~0u : 0;
     far.edge = there && line.active && threadIdx.x % WARP == WARP - 1 &&
-                       (uint32_t)(line.x + aligned + A_THREAD) < image.pitch
+                       (uint32_t)(line.x + aligned + PER_THREAD) < image.pitch
                    ? ~0u
                    : 0;
     return far;
@@ -376,12 +380,12 @@ glcm_pairs_beside(const struct glcm_image &image, const struct glcm_set &set, in
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
 count_run(const struct glcm_image &image, const struct glcm_set &set,
-          const struct counting &counting, const struct line &line, int32_t first, int32_t until,
-          const bool has[2])
+          const struct counting &counting, const struct pairs_line &line, int32_t first,
+          int32_t until, const bool has[2])
 {
     const uint8_t *at = line.row + (size_t)first * image.stride;
     const uint32_t steps = (uint32_t)(until - first);
-    struct row rows[GLCM_ROWS];
+    struct pairs_row rows[GLCM_ROWS];
 
     rows[GLCM_OWN] = glcm_pairs_find_row(image, line, at, true);
     if (ONE == GLCM_FAR) {
@@ -401,13 +405,13 @@ count_run(const struct glcm_image &image, const struct glcm_set &set,
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
 count_kept_run(const struct glcm_image &image, const struct glcm_set &set,
-               const struct counting &counting, const struct line &line, int32_t first,
+               const struct counting &counting, const struct pairs_line &line, int32_t first,
                int32_t until, const bool has[2])
 {
     constexpr int which = ONE == 1 ? 0 : 1;
     const bool backwards = ahead_of(image, set, which) > 0;
     const uint8_t *at = line.row + (size_t)(backwards ? until - 1 : first) * image.stride;
-    struct row rows[GLCM_ROWS];
+    struct pairs_row rows[GLCM_ROWS];
 
     rows[GLCM_OWN] = glcm_pairs_find_row(image, line, at, true);
     rows[1] =
@@ -420,7 +424,7 @@ count_kept_run(const struct glcm_image &image, const struct glcm_set &set,
 template <bool SHIFTED, int ONE, int TWO, bool KEPT>
 static __device__ __forceinline__ void
 glcm_pairs_count_line(const struct glcm_image &image, const struct glcm_set &set,
-                      const struct counting &counting, const struct line &line, int32_t first,
+                      const struct counting &counting, const struct pairs_line &line, int32_t first,
                       int32_t last)
 {
     while (first < last) {
@@ -445,9 +449,9 @@ count_steps(const struct glcm_image &image, const struct glcm_set &set,
 {
     const uint32_t rest = index / image.across, part = rest % image.parts;
     const int32_t begin = (int32_t)(part * image.steps + first);
-    struct line line;
+    struct pairs_line line;
 
-    line.x = (int32_t)(index % image.across * A_SPAN + threadIdx.x % WARP * A_THREAD);
+    line.x = (int32_t)(index % image.across * A_SPAN + threadIdx.x % WARP * PER_THREAD);
     line.other = (int32_t)(rest / image.parts) + (image.in_z ? 0 : set.first_slice);
     line.active = (uint32_t)line.x < image.pitch;
     if (index >= image.lines || (uint32_t)line.other >= image.others)

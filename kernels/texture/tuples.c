@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-struct gathering {
+struct tuple_gathering {
     const struct texture_offset *offsets;
     size_t count;
     bool taken[TUPLES_TOGETHER];
@@ -34,7 +34,7 @@ equal(struct texture_offset a, struct texture_offset b)
 
 /* The first offset left that leads by this way; count if there is none. */
 static size_t
-find(const struct gathering *gathering, struct texture_offset way)
+find(const struct tuple_gathering *gathering, struct texture_offset way)
 {
     size_t i = 0;
 
@@ -44,7 +44,7 @@ find(const struct gathering *gathering, struct texture_offset way)
 }
 
 static void
-tuples_take(struct gathering *gathering, struct tuple *tuple, int from, int to)
+tuples_take(struct tuple_gathering *gathering, struct tuple *tuple, int from, int to)
 {
     size_t offset = find(gathering, minus(tuple->at[to], tuple->at[from]));
 
@@ -56,7 +56,7 @@ tuples_take(struct gathering *gathering, struct tuple *tuple, int from, int to)
 
 /* The last point's pairs with those before; of two opposite offsets one is taken. */
 static void
-take_pairs(struct gathering *gathering, struct tuple *tuple)
+take_pairs(struct tuple_gathering *gathering, struct tuple *tuple)
 {
     int last = tuple->points - 1;
 
@@ -71,7 +71,7 @@ take_pairs(struct gathering *gathering, struct tuple *tuple)
 
 /* How many pairs take_pairs would find; 0 if the tuple became too wide. */
 static int
-pairs_of(struct gathering gathering, struct tuple tuple, struct texture_offset point)
+pairs_of(struct tuple_gathering gathering, struct tuple tuple, struct texture_offset point)
 {
     int before = tuple.pairs;
 
@@ -88,7 +88,7 @@ pairs_of(struct gathering gathering, struct tuple tuple, struct texture_offset p
 }
 
 static bool
-add_point(struct gathering *gathering, struct tuple *tuple)
+add_point(struct tuple_gathering *gathering, struct tuple *tuple)
 {
     struct texture_offset best = {0, 0, 0};
     int most = 0;
@@ -152,7 +152,7 @@ size_t
 tuples_gather(const struct texture_offset *offsets, size_t count, int points,
               struct tuple tuples[TUPLES_TOGETHER])
 {
-    struct gathering gathering = {.offsets = offsets, .count = count};
+    struct tuple_gathering gathering = {.offsets = offsets, .count = count};
     size_t made = 0;
 
     for (size_t i = 0; i < count; i++) {

@@ -212,14 +212,14 @@ cli_show(const struct cli_context *context, int argc, char **argv)
 }
 
 /* Of features. */
-struct request {
+struct report_request {
     int64_t segment; /* 0: the whole volume */
     bool json, csv;
 };
 
 /* features.json or features.csv again. */
 static int
-print_documents(struct report *report, int64_t job, const struct request *request,
+print_documents(struct report *report, int64_t job, const struct report_request *request,
                 struct error *error)
 {
     struct feature_set set = {0};
@@ -235,7 +235,7 @@ print_documents(struct report *report, int64_t job, const struct request *reques
 int
 cli_features(const struct cli_context *context, int argc, char **argv)
 {
-    struct request request = {.segment = REPORT_ALL_SEGMENTS};
+    struct report_request request = {.segment = REPORT_ALL_SEGMENTS};
     const struct cli_option options[] = {
         {"segment", .number = &request.segment, .noun = "segment number", .zero = true},
         {"json", .flag = &request.json},

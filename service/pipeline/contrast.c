@@ -2,7 +2,7 @@
 #include "service/pipeline/contrast.h"
 
 static int32_t
-value_at(const void *voxels, enum image_pixel pixel, int64_t i)
+contrast_value_at(const void *voxels, enum image_pixel pixel, int64_t i)
 {
     switch (pixel) {
     case IMAGE_UINT8:
@@ -21,7 +21,7 @@ contrast_find(const void *voxels, enum image_pixel pixel, int64_t count, struct 
 {
     enum contrast found = CONTRAST_NO_VALUE;
     for (int64_t i = 0; i < count; i++) {
-        int32_t here = value_at(voxels, pixel, i);
+        int32_t here = contrast_value_at(voxels, pixel, i);
         if (padding.lo <= here && here <= padding.hi)
             continue;
         if (found == CONTRAST_NO_VALUE)

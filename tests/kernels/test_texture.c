@@ -197,7 +197,7 @@ expected_histogram(const struct volume *volume, const uint64_t *region, bool per
 }
 
 static int64_t
-codes_a_slice(struct image_extent extent)
+codes_per_slice(struct image_extent extent)
 {
     return extent.columns > 2 && extent.rows > 2 ? (extent.columns - 2) * (extent.rows - 2) : 0;
 }
@@ -208,7 +208,7 @@ static uint8_t *
 expected_map(const struct volume *volume, const struct texture_patterns *request, int pattern)
 {
     struct image_extent extent = volume->extent;
-    int64_t voxels = extent.columns * extent.rows, codes = codes_a_slice(extent);
+    int64_t voxels = extent.columns * extent.rows, codes = codes_per_slice(extent);
     int32_t *values = allocate(voxels, sizeof(*values));
     uint8_t *map = allocate(codes * extent.slices, 1);
     struct ref_slice slice = {extent.columns, extent.rows, values};
@@ -238,7 +238,7 @@ expected_code_histogram(struct image_extent extent, const uint8_t *map, const ui
         for (int64_t y = 1; y + 1 < extent.rows; y++)
             for (int64_t x = 1; x + 1 < extent.columns; x++)
                 if (ref_in_region(region, extent, x, y, z))
-                    histogram[map[z * codes_a_slice(extent) + (y - 1) * (extent.columns - 2) + x -
+                    histogram[map[z * codes_per_slice(extent) + (y - 1) * (extent.columns - 2) + x -
                                   1]]++;
 }
 
@@ -328,7 +328,7 @@ check_patterns(struct variant *variant, const struct volume *volume,
                const struct texture_patterns *request, const struct patterns_results *expected,
                uint64_t name)
 {
-    size_t codes = (size_t)(codes_a_slice(volume->extent) * volume->extent.slices);
+    size_t codes = (size_t)(codes_per_slice(volume->extent) * volume->extent.slices);
     struct texture_patterns own = *request;
     struct patterns_results *results = allocate(1, sizeof(*results));
 
@@ -616,7 +616,7 @@ START_TEST(an_offset_that_is_alone)
 
 END_TEST
 
-static const struct texture_offset of_a_slice[4] = {{1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {-1, 1, 0}};
+static const struct texture_offset in_a_plane[4] = {{1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {-1, 1, 0}};
 
 /* Tables of all sizes, more often than two bytes can count, and never the same twice in a row. */
 START_TEST(two_levels_that_alternate)
@@ -626,7 +626,7 @@ START_TEST(two_levels_that_alternate)
 
     for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
         struct texture_glcm request = {
-            .levels = identity(levels[l]), .offsets = of_a_slice, .offset_count = 4};
+            .levels = identity(levels[l]), .offsets = in_a_plane, .offset_count = 4};
 
         for (int64_t i = 0; i < ref_voxels(volume.extent); i++)
             ref_store(volume.pixel, volume.voxels, i, i % 2 ? levels[l] : 1);
@@ -648,7 +648,7 @@ START_TEST(smooth_levels)
     ref_smooth(volume.extent, volume.pixel, 4000, 3, volume.voxels);
     for (size_t l = 0; l < sizeof(levels) / sizeof(levels[0]); l++) {
         struct texture_glcm request = {.levels = {levels[l], table, 1},
-                                       .offsets = l % 2 ? &alone : of_a_slice,
+                                       .offsets = l % 2 ? &alone : in_a_plane,
                                        .offset_count = l % 2 ? 1 : 4};
 
         for (int value = 0; value <= 4000; value++)

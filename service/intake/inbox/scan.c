@@ -138,7 +138,7 @@ enter(struct scan_step *step)
 }
 
 static void
-look(int base, const char *name, struct scan_sight *sight)
+scan_look(int base, const char *name, struct scan_sight *sight)
 {
     struct stat status;
     if (fstatat(base, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
@@ -174,7 +174,7 @@ read_on(struct scan_step *step)
         *sight = (struct scan_sight){.relative = scan_join(step->folder, entry->d_name)};
         if (!sight->relative)
             continue; /* the next sweep meets it again */
-        look(dirfd(step->directory), entry->d_name, sight);
+        scan_look(dirfd(step->directory), entry->d_name, sight);
         step->count++;
     }
 }
@@ -187,7 +187,7 @@ look_at_all(struct scan_step *step)
         if (inbox < 0) /* all of it is away: sweeps wait for it to come back */
             step->sights[i].error = -ENOENT;
         else
-            look(inbox, step->sights[i].relative, &step->sights[i]);
+            scan_look(inbox, step->sights[i].relative, &step->sights[i]);
     }
     if (inbox >= 0)
         close(inbox);

@@ -68,7 +68,7 @@ decide(struct session *session, const struct admission_caller *caller)
     return verdict;
 }
 
-static const struct answer {
+static const struct association_answer {
     enum dicom_admission admission;
     const char *reason; /* for the log; NULL: it is no rejection */
 } answers[] = {

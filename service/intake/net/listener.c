@@ -49,8 +49,8 @@ struct port {
 };
 
 /* A connection that has no thread yet, or gets none. */
-struct visitor {
-    struct visitor *next, *previous; /* by age */
+struct listener_visitor {
+    struct listener_visitor *next, *previous; /* by age */
     struct listener *listener;
     uv_poll_t poll;
     struct connection connection;
@@ -71,7 +71,7 @@ struct listener {
     void *context;
 
     struct port ports[PORTS];
-    struct visitor *oldest, *newest;
+    struct listener_visitor *oldest, *newest;
     size_t waiting;
     uv_timer_t tick;   /* while somebody waits */
     uv_timer_t reopen; /* while a port is missing, or accepting rests */
@@ -96,7 +96,7 @@ free_visitor(uv_handle_t *handle)
 
 /* Off the list; its descriptor is the caller's. */
 static int
-listener_let_go(struct visitor *visitor)
+listener_let_go(struct listener_visitor *visitor)
 {
     struct listener *listener = visitor->listener;
     *(visitor->previous ? &visitor->previous->next : &listener->oldest) = visitor->next;
@@ -110,20 +110,20 @@ listener_let_go(struct visitor *visitor)
 }
 
 static void
-turn_out(struct visitor *visitor)
+turn_out(struct listener_visitor *visitor)
 {
     close(listener_let_go(visitor));
 }
 
 static void
-log_turned_away(const struct visitor *visitor, const char *why)
+log_turned_away(const struct listener_visitor *visitor, const char *why)
 {
     log_warn("connection.refused", LOG_STR("host", visitor->connection.host),
              LOG_INT("tls", visitor->connection.tls), LOG_STR("reason", why));
 }
 
 static void
-say_farewell(struct visitor *visitor, const uint8_t reply[PREREAD_REPLY])
+say_farewell(struct listener_visitor *visitor, const uint8_t reply[PREREAD_REPLY])
 {
     const int fd = visitor->connection.fd;
     /* Ten bytes fit into the empty buffer of a new connection. */
@@ -138,7 +138,7 @@ say_farewell(struct visitor *visitor, const uint8_t reply[PREREAD_REPLY])
 }
 
 static void
-abort_visitor(struct visitor *visitor)
+abort_visitor(struct listener_visitor *visitor)
 {
     uint8_t reply[PREREAD_REPLY];
     preread_abort(reply);
@@ -148,7 +148,7 @@ abort_visitor(struct visitor *visitor)
 }
 
 static void
-see_off(struct visitor *visitor)
+see_off(struct listener_visitor *visitor)
 {
     uint8_t dropped[4096];
     ssize_t got = recv(visitor->connection.fd, dropped, sizeof dropped, 0);
@@ -167,7 +167,7 @@ make_blocking(int fd)
 }
 
 static void
-begin_association(struct visitor *visitor)
+begin_association(struct listener_visitor *visitor)
 {
     struct listener *listener = visitor->listener;
     struct connection connection = visitor->connection;
@@ -184,7 +184,7 @@ begin_association(struct visitor *visitor)
 }
 
 static void
-refuse_as_busy(struct visitor *visitor)
+refuse_as_busy(struct listener_visitor *visitor)
 {
     struct listener *listener = visitor->listener;
     listener->totals.busy++;
@@ -201,7 +201,7 @@ refuse_as_busy(struct visitor *visitor)
 
 /* A handshake takes up a thread before anybody has said who it is: one host gets half of them. */
 static bool
-has_too_many_handshakes(const struct visitor *visitor, size_t most)
+has_too_many_handshakes(const struct listener_visitor *visitor, size_t most)
 {
     return visitor->connection.tls &&
            associations_unknown(visitor->listener->associations, visitor->connection.host) >=
@@ -209,14 +209,14 @@ has_too_many_handshakes(const struct visitor *visitor, size_t most)
 }
 
 static void
-postpone(struct visitor *visitor)
+postpone(struct listener_visitor *visitor)
 {
     visitor->postponed = true;
     uv_poll_stop(&visitor->poll);
 }
 
 static void
-welcome(struct visitor *visitor)
+welcome(struct listener_visitor *visitor)
 {
     const struct listener *listener = visitor->listener;
     const size_t most = (size_t)listener->settings->conf->dicom.max_associations;
@@ -232,7 +232,7 @@ welcome(struct visitor *visitor)
 
 /* 1: whole; 0: more is to come; -EPROTO, or -ECONNRESET when no more can. */
 static int
-listener_look_at(const struct visitor *visitor, bool hung_up)
+listener_look_at(const struct listener_visitor *visitor, bool hung_up)
 {
     const int fd = visitor->connection.fd;
     uint8_t bytes[PREREAD_HEADER];
@@ -255,7 +255,7 @@ listener_look_at(const struct visitor *visitor, bool hung_up)
 }
 
 static void
-hear_out(struct visitor *visitor, bool hung_up)
+hear_out(struct listener_visitor *visitor, bool hung_up)
 {
     int whole = listener_look_at(visitor, hung_up);
     if (whole > 0) {
@@ -272,7 +272,7 @@ hear_out(struct visitor *visitor, bool hung_up)
 static void
 on_readable(uv_poll_t *poll, int status, int events)
 {
-    struct visitor *visitor = poll->data;
+    struct listener_visitor *visitor = poll->data;
     if (status < 0)
         turn_out(visitor);
     else if (visitor->leaving)
@@ -282,7 +282,7 @@ on_readable(uv_poll_t *poll, int status, int events)
 }
 
 static void
-listen_to(struct visitor *visitor)
+listen_to(struct listener_visitor *visitor)
 {
     visitor->postponed = false;
     uv_poll_start(&visitor->poll, UV_READABLE | UV_DISCONNECT, on_readable);
@@ -293,7 +293,7 @@ listener_on_tick(uv_timer_t *tick)
 {
     struct listener *listener = tick->data;
     const int64_t now = now_ms(listener);
-    for (struct visitor *visitor = listener->oldest, *next; visitor; visitor = next) {
+    for (struct listener_visitor *visitor = listener->oldest, *next; visitor; visitor = next) {
         next = visitor->next;
         if (now < visitor->deadline_ms) {
             if (visitor->postponed)
@@ -309,7 +309,7 @@ listener_on_tick(uv_timer_t *tick)
 }
 
 static void
-push_out(struct visitor *visitor)
+push_out(struct listener_visitor *visitor)
 {
     visitor->listener->totals.pushed_out++;
     log_turned_away(visitor, "too many wait");
@@ -317,12 +317,12 @@ push_out(struct visitor *visitor)
 }
 
 /* The one that is to make room, if any. */
-static struct visitor *
+static struct listener_visitor *
 find_surplus(const struct listener *listener, const char *host)
 {
-    struct visitor *oldest = NULL;
+    struct listener_visitor *oldest = NULL;
     size_t of_host = 0;
-    for (struct visitor *each = listener->newest; each; each = each->previous) {
+    for (struct listener_visitor *each = listener->newest; each; each = each->previous) {
         if (strcmp(each->connection.host, host) == 0) {
             oldest = each;
             of_host++;
@@ -336,12 +336,12 @@ find_surplus(const struct listener *listener, const char *host)
 static void
 receive_visitor(struct listener *listener, const struct connection *connection)
 {
-    struct visitor *visitor = calloc(1, sizeof *visitor);
+    struct listener_visitor *visitor = calloc(1, sizeof *visitor);
     if (!visitor) {
         close(connection->fd);
         return;
     }
-    *visitor = (struct visitor){
+    *visitor = (struct listener_visitor){
         .listener = listener,
         .connection = *connection,
         .previous = listener->newest,
@@ -358,7 +358,7 @@ receive_visitor(struct listener *listener, const struct connection *connection)
     if (listener->waiting++ == 0)
         uv_timer_start(&listener->tick, listener_on_tick, TICK_MS, TICK_MS);
     listen_to(visitor);
-    struct visitor *surplus = find_surplus(listener, connection->host);
+    struct listener_visitor *surplus = find_surplus(listener, connection->host);
     if (surplus)
         push_out(surplus);
 }

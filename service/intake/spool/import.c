@@ -310,7 +310,7 @@ meet_twin(const struct store *store, struct work *work)
 
 /* A file for series/ may turn out to be one for quarantine/. */
 static void
-find_place(const struct store *store, struct work *work)
+import_find_place(const struct store *store, struct work *work)
 {
     if (is_bound_for(work, SERIES))
         meet_twin(store, work);
@@ -348,7 +348,7 @@ stage_bytes(struct store *store, struct work *work)
 static void
 stage(struct store *store, struct work *work, int64_t reserve_bytes)
 {
-    find_place(store, work);
+    import_find_place(store, work);
     if (work->state != UNPLACED)
         return;
     if (work->target == QUARANTINE && is_too_large(store, work, reserve_bytes))
@@ -589,7 +589,7 @@ import_received(struct store *store, struct staged *staged, const struct import_
     } else {
         store_hurry(&work.staged);
         examine_received(store, &work, claim);
-        find_place(store, &work);
+        import_find_place(store, &work);
         if (work.state != SETTLED)
             take_in_received(store, &work);
     }

@@ -236,7 +236,7 @@ is_near(const struct neighbourhood *n, const struct kernels_voxel *at, size_t co
 
 /* A voxel of the neighbourhood that is no padding: its value. */
 static bool
-take(const struct neighbourhood *n, const struct kernels_voxel *at, int32_t *value)
+fuzzy_take(const struct neighbourhood *n, const struct kernels_voxel *at, int32_t *value)
 {
     *value = stored_value(n, at);
     return *value < n->object->padding.lo || *value > n->object->padding.hi;
@@ -255,7 +255,7 @@ add_pairs(const struct neighbourhood *n, const struct kernels_voxel *at, int32_t
         int32_t other_value;
         if (other->x >= stack->columns || other->y >= stack->rows ||
             other->z >= stack->plane_count || !is_near(n, other, n->object->seed_count) ||
-            !take(n, other, &other_value))
+            !fuzzy_take(n, other, &other_value))
             continue;
         int64_t difference = (int64_t)value - other_value;
         sums->square_differences += difference * difference;
@@ -267,7 +267,7 @@ static void
 add_voxel(const struct neighbourhood *n, const struct kernels_voxel *at, struct sums *sums)
 {
     int32_t value;
-    if (!take(n, at, &value))
+    if (!fuzzy_take(n, at, &value))
         return;
     if (sums->voxels++ == 0)
         sums->first = value;
