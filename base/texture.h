@@ -102,8 +102,10 @@ struct glcm_options {
 struct texture_options {
     unsigned regions; /* enum conf_region, or-ed */
     struct discretisation_options levels;
-    bool levels_wanted;        /* the discretisation is given, and not only what families need */
-    bool first_order;          /* intensity statistics, and volume, centroid and box */
+    bool levels_wanted; /* the discretisation is given, and not only what families need */
+    /* Which families: first_order is that of the statistics, and shape. */
+#define FAMILY_OPTION(id, ...) bool id;
+#include "base/families.def"
     struct glcm_options *glcm; /* NULL: none */
     unsigned patterns;         /* 1 << enum texture_pattern, or-ed */
     double tlbap_threshold;    /* 0 .. 1, of the largest value of the window; six decimals count */

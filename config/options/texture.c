@@ -155,8 +155,10 @@ static const struct option_row texture_rows[] = {
      .array = {.count = 2}, .past = &within_glcm,
      .help = "re-segmentation: voxels whose value is not within these two, both inclusive and in "
              "real-world units, have no grey level"},
-    {"first_order", &option_boolean, AT(struct texture_options, first_order), "true",
-     .help = "measure the statistics of the values, and volume, centroid and bounding box"},
+#define FAMILY_OPTION(id, fallback, is_later, words)                                               \
+    {#id,      &option_boolean,   AT(struct texture_options, id),                                  \
+     fallback, .later = is_later, .help = words},
+#include "base/families.def"
     {"glcm", &option_part, AT(struct texture_options, glcm), "", .section = &glcm_section,
      .help = "grey level co-occurrence: all features of IBSI, and Haralick's f14"},
     {"patterns", &option_flags, AT(struct texture_options, patterns), "",

@@ -3,7 +3,7 @@
 
 const struct feature_family *const feature_families[] = {
 #define FAMILY(id) &family_##id,
-#include "kernels/features/families.def"
+#include "base/families.def"
 };
 
 const size_t feature_family_count = sizeof(feature_families) / sizeof(feature_families[0]);

@@ -89,8 +89,7 @@ struct feature_family {
 
 /* All families, in the order of their features in a record. */
 #define FAMILY(id) extern const struct feature_family family_##id;
-#include "kernels/features/families.def"
-#undef FAMILY
+#include "base/families.def"
 extern const struct feature_family *const feature_families[];
 extern const size_t feature_family_count;
 
