@@ -90,7 +90,7 @@ say_twice(struct queue *queue, const char *what, const char *name, int32_t segme
 }
 
 static int
-add_feature(struct queue *queue, int64_t job_id, const struct feature *feature, size_t place)
+feature_insert(struct queue *queue, int64_t job_id, const struct feature *feature, size_t place)
 {
     bool absent = feature->missing_reason && *feature->missing_reason;
     int64_t definition;
@@ -144,7 +144,7 @@ queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figur
 {
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < figures->feature_count; i++)
-        rc = add_feature(queue, job_id, &figures->features[i], i + 1);
+        rc = feature_insert(queue, job_id, &figures->features[i], i + 1);
     for (size_t i = 0; rc == 0 && i < figures->histogram_count; i++)
         rc = add_histogram(queue, job_id, &figures->histograms[i]);
     return rc;

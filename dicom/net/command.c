@@ -64,7 +64,7 @@ get_uid(struct command *command, char uid[DICOM_UID_SIZE], const uint8_t *value,
 }
 
 /* What has been seen of what every request has. */
-enum seen {
+enum command_seen {
     SEEN_FIELD = 1,
     SEEN_ID = 2,
     SEEN_DATA_SET_TYPE = 4,

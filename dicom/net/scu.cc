@@ -78,7 +78,7 @@ namespace scu
 {
 
 int
-whole_seconds(double seconds)
+scu_whole_seconds(double seconds)
 {
     return static_cast<int>(std::ceil(std::clamp(seconds, 1.0, 86400.0)));
 }
@@ -172,7 +172,7 @@ scu_prepare(struct dicom_association &association, const struct dicom_peer &peer
 {
     network_ready();
     OFCondition condition = ASC_initializeNetwork(
-        NET_REQUESTOR, 0, whole_seconds(peer.acse_seconds), &association.network);
+        NET_REQUESTOR, 0, scu_whole_seconds(peer.acse_seconds), &association.network);
     if (condition.good())
         condition = ASC_setTransportLayer(association.network, &association.layer, 0);
     if (condition.good())
@@ -259,10 +259,11 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
     T_ASC_Parameters *parameters = nullptr;
     OFCondition condition = scu_prepare(association, peer, address, contexts, count, parameters);
     if (condition.good()) {
-        dcmConnectionTimeout.set(whole_seconds(peer.connect_seconds)); /* of the process; scu.h */
+        dcmConnectionTimeout.set(
+            scu_whole_seconds(peer.connect_seconds)); /* of the process; scu.h */
         condition =
             ASC_requestAssociation(association.network, parameters, &association.asc, nullptr,
-                                   nullptr, DUL_NOBLOCK, whole_seconds(peer.acse_seconds));
+                                   nullptr, DUL_NOBLOCK, scu_whole_seconds(peer.acse_seconds));
     }
     if (!association.asc && parameters)
         ASC_destroyAssociationParameters(&parameters);

@@ -56,7 +56,7 @@ namespace scu
 {
 
 /* DCMTK counts whole seconds, and 0 means something else to it. */
-int whole_seconds(double seconds);
+int scu_whole_seconds(double seconds);
 
 void clear_answer(struct dicom_answer *answer);
 

@@ -41,8 +41,8 @@ take_event(struct dicom_association &association, T_ASC_PresentationContextID co
     if (event.DataSetType != DIMSE_DATASET_NULL) {
         DcmDataset *received = nullptr;
         const OFCondition condition = DIMSE_receiveDataSetInMemory(
-            association.asc, DIMSE_NONBLOCKING, whole_seconds(association.dimse_seconds), &context,
-            &received, nullptr, nullptr);
+            association.asc, DIMSE_NONBLOCKING, scu_whole_seconds(association.dimse_seconds),
+            &context, &received, nullptr, nullptr);
         const std::unique_ptr<DcmDataset> dataset(received);
         if (condition.bad())
             return condition;
@@ -59,8 +59,8 @@ static OFCondition
 receive_command(struct dicom_association &association, double seconds,
                 T_ASC_PresentationContextID *context, T_DIMSE_Message *message)
 {
-    return DIMSE_receiveCommand(association.asc, DIMSE_NONBLOCKING, whole_seconds(seconds), context,
-                                message, nullptr);
+    return DIMSE_receiveCommand(association.asc, DIMSE_NONBLOCKING, scu_whole_seconds(seconds),
+                                context, message, nullptr);
 }
 
 /* Something waits, and it is no answer. */
@@ -164,7 +164,7 @@ scu::await_response(struct dicom_association &association, T_DIMSE_Command expec
         DIC_UL bytes = 0, count = 0;
         if (data_set != DIMSE_DATASET_NULL)
             condition = DIMSE_ignoreDataSet(association.asc, DIMSE_NONBLOCKING,
-                                            whole_seconds(left.count()), &bytes, &count);
+                                            scu_whole_seconds(left.count()), &bytes, &count);
         if (condition.good())
             answer->status = status;
         return condition;

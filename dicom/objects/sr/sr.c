@@ -182,7 +182,7 @@ sr_invalid(struct error *error, int rc, const char *what)
 }
 
 static int
-sr_prepare(struct sr_writer *w, struct error *error)
+sr_writer_prepare(struct sr_writer *w, struct error *error)
 {
     const struct sr_request *request = w->request;
     const char *path = derived_plane_instance(&request->seg->source, 0)->path;
@@ -220,7 +220,7 @@ write_bytes(const struct element_buffer *bytes, int fd, struct error *error)
 static int
 write_report(struct sr_writer *w, int fd, struct error *error)
 {
-    int rc = sr_prepare(w, error);
+    int rc = sr_writer_prepare(w, error);
     if (!rc)
         rc = sr_encode(w, error);
     return rc ? rc : write_bytes(&w->set.elements, fd, error);
