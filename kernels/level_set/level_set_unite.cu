@@ -1,5 +1,6 @@
 /*
- * level_set_unite.cu - stage 2 of Trapani 2018 without a front: open voxels are united to components.
+ * level_set_unite.cu - stage 2 of Trapani 2018 without a front: open voxels are united to
+ * components.
  *
  * A run is one of open voxels of one word whose initial side is the same. A tile unites its own
  * runs in shared memory, so that only components of tiles are left for what touches across faces:
