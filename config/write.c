@@ -54,7 +54,8 @@ write_wanted(const struct option_writer *writer, const struct option_section *se
 }
 
 static void
-write_row(const struct option_writer *writer, const struct option_row *row, const void *object)
+write_option_row(const struct option_writer *writer, const struct option_row *row,
+                 const void *object)
 {
     fprintf(writer->out, "%*s%s = ", 2 * writer->depth, "", row->name);
     row->kind->write(writer, row, object);
@@ -79,7 +80,7 @@ write_past_rows(const struct option_writer *writer, const struct option_section 
         if (row->past && strcmp(row->past->group, name) == 0 &&
             !option_useless(around, row, object) &&
             (row->past->always || !row->mark || write_is_marked(row->mark, object)))
-            write_row(writer, row, object);
+            write_option_row(writer, row, object);
     }
 }
 
@@ -96,7 +97,7 @@ write_rows(const struct option_writer *writer, const struct option_section *sect
         const struct option_row *row = &section->rows[i];
         if (write_wanted(writer, section, row, object) &&
             !write_in_past(writer, section, row, object))
-            write_row(&with_past, row, object);
+            write_option_row(&with_past, row, object);
     }
 }
 

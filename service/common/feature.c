@@ -100,7 +100,7 @@ struct field {
 #define NAMED_FIELDS  9
 #define REGION_FIELDS 2
 
-struct record {
+struct feature_record {
     struct field fields[FIELDS];
     char values[FEATURE_SETTING_COUNT][FEATURE_SETTING];
 };
@@ -145,7 +145,7 @@ field_join_range(struct field *field, const char *high)
 }
 
 static void
-record_make(const struct feature *feature, struct record *record)
+record_make(const struct feature *feature, struct feature_record *record)
 {
     struct field *field = record->fields;
     *field++ = (struct field){
@@ -203,7 +203,7 @@ void
 feature_set_to_json(const struct feature_set *set, FILE *out)
 {
     struct json json = {.out = out};
-    struct record record;
+    struct feature_record record;
     json_begin_array(&json, NULL);
     for (size_t i = 0; i < set->count; i++) {
         record_make(&set->items[i], &record);
@@ -272,7 +272,7 @@ static void
 put_matrix(struct json *json, const struct feature_set *set, const struct feature_matrix *matrix,
            bool normalised)
 {
-    struct record record;
+    struct feature_record record;
     record_make(&set->items[matrix->feature], &record);
     json_begin_object(json, NULL);
     for (size_t f = 0; f < FIELDS; f++) {
@@ -375,7 +375,7 @@ put_names(FILE *out)
                                         .missing_reason = "",
                                         .unit = "",
                                         .settings = ""};
-    struct record record;
+    struct feature_record record;
     record_make(&none, &record);
     for (size_t f = 0; f < FIELDS; f++) {
         const bool is_range = strcmp(record.fields[f].name, "range") == 0;
@@ -388,7 +388,7 @@ put_names(FILE *out)
 void
 feature_set_to_csv(const struct feature_set *set, FILE *out)
 {
-    struct record record;
+    struct feature_record record;
     put_names(out);
     for (size_t i = 0; i < set->count; i++) {
         record_make(&set->items[i], &record);

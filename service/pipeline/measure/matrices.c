@@ -38,7 +38,7 @@ count_cells(const struct keeper *keeper)
 }
 
 static void
-put_cells(const struct keeper *keeper, struct feature_matrix *matrix)
+matrices_put_cells(const struct keeper *keeper, struct feature_matrix *matrix)
 {
     for (size_t i = 0; i < keeper->levels * keeper->levels; i++) {
         if (keeper->sums[i] == 0)
@@ -69,7 +69,7 @@ add_matrix(const struct keeper *keeper, const struct feature_matrix *named)
     matrix->cells = malloc(count * sizeof *matrix->cells);
     if (!matrix->cells)
         return -ENOMEM;
-    put_cells(keeper, matrix);
+    matrices_put_cells(keeper, matrix);
     set->matrix_count++;
     return 0;
 }

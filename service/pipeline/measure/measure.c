@@ -259,8 +259,8 @@ describe_levels(const struct feature_region *region, char settings[FEATURE_SETTI
 }
 
 static int
-add_feature(struct step *step, const struct measured *measured,
-            const struct feature_definition *definition, const struct feature_value *value)
+measure_add_feature(struct step *step, const struct measured *measured,
+                    const struct feature_definition *definition, const struct feature_value *value)
 {
     const struct feature_family *family = measured->family;
     char settings[FEATURE_SETTINGS] = "", unit[FEATURE_TERM];
@@ -347,7 +347,7 @@ measure_set(struct step *step, const struct measured *measured)
     int rc = missing ? 0 : count_set(step, measured, values);
     for (size_t f = 0; f < family->definition_count && rc == 0; f++)
         if (!family->definitions[f].of_levels || step->levels_wanted)
-            rc = add_feature(step, measured, &family->definitions[f], &values[f]);
+            rc = measure_add_feature(step, measured, &family->definitions[f], &values[f]);
     return rc;
 }
 

@@ -115,7 +115,7 @@ struct sr_parts {
 
 /* Free its measurements. */
 static int
-sr_prepare(const struct results *results, struct sr_parts *report)
+objects_sr_prepare(const struct results *results, struct sr_parts *report)
 {
     const struct results_request *request = results->request;
     texture_value_unit(request->headers->instances, request->stack, 1, report->unit);
@@ -146,7 +146,7 @@ static int
 sr_file_write(const struct results *results, struct result_file *file)
 {
     struct sr_parts report;
-    int rc = sr_prepare(results, &report);
+    int rc = objects_sr_prepare(results, &report);
     if (rc == 0)
         rc = sr_write(&report.request, file->fd, &file->summary, &results->report->error);
     measurements_free(&report.measurements);
@@ -157,7 +157,7 @@ static int
 sr_file_verify(const struct results *results, const struct result_file *file)
 {
     struct sr_parts report;
-    int rc = sr_prepare(results, &report);
+    int rc = objects_sr_prepare(results, &report);
     if (rc == 0)
         rc = sr_verify(&report.request, file->path, &results->report->error);
     measurements_free(&report.measurements);

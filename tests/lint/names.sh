@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# A name is one thing. No static function's name stands in two files of production, no struct's tag either: each
+# carries its object's name (CONTRIBUTING, "Rules"), so that a search finds one definition. No word for two things: what
+# the glossary has another word for is not used.
+#   names.sh ROOT
+set -uo pipefail
+cd "$1" || exit
+rooms=(base kernels dicom db config service)
+offences=0
+
+# offend WHAT LINES: nothing when there are none.
+offend() {
+    [[ -n $2 ]] || return 0
+    printf '%s:\n%s\n' "$1" "$2"
+    offences=$((offences + 1))
+}
+
+sources() {
+    find "${rooms[@]}" -name '*.[ch]' -o -name '*.cc' -o -name '*.hh' -o -name '*.cu' -o -name '*.cuh'
+}
+
+# twice: of lines "name file", the names with two files, with the files.
+twice() {
+    sort -u | awk '{ files[$1] = files[$1] " " $2; count[$1]++ }
+        END { for (name in count) if (count[name] > 1) print "  " name ":" files[name] }' | sort
+}
+
+# shellcheck disable=SC2016 # awk's $
+# The style puts a function's name at the start of a line, below "static" and its type.
+offend 'a static function of that name is in each of these files' "$(sources | xargs awk '
+    FNR == 1 { is_static = 0 }
+    /^static / { is_static = 1 }
+    is_static && /^[a-z_0-9]+\(/ && !/^__/ { name = $0; sub(/\(.*/, "", name); print name, FILENAME }
+    /^[a-z_0-9]+\(|;$|^}/ { is_static = 0 }' | twice)"
+# shellcheck disable=SC2016
+offend 'a struct of that tag is in each of these files' "$(sources | xargs awk '
+    /^(static |typedef )?(const )?struct [a-z_0-9]+ \{/ { sub(/.*struct /, ""); sub(/ \{.*/, ""); print $0, FILENAME }' | twice)"
+offend 'papers are cited by author and year (docs/references.md)' \
+    "$(git grep -niE 'paper[ _-]?00[1-4]' -- . ':!tests/lint')"
+offend 'the glossary has another word' \
+    "$(git grep -nE '[A-Z]_A_(FRAME|PROCESSOR|SLICE|BLOCK|THREAD|TILE|WARP)\b|_a_slice\b' -- "${rooms[@]}" tests ':!tests/lint')"
+exit $((offences > 0))
