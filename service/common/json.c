@@ -3,8 +3,6 @@
 
 #include "base/text.h"
 
-#include "base/text.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
