@@ -3,8 +3,6 @@
  */
 #include "service/cli/cli.h"
 
-#include "service/cli/run.h"
-
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,12 +10,6 @@
 #include <string.h>
 
 #define DEFAULT_CONFIG "/etc/noctule/noctule.conf"
-
-static int
-cli_run(const struct cli_context *context, int argc, char **argv)
-{
-    return run_command(context->conf, argc, argv);
-}
 
 static int
 cli_version(const struct cli_context *context, int argc, char **argv)

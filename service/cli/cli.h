@@ -29,6 +29,9 @@ struct cli_command {
 /* What is asked of the daemon. */
 extern const struct cli_command cli_control_commands[];
 
+/* Or 128 + the number of the signal that ended it. */
+int cli_run(const struct cli_context *context, int argc, char **argv);
+
 int cli_status(const struct cli_context *context, int argc, char **argv);
 int cli_jobs(const struct cli_context *context, int argc, char **argv);
 int cli_show(const struct cli_context *context, int argc, char **argv);

@@ -3,7 +3,7 @@
  */
 #include "service/cli/cli.h"
 
-#include "dicom/net/scp.h"
+#include "service/common/settings.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -64,16 +64,12 @@ check_config_summary(const char *path, const struct conf *conf)
 static int
 check_config_tls(const struct conf_dicom *dicom)
 {
-    const struct dicom_tls_settings files = {.certificate = dicom->tls.certificate,
-                                             .key = dicom->tls.key,
-                                             .ca = dicom->tls.ca,
-                                             .require_peer = dicom->tls.require_peer};
     struct error error;
-    struct dicom_tls *tls;
-    if (!files.certificate && !files.ca)
+    if (!dicom->tls.certificate && !dicom->tls.ca)
         return EXIT_OK;
     dicom_init();
-    if (dicom_tls_open(&files, dicom->tls_port > 0, &tls, &error) < 0) {
+    struct dicom_tls *tls = settings_open_tls(&dicom->tls, dicom->tls_port > 0, &error);
+    if (!tls) {
         cli_complain("%s", error.message);
         return EXIT_CONFIG;
     }

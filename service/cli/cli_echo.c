@@ -4,8 +4,8 @@
  */
 #include "service/cli/cli.h"
 
-#include "dicom/net/scp.h"
 #include "dicom/net/scu.h"
+#include "service/common/settings.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,28 +27,16 @@ echo_folder(const struct conf_destination *destination)
     return EXIT_PARTIAL;
 }
 
-/* The client side of TLS as the configuration says; NULL for a destination without. */
-static int
-echo_open_tls(const struct conf *conf, const struct conf_destination *destination,
-              struct dicom_tls **tls, struct error *error)
-{
-    *tls = NULL;
-    if (!destination->tls)
-        return 0;
-    const struct dicom_tls_settings settings = {.certificate = conf->dicom.tls.certificate,
-                                                .key = conf->dicom.tls.key,
-                                                .ca = conf->dicom.tls.ca};
-    return dicom_tls_open(&settings, false, tls, error);
-}
-
 static int
 echo_ae(const struct conf *conf, const struct conf_destination *destination)
 {
     char greeting[GREETING_SIZE] = "";
     struct error error;
-    struct dicom_tls *tls;
+    struct dicom_tls *tls = NULL;
     dicom_init();
-    int rc = echo_open_tls(conf, destination, &tls, &error);
+    if (destination->tls)
+        tls = settings_open_tls(&conf->dicom.tls, false, &error);
+    int rc = destination->tls && !tls ? -EINVAL : 0;
     if (rc == 0) {
         const struct dicom_peer peer = {.calling_ae = destination->calling_ae_title,
                                         .called_ae = destination->ae_title,

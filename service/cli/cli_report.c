@@ -5,7 +5,7 @@
 #include "service/cli/cli.h"
 
 #include "db/report.h"
-#include "service/cli/feature_rows.h"
+#include "service/common/feature.h"
 #include "service/common/layout.h"
 
 #include <errno.h>
@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define REASON_SIZE 512
 
 static int
 open_report(const struct conf *conf, struct report **report)
@@ -44,94 +42,116 @@ report_status_code(int rc, const struct error *error)
     return rc == -ENOENT ? EXIT_NOT_FOUND : EXIT_DATABASE;
 }
 
-/* For commands without arguments of their own. */
+/* What is asked: the command's options, and the number of a job where it takes one. */
+struct report_request {
+    const struct conf *conf;
+    bool of_job; /* takes one argument, which goes into `job` */
+    int64_t job;
+    int64_t segment; /* of features; 0: the whole volume */
+    bool json, csv;
+    struct report_filter filter; /* of lists, and which of them */
+    int (*list)(struct report *report, const struct report_filter *filter, FILE *out, bool json,
+                struct error *error);
+};
+
 static int
-parse_options_only(int argc, char **argv, const struct cli_option *options)
+parse_request(int argc, char **argv, const struct cli_option *options,
+              struct report_request *request)
 {
     int status = cli_parse_options(argc, argv, options);
-    if (status == EXIT_OK && optind < argc)
+    if (status != EXIT_OK)
+        return status;
+    if (request->of_job &&
+        (argc - optind != 1 || cli_parse_number(argv[optind], &request->job) < 0))
+        return cli_usage_error(argv[0], "needs one job number");
+    if (!request->of_job && optind < argc)
         return cli_usage_error(argv[0], "\"%s\" is one argument too many", argv[optind]);
-    return status;
+    if (request->json && request->csv)
+        return cli_usage_error(argv[0], "--json and --csv exclude each other");
+    return EXIT_OK;
+}
+
+/* All of a command, once its request and its options, which point into it, are made. */
+static int
+answer(const struct cli_context *context, int argc, char **argv, const struct cli_option *options,
+       struct report_request *request,
+       int (*print)(struct report *report, const struct report_request *request,
+                    struct error *error))
+{
+    struct report *report;
+    request->conf = context->conf;
+    int status = parse_request(argc, argv, options, request);
+    if (status == EXIT_OK)
+        status = open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    struct error error = {0};
+    int rc = print(report, request, &error);
+    report_close(report);
+    return report_status_code(rc, &error);
+}
+
+static int
+print_status(struct report *report, const struct report_request *request, struct error *error)
+{
+    int rc = report_status(report, stdout, request->json, error);
+    if (rc == 0 && !request->json)
+        printf("Daemon      %s\n",
+               cli_daemon_answers(request->conf->root) == 0 ? "running" : "not running");
+    return rc;
 }
 
 int
 cli_status(const struct cli_context *context, int argc, char **argv)
 {
-    bool json = false;
-    const struct cli_option options[] = {{"json", .flag = &json}, {.name = NULL}};
-    struct report *report;
-    int status = parse_options_only(argc, argv, options);
-    if (status == EXIT_OK)
-        status = open_report(context->conf, &report);
-    if (status != EXIT_OK)
-        return status;
-    struct error error = {0};
-    int rc = report_status(report, stdout, json, &error);
-    report_close(report);
-    if (rc == 0 && !json)
-        printf("Daemon      %s\n",
-               cli_daemon_answers(context->conf->root) == 0 ? "running" : "not running");
-    return report_status_code(rc, &error);
+    struct report_request request = {0};
+    const struct cli_option options[] = {{"json", .flag = &request.json}, {.name = NULL}};
+    return answer(context, argc, argv, options, &request, print_status);
 }
 
-/* A list of the database's; what its options say goes into the filter. */
 static int
-list(const struct cli_context *context, int argc, char **argv, const struct cli_option *options,
-     const struct report_filter *filter, const bool *json,
-     int (*report_list)(struct report *, const struct report_filter *, FILE *, bool,
-                        struct error *))
+print_list(struct report *report, const struct report_request *request, struct error *error)
 {
-    struct report *report;
-    int status = parse_options_only(argc, argv, options);
-    if (status == EXIT_OK)
-        status = open_report(context->conf, &report);
-    if (status != EXIT_OK)
-        return status;
-    struct error error = {0};
-    int rc = report_list(report, filter, stdout, *json, &error);
-    report_close(report);
-    return report_status_code(rc, &error);
+    return request->list(report, &request->filter, stdout, request->json, error);
 }
 
 int
 cli_jobs(const struct cli_context *context, int argc, char **argv)
 {
-    struct report_filter filter = {0};
-    bool json = false;
-    const struct cli_option options[] = {{"state", .text = &filter.state},
-                                         {"pipeline", .text = &filter.pipeline},
-                                         {"series", .text = &filter.series},
-                                         {"limit", .number = &filter.limit},
-                                         {"json", .flag = &json},
+    struct report_request request = {.list = report_jobs};
+    const struct cli_option options[] = {{"state", .text = &request.filter.state},
+                                         {"pipeline", .text = &request.filter.pipeline},
+                                         {"series", .text = &request.filter.series},
+                                         {"limit", .number = &request.filter.limit},
+                                         {"json", .flag = &request.json},
                                          {.name = NULL}};
-    return list(context, argc, argv, options, &filter, &json, report_jobs);
+    return answer(context, argc, argv, options, &request, print_list);
 }
 
 int
 cli_series(const struct cli_context *context, int argc, char **argv)
 {
-    struct report_filter filter = {0};
-    bool json = false;
-    const struct cli_option options[] = {{"state", .text = &filter.state},
-                                         {"series", .text = &filter.series},
-                                         {"limit", .number = &filter.limit},
-                                         {"json", .flag = &json},
+    struct report_request request = {.list = report_series};
+    const struct cli_option options[] = {{"state", .text = &request.filter.state},
+                                         {"series", .text = &request.filter.series},
+                                         {"limit", .number = &request.filter.limit},
+                                         {"json", .flag = &request.json},
                                          {.name = NULL}};
-    return list(context, argc, argv, options, &filter, &json, report_series);
+    return answer(context, argc, argv, options, &request, print_list);
 }
 
 int
 cli_deliveries(const struct cli_context *context, int argc, char **argv)
 {
-    struct report_filter filter = {0};
-    bool json = false;
-    const struct cli_option options[] = {{"state", .text = &filter.state},
-                                         {"destination", .text = &filter.destination},
-                                         {"job", .number = &filter.job, .noun = "job number"},
-                                         {"limit", .number = &filter.limit},
-                                         {"json", .flag = &json},
-                                         {.name = NULL}};
-    return list(context, argc, argv, options, &filter, &json, report_deliveries);
+    struct report_request request = {.list = report_deliveries};
+    const struct cli_option options[] = {
+        {"state", .text = &request.filter.state},
+        {"destination", .text = &request.filter.destination},
+        {"job", .number = &request.filter.job, .noun = "job number"},
+        {"limit", .number = &request.filter.limit},
+        {"json", .flag = &request.json},
+        {.name = NULL}};
+    return answer(context, argc, argv, options, &request, print_list);
 }
 
 #define ADDRESS_SIZE 512
@@ -147,83 +167,63 @@ describe_address(const struct conf_destination *destination, char *text, size_t 
 }
 
 static int
-print_destinations(const struct conf *conf, struct report *report, bool json)
+print_destinations(struct report *report, const struct report_request *request, struct error *error)
 {
-    size_t count = conf->destination_count;
+    const size_t count = request->conf->destination_count;
     struct report_destination *configured = calloc(count + 1, sizeof(*configured));
     char(*addresses)[ADDRESS_SIZE] = calloc(count + 1, sizeof(*addresses));
-    struct error error = {.message = "out of memory"};
-    int rc = -ENOMEM;
+    int rc = error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY, "out of memory");
     if (configured && addresses) {
         for (size_t i = 0; i < count; i++) {
-            describe_address(&conf->destinations[i], addresses[i], sizeof(addresses[i]));
-            configured[i] = (struct report_destination){.name = conf->destinations[i].name,
-                                                        .address = addresses[i]};
+            const struct conf_destination *destination = &request->conf->destinations[i];
+            describe_address(destination, addresses[i], sizeof(addresses[i]));
+            configured[i] = (struct report_destination){destination->name, addresses[i]};
         }
-        rc = report_destinations(report, configured, count, stdout, json, &error);
+        *error = (struct error){0};
+        rc = report_destinations(report, configured, count, stdout, request->json, error);
     }
     free(addresses);
     free(configured);
-    return report_status_code(rc, &error);
+    return rc;
 }
 
 int
 cli_destinations(const struct cli_context *context, int argc, char **argv)
 {
-    bool json = false;
-    const struct cli_option options[] = {{"json", .flag = &json}, {.name = NULL}};
-    struct report *report;
-    int status = parse_options_only(argc, argv, options);
-    if (status == EXIT_OK)
-        status = open_report(context->conf, &report);
-    if (status != EXIT_OK)
-        return status;
-    status = print_destinations(context->conf, report, json);
-    report_close(report);
-    return status;
+    struct report_request request = {0};
+    const struct cli_option options[] = {{"json", .flag = &request.json}, {.name = NULL}};
+    return answer(context, argc, argv, options, &request, print_destinations);
 }
 
-/* For commands with one argument, the number of a job. */
 static int
-parse_job(int argc, char **argv, const struct cli_option *options, int64_t *job)
+print_job(struct report *report, const struct report_request *request, struct error *error)
 {
-    int status = cli_parse_options(argc, argv, options);
-    if (status == EXIT_OK && (argc - optind != 1 || cli_parse_number(argv[optind], job) < 0))
-        return cli_usage_error(argv[0], "needs one job number");
-    return status;
+    return report_job(report, request->job, stdout, request->json, error);
 }
 
 int
 cli_show(const struct cli_context *context, int argc, char **argv)
 {
-    bool json = false;
-    const struct cli_option options[] = {{"json", .flag = &json}, {.name = NULL}};
-    struct report *report;
-    int64_t job;
-    int status = parse_job(argc, argv, options, &job);
-    if (status == EXIT_OK)
-        status = open_report(context->conf, &report);
-    if (status != EXIT_OK)
-        return status;
-    struct error error = {0};
-    int rc = report_job(report, job, stdout, json, &error);
-    report_close(report);
-    return report_status_code(rc, &error);
+    struct report_request request = {.of_job = true};
+    const struct cli_option options[] = {{"json", .flag = &request.json}, {.name = NULL}};
+    return answer(context, argc, argv, options, &request, print_job);
 }
 
-/* Of features. */
-struct report_request {
-    int64_t segment; /* 0: the whole volume */
-    bool json, csv;
-};
-
-/* features.json or features.csv again. */
 static int
-print_documents(struct report *report, int64_t job, const struct report_request *request,
-                struct error *error)
+take_feature(void *context, const struct feature *row)
 {
+    return feature_set_add(context, row);
+}
+
+/* features.json or features.csv again: what the database has is the set that the worker told, and
+ * the same code writes it. */
+static int
+print_features(struct report *report, const struct report_request *request, struct error *error)
+{
+    if (!request->json && !request->csv)
+        return report_features(report, request->job, request->segment, stdout, error);
     struct feature_set set = {0};
-    int rc = feature_rows_read(report, job, request->segment, &set, error);
+    int rc = report_each_feature(report, request->job, request->segment, take_feature, &set, error);
     if (rc == 0 && request->json)
         feature_set_to_json(&set, stdout);
     else if (rc == 0)
@@ -235,25 +235,11 @@ print_documents(struct report *report, int64_t job, const struct report_request 
 int
 cli_features(const struct cli_context *context, int argc, char **argv)
 {
-    struct report_request request = {.segment = REPORT_ALL_SEGMENTS};
+    struct report_request request = {.of_job = true, .segment = REPORT_ALL_SEGMENTS};
     const struct cli_option options[] = {
         {"segment", .number = &request.segment, .noun = "segment number", .zero = true},
         {"json", .flag = &request.json},
         {"csv", .flag = &request.csv},
         {.name = NULL}};
-    struct report *report;
-    int64_t job;
-    int status = parse_job(argc, argv, options, &job);
-    if (status == EXIT_OK && request.json && request.csv)
-        return cli_usage_error(argv[0], "--json and --csv exclude each other");
-    if (status == EXIT_OK)
-        status = open_report(context->conf, &report);
-    if (status != EXIT_OK)
-        return status;
-    struct error error = {0};
-    int rc = request.json || request.csv
-                 ? print_documents(report, job, &request, &error)
-                 : report_features(report, job, request.segment, stdout, &error);
-    report_close(report);
-    return report_status_code(rc, &error);
+    return answer(context, argc, argv, options, &request, print_features);
 }

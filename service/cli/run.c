@@ -1,9 +1,8 @@
 /*
- * run.c - see run.h: options, the files they stand for, a job for each stack, and what to tell.
+ * run.c - `noctule run`: options, the files they stand for, a job for each stack, and what to tell.
  */
-#include "service/cli/run.h"
-
 #include "service/cli/cli.h"
+
 #include "service/cli/collect.h"
 #include "service/cli/progress.h"
 #include "service/cli/units.h"
@@ -454,10 +453,10 @@ run_release(struct direct_run *run)
 }
 
 int
-run_command(const struct conf *conf, int argc, char **argv)
+cli_run(const struct cli_context *context, int argc, char **argv)
 {
-    struct direct_run run = {.conf = conf};
-    int status = parse_options(conf, argc, argv, &run.options);
+    struct direct_run run = {.conf = context->conf};
+    int status = parse_options(run.conf, argc, argv, &run.options);
     if (status != EXIT_OK)
         return status;
     catch_signals();

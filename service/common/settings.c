@@ -30,7 +30,7 @@ settings_need_tls(const struct conf *conf, bool server)
     return false;
 }
 
-static struct dicom_tls *
+struct dicom_tls *
 settings_open_tls(const struct conf_tls *conf, bool server, struct error *error)
 {
     const struct dicom_tls_settings files = {

@@ -23,4 +23,7 @@ int settings_open(struct conf *conf, bool server, struct settings **settings, st
 struct settings *settings_keep(struct settings *settings);
 void settings_drop(struct settings *settings); /* NULL is allowed */
 
+/* TLS alone, for who answers (`server`) or calls; NULL with the error: its files cannot be used. */
+struct dicom_tls *settings_open_tls(const struct conf_tls *conf, bool server, struct error *error);
+
 #endif

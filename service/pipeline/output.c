@@ -2,7 +2,6 @@
 #include "service/pipeline/output.h"
 
 #include "base/durable.h"
-#include "service/common/file_ops.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,16 +2,14 @@
 #include "service/pipeline/results/indexed_png.h"
 
 #include "base/durable.h"
-#include "service/common/file_ops.h"
+#include "base/text.h"
 
 #include <png.h>
 #include <zlib.h>
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { CHUNK = 64 * 1024 }; /* bytes at a time */
 
@@ -37,46 +35,7 @@ indexed_png_color(struct indexed_png *picture, int first, struct rgb color)
     return (uint8_t)picture->colors++;
 }
 
-/* libpng writes in pieces as small as an entry of the palette. */
-struct target {
-    int fd;
-    int error;
-    size_t used;
-    uint8_t bytes[CHUNK];
-};
-
-static void
-png_flush(struct target *target)
-{
-    if (target->error == 0)
-        target->error = durable_write_all(target->fd, target->bytes, target->used);
-    target->used = 0;
-}
-
-static void
-put_bytes(png_structp png, png_bytep bytes, size_t size)
-{
-    struct target *target = png_get_io_ptr(png);
-    while (size > 0 && target->error == 0) {
-        size_t room = sizeof target->bytes - target->used, part = size < room ? size : room;
-        memcpy(target->bytes + target->used, bytes, part);
-        target->used += part;
-        bytes += part;
-        size -= part;
-        if (target->used == sizeof target->bytes)
-            png_flush(target);
-    }
-    if (target->error)
-        png_error(png, "");
-}
-
-static void
-flush_nothing(png_structp png)
-{
-    (void)png;
-}
-
-/* Back to setjmp: what failed is in the target. */
+/* Back to setjmp: nothing but memory can be wrong with the picture. */
 static void
 png_give_up(png_structp png, png_const_charp text)
 {
@@ -120,36 +79,38 @@ put_picture(const struct indexed_png *picture, png_structp png, png_infop info)
     png_write_end(png, info);
 }
 
-static void
-write_to(const struct indexed_png *picture, struct target *target)
+static int
+put_file(const struct indexed_png *picture, FILE *out)
 {
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, png_give_up, keep_quiet);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (!info) {
         png_destroy_write_struct(&png, NULL);
-        target->error = -ENOMEM;
-        return;
+        return -ENOMEM;
     }
-    png_set_write_fn(png, target, put_bytes, flush_nothing);
+    png_init_io(png, out);
+    int error = 0;
     if (setjmp(png_jmpbuf(png)) == 0)
         put_picture(picture, png, info);
-    else if (target->error == 0)
-        target->error = -ENOMEM; /* nothing else is wrong with the picture */
+    else
+        error = -ENOMEM;
     png_destroy_write_struct(&png, &info);
-    png_flush(target);
+    return error;
 }
 
 int
 indexed_png_write(const struct indexed_png *picture, int fd)
 {
-    struct target *target = malloc(sizeof *target);
-    if (!target)
-        return -ENOMEM;
-    target->fd = fd;
-    target->error = 0;
-    target->used = 0;
-    write_to(picture, target);
-    int error = target->error;
-    free(target);
+    struct text_stream file;
+    int error = text_open(&file);
+    if (error)
+        return error;
+    error = put_file(picture, file.out);
+    int closed = text_close(&file);
+    if (error == 0)
+        error = closed;
+    if (error == 0)
+        error = durable_write_all(fd, file.bytes, file.size);
+    free(file.bytes);
     return error;
 }

@@ -2,7 +2,6 @@
 #include "service/pipeline/results/nrrd.h"
 
 #include "base/durable.h"
-#include "service/common/file_ops.h"
 
 #include <stdio.h>
 

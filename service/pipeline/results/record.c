@@ -3,7 +3,6 @@
 
 #include "base/durable.h"
 #include "base/text.h"
-#include "service/common/file_ops.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,7 +11,6 @@
 #include "dicom/objects/seg/seg.h"
 #include "service/common/clock.h"
 #include "service/common/crash_point.h"
-#include "service/pipeline/results/nrrd.h"
 #include "service/pipeline/results/preview.h"
 #include "service/pipeline/results/record.h"
 #include "service/pipeline/results/row.h"

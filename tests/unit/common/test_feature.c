@@ -1,7 +1,7 @@
 /* The documents of measurements: what is written reads back, and comes out of the database again.
  */
-#include "service/cli/feature_rows.h"
-
+#include "db/report.h"
+#include "service/common/feature.h"
 #include "tests/unit/db/json.h"
 #include "tests/unit/db/sample.h"
 
@@ -119,13 +119,19 @@ record(const struct feature_set *set, int64_t job)
                      0);
 }
 
+static int
+take(void *context, const struct feature *row)
+{
+    return feature_set_add(context, row);
+}
+
 static void
 read_back(int64_t job, struct feature_set *set)
 {
     struct report *report;
     struct error error = {0};
     ck_assert_msg(report_open(s.path, &report, &error) == 0, "%s", error.message);
-    int rc = feature_rows_read(report, job, REPORT_ALL_SEGMENTS, set, &error);
+    int rc = report_each_feature(report, job, REPORT_ALL_SEGMENTS, take, set, &error);
     ck_assert_msg(rc == 0, "%d: %s", rc, error.message);
     report_close(report);
 }
