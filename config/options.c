@@ -24,7 +24,7 @@ is_met(const struct option_section *section, const struct option_use *use, const
 {
     const struct option_row *with = option_find(section, use->with);
     if (!use->choices)
-        return option_elements(with, object).count == 0;
+        return option_elements(with, option_value(with, object)).count == 0;
     const unsigned *value = option_value(with, object);
     return ((with->kind == &option_flags ? *value : 1u << *value) & use->choices) != 0;
 }
@@ -40,17 +40,20 @@ option_useless(const struct option_section *section, const struct option_row *ro
 }
 
 void
-option_free(const struct option_row *row, void *object)
+option_free(const struct option_row *row, void *field)
 {
-    free(*(void **)option_field(row, object));
+    (void)row;
+    free(*(void **)field);
 }
 
 void
 option_clear(const struct option_section *section, void *object)
 {
-    for (size_t i = 0; i < section->row_count; i++)
-        if (section->rows[i].kind->clear)
-            section->rows[i].kind->clear(&section->rows[i], object);
+    for (size_t i = 0; i < section->row_count; i++) {
+        const struct option_row *row = &section->rows[i];
+        if (row->kind->clear)
+            row->kind->clear(row, option_field(row, object));
+    }
 }
 
 /* ------------------------------------------------------------------- the table, for people ---- */

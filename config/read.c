@@ -58,7 +58,7 @@ read_is_sequence(const config_setting_t *setting)
 
 int
 read_elements(const struct option_reader *reader, const struct option_row *row,
-              const config_setting_t *setting, double min, double max, size_t size, void *object,
+              const config_setting_t *setting, double min, double max, size_t size, void *field,
               char **elements)
 {
     size_t count = (size_t)config_setting_length(setting);
@@ -68,8 +68,8 @@ read_elements(const struct option_reader *reader, const struct option_row *row,
     *elements = calloc(count ? count : 1, size);
     if (!*elements)
         return source_out_of_memory(reader->error);
-    memcpy(option_field(row, object), elements, sizeof(*elements));
-    memcpy((char *)object + row->count_offset, &count, sizeof(count));
+    memcpy(field, elements, sizeof(*elements));
+    memcpy((char *)field - row->offset + row->count_offset, &count, sizeof(count));
     return 0;
 }
 
@@ -91,7 +91,7 @@ read_option(const struct option_reader *reader, const struct option_row *row,
 {
     if (row->mark)
         read_mark(row->mark, object);
-    return row->kind->read(reader, row, setting, object);
+    return row->kind->read(reader, row, setting, option_field(row, object));
 }
 
 static int

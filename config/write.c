@@ -12,11 +12,11 @@
 #include <stdlib.h>
 
 bool
-option_not_null(const struct option_writer *writer, const struct option_row *row,
-                const void *object)
+option_not_null(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
     (void)writer;
-    return *(const void *const *)option_value(row, object) != NULL;
+    (void)row;
+    return *(const void *const *)field != NULL;
 }
 
 static bool
@@ -35,7 +35,7 @@ write_is_default(const struct option_row *row, const void *object)
     if (text_open(&text) < 0)
         return false;
     const struct option_writer writer = {.out = text.out};
-    row->kind->write(&writer, row, object);
+    row->kind->write(&writer, row, option_value(row, object));
     bool same = text_close(&text) == 0 && row->fallback && strcmp(text.bytes, row->fallback) == 0;
     free(text.bytes);
     return same;
@@ -48,7 +48,7 @@ write_wanted(const struct option_writer *writer, const struct option_section *se
     if (option_useless(section, row, object))
         return false;
     if (row->mark ? !write_is_marked(row->mark, object)
-                  : row->kind->has && !row->kind->has(writer, row, object))
+                  : row->kind->has && !row->kind->has(writer, row, option_value(row, object)))
         return false;
     return !(writer->identity && row->later && write_is_default(row, object));
 }
@@ -58,7 +58,7 @@ write_option_row(const struct option_writer *writer, const struct option_row *ro
                  const void *object)
 {
     fprintf(writer->out, "%*s%s = ", 2 * writer->depth, "", row->name);
-    row->kind->write(writer, row, object);
+    row->kind->write(writer, row, option_value(row, object));
     fputs(";\n", writer->out);
 }
 

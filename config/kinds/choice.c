@@ -21,9 +21,10 @@ read_name_choices(const struct option_row *row, unsigned wanted, char text[CHOIC
 }
 
 static int
-get_choice(const struct option_reader *reader, const struct option_row *row,
-           const config_setting_t *setting, unsigned *choice)
+choice_read(const struct option_reader *reader, const struct option_row *row,
+            config_setting_t *setting, void *field)
 {
+    unsigned *choice = field;
     const char *text = config_setting_get_string(setting);
     for (unsigned i = 0; text && row->choices[i]; i++)
         if (strcmp(text, row->choices[i]) == 0) {
@@ -49,27 +50,20 @@ choices_describe(const struct option_row *row, char *type, size_t size)
 
 static int
 word_read(const struct option_reader *reader, const struct option_row *row,
-          config_setting_t *setting, void *object)
+          config_setting_t *setting, void *field)
 {
     unsigned choice;
-    int rc = get_choice(reader, row, setting, &choice);
-    return rc < 0 ? rc : read_copy(reader, row->choices[choice], option_field(row, object));
+    int rc = choice_read(reader, row, setting, &choice);
+    return rc < 0 ? rc : read_copy(reader, row->choices[choice], field);
 }
 
 const struct option_kind option_word = {
     .read = word_read, .write = write_string, .clear = option_free, .describe = choices_describe};
 
-static int
-choice_read(const struct option_reader *reader, const struct option_row *row,
-            config_setting_t *setting, void *object)
-{
-    return get_choice(reader, row, setting, option_field(row, object));
-}
-
 static void
-choice_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+choice_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const unsigned choice = *(const unsigned *)option_value(row, object);
+    const unsigned choice = *(const unsigned *)field;
     const struct option_past *past = writer->identity ? row->past : NULL;
     write_text(writer->out,
                past && past->word && choice == past->choice ? past->word : row->choices[choice]);
@@ -80,19 +74,19 @@ const struct option_kind option_choice = {
 
 static int
 switch_read(const struct option_reader *reader, const struct option_row *row,
-            config_setting_t *setting, void *object)
+            config_setting_t *setting, void *field)
 {
     unsigned choice;
-    int rc = get_choice(reader, row, setting, &choice);
+    int rc = choice_read(reader, row, setting, &choice);
     if (rc == 0)
-        *(bool *)option_field(row, object) = choice == 1;
+        *(bool *)field = choice == 1;
     return rc;
 }
 
 static void
-switch_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+switch_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const bool *value = option_value(row, object);
+    const bool *value = field;
     write_text(writer->out, row->choices[*value]);
 }
 
@@ -101,16 +95,16 @@ const struct option_kind option_switch = {
 
 static int
 flags_read(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *object)
+           config_setting_t *setting, void *field)
 {
-    unsigned *flags = option_field(row, object), choice;
+    unsigned *flags = field, choice;
     if (!read_is_sequence(setting) || config_setting_length(setting) == 0) {
         char choices[CHOICES_SIZE];
         read_name_choices(row, ALL_CHOICES, choices);
         return read_fail(reader, setting, "has to be [ ... ] with at least one of %s", choices);
     }
     for (unsigned i = 0; i < (unsigned)config_setting_length(setting); i++) {
-        int rc = get_choice(reader, row, config_setting_get_elem(setting, i), &choice);
+        int rc = choice_read(reader, row, config_setting_get_elem(setting, i), &choice);
         if (rc < 0)
             return rc;
         *flags |= 1u << choice;
@@ -119,9 +113,9 @@ flags_read(const struct option_reader *reader, const struct option_row *row,
 }
 
 static void
-flags_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+flags_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const unsigned *flags = option_value(row, object);
+    const unsigned *flags = field;
     const char *before = "[ ";
     for (unsigned i = 0; row->choices[i]; i++)
         if (*flags & (1u << i)) {
@@ -134,10 +128,11 @@ flags_write(const struct option_writer *writer, const struct option_row *row, co
 
 /* A set without a default has no member where it was not given. */
 static bool
-flags_has(const struct option_writer *writer, const struct option_row *row, const void *object)
+flags_has(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
     (void)writer;
-    return *(const unsigned *)option_value(row, object) != 0;
+    (void)row;
+    return *(const unsigned *)field != 0;
 }
 
 const struct option_kind option_flags = {

@@ -27,18 +27,18 @@ struct option_writer {
     const void *object;
 };
 
-/* `object` is the struct that the row's section fills. */
+/* `field` is the row's member of the struct that its section fills. */
 struct option_kind {
     /* 0, or -errno with the reader's error. */
     int (*read)(const struct option_reader *reader, const struct option_row *row,
-                config_setting_t *setting, void *object);
+                config_setting_t *setting, void *field);
     void (*write)(const struct option_writer *writer, const struct option_row *row,
-                  const void *object);
+                  const void *field);
     /* NULL: there always is a value. */
     bool (*has)(const struct option_writer *writer, const struct option_row *row,
-                const void *object);
+                const void *field);
     /* NULL: it owns nothing. */
-    void (*clear)(const struct option_row *row, void *object);
+    void (*clear)(const struct option_row *row, void *field);
     const char *type; /* in words; NULL: describe says it */
     void (*describe)(const struct option_row *row, char *type, size_t size);
     const char *limits; /* what the row's limits are of: "", " characters"; NULL: it has none */
@@ -65,18 +65,19 @@ struct option_elements {
 };
 
 static inline struct option_elements
-option_elements(const struct option_row *row, const void *object)
+option_elements(const struct option_row *row, const void *field)
 {
+    const char *object = (const char *)field - row->offset;
     struct option_elements elements;
-    memcpy(&elements.at, option_value(row, object), sizeof(elements.at));
-    memcpy(&elements.count, (const char *)object + row->count_offset, sizeof(elements.count));
+    memcpy(&elements.at, field, sizeof(elements.at));
+    memcpy(&elements.count, object + row->count_offset, sizeof(elements.count));
     return elements;
 }
 
 /* What owns a pointer and was not given. */
 bool option_not_null(const struct option_writer *writer, const struct option_row *row,
-                     const void *object);
-void option_free(const struct option_row *row, void *object);
+                     const void *field);
+void option_free(const struct option_row *row, void *field);
 
 int read_fail(const struct option_reader *reader, const config_setting_t *setting,
               const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -85,14 +86,14 @@ bool read_is_sequence(const config_setting_t *setting);
 /* The field owns a copy of the text. */
 int read_copy(const struct option_reader *reader, const char *text, void *field);
 int read_text(const struct option_reader *reader, const struct option_row *row,
-              const config_setting_t *setting, void *field);
+              config_setting_t *setting, void *field);
 int read_section(const struct option_reader *reader, const struct option_section *section,
                  config_setting_t *group, void *object);
 
-/* Gives the object room for the setting's elements, which have to be of a number within min .. max. */
+/* Gives the field room for the setting's elements, which have to be of a number within min .. max. */
 int read_elements(const struct option_reader *reader, const struct option_row *row,
-                  const config_setting_t *setting, double min, double max, size_t size,
-                  void *object, char **elements);
+                  const config_setting_t *setting, double min, double max, size_t size, void *field,
+                  char **elements);
 
 /* Writes "a", "b" or "c": those of the row's choices whose bits are set. */
 #define CHOICES_SIZE 160
@@ -101,7 +102,7 @@ void read_name_choices(const struct option_row *row, unsigned wanted, char text[
 
 void write_text(FILE *out, const char *text);
 void write_string(const struct option_writer *writer, const struct option_row *row,
-                  const void *object);
+                  const void *field);
 void write_rows(const struct option_writer *writer, const struct option_section *section,
                 const void *object);
 /* The rows of the section around that the group `name` had. */

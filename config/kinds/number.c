@@ -1,10 +1,10 @@
 /*
  * number.c - options that are numbers, or some of them.
  */
+#include "base/text.h"
 #include "config/kinds/kinds.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 static bool
 setting_is_number(const config_setting_t *setting)
@@ -27,9 +27,10 @@ setting_number(const config_setting_t *setting)
 }
 
 static int
-number_get(const struct option_reader *reader, const struct option_row *row,
-           const config_setting_t *setting, double *value)
+number_read(const struct option_reader *reader, const struct option_row *row,
+            config_setting_t *setting, void *field)
 {
+    double *value = field;
     if (!setting_is_number(setting))
         return read_fail(reader, setting, "has to be a number");
     *value = setting_number(setting);
@@ -40,61 +41,42 @@ number_get(const struct option_reader *reader, const struct option_row *row,
 }
 
 static int
-integer_get(const struct option_reader *reader, const struct option_row *row,
-            const config_setting_t *setting, void *field)
+integer_read(const struct option_reader *reader, const struct option_row *row,
+             config_setting_t *setting, void *field)
 {
     if (config_setting_type(setting) == CONFIG_TYPE_FLOAT || !setting_is_number(setting))
         return read_fail(reader, setting, "has to be an integer");
     double number;
-    int rc = number_get(reader, row, setting, &number);
+    int rc = number_read(reader, row, setting, &number);
     if (rc == 0)
         *(int *)field = (int)number; /* limits of integers are within int */
     return rc;
 }
 
-/* The shortest decimal that reads back to the same double, and never looks like an integer. */
+/* Never looks like an integer. */
 static void
 number_put(FILE *out, double value)
 {
-    char text[40];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, value);
-        double back = strtod(text, NULL);
-        if (memcmp(&back, &value, sizeof(back)) == 0)
-            break;
-    }
+    char text[TEXT_DIGITS];
+    text_digits(value, text);
     fprintf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
 }
 
-static int
-number_read(const struct option_reader *reader, const struct option_row *row,
-            config_setting_t *setting, void *object)
-{
-    return number_get(reader, row, setting, option_field(row, object));
-}
-
 static void
-number_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+number_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const double *value = option_value(row, object);
-    number_put(writer->out, *value);
+    (void)row;
+    number_put(writer->out, *(const double *)field);
 }
 
 const struct option_kind option_number = {
     .read = number_read, .write = number_write, .type = "number", .limits = ""};
 
-static int
-integer_read(const struct option_reader *reader, const struct option_row *row,
-             config_setting_t *setting, void *object)
-{
-    return integer_get(reader, row, setting, option_field(row, object));
-}
-
 static void
-integer_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+integer_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const int *value = option_value(row, object);
-    fprintf(writer->out, "%d", *value);
+    (void)row;
+    fprintf(writer->out, "%d", *(const int *)field);
 }
 
 const struct option_kind option_integer = {
@@ -102,19 +84,20 @@ const struct option_kind option_integer = {
 
 static int
 boolean_read(const struct option_reader *reader, const struct option_row *row,
-             config_setting_t *setting, void *object)
+             config_setting_t *setting, void *field)
 {
+    (void)row;
     if (config_setting_type(setting) != CONFIG_TYPE_BOOL)
         return read_fail(reader, setting, "has to be true or false");
-    *(bool *)option_field(row, object) = config_setting_get_bool(setting);
+    *(bool *)field = config_setting_get_bool(setting);
     return 0;
 }
 
 static void
-boolean_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+boolean_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const bool *value = option_value(row, object);
-    fputs(*value ? "true" : "false", writer->out);
+    (void)row;
+    fputs(*(const bool *)field ? "true" : "false", writer->out);
 }
 
 const struct option_kind option_boolean = {
@@ -122,18 +105,18 @@ const struct option_kind option_boolean = {
 
 static int
 numbers_read(const struct option_reader *reader, const struct option_row *row,
-             config_setting_t *setting, void *object)
+             config_setting_t *setting, void *field)
 {
-    double *values = option_field(row, object);
+    double *values = field;
     const size_t count = row->array.count;
     int rc = 0;
     if (row->array.uniform && setting_is_number(setting)) {
-        rc = number_get(reader, row, setting, &values[0]);
+        rc = number_read(reader, row, setting, &values[0]);
         for (size_t i = 1; i < count; i++)
             values[i] = values[0];
     } else if (read_is_sequence(setting) && (size_t)config_setting_length(setting) == count) {
         for (unsigned i = 0; i < count && rc == 0; i++)
-            rc = number_get(reader, row, config_setting_get_elem(setting, i), &values[i]);
+            rc = number_read(reader, row, config_setting_get_elem(setting, i), &values[i]);
     } else {
         return read_fail(reader, setting, "has to be %s[ ... ] of %zu numbers",
                          row->array.uniform ? "a number, or " : "", count);
@@ -151,9 +134,9 @@ numbers_equal(const double *values, size_t count)
 }
 
 static void
-numbers_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+numbers_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const double *values = option_value(row, object);
+    const double *values = field;
     if (row->array.uniform && numbers_equal(values, row->array.count)) {
         number_put(writer->out, values[0]);
         return;
@@ -176,21 +159,21 @@ const struct option_kind option_numbers = {
 
 /* One element that is several integers. */
 static int
-tuple_get(const struct option_reader *reader, const struct option_row *row,
-          const config_setting_t *setting, void *field)
+tuple_read(const struct option_reader *reader, const struct option_row *row,
+           config_setting_t *setting, void *field)
 {
     int *values = field;
     int rc = 0;
     if (!read_is_sequence(setting) || (size_t)config_setting_length(setting) != row->array.count)
         return read_fail(reader, setting, "has to be [ ... ] of %zu integers", row->array.count);
     for (unsigned i = 0; rc == 0 && i < row->array.count; i++)
-        rc = integer_get(reader, row, config_setting_get_elem(setting, i), &values[i]);
+        rc = integer_read(reader, row, config_setting_get_elem(setting, i), &values[i]);
     return rc;
 }
 
 static int
 integers_read(const struct option_reader *reader, const struct option_row *row,
-              config_setting_t *setting, void *object)
+              config_setting_t *setting, void *field)
 {
     const size_t size = row->array.count * sizeof(int);
     const bool tuples = row->array.count > 1;
@@ -198,19 +181,19 @@ integers_read(const struct option_reader *reader, const struct option_row *row,
     if (!read_is_sequence(setting))
         return read_fail(reader, setting, "has to be %s",
                          tuples ? "a list ( [ ... ], [ ... ] )" : "an array [ 1, 2 ]");
-    int rc = read_elements(reader, row, setting, 1, (double)row->array.elements, size, object,
-                           &elements);
+    int rc =
+        read_elements(reader, row, setting, 1, (double)row->array.elements, size, field, &elements);
     for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++) {
-        const config_setting_t *element = config_setting_get_elem(setting, i);
-        rc = (tuples ? tuple_get : integer_get)(reader, row, element, elements + i * size);
+        config_setting_t *element = config_setting_get_elem(setting, i);
+        rc = (tuples ? tuple_read : integer_read)(reader, row, element, elements + i * size);
     }
     return rc;
 }
 
 static void
-integers_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+integers_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const struct option_elements elements = option_elements(row, object);
+    const struct option_elements elements = option_elements(row, field);
     const int *values = (const int *)(const void *)elements.at;
     const size_t width = row->array.count;
     FILE *out = writer->out;

@@ -6,53 +6,40 @@
 #include <stdlib.h>
 
 static int
-read_group(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *object)
+group_read(const struct option_reader *reader, const struct option_row *row,
+           config_setting_t *setting, void *field)
 {
     if (config_setting_type(setting) != CONFIG_TYPE_GROUP)
         return read_fail(reader, setting, "has to be a group { ... }");
-    return read_section(reader, row->section, setting, object);
+    return read_section(reader, row->section, setting, field);
 }
 
 static void
-write_group(const struct option_writer *writer, const struct option_row *row, const void *object)
+group_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
     const struct option_writer below = {
         .out = writer->out, .depth = writer->depth + 1, .identity = writer->identity};
     fputs("{\n", writer->out);
     if (writer->around)
         write_past_rows(&below, writer->around, writer->object, row->name);
-    write_rows(&below, row->section, object);
+    write_rows(&below, row->section, field);
     fprintf(writer->out, "%*s}", 2 * writer->depth, "");
-}
-
-static int
-group_read(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *object)
-{
-    return read_group(reader, row, setting, option_field(row, object));
-}
-
-static void
-group_write(const struct option_writer *writer, const struct option_row *row, const void *object)
-{
-    write_group(writer, row, option_value(row, object));
 }
 
 /* What is owned and has no default is NULL where it was not given, strings of a group too. */
 static bool
-group_has(const struct option_writer *writer, const struct option_row *row, const void *object)
+group_has(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
     for (size_t i = 0; i < row->section->row_count; i++)
-        if (write_wanted(writer, row->section, &row->section->rows[i], option_value(row, object)))
+        if (write_wanted(writer, row->section, &row->section->rows[i], field))
             return true;
     return false;
 }
 
 static void
-group_clear(const struct option_row *row, void *object)
+group_clear(const struct option_row *row, void *field)
 {
-    option_clear(row->section, option_field(row, object));
+    option_clear(row->section, field);
 }
 
 const struct option_kind option_group = {.read = group_read,
@@ -64,26 +51,26 @@ const struct option_kind option_group = {.read = group_read,
 
 static int
 part_read(const struct option_reader *reader, const struct option_row *row,
-          config_setting_t *setting, void *object)
+          config_setting_t *setting, void *field)
 {
-    void **part = option_field(row, object);
+    void **part = field;
     *part = calloc(1, row->section->size);
     if (!*part)
         return source_out_of_memory(reader->error);
-    return read_group(reader, row, setting, *part);
+    return group_read(reader, row, setting, *part);
 }
 
 static void
-part_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+part_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const void *const *part = option_value(row, object);
-    write_group(writer, row, *part);
+    const void *const *part = field;
+    group_write(writer, row, *part);
 }
 
 static void
-part_clear(const struct option_row *row, void *object)
+part_clear(const struct option_row *row, void *field)
 {
-    void **part = option_field(row, object);
+    void **part = field;
     if (*part)
         option_clear(row->section, *part);
     free(*part);
@@ -98,35 +85,35 @@ const struct option_kind option_part = {.read = part_read,
 
 static int
 list_read(const struct option_reader *reader, const struct option_row *row,
-          config_setting_t *setting, void *object)
+          config_setting_t *setting, void *field)
 {
     char *elements;
     if (config_setting_type(setting) != CONFIG_TYPE_LIST)
         return read_fail(reader, setting, "has to be a list ( { ... }, { ... } )");
-    int rc = read_elements(reader, row, setting, row->min, row->max, row->section->size, object,
+    int rc = read_elements(reader, row, setting, row->min, row->max, row->section->size, field,
                            &elements);
     for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++)
-        rc = read_group(reader, row, config_setting_get_elem(setting, i),
+        rc = group_read(reader, row, config_setting_get_elem(setting, i),
                         elements + i * row->section->size);
     return rc;
 }
 
 static void
-list_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+list_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const struct option_elements elements = option_elements(row, object);
+    const struct option_elements elements = option_elements(row, field);
     fputs("( ", writer->out);
     for (size_t i = 0; i < elements.count; i++) {
         fputs(i ? ", " : "", writer->out);
-        write_group(writer, row, elements.at + i * row->section->size);
+        group_write(writer, row, elements.at + i * row->section->size);
     }
     fputs(" )", writer->out);
 }
 
 static void
-list_clear(const struct option_row *row, void *object)
+list_clear(const struct option_row *row, void *field)
 {
-    const struct option_elements elements = option_elements(row, object);
+    const struct option_elements elements = option_elements(row, field);
     for (size_t i = 0; i < elements.count; i++)
         option_clear(row->section, elements.at + i * row->section->size);
     free(elements.at);

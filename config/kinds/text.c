@@ -131,15 +131,15 @@ write_text(FILE *out, const char *text)
 }
 
 void
-write_string(const struct option_writer *writer, const struct option_row *row, const void *object)
+write_string(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const char *const *text = option_value(row, object);
-    write_text(writer->out, *text);
+    (void)row;
+    write_text(writer->out, *(const char *const *)field);
 }
 
 int
 read_text(const struct option_reader *reader, const struct option_row *row,
-          const config_setting_t *setting, void *field)
+          config_setting_t *setting, void *field)
 {
     const char *text = config_setting_get_string(setting);
     if (config_setting_type(setting) != CONFIG_TYPE_STRING)
@@ -158,14 +158,7 @@ read_text(const struct option_reader *reader, const struct option_row *row,
     return read_copy(reader, text, field);
 }
 
-static int
-text_read(const struct option_reader *reader, const struct option_row *row,
-          config_setting_t *setting, void *object)
-{
-    return read_text(reader, row, setting, option_field(row, object));
-}
-
-const struct option_kind option_text = {.read = text_read,
+const struct option_kind option_text = {.read = read_text,
                                         .write = write_string,
                                         .has = option_not_null,
                                         .clear = option_free,
@@ -175,13 +168,12 @@ const struct option_kind option_text = {.read = text_read,
 /* Each element is a string of the row's form, 1 .. 64 characters. */
 static int
 names_read(const struct option_reader *reader, const struct option_row *row,
-           config_setting_t *setting, void *object)
+           config_setting_t *setting, void *field)
 {
     char *names;
     if (!read_is_sequence(setting))
         return read_fail(reader, setting, "has to be an array [ \"...\", \"...\" ]");
-    int rc =
-        read_elements(reader, row, setting, row->min, row->max, sizeof(char *), object, &names);
+    int rc = read_elements(reader, row, setting, row->min, row->max, sizeof(char *), field, &names);
     const struct option_row element = {.form = row->form, .min = 1, .max = 64};
     for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++)
         rc = read_text(reader, &element, config_setting_get_elem(setting, i),
@@ -190,9 +182,9 @@ names_read(const struct option_reader *reader, const struct option_row *row,
 }
 
 static void
-names_write(const struct option_writer *writer, const struct option_row *row, const void *object)
+names_write(const struct option_writer *writer, const struct option_row *row, const void *field)
 {
-    const struct option_elements elements = option_elements(row, object);
+    const struct option_elements elements = option_elements(row, field);
     char *const *names = (char *const *)(const void *)elements.at;
     fputs("[ ", writer->out);
     for (size_t i = 0; i < elements.count; i++) {
@@ -203,9 +195,9 @@ names_write(const struct option_writer *writer, const struct option_row *row, co
 }
 
 static void
-names_clear(const struct option_row *row, void *object)
+names_clear(const struct option_row *row, void *field)
 {
-    const struct option_elements elements = option_elements(row, object);
+    const struct option_elements elements = option_elements(row, field);
     char **names = (char **)(void *)elements.at;
     for (size_t i = 0; i < elements.count; i++)
         free(names[i]);

@@ -73,10 +73,10 @@ parse_request(int argc, char **argv, const struct cli_option *options,
 
 /* All of a command, once its request and its options, which point into it, are made. */
 static int
-answer(const struct cli_context *context, int argc, char **argv, const struct cli_option *options,
-       struct report_request *request,
-       int (*print)(struct report *report, const struct report_request *request,
-                    struct error *error))
+report_answer(const struct cli_context *context, int argc, char **argv,
+              const struct cli_option *options, struct report_request *request,
+              int (*print)(struct report *report, const struct report_request *request,
+                           struct error *error))
 {
     struct report *report;
     request->conf = context->conf;
@@ -92,7 +92,7 @@ answer(const struct cli_context *context, int argc, char **argv, const struct cl
 }
 
 static int
-print_status(struct report *report, const struct report_request *request, struct error *error)
+answer_status(struct report *report, const struct report_request *request, struct error *error)
 {
     int rc = report_status(report, stdout, request->json, error);
     if (rc == 0 && !request->json)
@@ -106,11 +106,11 @@ cli_status(const struct cli_context *context, int argc, char **argv)
 {
     struct report_request request = {0};
     const struct cli_option options[] = {{"json", .flag = &request.json}, {.name = NULL}};
-    return answer(context, argc, argv, options, &request, print_status);
+    return report_answer(context, argc, argv, options, &request, answer_status);
 }
 
 static int
-print_list(struct report *report, const struct report_request *request, struct error *error)
+answer_list(struct report *report, const struct report_request *request, struct error *error)
 {
     return request->list(report, &request->filter, stdout, request->json, error);
 }
@@ -125,7 +125,7 @@ cli_jobs(const struct cli_context *context, int argc, char **argv)
                                          {"limit", .number = &request.filter.limit},
                                          {"json", .flag = &request.json},
                                          {.name = NULL}};
-    return answer(context, argc, argv, options, &request, print_list);
+    return report_answer(context, argc, argv, options, &request, answer_list);
 }
 
 int
@@ -137,7 +137,7 @@ cli_series(const struct cli_context *context, int argc, char **argv)
                                          {"limit", .number = &request.filter.limit},
                                          {"json", .flag = &request.json},
                                          {.name = NULL}};
-    return answer(context, argc, argv, options, &request, print_list);
+    return report_answer(context, argc, argv, options, &request, answer_list);
 }
 
 int
@@ -151,7 +151,7 @@ cli_deliveries(const struct cli_context *context, int argc, char **argv)
         {"limit", .number = &request.filter.limit},
         {"json", .flag = &request.json},
         {.name = NULL}};
-    return answer(context, argc, argv, options, &request, print_list);
+    return report_answer(context, argc, argv, options, &request, answer_list);
 }
 
 #define ADDRESS_SIZE 512
@@ -167,7 +167,8 @@ describe_address(const struct conf_destination *destination, char *text, size_t 
 }
 
 static int
-print_destinations(struct report *report, const struct report_request *request, struct error *error)
+answer_destinations(struct report *report, const struct report_request *request,
+                    struct error *error)
 {
     const size_t count = request->conf->destination_count;
     struct report_destination *configured = calloc(count + 1, sizeof(*configured));
@@ -192,11 +193,11 @@ cli_destinations(const struct cli_context *context, int argc, char **argv)
 {
     struct report_request request = {0};
     const struct cli_option options[] = {{"json", .flag = &request.json}, {.name = NULL}};
-    return answer(context, argc, argv, options, &request, print_destinations);
+    return report_answer(context, argc, argv, options, &request, answer_destinations);
 }
 
 static int
-print_job(struct report *report, const struct report_request *request, struct error *error)
+answer_job(struct report *report, const struct report_request *request, struct error *error)
 {
     return report_job(report, request->job, stdout, request->json, error);
 }
@@ -206,7 +207,7 @@ cli_show(const struct cli_context *context, int argc, char **argv)
 {
     struct report_request request = {.of_job = true};
     const struct cli_option options[] = {{"json", .flag = &request.json}, {.name = NULL}};
-    return answer(context, argc, argv, options, &request, print_job);
+    return report_answer(context, argc, argv, options, &request, answer_job);
 }
 
 static int
@@ -218,7 +219,7 @@ take_feature(void *context, const struct feature *row)
 /* features.json or features.csv again: what the database has is the set that the worker told, and
  * the same code writes it. */
 static int
-print_features(struct report *report, const struct report_request *request, struct error *error)
+answer_features(struct report *report, const struct report_request *request, struct error *error)
 {
     if (!request->json && !request->csv)
         return report_features(report, request->job, request->segment, stdout, error);
@@ -241,5 +242,5 @@ cli_features(const struct cli_context *context, int argc, char **argv)
         {"json", .flag = &request.json},
         {"csv", .flag = &request.csv},
         {.name = NULL}};
-    return answer(context, argc, argv, options, &request, print_features);
+    return report_answer(context, argc, argv, options, &request, answer_features);
 }
