@@ -3,7 +3,7 @@
  * co-occurrence matrices (Hong 2018, IBSI) and local patterns (Masur 2022).
  *
  * Everything here is integers, bit-identical on every backend and equal to the references in
- * tests/kernels; features.h turns counts into features. Conventions (shapes, errors,
+ * tests/kernels; features/family.h turns counts into features. Conventions (shapes, errors,
  * threads) are those of kernels.h. All calls need every slice announced (-EBUSY otherwise) and may
  * be made any number of times a job; what they need is reserved by kernels_volume_begin when the
  * demand asks for KERNELS_GLCM, KERNELS_HISTOGRAM, KERNELS_PATTERNS (kernels_asked; -EINVAL
