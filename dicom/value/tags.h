@@ -38,7 +38,6 @@ enum dicom_tag {
     TAG_MappingResource = 0x00080105,
     TAG_CodingSchemeUID = 0x0008010C,
     TAG_CodingSchemeIdentificationSequence = 0x00080110,
-    TAG_CodingSchemeRegistry = 0x00080112,
     TAG_CodingSchemeName = 0x00080115,
     TAG_CodingSchemeResponsibleOrganization = 0x00080116,
     TAG_MappingResourceUID = 0x00080118,

@@ -65,6 +65,18 @@ uid_name_end(struct uid_name *name, char uid[DICOM_UID_SIZE])
     return 0;
 }
 
+int
+uid_from_texts(const char *const *texts, size_t count, char uid[DICOM_UID_SIZE])
+{
+    struct uid_name *name;
+    int rc = uid_name_begin(&name);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++)
+        uid_name_text(name, texts[i]);
+    return uid_name_end(name, uid);
+}
+
 void
 uid_from_bytes(const uint8_t bytes[16], char uid[DICOM_UID_SIZE])
 {

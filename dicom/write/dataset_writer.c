@@ -149,10 +149,17 @@ dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, u
 }
 
 void
+dataset_add_line(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
+                 const char *text)
+{
+    dataset_add_clean(set, to, tag, "LO", text, LO_CHARACTERS, VALUE_LINE);
+}
+
+void
 dataset_put_line(struct dataset_writer *set, uint32_t tag, const char *text)
 {
     dataset_reach(set, tag);
-    dataset_add_clean(set, &set->elements, tag, "LO", text, LO_CHARACTERS, VALUE_LINE);
+    dataset_add_line(set, &set->elements, tag, text);
 }
 
 void
@@ -164,7 +171,7 @@ dataset_add_code_values(const struct dataset_writer *set, struct element_buffer 
         dataset_add_clean(set, to, TAG_CodeValue, "SH", code->value, SH_CHARACTERS, VALUE_LINE);
     dataset_add_clean(set, to, TAG_CodingSchemeDesignator, "SH", code->scheme, SH_CHARACTERS,
                       VALUE_LINE);
-    dataset_add_clean(set, to, TAG_CodeMeaning, "LO", code->meaning, LO_CHARACTERS, VALUE_LINE);
+    dataset_add_line(set, to, TAG_CodeMeaning, code->meaning);
     if (is_long)
         dataset_add_clean(set, to, TAG_LongCodeValue, "UC", code->value, SIZE_MAX, VALUE_LINE);
 }
@@ -173,11 +180,9 @@ void
 dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
                  const struct coded_concept *code)
 {
-    size_t sequence = element_open_sequence(to, tag);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, tag);
     dataset_add_code_values(set, to, code);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 void

@@ -63,6 +63,10 @@ void dataset_add_clean(const struct dataset_writer *set, struct element_buffer *
                        const char vr[2], const char *text, size_t characters,
                        enum value_text_kind kind);
 
+/* The same for LO. */
+void dataset_add_line(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
+                      const char *text);
+
 /* A coded concept (PS3.3 8.8): its attributes into an open item, or a sequence of one. */
 void dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to,
                              const struct coded_concept *code);

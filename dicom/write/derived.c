@@ -107,11 +107,6 @@ derived_frame_of_reference_uid(const struct derived_source *source, char uid[DIC
         memcpy(uid, first->frame_of_reference_uid, DICOM_UID_SIZE);
         return 0;
     }
-    struct uid_name *name;
-    int rc = uid_name_begin(&name);
-    if (rc)
-        return rc;
-    uid_name_text(name, "frame of reference");
-    uid_name_text(name, first->series_uid);
-    return uid_name_end(name, uid);
+    const char *const name[] = {"frame of reference", first->series_uid};
+    return uid_from_texts(name, sizeof(name) / sizeof(name[0]), uid);
 }

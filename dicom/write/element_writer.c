@@ -7,6 +7,7 @@
 
 enum {
     ITEM_TAG = 0xFFFEE000,
+    ITEM_HEAD = 8,
     SMALLEST_BUFFER = 4096,
 };
 
@@ -114,7 +115,7 @@ element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], ui
 void
 element_item_header(struct element_buffer *buffer, uint32_t length)
 {
-    uint8_t *place = element_grow(buffer, 8);
+    uint8_t *place = element_grow(buffer, ITEM_HEAD);
     if (place) {
         put_tag(place, ITEM_TAG);
         put32(place + 4, length);
@@ -205,4 +206,18 @@ element_close(struct element_buffer *buffer, size_t mark)
         return;
     }
     put32(buffer->bytes + mark - 4, (uint32_t)length);
+}
+
+size_t
+element_open_only_item(struct element_buffer *buffer, uint32_t tag)
+{
+    element_open_sequence(buffer, tag);
+    return element_open_item(buffer);
+}
+
+void
+element_close_only_item(struct element_buffer *buffer, size_t mark)
+{
+    element_close(buffer, mark);
+    element_close(buffer, mark - ITEM_HEAD);
 }

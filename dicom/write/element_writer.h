@@ -47,6 +47,10 @@ size_t element_open_sequence(struct element_buffer *buffer, uint32_t tag);
 size_t element_open_item(struct element_buffer *buffer);
 void element_close(struct element_buffer *buffer, size_t mark);
 
+/* A sequence and the only item in it, opened and closed together. */
+size_t element_open_only_item(struct element_buffer *buffer, uint32_t tag);
+void element_close_only_item(struct element_buffer *buffer, size_t mark);
+
 #ifdef __cplusplus
 }
 #endif

@@ -223,14 +223,12 @@ put_dimensions(struct stack_writer *w, const struct stack_dimension *dimensions,
 {
     struct element_buffer *to = &w->set.elements;
     dataset_reach(&w->set, TAG_DimensionOrganizationSequence);
-    size_t sequence = element_open_sequence(to, TAG_DimensionOrganizationSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_DimensionOrganizationSequence);
     element_text(to, TAG_DimensionOrganizationUID, "UI", w->identity.dimension_organization_uid);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 
     dataset_reach(&w->set, TAG_DimensionIndexSequence);
-    sequence = element_open_sequence(to, TAG_DimensionIndexSequence);
+    size_t sequence = element_open_sequence(to, TAG_DimensionIndexSequence);
     for (size_t i = 0; i < count; i++)
         add_dimension(w, to, &dimensions[i]);
     element_close(to, sequence);
@@ -360,10 +358,8 @@ void
 stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
     const struct dicom_instance *source = derived_plane_instance(w->source, plane);
-    size_t derivations = element_open_sequence(to, TAG_DerivationImageSequence);
-    size_t derivation = element_open_item(to);
-    size_t sources = element_open_sequence(to, TAG_SourceImageSequence);
-    size_t item = element_open_item(to);
+    size_t derivation = element_open_only_item(to, TAG_DerivationImageSequence);
+    size_t item = element_open_only_item(to, TAG_SourceImageSequence);
     element_text(to, TAG_ReferencedSOPClassUID, "UI", source->sop_class_uid);
     element_text(to, TAG_ReferencedSOPInstanceUID, "UI", source->sop_instance_uid);
     if (source->multi_frame) {
@@ -373,21 +369,17 @@ stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, in
     }
     element_text(to, TAG_SpatialLocationsPreserved, "CS", "YES");
     dataset_add_code(&w->set, to, TAG_PurposeOfReferenceCodeSequence, &source_for_processing);
-    element_close(to, item);
-    element_close(to, sources);
+    element_close_only_item(to, item);
     dataset_add_code(&w->set, to, TAG_DerivationCodeSequence, w->object.derivation);
-    element_close(to, derivation);
-    element_close(to, derivations);
+    element_close_only_item(to, derivation);
 }
 
 void
 stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size_t count)
 {
-    size_t sequence = element_open_sequence(to, TAG_FrameContentSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_FrameContentSequence);
     element_ul(to, TAG_DimensionIndexValues, indices, count);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 void
@@ -399,11 +391,9 @@ stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to
     for (int i = 0; i < 3; i++)
         value_ds_copy(frame->position_text[i], frame->position[i], values[i]);
     snprintf(text, sizeof(text), "%s\\%s\\%s", values[0], values[1], values[2]);
-    size_t sequence = element_open_sequence(to, TAG_PlanePositionSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_PlanePositionSequence);
     element_text(to, TAG_ImagePositionPatient, "DS", text);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 /* A length computed from positions: digits that are rounding noise are left away. */
@@ -424,8 +414,7 @@ stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to
     const struct dicom_frame *first = derived_plane_frame(w->source, 0);
     char values[2][VALUE_DS_SIZE];
     char text[2 * VALUE_DS_SIZE];
-    size_t sequence = element_open_sequence(to, TAG_PixelMeasuresSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_PixelMeasuresSequence);
     format_length(first->slice_thickness > 0.0 ? first->slice_thickness : stack->spacing[2], text);
     element_text(to, TAG_SliceThickness, "DS", text);
     if (stack->plane_count > 1) {
@@ -436,8 +425,7 @@ stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to
         value_ds_copy(first->spacing_text[i], first->pixel_spacing[i], values[i]);
     snprintf(text, sizeof(text), "%s\\%s", values[0], values[1]);
     element_text(to, TAG_PixelSpacing, "DS", text);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 void
@@ -451,9 +439,7 @@ stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer 
         value_ds_copy(frame->orientation_text[i], frame->orientation[i], value);
         used += (size_t)snprintf(text + used, sizeof(text) - used, i ? "\\%s" : "%s", value);
     }
-    size_t sequence = element_open_sequence(to, TAG_PlaneOrientationSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_PlaneOrientationSequence);
     element_text(to, TAG_ImageOrientationPatient, "DS", text);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }

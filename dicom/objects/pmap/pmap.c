@@ -8,7 +8,6 @@
 #include "dicom/objects/pmap/pmap.h"
 
 #include "base/error.h"
-#include "dicom/objects/pmap/pmap_internal.h"
 #include "dicom/objects/pmap/pmap_writer.h"
 #include "dicom/value/tags.h"
 
@@ -123,7 +122,7 @@ pmap_prepare(struct pmap_writer *w, int fd, struct error *error)
     int rc = stack_writer_open(&w->out, pmap_request_is_ascii(request), fd, error);
     if (rc)
         return rc;
-    return pmap_make_identity(request, &w->out.identity) ? stack_out_of_memory(&w->out, error) : 0;
+    return pmap_identify(request, &w->out.identity) ? stack_out_of_memory(&w->out, error) : 0;
 }
 
 /* --- pixels --- */
@@ -191,12 +190,12 @@ pmap_write_object(struct pmap_writer *w)
     if (error)
         return error;
     stack_put_patient_and_equipment(&w->out);
-    pmap_put_qualification(w);
+    dataset_put_text(&w->out.set, TAG_ContentQualification, "CS", "RESEARCH");
     stack_put_relationship(&w->out, w->request->series_number, dimensions, 1);
     stack_put_pixels(&w->out, w->request->source->stack->plane_count, BITS);
     pmap_put_image(w);
     stack_put_content(&w->out, w->label, "MAP");
-    pmap_put_presentation(w);
+    dataset_put_text(&w->out.set, TAG_PresentationLUTShape, "CS", "IDENTITY");
     error = pmap_put_functional_groups(w);
     if (error)
         return error;

@@ -23,7 +23,7 @@ extern "C" {
 struct pmap_request {
     const struct derived_source *source;
     const char *kind; /* "lbp": 1 to 16 characters of A-Z, a-z, 0-9, '_'; part of the UIDs,
-                                 in capitals the Content Label */
+                                 in capitals (pmap_label) the Content Label */
     struct coded_concept quantity;  /* what a code is: Quantity Definition and derivation */
     const char *explanation;        /* LUT Explanation, at most 64 characters, not empty */
     const uint8_t *codes;           /* (columns - 2) * (rows - 2) * planes, x fastest */
@@ -33,9 +33,14 @@ struct pmap_request {
 
 /*
  * Identity of the map: that of the source's segmentation (seg_identify) and the kind, so that each
- * kind is a series of its own. Empty strings when memory runs out.
+ * kind is a series of its own. 0, or -ENOMEM with empty strings.
  */
-void pmap_identify(const struct pmap_request *request, struct derived_identity *identity);
+int pmap_identify(const struct pmap_request *request, struct derived_identity *identity);
+
+#define PMAP_KIND_SIZE 17
+
+/* The kind in capitals. */
+void pmap_label(const struct pmap_request *request, char label[PMAP_KIND_SIZE]);
 
 /*
  * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0); the caller

@@ -4,17 +4,12 @@
  */
 #include "dicom/objects/pmap/pmap_writer.h"
 
-#include "dicom/objects/pmap/pmap_region.h"
 #include "dicom/value/tags.h"
+
+#include <string.h>
 
 static const struct coded_concept no_units = {"1", "UCUM", "no units"};
 static const struct coded_concept quantity = {"246205007", "SCT", "Quantity"};
-
-void
-pmap_put_qualification(struct pmap_writer *w)
-{
-    dataset_put_text(&w->out.set, TAG_ContentQualification, "CS", "RESEARCH");
-}
 
 void
 pmap_put_image(struct pmap_writer *w)
@@ -28,73 +23,100 @@ pmap_put_image(struct pmap_writer *w)
     element_header(&set->elements, TAG_AcquisitionContextSequence, "SQ", 0);
 }
 
-void
-pmap_put_presentation(struct pmap_writer *w)
-{
-    dataset_put_text(&w->out.set, TAG_PresentationLUTShape, "CS", "IDENTITY");
-}
-
 /* --- functional groups --- */
+
+static const struct {
+    const char *body_part;
+    struct coded_concept code;
+} regions[] = {
+    {"ABDOMEN", {"818981001", "SCT", "Abdomen"}},
+    {"ABDOMENPELVIS", {"818982008", "SCT", "Abdomen and Pelvis"}},
+    {"BRAIN", {"12738006", "SCT", "Brain"}},
+    {"CHEST", {"816094009", "SCT", "Chest"}},
+    {"CHESTABDOMEN", {"416550000", "SCT", "Chest and Abdomen"}},
+    {"CHESTABDPELVIS", {"416775004", "SCT", "Chest, Abdomen and Pelvis"}},
+    {"CSPINE", {"122494005", "SCT", "Cervical spine"}},
+    {"HEAD", {"69536005", "SCT", "Head"}},
+    {"HEADNECK", {"774007", "SCT", "Head and Neck"}},
+    {"HEART", {"80891009", "SCT", "Heart"}},
+    {"LIVER", {"10200004", "SCT", "Liver"}},
+    {"LSPINE", {"122496007", "SCT", "Lumbar spine"}},
+    {"NECK", {"45048000", "SCT", "Neck"}},
+    {"NECKCHEST", {"417437006", "SCT", "Neck and Chest"}},
+    {"NECKCHESTABDPELV", {"416319003", "SCT", "Neck, Chest, Abdomen and Pelvis"}},
+    {"PANCREAS", {"15776009", "SCT", "Pancreas"}},
+    {"PELVIS", {"816092008", "SCT", "Pelvis"}},
+    {"PROSTATE", {"41216001", "SCT", "Prostate"}},
+    {"SKULL", {"89546000", "SCT", "Skull"}},
+    {"SPINE", {"421060004", "SCT", "Spine"}},
+    {"TSPINE", {"122495006", "SCT", "Thoracic spine"}},
+};
+
+static const struct coded_concept entire_body = {"38266002", "SCT", "Entire body"};
+
+/*
+ * The region that a Body Part Examined means (PS3.16 Annex L), of those that are no pair: nobody
+ * tells the side of the others. Else the entire body, which holds them all.
+ */
+static const struct coded_concept *
+pmap_region(const char *body_part)
+{
+    for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++) {
+        if (strcmp(body_part, regions[i].body_part) == 0)
+            return &regions[i].code;
+    }
+    return &entire_body;
+}
 
 static void
 add_anatomy(const struct pmap_writer *w, struct element_buffer *to)
 {
     const char *body_part = derived_plane_instance(w->request->source, 0)->body_part;
-    size_t sequence = element_open_sequence(to, TAG_FrameAnatomySequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_FrameAnatomySequence);
     dataset_add_code(&w->out.set, to, TAG_AnatomicRegionSequence, pmap_region(body_part));
     element_text(to, TAG_FrameLaterality, "CS", "U");
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 /* For display: all codes, from black to white. */
 static void
 add_voi(struct element_buffer *to)
 {
-    size_t sequence = element_open_sequence(to, TAG_FrameVOILUTSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_FrameVOILUTSequence);
     element_text(to, TAG_WindowCenter, "DS", "128");
     element_text(to, TAG_WindowWidth, "DS", "256");
     element_text(to, TAG_VOILUTFunction, "CS", "LINEAR");
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 /* Identity Pixel Value Transformation: what values mean is said by Real World Value Mapping. */
 static void
 add_transformation(struct element_buffer *to)
 {
-    size_t sequence = element_open_sequence(to, TAG_PixelValueTransformationSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_PixelValueTransformationSequence);
     element_text(to, TAG_RescaleIntercept, "DS", "0");
     element_text(to, TAG_RescaleSlope, "DS", "1");
     element_text(to, TAG_RescaleType, "LO", "US");
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 static void
 add_frame_type(struct element_buffer *to)
 {
-    size_t sequence = element_open_sequence(to, TAG_ParametricMapFrameTypeSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_ParametricMapFrameTypeSequence);
     element_text(to, TAG_FrameType, "CS", PMAP_IMAGE_TYPE);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 /* A content item (PS3.3 10.2.1): Quantity = the request's. */
 static void
 add_quantity(const struct pmap_writer *w, struct element_buffer *to)
 {
-    size_t sequence = element_open_sequence(to, TAG_QuantityDefinitionSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_QuantityDefinitionSequence);
     element_text(to, TAG_ValueType, "CS", "CODE");
     dataset_add_code(&w->out.set, to, TAG_ConceptNameCodeSequence, &quantity);
     dataset_add_code(&w->out.set, to, TAG_ConceptCodeSequence, &w->request->quantity);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 /*
@@ -107,10 +129,8 @@ add_meaning(const struct pmap_writer *w, struct element_buffer *to)
 {
     const uint16_t first = 0;
     const uint16_t last = UINT16_MAX;
-    size_t sequence = element_open_sequence(to, TAG_RealWorldValueMappingSequence);
-    size_t item = element_open_item(to);
-    dataset_add_clean(&w->out.set, to, TAG_LUTExplanation, "LO", w->request->explanation,
-                      LO_CHARACTERS, VALUE_LINE);
+    size_t item = element_open_only_item(to, TAG_RealWorldValueMappingSequence);
+    dataset_add_line(&w->out.set, to, TAG_LUTExplanation, w->request->explanation);
     dataset_add_code(&w->out.set, to, TAG_MeasurementUnitsCodeSequence, &no_units);
     element_text(to, TAG_LUTLabel, "SH", w->label);
     element_us(to, TAG_RealWorldValueLastValueMapped, &last, 1);
@@ -118,8 +138,7 @@ add_meaning(const struct pmap_writer *w, struct element_buffer *to)
     add_quantity(w, to);
     element_fd(to, TAG_RealWorldValueIntercept, 0.0);
     element_fd(to, TAG_RealWorldValueSlope, 1.0);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 static void
@@ -127,8 +146,7 @@ put_shared_groups(struct pmap_writer *w)
 {
     struct element_buffer *to = &w->out.set.elements;
     dataset_reach(&w->out.set, TAG_SharedFunctionalGroupsSequence);
-    size_t sequence = element_open_sequence(to, TAG_SharedFunctionalGroupsSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_SharedFunctionalGroupsSequence);
     add_anatomy(w, to);
     stack_add_plane_orientation(&w->out, to);
     stack_add_pixel_measures(&w->out, to);
@@ -136,8 +154,7 @@ put_shared_groups(struct pmap_writer *w)
     add_transformation(to);
     add_frame_type(to);
     add_meaning(w, to);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 /* Frames in ascending position. */

@@ -1,13 +1,12 @@
 /*
  * pmap_verify.cc - reads a parametric map back with DCMTK and compares it with what it was to say.
  *
- * Nothing here is shared with the writer but names (pmap_internal.h, seg_internal.h): attributes
+ * Nothing here is shared with the writer but names (pmap.h, derived.h): attributes
  * come from DCMTK's parser, frames are found by their source references. DCMTK leaves the pixel
  * data in the file; one frame at a time is in memory.
  */
 #include "dicom/objects/pmap/pmap.h"
 
-#include "dicom/objects/pmap/pmap_internal.h"
 #include "dicom/write/pixel_file.hh"
 #include "dicom/write/read_back.hh"
 
@@ -69,7 +68,7 @@ PmapVerifier::check_identity()
 {
     const struct dicom_instance &first = *derived_plane_instance(&source_, 0);
     struct derived_identity identity;
-    if (pmap_make_identity(&request_, &identity))
+    if (pmap_identify(&request_, &identity))
         throw std::bad_alloc();
     read_back::check_identity(file_, PMAP_SOP_CLASS, identity, first.study_uid,
                               first.modality[0] ? first.modality : "OT");

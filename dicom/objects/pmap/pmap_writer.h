@@ -4,7 +4,7 @@
 #ifndef NOCTULE_PMAP_WRITER_H
 #define NOCTULE_PMAP_WRITER_H
 
-#include "dicom/objects/pmap/pmap_internal.h"
+#include "dicom/objects/pmap/pmap.h"
 #include "dicom/write/stack_writer.h"
 
 /* Of the object and of every frame (PS3.3 C.8.32.2, C.8.16.1). */
@@ -18,9 +18,7 @@ struct pmap_writer {
 };
 
 /* What only maps have, in the order of the tags; errors are those of stack_writer.h. */
-void pmap_put_qualification(struct pmap_writer *w);
 void pmap_put_image(struct pmap_writer *w);
-void pmap_put_presentation(struct pmap_writer *w);
 int pmap_put_functional_groups(struct pmap_writer *w);
 
 #endif

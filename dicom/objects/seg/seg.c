@@ -140,7 +140,7 @@ seg_prepare(struct seg_writer *w, int fd, struct error *error)
     int rc = stack_writer_open(&w->out, seg_request_is_ascii(request), fd, error);
     if (rc)
         return rc;
-    if (seg_make_identity(request, &w->out.identity) || seg_plan_make(request, &w->plan))
+    if (seg_identify(request, &w->out.identity) || seg_plan_make(request, &w->plan))
         return stack_out_of_memory(&w->out, error);
     return check_plan(w, error);
 }

@@ -54,9 +54,9 @@ struct seg_request {
 
 /*
  * Identity of the result: the same instances, frames, pipeline, settings, version, type and choice
- * about empty frames give the same UIDs. Empty strings when memory runs out.
+ * about empty frames give the same UIDs. 0, or -ENOMEM with empty strings.
  */
-void seg_identify(const struct seg_request *request, struct derived_identity *identity);
+int seg_identify(const struct seg_request *request, struct derived_identity *identity);
 
 /*
  * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0); the caller

@@ -21,11 +21,9 @@ add_frame_groups(const struct seg_writer *w, struct element_buffer *to, int32_t 
     stack_add_frame_content(to, indices, 2);
     stack_add_plane_position(&w->out, to, plane);
 
-    size_t sequence = element_open_sequence(to, TAG_SegmentIdentificationSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_SegmentIdentificationSequence);
     element_us(to, TAG_ReferencedSegmentNumber, &number, 1);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 
     element_close(to, groups);
 }
@@ -54,12 +52,10 @@ seg_put_functional_groups(struct seg_writer *w)
 {
     struct element_buffer *to = &w->out.set.elements;
     dataset_reach(&w->out.set, TAG_SharedFunctionalGroupsSequence);
-    size_t sequence = element_open_sequence(to, TAG_SharedFunctionalGroupsSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_SharedFunctionalGroupsSequence);
     stack_add_plane_orientation(&w->out, to);
     stack_add_pixel_measures(&w->out, to);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
     return stack_put_frame_groups(&w->out, stream_frame_groups, w);
 }
 

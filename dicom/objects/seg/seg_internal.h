@@ -13,9 +13,6 @@ extern "C" {
 
 #define SEG_SOP_CLASS_UID "1.2.840.10008.5.1.4.1.1.66.4"
 
-/* As seg_identify, but tells: 0 or -ENOMEM. */
-int seg_make_identity(const struct seg_request *request, struct derived_identity *identity);
-
 /*
  * Tracking UID of a segment: the same finding of the same pipeline in the same series keeps it over
  * runs, settings and versions.

@@ -30,32 +30,26 @@ add_algorithm(const struct seg_writer *w, struct element_buffer *to,
 {
     const struct coded_concept *family =
         segment->algorithm_family.value ? &segment->algorithm_family : &deformable_models;
-    size_t sequence = element_open_sequence(to, TAG_SegmentationAlgorithmIdentificationSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_SegmentationAlgorithmIdentificationSequence);
     dataset_add_code(&w->out.set, to, TAG_AlgorithmFamilyCodeSequence, family);
-    dataset_add_clean(&w->out.set, to, TAG_AlgorithmVersion, "LO", segment->algorithm_version,
-                      LO_CHARACTERS, VALUE_LINE);
+    dataset_add_line(&w->out.set, to, TAG_AlgorithmVersion, segment->algorithm_version);
     if (segment->algorithm_parameters[0] != '\0')
         dataset_add_clean(&w->out.set, to, TAG_AlgorithmParameters, "LT",
                           segment->algorithm_parameters, ST_CHARACTERS, VALUE_LINES);
-    dataset_add_clean(&w->out.set, to, TAG_AlgorithmName, "LO", segment->algorithm_name,
-                      LO_CHARACTERS, VALUE_LINE);
-    element_close(to, item);
-    element_close(to, sequence);
+    dataset_add_line(&w->out.set, to, TAG_AlgorithmName, segment->algorithm_name);
+    element_close_only_item(to, item);
 }
 
 /* Segmented Property Type; its modifier belongs into the item of the type. */
 static void
 add_type(const struct seg_writer *w, struct element_buffer *to, const struct seg_segment *segment)
 {
-    size_t sequence = element_open_sequence(to, TAG_SegmentedPropertyTypeCodeSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_SegmentedPropertyTypeCodeSequence);
     dataset_add_code_values(&w->out.set, to, &segment->type);
     if (segment->modifier.value)
         dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyTypeModifierCodeSequence,
                          &segment->modifier);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 static int
@@ -87,15 +81,13 @@ add_segment(const struct seg_writer *w, struct element_buffer *to, int32_t index
     dataset_add_code(&w->out.set, to, TAG_SegmentedPropertyCategoryCodeSequence,
                      &segment->category);
     element_us(to, TAG_SegmentNumber, &number, 1);
-    dataset_add_clean(&w->out.set, to, TAG_SegmentLabel, "LO", segment->label, LO_CHARACTERS,
-                      VALUE_LINE);
+    dataset_add_line(&w->out.set, to, TAG_SegmentLabel, segment->label);
     if (segment->description[0] != '\0')
         dataset_add_clean(&w->out.set, to, TAG_SegmentDescription, "ST", segment->description,
                           ST_CHARACTERS, VALUE_LINES);
     add_algorithm(w, to, segment);
     element_text(to, TAG_SegmentAlgorithmType, "CS", "AUTOMATIC");
-    dataset_add_clean(&w->out.set, to, TAG_SegmentAlgorithmName, "LO", segment->algorithm_name,
-                      LO_CHARACTERS, VALUE_LINE);
+    dataset_add_line(&w->out.set, to, TAG_SegmentAlgorithmName, segment->algorithm_name);
     element_us(to, TAG_RecommendedDisplayCIELabValue, lab, 3);
     add_type(w, to, segment);
     int error = add_tracking(w, to, segment);

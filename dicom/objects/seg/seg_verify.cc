@@ -113,7 +113,7 @@ void
 SegVerifier::check_identity()
 {
     struct derived_identity identity;
-    if (seg_make_identity(&request_, &identity))
+    if (seg_identify(&request_, &identity))
         throw std::bad_alloc();
     read_back::check_identity(file_, SEG_SOP_CLASS_UID, identity,
                               derived_plane_instance(&request_.source, 0)->study_uid, "SEG");

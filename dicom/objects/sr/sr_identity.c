@@ -19,15 +19,10 @@ sr_refers_to_segments(const struct sr_request *request)
 static int
 track_volume(const struct seg_request *request, char uid[DICOM_UID_SIZE])
 {
-    struct uid_name *name;
-    int error = uid_name_begin(&name);
-    if (error)
-        return error;
-    uid_name_text(name, "tracking of the volume");
-    uid_name_text(name, derived_plane_instance(&request->source, 0)->series_uid);
-    uid_name_text(name, request->source.stack->name);
-    uid_name_text(name, request->source.pipeline);
-    return uid_name_end(name, uid);
+    const char *const name[] = {"tracking of the volume",
+                                derived_plane_instance(&request->source, 0)->series_uid,
+                                request->source.stack->name, request->source.pipeline};
+    return uid_from_texts(name, sizeof(name) / sizeof(name[0]), uid);
 }
 
 int
@@ -130,7 +125,7 @@ sr_make_identity(const struct sr_request *request, struct derived_identity *iden
     if (request->seg_identity)
         seg = *request->seg_identity;
     else
-        error = seg_make_identity(request->seg, &seg);
+        error = seg_identify(request->seg, &seg);
     if (!error)
         error = sr_make_uid(request, &seg, "SR instance", identity->sop_instance_uid);
     return error ? error : sr_make_uid(request, &seg, "SR series", identity->series_uid);
@@ -139,11 +134,6 @@ sr_make_identity(const struct sr_request *request, struct derived_identity *iden
 int
 sr_device_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE])
 {
-    struct uid_name *name;
-    int error = uid_name_begin(&name);
-    if (error)
-        return error;
-    uid_name_text(name, "device observer");
-    uid_name_text(name, request->source.device_serial_number);
-    return uid_name_end(name, uid);
+    const char *const name[] = {"device observer", request->source.device_serial_number};
+    return uid_from_texts(name, sizeof(name) / sizeof(name[0]), uid);
 }

@@ -63,13 +63,11 @@ sr_put_number(struct sr_writer *w, double value, const struct coded_concept *uni
     struct element_buffer *to = &w->set.elements;
     char text[VALUE_DS_SIZE];
     value_ds_format(value, text);
-    size_t sequence = element_open_sequence(to, TAG_MeasuredValueSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_MeasuredValueSequence);
     dataset_add_code(&w->set, to, TAG_MeasurementUnitsCodeSequence, unit);
     element_fd(to, TAG_FloatingPointValue, value);
     element_text(to, TAG_NumericValue, "DS", text);
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 void
@@ -114,15 +112,13 @@ sr_add_image(struct sr_writer *w, const struct coded_concept *concept, const str
 {
     struct element_buffer *to = &w->set.elements;
     struct sr_branch leaf = {.item = element_open_item(to)};
-    size_t sequence = element_open_sequence(to, TAG_ReferencedSOPSequence);
-    size_t reference = element_open_item(to);
+    size_t reference = element_open_only_item(to, TAG_ReferencedSOPSequence);
     sr_add_reference(to, image->class_uid, image->instance_uid);
     if (image->frames)
         element_text(to, TAG_ReferencedFrameNumber, "IS", image->frames);
     if (image->segment != 0)
         element_us(to, TAG_ReferencedSegmentNumber, &image->segment, 1);
-    element_close(to, reference);
-    element_close(to, sequence);
+    element_close_only_item(to, reference);
     put_head(w, SR_CONTAINS, "IMAGE", concept);
     sr_end(w, &leaf);
 }

@@ -189,16 +189,14 @@ put_evidence(struct sr_writer *w)
 {
     struct element_buffer *to = &w->set.elements;
     dataset_reach(&w->set, TAG_CurrentRequestedProcedureEvidenceSequence);
-    size_t studies = element_open_sequence(to, TAG_CurrentRequestedProcedureEvidenceSequence);
-    size_t study = element_open_item(to);
+    size_t study = element_open_only_item(to, TAG_CurrentRequestedProcedureEvidenceSequence);
     size_t series = element_open_sequence(to, TAG_ReferencedSeriesSequence);
     add_source_series(w, to);
     if (sr_refers_to_segments(w->request))
         add_seg_series(w, to);
     element_close(to, series);
     element_text(to, TAG_StudyInstanceUID, "UI", sr_source(w, 0)->study_uid);
-    element_close(to, study);
-    element_close(to, studies);
+    element_close_only_item(to, study);
 }
 
 static void
@@ -206,13 +204,11 @@ put_template(struct sr_writer *w)
 {
     struct element_buffer *to = &w->set.elements;
     dataset_reach(&w->set, TAG_ContentTemplateSequence);
-    size_t sequence = element_open_sequence(to, TAG_ContentTemplateSequence);
-    size_t item = element_open_item(to);
+    size_t item = element_open_only_item(to, TAG_ContentTemplateSequence);
     element_text(to, TAG_MappingResource, "CS", "DCMR");
     element_text(to, TAG_MappingResourceUID, "UI", "1.2.840.10008.8.1.1");
     element_text(to, TAG_TemplateIdentifier, "CS", "1500");
-    element_close(to, item);
-    element_close(to, sequence);
+    element_close_only_item(to, item);
 }
 
 /* The root of the content tree is the data set itself. */
