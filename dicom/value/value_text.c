@@ -67,6 +67,19 @@ value_ds_format(double number, char text[VALUE_DS_SIZE])
     text[DS_LENGTH] = '\0';
 }
 
+static bool
+is_integer(const char *text, size_t size)
+{
+    size_t i = size > 0 && (text[0] == '+' || text[0] == '-') ? 1 : 0;
+    if (i == size)
+        return false;
+    for (; i < size; i++) {
+        if (!is_digit(text[i]))
+            return false;
+    }
+    return true;
+}
+
 /* One number: sign, digits with at most one point, exponent. */
 static bool
 is_decimal(const char *text, size_t size)
@@ -85,31 +98,7 @@ is_decimal(const char *text, size_t size)
         return false;
     if (i == size)
         return true;
-    if (text[i] != 'e' && text[i] != 'E')
-        return false;
-    i++;
-    if (i < size && (text[i] == '+' || text[i] == '-'))
-        i++;
-    if (i == size)
-        return false;
-    for (; i < size; i++) {
-        if (!is_digit(text[i]))
-            return false;
-    }
-    return true;
-}
-
-static bool
-is_integer(const char *text, size_t size)
-{
-    size_t i = size > 0 && (text[0] == '+' || text[0] == '-') ? 1 : 0;
-    if (i == size)
-        return false;
-    for (; i < size; i++) {
-        if (!is_digit(text[i]))
-            return false;
-    }
-    return true;
+    return (text[i] == 'e' || text[i] == 'E') && is_integer(text + i + 1, size - i - 1);
 }
 
 /* Without the spaces, and the NUL some senders pad with, around a value. */

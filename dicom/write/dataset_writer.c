@@ -1,7 +1,9 @@
 #include "dicom/write/dataset_writer.h"
 
+#include "base/error.h"
 #include "dicom/value/charset.h"
 #include "dicom/value/tags.h"
+#include "dicom/write/file_meta.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,8 +30,9 @@ element_value(const struct dicom_element *element, const char **vr, const char *
     *size = element->size - (size_t)(*value - bytes);
 }
 
-void
-dataset_inherited_text(const struct dataset_writer *set, uint32_t tag, char *text, size_t text_size)
+/* The value of an inherited text without its padding, "" when there is none. */
+static void
+inherited_text(const struct dataset_writer *set, uint32_t tag, char *text, size_t text_size)
 {
     text[0] = '\0';
     for (size_t i = 0; i < set->inherited.count; i++) {
@@ -45,11 +48,11 @@ dataset_inherited_text(const struct dataset_writer *set, uint32_t tag, char *tex
     }
 }
 
-int
-dataset_settle_character_set(struct dataset_writer *set, bool ascii)
+static int
+settle_character_set(struct dataset_writer *set, bool ascii)
 {
     char name[64];
-    dataset_inherited_text(set, TAG_SpecificCharacterSet, name, sizeof(name));
+    inherited_text(set, TAG_SpecificCharacterSet, name, sizeof(name));
     set->ascii_only = ascii;
     if (ascii || strcmp(name, "ISO_IR 192") == 0)
         return 0;
@@ -58,19 +61,38 @@ dataset_settle_character_set(struct dataset_writer *set, bool ascii)
     return error == -ENOMEM ? error : 0;
 }
 
-void
-dataset_date_time(const struct dataset_writer *set, int64_t unix_ms, char date[VALUE_DA_SIZE],
-                  char time[VALUE_TM_SIZE])
+static void
+settle_date_time(struct dataset_writer *set)
 {
     char offset[8];
     int hours;
     int minutes;
     char sign;
     int east = 0;
-    dataset_inherited_text(set, TAG_TimezoneOffsetFromUTC, offset, sizeof(offset));
+    inherited_text(set, TAG_TimezoneOffsetFromUTC, offset, sizeof(offset));
     if (sscanf(offset, "%c%2d%2d", &sign, &hours, &minutes) == 3 && (sign == '+' || sign == '-'))
         east = (sign == '-' ? -1 : 1) * (hours * 60 + minutes);
-    value_date_time(unix_ms, east, date, time);
+    value_date_time(set->source->content_time_ms, east, set->date, set->time);
+}
+
+int
+dataset_out_of_memory(const struct dataset_writer *set, struct error *error)
+{
+    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
+                     "There is not enough memory to write the %s.", set->object.what);
+}
+
+int
+dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
+{
+    const char *path = derived_plane_instance(set->source, 0)->path;
+    int rc = dicom_inherit(path, &set->inherited, error);
+    if (rc)
+        return rc;
+    if (settle_character_set(set, ascii))
+        return dataset_out_of_memory(set, error);
+    settle_date_time(set);
+    return 0;
 }
 
 /*
@@ -160,6 +182,67 @@ dataset_put_line(struct dataset_writer *set, uint32_t tag, const char *text)
 {
     dataset_reach(set, tag);
     dataset_add_line(set, &set->elements, tag, text);
+}
+
+void
+dataset_put_file_meta(struct dataset_writer *set)
+{
+    const struct file_meta meta = {
+        .sop_class_uid = set->object.sop_class_uid,
+        .sop_instance_uid = set->identity.sop_instance_uid,
+        .transfer_syntax_uid = "1.2.840.10008.1.2.1",
+    };
+    file_meta_append(&set->elements, &meta);
+}
+
+void
+dataset_put_identification(struct dataset_writer *set)
+{
+    dataset_put_text(set, TAG_InstanceCreationDate, "DA", set->date);
+    dataset_put_text(set, TAG_InstanceCreationTime, "TM", set->time);
+    dataset_put_text(set, TAG_SOPClassUID, "UI", set->object.sop_class_uid);
+    dataset_put_text(set, TAG_SOPInstanceUID, "UI", set->identity.sop_instance_uid);
+    dataset_put_inherited(set, TAG_StudyDate, "DA");
+    dataset_put_text(set, TAG_SeriesDate, "DA", set->date);
+    dataset_put_text(set, TAG_ContentDate, "DA", set->date);
+    dataset_put_inherited(set, TAG_StudyTime, "TM");
+    dataset_put_text(set, TAG_SeriesTime, "TM", set->time);
+    dataset_put_text(set, TAG_ContentTime, "TM", set->time);
+    dataset_put_inherited(set, TAG_AccessionNumber, "SH");
+    dataset_put_text(set, TAG_Modality, "CS", set->object.modality);
+    dataset_put_text(set, TAG_Manufacturer, "LO", "Noctule");
+    dataset_put_inherited(set, TAG_ReferringPhysicianName, "PN");
+}
+
+void
+dataset_put_patient_and_equipment(struct dataset_writer *set)
+{
+    dataset_put_inherited(set, TAG_PatientName, "PN");
+    dataset_put_inherited(set, TAG_PatientID, "LO");
+    dataset_put_inherited(set, TAG_PatientBirthDate, "DA");
+    dataset_put_inherited(set, TAG_PatientSex, "CS");
+    dataset_put_line(set, TAG_DeviceSerialNumber, set->source->device_serial_number);
+    dataset_put_line(set, TAG_SoftwareVersions, set->source->software_version);
+}
+
+void
+dataset_put_series(struct dataset_writer *set, int32_t number)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "%d", number);
+    dataset_put_text(set, TAG_StudyInstanceUID, "UI",
+                     derived_plane_instance(set->source, 0)->study_uid);
+    dataset_put_text(set, TAG_SeriesInstanceUID, "UI", set->identity.series_uid);
+    dataset_put_inherited(set, TAG_StudyID, "SH");
+    dataset_put_text(set, TAG_SeriesNumber, "IS", text);
+    dataset_put_text(set, TAG_InstanceNumber, "IS", "1");
+}
+
+void
+dataset_add_reference(struct element_buffer *to, const char *class_uid, const char *instance_uid)
+{
+    element_text(to, TAG_ReferencedSOPClassUID, "UI", class_uid);
+    element_text(to, TAG_ReferencedSOPInstanceUID, "UI", instance_uid);
 }
 
 void

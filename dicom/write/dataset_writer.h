@@ -25,24 +25,34 @@ enum {
     ST_CHARACTERS = 1024,
 };
 
+/* What is written. Strings are borrowed. */
+struct dataset_object {
+    const char *what; /* "segmentation", for messages */
+    const char *sop_class_uid;
+    const char *modality;
+};
+
 struct dataset_writer {
+    const struct derived_source *source; /* the caller's, as are the next two */
+    struct dataset_object object;
+    struct derived_identity identity;
+    /* Of the content: UTC, unless the source declares the offset that all its times have. */
+    char date[VALUE_DA_SIZE];
+    char time[VALUE_TM_SIZE];
     struct dicom_inherited inherited;
     size_t next_inherited; /* the first that is not written yet */
     bool ascii_only;       /* texts of ours must be: the character set is the source's */
     struct element_buffer elements;
 };
 
+/*
+ * Reads what the object inherits; `ascii`: all texts of ours are. Codes: those of dicom_inherit,
+ * OUT_OF_MEMORY. dataset_writer_free in either case.
+ */
+int dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error);
 void dataset_writer_free(struct dataset_writer *set);
 
-/* Settles, before anything is put, the set for texts of ours that are all ASCII or not: 0, -ENOMEM.
- */
-int dataset_settle_character_set(struct dataset_writer *set, bool ascii);
-/*
- * Dates and times of ours are UTC, unless the source declares the offset that all times of an
- * object have.
- */
-void dataset_date_time(const struct dataset_writer *set, int64_t unix_ms, char date[VALUE_DA_SIZE],
-                       char time[VALUE_TM_SIZE]);
+int dataset_out_of_memory(const struct dataset_writer *set, struct error *error);
 
 /* Comes before an element that the caller encodes into `elements` itself. */
 void dataset_reach(struct dataset_writer *set, uint32_t tag);
@@ -54,9 +64,11 @@ void dataset_put_line(struct dataset_writer *set, uint32_t tag, const char *text
 /* An attribute of patient or study that must be there: the source's, verbatim, or empty. */
 void dataset_put_inherited(struct dataset_writer *set, uint32_t tag, const char vr[2]);
 
-/* The value of an inherited text without its padding, "" when there is none. */
-void dataset_inherited_text(const struct dataset_writer *set, uint32_t tag, char *text,
-                            size_t text_size);
+/* What all objects have, in the order of their tags; between them comes what some have. */
+void dataset_put_file_meta(struct dataset_writer *set);
+void dataset_put_identification(struct dataset_writer *set); /* to Referring Physician's Name */
+void dataset_put_patient_and_equipment(struct dataset_writer *set);
+void dataset_put_series(struct dataset_writer *set, int32_t number); /* to Instance Number */
 
 /* Text of ours into any buffer, made fit by value_text_clean and `ascii_only`. */
 void dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
@@ -66,6 +78,10 @@ void dataset_add_clean(const struct dataset_writer *set, struct element_buffer *
 /* The same for LO. */
 void dataset_add_line(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
                       const char *text);
+
+/* Class and instance, into an open item that refers to them. */
+void dataset_add_reference(struct element_buffer *to, const char *class_uid,
+                           const char *instance_uid);
 
 /* A coded concept (PS3.3 8.8): its attributes into an open item, or a sequence of one. */
 void dataset_add_code_values(const struct dataset_writer *set, struct element_buffer *to,

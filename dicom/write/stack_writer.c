@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "dicom/value/tags.h"
 #include "dicom/write/derived.h"
-#include "dicom/write/file_meta.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,31 +18,25 @@ static const struct coded_concept source_for_processing = {
     "121322", "DCM", "Source image for image processing operation"};
 
 int
-stack_out_of_memory(const struct stack_writer *w, struct error *error)
-{
-    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                     "There is not enough memory to write the %s.", w->object.what);
-}
-
-int
 stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *error)
 {
-    const struct derived_source *source = w->source;
-    int rc = dicom_inherit(derived_plane_instance(source, 0)->path, &w->set.inherited, error);
+    const struct derived_source *source = w->set.source;
+    int rc = dataset_writer_open(&w->set, ascii, error);
     if (rc)
         return rc;
     w->referenced = calloc((size_t)source->instance_count, sizeof(*w->referenced));
-    if (!w->referenced || dataset_settle_character_set(&w->set, ascii) ||
-        derived_frame_of_reference_uid(source, w->frame_of_reference_uid) ||
+    if (!w->referenced || derived_frame_of_reference_uid(source, w->frame_of_reference_uid) ||
         byte_sink_open(&w->sink, fd))
-        return stack_out_of_memory(w, error);
-    dataset_date_time(&w->set, source->content_time_ms, w->date, w->time);
+        return dataset_out_of_memory(&w->set, error);
     return 0;
 }
 
 int
-stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct error *error)
+stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct derived_summary *summary,
+                    struct error *error)
 {
+    if (!rc)
+        rc = w->set.elements.error ? w->set.elements.error : w->item.error;
     if (rc == -EFBIG)
         return error_set(error, rc, w->object.too_large,
                          "The descriptions of %lld frames are more than the 4 GiB of one sequence.",
@@ -52,14 +45,16 @@ stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct error
         return error_set(error, rc, w->object.invalid,
                          "The %s cannot be written: a text is too long. This is a defect of "
                          "Noctule.",
-                         w->object.what);
+                         w->set.object.what);
     if (rc)
-        return stack_out_of_memory(w, error);
+        return dataset_out_of_memory(&w->set, error);
     rc = byte_sink_finish(&w->sink);
     if (rc)
         return error_set(error, rc, CODE_WRITE_FAILED,
-                         "Writing the %s failed after %lld bytes: %s.", w->object.what,
+                         "Writing the %s failed after %lld bytes: %s.", w->set.object.what,
                          (long long)w->sink.total, strerror(-rc));
+    *summary = (struct derived_summary){
+        .identity = w->set.identity, .frames = frames, .bytes = w->sink.total};
     return 0;
 }
 
@@ -70,12 +65,6 @@ stack_writer_close(struct stack_writer *w)
     element_buffer_free(&w->item);
     free(w->referenced);
     dataset_writer_free(&w->set);
-}
-
-int
-stack_encoding_error(const struct stack_writer *w)
-{
-    return w->set.elements.error ? w->set.elements.error : w->item.error;
 }
 
 void
@@ -102,18 +91,6 @@ stack_end_item(struct stack_writer *w, bool write)
     return size;
 }
 
-void
-stack_put_file_meta(struct stack_writer *w)
-{
-    const struct file_meta meta = {
-        .sop_class_uid = w->object.sop_class_uid,
-        .sop_instance_uid = w->identity.sop_instance_uid,
-        .transfer_syntax_uid = "1.2.840.10008.1.2.1",
-    };
-    file_meta_append(&w->set.elements, &meta);
-    stack_drain(w, &w->set.elements);
-}
-
 static void
 put_own_scheme(struct stack_writer *w)
 {
@@ -124,24 +101,11 @@ put_own_scheme(struct stack_writer *w)
     element_close(to, sequence);
 }
 
-void
-stack_put_identification(struct stack_writer *w)
+static void
+stack_put_identity(struct stack_writer *w)
 {
     dataset_put_text(&w->set, TAG_ImageType, "CS", w->object.image_type);
-    dataset_put_text(&w->set, TAG_InstanceCreationDate, "DA", w->date);
-    dataset_put_text(&w->set, TAG_InstanceCreationTime, "TM", w->time);
-    dataset_put_text(&w->set, TAG_SOPClassUID, "UI", w->object.sop_class_uid);
-    dataset_put_text(&w->set, TAG_SOPInstanceUID, "UI", w->identity.sop_instance_uid);
-    dataset_put_inherited(&w->set, TAG_StudyDate, "DA");
-    dataset_put_text(&w->set, TAG_SeriesDate, "DA", w->date);
-    dataset_put_text(&w->set, TAG_ContentDate, "DA", w->date);
-    dataset_put_inherited(&w->set, TAG_StudyTime, "TM");
-    dataset_put_text(&w->set, TAG_SeriesTime, "TM", w->time);
-    dataset_put_text(&w->set, TAG_ContentTime, "TM", w->time);
-    dataset_put_inherited(&w->set, TAG_AccessionNumber, "SH");
-    dataset_put_text(&w->set, TAG_Modality, "CS", w->object.modality);
-    dataset_put_text(&w->set, TAG_Manufacturer, "LO", "Noctule");
-    dataset_put_inherited(&w->set, TAG_ReferringPhysicianName, "PN");
+    dataset_put_identification(&w->set);
     if (w->object.own_codes)
         put_own_scheme(w);
     dataset_put_line(&w->set, TAG_SeriesDescription, w->object.description);
@@ -153,17 +117,16 @@ static uint64_t
 stream_references(struct stack_writer *w, bool write)
 {
     uint64_t size = 0;
-    memset(w->referenced, 0, (size_t)w->source->instance_count);
-    for (int32_t p = 0; p < w->source->stack->plane_count; p++) {
-        uint8_t *done = &w->referenced[w->source->stack->planes[p].instance];
+    memset(w->referenced, 0, (size_t)w->set.source->instance_count);
+    for (int32_t p = 0; p < w->set.source->stack->plane_count; p++) {
+        uint8_t *done = &w->referenced[w->set.source->stack->planes[p].instance];
         if (*done)
             continue;
         *done = 1;
-        const struct dicom_instance *instance = derived_plane_instance(w->source, p);
+        const struct dicom_instance *instance = derived_plane_instance(w->set.source, p);
         struct element_buffer *to = stack_fresh_item(w);
         size_t item = element_open_item(to);
-        element_text(to, TAG_ReferencedSOPClassUID, "UI", instance->sop_class_uid);
-        element_text(to, TAG_ReferencedSOPInstanceUID, "UI", instance->sop_instance_uid);
+        dataset_add_reference(to, instance->sop_class_uid, instance->sop_instance_uid);
         element_close(to, item);
         size += stack_end_item(w, write);
     }
@@ -171,10 +134,10 @@ stream_references(struct stack_writer *w, bool write)
 }
 
 /* Common Instance Reference Module: all instances the stack was made of, in its order. */
-int
-stack_put_references(struct stack_writer *w)
+static int
+put_references(struct stack_writer *w)
 {
-    const char *series_uid = derived_plane_instance(w->source, 0)->series_uid;
+    const char *series_uid = derived_plane_instance(w->set.source, 0)->series_uid;
     uint64_t references = stream_references(w, false);
     struct element_buffer series = {0};
     element_text(&series, TAG_SeriesInstanceUID, "UI", series_uid);
@@ -195,15 +158,16 @@ stack_put_references(struct stack_writer *w)
     return error;
 }
 
-void
-stack_put_patient_and_equipment(struct stack_writer *w)
+int
+stack_put_head(struct stack_writer *w)
 {
-    dataset_put_inherited(&w->set, TAG_PatientName, "PN");
-    dataset_put_inherited(&w->set, TAG_PatientID, "LO");
-    dataset_put_inherited(&w->set, TAG_PatientBirthDate, "DA");
-    dataset_put_inherited(&w->set, TAG_PatientSex, "CS");
-    dataset_put_line(&w->set, TAG_DeviceSerialNumber, w->source->device_serial_number);
-    dataset_put_line(&w->set, TAG_SoftwareVersions, w->source->software_version);
+    dataset_put_file_meta(&w->set);
+    stack_drain(w, &w->set.elements);
+    stack_put_identity(w);
+    int rc = put_references(w);
+    if (!rc)
+        dataset_put_patient_and_equipment(&w->set);
+    return rc;
 }
 
 static void
@@ -211,7 +175,8 @@ add_dimension(const struct stack_writer *w, struct element_buffer *to,
               const struct stack_dimension *dimension)
 {
     size_t item = element_open_item(to);
-    element_text(to, TAG_DimensionOrganizationUID, "UI", w->identity.dimension_organization_uid);
+    element_text(to, TAG_DimensionOrganizationUID, "UI",
+                 w->set.identity.dimension_organization_uid);
     element_at(to, TAG_DimensionIndexPointer, dimension->attribute);
     element_at(to, TAG_FunctionalGroupPointer, dimension->group);
     element_text(to, TAG_DimensionDescriptionLabel, "LO", dimension->label);
@@ -224,7 +189,8 @@ put_dimensions(struct stack_writer *w, const struct stack_dimension *dimensions,
     struct element_buffer *to = &w->set.elements;
     dataset_reach(&w->set, TAG_DimensionOrganizationSequence);
     size_t item = element_open_only_item(to, TAG_DimensionOrganizationSequence);
-    element_text(to, TAG_DimensionOrganizationUID, "UI", w->identity.dimension_organization_uid);
+    element_text(to, TAG_DimensionOrganizationUID, "UI",
+                 w->set.identity.dimension_organization_uid);
     element_close_only_item(to, item);
 
     dataset_reach(&w->set, TAG_DimensionIndexSequence);
@@ -238,14 +204,7 @@ void
 stack_put_relationship(struct stack_writer *w, int32_t series_number,
                        const struct stack_dimension *dimensions, size_t count)
 {
-    char number[16];
-    snprintf(number, sizeof(number), "%d", series_number);
-    dataset_put_text(&w->set, TAG_StudyInstanceUID, "UI",
-                     derived_plane_instance(w->source, 0)->study_uid);
-    dataset_put_text(&w->set, TAG_SeriesInstanceUID, "UI", w->identity.series_uid);
-    dataset_put_inherited(&w->set, TAG_StudyID, "SH");
-    dataset_put_text(&w->set, TAG_SeriesNumber, "IS", number);
-    dataset_put_text(&w->set, TAG_InstanceNumber, "IS", "1");
+    dataset_put_series(&w->set, series_number);
     dataset_put_text(&w->set, TAG_FrameOfReferenceUID, "UI", w->frame_of_reference_uid);
     dataset_put_inherited(&w->set, TAG_PositionReferenceIndicator, "LO");
     put_dimensions(w, dimensions, count);
@@ -291,9 +250,9 @@ void
 stack_put_lossiness(struct stack_writer *w)
 {
     const struct dicom_instance *lossy = NULL;
-    for (int32_t p = 0; p < w->source->stack->plane_count && !lossy; p++) {
-        if (derived_plane_instance(w->source, p)->lossy)
-            lossy = derived_plane_instance(w->source, p);
+    for (int32_t p = 0; p < w->set.source->stack->plane_count && !lossy; p++) {
+        if (derived_plane_instance(w->set.source, p)->lossy)
+            lossy = derived_plane_instance(w->set.source, p);
     }
     if (!lossy) {
         dataset_put_text(&w->set, TAG_LossyImageCompression, "CS", "00");
@@ -315,8 +274,8 @@ stack_put_pixels(struct stack_writer *w, int64_t frames, uint16_t bits)
     dataset_put_us(&w->set, TAG_SamplesPerPixel, 1);
     dataset_put_text(&w->set, TAG_PhotometricInterpretation, "CS", "MONOCHROME2");
     dataset_put_text(&w->set, TAG_NumberOfFrames, "IS", count);
-    dataset_put_us(&w->set, TAG_Rows, (uint16_t)w->source->stack->rows);
-    dataset_put_us(&w->set, TAG_Columns, (uint16_t)w->source->stack->columns);
+    dataset_put_us(&w->set, TAG_Rows, (uint16_t)w->set.source->stack->rows);
+    dataset_put_us(&w->set, TAG_Columns, (uint16_t)w->set.source->stack->columns);
     dataset_put_us(&w->set, TAG_BitsAllocated, bits);
     dataset_put_us(&w->set, TAG_BitsStored, bits);
     dataset_put_us(&w->set, TAG_HighBit, (uint16_t)(bits - 1));
@@ -357,14 +316,13 @@ stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length
 void
 stack_add_derivation(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
-    const struct dicom_instance *source = derived_plane_instance(w->source, plane);
+    const struct dicom_instance *source = derived_plane_instance(w->set.source, plane);
     size_t derivation = element_open_only_item(to, TAG_DerivationImageSequence);
     size_t item = element_open_only_item(to, TAG_SourceImageSequence);
-    element_text(to, TAG_ReferencedSOPClassUID, "UI", source->sop_class_uid);
-    element_text(to, TAG_ReferencedSOPInstanceUID, "UI", source->sop_instance_uid);
+    dataset_add_reference(to, source->sop_class_uid, source->sop_instance_uid);
     if (source->multi_frame) {
         char number[16];
-        snprintf(number, sizeof(number), "%d", w->source->stack->planes[plane].frame + 1);
+        snprintf(number, sizeof(number), "%d", w->set.source->stack->planes[plane].frame + 1);
         element_text(to, TAG_ReferencedFrameNumber, "IS", number);
     }
     element_text(to, TAG_SpatialLocationsPreserved, "CS", "YES");
@@ -385,7 +343,7 @@ stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size
 void
 stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
-    const struct dicom_frame *frame = derived_plane_frame(w->source, plane);
+    const struct dicom_frame *frame = derived_plane_frame(w->set.source, plane);
     char values[3][VALUE_DS_SIZE];
     char text[3 * VALUE_DS_SIZE];
     for (int i = 0; i < 3; i++)
@@ -410,8 +368,8 @@ format_length(double length, char text[VALUE_DS_SIZE])
 void
 stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to)
 {
-    const struct geometry_stack *stack = w->source->stack;
-    const struct dicom_frame *first = derived_plane_frame(w->source, 0);
+    const struct geometry_stack *stack = w->set.source->stack;
+    const struct dicom_frame *first = derived_plane_frame(w->set.source, 0);
     char values[2][VALUE_DS_SIZE];
     char text[2 * VALUE_DS_SIZE];
     size_t item = element_open_only_item(to, TAG_PixelMeasuresSequence);
@@ -431,7 +389,7 @@ stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to
 void
 stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer *to)
 {
-    const struct dicom_frame *frame = derived_plane_frame(w->source, 0);
+    const struct dicom_frame *frame = derived_plane_frame(w->set.source, 0);
     char text[6 * VALUE_DS_SIZE] = "";
     size_t used = 0;
     for (int i = 0; i < 6; i++) {

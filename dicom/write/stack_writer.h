@@ -18,9 +18,6 @@
 
 /* What sets an object apart from those of other kinds. Strings are borrowed. */
 struct stack_object {
-    const char *what; /* "segmentation", for messages */
-    const char *sop_class_uid;
-    const char *modality;
     const char *image_type;
     const char *description; /* of series and content */
     const struct coded_concept *derivation;
@@ -29,12 +26,8 @@ struct stack_object {
 };
 
 struct stack_writer {
-    const struct derived_source *source; /* instances, stack, equipment, series, times */
     struct stack_object object;
-    struct derived_identity identity; /* the caller's */
     char frame_of_reference_uid[DICOM_UID_SIZE];
-    char date[VALUE_DA_SIZE];
-    char time[VALUE_TM_SIZE];
     struct dataset_writer set;  /* elements on their way to the sink */
     struct element_buffer item; /* one item of a long sequence */
     uint8_t *referenced;        /* by instance: its item has been encoded in this pass */
@@ -47,27 +40,24 @@ struct stack_writer {
  */
 int stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *error);
 /*
- * After an encoding that ended with `rc`: writes the rest. Codes: WRITE_FAILED, OUT_OF_MEMORY,
- * too_large (-EFBIG: a sequence beyond its length field), invalid (-EMSGSIZE: a text that is too
- * long).
+ * After an encoding that ended with `rc`: writes the rest, and fills the summary. Codes:
+ * WRITE_FAILED, OUT_OF_MEMORY, too_large (-EFBIG: a sequence beyond its length field), invalid
+ * (-EMSGSIZE: a text that is too long).
  */
-int stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct error *error);
+int stack_writer_finish(struct stack_writer *w, int rc, int64_t frames,
+                        struct derived_summary *summary, struct error *error);
 void stack_writer_close(struct stack_writer *w); /* frees; writes nothing */
-
-int stack_out_of_memory(const struct stack_writer *w, struct error *error);
-/* 0 or the first error of an encoding. */
-int stack_encoding_error(const struct stack_writer *w);
 
 /* Hands a buffer's bytes to the sink and empties it. */
 void stack_drain(struct stack_writer *w, struct element_buffer *buffer);
 
 /* --- modules --- */
 
-void stack_put_file_meta(struct stack_writer *w);
-void stack_put_identification(struct stack_writer *w);
-/* 0, -EFBIG when the sequence grows beyond its length field, or -ENOMEM. */
-int stack_put_references(struct stack_writer *w);
-void stack_put_patient_and_equipment(struct stack_writer *w);
+/*
+ * All modules to the equipment, Common Instance Reference among them: 0, -EFBIG when its sequence
+ * grows beyond its length field, or -ENOMEM.
+ */
+int stack_put_head(struct stack_writer *w);
 
 /* A dimension of the frames (PS3.3 C.7.6.17): an attribute of a functional group. */
 struct stack_dimension {

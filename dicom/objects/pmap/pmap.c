@@ -107,11 +107,13 @@ pmap_prepare(struct pmap_writer *w, int fd, struct error *error)
     const struct pmap_request *request = w->request;
     const char *modality = derived_plane_instance(request->source, 0)->modality;
     pmap_label(request, w->label);
-    w->out.source = request->source;
-    w->out.object = (struct stack_object){
+    w->out.set.source = request->source;
+    w->out.set.object = (struct dataset_object){
         .what = "parametric map",
         .sop_class_uid = PMAP_SOP_CLASS,
         .modality = modality[0] ? modality : "OT",
+    };
+    w->out.object = (struct stack_object){
         .image_type = PMAP_IMAGE_TYPE,
         .description = pmap_describe(w),
         .derivation = &request->quantity,
@@ -122,7 +124,8 @@ pmap_prepare(struct pmap_writer *w, int fd, struct error *error)
     int rc = stack_writer_open(&w->out, pmap_request_is_ascii(request), fd, error);
     if (rc)
         return rc;
-    return pmap_identify(request, &w->out.identity) ? stack_out_of_memory(&w->out, error) : 0;
+    return pmap_identify(request, &w->out.set.identity) ? dataset_out_of_memory(&w->out.set, error)
+                                                        : 0;
 }
 
 /* --- pixels --- */
@@ -184,12 +187,9 @@ static const struct stack_dimension dimensions[] = {
 static int
 pmap_write_object(struct pmap_writer *w)
 {
-    stack_put_file_meta(&w->out);
-    stack_put_identification(&w->out);
-    int error = stack_put_references(&w->out);
+    int error = stack_put_head(&w->out);
     if (error)
         return error;
-    stack_put_patient_and_equipment(&w->out);
     dataset_put_text(&w->out.set, TAG_ContentQualification, "CS", "RESEARCH");
     stack_put_relationship(&w->out, w->request->series_number, dimensions, 1);
     stack_put_pixels(&w->out, w->request->source->stack->plane_count, BITS);
@@ -200,7 +200,7 @@ pmap_write_object(struct pmap_writer *w)
     if (error)
         return error;
     put_pixel_data(w);
-    return stack_encoding_error(&w->out);
+    return 0;
 }
 
 int
@@ -213,13 +213,7 @@ pmap_write(const struct pmap_request *request, int fd, struct derived_summary *s
         rc = pmap_prepare(&w, fd, error);
     if (!rc)
         rc = stack_writer_finish(&w.out, pmap_write_object(&w), request->source->stack->plane_count,
-                                 error);
-    if (!rc)
-        *summary = (struct derived_summary){
-            .identity = w.out.identity,
-            .frames = request->source->stack->plane_count,
-            .bytes = w.out.sink.total,
-        };
+                                 summary, error);
     stack_writer_close(&w.out);
     return rc;
 }

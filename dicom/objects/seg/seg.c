@@ -126,11 +126,13 @@ static int
 seg_prepare(struct seg_writer *w, int fd, struct error *error)
 {
     const struct seg_request *request = w->request;
-    w->out.source = &request->source;
-    w->out.object = (struct stack_object){
+    w->out.set.source = &request->source;
+    w->out.set.object = (struct dataset_object){
         .what = "segmentation",
         .sop_class_uid = SEG_SOP_CLASS_UID,
         .modality = "SEG",
+    };
+    w->out.object = (struct stack_object){
         .image_type = "DERIVED\\PRIMARY",
         .description = seg_description(w),
         .derivation = &derived_by_segmentation,
@@ -140,8 +142,8 @@ seg_prepare(struct seg_writer *w, int fd, struct error *error)
     int rc = stack_writer_open(&w->out, seg_request_is_ascii(request), fd, error);
     if (rc)
         return rc;
-    if (seg_identify(request, &w->out.identity) || seg_plan_make(request, &w->plan))
-        return stack_out_of_memory(&w->out, error);
+    if (seg_identify(request, &w->out.set.identity) || seg_plan_make(request, &w->plan))
+        return dataset_out_of_memory(&w->out.set, error);
     return check_plan(w, error);
 }
 
@@ -154,12 +156,9 @@ static const struct stack_dimension dimensions[] = {
 static int
 seg_write_object(struct seg_writer *w)
 {
-    stack_put_file_meta(&w->out);
-    stack_put_identification(&w->out);
-    int error = stack_put_references(&w->out);
+    int error = stack_put_head(&w->out);
     if (error)
         return error;
-    stack_put_patient_and_equipment(&w->out);
     stack_put_relationship(&w->out, w->request->series_number, dimensions, 2);
     stack_put_pixels(&w->out, w->plan.frames, w->request->fractional ? 8 : 1);
     stack_put_lossiness(&w->out);
@@ -171,7 +170,7 @@ seg_write_object(struct seg_writer *w)
     if (error)
         return error;
     seg_put_pixel_data(w);
-    return stack_encoding_error(&w->out);
+    return 0;
 }
 
 static void
@@ -190,13 +189,7 @@ seg_write(const struct seg_request *request, int fd, struct derived_summary *sum
     if (!rc)
         rc = seg_prepare(&w, fd, error);
     if (!rc)
-        rc = stack_writer_finish(&w.out, seg_write_object(&w), w.plan.frames, error);
-    if (!rc)
-        *summary = (struct derived_summary){
-            .identity = w.out.identity,
-            .frames = w.plan.frames,
-            .bytes = w.out.sink.total,
-        };
+        rc = stack_writer_finish(&w.out, seg_write_object(&w), w.plan.frames, summary, error);
     seg_release(&w);
     return rc;
 }

@@ -168,13 +168,6 @@ list_sources(struct sr_writer *w)
 }
 
 static int
-sr_out_of_memory(struct error *error)
-{
-    return error_set(error, -ENOMEM, CODE_OUT_OF_MEMORY,
-                     "There is not enough memory to write the report.");
-}
-
-static int
 sr_invalid(struct error *error, int rc, const char *what)
 {
     return error_set(error, rc, CODE_SR_REQUEST_INVALID,
@@ -185,15 +178,18 @@ static int
 sr_writer_prepare(struct sr_writer *w, struct error *error)
 {
     const struct sr_request *request = w->request;
-    const char *path = derived_plane_instance(&request->seg->source, 0)->path;
-    int rc = dicom_inherit(path, &w->set.inherited, error);
+    w->set.source = &request->seg->source;
+    w->set.object = (struct dataset_object){
+        .what = "report",
+        .sop_class_uid = SR_SOP_CLASS,
+        .modality = "SR",
+    };
+    int rc = dataset_writer_open(&w->set, sr_request_is_ascii(request), error);
     if (rc)
         return rc;
-    if (dataset_settle_character_set(&w->set, sr_request_is_ascii(request)) ||
-        sr_make_identity(request, &w->identity) || sr_device_uid(request->seg, w->device_uid) ||
+    if (sr_make_identity(request, &w->set.identity) || sr_device_uid(request->seg, w->device_uid) ||
         list_sources(w))
-        return sr_out_of_memory(error);
-    dataset_date_time(&w->set, request->seg->source.content_time_ms, w->date, w->time);
+        return dataset_out_of_memory(&w->set, error);
     return 0;
 }
 
@@ -204,7 +200,7 @@ sr_encode(struct sr_writer *w, struct error *error)
     sr_put_content(w);
     if (w->set.elements.error == -EMSGSIZE)
         return sr_invalid(error, -EMSGSIZE, "a text or a sequence is too long");
-    return w->set.elements.error ? sr_out_of_memory(error) : 0;
+    return w->set.elements.error ? dataset_out_of_memory(&w->set, error) : 0;
 }
 
 static int
@@ -237,7 +233,7 @@ sr_write(const struct sr_request *request, int fd, struct derived_summary *summa
     int rc = write_report(&w, fd, error);
     if (!rc)
         *summary = (struct derived_summary){
-            .identity = w.identity,
+            .identity = w.set.identity,
             .bytes = (int64_t)w.set.elements.size,
         };
     free(w.sources);

@@ -2,13 +2,6 @@
 
 #include "dicom/value/tags.h"
 
-void
-sr_add_reference(struct element_buffer *to, const char *class_uid, const char *instance_uid)
-{
-    element_text(to, TAG_ReferencedSOPClassUID, "UI", class_uid);
-    element_text(to, TAG_ReferencedSOPInstanceUID, "UI", instance_uid);
-}
-
 /* Relationship, type and name; an image of the library has no name. */
 static void
 put_head(struct sr_writer *w, const char *relation, const char *type,
@@ -44,10 +37,13 @@ sr_end(struct sr_writer *w, const struct sr_branch *branch)
     element_close(&w->set.elements, branch->item);
 }
 
-void
-sr_put_separate(struct sr_writer *w)
+struct sr_branch
+sr_begin_container(struct sr_writer *w, const struct coded_concept *concept)
 {
+    struct sr_branch container = sr_begin(w, SR_CONTAINS, "CONTAINER", concept);
     element_text(&w->set.elements, TAG_ContinuityOfContent, "CS", "SEPARATE");
+    sr_begin_children(w, &container);
+    return container;
 }
 
 void
@@ -113,7 +109,7 @@ sr_add_image(struct sr_writer *w, const struct coded_concept *concept, const str
     struct element_buffer *to = &w->set.elements;
     struct sr_branch leaf = {.item = element_open_item(to)};
     size_t reference = element_open_only_item(to, TAG_ReferencedSOPSequence);
-    sr_add_reference(to, image->class_uid, image->instance_uid);
+    dataset_add_reference(to, image->class_uid, image->instance_uid);
     if (image->frames)
         element_text(to, TAG_ReferencedFrameNumber, "IS", image->frames);
     if (image->segment != 0)

@@ -4,11 +4,11 @@
  * A leaf is added in one call. An item with children is begun, given its value and then its
  * children, and ended:
  *
- *   struct sr_branch group = sr_begin(w, SR_CONTAINS, "CONTAINER", &concept);
- *   sr_put_separate(w);
- *   sr_begin_children(w, &group);
+ *   struct sr_branch item = sr_begin(w, SR_CONTAINS, "CODE", &concept);
+ *   sr_put_code(w, &code);
+ *   sr_begin_children(w, &item);
  *   ... items ...
- *   sr_end(w, &group);
+ *   sr_end(w, &item);
  */
 #ifndef NOCTULE_SR_ITEMS_H
 #define NOCTULE_SR_ITEMS_H
@@ -31,10 +31,11 @@ struct sr_branch {
 struct sr_branch sr_begin(struct sr_writer *w, const char *relation, const char *type,
                           const struct coded_concept *concept);
 void sr_begin_children(struct sr_writer *w, struct sr_branch *branch);
+/* A container that is contained, with its children begun. */
+struct sr_branch sr_begin_container(struct sr_writer *w, const struct coded_concept *concept);
 void sr_end(struct sr_writer *w, const struct sr_branch *branch);
 
 /* Values, into an item that has been begun. */
-void sr_put_separate(struct sr_writer *w); /* of a container: Continuity of Content */
 void sr_put_code(struct sr_writer *w, const struct coded_concept *code);
 void sr_put_number(struct sr_writer *w, double value, const struct coded_concept *unit);
 

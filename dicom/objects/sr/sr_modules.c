@@ -5,21 +5,9 @@
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_writer.h"
 #include "dicom/value/tags.h"
-#include "dicom/write/file_meta.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static void
-put_file_meta(struct sr_writer *w)
-{
-    const struct file_meta meta = {
-        .sop_class_uid = SR_SOP_CLASS,
-        .sop_instance_uid = w->identity.sop_instance_uid,
-        .transfer_syntax_uid = "1.2.840.10008.1.2.1",
-    };
-    file_meta_append(&w->set.elements, &meta);
-}
 
 static void
 put_description(struct sr_writer *w)
@@ -105,49 +93,18 @@ put_empty_sequence(struct sr_writer *w, uint32_t tag)
 static void
 put_identification(struct sr_writer *w)
 {
-    struct dataset_writer *set = &w->set;
-    dataset_put_text(set, TAG_InstanceCreationDate, "DA", w->date);
-    dataset_put_text(set, TAG_InstanceCreationTime, "TM", w->time);
-    dataset_put_text(set, TAG_SOPClassUID, "UI", SR_SOP_CLASS);
-    dataset_put_text(set, TAG_SOPInstanceUID, "UI", w->identity.sop_instance_uid);
-    dataset_put_inherited(set, TAG_StudyDate, "DA");
-    dataset_put_text(set, TAG_SeriesDate, "DA", w->date);
-    dataset_put_text(set, TAG_ContentDate, "DA", w->date);
-    dataset_put_inherited(set, TAG_StudyTime, "TM");
-    dataset_put_text(set, TAG_SeriesTime, "TM", w->time);
-    dataset_put_text(set, TAG_ContentTime, "TM", w->time);
-    dataset_put_inherited(set, TAG_AccessionNumber, "SH");
-    dataset_put_text(set, TAG_Modality, "CS", "SR");
-    dataset_put_text(set, TAG_Manufacturer, "LO", "Noctule");
-    dataset_put_inherited(set, TAG_ReferringPhysicianName, "PN");
+    dataset_put_identification(&w->set);
     put_coding_schemes(w);
     put_description(w);
-    dataset_put_text(set, TAG_ManufacturerModelName, "LO", "noctuled");
+    dataset_put_text(&w->set, TAG_ManufacturerModelName, "LO", "noctuled");
     put_empty_sequence(w, TAG_ReferencedPerformedProcedureStepSequence);
-}
-
-static void
-put_patient_and_equipment(struct sr_writer *w)
-{
-    dataset_put_inherited(&w->set, TAG_PatientName, "PN");
-    dataset_put_inherited(&w->set, TAG_PatientID, "LO");
-    dataset_put_inherited(&w->set, TAG_PatientBirthDate, "DA");
-    dataset_put_inherited(&w->set, TAG_PatientSex, "CS");
-    dataset_put_line(&w->set, TAG_DeviceSerialNumber, w->request->seg->source.device_serial_number);
-    dataset_put_line(&w->set, TAG_SoftwareVersions, w->request->seg->source.software_version);
 }
 
 /* Positions are the SEG's: a report has no Frame of Reference module. */
 static void
 put_relationship(struct sr_writer *w)
 {
-    char number[16];
-    snprintf(number, sizeof(number), "%d", w->request->series_number);
-    dataset_put_text(&w->set, TAG_StudyInstanceUID, "UI", sr_source(w, 0)->study_uid);
-    dataset_put_text(&w->set, TAG_SeriesInstanceUID, "UI", w->identity.series_uid);
-    dataset_put_inherited(&w->set, TAG_StudyID, "SH");
-    dataset_put_text(&w->set, TAG_SeriesNumber, "IS", number);
-    dataset_put_text(&w->set, TAG_InstanceNumber, "IS", "1");
+    dataset_put_series(&w->set, w->request->series_number);
     dataset_reach(&w->set, TAG_FrameOfReferenceUID);
     dataset_reach(&w->set, TAG_PositionReferenceIndicator);
 }
@@ -156,7 +113,7 @@ static void
 add_sop_item(struct element_buffer *to, const char *class_uid, const char *instance_uid)
 {
     size_t item = element_open_item(to);
-    sr_add_reference(to, class_uid, instance_uid);
+    dataset_add_reference(to, class_uid, instance_uid);
     element_close(to, item);
 }
 
@@ -230,9 +187,9 @@ put_root(struct sr_writer *w)
 void
 sr_put_modules(struct sr_writer *w)
 {
-    put_file_meta(w);
+    dataset_put_file_meta(&w->set);
     put_identification(w);
-    put_patient_and_equipment(w);
+    dataset_put_patient_and_equipment(&w->set);
     put_relationship(w);
     put_root(w);
 }

@@ -112,12 +112,8 @@ put_image_library(struct sr_writer *w)
 {
     static const struct coded_concept library_name = {"111028", "DCM", "Image Library"};
     static const struct coded_concept group_name = {"126200", "DCM", "Image Library Group"};
-    struct sr_branch library = sr_begin(w, SR_CONTAINS, "CONTAINER", &library_name);
-    sr_put_separate(w);
-    sr_begin_children(w, &library);
-    struct sr_branch group = sr_begin(w, SR_CONTAINS, "CONTAINER", &group_name);
-    sr_put_separate(w);
-    sr_begin_children(w, &group);
+    struct sr_branch library = sr_begin_container(w, &library_name);
+    struct sr_branch group = sr_begin_container(w, &group_name);
     put_common_descriptors(w);
     for (int32_t i = 0; i < w->source_count; i++) {
         const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
@@ -335,9 +331,7 @@ static void
 put_group(struct sr_writer *w, const struct sr_group *group)
 {
     static const struct coded_concept group_name = {"125007", "DCM", "Measurement Group"};
-    struct sr_branch container = sr_begin(w, SR_CONTAINS, "CONTAINER", &group_name);
-    sr_put_separate(w);
-    sr_begin_children(w, &container);
+    struct sr_branch container = sr_begin_container(w, &group_name);
     put_tracking(w, group);
     if (group->segment == SR_WHOLE_VOLUME)
         sr_put_volume(w);
@@ -352,9 +346,7 @@ static void
 put_measurements(struct sr_writer *w)
 {
     static const struct coded_concept name = {"126010", "DCM", "Imaging Measurements"};
-    struct sr_branch container = sr_begin(w, SR_CONTAINS, "CONTAINER", &name);
-    sr_put_separate(w);
-    sr_begin_children(w, &container);
+    struct sr_branch container = sr_begin_container(w, &name);
     for (int volume = 0; volume < 2; volume++) {
         for (size_t i = 0; i < w->request->group_count; i++) {
             if ((w->request->groups[i].segment == SR_WHOLE_VOLUME) == volume)

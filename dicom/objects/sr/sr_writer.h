@@ -10,10 +10,7 @@
 /* The whole report is encoded into `set.elements`, whose latched error is the writer's. */
 struct sr_writer {
     const struct sr_request *request;
-    struct derived_identity identity;
     char device_uid[DICOM_UID_SIZE];
-    char date[VALUE_DA_SIZE];
-    char time[VALUE_TM_SIZE];
     int32_t *sources; /* instances of the stack, each once, by ascending plane */
     int32_t source_count;
     struct dataset_writer set;
@@ -28,8 +25,5 @@ const struct dicom_instance *sr_source(const struct sr_writer *w, int32_t i);
 
 /* Is it a side of the body (CID 244)? What else modifies a type is named by a concept of ours. */
 bool sr_is_laterality(const struct coded_concept *code);
-
-/* Class and instance: the attributes of an open item of a Referenced SOP Sequence. */
-void sr_add_reference(struct element_buffer *to, const char *class_uid, const char *instance_uid);
 
 #endif
