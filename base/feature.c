@@ -9,7 +9,7 @@
 #include <string.h>
 
 const struct feature_setting_row feature_setting_rows[FEATURE_SETTING_COUNT] = {
-#define SETTING(key, kind) {#key, FEATURE_##kind},
+#define SETTING(key, kind, ...) {#key, FEATURE_##kind},
 #include "base/feature_settings.def"
 #undef SETTING
 };

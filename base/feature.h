@@ -38,7 +38,7 @@ enum feature_kind { FEATURE_TEXT, FEATURE_INTEGER, FEATURE_NUMBER, FEATURE_BOOLE
 
 enum feature_setting {
 
-#define SETTING(key, kind) FEATURE_##key,
+#define SETTING(key, ...) FEATURE_##key,
 #include "base/feature_settings.def"
 #undef SETTING
     FEATURE_SETTING_COUNT,

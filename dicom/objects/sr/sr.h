@@ -10,6 +10,7 @@
 #ifndef NOCTULE_SR_H
 #define NOCTULE_SR_H
 
+#include "base/feature.h"
 #include "dicom/objects/seg/seg.h"
 
 #ifdef __cplusplus
@@ -19,10 +20,11 @@ extern "C" {
 #define SR_SOP_CLASS "1.2.840.10008.5.1.4.1.1.88.22"
 
 /* Named in the Coding Scheme Identification Sequence of reports that use it, as our own is. */
-#define SR_IBSI_SCHEME    "IBSI"
+#define SR_IBSI_SCHEME "IBSI"
 
-#define SR_MAX_MODIFIERS  6
-#define SR_MAX_PARAMETERS 6
+/* Each setting is at most one of each. */
+#define SR_MAX_MODIFIERS  FEATURE_SETTING_COUNT
+#define SR_MAX_PARAMETERS FEATURE_SETTING_COUNT
 
 /*
  * Why there is no number (PS3.16 CID 42). PS3.3 C.18.1 has a NUM without value for that, on which

@@ -6,43 +6,47 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A code, by what configuration, rows and features.json call it. */
-struct term {
-    const char *name;
-    struct coded_concept code;
+/* Schemes as the tables name them. */
+#define IBSI SR_IBSI_SCHEME
+#define OWN  CONCEPT_OWN_SCHEME
+
+/* How a setting is told (feature_settings.def). */
+struct report_row {
+    int place;                     /* among the settings, from 1; 0: not told by its row */
+    const char *only;              /* the one value that is told; NULL: all */
+    struct coded_concept modifier; /* name of a code */
+    struct coded_concept value;    /* the code; not given: that of the setting's word (terms.def) */
+    struct coded_concept number;   /* name of a number */
+    const char *unit;              /* of the number, UCUM; NULL: that of the image's values */
+    struct coded_concept words;    /* name of a text */
 };
 
-#define SCHEME_IBSI SR_IBSI_SCHEME
-#define SCHEME_OWN  CONCEPT_OWN_SCHEME
+static const struct report_row rows[FEATURE_SETTING_COUNT] = {
+#define SETTING(key, kind, ...) [FEATURE_##key] = {__VA_ARGS__},
+#include "base/feature_settings.def"
+#undef SETTING
+};
 
-static const struct term aggregations[] = {
-#define AGGREGATION(id, name, scheme, code, meaning) {name, {code, SCHEME_##scheme, meaning}},
+/* The code of a setting's word; and where a number comes with it, what that is called. */
+static const struct term {
+    enum feature_setting setting;
+    const char *word;
+    struct coded_concept code;
+    enum feature_setting number_setting;
+    struct coded_concept number;
+} terms[] = {
+
+#define AGGREGATION(id, name, scheme, value, meaning)                                              \
+    {FEATURE_aggregation, name, {value, scheme, meaning}, FEATURE_SETTING_COUNT, {0}},
+#define DISCRETISATION(id, name, scheme, value, meaning, with, with_scheme, with_value,            \
+                       with_meaning)                                                               \
+    {FEATURE_discretisation,                                                                       \
+     name,                                                                                         \
+     {value, scheme, meaning},                                                                     \
+     FEATURE_##with,                                                                               \
+     {with_value, with_scheme, with_meaning}},
 #include "base/terms.def"
 };
-
-/* A way to make grey levels, and what its one number is called. */
-static const struct discretisation {
-    const char *name;
-    struct coded_concept code;
-
-    enum { OF_levels, OF_bin_width } number; /* which setting it is */
-    struct coded_concept parameter;
-} discretisations[] = {
-
-#define DISCRETISATION(id, name, scheme, code, meaning, number, number_scheme, number_code,        \
-                       number_meaning)                                                             \
-    {name,                                                                                         \
-     {code, SCHEME_##scheme, meaning},                                                             \
-     OF_##number,                                                                                  \
-     {number_code, SCHEME_##number_scheme, number_meaning}},
-#include "base/terms.def"
-};
-
-static bool
-is_set(const char *text)
-{
-    return text && text[0] != '\0';
-}
 
 static void
 add_modifier(struct sr_measurement *measurement, const struct coded_concept *name,
@@ -53,91 +57,82 @@ add_modifier(struct sr_measurement *measurement, const struct coded_concept *nam
     modifier[1] = *value;
 }
 
+/* Settings of a measurement while they are told. */
+struct telling {
+    struct sr_measurement *measurement;
+    const char *settings, *value_unit;
+    char *words; /* [FEATURE_SETTING] */
+};
+
+/* What has no finite value is no setting: the open end of a range. */
 static void
-add_parameter(struct sr_measurement *measurement, const struct coded_concept *name, double value,
-              const char *unit)
+tell_number(const struct telling *to, enum feature_setting setting,
+            const struct coded_concept *name)
 {
-    measurement->parameters[measurement->parameter_count++] =
-        (struct sr_parameter){.concept = *name, .unit = sr_unit(unit), .value = value};
+    const char *unit = rows[setting].unit ? rows[setting].unit : to->value_unit;
+    const double value = feature_get_number(to->settings, setting);
+    if (isfinite(value))
+        to->measurement->parameters[to->measurement->parameter_count++] =
+            (struct sr_parameter){.concept = *name, .unit = sr_unit(unit), .value = value};
 }
 
 static void
-add_aggregation(struct sr_measurement *measurement, const struct sr_settings *settings)
+tell_term(const struct telling *to, enum feature_setting setting, const char *word)
 {
-    static const struct coded_concept name = {"5QB6", SR_IBSI_SCHEME, "Feature aggregation"};
-    static const struct coded_concept matrix = {"MATRIX", CONCEPT_OWN_SCHEME,
-                                                "Co-occurrence matrix"};
-    static const struct coded_concept directional = {"DIRECTIONAL", CONCEPT_OWN_SCHEME,
-                                                     "Directional: pairs count in one order"};
-    for (size_t i = 0; i < COUNT(aggregations); i++) {
-        if (strcmp(aggregations[i].name, settings->aggregation) == 0)
-            add_modifier(measurement, &name, &aggregations[i].code);
-    }
-    if (!settings->symmetric)
-        add_modifier(measurement, &matrix, &directional);
-}
-
-static void
-add_discretisation(struct sr_measurement *measurement, const struct sr_settings *settings)
-{
-    static const struct coded_concept name = {"4R0B", SR_IBSI_SCHEME, "Intensity discretisation"};
-    for (size_t i = 0; i < COUNT(discretisations); i++) {
-        const struct discretisation *way = &discretisations[i];
-        if (strcmp(way->name, settings->discretisation) != 0)
+    for (size_t i = 0; i < COUNT(terms); i++) {
+        const struct term *term = &terms[i];
+        if (term->setting != setting || strcmp(term->word, word) != 0)
             continue;
-        add_modifier(measurement, &name, &way->code);
-        if (way->number == OF_bin_width)
-            add_parameter(measurement, &way->parameter, settings->bin_width, settings->value_unit);
-        else
-            add_parameter(measurement, &way->parameter, settings->levels, "1");
+        add_modifier(to->measurement, &rows[setting].modifier, &term->code);
+        if (term->number.value)
+            tell_number(to, term->number_setting, &term->number);
     }
 }
 
 static void
-add_range(struct sr_measurement *measurement, const struct sr_settings *settings)
+tell_setting(const struct telling *to, enum feature_setting setting)
 {
-    static const struct coded_concept name = {"IF9H", SR_IBSI_SCHEME, "Re-segmentation"};
-    static const struct coded_concept range = {"USB3", SR_IBSI_SCHEME, "Range re-segmentation"};
-    static const struct coded_concept ends[2] = {
-        {"RANGE_LOW", CONCEPT_OWN_SCHEME, "Lower end of the re-segmentation range"},
-        {"RANGE_HIGH", CONCEPT_OWN_SCHEME, "Upper end of the re-segmentation range"},
-    };
-    add_modifier(measurement, &name, &range);
-    for (int i = 0; i < 2; i++) {
-        if (isfinite(settings->range[i]))
-            add_parameter(measurement, &ends[i], settings->range[i], settings->value_unit);
+    const struct report_row *row = &rows[setting];
+    char value[FEATURE_SETTING];
+    if (!feature_get(to->settings, setting, value) || (row->only && strcmp(row->only, value) != 0))
+        return;
+    if (row->value.value)
+        add_modifier(to->measurement, &row->modifier, &row->value);
+    else if (row->modifier.value)
+        tell_term(to, setting, value);
+    if (row->number.value)
+        tell_number(to, setting, &row->number);
+    if (row->words.value) {
+        memcpy(to->words, value, strlen(value) + 1);
+        to->measurement->words = (struct sr_words){.concept = row->words, .text = to->words};
     }
 }
 
 void
-sr_describe(struct sr_measurement *measurement, const struct sr_settings *settings)
+sr_describe(struct sr_measurement *measurement, const char *settings, const char *value_unit,
+            char words[FEATURE_SETTING])
 {
-    static const struct coded_concept distance = {"PVMT", SR_IBSI_SCHEME, "Chebyshev norm"};
-    if (is_set(settings->aggregation))
-        add_aggregation(measurement, settings);
-    if (is_set(settings->discretisation))
-        add_discretisation(measurement, settings);
-    if (settings->has_range)
-        add_range(measurement, settings);
-    if (settings->distance > 0)
-        add_parameter(measurement, &distance, settings->distance, "{voxels}");
-    if (is_set(settings->directions))
-        measurement->words = (struct sr_words){
-            .concept = {"DIRECTIONS", CONCEPT_OWN_SCHEME, "Directions"},
-            .text = settings->directions,
-        };
+    const struct telling to = {measurement, settings, value_unit, words};
+    for (int place = 1; place <= FEATURE_SETTING_COUNT; place++)
+        for (int s = 0; s < FEATURE_SETTING_COUNT; s++)
+            if (rows[s].place == place)
+                tell_setting(&to, (enum feature_setting)s);
 }
 
 struct coded_concept
 sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
 {
-    static const struct term others[] = {
+    static const struct {
+        const char *name;
+        struct coded_concept code;
+    } others[] = {
         {"standard_deviation", {"386136009", "SCT", "Standard Deviation"}},
         /* Code Value has 16 characters, and not every reader knows Long Code Value. */
         {"maximal_correlation_coefficient",
          {"max_correlation", CONCEPT_OWN_SCHEME, "Maximal correlation coefficient"}},
     };
-    if (is_set(ibsi))
+
+    if (ibsi[0] != '\0')
         return (struct coded_concept){ibsi, SR_IBSI_SCHEME, meaning};
     for (size_t i = 0; i < COUNT(others); i++) {
         if (strcmp(others[i].name, name) == 0)

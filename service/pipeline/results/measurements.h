@@ -12,8 +12,8 @@
 struct measurements {
     struct sr_group *groups; /* one per region, in the set's order */
     size_t group_count;
-    struct sr_measurement *items;        /* storage of the groups' */
-    char (*directions)[FEATURE_SETTING]; /* the same */
+    struct sr_measurement *items;   /* storage of the groups' */
+    char (*words)[FEATURE_SETTING]; /* the same */
 };
 
 /*

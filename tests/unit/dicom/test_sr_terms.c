@@ -3,17 +3,17 @@
 #include "tests/unit/suite.h"
 
 #include <check.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct sr_measurement measurement;
 
 static void
-describe(const struct sr_settings *settings)
+describe(const char *settings, const char *value_unit)
 {
+    static char words[FEATURE_SETTING];
     measurement = (struct sr_measurement){0};
-    sr_describe(&measurement, settings);
+    sr_describe(&measurement, settings, value_unit, words);
 }
 
 static void
@@ -57,12 +57,9 @@ expect_parameter(const char *scheme, const char *name, double value, const char 
 
 START_TEST(settings_of_ibsi)
 {
-    describe(&(struct sr_settings){.aggregation = "3d-merged",
-                                   .discretisation = "fixed-bin-number",
-                                   .levels = 32,
-                                   .distance = 2,
-                                   .symmetric = true,
-                                   .value_unit = "[hnsf'U]"});
+    describe(
+        "aggregation=3d-merged;discretisation=fixed-bin-number;distance=2;levels=32;symmetric=true",
+        "[hnsf'U]");
     ck_assert_uint_eq(measurement.modifier_count, 2);
     expect_code(modifier("5QB6"), "IBSI", "IAZD");
     expect_code(modifier("4R0B"), "IBSI", "K15C");
@@ -77,15 +74,9 @@ END_TEST
 /* As many settings as a number can have at once. */
 START_TEST(settings_of_our_own)
 {
-    describe(&(struct sr_settings){.aggregation = "2d-averaged",
-                                   .discretisation = "pyradiomics-bin-width",
-                                   .levels = 40,
-                                   .bin_width = 12.5,
-                                   .distance = 1,
-                                   .directions = "0,90",
-                                   .has_range = true,
-                                   .range = {-3, 90},
-                                   .value_unit = "[hnsf'U]"});
+    describe("aggregation=2d-averaged;bin_width=12.5;directions=0,90;discretisation=pyradiomics-"
+             "bin-width;distance=1;levels=40;range_high=90;range_low=-3;symmetric=false",
+             "[hnsf'U]");
     expect_code(modifier("5QB6"), "IBSI", "BTW3");
     expect_code(modifier("MATRIX"), CONCEPT_OWN_SCHEME, "DIRECTIONAL");
     expect_code(modifier("4R0B"), CONCEPT_OWN_SCHEME, "MULTIPLES");
@@ -96,6 +87,15 @@ START_TEST(settings_of_our_own)
     ck_assert_ptr_null(parameter("LEVELS"));
     expect_code(&measurement.words.concept, CONCEPT_OWN_SCHEME, "DIRECTIONS");
     ck_assert_str_eq(measurement.words.text, "0,90");
+    /* UIDs of reports follow from the order, too. */
+    static const char *const modifiers[] = {"5QB6", "MATRIX", "4R0B", "IF9H"};
+    static const char *const parameters[] = {"BIN_WIDTH", "RANGE_LOW", "RANGE_HIGH", "PVMT"};
+    ck_assert_uint_eq(measurement.modifier_count, 4);
+    ck_assert_uint_eq(measurement.parameter_count, 4);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_str_eq(measurement.modifiers[i][0].value, modifiers[i]);
+        ck_assert_str_eq(measurement.parameters[i].concept.value, parameters[i]);
+    }
     ck_assert_uint_le(measurement.modifier_count, SR_MAX_MODIFIERS);
     ck_assert_uint_le(measurement.parameter_count, SR_MAX_PARAMETERS);
 }
@@ -104,12 +104,10 @@ END_TEST
 
 START_TEST(discretisations)
 {
-    describe(
-        &(struct sr_settings){.discretisation = "stored-256", .levels = 16, .value_unit = "1"});
+    describe("discretisation=stored-256;levels=16", "1");
     expect_code(modifier("4R0B"), CONCEPT_OWN_SCHEME, "STORED_256");
     expect_parameter(CONCEPT_OWN_SCHEME, "LEVELS", 16, "1");
-    describe(&(struct sr_settings){
-        .discretisation = "fixed-bin-size", .bin_width = 4, .value_unit = "Bq/ml"});
+    describe("bin_width=4;discretisation=fixed-bin-size", "Bq/ml");
     expect_code(modifier("4R0B"), "IBSI", "Q3RU");
     expect_parameter("IBSI", "Q3RU", 4, "Bq/ml");
     ck_assert_ptr_null(modifier("MATRIX"));
@@ -120,8 +118,7 @@ END_TEST
 /* A parameter is a finite number, and an end that is none is no setting. */
 START_TEST(a_range_with_one_end)
 {
-    describe(&(struct sr_settings){
-        .has_range = true, .range = {-INFINITY, 90}, .value_unit = "[hnsf'U]"});
+    describe("range_high=90;range_low=-inf", "[hnsf'U]");
     expect_code(modifier("IF9H"), "IBSI", "USB3");
     ck_assert_ptr_null(parameter("RANGE_LOW"));
     expect_parameter(CONCEPT_OWN_SCHEME, "RANGE_HIGH", 90, "[hnsf'U]");
@@ -131,7 +128,7 @@ END_TEST
 
 START_TEST(no_settings)
 {
-    describe(&(struct sr_settings){.aggregation = "", .value_unit = "1"});
+    describe("", "1");
     ck_assert_uint_eq(measurement.modifier_count + measurement.parameter_count, 0);
     ck_assert_ptr_null(measurement.words.text);
 }
