@@ -73,23 +73,6 @@ open_part10(struct part10 &file, struct error *error)
                            text_base_name(file.path));
 }
 
-/* Fills the buffer from the file: 0 or -errno (-ENODATA: the file became shorter). */
-static int
-read_part(const struct part10 &file, off_t at, unsigned char *buffer, size_t size)
-{
-    while (size > 0) {
-        const ssize_t got = pread(file.fd, buffer, size, at);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? -errno : -ENODATA;
-        buffer += got;
-        at += got;
-        size -= static_cast<size_t>(got);
-    }
-    return 0;
-}
-
 static OFCondition
 send_pdv(struct dicom_association &association, T_ASC_PresentationContextID context,
          DUL_DATAPDV type, unsigned char *bytes, size_t size, bool last)
@@ -143,7 +126,7 @@ send_bytes(struct dicom_association &association, T_ASC_PresentationContextID co
     off_t at = file.offset;
     while (at < file.size) {
         const size_t part = std::min(static_cast<size_t>(file.size - at), room);
-        error = read_part(file, at, buffer, part);
+        error = stream_read_at(file.fd, buffer, part, at);
         if (error)
             return EC_Normal;
         at += static_cast<off_t>(part);

@@ -84,12 +84,6 @@ check_jpeg(const codec_frame &frame, JpegSize *size)
     return {};
 }
 
-E_TransferSyntax
-dcmtk_syntax(const struct transfer_syntax &syntax)
-{
-    return DcmXfer(syntax.uid).getXfer();
-}
-
 /* The attributes that the decoders look at. */
 void
 codec_describe(DcmDataset &dataset, const struct dicom_instance &instance, unsigned bits)
@@ -129,7 +123,8 @@ codec_decode(const codec_frame &frame, unsigned bits, void *buffer, size_t size)
     DcmDataset dataset;
     codec_describe(dataset, *frame.instance, bits);
     DcmPixelData pixels(DCM_PixelData);
-    pixels.putOriginalRepresentation(dcmtk_syntax(*frame.syntax), nullptr, sequence.release());
+    pixels.putOriginalRepresentation(DcmXfer(frame.syntax->uid).getXfer(), nullptr,
+                                     sequence.release());
     Uint32 fragment = 1;
     OFString color_model;
     const OFCondition condition = pixels.getUncompressedFrame(

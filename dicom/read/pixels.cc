@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <unistd.h>
 
 struct dicom_pixels {
     const struct dicom_instance *instance;
@@ -122,18 +121,8 @@ int
 read_file(const struct dicom_pixels &pixels, void *destination, size_t size, int64_t offset,
           struct error *error)
 {
-    uint8_t *next = static_cast<uint8_t *>(destination);
-    while (size > 0) {
-        const ssize_t got = pread(pixels.stream.fd, next, size, offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            return read_failed(pixels, got < 0 ? -errno : -ENODATA, error);
-        next += got;
-        offset += got;
-        size -= static_cast<size_t>(got);
-    }
-    return 0;
+    const int rc = stream_read_at(pixels.stream.fd, destination, size, offset);
+    return rc ? read_failed(pixels, rc, error) : 0;
 }
 
 /* Native bytes of a frame, in the order of the file. */

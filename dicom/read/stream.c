@@ -74,6 +74,21 @@ read_at(int fd, void *destination, size_t count, int64_t offset)
     return got < 0 ? -errno : got;
 }
 
+int
+stream_read_at(int fd, void *destination, size_t count, int64_t offset)
+{
+    uint8_t *next = destination;
+    while (count > 0) {
+        const ssize_t got = read_at(fd, next, count, offset);
+        if (got <= 0)
+            return got < 0 ? (int)got : -ENODATA;
+        next += got;
+        offset += got;
+        count -= (size_t)got;
+    }
+    return 0;
+}
+
 /* Inflates up to `count` bytes into `destination`; bytes made, 0 at the end, or a negative errno.
  */
 static ssize_t

@@ -53,6 +53,9 @@ const uint8_t *stream_peek(struct stream *stream, size_t count, int *error);
 int stream_read(struct stream *stream, void *destination, int64_t count);
 int stream_skip(struct stream *stream, int64_t count);
 
+/* Exactly so many bytes of any file: 0, -ENODATA at its end, or -errno of pread(2). */
+int stream_read_at(int fd, void *destination, size_t count, int64_t offset);
+
 /* Bytes that can still follow: exact for a plain file, INT64_MAX for a deflated one. */
 int64_t stream_remaining(const struct stream *stream);
 

@@ -1,5 +1,6 @@
 #include "dicom/write/pixel_file.hh"
 
+#include "dicom/read/stream.h"
 #include "dicom/write/read_back.hh"
 
 #include <algorithm>
@@ -96,17 +97,10 @@ PixelFile::check_padding() const
 void
 PixelFile::fetch(uint8_t *place, uint64_t offset, size_t size) const
 {
-    while (size > 0) {
-        const ssize_t got = pread(file_.fd, place, size, static_cast<off_t>(offset));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            differ("PixelData cannot be read: %s",
-                   got < 0 ? strerror(errno) : "the file has become shorter");
-        place += got;
-        offset += static_cast<uint64_t>(got);
-        size -= static_cast<size_t>(got);
-    }
+    const int rc = stream_read_at(file_.fd, place, size, static_cast<int64_t>(offset));
+    if (rc)
+        differ("PixelData cannot be read: %s",
+               rc == -ENODATA ? "the file has become shorter" : strerror(-rc));
 }
 
 void

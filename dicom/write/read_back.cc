@@ -181,6 +181,23 @@ check_identity(DcmFileFormat &file, const char *sop_class, const struct derived_
     expect_text(dataset, DCM_Modality, "Modality", modality);
 }
 
+void
+check_each_frame(DcmItem &dataset, size_t count, const std::function<void(DcmItem &)> &check)
+{
+    DcmSequenceOfItems &groups = sequence_of(dataset, DCM_PerFrameFunctionalGroupsSequence,
+                                             "PerFrameFunctionalGroupsSequence", count);
+    size_t frame = 0;
+    for (DcmObject *object = groups.nextInContainer(nullptr); object;
+         object = groups.nextInContainer(object)) {
+        frame++;
+        try {
+            check(*static_cast<DcmItem *>(object));
+        } catch (const Mismatch &mismatch) {
+            differ("frame %zu: %.300s", frame, mismatch.message);
+        }
+    }
+}
+
 StackReferences::StackReferences(const struct derived_source &source) : source_(source)
 {
     for (int32_t p = 0; p < source.stack->plane_count; p++)

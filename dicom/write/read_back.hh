@@ -14,6 +14,7 @@
 #include "dcmtk/config/osconfig.h"
 #include "dcmtk/dcmdata/dctk.h"
 
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -61,6 +62,9 @@ DcmSequenceOfItems &sequence_of(DcmItem &item, const DcmTagKey &tag, const char 
                                 size_t count);
 /* Value and scheme of the only item; the meaning is for people. */
 void expect_code(DcmItem &item, const DcmTagKey &tag, const char *name, const coded_concept &code);
+
+/* Calls check(item) for each item of the per-frame groups, and says in which frame it differs. */
+void check_each_frame(DcmItem &dataset, size_t count, const std::function<void(DcmItem &)> &check);
 
 /* --- what refers to the stack --- */
 

@@ -164,18 +164,9 @@ PmapVerifier::check_frames()
     Sint32 count = 0;
     if (dataset.findAndGetSint32(DCM_NumberOfFrames, count).bad() || count != stack_.plane_count)
         differ("NumberOfFrames is %d instead of %d", static_cast<int>(count), stack_.plane_count);
-    DcmSequenceOfItems &groups =
-        sequence_of(dataset, DCM_PerFrameFunctionalGroupsSequence,
-                    "PerFrameFunctionalGroupsSequence", static_cast<size_t>(count));
     int32_t plane = 0;
-    for (DcmObject *object = groups.nextInContainer(nullptr); object;
-         object = groups.nextInContainer(object), plane++) {
-        try {
-            check_frame(*static_cast<DcmItem *>(object), plane);
-        } catch (const Mismatch &mismatch) {
-            differ("frame %d: %.300s", plane + 1, mismatch.message);
-        }
-    }
+    check_each_frame(dataset, static_cast<size_t>(count),
+                     [&](DcmItem &item) { check_frame(item, plane++); });
 }
 
 /* --- pixels --- */

@@ -173,13 +173,6 @@ seg_write_object(struct seg_writer *w)
     return 0;
 }
 
-static void
-seg_release(struct seg_writer *w)
-{
-    seg_plan_free(&w->plan);
-    stack_writer_close(&w->out);
-}
-
 int
 seg_write(const struct seg_request *request, int fd, struct derived_summary *summary,
           struct error *error)
@@ -190,6 +183,7 @@ seg_write(const struct seg_request *request, int fd, struct derived_summary *sum
         rc = seg_prepare(&w, fd, error);
     if (!rc)
         rc = stack_writer_finish(&w.out, seg_write_object(&w), w.plan.frames, summary, error);
-    seg_release(&w);
+    seg_plan_free(&w.plan);
+    stack_writer_close(&w.out);
     return rc;
 }

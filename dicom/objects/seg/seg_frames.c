@@ -28,7 +28,7 @@ add_frame_groups(const struct seg_writer *w, struct element_buffer *to, int32_t 
     element_close(to, groups);
 }
 
-/* Segment by segment, each in ascending position, as write_pixels does; returns the bytes of all
+/* Segment by segment, each in ascending position, as seg_put_pixel_data does; returns the bytes of all
  * items. */
 static uint64_t
 stream_frame_groups(void *context, bool write)
@@ -80,11 +80,12 @@ write_frame(struct seg_writer *w, struct mask_packer *packer, int32_t segment, i
     mask_pack(packer, &mask);
 }
 
-static void
-write_pixels(struct seg_writer *w)
+void
+seg_put_pixel_data(struct seg_writer *w)
 {
     const struct seg_plan *plan = &w->plan;
     struct mask_packer packer = {.sink = &w->out.sink};
+    stack_put_pixel_header(&w->out, "OB", seg_pixel_data_length(w));
     int64_t start = w->out.sink.total;
     for (int32_t s = 0; s < plan->segment_count; s++) {
         for (int32_t p = 0; p < plan->plane_count && !w->out.sink.error; p++) {
@@ -95,11 +96,4 @@ write_pixels(struct seg_writer *w)
     mask_pack_finish(&packer);
     if ((w->out.sink.total - start) % 2)
         byte_sink_append(&w->out.sink, "", 1);
-}
-
-void
-seg_put_pixel_data(struct seg_writer *w)
-{
-    stack_put_pixel_header(&w->out, "OB", seg_pixel_data_length(w));
-    write_pixels(w);
 }

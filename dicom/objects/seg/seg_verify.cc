@@ -202,19 +202,10 @@ SegVerifier::check_frames()
     Sint32 count = 0;
     if (dataset.findAndGetSint32(DCM_NumberOfFrames, count).bad() || count < 1)
         differ("NumberOfFrames is missing");
-    DcmSequenceOfItems &groups =
-        sequence_of(dataset, DCM_PerFrameFunctionalGroupsSequence,
-                    "PerFrameFunctionalGroupsSequence", static_cast<size_t>(count));
     frames_.reserve(static_cast<size_t>(count));
     indices_.reserve(2 * static_cast<size_t>(count));
-    for (DcmObject *object = groups.nextInContainer(nullptr); object;
-         object = groups.nextInContainer(object)) {
-        try {
-            frames_.push_back(check_frame(*static_cast<DcmItem *>(object)));
-        } catch (const Mismatch &mismatch) {
-            differ("frame %zu: %.300s", frames_.size() + 1, mismatch.message);
-        }
-    }
+    check_each_frame(dataset, static_cast<size_t>(count),
+                     [&](DcmItem &item) { frames_.push_back(check_frame(item)); });
 }
 
 /*

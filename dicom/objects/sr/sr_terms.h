@@ -12,10 +12,6 @@
 
 #include "dicom/objects/sr/sr.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /*
  * Adds settings (base/feature.h) to a measurement that has none, as feature_settings.def says;
  * `value_unit` is UCUM, of the image's values. `words` keeps what is told in words: the measurement
@@ -36,7 +32,4 @@ struct coded_concept sr_unit(const char *ucum);
  */
 void sr_make_absent(struct sr_measurement *measurement, const char *reason);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
