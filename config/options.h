@@ -17,12 +17,14 @@ struct option_section;
 struct option_form {
     bool (*fits)(const char *text);
     const char *refusal;
+    int (*tidy)(char **text); /* to the one form that is compared; 0 or -ENOMEM; NULL: as it is */
 };
 
 extern const struct option_form form_name, /* A-Z a-z 0-9 _ - */
     form_dicom,                            /* no backslash, which separates values in DICOM */
     form_ae,          /* an AE title: value representation AE of PS3.5, without padding */
     form_address,     /* an IPv4 or IPv6 address, or nothing */
+    form_caller,      /* the same, as inet_ntop writes it */
     form_fingerprint, /* 32 bytes in hexadecimal, as openssl prints them */
     form_gpu,         /* the index of a GPU, or its UUID, as nvidia-smi -L prints it */
     form_absolute;    /* a path from / */
@@ -99,6 +101,7 @@ extern const struct option_section option_root, option_pipeline;
 
 /* The kinds of value that a row can have, by the member that it fills (kinds/kinds.h). */
 extern const struct option_kind option_text, /* char * */
+    option_path,                             /* char *, absolute and without "//" and "/./" */
     option_word,                             /* char *, one of the choices */
     option_choice,                           /* an enum: the number of the choice */
     option_flags,    /* unsigned: bit n for choice n; an array of strings in the file */
@@ -112,6 +115,9 @@ extern const struct option_kind option_text, /* char * */
     option_group,    /* a section within the same struct */
     option_part,     /* a pointer to a section; NULL: not given */
     option_list;     /* a pointer to sections, and a size_t */
+
+/* As option_path: a path that is relative is below the folder. 0 or -ENOMEM. */
+int option_make_absolute(char **path, const char *folder);
 
 const struct option_row *option_find(const struct option_section *section, const char *name);
 

@@ -293,20 +293,19 @@ read_parse(const struct option_reader *reader, config_t *config)
 
 int
 read_source(const struct source *source, const struct option_section *section, void *object,
-            int (*prepare)(void *object, const void *context), const void *context,
-            struct error *error)
+            char *const *root, int (*prepare)(void *object, char *const *root), struct error *error)
 {
-    const struct option_reader reader = {.source = source, .error = error};
+    const struct option_reader reader = {.source = source, .root = root, .error = error};
     config_t config;
     config_init(&config);
     int rc = read_parse(&reader, &config);
-    config_setting_t *root = config_root_setting(&config);
+    config_setting_t *group = config_root_setting(&config);
     if (rc == 0)
-        rc = read_rows(&reader, section, root, object);
-    if (rc == 0 && prepare && (rc = prepare(object, context)) < 0)
+        rc = read_rows(&reader, section, group, object);
+    if (rc == 0 && prepare && (rc = prepare(object, root)) < 0)
         rc = source_out_of_memory(error);
     if (rc == 0)
-        rc = read_check(&reader, root, section, object);
+        rc = read_check(&reader, group, section, object);
     config_destroy(&config);
     return rc;
 }

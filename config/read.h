@@ -11,10 +11,11 @@
 /*
  * Parses the source and fills `object` (zeroed before, of the section's size) with what it says and
  * the defaults. 0, -EINVAL or -ENOMEM with an error; clear the object with option_clear either way.
- * `prepare` (may be NULL) changes the object before the section's own check sees it.
+ * Relative paths are below *root, by the time that there are any (NULL: there are none). `prepare`
+ * (may be NULL) changes the object before the section's own check sees it.
  */
 int read_source(const struct source *source, const struct option_section *section, void *object,
-                int (*prepare)(void *object, const void *context), const void *context,
+                char *const *root, int (*prepare)(void *object, char *const *root),
                 struct error *error);
 
 /* The object as text that read_source reads back to the same values, malloc'd; NULL: no memory.

@@ -15,6 +15,7 @@
 
 struct option_reader {
     const struct source *source;
+    char *const *root; /* what relative paths are below, by the time that one is read */
     struct error *error;
 };
 

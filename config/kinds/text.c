@@ -1,11 +1,12 @@
 /*
- * text.c - options that are text, or an array of texts.
+ * text.c - options that are text, paths among them, or an array of texts.
  */
 #include "base/text.h"
 #include "config/kinds/kinds.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 
 static bool
@@ -56,6 +57,38 @@ form_fits_fingerprint(const char *text)
     return true;
 }
 
+/* One form of many, so that fingerprints can be compared. */
+static int
+form_tidy_fingerprint(char **fingerprint)
+{
+    char *to = *fingerprint;
+    for (const char *from = to; *from; from++)
+        if (*from != ':')
+            *to++ = (char)tolower((unsigned char)*from);
+    *to = '\0';
+    return 0;
+}
+
+/* The text that inet_ntop has for it, which is what a caller's address is compared as. */
+static int
+form_tidy_address(char **address)
+{
+    struct in6_addr ipv6;
+    char text[INET6_ADDRSTRLEN];
+    if (inet_pton(AF_INET6, *address, &ipv6) != 1)
+        return 0; /* of an IPv4 address there is one text only */
+    if (IN6_IS_ADDR_V4MAPPED(&ipv6))
+        inet_ntop(AF_INET, &ipv6.s6_addr[12], text, sizeof(text));
+    else
+        inet_ntop(AF_INET6, &ipv6, text, sizeof(text));
+    char *copy = strdup(text);
+    if (!copy)
+        return -ENOMEM;
+    free(*address);
+    *address = copy;
+    return 0;
+}
+
 /* Digits, or GPU- and the digits of a UUID. */
 static bool
 form_fits_gpu(const char *text)
@@ -73,18 +106,20 @@ form_fits_absolute(const char *text)
     return text[0] == '/';
 }
 
-const struct option_form form_name = {form_fits_name, "may hold only A-Z a-z 0-9 _ -"},
-                         form_dicom = {form_fits_dicom,
-                                       "holds a backslash, which separates values in DICOM"},
-                         form_ae = {form_fits_ae,
-                                    "has to be printable ASCII without backslash, and without "
-                                    "blanks at its ends"},
-                         form_address = {form_fits_address, "has to be an IPv4 or IPv6 address"},
-                         form_fingerprint = {form_fits_fingerprint,
-                                             "has to be 32 bytes in hexadecimal"},
-                         form_gpu = {form_fits_gpu,
-                                     "has to be the index of a GPU, or its UUID (\"GPU-...\")"},
-                         form_absolute = {form_fits_absolute, "has to be an absolute path"};
+const struct option_form
+    form_name = {.fits = form_fits_name, .refusal = "may hold only A-Z a-z 0-9 _ -"},
+    form_dicom = {.fits = form_fits_dicom,
+                  .refusal = "holds a backslash, which separates values in DICOM"},
+    form_ae = {.fits = form_fits_ae,
+               .refusal = "has to be printable ASCII without backslash, and without blanks at "
+                          "its ends"},
+    form_address = {.fits = form_fits_address, .refusal = "has to be an IPv4 or IPv6 address"},
+    form_caller = {form_fits_address, "has to be an IPv4 or IPv6 address", form_tidy_address},
+    form_fingerprint = {form_fits_fingerprint, "has to be 32 bytes in hexadecimal",
+                        form_tidy_fingerprint},
+    form_gpu = {.fits = form_fits_gpu,
+                .refusal = "has to be the index of a GPU, or its UUID (\"GPU-...\")"},
+    form_absolute = {.fits = form_fits_absolute, .refusal = "has to be an absolute path"};
 
 /* Of the character at `text`: C0, DEL and C1. */
 static bool
@@ -155,10 +190,65 @@ read_text(const struct option_reader *reader, const struct option_row *row,
                          characters, row->min, row->max);
     if (row->form && !row->form->fits(text))
         return read_fail(reader, setting, "%s", row->form->refusal);
-    return read_copy(reader, text, field);
+    int rc = read_copy(reader, text, field);
+    if (rc == 0 && row->form && row->form->tidy && row->form->tidy(field) < 0)
+        rc = source_out_of_memory(reader->error);
+    return rc;
 }
 
 const struct option_kind option_text = {.read = read_text,
+                                        .write = write_string,
+                                        .has = option_not_null,
+                                        .clear = option_free,
+                                        .type = "string",
+                                        .limits = " characters"};
+
+/* The absolute path without "//", "/./" and a slash at its end, so that paths can be compared. */
+static void
+path_tidy(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from;) {
+        from += strspn(from, "/");
+        size_t length = strcspn(from, "/");
+        bool is_dot = length == 1 && from[0] == '.';
+        if (length > 0 && !is_dot) {
+            *to++ = '/';
+            memmove(to, from, length);
+            to += length;
+        }
+        from += length;
+    }
+    if (to == path)
+        *to++ = '/';
+    *to = '\0';
+}
+
+int
+option_make_absolute(char **path, const char *folder)
+{
+    if ((*path)[0] != '/') {
+        char *absolute;
+        if (asprintf(&absolute, "%s/%s", folder, *path) < 0)
+            return -ENOMEM;
+        free(*path);
+        *path = absolute;
+    }
+    path_tidy(*path);
+    return 0;
+}
+
+static int
+path_read(const struct option_reader *reader, const struct option_row *row,
+          config_setting_t *setting, void *field)
+{
+    int rc = read_text(reader, row, setting, field);
+    if (rc == 0 && option_make_absolute(field, *reader->root) < 0)
+        rc = source_out_of_memory(reader->error);
+    return rc;
+}
+
+const struct option_kind option_path = {.read = path_read,
                                         .write = write_string,
                                         .has = option_not_null,
                                         .clear = option_free,

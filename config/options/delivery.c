@@ -46,7 +46,7 @@ check_destination(const void *object, const struct option_spot *spot)
 static const struct option_row destination_rows[] = {
     {"name", &option_text, AT(struct conf_destination, name), NULL, LIMITS(1, 64),
      .form = &form_name, .help = "what pipelines and the command line call it"},
-    {"folder", &option_text, AT(struct conf_destination, folder), "", LIMITS(1, 4000),
+    {"folder", &option_path, AT(struct conf_destination, folder), "", LIMITS(1, 4000),
      .help =
          "a folder that results are copied to, named by their SOP Instance UID, in place of an AE"},
     {"ae_title", &option_text, AT(struct conf_destination, ae_title), "", LIMITS(1, 16),

@@ -19,7 +19,7 @@ static const struct option_section title_section = {ROWS(title_rows),
 static const struct option_row peer_rows[] = {
     {"ae_title", &option_text, AT(struct conf_peer, ae_title), NULL, LIMITS(1, 16),
      .form = &form_ae, .help = "its calling AE title"},
-    {"host", &option_text, AT(struct conf_peer, host), "", LIMITS(1, 45), .form = &form_address,
+    {"host", &option_text, AT(struct conf_peer, host), "", LIMITS(1, 45), .form = &form_caller,
      .help = "the IPv4 or IPv6 address that it calls from; any when not given"},
     {"certificate", &option_text, AT(struct conf_peer, certificate), "", LIMITS(64, 95),
      .form = &form_fingerprint,
@@ -34,11 +34,11 @@ static const struct option_section peer_section = {ROWS(peer_rows),
                                                    .size = sizeof(struct conf_peer)};
 
 static const struct option_row tls_rows[] = {
-    {"certificate", &option_text, AT(struct conf_tls, certificate), "", LIMITS(1, 4000),
+    {"certificate", &option_path, AT(struct conf_tls, certificate), "", LIMITS(1, 4000),
      .help = "PEM file of Noctule's own certificate and those that vouch for it"},
-    {"key", &option_text, AT(struct conf_tls, key), "", LIMITS(1, 4000),
+    {"key", &option_path, AT(struct conf_tls, key), "", LIMITS(1, 4000),
      .help = "PEM file of its private key, without a passphrase"},
-    {"ca", &option_text, AT(struct conf_tls, ca), "", LIMITS(1, 4000),
+    {"ca", &option_path, AT(struct conf_tls, ca), "", LIMITS(1, 4000),
      .help = "PEM file of the authorities whose certificates are believed"},
     {"require_peer", &option_boolean, AT(struct conf_tls, require_peer), "true",
      .help = "turn callers away that show no certificate of one of these authorities"},

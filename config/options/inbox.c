@@ -24,11 +24,11 @@ check_inbox(const void *object, const struct option_spot *spot)
 }
 
 static const struct option_row inbox_rows[] = {
-    {"path", &option_text, AT(struct conf_inbox, path), NULL, LIMITS(1, 4000),
+    {"path", &option_path, AT(struct conf_inbox, path), NULL, LIMITS(1, 4000),
      .help = "folder to watch, with all folders in it; a relative path is below root"},
     {"after", &option_choice, AT(struct conf_inbox, after), "\"keep\"", .choices = after_choices,
      .help = "what happens to a file once Noctule's own copy and its row are safe on disk"},
-    {"move_to", &option_text, AT(struct conf_inbox, move_to), "", LIMITS(1, 4000),
+    {"move_to", &option_path, AT(struct conf_inbox, move_to), "", LIMITS(1, 4000),
      .help = "with after = \"move\": where originals go"},
     {"settle_seconds", &option_number, AT(struct conf_inbox, settle_seconds), "2.0",
      LIMITS(0, 3600),
