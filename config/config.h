@@ -48,7 +48,15 @@ struct conf_shape {
     double radius[3];           /* three equal ones when the file gives one number */
 };
 
-enum conf_method { CONF_LEVEL_SET, CONF_FUZZY };
+enum conf_method {
+
+#define METHOD(NAME, name, word) CONF_##NAME,
+#include "base/methods.def"
+    CONF_METHODS, /* how many there are */
+};
+
+/* As they are written; ends with NULL. */
+extern const char *const conf_method_names[CONF_METHODS + 1];
 
 /* Where fuzzy connectedness starts from: one voxel, the nearest to this point. */
 struct conf_seed {

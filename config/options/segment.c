@@ -7,7 +7,10 @@
 #define FAR 1e6
 
 static const char *const shape_choices[] = {"sphere", "ellipsoid", "box", NULL};
-static const char *const method_choices[] = {"level-set", "fuzzy-connectedness", NULL};
+const char *const conf_method_names[CONF_METHODS + 1] = {
+#define METHOD(NAME, name, word) word,
+#include "base/methods.def"
+};
 
 static const struct option_use level_set_only[] = {{"method", 1u << CONF_LEVEL_SET}, {NULL, 0}};
 static const struct option_use fuzzy_only[] = {{"method", 1u << CONF_FUZZY}, {NULL, 0}};
@@ -109,7 +112,7 @@ static const struct option_row segment_rows[] = {
     {"description", &option_text, AT(struct conf_segment, description), "\"\"", LIMITS(0, 1024),
      .help = "Segment Description (0062,0006)"},
     {"method", &option_choice, AT(struct conf_segment, method), "\"level-set\"",
-     .choices = method_choices, .help = "how the segment is found"},
+     .choices = conf_method_names, .help = "how the segment is found"},
     {"range", &option_numbers, AT(struct conf_segment, range), NULL, LIMITS(-1e9, 1e9),
      .array = {.count = 2}, .uses = level_set_only,
      .help = "level set: lowest and highest value that belong to it, both inclusive, in real-world "

@@ -75,8 +75,10 @@ struct feature_family {
     /* Adds the settings of a set that are the family's own; NULL: there are none. */
     void (*describe)(const struct texture_options *options, size_t set,
                      char settings[FEATURE_SETTINGS]);
-    /* How many counts a set takes, and their counting on the lane, with the errors of texture.h.
-     * NULL: the histograms and the bits are all it needs. */
+    /* How many counts a set takes, and their counting on the lane with the operation that a job
+     * demands for it, with the errors of texture.h. NULL: the histograms and the bits are all it
+     * needs. */
+    enum kernels_op_id op;
     size_t (*count_size)(const struct feature_region *region, size_t set);
     int (*count)(const struct feature_region *region, size_t set, uint64_t *counts,
                  struct error *error);

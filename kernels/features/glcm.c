@@ -582,6 +582,7 @@ const struct feature_family family_glcm = {
     .wanted = glcm_wanted,
     .sets = glcm_sets,
     .describe = glcm_describe,
+    .op = KERNELS_GLCM,
     .count_size = glcm_count_size,
     .count = glcm_count,
     .values = glcm_values,

@@ -160,10 +160,9 @@ static int
 begin_volume(struct job *job)
 {
     struct error *error = &job->report->error;
-    const void *texture = job->pipeline->texture ? &kernels_asked : NULL;
-    struct kernels_demand demand = {
-        .of = {
-            [KERNELS_GLCM] = texture, [KERNELS_HISTOGRAM] = texture, [KERNELS_PATTERNS] = texture}};
+    struct kernels_demand demand = {.of = {NULL}};
+    if (job->pipeline->texture)
+        texture_demand(job->pipeline->texture, &demand);
     job->segmentation.pipeline = job->pipeline;
     job->segmentation.instances = job->headers->instances;
     job->segmentation.stack = job->stack;
@@ -240,7 +239,7 @@ report_segments(struct job *job)
         const struct segment_method *method = segment_methods[job->pipeline->segments[i].method];
         char text[sizeof report->note];
         snprintf(segment->label, sizeof segment->label, "%s", job->pipeline->segments[i].label);
-        segment->method = method->name;
+        segment->method = conf_method_names[job->pipeline->segments[i].method];
         segment->voxels = found->masks[i].voxels;
         segment->millilitres =
             (double)segment->voxels * spacing[0] * spacing[1] * spacing[2] / 1000;

@@ -305,6 +305,18 @@ any_wanted(const struct texture_options *options, bool of_levels)
     return any;
 }
 
+void
+texture_demand(const struct texture_options *options, struct kernels_demand *demand)
+{
+    for (size_t i = 0; i < feature_family_count; i++)
+        if (feature_families[i]->wanted(options) && feature_families[i]->count)
+            demand->of[feature_families[i]->op] = &kernels_asked;
+    if (any_wanted(options, false))
+        demand->of[KERNELS_HISTOGRAM] = &kernels_asked;
+    if (options->patterns != 0)
+        demand->of[KERNELS_PATTERNS] = &kernels_asked;
+}
+
 static int
 take_values(struct step *step, const struct measured *measured, const uint64_t *counts,
             struct feature_value *values)

@@ -47,6 +47,9 @@ struct texture_result {
 /* Adds to the note; once, however many regions it concerns. */
 void texture_note(struct texture_result *result, const char *text);
 
+/* Adds what these options ask of a lane. */
+void texture_demand(const struct texture_options *options, struct kernels_demand *demand);
+
 /*
  * 0, -ECANCELED, -ENOMEM with OUT_OF_MEMORY, or what pipeline_compute_error makes of a backend's
  * failure. A feature that has no value carries its reason; a number is always finite. The stage

@@ -492,7 +492,6 @@ fuzzy_release(struct segmentation *segmentation)
 }
 
 const struct segment_method segment_fuzzy = {
-    .name = "fuzzy-connectedness",
     .algorithm = "Noctule fuzzy connectedness",
     /* As near as PS3.16 CID 7162 gets. */
     .family = {"123101", "DCM", "Neighborhood Analysis"},

@@ -329,7 +329,6 @@ level_set_release(struct segmentation *segmentation)
 }
 
 const struct segment_method segment_level_set = {
-    .name = "level-set",
     .algorithm = "Noctule level set",
     .op = KERNELS_LEVEL_SET,
     .prepare = level_set_prepare,

@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct segment_method segment_level_set, segment_fuzzy;
+#define METHOD(NAME, name, word) extern const struct segment_method segment_##name;
+#include "base/methods.def"
 
-const struct segment_method *const segment_methods[SEGMENT_METHODS] = {
-    [CONF_LEVEL_SET] = &segment_level_set,
-    [CONF_FUZZY] = &segment_fuzzy,
+const struct segment_method *const segment_methods[CONF_METHODS] = {
+#define METHOD(NAME, name, word) [CONF_##NAME] = &segment_##name,
+#include "base/methods.def"
 };
 
 static bool
@@ -33,7 +34,7 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
     segmentation->scenes = calloc(count, sizeof *segmentation->scenes);
     if (!segmentation->masks || !segmentation->scenes)
         return error_set_system(error, -ENOMEM, "hold the masks");
-    for (int m = 0; m < SEGMENT_METHODS && rc == 0; m++) {
+    for (int m = 0; m < CONF_METHODS && rc == 0; m++) {
         const struct segment_method *method = segment_methods[m];
         if (!method_has_segments(segmentation->pipeline, (enum conf_method)m))
             continue;
@@ -46,7 +47,7 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
 void
 segmentation_release(struct segmentation *segmentation)
 {
-    for (int m = 0; m < SEGMENT_METHODS; m++)
+    for (int m = 0; m < CONF_METHODS; m++)
         segment_methods[m]->release(segmentation);
     free(segmentation->masks);
     free(segmentation->scenes);
@@ -77,21 +78,21 @@ int
 segmentation_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
                    struct error *error)
 {
-    const bool none[SEGMENT_METHODS] = {false};
+    const bool none[CONF_METHODS] = {false};
     int rc = 0;
-    for (int m = 0; m < SEGMENT_METHODS && rc == 0; m++)
+    for (int m = 0; m < CONF_METHODS && rc == 0; m++)
         if (segmentation->prepared[m] && segment_methods[m]->begin &&
             method_may_run(segmentation->pipeline, (enum conf_method)m, none))
             rc = segment_methods[m]->begin(segmentation, lane, error);
     return rc;
 }
 
-/* The first method that is not done and may run; SEGMENT_METHODS when there is none. */
+/* The first method that is not done and may run; CONF_METHODS when there is none. */
 static int
 next_method(const struct segmentation *segmentation, const bool *done)
 {
     int m = 0;
-    while (m < SEGMENT_METHODS &&
+    while (m < CONF_METHODS &&
            (done[m] || !method_may_run(segmentation->pipeline, (enum conf_method)m, done)))
         m++;
     return m;
@@ -101,9 +102,9 @@ int
 segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
                  struct error *error)
 {
-    bool done[SEGMENT_METHODS] = {false};
+    bool done[CONF_METHODS] = {false};
     int m, rc = 0;
-    while (rc == 0 && (m = next_method(segmentation, done)) < SEGMENT_METHODS) {
+    while (rc == 0 && (m = next_method(segmentation, done)) < CONF_METHODS) {
         if (segmentation->prepared[m])
             rc = segment_methods[m]->run(segmentation, lane, voxels, error);
         done[m] = true;

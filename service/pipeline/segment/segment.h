@@ -1,8 +1,8 @@
 /*
  * segment.h - how segments are found: a method is a row, which works on all of its segments at once.
  *
- * To add one: its operation in kernels/, a file here with its struct segment_method, a value of enum
- * conf_method, and a row in segment.c.
+ * To add one: its operation in kernels/, a file here with its struct segment_method, and its row in
+ * base/methods.def.
  */
 #ifndef NOCTULE_SEGMENT_H
 #define NOCTULE_SEGMENT_H
@@ -13,8 +13,6 @@
 #include "kernels/kernels.h"
 #include "service/pipeline/report.h"
 
-#define SEGMENT_METHODS (CONF_FUZZY + 1)
-
 #define SEGMENT_DESCRIPTION                                                                        \
     1025 /* Algorithm Parameters take 1024 characters; what is longer is cut */
 
@@ -23,7 +21,7 @@ struct segmentation {
     const struct conf_pipeline *pipeline;
     struct dicom_instance *const *instances;
     const struct geometry_stack *stack;
-    void *prepared[SEGMENT_METHODS]; /* each method's own; NULL: it has no segment */
+    void *prepared[CONF_METHODS]; /* each method's own; NULL: it has no segment */
     /* One per segment of the pipeline, in its order, whatever the method; the lane's. */
     struct image_mask *masks;
     const uint16_t **scenes; /* NULL: none wanted */
@@ -31,7 +29,6 @@ struct segmentation {
 
 /* Functions return 0 or -errno with the error filled. */
 struct segment_method {
-    const char *name;            /* as configured */
     const char *algorithm;       /* Algorithm Name of the SEG */
     struct coded_concept family; /* Algorithm Family, PS3.16 CID 7162; empty: none */
     enum kernels_op_id op;       /* what the job demands */
@@ -54,7 +51,7 @@ struct segment_method {
 };
 
 /* By enum conf_method. */
-extern const struct segment_method *const segment_methods[SEGMENT_METHODS];
+extern const struct segment_method *const segment_methods[CONF_METHODS];
 
 /* All methods that have segments: what they make before the pixels are there, and what they ask a
  * lane for. segmentation_release takes it back, also after an error. */
