@@ -154,6 +154,9 @@ int kernels_slices_arrived(struct kernels_lane *lane, int64_t first, int64_t cou
 /* -ENOMEM, saying for what. */
 int kernels_no_memory(const struct kernels_lane *lane, struct error *error);
 
+/* The `needs` of operations that take no more than to be asked for (kernels_asked). */
+bool kernels_op_asked(struct kernels_lane *lane, const void *demand);
+
 /* Processors this process may run on. */
 int kernels_processors(void);
 

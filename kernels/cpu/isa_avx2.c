@@ -214,13 +214,7 @@ const struct isa isa_avx2 = {
     .name = "AVX2",
     .bit_instructions = true,
     .runs_here = avx2_runs_here,
-    .pack8 = avx2_pack8,
-    .pack16 = avx2_pack16,
-    .join16 = avx2_join16,
-    .raise16 = avx2_raise16,
-    .affinity16 = avx2_affinity16,
-    .level16 = avx2_level16,
-    ISA_LOOP_ROWS(avx2),
+    ISA_ROWS(avx2),
 };
 
 #endif

@@ -206,13 +206,7 @@ const struct isa isa_avx512 = {
     .name = "AVX-512",
     .bit_instructions = true,
     .runs_here = avx512_runs_here,
-    .pack8 = avx512_pack8,
-    .pack16 = avx512_pack16,
-    .join16 = avx512_join16,
-    .raise16 = avx512_raise16,
-    .affinity16 = avx512_affinity16,
-    .level16 = avx512_level16,
-    ISA_LOOP_ROWS(avx512),
+    ISA_ROWS(avx512),
 };
 
 #endif

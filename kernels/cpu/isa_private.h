@@ -49,66 +49,46 @@ within(uint16_t value, struct isa_interval interval, uint16_t mask)
     return (uint16_t)((value - interval.low) & mask) <= interval.span;
 }
 
-INLINE uint64_t
-pack_word8(const uint8_t *values, int64_t count, const struct isa_interval pass[2])
-{
-    uint64_t word = 0;
-
-    for (int64_t i = 0; i < count; i++)
-        word |= (uint64_t)(within(values[i], pass[0], 0xFF) || within(values[i], pass[1], 0xFF))
-                << i;
-    return word;
-}
-
-INLINE uint64_t
-pack_word16(const uint16_t *values, int64_t count, const struct isa_interval pass[2])
-{
-    uint64_t word = 0;
-
-    for (int64_t i = 0; i < count; i++)
-        word |= (uint64_t)(within(values[i], pass[0], 0xFFFF) || within(values[i], pass[1], 0xFFFF))
-                << i;
-    return word;
-}
-
-INLINE void
-extremes8_body(const uint8_t *values, int64_t count, struct isa_extremes *extremes)
-{
-    uint8_t smallest = (uint8_t)extremes->smallest, largest = (uint8_t)extremes->largest;
-    uint8_t bias = (uint8_t)extremes->bias, low = (uint8_t)extremes->skip.low;
-    uint8_t span = (uint8_t)extremes->skip.span;
-    uint8_t skipping = extremes->skipping ? UINT8_MAX : 0;
-
-    for (int64_t i = 0; i < count; i++) {
-        uint8_t value = values[i] ^ bias;
-        uint8_t skip = (uint8_t)(value - low) <= span ? skipping : 0;
-        uint8_t for_smallest = value | skip, for_largest = value & (uint8_t)~skip;
-
-        smallest = for_smallest < smallest ? for_smallest : smallest;
-        largest = for_largest > largest ? for_largest : largest;
+/* What is the same for both sizes of values. */
+#define VALUE_BODIES(BITS)                                                                         \
+    INLINE uint64_t pack_word##BITS(const uint##BITS##_t *values, int64_t count,                   \
+                                    const struct isa_interval pass[2])                             \
+    {                                                                                              \
+        const uint16_t mask = UINT##BITS##_MAX;                                                    \
+        uint64_t word = 0;                                                                         \
+                                                                                                   \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            word |=                                                                                \
+                (uint64_t)(within(values[i], pass[0], mask) || within(values[i], pass[1], mask))   \
+                << i;                                                                              \
+        return word;                                                                               \
+    }                                                                                              \
+                                                                                                   \
+    INLINE void extremes##BITS##_body(const uint##BITS##_t *values, int64_t count,                 \
+                                      struct isa_extremes *extremes)                               \
+    {                                                                                              \
+        uint##BITS##_t smallest = (uint##BITS##_t)extremes->smallest;                              \
+        uint##BITS##_t largest = (uint##BITS##_t)extremes->largest;                                \
+        uint##BITS##_t bias = (uint##BITS##_t)extremes->bias;                                      \
+        uint##BITS##_t low = (uint##BITS##_t)extremes->skip.low;                                   \
+        uint##BITS##_t span = (uint##BITS##_t)extremes->skip.span;                                 \
+        uint##BITS##_t skipping = extremes->skipping ? UINT##BITS##_MAX : 0;                       \
+                                                                                                   \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            uint##BITS##_t value = values[i] ^ bias;                                               \
+            uint##BITS##_t skip = (uint##BITS##_t)(value - low) <= span ? skipping : 0;            \
+            uint##BITS##_t for_smallest = value | skip;                                            \
+            uint##BITS##_t for_largest = value & (uint##BITS##_t) ~skip;                           \
+                                                                                                   \
+            smallest = for_smallest < smallest ? for_smallest : smallest;                          \
+            largest = for_largest > largest ? for_largest : largest;                               \
+        }                                                                                          \
+        extremes->smallest = smallest;                                                             \
+        extremes->largest = largest;                                                               \
     }
-    extremes->smallest = smallest;
-    extremes->largest = largest;
-}
 
-INLINE void
-extremes16_body(const uint16_t *values, int64_t count, struct isa_extremes *extremes)
-{
-    uint16_t smallest = extremes->smallest, largest = extremes->largest;
-    uint16_t bias = extremes->bias, low = extremes->skip.low, span = extremes->skip.span;
-    uint16_t skipping = extremes->skipping ? UINT16_MAX : 0;
-
-    for (int64_t i = 0; i < count; i++) {
-        uint16_t value = values[i] ^ bias;
-        uint16_t skip = (uint16_t)(value - low) <= span ? skipping : 0;
-        uint16_t for_smallest = value | skip, for_largest = value & (uint16_t)~skip;
-
-        smallest = for_smallest < smallest ? for_smallest : smallest;
-        largest = for_largest > largest ? for_largest : largest;
-    }
-    extremes->smallest = smallest;
-    extremes->largest = largest;
-}
+VALUE_BODIES(8)
+VALUE_BODIES(16)
 
 INLINE int64_t
 count_new_body(const uint64_t *line, const uint64_t *before, int64_t words)
@@ -509,8 +489,10 @@ transpose8_body(uint64_t row[64][8])
         transpose8_body(row);                                                                      \
     }
 
-/* Their rows of the table. */
-#define ISA_LOOP_ROWS(ISA)                                                                         \
+/* The table's rows of these and of its own loops. */
+#define ISA_ROWS(ISA)                                                                              \
+    .pack8 = ISA##_pack8, .pack16 = ISA##_pack16, .join16 = ISA##_join16,                          \
+    .raise16 = ISA##_raise16, .affinity16 = ISA##_affinity16, .level16 = ISA##_level16,            \
     .extremes8 = ISA##_extremes8, .extremes16 = ISA##_extremes16, .count_new = ISA##_count_new,    \
     .tally32 = ISA##_tally32, .tally_tuples8 = ISA##_tally_tuples8, .relieve16 = ISA##_relieve16,  \
     .largest16 = ISA##_largest16, .beyond16 = ISA##_beyond16, .adjacent16 = ISA##_adjacent16,      \

@@ -7,33 +7,22 @@ scalar_runs_here(void)
     return true;
 }
 
-static int64_t
-scalar_pack8(const uint8_t *values, int64_t count, const struct isa_interval pass[2],
-             uint64_t *bits)
-{
-    int64_t runs = 0;
-    uint64_t carry = 0;
-
-    for (int64_t i = 0; i < count; i += 64) {
-        *bits = pack_word8(values + i, count - i < 64 ? count - i : 64, pass);
-        runs += run_starts(*bits++, &carry);
+#define SCALAR_PACK(BITS)                                                                          \
+    static int64_t scalar_pack##BITS(const uint##BITS##_t *values, int64_t count,                  \
+                                     const struct isa_interval pass[2], uint64_t *bits)            \
+    {                                                                                              \
+        int64_t runs = 0;                                                                          \
+        uint64_t carry = 0;                                                                        \
+                                                                                                   \
+        for (int64_t i = 0; i < count; i += 64) {                                                  \
+            *bits = pack_word##BITS(values + i, count - i < 64 ? count - i : 64, pass);            \
+            runs += run_starts(*bits++, &carry);                                                   \
+        }                                                                                          \
+        return runs;                                                                               \
     }
-    return runs;
-}
 
-static int64_t
-scalar_pack16(const uint16_t *values, int64_t count, const struct isa_interval pass[2],
-              uint64_t *bits)
-{
-    int64_t runs = 0;
-    uint64_t carry = 0;
-
-    for (int64_t i = 0; i < count; i += 64) {
-        *bits = pack_word16(values + i, count - i < 64 ? count - i : 64, pass);
-        runs += run_starts(*bits++, &carry);
-    }
-    return runs;
-}
+SCALAR_PACK(8)
+SCALAR_PACK(16)
 
 static void
 scalar_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
@@ -66,11 +55,5 @@ ISA_LOOPS(scalar, )
 const struct isa isa_scalar = {
     .name = "scalar",
     .runs_here = scalar_runs_here,
-    .pack8 = scalar_pack8,
-    .pack16 = scalar_pack16,
-    .join16 = scalar_join16,
-    .raise16 = scalar_raise16,
-    .affinity16 = scalar_affinity16,
-    .level16 = scalar_level16,
-    ISA_LOOP_ROWS(scalar),
+    ISA_ROWS(scalar),
 };

@@ -119,6 +119,54 @@ tiles_send(struct tiles_visit *visit, uint32_t place, int face)
     visit->reached |= 1U << face;
 }
 
+/* What a flood does with a word of its tile: `visit` is the flood's own. */
+typedef void tiles_word(void *visit, uint32_t place);
+
+/*
+ * Runs a flood on a tile until it is quiet: `fresh` looks at what the tile begins with, `gather` at
+ * a word that has been reached from beyond, `spread` at one that has changed. All are TILES_INLINE,
+ * so that they are compiled for the instructions of the caller.
+ */
+TILES_INLINE void
+tiles_flood(struct tiles_visit *tiles, void *visit, void (*fresh)(void *visit), tiles_word *gather,
+            tiles_word *spread)
+{
+    struct tiles_marks *arrived = &tiles->tile->arrived;
+    uint64_t groups;
+
+    if (tiles->tile->fresh)
+        fresh(visit);
+    tiles->tile->fresh = false;
+    groups = __atomic_exchange_n(&arrived->groups, 0, __ATOMIC_ACQUIRE);
+    for (; groups; groups &= groups - 1) {
+        uint32_t group = (uint32_t)__builtin_ctzll(groups);
+        uint64_t words = __atomic_exchange_n(&arrived->words[group], 0, __ATOMIC_ACQUIRE);
+
+        for (; words; words &= words - 1)
+            gather(visit, group * 64 + (uint32_t)__builtin_ctzll(words));
+    }
+    while (tiles->marks.groups)
+        spread(visit, tiles_take(&tiles->marks));
+}
+
+/* The flood FLOOD(volume, tiles) twice, as tiles_work.run: for any processor, and for those with
+ * bit instructions. */
+#ifdef __x86_64__
+#define TILES_BIT_INSTRUCTIONS __attribute__((target("bmi,bmi2,lzcnt,popcnt")))
+#else
+#define TILES_BIT_INSTRUCTIONS
+#endif
+#define TILES_RUNS(FLOOD)                                                                          \
+    static void FLOOD##_plain(const void *volume, struct tiles_visit *tiles)                       \
+    {                                                                                              \
+        FLOOD(volume, tiles);                                                                      \
+    }                                                                                              \
+    TILES_BIT_INSTRUCTIONS static void FLOOD##_bit_instructions(const void *volume,                \
+                                                                struct tiles_visit *tiles)         \
+    {                                                                                              \
+        FLOOD(volume, tiles);                                                                      \
+    }
+
 /* Voxels first[axis] .. last[axis], inclusive, inside the volume. */
 struct tiles_box {
     int64_t first[3];

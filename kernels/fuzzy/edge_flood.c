@@ -102,8 +102,9 @@ spread_to(struct edge_flood_visit *visit, uint32_t place, int64_t at, int face, 
 }
 
 INLINE void
-spread(struct edge_flood_visit *visit, uint32_t place)
+spread(void *own, uint32_t place)
 {
+    struct edge_flood_visit *visit = own;
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t settled = tiles_peek(&visit->settled[at]);
 
@@ -126,8 +127,9 @@ touched_from(const struct edge_flood_visit *visit, uint32_t place, int64_t at, i
 
 /* Something beside this word has settled. */
 INLINE void
-gather(struct edge_flood_visit *visit, uint32_t place)
+gather(void *own, uint32_t place)
 {
+    struct edge_flood_visit *visit = own;
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t settled = tiles_peek(&visit->settled[at]), touched = 0;
 
@@ -138,25 +140,11 @@ gather(struct edge_flood_visit *visit, uint32_t place)
         settle(visit, place, at, settled, touched & ~settled);
 }
 
-INLINE void
-gather_arrived(struct edge_flood_visit *visit)
-{
-    struct tiles_marks *arrived = &visit->tiles->tile->arrived;
-    uint64_t groups = __atomic_exchange_n(&arrived->groups, 0, __ATOMIC_ACQUIRE);
-
-    for (; groups; groups &= groups - 1) {
-        uint32_t group = (uint32_t)__builtin_ctzll(groups);
-        uint64_t words = __atomic_exchange_n(&arrived->words[group], 0, __ATOMIC_ACQUIRE);
-
-        for (; words; words &= words - 1)
-            gather(visit, group * 64 + (uint32_t)__builtin_ctzll(words));
-    }
-}
-
 /* Every word that holds voxels settled from the start. */
 INLINE void
-settle_fresh(struct edge_flood_visit *visit)
+settle_fresh(void *own)
 {
+    struct edge_flood_visit *visit = own;
     const uint32_t *last = visit->tiles->last;
     const int *bit = visit->tiles->bit;
 
@@ -173,34 +161,16 @@ settle_fresh(struct edge_flood_visit *visit)
 }
 
 INLINE void
-flood_tile(const struct edge_volume *volume, struct tiles_visit *tiles)
+edge_flood_tile(const struct edge_volume *volume, struct tiles_visit *tiles)
 {
     struct edge_flood_visit visit = {.tiles = tiles, .settled = volume->settled + tiles->origin};
 
     for (int axis = 0; axis < 3; axis++)
         visit.edge[axis] = volume->edge[axis] + tiles->origin;
-    if (tiles->tile->fresh)
-        settle_fresh(&visit);
-    tiles->tile->fresh = false;
-    gather_arrived(&visit);
-    while (tiles->marks.groups)
-        spread(&visit, tiles_take(&tiles->marks));
+    tiles_flood(tiles, &visit, settle_fresh, gather, spread);
 }
 
-static void
-edge_flood_tile_plain(const void *volume, struct tiles_visit *tiles)
-{
-    flood_tile(volume, tiles);
-}
-
-#ifdef __x86_64__
-__attribute__((target("bmi,bmi2,lzcnt,popcnt")))
-#endif
-static void
-edge_flood_tile_bit_instructions(const void *volume, struct tiles_visit *tiles)
-{
-    flood_tile(volume, tiles);
-}
+TILES_RUNS(edge_flood_tile)
 
 int64_t
 edge_flood_run(const struct edge_volume *volume, const struct tiles_box *box, const struct isa *isa,

@@ -89,8 +89,9 @@ spread_to(struct flood_visit *visit, uint32_t place, int face, int64_t at, uint6
 
 /* Settles what a word's settled bits touch in the six words around it. */
 INLINE void
-spread(struct flood_visit *visit, uint32_t place)
+spread(void *own, uint32_t place)
 {
+    struct flood_visit *visit = own;
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t range = visit->range[at];
     uint64_t settled = ~(range ^ tiles_peek(&visit->inside[at]));
@@ -134,8 +135,9 @@ present(const struct flood_visit *visit, uint32_t place)
 
 /* Settles what its own and the neighbouring settled bits touch in a word. */
 INLINE void
-gather(struct flood_visit *visit, uint32_t place)
+gather(void *own, uint32_t place)
 {
+    struct flood_visit *visit = own;
     int64_t at = tiles_offset(visit->tiles, place);
     uint64_t range = visit->range[at];
     uint64_t inside = tiles_peek(&visit->inside[at]);
@@ -157,8 +159,9 @@ gather(struct flood_visit *visit, uint32_t place)
 
 /* Every word that holds a part of the initial region. */
 INLINE void
-gather_fresh(struct flood_visit *visit)
+gather_fresh(void *own)
 {
+    struct flood_visit *visit = own;
     for (uint32_t z = 0; z <= visit->tiles->last[2]; z++)
         for (uint32_t y = 0; y <= visit->tiles->last[1]; y++)
             for (uint32_t x = 0; x <= visit->tiles->last[0]; x++) {
@@ -169,54 +172,15 @@ gather_fresh(struct flood_visit *visit)
 }
 
 INLINE void
-gather_arrived(struct flood_visit *visit)
-{
-    struct tiles_marks *arrived = &visit->tiles->tile->arrived;
-    uint64_t groups = __atomic_exchange_n(&arrived->groups, 0, __ATOMIC_ACQUIRE);
-
-    for (; groups; groups &= groups - 1) {
-        uint32_t group = (uint32_t)__builtin_ctzll(groups);
-        uint64_t words = __atomic_exchange_n(&arrived->words[group], 0, __ATOMIC_ACQUIRE);
-
-        for (; words; words &= words - 1)
-            gather(visit, group * 64 + (uint32_t)__builtin_ctzll(words));
-    }
-}
-
-INLINE void
-flood_tile_body(struct flood_visit *visit)
-{
-    if (visit->tiles->tile->fresh)
-        gather_fresh(visit);
-    visit->tiles->tile->fresh = false;
-    gather_arrived(visit);
-    while (visit->tiles->marks.groups)
-        spread(visit, tiles_take(&visit->tiles->marks));
-}
-
-INLINE void
 flood_tile(const struct flood_volume *volume, struct tiles_visit *tiles)
 {
     struct flood_visit visit = {tiles, volume->range + tiles->origin,
                                 volume->inside + tiles->origin};
 
-    flood_tile_body(&visit);
+    tiles_flood(tiles, &visit, gather_fresh, gather, spread);
 }
 
-static void
-flood_tile_plain(const void *volume, struct tiles_visit *tiles)
-{
-    flood_tile(volume, tiles);
-}
-
-#ifdef __x86_64__
-__attribute__((target("bmi,bmi2,lzcnt,popcnt")))
-#endif
-static void
-flood_tile_bit_instructions(const void *volume, struct tiles_visit *tiles)
-{
-    flood_tile(volume, tiles);
-}
+TILES_RUNS(flood_tile)
 
 int64_t
 flood_run(const struct flood_volume *volume, const struct tiles_box *box, const struct isa *isa,

@@ -164,14 +164,6 @@ __launch_bounds__(THREADS)
 
 /* A lane */
 
-bool
-cuda_texture_needs(struct kernels_lane *lane, const void *demand)
-{
-    (void)lane;
-    (void)demand;
-    return true;
-}
-
 void
 cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *memory,
                    struct cuda_counted *counted)
@@ -506,7 +498,7 @@ const struct kernels_op cuda_glcm_op = {
     /* .transient = */ true,
     /* .open = */ NULL,
     /* .close = */ NULL,
-    /* .needs = */ cuda_texture_needs,
+    /* .needs = */ kernels_op_asked,
     /* .place = */ cuda_glcm_place,
     /* .begin = */ NULL,
     /* .ready = */ NULL,

@@ -117,14 +117,6 @@ tally_values(void *context)
         empty_values(tallying, z, tables);
 }
 
-static bool
-histogram_needs(struct kernels_lane *lane, const void *demand)
-{
-    (void)lane;
-    (void)demand;
-    return true;
-}
-
 static void
 cpu_histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
@@ -158,7 +150,7 @@ const struct kernels_op cpu_histogram_op = {
     .name = "texture (histogram)",
     .state_size = sizeof(struct cpu_histogram),
     .transient = true,
-    .needs = histogram_needs,
+    .needs = kernels_op_asked,
     .place = cpu_histogram_place,
     .run = cpu_histogram_run,
 };

@@ -312,14 +312,6 @@ find_patterns(void *context)
     empty_tables(&strip);
 }
 
-static bool
-patterns_needs(struct kernels_lane *lane, const void *demand)
-{
-    (void)lane;
-    (void)demand;
-    return true;
-}
-
 static void
 cpu_patterns_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
@@ -360,7 +352,7 @@ const struct kernels_op cpu_patterns_op = {
     .name = "texture (local patterns)",
     .state_size = sizeof(struct cpu_patterns),
     .transient = true,
-    .needs = patterns_needs,
+    .needs = kernels_op_asked,
     .place = cpu_patterns_place,
     .run = cpu_patterns_run,
 };

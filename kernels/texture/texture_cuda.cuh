@@ -177,9 +177,6 @@ texture_values(const struct cuda_lane *lane)
     return lane->base.pixel == IMAGE_UINT8 ? 256 : 65536;
 }
 
-/* What no demand makes impossible. */
-bool cuda_texture_needs(struct kernels_lane *lane, const void *demand);
-
 void cuda_counted_place(const struct kernels_lane *lane, struct kernels_memory *memory,
                         struct cuda_counted *counted);
 
