@@ -386,8 +386,7 @@ int queue_resend(struct queue *queue, const struct queue_resend *which, int64_t 
 
 /* --------------------------------------------------------------------- files, the daemon ---- */
 
-/* Does an instance row hold this path? For files without rows and rows without files at start. */
-int queue_has_path(struct queue *queue, const char *path, bool *known);
+/* Of every instance row. What visit returns but 0 ends it, and is returned. */
 int queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path),
                     void *context);
 /* A file of a row is gone: an event and a flag on the series (missing_files). */

@@ -217,16 +217,6 @@ queue_add_instance(struct queue *queue, const struct queue_instance *instance, i
                   : queue_leave(queue, add_instance(queue, instance, now_ms, arrival, series_id));
 }
 
-int
-queue_has_path(struct queue *queue, const char *path, bool *known)
-{
-    int64_t id;
-    int rc = database_get(&queue->db, "SELECT id FROM instance WHERE path = ?",
-                          VALUES(value_text(path)), &id);
-    *known = rc == 1;
-    return rc < 0 ? rc : 0;
-}
-
 /* Reads the texts of a statement's first column; on failure nothing is left to free. */
 static int
 read_texts(struct queue *queue, sqlite3_stmt *statement, char ***texts, size_t *count)

@@ -26,7 +26,6 @@ struct receiver {
 
     pthread_mutex_t lock;
     struct handover *first, **end;
-    size_t open; /* handovers that a thread waits for */
     bool allowed, stopped;
 };
 
@@ -117,7 +116,6 @@ static void
 give(struct receiver *receiver, struct handover *handover)
 {
     pthread_mutex_lock(&receiver->lock);
-    receiver->open++;
     if (receiver->stopped) {
         handover->answer = HANDOVER_DROPPED;
     } else {
@@ -135,7 +133,6 @@ await_answer(struct receiver *receiver, struct handover *handover)
 {
     pthread_mutex_lock(&receiver->lock);
     wait_locked(receiver, handover);
-    receiver->open--;
     const enum handover_answer outcome = handover->answer;
     release_locked(handover);
     pthread_mutex_unlock(&receiver->lock);
@@ -358,15 +355,6 @@ receiver_next(struct receiver *receiver)
     }
     pthread_mutex_unlock(&receiver->lock);
     return handover;
-}
-
-bool
-receiver_idle(struct receiver *receiver)
-{
-    pthread_mutex_lock(&receiver->lock);
-    const bool idle = !receiver->first && receiver->open == 0;
-    pthread_mutex_unlock(&receiver->lock);
-    return idle;
 }
 
 static void

@@ -67,7 +67,6 @@ int receiver_open(uv_loop_t *loop, struct store *store, receiver_waiting waiting
 void receiver_allow(struct receiver *receiver, bool allowed);
 /* The next one, which the caller lets go with one of the two below; NULL: none is waiting. */
 struct handover *receiver_next(struct receiver *receiver);
-bool receiver_idle(struct receiver *receiver); /* none is waiting or being answered */
 void receiver_stored(struct receiver *receiver, struct handover *handover);
 void receiver_drop(struct receiver *receiver, struct handover *handover); /* no answer comes */
 /* Nobody is answered by the daemon any more: who waits in line is told so now; the handovers that

@@ -105,7 +105,7 @@ schema_text(const char *path)
 
 START_TEST(the_schema_is_what_the_migrations_add_up_to)
 {
-    static const char file[] = NOCTULE_SOURCE_DIR "/db/schema.sql";
+    static const char file[] = NOCTULE_SOURCE_DIR "/tests/unit/db/schema.sql";
     struct sample sample;
     sample_open(&sample);
     char *text = schema_text(sample.path);

@@ -314,18 +314,6 @@ START_TEST(paths_come_sorted)
 
 END_TEST
 
-START_TEST(paths_are_known)
-{
-    sample_series(s.queue, "1.2.3", 1);
-    bool known;
-    ck_assert_int_eq(queue_has_path(s.queue, "series/1.2.3/1.2.3.1.dcm", &known), 0);
-    ck_assert(known);
-    ck_assert_int_eq(queue_has_path(s.queue, "series/1.2.3/1.2.3.2.dcm", &known), 0);
-    ck_assert(!known);
-}
-
-END_TEST
-
 struct visits {
     struct queue *queue;
     int count, stop_at;
@@ -567,11 +555,11 @@ SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_ser
             a_late_slice_reopens_a_refused_series, settling_takes_what_is_gathering_only,
             one_accepted_stack_settles, no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
             an_operators_word_is_kept_until_it_settles, gathering_lists_the_oldest_first,
-            series_are_found_by_uid, paths_come_sorted, paths_are_known, each_path_is_visited_once,
             a_missing_file_is_flagged_once_and_may_return,
             a_file_that_returns_makes_the_series_wait,
             a_series_refused_without_a_file_is_judged_again_when_it_returns,
             a_series_with_results_stands_when_a_file_returns,
             a_series_whose_job_failed_is_judged_again_when_a_file_returns, quarantine,
             other_bytes_under_a_known_uid_flag_the_series, texts_are_made_utf8,
+            series_are_found_by_uid, paths_come_sorted, each_path_is_visited_once,
             the_first_sender_is_kept, an_impossible_time_is_refused)
