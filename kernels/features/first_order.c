@@ -118,12 +118,6 @@ weighted_list_percentile(const struct weighted_list *list, double fraction)
 /* -------------------------------------------------------------------------- the features -- */
 
 static void
-first_order_put(struct feature_value *values, enum first_order_feature feature, double value)
-{
-    values[feature] = feature_present(value);
-}
-
-static void
 first_order_put_moments(const struct weighted_list *list, struct feature_value *values)
 {
     const double minimum = list->items[0].value; /* of one value the mean is this, exactly */
@@ -144,17 +138,18 @@ first_order_put_moments(const struct weighted_list *list, struct feature_value *
         fourth += count * from * from * from * from;
     }
     second /= list->total;
-    first_order_put(values, FIRST_ORDER_MEAN, mean);
-    first_order_put(values, FIRST_ORDER_VARIANCE, second);
-    first_order_put(values, FIRST_ORDER_STANDARD_DEVIATION, sqrt(second));
-    first_order_put(values, FIRST_ORDER_ENERGY, squares);
-    first_order_put(values, FIRST_ORDER_ROOT_MEAN_SQUARE, sqrt(squares / list->total));
+    values[FIRST_ORDER_MEAN] = feature_present(mean);
+    values[FIRST_ORDER_VARIANCE] = feature_present(second);
+    values[FIRST_ORDER_STANDARD_DEVIATION] = feature_present(sqrt(second));
+    values[FIRST_ORDER_ENERGY] = feature_present(squares);
+    values[FIRST_ORDER_ROOT_MEAN_SQUARE] = feature_present(sqrt(squares / list->total));
     values[FIRST_ORDER_SKEWNESS] = values[FIRST_ORDER_KURTOSIS] =
         feature_absent(FEATURE_ONE_GREY_LEVEL);
     if (second > 0) {
-        first_order_put(values, FIRST_ORDER_SKEWNESS,
-                        third / list->total / (second * sqrt(second)));
-        first_order_put(values, FIRST_ORDER_KURTOSIS, fourth / list->total / (second * second) - 3);
+        values[FIRST_ORDER_SKEWNESS] =
+            feature_present(third / list->total / (second * sqrt(second)));
+        values[FIRST_ORDER_KURTOSIS] =
+            feature_present(fourth / list->total / (second * second) - 3);
     }
 }
 
@@ -163,14 +158,14 @@ first_order_put_ranks(const struct weighted_list *list, struct feature_value *va
 {
     const double minimum = list->items[0].value, maximum = list->items[list->size - 1].value;
 
-    first_order_put(values, FIRST_ORDER_MINIMUM, minimum);
-    first_order_put(values, FIRST_ORDER_MAXIMUM, maximum);
-    first_order_put(values, FIRST_ORDER_RANGE, maximum - minimum);
-    first_order_put(values, FIRST_ORDER_MEDIAN, weighted_list_percentile(list, 0.5));
-    first_order_put(values, FIRST_ORDER_PERCENTILE_10, weighted_list_percentile(list, 0.1));
-    first_order_put(values, FIRST_ORDER_PERCENTILE_90, weighted_list_percentile(list, 0.9));
-    first_order_put(values, FIRST_ORDER_INTERQUARTILE_RANGE,
-                    weighted_list_percentile(list, 0.75) - weighted_list_percentile(list, 0.25));
+    values[FIRST_ORDER_MINIMUM] = feature_present(minimum);
+    values[FIRST_ORDER_MAXIMUM] = feature_present(maximum);
+    values[FIRST_ORDER_RANGE] = feature_present(maximum - minimum);
+    values[FIRST_ORDER_MEDIAN] = feature_present(weighted_list_percentile(list, 0.5));
+    values[FIRST_ORDER_PERCENTILE_10] = feature_present(weighted_list_percentile(list, 0.1));
+    values[FIRST_ORDER_PERCENTILE_90] = feature_present(weighted_list_percentile(list, 0.9));
+    values[FIRST_ORDER_INTERQUARTILE_RANGE] = feature_present(weighted_list_percentile(list, 0.75) -
+                                                              weighted_list_percentile(list, 0.25));
 }
 
 /* Of the levels; values that have none (re-segmentation) take no part. */
@@ -191,7 +186,7 @@ first_order_put_entropy(const struct feature_region *region, struct feature_valu
             sum -= counts[level] / total * log2(counts[level] / total);
     free(counts);
     if (total > 0)
-        first_order_put(values, FIRST_ORDER_ENTROPY, sum > 0 ? sum : 0);
+        values[FIRST_ORDER_ENTROPY] = feature_present(sum > 0 ? sum : 0);
     return 0;
 }
 

@@ -213,19 +213,6 @@ moments(const double *p, int count, int first, double *mean, double *variance)
         *variance += (first + k - *mean) * (first + k - *mean) * p[k];
 }
 
-static void
-present(struct feature_value values[GLCM_FEATURES], enum glcm_feature feature, double value)
-{
-    values[feature] = feature_present(value);
-}
-
-static void
-absent(struct feature_value values[GLCM_FEATURES], enum glcm_feature feature,
-       enum feature_missing missing)
-{
-    values[feature] = feature_absent(missing);
-}
-
 /* Of p_{x-y}: what depends on the distance of the two levels only. */
 static void
 difference_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATURES])
@@ -244,16 +231,16 @@ difference_features(const struct matrix *matrix, struct feature_value values[GLC
         inverse_variance += k == 0 ? 0 : p[k] / d2;
     }
     moments(p, matrix->n, 0, &mean, &variance);
-    present(values, GLCM_DIFFERENCE_AVERAGE, mean);
-    present(values, GLCM_DIFFERENCE_VARIANCE, variance);
-    present(values, GLCM_DIFFERENCE_ENTROPY, entropy(p, matrix->n));
-    present(values, GLCM_CONTRAST, contrast);
-    present(values, GLCM_DISSIMILARITY, mean);
-    present(values, GLCM_INVERSE_DIFFERENCE, id);
-    present(values, GLCM_NORMALISED_INVERSE_DIFFERENCE, nid);
-    present(values, GLCM_INVERSE_DIFFERENCE_MOMENT, idm);
-    present(values, GLCM_NORMALISED_INVERSE_DIFFERENCE_MOMENT, nidm);
-    present(values, GLCM_INVERSE_VARIANCE, inverse_variance);
+    values[GLCM_DIFFERENCE_AVERAGE] = feature_present(mean);
+    values[GLCM_DIFFERENCE_VARIANCE] = feature_present(variance);
+    values[GLCM_DIFFERENCE_ENTROPY] = feature_present(entropy(p, matrix->n));
+    values[GLCM_CONTRAST] = feature_present(contrast);
+    values[GLCM_DISSIMILARITY] = feature_present(mean);
+    values[GLCM_INVERSE_DIFFERENCE] = feature_present(id);
+    values[GLCM_NORMALISED_INVERSE_DIFFERENCE] = feature_present(nid);
+    values[GLCM_INVERSE_DIFFERENCE_MOMENT] = feature_present(idm);
+    values[GLCM_NORMALISED_INVERSE_DIFFERENCE_MOMENT] = feature_present(nidm);
+    values[GLCM_INVERSE_VARIANCE] = feature_present(inverse_variance);
 }
 
 /* Of p_{x+y}: its mean is the sum of the marginals' means, about which the clusters are. */
@@ -271,12 +258,12 @@ sum_features(const struct matrix *matrix, struct feature_value values[GLCM_FEATU
         shade += from * from * from * p[k];
         prominence += from * from * from * from * p[k];
     }
-    present(values, GLCM_SUM_AVERAGE, mean);
-    present(values, GLCM_SUM_VARIANCE, variance);
-    present(values, GLCM_SUM_ENTROPY, entropy(p, count));
-    present(values, GLCM_CLUSTER_TENDENCY, variance);
-    present(values, GLCM_CLUSTER_SHADE, shade);
-    present(values, GLCM_CLUSTER_PROMINENCE, prominence);
+    values[GLCM_SUM_AVERAGE] = feature_present(mean);
+    values[GLCM_SUM_VARIANCE] = feature_present(variance);
+    values[GLCM_SUM_ENTROPY] = feature_present(entropy(p, count));
+    values[GLCM_CLUSTER_TENDENCY] = feature_present(variance);
+    values[GLCM_CLUSTER_SHADE] = feature_present(shade);
+    values[GLCM_CLUSTER_PROMINENCE] = feature_present(prominence);
 }
 
 /* Of the matrix itself and the moments of its marginals. */
@@ -297,15 +284,16 @@ joint_features(const struct matrix *matrix, struct feature_value values[GLCM_FEA
         product += i * j * p;
         covariance += (i - row_mean) * (j - column_mean) * p;
     }
-    present(values, GLCM_JOINT_MAXIMUM, maximum);
-    present(values, GLCM_JOINT_AVERAGE, row_mean);
-    present(values, GLCM_JOINT_VARIANCE, row_variance);
-    present(values, GLCM_ANGULAR_SECOND_MOMENT, squares);
-    present(values, GLCM_AUTOCORRELATION, product);
+    values[GLCM_JOINT_MAXIMUM] = feature_present(maximum);
+    values[GLCM_JOINT_AVERAGE] = feature_present(row_mean);
+    values[GLCM_JOINT_VARIANCE] = feature_present(row_variance);
+    values[GLCM_ANGULAR_SECOND_MOMENT] = feature_present(squares);
+    values[GLCM_AUTOCORRELATION] = feature_present(product);
     if (matrix->row_levels > 1 && matrix->column_levels > 1)
-        present(values, GLCM_CORRELATION, covariance / sqrt(row_variance * column_variance));
+        values[GLCM_CORRELATION] =
+            feature_present(covariance / sqrt(row_variance * column_variance));
     else
-        absent(values, GLCM_CORRELATION, FEATURE_ONE_GREY_LEVEL);
+        values[GLCM_CORRELATION] = feature_absent(FEATURE_ONE_GREY_LEVEL);
 }
 
 /*
@@ -332,12 +320,12 @@ information_features(const struct matrix *matrix, struct feature_value values[GL
         mutual += p * log2(together / apart);
     }
     mutual = fmin(mutual > 0 ? mutual : 0, smaller); /* rounding may leave it just outside */
-    present(values, GLCM_JOINT_ENTROPY, joint > 0 ? joint : 0);
+    values[GLCM_JOINT_ENTROPY] = feature_present(joint > 0 ? joint : 0);
     if (larger > 0)
-        present(values, GLCM_INFORMATION_CORRELATION_1, mutual > 0 ? -mutual / larger : 0);
+        values[GLCM_INFORMATION_CORRELATION_1] = feature_present(mutual > 0 ? -mutual / larger : 0);
     else
-        absent(values, GLCM_INFORMATION_CORRELATION_1, FEATURE_ONE_GREY_LEVEL);
-    present(values, GLCM_INFORMATION_CORRELATION_2, sqrt(-expm1(-2 * mutual)));
+        values[GLCM_INFORMATION_CORRELATION_1] = feature_absent(FEATURE_ONE_GREY_LEVEL);
+    values[GLCM_INFORMATION_CORRELATION_2] = feature_present(sqrt(-expm1(-2 * mutual)));
 }
 
 /* The levels that occur: their places in the matrix and the roots of their marginals' counts. */
@@ -410,7 +398,7 @@ maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEAT
     double norm;
 
     if (matrix->row_levels < 2 || matrix->column_levels < 2) {
-        absent(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, FEATURE_ONE_GREY_LEVEL);
+        values[GLCM_MAXIMAL_CORRELATION_COEFFICIENT] = feature_absent(FEATURE_ONE_GREY_LEVEL);
         return;
     }
     find_occurring(matrix->row_counts, matrix->n, &rows);
@@ -423,7 +411,7 @@ maximal_correlation(struct matrix *matrix, struct feature_value values[GLCM_FEAT
                               matrix->product);
         norm = sqrt(eigen_spectral_norm(matrix->product, rows.count, matrix->work));
     }
-    present(values, GLCM_MAXIMAL_CORRELATION_COEFFICIENT, norm < 1 ? norm : 1);
+    values[GLCM_MAXIMAL_CORRELATION_COEFFICIENT] = feature_present(norm < 1 ? norm : 1);
 }
 
 static void
@@ -464,10 +452,10 @@ average_take(const struct average *average, struct feature_value values[GLCM_FEA
 {
     for (int f = 0; f < GLCM_FEATURES; f++) {
         if (average->count[f] > 0)
-            present(values, (enum glcm_feature)f, average->sum[f] / (double)average->count[f]);
+            values[f] = feature_present(average->sum[f] / (double)average->count[f]);
         else
-            absent(values, (enum glcm_feature)f,
-                   average->matrices > 0 ? FEATURE_ONE_GREY_LEVEL : FEATURE_NO_NEIGHBOURS);
+            values[f] = feature_absent(average->matrices > 0 ? FEATURE_ONE_GREY_LEVEL
+                                                             : FEATURE_NO_NEIGHBOURS);
     }
 }
 

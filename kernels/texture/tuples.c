@@ -75,14 +75,11 @@ pairs_of(struct tuple_gathering gathering, struct tuple tuple, struct texture_of
 {
     int before = tuple.pairs;
 
+    tuple.at[tuple.points++] = point;
     for (int i = 0; i < tuple.points; i++)
         for (int j = 0; j < i; j++)
             if (abs(tuple.at[i].x - tuple.at[j].x) > TUPLE_WIDTH)
                 return 0;
-    for (int i = 0; i < tuple.points; i++)
-        if (abs(tuple.at[i].x - point.x) > TUPLE_WIDTH)
-            return 0;
-    tuple.at[tuple.points++] = point;
     take_pairs(&gathering, &tuple);
     return tuple.pairs - before;
 }
