@@ -10,16 +10,12 @@ int
 queue_find_commitment(struct queue *queue, const char *transaction_uid,
                       const char *sop_instance_uid, struct queue_delivery *delivery)
 {
-    sqlite3_stmt *statement;
-    int rc = database_start(&queue->db,
+    int rc = queue_read_row(queue,
                             "SELECT " DELIVERY_COLUMNS " FROM delivery WHERE transaction_uid = ? "
                             "AND transaction_uid <> '' AND sop_instance_uid = ? "
                             "AND state = 'SENT' ORDER BY id LIMIT 1",
                             VALUES(value_text(transaction_uid), value_text(sop_instance_uid)),
-                            &statement);
-    if (rc < 0)
-        return rc;
-    rc = delivery_read_only(queue, statement, delivery);
+                            &delivery_shape, delivery);
     if (rc == 1)
         rc = database_refuse(&queue->db, -ENOENT,
                              "no delivery of instance %s is under transaction %s", sop_instance_uid,
@@ -71,16 +67,15 @@ int
 queue_overdue_commitments(struct queue *queue, const char *destination, int64_t before_ms,
                           size_t limit, struct queue_delivery **deliveries, size_t *count)
 {
-    sqlite3_stmt *statement;
-    struct delivery_list list = {0};
-    int rc = database_start(
-        &queue->db,
+    struct queue_rows rows = {.shape = &delivery_shape};
+    int rc = queue_append_rows(
+        queue,
         "SELECT " DELIVERY_COLUMNS " FROM delivery "
         "WHERE commitment = 'REQUESTED' AND destination = ? "
         "AND requested_at < ? ORDER BY requested_at, id LIMIT ?",
-        VALUES(value_text(destination), value_time(before_ms), delivery_row_limit(limit)),
-        &statement);
-    if (rc == 0)
-        rc = delivery_list_append(queue, statement, &list);
-    return delivery_list_hand_over(&list, rc, deliveries, count);
+        VALUES(value_text(destination), value_time(before_ms), queue_row_limit(limit)), &rows);
+    rc = queue_settle_rows(&rows, rc);
+    *deliveries = rows.at;
+    *count = rows.count;
+    return rc;
 }

@@ -145,8 +145,8 @@ delivery_for_each(struct queue *queue, const char *sql, const struct database_va
     {DATABASE_##kind, offsetof(struct queue_delivery, member)},
 
 static const struct database_field delivery_fields[] = {DELIVERY_FIELDS(DELIVERY_FIELD)};
-static const struct database_shape delivery_shape = {"delivery", sizeof(struct queue_delivery),
-                                                     delivery_fields, COUNT_OF(delivery_fields)};
+const struct database_shape delivery_shape = {"delivery", sizeof(struct queue_delivery),
+                                              delivery_fields, COUNT_OF(delivery_fields)};
 
 void
 queue_delivery_clear(struct queue_delivery *delivery)
@@ -155,62 +155,9 @@ queue_delivery_clear(struct queue_delivery *delivery)
 }
 
 int
-delivery_read_only(struct queue *queue, sqlite3_stmt *statement, struct queue_delivery *delivery)
-{
-    int rc = database_step(&queue->db, statement);
-    if (rc == 1)
-        rc = database_read_row(&queue->db, statement, &delivery_shape, delivery);
-    else if (rc == 0)
-        rc = 1;
-    database_end(statement);
-    return rc;
-}
-
-int
 queue_get_delivery(struct queue *queue, int64_t delivery_id, struct queue_delivery *delivery)
 {
-    sqlite3_stmt *statement;
-    int rc = database_start(&queue->db, "SELECT " DELIVERY_COLUMNS " FROM delivery WHERE id = ?",
-                            VALUES(value_int(delivery_id)), &statement);
-    if (rc < 0)
-        return rc;
-    rc = delivery_read_only(queue, statement, delivery);
+    int rc = queue_read_row(queue, "SELECT " DELIVERY_COLUMNS " FROM delivery WHERE id = ?",
+                            VALUES(value_int(delivery_id)), &delivery_shape, delivery);
     return rc == 1 ? no_such_delivery(queue, delivery_id) : rc;
-}
-
-int
-delivery_list_append(struct queue *queue, sqlite3_stmt *statement, struct delivery_list *list)
-{
-    int rc;
-    while ((rc = database_step(&queue->db, statement)) == 1) {
-        rc = queue_grow(queue, (void **)&list->at, list->count, &list->capacity, sizeof *list->at);
-        if (rc == 0)
-            rc = database_read_row(&queue->db, statement, &delivery_shape, &list->at[list->count]);
-        if (rc < 0)
-            break;
-        list->count++;
-    }
-    database_end(statement);
-    return rc;
-}
-
-int
-delivery_list_hand_over(struct delivery_list *list, int rc, struct queue_delivery **deliveries,
-                        size_t *count)
-{
-    while (rc < 0 && list->count > 0)
-        queue_delivery_clear(&list->at[--list->count]);
-    if (rc < 0) {
-        free(list->at);
-        list->at = NULL;
-    }
-    *deliveries = list->at;
-    *count = list->count;
-    return rc;
-}
-
-struct database_value
-delivery_row_limit(size_t limit)
-{
-    return value_int(limit > INT32_MAX ? INT32_MAX : (int64_t)limit);
 }

@@ -63,23 +63,6 @@ int delivery_for_each(struct queue *queue, const char *sql, const struct databas
     FIELD(TEXT, sop_instance_uid, "sop_instance_uid")
 #define DELIVERY_COLUMNS DELIVERY_FIELDS(DATABASE_COLUMN) "NULL"
 
-/* The first row of a started statement; 1 when there is none. Ends it. */
-int delivery_read_only(struct queue *queue, sqlite3_stmt *statement,
-                       struct queue_delivery *delivery);
-
-/* A growing list of deliveries. */
-struct delivery_list {
-    struct queue_delivery *at;
-    size_t count, capacity;
-};
-
-/* Appends the rows of a started statement, and ends it. */
-int delivery_list_append(struct queue *queue, sqlite3_stmt *statement, struct delivery_list *list);
-/* Hands the list to the caller; after a failure, nothing. */
-int delivery_list_hand_over(struct delivery_list *list, int rc, struct queue_delivery **deliveries,
-                            size_t *count);
-
-/* For LIMIT. */
-struct database_value delivery_row_limit(size_t limit);
+extern const struct database_shape delivery_shape;
 
 #endif

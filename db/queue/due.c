@@ -66,31 +66,32 @@ each_waiting_destination(struct queue *queue, const char *const *blocked, size_t
 struct due_search {
     int64_t now_ms;
     size_t limit;
-    struct delivery_list list;
+    struct queue_rows rows;
 };
 
 static int
 append_due(struct queue *queue, const char *destination, void *context)
 {
     struct due_search *due = context;
-    sqlite3_stmt *statement;
-    int rc = database_start(
-        &queue->db,
+    return queue_append_rows(
+        queue,
         "SELECT " DELIVERY_COLUMNS
         " FROM delivery INDEXED BY delivery_due WHERE state IN ('PENDING', 'DELAYED') "
         "AND destination = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?",
-        VALUES(value_text(destination), value_time(due->now_ms), delivery_row_limit(due->limit)),
-        &statement);
-    return rc < 0 ? rc : delivery_list_append(queue, statement, &due->list);
+        VALUES(value_text(destination), value_time(due->now_ms), queue_row_limit(due->limit)),
+        &due->rows);
 }
 
 int
 queue_due_deliveries(struct queue *queue, int64_t now_ms, size_t limit, const char *const *blocked,
                      size_t blocked_count, struct queue_delivery **deliveries, size_t *count)
 {
-    struct due_search due = {.now_ms = now_ms, .limit = limit};
+    struct due_search due = {now_ms, limit, {.shape = &delivery_shape}};
     int rc = each_waiting_destination(queue, blocked, blocked_count, append_due, &due);
-    return delivery_list_hand_over(&due.list, rc, deliveries, count);
+    rc = queue_settle_rows(&due.rows, rc);
+    *deliveries = due.rows.at;
+    *count = due.rows.count;
+    return rc;
 }
 
 struct earliest {

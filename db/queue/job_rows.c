@@ -150,16 +150,7 @@ queue_job_clear(struct queue_job *job)
 int
 queue_get_job(struct queue *queue, int64_t job_id, struct queue_job *job)
 {
-    sqlite3_stmt *statement;
-    int rc = database_start(&queue->db, "SELECT " JOB_COLUMNS "WHERE j.id = ?",
-                            VALUES(value_int(job_id)), &statement);
-    if (rc < 0)
-        return rc;
-    rc = database_step(&queue->db, statement);
-    if (rc == 1)
-        rc = database_read_row(&queue->db, statement, &job_shape, job);
-    else if (rc == 0)
-        rc = no_such_job(queue, job_id);
-    database_end(statement);
-    return rc;
+    int rc = queue_read_row(queue, "SELECT " JOB_COLUMNS "WHERE j.id = ?",
+                            VALUES(value_int(job_id)), &job_shape, job);
+    return rc == 1 ? no_such_job(queue, job_id) : rc;
 }

@@ -43,6 +43,24 @@ const char *queue_code_and_sentence(enum code code, const char *sentence, char *
 /* A growing array of `size`-byte elements; *capacity belongs to it. Makes room for one more. */
 int queue_grow(struct queue *queue, void **array, size_t count, size_t *capacity, size_t size);
 
+/* The first row; 1 when there is none. */
+int queue_read_row(struct queue *queue, const char *sql, const struct database_value *values,
+                   size_t count, const struct database_shape *shape, void *row);
+
+/* A growing array of structs of that shape. */
+struct queue_rows {
+    const struct database_shape *shape;
+    void *at;
+    size_t count, capacity;
+};
+
+int queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values,
+                      size_t count, struct queue_rows *rows);
+/* Returns rc; after a failure nothing is left of the rows, otherwise they are the caller's. */
+int queue_settle_rows(struct queue_rows *rows, int rc);
+/* For LIMIT. */
+struct database_value queue_row_limit(size_t limit);
+
 /* Before the rows are changed. */
 int queue_read_ids(struct queue *queue, const char *sql, const struct database_value *values,
                    size_t count, struct queue_ids *ids);

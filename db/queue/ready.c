@@ -2,7 +2,6 @@
 #include "db/queue/job_rows.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 int
 queue_next_due(struct queue *queue, int64_t *due_ms)
@@ -40,44 +39,11 @@ make_stale(struct queue *queue, const struct job_row *row, int64_t now_ms)
     return job_supersede(queue, row, 0, now_ms);
 }
 
-static int
-list_ready(struct queue *queue, size_t limit, struct queue_job **jobs, size_t *count)
-{
-    sqlite3_stmt *statement;
-    size_t capacity = 0;
-    int64_t rows = limit > INT32_MAX ? INT32_MAX : (int64_t)limit;
-    int rc =
-        database_start(&queue->db,
-                       "SELECT " JOB_COLUMNS "WHERE j.state = 'READY' AND j.revision = s.revision "
-                       "ORDER BY j.priority DESC, j.id LIMIT ?",
-                       VALUES(value_int(rows)), &statement);
-    if (rc < 0)
-        return rc;
-    while ((rc = database_step(&queue->db, statement)) == 1) {
-        rc = queue_grow(queue, (void **)jobs, *count, &capacity, sizeof **jobs);
-        if (rc == 0)
-            rc = database_read_row(&queue->db, statement, &job_shape, &(*jobs)[*count]);
-        if (rc < 0)
-            break;
-        ++*count;
-    }
-    database_end(statement);
-    return rc;
-}
-
-static void
-free_jobs(struct queue_job **jobs, size_t *count)
-{
-    while (*count > 0)
-        queue_job_clear(&(*jobs)[--*count]);
-    free(*jobs);
-    *jobs = NULL;
-}
-
 int
 queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job **jobs,
             size_t *count)
 {
+    struct queue_rows rows = {.shape = &job_shape};
     *jobs = NULL;
     *count = 0;
     int rc = queue_enter(queue);
@@ -94,9 +60,13 @@ queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job 
                           "AND s.state <> 'GATHERING' ORDER BY j.id",
                           NO_VALUES, make_stale, now_ms);
     if (rc == 0)
-        rc = list_ready(queue, limit, jobs, count);
-    rc = queue_leave(queue, rc);
-    if (rc < 0)
-        free_jobs(jobs, count);
+        rc = queue_append_rows(queue,
+                               "SELECT " JOB_COLUMNS
+                               "WHERE j.state = 'READY' AND j.revision = s.revision "
+                               "ORDER BY j.priority DESC, j.id LIMIT ?",
+                               VALUES(queue_row_limit(limit)), &rows);
+    rc = queue_settle_rows(&rows, queue_leave(queue, rc));
+    *jobs = rows.at;
+    *count = rows.count;
     return rc;
 }

@@ -217,14 +217,18 @@ queue_add_instance(struct queue *queue, const struct queue_instance *instance, i
                   : queue_leave(queue, add_instance(queue, instance, now_ms, arrival, series_id));
 }
 
-/* Reads the texts of a statement's first column; on failure nothing is left to free. */
+/* Reads the texts of the first column; on failure nothing is left to free. */
 static int
-read_texts(struct queue *queue, sqlite3_stmt *statement, char ***texts, size_t *count)
+read_texts(struct queue *queue, const char *sql, struct database_value value, char ***texts,
+           size_t *count)
 {
+    sqlite3_stmt *statement;
     size_t capacity = 0;
-    int rc;
     *texts = NULL;
     *count = 0;
+    int rc = database_start(&queue->db, sql, &value, 1, &statement);
+    if (rc < 0)
+        return rc;
     while ((rc = database_step(&queue->db, statement)) == 1) {
         rc = queue_grow(queue, (void **)texts, *count, &capacity, sizeof **texts);
         if (rc < 0)
@@ -236,26 +240,13 @@ read_texts(struct queue *queue, sqlite3_stmt *statement, char ***texts, size_t *
         }
         ++*count;
     }
+    database_end(statement);
     if (rc < 0) {
         while (*count > 0)
             free((*texts)[--*count]);
         free(*texts);
         *texts = NULL;
     }
-    return rc;
-}
-
-static int
-paths_after(struct queue *queue, const char *after, char ***paths, size_t *count)
-{
-    sqlite3_stmt *statement;
-    int rc = database_start(&queue->db,
-                            "SELECT path FROM instance WHERE path > ? ORDER BY path LIMIT 256",
-                            VALUES(value_text(after)), &statement);
-    if (rc < 0)
-        return rc;
-    rc = read_texts(queue, statement, paths, count);
-    database_end(statement);
     return rc;
 }
 
@@ -269,7 +260,8 @@ queue_each_path(struct queue *queue, int (*visit)(void *context, const char *pat
     int rc = 0;
     for (size_t count = 1; rc == 0 && count > 0;) {
         char **paths;
-        rc = paths_after(queue, after, &paths, &count);
+        rc = read_texts(queue, "SELECT path FROM instance WHERE path > ? ORDER BY path LIMIT 256",
+                        value_text(after), &paths, &count);
         if (rc < 0)
             break;
         for (size_t i = 0; i < count; i++) {
@@ -396,31 +388,14 @@ queue_series_clear(struct queue_series *series)
 int
 queue_gathering(struct queue *queue, struct queue_series **series, size_t *count)
 {
-    sqlite3_stmt *statement;
-    size_t capacity = 0;
-    *series = NULL;
-    *count = 0;
-    int rc = database_start(&queue->db,
-                            "SELECT " SERIES_COLUMNS
-                            " FROM series WHERE state = 'GATHERING' ORDER BY last_seen_at, id",
-                            NO_VALUES, &statement);
-    if (rc < 0)
-        return rc;
-    while ((rc = database_step(&queue->db, statement)) == 1) {
-        rc = queue_grow(queue, (void **)series, *count, &capacity, sizeof **series);
-        if (rc == 0)
-            rc = database_read_row(&queue->db, statement, &series_shape, &(*series)[*count]);
-        if (rc < 0)
-            break;
-        ++*count;
-    }
-    database_end(statement);
-    if (rc < 0) {
-        while (*count > 0)
-            queue_series_clear(&(*series)[--*count]);
-        free(*series);
-        *series = NULL;
-    }
+    struct queue_rows rows = {.shape = &series_shape};
+    int rc = queue_append_rows(queue,
+                               "SELECT " SERIES_COLUMNS
+                               " FROM series WHERE state = 'GATHERING' ORDER BY last_seen_at, id",
+                               NO_VALUES, &rows);
+    rc = queue_settle_rows(&rows, rc);
+    *series = rows.at;
+    *count = rows.count;
     return rc;
 }
 
@@ -433,18 +408,9 @@ no_such_series(struct queue *queue, int64_t series_id)
 int
 queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *series)
 {
-    sqlite3_stmt *statement;
-    int rc = database_start(&queue->db, "SELECT " SERIES_COLUMNS " FROM series WHERE id = ?",
-                            VALUES(value_int(series_id)), &statement);
-    if (rc < 0)
-        return rc;
-    rc = database_step(&queue->db, statement);
-    if (rc == 1)
-        rc = database_read_row(&queue->db, statement, &series_shape, series);
-    else if (rc == 0)
-        rc = no_such_series(queue, series_id);
-    database_end(statement);
-    return rc;
+    int rc = queue_read_row(queue, "SELECT " SERIES_COLUMNS " FROM series WHERE id = ?",
+                            VALUES(value_int(series_id)), &series_shape, series);
+    return rc == 1 ? no_such_series(queue, series_id) : rc;
 }
 
 static int
@@ -468,15 +434,8 @@ queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_i
 int
 queue_series_paths(struct queue *queue, int64_t series_id, char ***paths, size_t *count)
 {
-    sqlite3_stmt *statement;
-    int rc =
-        database_start(&queue->db, "SELECT path FROM instance WHERE series_id = ? ORDER BY path",
-                       VALUES(value_int(series_id)), &statement);
-    if (rc < 0)
-        return rc;
-    rc = read_texts(queue, statement, paths, count);
-    database_end(statement);
-    return rc;
+    return read_texts(queue, "SELECT path FROM instance WHERE series_id = ? ORDER BY path",
+                      value_int(series_id), paths, count);
 }
 
 static int

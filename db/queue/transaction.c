@@ -299,6 +299,63 @@ queue_grow(struct queue *queue, void **array, size_t count, size_t *capacity, si
 }
 
 int
+queue_read_row(struct queue *queue, const char *sql, const struct database_value *values,
+               size_t count, const struct database_shape *shape, void *row)
+{
+    sqlite3_stmt *statement;
+    int rc = database_start(&queue->db, sql, values, count, &statement);
+    if (rc < 0)
+        return rc;
+    rc = database_step(&queue->db, statement);
+    if (rc == 1)
+        rc = database_read_row(&queue->db, statement, shape, row);
+    else if (rc == 0)
+        rc = 1;
+    database_end(statement);
+    return rc;
+}
+
+int
+queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values,
+                  size_t count, struct queue_rows *rows)
+{
+    const size_t size = rows->shape->size;
+    sqlite3_stmt *statement;
+    int rc = database_start(&queue->db, sql, values, count, &statement);
+    if (rc < 0)
+        return rc;
+    while ((rc = database_step(&queue->db, statement)) == 1) {
+        rc = queue_grow(queue, &rows->at, rows->count, &rows->capacity, size);
+        if (rc == 0)
+            rc = database_read_row(&queue->db, statement, rows->shape,
+                                   (char *)rows->at + rows->count * size);
+        if (rc < 0)
+            break;
+        rows->count++;
+    }
+    database_end(statement);
+    return rc;
+}
+
+int
+queue_settle_rows(struct queue_rows *rows, int rc)
+{
+    if (rc >= 0)
+        return rc;
+    while (rows->count > 0)
+        database_clear_row(rows->shape, (char *)rows->at + --rows->count * rows->shape->size);
+    free(rows->at);
+    rows->at = NULL;
+    return rc;
+}
+
+struct database_value
+queue_row_limit(size_t limit)
+{
+    return value_int(limit > INT32_MAX ? INT32_MAX : (int64_t)limit);
+}
+
+int
 queue_read_ids(struct queue *queue, const char *sql, const struct database_value *values,
                size_t count, struct queue_ids *ids)
 {
