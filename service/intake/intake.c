@@ -253,19 +253,6 @@ stop(struct intake *intake)
 
 /* ----------------------------------------------------------------- opening, closing ------ */
 
-/* They only wake the loop: on_turn does the rest. */
-static void
-on_handover(void *context)
-{
-    (void)context;
-}
-
-static void
-on_association_ended(void *context)
-{
-    (void)context;
-}
-
 static int
 open_settings(struct intake *intake, const char *config_file)
 {
@@ -303,16 +290,6 @@ open_files(struct intake *intake, const char *config_file)
 }
 
 static int
-open_listener(struct intake *intake)
-{
-    int error = receiver_open(&intake->loop, intake->store, on_handover, intake, &intake->receiver);
-    if (!error)
-        error = listener_open(&intake->loop, intake->receiver, on_association_ended, intake,
-                              &intake->listener);
-    return error;
-}
-
-static int
 open_loop(struct intake *intake)
 {
     int error = uv_loop_init(&intake->loop);
@@ -326,7 +303,9 @@ open_loop(struct intake *intake)
     uv_prepare_init(&intake->loop, &intake->turn);
     intake->turn.data = intake;
     uv_prepare_start(&intake->turn, on_turn);
-    error = open_listener(intake);
+    error = receiver_open(&intake->loop, intake->store, &intake->receiver);
+    if (!error)
+        error = listener_open(&intake->loop, intake->receiver, &intake->listener);
     if (!error)
         error = child_open(&intake->child, &intake->loop, &intake_role, intake);
     if (error)

@@ -46,7 +46,7 @@ intake_close_parcel(struct intake *intake, struct parcel *parcel, enum inbox_fat
     if (parcel->inbox)
         inbox_done(parcel->inbox, parcel->item.relative, &parcel->item.stamp, fate);
     else if (parcel->handover)
-        receiver_drop(intake->receiver, parcel->handover);
+        receiver_answer(intake->receiver, parcel->handover, HANDOVER_DROPPED);
     else
         intake->recover_in_hand--;
     parcel_free(parcel);
@@ -324,7 +324,7 @@ intake_take_handovers(struct intake *intake)
     while (in_hand_room(&intake->in_hand) > 0 && (handover = receiver_next(intake->receiver))) {
         struct parcel *parcel = in_hand_add_handover(&intake->in_hand, handover);
         if (!parcel) {
-            receiver_drop(intake->receiver, handover);
+            receiver_answer(intake->receiver, handover, HANDOVER_DROPPED);
             continue;
         }
         if (!handover->commitment)
@@ -337,6 +337,6 @@ void
 intake_answer_sender(struct intake *intake, struct parcel *parcel)
 {
     in_hand_drop(&intake->in_hand, parcel);
-    receiver_stored(intake->receiver, parcel->handover);
+    receiver_answer(intake->receiver, parcel->handover, HANDOVER_STORED);
     parcel_free(parcel);
 }

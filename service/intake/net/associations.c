@@ -32,8 +32,6 @@ struct session {
 
 struct associations {
     struct receiver *receiver;
-    associations_ended on_ended;
-    void *context;
     uv_async_t wake;
     int stop_fd;
     bool stopped;
@@ -300,7 +298,6 @@ association_on_wake(uv_async_t *wake)
             associations->count--;
         free_session(session);
     }
-    associations->on_ended(associations->context);
 }
 
 size_t
@@ -329,14 +326,12 @@ associations_unknown(struct associations *associations, const char *host)
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 int
-associations_open(uv_loop_t *loop, struct receiver *receiver, associations_ended ended,
-                  void *context, struct associations **out)
+associations_open(uv_loop_t *loop, struct receiver *receiver, struct associations **out)
 {
     struct associations *associations = calloc(1, sizeof *associations);
     if (!associations)
         return -ENOMEM;
-    *associations = (struct associations){
-        .receiver = receiver, .on_ended = ended, .context = context, .stop_fd = -1};
+    associations->receiver = receiver;
     associations->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int error = associations->stop_fd < 0 ? -errno : 0;
     if (!error)

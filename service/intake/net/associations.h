@@ -13,10 +13,9 @@
 
 struct associations;
 
-/* `ended` is called on the loop after associations have ended. */
-typedef void (*associations_ended)(void *context);
-int associations_open(uv_loop_t *loop, struct receiver *receiver, associations_ended ended,
-                      void *context, struct associations **associations);
+/* The loop turns after associations have ended. */
+int associations_open(uv_loop_t *loop, struct receiver *receiver,
+                      struct associations **associations);
 
 struct connection {
     int fd; /* accepted */

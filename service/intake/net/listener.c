@@ -67,9 +67,6 @@ struct listener {
     uv_loop_t *loop;
     struct associations *associations;
     struct settings *settings;
-    void (*ended)(void *context);
-    void *context;
-
     struct port ports[PORTS];
     struct listener_visitor *oldest, *newest;
     size_t waiting;
@@ -140,11 +137,9 @@ say_farewell(struct listener_visitor *visitor, const uint8_t reply[PREREAD_REPLY
 static void
 abort_visitor(struct listener_visitor *visitor)
 {
-    uint8_t reply[PREREAD_REPLY];
-    preread_abort(reply);
     visitor->listener->totals.invalid++;
     log_turned_away(visitor, "not an association request");
-    say_farewell(visitor, reply);
+    say_farewell(visitor, preread_abort);
 }
 
 static void
@@ -192,11 +187,9 @@ refuse_as_busy(struct listener_visitor *visitor)
     if (visitor->connection.tls && associations_busy(listener->associations) < MAX_BUSY_THREADS) {
         visitor->connection.busy = true;
         begin_association(visitor);
-        return;
+    } else {
+        say_farewell(visitor, preread_busy);
     }
-    uint8_t reply[PREREAD_REPLY];
-    preread_busy(reply);
-    say_farewell(visitor, reply);
 }
 
 /* A handshake takes up a thread before anybody has said who it is: one host gets half of them. */
@@ -557,23 +550,14 @@ on_report(uv_timer_t *timer)
     report_totals(timer->data);
 }
 
-static void
-listener_on_ended(void *context)
-{
-    struct listener *listener = context;
-    listener->ended(listener->context);
-}
-
 int
-listener_open(uv_loop_t *loop, struct receiver *receiver, void (*ended)(void *context),
-              void *context, struct listener **out)
+listener_open(uv_loop_t *loop, struct receiver *receiver, struct listener **out)
 {
     struct listener *listener = calloc(1, sizeof *listener);
     if (!listener)
         return -ENOMEM;
-    *listener = (struct listener){.loop = loop, .ended = ended, .context = context};
-    int error =
-        associations_open(loop, receiver, listener_on_ended, listener, &listener->associations);
+    listener->loop = loop;
+    int error = associations_open(loop, receiver, &listener->associations);
     if (error) {
         free(listener);
         return error;

@@ -16,9 +16,8 @@
 
 struct listener;
 
-/* `ended` is called after associations have ended. */
-int listener_open(uv_loop_t *loop, struct receiver *receiver, void (*ended)(void *context),
-                  void *context, struct listener **listener);
+/* The loop turns after associations have ended. */
+int listener_open(uv_loop_t *loop, struct receiver *receiver, struct listener **listener);
 /*
  * Opens and closes ports as the settings say; a port whose address stays is kept open throughout.
  * Associations that are open keep the settings they began with. A port that cannot be opened is

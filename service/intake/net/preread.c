@@ -4,7 +4,6 @@
 #include "service/intake/net/preread.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define PDU_ASSOCIATE_RQ 0x01
 #define PDU_ASSOCIATE_RJ 0x03
@@ -13,6 +12,9 @@
 #define TLS_HANDSHAKE    0x16
 #define TLS_HEADER       5
 #define TLS_MAX_RECORD   0x4000
+
+const uint8_t preread_busy[] = {PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, 2, 3, 2};
+const uint8_t preread_abort[] = {PDU_ABORT, 0, 0, 0, 0, 4, 0, 0, 2, 1};
 
 static ssize_t
 request_size(const uint8_t *bytes, size_t size)
@@ -47,16 +49,4 @@ preread_size(const uint8_t *bytes, size_t size, bool tls)
     if (size == 0)
         return 1;
     return tls ? record_size(bytes, size) : request_size(bytes, size);
-}
-
-void
-preread_busy(uint8_t reply[PREREAD_REPLY])
-{
-    memcpy(reply, (const uint8_t[]){PDU_ASSOCIATE_RJ, 0, 0, 0, 0, 4, 0, 2, 3, 2}, PREREAD_REPLY);
-}
-
-void
-preread_abort(uint8_t reply[PREREAD_REPLY])
-{
-    memcpy(reply, (const uint8_t[]){PDU_ABORT, 0, 0, 0, 0, 4, 0, 0, 2, 1}, PREREAD_REPLY);
 }

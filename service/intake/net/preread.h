@@ -23,8 +23,8 @@ ssize_t preread_size(const uint8_t *bytes, size_t size, bool tls);
 
 /* A-ASSOCIATE-RJ, rejected-transient, by the presentation service provider: local limit exceeded
  * (PS3.8 9.3.4). */
-void preread_busy(uint8_t reply[PREREAD_REPLY]);
+extern const uint8_t preread_busy[PREREAD_REPLY];
 /* A-ABORT by the service provider: unrecognized PDU (PS3.8 9.3.8). */
-void preread_abort(uint8_t reply[PREREAD_REPLY]);
+extern const uint8_t preread_abort[PREREAD_REPLY];
 
 #endif

@@ -21,8 +21,6 @@
 struct receiver {
     struct store *store;
     uv_async_t wake;
-    receiver_waiting waiting;
-    void *context;
 
     pthread_mutex_t lock;
     struct handover *first, **end;
@@ -71,8 +69,6 @@ status_of_code(enum code code)
 static void
 destroy_handover(struct handover *handover)
 {
-    if (handover->commitment)
-        free((void *)(uintptr_t)handover->commitment->references);
     free(handover->commitment);
     pthread_cond_destroy(&handover->answered);
     free(handover);
@@ -100,17 +96,6 @@ release_locked(struct handover *handover)
         destroy_handover(handover);
 }
 
-static void
-wait_locked(struct receiver *receiver, struct handover *handover)
-{
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += ANSWER_SECONDS;
-    int error = 0;
-    while (handover->answer == HANDOVER_OPEN && !error)
-        error = pthread_cond_timedwait(&handover->answered, &receiver->lock, &deadline);
-}
-
 /* Gives it to the loop; what comes of it is for await_answer. */
 static void
 give(struct receiver *receiver, struct handover *handover)
@@ -131,8 +116,13 @@ give(struct receiver *receiver, struct handover *handover)
 static enum handover_answer
 await_answer(struct receiver *receiver, struct handover *handover)
 {
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += ANSWER_SECONDS;
+    int error = 0;
     pthread_mutex_lock(&receiver->lock);
-    wait_locked(receiver, handover);
+    while (handover->answer == HANDOVER_OPEN && !error)
+        error = pthread_cond_timedwait(&handover->answered, &receiver->lock, &deadline);
     const enum handover_answer outcome = handover->answer;
     release_locked(handover);
     pthread_mutex_unlock(&receiver->lock);
@@ -273,21 +263,18 @@ receiver_end(struct receiver *receiver, const struct dicom_store *store, struct 
 
 /* --------------------------------------------------------------------- commitments ------ */
 
+/* In one piece of memory. */
 static struct dicom_commitment *
 copy_commitment(const struct dicom_commitment *commitment)
 {
     const size_t size = commitment->count * sizeof *commitment->references;
-    struct dicom_commitment *copy = malloc(sizeof *copy);
-    struct dicom_commitment_reference *references = malloc(size ? size : 1);
-    if (!copy || !references) {
-        free(copy);
-        free(references);
+    struct dicom_commitment *copy = malloc(sizeof *copy + size);
+    if (!copy)
         return NULL;
-    }
     *copy = *commitment;
+    copy->references = (struct dicom_commitment_reference *)(copy + 1);
     if (size)
-        memcpy(references, commitment->references, size);
-    copy->references = references;
+        memcpy(copy + 1, commitment->references, size);
     return copy;
 }
 
@@ -308,28 +295,19 @@ receiver_committed(struct receiver *receiver, const struct dicom_commitment *com
 
 /* ------------------------------------------------------------------- loop's thread ------ */
 
-static void
-receiver_on_wake(uv_async_t *wake)
-{
-    struct receiver *receiver = wake->data;
-    receiver->waiting(receiver->context);
-}
-
 int
-receiver_open(uv_loop_t *loop, struct store *store, receiver_waiting waiting, void *context,
-              struct receiver **out)
+receiver_open(uv_loop_t *loop, struct store *store, struct receiver **out)
 {
     struct receiver *receiver = calloc(1, sizeof *receiver);
     if (!receiver)
         return -ENOMEM;
-    *receiver = (struct receiver){.store = store, .waiting = waiting, .context = context};
+    receiver->store = store;
     receiver->end = &receiver->first;
-    int error = uv_async_init(loop, &receiver->wake, receiver_on_wake);
+    int error = uv_async_init(loop, &receiver->wake, NULL);
     if (error) {
         free(receiver);
         return error;
     }
-    receiver->wake.data = receiver;
     pthread_mutex_init(&receiver->lock, NULL); /* has no way to fail */
     *out = receiver;
     return 0;
@@ -365,24 +343,12 @@ answer_locked(struct handover *handover, enum handover_answer answer)
     release_locked(handover);
 }
 
-static void
-receiver_answer(struct receiver *receiver, struct handover *handover, enum handover_answer value)
+void
+receiver_answer(struct receiver *receiver, struct handover *handover, enum handover_answer answer)
 {
     pthread_mutex_lock(&receiver->lock);
-    answer_locked(handover, value);
+    answer_locked(handover, answer);
     pthread_mutex_unlock(&receiver->lock);
-}
-
-void
-receiver_stored(struct receiver *receiver, struct handover *handover)
-{
-    receiver_answer(receiver, handover, HANDOVER_STORED);
-}
-
-void
-receiver_drop(struct receiver *receiver, struct handover *handover)
-{
-    receiver_answer(receiver, handover, HANDOVER_DROPPED);
 }
 
 void

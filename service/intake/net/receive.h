@@ -9,7 +9,7 @@
  *        handover  ---- lock, uv_async ---->     receiver_next: parcel, ARRIVED
  *        import_seal                             ...
  *        waits                                   ... STORED
- *        <---------------- condition -------     receiver_stored
+ *        <---------------- condition -------     receiver_answer
  *   0x0000
  *
  * What is answered 0x0000 is in series/ and in the database. What is answered otherwise may be
@@ -42,7 +42,7 @@ uint16_t receiver_committed(struct receiver *receiver, const struct dicom_commit
 
 /* ---- loop's thread ---- */
 
-enum handover_answer { HANDOVER_OPEN, HANDOVER_STORED, HANDOVER_DROPPED };
+enum handover_answer { HANDOVER_OPEN, HANDOVER_STORED, HANDOVER_DROPPED /* none comes */ };
 
 /* Something for the daemon, shared by the thread that waits and the parcel that carries it. */
 struct handover {
@@ -59,18 +59,16 @@ struct handover {
     pthread_cond_t answered;
 };
 
-/* `waiting` is called on the loop when there may be handovers. Keeps `store`. */
-typedef void (*receiver_waiting)(void *context);
-int receiver_open(uv_loop_t *loop, struct store *store, receiver_waiting waiting, void *context,
-                  struct receiver **receiver);
+/* The loop turns when there may be handovers. Keeps `store`. */
+int receiver_open(uv_loop_t *loop, struct store *store, struct receiver **receiver);
 /* May files be received? Not at first. */
 void receiver_allow(struct receiver *receiver, bool allowed);
-/* The next one, which the caller lets go with one of the two below; NULL: none is waiting. */
+/* The next one, which the caller lets go with an answer; NULL: none is waiting. */
 struct handover *receiver_next(struct receiver *receiver);
-void receiver_stored(struct receiver *receiver, struct handover *handover);
-void receiver_drop(struct receiver *receiver, struct handover *handover); /* no answer comes */
+void receiver_answer(struct receiver *receiver, struct handover *handover,
+                     enum handover_answer answer);
 /* Nobody is answered by the daemon any more: who waits in line is told so now; the handovers that
- * were taken are the caller's to drop. */
+ * were taken are the caller's to answer with HANDOVER_DROPPED. */
 void receiver_stop(struct receiver *receiver);
 /* Once no thread of an association is left and the loop is over. NULL is allowed. */
 void receiver_free(struct receiver *receiver);
