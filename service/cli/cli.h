@@ -32,14 +32,8 @@ extern const struct cli_command cli_control_commands[];
 /* Or 128 + the number of the signal that ended it. */
 int cli_run(const struct cli_context *context, int argc, char **argv);
 
-int cli_status(const struct cli_context *context, int argc, char **argv);
-int cli_jobs(const struct cli_context *context, int argc, char **argv);
-int cli_show(const struct cli_context *context, int argc, char **argv);
-int cli_features(const struct cli_context *context, int argc, char **argv);
-int cli_series(const struct cli_context *context, int argc, char **argv);
-
-int cli_destinations(const struct cli_context *context, int argc, char **argv);
-int cli_deliveries(const struct cli_context *context, int argc, char **argv);
+/* status, jobs, show, features, series, destinations and deliveries, as argv[0] says. */
+int cli_report(const struct cli_context *context, int argc, char **argv);
 
 int cli_echo(const struct cli_context *context, int argc, char **argv);
 int cli_check_config(const struct cli_context *context, int argc, char **argv);

@@ -183,11 +183,12 @@ struct resend {
 
 /* What is asked about each argument; `resend` is NULL but for that command. */
 struct question {
-    const char *needs; /* "one or more job numbers" */
-    const char *one;   /* "a job number" */
-    const char *noun;  /* "job" */
+    enum proto_type type;
+    const char *noun; /* "job" */
+    void (*write)(struct proto_writer *writer, enum proto_type type, const char *argument,
+                  const struct resend *resend);
+    const char *command, *needs, *one; /* "retry", "one or more job numbers", "a job number" */
     bool (*is_one)(const char *argument);
-    void (*write)(struct proto_writer *writer, const char *argument, const struct resend *resend);
 };
 
 /* On one connection; a question without an argument has a NULL one. */
@@ -205,23 +206,11 @@ control_ask_all(const char *root, const struct question *question, char **argume
         struct proto_writer writer;
         snprintf(what, sizeof(what), "%s%s%s", question->noun, arguments[i] ? " " : "",
                  arguments[i] ? arguments[i] : "");
-        question->write(&writer, arguments[i], resend);
+        question->write(&writer, question->type, arguments[i], resend);
         status = worse(status, control_ask_about(fd, root, what, &writer, &lost));
     }
     close(fd);
     return status;
-}
-
-static int
-control_each(const struct cli_context *context, int argc, char **argv,
-             const struct question *question)
-{
-    if (argc < 2 || argv[1][0] == '-')
-        return cli_usage_error(argv[0], "needs %s", question->needs);
-    for (int i = 1; i < argc; i++)
-        if (!question->is_one(argv[i]))
-            return cli_usage_error(argv[0], "\"%s\" is not %s", argv[i], question->one);
-    return control_ask_all(context->conf->root, question, argv + 1, argc - 1, NULL);
 }
 
 static bool
@@ -231,14 +220,6 @@ control_is_job(const char *argument)
     return cli_parse_number(argument, &job) == 0;
 }
 
-static int64_t
-control_job(const char *argument)
-{
-    int64_t job = 0;
-    cli_parse_number(argument, &job);
-    return job;
-}
-
 static bool
 control_is_uid(const char *argument)
 {
@@ -246,49 +227,45 @@ control_is_uid(const char *argument)
     return length > 0 && length <= 64 && strspn(argument, "0123456789.") == length;
 }
 
+/* RETRY and CANCEL say the same. */
 static void
-write_retry(struct proto_writer *writer, const char *job, const struct resend *resend)
+write_job(struct proto_writer *writer, enum proto_type type, const char *job,
+          const struct resend *resend)
 {
+    struct message_retry message = {0};
     (void)resend;
-    message_write_retry(writer, &(struct message_retry){.job = control_job(job)});
-}
-
-static void
-write_cancel(struct proto_writer *writer, const char *job, const struct resend *resend)
-{
-    (void)resend;
-    message_write_cancel(writer, &(struct message_cancel){.job = control_job(job)});
+    cli_parse_number(job, &message.job);
+    message_write(writer, type, &message);
 }
 
 static void
-write_complete(struct proto_writer *writer, const char *series_uid, const struct resend *resend)
+write_series(struct proto_writer *writer, enum proto_type type, const char *series_uid,
+             const struct resend *resend)
 {
     (void)resend;
-    message_write_complete(writer, &(struct message_complete){.series_uid = series_uid});
+    message_write(writer, type, &(struct message_complete){.series_uid = series_uid});
 }
 
 static int
-cli_retry(const struct cli_context *context, int argc, char **argv)
+control_each(const struct cli_context *context, int argc, char **argv)
 {
-    static const struct question retry = {"one or more job numbers", "a job number", "job",
-                                          control_is_job, write_retry};
-    return control_each(context, argc, argv, &retry);
-}
-
-static int
-cli_cancel(const struct cli_context *context, int argc, char **argv)
-{
-    static const struct question cancel = {"one or more job numbers", "a job number", "job",
-                                           control_is_job, write_cancel};
-    return control_each(context, argc, argv, &cancel);
-}
-
-static int
-cli_complete(const struct cli_context *context, int argc, char **argv)
-{
-    static const struct question complete = {"one or more Series Instance UIDs", "a UID", "series",
-                                             control_is_uid, write_complete};
-    return control_each(context, argc, argv, &complete);
+    static const struct question questions[] = {
+        {PROTO_RETRY, "job", write_job, "retry", "one or more job numbers", "a job number",
+         control_is_job},
+        {PROTO_CANCEL, "job", write_job, "cancel", "one or more job numbers", "a job number",
+         control_is_job},
+        {PROTO_COMPLETE, "series", write_series, "complete", "one or more Series Instance UIDs",
+         "a UID", control_is_uid},
+    };
+    const struct question *question = questions;
+    while (strcmp(question->command, argv[0]) != 0)
+        question++;
+    if (argc < 2 || argv[1][0] == '-')
+        return cli_usage_error(argv[0], "needs %s", question->needs);
+    for (int i = 1; i < argc; i++)
+        if (!question->is_one(argv[i]))
+            return cli_usage_error(argv[0], "\"%s\" is not %s", argv[i], question->one);
+    return control_ask_all(context->conf->root, question, argv + 1, argc - 1, NULL);
 }
 
 static int
@@ -321,13 +298,14 @@ check_resend(const char *command, const struct resend *resend)
 }
 
 static void
-write_resend(struct proto_writer *writer, const char *delivery, const struct resend *resend)
+write_resend(struct proto_writer *writer, enum proto_type type, const char *delivery,
+             const struct resend *resend)
 {
     struct message_resend message = {
         .job = resend->job, .destination = resend->destination, .not_arrived = resend->not_arrived};
     if (delivery)
         cli_parse_number(delivery, &message.delivery);
-    message_write_resend(writer, &message);
+    message_write(writer, type, &message);
 }
 
 static int
@@ -339,8 +317,8 @@ cli_resend(const struct cli_context *context, int argc, char **argv)
         status = check_resend(argv[0], &resend);
     if (status != EXIT_OK)
         return status;
-    static const struct question by_number = {.noun = "delivery", .write = write_resend};
-    static const struct question by_option = {.noun = "resend", .write = write_resend};
+    static const struct question by_number = {PROTO_RESEND, "delivery", .write = write_resend};
+    static const struct question by_option = {PROTO_RESEND, "resend", .write = write_resend};
     char *none = NULL;
     return resend.delivery_count > 0
                ? control_ask_all(context->conf->root, &by_number, resend.deliveries,
@@ -377,9 +355,9 @@ cli_ping(const struct cli_context *context, int argc, char **argv)
 }
 
 const struct cli_command cli_control_commands[] = {
-    {"retry", true, cli_retry, "JOB...", "put ended or delayed jobs back into the queue"},
-    {"cancel", true, cli_cancel, "JOB...", "cancel jobs, running ones too"},
-    {"complete", true, cli_complete, "SERIES_UID...", "count series as complete now"},
+    {"retry", true, control_each, "JOB...", "put ended or delayed jobs back into the queue"},
+    {"cancel", true, control_each, "JOB...", "cancel jobs, running ones too"},
+    {"complete", true, control_each, "SERIES_UID...", "count series as complete now"},
     {"resend", true, cli_resend,
      "DELIVERY... | --job JOB [--failed] | --destination NAME [--failed]",
      "send results once more; --failed: only those that have not arrived"},

@@ -44,52 +44,22 @@ report_status_code(int rc, const struct error *error)
 
 /* What is asked: the command's options, and the number of a job where it takes one. */
 struct report_request {
+    const struct report_command *command;
     const struct conf *conf;
-    bool of_job; /* takes one argument, which goes into `job` */
     int64_t job;
     int64_t segment; /* of features; 0: the whole volume */
     bool json, csv;
-    struct report_filter filter; /* of lists, and which of them */
+    struct report_filter filter; /* of lists */
+};
+
+struct report_command {
+    const char *name;
+    const char *options[6]; /* NULL behind the last */
+    bool of_job;            /* takes one argument, which goes into `job` */
+    int (*print)(struct report *report, const struct report_request *request, struct error *error);
     int (*list)(struct report *report, const struct report_filter *filter, FILE *out, bool json,
                 struct error *error);
 };
-
-static int
-parse_request(int argc, char **argv, const struct cli_option *options,
-              struct report_request *request)
-{
-    int status = cli_parse_options(argc, argv, options);
-    if (status != EXIT_OK)
-        return status;
-    if (request->of_job &&
-        (argc - optind != 1 || cli_parse_number(argv[optind], &request->job) < 0))
-        return cli_usage_error(argv[0], "needs one job number");
-    if (!request->of_job && optind < argc)
-        return cli_usage_error(argv[0], "\"%s\" is one argument too many", argv[optind]);
-    if (request->json && request->csv)
-        return cli_usage_error(argv[0], "--json and --csv exclude each other");
-    return EXIT_OK;
-}
-
-/* All of a command, once its request and its options, which point into it, are made. */
-static int
-report_answer(const struct cli_context *context, int argc, char **argv,
-              const struct cli_option *options, struct report_request *request,
-              int (*print)(struct report *report, const struct report_request *request,
-                           struct error *error))
-{
-    struct report *report;
-    request->conf = context->conf;
-    int status = parse_request(argc, argv, options, request);
-    if (status == EXIT_OK)
-        status = open_report(context->conf, &report);
-    if (status != EXIT_OK)
-        return status;
-    struct error error = {0};
-    int rc = print(report, request, &error);
-    report_close(report);
-    return report_status_code(rc, &error);
-}
 
 static int
 answer_status(struct report *report, const struct report_request *request, struct error *error)
@@ -101,57 +71,10 @@ answer_status(struct report *report, const struct report_request *request, struc
     return rc;
 }
 
-int
-cli_status(const struct cli_context *context, int argc, char **argv)
-{
-    struct report_request request = {0};
-    const struct cli_option options[] = {{"json", .flag = &request.json}, {.name = NULL}};
-    return report_answer(context, argc, argv, options, &request, answer_status);
-}
-
 static int
 answer_list(struct report *report, const struct report_request *request, struct error *error)
 {
-    return request->list(report, &request->filter, stdout, request->json, error);
-}
-
-int
-cli_jobs(const struct cli_context *context, int argc, char **argv)
-{
-    struct report_request request = {.list = report_jobs};
-    const struct cli_option options[] = {{"state", .text = &request.filter.state},
-                                         {"pipeline", .text = &request.filter.pipeline},
-                                         {"series", .text = &request.filter.series},
-                                         {"limit", .number = &request.filter.limit},
-                                         {"json", .flag = &request.json},
-                                         {.name = NULL}};
-    return report_answer(context, argc, argv, options, &request, answer_list);
-}
-
-int
-cli_series(const struct cli_context *context, int argc, char **argv)
-{
-    struct report_request request = {.list = report_series};
-    const struct cli_option options[] = {{"state", .text = &request.filter.state},
-                                         {"series", .text = &request.filter.series},
-                                         {"limit", .number = &request.filter.limit},
-                                         {"json", .flag = &request.json},
-                                         {.name = NULL}};
-    return report_answer(context, argc, argv, options, &request, answer_list);
-}
-
-int
-cli_deliveries(const struct cli_context *context, int argc, char **argv)
-{
-    struct report_request request = {.list = report_deliveries};
-    const struct cli_option options[] = {
-        {"state", .text = &request.filter.state},
-        {"destination", .text = &request.filter.destination},
-        {"job", .number = &request.filter.job, .noun = "job number"},
-        {"limit", .number = &request.filter.limit},
-        {"json", .flag = &request.json},
-        {.name = NULL}};
-    return report_answer(context, argc, argv, options, &request, answer_list);
+    return request->command->list(report, &request->filter, stdout, request->json, error);
 }
 
 #define ADDRESS_SIZE 512
@@ -188,26 +111,10 @@ answer_destinations(struct report *report, const struct report_request *request,
     return rc;
 }
 
-int
-cli_destinations(const struct cli_context *context, int argc, char **argv)
-{
-    struct report_request request = {0};
-    const struct cli_option options[] = {{"json", .flag = &request.json}, {.name = NULL}};
-    return report_answer(context, argc, argv, options, &request, answer_destinations);
-}
-
 static int
 answer_job(struct report *report, const struct report_request *request, struct error *error)
 {
     return report_job(report, request->job, stdout, request->json, error);
-}
-
-int
-cli_show(const struct cli_context *context, int argc, char **argv)
-{
-    struct report_request request = {.of_job = true};
-    const struct cli_option options[] = {{"json", .flag = &request.json}, {.name = NULL}};
-    return report_answer(context, argc, argv, options, &request, answer_job);
 }
 
 static int
@@ -233,14 +140,74 @@ answer_features(struct report *report, const struct report_request *request, str
     return rc;
 }
 
-int
-cli_features(const struct cli_context *context, int argc, char **argv)
+static const struct report_command report_commands[] = {
+    {"status", {"json"}, false, answer_status, NULL},
+    {"jobs", {"state", "pipeline", "series", "limit", "json"}, false, answer_list, report_jobs},
+    {"show", {"json"}, true, answer_job, NULL},
+    {"features", {"segment", "json", "csv"}, true, answer_features, NULL},
+    {"series", {"state", "series", "limit", "json"}, false, answer_list, report_series},
+    {"destinations", {"json"}, false, answer_destinations, NULL},
+    {"deliveries",
+     {"state", "destination", "job", "limit", "json"},
+     false,
+     answer_list,
+     report_deliveries},
+};
+
+/* The command's options, which point into the request. */
+static void
+choose_options(struct report_request *request, struct cli_option options[CLI_MAX_OPTIONS + 1])
 {
-    struct report_request request = {.of_job = true, .segment = REPORT_ALL_SEGMENTS};
-    const struct cli_option options[] = {
-        {"segment", .number = &request.segment, .noun = "segment number", .zero = true},
-        {"json", .flag = &request.json},
-        {"csv", .flag = &request.csv},
-        {.name = NULL}};
-    return report_answer(context, argc, argv, options, &request, answer_features);
+    const struct cli_option all[] = {
+        {"state", .text = &request->filter.state},
+        {"pipeline", .text = &request->filter.pipeline},
+        {"series", .text = &request->filter.series},
+        {"destination", .text = &request->filter.destination},
+        {"job", .number = &request->filter.job, .noun = "job number"},
+        {"limit", .number = &request->filter.limit},
+        {"segment", .number = &request->segment, .noun = "segment number", .zero = true},
+        {"json", .flag = &request->json},
+        {"csv", .flag = &request->csv}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        for (const char *const *name = request->command->options; *name; name++)
+            if (strcmp(all[i].name, *name) == 0)
+                *options++ = all[i];
+    *options = (struct cli_option){.name = NULL};
+}
+
+static int
+parse_request(int argc, char **argv, struct report_request *request)
+{
+    struct cli_option options[CLI_MAX_OPTIONS + 1];
+    const bool of_job = request->command->of_job;
+    choose_options(request, options);
+    int status = cli_parse_options(argc, argv, options);
+    if (status != EXIT_OK)
+        return status;
+    if (of_job && (argc - optind != 1 || cli_parse_number(argv[optind], &request->job) < 0))
+        return cli_usage_error(argv[0], "needs one job number");
+    if (!of_job && optind < argc)
+        return cli_usage_error(argv[0], "\"%s\" is one argument too many", argv[optind]);
+    if (request->json && request->csv)
+        return cli_usage_error(argv[0], "--json and --csv exclude each other");
+    return EXIT_OK;
+}
+
+int
+cli_report(const struct cli_context *context, int argc, char **argv)
+{
+    struct report_request request = {
+        .command = report_commands, .conf = context->conf, .segment = REPORT_ALL_SEGMENTS};
+    while (strcmp(request.command->name, argv[0]) != 0)
+        request.command++;
+    struct report *report;
+    int status = parse_request(argc, argv, &request);
+    if (status == EXIT_OK)
+        status = open_report(context->conf, &report);
+    if (status != EXIT_OK)
+        return status;
+    struct error error = {0};
+    int rc = request.command->print(report, &request, &error);
+    report_close(report);
+    return report_status_code(rc, &error);
 }
