@@ -54,7 +54,7 @@ element(struct json *json, const char *key)
     }
 }
 
-static void
+void
 json_open(struct json *json, const char *key, char bracket)
 {
     element(json, key);
@@ -63,7 +63,7 @@ json_open(struct json *json, const char *key, char bracket)
     json->filled = false;
 }
 
-static void
+void
 json_close(struct json *json, char bracket)
 {
     json->depth--;
@@ -73,30 +73,6 @@ json_close(struct json *json, char bracket)
     json->filled = true;
     if (json->depth == 0)
         fputc('\n', json->out);
-}
-
-void
-json_begin_object(struct json *json, const char *key)
-{
-    json_open(json, key, '{');
-}
-
-void
-json_end_object(struct json *json)
-{
-    json_close(json, '}');
-}
-
-void
-json_begin_array(struct json *json, const char *key)
-{
-    json_open(json, key, '[');
-}
-
-void
-json_end_array(struct json *json)
-{
-    json_close(json, ']');
 }
 
 void

@@ -18,10 +18,12 @@ struct json {
     bool in_row; /* elements stand in one line */
 };
 
-void json_begin_object(struct json *json, const char *key);
-void json_end_object(struct json *json);
-void json_begin_array(struct json *json, const char *key);
-void json_end_array(struct json *json);
+void json_open(struct json *json, const char *key, char bracket);
+void json_close(struct json *json, char bracket);
+#define json_begin_object(json, key) json_open(json, key, '{')
+#define json_end_object(json)        json_close(json, '}')
+#define json_begin_array(json, key)  json_open(json, key, '[')
+#define json_end_array(json)         json_close(json, ']')
 /* An array of numbers in one line. */
 void json_begin_row(struct json *json, const char *key);
 void json_end_row(struct json *json);

@@ -1,22 +1,8 @@
-/*
- * settings.c - see settings.h.
- */
+/* settings.c - see settings.h. */
 #include "service/common/settings.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-
-struct counted_settings {
-    struct settings settings; /* first: a struct settings is one of these */
-    atomic_int references;
-};
-
-static struct counted_settings *
-counted_of(struct settings *settings)
-{
-    return (struct counted_settings *)settings;
-}
 
 static bool
 settings_need_tls(const struct conf *conf, bool server)
@@ -44,33 +30,33 @@ settings_open_tls(const struct conf_tls *conf, bool server, struct error *error)
 }
 
 int
-settings_open(struct conf *conf, bool server, struct settings **settings, struct error *error)
+settings_open(struct conf *conf, bool server, struct settings **out, struct error *error)
 {
     *error = (struct error){0};
-    struct counted_settings *counted = calloc(1, sizeof *counted);
-    if (!counted) {
+    struct settings *settings = calloc(1, sizeof *settings);
+    if (!settings) {
         conf_free(conf);
         return -ENOMEM;
     }
-    counted->settings.conf = conf;
+    settings->conf = conf;
     if (settings_need_tls(conf, server))
-        counted->settings.tls = settings_open_tls(&conf->dicom.tls, server, error);
-    atomic_init(&counted->references, 1);
-    *settings = &counted->settings;
+        settings->tls = settings_open_tls(&conf->dicom.tls, server, error);
+    atomic_init(&settings->references, 1);
+    *out = settings;
     return 0;
 }
 
 struct settings *
 settings_keep(struct settings *settings)
 {
-    atomic_fetch_add(&counted_of(settings)->references, 1);
+    atomic_fetch_add(&settings->references, 1);
     return settings;
 }
 
 void
 settings_drop(struct settings *settings)
 {
-    if (!settings || atomic_fetch_sub(&counted_of(settings)->references, 1) > 1)
+    if (!settings || atomic_fetch_sub(&settings->references, 1) > 1)
         return;
     if (settings->tls)
         dicom_tls_close(settings->tls);

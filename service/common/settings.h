@@ -10,9 +10,12 @@
 #include "config/config.h"
 #include "dicom/net/scp.h"
 
+#include <stdatomic.h>
+
 struct settings {
     struct conf *conf;
     struct dicom_tls *tls; /* NULL: not needed, or its files cannot be used */
+    atomic_int references; /* settings.c's */
 };
 
 /*
