@@ -63,17 +63,9 @@ attempt_on_commit(void *context, int status)
 static int
 attempt_write_in_batch(struct attempt *attempt)
 {
-    struct batch *batch = attempt->all->core->batch;
     int rc = attempt_write(attempt);
-    if (rc)
-        return rc;
-    attempt->written = true;
-    rc = batch_on_commit(batch, attempt_on_commit, attempt);
-    if (rc) {
-        attempt->written = false;
-        batch_abort(batch, rc);
-    }
-    return rc;
+    attempt->written = !rc;
+    return rc ? rc : batch_on_commit(attempt->all->core->batch, attempt_on_commit, attempt);
 }
 
 static struct attempt *

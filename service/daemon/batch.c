@@ -95,8 +95,11 @@ batch_on_commit(struct batch *batch, void (*call)(void *context, int status), vo
     if (batch->count == batch->capacity) {
         size_t capacity = batch->capacity ? 2 * batch->capacity : 64;
         struct batch_call *grown = realloc(batch->waiting, capacity * sizeof *grown);
-        if (!grown)
+        if (!grown) {
+            batch_abort(batch, -ENOMEM);
+            call(context, -ENOMEM);
             return -ENOMEM;
+        }
         batch->waiting = grown;
         batch->capacity = capacity;
     }

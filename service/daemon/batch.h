@@ -33,8 +33,8 @@ int batch_begin(struct batch *batch);
 
 /*
  * Calls back when the open transaction is on disk (0) or lost (-errno), in the order of these
- * calls; at the end of the turn of the loop when none is open. -ENOMEM: it will not be called.
- * Neither such a call nor the after_commit event may change the database: the loop may sleep before
+ * calls; at the end of the turn of the loop when none is open. Without memory for that the batch is
+ * aborted, and -ENOMEM told here and there. Neither such a call nor the after_commit event may change the database: the loop may sleep before
  * the next commit.
  */
 int batch_on_commit(struct batch *batch, void (*call)(void *context, int status), void *context);

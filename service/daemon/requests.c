@@ -161,8 +161,8 @@ request_handle(struct core *core, struct control *control, int64_t client,
     answer->status = request->handle(core, &asked->message, answer);
     if (answer->status)
         request_explain(core, answer->status, answer);
-    if (!request->changes)
+    if (request->changes)
+        batch_on_commit(core->batch, answer_send, answer);
+    else
         answer_send(answer, 0);
-    else if (batch_on_commit(core->batch, answer_send, answer))
-        answer_send(answer, -ENOMEM);
 }

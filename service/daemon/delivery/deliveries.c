@@ -215,12 +215,7 @@ deliveries_begin(struct deliveries *deliveries, struct queue_delivery *delivery)
         attempt_drop(&attempt->base);
         return error == -EAGAIN ? 0 : error; /* withdrawn in the same batch */
     }
-    error = batch_on_commit(core->batch, deliveries_on_commit, attempt);
-    if (error) {
-        batch_abort(core->batch, error);
-        deliveries_on_commit(attempt, error);
-    }
-    return error;
+    return batch_on_commit(core->batch, deliveries_on_commit, attempt);
 }
 
 /* It was configured when the delivery was made. */

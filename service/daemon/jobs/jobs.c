@@ -88,12 +88,7 @@ jobs_begin(struct jobs *jobs, const struct queue_job *job, const struct job_plac
         attempt_drop(&attempt->base);
         return error;
     }
-    error = batch_on_commit(core->batch, jobs_run, attempt);
-    if (error) {
-        batch_abort(core->batch, error);
-        jobs_run(attempt, error);
-    }
-    return error;
+    return batch_on_commit(core->batch, jobs_run, attempt);
 }
 
 /* In the open batch. */
@@ -179,11 +174,10 @@ void
 jobs_stop(struct jobs *jobs, int64_t job)
 {
     struct stop_order *order = malloc(sizeof *order);
-    if (order)
-        *order = (struct stop_order){jobs, job};
-    /* Without memory it runs to its end, which comes too late to be recorded. */
-    if (order && batch_on_commit(jobs->core->batch, jobs_on_cancelled, order))
-        free(order);
+    if (!order)
+        return; /* it runs to its end, which comes too late to be recorded */
+    *order = (struct stop_order){jobs, job};
+    batch_on_commit(jobs->core->batch, jobs_on_cancelled, order);
 }
 
 void

@@ -43,8 +43,7 @@ arrivals_send_stored_on_commit(struct core *core, int64_t token)
     if (!receipt)
         return; /* not told STORED, the intake reports again */
     *receipt = (struct receipt){core, token};
-    if (batch_on_commit(core->batch, arrivals_send_stored, receipt))
-        free(receipt);
+    batch_on_commit(core->batch, arrivals_send_stored, receipt);
 }
 
 /* Paths come from the intake, which reads what strangers wrote: they stay below the root. */
