@@ -29,9 +29,6 @@ static void
 job_attempt_free(struct attempt *base)
 {
     struct job_attempt *attempt = (struct job_attempt *)base;
-    for (size_t i = 0; i < attempt->result_count; i++)
-        free(attempt->paths[i]);
-    free(attempt->paths);
     free(attempt->results);
     free(attempt->features);
     free(attempt->histograms);

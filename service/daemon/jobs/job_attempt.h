@@ -54,7 +54,6 @@ struct job_attempt {
     char own_sentence[256];
     struct queue_figures figures;
     struct queue_result *results;
-    char **paths; /* of the results; NULL from the first that could not be made */
     size_t result_count;
     /* As they came, frame by frame; they count when it ends as DONE or EMPTY. */
     struct feature *features;
@@ -63,7 +62,7 @@ struct job_attempt {
     size_t histogram_count;
     size_t measurement_bytes; /* of their frames */
     bool out_of_memory;       /* for some of them */
-    struct job_frame *frames; /* of the worker, that all strings above point into */
+    struct job_frame *frames; /* of the worker, and paths: all strings above point into them */
 };
 
 extern const struct attempt_type job_attempt_type;

@@ -67,12 +67,13 @@ job_report_read_result(struct job_attempt *attempt, size_t i, const struct messa
 {
     if (!*told->file || strchr(told->file, '/'))
         return -EBADMSG;
-    if (asprintf(&attempt->paths[i], LAYOUT_OUTBOX "/%" PRId64 "/%s", attempt->base.id,
-                 told->file) < 0)
+    char *path;
+    if (asprintf(&path, LAYOUT_OUTBOX "/%" PRId64 "/%s", attempt->base.id, told->file) < 0 ||
+        !job_report_keep(attempt, path))
         return -ENOMEM;
     attempt->results[i] = (struct queue_result){
         .kind = told->kind,
-        .path = attempt->paths[i],
+        .path = path,
         .sop_class_uid = told->sop_class,
         .sop_instance_uid = told->sop_instance,
         .series_uid = told->series,
@@ -88,8 +89,7 @@ job_report_read_results(struct job_attempt *attempt, struct proto_reader *reader
     const size_t count = (size_t)reader->rows;
     struct message_result told;
     attempt->results = calloc(count + 1, sizeof *attempt->results);
-    attempt->paths = calloc(count + 1, sizeof *attempt->paths);
-    if (!attempt->results || !attempt->paths)
+    if (!attempt->results)
         return -ENOMEM;
     attempt->result_count = count;
     int error = 0;
