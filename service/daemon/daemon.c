@@ -134,7 +134,7 @@ daemon_child_ready(void *context, int slot)
     }
     arrivals_intake_ready(core);
     if (!daemon->announced)
-        notify_ready();
+        notify("READY=1");
     daemon->announced = true;
 }
 
@@ -208,7 +208,7 @@ daemon_drain(struct daemon *daemon, int number)
              LOG_INT("running", jobs_running(core->jobs)),
              LOG_INT("sending", deliveries_under_way(core->deliveries)));
     core->draining = true;
-    notify_stopping();
+    notify("STOPPING=1");
     pool_drain(core->pool);
     uv_timer_start(&daemon->deadline, daemon->deadline.timer_cb, GRACE_MILLIS, 0);
 }
@@ -318,7 +318,7 @@ daemon_on_hangup(uv_signal_t *handle, int number)
         return;
     notify_reloading();
     daemon_reload(daemon);
-    notify_ready();
+    notify("READY=1");
 }
 
 /* --------------------------------------------------------------------------------- tick ----- */
@@ -380,7 +380,7 @@ static void
 daemon_on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
-    notify_alive();
+    notify("WATCHDOG=1");
 }
 
 static void

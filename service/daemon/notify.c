@@ -7,9 +7,9 @@
 #include <time.h>
 
 void
-notify_ready(void)
+notify(const char *state)
 {
-    sd_notify(0, "READY=1");
+    sd_notify(0, state);
 }
 
 void
@@ -19,18 +19,6 @@ notify_reloading(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
                (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
-}
-
-void
-notify_stopping(void)
-{
-    sd_notify(0, "STOPPING=1");
-}
-
-void
-notify_alive(void)
-{
-    sd_notify(0, "WATCHDOG=1");
 }
 
 void

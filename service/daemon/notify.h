@@ -4,13 +4,12 @@
 
 #include <stdint.h>
 
-void notify_ready(void);
-void notify_reloading(void); /* notify_ready ends it */
-void notify_stopping(void);
-void notify_alive(void); /* the watchdog */
+/* sd_notify(3): "READY=1", "STOPPING=1", "WATCHDOG=1". */
+void notify(const char *state);
+void notify_reloading(void); /* READY ends it */
 void notify_status(const char *status);
 
-/* How often notify_alive is wanted, in milliseconds; 0: not at all. */
+/* How often WATCHDOG is wanted, in milliseconds; 0: not at all. */
 uint64_t notify_watchdog_ms(void);
 
 #endif

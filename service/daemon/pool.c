@@ -407,17 +407,16 @@ pool_kill(struct pool *pool, int slot, const char *why)
     slot_end_child(pool->slots[slot], why);
 }
 
+/* The child is to go, and none to come. */
 static void
 slot_dismiss(struct slot *slot, const char *why)
 {
+    if (slot->state == SLOT_EMPTY)
+        uv_timer_stop(&slot->timer);
     if (slot->state != SLOT_STARTING && slot->state != SLOT_READY)
         return;
     slot->gone.ordered = true;
-    if (slot->state == SLOT_STARTING) {
-        slot_end_child(slot, why);
-        return;
-    }
-    if (pool_tell(slot->pool, slot->index, PROTO_DRAIN))
+    if (slot->state == SLOT_STARTING || pool_tell(slot->pool, slot->index, PROTO_DRAIN))
         slot_end_child(slot, why);
     else
         slot->state = SLOT_LEAVING;
@@ -431,9 +430,8 @@ pool_fill(struct pool *pool, int index, const char *device, int share)
     slot->share = share;
     slot->wanted = true;
     slot->early_deaths = 0;
-    if (slot->state != SLOT_EMPTY)
-        slot_dismiss(slot, "a new one is to take its place");
-    else if (!pool->draining)
+    slot_dismiss(slot, "a new one is to take its place");
+    if (slot->state == SLOT_EMPTY && !pool->draining)
         slot_set_deadline(slot, 0);
 }
 
@@ -442,22 +440,15 @@ pool_empty(struct pool *pool, int index)
 {
     struct slot *slot = pool->slots[index];
     slot->wanted = false;
-    if (slot->state == SLOT_EMPTY)
-        uv_timer_stop(&slot->timer);
-    else
-        slot_dismiss(slot, "it is not needed any more");
+    slot_dismiss(slot, "it is not needed any more");
 }
 
 void
 pool_drain(struct pool *pool)
 {
     pool->draining = true;
-    for (int i = 0; i < pool->count; i++) {
-        if (pool->slots[i]->state == SLOT_EMPTY)
-            uv_timer_stop(&pool->slots[i]->timer);
-        else
-            slot_dismiss(pool->slots[i], "the daemon is stopping");
-    }
+    for (int i = 0; i < pool->count; i++)
+        slot_dismiss(pool->slots[i], "the daemon is stopping");
 }
 
 void
