@@ -8,11 +8,13 @@
  * its region carries the reason instead of a value.
  *
  * A family is a file beside this one with one struct feature_family, and its row in families.def.
- * Regions, re-segmentation and levels are not its business: it is handed them.
+ * Regions, re-segmentation and levels are not its business: it is handed them. One that spans
+ * regions, or makes a map of the volume, prepares that once.
  */
 #ifndef NOCTULE_FEATURE_FAMILY_H
 #define NOCTULE_FEATURE_FAMILY_H
 
+#include "base/concept.h"
 #include "base/feature.h"
 #include "base/texture.h"
 #include "kernels/kernels.h"
@@ -48,11 +50,15 @@ struct feature_volume {
     size_t values;                        /* 256 or 65536 */
     int32_t smallest;                     /* stored value of the first entry */
     const struct image_rescale *rescales; /* one per table; no slope is 0 */
+    const uint64_t **regions;             /* the bits of all that will be measured */
+    size_t region_count;
 };
 
 /* A region of it: its voxels, their values, and their levels. */
 struct feature_region {
     const struct feature_volume *volume;
+    size_t number;              /* among the volume's regions */
+    const void *prepared;       /* by the family */
     const uint64_t *bits;       /* as of struct image_mask; NULL: the whole volume */
     const uint64_t *histograms; /* [tables][values] of texture_histogram_run, without padding */
     /* Levels: why there are none, or level_of[tables][values] (texture.h) and how many. */
@@ -60,6 +66,25 @@ struct feature_region {
     const uint16_t *level_of;
     int levels;
 };
+
+/* What a set is called where its histograms and its map stand by themselves. */
+struct feature_title {
+    const char *word;              /* "tlbap" */
+    struct coded_concept quantity; /* what a code of the map is */
+    char settings[32];             /* "", "threshold=0.9,strict" */
+    int32_t place;                 /* among all that the family may have, from 0 */
+};
+
+struct feature_map {
+    struct feature_title title;
+    uint8_t *codes;
+};
+
+enum feature_need { FEATURE_NEEDS_BITS, FEATURE_NEEDS_VALUES, FEATURE_NEEDS_LEVELS };
+
+/* What of the counts is a result of its own: nothing, histograms of 256 codes, matrices where the
+ * options ask for them. */
+enum feature_keep { FEATURE_KEEPS_NOTHING, FEATURE_KEEPS_HISTOGRAM, FEATURE_KEEPS_MATRICES };
 
 /*
  * A family measures a region in sets: one, or one per distance ... `count` and `values` are called
@@ -69,20 +94,33 @@ struct feature_family {
     const char *name; /* "glcm" */
     const struct feature_definition *definitions;
     size_t definition_count;
-    bool needs_levels; /* without levels all of its features are missing */
+    enum feature_need needs; /* of a region; without levels all features of who needs them miss */
+    enum feature_keep keeps;
     bool (*wanted)(const struct texture_options *options);
     size_t (*sets)(const struct texture_options *options); /* NULL: one */
     /* Adds the settings of a set that are the family's own; NULL: there are none. */
     void (*describe)(const struct texture_options *options, size_t set,
                      char settings[FEATURE_SETTINGS]);
-    /* How many counts a set takes, and their counting on the lane with the operation that a job
-     * demands for it, with the errors of texture.h. NULL: the histograms and the bits are all it
-     * needs. */
+    /* Of who keeps histograms, or makes maps. */
+    void (*title)(const struct texture_options *options, size_t set, struct feature_title *title);
+    /*
+     * Once, before a region is measured: so many bytes, zeros at first, of what `count` and `values`
+     * are handed as the region's `prepared`, filled with the lane's help. NULL: none. A map a set,
+     * of so many bytes, where they are wanted; else, and where a map has no voxel, maps is NULL.
+     */
+    size_t (*prepared_size)(const struct feature_volume *volume);
+    int (*prepare)(const struct feature_volume *volume, void *prepared,
+                   const struct feature_map *maps, struct error *error);
+    size_t (*map_size)(const struct feature_volume *volume); /* NULL: it makes none */
+    const char *no_map; /* told where a map that is wanted has no voxel */
+    /* How many counts a set takes, and their counting; it and `prepare` ask the lane for the
+     * operation that a job demands for the family, with the errors of texture.h. NULL: the
+     * histograms and the bits are all it needs. */
     enum kernels_op_id op;
     size_t (*count_size)(const struct feature_region *region, size_t set);
     int (*count)(const struct feature_region *region, size_t set, uint64_t *counts,
                  struct error *error);
-    /* Fills values[definition_count], all missing before; 0 or -ENOMEM. */
+    /* Fills values[definition_count], all missing before; 0 or -ENOMEM. NULL: it has none. */
     int (*values)(const struct feature_region *region, size_t set, const uint64_t *counts,
                   struct feature_value *values);
 };
@@ -92,8 +130,14 @@ struct feature_family {
 /* All families, in the order of their features in a record. */
 #define FAMILY(id) extern const struct feature_family family_##id;
 #include "base/families.def"
-extern const struct feature_family *const feature_families[];
-extern const size_t feature_family_count;
+
+enum {
+
+#define FAMILY(id) FEATURE_FAMILY_##id,
+#include "base/families.def"
+    FEATURE_FAMILIES,
+};
+extern const struct feature_family *const feature_families[FEATURE_FAMILIES];
 
 static inline struct feature_value
 feature_present(double value)

@@ -223,6 +223,7 @@ const struct feature_family family_first_order = {
     .name = "first-order",
     .definitions = first_order_definitions,
     .definition_count = FIRST_ORDER_FEATURES,
+    .needs = FEATURE_NEEDS_VALUES,
     .wanted = first_order_wanted,
     .values = first_order_values,
 };

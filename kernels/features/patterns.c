@@ -3,17 +3,31 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-bool
-pattern_wanted(const struct texture_options *options, enum texture_pattern pattern)
-{
-    return (options->patterns & 1u << pattern) != 0;
-}
+enum { CODES = 256 };
 
-size_t
+static bool
 patterns_wanted(const struct texture_options *options)
 {
+    return options->patterns != 0;
+}
+
+static size_t
+patterns_sets(const struct texture_options *options)
+{
     return (size_t)__builtin_popcount(options->patterns);
+}
+
+/* A set is one of the patterns that are wanted. */
+static enum texture_pattern
+patterns_of_set(const struct texture_options *options, size_t set)
+{
+    unsigned left = options->patterns;
+
+    while (set-- > 0)
+        left &= left - 1;
+    return (enum texture_pattern)__builtin_ctz(left);
 }
 
 static int32_t
@@ -22,16 +36,25 @@ pattern_millionths(const struct texture_options *options)
     return (int32_t)lround(options->tlbap_threshold * 1e6);
 }
 
-void
-pattern_settings(const struct texture_options *options, enum texture_pattern pattern,
-                 char text[PATTERN_SETTINGS])
+static void
+patterns_title(const struct texture_options *options, size_t set, struct feature_title *title)
 {
-    text[0] = '\0';
+    static const struct coded_concept quantities[TEXTURE_PATTERNS] = {
+#define PATTERN(id, name, scheme, code, meaning) {code, CONCEPT_OWN_SCHEME, meaning},
+#include "base/terms.def"
+    };
+    const enum texture_pattern pattern = patterns_of_set(options, set);
+
+    *title = (struct feature_title){
+        .word = texture_pattern_names[pattern],
+        .quantity = quantities[pattern],
+        .place = (int32_t)pattern,
+    };
     if (pattern == TEXTURE_TLBAP)
-        snprintf(text, PATTERN_SETTINGS, "threshold=%.7g%s", pattern_millionths(options) / 1e6,
-                 options->tlbap_strict ? ",strict" : "");
+        snprintf(title->settings, sizeof(title->settings), "threshold=%.7g%s",
+                 pattern_millionths(options) / 1e6, options->tlbap_strict ? ",strict" : "");
     else if (pattern == TEXTURE_LANADP && options->lanadp_integer)
-        snprintf(text, PATTERN_SETTINGS, "integer");
+        snprintf(title->settings, sizeof(title->settings), "integer");
 }
 
 struct texture_patterns
@@ -44,6 +67,72 @@ patterns_request(const struct texture_options *options)
     };
 
     for (int p = 0; p < TEXTURE_PATTERNS; p++)
-        request.wanted[p] = pattern_wanted(options, (enum texture_pattern)p);
+        request.wanted[p] = (options->patterns & 1u << p) != 0;
     return request;
 }
+
+/* A code for each voxel that is not on its slice's edge. */
+static size_t
+patterns_map_size(const struct feature_volume *volume)
+{
+    if (volume->columns < 3 || volume->rows < 3)
+        return 0;
+    return (size_t)((volume->columns - 2) * (volume->rows - 2) * volume->slices);
+}
+
+/* The histograms of all regions and patterns (struct texture_patterns). */
+static size_t
+patterns_prepared_size(const struct feature_volume *volume)
+{
+    return volume->region_count * TEXTURE_PATTERNS * CODES * sizeof(uint64_t);
+}
+
+static int
+patterns_prepare(const struct feature_volume *volume, void *prepared,
+                 const struct feature_map *maps, struct error *error)
+{
+    struct texture_patterns request = patterns_request(volume->options);
+
+    request.regions = volume->regions;
+    request.region_count = volume->region_count;
+    request.histograms = (uint64_t *)prepared;
+    for (int p = 0; p < TEXTURE_PATTERNS && maps; p++)
+        request.maps[p] = request.wanted[p] ? maps++->codes : NULL;
+    return texture_patterns_run(volume->lane, &request, error);
+}
+
+static size_t
+patterns_count_size(const struct feature_region *region, size_t set)
+{
+    (void)region;
+    (void)set;
+    return CODES;
+}
+
+static int
+patterns_count(const struct feature_region *region, size_t set, uint64_t *counts,
+               struct error *error)
+{
+    const uint64_t *histograms = (const uint64_t *)region->prepared;
+    const enum texture_pattern pattern = patterns_of_set(region->volume->options, set);
+
+    (void)error;
+    memcpy(counts, histograms + (region->number * TEXTURE_PATTERNS + pattern) * CODES,
+           CODES * sizeof(*counts));
+    return 0;
+}
+
+const struct feature_family family_patterns = {
+    .name = "patterns",
+    .keeps = FEATURE_KEEPS_HISTOGRAM,
+    .wanted = patterns_wanted,
+    .sets = patterns_sets,
+    .title = patterns_title,
+    .prepared_size = patterns_prepared_size,
+    .prepare = patterns_prepare,
+    .map_size = patterns_map_size,
+    .no_map = "texture: slices of less than 3 x 3 voxels have no patterns",
+    .op = KERNELS_PATTERNS,
+    .count_size = patterns_count_size,
+    .count = patterns_count,
+};

@@ -39,8 +39,8 @@ struct job {
     const struct geometry_stack *stack;
     struct kernels_lane *lane; /* the one that the job runs on */
     struct segmentation segmentation;
-    void *voxels;                    /* the lane's */
-    uint8_t *maps[TEXTURE_PATTERNS]; /* of local patterns; NULL: not wanted */
+    void *voxels;                  /* the lane's */
+    struct texture_result texture; /* less the features, which are the report's */
 };
 
 /* ------------------------------------------------------------------------------ preparing -- */
@@ -290,7 +290,7 @@ list_regions(const struct job *job, size_t *count)
 static int
 measure_regions(struct job *job, const struct texture_region *regions, size_t count)
 {
-    struct texture_result result;
+    struct texture_result *result = &job->texture;
     const struct texture_request request = {
         .options = job->pipeline->texture,
         .instances = job->headers->instances,
@@ -301,14 +301,12 @@ measure_regions(struct job *job, const struct texture_region *regions, size_t co
         .lane = job->lane,
         .watch = job->watch,
     };
-    int rc = texture_measure(&request, &result, &job->report->error);
-    if (rc)
-        return rc;
-    job->report->features = result.features;
-    memcpy(job->maps, result.maps, sizeof job->maps);
-    if (result.note[0])
-        pipeline_note(job->report, result.note);
-    return 0;
+    int rc = texture_measure(&request, result, &job->report->error);
+    job->report->features = result->features;
+    result->features = (struct feature_set){0};
+    if (result->note[0])
+        pipeline_note(job->report, result->note);
+    return rc;
 }
 
 static int
@@ -361,7 +359,8 @@ write_results(struct job *job, double begun)
         .segmentation = &job->segmentation,
         .lane = job->lane,
         .voxels = job->voxels,
-        .maps = job->maps,
+        .maps = job->texture.maps,
+        .map_count = job->texture.map_count,
         .threads = job->compute->threads,
         .watch = job->watch,
         .output = job->output,
@@ -441,8 +440,7 @@ release(struct job *job)
 {
     output_close(job->output);
     segmentation_release(&job->segmentation);
-    for (int p = 0; p < TEXTURE_PATTERNS; p++)
-        free(job->maps[p]);
+    texture_result_clear(&job->texture);
     if (job->series)
         geometry_series_free(job->series);
     if (job->pipeline)

@@ -1,14 +1,14 @@
 /*
  * measure.c - see measure.h.
  *
- * One region after the other: its histograms tell the extremes that its levels are made from, then
- * every family that is wanted counts and makes its features.
+ * What families prepare for all regions, then one region after the other: its histograms tell the
+ * extremes that its levels are made from, then every family that is wanted counts and makes its
+ * features.
  */
 #include "service/pipeline/measure/measure.h"
 
 #include "base/error.h"
-#include "service/pipeline/measure/matrices.h"
-#include "service/pipeline/measure/pattern_maps.h"
+#include "service/pipeline/measure/keep.h"
 #include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/volume.h"
 
@@ -31,6 +31,9 @@ struct step {
     struct image_range *paddings;   /* the same; empty: none */
     uint64_t *histograms;           /* [tables][values], of the region at hand */
     uint16_t *level_of;             /* the same */
+    const uint64_t **regions;       /* the volume's */
+    void *prepared[FEATURE_FAMILIES];
+    enum feature_need needs; /* of all families that are wanted */
     bool levels_wanted;
 };
 
@@ -51,7 +54,8 @@ advance(const struct step *step, double fraction)
     return 0;
 }
 
-void
+/* Notes what to change; once, however many regions it concerns. */
+static void
 texture_note(struct texture_result *result, const char *text)
 {
     size_t length = strlen(result->note);
@@ -101,8 +105,12 @@ make_tables(struct step *step)
     step->paddings = calloc(tables, sizeof *step->paddings);
     step->histograms = calloc(tables * values, sizeof *step->histograms);
     step->level_of = calloc(tables * values, sizeof *step->level_of);
-    if (!step->rescales || !step->paddings || !step->histograms || !step->level_of)
+    step->regions = calloc(request->region_count, sizeof *step->regions);
+    if (!step->rescales || !step->paddings || !step->histograms || !step->level_of ||
+        !step->regions)
         return out_of_memory(step);
+    for (size_t r = 0; r < request->region_count; r++)
+        step->regions[r] = request->regions[r].bits;
     for (size_t t = 0; t < tables; t++) {
         step->rescales[t] = rescale_of(request, (int32_t)t);
         step->paddings[t] = padding_of(request, (int32_t)t);
@@ -111,6 +119,8 @@ make_tables(struct step *step)
     step->volume.values = values;
     step->volume.smallest = step->limits.lo;
     step->volume.rescales = step->rescales;
+    step->volume.regions = step->regions;
+    step->volume.region_count = request->region_count;
     return 0;
 }
 
@@ -121,6 +131,9 @@ free_tables(struct step *step)
     free(step->paddings);
     free(step->histograms);
     free(step->level_of);
+    free(step->regions);
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
+        free(step->prepared[f]);
 }
 
 static void
@@ -231,14 +244,6 @@ make_levels(struct step *step, struct feature_region *region)
 
 /* ------------------------------------------------------------------------------- records ---- */
 
-/* A family's set of a region. */
-struct measured {
-    const struct texture_region *named;
-    const struct feature_region *region;
-    const struct feature_family *family;
-    size_t set;
-};
-
 /* How values became levels. Bins of a width make as many levels as the region needs; where there
  * is nothing to make them of, there are none. */
 static void
@@ -264,7 +269,7 @@ measure_add_feature(struct step *step, const struct measured *measured,
 {
     const struct feature_family *family = measured->family;
     char settings[FEATURE_SETTINGS] = "", unit[FEATURE_TERM];
-    if (definition->of_levels || family->needs_levels)
+    if (definition->of_levels || family->needs == FEATURE_NEEDS_LEVELS)
         describe_levels(measured->region, settings);
     if (family->describe)
         family->describe(step->request->options, measured->set, settings);
@@ -295,36 +300,83 @@ sets_of(const struct feature_family *family, const struct texture_options *optio
     return family->sets ? family->sets(options) : 1;
 }
 
-static bool
-any_wanted(const struct texture_options *options, bool of_levels)
+/* The most that a family that is wanted needs. */
+static enum feature_need
+families_need(const struct texture_options *options)
 {
-    bool any = false;
-    for (size_t i = 0; i < feature_family_count; i++)
-        any |= feature_families[i]->wanted(options) &&
-               (feature_families[i]->needs_levels || !of_levels);
-    return any;
+    enum feature_need needs = FEATURE_NEEDS_BITS;
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++)
+        if (feature_families[f]->wanted(options) && feature_families[f]->needs > needs)
+            needs = feature_families[f]->needs;
+    return needs;
 }
 
 void
 texture_demand(const struct texture_options *options, struct kernels_demand *demand)
 {
-    for (size_t i = 0; i < feature_family_count; i++)
-        if (feature_families[i]->wanted(options) && feature_families[i]->count)
-            demand->of[feature_families[i]->op] = &kernels_asked;
-    if (any_wanted(options, false))
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
+        const struct feature_family *family = feature_families[f];
+        if (family->wanted(options) && (family->count || family->prepare))
+            demand->of[family->op] = &kernels_asked;
+    }
+    if (families_need(options) >= FEATURE_NEEDS_VALUES)
         demand->of[KERNELS_HISTOGRAM] = &kernels_asked;
-    if (options->patterns != 0)
-        demand->of[KERNELS_PATTERNS] = &kernels_asked;
+}
+
+/* Adds room for a map of each set; where there is nothing to map, none. */
+static int
+family_add_maps(struct step *step, const struct feature_family *family)
+{
+    struct texture_result *result = step->result;
+    const size_t size = family->map_size(&step->volume);
+    const size_t sets = sets_of(family, step->request->options);
+    if (size == 0) {
+        texture_note(result, family->no_map);
+        return 0;
+    }
+    struct feature_map *grown =
+        realloc(result->maps, (result->map_count + sets) * sizeof *result->maps);
+    if (!grown)
+        return out_of_memory(step);
+    result->maps = grown;
+    for (size_t set = 0; set < sets; set++) {
+        struct feature_map *map = &result->maps[result->map_count++];
+        family->title(step->request->options, set, &map->title);
+        map->codes = malloc(size);
+        if (!map->codes)
+            return out_of_memory(step);
+    }
+    return 0;
+}
+
+/* What the family makes of all regions at once. */
+static int
+family_prepare(struct step *step, size_t f)
+{
+    const struct feature_family *family = feature_families[f];
+    const size_t maps = step->result->map_count;
+    if (!family->prepare || !family->wanted(step->request->options))
+        return 0;
+    int rc = advance(step, 0);
+    step->prepared[f] = calloc(1, family->prepared_size(&step->volume));
+    if (rc == 0 && !step->prepared[f])
+        rc = out_of_memory(step);
+    if (rc == 0 && step->request->maps && family->map_size)
+        rc = family_add_maps(step, family);
+    return rc ? rc
+              : family->prepare(&step->volume, step->prepared[f],
+                                step->result->map_count > maps ? step->result->maps + maps : NULL,
+                                step->error);
 }
 
 static int
 take_values(struct step *step, const struct measured *measured, const uint64_t *counts,
             struct feature_value *values)
 {
-    int rc = measured->family->values(measured->region, measured->set, counts, values);
-    if (rc == 0 && measured->family == &family_glcm)
-        rc =
-            texture_matrices_keep(measured->region, measured->set, counts, &step->result->features);
+    const struct feature_family *family = measured->family;
+    int rc = family->values ? family->values(measured->region, measured->set, counts, values) : 0;
+    if (rc == 0)
+        rc = texture_keep(measured, counts, &step->result->features);
     return rc ? out_of_memory(step) : 0;
 }
 
@@ -350,7 +402,7 @@ measure_set(struct step *step, const struct measured *measured)
 {
     const struct feature_family *family = measured->family;
     const enum feature_missing missing =
-        family->needs_levels ? measured->region->no_levels : FEATURE_PRESENT;
+        family->needs == FEATURE_NEEDS_LEVELS ? measured->region->no_levels : FEATURE_PRESENT;
     struct feature_value values[FEATURE_FAMILY_MAX];
     if (pipeline_stopped(step->request->watch))
         return -ECANCELED;
@@ -364,21 +416,24 @@ measure_set(struct step *step, const struct measured *measured)
 }
 
 static int
-measure_region(struct step *step, const struct texture_region *named)
+measure_region(struct step *step, size_t number)
 {
+    const struct texture_region *named = &step->request->regions[number];
     struct feature_region region = {
         .volume = &step->volume,
+        .number = number,
         .bits = named->bits,
         .histograms = step->histograms,
         .no_levels = FEATURE_NOT_DISCRETISED,
         .level_of = step->level_of,
     };
-    int rc = count_values(step, named);
+    int rc = step->needs >= FEATURE_NEEDS_VALUES ? count_values(step, named) : 0;
     if (rc == 0 && step->levels_wanted)
         make_levels(step, &region);
-    for (size_t i = 0; i < feature_family_count; i++) {
-        const struct feature_family *family = feature_families[i];
+    for (size_t f = 0; f < FEATURE_FAMILIES; f++) {
+        const struct feature_family *family = feature_families[f];
         const size_t sets = sets_of(family, step->request->options);
+        region.prepared = step->prepared[f];
         for (size_t set = 0; set < sets && rc == 0; set++)
             rc = measure_set(step, &(struct measured){named, &region, family, set});
     }
@@ -390,18 +445,14 @@ measure_region(struct step *step, const struct texture_region *named)
 static int
 measure_all(struct step *step)
 {
-    const struct texture_request *request = step->request;
-    const bool any = any_wanted(request->options, false);
+    const size_t regions = step->request->region_count;
     int rc = 0;
-    for (size_t r = 0; r < request->region_count && any && rc == 0; r++) {
-        rc = advance(step, (double)r / (double)request->region_count);
+    for (size_t f = 0; f < FEATURE_FAMILIES && rc == 0; f++)
+        rc = family_prepare(step, f);
+    for (size_t r = 0; r < regions && rc == 0; r++) {
+        rc = advance(step, (double)r / (double)regions);
         if (rc == 0)
-            rc = measure_region(step, &request->regions[r]);
-    }
-    if (rc == 0 && request->options->patterns != 0) {
-        rc = advance(step, 1);
-        if (rc == 0)
-            rc = texture_measure_patterns(request, step->result, step->error);
+            rc = measure_region(step, r);
     }
     return rc;
 }
@@ -411,7 +462,9 @@ texture_measure(const struct texture_request *request, struct texture_result *re
                 struct error *error)
 {
     struct step step = {.request = request, .result = result, .error = error};
-    step.levels_wanted = request->options->levels_wanted || any_wanted(request->options, true);
+    step.needs = families_need(request->options);
+    step.levels_wanted = step.needs == FEATURE_NEEDS_LEVELS ||
+                         (step.needs == FEATURE_NEEDS_VALUES && request->options->levels_wanted);
     memset(result, 0, sizeof *result);
     describe_volume(&step);
     int rc = make_tables(&step);
@@ -427,7 +480,8 @@ void
 texture_result_clear(struct texture_result *result)
 {
     feature_set_clear(&result->features);
-    for (int p = 0; p < TEXTURE_PATTERNS; p++)
-        free(result->maps[p]);
+    for (size_t m = 0; m < result->map_count; m++)
+        free(result->maps[m].codes);
+    free(result->maps);
     memset(result, 0, sizeof *result);
 }

@@ -18,7 +18,7 @@
 #include "dicom/read/geometry/geometry.h"
 #include "service/common/feature.h"
 
-#include "kernels/texture/texture.h"
+#include "kernels/features/family.h"
 
 /* A segment, or the whole volume (number 0, label "", bits NULL). */
 struct texture_region {
@@ -33,19 +33,17 @@ struct texture_request {
     const struct geometry_stack *stack;
     const struct texture_region *regions;
     size_t region_count;
-    bool maps;                          /* of the patterns are wanted back */
+    bool maps;                          /* are wanted back */
     struct kernels_lane *lane;          /* holds the volume */
     const struct pipeline_watch *watch; /* may be NULL */
 };
 
 struct texture_result {
     struct feature_set features;
-    uint8_t *maps[TEXTURE_PATTERNS]; /* (columns - 2) * (rows - 2) * planes codes; NULL: none */
-    char note[256];                  /* what to change where something had to be left out; "" */
+    struct feature_map *maps; /* each freed with the result */
+    size_t map_count;
+    char note[256]; /* what to change where something had to be left out; "" */
 };
-
-/* Adds to the note; once, however many regions it concerns. */
-void texture_note(struct texture_result *result, const char *text);
 
 /* Adds what these options ask of a lane. */
 void texture_demand(const struct texture_options *options, struct kernels_demand *demand);

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "dicom/objects/pmap/pmap.h"
 #include "dicom/objects/sr/sr.h"
-#include "kernels/features/patterns.h"
 #include "service/common/clock.h"
 #include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/results/measurements.h"
@@ -166,59 +165,40 @@ sr_file_verify(const struct results *results, const struct result_file *file)
 
 /* ------------------------------------------------------------------------------------ maps -- */
 
-static const struct coded_concept quantities[TEXTURE_PATTERNS] = {
-#define PATTERN(id, name, scheme, code, meaning) {code, CONCEPT_OWN_SCHEME, meaning},
-#include "base/terms.def"
-};
-
 struct map_parts {
     struct seg_request seg;
-    char explanation[PATTERN_SETTINGS + 32];
+    char explanation[64];
     struct pmap_request request; /* refers to the others */
 };
 
 static size_t
 map_wanted(const struct results *results)
 {
-    size_t count = 0;
-    for (int p = 0; p < TEXTURE_PATTERNS; p++)
-        count += results->request->maps[p] != NULL;
-    return count;
-}
-
-/* Of the maps that were made, in the order of patterns. */
-static enum texture_pattern
-map_pattern(const struct results *results, size_t number)
-{
-    int p = 0;
-    while (!results->request->maps[p] || number-- > 0)
-        p++;
-    return (enum texture_pattern)p;
+    return results->request->map_count;
 }
 
 static void
 map_part(const struct results *results, size_t number, char *text, size_t size)
 {
-    snprintf(text, size, "%s", texture_pattern_names[map_pattern(results, number)]);
+    snprintf(text, size, "%s", results->request->maps[number].title.word);
 }
 
 static void
-map_prepare(const struct results *results, size_t number, struct map_parts *map)
+map_prepare(const struct results *results, size_t number, struct map_parts *parts)
 {
-    const enum texture_pattern pattern = map_pattern(results, number);
-    char settings[PATTERN_SETTINGS];
-    pattern_settings(results->request->pipeline->texture, pattern, settings);
-    snprintf(map->explanation, sizeof map->explanation, "%s code%s%s", quantities[pattern].value,
-             settings[0] ? ", " : "", settings);
-    map->seg = seg_request_of(results);
-    map->request = (struct pmap_request){
-        .source = &map->seg.source,
-        .kind = texture_pattern_names[pattern],
-        .quantity = quantities[pattern],
-        .explanation = map->explanation,
-        .codes = results->request->maps[pattern],
+    const struct feature_map *map = &results->request->maps[number];
+    const struct feature_title *title = &map->title;
+    snprintf(parts->explanation, sizeof parts->explanation, "%s code%s%s", title->quantity.value,
+             title->settings[0] ? ", " : "", title->settings);
+    parts->seg = seg_request_of(results);
+    parts->request = (struct pmap_request){
+        .source = &parts->seg.source,
+        .kind = title->word,
+        .quantity = title->quantity,
+        .explanation = parts->explanation,
+        .codes = map->codes,
         .series_description = "",
-        .series_number = series_number(&map->seg, 2 + (int32_t)pattern),
+        .series_number = series_number(&parts->seg, 2 + title->place),
     };
 }
 

@@ -14,6 +14,8 @@
 #include "service/pipeline/output.h"
 #include "service/pipeline/segment/segment.h"
 
+#include "kernels/features/family.h"
+
 /* What the results are made of. All borrowed; the lane is the caller's while they are written. */
 struct results_request {
     const struct job_spec *spec;
@@ -23,7 +25,8 @@ struct results_request {
     const struct segmentation *segmentation; /* done */
     struct kernels_lane *lane;               /* for the state codes of level sets */
     const void *voxels;                      /* stored values, stack->pixel, x fastest */
-    uint8_t *const *maps; /* of patterns (measure.h), TEXTURE_PATTERNS; NULL: not wanted */
+    const struct feature_map *maps;
+    size_t map_count;
     int threads;
     const struct pipeline_watch *watch; /* may be NULL */
     struct output *output;

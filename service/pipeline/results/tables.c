@@ -8,7 +8,7 @@ features_wanted(const struct results *results)
 }
 
 static size_t
-patterns_wanted(const struct results *results)
+histograms_wanted(const struct results *results)
 {
     return results->report->features.histogram_count > 0;
 }
@@ -35,7 +35,7 @@ probabilities_wanted(const struct results *results)
 const struct result_row result_tables[] = {
     {.file = "features.json", .wanted = features_wanted, .put = feature_set_to_json},
     {.file = "features.csv", .wanted = features_wanted, .put = feature_set_to_csv},
-    {.file = "patterns.json", .wanted = patterns_wanted, .put = feature_set_to_patterns},
+    {.file = "patterns.json", .wanted = histograms_wanted, .put = feature_set_to_patterns},
     {.file = "matrices.json", .wanted = counts_wanted, .put = feature_set_to_counts},
     {.file = "matrices.json", .wanted = probabilities_wanted, .put = feature_set_to_probabilities},
     {.file = "preview.png"}, /* drawn beside the others */

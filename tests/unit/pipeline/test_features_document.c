@@ -17,7 +17,7 @@ static const struct feature_family *
 family_of(const char *heading)
 {
     char end[CELL];
-    for (size_t i = 0; i < feature_family_count; i++) {
+    for (size_t i = 0; i < FEATURE_FAMILIES; i++) {
         snprintf(end, sizeof end, ": `%s`\n", feature_families[i]->name);
         if (strstr(heading, end))
             return feature_families[i];
@@ -74,7 +74,7 @@ START_TEST(it_has_the_features_of_the_families)
     }
     fclose(document);
     ck_assert_uint_eq(listed, family ? family->definition_count : 0);
-    ck_assert_uint_eq(tables, feature_family_count);
+    ck_assert_uint_eq(tables, FEATURE_FAMILIES);
 }
 
 END_TEST

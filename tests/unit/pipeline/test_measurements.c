@@ -131,7 +131,7 @@ main(void)
     Suite *suite = suite_create("service_measurements");
     TCase *tests = tcase_create("measurements");
     tcase_add_test(tests, every_name_has_its_code);
-    tcase_add_loop_test(tests, every_feature_has_a_short_code, 0, (int)feature_family_count);
+    tcase_add_loop_test(tests, every_feature_has_a_short_code, 0, FEATURE_FAMILIES);
     tcase_add_test(tests, every_absence_has_its_words);
     tcase_add_test(tests, a_group_for_each_region);
     suite_add_tcase(suite, tests);

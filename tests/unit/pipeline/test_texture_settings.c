@@ -136,27 +136,45 @@ START_TEST(what_sets_a_pattern_apart)
         const char *words[TEXTURE_PATTERNS];
         int32_t millionths;
     } cases[] = {
-        {{.tlbap_threshold = 0.9}, {"", "threshold=0.9", ""}, 900000},
-        {{.tlbap_threshold = 0.123457, .tlbap_strict = true, .lanadp_integer = true},
+        {{.patterns = 7, .tlbap_threshold = 0.9}, {"", "threshold=0.9", ""}, 900000},
+        {{.patterns = 7, .tlbap_threshold = 0.123457, .tlbap_strict = true, .lanadp_integer = true},
          {"", "threshold=0.123457,strict", "integer"},
          123457},
-        {{.tlbap_threshold = 1}, {"", "threshold=1", ""}, 1000000},
-        {{.tlbap_threshold = 0.000001}, {"", "threshold=1e-06", ""}, 1},
-        {{.tlbap_threshold = 0}, {"", "threshold=0", ""}, 0},
+        {{.patterns = 7, .tlbap_threshold = 1}, {"", "threshold=1", ""}, 1000000},
+        {{.patterns = 7, .tlbap_threshold = 0.000001}, {"", "threshold=1e-06", ""}, 1},
+        {{.patterns = 7, .tlbap_threshold = 0}, {"", "threshold=0", ""}, 0},
     };
 
-    char words[PATTERN_SETTINGS];
+    struct feature_title title;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int p = 0; p < TEXTURE_PATTERNS; p++) {
-            pattern_settings(&cases[i].texture, (enum texture_pattern)p, words);
-            ck_assert_str_eq(words, cases[i].words[p]);
+            family_patterns.title(&cases[i].texture, (size_t)p, &title);
+            ck_assert_str_eq(title.word, texture_pattern_names[p]);
+            ck_assert_str_eq(title.settings, cases[i].words[p]);
         }
         struct texture_patterns patterns = patterns_request(&cases[i].texture);
         ck_assert_int_eq(patterns.threshold_millionths, cases[i].millionths);
         ck_assert(patterns.strict == cases[i].texture.tlbap_strict);
         ck_assert(patterns.integer_average == cases[i].texture.lanadp_integer);
-        ck_assert(!patterns.wanted[0] && !patterns.wanted[1] && !patterns.wanted[2]);
+        ck_assert(patterns.wanted[0] && patterns.wanted[1] && patterns.wanted[2]);
     }
+}
+
+END_TEST
+
+START_TEST(a_set_is_a_pattern_that_is_wanted)
+{
+    const struct texture_options some = {.patterns = 1u << TEXTURE_LBP | 1u << TEXTURE_LANADP};
+    const struct texture_options none = {.patterns = 0};
+    struct feature_title title;
+    ck_assert_uint_eq(family_patterns.sets(&some), 2);
+    family_patterns.title(&some, 1, &title);
+    ck_assert_str_eq(title.word, "lanadp");
+    ck_assert_str_eq(title.quantity.value, "LANADP");
+    ck_assert_int_eq(title.place, TEXTURE_LANADP);
+    ck_assert(family_patterns.wanted(&some) && !family_patterns.wanted(&none));
+    struct texture_patterns patterns = patterns_request(&none);
+    ck_assert(!patterns.wanted[0] && !patterns.wanted[1] && !patterns.wanted[2]);
 }
 
 END_TEST
@@ -197,6 +215,7 @@ main(void)
     tcase_add_test(tcase, offsets_of_the_pipeline);
     tcase_add_test(tcase, as_many_offsets_as_may_be_are_named);
     tcase_add_test(tcase, what_sets_a_pattern_apart);
+    tcase_add_test(tcase, a_set_is_a_pattern_that_is_wanted);
     tcase_add_test(tcase, units_of_values);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

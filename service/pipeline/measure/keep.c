@@ -1,5 +1,5 @@
-/* matrices.c - see matrices.h. */
-#include "service/pipeline/measure/matrices.h"
+/* keep.c - see keep.h. */
+#include "service/pipeline/measure/keep.h"
 
 #include "kernels/features/directions.h"
 
@@ -95,10 +95,10 @@ keep_slice(const struct keeper *keeper, const struct directions *directions, con
     return rc;
 }
 
-int
-texture_matrices_keep(const struct feature_region *region, size_t set, const uint64_t *counts,
-                      struct feature_set *features)
+static int
+keep_matrices(const struct measured *measured, const uint64_t *counts, struct feature_set *features)
 {
+    const struct feature_region *region = measured->region;
     const struct glcm_options *options = region->volume->options->glcm;
     const size_t levels = (size_t)region->levels;
     const bool per_slice = aggregation_per_slice(options->aggregation);
@@ -109,10 +109,43 @@ texture_matrices_keep(const struct feature_region *region, size_t set, const uin
     const struct keeper keeper = {options, features, levels,
                                   malloc(levels * levels * sizeof *keeper.sums)};
     int rc = keeper.sums ? 0 : -ENOMEM;
-    directions_make(options, set, &directions);
+    directions_make(options, measured->set, &directions);
     for (size_t z = 0; z < slices && rc == 0; z++)
         rc = keep_slice(&keeper, &directions, counts + z * directions.count * levels * levels,
                         per_slice ? (int32_t)z + 1 : 0);
     free(keeper.sums);
     return rc;
+}
+
+static int
+keep_histogram(const struct measured *measured, const uint64_t *counts, struct feature_set *set)
+{
+    struct feature_title title;
+    struct feature_histogram *histogram =
+        realloc(set->histograms, (set->histogram_count + 1) * sizeof *histogram);
+    if (!histogram)
+        return -ENOMEM;
+    set->histograms = histogram;
+    histogram += set->histogram_count++;
+    measured->family->title(measured->region->volume->options, measured->set, &title);
+    histogram->segment = measured->named->segment;
+    snprintf(histogram->label, sizeof histogram->label, "%s", measured->named->label);
+    snprintf(histogram->pattern, sizeof histogram->pattern, "%s", title.word);
+    snprintf(histogram->settings, sizeof histogram->settings, "%s", title.settings);
+    memcpy(histogram->counts, counts, sizeof histogram->counts);
+    return 0;
+}
+
+int
+texture_keep(const struct measured *measured, const uint64_t *counts, struct feature_set *features)
+{
+    switch (measured->family->keeps) {
+    case FEATURE_KEEPS_HISTOGRAM:
+        return keep_histogram(measured, counts, features);
+    case FEATURE_KEEPS_MATRICES:
+        return keep_matrices(measured, counts, features);
+    case FEATURE_KEEPS_NOTHING:
+        break;
+    }
+    return 0;
 }
