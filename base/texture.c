@@ -55,3 +55,12 @@ discretisation_by_number(enum discretisation kind)
 {
     return kind == DISCRETISATION_STORED_256 || kind == DISCRETISATION_FIXED_BIN_NUMBER;
 }
+
+bool
+texture_has_features(const struct texture_options *options)
+{
+    bool any = options->glcm != NULL;
+#define FAMILY_OPTION(id, ...) any |= options->id;
+#include "base/families.def"
+    return any;
+}

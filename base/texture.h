@@ -113,6 +113,9 @@ struct texture_options {
     bool lanadp_integer;       /* averages cut to integers */
 };
 
+/* Is a family wanted that measures, and does not only keep histograms? */
+bool texture_has_features(const struct texture_options *options);
+
 #ifdef __cplusplus
 }
 #endif

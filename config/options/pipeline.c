@@ -27,7 +27,7 @@ check_results(const struct conf_pipeline *pipeline, const struct option_spot *sp
                              "\"pmap\" needs patterns: name them in texture.patterns");
     if (!(pipeline->results & CONF_RESULT_SR))
         return true;
-    if (!texture || !(texture->first_order || texture->glcm))
+    if (!texture || !texture_has_features(texture))
         return option_refuse(spot, "results",
                              "\"sr\" needs measurements: give texture first_order or glcm");
     if ((texture->regions & CONF_SEGMENTS) && !(pipeline->results & CONF_RESULT_SEG))

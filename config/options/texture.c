@@ -124,7 +124,7 @@ check_texture(const void *object, const struct option_spot *spot)
     if (texture->levels.has_range && range[0] > range[1])
         return option_refuse(spot, "range", "the lower end %g is above the upper end %g", range[0],
                              range[1]);
-    if (!texture->first_order && !texture->glcm && !texture->patterns)
+    if (!texture_has_features(texture) && !texture->patterns)
         return option_refuse(spot, "first_order",
                              "nothing is left to measure: make it true, or give glcm or patterns");
     if (!has_six_decimals(texture->tlbap_threshold))
