@@ -1,12 +1,11 @@
 /* isa_avx2.c - the innermost loops for AVX2; see isa_private.h. */
-#include "kernels/cpu/isa_private.h"
-
 #ifdef __x86_64__
+
+#define ISA_TARGET __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
+#include "kernels/cpu/isa_private.h"
 
 #include <cpuid.h>
 #include <immintrin.h>
-
-#define AVX2 __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt")))
 
 /* __builtin_cpu_supports does not know it in every compiler. */
 static bool
@@ -25,7 +24,7 @@ avx2_runs_here(void)
 }
 
 /* Two vectors of 16-bit lanes, all ones or all zeros, as 32 bits in their order. */
-AVX2 static inline uint64_t
+LOOP uint64_t
 avx2_bits(__m256i low, __m256i high)
 {
     /* packs works on 128-bit halves: put the quarters back in order. */
@@ -34,13 +33,22 @@ avx2_bits(__m256i low, __m256i high)
     return (uint32_t)_mm256_movemask_epi8(bytes);
 }
 
-/* Two intervals in registers: stores to bits might change them in memory. */
 struct avx2_pass {
     __m256i low[2];
     __m256i span[2];
 };
 
-AVX2 static inline uint64_t
+/* Of the last 64 values; of fewer, without vectors. */
+#define AVX2_PASS_REST(BITS)                                                                       \
+    LOOP uint64_t avx2_pass_rest##BITS(const struct avx2_pass *either,                             \
+                                       const uint##BITS##_t *values, int64_t i, int64_t count,     \
+                                       const struct isa_interval pass[2])                          \
+    {                                                                                              \
+        return i == 0 ? pack_word##BITS(values, count, pass)                                       \
+                      : avx2_pass_word##BITS(either, values + count - 64) >> (64 - (count - i));   \
+    }
+
+LOOP uint64_t
 avx2_pass8(const struct avx2_pass *pass, const uint8_t *values)
 {
     __m256i loaded = _mm256_loadu_si256((const __m256i_u *)values);
@@ -51,37 +59,17 @@ avx2_pass8(const struct avx2_pass *pass, const uint8_t *values)
     return (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(beyond, _mm256_setzero_si256()));
 }
 
-AVX2 static inline uint64_t
+LOOP uint64_t
 avx2_pass_word8(const struct avx2_pass *pass, const uint8_t *values)
 {
     return avx2_pass8(pass, values) | avx2_pass8(pass, values + 32) << 32;
 }
 
-AVX2 static int64_t
-avx2_pack8(const uint8_t *values, int64_t count, const struct isa_interval pass[2], uint64_t *bits)
-{
-    const struct avx2_pass either = {
-        {_mm256_set1_epi8((char)pass[0].low), _mm256_set1_epi8((char)pass[1].low)},
-        {_mm256_set1_epi8((char)pass[0].span), _mm256_set1_epi8((char)pass[1].span)},
-    };
-    int64_t runs = 0, i = 0;
-    uint64_t carry = 0;
-
-    for (; i + 64 <= count; i += 64) {
-        fetch_ahead(values + i);
-        *bits = avx2_pass_word8(&either, values + i);
-        runs += run_starts(*bits++, &carry);
-    }
-    if (i < count) {
-        *bits = count < 64 ? pack_word8(values, count, pass)
-                           : avx2_pass_word8(&either, values + count - 64) >> (64 - (count - i));
-        runs += run_starts(*bits, &carry);
-    }
-    return runs;
-}
+AVX2_PASS_REST(8)
+ISA_PACK(avx2, 8, _mm256_set1_epi8, char)
 
 /* All ones in the 16-bit lanes that pass. */
-AVX2 static inline __m256i
+LOOP __m256i
 avx2_pass16(const struct avx2_pass *pass, const uint16_t *values)
 {
     __m256i loaded = _mm256_loadu_si256((const __m256i_u *)values);
@@ -91,37 +79,15 @@ avx2_pass16(const struct avx2_pass *pass, const uint16_t *values)
     return _mm256_cmpeq_epi16(_mm256_min_epu16(first, second), _mm256_setzero_si256());
 }
 
-AVX2 static inline uint64_t
+LOOP uint64_t
 avx2_pass_word16(const struct avx2_pass *pass, const uint16_t *values)
 {
     return avx2_bits(avx2_pass16(pass, values), avx2_pass16(pass, values + 16)) |
            avx2_bits(avx2_pass16(pass, values + 32), avx2_pass16(pass, values + 48)) << 32;
 }
 
-AVX2 static int64_t
-avx2_pack16(const uint16_t *values, int64_t count, const struct isa_interval pass[2],
-            uint64_t *bits)
-{
-    const struct avx2_pass either = {
-        {_mm256_set1_epi16((short)pass[0].low), _mm256_set1_epi16((short)pass[1].low)},
-        {_mm256_set1_epi16((short)pass[0].span), _mm256_set1_epi16((short)pass[1].span)},
-    };
-    int64_t runs = 0, i = 0;
-    uint64_t carry = 0;
-
-    for (; i + 64 <= count; i += 64) {
-        fetch_ahead(values + i);
-        fetch_ahead(values + i + 32);
-        *bits = avx2_pass_word16(&either, values + i);
-        runs += run_starts(*bits++, &carry);
-    }
-    if (i < count) {
-        *bits = count < 64 ? pack_word16(values, count, pass)
-                           : avx2_pass_word16(&either, values + count - 64) >> (64 - (count - i));
-        runs += run_starts(*bits, &carry);
-    }
-    return runs;
-}
+AVX2_PASS_REST(16)
+ISA_PACK(avx2, 16, _mm256_set1_epi16, short)
 
 /* All ones where they are edges, or settle. */
 struct avx2_joined {
@@ -129,7 +95,7 @@ struct avx2_joined {
     __m256i settle;
 };
 
-AVX2 static inline struct avx2_joined
+LOOP struct avx2_joined
 avx2_join(const struct isa_join *join, int64_t from)
 {
     __m256i own = _mm256_loadu_si256((const __m256i_u *)(join->own + from));
@@ -146,7 +112,7 @@ avx2_join(const struct isa_join *join, int64_t from)
     };
 }
 
-AVX2 static void
+LOOP void
 avx2_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
 {
     const struct isa_join own = *join;
@@ -167,20 +133,8 @@ avx2_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_
         join16_word(join, i, count - i, edges, settled);
 }
 
-AVX2 static void
-avx2_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
-{
-    raise16_body(bits, count, bit, values);
-}
-
-AVX2 static void
-avx2_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity)
-{
-    affinity16_body(pair, count, affinity);
-}
-
 /* Entries are two bytes and gathered by four: those of the last are its own and those before. */
-AVX2 static __m256i
+LOOP __m256i
 avx2_entries(const uint16_t *table, __m256i index)
 {
     __m256i from = _mm256_min_epu32(index, _mm256_set1_epi32(UINT16_MAX - 1));
@@ -190,7 +144,7 @@ avx2_entries(const uint16_t *table, __m256i index)
     return _mm256_and_si256(_mm256_srlv_epi32(four, shift), _mm256_set1_epi32(UINT8_MAX));
 }
 
-AVX2 static void
+LOOP void
 avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
              uint8_t *levels)
 {
@@ -205,16 +159,20 @@ avx2_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint1
 
         _mm_storel_epi64((__m128i_u *)(levels + i), _mm_packus_epi16(words, words));
     }
-    level16_body(values + i, count - i, table, bias, levels + i);
+    level16(values + i, count - i, table, bias, levels + i);
 }
-
-ISA_LOOPS(avx2, AVX2)
 
 const struct isa isa_avx2 = {
     .name = "AVX2",
     .bit_instructions = true,
     .runs_here = avx2_runs_here,
-    ISA_ROWS(avx2),
+    .pack8 = avx2_pack8,
+    .pack16 = avx2_pack16,
+    .join16 = avx2_join16,
+    .raise16 = raise16,
+    .affinity16 = affinity16,
+    .level16 = avx2_level16,
+    ISA_LOOPS,
 };
 
 #endif

@@ -1,12 +1,11 @@
 /* isa_avx512.c - the innermost loops for AVX-512; see isa_private.h. */
-#include "kernels/cpu/isa_private.h"
-
 #ifdef __x86_64__
 
-#include <immintrin.h>
-
-#define AVX512                                                                                     \
+#define ISA_TARGET                                                                                 \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi,bmi2,lzcnt,popcnt")))
+#include "kernels/cpu/isa_private.h"
+
+#include <immintrin.h>
 
 static bool
 avx512_runs_here(void)
@@ -16,91 +15,71 @@ avx512_runs_here(void)
            __builtin_cpu_supports("avx512vpopcntdq");
 }
 
-/* Two intervals in registers: stores to bits might change them in memory. */
 struct avx512_pass {
     __m512i low[2];
     __m512i span[2];
 };
 
-AVX512 static inline uint64_t
+LOOP uint64_t
 avx512_pass8(const struct avx512_pass *pass, __m512i values)
 {
     return _mm512_cmple_epu8_mask(_mm512_sub_epi8(values, pass->low[0]), pass->span[0]) |
            _mm512_cmple_epu8_mask(_mm512_sub_epi8(values, pass->low[1]), pass->span[1]);
 }
 
-AVX512 static int64_t
-avx512_pack8(const uint8_t *values, int64_t count, const struct isa_interval pass[2],
-             uint64_t *bits)
+LOOP uint64_t
+avx512_pass_word8(const struct avx512_pass *pass, const uint8_t *values)
 {
-    const struct avx512_pass either = {
-        {_mm512_set1_epi8((char)pass[0].low), _mm512_set1_epi8((char)pass[1].low)},
-        {_mm512_set1_epi8((char)pass[0].span), _mm512_set1_epi8((char)pass[1].span)},
-    };
-    int64_t runs = 0, i = 0;
-    uint64_t carry = 0;
-
-    for (; i + 64 <= count; i += 64) {
-        fetch_ahead(values + i);
-        *bits = avx512_pass8(&either, _mm512_loadu_si512(values + i));
-        runs += run_starts(*bits++, &carry);
-    }
-    if (i < count) {
-        uint64_t present = low_bits(count - i);
-
-        *bits = avx512_pass8(&either, _mm512_maskz_loadu_epi8(present, values + i)) & present;
-        runs += run_starts(*bits, &carry);
-    }
-    return runs;
+    return avx512_pass8(pass, _mm512_loadu_si512(values));
 }
 
-AVX512 static inline uint64_t
-avx512_pass16(const struct avx512_pass *pass, __m512i low, __m512i high)
+LOOP uint64_t
+avx512_pass_rest8(const struct avx512_pass *either, const uint8_t *values, int64_t i, int64_t count,
+                  const struct isa_interval pass[2])
 {
-    uint32_t first = _mm512_cmple_epu16_mask(_mm512_sub_epi16(low, pass->low[0]), pass->span[0]) |
-                     _mm512_cmple_epu16_mask(_mm512_sub_epi16(low, pass->low[1]), pass->span[1]);
-    uint32_t second = _mm512_cmple_epu16_mask(_mm512_sub_epi16(high, pass->low[0]), pass->span[0]) |
-                      _mm512_cmple_epu16_mask(_mm512_sub_epi16(high, pass->low[1]), pass->span[1]);
+    uint64_t present = low_bits(count - i);
 
-    return (uint64_t)second << 32 | first;
+    (void)pass;
+    return avx512_pass8(either, _mm512_maskz_loadu_epi8(present, values + i)) & present;
 }
 
-AVX512 static int64_t
-avx512_pack16(const uint16_t *values, int64_t count, const struct isa_interval pass[2],
-              uint64_t *bits)
+ISA_PACK(avx512, 8, _mm512_set1_epi8, char)
+
+LOOP uint64_t
+avx512_pass16(const struct avx512_pass *pass, __m512i values)
 {
-    const struct avx512_pass either = {
-        {_mm512_set1_epi16((short)pass[0].low), _mm512_set1_epi16((short)pass[1].low)},
-        {_mm512_set1_epi16((short)pass[0].span), _mm512_set1_epi16((short)pass[1].span)},
-    };
-    int64_t runs = 0, i = 0;
-    uint64_t carry = 0;
-
-    for (; i + 64 <= count; i += 64) {
-        fetch_ahead(values + i);
-        fetch_ahead(values + i + 32);
-        *bits = avx512_pass16(&either, _mm512_loadu_si512(values + i),
-                              _mm512_loadu_si512(values + i + 32));
-        runs += run_starts(*bits++, &carry);
-    }
-    if (i < count) {
-        uint64_t present = low_bits(count - i);
-
-        *bits =
-            avx512_pass16(&either, _mm512_maskz_loadu_epi16((__mmask32)present, values + i),
-                          _mm512_maskz_loadu_epi16((__mmask32)(present >> 32), values + i + 32)) &
-            present;
-        runs += run_starts(*bits, &carry);
-    }
-    return runs;
+    return _mm512_cmple_epu16_mask(_mm512_sub_epi16(values, pass->low[0]), pass->span[0]) |
+           _mm512_cmple_epu16_mask(_mm512_sub_epi16(values, pass->low[1]), pass->span[1]);
 }
+
+LOOP uint64_t
+avx512_pass_word16(const struct avx512_pass *pass, const uint16_t *values)
+{
+    return avx512_pass16(pass, _mm512_loadu_si512(values)) |
+           avx512_pass16(pass, _mm512_loadu_si512(values + 32)) << 32;
+}
+
+LOOP uint64_t
+avx512_pass_rest16(const struct avx512_pass *either, const uint16_t *values, int64_t i,
+                   int64_t count, const struct isa_interval pass[2])
+{
+    uint64_t present = low_bits(count - i);
+    __mmask32 low = (__mmask32)present, high = (__mmask32)(present >> 32);
+
+    (void)pass;
+    return (avx512_pass16(either, _mm512_maskz_loadu_epi16(low, values + i)) |
+            avx512_pass16(either, _mm512_maskz_loadu_epi16(high, values + i + 32)) << 32) &
+           present;
+}
+
+ISA_PACK(avx512, 16, _mm512_set1_epi16, short)
 
 struct avx512_joined {
     uint64_t edge;
     uint64_t settle;
 };
 
-AVX512 static inline struct avx512_joined
+LOOP struct avx512_joined
 avx512_join(const struct isa_join *join, int64_t from, uint32_t present)
 {
     __m512i own = _mm512_maskz_loadu_epi16(present, join->own + from);
@@ -115,7 +94,7 @@ avx512_join(const struct isa_join *join, int64_t from, uint32_t present)
     };
 }
 
-AVX512 static void
+LOOP void
 avx512_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint64_t *settled)
 {
     const struct isa_join own = *join; /* in registers */
@@ -131,7 +110,7 @@ avx512_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint6
     }
 }
 
-AVX512 static void
+LOOP void
 avx512_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
 {
     __m512i raise = _mm512_set1_epi16((short)bit);
@@ -151,7 +130,7 @@ avx512_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *valu
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 
 /* The scaled membership of eight pairs. */
-AVX512 static inline __m256i
+LOOP __m256i
 avx512_affinity8(const struct isa_pair *pair, int64_t i)
 {
     __m256i a = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i_u *)(pair->a + i)));
@@ -165,7 +144,7 @@ avx512_affinity8(const struct isa_pair *pair, int64_t i)
     return _mm512_cvttpd_epi32(_mm512_min_pd(scaled, top));
 }
 
-AVX512 static void
+LOOP void
 avx512_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity)
 {
     int64_t i = 0;
@@ -175,11 +154,11 @@ avx512_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity
                          _mm256_cvtepi32_epi16(avx512_affinity8(pair, i)));
     if (i < count) {
         const struct isa_pair rest = {pair->a + i, pair->b + i, pair->first, pair->second};
-        affinity16_body(&rest, count - i, affinity + i);
+        affinity16(&rest, count - i, affinity + i);
     }
 }
 
-AVX512 static void
+LOOP void
 avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
                uint8_t *levels)
 {
@@ -195,18 +174,22 @@ avx512_level16(const uint16_t *values, int64_t count, const uint16_t *table, uin
         _mm_storeu_si128((__m128i_u *)(levels + i),
                          _mm512_cvtepi32_epi8(_mm512_srlv_epi32(four, shift)));
     }
-    level16_body(values + i, count - i, table, bias, levels + i);
+    level16(values + i, count - i, table, bias, levels + i);
 }
 
 #pragma GCC diagnostic pop
-
-ISA_LOOPS(avx512, AVX512)
 
 const struct isa isa_avx512 = {
     .name = "AVX-512",
     .bit_instructions = true,
     .runs_here = avx512_runs_here,
-    ISA_ROWS(avx512),
+    .pack8 = avx512_pack8,
+    .pack16 = avx512_pack16,
+    .join16 = avx512_join16,
+    .raise16 = avx512_raise16,
+    .affinity16 = avx512_affinity16,
+    .level16 = avx512_level16,
+    ISA_LOOPS,
 };
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * isa_private.h - what the tables of isa.h are made from.
  *
- * Loops that the compiler vectorises well are written once, as INLINE bodies, and compiled once for
- * each instruction set, in its file; packing, which it does not, is written there with intrinsics.
+ * Loops that the compiler vectorises well are written once, here, and compiled for each instruction
+ * set in its file; packing, which it does not, is written there with intrinsics.
  */
 #ifndef NOCTULE_ISA_PRIVATE_H
 #define NOCTULE_ISA_PRIVATE_H
@@ -17,6 +17,10 @@ extern const struct isa isa_avx2, isa_avx512;
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+#ifndef ISA_TARGET /* the instruction set of the file that includes this */
+#define ISA_TARGET
+#endif
+#define LOOP static inline ISA_TARGET
 
 enum { AHEAD = 4096 /* bytes: a processor's own prefetching ends with each page */ };
 
@@ -64,8 +68,8 @@ within(uint16_t value, struct isa_interval interval, uint16_t mask)
         return word;                                                                               \
     }                                                                                              \
                                                                                                    \
-    INLINE void extremes##BITS##_body(const uint##BITS##_t *values, int64_t count,                 \
-                                      struct isa_extremes *extremes)                               \
+    LOOP void extremes##BITS(const uint##BITS##_t *values, int64_t count,                          \
+                             struct isa_extremes *extremes)                                        \
     {                                                                                              \
         uint##BITS##_t smallest = (uint##BITS##_t)extremes->smallest;                              \
         uint##BITS##_t largest = (uint##BITS##_t)extremes->largest;                                \
@@ -90,8 +94,8 @@ within(uint16_t value, struct isa_interval interval, uint16_t mask)
 VALUE_BODIES(8)
 VALUE_BODIES(16)
 
-INLINE int64_t
-count_new_body(const uint64_t *line, const uint64_t *before, int64_t words)
+LOOP int64_t
+count_new(const uint64_t *line, const uint64_t *before, int64_t words)
 {
     int64_t count = 0;
 
@@ -119,8 +123,8 @@ join16_word(const struct isa_join *join, int64_t from, int64_t count, uint64_t *
 }
 
 /* Sixteen values at a time, with a bit of the sixteen for each: so they become vectors. */
-INLINE void
-raise16_body(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
+LOOP void
+raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
 {
     static const uint16_t bit_of[16] = {1 << 0,  1 << 1,  1 << 2,  1 << 3, 1 << 4,  1 << 5,
                                         1 << 6,  1 << 7,  1 << 8,  1 << 9, 1 << 10, 1 << 11,
@@ -137,8 +141,8 @@ raise16_body(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values
         values[i] = (uint16_t)(values[i] | (bits[i / 64] >> i % 64 & 1) * bit);
 }
 
-INLINE void
-affinity16_body(const struct isa_pair *pair, int64_t count, uint16_t *restrict affinity)
+LOOP void
+affinity16(const struct isa_pair *pair, int64_t count, uint16_t *restrict affinity)
 {
     const uint16_t *a = pair->a, *b = pair->b;
     const double *first = pair->first, *second = pair->second;
@@ -151,9 +155,9 @@ affinity16_body(const struct isa_pair *pair, int64_t count, uint16_t *restrict a
     }
 }
 
-INLINE void
-level16_body(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
-             uint8_t *restrict levels)
+LOOP void
+level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
+        uint8_t *restrict levels)
 {
     for (int64_t i = 0; i < count; i++)
         levels[i] = (uint8_t)table[values[i] ^ bias];
@@ -180,8 +184,7 @@ enum {
         return differences == 0;                                                                   \
     }                                                                                              \
                                                                                                    \
-    INLINE void tally##BITS##_body(const uint##BITS##_t *index, int64_t count,                     \
-                                   COUNTER *const tables[4])                                       \
+    LOOP void tally##BITS(const uint##BITS##_t *index, int64_t count, COUNTER *const tables[4])    \
     {                                                                                              \
         COUNTER *a = tables[0], *b = tables[1], *c = tables[2], *d = tables[3];                    \
         int64_t i = 0;                                                                             \
@@ -224,16 +227,15 @@ enum {
                     sum = (uint##BITS##_t)(base * sum + d[from + i]);                              \
                 index[i] = sum;                                                                    \
             }                                                                                      \
-            tally##BITS##_body(index, some, tables);                                               \
+            tally##BITS(index, some, tables);                                                      \
         }                                                                                          \
     }
 
 TALLY_BODIES(16, uint16_t)
 TALLY_BODIES(32, uint32_t)
 
-INLINE void
-tally_tuples8_body(const struct isa_tuple *tuple, int64_t count,
-                   const struct isa_counters *counters)
+LOOP void
+tally_tuples8(const struct isa_tuple *tuple, int64_t count, const struct isa_counters *counters)
 {
     uint32_t *const high[4] = {counters->high, counters->high, counters->high, counters->high};
 
@@ -247,8 +249,8 @@ tally_tuples8_body(const struct isa_tuple *tuple, int64_t count,
         tally_points16(tuple, 4, count, counters->low);
 }
 
-INLINE void
-relieve16_body(uint16_t *restrict low, int64_t count, uint32_t *restrict high)
+LOOP void
+relieve16(uint16_t *restrict low, int64_t count, uint32_t *restrict high)
 {
     uint16_t any = 0;
 
@@ -268,8 +270,8 @@ larger(int16_t a, int16_t b)
     return a > b ? a : b;
 }
 
-INLINE void
-largest16_body(const struct isa_windows *windows, int16_t *restrict largest)
+LOOP void
+largest16(const struct isa_windows *windows, int16_t *restrict largest)
 {
     const int16_t *a = windows->row[0], *b = windows->row[1], *c = windows->row[2];
 
@@ -285,9 +287,9 @@ largest16_body(const struct isa_windows *windows, int16_t *restrict largest)
 /* Sixteen bits of each truth, so that vectors keep their lanes. */
 #define WHERE(condition) ((uint16_t)((condition) ? 0xFFFF : 0))
 
-INLINE void
-beyond16_body(const struct isa_windows *windows, const int16_t *bound, bool strictly,
-              uint8_t *restrict codes)
+LOOP void
+beyond16(const struct isa_windows *windows, const int16_t *bound, bool strictly,
+         uint8_t *restrict codes)
 {
     const int16_t *a = windows->row[0], *b = windows->row[1], *c = windows->row[2];
 
@@ -374,8 +376,8 @@ adjacent16_some(const struct isa_windows *windows, enum isa_average average,
     }
 }
 
-INLINE void
-adjacent16_body(const struct isa_windows *windows, enum isa_average average, uint8_t *codes)
+LOOP void
+adjacent16(const struct isa_windows *windows, enum isa_average average, uint8_t *codes)
 {
     switch (average) {
     case ISA_EXACT:
@@ -424,8 +426,8 @@ three_steps(lanes *rows, int apart, const uint64_t masks[3])
         rows[k * apart] = row[k];
 }
 
-INLINE void
-transpose8_body(uint64_t row[64][8])
+LOOP void
+transpose8(uint64_t row[64][8])
 {
     static const uint64_t wide[3] = {UINT64_C(0x00000000FFFFFFFF), UINT64_C(0x0000FFFF0000FFFF),
                                      UINT64_C(0x00FF00FF00FF00FF)};
@@ -439,63 +441,38 @@ transpose8_body(uint64_t row[64][8])
         three_steps(rows + r, 1, narrow);
 }
 
-/* The functions of the bodies above that no instruction set has a better loop for. */
-#define ISA_LOOPS(ISA, TARGET)                                                                     \
-    TARGET static void ISA##_extremes8(const uint8_t *values, int64_t count,                       \
-                                       struct isa_extremes *extremes)                              \
+/*
+ * Packs with vectors: ISA_pass_wordBITS makes a word of 64 values, ISA_pass_restBITS the last one of
+ * fewer from value i on, and SET fills a vector. Two intervals in registers: stores to bits might
+ * change them in memory.
+ */
+#define ISA_PACK(ISA, BITS, SET, LANE)                                                             \
+    LOOP int64_t ISA##_pack##BITS(const uint##BITS##_t *values, int64_t count,                     \
+                                  const struct isa_interval pass[2], uint64_t *bits)               \
     {                                                                                              \
-        extremes8_body(values, count, extremes);                                                   \
-    }                                                                                              \
-    TARGET static void ISA##_extremes16(const uint16_t *values, int64_t count,                     \
-                                        struct isa_extremes *extremes)                             \
-    {                                                                                              \
-        extremes16_body(values, count, extremes);                                                  \
-    }                                                                                              \
-    TARGET static int64_t ISA##_count_new(const uint64_t *line, const uint64_t *before,            \
-                                          int64_t words)                                           \
-    {                                                                                              \
-        return count_new_body(line, before, words);                                                \
-    }                                                                                              \
-    TARGET static void ISA##_tally32(const uint32_t *index, int64_t count,                         \
-                                     uint32_t *const tables[4])                                    \
-    {                                                                                              \
-        tally32_body(index, count, tables);                                                        \
-    }                                                                                              \
-    TARGET static void ISA##_tally_tuples8(const struct isa_tuple *tuple, int64_t count,           \
-                                           const struct isa_counters *counters)                    \
-    {                                                                                              \
-        tally_tuples8_body(tuple, count, counters);                                                \
-    }                                                                                              \
-    TARGET static void ISA##_relieve16(uint16_t *low, int64_t count, uint32_t *high)               \
-    {                                                                                              \
-        relieve16_body(low, count, high);                                                          \
-    }                                                                                              \
-    TARGET static void ISA##_largest16(const struct isa_windows *windows, int16_t *largest)        \
-    {                                                                                              \
-        largest16_body(windows, largest);                                                          \
-    }                                                                                              \
-    TARGET static void ISA##_beyond16(const struct isa_windows *windows, const int16_t *bound,     \
-                                      bool strictly, uint8_t *codes)                               \
-    {                                                                                              \
-        beyond16_body(windows, bound, strictly, codes);                                            \
-    }                                                                                              \
-    TARGET static void ISA##_adjacent16(const struct isa_windows *windows,                         \
-                                        enum isa_average average, uint8_t *codes)                  \
-    {                                                                                              \
-        adjacent16_body(windows, average, codes);                                                  \
-    }                                                                                              \
-    TARGET static void ISA##_transpose8(uint64_t row[64][8])                                       \
-    {                                                                                              \
-        transpose8_body(row);                                                                      \
+        const struct ISA##_pass either = {{SET((LANE)pass[0].low), SET((LANE)pass[1].low)},        \
+                                          {SET((LANE)pass[0].span), SET((LANE)pass[1].span)}};     \
+        int64_t runs = 0, i = 0;                                                                   \
+        uint64_t carry = 0;                                                                        \
+                                                                                                   \
+        for (; i + 64 <= count; i += 64) {                                                         \
+            fetch_ahead(values + i);                                                               \
+            if (BITS == 16)                                                                        \
+                fetch_ahead(values + i + 32);                                                      \
+            *bits = ISA##_pass_word##BITS(&either, values + i);                                    \
+            runs += run_starts(*bits++, &carry);                                                   \
+        }                                                                                          \
+        if (i < count) {                                                                           \
+            *bits = ISA##_pass_rest##BITS(&either, values, i, count, pass);                        \
+            runs += run_starts(*bits, &carry);                                                     \
+        }                                                                                          \
+        return runs;                                                                               \
     }
 
-/* The table's rows of these and of its own loops. */
-#define ISA_ROWS(ISA)                                                                              \
-    .pack8 = ISA##_pack8, .pack16 = ISA##_pack16, .join16 = ISA##_join16,                          \
-    .raise16 = ISA##_raise16, .affinity16 = ISA##_affinity16, .level16 = ISA##_level16,            \
-    .extremes8 = ISA##_extremes8, .extremes16 = ISA##_extremes16, .count_new = ISA##_count_new,    \
-    .tally32 = ISA##_tally32, .tally_tuples8 = ISA##_tally_tuples8, .relieve16 = ISA##_relieve16,  \
-    .largest16 = ISA##_largest16, .beyond16 = ISA##_beyond16, .adjacent16 = ISA##_adjacent16,      \
-    .transpose8 = ISA##_transpose8
+/* The table's rows of these loops but those that some have a better one for. */
+#define ISA_LOOPS                                                                                  \
+    .extremes8 = extremes8, .extremes16 = extremes16, .count_new = count_new, .tally32 = tally32,  \
+    .tally_tuples8 = tally_tuples8, .relieve16 = relieve16, .largest16 = largest16,                \
+    .beyond16 = beyond16, .adjacent16 = adjacent16, .transpose8 = transpose8
 
 #endif

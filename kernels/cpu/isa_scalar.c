@@ -31,29 +31,14 @@ scalar_join16(const struct isa_join *join, int64_t count, uint64_t *edges, uint6
         join16_word(join, i, count - i < 64 ? count - i : 64, edges, settled);
 }
 
-static void
-scalar_raise16(const uint64_t *bits, int64_t count, uint16_t bit, uint16_t *values)
-{
-    raise16_body(bits, count, bit, values);
-}
-
-static void
-scalar_affinity16(const struct isa_pair *pair, int64_t count, uint16_t *affinity)
-{
-    affinity16_body(pair, count, affinity);
-}
-
-static void
-scalar_level16(const uint16_t *values, int64_t count, const uint16_t *table, uint16_t bias,
-               uint8_t *levels)
-{
-    level16_body(values, count, table, bias, levels);
-}
-
-ISA_LOOPS(scalar, )
-
 const struct isa isa_scalar = {
     .name = "scalar",
     .runs_here = scalar_runs_here,
-    ISA_ROWS(scalar),
+    .pack8 = scalar_pack8,
+    .pack16 = scalar_pack16,
+    .join16 = scalar_join16,
+    .raise16 = raise16,
+    .affinity16 = affinity16,
+    .level16 = level16,
+    ISA_LOOPS,
 };
