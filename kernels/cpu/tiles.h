@@ -123,19 +123,22 @@ tiles_send(struct tiles_visit *visit, uint32_t place, int face)
 typedef void tiles_word(void *visit, uint32_t place);
 
 /*
- * Runs a flood on a tile until it is quiet: `fresh` looks at what the tile begins with, `gather` at
- * a word that has been reached from beyond, `spread` at one that has changed. All are TILES_INLINE,
- * so that they are compiled for the instructions of the caller.
+ * Runs a flood on a tile until it is quiet: `fresh` looks at each word that the tile begins with,
+ * `gather` at one that has been reached from beyond, `spread` at one that has changed. All are
+ * TILES_INLINE, so that they are compiled for the instructions of the caller.
  */
 TILES_INLINE void
-tiles_flood(struct tiles_visit *tiles, void *visit, void (*fresh)(void *visit), tiles_word *gather,
+tiles_flood(struct tiles_visit *tiles, void *visit, tiles_word *fresh, tiles_word *gather,
             tiles_word *spread)
 {
     struct tiles_marks *arrived = &tiles->tile->arrived;
     uint64_t groups;
 
     if (tiles->tile->fresh)
-        fresh(visit);
+        for (uint32_t z = 0; z <= tiles->last[2]; z++)
+            for (uint32_t y = 0; y <= tiles->last[1]; y++)
+                for (uint32_t x = 0; x <= tiles->last[0]; x++)
+                    fresh(visit, x | y << tiles->bit[1] | z << tiles->bit[2]);
     tiles->tile->fresh = false;
     groups = __atomic_exchange_n(&arrived->groups, 0, __ATOMIC_ACQUIRE);
     for (; groups; groups &= groups - 1) {

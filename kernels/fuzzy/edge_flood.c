@@ -140,24 +140,16 @@ gather(void *own, uint32_t place)
         settle(visit, place, at, settled, touched & ~settled);
 }
 
-/* Every word that holds voxels settled from the start. */
+/* A word that may hold voxels settled from the start. */
 INLINE void
-settle_fresh(void *own)
+settle_fresh(void *own, uint32_t place)
 {
     struct edge_flood_visit *visit = own;
-    const uint32_t *last = visit->tiles->last;
-    const int *bit = visit->tiles->bit;
+    int64_t at = tiles_offset(visit->tiles, place);
+    uint64_t settled = visit->settled[at];
 
-    for (uint32_t z = 0; z <= last[2]; z++)
-        for (uint32_t y = 0; y <= last[1]; y++)
-            for (uint32_t x = 0; x <= last[0]; x++) {
-                uint32_t place = x | y << bit[1] | z << bit[2];
-                int64_t at = tiles_offset(visit->tiles, place);
-                uint64_t settled = visit->settled[at];
-
-                if (settled)
-                    settle(visit, place, at, settled, settled);
-            }
+    if (settled)
+        settle(visit, place, at, settled, settled);
 }
 
 INLINE void

@@ -157,18 +157,14 @@ gather(void *own, uint32_t place)
     tiles_mark(&visit->tiles->marks, place);
 }
 
-/* Every word that holds a part of the initial region. */
+/* A word that may hold a part of the initial region. */
 INLINE void
-gather_fresh(void *own)
+gather_fresh(void *own, uint32_t place)
 {
     struct flood_visit *visit = own;
-    for (uint32_t z = 0; z <= visit->tiles->last[2]; z++)
-        for (uint32_t y = 0; y <= visit->tiles->last[1]; y++)
-            for (uint32_t x = 0; x <= visit->tiles->last[0]; x++) {
-                uint32_t place = x | y << visit->tiles->bit[1] | z << visit->tiles->bit[2];
-                if (visit->inside[tiles_offset(visit->tiles, place)])
-                    gather(visit, place);
-            }
+
+    if (visit->inside[tiles_offset(visit->tiles, place)])
+        gather(visit, place);
 }
 
 INLINE void
