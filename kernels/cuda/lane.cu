@@ -355,18 +355,18 @@ volume_ready(struct kernels_lane *base, int64_t first, int64_t count, struct err
 }
 
 const struct kernels_backend kernels_backend_cuda = {
-    /* .name = */ "cuda",
-    /* .device_open = */ cuda_device_open,
-    /* .device_close = */ cuda_device_close,
-    /* .lane_open = */ cuda_lane_open,
-    /* .lane_close = */ cuda_lane_close,
-    /* .lane_enter = */ cuda_lane_enter,
-    /* .volume_begin = */ cuda_volume_begin,
-    /* .volume_ready = */ volume_ready,
-    /* .ops = */
-    {
+    .name = "cuda",
+    .device_open = cuda_device_open,
+    .device_close = cuda_device_close,
+    .lane_open = cuda_lane_open,
+    .lane_close = cuda_lane_close,
+    .lane_enter = cuda_lane_enter,
+    .volume_begin = cuda_volume_begin,
+    .volume_ready = volume_ready,
+    .ops =
+        {
 #define OP(NAME, name) &cuda_##name##_op,
 #include "kernels/ops.def"
 #undef OP
-    },
+        },
 };

@@ -400,14 +400,9 @@ cuda_fuzzy_run(struct kernels_lane *base, const void *given, struct error *error
 }
 
 const struct kernels_op cuda_fuzzy_op = {
-    /* .name = */ "fuzzy connectedness",
-    /* .state_size = */ sizeof(struct cuda_fuzzy),
-    /* .transient = */ false,
-    /* .open = */ NULL,
-    /* .close = */ NULL,
-    /* .needs = */ cuda_fuzzy_needs,
-    /* .place = */ cuda_fuzzy_place,
-    /* .begin = */ NULL,
-    /* .ready = */ NULL,
-    /* .run = */ cuda_fuzzy_run,
+    .name = "fuzzy connectedness",
+    .state_size = sizeof(struct cuda_fuzzy),
+    .needs = cuda_fuzzy_needs,
+    .place = cuda_fuzzy_place,
+    .run = cuda_fuzzy_run,
 };

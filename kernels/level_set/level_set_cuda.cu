@@ -331,16 +331,14 @@ cuda_level_set_run(struct kernels_lane *base, const void *given, struct error *e
 }
 
 const struct kernels_op cuda_level_set_op = {
-    /* .name = */ "the level set",
-    /* .state_size = */ sizeof(struct cuda_level_set),
-    /* .transient = */ false,
-    /* .open = */ level_set_open,
-    /* .close = */ NULL,
-    /* .needs = */ cuda_level_set_needs,
-    /* .place = */ level_set_place_all,
-    /* .begin = */ level_set_begin_labels,
-    /* .ready = */ cuda_level_set_ready,
-    /* .run = */ cuda_level_set_run,
+    .name = "the level set",
+    .state_size = sizeof(struct cuda_level_set),
+    .open = level_set_open,
+    .needs = cuda_level_set_needs,
+    .place = level_set_place_all,
+    .begin = level_set_begin_labels,
+    .ready = cuda_level_set_ready,
+    .run = cuda_level_set_run,
 };
 
 /* Stage 3. A block per row. */
@@ -424,14 +422,6 @@ cuda_level_set_codes_run(struct kernels_lane *lane, const void *given, struct er
 }
 
 const struct kernels_op cuda_level_set_codes_op = {
-    /* .name = */ "state codes",
-    /* .state_size = */ 0,
-    /* .transient = */ false,
-    /* .open = */ NULL,
-    /* .close = */ NULL,
-    /* .needs = */ NULL,
-    /* .place = */ NULL,
-    /* .begin = */ NULL,
-    /* .ready = */ NULL,
-    /* .run = */ cuda_level_set_codes_run,
+    .name = "state codes",
+    .run = cuda_level_set_codes_run,
 };

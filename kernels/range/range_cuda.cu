@@ -147,14 +147,9 @@ cuda_range_run(struct kernels_lane *base, const void *given, struct error *error
 }
 
 const struct kernels_op cuda_range_op = {
-    /* .name = */ "the value range",
-    /* .state_size = */ sizeof(struct cuda_range),
-    /* .transient = */ true,
-    /* .open = */ NULL,
-    /* .close = */ NULL,
-    /* .needs = */ NULL,
-    /* .place = */ range_place,
-    /* .begin = */ NULL,
-    /* .ready = */ NULL,
-    /* .run = */ cuda_range_run,
+    .name = "the value range",
+    .state_size = sizeof(struct cuda_range),
+    .transient = true,
+    .place = range_place,
+    .run = cuda_range_run,
 };

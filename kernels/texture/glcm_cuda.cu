@@ -493,14 +493,10 @@ cuda_glcm_run(struct kernels_lane *base, const void *given, struct error *error)
 }
 
 const struct kernels_op cuda_glcm_op = {
-    /* .name = */ "texture (co-occurrence)",
-    /* .state_size = */ sizeof(struct cuda_glcm),
-    /* .transient = */ true,
-    /* .open = */ NULL,
-    /* .close = */ NULL,
-    /* .needs = */ kernels_op_asked,
-    /* .place = */ cuda_glcm_place,
-    /* .begin = */ NULL,
-    /* .ready = */ NULL,
-    /* .run = */ cuda_glcm_run,
+    .name = "texture (co-occurrence)",
+    .state_size = sizeof(struct cuda_glcm),
+    .transient = true,
+    .needs = kernels_op_asked,
+    .place = cuda_glcm_place,
+    .run = cuda_glcm_run,
 };

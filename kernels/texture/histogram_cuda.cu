@@ -125,14 +125,10 @@ cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *e
 }
 
 const struct kernels_op cuda_histogram_op = {
-    /* .name = */ "texture (histogram)",
-    /* .state_size = */ sizeof(struct cuda_histogram),
-    /* .transient = */ true,
-    /* .open = */ NULL,
-    /* .close = */ NULL,
-    /* .needs = */ kernels_op_asked,
-    /* .place = */ cuda_histogram_place,
-    /* .begin = */ NULL,
-    /* .ready = */ NULL,
-    /* .run = */ cuda_histogram_run,
+    .name = "texture (histogram)",
+    .state_size = sizeof(struct cuda_histogram),
+    .transient = true,
+    .needs = kernels_op_asked,
+    .place = cuda_histogram_place,
+    .run = cuda_histogram_run,
 };
