@@ -491,18 +491,12 @@ __launch_bounds__(WRITE_THREADS) write_bits(const __grid_constant__ struct edge_
         atomicAdd(count, (unsigned long long)voxels);
 }
 
-size_t
-edge_flood_place_volume(struct image_extent extent, unsigned char *start,
-                        struct edge_flood_volume *volume)
+bool
+edge_flood_measure(struct image_extent extent, struct edge_flood_volume *volume)
 {
     const int64_t side[3] = {EDGE_TILE_COLUMNS, EDGE_TILE_ROWS, EDGE_TILE_ROWS};
     const int64_t size[3] = {extent.columns, extent.rows, extent.slices};
     uint64_t tiles = 1, places = 1;
-    size_t used = 0;
-    auto take = [&](auto **piece, uint64_t count) {
-        *piece = start ? (decltype(*piece + 0))(void *)(start + used) : nullptr;
-        used += (count * sizeof **piece + 255) / 256 * 256;
-    };
 
     for (int axis = 0; axis < 3; axis++) {
         volume->size[axis] = size[axis];
@@ -511,23 +505,31 @@ edge_flood_place_volume(struct image_extent extent, unsigned char *start,
     }
     /* Seeds are 32-bit numbers. */
     if (tiles * EDGE_TILE_HALVES * 32 > UINT32_MAX)
-        return 0;
+        return false;
     volume->tile_count = (uint32_t)tiles;
     /* All tiles, and the end for every block that any GPU runs at once. */
     while (places < tiles + 4096)
         places *= 2;
     volume->queue_mask = (uint32_t)places - 1;
+    return true;
+}
+
+void
+edge_flood_place_volume(struct edge_flood_volume *volume, struct kernels_arena *arena)
+{
+    const size_t tiles = volume->tile_count;
+    size_t zeros;
+
     for (uint32_t *&edge : volume->edge)
-        take(&edge, tiles * EDGE_TILE_HALVES);
-    take(&volume->settled, tiles * EDGE_TILE_HALVES);
-    take(&volume->west, tiles * EDGE_TILE_SIDE);
-    size_t zeros = used;
-    take(&volume->border, tiles * EDGE_TILE_SIDE * 2);
-    take(&volume->state, tiles);
-    take(&volume->queue, places);
-    take(&volume->counts, 1);
-    volume->zeros = used - zeros;
-    return used;
+        cuda_take(arena, &edge, tiles * EDGE_TILE_HALVES);
+    cuda_take(arena, &volume->settled, tiles * EDGE_TILE_HALVES);
+    cuda_take(arena, &volume->west, tiles * EDGE_TILE_SIDE);
+    zeros = arena->used;
+    cuda_take(arena, &volume->border, tiles * EDGE_TILE_SIDE * 2);
+    cuda_take(arena, &volume->state, tiles);
+    cuda_take(arena, &volume->queue, (size_t)volume->queue_mask + 1);
+    cuda_take(arena, &volume->counts, 1);
+    volume->zeros = arena->used - zeros;
 }
 
 cudaError_t

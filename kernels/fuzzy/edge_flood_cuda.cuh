@@ -14,7 +14,7 @@
 #ifndef NOCTULE_EDGE_FLOOD_CUDA_CUH
 #define NOCTULE_EDGE_FLOOD_CUDA_CUH
 
-#include "kernels/kernels.h"
+#include "kernels/op.h"
 
 #include <cuda_runtime.h>
 
@@ -71,10 +71,9 @@ edge_flood_side(uint32_t slice, uint32_t row)
     return slice << 1 | row >> 4;
 }
 
-/* Fills in sizes and, from `start` on (NULL: only counts), places; returns how many bytes it takes,
- * 0 when a number does not fit. */
-size_t edge_flood_place_volume(struct image_extent extent, unsigned char *start,
-                               struct edge_flood_volume *volume);
+/* Fills in the sizes; false when a number does not fit. Then the pieces are taken. */
+bool edge_flood_measure(struct image_extent extent, struct edge_flood_volume *volume);
+void edge_flood_place_volume(struct edge_flood_volume *volume, struct kernels_arena *arena);
 
 /*
  * All of these only queue work on the stream:

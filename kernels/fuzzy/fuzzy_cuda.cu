@@ -49,8 +49,7 @@ cuda_fuzzy_needs(struct kernels_lane *lane, const void *demand)
     fuzzy->voxels = (size_t)image_voxels(extent);
     fuzzy->words_per_row = (size_t)fuzzy_ceil(extent->columns, 64);
     fuzzy->words = fuzzy->words_per_row * (size_t)(extent->rows * extent->slices);
-    return fuzzy->grid.tile_count != 0 &&
-           edge_flood_place_volume(*extent, NULL, &fuzzy->edges) != 0;
+    return fuzzy->grid.tile_count != 0 && edge_flood_measure(*extent, &fuzzy->edges);
 }
 
 /* The same of both memories. */
@@ -69,13 +68,11 @@ cuda_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(lane);
     size_t values = lane->pixel == IMAGE_UINT8 ? 1 << 8 : 1 << 16;
     size_t objects = fuzzy->demand.objects, scenes = fuzzy->demand.scenes;
-    size_t scene_bytes = fuzzy_scene_place(&fuzzy->grid, NULL, &fuzzy->memory);
-    size_t edge_bytes = edge_flood_place_volume(lane->extent, NULL, &fuzzy->edges);
-    unsigned char *start;
+    struct kernels_arena scene = memory->device, flood = memory->device; /* one at a time */
 
-    cuda_take(&memory->device, &start, edge_bytes > scene_bytes ? edge_bytes : scene_bytes);
-    fuzzy_scene_place(&fuzzy->grid, start, &fuzzy->memory);
-    edge_flood_place_volume(lane->extent, start, &fuzzy->edges);
+    fuzzy_scene_place(&fuzzy->grid, &scene, &fuzzy->memory);
+    edge_flood_place_volume(&fuzzy->edges, &flood);
+    memory->device = flood.used > scene.used ? flood : scene;
     take_both(memory, &fuzzy->first, &fuzzy->host_first, values, 2);
     take_both(memory, &fuzzy->second, &fuzzy->host_second, values);
     take_both(memory, &fuzzy->table, &fuzzy->host_table, 3 * values + 2);

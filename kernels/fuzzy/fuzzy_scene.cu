@@ -45,54 +45,39 @@ fuzzy_fix_tables(const struct fuzzy_tables *tables, uint32_t *table, struct fuzz
     lookup->span = tables->span;
 }
 
-struct layout {
-    unsigned char *start;
-    size_t used;
-};
-
-template <typename Element>
 static void
-fuzzy_scene_take(struct layout *layout, Element **piece, uint64_t count)
+take_edges(struct kernels_arena *arena, struct fuzzy_edges *edges, size_t count)
 {
-    *piece = layout->start == NULL ? NULL : (Element *)(layout->start + layout->used);
-    layout->used += (count * sizeof(Element) + 255) / 256 * 256;
+    cuda_take(arena, &edges->nodes, count);
+    cuda_take(arena, &edges->affinity, count);
 }
 
-static void
-take_edges(struct layout *layout, struct fuzzy_edges *edges, uint64_t count)
-{
-    fuzzy_scene_take(layout, &edges->nodes, count);
-    fuzzy_scene_take(layout, &edges->affinity, count);
-}
-
-size_t
-fuzzy_scene_place(const struct fuzzy_grid *grid, unsigned char *start,
+void
+fuzzy_scene_place(const struct fuzzy_grid *grid, struct kernels_arena *arena,
                   struct fuzzy_scene_memory *memory)
 {
-    struct layout layout = {start, 0};
-    uint64_t tiles = grid->tile_count, voxels = tiles * FUZZY_TILE_VOXELS;
-    uint64_t nodes = tiles * TILE_SURFACE + 1, faces = tiles * FUZZY_TILE_FACES;
-    uint64_t all_levels = 2 * nodes + FUZZY_LEVELS + 1;
+    size_t tiles = grid->tile_count, voxels = tiles * FUZZY_TILE_VOXELS;
+    size_t nodes = tiles * TILE_SURFACE + 1, faces = tiles * FUZZY_TILE_FACES;
+    size_t all_levels = 2 * nodes + FUZZY_LEVELS + 1;
 
-    fuzzy_scene_take(&layout, &memory->component, voxels);
-    fuzzy_scene_take(&layout, &memory->cap, voxels);
-    fuzzy_scene_take(&layout, &memory->seeds, voxels / 32);
-    fuzzy_scene_take(&layout, &memory->faces, faces);
-    fuzzy_scene_take(&layout, &memory->base, tiles);
-    fuzzy_scene_take(&layout, &memory->chosen, nodes);
-    fuzzy_scene_take(&layout, &memory->parent, all_levels);
-    fuzzy_scene_take(&layout, &memory->strongest, all_levels);
-    fuzzy_scene_take(&layout, &memory->connected, all_levels);
-    fuzzy_scene_take(&layout, &memory->best, nodes / 2 + 1);
-    take_edges(&layout, &memory->forest, nodes);
-    take_edges(&layout, &memory->edges[0], nodes + faces);
-    take_edges(&layout, &memory->edges[1], nodes + faces);
+    cuda_take(arena, &memory->component, voxels);
+    cuda_take(arena, &memory->cap, voxels);
+    cuda_take(arena, &memory->seeds, voxels / 32);
+    cuda_take(arena, &memory->faces, faces);
+    cuda_take(arena, &memory->base, tiles);
+    cuda_take(arena, &memory->chosen, nodes);
+    cuda_take(arena, &memory->parent, all_levels);
+    cuda_take(arena, &memory->strongest, all_levels);
+    cuda_take(arena, &memory->connected, all_levels);
+    cuda_take(arena, &memory->best, nodes / 2 + 1);
+    take_edges(arena, &memory->forest, nodes);
+    take_edges(arena, &memory->edges[0], nodes + faces);
+    take_edges(arena, &memory->edges[1], nodes + faces);
     memory->pair_slots = 1 << 12;
     while (memory->pair_slots < 1 << 22 && memory->pair_slots < nodes)
         memory->pair_slots *= 2;
-    fuzzy_scene_take(&layout, &memory->pairs, memory->pair_slots);
-    fuzzy_scene_take(&layout, &memory->levels, FUZZY_LEVELS + 1);
-    return layout.used;
+    cuda_take(arena, &memory->pairs, memory->pair_slots);
+    cuda_take(arena, &memory->levels, FUZZY_LEVELS + 1);
 }
 
 static __global__ void

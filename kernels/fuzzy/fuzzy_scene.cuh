@@ -23,6 +23,7 @@
 #define NOCTULE_FUZZY_SCENE_CUH
 
 #include "kernels/fuzzy/affinity.h"
+#include "kernels/op.h"
 
 #include <cuda_runtime.h>
 
@@ -67,7 +68,7 @@ struct fuzzy_level {
     uint64_t offset; /* of its nodes in the arrays of all levels */
 };
 
-/* Device memory of the scene; sizes in fuzzy_scene_pieces. */
+/* Device memory of the scene; sizes in fuzzy_scene_place. */
 struct fuzzy_scene_memory {
     uint16_t *component;      /* tile by tile: node - base of the tile, or one of the two below */
     uint16_t *cap;            /* tile by tile: min over the components of the tile */
@@ -142,9 +143,8 @@ fuzzy_lookup_binary(struct fuzzy_lookup *lookup, bool binary, uint16_t threshold
     lookup->set = binary ? 65535 : 0;
 }
 
-/* Lays the memory out from `start` on (NULL: only counts) and returns how many bytes it takes. */
-size_t fuzzy_scene_place(const struct fuzzy_grid *grid, unsigned char *start,
-                         struct fuzzy_scene_memory *memory);
+void fuzzy_scene_place(const struct fuzzy_grid *grid, struct kernels_arena *arena,
+                       struct fuzzy_scene_memory *memory);
 
 /* Queues the scene on the stream, memory->seeds being set. */
 cudaError_t fuzzy_scene_run(const struct fuzzy_volume *volume,

@@ -15,7 +15,6 @@
 #include <string.h>
 
 enum {
-    ALIGNMENT = 256,
     CODES_THREADS = 256,
     CODES_SLICES = 32, /* at a time where the tables of level_set_unite lend no room */
 };
@@ -32,7 +31,7 @@ struct cuda_level_set {
     /* Pinned: */
     struct level_set_pass *passes;
     uint64_t *masks;
-    int64_t *voxels_in; /* and `counts`, as on the device */
+    int64_t *voxels_in; /* and `counts` behind it, as on the device */
     struct level_set_counts *counts;
 };
 
@@ -42,49 +41,18 @@ cuda_level_set_state(const struct kernels_lane *lane)
     return (struct cuda_level_set *)kernels_state(lane, KERNELS_LEVEL_SET);
 }
 
-/* Arrays that begin as zeros, in the order of the struct. */
-
-static size_t
-up(size_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
-size_t
-level_set_zeros(const struct level_set_job *job)
-{
-    size_t tiles = (size_t)job->labels * job->tiles;
-
-    return up(tiles * sizeof(*job->state)) +
-           up(((size_t)job->queue_mask + 1) * sizeof(*job->queue)) +
-           up(tiles * sizeof(*job->kind)) + up(job->tiles_z * sizeof(*job->layer)) +
-           up(job->labels * sizeof(*job->voxels_in)) + up(sizeof(*job->counts));
-}
-
 void
-level_set_place_zeros(struct level_set_job *job, void *memory)
+level_set_place_zeros(struct level_set_job *job, struct kernels_arena *arena)
 {
-    size_t tiles = (size_t)job->labels * job->tiles;
-    char *next = (char *)memory;
+    const size_t tiles = (size_t)job->labels * job->tiles, begin = arena->used;
 
-    job->state = (uint32_t *)next;
-    next += up(tiles * sizeof(*job->state));
-    job->queue = (uint32_t *)next;
-    next += up(((size_t)job->queue_mask + 1) * sizeof(*job->queue));
-    job->kind = (uint8_t *)next;
-    next += up(tiles * sizeof(*job->kind));
-    job->layer = (uint8_t *)next;
-    next += up(job->tiles_z * sizeof(*job->layer));
-    job->voxels_in = (int64_t *)next;
-    next += up(job->labels * sizeof(*job->voxels_in));
-    job->counts = (struct level_set_counts *)next;
-}
-
-/* From `voxels_in` to the end of `counts`: what the host wants beside the regions. */
-static size_t
-small_numbers(const struct level_set_job *job)
-{
-    return up(job->labels * sizeof(*job->voxels_in)) + sizeof(*job->counts);
+    cuda_take(arena, &job->state, tiles);
+    cuda_take(arena, &job->queue, (size_t)job->queue_mask + 1);
+    cuda_take(arena, &job->kind, tiles);
+    cuda_take(arena, &job->layer, job->tiles_z);
+    cuda_take(arena, &job->voxels_in, job->labels);
+    cuda_take(arena, &job->counts, 1);
+    job->zeros = arena->used - begin;
 }
 
 /* A lane */
@@ -128,16 +96,12 @@ place_pinned(struct cuda_level_set *own, struct kernels_arena *arena)
 {
     const struct level_set_job *job = &own->job;
     size_t labels = job->labels;
-    char *numbers;
 
     cuda_take(arena, &own->passes, labels, (size_t)job->slices);
     cuda_take(arena, &own->masks, labels, (size_t)job->words);
-    cuda_take(arena, &numbers, small_numbers(job));
+    cuda_take(arena, &own->voxels_in, labels);
+    cuda_take(arena, &own->counts, 1);
     cuda_take(arena, &own->layer_missing, job->tiles_z);
-    if (!numbers)
-        return;
-    own->voxels_in = (int64_t *)numbers;
-    own->counts = (struct level_set_counts *)(numbers + small_numbers(job)) - 1;
 }
 
 static void
@@ -146,7 +110,6 @@ place_device(struct cuda_level_set *own, struct kernels_arena *arena)
     struct level_set_job *job = &own->job;
     size_t labels = job->labels, tiles = job->tiles;
     struct level_set_pass *passes;
-    char *zeros;
 
     job->parent = NULL;
     own->codes_slices = code_slices(job);
@@ -163,9 +126,7 @@ place_device(struct cuda_level_set *own, struct kernels_arena *arena)
     cuda_take(arena, &job->initial, labels, tiles * TILE_WORDS);
     cuda_take(arena, &job->inside, labels, (size_t)job->words);
     cuda_take(arena, &job->inbox, labels, tiles * INBOX_WORDS);
-    cuda_take(arena, &zeros, level_set_zeros(job));
-    if (zeros)
-        level_set_place_zeros(job, zeros);
+    level_set_place_zeros(job, arena);
 }
 
 static void
@@ -283,10 +244,11 @@ fetch(struct cuda_lane *lane, struct error *error)
     const struct cuda_level_set *own = cuda_level_set_state(&lane->base);
     const struct level_set_job *job = &own->job;
     const size_t words = job->labels * (size_t)job->words;
+    const char *numbers = (const char *)own->voxels_in, *end = (const char *)(own->counts + 1);
 
     CUDA_TRY(device, cudaMemcpyAsync(own->masks, job->inside, words * sizeof(*own->masks),
                                      cudaMemcpyDeviceToHost, lane->work));
-    CUDA_TRY(device, cudaMemcpyAsync(own->voxels_in, job->voxels_in, small_numbers(job),
+    CUDA_TRY(device, cudaMemcpyAsync(own->voxels_in, job->voxels_in, (size_t)(end - numbers),
                                      cudaMemcpyDeviceToHost, lane->work));
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
     return 0;

@@ -27,6 +27,7 @@
 #define NOCTULE_LEVEL_SET_CUDA_CUH
 
 #include "kernels/level_set/level_set.h"
+#include "kernels/op.h"
 
 #include <cuda_runtime.h>
 
@@ -101,6 +102,7 @@ struct level_set_job {
     uint8_t *layer;     /* one a layer of tiles: its voxels are there */
     int64_t *voxels_in; /* one a label: of the region */
     struct level_set_counts *counts;
+    size_t zeros; /* bytes, from `state` on */
 };
 
 /* Fills in the sizes. False when a number does not fit. */
@@ -141,9 +143,8 @@ cudaError_t level_set_unite(const struct level_set_job *job, uint32_t label, cud
 void level_set_codes(const struct level_set_job *job, uint32_t label, int64_t first, int64_t count,
                      int8_t *codes, cudaStream_t stream);
 
-/* Bytes of the arrays from `state` to `counts`, and their places in memory of that size. */
-size_t level_set_zeros(const struct level_set_job *job);
-void level_set_place_zeros(struct level_set_job *job, void *memory);
+/* Takes the arrays from `state` to `counts`. */
+void level_set_place_zeros(struct level_set_job *job, struct kernels_arena *arena);
 
 /* Blocks of the flood that the device runs at once. Comes before a flood of this kind. */
 cudaError_t level_set_blocks(enum image_pixel pixel, bool lazy, int *blocks);

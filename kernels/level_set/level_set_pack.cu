@@ -325,7 +325,7 @@ __launch_bounds__(CLEAR_THREADS) clear(const __grid_constant__ struct level_set_
 void
 level_set_begin(const struct level_set_job *job, bool resident, cudaStream_t stream)
 {
-    const size_t zeros = level_set_zeros(job) / sizeof(uint4);
+    const size_t zeros = job->zeros / sizeof(uint4);
     const size_t regions = ((size_t)job->labels * (size_t)job->words + 1) / 2;
     const size_t most = CLEAR_BLOCKS, blocks = (zeros + regions - 1) / CLEAR_THREADS + 1;
 

@@ -315,6 +315,7 @@ set_up(const gpu_bench *bench, setting *setting)
 {
     const image_extent &extent = setting->extent;
     int64_t words_per_row = fuzzy_ceil(extent.columns, 64);
+    struct kernels_arena arena = {};
     size_t bytes;
     int16_t *voxels;
 
@@ -332,10 +333,12 @@ set_up(const gpu_bench *bench, setting *setting)
     setting->volume.pixel = IMAGE_INT16;
     setting->volume.grid = fuzzy_grid_of(extent);
     put_tables(setting);
-    bytes = fuzzy_scene_place(&setting->volume.grid, NULL, &setting->memory);
-    fuzzy_scene_place(&setting->volume.grid, take<unsigned char>(setting, bytes), &setting->memory);
-    bytes = edge_flood_place_volume(extent, NULL, &setting->edges);
-    edge_flood_place_volume(extent, take<unsigned char>(setting, bytes), &setting->edges);
+    edge_flood_measure(extent, &setting->edges);
+    fuzzy_scene_place(&setting->volume.grid, &arena, &setting->memory);
+    edge_flood_place_volume(&setting->edges, &arena);
+    arena = {take<unsigned char>(setting, arena.used), 0, false};
+    fuzzy_scene_place(&setting->volume.grid, &arena, &setting->memory);
+    edge_flood_place_volume(&setting->edges, &arena);
     put_seed(setting);
     setting->scene = take<uint16_t>(setting, setting->voxels);
     setting->output.bits =

@@ -96,6 +96,7 @@ set_memory(struct resident *resident)
 {
     struct level_set_job *job = &resident->job;
     size_t words = (size_t)job->tiles * TILE_WORDS;
+    struct kernels_arena zeros = {};
 
     job->voxels = resident->voxels;
     job->range = (uint64_t *)take(resident, words * sizeof(*job->range));
@@ -104,7 +105,9 @@ set_memory(struct resident *resident)
     job->inbox = (uint32_t *)take(resident, (size_t)job->tiles * INBOX_WORDS * sizeof(*job->inbox));
     job->parent = (uint32_t *)take(resident, (words * 32 + 1) * sizeof(*job->parent));
     job->first_node = (uint32_t *)take(resident, words * sizeof(*job->first_node));
-    level_set_place_zeros(job, take(resident, level_set_zeros(job)));
+    level_set_place_zeros(job, &zeros);
+    zeros = {(unsigned char *)take(resident, zeros.used), 0, false};
+    level_set_place_zeros(job, &zeros);
 }
 
 static void
