@@ -240,19 +240,7 @@ glcm_bits_each_row(const struct glcm_image &image, struct word *word, uint32_t c
         word->at += image.pitch;
     };
 
-#pragma unroll
-    for (uint32_t k = 0; k < BUFFERS - 1; k++)
-        if (k < count)
-            fetch(&codes[k]);
-    for (uint32_t i = 0; i < count; i += BUFFERS)
-#pragma unroll
-        for (uint32_t k = 0; k < BUFFERS; k++) {
-            if (i + k >= count)
-                return;
-            if (i + k + BUFFERS - 1 < count)
-                fetch(&codes[(k + BUFFERS - 1) % BUFFERS]);
-            use(codes[k]);
-        }
+    glcm_each_row(codes, count, fetch, use);
 }
 
 /* Makes the masks of the row after `here`. */

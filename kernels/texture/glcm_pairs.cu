@@ -193,38 +193,16 @@ count_fetched(const struct glcm_image &image, const struct glcm_set &set,
     count_words<ONE_HIGH>(counting, own, move(other, set.x[1]));
 }
 
-/* `steps` rows, `stride` bytes apart, through fetch(into) and count(fetched), each in its order;
- * the loads of some are under way while others are counted. */
-template <int BUFFERS, typename Fetched, typename Fetch, typename Count>
-static __device__ __forceinline__ void
-glcm_pairs_each_row(uint32_t steps, const Fetch &fetch, const Count &count)
-{
-    Fetched fetched[BUFFERS];
-
-#pragma unroll
-    for (uint32_t k = 0; k < BUFFERS - 1; k++)
-        if (k < steps)
-            fetch(&fetched[k]);
-    for (uint32_t i = 0; i < steps; i += BUFFERS)
-#pragma unroll
-        for (uint32_t k = 0; k < BUFFERS; k++) {
-            if (i + k >= steps)
-                return;
-            if (i + k + BUFFERS - 1 < steps)
-                fetch(&fetched[(k + BUFFERS - 1) % BUFFERS]);
-            count(fetched[k]);
-        }
-}
-
 template <bool SHIFTED, int ONE, int TWO>
 static __device__ __forceinline__ void
 count_rows(const struct glcm_image &image, const struct glcm_set &set,
            const struct counting &counting, struct pairs_row rows[GLCM_ROWS], uint32_t steps)
 {
     constexpr int last = ONE > TWO ? ONE : TWO;
+    struct fetched_rows fetched_rows[TWO == GLCM_NONE ? 3 : 2];
 
-    glcm_pairs_each_row<TWO == GLCM_NONE ? 3 : 2, struct fetched_rows>(
-        steps,
+    glcm_each_row(
+        fetched_rows, steps,
         [&](struct fetched_rows *into) {
 #pragma unroll
             for (int i = 0; i <= last; i++) {
@@ -246,9 +224,10 @@ count_kept_rows(const struct glcm_image &image, const struct glcm_set &set,
 {
     struct pairs_codes other =
         glcm_pairs_codes_of<SHIFTED, true>(image, rows[1], fetch_row(rows[1]));
+    struct words fetched_words[3];
 
-    glcm_pairs_each_row<3, struct words>(
-        steps,
+    glcm_each_row(
+        fetched_words, steps,
         [&](struct words *into) {
             *into = fetch_row(rows[GLCM_OWN]);
             rows[GLCM_OWN].at += stride;
@@ -274,9 +253,10 @@ count_far_rows(const struct glcm_image &image, const struct glcm_set &set,
                uint32_t steps)
 {
     const uint32_t shift = SHIFTED ? image.shift : 0;
+    struct fetched_rows fetched_rows[2];
 
-    glcm_pairs_each_row<2, struct fetched_rows>(
-        steps,
+    glcm_each_row(
+        fetched_rows, steps,
         [&](struct fetched_rows *into) {
             into->row[0] = fetch_row(own);
 #pragma unroll
@@ -570,43 +550,23 @@ __launch_bounds__(THREADS)
     for (uint32_t i = threadIdx.x; i < k * k * image.copies; i += THREADS)
         counters[i] = 0;
     __syncthreads();
+#define COUNT(KIND, ...)                                                                           \
+    case KIND:                                                                                     \
+        glcm_pairs_count_part<SHIFTED, __VA_ARGS__>(image, set, part, parts, counters, counts);    \
+        return
     switch (set.kind) {
-    case GLCM_SINGLE_OWN:
-        glcm_pairs_count_part<SHIFTED, GLCM_OWN, GLCM_NONE>(image, set, part, parts, counters,
-                                                            counts);
-        return;
-    case GLCM_SINGLE:
-        glcm_pairs_count_part<SHIFTED, 1, GLCM_NONE>(image, set, part, parts, counters, counts);
-        return;
-    case GLCM_SINGLE_KEPT:
-        glcm_pairs_count_part<SHIFTED, 1, GLCM_NONE, true>(image, set, part, parts, counters,
-                                                           counts);
-        return;
-    case GLCM_SINGLE_FAR:
-        glcm_pairs_count_part<SHIFTED, GLCM_FAR, GLCM_NONE>(image, set, part, parts, counters,
-                                                            counts);
-        return;
-    case GLCM_BOTH_OWN:
-        glcm_pairs_count_part<SHIFTED, GLCM_OWN, GLCM_OWN>(image, set, part, parts, counters,
-                                                           counts);
-        return;
-    case GLCM_ONE_OWN:
-        glcm_pairs_count_part<SHIFTED, GLCM_OWN, 1>(image, set, part, parts, counters, counts);
-        return;
-    case GLCM_ONE_OWN_KEPT:
-        glcm_pairs_count_part<SHIFTED, GLCM_OWN, 1, true>(image, set, part, parts, counters,
-                                                          counts);
-        return;
-    case GLCM_ONE_ROW:
-        glcm_pairs_count_part<SHIFTED, 1, 1>(image, set, part, parts, counters, counts);
-        return;
-    case GLCM_ONE_ROW_KEPT:
-        glcm_pairs_count_part<SHIFTED, 1, 1, true>(image, set, part, parts, counters, counts);
-        return;
-    case GLCM_TWO_ROWS:
-        glcm_pairs_count_part<SHIFTED, 1, 2>(image, set, part, parts, counters, counts);
-        return;
+        COUNT(GLCM_SINGLE_OWN, GLCM_OWN, GLCM_NONE);
+        COUNT(GLCM_SINGLE, 1, GLCM_NONE);
+        COUNT(GLCM_SINGLE_KEPT, 1, GLCM_NONE, true);
+        COUNT(GLCM_SINGLE_FAR, GLCM_FAR, GLCM_NONE);
+        COUNT(GLCM_BOTH_OWN, GLCM_OWN, GLCM_OWN);
+        COUNT(GLCM_ONE_OWN, GLCM_OWN, 1);
+        COUNT(GLCM_ONE_OWN_KEPT, GLCM_OWN, 1, true);
+        COUNT(GLCM_ONE_ROW, 1, 1);
+        COUNT(GLCM_ONE_ROW_KEPT, 1, 1, true);
+        COUNT(GLCM_TWO_ROWS, 1, 2);
     }
+#undef COUNT
 }
 
 cudaError_t

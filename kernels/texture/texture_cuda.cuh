@@ -210,9 +210,29 @@ texture_in_region(const uint64_t *region, size_t row, uint32_t words_per_row, ui
     return region == NULL || (region[row * words_per_row + x / 64] >> x % 64 & 1) != 0;
 }
 
-/*
- * A request's parts, as the operations put them together; bench times them one by one. All go to a stream, and none waits for it.
- */
+/* `steps` rows of codes through fetch(into) and count(fetched), each in its order; the loads of some
+ * are under way while others are counted. */
+template <uint32_t BUFFERS, typename Fetched, typename Fetch, typename Count>
+static __device__ __forceinline__ void
+glcm_each_row(Fetched (&fetched)[BUFFERS], uint32_t steps, const Fetch &fetch, const Count &count)
+{
+#pragma unroll
+    for (uint32_t k = 0; k < BUFFERS - 1; k++)
+        if (k < steps)
+            fetch(&fetched[k]);
+    for (uint32_t i = 0; i < steps; i += BUFFERS)
+#pragma unroll
+        for (uint32_t k = 0; k < BUFFERS; k++) {
+            if (i + k >= steps)
+                return;
+            if (i + k + BUFFERS - 1 < steps)
+                fetch(&fetched[(k + BUFFERS - 1) % BUFFERS]);
+            count(fetched[k]);
+        }
+}
+
+/* A request's parts, as the operations put them together; bench times them one by one. All go to a
+ * stream, and none waits for it. */
 
 /* Fills the plan, and queues what precedes counting: region, codes. */
 int cuda_glcm_begin(struct cuda_lane *lane, const struct texture_glcm *request,
