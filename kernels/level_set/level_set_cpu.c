@@ -154,38 +154,20 @@ cpu_level_set_begin(struct kernels_lane *lane, const void *given, struct error *
     return 0;
 }
 
-/* Adds lo..hi, cut to the values that the pixel type has. */
-static int
-cpu_level_set_add_interval(struct isa_interval *pass, int count, int64_t lo, int64_t hi,
-                           struct image_range limits)
-{
-    lo = lo > limits.lo ? lo : limits.lo;
-    hi = hi < limits.hi ? hi : limits.hi;
-    if (lo > hi)
-        return count;
-    pass[count] = (struct isa_interval){(uint16_t)lo, (uint16_t)(hi - lo)};
-    return count + 1;
-}
-
 /* What is in range and not padding: at most two intervals. Returns false when nothing is. */
 static bool
 find_intervals(enum image_pixel pixel, struct image_range range, struct image_range padding,
                struct isa_interval pass[2])
 {
-    struct image_range limits = image_pixel_range(pixel);
-    int count = 0;
+    struct image_range intervals[2];
+    int count = level_set_intervals(pixel, range, padding, intervals);
 
-    if (padding.lo > padding.hi) {
-        count = cpu_level_set_add_interval(pass, count, range.lo, range.hi, limits);
-    } else {
-        int64_t below = (int64_t)padding.lo - 1, above = (int64_t)padding.hi + 1;
-        count = cpu_level_set_add_interval(pass, count, range.lo,
-                                           range.hi < below ? range.hi : below, limits);
-        count = cpu_level_set_add_interval(pass, count, range.lo > above ? range.lo : above,
-                                           range.hi, limits);
+    for (int i = 0; i < 2 && count > 0; i++) {
+        const struct image_range *interval = &intervals[i < count ? i : 0];
+
+        pass[i] =
+            (struct isa_interval){(uint16_t)interval->lo, (uint16_t)(interval->hi - interval->lo)};
     }
-    if (count == 1)
-        pass[1] = pass[0];
     return count > 0;
 }
 

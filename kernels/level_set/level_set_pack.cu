@@ -5,7 +5,10 @@
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/level_set/level_set_cuda.cuh"
 #include "kernels/level_set/level_set_launch.cuh"
-#include "kernels/level_set/level_set_shape.cuh"
+extern "C" {
+#include "kernels/level_set/shape.h"
+}
+#include "kernels/level_set/shape_line.h"
 
 #include <limits.h>
 
@@ -77,35 +80,19 @@ level_set_budget(const struct level_set_job *job)
 
 /* Values in range */
 
-static void
-level_set_pack_add_interval(struct level_set_pass *pass, int64_t lo, int64_t hi, int64_t low,
-                            int64_t high)
-{
-    lo = lo > low ? lo : low;
-    hi = hi < high ? hi : high;
-    if (lo > hi)
-        return;
-    pass->minus_low[pass->intervals] = ((uint32_t)-lo & 0xFFFF) * 0x10001;
-    pass->span[pass->intervals] = (uint32_t)(hi - lo) * 0x10001;
-    pass->minus_span[pass->intervals] = ((uint32_t)(lo - hi) & 0xFFFF) * 0x10001;
-    pass->intervals++;
-}
-
 struct level_set_pass
 level_set_make_pass(enum image_pixel pixel, struct image_range range, struct image_range padding)
 {
-    int64_t low = pixel == IMAGE_INT16 ? INT16_MIN : 0;
-    int64_t high = low + (pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX);
+    struct image_range intervals[2];
     struct level_set_pass pass = {};
 
-    if (padding.lo > padding.hi) {
-        level_set_pack_add_interval(&pass, range.lo, range.hi, low, high);
-    } else {
-        int64_t below = (int64_t)padding.lo - 1, above = (int64_t)padding.hi + 1;
-        level_set_pack_add_interval(&pass, range.lo, range.hi < below ? range.hi : below, low,
-                                    high);
-        level_set_pack_add_interval(&pass, range.lo > above ? range.lo : above, range.hi, low,
-                                    high);
+    pass.intervals = (uint32_t)level_set_intervals(pixel, range, padding, intervals);
+    for (uint32_t i = 0; i < pass.intervals; i++) {
+        const int32_t lo = intervals[i].lo, hi = intervals[i].hi;
+
+        pass.minus_low[i] = ((uint32_t)-lo & 0xFFFF) * 0x10001;
+        pass.span[i] = (uint32_t)(hi - lo) * 0x10001;
+        pass.minus_span[i] = ((uint32_t)(lo - hi) & 0xFFFF) * 0x10001;
     }
     return pass;
 }
@@ -358,7 +345,7 @@ __launch_bounds__(DRAW_THREADS)
     last[threadIdx.x] = -1;
     if (number < rows.count) {
         int64_t y = rows.first_y + number % rows.count_y, z = rows.first_z + number / rows.count_y;
-        struct shape_interval columns = device_shape_row(shape, y, z, job.columns);
+        struct shape_interval columns = shape_find_row(&shape, y, z, job.columns);
 
         first[threadIdx.x] = columns.first;
         last[threadIdx.x] = columns.last;
@@ -616,7 +603,7 @@ __launch_bounds__(OUTLINE_THREADS)
         bool exists = y >= 0 && y < job.rows && z >= 0 && z < job.slices;
 
         if (exists && (row_inside || slice_inside)) {
-            columns = device_shape_row(shape, y, z, job.columns);
+            columns = shape_find_row(&shape, y, z, job.columns);
             take_ends(&outer, columns);
         }
         if (!row_inside || !slice_inside)
