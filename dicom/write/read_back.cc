@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <new>
 #include <unordered_set>
 
@@ -27,9 +29,11 @@ differ(const char *format, ...)
 }
 
 int
-caught(struct error *error, const char *path, enum code code, const char *object)
+verify(struct error *error, const char *path, enum code code, const char *object,
+       const std::function<void()> &body)
 try {
-    throw;
+    body();
+    return 0;
 
 } catch (const Mismatch &mismatch) {
     return error_set_files(error, -EBADMSG, code, path, nullptr,
@@ -46,7 +50,7 @@ try {
     return error_set_files(error, -EIO, code, path, nullptr, "The %s cannot be read back.", object);
 }
 
-void
+DcmDataset &
 load_file(DcmFileFormat &file, const char *path)
 {
     const OFCondition status = file.loadFile(path, EXS_Unknown, EGL_noChange);
@@ -54,14 +58,25 @@ load_file(DcmFileFormat &file, const char *path)
         differ("it cannot be read: %s", status.text());
     if (file.getDataset()->getOriginalXfer() != EXS_LittleEndianExplicit)
         differ("its transfer syntax is not Explicit VR Little Endian");
+    return *file.getDataset();
 }
 
 bool
-is_utf8(DcmFileFormat &file)
+is_utf8(DcmDataset &dataset)
 {
     OFString set;
-    file.getDataset()->findAndGetOFString(DCM_SpecificCharacterSet, set);
+    dataset.findAndGetOFString(DCM_SpecificCharacterSet, set);
     return set == "ISO_IR 192";
+}
+
+std::string
+clean_text(const char *text, size_t characters, enum value_text_kind kind, bool utf8)
+{
+    const std::unique_ptr<char, void (*)(void *)> clean(
+        value_text_clean(text, characters, kind, !utf8), std::free);
+    if (!clean)
+        throw std::bad_alloc();
+    return clean.get();
 }
 
 namespace
@@ -85,84 +100,82 @@ source_key(const std::string &sop_instance_uid, int64_t frame)
 } // namespace
 
 std::string
-text_of(DcmItem &item, const DcmTagKey &tag, const char *name)
+text_of(DcmItem &item, const Attribute &attribute)
 {
     OFString value;
-    if (item.findAndGetOFStringArray(tag, value).bad())
-        differ("%s is missing", name);
+    if (item.findAndGetOFStringArray(attribute.tag, value).bad())
+        differ("%s is missing", attribute.name);
     return read_back_trimmed(std::string(value.c_str(), value.size()));
 }
 
 void
-expect_text(DcmItem &item, const DcmTagKey &tag, const char *name, const std::string &expected)
+expect_text(DcmItem &item, const Attribute &attribute, const std::string &expected)
 {
-    const std::string value = text_of(item, tag, name);
+    const std::string value = text_of(item, attribute);
     if (value != read_back_trimmed(expected))
-        differ("%s is \"%.64s\" instead of \"%.64s\"", name, value.c_str(), expected.c_str());
+        differ("%s is \"%.64s\" instead of \"%.64s\"", attribute.name, value.c_str(),
+               expected.c_str());
 }
 
 void
-expect_number(DcmItem &item, const DcmTagKey &tag, const char *name, int64_t expected)
+expect_number(DcmItem &item, const Attribute &attribute, int64_t expected)
 {
     Uint16 value = 0;
-    if (item.findAndGetUint16(tag, value).bad())
-        differ("%s is missing", name);
+    if (item.findAndGetUint16(attribute.tag, value).bad())
+        differ("%s is missing", attribute.name);
     if (value != expected)
-        differ("%s is %u instead of %lld", name, static_cast<unsigned>(value),
+        differ("%s is %u instead of %lld", attribute.name, static_cast<unsigned>(value),
                static_cast<long long>(expected));
 }
 
 double
-decimal_of(DcmItem &item, const DcmTagKey &tag, const char *name, unsigned long index)
+decimal_of(DcmItem &item, const Attribute &attribute, unsigned long index)
 {
     OFString text;
-    if (item.findAndGetOFString(tag, text, index).bad() || text.empty())
-        differ("%s is missing or too short", name);
+    if (item.findAndGetOFString(attribute.tag, text, index).bad() || text.empty())
+        differ("%s is missing or too short", attribute.name);
     OFBool good = OFFalse;
     const double value = OFStandard::atof(text.c_str(), &good);
     if (!good || !std::isfinite(value))
-        differ("%s holds \"%.20s\", which is no number", name, text.c_str());
+        differ("%s holds \"%.20s\", which is no number", attribute.name, text.c_str());
     return value;
 }
 
 void
-expect_decimal(DcmItem &item, const DcmTagKey &tag, const char *name, unsigned long index,
-               double expected)
+expect_decimal(DcmItem &item, const Attribute &attribute, double expected, unsigned long index)
 {
-    const double value = decimal_of(item, tag, name, index);
+    const double value = decimal_of(item, attribute, index);
     if (std::fabs(value - expected) > 1e-6 * std::max(1.0, std::fabs(expected)))
-        differ("%s [%lu] is %.9g instead of %.9g", name, index, value, expected);
+        differ("%s [%lu] is %.9g instead of %.9g", attribute.name, index, value, expected);
 }
 
 DcmItem &
-item_of(DcmItem &item, const DcmTagKey &tag, const char *name)
+item_of(DcmItem &item, const Attribute &attribute)
 {
-    DcmSequenceOfItems *sequence = nullptr;
-    if (item.findAndGetSequence(tag, sequence).bad() || !sequence || sequence->card() == 0)
-        differ("%s is missing", name);
-    if (sequence->card() != 1)
-        differ("%s has %lu items instead of one", name, sequence->card());
-    return *sequence->getItem(0);
+    return *items_of(item, attribute, 1)[0];
 }
 
-DcmSequenceOfItems &
-sequence_of(DcmItem &item, const DcmTagKey &tag, const char *name, size_t count)
+std::vector<DcmItem *>
+items_of(DcmItem &item, const Attribute &attribute, size_t count)
 {
     DcmSequenceOfItems *sequence = nullptr;
-    if (item.findAndGetSequence(tag, sequence).bad() || !sequence)
-        differ("%s is missing", name);
+    if (item.findAndGetSequence(attribute.tag, sequence).bad() || !sequence)
+        differ("%s is missing", attribute.name);
     if (sequence->card() != count)
-        differ("%s has %lu items instead of %zu", name, sequence->card(), count);
-    return *sequence;
+        differ("%s has %lu items instead of %zu", attribute.name, sequence->card(), count);
+    std::vector<DcmItem *> items;
+    for (DcmObject *each = nullptr; (each = sequence->nextInContainer(each));)
+        items.push_back(static_cast<DcmItem *>(each));
+    return items;
 }
 
 void
-expect_code(DcmItem &item, const DcmTagKey &tag, const char *name, const coded_concept &code)
+expect_code(DcmItem &item, const Attribute &attribute, const coded_concept &code)
 {
-    DcmItem &coded = item_of(item, tag, name);
+    DcmItem &coded = item_of(item, attribute);
     const bool is_long = !coded.tagExists(DCM_CodeValue);
-    expect_text(coded, is_long ? DCM_LongCodeValue : DCM_CodeValue, name, code.value);
-    expect_text(coded, DCM_CodingSchemeDesignator, name, code.scheme);
+    expect_text(coded, {is_long ? DCM_LongCodeValue : DCM_CodeValue, attribute.name}, code.value);
+    expect_text(coded, {DCM_CodingSchemeDesignator, attribute.name}, code.scheme);
 }
 
 void
@@ -171,88 +184,82 @@ check_identity(DcmFileFormat &file, const char *sop_class, const struct derived_
 {
     DcmItem &meta = *file.getMetaInfo();
     DcmItem &dataset = *file.getDataset();
-    expect_text(meta, DCM_MediaStorageSOPClassUID, "MediaStorageSOPClassUID", sop_class);
-    expect_text(meta, DCM_MediaStorageSOPInstanceUID, "MediaStorageSOPInstanceUID",
-                identity.sop_instance_uid);
-    expect_text(dataset, DCM_SOPClassUID, "SOPClassUID", sop_class);
-    expect_text(dataset, DCM_SOPInstanceUID, "SOPInstanceUID", identity.sop_instance_uid);
-    expect_text(dataset, DCM_SeriesInstanceUID, "SeriesInstanceUID", identity.series_uid);
-    expect_text(dataset, DCM_StudyInstanceUID, "StudyInstanceUID", study_uid);
-    expect_text(dataset, DCM_Modality, "Modality", modality);
+    expect_text(meta, ATTRIBUTE(MediaStorageSOPClassUID), sop_class);
+    expect_text(meta, ATTRIBUTE(MediaStorageSOPInstanceUID), identity.sop_instance_uid);
+    expect_text(dataset, ATTRIBUTE(SOPClassUID), sop_class);
+    expect_text(dataset, ATTRIBUTE(SOPInstanceUID), identity.sop_instance_uid);
+    expect_text(dataset, ATTRIBUTE(SeriesInstanceUID), identity.series_uid);
+    expect_text(dataset, ATTRIBUTE(StudyInstanceUID), study_uid);
+    expect_text(dataset, ATTRIBUTE(Modality), modality);
 }
 
-void
-check_each_frame(DcmItem &dataset, size_t count, const std::function<void(DcmItem &)> &check)
+StackObject::StackObject(const struct derived_source &source, const char *path)
+    : source_(source), stack_(*source.stack), path_(path), dataset_(load_file(file_, path))
 {
-    DcmSequenceOfItems &groups = sequence_of(dataset, DCM_PerFrameFunctionalGroupsSequence,
-                                             "PerFrameFunctionalGroupsSequence", count);
-    size_t frame = 0;
-    for (DcmObject *object = groups.nextInContainer(nullptr); object;
-         object = groups.nextInContainer(object)) {
-        frame++;
-        try {
-            check(*static_cast<DcmItem *>(object));
-        } catch (const Mismatch &mismatch) {
-            differ("frame %zu: %.300s", frame, mismatch.message);
-        }
-    }
-}
-
-StackReferences::StackReferences(const struct derived_source &source) : source_(source)
-{
-    for (int32_t p = 0; p < source.stack->plane_count; p++)
+    for (int32_t p = 0; p < stack_.plane_count; p++)
         planes_.emplace(source_key(derived_plane_instance(&source, p)->sop_instance_uid,
-                                   source.stack->planes[p].frame),
+                                   stack_.planes[p].frame),
                         p);
 }
 
 void
-StackReferences::check_frame_of_reference(DcmItem &dataset) const
+StackObject::check_identity(const char *sop_class, const struct derived_identity &identity,
+                            const char *modality)
 {
     char uid[DICOM_UID_SIZE];
+    read_back::check_identity(file_, sop_class, identity,
+                              derived_plane_instance(&source_, 0)->study_uid, modality);
     if (derived_frame_of_reference_uid(&source_, uid))
         throw std::bad_alloc();
-    expect_text(dataset, DCM_FrameOfReferenceUID, "FrameOfReferenceUID", uid);
+    expect_text(dataset_, ATTRIBUTE(FrameOfReferenceUID), uid);
 }
 
 void
-StackReferences::check_shared_groups(DcmItem &groups) const
+StackObject::check_image(int64_t bits)
 {
-    const struct geometry_stack &stack = *source_.stack;
-    DcmItem &orientation =
-        item_of(groups, DCM_PlaneOrientationSequence, "PlaneOrientationSequence");
-    DcmItem &measures = item_of(groups, DCM_PixelMeasuresSequence, "PixelMeasuresSequence");
+    expect_text(dataset_, ATTRIBUTE(PhotometricInterpretation), "MONOCHROME2");
+    expect_number(dataset_, ATTRIBUTE(SamplesPerPixel), 1);
+    expect_number(dataset_, ATTRIBUTE(Rows), stack_.rows);
+    expect_number(dataset_, ATTRIBUTE(Columns), stack_.columns);
+    expect_number(dataset_, ATTRIBUTE(BitsAllocated), bits);
+    expect_number(dataset_, ATTRIBUTE(BitsStored), bits);
+    expect_number(dataset_, ATTRIBUTE(HighBit), bits - 1);
+    expect_number(dataset_, ATTRIBUTE(PixelRepresentation), 0);
+}
+
+DcmItem &
+StackObject::check_shared_groups()
+{
+    DcmItem &groups = item_of(dataset_, ATTRIBUTE(SharedFunctionalGroupsSequence));
+    DcmItem &orientation = item_of(groups, ATTRIBUTE(PlaneOrientationSequence));
+    DcmItem &measures = item_of(groups, ATTRIBUTE(PixelMeasuresSequence));
     const struct dicom_frame &first = *derived_plane_frame(&source_, 0);
     for (unsigned long i = 0; i < 6; i++)
-        expect_decimal(orientation, DCM_ImageOrientationPatient, "ImageOrientationPatient", i,
-                       first.orientation[i]);
+        expect_decimal(orientation, ATTRIBUTE(ImageOrientationPatient), first.orientation[i], i);
     for (unsigned long i = 0; i < 2; i++)
-        expect_decimal(measures, DCM_PixelSpacing, "PixelSpacing", i, first.pixel_spacing[i]);
-    if (decimal_of(measures, DCM_SliceThickness, "SliceThickness", 0) <= 0.0)
+        expect_decimal(measures, ATTRIBUTE(PixelSpacing), first.pixel_spacing[i], i);
+    if (decimal_of(measures, ATTRIBUTE(SliceThickness)) <= 0.0)
         differ("SliceThickness is not positive");
-    if (stack.plane_count > 1)
-        expect_decimal(measures, DCM_SpacingBetweenSlices, "SpacingBetweenSlices", 0,
-                       stack.spacing[2]);
+    if (stack_.plane_count > 1)
+        expect_decimal(measures, ATTRIBUTE(SpacingBetweenSlices), stack_.spacing[2]);
     else if (measures.tagExists(DCM_SpacingBetweenSlices))
         differ("SpacingBetweenSlices is there for one plane");
+    return groups;
 }
 
 void
-StackReferences::check_referenced_series(DcmItem &dataset) const
+StackObject::check_referenced_series()
 {
     std::unordered_set<std::string> expected;
-    for (int32_t p = 0; p < source_.stack->plane_count; p++)
+    for (int32_t p = 0; p < stack_.plane_count; p++)
         expected.insert(derived_plane_instance(&source_, p)->sop_instance_uid);
 
-    DcmItem &series = item_of(dataset, DCM_ReferencedSeriesSequence, "ReferencedSeriesSequence");
-    expect_text(series, DCM_SeriesInstanceUID, "SeriesInstanceUID of the source",
+    DcmItem &series = item_of(dataset_, ATTRIBUTE(ReferencedSeriesSequence));
+    expect_text(series, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the source"},
                 derived_plane_instance(&source_, 0)->series_uid);
-    DcmSequenceOfItems &references = sequence_of(series, DCM_ReferencedInstanceSequence,
-                                                 "ReferencedInstanceSequence", expected.size());
-    for (DcmObject *object = references.nextInContainer(nullptr); object;
-         object = references.nextInContainer(object)) {
-        const std::string uid = text_of(*static_cast<DcmItem *>(object),
-                                        DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
+    for (DcmItem *reference :
+         items_of(series, ATTRIBUTE(ReferencedInstanceSequence), expected.size())) {
+        const std::string uid = text_of(*reference, ATTRIBUTE(ReferencedSOPInstanceUID));
         if (expected.erase(uid) != 1)
             differ(
                 "ReferencedInstanceSequence names %.64s, which is not a source or is there twice",
@@ -260,13 +267,32 @@ StackReferences::check_referenced_series(DcmItem &dataset) const
     }
 }
 
-int32_t
-StackReferences::plane_of(DcmItem &frame) const
+void
+StackObject::check_each_frame(int32_t count, const std::function<void(DcmItem &)> &check)
 {
-    DcmItem &derivation = item_of(frame, DCM_DerivationImageSequence, "DerivationImageSequence");
-    DcmItem &source = item_of(derivation, DCM_SourceImageSequence, "SourceImageSequence");
-    const std::string uid =
-        text_of(source, DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
+    Sint32 there = 0;
+    if (dataset_.findAndGetSint32(DCM_NumberOfFrames, there).bad() || there < 1)
+        differ("NumberOfFrames is missing");
+    if (count != 0 && there != count)
+        differ("NumberOfFrames is %d instead of %d", static_cast<int>(there), count);
+    size_t frame = 0;
+    for (DcmItem *item : items_of(dataset_, ATTRIBUTE(PerFrameFunctionalGroupsSequence),
+                                  static_cast<size_t>(there))) {
+        frame++;
+        try {
+            check(*item);
+        } catch (const Mismatch &mismatch) {
+            differ("frame %zu: %.300s", frame, mismatch.message);
+        }
+    }
+}
+
+int32_t
+StackObject::plane_of(DcmItem &frame) const
+{
+    DcmItem &derivation = item_of(frame, ATTRIBUTE(DerivationImageSequence));
+    DcmItem &source = item_of(derivation, ATTRIBUTE(SourceImageSequence));
+    const std::string uid = text_of(source, ATTRIBUTE(ReferencedSOPInstanceUID));
     Sint32 number = 0;
     const bool numbered = source.findAndGetSint32(DCM_ReferencedFrameNumber, number).good();
     if (!numbered)
@@ -278,14 +304,25 @@ StackReferences::plane_of(DcmItem &frame) const
     const struct dicom_instance &instance = *derived_plane_instance(&source_, found->second);
     if (numbered != instance.multi_frame)
         differ("its ReferencedFrameNumber is %s", numbered ? "needless" : "missing");
-    expect_text(source, DCM_ReferencedSOPClassUID, "ReferencedSOPClassUID", instance.sop_class_uid);
-    expect_text(source, DCM_SpatialLocationsPreserved, "SpatialLocationsPreserved", "YES");
-    DcmItem &position = item_of(frame, DCM_PlanePositionSequence, "PlanePositionSequence");
+    expect_text(source, ATTRIBUTE(ReferencedSOPClassUID), instance.sop_class_uid);
+    expect_text(source, ATTRIBUTE(SpatialLocationsPreserved), "YES");
+    DcmItem &position = item_of(frame, ATTRIBUTE(PlanePositionSequence));
     const struct dicom_frame &expected = *derived_plane_frame(&source_, found->second);
     for (unsigned long i = 0; i < 3; i++)
-        expect_decimal(position, DCM_ImagePositionPatient, "ImagePositionPatient", i,
-                       expected.position[i]);
+        expect_decimal(position, ATTRIBUTE(ImagePositionPatient), expected.position[i], i);
     return found->second;
+}
+
+const Uint32 *
+StackObject::indices_of(DcmItem &frame, unsigned long count)
+{
+    DcmItem &content = item_of(frame, ATTRIBUTE(FrameContentSequence));
+    const Uint32 *indices = nullptr;
+    unsigned long found = 0;
+    if (content.findAndGetUint32Array(DCM_DimensionIndexValues, indices, &found).bad() ||
+        found != count)
+        differ("DimensionIndexValues are not %lu", count);
+    return indices;
 }
 
 } // namespace read_back

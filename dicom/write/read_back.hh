@@ -9,6 +9,7 @@
 #ifndef NOCTULE_DICOM_READ_BACK_H
 #define NOCTULE_DICOM_READ_BACK_H
 
+#include "dicom/value/value_text.h"
 #include "dicom/write/derived.h"
 
 #include "dcmtk/config/osconfig.h"
@@ -30,16 +31,18 @@ struct Mismatch {
 [[noreturn]] void differ(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * In a catch block of a verifier: a difference as the error `code`, with `object`, which is what
- * was read back ("segmentation"), as its name; no memory as OUT_OF_MEMORY. Returns its negative
- * errno.
+ * Runs a verifier and returns 0: a difference becomes the error `code`, with `object`, which is what
+ * was read back ("segmentation"), as its name; no memory OUT_OF_MEMORY. Returns its negative errno.
  */
-int caught(struct error *error, const char *path, enum code code, const char *object);
+int verify(struct error *error, const char *path, enum code code, const char *object,
+           const std::function<void()> &body);
 
 /* Opens an object in Explicit VR Little Endian; long values, such as pixels, stay in the file. */
-void load_file(DcmFileFormat &file, const char *path);
+DcmDataset &load_file(DcmFileFormat &file, const char *path);
 /* Are its texts UTF-8? Else they are ASCII. */
-bool is_utf8(DcmFileFormat &file);
+bool is_utf8(DcmDataset &dataset);
+/* As value_text_clean makes it fit for such an object. */
+std::string clean_text(const char *text, size_t characters, enum value_text_kind kind, bool utf8);
 
 /* The class, who the object is, and whose. */
 void check_identity(DcmFileFormat &file, const char *sop_class,
@@ -48,41 +51,57 @@ void check_identity(DcmFileFormat &file, const char *sop_class,
 
 /* --- attributes; each differs when what it looks for is missing --- */
 
-std::string text_of(DcmItem &item, const DcmTagKey &tag, const char *name);
-void expect_text(DcmItem &item, const DcmTagKey &tag, const char *name,
-                 const std::string &expected);
-void expect_number(DcmItem &item, const DcmTagKey &tag, const char *name, int64_t expected);
-double decimal_of(DcmItem &item, const DcmTagKey &tag, const char *name, unsigned long index);
+struct Attribute {
+    DcmTagKey tag;
+    const char *name; /* in sentences */
+};
+
+#define ATTRIBUTE(keyword) (read_back::Attribute{DCM_##keyword, #keyword})
+
+std::string text_of(DcmItem &item, const Attribute &attribute);
+void expect_text(DcmItem &item, const Attribute &attribute, const std::string &expected);
+void expect_number(DcmItem &item, const Attribute &attribute, int64_t expected);
+double decimal_of(DcmItem &item, const Attribute &attribute, unsigned long index = 0);
 /* A decimal string has 16 characters at most: the last digits of a double may be lost. */
-void expect_decimal(DcmItem &item, const DcmTagKey &tag, const char *name, unsigned long index,
-                    double expected);
-/* The only item; sequences of other lengths differ. */
-DcmItem &item_of(DcmItem &item, const DcmTagKey &tag, const char *name);
-DcmSequenceOfItems &sequence_of(DcmItem &item, const DcmTagKey &tag, const char *name,
-                                size_t count);
+void expect_decimal(DcmItem &item, const Attribute &attribute, double expected,
+                    unsigned long index = 0);
+/* The only item, or all `count` of them; sequences of other lengths differ. */
+DcmItem &item_of(DcmItem &item, const Attribute &attribute);
+std::vector<DcmItem *> items_of(DcmItem &item, const Attribute &attribute, size_t count);
 /* Value and scheme of the only item; the meaning is for people. */
-void expect_code(DcmItem &item, const DcmTagKey &tag, const char *name, const coded_concept &code);
+void expect_code(DcmItem &item, const Attribute &attribute, const coded_concept &code);
 
-/* Calls check(item) for each item of the per-frame groups, and says in which frame it differs. */
-void check_each_frame(DcmItem &dataset, size_t count, const std::function<void(DcmItem &)> &check);
+/* --- an image object made from a stack, on which verifiers of one kind are built --- */
 
-/* --- what refers to the stack --- */
-
-class StackReferences
+class StackObject
 {
-  public:
-    explicit StackReferences(const struct derived_source &source);
+  protected:
+    StackObject(const struct derived_source &source, const char *path);
 
-    void check_frame_of_reference(DcmItem &dataset) const;
-    /* Plane Orientation and Pixel Measures. */
-    void check_shared_groups(DcmItem &groups) const;
+    /* Who it is, and its Frame of Reference. */
+    void check_identity(const char *sop_class, const struct derived_identity &identity,
+                        const char *modality);
+    /* Unsigned pixels of as many bits, allocated and stored. */
+    void check_image(int64_t bits);
+    /* Plane Orientation and Pixel Measures; returns the groups. */
+    DcmItem &check_shared_groups();
     /* Each source instance once, and no other. */
-    void check_referenced_series(DcmItem &dataset) const;
+    void check_referenced_series();
+    /* Calls check(item) for each item of the per-frame groups, `count` of them (0: one or more), and
+     * says in which frame it differs. */
+    void check_each_frame(int32_t count, const std::function<void(DcmItem &)> &check);
     /* The plane that a frame's Derivation Image names; its Plane Position must be there. */
     int32_t plane_of(DcmItem &frame) const;
+    /* The Dimension Index Values of a frame, of which there are so many. */
+    static const Uint32 *indices_of(DcmItem &frame, unsigned long count);
+
+    const struct derived_source &source_;
+    const struct geometry_stack &stack_;
+    const char *path_;
+    DcmFileFormat file_;
+    DcmDataset &dataset_;
 
   private:
-    const struct derived_source &source_;
     std::unordered_map<std::string, int32_t> planes_; /* by source instance and frame number */
 };
 

@@ -6,10 +6,8 @@
  * SR, and the concepts of the templates from its tables of codes. Items are expected in the order
  * of the templates, and none besides.
  */
-#include "dicom/objects/seg/seg_internal.h"
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_walk.hh"
-#include "dicom/value/value_text.h"
 #include "dicom/write/read_back.hh"
 
 #include "dcmtk/dcmsr/codes/dcm.h"
@@ -17,11 +15,8 @@
 #include "dcmtk/dcmsr/codes/ucum.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <map>
-#include <memory>
-#include <new>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,227 +26,6 @@ using namespace read_back;
 namespace
 {
 
-class SrVerifier
-{
-  public:
-    SrVerifier(const struct sr_request &request, const char *path)
-        : request_(request), seg_(*request.seg), path_(path)
-    {
-        list_sources();
-    }
-
-    void run()
-    {
-        load_file(file_, path_);
-        utf8_ = is_utf8(file_);
-        check_identity();
-        check_flags();
-        check_evidence();
-        check_content();
-    }
-
-  private:
-    void list_sources();
-    void check_identity();
-    void check_flags();
-    void check_coding_schemes(const std::set<std::string> &used);
-    void check_evidence();
-    void check_series(DcmItem &series, const std::string &series_uid,
-                      std::set<std::string> expected);
-    void check_content();
-    void check_context(Walk &walk);
-    void check_library(Walk &walk);
-    void check_group(Walk &walk, const struct sr_group &group);
-    void check_segment(Walk &walk, const struct sr_group &group);
-    void check_volume(Walk &walk);
-    void check_algorithm(Walk &walk);
-    void check_finding(Walk &walk, const struct seg_segment &segment);
-    void check_site(Walk &walk, const struct seg_segment &segment);
-    void check_measurement(Walk &walk, const struct sr_measurement &measurement);
-    void check_values(Walk &walk, const struct sr_group &group);
-
-    std::string clean(const char *text, size_t characters, enum value_text_kind kind) const
-    {
-        const std::unique_ptr<char, void (*)(void *)> made(
-            value_text_clean(text, characters, kind, !utf8_), std::free);
-        if (!made)
-            throw std::bad_alloc();
-        return made.get();
-    }
-
-    std::string lines(const char *text) const
-    {
-        return clean(text, SIZE_MAX, VALUE_LINES);
-    }
-
-    Code code(const struct coded_concept &of) const
-    {
-        return {clean(of.value, SIZE_MAX, VALUE_LINE), clean(of.scheme, 16, VALUE_LINE),
-                clean(of.meaning, 64, VALUE_LINE)};
-    }
-
-    const struct sr_request &request_;
-    const struct seg_request &seg_;
-    const char *path_;
-    std::vector<const struct dicom_instance *> sources_; /* by ascending plane, each once */
-    DcmFileFormat file_;
-    bool utf8_ = false;
-};
-
-void
-SrVerifier::list_sources()
-{
-    std::set<const struct dicom_instance *> seen;
-    for (int32_t p = 0; p < seg_.source.stack->plane_count; p++) {
-        const struct dicom_instance *instance = derived_plane_instance(&seg_.source, p);
-        if (seen.insert(instance).second)
-            sources_.push_back(instance);
-    }
-}
-
-void
-SrVerifier::check_identity()
-{
-    struct derived_identity identity;
-    if (sr_make_identity(&request_, &identity))
-        throw std::bad_alloc();
-    read_back::check_identity(file_, UID_EnhancedSRStorage, identity, sources_[0]->study_uid, "SR");
-}
-
-void
-SrVerifier::check_flags()
-{
-    DcmDataset &dataset = *file_.getDataset();
-    expect_text(dataset, DCM_CompletionFlag, "CompletionFlag", "COMPLETE");
-    expect_text(dataset, DCM_VerificationFlag, "VerificationFlag", "UNVERIFIED");
-    DcmSequenceOfItems &templates =
-        sequence_of(dataset, DCM_ContentTemplateSequence, "ContentTemplateSequence", 1);
-    expect_text(*templates.getItem(0), DCM_TemplateIdentifier, "TemplateIdentifier", "1500");
-    expect_text(*templates.getItem(0), DCM_MappingResource, "MappingResource", "DCMR");
-}
-
-/* Whoever meets IBSI's codes, or ours, finds out what they are; and of no others. */
-void
-SrVerifier::check_coding_schemes(const std::set<std::string> &used)
-{
-    std::set<std::string> named;
-    DcmSequenceOfItems *schemes = nullptr;
-    if (file_.getDataset()
-            ->findAndGetSequence(DCM_CodingSchemeIdentificationSequence, schemes)
-            .good()) {
-        for (unsigned long i = 0; i < schemes->card(); i++)
-            named.insert(text_of(*schemes->getItem(i), DCM_CodingSchemeDesignator,
-                                 "CodingSchemeDesignator"));
-    }
-    for (const char *scheme : {SR_IBSI_SCHEME, CONCEPT_OWN_SCHEME}) {
-        if (used.count(scheme) != named.count(scheme))
-            differ("CodingSchemeIdentificationSequence %s %s",
-                   used.count(scheme) ? "lacks" : "has, but no code is of,", scheme);
-        named.erase(scheme);
-    }
-    if (!named.empty())
-        differ("CodingSchemeIdentificationSequence has %.16s", named.begin()->c_str());
-}
-
-void
-SrVerifier::check_series(DcmItem &series, const std::string &series_uid,
-                         std::set<std::string> expected)
-{
-    expect_text(series, DCM_SeriesInstanceUID, "SeriesInstanceUID of the evidence", series_uid);
-    DcmSequenceOfItems &instances =
-        sequence_of(series, DCM_ReferencedSOPSequence, "ReferencedSOPSequence", expected.size());
-    for (DcmObject *object = instances.nextInContainer(nullptr); object;
-         object = instances.nextInContainer(object)) {
-        auto &item = *static_cast<DcmItem *>(object);
-        const std::string class_and_instance =
-            text_of(item, DCM_ReferencedSOPClassUID, "ReferencedSOPClassUID") + ' ' +
-            text_of(item, DCM_ReferencedSOPInstanceUID, "ReferencedSOPInstanceUID");
-        if (expected.erase(class_and_instance) != 1)
-            differ("the evidence names %.128s, which is not referred to or is there twice",
-                   class_and_instance.c_str());
-    }
-}
-
-void
-SrVerifier::check_evidence()
-{
-    std::set<std::string> images;
-    for (const struct dicom_instance *source : sources_)
-        images.insert(std::string(source->sop_class_uid) + ' ' + source->sop_instance_uid);
-    DcmSequenceOfItems &studies =
-        sequence_of(*file_.getDataset(), DCM_CurrentRequestedProcedureEvidenceSequence,
-                    "CurrentRequestedProcedureEvidenceSequence", 1);
-    DcmItem &study = *studies.getItem(0);
-    expect_text(study, DCM_StudyInstanceUID, "StudyInstanceUID of the evidence",
-                sources_[0]->study_uid);
-    const bool of_segments =
-        std::any_of(request_.groups, request_.groups + request_.group_count,
-                    [](const sr_group &group) { return group.segment != SR_WHOLE_VOLUME; });
-    DcmSequenceOfItems &series = sequence_of(study, DCM_ReferencedSeriesSequence,
-                                             "ReferencedSeriesSequence", of_segments ? 2 : 1);
-    check_series(*series.getItem(0), sources_[0]->series_uid, images);
-    if (of_segments)
-        check_series(
-            *series.getItem(1), request_.seg_identity->series_uid,
-            {std::string(UID_SegmentationStorage) + ' ' + request_.seg_identity->sop_instance_uid});
-}
-
-/* Device observer and procedure. */
-void
-SrVerifier::check_context(Walk &walk)
-{
-    char device[DICOM_UID_SIZE];
-    if (sr_device_uid(&seg_, device))
-        throw std::bad_alloc();
-    const auto context = DSRTypes::RT_hasObsContext;
-    walk.code_leaf(DSRTypes::RT_hasConceptMod, CODE_DCM_LanguageOfContentItemAndDescendants,
-                   {"eng", "RFC5646", "English"});
-    walk.code_leaf(context, CODE_DCM_ObserverType, CODE_DCM_Device);
-    walk.uid(context, CODE_DCM_DeviceObserverUID, device);
-    walk.text(context, CODE_DCM_DeviceObserverName, "Noctule");
-    walk.text(context, CODE_DCM_DeviceObserverManufacturer, "Noctule");
-    walk.text(context, CODE_DCM_DeviceObserverModelName, "noctuled");
-    walk.text(context, CODE_DCM_DeviceObserverSerialNumber,
-              lines(seg_.source.device_serial_number));
-    const std::string modality = sources_[0]->modality;
-    const Code procedure = modality == "CT"   ? Code("25045-6", "LN", "CT unspecified body region")
-                           : modality == "MR" ? Code("25056-3", "LN", "MRI unspecified body region")
-                           : modality == "PT" ? Code("44136-0", "LN", "PET unspecified body region")
-                                              : Code(CODE_SCT_ImagingProcedure);
-    walk.code_leaf(DSRTypes::RT_hasConceptMod, CODE_DCM_ProcedureReported, procedure);
-}
-
-void
-SrVerifier::check_library(Walk &walk)
-{
-    const auto context = DSRTypes::RT_hasAcqContext;
-    const struct geometry_stack &stack = *seg_.source.stack;
-    const Code pixels("{pixels}", "UCUM", "Pixels");
-    const Code millimeter("mm", "UCUM", "millimeter");
-    const std::string modality = sources_[0]->modality;
-    walk.where = "the image library";
-    walk.container(CODE_DCM_ImageLibrary);
-    walk.container(CODE_DCM_ImageLibraryGroup);
-    if (modality == "CT")
-        walk.code_leaf(context, CODE_DCM_Modality, {"CT", "DCM", "Computed Tomography"});
-    else if (modality == "MR")
-        walk.code_leaf(context, CODE_DCM_Modality, {"MR", "DCM", "Magnetic Resonance"});
-    else if (modality == "PT")
-        walk.code_leaf(context, CODE_DCM_Modality, {"PT", "DCM", "Positron emission tomography"});
-    walk.number_leaf(context, CODE_DCM_PixelDataRows, stack.rows, pixels);
-    walk.number_leaf(context, CODE_DCM_PixelDataColumns, stack.columns, pixels);
-    if (sources_[0]->frame_of_reference_uid[0] != '\0')
-        walk.uid(context, CODE_DCM_FrameOfReferenceUID, sources_[0]->frame_of_reference_uid);
-    walk.number_leaf(context, CODE_DCM_HorizontalPixelSpacing, stack.spacing[0], millimeter);
-    walk.number_leaf(context, CODE_DCM_VerticalPixelSpacing, stack.spacing[1], millimeter);
-    if (stack.plane_count > 1)
-        walk.number_leaf(context, CODE_DCM_SpacingBetweenSlices, stack.spacing[2], millimeter);
-    for (const struct dicom_instance *source : sources_)
-        walk.image(nullptr, {source->sop_class_uid, source->sop_instance_uid, 0, {}});
-    walk.up();
-    walk.up();
-}
-
 bool
 is_side(const struct coded_concept &code)
 {
@@ -259,182 +33,329 @@ is_side(const struct coded_concept &code)
     return code.value && strcmp(code.scheme, "SCT") == 0 && sides.count(code.value) == 1;
 }
 
-void
-SrVerifier::check_finding(Walk &walk, const struct seg_segment &segment)
+class SrVerifier
 {
-    walk.code_leaf(DSRTypes::RT_contains, {"276214006", "SCT", "Finding category"},
-                   code(segment.category));
-    walk.code(DSRTypes::RT_contains, CODE_DCM_Finding, code(segment.type));
-    if (!segment.modifier.value || (segment.region.value && is_side(segment.modifier))) {
-        walk.no_children();
-        return;
+  public:
+    SrVerifier(const struct sr_request &request, const char *path)
+        : request_(request), seg_(*request.seg), dataset_(load_file(file_, path)),
+          utf8_(is_utf8(dataset_))
+    {
+        std::set<const struct dicom_instance *> seen;
+        for (int32_t p = 0; p < seg_.source.stack->plane_count; p++) {
+            const struct dicom_instance *instance = derived_plane_instance(&seg_.source, p);
+            if (seen.insert(instance).second)
+                sources_.push_back(instance);
+        }
     }
-    const Code name = is_side(segment.modifier)
+
+    void run()
+    {
+        check_identity();
+        check_flags();
+        check_evidence();
+        check_content();
+    }
+
+  private:
+    void check_identity()
+    {
+        struct derived_identity identity;
+        if (sr_make_identity(&request_, &identity))
+            throw std::bad_alloc();
+        read_back::check_identity(file_, UID_EnhancedSRStorage, identity, sources_[0]->study_uid,
+                                  "SR");
+    }
+
+    void check_flags()
+    {
+        expect_text(dataset_, ATTRIBUTE(CompletionFlag), "COMPLETE");
+        expect_text(dataset_, ATTRIBUTE(VerificationFlag), "UNVERIFIED");
+        DcmItem &used = item_of(dataset_, ATTRIBUTE(ContentTemplateSequence));
+        expect_text(used, ATTRIBUTE(TemplateIdentifier), "1500");
+        expect_text(used, ATTRIBUTE(MappingResource), "DCMR");
+    }
+
+    void check_evidence()
+    {
+        std::set<std::string> images;
+        for (const struct dicom_instance *source : sources_)
+            images.insert(std::string(source->sop_class_uid) + ' ' + source->sop_instance_uid);
+        DcmItem &study = item_of(dataset_, ATTRIBUTE(CurrentRequestedProcedureEvidenceSequence));
+        expect_text(study, {DCM_StudyInstanceUID, "StudyInstanceUID of the evidence"},
+                    sources_[0]->study_uid);
+        const bool of_segments = sr_refers_to_segments(&request_);
+        const std::vector<DcmItem *> series =
+            items_of(study, ATTRIBUTE(ReferencedSeriesSequence), of_segments ? 2 : 1);
+        check_series(*series[0], sources_[0]->series_uid, images);
+        if (of_segments)
+            check_series(*series[1], request_.seg_identity->series_uid,
+                         {std::string(UID_SegmentationStorage) + ' ' +
+                          request_.seg_identity->sop_instance_uid});
+    }
+
+    void check_series(DcmItem &series, const std::string &series_uid,
+                      std::set<std::string> expected)
+    {
+        expect_text(series, {DCM_SeriesInstanceUID, "SeriesInstanceUID of the evidence"},
+                    series_uid);
+        for (DcmItem *item : items_of(series, ATTRIBUTE(ReferencedSOPSequence), expected.size())) {
+            const std::string class_and_instance =
+                text_of(*item, ATTRIBUTE(ReferencedSOPClassUID)) + ' ' +
+                text_of(*item, ATTRIBUTE(ReferencedSOPInstanceUID));
+            if (expected.erase(class_and_instance) != 1)
+                differ("the evidence names %.128s, which is not referred to or is there twice",
+                       class_and_instance.c_str());
+        }
+    }
+
+    void check_content()
+    {
+        DSRDocument document;
+        const OFCondition status = document.read(dataset_);
+        if (status.bad())
+            differ("its content cannot be read: %s", status.text());
+        Walk walk(document.getTree());
+        walk.title(CODE_DCM_ImagingMeasurementReport);
+        walk.down();
+        check_context(walk);
+        check_library(walk);
+        walk.where = "the measurements";
+        walk.container(CODE_DCM_ImagingMeasurements);
+        std::vector<const struct sr_group *> groups;
+        for (size_t g = 0; g < request_.group_count; g++)
+            groups.push_back(&request_.groups[g]);
+        std::stable_partition(groups.begin(), groups.end(), [](const struct sr_group *group) {
+            return group->segment != SR_WHOLE_VOLUME;
+        });
+        for (size_t g = 0; g < groups.size(); g++) {
+            walk.where = "measurement group " + std::to_string(g + 1);
+            check_group(walk, *groups[g]);
+        }
+        walk.up();
+        walk.up();
+        check_coding_schemes(walk.schemes());
+    }
+
+    /* Device observer and procedure. */
+    void check_context(Walk &walk)
+    {
+        char device[DICOM_UID_SIZE];
+        if (sr_device_uid(&seg_, device))
+            throw std::bad_alloc();
+        const auto context = DSRTypes::RT_hasObsContext;
+        walk.code(DSRTypes::RT_hasConceptMod, CODE_DCM_LanguageOfContentItemAndDescendants,
+                  {"eng", "RFC5646", "English"});
+        walk.code(context, CODE_DCM_ObserverType, CODE_DCM_Device);
+        walk.uid(context, CODE_DCM_DeviceObserverUID, device);
+        walk.text(context, CODE_DCM_DeviceObserverName, "Noctule");
+        walk.text(context, CODE_DCM_DeviceObserverManufacturer, "Noctule");
+        walk.text(context, CODE_DCM_DeviceObserverModelName, "noctuled");
+        walk.text(context, CODE_DCM_DeviceObserverSerialNumber,
+                  lines(seg_.source.device_serial_number));
+        const std::string modality = sources_[0]->modality;
+        const Code procedure =
+            modality == "CT"   ? Code("25045-6", "LN", "CT unspecified body region")
+            : modality == "MR" ? Code("25056-3", "LN", "MRI unspecified body region")
+            : modality == "PT" ? Code("44136-0", "LN", "PET unspecified body region")
+                               : Code(CODE_SCT_ImagingProcedure);
+        walk.code(DSRTypes::RT_hasConceptMod, CODE_DCM_ProcedureReported, procedure);
+    }
+
+    void check_library(Walk &walk)
+    {
+        const auto context = DSRTypes::RT_hasAcqContext;
+        const struct geometry_stack &stack = *seg_.source.stack;
+        const Code pixels("{pixels}", "UCUM", "Pixels");
+        const Code millimeter("mm", "UCUM", "millimeter");
+        const std::string modality = sources_[0]->modality;
+        walk.where = "the image library";
+        walk.container(CODE_DCM_ImageLibrary);
+        walk.container(CODE_DCM_ImageLibraryGroup);
+        if (modality == "CT")
+            walk.code(context, CODE_DCM_Modality, {"CT", "DCM", "Computed Tomography"});
+        else if (modality == "MR")
+            walk.code(context, CODE_DCM_Modality, {"MR", "DCM", "Magnetic Resonance"});
+        else if (modality == "PT")
+            walk.code(context, CODE_DCM_Modality, {"PT", "DCM", "Positron emission tomography"});
+        walk.number(context, CODE_DCM_PixelDataRows, stack.rows, pixels);
+        walk.number(context, CODE_DCM_PixelDataColumns, stack.columns, pixels);
+        if (sources_[0]->frame_of_reference_uid[0] != '\0')
+            walk.uid(context, CODE_DCM_FrameOfReferenceUID, sources_[0]->frame_of_reference_uid);
+        walk.number(context, CODE_DCM_HorizontalPixelSpacing, stack.spacing[0], millimeter);
+        walk.number(context, CODE_DCM_VerticalPixelSpacing, stack.spacing[1], millimeter);
+        if (stack.plane_count > 1)
+            walk.number(context, CODE_DCM_SpacingBetweenSlices, stack.spacing[2], millimeter);
+        for (const struct dicom_instance *source : sources_)
+            walk.image(nullptr, {source->sop_class_uid, source->sop_instance_uid, 0, {}});
+        walk.up();
+        walk.up();
+    }
+
+    void check_group(Walk &walk, const struct sr_group &group)
+    {
+        char tracking_uid[DICOM_UID_SIZE];
+        char tracking_id[SEG_TRACKING_ID_SIZE];
+        if (sr_track(&request_, &group, tracking_id, tracking_uid))
+            throw std::bad_alloc();
+        walk.container(CODE_DCM_MeasurementGroup);
+        walk.text(DSRTypes::RT_hasObsContext, CODE_DCM_TrackingIdentifier, lines(tracking_id));
+        walk.uid(DSRTypes::RT_hasObsContext, CODE_DCM_TrackingUniqueIdentifier, tracking_uid);
+        if (group.segment == SR_WHOLE_VOLUME)
+            check_volume(walk);
+        else
+            check_segment(walk, group);
+        check_values(walk, group);
+        walk.up();
+    }
+
+    void check_segment(Walk &walk, const struct sr_group &group)
+    {
+        const struct seg_segment &segment = seg_.segments[group.segment];
+        check_finding(walk, segment);
+        const Code referenced_segment = CODE_DCM_ReferencedSegment;
+        walk.image(&referenced_segment, {UID_SegmentationStorage,
+                                         request_.seg_identity->sop_instance_uid,
+                                         static_cast<uint16_t>(group.segment + 1),
+                                         {}});
+        walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation,
+                 sources_[0]->series_uid);
+        check_site(walk, segment);
+        check_algorithm(walk);
+    }
+
+    /* Frames are named where the stack has not all of an instance's. */
+    void check_volume(Walk &walk)
+    {
+        std::map<const struct dicom_instance *, std::vector<int32_t>> frames;
+        for (int32_t p = 0; p < seg_.source.stack->plane_count; p++)
+            frames[derived_plane_instance(&seg_.source, p)].push_back(
+                seg_.source.stack->planes[p].frame + 1);
+        check_algorithm(walk);
+        const Code source_of_measurement = CODE_DCM_SourceOfMeasurement;
+        for (const struct dicom_instance *source : sources_) {
+            std::vector<int32_t> &numbers = frames[source];
+            if (numbers.size() == static_cast<size_t>(source->frame_count))
+                numbers.clear();
+            walk.image(&source_of_measurement,
+                       {source->sop_class_uid, source->sop_instance_uid, 0, numbers});
+        }
+    }
+
+    void check_algorithm(Walk &walk)
+    {
+        walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmName, "Noctule");
+        walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion,
+                  lines(seg_.source.software_version));
+    }
+
+    void check_finding(Walk &walk, const struct seg_segment &segment)
+    {
+        walk.code(DSRTypes::RT_contains, {"276214006", "SCT", "Finding category"},
+                  code(segment.category));
+        walk.code(DSRTypes::RT_contains, CODE_DCM_Finding, code(segment.type));
+        walk.down();
+        if (segment.modifier.value && !(segment.region.value && is_side(segment.modifier)))
+            walk.code(DSRTypes::RT_hasConceptMod,
+                      is_side(segment.modifier)
                           ? Code(CODE_SCT_Laterality)
-                          : Code("TYPE_MODIFIER", "99NOCTULE", "Segmented Property Type Modifier");
-    walk.down();
-    walk.code_leaf(DSRTypes::RT_hasConceptMod, name, code(segment.modifier));
-    walk.up();
-}
-
-void
-SrVerifier::check_site(Walk &walk, const struct seg_segment &segment)
-{
-    if (!segment.region.value)
-        return;
-    walk.code(DSRTypes::RT_hasConceptMod, CODE_SCT_FindingSite, code(segment.region));
-    if (!is_side(segment.modifier)) {
-        walk.no_children();
-        return;
+                          : Code("TYPE_MODIFIER", "99NOCTULE", "Segmented Property Type Modifier"),
+                      code(segment.modifier));
+        walk.up();
     }
-    walk.down();
-    walk.code_leaf(DSRTypes::RT_hasConceptMod, CODE_SCT_Laterality, code(segment.modifier));
-    walk.up();
-}
 
-void
-SrVerifier::check_measurement(Walk &walk, const struct sr_measurement &measurement)
-{
-    const char *absence = sr_absence(&measurement);
-    const bool has_words = sr_has_words(&measurement);
-    if (!absence)
-        walk.number(DSRTypes::RT_contains, code(measurement.concept), measurement.value,
-                    code(measurement.unit));
-    else
-        walk.code(DSRTypes::RT_contains, code(measurement.concept),
-                  measurement.qualifier == SR_MEASUREMENT_FAILURE ? CODE_DCM_MeasurementFailure
-                                                                  : CODE_DCM_NotANumber);
-    if (!absence && measurement.modifier_count == 0 && measurement.parameter_count == 0 &&
-        !has_words) {
-        walk.no_children();
-        return;
+    void check_site(Walk &walk, const struct seg_segment &segment)
+    {
+        if (!segment.region.value)
+            return;
+        walk.code(DSRTypes::RT_hasConceptMod, CODE_SCT_FindingSite, code(segment.region));
+        walk.down();
+        if (is_side(segment.modifier))
+            walk.code(DSRTypes::RT_hasConceptMod, CODE_SCT_Laterality, code(segment.modifier));
+        walk.up();
     }
-    walk.down();
-    for (size_t i = 0; i < measurement.modifier_count; i++)
-        walk.code_leaf(DSRTypes::RT_hasConceptMod, code(measurement.modifiers[i][0]),
-                       code(measurement.modifiers[i][1]));
-    if (has_words)
-        walk.text(DSRTypes::RT_hasConceptMod, code(measurement.words.concept),
-                  lines(measurement.words.text));
-    for (size_t i = 0; i < measurement.parameter_count; i++)
-        walk.number_leaf(DSRTypes::RT_inferredFrom, code(measurement.parameters[i].concept),
-                         measurement.parameters[i].value, code(measurement.parameters[i].unit));
-    if (absence)
-        walk.text(DSRTypes::RT_hasProperties, CODE_DCM_Comment, lines(absence));
-    walk.up();
-}
 
-/* Numbers, then what has none. */
-void
-SrVerifier::check_values(Walk &walk, const struct sr_group &group)
-{
-    std::vector<const struct sr_measurement *> values;
-    for (size_t i = 0; i < group.measurement_count; i++)
-        values.push_back(&group.measurements[i]);
-    std::stable_partition(values.begin(), values.end(),
-                          [](const struct sr_measurement *value) { return !sr_absence(value); });
-    for (const struct sr_measurement *value : values)
-        check_measurement(walk, *value);
-}
-
-void
-SrVerifier::check_algorithm(Walk &walk)
-{
-    walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmName, "Noctule");
-    walk.text(DSRTypes::RT_hasConceptMod, CODE_DCM_AlgorithmVersion,
-              lines(seg_.source.software_version));
-}
-
-void
-SrVerifier::check_segment(Walk &walk, const struct sr_group &group)
-{
-    const struct seg_segment &segment = seg_.segments[group.segment];
-    check_finding(walk, segment);
-    const Code referenced_segment = CODE_DCM_ReferencedSegment;
-    walk.image(&referenced_segment, {UID_SegmentationStorage,
-                                     request_.seg_identity->sop_instance_uid,
-                                     static_cast<uint16_t>(group.segment + 1),
-                                     {}});
-    walk.uid(DSRTypes::RT_contains, CODE_DCM_SourceSeriesForSegmentation, sources_[0]->series_uid);
-    check_site(walk, segment);
-    check_algorithm(walk);
-}
-
-/* Frames are named where the stack has not all of an instance's. */
-void
-SrVerifier::check_volume(Walk &walk)
-{
-    std::map<const struct dicom_instance *, std::vector<int32_t>> frames;
-    for (int32_t p = 0; p < seg_.source.stack->plane_count; p++)
-        frames[derived_plane_instance(&seg_.source, p)].push_back(
-            seg_.source.stack->planes[p].frame + 1);
-    check_algorithm(walk);
-    const Code source_of_measurement = CODE_DCM_SourceOfMeasurement;
-    for (const struct dicom_instance *source : sources_) {
-        std::vector<int32_t> &numbers = frames[source];
-        if (numbers.size() == static_cast<size_t>(source->frame_count))
-            numbers.clear();
-        walk.image(&source_of_measurement,
-                   {source->sop_class_uid, source->sop_instance_uid, 0, numbers});
+    /* Numbers, then what has none. */
+    void check_values(Walk &walk, const struct sr_group &group)
+    {
+        std::vector<const struct sr_measurement *> values;
+        for (size_t i = 0; i < group.measurement_count; i++)
+            values.push_back(&group.measurements[i]);
+        std::stable_partition(values.begin(), values.end(), [](const struct sr_measurement *value) {
+            return !sr_absence(value);
+        });
+        for (const struct sr_measurement *value : values)
+            check_measurement(walk, *value);
     }
-}
 
-void
-SrVerifier::check_group(Walk &walk, const struct sr_group &group)
-{
-    char tracking_uid[DICOM_UID_SIZE];
-    char tracking_id[SEG_TRACKING_ID_SIZE];
-    if (sr_track(&request_, &group, tracking_id, tracking_uid))
-        throw std::bad_alloc();
-    walk.container(CODE_DCM_MeasurementGroup);
-    walk.text(DSRTypes::RT_hasObsContext, CODE_DCM_TrackingIdentifier, lines(tracking_id));
-    walk.uid(DSRTypes::RT_hasObsContext, CODE_DCM_TrackingUniqueIdentifier, tracking_uid);
-    if (group.segment == SR_WHOLE_VOLUME)
-        check_volume(walk);
-    else
-        check_segment(walk, group);
-    check_values(walk, group);
-    walk.up();
-}
-
-void
-SrVerifier::check_content()
-{
-    DSRDocument document;
-    const OFCondition status = document.read(*file_.getDataset());
-    if (status.bad())
-        differ("its content cannot be read: %s", status.text());
-    Walk walk(document.getTree());
-    walk.title(CODE_DCM_ImagingMeasurementReport);
-    walk.down();
-    check_context(walk);
-    check_library(walk);
-    walk.where = "the measurements";
-    walk.container(CODE_DCM_ImagingMeasurements);
-    std::vector<const struct sr_group *> groups;
-    for (size_t g = 0; g < request_.group_count; g++)
-        groups.push_back(&request_.groups[g]);
-    std::stable_partition(groups.begin(), groups.end(), [](const struct sr_group *group) {
-        return group->segment != SR_WHOLE_VOLUME;
-    });
-    for (size_t g = 0; g < groups.size(); g++) {
-        walk.where = "measurement group " + std::to_string(g + 1);
-        check_group(walk, *groups[g]);
+    void check_measurement(Walk &walk, const struct sr_measurement &measurement)
+    {
+        const char *absence = sr_absence(&measurement);
+        if (!absence)
+            walk.number(DSRTypes::RT_contains, code(measurement.concept), measurement.value,
+                        code(measurement.unit));
+        else
+            walk.code(DSRTypes::RT_contains, code(measurement.concept),
+                      measurement.qualifier == SR_MEASUREMENT_FAILURE ? CODE_DCM_MeasurementFailure
+                                                                      : CODE_DCM_NotANumber);
+        walk.down();
+        for (size_t i = 0; i < measurement.modifier_count; i++)
+            walk.code(DSRTypes::RT_hasConceptMod, code(measurement.modifiers[i][0]),
+                      code(measurement.modifiers[i][1]));
+        if (sr_has_words(&measurement))
+            walk.text(DSRTypes::RT_hasConceptMod, code(measurement.words.concept),
+                      lines(measurement.words.text));
+        for (size_t i = 0; i < measurement.parameter_count; i++)
+            walk.number(DSRTypes::RT_inferredFrom, code(measurement.parameters[i].concept),
+                        measurement.parameters[i].value, code(measurement.parameters[i].unit));
+        if (absence)
+            walk.text(DSRTypes::RT_hasProperties, CODE_DCM_Comment, lines(absence));
+        walk.up();
     }
-    walk.up();
-    walk.up();
-    check_coding_schemes(walk.schemes());
-}
+
+    /* Whoever meets IBSI's codes, or ours, finds out what they are; and of no others. */
+    void check_coding_schemes(const std::set<std::string> &used)
+    {
+        std::set<std::string> named;
+        DcmSequenceOfItems *schemes = nullptr;
+        if (dataset_.findAndGetSequence(DCM_CodingSchemeIdentificationSequence, schemes).good()) {
+            for (unsigned long i = 0; i < schemes->card(); i++)
+                named.insert(text_of(*schemes->getItem(i), ATTRIBUTE(CodingSchemeDesignator)));
+        }
+        for (const char *scheme : {SR_IBSI_SCHEME, CONCEPT_OWN_SCHEME}) {
+            if (used.count(scheme) != named.count(scheme))
+                differ("CodingSchemeIdentificationSequence %s %s",
+                       used.count(scheme) ? "lacks" : "has, but no code is of,", scheme);
+            named.erase(scheme);
+        }
+        if (!named.empty())
+            differ("CodingSchemeIdentificationSequence has %.16s", named.begin()->c_str());
+    }
+
+    std::string lines(const char *text) const
+    {
+        return clean_text(text, SIZE_MAX, VALUE_LINES, utf8_);
+    }
+
+    Code code(const struct coded_concept &of) const
+    {
+        return {clean_text(of.value, SIZE_MAX, VALUE_LINE, utf8_),
+                clean_text(of.scheme, 16, VALUE_LINE, utf8_),
+                clean_text(of.meaning, 64, VALUE_LINE, utf8_)};
+    }
+
+    const struct sr_request &request_;
+    const struct seg_request &seg_;
+    DcmFileFormat file_;
+    DcmDataset &dataset_;
+    const bool utf8_;                                    /* are its texts? */
+    std::vector<const struct dicom_instance *> sources_; /* by ascending plane, each once */
+};
 
 } // namespace
 
 extern "C" int
 sr_verify(const struct sr_request *request, const char *path, struct error *error)
-try {
-    SrVerifier(*request, path).run();
-    return 0;
-
-} catch (...) {
-
-    return caught(error, path, CODE_SR_MISMATCH, "report");
+{
+    return verify(error, path, CODE_SR_MISMATCH, "report",
+                  [&] { SrVerifier(*request, path).run(); });
 }

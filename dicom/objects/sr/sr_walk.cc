@@ -86,9 +86,11 @@ DSRContentItem &
 Walk::next(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, const Code *concept)
 {
     const char *name = concept ? concept->meaning.c_str() : "image";
-    if (!fresh_ && !tree_.gotoNext())
+    end_item();
+    if (empty_ || (!fresh_ && !tree_.gotoNext()))
         differ("%s: %s is missing", where.c_str(), name);
     fresh_ = false;
+    leaf_ = true;
     DSRContentItem &item = tree_.getCurrentContentItem();
     if (concept)
         expect(item.getConceptName(), *concept, "a concept name");
@@ -102,24 +104,28 @@ Walk::next(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, co
 void
 Walk::down()
 {
-    if (!tree_.goDown())
-        differ("%s: items are missing", where.c_str());
-    fresh_ = true;
+    fresh_ = tree_.goDown() != 0;
+    empty_ = !fresh_;
+    leaf_ = false;
 }
 
 void
 Walk::up()
 {
-    if (fresh_ || tree_.gotoNext())
+    end_item();
+    if (fresh_ || (!empty_ && tree_.gotoNext()))
         differ("%s: there is an item too many", where.c_str());
-    tree_.goUp();
+    if (!empty_)
+        tree_.goUp();
+    empty_ = false;
 }
 
 void
-Walk::no_children()
+Walk::end_item()
 {
-    if (tree_.goDown())
+    if (leaf_ && tree_.goDown())
         differ("%s: there is an item too many", where.c_str());
+    leaf_ = false;
 }
 
 /* -------------------------------------------------------------------------------- items ---- */
@@ -139,27 +145,12 @@ Walk::code(DSRTypes::E_RelationshipType relation, const Code &concept, const Cod
 }
 
 void
-Walk::code_leaf(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected)
-{
-    code(relation, concept, expected);
-    no_children();
-}
-
-void
 Walk::number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
              const Code &unit)
 {
     DSRContentItem &item = next(relation, DSRTypes::VT_Num, &concept);
     expect(*item.getNumericValuePtr(), concept.meaning.c_str(), expected);
     expect(item.getNumericValuePtr()->getMeasurementUnit(), unit, "a unit");
-}
-
-void
-Walk::number_leaf(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
-                  const Code &unit)
-{
-    number(relation, concept, expected, unit);
-    no_children();
 }
 
 void
@@ -171,7 +162,6 @@ Walk::string(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type, 
     if (value != expected)
         differ("%s: %s is \"%.64s\" instead of \"%.64s\"", where.c_str(), concept.meaning.c_str(),
                value.c_str(), expected.c_str());
-    no_children();
 }
 
 void
@@ -206,7 +196,6 @@ Walk::image(const Code *concept, const Reference &expected)
         if (!reference.getFrameList().isElement(frame))
             differ("%s: it does not refer to frame %d", where.c_str(), frame);
     }
-    no_children();
 }
 
 } // namespace read_back

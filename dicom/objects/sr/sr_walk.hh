@@ -44,24 +44,17 @@ class Walk
 
     void title(const Code &expected);
 
-    /* To the children of the item that was read last, and back, when there is none left. */
+    /* To the children of the item that was read last, if any, and back, when there is none left. */
     void down();
     void up();
-    void no_children();
 
     /* The next item, and its children. */
     void container(const Code &concept);
 
-    /* The next item, whose children are the caller's: down() or no_children(). */
+    /* The next item, which has no children where down() does not follow. */
     void code(DSRTypes::E_RelationshipType relation, const Code &concept, const Code &expected);
     void number(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
                 const Code &unit);
-
-    /* The next item, which has none. */
-    void code_leaf(DSRTypes::E_RelationshipType relation, const Code &concept,
-                   const Code &expected);
-    void number_leaf(DSRTypes::E_RelationshipType relation, const Code &concept, double expected,
-                     const Code &unit);
     void text(DSRTypes::E_RelationshipType relation, const Code &concept,
               const std::string &expected);
     void uid(DSRTypes::E_RelationshipType relation, const Code &concept,
@@ -77,12 +70,15 @@ class Walk
                          const Code *concept);
     void string(DSRTypes::E_RelationshipType relation, DSRTypes::E_ValueType type,
                 const Code &concept, const std::string &expected);
+    void end_item();
     void expect(const DSRCodedEntryValue &code, const Code &expected, const char *what);
     void expect(const DSRNumericMeasurementValue &value, const char *name, double expected) const;
 
     DSRDocumentTree &tree_;
     std::set<std::string> schemes_;
     bool fresh_ = false; /* the cursor stands on an item that has not been looked at */
+    bool empty_ = false; /* it stands above the children that there are none of */
+    bool leaf_ = false;  /* it stands on an item whose children have not been looked at */
 };
 
 } // namespace read_back
