@@ -3,10 +3,11 @@
 #define NOCTULE_CONCEPT_H
 
 /*
- * The scheme of codes that nobody else has. Objects with such codes name it in their Coding Scheme
- * Identification Sequence.
+ * The scheme of codes that nobody else has, and IBSI's. Objects with such codes name them in their
+ * Coding Scheme Identification Sequence.
  */
-#define CONCEPT_OWN_SCHEME "99NOCTULE"
+#define CONCEPT_OWN_SCHEME  "99NOCTULE"
+#define CONCEPT_IBSI_SCHEME "IBSI"
 
 struct coded_concept {
     const char *value; /* NULL: not given */

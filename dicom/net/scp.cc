@@ -82,7 +82,7 @@ class Store
     /* What there is to allocate comes before the receiver is asked. */
     uint16_t begin()
     {
-        if (!sink_.buffer && byte_sink_open_past_cache(&sink_, -1) != 0)
+        if (!sink_.buffer && byte_sink_open(&sink_, -1, true) != 0)
             return DICOM_OUT_OF_RESOURCES;
         struct element_buffer head = {};
         const struct file_meta meta = {store_.sop_class_uid, store_.sop_instance_uid,

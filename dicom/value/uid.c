@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,14 +67,17 @@ uid_name_end(struct uid_name *name, char uid[DICOM_UID_SIZE])
 }
 
 int
-uid_from_texts(const char *const *texts, size_t count, char uid[DICOM_UID_SIZE])
+uid_from_texts(char uid[DICOM_UID_SIZE], const char *text, ...)
 {
     struct uid_name *name;
     int rc = uid_name_begin(&name);
     if (rc)
         return rc;
-    for (size_t i = 0; i < count; i++)
-        uid_name_text(name, texts[i]);
+    va_list texts;
+    va_start(texts, text);
+    for (; text; text = va_arg(texts, const char *))
+        uid_name_text(name, text);
+    va_end(texts);
     return uid_name_end(name, uid);
 }
 

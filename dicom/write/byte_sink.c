@@ -12,8 +12,8 @@ enum {
     BLOCK = 4096,          /* what O_DIRECT wants addresses, offsets and sizes to be multiples of */
 };
 
-static int
-open_sink(struct byte_sink *sink, int fd, bool past_cache)
+int
+byte_sink_open(struct byte_sink *sink, int fd, bool past_cache)
 {
     *sink = (struct byte_sink){.buffer = aligned_alloc(BLOCK, CAPACITY),
                                .wants_past_cache = past_cache};
@@ -28,18 +28,6 @@ byte_sink_restart(struct byte_sink *sink, int fd)
                                .buffer = sink->buffer,
                                .wants_past_cache = sink->wants_past_cache,
                                .past_cache = sink->wants_past_cache};
-}
-
-int
-byte_sink_open(struct byte_sink *sink, int fd)
-{
-    return open_sink(sink, fd, false);
-}
-
-int
-byte_sink_open_past_cache(struct byte_sink *sink, int fd)
-{
-    return open_sink(sink, fd, true);
 }
 
 void

@@ -28,16 +28,15 @@ struct byte_sink {
     bool begun;      /* something has been written */
 };
 
-int byte_sink_open(struct byte_sink *sink, int fd); /* 0 or -ENOMEM */
 /*
- * For a new, empty file that is to be synced as soon as it is complete: the bulk of it is written
+ * 0 or -ENOMEM. Past the cache, for a new, empty file that is to be synced as soon as it is complete: the bulk of it is written
  * past the page cache, which spares the processor a copy and the machine the memory, and leaves
  * little for the sync to do. Its first BYTE_SINK_HEAD bytes stay in the cache for who reads the
  * header next. A file system that cannot do this is written to as usual. The descriptor's O_DIRECT
  * is off again after byte_sink_finish.
  */
 #define BYTE_SINK_HEAD 16384
-int byte_sink_open_past_cache(struct byte_sink *sink, int fd); /* 0 or -ENOMEM */
+int byte_sink_open(struct byte_sink *sink, int fd, bool past_cache);
 /* Another file, with the same buffer: one that is made anew for each costs more than the copy. */
 void byte_sink_restart(struct byte_sink *sink, int fd);
 void byte_sink_close(struct byte_sink *sink); /* frees; writes nothing */

@@ -6,6 +6,7 @@
 #include "dicom/write/file_meta.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,16 @@ dataset_out_of_memory(const struct dataset_writer *set, struct error *error)
                      "There is not enough memory to write the %s.", set->object.what);
 }
 
+void
+dataset_describe(struct dataset_writer *set, const char *given, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(set->description, sizeof(set->description), format, arguments);
+    va_end(arguments);
+    set->object.description = given[0] != '\0' ? given : set->description;
+}
+
 int
 dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
 {
@@ -89,6 +100,10 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
     int rc = dicom_inherit(path, &set->inherited, error);
     if (rc)
         return rc;
+    ascii = ascii && value_text_is_ascii(set->source->pipeline) &&
+            value_text_is_ascii(set->source->software_version) &&
+            value_text_is_ascii(set->source->device_serial_number) &&
+            value_text_is_ascii(set->object.description);
     if (settle_character_set(set, ascii))
         return dataset_out_of_memory(set, error);
     settle_date_time(set);
@@ -109,39 +124,51 @@ is_valid_here(const struct dicom_element *element)
     return element->tag != TAG_OtherPatientIDs && value_is_legal(vr, value, size);
 }
 
-/* Writes what is inherited below `tag`. */
-static void
-inherit_below(struct dataset_writer *set, uint32_t tag)
+/* Writes what is inherited below `tag`; gives what is inherited of it, once, or NULL. */
+static const struct dicom_element *
+dataset_inherit(struct dataset_writer *set, uint32_t tag)
 {
-    for (; set->next_inherited < set->inherited.count; set->next_inherited++) {
+    while (set->next_inherited < set->inherited.count) {
         const struct dicom_element *element = &set->inherited.elements[set->next_inherited];
-        if (element->tag >= tag)
-            return;
+        if (element->tag > tag)
+            return NULL;
+        set->next_inherited++;
+        if (element->tag == tag)
+            return element;
         if (is_valid_here(element))
             element_append(&set->elements, element->bytes, element->size);
     }
+    return NULL;
 }
 
 void
 dataset_reach(struct dataset_writer *set, uint32_t tag)
 {
-    inherit_below(set, tag);
-    if (set->next_inherited < set->inherited.count &&
-        set->inherited.elements[set->next_inherited].tag == tag)
-        set->next_inherited++;
+    (void)dataset_inherit(set, tag);
+}
+
+void
+dataset_put_header(struct dataset_writer *set, uint32_t tag, const char vr[2], uint64_t length)
+{
+    dataset_reach(set, tag);
+    element_header(&set->elements, tag, vr, (uint32_t)length);
+}
+
+size_t
+dataset_open_only_item(struct dataset_writer *set, uint32_t tag)
+{
+    dataset_reach(set, tag);
+    return element_open_only_item(&set->elements, tag);
 }
 
 void
 dataset_put_inherited(struct dataset_writer *set, uint32_t tag, const char vr[2])
 {
-    inherit_below(set, tag);
-    if (set->next_inherited < set->inherited.count &&
-        set->inherited.elements[set->next_inherited].tag == tag) {
-        const struct dicom_element *element = &set->inherited.elements[set->next_inherited++];
+    const struct dicom_element *element = dataset_inherit(set, tag);
+    if (element)
         element_append(&set->elements, element->bytes, element->size);
-    } else {
+    else
         element_header(&set->elements, tag, vr, 0);
-    }
 }
 
 void
@@ -165,8 +192,8 @@ dataset_add_clean(const struct dataset_writer *set, struct element_buffer *to, u
     char *clean = value_text_clean(text, characters, kind, set->ascii_only);
     if (clean)
         element_text(to, tag, vr, clean);
-    else if (!to->error)
-        to->error = -ENOMEM;
+    else
+        element_fail(to, -ENOMEM);
     free(clean);
 }
 
@@ -195,6 +222,39 @@ dataset_put_file_meta(struct dataset_writer *set)
     file_meta_append(&set->elements, &meta);
 }
 
+/* Schemes that readers may not know (PS3.3 C.12.1.1.1). */
+static void
+put_coding_schemes(struct dataset_writer *set)
+{
+    static const struct element_row ibsi[] = {
+        {TAG_CodingSchemeDesignator, "SH", CONCEPT_IBSI_SCHEME},
+        {TAG_CodingSchemeUID, "UI", "1.2.840.10008.2.16.13"},
+        {TAG_CodingSchemeName, "ST", "Image Biomarker Standardisation Initiative"},
+        {0},
+    };
+    static const struct element_row own[] = {
+        {TAG_CodingSchemeDesignator, "SH", CONCEPT_OWN_SCHEME},
+        {TAG_CodingSchemeVersion, "SH", "1"},
+        {TAG_CodingSchemeName, "ST", "Noctule: measurements and their settings"},
+        {TAG_CodingSchemeResponsibleOrganization, "ST", "Noctule"},
+        {0},
+    };
+    const struct element_row *schemes[] = {set->object.ibsi_codes ? ibsi : NULL,
+                                           set->object.own_codes ? own : NULL};
+    if (!schemes[0] && !schemes[1])
+        return;
+    dataset_reach(set, TAG_CodingSchemeIdentificationSequence);
+    size_t sequence = element_open_sequence(&set->elements, TAG_CodingSchemeIdentificationSequence);
+    for (int i = 0; i < 2; i++) {
+        if (!schemes[i])
+            continue;
+        size_t item = element_open_item(&set->elements);
+        element_texts(&set->elements, schemes[i]);
+        element_close(&set->elements, item);
+    }
+    element_close(&set->elements, sequence);
+}
+
 void
 dataset_put_identification(struct dataset_writer *set)
 {
@@ -212,6 +272,9 @@ dataset_put_identification(struct dataset_writer *set)
     dataset_put_text(set, TAG_Modality, "CS", set->object.modality);
     dataset_put_text(set, TAG_Manufacturer, "LO", "Noctule");
     dataset_put_inherited(set, TAG_ReferringPhysicianName, "PN");
+    put_coding_schemes(set);
+    dataset_put_line(set, TAG_SeriesDescription, set->object.description);
+    dataset_put_text(set, TAG_ManufacturerModelName, "LO", "noctuled");
 }
 
 void
@@ -266,17 +329,6 @@ dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, ui
     size_t item = element_open_only_item(to, tag);
     dataset_add_code_values(set, to, code);
     element_close_only_item(to, item);
-}
-
-void
-dataset_add_own_scheme(struct element_buffer *to)
-{
-    size_t item = element_open_item(to);
-    element_text(to, TAG_CodingSchemeDesignator, "SH", CONCEPT_OWN_SCHEME);
-    element_text(to, TAG_CodingSchemeVersion, "SH", "1");
-    element_text(to, TAG_CodingSchemeName, "ST", "Noctule: measurements and their settings");
-    element_text(to, TAG_CodingSchemeResponsibleOrganization, "ST", "Noctule");
-    element_close(to, item);
 }
 
 static bool

@@ -30,11 +30,14 @@ struct dataset_object {
     const char *what; /* "segmentation", for messages */
     const char *sop_class_uid;
     const char *modality;
+    const char *description;    /* of the series; dataset_describe */
+    bool own_codes, ibsi_codes; /* of CONCEPT_OWN_SCHEME, CONCEPT_IBSI_SCHEME are in it */
 };
 
 struct dataset_writer {
     const struct derived_source *source; /* the caller's, as are the next two */
     struct dataset_object object;
+    char description[512]; /* where none was given */
     struct derived_identity identity;
     /* Of the content: UTC, unless the source declares the offset that all its times have. */
     char date[VALUE_DA_SIZE];
@@ -45,8 +48,12 @@ struct dataset_writer {
     struct element_buffer elements;
 };
 
+/* What people read in a list of series: what was given, or, where that is "", of the format. */
+void dataset_describe(struct dataset_writer *set, const char *given, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /*
- * Reads what the object inherits; `ascii`: all texts of ours are. Codes: those of dicom_inherit,
+ * Reads what the object inherits; `ascii`: all texts that only this kind has are. Codes: those of dicom_inherit,
  * OUT_OF_MEMORY. dataset_writer_free in either case.
  */
 int dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error);
@@ -56,6 +63,10 @@ int dataset_out_of_memory(const struct dataset_writer *set, struct error *error)
 
 /* Comes before an element that the caller encodes into `elements` itself. */
 void dataset_reach(struct dataset_writer *set, uint32_t tag);
+/* The same, and its header; and a sequence with its only item, open. */
+void dataset_put_header(struct dataset_writer *set, uint32_t tag, const char vr[2],
+                        uint64_t length);
+size_t dataset_open_only_item(struct dataset_writer *set, uint32_t tag);
 
 void dataset_put_text(struct dataset_writer *set, uint32_t tag, const char vr[2], const char *text);
 void dataset_put_us(struct dataset_writer *set, uint32_t tag, uint16_t number);
@@ -66,7 +77,7 @@ void dataset_put_inherited(struct dataset_writer *set, uint32_t tag, const char 
 
 /* What all objects have, in the order of their tags; between them comes what some have. */
 void dataset_put_file_meta(struct dataset_writer *set);
-void dataset_put_identification(struct dataset_writer *set); /* to Referring Physician's Name */
+void dataset_put_identification(struct dataset_writer *set); /* to Manufacturer's Model Name */
 void dataset_put_patient_and_equipment(struct dataset_writer *set);
 void dataset_put_series(struct dataset_writer *set, int32_t number); /* to Instance Number */
 
@@ -88,8 +99,6 @@ void dataset_add_code_values(const struct dataset_writer *set, struct element_bu
                              const struct coded_concept *code);
 void dataset_add_code(const struct dataset_writer *set, struct element_buffer *to, uint32_t tag,
                       const struct coded_concept *code);
-/* The item of Coding Scheme Identification Sequence that tells of CONCEPT_OWN_SCHEME. */
-void dataset_add_own_scheme(struct element_buffer *to);
 /* Does it say all that a coded concept has to? Half a code says something and not all. */
 bool dataset_code_is_whole(const struct coded_concept *code);
 bool dataset_code_is_half(const struct coded_concept *code);

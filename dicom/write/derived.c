@@ -107,6 +107,5 @@ derived_frame_of_reference_uid(const struct derived_source *source, char uid[DIC
         memcpy(uid, first->frame_of_reference_uid, DICOM_UID_SIZE);
         return 0;
     }
-    const char *const name[] = {"frame of reference", first->series_uid};
-    return uid_from_texts(name, sizeof(name) / sizeof(name[0]), uid);
+    return uid_from_texts(uid, "frame of reference", first->series_uid, NULL);
 }

@@ -46,25 +46,19 @@ element_grow(struct element_buffer *buffer, size_t size)
     return place;
 }
 
+/* Least significant byte first. */
 static void
-put16(uint8_t *place, uint32_t value)
+element_put(uint8_t *place, uint64_t value, int size)
 {
-    place[0] = (uint8_t)value;
-    place[1] = (uint8_t)(value >> 8);
+    for (int i = 0; i < size; i++)
+        place[i] = (uint8_t)(value >> 8 * i);
 }
 
-static void
-put32(uint8_t *place, uint32_t value)
+/* The group comes first. */
+static uint32_t
+element_tag(uint32_t tag)
 {
-    put16(place, value);
-    put16(place + 2, value >> 16);
-}
-
-static void
-put_tag(uint8_t *place, uint32_t tag)
-{
-    put16(place, tag >> 16);
-    put16(place + 2, tag);
+    return tag >> 16 | tag << 16;
 }
 
 void
@@ -75,6 +69,21 @@ element_append(struct element_buffer *buffer, const void *bytes, size_t size)
     uint8_t *place = element_grow(buffer, size);
     if (place)
         memcpy(place, bytes, size);
+}
+
+static void
+element_append_number(struct element_buffer *buffer, uint64_t value, int size)
+{
+    uint8_t *place = element_grow(buffer, (size_t)size);
+    if (place)
+        element_put(place, value, size);
+}
+
+void
+element_fail(struct element_buffer *buffer, int rc)
+{
+    if (!buffer->error)
+        buffer->error = rc;
 }
 
 /* PS3.5 table 7.1-1: two reserved bytes and a 32-bit length. */
@@ -93,33 +102,22 @@ has_long_length(const char vr[2])
 void
 element_header(struct element_buffer *buffer, uint32_t tag, const char vr[2], uint32_t length)
 {
-    bool is_long = has_long_length(vr);
+    const bool is_long = has_long_length(vr);
+    uint8_t head[12];
     if (!is_long && length > UINT16_MAX) {
-        if (!buffer->error)
-            buffer->error = -EMSGSIZE;
+        element_fail(buffer, -EMSGSIZE);
         return;
     }
-    uint8_t *place = element_grow(buffer, is_long ? 12 : 8);
-    if (!place)
-        return;
-    put_tag(place, tag);
-    memcpy(place + 4, vr, 2);
-    if (is_long) {
-        put16(place + 6, 0);
-        put32(place + 8, length);
-    } else {
-        put16(place + 6, length);
-    }
+    element_put(head, element_tag(tag), 4);
+    memcpy(head + 4, vr, 2);
+    element_put(head + 6, is_long ? (uint64_t)length << 16 : length, 6);
+    element_append(buffer, head, is_long ? 12 : 8);
 }
 
 void
 element_item_header(struct element_buffer *buffer, uint32_t length)
 {
-    uint8_t *place = element_grow(buffer, ITEM_HEAD);
-    if (place) {
-        put_tag(place, ITEM_TAG);
-        put32(place + 4, length);
-    }
+    element_append_number(buffer, (uint64_t)length << 32 | element_tag(ITEM_TAG), ITEM_HEAD);
 }
 
 void
@@ -127,8 +125,7 @@ element_text(struct element_buffer *buffer, uint32_t tag, const char vr[2], cons
 {
     size_t size = strlen(text);
     if (size >= UINT32_MAX - 1) {
-        if (!buffer->error)
-            buffer->error = -EMSGSIZE;
+        element_fail(buffer, -EMSGSIZE);
         return;
     }
     element_header(buffer, tag, vr, (uint32_t)(size + size % 2));
@@ -138,25 +135,26 @@ element_text(struct element_buffer *buffer, uint32_t tag, const char vr[2], cons
 }
 
 void
+element_texts(struct element_buffer *buffer, const struct element_row *rows)
+{
+    for (; rows->tag; rows++)
+        element_text(buffer, rows->tag, rows->vr, rows->text);
+}
+
+void
 element_us(struct element_buffer *buffer, uint32_t tag, const uint16_t *values, size_t count)
 {
     element_header(buffer, tag, "US", (uint32_t)(2 * count));
-    for (size_t i = 0; i < count; i++) {
-        uint8_t *place = element_grow(buffer, 2);
-        if (place)
-            put16(place, values[i]);
-    }
+    for (size_t i = 0; i < count; i++)
+        element_append_number(buffer, values[i], 2);
 }
 
 void
 element_ul(struct element_buffer *buffer, uint32_t tag, const uint32_t *values, size_t count)
 {
     element_header(buffer, tag, "UL", (uint32_t)(4 * count));
-    for (size_t i = 0; i < count; i++) {
-        uint8_t *place = element_grow(buffer, 4);
-        if (place)
-            put32(place, values[i]);
-    }
+    for (size_t i = 0; i < count; i++)
+        element_append_number(buffer, values[i], 4);
 }
 
 void
@@ -165,20 +163,14 @@ element_fd(struct element_buffer *buffer, uint32_t tag, double value)
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
     element_header(buffer, tag, "FD", 8);
-    uint8_t *place = element_grow(buffer, 8);
-    if (!place)
-        return;
-    put32(place, (uint32_t)bits);
-    put32(place + 4, (uint32_t)(bits >> 32));
+    element_append_number(buffer, bits, 8);
 }
 
 void
 element_at(struct element_buffer *buffer, uint32_t tag, uint32_t value)
 {
     element_header(buffer, tag, "AT", 4);
-    uint8_t *place = element_grow(buffer, 4);
-    if (place)
-        put_tag(place, value);
+    element_append_number(buffer, element_tag(value), 4);
 }
 
 size_t
@@ -205,7 +197,7 @@ element_close(struct element_buffer *buffer, size_t mark)
         buffer->error = -EMSGSIZE;
         return;
     }
-    put32(buffer->bytes + mark - 4, (uint32_t)length);
+    element_put(buffer->bytes + mark - 4, length, 4);
 }
 
 size_t
@@ -220,4 +212,12 @@ element_close_only_item(struct element_buffer *buffer, size_t mark)
 {
     element_close(buffer, mark);
     element_close(buffer, mark - ITEM_HEAD);
+}
+
+void
+element_only_texts(struct element_buffer *buffer, uint32_t tag, const struct element_row *rows)
+{
+    size_t item = element_open_only_item(buffer, tag);
+    element_texts(buffer, rows);
+    element_close_only_item(buffer, item);
 }

@@ -24,6 +24,9 @@ struct element_buffer {
 
 void element_buffer_free(struct element_buffer *buffer);
 
+/* Latches an error, if it is the first. */
+void element_fail(struct element_buffer *buffer, int rc);
+
 /* Raw bytes, already encoded. */
 void element_append(struct element_buffer *buffer, const void *bytes, size_t size);
 
@@ -35,6 +38,14 @@ void element_item_header(struct element_buffer *buffer, uint32_t length);
 
 /* A text value as it stands, padded to even length: with NUL for UI, else with a space. */
 void element_text(struct element_buffer *buffer, uint32_t tag, const char vr[2], const char *text);
+
+/* Several of them, up to a row without tag. */
+struct element_row {
+    uint32_t tag;
+    const char *vr, *text;
+};
+
+void element_texts(struct element_buffer *buffer, const struct element_row *rows);
 
 void element_us(struct element_buffer *buffer, uint32_t tag, const uint16_t *values, size_t count);
 void element_ul(struct element_buffer *buffer, uint32_t tag, const uint32_t *values, size_t count);
@@ -50,6 +61,8 @@ void element_close(struct element_buffer *buffer, size_t mark);
 /* A sequence and the only item in it, opened and closed together. */
 size_t element_open_only_item(struct element_buffer *buffer, uint32_t tag);
 void element_close_only_item(struct element_buffer *buffer, size_t mark);
+void element_only_texts(struct element_buffer *buffer, uint32_t tag,
+                        const struct element_row *rows);
 
 #ifdef __cplusplus
 }

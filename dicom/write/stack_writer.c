@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "dicom/value/tags.h"
+#include "dicom/value/transfer_syntax.h"
 #include "dicom/write/derived.h"
 
 #include <errno.h>
@@ -17,6 +18,40 @@
 static const struct coded_concept source_for_processing = {
     "121322", "DCM", "Source image for image processing operation"};
 
+static const char *
+stack_invalid_source(const struct derived_source *source)
+{
+    const struct geometry_stack *stack = source->stack;
+    if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > UINT16_MAX ||
+        stack->columns < 1 || stack->columns > UINT16_MAX)
+        return "a stack without planes or with a size beyond 65535";
+    if (source->device_serial_number[0] == '\0' || source->software_version[0] == '\0')
+        return "no serial number or version";
+    return NULL;
+}
+
+static int
+stack_invalid(const struct stack_writer *w, int rc, const char *wrong, struct error *error)
+{
+    return error_set(error, rc, w->object.invalid,
+                     "The %s cannot be written: %s. This is a defect of Noctule.",
+                     w->set.object.what, wrong);
+}
+
+int
+stack_check(const struct stack_writer *w, const char *wrong, struct error *error)
+{
+    const struct derived_source *source = w->set.source;
+    const char *source_wrong = stack_invalid_source(source);
+    if (source_wrong || wrong)
+        return stack_invalid(w, -EINVAL, source_wrong ? source_wrong : wrong, error);
+    if (!source->stack->has_geometry)
+        return error_set_files(
+            error, -EINVAL, CODE_NO_GEOMETRY, derived_plane_instance(source, 0)->path, NULL,
+            "The planes have no position in the patient, which a %s needs.", w->set.object.what);
+    return 0;
+}
+
 int
 stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *error)
 {
@@ -26,7 +61,7 @@ stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *erro
         return rc;
     w->referenced = calloc((size_t)source->instance_count, sizeof(*w->referenced));
     if (!w->referenced || derived_frame_of_reference_uid(source, w->frame_of_reference_uid) ||
-        byte_sink_open(&w->sink, fd))
+        byte_sink_open(&w->sink, fd, false))
         return dataset_out_of_memory(&w->set, error);
     return 0;
 }
@@ -42,10 +77,7 @@ stack_writer_finish(struct stack_writer *w, int rc, int64_t frames, struct deriv
                          "The descriptions of %lld frames are more than the 4 GiB of one sequence.",
                          (long long)frames);
     if (rc == -EMSGSIZE)
-        return error_set(error, rc, w->object.invalid,
-                         "The %s cannot be written: a text is too long. This is a defect of "
-                         "Noctule.",
-                         w->set.object.what);
+        return stack_invalid(w, rc, "a text is too long", error);
     if (rc)
         return dataset_out_of_memory(&w->set, error);
     rc = byte_sink_finish(&w->sink);
@@ -89,27 +121,6 @@ stack_end_item(struct stack_writer *w, bool write)
     if (write)
         stack_drain(w, &w->item);
     return size;
-}
-
-static void
-put_own_scheme(struct stack_writer *w)
-{
-    struct element_buffer *to = &w->set.elements;
-    dataset_reach(&w->set, TAG_CodingSchemeIdentificationSequence);
-    size_t sequence = element_open_sequence(to, TAG_CodingSchemeIdentificationSequence);
-    dataset_add_own_scheme(to);
-    element_close(to, sequence);
-}
-
-static void
-stack_put_identity(struct stack_writer *w)
-{
-    dataset_put_text(&w->set, TAG_ImageType, "CS", w->object.image_type);
-    dataset_put_identification(&w->set);
-    if (w->object.own_codes)
-        put_own_scheme(w);
-    dataset_put_line(&w->set, TAG_SeriesDescription, w->object.description);
-    dataset_put_text(&w->set, TAG_ManufacturerModelName, "LO", "noctuled");
 }
 
 /* The instances of the stack, once each; returns the bytes of all items. */
@@ -163,7 +174,8 @@ stack_put_head(struct stack_writer *w)
 {
     dataset_put_file_meta(&w->set);
     stack_drain(w, &w->set.elements);
-    stack_put_identity(w);
+    dataset_put_text(&w->set, TAG_ImageType, "CS", w->object.image_type);
+    dataset_put_identification(&w->set);
     int rc = put_references(w);
     if (!rc)
         dataset_put_patient_and_equipment(&w->set);
@@ -187,8 +199,7 @@ static void
 put_dimensions(struct stack_writer *w, const struct stack_dimension *dimensions, size_t count)
 {
     struct element_buffer *to = &w->set.elements;
-    dataset_reach(&w->set, TAG_DimensionOrganizationSequence);
-    size_t item = element_open_only_item(to, TAG_DimensionOrganizationSequence);
+    size_t item = dataset_open_only_item(&w->set, TAG_DimensionOrganizationSequence);
     element_text(to, TAG_DimensionOrganizationUID, "UI",
                  w->set.identity.dimension_organization_uid);
     element_close_only_item(to, item);
@@ -210,22 +221,14 @@ stack_put_relationship(struct stack_writer *w, int32_t series_number,
     put_dimensions(w, dimensions, count);
 }
 
-/* What each lossy transfer syntax is (PS3.3 C.7.6.1.1.5.1), for sources that do not say. */
+/* The source's method, or that of its transfer syntax (PS3.3 C.7.6.1.1.5.1) where it does not say. */
 static const char *
 lossy_method(const struct dicom_instance *source)
 {
-    static const char *const methods[][2] = {
-        {"1.2.840.10008.1.2.4.50", "ISO_10918_1"},   {"1.2.840.10008.1.2.4.51", "ISO_10918_1"},
-        {"1.2.840.10008.1.2.4.81", "ISO_14495_1"},   {"1.2.840.10008.1.2.4.91", "ISO_15444_1"},
-        {"1.2.840.10008.1.2.4.203", "ISO_15444_15"},
-    };
-    if (source->lossy_method[0] != '\0')
+    const struct transfer_syntax *syntax = transfer_find(source->transfer_syntax_uid);
+    if (source->lossy_method[0] != '\0' || !syntax)
         return source->lossy_method;
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-        if (strcmp(source->transfer_syntax_uid, methods[i][0]) == 0)
-            return methods[i][1];
-    }
-    return "";
+    return syntax->lossy_method;
 }
 
 /* The source's ratio, or that of its file, which is all that is known where it does not say. */
@@ -288,7 +291,7 @@ stack_put_content(struct stack_writer *w, const char *label, const char *otherwi
     char cs[VALUE_CS_SIZE];
     value_cs_make(label, otherwise, cs);
     dataset_put_text(&w->set, TAG_ContentLabel, "CS", cs);
-    dataset_put_line(&w->set, TAG_ContentDescription, w->object.description);
+    dataset_put_line(&w->set, TAG_ContentDescription, w->set.object.description);
     dataset_put_text(&w->set, TAG_ContentCreatorName, "PN", "");
 }
 
@@ -298,8 +301,7 @@ stack_put_frame_groups(struct stack_writer *w, stack_encode_frames *encode, void
     uint64_t size = encode(context, false);
     if (size > STACK_MAX_VALUE_LENGTH)
         return -EFBIG;
-    dataset_reach(&w->set, TAG_PerFrameFunctionalGroupsSequence);
-    element_header(&w->set.elements, TAG_PerFrameFunctionalGroupsSequence, "SQ", (uint32_t)size);
+    dataset_put_header(&w->set, TAG_PerFrameFunctionalGroupsSequence, "SQ", size);
     stack_drain(w, &w->set.elements);
     encode(context, true);
     return 0;
@@ -308,8 +310,7 @@ stack_put_frame_groups(struct stack_writer *w, stack_encode_frames *encode, void
 void
 stack_put_pixel_header(struct stack_writer *w, const char vr[2], uint64_t length)
 {
-    dataset_reach(&w->set, TAG_PixelData);
-    element_header(&w->set.elements, TAG_PixelData, vr, (uint32_t)length);
+    dataset_put_header(&w->set, TAG_PixelData, vr, length);
     stack_drain(w, &w->set.elements);
 }
 
@@ -340,17 +341,27 @@ stack_add_frame_content(struct element_buffer *to, const uint32_t *indices, size
     element_close_only_item(to, item);
 }
 
+/* Decimals as the source writes them, where it does so well. */
+static void
+stack_add_decimals(struct element_buffer *to, uint32_t tag, const char (*texts)[DICOM_DS_SIZE],
+                   const double *numbers, int count)
+{
+    char text[6 * VALUE_DS_SIZE];
+    size_t used = 0;
+    for (int i = 0; i < count; i++) {
+        char value[VALUE_DS_SIZE];
+        value_ds_copy(texts[i], numbers[i], value);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, i ? "\\%s" : "%s", value);
+    }
+    element_text(to, tag, "DS", text);
+}
+
 void
 stack_add_plane_position(const struct stack_writer *w, struct element_buffer *to, int32_t plane)
 {
     const struct dicom_frame *frame = derived_plane_frame(w->set.source, plane);
-    char values[3][VALUE_DS_SIZE];
-    char text[3 * VALUE_DS_SIZE];
-    for (int i = 0; i < 3; i++)
-        value_ds_copy(frame->position_text[i], frame->position[i], values[i]);
-    snprintf(text, sizeof(text), "%s\\%s\\%s", values[0], values[1], values[2]);
     size_t item = element_open_only_item(to, TAG_PlanePositionSequence);
-    element_text(to, TAG_ImagePositionPatient, "DS", text);
+    stack_add_decimals(to, TAG_ImagePositionPatient, frame->position_text, frame->position, 3);
     element_close_only_item(to, item);
 }
 
@@ -370,8 +381,7 @@ stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to
 {
     const struct geometry_stack *stack = w->set.source->stack;
     const struct dicom_frame *first = derived_plane_frame(w->set.source, 0);
-    char values[2][VALUE_DS_SIZE];
-    char text[2 * VALUE_DS_SIZE];
+    char text[VALUE_DS_SIZE];
     size_t item = element_open_only_item(to, TAG_PixelMeasuresSequence);
     format_length(first->slice_thickness > 0.0 ? first->slice_thickness : stack->spacing[2], text);
     element_text(to, TAG_SliceThickness, "DS", text);
@@ -379,10 +389,7 @@ stack_add_pixel_measures(const struct stack_writer *w, struct element_buffer *to
         format_length(stack->spacing[2], text);
         element_text(to, TAG_SpacingBetweenSlices, "DS", text);
     }
-    for (int i = 0; i < 2; i++)
-        value_ds_copy(first->spacing_text[i], first->pixel_spacing[i], values[i]);
-    snprintf(text, sizeof(text), "%s\\%s", values[0], values[1]);
-    element_text(to, TAG_PixelSpacing, "DS", text);
+    stack_add_decimals(to, TAG_PixelSpacing, first->spacing_text, first->pixel_spacing, 2);
     element_close_only_item(to, item);
 }
 
@@ -390,14 +397,8 @@ void
 stack_add_plane_orientation(const struct stack_writer *w, struct element_buffer *to)
 {
     const struct dicom_frame *frame = derived_plane_frame(w->set.source, 0);
-    char text[6 * VALUE_DS_SIZE] = "";
-    size_t used = 0;
-    for (int i = 0; i < 6; i++) {
-        char value[VALUE_DS_SIZE];
-        value_ds_copy(frame->orientation_text[i], frame->orientation[i], value);
-        used += (size_t)snprintf(text + used, sizeof(text) - used, i ? "\\%s" : "%s", value);
-    }
     size_t item = element_open_only_item(to, TAG_PlaneOrientationSequence);
-    element_text(to, TAG_ImageOrientationPatient, "DS", text);
+    stack_add_decimals(to, TAG_ImageOrientationPatient, frame->orientation_text, frame->orientation,
+                       6);
     element_close_only_item(to, item);
 }

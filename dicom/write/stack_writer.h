@@ -19,9 +19,7 @@
 /* What sets an object apart from those of other kinds. Strings are borrowed. */
 struct stack_object {
     const char *image_type;
-    const char *description; /* of series and content */
     const struct coded_concept *derivation;
-    bool own_codes;               /* codes of CONCEPT_OWN_SCHEME are in it */
     enum code too_large, invalid; /* what to call such a failure */
 };
 
@@ -35,8 +33,14 @@ struct stack_writer {
 };
 
 /*
- * Reads what the object inherits and makes ready to write to `fd`; `ascii`: all texts of ours are.
- * Codes: those of dicom_inherit, OUT_OF_MEMORY. stack_writer_close in either case.
+ * Of a writer whose source and object are set: `invalid`, with what the kind's own check found
+ * `wrong` (NULL: nothing) or what is wrong with the source; NO_GEOMETRY.
+ */
+int stack_check(const struct stack_writer *w, const char *wrong, struct error *error);
+
+/*
+ * Reads what the object inherits and makes ready to write to `fd`; `ascii`: all texts that only this
+ * kind has are. Codes: those of dicom_inherit, OUT_OF_MEMORY. stack_writer_close in either case.
  */
 int stack_writer_open(struct stack_writer *w, bool ascii, int fd, struct error *error);
 /*

@@ -40,7 +40,7 @@ defined() { # NAMES FILE
 
 compare 'storage classes' "$(rows dicom/value/sop_class.c)" "$(section 2.1.2 | uids)"
 compare 'transfer syntaxes' "$(rows dicom/value/transfer_syntax.c)" "$(section 2.1.4 | uids)"
-compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/objects/seg/seg_internal.h
+compare 'other SOP classes' "$(defined SEG_SOP_CLASS_UID dicom/objects/seg/seg.h
     defined SR_SOP_CLASS dicom/objects/sr/sr.h
     defined PMAP_SOP_CLASS dicom/objects/pmap/pmap.h
     defined 'DICOM_VERIFICATION_CLASS|DICOM_COMMITMENT_CLASS|DICOM_COMMITMENT_INSTANCE' dicom/net/scu.h)" "$(section 2.1.3 | uids)"
@@ -56,7 +56,7 @@ while read -r code; do
     grep -qw -- "$code" <<<"$reports" && continue
     echo "section 4.2 of $statement does not know the code $code of reports"
     failures=$((failures + 1))
-done < <(grep -hoE '\{"[A-Za-z0-9_]+", S(EG_OWN|R_IBSI)_SCHEME' dicom/objects/sr/sr_*.c | cut -d'"' -f2 | sort -u)
+done < <(grep -hoE '\{"[A-Za-z0-9_]+", CONCEPT_(OWN|IBSI)_SCHEME' dicom/objects/sr/sr_*.c | cut -d'"' -f2 | sort -u)
 compare version "$(sed -nE 's/^project\(.*VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)" \
     "$(sed -nE 's/^Noctule, version ([0-9.]+)\..*/\1/p' "$statement")"
 exit $((failures > 0))

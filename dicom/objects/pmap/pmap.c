@@ -2,14 +2,14 @@
  * pmap.c - writes parametric maps (PS3.3 A.75) as a stream.
  *
  * The data set is written in one go in ascending tag order: stack_writer.c has what all objects
- * made from a stack have, pmap_modules.c what only maps have. Codes go from the caller's array
- * straight into the file's buffer.
+ * made from a stack have, here is what only maps have. Codes go from the caller's array straight
+ * into the file's buffer.
  */
 #include "dicom/objects/pmap/pmap.h"
 
 #include "base/error.h"
-#include "dicom/objects/pmap/pmap_writer.h"
 #include "dicom/value/tags.h"
+#include "dicom/write/stack_writer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +20,36 @@ enum {
     BITS = 16,
     BYTES = BITS / 8,
 };
+
+/* Of the object and of every frame (PS3.3 C.8.32.2, C.8.16.1). */
+#define PMAP_IMAGE_TYPE "DERIVED\\PRIMARY\\VOLUME\\NONE"
+
+struct pmap_writer {
+    const struct pmap_request *request;
+    struct stack_writer out;
+    char label[PMAP_KIND_SIZE];
+};
+
+int
+pmap_identify(const struct pmap_request *request, struct derived_identity *identity)
+{
+    char after[PMAP_KIND_SIZE + 1];
+    snprintf(after, sizeof(after), " %s", request->kind);
+    const struct derived_kind kind = {"Parametric Map ", after, false}; /* it has all frames */
+    return derived_identify(request->source, &kind, identity);
+}
+
+void
+pmap_label(const struct pmap_request *request, char label[PMAP_KIND_SIZE])
+{
+    snprintf(label, PMAP_KIND_SIZE, "%s", request->kind);
+    for (char *c = label; *c; c++) {
+        if (*c >= 'a' && *c <= 'z')
+            *c = (char)(*c - 'a' + 'A');
+    }
+}
+
+/* --- the request --- */
 
 static bool
 is_kind(const char *kind)
@@ -33,13 +63,6 @@ is_kind(const char *kind)
 static const char *
 pmap_invalid_request(const struct pmap_request *request)
 {
-    const struct geometry_stack *stack = request->source->stack;
-    if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > UINT16_MAX ||
-        stack->columns < 1 || stack->columns > UINT16_MAX)
-        return "a stack without planes or with a size beyond 65535";
-    if (request->source->device_serial_number[0] == '\0' ||
-        request->source->software_version[0] == '\0')
-        return "no serial number or version";
     if (!is_kind(request->kind))
         return "a kind that is no name";
     if (!dataset_code_is_whole(&request->quantity) || request->explanation[0] == '\0')
@@ -54,19 +77,12 @@ pixel_data_length(const struct geometry_stack *stack)
 }
 
 static int
-pmap_check_request(const struct pmap_request *request, struct error *error)
+pmap_check_request(const struct pmap_writer *w, struct error *error)
 {
-    const struct geometry_stack *stack = request->source->stack;
-    const char *what = pmap_invalid_request(request);
-    if (what)
-        return error_set(error, -EINVAL, CODE_PMAP_REQUEST_INVALID,
-                         "The parametric map cannot be written: %s. This is a defect of Noctule.",
-                         what);
-    if (!stack->has_geometry)
-        return error_set_files(error, -EINVAL, CODE_NO_GEOMETRY,
-                               derived_plane_instance(request->source, 0)->path, NULL,
-                               "The planes have no position in the patient, which a parametric map "
-                               "needs.");
+    const struct geometry_stack *stack = w->request->source->stack;
+    int rc = stack_check(&w->out, pmap_invalid_request(w->request), error);
+    if (rc)
+        return rc;
     if (stack->columns < MIN_SIZE || stack->rows < MIN_SIZE)
         return error_set(error, -ENODATA, CODE_PMAP_EMPTY,
                          "Planes of %d x %d voxels have none that is not on their edge: there is "
@@ -79,75 +95,160 @@ pmap_check_request(const struct pmap_request *request, struct error *error)
     return 0;
 }
 
-static bool
-pmap_request_is_ascii(const struct pmap_request *request)
+/* --- functional groups --- */
+
+static const struct {
+    const char *body_part;
+    struct coded_concept code;
+} regions[] = {
+    {"ABDOMEN", {"818981001", "SCT", "Abdomen"}},
+    {"ABDOMENPELVIS", {"818982008", "SCT", "Abdomen and Pelvis"}},
+    {"BRAIN", {"12738006", "SCT", "Brain"}},
+    {"CHEST", {"816094009", "SCT", "Chest"}},
+    {"CHESTABDOMEN", {"416550000", "SCT", "Chest and Abdomen"}},
+    {"CHESTABDPELVIS", {"416775004", "SCT", "Chest, Abdomen and Pelvis"}},
+    {"CSPINE", {"122494005", "SCT", "Cervical spine"}},
+    {"HEAD", {"69536005", "SCT", "Head"}},
+    {"HEADNECK", {"774007", "SCT", "Head and Neck"}},
+    {"HEART", {"80891009", "SCT", "Heart"}},
+    {"LIVER", {"10200004", "SCT", "Liver"}},
+    {"LSPINE", {"122496007", "SCT", "Lumbar spine"}},
+    {"NECK", {"45048000", "SCT", "Neck"}},
+    {"NECKCHEST", {"417437006", "SCT", "Neck and Chest"}},
+    {"NECKCHESTABDPELV", {"416319003", "SCT", "Neck, Chest, Abdomen and Pelvis"}},
+    {"PANCREAS", {"15776009", "SCT", "Pancreas"}},
+    {"PELVIS", {"816092008", "SCT", "Pelvis"}},
+    {"PROSTATE", {"41216001", "SCT", "Prostate"}},
+    {"SKULL", {"89546000", "SCT", "Skull"}},
+    {"SPINE", {"421060004", "SCT", "Spine"}},
+    {"TSPINE", {"122495006", "SCT", "Thoracic spine"}},
+};
+
+static const struct coded_concept entire_body = {"38266002", "SCT", "Entire body"};
+
+/*
+ * The region that a Body Part Examined means (PS3.16 Annex L), of those that are no pair: nobody
+ * tells the side of the others. Else the entire body, which holds them all.
+ */
+static const struct coded_concept *
+pmap_region(const char *body_part)
 {
-    return value_text_is_ascii(request->source->pipeline) &&
-           value_text_is_ascii(request->source->software_version) &&
-           value_text_is_ascii(request->source->device_serial_number) &&
-           value_text_is_ascii(request->series_description) &&
-           value_text_is_ascii(request->explanation) && dataset_code_is_ascii(&request->quantity);
+    for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++) {
+        if (strcmp(body_part, regions[i].body_part) == 0)
+            return &regions[i].code;
+    }
+    return &entire_body;
 }
 
-/* What people read in a list of series. */
-static const char *
-pmap_describe(struct pmap_writer *w)
+/* For display: all codes, from black to white. */
+static const struct element_row voi[] = {
+    {TAG_WindowCenter, "DS", "128"},
+    {TAG_WindowWidth, "DS", "256"},
+    {TAG_VOILUTFunction, "CS", "LINEAR"},
+    {0},
+};
+
+/* What values mean is said by Real World Value Mapping. */
+static const struct element_row identity_transformation[] = {
+    {TAG_RescaleIntercept, "DS", "0"},
+    {TAG_RescaleSlope, "DS", "1"},
+    {TAG_RescaleType, "LO", "US"},
+    {0},
+};
+
+static const struct element_row frame_type[] = {{TAG_FrameType, "CS", PMAP_IMAGE_TYPE}, {0}};
+
+static void
+add_anatomy(const struct pmap_writer *w, struct element_buffer *to)
 {
-    const struct pmap_request *request = w->request;
-    if (request->series_description[0] != '\0')
-        return request->series_description;
-    snprintf(w->description, sizeof(w->description), "%s, %s map", request->source->pipeline,
-             request->kind);
-    return w->description;
+    const char *body_part = derived_plane_instance(w->request->source, 0)->body_part;
+    size_t item = element_open_only_item(to, TAG_FrameAnatomySequence);
+    dataset_add_code(&w->out.set, to, TAG_AnatomicRegionSequence, pmap_region(body_part));
+    element_text(to, TAG_FrameLaterality, "CS", "U");
+    element_close_only_item(to, item);
 }
 
-static int
-pmap_prepare(struct pmap_writer *w, int fd, struct error *error)
+/* A content item (PS3.3 10.2.1): Quantity = the request's. */
+static void
+add_quantity(const struct pmap_writer *w, struct element_buffer *to)
 {
-    const struct pmap_request *request = w->request;
-    const char *modality = derived_plane_instance(request->source, 0)->modality;
-    pmap_label(request, w->label);
-    w->out.set.source = request->source;
-    w->out.set.object = (struct dataset_object){
-        .what = "parametric map",
-        .sop_class_uid = PMAP_SOP_CLASS,
-        .modality = modality[0] ? modality : "OT",
-    };
-    w->out.object = (struct stack_object){
-        .image_type = PMAP_IMAGE_TYPE,
-        .description = pmap_describe(w),
-        .derivation = &request->quantity,
-        .too_large = CODE_PMAP_TOO_LARGE,
-        .invalid = CODE_PMAP_REQUEST_INVALID,
-        .own_codes = strcmp(request->quantity.scheme, CONCEPT_OWN_SCHEME) == 0,
-    };
-    int rc = stack_writer_open(&w->out, pmap_request_is_ascii(request), fd, error);
-    if (rc)
-        return rc;
-    return pmap_identify(request, &w->out.set.identity) ? dataset_out_of_memory(&w->out.set, error)
-                                                        : 0;
+    static const struct coded_concept quantity = {"246205007", "SCT", "Quantity"};
+    size_t item = element_open_only_item(to, TAG_QuantityDefinitionSequence);
+    element_text(to, TAG_ValueType, "CS", "CODE");
+    dataset_add_code(&w->out.set, to, TAG_ConceptNameCodeSequence, &quantity);
+    dataset_add_code(&w->out.set, to, TAG_ConceptCodeSequence, &w->request->quantity);
+    element_close_only_item(to, item);
+}
+
+/*
+ * Real World Value Mapping: a code is its own value. The range mapped is that of all stored values,
+ * padding among them, which Pixel Padding Value takes out: highdicom gives no value of a frame that
+ * has one beyond the range.
+ */
+static void
+add_meaning(const struct pmap_writer *w, struct element_buffer *to)
+{
+    static const struct coded_concept no_units = {"1", "UCUM", "no units"};
+    const uint16_t first = 0;
+    const uint16_t last = UINT16_MAX;
+    size_t item = element_open_only_item(to, TAG_RealWorldValueMappingSequence);
+    dataset_add_line(&w->out.set, to, TAG_LUTExplanation, w->request->explanation);
+    dataset_add_code(&w->out.set, to, TAG_MeasurementUnitsCodeSequence, &no_units);
+    element_text(to, TAG_LUTLabel, "SH", w->label);
+    element_us(to, TAG_RealWorldValueLastValueMapped, &last, 1);
+    element_us(to, TAG_RealWorldValueFirstValueMapped, &first, 1);
+    add_quantity(w, to);
+    element_fd(to, TAG_RealWorldValueIntercept, 0.0);
+    element_fd(to, TAG_RealWorldValueSlope, 1.0);
+    element_close_only_item(to, item);
+}
+
+static void
+put_shared_groups(struct pmap_writer *w)
+{
+    struct element_buffer *to = &w->out.set.elements;
+    size_t item = dataset_open_only_item(&w->out.set, TAG_SharedFunctionalGroupsSequence);
+    add_anatomy(w, to);
+    stack_add_plane_orientation(&w->out, to);
+    stack_add_pixel_measures(&w->out, to);
+    element_only_texts(to, TAG_FrameVOILUTSequence, voi);
+    element_only_texts(to, TAG_PixelValueTransformationSequence, identity_transformation);
+    element_only_texts(to, TAG_ParametricMapFrameTypeSequence, frame_type);
+    add_meaning(w, to);
+    element_close_only_item(to, item);
+}
+
+/* Frames in ascending position. */
+static uint64_t
+encode_frame_groups(void *context, bool write)
+{
+    struct pmap_writer *w = context;
+    uint64_t size = 0;
+    for (int32_t p = 0; p < w->request->source->stack->plane_count; p++) {
+        const uint32_t index = (uint32_t)p + 1;
+        struct element_buffer *to = stack_fresh_item(&w->out);
+        size_t groups = element_open_item(to);
+        stack_add_derivation(&w->out, to, p);
+        stack_add_frame_content(to, &index, 1);
+        stack_add_plane_position(&w->out, to, p);
+        element_close(to, groups);
+        size += stack_end_item(&w->out, write);
+    }
+    return size;
 }
 
 /* --- pixels --- */
 
+/* So many codes, or padding where there are none. */
 static void
-append_padding(struct byte_sink *sink, int64_t count)
+append_values(struct byte_sink *sink, const uint8_t *codes, int64_t count)
 {
     for (int64_t part; count > 0; count -= part) {
         part = count < BYTE_SINK_RESERVE / BYTES ? count : BYTE_SINK_RESERVE / BYTES;
-        memset(byte_sink_reserve(sink, (size_t)part * BYTES), 0xFF, (size_t)part * BYTES);
-        byte_sink_commit(sink, (size_t)part * BYTES);
-    }
-}
-
-static void
-append_codes(struct byte_sink *sink, const uint8_t *codes, int64_t count)
-{
-    for (int64_t part; count > 0; count -= part, codes += part) {
-        part = count < BYTE_SINK_RESERVE / BYTES ? count : BYTE_SINK_RESERVE / BYTES;
         uint8_t *place = byte_sink_reserve(sink, (size_t)part * BYTES);
-        for (int64_t i = 0; i < part; i++) {
-            place[BYTES * i] = codes[i];
+        memset(place, 0xFF, codes ? 0 : (size_t)part * BYTES);
+        for (int64_t i = 0; codes && i < part; i++) {
+            place[BYTES * i] = *codes++;
             place[BYTES * i + 1] = 0;
         }
         byte_sink_commit(sink, (size_t)part * BYTES);
@@ -158,10 +259,10 @@ append_codes(struct byte_sink *sink, const uint8_t *codes, int64_t count)
 static void
 append_frame(struct byte_sink *sink, const uint8_t *codes, int64_t columns, int64_t rows)
 {
-    append_padding(sink, columns + 1);
+    append_values(sink, NULL, columns + 1);
     for (int64_t y = 1; y < rows - 1; y++) {
-        append_codes(sink, codes, columns - 2);
-        append_padding(sink, y < rows - 2 ? 2 : columns + 1); /* to the next row's first code */
+        append_values(sink, codes, columns - 2);
+        append_values(sink, NULL, y < rows - 2 ? 2 : columns + 1); /* to the next row's first */
         codes += columns - 2;
     }
 }
@@ -187,30 +288,72 @@ static const struct stack_dimension dimensions[] = {
 static int
 pmap_write_object(struct pmap_writer *w)
 {
+    struct dataset_writer *set = &w->out.set;
     int error = stack_put_head(&w->out);
     if (error)
         return error;
-    dataset_put_text(&w->out.set, TAG_ContentQualification, "CS", "RESEARCH");
+    dataset_put_text(set, TAG_ContentQualification, "CS", "RESEARCH");
     stack_put_relationship(&w->out, w->request->series_number, dimensions, 1);
     stack_put_pixels(&w->out, w->request->source->stack->plane_count, BITS);
-    pmap_put_image(w);
+    dataset_put_us(set, TAG_PixelPaddingValue, PMAP_PADDING);
+    dataset_put_text(set, TAG_BurnedInAnnotation, "CS", "NO");
+    dataset_put_text(set, TAG_RecognizableVisualFeatures, "CS", "NO");
+    stack_put_lossiness(&w->out);
+    dataset_put_header(set, TAG_AcquisitionContextSequence, "SQ", 0);
     stack_put_content(&w->out, w->label, "MAP");
-    dataset_put_text(&w->out.set, TAG_PresentationLUTShape, "CS", "IDENTITY");
-    error = pmap_put_functional_groups(w);
+    dataset_put_text(set, TAG_PresentationLUTShape, "CS", "IDENTITY");
+    put_shared_groups(w);
+    error = stack_put_frame_groups(&w->out, encode_frame_groups, w);
     if (error)
         return error;
     put_pixel_data(w);
     return 0;
 }
 
+static void
+pmap_name_object(struct pmap_writer *w)
+{
+    const struct pmap_request *request = w->request;
+    const char *modality = derived_plane_instance(request->source, 0)->modality;
+    pmap_label(request, w->label);
+    w->out.set.object.modality = modality[0] ? modality : "OT";
+    w->out.set.object.own_codes = strcmp(request->quantity.scheme, CONCEPT_OWN_SCHEME) == 0;
+    dataset_describe(&w->out.set, request->series_description, "%s, %s map",
+                     request->source->pipeline, request->kind);
+}
+
+static int
+pmap_prepare(struct pmap_writer *w, int fd, struct error *error)
+{
+    const struct pmap_request *request = w->request;
+    int rc = pmap_check_request(w, error);
+    if (rc)
+        return rc;
+    pmap_name_object(w);
+    rc = stack_writer_open(&w->out,
+                           value_text_is_ascii(request->explanation) &&
+                               dataset_code_is_ascii(&request->quantity),
+                           fd, error);
+    if (rc)
+        return rc;
+    return pmap_identify(request, &w->out.set.identity) ? dataset_out_of_memory(&w->out.set, error)
+                                                        : 0;
+}
+
 int
 pmap_write(const struct pmap_request *request, int fd, struct derived_summary *summary,
            struct error *error)
 {
-    struct pmap_writer w = {.request = request};
-    int rc = pmap_check_request(request, error);
-    if (!rc)
-        rc = pmap_prepare(&w, fd, error);
+    struct pmap_writer w = {
+        .request = request,
+        .out.set.source = request->source,
+        .out.set.object = {.what = "parametric map", .sop_class_uid = PMAP_SOP_CLASS},
+        .out.object = {.image_type = PMAP_IMAGE_TYPE,
+                       .derivation = &request->quantity,
+                       .too_large = CODE_PMAP_TOO_LARGE,
+                       .invalid = CODE_PMAP_REQUEST_INVALID},
+    };
+    int rc = pmap_prepare(&w, fd, error);
     if (!rc)
         rc = stack_writer_finish(&w.out, pmap_write_object(&w), request->source->stack->plane_count,
                                  summary, error);

@@ -2,21 +2,40 @@
  * seg.c - writes segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL, as a stream.
  *
  * The data set is written in one go in ascending tag order: stack_writer.c has what all objects
- * made from a stack have, seg_modules.c the segments, seg_frames.c what grows with the frames,
- * dataset_writer.c merges in what is inherited from the source. Pixels go from the caller's masks
+ * made from a stack have, seg_modules.c what only segmentations have, dataset_writer.c merges in what is inherited from the source. Pixels go from the caller's masks
  * or scenes straight into the file's buffer.
  */
 #include "dicom/objects/seg/seg_writer.h"
 
 #include "base/error.h"
-#include "dicom/objects/seg/seg_internal.h"
 #include "dicom/value/tags.h"
+#include "dicom/value/uid.h"
 
 #include <errno.h>
+#include <stdio.h>
 
-enum {
-    MAX_NUMBER = UINT16_MAX, /* of rows, columns and segments */
-};
+int
+seg_identify(const struct seg_request *request, struct derived_identity *identity)
+{
+    const struct derived_kind kind = {request->fractional ? "FRACTIONAL SEG " : "SEG ", "",
+                                      request->omit_empty_frames};
+    return derived_identify(&request->source, &kind, identity);
+}
+
+int
+seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment,
+                 char uid[DICOM_UID_SIZE])
+{
+    return uid_from_texts(uid, "tracking", derived_plane_instance(&request->source, 0)->series_uid,
+                          request->source.pipeline, segment->label, NULL);
+}
+
+void
+seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment,
+                char id[SEG_TRACKING_ID_SIZE])
+{
+    snprintf(id, SEG_TRACKING_ID_SIZE, "%s: %s", request->source.pipeline, segment->label);
+}
 
 static const char *
 invalid_voxels(const struct seg_request *request, const struct seg_segment *segment)
@@ -47,36 +66,12 @@ seg_invalid_segment(const struct seg_request *request, const struct seg_segment 
 static const char *
 seg_invalid_request(const struct seg_request *request)
 {
-    const struct geometry_stack *stack = request->source.stack;
-    if (stack->plane_count < 1 || stack->rows < 1 || stack->rows > MAX_NUMBER ||
-        stack->columns < 1 || stack->columns > MAX_NUMBER)
-        return "a stack without planes or with a size beyond 65535";
-    if (request->segment_count < 1 || request->segment_count > MAX_NUMBER)
+    const char *wrong = NULL;
+    if (request->segment_count < 1 || request->segment_count > UINT16_MAX)
         return "no segment, or more than 65535";
-    if (request->source.device_serial_number[0] == '\0' ||
-        request->source.software_version[0] == '\0')
-        return "no serial number or version";
-    for (int32_t i = 0; i < request->segment_count; i++) {
-        const char *what = seg_invalid_segment(request, &request->segments[i]);
-        if (what)
-            return what;
-    }
-    return NULL;
-}
-
-static int
-seg_check_request(const struct seg_request *request, struct error *error)
-{
-    const char *what = seg_invalid_request(request);
-    if (what)
-        return error_set(error, -EINVAL, CODE_SEG_REQUEST_INVALID,
-                         "The segmentation cannot be written: %s. This is a defect of Noctule.",
-                         what);
-    if (!request->source.stack->has_geometry)
-        return error_set_files(
-            error, -EINVAL, CODE_NO_GEOMETRY, derived_plane_instance(&request->source, 0)->path,
-            NULL, "The planes have no position in the patient, which a segmentation needs.");
-    return 0;
+    for (int32_t i = 0; i < request->segment_count && !wrong; i++)
+        wrong = seg_invalid_segment(request, &request->segments[i]);
+    return wrong;
 }
 
 static bool
@@ -94,10 +89,7 @@ seg_segment_is_ascii(const struct seg_segment *segment)
 static bool
 seg_request_is_ascii(const struct seg_request *request)
 {
-    bool ascii = value_text_is_ascii(request->source.pipeline) &&
-                 value_text_is_ascii(request->series_description) &&
-                 value_text_is_ascii(request->source.software_version) &&
-                 value_text_is_ascii(request->source.device_serial_number);
+    bool ascii = true;
     for (int32_t i = 0; i < request->segment_count && ascii; i++)
         ascii = seg_segment_is_ascii(&request->segments[i]);
     return ascii;
@@ -126,20 +118,12 @@ static int
 seg_prepare(struct seg_writer *w, int fd, struct error *error)
 {
     const struct seg_request *request = w->request;
-    w->out.set.source = &request->source;
-    w->out.set.object = (struct dataset_object){
-        .what = "segmentation",
-        .sop_class_uid = SEG_SOP_CLASS_UID,
-        .modality = "SEG",
-    };
-    w->out.object = (struct stack_object){
-        .image_type = "DERIVED\\PRIMARY",
-        .description = seg_description(w),
-        .derivation = &derived_by_segmentation,
-        .too_large = CODE_SEG_TOO_LARGE,
-        .invalid = CODE_SEG_REQUEST_INVALID,
-    };
-    int rc = stack_writer_open(&w->out, seg_request_is_ascii(request), fd, error);
+    int rc = stack_check(&w->out, seg_invalid_request(request), error);
+    if (rc)
+        return rc;
+    dataset_describe(&w->out.set, request->series_description, "%s segmentation%s",
+                     request->source.pipeline, request->fractional ? ", fractional" : "");
+    rc = stack_writer_open(&w->out, seg_request_is_ascii(request), fd, error);
     if (rc)
         return rc;
     if (seg_identify(request, &w->out.set.identity) || seg_plan_make(request, &w->plan))
@@ -177,10 +161,18 @@ int
 seg_write(const struct seg_request *request, int fd, struct derived_summary *summary,
           struct error *error)
 {
-    struct seg_writer w = {.request = request};
-    int rc = seg_check_request(request, error);
-    if (!rc)
-        rc = seg_prepare(&w, fd, error);
+    struct seg_writer w = {
+        .request = request,
+        .out.set.source = &request->source,
+        .out.set.object = {.what = "segmentation",
+                           .sop_class_uid = SEG_SOP_CLASS_UID,
+                           .modality = "SEG"},
+        .out.object = {.image_type = "DERIVED\\PRIMARY",
+                       .derivation = &derived_by_segmentation,
+                       .too_large = CODE_SEG_TOO_LARGE,
+                       .invalid = CODE_SEG_REQUEST_INVALID},
+    };
+    int rc = seg_prepare(&w, fd, error);
     if (!rc)
         rc = stack_writer_finish(&w.out, seg_write_object(&w), w.plan.frames, summary, error);
     seg_plan_free(&w.plan);

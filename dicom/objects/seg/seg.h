@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+#define SEG_SOP_CLASS_UID "1.2.840.10008.5.1.4.1.1.66.4"
+
 /* One segment: its coding and its voxels. Strings are borrowed, UTF-8. */
 struct seg_segment {
     const char *label;       /* unique within the object, at most 64 characters */
@@ -57,6 +59,18 @@ struct seg_request {
  * about empty frames give the same UIDs. 0, or -ENOMEM with empty strings.
  */
 int seg_identify(const struct seg_request *request, struct derived_identity *identity);
+
+/*
+ * Tracking UID of a segment: the same finding of the same pipeline in the same series keeps it over
+ * runs, settings and versions.
+ */
+int seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment,
+                     char uid[DICOM_UID_SIZE]);
+
+/* Tracking ID of a segment, the same in every object that speaks of it; cut when it is too long. */
+#define SEG_TRACKING_ID_SIZE 512
+void seg_tracking_id(const struct seg_request *request, const struct seg_segment *segment,
+                     char id[SEG_TRACKING_ID_SIZE]);
 
 /*
  * Writes the object to `fd` (a regular file, open for reading and writing, at offset 0); the caller

@@ -2,7 +2,7 @@
  * seg_verify.cc - reads a segmentation object back with DCMTK and compares it with what it was to
  * say.
  *
- * Nothing here is shared with the writer but the names (seg_internal.h): attributes come from
+ * Nothing here is shared with the writer but the names (seg.h): attributes come from
  * DCMTK's parser (read_back.hh), frames are found by their source references, and bits are taken
  * out of the stream by a routine of this file (that of DCMTK 3.6.7 is wrong for frames that do not
  * end on a byte), probabilities judged by their distance from the scene. DCMTK leaves the pixel
@@ -10,7 +10,6 @@
  */
 #include "dicom/objects/seg/seg.h"
 
-#include "dicom/objects/seg/seg_internal.h"
 #include "dicom/write/pixel_file.hh"
 #include "dicom/write/read_back.hh"
 

@@ -11,14 +11,10 @@ struct seg_writer {
     const struct seg_request *request;
     struct stack_writer out;
     struct seg_plan plan;
-    char description[512]; /* where the request has none */
 };
 
 /* Bytes of Pixel Data, even; for less than 2^31 frames. */
 uint64_t seg_pixel_data_length(const struct seg_writer *w);
-
-/* What people read in a list of series; it lives as long as request and writer. */
-const char *seg_description(struct seg_writer *w);
 
 /*
  * The parts of the object that no other kind has, in the order of their tags. Each returns 0,

@@ -6,7 +6,6 @@
 
 #include "base/durable.h"
 #include "base/error.h"
-#include "dicom/objects/seg/seg_internal.h"
 #include "dicom/objects/sr/sr_internal.h"
 #include "dicom/objects/sr/sr_writer.h"
 
@@ -131,10 +130,7 @@ group_is_ascii(const struct sr_request *request, const struct sr_group *group)
 static bool
 sr_request_is_ascii(const struct sr_request *request)
 {
-    bool ascii = value_text_is_ascii(request->seg->source.pipeline) &&
-                 value_text_is_ascii(request->series_description) &&
-                 value_text_is_ascii(request->seg->source.software_version) &&
-                 value_text_is_ascii(request->seg->source.device_serial_number);
+    bool ascii = true;
     for (size_t i = 0; i < request->group_count && ascii; i++)
         ascii = group_is_ascii(request, &request->groups[i]);
     return ascii;
@@ -183,7 +179,11 @@ sr_writer_prepare(struct sr_writer *w, struct error *error)
         .what = "report",
         .sop_class_uid = SR_SOP_CLASS,
         .modality = "SR",
+        .own_codes = sr_uses(request, CONCEPT_OWN_SCHEME),
+        .ibsi_codes = sr_uses(request, CONCEPT_IBSI_SCHEME),
     };
+    dataset_describe(&w->set, request->series_description, "%s measurements",
+                     request->seg->source.pipeline);
     int rc = dataset_writer_open(&w->set, sr_request_is_ascii(request), error);
     if (rc)
         return rc;

@@ -19,9 +19,6 @@ extern "C" {
 
 #define SR_SOP_CLASS "1.2.840.10008.5.1.4.1.1.88.22"
 
-/* Named in the Coding Scheme Identification Sequence of reports that use it, as our own is. */
-#define SR_IBSI_SCHEME "IBSI"
-
 /* Each setting is at most one of each. */
 #define SR_MAX_MODIFIERS  FEATURE_SETTING_COUNT
 #define SR_MAX_PARAMETERS FEATURE_SETTING_COUNT

@@ -16,22 +16,16 @@ sr_refers_to_segments(const struct sr_request *request)
     return false;
 }
 
-static int
-track_volume(const struct seg_request *request, char uid[DICOM_UID_SIZE])
-{
-    const char *const name[] = {"tracking of the volume",
-                                derived_plane_instance(&request->source, 0)->series_uid,
-                                request->source.stack->name, request->source.pipeline};
-    return uid_from_texts(name, sizeof(name) / sizeof(name[0]), uid);
-}
-
 int
 sr_track(const struct sr_request *request, const struct sr_group *group,
          char id[SEG_TRACKING_ID_SIZE], char uid[DICOM_UID_SIZE])
 {
+    const struct derived_source *source = &request->seg->source;
     if (group->segment == SR_WHOLE_VOLUME) {
-        snprintf(id, SEG_TRACKING_ID_SIZE, "%s: whole volume", request->seg->source.pipeline);
-        return track_volume(request->seg, uid);
+        snprintf(id, SEG_TRACKING_ID_SIZE, "%s: whole volume", source->pipeline);
+        return uid_from_texts(uid, "tracking of the volume",
+                              derived_plane_instance(source, 0)->series_uid, source->stack->name,
+                              source->pipeline, NULL);
     }
     const struct seg_segment *segment = &request->seg->segments[group->segment];
     seg_tracking_id(request->seg, segment, id);
@@ -134,6 +128,5 @@ sr_make_identity(const struct sr_request *request, struct derived_identity *iden
 int
 sr_device_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE])
 {
-    const char *const name[] = {"device observer", request->source.device_serial_number};
-    return uid_from_texts(name, sizeof(name) / sizeof(name[0]), uid);
+    return uid_from_texts(uid, "device observer", request->source.device_serial_number, NULL);
 }

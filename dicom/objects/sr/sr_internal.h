@@ -4,7 +4,6 @@
 #ifndef NOCTULE_SR_INTERNAL_H
 #define NOCTULE_SR_INTERNAL_H
 
-#include "dicom/objects/seg/seg_internal.h"
 #include "dicom/objects/sr/sr.h"
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-#include "dicom/objects/sr/sr_items.h"
+#include "dicom/objects/sr/sr_writer.h"
 
 #include "dicom/value/tags.h"
 

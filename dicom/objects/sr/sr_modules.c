@@ -9,15 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void
-put_description(struct sr_writer *w)
-{
-    char text[512];
-    const char *given = w->request->series_description;
-    snprintf(text, sizeof(text), "%s measurements", w->request->seg->source.pipeline);
-    dataset_put_line(&w->set, TAG_SeriesDescription, given[0] != '\0' ? given : text);
-}
-
 static bool
 measurement_uses(const struct sr_measurement *measurement, const char *scheme)
 {
@@ -44,8 +35,8 @@ segment_uses(const struct seg_segment *segment, const char *scheme)
     return used;
 }
 
-static bool
-is_used(const struct sr_request *request, const char *scheme)
+bool
+sr_uses(const struct sr_request *request, const char *scheme)
 {
     for (size_t g = 0; g < request->group_count; g++) {
         const struct sr_group *group = &request->groups[g];
@@ -58,46 +49,6 @@ is_used(const struct sr_request *request, const char *scheme)
         }
     }
     return false;
-}
-
-/* Schemes that readers may not know (PS3.3 C.12.1.1.1). */
-static void
-put_coding_schemes(struct sr_writer *w)
-{
-    struct element_buffer *to = &w->set.elements;
-    bool ibsi = is_used(w->request, SR_IBSI_SCHEME);
-    bool own = is_used(w->request, CONCEPT_OWN_SCHEME);
-    if (!ibsi && !own)
-        return;
-    dataset_reach(&w->set, TAG_CodingSchemeIdentificationSequence);
-    size_t sequence = element_open_sequence(to, TAG_CodingSchemeIdentificationSequence);
-    if (ibsi) {
-        size_t item = element_open_item(to);
-        element_text(to, TAG_CodingSchemeDesignator, "SH", SR_IBSI_SCHEME);
-        element_text(to, TAG_CodingSchemeUID, "UI", "1.2.840.10008.2.16.13");
-        element_text(to, TAG_CodingSchemeName, "ST", "Image Biomarker Standardisation Initiative");
-        element_close(to, item);
-    }
-    if (own)
-        dataset_add_own_scheme(to);
-    element_close(to, sequence);
-}
-
-static void
-put_empty_sequence(struct sr_writer *w, uint32_t tag)
-{
-    dataset_reach(&w->set, tag);
-    element_header(&w->set.elements, tag, "SQ", 0);
-}
-
-static void
-put_identification(struct sr_writer *w)
-{
-    dataset_put_identification(&w->set);
-    put_coding_schemes(w);
-    put_description(w);
-    dataset_put_text(&w->set, TAG_ManufacturerModelName, "LO", "noctuled");
-    put_empty_sequence(w, TAG_ReferencedPerformedProcedureStepSequence);
 }
 
 /* Positions are the SEG's: a report has no Frame of Reference module. */
@@ -145,8 +96,7 @@ static void
 put_evidence(struct sr_writer *w)
 {
     struct element_buffer *to = &w->set.elements;
-    dataset_reach(&w->set, TAG_CurrentRequestedProcedureEvidenceSequence);
-    size_t study = element_open_only_item(to, TAG_CurrentRequestedProcedureEvidenceSequence);
+    size_t study = dataset_open_only_item(&w->set, TAG_CurrentRequestedProcedureEvidenceSequence);
     size_t series = element_open_sequence(to, TAG_ReferencedSeriesSequence);
     add_source_series(w, to);
     if (sr_refers_to_segments(w->request))
@@ -156,39 +106,35 @@ put_evidence(struct sr_writer *w)
     element_close_only_item(to, study);
 }
 
-static void
-put_template(struct sr_writer *w)
-{
-    struct element_buffer *to = &w->set.elements;
-    dataset_reach(&w->set, TAG_ContentTemplateSequence);
-    size_t item = element_open_only_item(to, TAG_ContentTemplateSequence);
-    element_text(to, TAG_MappingResource, "CS", "DCMR");
-    element_text(to, TAG_MappingResourceUID, "UI", "1.2.840.10008.8.1.1");
-    element_text(to, TAG_TemplateIdentifier, "CS", "1500");
-    element_close_only_item(to, item);
-}
-
 /* The root of the content tree is the data set itself. */
 static void
 put_root(struct sr_writer *w)
 {
     static const struct coded_concept title = {"126000", "DCM", "Imaging Measurement Report"};
+    static const struct element_row template[] = {
+        {TAG_MappingResource, "CS", "DCMR"},
+        {TAG_MappingResourceUID, "UI", "1.2.840.10008.8.1.1"},
+        {TAG_TemplateIdentifier, "CS", "1500"},
+        {0},
+    };
     dataset_put_text(&w->set, TAG_ValueType, "CS", "CONTAINER");
     dataset_reach(&w->set, TAG_ConceptNameCodeSequence);
     dataset_add_code(&w->set, &w->set.elements, TAG_ConceptNameCodeSequence, &title);
     dataset_put_text(&w->set, TAG_ContinuityOfContent, "CS", "SEPARATE");
-    put_empty_sequence(w, TAG_PerformedProcedureCodeSequence);
+    dataset_put_header(&w->set, TAG_PerformedProcedureCodeSequence, "SQ", 0);
     put_evidence(w);
     dataset_put_text(&w->set, TAG_CompletionFlag, "CS", "COMPLETE");
     dataset_put_text(&w->set, TAG_VerificationFlag, "CS", "UNVERIFIED");
-    put_template(w);
+    dataset_reach(&w->set, TAG_ContentTemplateSequence);
+    element_only_texts(&w->set.elements, TAG_ContentTemplateSequence, template);
 }
 
 void
 sr_put_modules(struct sr_writer *w)
 {
     dataset_put_file_meta(&w->set);
-    put_identification(w);
+    dataset_put_identification(&w->set);
+    dataset_put_header(&w->set, TAG_ReferencedPerformedProcedureStepSequence, "SQ", 0);
     dataset_put_patient_and_equipment(&w->set);
     put_relationship(w);
     put_root(w);

@@ -7,7 +7,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Schemes as the tables name them. */
-#define IBSI SR_IBSI_SCHEME
+#define IBSI CONCEPT_IBSI_SCHEME
 #define OWN  CONCEPT_OWN_SCHEME
 
 /* How a setting is told (feature_settings.def). */
@@ -133,7 +133,7 @@ sr_feature_concept(const char *ibsi, const char *name, const char *meaning)
     };
 
     if (ibsi[0] != '\0')
-        return (struct coded_concept){ibsi, SR_IBSI_SCHEME, meaning};
+        return (struct coded_concept){ibsi, CONCEPT_IBSI_SCHEME, meaning};
     for (size_t i = 0; i < COUNT(others); i++) {
         if (strcmp(others[i].name, name) == 0)
             return others[i].code;

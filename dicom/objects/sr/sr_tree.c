@@ -4,7 +4,7 @@
  * (of images), of PS3.16. Rows are in the order of the templates.
  */
 #include "dicom/objects/sr/sr_internal.h"
-#include "dicom/objects/sr/sr_items.h"
+#include "dicom/objects/sr/sr_writer.h"
 #include "dicom/value/tags.h"
 
 #include <errno.h>
@@ -12,42 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CODE(value, scheme, meaning) (&(const struct coded_concept){value, scheme, meaning})
+#define DCM(value, meaning)          CODE(value, "DCM", meaning)
+#define SCT(value, meaning)          CODE(value, "SCT", meaning)
+
 static const struct coded_concept millimeter = {"mm", "UCUM", "millimeter"};
 static const struct coded_concept pixels = {"{pixels}", "UCUM", "Pixels"};
 
 static void
-latch(struct sr_writer *w, int error)
-{
-    if (!w->set.elements.error)
-        w->set.elements.error = error;
-}
-
-static void
 put_language(struct sr_writer *w)
 {
-    static const struct coded_concept language = {"121049", "DCM",
-                                                  "Language of Content Item and Descendants"};
-    static const struct coded_concept english = {"eng", "RFC5646", "English"};
-    sr_add_code(w, SR_HAS_CONCEPT_MOD, &language, &english);
+    sr_add_code(w, SR_HAS_CONCEPT_MOD, DCM("121049", "Language of Content Item and Descendants"),
+                CODE("eng", "RFC5646", "English"));
 }
 
 static void
 put_observer(struct sr_writer *w)
 {
-    static const struct coded_concept type = {"121005", "DCM", "Observer Type"};
-    static const struct coded_concept device = {"121007", "DCM", "Device"};
-    static const struct coded_concept uid = {"121012", "DCM", "Device Observer UID"};
-    static const struct coded_concept name = {"121013", "DCM", "Device Observer Name"};
-    static const struct coded_concept manufacturer = {"121014", "DCM",
-                                                      "Device Observer Manufacturer"};
-    static const struct coded_concept model = {"121015", "DCM", "Device Observer Model Name"};
-    static const struct coded_concept serial = {"121016", "DCM", "Device Observer Serial Number"};
-    sr_add_code(w, SR_HAS_OBS_CONTEXT, &type, &device);
-    sr_add_uid(w, SR_HAS_OBS_CONTEXT, &uid, w->device_uid);
-    sr_add_text(w, SR_HAS_OBS_CONTEXT, &name, "Noctule");
-    sr_add_text(w, SR_HAS_OBS_CONTEXT, &manufacturer, "Noctule");
-    sr_add_text(w, SR_HAS_OBS_CONTEXT, &model, "noctuled");
-    sr_add_text(w, SR_HAS_OBS_CONTEXT, &serial, w->request->seg->source.device_serial_number);
+    sr_add_code(w, SR_HAS_OBS_CONTEXT, DCM("121005", "Observer Type"), DCM("121007", "Device"));
+    sr_add_uid(w, SR_HAS_OBS_CONTEXT, DCM("121012", "Device Observer UID"), w->device_uid);
+    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121013", "Device Observer Name"), "Noctule");
+    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121014", "Device Observer Manufacturer"), "Noctule");
+    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121015", "Device Observer Model Name"), "noctuled");
+    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("121016", "Device Observer Serial Number"),
+                w->request->seg->source.device_serial_number);
 }
 
 /* What a modality is called, and the procedure when nothing is known but that (CID 29 and 100). */
@@ -75,45 +63,40 @@ modality_of(const struct dicom_instance *instance)
 static void
 put_procedure(struct sr_writer *w)
 {
-    static const struct coded_concept reported = {"121058", "DCM", "Procedure reported"};
-    static const struct coded_concept any = {"363679005", "SCT", "Imaging procedure"};
     const struct modality *modality = modality_of(sr_source(w, 0));
-    sr_add_code(w, SR_HAS_CONCEPT_MOD, &reported, modality ? &modality->procedure : &any);
+    sr_add_code(w, SR_HAS_CONCEPT_MOD, DCM("121058", "Procedure reported"),
+                modality ? &modality->procedure : SCT("363679005", "Imaging procedure"));
 }
 
 /* What all images have in common (TID 1602). */
 static void
 put_common_descriptors(struct sr_writer *w)
 {
-    static const struct coded_concept modality_name = {"121139", "DCM", "Modality"};
-    static const struct coded_concept rows = {"110910", "DCM", "Pixel Data Rows"};
-    static const struct coded_concept columns = {"110911", "DCM", "Pixel Data Columns"};
-    static const struct coded_concept frame = {"112227", "DCM", "Frame of Reference UID"};
-    static const struct coded_concept horizontal = {"111026", "DCM", "Horizontal Pixel Spacing"};
-    static const struct coded_concept vertical = {"111066", "DCM", "Vertical Pixel Spacing"};
-    static const struct coded_concept between = {"112226", "DCM", "Spacing between slices"};
     const struct geometry_stack *stack = w->request->seg->source.stack;
     const struct dicom_instance *first = sr_source(w, 0);
     const struct modality *modality = modality_of(first);
     if (modality)
-        sr_add_code(w, SR_HAS_ACQ_CONTEXT, &modality_name, &modality->code);
-    sr_add_number(w, SR_HAS_ACQ_CONTEXT, &rows, stack->rows, &pixels);
-    sr_add_number(w, SR_HAS_ACQ_CONTEXT, &columns, stack->columns, &pixels);
+        sr_add_code(w, SR_HAS_ACQ_CONTEXT, DCM("121139", "Modality"), &modality->code);
+    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("110910", "Pixel Data Rows"), stack->rows, &pixels);
+    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("110911", "Pixel Data Columns"), stack->columns,
+                  &pixels);
     if (first->frame_of_reference_uid[0] != '\0')
-        sr_add_uid(w, SR_HAS_ACQ_CONTEXT, &frame, first->frame_of_reference_uid);
-    sr_add_number(w, SR_HAS_ACQ_CONTEXT, &horizontal, stack->spacing[0], &millimeter);
-    sr_add_number(w, SR_HAS_ACQ_CONTEXT, &vertical, stack->spacing[1], &millimeter);
+        sr_add_uid(w, SR_HAS_ACQ_CONTEXT, DCM("112227", "Frame of Reference UID"),
+                   first->frame_of_reference_uid);
+    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111026", "Horizontal Pixel Spacing"),
+                  stack->spacing[0], &millimeter);
+    sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("111066", "Vertical Pixel Spacing"), stack->spacing[1],
+                  &millimeter);
     if (stack->plane_count > 1)
-        sr_add_number(w, SR_HAS_ACQ_CONTEXT, &between, stack->spacing[2], &millimeter);
+        sr_add_number(w, SR_HAS_ACQ_CONTEXT, DCM("112226", "Spacing between slices"),
+                      stack->spacing[2], &millimeter);
 }
 
 static void
 put_image_library(struct sr_writer *w)
 {
-    static const struct coded_concept library_name = {"111028", "DCM", "Image Library"};
-    static const struct coded_concept group_name = {"126200", "DCM", "Image Library Group"};
-    struct sr_branch library = sr_begin_container(w, &library_name);
-    struct sr_branch group = sr_begin_container(w, &group_name);
+    struct sr_branch library = sr_begin_container(w, DCM("111028", "Image Library"));
+    struct sr_branch group = sr_begin_container(w, DCM("126200", "Image Library Group"));
     put_common_descriptors(w);
     for (int32_t i = 0; i < w->source_count; i++) {
         const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
@@ -159,53 +142,39 @@ sr_is_laterality(const struct coded_concept *code)
 static void
 put_finding(struct sr_writer *w, const struct seg_segment *segment)
 {
-    static const struct coded_concept category = {"276214006", "SCT", "Finding category"};
-    static const struct coded_concept finding = {"121071", "DCM", "Finding"};
-    static const struct coded_concept laterality = {"272741003", "SCT", "Laterality"};
-    static const struct coded_concept type_modifier = {"TYPE_MODIFIER", CONCEPT_OWN_SCHEME,
-                                                       "Segmented Property Type Modifier"};
     const struct coded_concept *modifier = segment->modifier.value ? &segment->modifier : NULL;
     bool of_site = modifier && segment->region.value && sr_is_laterality(modifier);
-    sr_add_code(w, SR_CONTAINS, &category, &segment->category);
-    add_modified_code(w, SR_CONTAINS, &finding, &segment->type,
-                      modifier && sr_is_laterality(modifier) ? &laterality : &type_modifier,
-                      of_site ? NULL : modifier);
+    sr_add_code(w, SR_CONTAINS, SCT("276214006", "Finding category"), &segment->category);
+    add_modified_code(
+        w, SR_CONTAINS, DCM("121071", "Finding"), &segment->type,
+        modifier && sr_is_laterality(modifier)
+            ? SCT("272741003", "Laterality")
+            : CODE("TYPE_MODIFIER", CONCEPT_OWN_SCHEME, "Segmented Property Type Modifier"),
+        of_site ? NULL : modifier);
 }
 
 static void
 put_site(struct sr_writer *w, const struct seg_segment *segment)
 {
-    static const struct coded_concept site = {"363698007", "SCT", "Finding Site"};
-    static const struct coded_concept laterality = {"272741003", "SCT", "Laterality"};
     bool sided = segment->modifier.value && sr_is_laterality(&segment->modifier);
     if (segment->region.value)
-        add_modified_code(w, SR_HAS_CONCEPT_MOD, &site, &segment->region, &laterality,
-                          sided ? &segment->modifier : NULL);
+        add_modified_code(w, SR_HAS_CONCEPT_MOD, SCT("363698007", "Finding Site"), &segment->region,
+                          SCT("272741003", "Laterality"), sided ? &segment->modifier : NULL);
 }
 
 /* TID 4019: who measured; the SEG says who segmented. */
 static void
 put_algorithm(struct sr_writer *w)
 {
-    static const struct coded_concept name = {"111001", "DCM", "Algorithm Name"};
-    static const struct coded_concept version = {"111003", "DCM", "Algorithm Version"};
-    sr_add_text(w, SR_HAS_CONCEPT_MOD, &name, "Noctule");
-    sr_add_text(w, SR_HAS_CONCEPT_MOD, &version, w->request->seg->source.software_version);
-}
-
-static const struct coded_concept *
-qualifier_of(const struct sr_measurement *measurement)
-{
-    static const struct coded_concept not_a_number = {"114000", "DCM", "Not a number"};
-    static const struct coded_concept failure = {"114006", "DCM", "Measurement failure"};
-    return measurement->qualifier == SR_MEASUREMENT_FAILURE ? &failure : &not_a_number;
+    sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111001", "Algorithm Name"), "Noctule");
+    sr_add_text(w, SR_HAS_CONCEPT_MOD, DCM("111003", "Algorithm Version"),
+                w->request->seg->source.software_version);
 }
 
 /* What a number depends on, and why there is none. */
 static void
 put_settings(struct sr_writer *w, const struct sr_measurement *measurement, const char *absence)
 {
-    static const struct coded_concept comment = {"121106", "DCM", "Comment"};
     for (size_t i = 0; i < measurement->modifier_count; i++)
         sr_add_code(w, SR_HAS_CONCEPT_MOD, &measurement->modifiers[i][0],
                     &measurement->modifiers[i][1]);
@@ -215,7 +184,7 @@ put_settings(struct sr_writer *w, const struct sr_measurement *measurement, cons
         sr_add_number(w, SR_INFERRED_FROM, &measurement->parameters[i].concept,
                       measurement->parameters[i].value, &measurement->parameters[i].unit);
     if (absence)
-        sr_add_text(w, SR_HAS_PROPERTIES, &comment, absence);
+        sr_add_text(w, SR_HAS_PROPERTIES, DCM("121106", "Comment"), absence);
 }
 
 /* TID 300, or a qualitative evaluation of what has no number. */
@@ -226,7 +195,9 @@ put_measurement(struct sr_writer *w, const struct sr_measurement *measurement)
     struct sr_branch item =
         sr_begin(w, SR_CONTAINS, absence ? "CODE" : "NUM", &measurement->concept);
     if (absence)
-        sr_put_code(w, qualifier_of(measurement));
+        sr_put_code(w, measurement->qualifier == SR_MEASUREMENT_FAILURE
+                           ? DCM("114006", "Measurement failure")
+                           : DCM("114000", "Not a number"));
     else
         sr_put_number(w, measurement->value, &measurement->unit);
     if (absence || measurement->modifier_count > 0 || measurement->parameter_count > 0 ||
@@ -253,33 +224,29 @@ put_values(struct sr_writer *w, const struct sr_group *group)
 static void
 put_tracking(struct sr_writer *w, const struct sr_group *group)
 {
-    static const struct coded_concept id_name = {"112039", "DCM", "Tracking Identifier"};
-    static const struct coded_concept uid_name = {"112040", "DCM", "Tracking Unique Identifier"};
     char id[SEG_TRACKING_ID_SIZE];
     char uid[DICOM_UID_SIZE];
     int error = sr_track(w->request, group, id, uid);
     if (error) {
-        latch(w, error);
+        element_fail(&w->set.elements, error);
         return;
     }
-    sr_add_text(w, SR_HAS_OBS_CONTEXT, &id_name, id);
-    sr_add_uid(w, SR_HAS_OBS_CONTEXT, &uid_name, uid);
+    sr_add_text(w, SR_HAS_OBS_CONTEXT, DCM("112039", "Tracking Identifier"), id);
+    sr_add_uid(w, SR_HAS_OBS_CONTEXT, DCM("112040", "Tracking Unique Identifier"), uid);
 }
 
 /* TID 1411: what it is that is measured. */
 static void
 put_segment(struct sr_writer *w, const struct sr_group *group)
 {
-    static const struct coded_concept segment_name = {"121191", "DCM", "Referenced Segment"};
-    static const struct coded_concept series_name = {"121232", "DCM",
-                                                     "Source series for segmentation"};
     const struct seg_segment *segment = &w->request->seg->segments[group->segment];
     const struct sr_image reference = {.class_uid = SEG_SOP_CLASS_UID,
                                        .instance_uid = w->request->seg_identity->sop_instance_uid,
                                        .segment = (uint16_t)(group->segment + 1)};
     put_finding(w, segment);
-    sr_add_image(w, &segment_name, &reference);
-    sr_add_uid(w, SR_CONTAINS, &series_name, sr_source(w, 0)->series_uid);
+    sr_add_image(w, DCM("121191", "Referenced Segment"), &reference);
+    sr_add_uid(w, SR_CONTAINS, DCM("121232", "Source series for segmentation"),
+               sr_source(w, 0)->series_uid);
     put_site(w, segment);
     put_algorithm(w);
 }
@@ -299,7 +266,7 @@ frame_numbers(struct sr_writer *w, int32_t instance)
     const size_t size = (size_t)count * 12 + 1;
     char *numbers = calloc(size, 1);
     if (!numbers) {
-        latch(w, -ENOMEM);
+        element_fail(&w->set.elements, -ENOMEM);
         return NULL;
     }
     size_t length = 0;
@@ -315,14 +282,13 @@ frame_numbers(struct sr_writer *w, int32_t instance)
 static void
 sr_put_volume(struct sr_writer *w)
 {
-    static const struct coded_concept source = {"121112", "DCM", "Source of Measurement"};
     put_algorithm(w);
     for (int32_t i = 0; i < w->source_count; i++) {
         char *frames = frame_numbers(w, w->sources[i]);
         const struct sr_image image = {.class_uid = sr_source(w, i)->sop_class_uid,
                                        .instance_uid = sr_source(w, i)->sop_instance_uid,
                                        .frames = frames};
-        sr_add_image(w, &source, &image);
+        sr_add_image(w, DCM("121112", "Source of Measurement"), &image);
         free(frames);
     }
 }
@@ -330,8 +296,7 @@ sr_put_volume(struct sr_writer *w)
 static void
 put_group(struct sr_writer *w, const struct sr_group *group)
 {
-    static const struct coded_concept group_name = {"125007", "DCM", "Measurement Group"};
-    struct sr_branch container = sr_begin_container(w, &group_name);
+    struct sr_branch container = sr_begin_container(w, DCM("125007", "Measurement Group"));
     put_tracking(w, group);
     if (group->segment == SR_WHOLE_VOLUME)
         sr_put_volume(w);
@@ -345,8 +310,7 @@ put_group(struct sr_writer *w, const struct sr_group *group)
 static void
 put_measurements(struct sr_writer *w)
 {
-    static const struct coded_concept name = {"126010", "DCM", "Imaging Measurements"};
-    struct sr_branch container = sr_begin_container(w, &name);
+    struct sr_branch container = sr_begin_container(w, DCM("126010", "Imaging Measurements"));
     for (int volume = 0; volume < 2; volume++) {
         for (size_t i = 0; i < w->request->group_count; i++) {
             if ((w->request->groups[i].segment == SR_WHOLE_VOLUME) == volume)

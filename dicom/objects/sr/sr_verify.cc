@@ -1,7 +1,7 @@
 /*
  * sr_verify.cc - reads a report back with DCMTK and compares it with what it was to say.
  *
- * Nothing here is shared with the writer but names (sr_internal.h, seg_internal.h): attributes come
+ * Nothing here is shared with the writer but names (sr_internal.h, seg.h): attributes come
  * from DCMTK's parser, the content from dcmsr, which also judges the relationships of an Enhanced
  * SR, and the concepts of the templates from its tables of codes. Items are expected in the order
  * of the templates, and none besides.
@@ -321,7 +321,7 @@ class SrVerifier
             for (unsigned long i = 0; i < schemes->card(); i++)
                 named.insert(text_of(*schemes->getItem(i), ATTRIBUTE(CodingSchemeDesignator)));
         }
-        for (const char *scheme : {SR_IBSI_SCHEME, CONCEPT_OWN_SCHEME}) {
+        for (const char *scheme : {CONCEPT_IBSI_SCHEME, CONCEPT_OWN_SCHEME}) {
             if (used.count(scheme) != named.count(scheme))
                 differ("CodingSchemeIdentificationSequence %s %s",
                        used.count(scheme) ? "lacks" : "has, but no code is of,", scheme);

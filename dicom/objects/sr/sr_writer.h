@@ -23,7 +23,68 @@ void sr_put_content(struct sr_writer *w);
 /* The source instance that is the i-th of the sources. */
 const struct dicom_instance *sr_source(const struct sr_writer *w, int32_t i);
 
+/* Is a code of this scheme in the report? */
+bool sr_uses(const struct sr_request *request, const char *scheme);
+
 /* Is it a side of the body (CID 244)? What else modifies a type is named by a concept of ours. */
 bool sr_is_laterality(const struct coded_concept *code);
+
+/*
+ * --- content items (PS3.3 C.17.3) ---
+ *
+ * A leaf is added in one call. An item with children is begun, given its value and then its
+ * children, and ended:
+ *
+ *   struct sr_branch item = sr_begin(w, SR_CONTAINS, "CODE", &concept);
+ *   sr_put_code(w, &code);
+ *   sr_begin_children(w, &item);
+ *   ... items ...
+ *   sr_end(w, &item);
+ */
+
+/* Relationship Type (PS3.3 C.17.3.2.4). */
+#define SR_CONTAINS        "CONTAINS"
+#define SR_HAS_PROPERTIES  "HAS PROPERTIES"
+#define SR_HAS_OBS_CONTEXT "HAS OBS CONTEXT"
+#define SR_HAS_ACQ_CONTEXT "HAS ACQ CONTEXT"
+#define SR_INFERRED_FROM   "INFERRED FROM"
+#define SR_HAS_CONCEPT_MOD "HAS CONCEPT MOD"
+
+struct sr_branch {
+    size_t item;
+    size_t children; /* 0: not begun */
+};
+
+struct sr_branch sr_begin(struct sr_writer *w, const char *relation, const char *type,
+                          const struct coded_concept *concept);
+void sr_begin_children(struct sr_writer *w, struct sr_branch *branch);
+/* A container that is contained, with its children begun. */
+struct sr_branch sr_begin_container(struct sr_writer *w, const struct coded_concept *concept);
+void sr_end(struct sr_writer *w, const struct sr_branch *branch);
+
+/* Values, into an item that has been begun. */
+void sr_put_code(struct sr_writer *w, const struct coded_concept *code);
+void sr_put_number(struct sr_writer *w, double value, const struct coded_concept *unit);
+
+void sr_add_text(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
+                 const char *text);
+void sr_add_uid(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
+                const char *uid);
+void sr_add_code(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
+                 const struct coded_concept *code);
+void sr_add_number(struct sr_writer *w, const char *relation, const struct coded_concept *concept,
+                   double value, const struct coded_concept *unit);
+
+/* To a whole instance, to some of its frames or to one of its segments. */
+struct sr_image {
+    const char *class_uid;
+    const char *instance_uid;
+    const char *frames; /* their numbers, from 1, between backslashes; NULL: not in particular */
+    uint16_t segment;   /* 0: none in particular */
+};
+
+/* Contained. concept NULL: none. */
+void sr_add_image(struct sr_writer *w, const struct coded_concept *concept,
+                  const struct sr_image *image);
 
 #endif

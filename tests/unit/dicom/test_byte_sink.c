@@ -58,7 +58,7 @@ fill(int fd, size_t size, size_t piece)
     for (size_t i = 0; i < size; i++)
         bytes[i] = byte_at(i);
     struct byte_sink sink;
-    ck_assert_int_eq(byte_sink_open_past_cache(&sink, fd), 0);
+    ck_assert_int_eq(byte_sink_open(&sink, fd, true), 0);
     for (size_t at = 0; at < size; at += piece)
         byte_sink_append(&sink, bytes + at, piece < size - at ? piece : size - at);
     const int error = byte_sink_finish(&sink);
@@ -150,7 +150,7 @@ START_TEST(one_buffer_serves_file_after_file)
     disk.full_at = BYTE_SINK_HEAD; /* of the first */
     uint8_t *bytes = calloc(1, BUFFER);
     int fd = open_file();
-    ck_assert_int_eq(byte_sink_open_past_cache(&sink, fd), 0);
+    ck_assert_int_eq(byte_sink_open(&sink, fd, true), 0);
     byte_sink_append(&sink, bytes, BUFFER);
     ck_assert_int_eq(byte_sink_finish(&sink), -ENOSPC);
     close(fd);

@@ -359,7 +359,7 @@ check_packing(int32_t columns, int32_t rows, int32_t planes, int64_t extra_words
 
     FILE *file = tmpfile();
     struct byte_sink sink;
-    ck_assert_int_eq(byte_sink_open(&sink, fileno(file)), 0);
+    ck_assert_int_eq(byte_sink_open(&sink, fileno(file), false), 0);
     struct mask_packer packer = {.sink = &sink};
     for (int32_t z = 0; z < planes; z++) {
         struct mask_plane plane = {mask + z * rows * words_per_row, words_per_row, columns, rows};
@@ -471,7 +471,7 @@ START_TEST(scenes_pass_through_the_buffer)
             scene[i] = (uint16_t)next_random();
         FILE *file = tmpfile();
         struct byte_sink sink;
-        ck_assert_int_eq(byte_sink_open(&sink, fileno(file)), 0);
+        ck_assert_int_eq(byte_sink_open(&sink, fileno(file), false), 0);
         seg_scene_append(&sink, scene, counts[c]);
         seg_scene_append(&sink, scene, counts[c]); /* now the buffer is not empty */
         ck_assert_int_eq(byte_sink_finish(&sink), 0);
@@ -508,7 +508,7 @@ fill_sink(int fd, size_t size)
     for (size_t i = 0; i < size; i++)
         bytes[i] = (uint8_t)(i % 251);
     struct byte_sink sink;
-    ck_assert_int_eq(byte_sink_open(&sink, fd), 0);
+    ck_assert_int_eq(byte_sink_open(&sink, fd, false), 0);
     size_t piece = 1;
     for (size_t at = 0; at < size;) {
         size_t part = piece < size - at ? piece : size - at;
