@@ -9,17 +9,17 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <string.h>
+#include <stddef.h>
 
 int
 migrate_identify(struct database *db, int *version)
 {
     int64_t application_id, user_version, objects;
-    int rc = database_integer(db, "PRAGMA application_id", &application_id);
-    if (rc == 0)
-        rc = database_integer(db, "PRAGMA user_version", &user_version);
-    if (rc == 0)
-        rc = database_integer(db, "SELECT count(*) FROM sqlite_schema", &objects);
+    int rc = database_get(db, "PRAGMA application_id", NO_VALUES, &application_id);
+    if (rc >= 0)
+        rc = database_get(db, "PRAGMA user_version", NO_VALUES, &user_version);
+    if (rc >= 0)
+        rc = database_get(db, "SELECT count(*) FROM sqlite_schema", NO_VALUES, &objects);
     if (rc < 0)
         return rc;
     bool empty = application_id == 0 && user_version == 0 && objects == 0;
@@ -34,59 +34,46 @@ migrate_identify(struct database *db, int *version)
     return 0;
 }
 
-/* Opens a database in memory that has the views (and nothing under them) as they should be. */
+/* 1 when a view of views.sql is not there, or has another text. SQLite keeps the text as it was. */
 static int
-open_model(struct database *db, struct database *model)
+views_differ(struct database *db)
 {
-    int rc = database_open(model, ":memory:", SQLITE_OPEN_READWRITE);
-    if (rc < 0)
-        return database_refuse(db, rc, "%s", model->reason);
-    rc = database_script(model, migrate_views);
-    if (rc < 0) {
-        database_refuse(db, rc, "views.sql: %s", model->reason);
-        database_close(model);
-    }
-    return rc;
+    int64_t differ = 0;
+    int rc = database_get(
+        db,
+        "SELECT (length(?1) - length(replace(?1, 'CREATE VIEW ', ''))) / length('CREATE VIEW ') <> "
+        "(SELECT count(*) FROM sqlite_schema WHERE type = 'view' AND instr(?1, sql || ';') > 0)",
+        VALUES(value_text(migrate_views)), &differ);
+    return rc < 0 ? rc : differ != 0;
 }
 
-/* Calls `visit` with the name and text of each view of the model until it returns other than 0. */
+struct views {
+    char *drop, *foreign; /* SQL: drops all of them, makes those that are not in views.sql */
+};
+
+static const struct database_field views_fields[] = {
+    {DATABASE_TEXT, offsetof(struct views, drop)},
+    {DATABASE_TEXT, offsetof(struct views, foreign)},
+};
+static const struct database_shape views_shape = {"views", sizeof(struct views), views_fields, 2};
+
+/* Foreign ones may read ours, without which SQLite renames nothing: they step aside, too. */
 static int
-each_view(struct database *db, struct database *model,
-          int (*visit)(struct database *db, const char *name, const char *text))
+read_views(struct database *db, struct views *views)
 {
     sqlite3_stmt *statement;
-    int rc = database_start(model, "SELECT name, sql FROM sqlite_schema WHERE type = 'view'",
-                            NO_VALUES, &statement);
+    int rc = database_start(db,
+                            "SELECT group_concat(printf('DROP VIEW \"%w\"', name), ';'), "
+                            "group_concat(sql, ';') "
+                            "FILTER (WHERE instr(?, printf('CREATE VIEW %s AS', name)) = 0) "
+                            "FROM sqlite_schema WHERE type = 'view'",
+                            VALUES(value_text(migrate_views)), &statement);
     if (rc < 0)
-        return database_refuse(db, rc, "%s", model->reason);
-    int answer = 0;
-    while (answer == 0 && (rc = database_step(model, statement)) == 1)
-        answer = visit(db, (const char *)sqlite3_column_text(statement, 0),
-                       (const char *)sqlite3_column_text(statement, 1));
+        return rc;
+    rc = database_step(db, statement);
+    if (rc == 1)
+        rc = database_read_row(db, statement, &views_shape, views);
     database_end(statement);
-    return rc < 0 ? database_refuse(db, rc, "%s", model->reason) : answer;
-}
-
-/* 1 when the database has another view of this name, or none. */
-static int
-view_differs(struct database *db, const char *name, const char *text)
-{
-    int64_t same;
-    int rc =
-        database_get(db, "SELECT 1 FROM sqlite_schema WHERE type = 'view' AND name = ? AND sql = ?",
-                     VALUES(value_text(name), value_text(text)), &same);
-    return rc < 0 ? rc : rc == 0;
-}
-
-static int
-drop_view(struct database *db, const char *name, const char *text)
-{
-    (void)text;
-    char *sql = sqlite3_mprintf("DROP VIEW IF EXISTS \"%w\"", name);
-    if (!sql)
-        return database_refuse(db, -ENOMEM, "out of memory");
-    int rc = database_script(db, sql);
-    sqlite3_free(sql);
     return rc;
 }
 
@@ -114,12 +101,15 @@ check_foreign_keys(struct database *db)
 
 /* Within a transaction. The version is read again: another process may have been quicker. */
 static int
-migrate_climb(struct database *db, struct database *model)
+migrate_climb(struct database *db)
 {
     int version;
+    struct views views = {0};
     int rc = migrate_identify(db, &version);
     if (rc == 0)
-        rc = each_view(db, model, drop_view);
+        rc = read_views(db, &views);
+    if (rc == 0)
+        rc = database_script(db, views.drop);
     if (rc == 0 && version < migrate_version) {
         for (int step = version; rc == 0 && step < migrate_version; step++)
             rc = database_script(db, migrate_ladder[step]);
@@ -128,33 +118,31 @@ migrate_climb(struct database *db, struct database *model)
         if (rc == 0)
             rc = check_foreign_keys(db);
     }
-    return rc == 0 ? database_script(db, migrate_views) : rc;
+    if (rc == 0)
+        rc = database_script(db, migrate_views);
+    if (rc == 0)
+        rc = database_script(db, views.foreign);
+    database_clear_row(&views_shape, &views);
+    return rc;
 }
 
 int
 migrate(struct database *db)
 {
-    static const char rollback[] = "ROLLBACK";
-    struct database model;
     int version;
     int rc = migrate_identify(db, &version);
-    if (rc < 0)
-        return rc;
-    rc = open_model(db, &model);
-    if (rc < 0)
-        return rc;
-    int differs = version < migrate_version ? 1 : each_view(db, &model, view_differs);
-    if (differs < 0)
-        rc = differs;
-    if (differs == 1) {
-        rc = database_script(db, "BEGIN IMMEDIATE");
+    if (rc == 0 && version == migrate_version) {
+        rc = views_differ(db);
         if (rc == 0)
-            rc = migrate_climb(db, &model);
-        if (rc == 0)
-            rc = database_script(db, "COMMIT");
-        if (rc < 0 && !sqlite3_get_autocommit(db->handle))
-            database_quietly(db, rollback);
+            return 0;
     }
-    database_close(&model);
+    if (rc >= 0)
+        rc = database_script(db, "BEGIN IMMEDIATE");
+    if (rc == 0)
+        rc = migrate_climb(db);
+    if (rc == 0)
+        rc = database_script(db, "COMMIT");
+    if (rc < 0 && !sqlite3_get_autocommit(db->handle))
+        database_quietly(db, "ROLLBACK");
     return rc;
 }

@@ -280,7 +280,9 @@ START_TEST(version_4_is_brought_up_to_date)
              "(3, 'joint_entropy', %s '2d-averaged', 'BTW3', 'paper', 8, 0.1, 0, 0, 1, "
              "-0.30000000000000004, 1e300, '0,90');"
              "INSERT INTO feature VALUES (1, 1, 1, 1, 31.25, ''), (1, 1, 2, 2, 0.1, ''), "
-             "(1, 1, 3, 3, NULL, 'ONE_GREY_LEVEL')",
+             "(1, 1, 3, 3, NULL, 'ONE_GREY_LEVEL');"
+             "CREATE VIEW v_jobs AS SELECT id AS job, state FROM job;"
+             "CREATE VIEW \"of the site\" AS SELECT job, ';' AS own FROM v_jobs",
              brain, brain);
     run_sql(sample.path, sql);
     sample_reopen(&sample);
@@ -304,6 +306,7 @@ START_TEST(version_4_is_brought_up_to_date)
                   "distance, symmetric, range_low, directions) FROM v_features WHERE place = 1",
                   "[31.25,\"\",\"\",null,null,null,null,null,\"\"]");
     assert_schema_of_a_new_one(&sample);
+    assert_answer(&sample, "SELECT group_concat(job || own) FROM \"of the site\"", "1;");
     assert_goes_on_working(&sample);
     assert_answer(&sample, "SELECT count(*) FROM feature_definition", "4");
     sample_close(&sample);
