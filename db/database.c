@@ -123,41 +123,18 @@ database_script(struct database *db, const char *sql)
     return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : database_failed(db);
 }
 
-/* Prepares `sql` and makes its first step: 1 a row, 0 none. */
-static int
-first_row(struct database *db, const char *sql, sqlite3_stmt **statement)
-{
-    if (sqlite3_prepare_v2(db->handle, sql, -1, statement, NULL) != SQLITE_OK)
-        return database_failed(db);
-    int rc = database_step(db, *statement);
-    if (rc < 0)
-        sqlite3_finalize(*statement);
-    return rc;
-}
-
-int
-database_integer(struct database *db, const char *sql, int64_t *value)
-{
-    sqlite3_stmt *statement;
-    int rc = first_row(db, sql, &statement);
-    if (rc < 0)
-        return rc;
-    *value = rc == 1 ? sqlite3_column_int64(statement, 0) : 0;
-    sqlite3_finalize(statement);
-    return 0;
-}
-
 int
 database_text(struct database *db, const char *sql, char *text, size_t size)
 {
     sqlite3_stmt *statement;
-    int rc = first_row(db, sql, &statement);
+    int rc = database_query(db, sql, NO_VALUES, &statement);
     if (rc < 0)
         return rc;
+    rc = database_step(db, statement);
     const unsigned char *found = rc == 1 ? sqlite3_column_text(statement, 0) : NULL;
     snprintf(text, size, "%s", found ? (const char *)found : "");
     sqlite3_finalize(statement);
-    return 0;
+    return rc < 0 ? rc : 0;
 }
 
 /* ----------------------------------------------------------------------------------- texts --- */
@@ -327,6 +304,14 @@ database_change(struct database *db, const char *sql, const struct database_valu
 }
 
 int
+database_run(struct database *db, const char *sql, const struct database_value *values,
+             size_t count)
+{
+    int rc = database_change(db, sql, values, count);
+    return rc < 0 ? rc : 0;
+}
+
+int
 database_get(struct database *db, const char *sql, const struct database_value *values,
              size_t count, int64_t *value)
 {
@@ -351,7 +336,9 @@ database_quietly(struct database *db, const char *sql)
     return rc >= 0;
 }
 
-int
+/* -------------------------------------------------------------------------------------- rows - */
+
+static int
 database_column_text(sqlite3_stmt *statement, int column, char **text)
 {
     const unsigned char *found = sqlite3_column_text(statement, column);
@@ -361,7 +348,7 @@ database_column_text(sqlite3_stmt *statement, int column, char **text)
     return *text ? 0 : -ENOMEM;
 }
 
-int
+static int
 database_column_time(sqlite3_stmt *statement, int column, int64_t *ms)
 {
     *ms = 0;
@@ -373,7 +360,7 @@ database_column_time(sqlite3_stmt *statement, int column, int64_t *ms)
     return iso_time_to_ms((const char *)found, ms) < 0 ? -EUCLEAN : 0;
 }
 
-int
+static int
 database_find_name(const char *const *names, size_t count, const unsigned char *text)
 {
     for (size_t i = 0; text && i < count; i++) {
@@ -436,3 +423,10 @@ database_clear_row(const struct database_shape *shape, void *row)
     }
     memset(row, 0, shape->size);
 }
+
+const struct database_shape database_id = {"id", sizeof(int64_t),
+                                           (const struct database_field[]){{DATABASE_INT64, 0}}, 1};
+const struct database_shape database_time = {
+    "time", sizeof(int64_t), (const struct database_field[]){{DATABASE_TIME, 0}}, 1};
+const struct database_shape database_string = {
+    "text", sizeof(char *), (const struct database_field[]){{DATABASE_TEXT, 0}}, 1};

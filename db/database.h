@@ -40,9 +40,7 @@ int database_refuse(struct database *db, int error, const char *format, ...)
 
 /* Runs a script; not for hot paths. */
 int database_script(struct database *db, const char *sql);
-/* Runs one statement for its first column; 0 when it gives no row. Not for hot paths. */
-int database_integer(struct database *db, const char *sql, int64_t *value);
-/* The same as text, cut to `size`; "" when it gives no row. */
+/* The first column of the first row, cut to `size`; "" when there is none. Not for hot paths. */
 int database_text(struct database *db, const char *sql, char *text, size_t size);
 
 /* ------------------------------------------------------------------------------ statements --- */
@@ -82,6 +80,20 @@ value_text(const char *value)
     return (struct database_value){.kind = VALUE_TEXT, .as.s = value};
 }
 
+/* NULL stays NULL. */
+static inline struct database_value
+value_optional(const char *value)
+{
+    return value ? value_text(value) : value_null();
+}
+
+/* Of a row; 0: NULL. */
+static inline struct database_value
+value_id(int64_t id)
+{
+    return id ? value_int(id) : value_null();
+}
+
 /* Unix milliseconds, stored as ISO-8601 text. */
 static inline struct database_value
 value_time(int64_t ms)
@@ -113,18 +125,14 @@ int database_prepare(struct database *db, const char *sql);
 /* Start, step to the end, end: returns the number of rows changed. */
 int database_change(struct database *db, const char *sql, const struct database_value *values,
                     size_t count);
+/* The same, 0 for any number of them. */
+int database_run(struct database *db, const char *sql, const struct database_value *values,
+                 size_t count);
 /* The first column of the first row: 1, or 0 when there is none. */
 int database_get(struct database *db, const char *sql, const struct database_value *values,
                  size_t count, int64_t *value);
 /* For rollbacks: the reason of the failure that made it necessary stays. */
 bool database_quietly(struct database *db, const char *sql);
-
-/* A column as milliseconds, 0 for NULL. */
-int database_column_time(sqlite3_stmt *statement, int column, int64_t *ms);
-/* As malloc'd text, "" for NULL. */
-int database_column_text(sqlite3_stmt *statement, int column, char **text);
-/* The index of a text among names, or -EUCLEAN. */
-int database_find_name(const char *const *names, size_t count, const unsigned char *text);
 
 /*
  * Rows that are read as structs. A list has one line per member, from which come the columns that
@@ -136,7 +144,8 @@ int database_find_name(const char *const *names, size_t count, const unsigned ch
  *     "SELECT " JOB_FIELDS(DATABASE_COLUMN) "NULL FROM job j"
  *     static const struct database_field job_fields[] = {JOB_FIELDS(JOB_FIELD)};
  *
- * Kinds are INT64, INT32, BOOL, TIME, TEXT (malloc'd) and NAME(names): an enum, by its name.
+ * Kinds are INT64, INT32, BOOL, TIME (milliseconds, 0 for NULL), TEXT (malloc'd, "" for NULL) and
+ * NAME(names): an enum, by its name.
  */
 struct database_field {
     enum { FIELD_INT64, FIELD_INT32, FIELD_BOOL, FIELD_TIME, FIELD_TEXT, FIELD_NAME } kind;
@@ -160,6 +169,9 @@ struct database_shape {
     const struct database_field *fields;
     size_t count;
 };
+
+/* Rows of one column: int64_t, milliseconds, malloc'd text. */
+extern const struct database_shape database_id, database_time, database_string;
 
 /* On an error the struct is cleared. */
 int database_read_row(struct database *db, sqlite3_stmt *statement,

@@ -158,7 +158,7 @@ struct queue_new_job {
 /* Ids of rows; the caller frees `at`. */
 struct queue_ids {
     int64_t *at;
-    size_t count, capacity;
+    size_t count;
 };
 
 /*

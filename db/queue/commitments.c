@@ -2,7 +2,7 @@
  * commitments.c - storage commitment: what a destination has taken upon itself, and what it
  * still owes an answer for. The machine is drawn in deliveries.c.
  */
-#include "db/queue/delivery_rows.h"
+#include "db/queue/edges.h"
 
 #include <errno.h>
 
@@ -11,7 +11,7 @@ queue_find_commitment(struct queue *queue, const char *transaction_uid,
                       const char *sop_instance_uid, struct queue_delivery *delivery)
 {
     int rc = queue_read_row(queue,
-                            "SELECT " DELIVERY_COLUMNS " FROM delivery WHERE transaction_uid = ? "
+                            "SELECT " DELIVERY_COLUMNS "WHERE transaction_uid = ? "
                             "AND transaction_uid <> '' AND sop_instance_uid = ? "
                             "AND state = 'SENT' ORDER BY id LIMIT 1",
                             VALUES(value_text(transaction_uid), value_text(sop_instance_uid)),
@@ -24,7 +24,7 @@ queue_find_commitment(struct queue *queue, const char *transaction_uid,
 }
 
 static int
-commit_delivery(struct queue *queue, const struct delivery_row *row, bool committed, enum code code,
+commit_delivery(struct queue *queue, const struct edge_row *row, bool committed, enum code code,
                 const char *sentence, int64_t now_ms)
 {
     int changed = database_change(
@@ -37,10 +37,8 @@ commit_delivery(struct queue *queue, const struct delivery_row *row, bool commit
                value_text(sentence)));
     if (changed <= 0)
         return changed; /* told before: one event is enough */
-    char words[512];
-    return delivery_note(queue, row, committed ? "COMMITMENT_DONE" : "COMMITMENT_FAILED", NULL,
-                         NULL, queue_code_and_sentence(code, sentence, words, sizeof words),
-                         now_ms);
+    return edge_note(queue, row, NULL, NULL, committed ? "COMMITMENT_DONE" : "COMMITMENT_FAILED",
+                     code, sentence, now_ms);
 }
 
 int
@@ -49,13 +47,13 @@ queue_delivery_committed(struct queue *queue, const char *transaction_uid,
                          const char *sentence, int64_t now_ms)
 {
     struct queue_delivery delivery;
-    struct delivery_row row;
+    struct edge_row row;
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
     rc = queue_find_commitment(queue, transaction_uid, sop_instance_uid, &delivery);
     if (rc == 0) {
-        rc = delivery_read_row(queue, delivery.id, &row);
+        rc = edge_read_row(queue, &machine_delivery, delivery.id, &row);
         queue_delivery_clear(&delivery);
     }
     if (rc == 0)
@@ -67,15 +65,10 @@ int
 queue_overdue_commitments(struct queue *queue, const char *destination, int64_t before_ms,
                           size_t limit, struct queue_delivery **deliveries, size_t *count)
 {
-    struct queue_rows rows = {.shape = &delivery_shape};
-    int rc = queue_append_rows(
+    return queue_list(
         queue,
-        "SELECT " DELIVERY_COLUMNS " FROM delivery "
-        "WHERE commitment = 'REQUESTED' AND destination = ? "
+        "SELECT " DELIVERY_COLUMNS "WHERE commitment = 'REQUESTED' AND destination = ? "
         "AND requested_at < ? ORDER BY requested_at, id LIMIT ?",
-        VALUES(value_text(destination), value_time(before_ms), queue_row_limit(limit)), &rows);
-    rc = queue_settle_rows(&rows, rc);
-    *deliveries = rows.at;
-    *count = rows.count;
-    return rc;
+        VALUES(value_text(destination), value_time(before_ms), queue_row_limit(limit)),
+        &delivery_shape, deliveries, count);
 }

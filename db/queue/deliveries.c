@@ -42,45 +42,38 @@
  *   - Rows are never deleted. A row that has no result (it was retried and did not come back) is
  *     history and cannot be sent.
  */
-#include "db/queue/delivery_rows.h"
+#include "db/queue/edges.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 /* ------------------------------------------------------------------------------------ adding - */
 
-/* 1 when a row was made, 0 when this result has a delivery to the destination already. */
+/* None when this result has a delivery to the destination already. */
 static int
-insert_delivery(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)
+add_delivery(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)
 {
-    return database_change(
+    if (!destination || !destination[0])
+        return database_refuse(&queue->db, -EINVAL, "a destination has no name");
+    int rc = database_change(
         &queue->db,
         "INSERT INTO delivery (job_id, result_id, destination, kind, path, sop_class_uid, "
         "sop_instance_uid, state, due_at, created_at, since_at) "
         "SELECT job_id, id, ?2, kind, path, sop_class_uid, sop_instance_uid, 'PENDING', ?3, ?3, ?3 "
         "FROM result WHERE id = ?1 ON CONFLICT DO NOTHING",
         VALUES(value_int(result_id), value_text(destination), value_time(now_ms)));
-}
-
-static int
-add_delivery(struct queue *queue, int64_t result_id, const char *destination, int64_t now_ms)
-{
-    if (!destination || !destination[0])
-        return database_refuse(&queue->db, -EINVAL, "a destination has no name");
-    int rc = insert_delivery(queue, result_id, destination, now_ms);
     if (rc <= 0)
         return rc;
-    struct delivery_row row;
-    rc = delivery_read_row(queue, sqlite3_last_insert_rowid(queue->db.handle), &row);
-    if (rc == 0)
-        rc = delivery_note(queue, &row, "DELIVERY_ADDED", NULL,
-                           queue_delivery_state_name(QUEUE_DELIVERY_PENDING), "", now_ms);
-    return rc;
+    struct edge_row row;
+    rc = edge_read_row(queue, &machine_delivery, sqlite3_last_insert_rowid(queue->db.handle), &row);
+    return rc < 0
+               ? rc
+               : edge_note(queue, &row, NULL, "PENDING", "DELIVERY_ADDED", CODE_NONE, "", now_ms);
 }
 
 /* -> PENDING, as if it were new, at once due. */
 static int
-begin_anew(struct queue *queue, const struct delivery_row *row, const char *kind, const char *words,
+begin_anew(struct queue *queue, const struct edge_row *row, const char *kind, const char *words,
            int64_t now_ms)
 {
     int changed = database_change(
@@ -89,14 +82,13 @@ begin_anew(struct queue *queue, const struct delivery_row *row, const char *kind
         "dimse_status = NULL, code = '', sentence = '', commitment = 'NONE', "
         "transaction_uid = '', requested_at = NULL, committed_at = NULL "
         "WHERE id = ?1 AND state = ?2",
-        VALUES(value_int(row->id), value_text(queue_delivery_state_name(row->state)),
-               value_time(now_ms)));
-    return delivery_moved(queue, changed, row, QUEUE_DELIVERY_PENDING, kind, words, now_ms);
+        VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_DELIVERY_PENDING, kind, CODE_NONE, words, now_ms);
 }
 
 /* The result of a retried job is there again, and with it what was not sent. */
 static int
-renew(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+renew(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     return begin_anew(queue, row, "DELIVERY_RENEWED", "its result was made again", now_ms);
 }
@@ -105,13 +97,12 @@ renew(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
 static int
 find_again(struct queue *queue, int64_t result_id)
 {
-    int rc = database_change(
+    return database_run(
         &queue->db,
         "UPDATE delivery SET result_id = r.id, kind = r.kind, sop_class_uid = r.sop_class_uid "
         "FROM result r WHERE r.id = ? AND delivery.job_id = r.job_id AND delivery.path = r.path "
         "AND delivery.sop_instance_uid = r.sop_instance_uid AND delivery.result_id IS NULL",
         VALUES(value_int(result_id)));
-    return rc < 0 ? rc : 0;
 }
 
 static int
@@ -121,11 +112,11 @@ add_or_renew(struct queue *queue, int64_t result_id, const char *destination, in
     int rc = add_delivery(queue, result_id, destination, now_ms);
     if (rc < 0)
         return rc;
-    return delivery_for_each(queue,
-                             "SELECT id FROM delivery WHERE result_id = ? AND destination = ? "
-                             "AND state IN ('FAILED', 'CANCELLED')",
-                             VALUES(value_int(result_id), value_text(destination)), renew, now_ms,
-                             &count);
+    return edge_for_each(queue, &machine_delivery,
+                         "SELECT id FROM delivery WHERE result_id = ? AND destination = ? "
+                         "AND state IN ('FAILED', 'CANCELLED')",
+                         VALUES(value_int(result_id), value_text(destination)), renew, now_ms,
+                         &count);
 }
 
 int
@@ -142,22 +133,20 @@ queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_
 
 /* PENDING | DELAYED -> CANCELLED. "+state" below: a job's few rows, not all that wait. */
 static int
-withdraw(struct queue *queue, const struct delivery_row *row, enum code code, const char *sentence,
+withdraw(struct queue *queue, const struct edge_row *row, enum code code, const char *sentence,
          int64_t now_ms)
 {
-    int changed = database_change(&queue->db,
-                                  "UPDATE delivery SET state = 'CANCELLED', code = ?3, "
-                                  "sentence = ?4 WHERE id = ?1 AND state = ?2",
-                                  VALUES(value_int(row->id),
-                                         value_text(queue_delivery_state_name(row->state)),
-                                         value_text(code_name(code)), value_text(sentence)));
-    char words[256];
-    return delivery_moved(queue, changed, row, QUEUE_DELIVERY_CANCELLED, "DELIVERY_CANCELLED",
-                          queue_code_and_sentence(code, sentence, words, sizeof words), now_ms);
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE delivery SET state = 'CANCELLED', code = ?3, sentence = ?4 "
+                        "WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(row), value_text(code_name(code)), value_text(sentence)));
+    return edge_taken(queue, changed, row, QUEUE_DELIVERY_CANCELLED, "DELIVERY_CANCELLED", code,
+                      sentence, now_ms);
 }
 
 static int
-withdraw_superseded(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+withdraw_superseded(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     return withdraw(queue, row, CODE_SUPERSEDED,
                     "late slices came, and the series was processed again before this was sent",
@@ -165,7 +154,7 @@ withdraw_superseded(struct queue *queue, const struct delivery_row *row, int64_t
 }
 
 static int
-withdraw_retried(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+withdraw_retried(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     return withdraw(queue, row, CODE_RETRIED, "its job was retried before this was sent", now_ms);
 }
@@ -174,8 +163,8 @@ int
 queue_withdraw_superseded(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
     int64_t count;
-    return delivery_for_each(
-        queue,
+    return edge_for_each(
+        queue, &machine_delivery,
         "SELECT d.id FROM job n JOIN job o ON o.series_id = n.series_id AND o.stack = n.stack "
         "AND o.pipeline = n.pipeline AND o.revision < n.revision "
         "JOIN delivery d ON d.job_id = o.id AND d.state IN ('PENDING', 'DELAYED') "
@@ -197,10 +186,10 @@ queue_withdraw_retried(struct queue *queue, int64_t job_id, int64_t now_ms)
                                "a result of job %lld is being sent (delivery %lld): retry it "
                                "afterwards",
                                (long long)job_id, (long long)sending);
-    return delivery_for_each(queue,
-                             "SELECT id FROM delivery WHERE job_id = ? "
-                             "AND +state IN ('PENDING', 'DELAYED') ORDER BY id",
-                             VALUES(value_int(job_id)), withdraw_retried, now_ms, &count);
+    return edge_for_each(queue, &machine_delivery,
+                         "SELECT id FROM delivery WHERE job_id = ? "
+                         "AND +state IN ('PENDING', 'DELAYED') ORDER BY id",
+                         VALUES(value_int(job_id)), withdraw_retried, now_ms, &count);
 }
 
 /* ---------------------------------------------------------------------------------- sending -- */
@@ -212,23 +201,25 @@ status_or_null(int32_t dimse_status)
 }
 
 /* "attempt 2, status 0xA700, CODE: sentence"; whichever part there is. */
-static const char *
-attempt_words(const struct delivery_row *row, const struct queue_attempt *attempt, char *text,
-              size_t size)
+static int
+attempt_ended(struct queue *queue, int changed, const struct edge_row *row, int to,
+              const char *kind, const struct queue_attempt *attempt, int64_t now_ms)
 {
-    char status[32] = "", why[512];
-    const char *reason = queue_code_and_sentence(attempt->code, attempt->sentence, why, sizeof why);
+    char status[32] = "", why[512], words[640];
+    const char *reason = edge_words(attempt->code, attempt->sentence, why, sizeof why);
     if (attempt->dimse_status >= 0)
         snprintf(status, sizeof status, ", status 0x%04X", (unsigned)attempt->dimse_status);
-    snprintf(text, size, "attempt %d%s%s%s", row->attempts, status, reason[0] ? ", " : "", reason);
-    return text;
+    snprintf(words, sizeof words, "attempt %d%s%s%s", row->attempts, status, reason[0] ? ", " : "",
+             reason);
+    return edge_taken(queue, changed, row, to, kind, CODE_NONE, words, now_ms);
 }
 
-static int
-start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
+int
+queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
 {
-    struct delivery_row row;
-    int rc = delivery_expect_row(queue, delivery_id, DELIVERY_PENDING | DELIVERY_DELAYED, &row);
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_delivery, delivery_id,
+                        IN(QUEUE_DELIVERY_PENDING) | IN(QUEUE_DELIVERY_DELAYED), &row);
     if (rc < 0)
         return rc;
     int changed = database_change(
@@ -237,89 +228,69 @@ start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
         "dimse_status = NULL, code = '', sentence = '', commitment = 'NONE', "
         "transaction_uid = '', requested_at = NULL "
         "WHERE id = ?1 AND state = ?2 AND due_at <= ?3",
-        VALUES(value_int(delivery_id), value_text(queue_delivery_state_name(row.state)),
-               value_time(now_ms)));
+        VALUES(EDGE_GUARD(&row), value_time(now_ms)));
     if (changed == 0)
-        return database_refuse(&queue->db, -EAGAIN, "delivery %lld is not due yet",
-                               (long long)delivery_id);
+        changed = database_refuse(&queue->db, -EAGAIN, "delivery %lld is not due yet",
+                                  (long long)delivery_id);
     char words[32];
     snprintf(words, sizeof words, "attempt %d", row.attempts + 1);
-    return delivery_moved(queue, changed, &row, QUEUE_DELIVERY_SENDING, "DELIVERY_STARTED", words,
-                          now_ms);
-}
-
-int
-queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
-{
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, start_delivery(queue, delivery_id, now_ms));
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_DELIVERY_SENDING,
+                                         "DELIVERY_STARTED", CODE_NONE, words, now_ms));
 }
 
 /* SENT; commitment NONE -> REQUESTED: the attempt that has just ended asked for it. */
 static int
-request_commitment(struct queue *queue, const struct delivery_row *row, const char *transaction_uid,
+request_commitment(struct queue *queue, const struct edge_row *row, const char *transaction_uid,
                    int64_t now_ms)
 {
-    int rc = database_change(
+    int rc = database_run(
         &queue->db,
         "UPDATE delivery SET commitment = 'REQUESTED', transaction_uid = ?2, requested_at = ?3 "
         "WHERE id = ?1 AND state = 'SENT' AND commitment = 'NONE'",
         VALUES(value_int(row->id), value_text(transaction_uid), value_time(now_ms)));
-    if (rc < 0)
-        return rc;
-    return delivery_note(queue, row, "COMMITMENT_REQUESTED", NULL, NULL, transaction_uid, now_ms);
-}
-
-static int
-delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
-              const char *transaction_uid, int64_t now_ms)
-{
-    struct delivery_row row;
-    int rc = delivery_expect_row(queue, delivery_id, DELIVERY_SENDING, &row);
-    if (rc < 0)
-        return rc;
-    int changed = database_change(
-        &queue->db,
-        "UPDATE delivery SET state = 'SENT', sent_at = ?2, dimse_status = ?3, "
-        "code = ?4, sentence = ?5 WHERE id = ?1 AND state = 'SENDING'",
-        VALUES(value_int(delivery_id), value_time(now_ms), status_or_null(attempt->dimse_status),
-               value_text(code_name(attempt->code)), value_text(attempt->sentence)));
-    char words[640];
-    rc = delivery_moved(queue, changed, &row, QUEUE_DELIVERY_SENT, "DELIVERY_SENT",
-                        attempt_words(&row, attempt, words, sizeof words), now_ms);
-    if (rc == 0 && transaction_uid && transaction_uid[0])
-        rc = request_commitment(queue, &row, transaction_uid, now_ms);
-    return rc;
+    return rc < 0 ? rc
+                  : edge_note(queue, row, NULL, NULL, "COMMITMENT_REQUESTED", CODE_NONE,
+                              transaction_uid, now_ms);
 }
 
 int
 queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
                     const char *transaction_uid, int64_t now_ms)
 {
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc
-                  : queue_leave(
-                        queue, delivery_sent(queue, delivery_id, attempt, transaction_uid, now_ms));
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_delivery, delivery_id, IN(QUEUE_DELIVERY_SENDING), &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(
+        &queue->db,
+        "UPDATE delivery SET state = 'SENT', sent_at = ?3, dimse_status = ?4, "
+        "code = ?5, sentence = ?6 WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(&row), value_time(now_ms), status_or_null(attempt->dimse_status),
+               value_text(code_name(attempt->code)), value_text(attempt->sentence)));
+    rc = attempt_ended(queue, changed, &row, QUEUE_DELIVERY_SENT, "DELIVERY_SENT", attempt, now_ms);
+    if (rc == 0 && transaction_uid && transaction_uid[0])
+        rc = request_commitment(queue, &row, transaction_uid, now_ms);
+    return queue_leave(queue, rc);
 }
 
 /* A SENT one may leave that state when its commitment was asked for and has not been given. */
 static int
-expect_unsettled(struct queue *queue, int64_t delivery_id, unsigned allowed,
-                 struct delivery_row *row)
+enter_unsettled(struct queue *queue, int64_t delivery_id, unsigned allowed, struct edge_row *row)
 {
-    int rc = delivery_expect_row(queue, delivery_id, allowed | DELIVERY_SENT, row);
+    int rc =
+        edge_enter(queue, &machine_delivery, delivery_id, allowed | IN(QUEUE_DELIVERY_SENT), row);
     if (rc == 0 && row->state == QUEUE_DELIVERY_SENT &&
         row->commitment != QUEUE_COMMITMENT_REQUESTED && row->commitment != QUEUE_COMMITMENT_FAILED)
-        rc = delivery_wrong_state(queue, row);
+        rc = queue_leave(queue, edge_wrong_state(queue, row));
     return rc;
 }
 
-static int
-delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_before_ms,
-               const struct queue_attempt *attempt, int64_t now_ms)
+int
+queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_before_ms,
+                     const struct queue_attempt *attempt, int64_t now_ms)
 {
-    struct delivery_row row;
-    int rc = expect_unsettled(queue, delivery_id, DELIVERY_SENDING, &row);
+    struct edge_row row;
+    int rc = enter_unsettled(queue, delivery_id, IN(QUEUE_DELIVERY_SENDING), &row);
     if (rc < 0)
         return rc;
     int changed = database_change(
@@ -327,126 +298,95 @@ delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_before_ms,
         "UPDATE delivery SET state = 'DELAYED', due_at = ?3, dimse_status = ?4, code = ?5, "
         "sentence = ?6, commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
         "WHERE id = ?1 AND state = ?2",
-        VALUES(value_int(delivery_id), value_text(queue_delivery_state_name(row.state)),
-               value_time(not_before_ms), status_or_null(attempt->dimse_status),
+        VALUES(EDGE_GUARD(&row), value_time(not_before_ms), status_or_null(attempt->dimse_status),
                value_text(code_name(attempt->code)), value_text(attempt->sentence)));
-    char words[640];
-    return delivery_moved(queue, changed, &row, QUEUE_DELIVERY_DELAYED, "DELIVERY_DELAYED",
-                          attempt_words(&row, attempt, words, sizeof words), now_ms);
-}
-
-int
-queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_before_ms,
-                     const struct queue_attempt *attempt, int64_t now_ms)
-{
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc
-                  : queue_leave(queue,
-                                delay_delivery(queue, delivery_id, not_before_ms, attempt, now_ms));
+    return queue_leave(queue, attempt_ended(queue, changed, &row, QUEUE_DELIVERY_DELAYED,
+                                            "DELIVERY_DELAYED", attempt, now_ms));
 }
 
 static int
-delivery_fail(struct queue *queue, const struct delivery_row *row,
-              const struct queue_attempt *attempt, int64_t now_ms)
+delivery_fail(struct queue *queue, const struct edge_row *row, const struct queue_attempt *attempt,
+              int64_t now_ms)
 {
     int changed = database_change(
         &queue->db,
         "UPDATE delivery SET state = 'FAILED', dimse_status = ?3, code = ?4, sentence = ?5, "
         "commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
         "WHERE id = ?1 AND state = ?2",
-        VALUES(value_int(row->id), value_text(queue_delivery_state_name(row->state)),
-               status_or_null(attempt->dimse_status), value_text(code_name(attempt->code)),
-               value_text(attempt->sentence)));
-    char words[640];
-    return delivery_moved(queue, changed, row, QUEUE_DELIVERY_FAILED, "DELIVERY_FAILED",
-                          attempt_words(row, attempt, words, sizeof words), now_ms);
+        VALUES(EDGE_GUARD(row), status_or_null(attempt->dimse_status),
+               value_text(code_name(attempt->code)), value_text(attempt->sentence)));
+    return attempt_ended(queue, changed, row, QUEUE_DELIVERY_FAILED, "DELIVERY_FAILED", attempt,
+                         now_ms);
 }
 
 int
 queue_fail_delivery(struct queue *queue, int64_t delivery_id, const struct queue_attempt *attempt,
                     int64_t now_ms)
 {
-    struct delivery_row row;
-    int rc = queue_enter(queue);
-    if (rc < 0)
-        return rc;
-    rc = expect_unsettled(queue, delivery_id,
-                          DELIVERY_PENDING | DELIVERY_SENDING | DELIVERY_DELAYED, &row);
-    if (rc == 0)
-        rc = delivery_fail(queue, &row, attempt, now_ms);
-    return queue_leave(queue, rc);
-}
-
-static int
-redirect_delivery(struct queue *queue, int64_t delivery_id, const char *destination,
-                  const struct queue_attempt *attempt, int64_t now_ms)
-{
-    struct delivery_row row;
-    int64_t result_id;
-    int rc = delivery_expect_row(queue, delivery_id, DELIVERY_SENDING, &row);
-    if (rc == 0)
-        rc = delivery_fail(queue, &row, attempt, now_ms);
-    if (rc == 0)
-        rc = database_get(&queue->db, "SELECT result_id FROM delivery WHERE id = ?",
-                          VALUES(value_int(delivery_id)), &result_id);
-    return rc < 0 ? rc : add_delivery(queue, result_id, destination, now_ms);
+    struct edge_row row;
+    int rc = enter_unsettled(
+        queue, delivery_id,
+        IN(QUEUE_DELIVERY_PENDING) | IN(QUEUE_DELIVERY_SENDING) | IN(QUEUE_DELIVERY_DELAYED), &row);
+    return rc < 0 ? rc : queue_leave(queue, delivery_fail(queue, &row, attempt, now_ms));
 }
 
 int
 queue_redirect_delivery(struct queue *queue, int64_t delivery_id, const char *destination,
                         const struct queue_attempt *attempt, int64_t now_ms)
 {
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc
-                  : queue_leave(
-                        queue, redirect_delivery(queue, delivery_id, destination, attempt, now_ms));
-}
-
-static int
-delivery_return(struct queue *queue, int64_t delivery_id, const char *why, int64_t now_ms)
-{
-    struct delivery_row row;
-    int rc = delivery_expect_row(queue, delivery_id, DELIVERY_SENDING, &row);
+    struct edge_row row;
+    int64_t result_id;
+    int rc = edge_enter(queue, &machine_delivery, delivery_id, IN(QUEUE_DELIVERY_SENDING), &row);
     if (rc < 0)
         return rc;
-    int changed = database_change(&queue->db,
-                                  "UPDATE delivery SET state = 'PENDING', due_at = ?2, "
-                                  "attempts = attempts - 1 WHERE id = ?1 AND state = 'SENDING'",
-                                  VALUES(value_int(delivery_id), value_time(now_ms)));
-    return delivery_moved(queue, changed, &row, QUEUE_DELIVERY_PENDING, "DELIVERY_RETURNED",
-                          why ? why : "", now_ms);
+    rc = delivery_fail(queue, &row, attempt, now_ms);
+    if (rc == 0)
+        rc = database_get(&queue->db, "SELECT result_id FROM delivery WHERE id = ?",
+                          VALUES(value_int(delivery_id)), &result_id);
+    if (rc >= 0)
+        rc = add_delivery(queue, result_id, destination, now_ms);
+    return queue_leave(queue, rc);
 }
 
 int
 queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *why, int64_t now_ms)
 {
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, delivery_return(queue, delivery_id, why, now_ms));
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_delivery, delivery_id, IN(QUEUE_DELIVERY_SENDING), &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(&queue->db,
+                                  "UPDATE delivery SET state = 'PENDING', due_at = ?3, "
+                                  "attempts = attempts - 1 WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_time(now_ms)));
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_DELIVERY_PENDING,
+                                         "DELIVERY_RETURNED", CODE_NONE, why, now_ms));
 }
 
 static int
-recover_as_pending(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+recover_as_pending(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     int changed = database_change(&queue->db,
-                                  "UPDATE delivery SET state = 'PENDING', due_at = ?2 "
-                                  "WHERE id = ?1 AND state = 'SENDING'",
-                                  VALUES(value_int(row->id), value_time(now_ms)));
-    return delivery_moved(queue, changed, row, QUEUE_DELIVERY_PENDING, "DELIVERY_RECOVERED",
-                          "it was being sent when the daemon ended", now_ms);
+                                  "UPDATE delivery SET state = 'PENDING', due_at = ?3 "
+                                  "WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_DELIVERY_PENDING, "DELIVERY_RECOVERED", CODE_NONE,
+                      "it was being sent when the daemon ended", now_ms);
 }
 
 int
 queue_recover_deliveries(struct queue *queue, int64_t now_ms)
 {
     int64_t count;
-    return delivery_for_each(queue, "SELECT id FROM delivery WHERE state = 'SENDING' ORDER BY id",
-                             NO_VALUES, recover_as_pending, now_ms, &count);
+    return edge_for_each(queue, &machine_delivery,
+                         "SELECT id FROM delivery WHERE state = 'SENDING' ORDER BY id", NO_VALUES,
+                         recover_as_pending, now_ms, &count);
 }
 
 /* ------------------------------------------------------------------------------------ resend - */
 
 static int
-delivery_resend(struct queue *queue, const struct delivery_row *row, int64_t now_ms)
+delivery_resend(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     return begin_anew(queue, row, "DELIVERY_RESENT", "an operator's resend", now_ms);
 }
@@ -454,10 +394,11 @@ delivery_resend(struct queue *queue, const struct delivery_row *row, int64_t now
 static int
 resend_one(struct queue *queue, const struct queue_resend *which, int64_t now_ms, int64_t *count)
 {
-    unsigned allowed = DELIVERY_FAILED | DELIVERY_DELAYED |
-                       (which->not_arrived ? 0 : DELIVERY_SENT | DELIVERY_CANCELLED);
-    struct delivery_row row;
-    int rc = delivery_expect_row(queue, which->delivery_id, allowed, &row);
+    unsigned allowed =
+        IN(QUEUE_DELIVERY_FAILED) | IN(QUEUE_DELIVERY_DELAYED) |
+        (which->not_arrived ? 0 : IN(QUEUE_DELIVERY_SENT) | IN(QUEUE_DELIVERY_CANCELLED));
+    struct edge_row row;
+    int rc = edge_expect(queue, &machine_delivery, which->delivery_id, allowed, &row);
     if (rc == 0 && !row.has_result)
         rc = database_refuse(&queue->db, -ESTALE,
                              "delivery %lld: its job was retried, and the result is not there "
@@ -469,44 +410,32 @@ resend_one(struct queue *queue, const struct queue_resend *which, int64_t now_ms
     return rc;
 }
 
+/* Of a job or to a destination. Of a destination, results that a newer revision has replaced are
+ * passed over: an archive is not to get them anew because it was down. */
 static int
-resend_of_job(struct queue *queue, const struct queue_resend *which, int64_t now_ms, int64_t *count)
+resend_many(struct queue *queue, const struct queue_resend *which, int64_t now_ms, int64_t *count)
 {
     int64_t found;
-    int rc = database_get(&queue->db, "SELECT 1 FROM job WHERE id = ?",
-                          VALUES(value_int(which->job_id)), &found);
-    if (rc == 0)
+    int rc =
+        database_get(&queue->db,
+                     "SELECT 1 WHERE EXISTS (SELECT 1 FROM job WHERE id = ?1) "
+                     "OR EXISTS (SELECT 1 FROM delivery WHERE destination = ?2)",
+                     VALUES(value_id(which->job_id), value_optional(which->destination)), &found);
+    if (rc == 0 && which->job_id)
         rc = database_refuse(&queue->db, -ENOENT, "there is no job %lld", (long long)which->job_id);
-    if (rc < 0)
-        return rc;
-    return delivery_for_each(queue,
-                             "SELECT id FROM delivery WHERE job_id = ?1 AND result_id IS NOT NULL "
-                             "AND (state IN ('FAILED', 'DELAYED') OR state = 'SENT' AND NOT ?2) "
-                             "ORDER BY id",
-                             VALUES(value_int(which->job_id), value_int(which->not_arrived)),
-                             delivery_resend, now_ms, count);
-}
-
-/* Results that a newer revision has replaced are passed over: an archive is not to get them anew
- * because it was down. */
-static int
-resend_to_destination(struct queue *queue, const struct queue_resend *which, int64_t now_ms,
-                      int64_t *count)
-{
-    int64_t found;
-    int rc = database_get(&queue->db, "SELECT 1 FROM delivery WHERE destination = ? LIMIT 1",
-                          VALUES(value_text(which->destination)), &found);
-    if (rc == 0)
+    else if (rc == 0)
         rc = database_refuse(&queue->db, -ENOENT, "there is no delivery to %s", which->destination);
     if (rc < 0)
         return rc;
-    return delivery_for_each(
-        queue,
+    return edge_for_each(
+        queue, &machine_delivery,
         "SELECT d.id FROM delivery d JOIN job j ON j.id = d.job_id "
-        "WHERE d.destination = ?1 AND d.result_id IS NOT NULL AND j.superseded_by IS NULL "
-        "AND (d.state IN ('FAILED', 'DELAYED') OR d.state = 'SENT' AND NOT ?2) ORDER BY d.id",
-        VALUES(value_text(which->destination), value_int(which->not_arrived)), delivery_resend,
-        now_ms, count);
+        "WHERE (d.job_id = ?1 OR d.destination = ?2 AND j.superseded_by IS NULL) "
+        "AND d.result_id IS NOT NULL "
+        "AND (d.state IN ('FAILED', 'DELAYED') OR d.state = 'SENT' AND NOT ?3) ORDER BY d.id",
+        VALUES(value_id(which->job_id), value_optional(which->destination),
+               value_int(which->not_arrived)),
+        delivery_resend, now_ms, count);
 }
 
 int
@@ -519,12 +448,8 @@ queue_resend(struct queue *queue, const struct queue_resend *which, int64_t now_
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    if (which->delivery_id)
-        rc = resend_one(queue, which, now_ms, count);
-    else if (which->job_id)
-        rc = resend_of_job(queue, which, now_ms, count);
-    else
-        rc = resend_to_destination(queue, which, now_ms, count);
+    rc = which->delivery_id ? resend_one(queue, which, now_ms, count)
+                            : resend_many(queue, which, now_ms, count);
     rc = queue_leave(queue, rc);
     if (rc < 0)
         *count = 0;

@@ -48,17 +48,17 @@ insert_settings(struct queue *queue, const char *settings, int64_t definition)
 {
     char key[64], value[FEATURE_SETTING];
     int rc = 0;
-    while (rc >= 0 && settings && feature_next_setting(&settings, key, value))
-        rc = database_change(
+    while (rc == 0 && settings && feature_next_setting(&settings, key, value))
+        rc = database_run(
             &queue->db, "INSERT INTO feature_setting (definition_id, key, value) VALUES (?, ?, ?)",
             VALUES(value_int(definition), value_text(key), setting_value(key, value)));
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 static int
 insert_definition(struct queue *queue, const struct feature *feature, int64_t *definition)
 {
-    int rc = database_change(
+    int rc = database_run(
         &queue->db,
         "INSERT INTO feature_definition (name, label, family, meaning, ibsi_code, unit, settings) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -100,7 +100,7 @@ feature_insert(struct queue *queue, int64_t job_id, const struct feature *featur
     int rc = define(queue, feature, &definition);
     if (rc < 0)
         return rc;
-    rc = database_change(
+    rc = database_run(
         &queue->db,
         "INSERT INTO feature (job_id, segment_number, definition_id, place, value, reason) "
         "VALUES (?, ?, ?, ?, ?, ?)",
@@ -109,7 +109,7 @@ feature_insert(struct queue *queue, int64_t job_id, const struct feature *featur
                value_text(feature->missing_reason)));
     if (rc == -EEXIST)
         return say_twice(queue, "feature", feature->name, feature->segment);
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 static void
@@ -127,7 +127,7 @@ add_histogram(struct queue *queue, int64_t job_id, const struct queue_histogram 
 {
     char counts[QUEUE_CODES * (DIGITS + 1) + 2];
     write_counts(histogram->counts, counts, sizeof counts);
-    int rc = database_change(
+    int rc = database_run(
         &queue->db,
         "INSERT INTO pattern_histogram (job_id, segment_number, label, pattern, settings, counts) "
         "VALUES (?, ?, ?, ?, ?, ?)",
@@ -136,7 +136,7 @@ add_histogram(struct queue *queue, int64_t job_id, const struct queue_histogram 
                value_text(counts)));
     if (rc == -EEXIST)
         return say_twice(queue, "histogram", histogram->pattern, histogram->segment);
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 int
@@ -153,10 +153,9 @@ queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figur
 int
 queue_drop_features(struct queue *queue, int64_t job_id)
 {
-    int rc = database_change(&queue->db, "DELETE FROM feature WHERE job_id = ?",
-                             VALUES(value_int(job_id)));
-    if (rc >= 0)
-        rc = database_change(&queue->db, "DELETE FROM pattern_histogram WHERE job_id = ?",
-                             VALUES(value_int(job_id)));
-    return rc < 0 ? rc : 0;
+    int rc =
+        database_run(&queue->db, "DELETE FROM feature WHERE job_id = ?", VALUES(value_int(job_id)));
+    return rc < 0 ? rc
+                  : database_run(&queue->db, "DELETE FROM pattern_histogram WHERE job_id = ?",
+                                 VALUES(value_int(job_id)));
 }

@@ -1,8 +1,7 @@
 /*
- * jobs.c - the edges of a job (see transaction.c), but for those that a look at what is ready
- * makes: ready.c.
+ * jobs.c - the edges of a job (see transaction.c), and what can run next.
  */
-#include "db/queue/job_rows.h"
+#include "db/queue/edges.h"
 
 #include <errno.h>
 #include <math.h>
@@ -18,10 +17,10 @@ job_settings_id(struct queue *queue, const char *settings, int64_t *id)
                           VALUES(value_text(settings)), id);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    rc = database_change(&queue->db, "INSERT INTO settings (text) VALUES (?)",
-                         VALUES(value_text(settings)));
+    rc = database_run(&queue->db, "INSERT INTO settings (text) VALUES (?)",
+                      VALUES(value_text(settings)));
     *id = sqlite3_last_insert_rowid(queue->db.handle);
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 /* Why the guarded INSERT found no such stack. */
@@ -77,6 +76,31 @@ job_insert(struct queue *queue, const struct queue_new_job *job, int64_t now_ms,
     return queue_add_event(queue, &event, now_ms);
 }
 
+/* -> CANCELLED, from any state that is not an end. superseded_by: 0 when not known (yet). */
+static int
+job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, enum code code,
+           const char *why, int64_t superseded_by, int64_t now_ms)
+{
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'CANCELLED', ended_at = ?3, not_before_at = NULL, code = ?4, "
+        "sentence = ?5, file_a = '', file_b = '', superseded_by = ?6 WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)), value_text(why),
+               value_id(superseded_by)));
+    return edge_taken(queue, changed, row, QUEUE_CANCELLED, kind, code, why, now_ms);
+}
+
+/* The same, for a newer revision. */
+static int
+job_supersede(struct queue *queue, const struct edge_row *row, int64_t superseded_by,
+              int64_t now_ms)
+{
+    char why[128];
+    snprintf(why, sizeof why, "late slices came: revision %d of the series takes its place",
+             row->series_revision);
+    return job_cancel(queue, row, "JOB_SUPERSEDED", CODE_SUPERSEDED, why, superseded_by, now_ms);
+}
+
 /* Cancels what has not ended yet; the ids of running ones stay in *older, the others leave it. */
 static int
 job_supersede_unfinished(struct queue *queue, struct queue_ids *older, int64_t job_id,
@@ -84,8 +108,8 @@ job_supersede_unfinished(struct queue *queue, struct queue_ids *older, int64_t j
 {
     size_t running = 0;
     for (size_t i = 0; i < older->count; i++) {
-        struct job_row row;
-        int rc = job_read_row(queue, older->at[i], &row);
+        struct edge_row row;
+        int rc = edge_read_row(queue, &machine_job, older->at[i], &row);
         if (rc == 0)
             rc = job_supersede(queue, &row, job_id, now_ms);
         if (rc < 0)
@@ -100,24 +124,23 @@ job_supersede_unfinished(struct queue *queue, struct queue_ids *older, int64_t j
 static int
 job_supersede_older(struct queue *queue, int64_t job_id, int64_t now_ms, struct queue_ids *running)
 {
-    int rc = queue_read_ids(
-        queue,
-        "SELECT o.id FROM job n JOIN job o ON o.series_id = n.series_id "
-        "AND o.stack = n.stack AND o.pipeline = n.pipeline "
-        "AND o.revision < n.revision "
-        "WHERE n.id = ? AND o.state IN ('READY', 'DELAYED', 'RUNNING') ORDER BY o.id",
-        VALUES(value_int(job_id)), running);
+    int rc =
+        queue_list(queue,
+                   "SELECT o.id FROM job n JOIN job o ON o.series_id = n.series_id "
+                   "AND o.stack = n.stack AND o.pipeline = n.pipeline "
+                   "AND o.revision < n.revision "
+                   "WHERE n.id = ? AND o.state IN ('READY', 'DELAYED', 'RUNNING') ORDER BY o.id",
+                   VALUES(value_int(job_id)), &database_id, &running->at, &running->count);
     if (rc == 0)
         rc = job_supersede_unfinished(queue, running, job_id, now_ms);
-    if (rc == 0)
-        rc = database_change(
-            &queue->db,
-            "UPDATE job SET superseded_by = n.id FROM job n "
-            "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
-            "AND job.pipeline = n.pipeline AND job.revision < n.revision "
-            "AND job.superseded_by IS NULL",
-            VALUES(value_int(job_id)));
-    return rc < 0 ? rc : 0;
+    if (rc < 0)
+        return rc;
+    return database_run(&queue->db,
+                        "UPDATE job SET superseded_by = n.id FROM job n "
+                        "WHERE n.id = ? AND job.series_id = n.series_id AND job.stack = n.stack "
+                        "AND job.pipeline = n.pipeline AND job.revision < n.revision "
+                        "AND job.superseded_by IS NULL",
+                        VALUES(value_int(job_id)));
 }
 
 int
@@ -139,41 +162,94 @@ queue_add_job(struct queue *queue, const struct queue_new_job *job, int64_t now_
     return rc;
 }
 
-/* ---------------------------------------------------------------------- the edges of RUNNING - */
+/* ---------------------------------------------------------------------------------- starting - */
 
 static int
-job_start(struct queue *queue, int64_t job_id, const char *worker, int32_t lane, int64_t now_ms)
+make_due(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    struct job_row row;
-    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_READY), &row);
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'READY', ready_at = ?3, "
+                                  "not_before_at = NULL, started_at = NULL "
+                                  "WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_READY, "JOB_DUE", CODE_NONE, "", now_ms);
+}
+
+static int
+make_stale(struct queue *queue, const struct edge_row *row, int64_t now_ms)
+{
+    return job_supersede(queue, row, 0, now_ms);
+}
+
+int
+queue_ready(struct queue *queue, int64_t now_ms, size_t limit, struct queue_job **jobs,
+            size_t *count)
+{
+    int64_t moved;
+    *jobs = NULL;
+    *count = 0;
+    int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    if (row.revision != row.series_revision)
-        return database_refuse(&queue->db, -EAGAIN,
-                               "job %lld is for revision %d, its series is at %d by now",
-                               (long long)job_id, row.revision, row.series_revision);
-    int changed = database_change(
-        &queue->db,
-        "UPDATE job SET state = 'RUNNING', attempts = attempts + 1, worker = ?2, lane = ?3, "
-        "started_at = ?4, code = '', sentence = '', file_a = '', file_b = '' "
-        "WHERE id = ?1 AND state = 'READY'",
-        VALUES(value_int(job_id), value_text(worker), value_int(lane), value_time(now_ms)));
-    if (changed == -EEXIST)
-        return database_refuse(&queue->db, -EBUSY, "lane %d of %s runs a job already", lane,
-                               worker ? worker : "");
-    char detail[128];
-    snprintf(detail, sizeof detail, "%s, lane %d, attempt %d", worker ? worker : "", lane,
-             row.attempts + 1);
-    return job_moved(queue, changed, &row, QUEUE_RUNNING, "JOB_STARTED", detail, now_ms);
+    rc = edge_for_each(queue, &machine_job,
+                       "SELECT id FROM job WHERE state = 'DELAYED' AND not_before_at <= ? "
+                       "ORDER BY not_before_at, id",
+                       VALUES(value_time(now_ms)), make_due, now_ms, &moved);
+    if (rc == 0)
+        rc = edge_for_each(queue, &machine_job,
+                           "SELECT j.id FROM job j JOIN series s ON s.id = j.series_id "
+                           "WHERE j.state = 'READY' AND j.revision < s.revision "
+                           "AND s.state <> 'GATHERING' ORDER BY j.id",
+                           NO_VALUES, make_stale, now_ms, &moved);
+    rc = queue_leave(queue, rc);
+    if (rc < 0)
+        return rc;
+    return queue_list(queue,
+                      "SELECT " JOB_COLUMNS "WHERE j.state = 'READY' AND j.revision = s.revision "
+                      "ORDER BY j.priority DESC, j.id LIMIT ?",
+                      VALUES(queue_row_limit(limit)), &job_shape, jobs, count);
+}
+
+int
+queue_next_due(struct queue *queue, int64_t *due_ms)
+{
+    int rc = queue_read_row(queue,
+                            "SELECT not_before_at FROM job WHERE state = 'DELAYED' "
+                            "AND not_before_at IS NOT NULL ORDER BY not_before_at LIMIT 1",
+                            NO_VALUES, &database_time, due_ms);
+    return rc == 1 ? database_refuse(&queue->db, -ENOENT, "no job is delayed") : rc;
 }
 
 int
 queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t lane,
                 int64_t now_ms)
 {
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, job_start(queue, job_id, worker, lane, now_ms));
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_READY), &row);
+    if (rc < 0)
+        return rc;
+    if (row.revision != row.series_revision)
+        return queue_leave(
+            queue, database_refuse(&queue->db, -EAGAIN,
+                                   "job %lld is for revision %d, its series is at %d by now",
+                                   (long long)job_id, row.revision, row.series_revision));
+    int changed = database_change(
+        &queue->db,
+        "UPDATE job SET state = 'RUNNING', attempts = attempts + 1, worker = ?3, lane = ?4, "
+        "started_at = ?5, code = '', sentence = '', file_a = '', file_b = '' "
+        "WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(&row), value_text(worker), value_int(lane), value_time(now_ms)));
+    if (changed == -EEXIST)
+        changed = database_refuse(&queue->db, -EBUSY, "lane %d of %s runs a job already", lane,
+                                  worker ? worker : "");
+    char words[128];
+    snprintf(words, sizeof words, "%s, lane %d, attempt %d", worker ? worker : "", lane,
+             row.attempts + 1);
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_RUNNING, "JOB_STARTED",
+                                         CODE_NONE, words, now_ms));
 }
+
+/* ------------------------------------------------------------------------------------ ending - */
 
 static struct database_value
 measured_real(double value)
@@ -188,10 +264,9 @@ measured_int(int64_t value)
 }
 
 static int
-result_insert(struct queue *queue, int64_t job_id, const struct queue_result *result,
-              int64_t now_ms)
+result_add(struct queue *queue, int64_t job_id, const struct queue_result *result, int64_t now_ms)
 {
-    int rc = database_change(
+    int rc = database_run(
         &queue->db,
         "INSERT INTO result (job_id, kind, path, sop_class_uid, sop_instance_uid, series_uid, "
         "size_bytes, frames, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -199,13 +274,6 @@ result_insert(struct queue *queue, int64_t job_id, const struct queue_result *re
                value_text(result->sop_class_uid), value_text(result->sop_instance_uid),
                value_text(result->series_uid), value_int(result->size), value_int(result->frames),
                value_time(now_ms)));
-    return rc < 0 ? rc : 0;
-}
-
-static int
-result_add(struct queue *queue, int64_t job_id, const struct queue_result *result, int64_t now_ms)
-{
-    int rc = result_insert(queue, job_id, result, now_ms);
     if (rc < 0)
         return rc;
     int64_t result_id = sqlite3_last_insert_rowid(queue->db.handle);
@@ -213,48 +281,38 @@ result_add(struct queue *queue, int64_t job_id, const struct queue_result *resul
 }
 
 static int
-job_update_finished(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
-                    int64_t now_ms)
+job_finish(struct queue *queue, const struct edge_row *row, const struct queue_finish *finish,
+           int64_t now_ms)
 {
     const struct queue_figures *f = finish->figures;
-    return database_change(
+    int changed = database_change(
         &queue->db,
-        "UPDATE job SET state = ?2, ended_at = ?3, read_seconds = ?4, compute_seconds = ?5, "
-        "write_seconds = ?6, verify_seconds = ?7, total_seconds = ?8, voxels = ?9, "
-        "segmented_voxels = ?10, peak_bytes = ?11, backend = ?12, note = ?13, code = ?14, "
-        "sentence = ?15 WHERE id = ?1 AND state = 'RUNNING'",
-        VALUES(value_int(job_id), value_text(queue_job_state_name(finish->state)),
-               value_time(now_ms), measured_real(f->read_seconds),
-               measured_real(f->compute_seconds), measured_real(f->write_seconds),
-               measured_real(f->verify_seconds), measured_real(f->total_seconds),
-               measured_int(f->voxels), measured_int(f->segmented_voxels),
-               measured_int(f->peak_bytes), value_text(f->backend), value_text(f->note),
-               value_text(code_name(finish->code)), value_text(finish->sentence)));
-}
-
-static int
-job_finish(struct queue *queue, int64_t job_id, const struct queue_finish *finish, int64_t now_ms)
-{
-    struct job_row row;
-    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
-    if (rc < 0)
-        return rc;
-    int changed = job_update_finished(queue, job_id, finish, now_ms);
-    char detail[512];
-    rc = job_moved(
-        queue, changed, &row, finish->state, finish->state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY",
-        queue_code_and_sentence(finish->code, finish->sentence, detail, sizeof detail), now_ms);
+        "UPDATE job SET state = ?3, ended_at = ?4, read_seconds = ?5, compute_seconds = ?6, "
+        "write_seconds = ?7, verify_seconds = ?8, total_seconds = ?9, voxels = ?10, "
+        "segmented_voxels = ?11, peak_bytes = ?12, backend = ?13, note = ?14, code = ?15, "
+        "sentence = ?16 WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_text(queue_job_state_name(finish->state)), value_time(now_ms),
+               measured_real(f->read_seconds), measured_real(f->compute_seconds),
+               measured_real(f->write_seconds), measured_real(f->verify_seconds),
+               measured_real(f->total_seconds), measured_int(f->voxels),
+               measured_int(f->segmented_voxels), measured_int(f->peak_bytes),
+               value_text(f->backend), value_text(f->note), value_text(code_name(finish->code)),
+               value_text(finish->sentence)));
+    int rc = edge_taken(queue, changed, row, (int)finish->state,
+                        finish->state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY", finish->code,
+                        finish->sentence, now_ms);
     for (size_t i = 0; rc == 0 && i < finish->result_count; i++)
-        rc = result_add(queue, job_id, &finish->results[i], now_ms);
+        rc = result_add(queue, row->id, &finish->results[i], now_ms);
     if (rc == 0)
-        rc = queue_add_features(queue, job_id, finish->figures);
-    return rc == 0 ? queue_withdraw_superseded(queue, job_id, now_ms) : rc;
+        rc = queue_add_features(queue, row->id, finish->figures);
+    return rc == 0 ? queue_withdraw_superseded(queue, row->id, now_ms) : rc;
 }
 
 int
 queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
                  int64_t now_ms)
 {
+    struct edge_row row;
     enum queue_job_state state = finish->state;
     if ((state != QUEUE_DONE && state != QUEUE_EMPTY) ||
         (state == QUEUE_DONE) == !finish->result_count)
@@ -262,88 +320,66 @@ queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish 
                                "a job ends as DONE with results or as EMPTY without, not as %s "
                                "with %zu",
                                queue_job_state_name(state), finish->result_count);
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, job_finish(queue, job_id, finish, now_ms));
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
+    return rc < 0 ? rc : queue_leave(queue, job_finish(queue, &row, finish, now_ms));
 }
 
 static int
-job_fail(struct queue *queue, const struct job_row *row, enum code code, const char *sentence,
+job_fail(struct queue *queue, const struct edge_row *row, enum code code, const char *sentence,
          const char *file_a, const char *file_b, int64_t now_ms)
 {
     int changed = database_change(
         &queue->db,
-        "UPDATE job SET state = 'FAILED', ended_at = ?2, code = ?3, sentence = ?4, file_a = ?5, "
-        "file_b = ?6 WHERE id = ?1 AND state = 'RUNNING'",
-        VALUES(value_int(row->id), value_time(now_ms), value_text(code_name(code)),
+        "UPDATE job SET state = 'FAILED', ended_at = ?3, code = ?4, sentence = ?5, file_a = ?6, "
+        "file_b = ?7 WHERE id = ?1 AND state = ?2",
+        VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)),
                value_text(sentence), value_text(file_a), value_text(file_b)));
-    char detail[512];
-    return job_moved(queue, changed, row, QUEUE_FAILED, "JOB_FAILED",
-                     queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+    return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", code, sentence, now_ms);
 }
 
 int
 queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *sentence,
                const char *file_a, const char *file_b, int64_t now_ms)
 {
-    struct job_row row;
-    int rc = queue_enter(queue);
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
-    rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
-    if (rc == 0)
-        rc = job_fail(queue, &row, code, sentence, file_a, file_b, now_ms);
-    return queue_leave(queue, rc);
-}
-
-static int
-job_delay(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone, enum code code,
-          const char *sentence, int64_t now_ms)
-{
-    struct job_row row;
-    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
-    if (rc < 0)
-        return rc;
-    int changed =
-        database_change(&queue->db,
-                        "UPDATE job SET state = 'DELAYED', not_before_at = ?2, alone = ?3, "
-                        "code = ?4, sentence = ?5 WHERE id = ?1 AND state = 'RUNNING'",
-                        VALUES(value_int(job_id), value_time(not_before_ms), value_int(alone),
-                               value_text(code_name(code)), value_text(sentence)));
-    char detail[512];
-    return job_moved(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED",
-                     queue_code_and_sentence(code, sentence, detail, sizeof detail), now_ms);
+    return queue_leave(queue, job_fail(queue, &row, code, sentence, file_a, file_b, now_ms));
 }
 
 int
 queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone,
                 enum code code, const char *sentence, int64_t now_ms)
 {
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc
-                  : queue_leave(queue, job_delay(queue, job_id, not_before_ms, alone, code,
-                                                 sentence, now_ms));
-}
-
-static int
-job_return(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms)
-{
-    struct job_row row;
-    int rc = job_expect_row(queue, job_id, JOB_IN(QUEUE_RUNNING), &row);
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
     int changed =
         database_change(&queue->db,
-                        "UPDATE job SET state = 'READY', ready_at = ?2, started_at = NULL, "
-                        "attempts = attempts - 1 WHERE id = ?1 AND state = 'RUNNING'",
-                        VALUES(value_int(job_id), value_time(now_ms)));
-    return job_moved(queue, changed, &row, QUEUE_READY, "JOB_RETURNED", why, now_ms);
+                        "UPDATE job SET state = 'DELAYED', not_before_at = ?3, alone = ?4, "
+                        "code = ?5, sentence = ?6 WHERE id = ?1 AND state = ?2",
+                        VALUES(EDGE_GUARD(&row), value_time(not_before_ms), value_int(alone),
+                               value_text(code_name(code)), value_text(sentence)));
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED", code,
+                                         sentence, now_ms));
 }
 
 int
 queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms)
 {
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, job_return(queue, job_id, why, now_ms));
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
+    if (rc < 0)
+        return rc;
+    int changed = database_change(&queue->db,
+                                  "UPDATE job SET state = 'READY', ready_at = ?3, "
+                                  "started_at = NULL, attempts = attempts - 1 "
+                                  "WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(&row), value_time(now_ms)));
+    return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_READY, "JOB_RETURNED",
+                                         CODE_NONE, why, now_ms));
 }
 
 /* --------------------------------------------------------------- the operator's, the restart's */
@@ -352,41 +388,29 @@ int
 queue_cancel_job(struct queue *queue, int64_t job_id, enum code code, const char *why,
                  int64_t now_ms, bool *was_running)
 {
-    struct job_row row;
-    int rc = queue_enter(queue);
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id,
+                        IN(QUEUE_READY) | IN(QUEUE_DELAYED) | IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
-    rc = job_expect_row(queue, job_id,
-                        JOB_IN(QUEUE_READY) | JOB_IN(QUEUE_DELAYED) | JOB_IN(QUEUE_RUNNING), &row);
-    if (rc == 0) {
-        *was_running = row.state == QUEUE_RUNNING;
-        rc = job_cancel(queue, &row, "JOB_CANCELLED", code, why, 0, now_ms);
-    }
-    return queue_leave(queue, rc);
+    *was_running = row.state == QUEUE_RUNNING;
+    return queue_leave(queue, job_cancel(queue, &row, "JOB_CANCELLED", code, why, 0, now_ms));
 }
 
 static int
-job_retry(struct queue *queue, int64_t job_id, int64_t now_ms)
+job_retry(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    struct job_row row;
-    int rc = job_expect_row(queue, job_id,
-                            JOB_IN(QUEUE_DONE) | JOB_IN(QUEUE_EMPTY) | JOB_IN(QUEUE_FAILED) |
-                                JOB_IN(QUEUE_CANCELLED) | JOB_IN(QUEUE_DELAYED),
-                            &row);
-    if (rc < 0)
-        return rc;
-    if (row.revision != row.series_revision)
+    if (row->revision != row->series_revision)
         return database_refuse(&queue->db, -ESTALE,
                                "job %lld is for revision %d, its series is at %d by now: retry the "
                                "job of that one",
-                               (long long)job_id, row.revision, row.series_revision);
-    rc = queue_withdraw_retried(queue, job_id, now_ms);
-    if (rc < 0)
-        return rc;
-    rc = database_change(&queue->db, "DELETE FROM result WHERE job_id = ?",
-                         VALUES(value_int(job_id)));
-    if (rc >= 0)
-        rc = queue_drop_features(queue, job_id);
+                               (long long)row->id, row->revision, row->series_revision);
+    int rc = queue_withdraw_retried(queue, row->id, now_ms);
+    if (rc == 0)
+        rc = database_run(&queue->db, "DELETE FROM result WHERE job_id = ?",
+                          VALUES(value_int(row->id)));
+    if (rc == 0)
+        rc = queue_drop_features(queue, row->id);
     if (rc < 0)
         return rc;
     int changed = database_change(
@@ -396,31 +420,32 @@ job_retry(struct queue *queue, int64_t job_id, int64_t now_ms)
         "write_seconds = NULL, verify_seconds = NULL, total_seconds = NULL, voxels = NULL, "
         "segmented_voxels = NULL, peak_bytes = NULL, backend = '', note = '', code = '', "
         "sentence = '', file_a = '', file_b = '' WHERE id = ?1 AND state = ?2",
-        VALUES(value_int(job_id), value_text(queue_job_state_name(row.state)), value_time(now_ms)));
-    return job_moved(queue, changed, &row, QUEUE_READY, "JOB_RETRIED", "an operator's retry",
-                     now_ms);
+        VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_READY, "JOB_RETRIED", CODE_NONE,
+                      "an operator's retry", now_ms);
 }
 
 int
 queue_retry_job(struct queue *queue, int64_t job_id, int64_t now_ms)
 {
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, job_retry(queue, job_id, now_ms));
+    struct edge_row row;
+    int rc = edge_enter(queue, &machine_job, job_id, ~(IN(QUEUE_READY) | IN(QUEUE_RUNNING)), &row);
+    return rc < 0 ? rc : queue_leave(queue, job_retry(queue, &row, now_ms));
 }
 
 static int
-job_recover_as_ready(struct queue *queue, const struct job_row *row, int64_t now_ms)
+job_recover_as_ready(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     int changed = database_change(&queue->db,
-                                  "UPDATE job SET state = 'READY', ready_at = ?2, "
-                                  "started_at = NULL WHERE id = ?1 AND state = 'RUNNING'",
-                                  VALUES(value_int(row->id), value_time(now_ms)));
-    return job_moved(queue, changed, row, QUEUE_READY, "JOB_RECOVERED",
-                     "it was running when the daemon ended", now_ms);
+                                  "UPDATE job SET state = 'READY', ready_at = ?3, "
+                                  "started_at = NULL WHERE id = ?1 AND state = ?2",
+                                  VALUES(EDGE_GUARD(row), value_time(now_ms)));
+    return edge_taken(queue, changed, row, QUEUE_READY, "JOB_RECOVERED", CODE_NONE,
+                      "it was running when the daemon ended", now_ms);
 }
 
 static int
-job_recover_as_failed(struct queue *queue, const struct job_row *row, int64_t now_ms)
+job_recover_as_failed(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
     char sentence[160];
     snprintf(sentence, sizeof sentence,
@@ -432,20 +457,18 @@ job_recover_as_failed(struct queue *queue, const struct job_row *row, int64_t no
 int
 queue_recover(struct queue *queue, int32_t max_attempts, int64_t now_ms, int32_t *returned)
 {
+    int64_t failed, running = 0;
     *returned = 0;
     int rc = queue_enter(queue);
     if (rc < 0)
         return rc;
-    rc = job_for_each(queue,
-                      "SELECT id FROM job WHERE state = 'RUNNING' AND attempts >= ? ORDER BY id",
-                      VALUES(value_int(max_attempts)), job_recover_as_failed, now_ms);
-    int64_t running = 0;
+    rc = edge_for_each(queue, &machine_job,
+                       "SELECT id FROM job WHERE state = 'RUNNING' AND attempts >= ? ORDER BY id",
+                       VALUES(value_int(max_attempts)), job_recover_as_failed, now_ms, &failed);
     if (rc == 0)
-        rc = database_get(&queue->db, "SELECT count(*) FROM job WHERE state = 'RUNNING'", NO_VALUES,
-                          &running);
-    if (rc >= 0)
-        rc = job_for_each(queue, "SELECT id FROM job WHERE state = 'RUNNING' ORDER BY id",
-                          NO_VALUES, job_recover_as_ready, now_ms);
+        rc = edge_for_each(queue, &machine_job,
+                           "SELECT id FROM job WHERE state = 'RUNNING' ORDER BY id", NO_VALUES,
+                           job_recover_as_ready, now_ms, &running);
     if (rc == 0)
         rc = queue_recover_deliveries(queue, now_ms);
     rc = queue_leave(queue, rc);

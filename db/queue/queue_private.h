@@ -9,6 +9,14 @@
 #include "db/database.h"
 #include "db/queue.h"
 
+/* Names of states. */
+extern const char *const queue_job_states[QUEUE_CANCELLED + 1];
+extern const char *const queue_delivery_states[QUEUE_DELIVERY_CANCELLED + 1];
+
+enum series_state { SERIES_GATHERING, SERIES_SETTLED, SERIES_REFUSED };
+
+extern const char *const queue_series_states[SERIES_REFUSED + 1];
+
 struct queue {
     struct database db;
 
@@ -37,12 +45,6 @@ struct queue_event {
 
 int queue_add_event(struct queue *queue, const struct queue_event *event, int64_t now_ms);
 
-/* "CODE: sentence" as the detail of an event; whichever part there is. */
-const char *queue_code_and_sentence(enum code code, const char *sentence, char *text, size_t size);
-
-/* A growing array of `size`-byte elements; *capacity belongs to it. Makes room for one more. */
-int queue_grow(struct queue *queue, void **array, size_t count, size_t *capacity, size_t size);
-
 /* The first row; 1 when there is none. */
 int queue_read_row(struct queue *queue, const char *sql, const struct database_value *values,
                    size_t count, const struct database_shape *shape, void *row);
@@ -56,14 +58,13 @@ struct queue_rows {
 
 int queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values,
                       size_t count, struct queue_rows *rows);
-/* Returns rc; after a failure nothing is left of the rows, otherwise they are the caller's. */
-int queue_settle_rows(struct queue_rows *rows, int rc);
+/* Returns rc. The rows go into *array (a pointer to a pointer) and *count; after a failure: none. */
+int queue_settle_rows(struct queue_rows *rows, int rc, void *array, size_t *count);
+/* Both: all that there are. */
+int queue_list(struct queue *queue, const char *sql, const struct database_value *values,
+               size_t value_count, const struct database_shape *shape, void *array, size_t *count);
 /* For LIMIT. */
 struct database_value queue_row_limit(size_t limit);
-
-/* Before the rows are changed. */
-int queue_read_ids(struct queue *queue, const char *sql, const struct database_value *values,
-                   size_t count, struct queue_ids *ids);
 
 /* Features of a job that ends well (features.c); within queue_enter and queue_leave. */
 int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures);

@@ -11,30 +11,28 @@
 
 /* -------------------------------------------------------------------------------- instances -- */
 
+const char *const queue_series_states[] = {"GATHERING", "SETTLED", "REFUSED"};
+
 struct series_row {
     int64_t id;
     int32_t revision;
-    char state[16];
+    enum series_state state;
 };
 
-/* 1 when the series is there, 0 when not. */
+static const struct database_field series_row_fields[] = {
+    {DATABASE_INT64, offsetof(struct series_row, id)},
+    {DATABASE_INT32, offsetof(struct series_row, revision)},
+    {DATABASE_NAME(queue_series_states), offsetof(struct series_row, state)},
+};
+static const struct database_shape series_row_shape = {"series", sizeof(struct series_row),
+                                                       series_row_fields, 3};
+
+/* 1 when the series is not there. */
 static int
-read_series_row(struct queue *queue, const char *series_uid, struct series_row *row)
+series_read_row(struct queue *queue, const char *series_uid, struct series_row *row)
 {
-    sqlite3_stmt *statement;
-    int rc =
-        database_start(&queue->db, "SELECT id, revision, state FROM series WHERE series_uid = ?",
-                       VALUES(value_text(series_uid)), &statement);
-    if (rc < 0)
-        return rc;
-    rc = database_step(&queue->db, statement);
-    if (rc == 1) {
-        row->id = sqlite3_column_int64(statement, 0);
-        row->revision = sqlite3_column_int(statement, 1);
-        snprintf(row->state, sizeof row->state, "%s", sqlite3_column_text(statement, 2));
-    }
-    database_end(statement);
-    return rc;
+    return queue_read_row(queue, "SELECT id, revision, state FROM series WHERE series_uid = ?",
+                          VALUES(value_text(series_uid)), &series_row_shape, row);
 }
 
 static int
@@ -51,25 +49,24 @@ insert_series(struct queue *queue, const struct queue_instance *instance, int64_
                value_text(instance->series_description), value_time(now_ms)));
     if (rc < 0)
         return rc;
-    *row = (struct series_row){
-        .id = sqlite3_last_insert_rowid(queue->db.handle), .revision = 1, .state = "GATHERING"};
-    return queue_add_event(queue,
-                           &(struct queue_event){.kind = "INSTANCE",
-                                                 .series_id = row->id,
-                                                 .to_state = "GATHERING",
-                                                 .detail = "the first instance of a new series"},
-                           now_ms);
+    *row = (struct series_row){.id = sqlite3_last_insert_rowid(queue->db.handle), .revision = 1};
+    struct queue_event event = {.kind = "INSTANCE",
+                                .series_id = row->id,
+                                .to_state = "GATHERING",
+                                .detail = "the first instance of a new series"};
+    return queue_add_event(queue, &event, now_ms);
 }
 
 /* SETTLED | REFUSED -> GATHERING: what it is made of has changed. */
 static int
 reopen_series(struct queue *queue, struct series_row *row, const char *why, int64_t now_ms)
 {
-    int rc = database_change(
+    int rc = database_run(
         &queue->db,
         "UPDATE series SET state = 'GATHERING', revision = revision + 1, settled_at = NULL, "
         "evidence = '' WHERE id = ? AND state = ? AND revision = ?",
-        VALUES(value_int(row->id), value_text(row->state), value_int(row->revision)));
+        VALUES(value_int(row->id), value_text(queue_series_states[row->state]),
+               value_int(row->revision)));
     if (rc < 0)
         return rc;
     row->revision++;
@@ -77,12 +74,11 @@ reopen_series(struct queue *queue, struct series_row *row, const char *why, int6
     snprintf(detail, sizeof detail, "%s: revision %d", why, row->revision);
     struct queue_event event = {.kind = "INSTANCE",
                                 .series_id = row->id,
-                                .from_state = row->state,
+                                .from_state = queue_series_states[row->state],
                                 .to_state = "GATHERING",
                                 .detail = detail};
-    rc = queue_add_event(queue, &event, now_ms);
-    strcpy(row->state, "GATHERING");
-    return rc;
+    row->state = SERIES_GATHERING;
+    return queue_add_event(queue, &event, now_ms);
 }
 
 static int
@@ -100,15 +96,14 @@ insert_instance(struct queue *queue, const struct queue_instance *instance,
                value_int(instance->frames), value_time(now_ms)));
     if (rc < 0)
         return rc;
-    rc = database_change(&queue->db,
-                         "UPDATE series SET instances = instances + 1, frames = frames + ?2, "
-                         "expected_instances = max(expected_instances, ?3), last_seen_at = ?4, "
-                         "called_ae = iif(sender = '', ?5, called_ae), "
-                         "sender = iif(sender = '', ?6, sender) WHERE id = ?1",
-                         VALUES(value_int(row->id), value_int(instance->frames),
-                                value_int(instance->expected_instances), value_time(now_ms),
-                                value_text(instance->called_ae), value_text(instance->sender)));
-    return rc < 0 ? rc : 0;
+    return database_run(&queue->db,
+                        "UPDATE series SET instances = instances + 1, frames = frames + ?2, "
+                        "expected_instances = max(expected_instances, ?3), last_seen_at = ?4, "
+                        "called_ae = iif(sender = '', ?5, called_ae), "
+                        "sender = iif(sender = '', ?6, sender) WHERE id = ?1",
+                        VALUES(value_int(row->id), value_int(instance->frames),
+                               value_int(instance->expected_instances), value_time(now_ms),
+                               value_text(instance->called_ae), value_text(instance->sender)));
 }
 
 static int
@@ -118,7 +113,7 @@ add_new_instance(struct queue *queue, const struct queue_instance *instance, boo
     int rc = 0;
     if (!series_known)
         rc = insert_series(queue, instance, now_ms, row);
-    else if (strcmp(row->state, "GATHERING") != 0)
+    else if (row->state != SERIES_GATHERING)
         rc = reopen_series(queue, row, "a late instance", now_ms);
     return rc < 0 ? rc : insert_instance(queue, instance, row, now_ms);
 }
@@ -128,8 +123,8 @@ static int
 may_have_failed_without(struct queue *queue, const struct series_row *row)
 {
     int64_t found;
-    if (strcmp(row->state, "SETTLED") != 0)
-        return strcmp(row->state, "REFUSED") == 0;
+    if (row->state != SERIES_SETTLED)
+        return row->state == SERIES_REFUSED;
     return database_get(
         &queue->db, "SELECT 1 FROM job WHERE series_id = ? AND revision = ? AND state = 'FAILED'",
         VALUES(value_int(row->id), value_int(row->revision)), &found);
@@ -191,19 +186,21 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
 {
     struct series_row row = {0};
     int64_t known = 0;
-    int found = read_series_row(queue, instance->series_uid, &row);
-    if (found < 0)
-        return found;
-    if (found == 1) {
-        int rc = database_get(
-            &queue->db, "SELECT id FROM instance WHERE series_id = ? AND sop_instance_uid = ?",
-            VALUES(value_int(row.id), value_text(instance->sop_instance_uid)), &known);
-        if (rc < 0)
-            return rc;
-    }
+    int absent = series_read_row(queue, instance->series_uid, &row);
+    if (absent < 0)
+        return absent;
+    int rc = absent
+                 ? 0
+                 : database_get(&queue->db,
+                                "SELECT id FROM instance "
+                                "WHERE series_id = ? AND sop_instance_uid = ?",
+                                VALUES(value_int(row.id), value_text(instance->sop_instance_uid)),
+                                &known);
+    if (rc < 0)
+        return rc;
     *arrival = QUEUE_NEW;
-    int rc = known ? note_known_instance(queue, instance, &row, known, now_ms, arrival)
-                   : add_new_instance(queue, instance, found == 1, &row, now_ms);
+    rc = known ? note_known_instance(queue, instance, &row, known, now_ms, arrival)
+               : add_new_instance(queue, instance, !absent, &row, now_ms);
     *series_id = row.id;
     return rc;
 }
@@ -217,39 +214,6 @@ queue_add_instance(struct queue *queue, const struct queue_instance *instance, i
                   : queue_leave(queue, add_instance(queue, instance, now_ms, arrival, series_id));
 }
 
-/* Reads the texts of the first column; on failure nothing is left to free. */
-static int
-read_texts(struct queue *queue, const char *sql, struct database_value value, char ***texts,
-           size_t *count)
-{
-    sqlite3_stmt *statement;
-    size_t capacity = 0;
-    *texts = NULL;
-    *count = 0;
-    int rc = database_start(&queue->db, sql, &value, 1, &statement);
-    if (rc < 0)
-        return rc;
-    while ((rc = database_step(&queue->db, statement)) == 1) {
-        rc = queue_grow(queue, (void **)texts, *count, &capacity, sizeof **texts);
-        if (rc < 0)
-            break;
-        rc = database_column_text(statement, 0, &(*texts)[*count]);
-        if (rc < 0) {
-            database_refuse(&queue->db, rc, "out of memory");
-            break;
-        }
-        ++*count;
-    }
-    database_end(statement);
-    if (rc < 0) {
-        while (*count > 0)
-            free((*texts)[--*count]);
-        free(*texts);
-        *texts = NULL;
-    }
-    return rc;
-}
-
 /* In portions, with no statement open meanwhile: the visitor may change the queue. */
 int
 queue_each_path(struct queue *queue, int (*visit)(void *context, const char *path), void *context)
@@ -260,8 +224,8 @@ queue_each_path(struct queue *queue, int (*visit)(void *context, const char *pat
     int rc = 0;
     for (size_t count = 1; rc == 0 && count > 0;) {
         char **paths;
-        rc = read_texts(queue, "SELECT path FROM instance WHERE path > ? ORDER BY path LIMIT 256",
-                        value_text(after), &paths, &count);
+        rc = queue_list(queue, "SELECT path FROM instance WHERE path > ? ORDER BY path LIMIT 256",
+                        VALUES(value_text(after)), &database_string, &paths, &count);
         if (rc < 0)
             break;
         for (size_t i = 0; i < count; i++) {
@@ -291,9 +255,9 @@ series_report_missing(struct queue *queue, const char *path, int64_t now_ms)
                          VALUES(value_text(path)));
     if (rc <= 0)
         return rc; /* known already: one event is enough */
-    rc = database_change(&queue->db,
-                         "UPDATE series SET missing_files = missing_files + 1 WHERE id = ?",
-                         VALUES(value_int(series_id)));
+    rc =
+        database_run(&queue->db, "UPDATE series SET missing_files = missing_files + 1 WHERE id = ?",
+                     VALUES(value_int(series_id)));
     if (rc < 0)
         return rc;
     struct queue_event event = {.kind = "INSTANCE_MISSING", .series_id = series_id, .detail = path};
@@ -310,15 +274,6 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
 /* ------------------------------------------------------------------------------- quarantine -- */
 
 static int
-flag_conflict(struct queue *queue, int64_t series_id)
-{
-    int rc = database_change(
-        &queue->db, "UPDATE series SET duplicate_conflicts = duplicate_conflicts + 1 WHERE id = ?",
-        VALUES(value_int(series_id)));
-    return rc < 0 ? rc : 0;
-}
-
-static int
 add_quarantine(struct queue *queue, const char *path, const char *original_path,
                const char *series_uid, enum code code, const char *sentence, int64_t now_ms)
 {
@@ -331,15 +286,19 @@ add_quarantine(struct queue *queue, const char *path, const char *original_path,
                                     value_text(sentence), value_time(now_ms)));
     if (rc <= 0)
         return rc; /* told before */
-    struct series_row row = {0};
-    rc = read_series_row(queue, series_uid, &row);
-    if (rc == 1 && code == CODE_DUPLICATE_UID_DIFFERENT)
-        rc = flag_conflict(queue, row.id);
+    struct series_row row;
+    rc = series_read_row(queue, series_uid, &row);
+    if (rc == 0 && code == CODE_DUPLICATE_UID_DIFFERENT)
+        rc = database_run(
+            &queue->db,
+            "UPDATE series SET duplicate_conflicts = duplicate_conflicts + 1 WHERE id = ?",
+            VALUES(value_int(row.id)));
     if (rc < 0)
         return rc;
     char detail[512];
     snprintf(detail, sizeof detail, "%s: %s", code_name(code), path);
-    struct queue_event event = {.kind = "QUARANTINED", .series_id = row.id, .detail = detail};
+    struct queue_event event = {
+        .kind = "QUARANTINED", .series_id = rc ? 0 : row.id, .detail = detail};
     return queue_add_event(queue, &event, now_ms);
 }
 
@@ -371,7 +330,7 @@ queue_add_quarantine(struct queue *queue, const char *path, const char *original
     FIELD(TIME, first_seen_ms, "first_seen_at")                                                    \
     FIELD(TIME, last_seen_ms, "last_seen_at")                                                      \
     FIELD(BOOL, complete_requested, "complete_requested")
-#define SERIES_COLUMNS                  SERIES_FIELDS(DATABASE_COLUMN) "NULL"
+#define SERIES_COLUMNS                  SERIES_FIELDS(DATABASE_COLUMN) "NULL FROM series "
 #define SERIES_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_series, member)},
 
 static const struct database_field series_fields[] = {SERIES_FIELDS(SERIES_FIELD)};
@@ -388,15 +347,9 @@ queue_series_clear(struct queue_series *series)
 int
 queue_gathering(struct queue *queue, struct queue_series **series, size_t *count)
 {
-    struct queue_rows rows = {.shape = &series_shape};
-    int rc = queue_append_rows(queue,
-                               "SELECT " SERIES_COLUMNS
-                               " FROM series WHERE state = 'GATHERING' ORDER BY last_seen_at, id",
-                               NO_VALUES, &rows);
-    rc = queue_settle_rows(&rows, rc);
-    *series = rows.at;
-    *count = rows.count;
-    return rc;
+    return queue_list(
+        queue, "SELECT " SERIES_COLUMNS "WHERE state = 'GATHERING' ORDER BY last_seen_at, id",
+        NO_VALUES, &series_shape, series, count);
 }
 
 static int
@@ -408,34 +361,34 @@ no_such_series(struct queue *queue, int64_t series_id)
 int
 queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *series)
 {
-    int rc = queue_read_row(queue, "SELECT " SERIES_COLUMNS " FROM series WHERE id = ?",
+    int rc = queue_read_row(queue, "SELECT " SERIES_COLUMNS "WHERE id = ?",
                             VALUES(value_int(series_id)), &series_shape, series);
     return rc == 1 ? no_such_series(queue, series_id) : rc;
 }
 
+/* -ENOENT when there is none. */
 static int
-no_such_series_uid(struct queue *queue, const char *series_uid)
+series_expect_row(struct queue *queue, const char *series_uid, struct series_row *row)
 {
-    return database_refuse(&queue->db, -ENOENT, "there is no series %s", series_uid);
+    int rc = series_read_row(queue, series_uid, row);
+    return rc == 1 ? database_refuse(&queue->db, -ENOENT, "there is no series %s", series_uid) : rc;
 }
 
 int
 queue_find_series(struct queue *queue, const char *series_uid, int64_t *series_id)
 {
     struct series_row row;
-    int rc = read_series_row(queue, series_uid, &row);
+    int rc = series_expect_row(queue, series_uid, &row);
     if (rc == 0)
-        return no_such_series_uid(queue, series_uid);
-    if (rc == 1)
         *series_id = row.id;
-    return rc < 0 ? rc : 0;
+    return rc;
 }
 
 int
 queue_series_paths(struct queue *queue, int64_t series_id, char ***paths, size_t *count)
 {
-    return read_texts(queue, "SELECT path FROM instance WHERE series_id = ? ORDER BY path",
-                      value_int(series_id), paths, count);
+    return queue_list(queue, "SELECT path FROM instance WHERE series_id = ? ORDER BY path",
+                      VALUES(value_int(series_id)), &database_string, paths, count);
 }
 
 static int
@@ -446,7 +399,7 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
     if (stack->accepted == refused)
         return database_refuse(&queue->db, -EINVAL,
                                "stack '%s' must be either accepted or have a code", stack->name);
-    int rc = database_change(
+    return database_run(
         &queue->db,
         "INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, "
         "spacing_mm, code, sentence, file_a, file_b) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -456,16 +409,6 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
                value_real(isfinite(stack->spacing_mm) ? stack->spacing_mm : 0.0),
                value_text(code_name(stack->code)), value_text(stack->sentence),
                value_text(stack->file_a), value_text(stack->file_b)));
-    return rc < 0 ? rc : 0;
-}
-
-static size_t
-count_accepted(const struct queue_stack *stacks, size_t count)
-{
-    size_t accepted = 0;
-    for (size_t i = 0; i < count; i++)
-        accepted += stacks[i].accepted;
-    return accepted;
 }
 
 /* Why a guarded UPDATE of a GATHERING series found nothing. */
@@ -488,7 +431,9 @@ static int
 series_settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
               const struct queue_stack *stacks, size_t stack_count, int64_t now_ms)
 {
-    bool accepted = count_accepted(stacks, stack_count) > 0;
+    bool accepted = false;
+    for (size_t i = 0; i < stack_count; i++)
+        accepted |= stacks[i].accepted;
     const char *state = accepted ? "SETTLED" : "REFUSED";
     int rc = database_change(&queue->db,
                              "UPDATE series SET state = ?3, evidence = ?4, settled_at = ?5, "
@@ -500,11 +445,11 @@ series_settle(struct queue *queue, int64_t series_id, int32_t revision, const ch
         return rc;
     if (rc == 0)
         return explain_series(queue, series_id, revision);
-    for (size_t i = 0; i < stack_count; i++) {
+    rc = 0;
+    for (size_t i = 0; rc == 0 && i < stack_count; i++)
         rc = insert_stack(queue, series_id, revision, &stacks[i]);
-        if (rc < 0)
-            return rc;
-    }
+    if (rc < 0)
+        return rc;
     struct queue_event event = {.kind = accepted ? "SERIES_SETTLED" : "SERIES_REFUSED",
                                 .series_id = series_id,
                                 .from_state = "GATHERING",
@@ -527,14 +472,12 @@ static int
 series_request_complete(struct queue *queue, const char *series_uid, int64_t now_ms)
 {
     struct series_row row;
-    int rc = read_series_row(queue, series_uid, &row);
+    int rc = series_expect_row(queue, series_uid, &row);
     if (rc < 0)
         return rc;
-    if (rc == 0)
-        return no_such_series_uid(queue, series_uid);
-    if (strcmp(row.state, "GATHERING") != 0)
+    if (row.state != SERIES_GATHERING)
         return database_refuse(&queue->db, -EAGAIN, "series %s is %s already", series_uid,
-                               row.state);
+                               queue_series_states[row.state]);
     rc = database_change(&queue->db,
                          "UPDATE series SET complete_requested = 1 "
                          "WHERE id = ? AND state = 'GATHERING' AND NOT complete_requested",

@@ -1,6 +1,6 @@
 /*
  * transaction.c - the queue's life, its transactions, its events and its invariants. What moves a
- * series is in series.c, what moves a job in jobs.c and ready.c, what a job measured in features.c;
+ * series is in series.c, what moves a job in jobs.c, what a job measured in features.c;
  * deliveries, with a diagram of their own, are in deliveries.c.
  *
  * A series:
@@ -249,9 +249,8 @@ queue_enter(struct queue *queue)
 {
     if (queue->group == QUEUE_GROUP_LOST)
         return say_lost(queue);
-    const char *sql = queue->group == QUEUE_GROUPED ? savepoint_sql : begin_sql;
-    int rc = database_change(&queue->db, sql, NO_VALUES);
-    return rc < 0 ? rc : 0;
+    return database_run(&queue->db, queue->group == QUEUE_GROUPED ? savepoint_sql : begin_sql,
+                        NO_VALUES);
 }
 
 /* SQLite may have rolled back more than the step: then what the caller was told of the steps before
@@ -284,19 +283,7 @@ queue_leave(struct queue *queue, int rc)
     return rc;
 }
 
-int
-queue_grow(struct queue *queue, void **array, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return 0;
-    size_t wanted = *capacity ? 2 * *capacity : 16;
-    void *grown = realloc(*array, wanted * size);
-    if (!grown)
-        return database_refuse(&queue->db, -ENOMEM, "out of memory");
-    *array = grown;
-    *capacity = wanted;
-    return 0;
-}
+/* -------------------------------------------------------------------------------------- rows - */
 
 int
 queue_read_row(struct queue *queue, const char *sql, const struct database_value *values,
@@ -315,20 +302,34 @@ queue_read_row(struct queue *queue, const char *sql, const struct database_value
     return rc;
 }
 
+/* Makes room for one more. */
+static int
+rows_grow(struct queue *queue, struct queue_rows *rows)
+{
+    if (rows->count < rows->capacity)
+        return 0;
+    size_t capacity = rows->capacity ? 2 * rows->capacity : 16;
+    void *grown = realloc(rows->at, capacity * rows->shape->size);
+    if (!grown)
+        return database_refuse(&queue->db, -ENOMEM, "out of memory");
+    rows->at = grown;
+    rows->capacity = capacity;
+    return 0;
+}
+
 int
 queue_append_rows(struct queue *queue, const char *sql, const struct database_value *values,
                   size_t count, struct queue_rows *rows)
 {
-    const size_t size = rows->shape->size;
     sqlite3_stmt *statement;
     int rc = database_start(&queue->db, sql, values, count, &statement);
     if (rc < 0)
         return rc;
     while ((rc = database_step(&queue->db, statement)) == 1) {
-        rc = queue_grow(queue, &rows->at, rows->count, &rows->capacity, size);
+        rc = rows_grow(queue, rows);
         if (rc == 0)
             rc = database_read_row(&queue->db, statement, rows->shape,
-                                   (char *)rows->at + rows->count * size);
+                                   (char *)rows->at + rows->count * rows->shape->size);
         if (rc < 0)
             break;
         rows->count++;
@@ -338,15 +339,26 @@ queue_append_rows(struct queue *queue, const char *sql, const struct database_va
 }
 
 int
-queue_settle_rows(struct queue_rows *rows, int rc)
+queue_settle_rows(struct queue_rows *rows, int rc, void *array, size_t *count)
 {
-    if (rc >= 0)
-        return rc;
-    while (rows->count > 0)
+    while (rc < 0 && rows->count > 0)
         database_clear_row(rows->shape, (char *)rows->at + --rows->count * rows->shape->size);
-    free(rows->at);
-    rows->at = NULL;
+    if (rc < 0) {
+        free(rows->at);
+        rows->at = NULL;
+    }
+    memcpy(array, &rows->at, sizeof rows->at);
+    *count = rows->count;
     return rc;
+}
+
+int
+queue_list(struct queue *queue, const char *sql, const struct database_value *values,
+           size_t value_count, const struct database_shape *shape, void *array, size_t *count)
+{
+    struct queue_rows rows = {.shape = shape};
+    int rc = queue_append_rows(queue, sql, values, value_count, &rows);
+    return queue_settle_rows(&rows, rc, array, count);
 }
 
 struct database_value
@@ -355,66 +367,21 @@ queue_row_limit(size_t limit)
     return value_int(limit > INT32_MAX ? INT32_MAX : (int64_t)limit);
 }
 
-int
-queue_read_ids(struct queue *queue, const char *sql, const struct database_value *values,
-               size_t count, struct queue_ids *ids)
-{
-    sqlite3_stmt *statement;
-    *ids = (struct queue_ids){0};
-    int rc = database_start(&queue->db, sql, values, count, &statement);
-    if (rc < 0)
-        return rc;
-    while ((rc = database_step(&queue->db, statement)) == 1) {
-        rc = queue_grow(queue, (void **)&ids->at, ids->count, &ids->capacity, sizeof *ids->at);
-        if (rc < 0)
-            break;
-        ids->at[ids->count++] = sqlite3_column_int64(statement, 0);
-    }
-    database_end(statement);
-    if (rc < 0) {
-        free(ids->at);
-        *ids = (struct queue_ids){0};
-    }
-    return rc;
-}
-
 /* ------------------------------------------------------------------------------------ events - */
 
-const char *
-queue_code_and_sentence(enum code code, const char *sentence, char *text, size_t size)
-{
-    if (code == CODE_NONE)
-        return sentence ? sentence : "";
-    snprintf(text, size, "%s%s%s", code_name(code), sentence && sentence[0] ? ": " : "",
-             sentence ? sentence : "");
-    return text;
-}
-
-static struct database_value
-id_or_null(int64_t id)
-{
-    return id ? value_int(id) : value_null();
-}
-
-static struct database_value
-state_or_null(const char *state)
-{
-    return state ? value_text(state) : value_null();
-}
-
+/* The detail of a delivery's begins with its destination. */
 int
 queue_add_event(struct queue *queue, const struct queue_event *event, int64_t now_ms)
 {
-    int rc =
-        database_change(&queue->db,
-                        "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, "
-                        "to_state, detail) "
-                        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                        VALUES(value_time(now_ms), value_text(event->kind),
-                               id_or_null(event->series_id), id_or_null(event->job_id),
-                               id_or_null(event->delivery_id), state_or_null(event->from_state),
-                               state_or_null(event->to_state), value_text(event->detail)));
-    return rc < 0 ? rc : 0;
+    return database_run(
+        &queue->db,
+        "INSERT INTO event (at, kind, series_id, job_id, delivery_id, from_state, to_state, "
+        "detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, coalesce((SELECT destination || "
+        "iif(?8 = '', '', ', ') FROM delivery WHERE id = ?5), '') || ?8)",
+        VALUES(value_time(now_ms), value_text(event->kind), value_id(event->series_id),
+               value_id(event->job_id), value_id(event->delivery_id),
+               value_optional(event->from_state), value_optional(event->to_state),
+               value_text(event->detail)));
 }
 
 int
