@@ -17,6 +17,7 @@
 
 struct feature;
 struct report;
+struct report_list;
 
 int report_open(const char *database_path, struct report **report, struct error *error);
 void report_close(struct report *report);
@@ -33,13 +34,11 @@ struct report_filter {
     int64_t limit;           /* newest first; 0: 50 */
 };
 
-int report_jobs(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-                struct error *error);
-int report_series(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-                  struct error *error);
-/* Deliveries of the filter's state, job and destination. */
-int report_deliveries(struct report *report, const struct report_filter *filter, FILE *out,
-                      bool json, struct error *error);
+/* Rows of a kind; deliveries of the filter's state, job and destination. */
+extern const struct report_list report_jobs, report_series, report_deliveries;
+
+int report_list(struct report *report, const struct report_list *list,
+                const struct report_filter *filter, FILE *out, bool json, struct error *error);
 
 /* A destination of the configuration, which the database does not know until something goes there.
  */

@@ -16,27 +16,20 @@
 
 /* ------------------------------------------------------------------------------- one by one --- */
 
-static const char *
-text_at(sqlite3_stmt *row, int column)
-{
-    const unsigned char *text = sqlite3_column_text(row, column);
-    return text ? (const char *)text : "";
-}
-
 static struct feature
 feature_at(sqlite3_stmt *row)
 {
     return (struct feature){
         .segment = sqlite3_column_int(row, 0),
-        .label = text_at(row, 1),
-        .family = text_at(row, 2),
-        .name = text_at(row, 3),
-        .meaning = text_at(row, 4),
-        .ibsi = text_at(row, 5),
+        .label = report_text(row, 1),
+        .family = report_text(row, 2),
+        .name = report_text(row, 3),
+        .meaning = report_text(row, 4),
+        .ibsi = report_text(row, 5),
         .value = sqlite3_column_double(row, 6),
-        .missing_reason = text_at(row, 7),
-        .unit = text_at(row, 8),
-        .settings = text_at(row, 9),
+        .missing_reason = report_text(row, 7),
+        .unit = report_text(row, 8),
+        .settings = report_text(row, 9),
     };
 }
 
@@ -104,7 +97,7 @@ static const struct report_column histogram_columns[] = {
 static int
 print_group(struct report *report, int64_t job_id, sqlite3_stmt *group, FILE *out)
 {
-    const char *heading = (const char *)sqlite3_column_text(group, 0);
+    const char *heading = report_text(group, 0);
     const struct database_value values[] = {
         value_int(job_id), value_int(sqlite3_column_int64(group, 2)), value_text(heading)};
     struct report_selection rows = {
@@ -114,7 +107,7 @@ print_group(struct report *report, int64_t job_id, sqlite3_stmt *group, FILE *ou
         .count = COLUMN_COUNT(values),
     };
     bool has_reasons = sqlite3_column_int(group, 1) != 0; /* in the last column */
-    char *printable = report_printable(heading ? heading : "");
+    char *printable = report_printable(heading);
     if (!printable)
         return database_refuse(&report->db, -ENOMEM, "out of memory");
     int rc = report_print_table(report, &rows, printable, feature_columns,
@@ -144,34 +137,17 @@ print_groups(struct report *report, int64_t job_id, const struct report_selectio
     return rc;
 }
 
-/* A line about the job, with the reason where it has measured nothing. */
-static int
-print_summary(struct report *report, int64_t job_id, FILE *out)
-{
-    sqlite3_stmt *row;
-    int rc = database_start(
-        &report->db,
-        "SELECT 'Job ' || job || ', pipeline ' || pipeline || ': ' || "
-        "CASE WHEN features > 0 THEN features || CASE features WHEN 1 THEN ' feature' "
-        "ELSE ' features' END "
-        "WHEN EXISTS (SELECT 1 FROM v_pattern_histograms h WHERE h.job = j.job) "
-        "THEN 'pattern histograms and no features' "
-        "WHEN state IN ('DONE', 'EMPTY') THEN 'no features, it has no texture group' "
-        "WHEN state IN ('FAILED', 'CANCELLED') "
-        "THEN 'no features, the job is ' || state || ' (' || code || ')' "
-        "ELSE 'no features yet, the job is ' || state END FROM v_jobs j WHERE job = ?",
-        VALUES(value_int(job_id)), &row);
-    if (rc < 0)
-        return rc;
-    rc = database_step(&report->db, row);
-    const unsigned char *text = rc == 1 ? sqlite3_column_text(row, 0) : NULL;
-    char *printable = report_printable(text ? (const char *)text : "");
-    if (printable)
-        fprintf(out, "%s\n", printable);
-    free(printable);
-    database_end(row);
-    return rc < 0 ? rc : 0;
-}
+/* Of the job, with the reason where it has measured nothing. */
+static const char summary_sql[] =
+    "SELECT 'Job ' || job || ', pipeline ' || pipeline || ': ' || "
+    "CASE WHEN features > 0 THEN features || CASE features WHEN 1 THEN ' feature' "
+    "ELSE ' features' END "
+    "WHEN EXISTS (SELECT 1 FROM v_pattern_histograms h WHERE h.job = j.job) "
+    "THEN 'pattern histograms and no features' "
+    "WHEN state IN ('DONE', 'EMPTY') THEN 'no features, it has no texture group' "
+    "WHEN state IN ('FAILED', 'CANCELLED') "
+    "THEN 'no features, the job is ' || state || ' (' || code || ')' "
+    "ELSE 'no features yet, the job is ' || state END FROM v_jobs j WHERE job = ?";
 
 static int
 print_text(struct report *report, int64_t job_id, const struct report_selection *features,
@@ -180,7 +156,7 @@ print_text(struct report *report, int64_t job_id, const struct report_selection 
     struct report_selection histograms = *features;
     histograms.view = "v_pattern_histograms";
     histograms.tail = OF_JOB " ORDER BY segment, pattern, settings";
-    int rc = print_summary(report, job_id, out);
+    int rc = report_print_lines(report, summary_sql, VALUES(value_int(job_id)), out);
     if (rc == 0)
         rc = print_groups(report, job_id, features, out);
     if (rc == 0)
@@ -193,16 +169,19 @@ print_text(struct report *report, int64_t job_id, const struct report_selection 
 
 /* Where a job has measured anything, it has measured this segment. */
 static int
-expect_segment(struct report *report, int64_t job_id, int64_t segment)
+expect_measured(struct report *report, int64_t job_id, int64_t segment,
+                const struct report_selection *features)
 {
     int64_t missing;
-    int rc = database_get(
-        &report->db,
-        "WITH measured AS (SELECT segment FROM v_features WHERE job = ?1 "
-        "UNION SELECT segment FROM v_pattern_histograms WHERE job = ?1) "
-        "SELECT 1 WHERE EXISTS (SELECT 1 FROM measured) AND ?2 NOT IN (SELECT segment FROM "
-        "measured)",
-        VALUES(value_int(job_id), value_int(segment)), &missing);
+    int rc = report_expect_job(report, job_id);
+    if (rc == 0)
+        rc = database_get(
+            &report->db,
+            "WITH measured AS (SELECT segment FROM v_features WHERE job = ?1 "
+            "UNION SELECT segment FROM v_pattern_histograms WHERE job = ?1) "
+            "SELECT 1 WHERE EXISTS (SELECT 1 FROM measured) AND ?2 NOT IN (SELECT segment FROM "
+            "measured)",
+            features->values, features->count, &missing);
     if (rc != 1)
         return rc;
     if (segment == 0)
@@ -212,33 +191,30 @@ expect_segment(struct report *report, int64_t job_id, int64_t segment)
                            (long long)job_id, (long long)segment);
 }
 
+/* One by one, or as tables without `take`. In one read transaction: all of it is of the same moment. */
 static int
-expect_measured(struct report *report, int64_t job_id, int64_t segment)
+tell_features(struct report *report, int64_t job_id, int64_t segment,
+              int (*take)(void *context, const struct feature *feature), void *context, FILE *out)
 {
-    int rc = report_expect_job(report, job_id);
-    return rc < 0 || segment == REPORT_ALL_SEGMENTS ? rc : expect_segment(report, job_id, segment);
+    const struct database_value values[] = {
+        value_int(job_id), segment == REPORT_ALL_SEGMENTS ? value_null() : value_int(segment)};
+    const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
+    int rc = database_script(&report->db, "BEGIN");
+    if (rc < 0)
+        return rc;
+    rc = expect_measured(report, job_id, segment, &features);
+    if (rc == 0)
+        rc = take ? take_features(report, &features, take, context)
+                  : print_text(report, job_id, &features, out);
+    database_quietly(&report->db, "COMMIT");
+    return rc;
 }
 
-static struct database_value
-segment_or_null(int64_t segment)
-{
-    return segment == REPORT_ALL_SEGMENTS ? value_null() : value_int(segment);
-}
-
-/* Both in one read transaction: all of it is of the same moment. */
 int
 report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out,
                 struct error *error)
 {
-    const struct database_value values[] = {value_int(job_id), segment_or_null(segment)};
-    const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
-    int rc = database_script(&report->db, "BEGIN");
-    if (rc == 0) {
-        rc = expect_measured(report, job_id, segment);
-        if (rc == 0)
-            rc = print_text(report, job_id, &features, out);
-        database_quietly(&report->db, "COMMIT");
-    }
+    int rc = tell_features(report, job_id, segment, NULL, NULL, out);
     return report_conclude(report, out, rc, error);
 }
 
@@ -247,16 +223,6 @@ report_each_feature(struct report *report, int64_t job_id, int64_t segment,
                     int (*take)(void *context, const struct feature *feature), void *context,
                     struct error *error)
 {
-    const struct database_value values[] = {value_int(job_id), segment_or_null(segment)};
-    const struct report_selection features = {"v_features", IN_ORDER, values, COLUMN_COUNT(values)};
-    int rc = database_script(&report->db, "BEGIN");
-    if (rc == 0) {
-        rc = expect_measured(report, job_id, segment);
-        if (rc == 0)
-            rc = take_features(report, &features, take, context);
-        database_quietly(&report->db, "COMMIT");
-    }
-    if (rc < 0)
-        error_set(error, rc, CODE_NONE, "%s", report->db.reason);
-    return rc;
+    int rc = tell_features(report, job_id, segment, take, context, NULL);
+    return report_conclude(report, NULL, rc, error);
 }

@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RESULTS_OF_JOB    "WHERE job = ?1 ORDER BY path"
-#define DELIVERIES_OF_JOB "WHERE job = ?1 ORDER BY delivery"
-#define EVENTS_OF_JOB     "WHERE job = ?1 ORDER BY event"
-
 static const struct report_column result_columns[] = {
     {"KIND", "kind", false},
     {"SIZE (MiB)", "printf('%.2f', size_bytes / 1048576.0)", true},
@@ -67,68 +63,34 @@ print_job_row(struct report *report, int64_t job_id, FILE *out)
     rc = database_step(&report->db, row);
     if (rc == 1)
         rc = print_fields(report, row, out);
-    else if (rc == 0)
-        rc = report_no_such_job(report, job_id);
     database_end(row);
     return rc;
 }
 
 static int
-print_job_text(struct report *report, int64_t job_id, FILE *out)
+print_job(struct report *report, int64_t job_id, FILE *out, bool json)
 {
     const struct database_value id = value_int(job_id);
-    struct report_selection results = {"v_results", RESULTS_OF_JOB, &id, 1};
-    struct report_selection deliveries = {"v_deliveries", DELIVERIES_OF_JOB, &id, 1};
-    struct report_selection events = {"v_events", EVENTS_OF_JOB, &id, 1};
-    int rc = print_job_row(report, job_id, out);
+    const struct report_selection job = {"v_jobs", "WHERE job = ?1", &id, 1};
+    const struct report_selection parts[] = {
+        {"v_results", "WHERE job = ?1 ORDER BY path", &id, 1},
+        {"v_deliveries", "WHERE job = ?1 ORDER BY delivery", &id, 1},
+        {"v_events", "WHERE job = ?1 ORDER BY event", &id, 1},
+    };
+    int rc = report_expect_job(report, job_id);
+    if (rc == 0 && json)
+        return report_print_json(report, &job, true, parts, COLUMN_COUNT(parts), out);
     if (rc == 0)
-        rc = report_print_table(report, &results, "Results", result_columns,
+        rc = print_job_row(report, job_id, out);
+    if (rc == 0)
+        rc = report_print_table(report, &parts[0], "Results", result_columns,
                                 COLUMN_COUNT(result_columns), out);
     if (rc == 0)
-        rc = report_print_deliveries(report, &deliveries, "Deliveries", out);
+        rc = report_print_deliveries(report, &parts[1], "Deliveries", out);
     if (rc == 0)
-        rc = report_print_table(report, &events, "Events", event_columns,
+        rc = report_print_table(report, &parts[2], "Events", event_columns,
                                 COLUMN_COUNT(event_columns), out);
     return rc;
-}
-
-/* Appends ", 'results', json(...)": a member that is an array of rows of another view. */
-static int
-append_array(struct report *report, sqlite3_str *sql, const char *name, const char *view,
-             const char *tail)
-{
-    sqlite3_str_appendf(sql, ", '%q', json((SELECT json_group_array(json_object(", name);
-    int rc = report_append_members(report, sql, view);
-    sqlite3_str_appendf(sql, ")) FROM (SELECT * FROM %s %s)))", view, tail);
-    return rc;
-}
-
-static int
-print_job_json(struct report *report, int64_t job_id, FILE *out)
-{
-    const struct database_value id = value_int(job_id);
-    struct report_selection job = {"v_jobs", "WHERE job = ?1", &id, 1};
-    sqlite3_str *sql = sqlite3_str_new(report->db.handle);
-    sqlite3_str_appendall(sql, "SELECT json_object(");
-    int rc = report_append_members(report, sql, job.view);
-    if (rc == 0)
-        rc = append_array(report, sql, "results", "v_results", RESULTS_OF_JOB);
-    if (rc == 0)
-        rc = append_array(report, sql, "deliveries", "v_deliveries", DELIVERIES_OF_JOB);
-    if (rc == 0)
-        rc = append_array(report, sql, "events", "v_events", EVENTS_OF_JOB);
-    if (rc < 0) {
-        report_discard(sql);
-        return rc;
-    }
-    sqlite3_str_appendf(sql, ") FROM %s %s", job.view, job.tail);
-    sqlite3_stmt *statement;
-    rc = report_start(report, sql, &job, &statement);
-    if (rc < 0)
-        return rc;
-    rc = report_print_row(report, statement, out);
-    sqlite3_finalize(statement);
-    return rc == -ENOENT ? report_no_such_job(report, job_id) : rc;
 }
 
 /* In one read transaction: the row, the results, the deliveries and the events are of the same
@@ -138,7 +100,7 @@ report_job(struct report *report, int64_t job_id, FILE *out, bool json, struct e
 {
     int rc = database_script(&report->db, "BEGIN");
     if (rc == 0) {
-        rc = json ? print_job_json(report, job_id, out) : print_job_text(report, job_id, out);
+        rc = print_job(report, job_id, out, json);
         database_quietly(&report->db, "COMMIT");
     }
     return report_conclude(report, out, rc, error);

@@ -2,7 +2,7 @@
  * for. */
 #include "db/report/report_private.h"
 
-#include "db/queue.h"
+#include "db/queue/queue_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,24 +12,18 @@
 #define DEFAULT_LIMIT 50
 
 /* One kind of row that can be listed. */
-struct list {
+struct report_list {
     const char *view;
-    const char *tail; /* with the parameters of list_print */
-    const char *(*state_name)(int state);
+    const char *tail; /* with the parameters of report_list */
+    const char *const *states;
     int state_count;
     const struct report_column *columns;
     size_t column_count;
 };
 
-static struct database_value
-text_or_null(const char *text)
-{
-    return text ? value_text(text) : value_null();
-}
-
 /* Finds the state among the known names, in any case; NULL stays NULL. */
 static int
-list_match_state(struct report *report, const struct list *list, const char *wanted,
+list_match_state(struct report *report, const struct report_list *list, const char *wanted,
                  const char **state)
 {
     *state = NULL;
@@ -37,7 +31,7 @@ list_match_state(struct report *report, const struct list *list, const char *wan
         return 0;
     char names[128] = "";
     for (int i = 0; i < list->state_count; i++) {
-        *state = list->state_name(i);
+        *state = list->states[i];
         if (strcasecmp(wanted, *state) == 0)
             return 0;
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
@@ -65,32 +59,40 @@ static int
 print_rows(struct report *report, const struct report_selection *selection,
            const struct report_column *columns, size_t count, FILE *out, bool json)
 {
-    return json ? report_print_json(report, selection, report_print_rows, out)
+    return json ? report_print_json(report, selection, false, NULL, 0, out)
                 : report_print_table(report, selection, NULL, columns, count, out);
 }
 
 static int
-list_print(struct report *report, const struct list *list, const struct report_filter *filter,
-           FILE *out, bool json)
+list_print(struct report *report, const struct report_list *list,
+           const struct report_filter *filter, FILE *out, bool json)
 {
     const char *state;
     int rc = list_match_state(report, list, filter->state, &state);
     if (rc == 0)
         rc = expect_series(report, filter->series);
-    if (rc == 0)
+    if (rc == 0 && filter->job)
         rc = report_expect_job(report, filter->job);
     if (rc < 0)
         return rc;
     const struct database_value values[] = {
-        [0] = text_or_null(state),
-        [1] = text_or_null(filter->pipeline),
-        [2] = text_or_null(filter->series),
-        [3] = text_or_null(filter->destination),
-        [4] = filter->job ? value_int(filter->job) : value_null(),
+        [0] = value_optional(state),
+        [1] = value_optional(filter->pipeline),
+        [2] = value_optional(filter->series),
+        [3] = value_optional(filter->destination),
+        [4] = value_id(filter->job),
         [5] = value_int(filter->limit > 0 ? filter->limit : DEFAULT_LIMIT),
     };
     const struct report_selection rows = {list->view, list->tail, values, COLUMN_COUNT(values)};
     return print_rows(report, &rows, list->columns, list->column_count, out, json);
+}
+
+int
+report_list(struct report *report, const struct report_list *list,
+            const struct report_filter *filter, FILE *out, bool json, struct error *error)
+{
+    int rc = list_print(report, list, filter, out, json);
+    return report_conclude(report, out, rc, error);
 }
 
 static const struct report_column job_columns[] = {
@@ -109,29 +111,15 @@ static const struct report_column job_columns[] = {
     {"SERIES", "series_uid", false},
 };
 
-static const char *
-job_state_name(int state)
-{
-    return queue_job_state_name((enum queue_job_state)state);
-}
-
-static const struct list jobs_list = {
+const struct report_list report_jobs = {
     .view = "v_jobs",
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR pipeline = ?2) "
             "AND (?3 IS NULL OR series_uid = ?3) ORDER BY job DESC LIMIT ?6",
-    .state_name = job_state_name,
+    .states = queue_job_states,
     .state_count = QUEUE_CANCELLED + 1,
     .columns = job_columns,
     .column_count = COLUMN_COUNT(job_columns),
 };
-
-int
-report_jobs(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-            struct error *error)
-{
-    int rc = list_print(report, &jobs_list, filter, out, json);
-    return report_conclude(report, out, rc, error);
-}
 
 static const struct report_column series_columns[] = {
     {"STATE", "state", false},
@@ -146,32 +134,17 @@ static const struct report_column series_columns[] = {
     {"SERIES", "series_uid", false},
 };
 
-static const char *
-series_state_name(int state)
-{
-    static const char *const names[] = {"GATHERING", "SETTLED", "REFUSED"};
-    return names[state];
-}
-
-static const struct list series_list = {
+const struct report_list report_series = {
     .view = "v_series",
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?3 IS NULL OR series_uid = ?3) "
             "AND (?2 IS NULL OR EXISTS (SELECT 1 FROM v_jobs j "
             "WHERE j.series_uid = v_series.series_uid AND j.pipeline = ?2)) "
             "ORDER BY last_seen_at DESC, series_uid LIMIT ?6",
-    .state_name = series_state_name,
+    .states = queue_series_states,
     .state_count = 3,
     .columns = series_columns,
     .column_count = COLUMN_COUNT(series_columns),
 };
-
-int
-report_series(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-              struct error *error)
-{
-    int rc = list_print(report, &series_list, filter, out, json);
-    return report_conclude(report, out, rc, error);
-}
 
 /* ----------------------------------------------------------------------------------- deliveries */
 
@@ -198,29 +171,15 @@ report_print_deliveries(struct report *report, const struct report_selection *se
                               COLUMN_COUNT(delivery_columns), out);
 }
 
-static const char *
-delivery_state_name(int state)
-{
-    return queue_delivery_state_name((enum queue_delivery_state)state);
-}
-
-static const struct list deliveries_list = {
+const struct report_list report_deliveries = {
     .view = "v_deliveries",
     .tail = "WHERE (?1 IS NULL OR state = ?1) AND (?4 IS NULL OR destination = ?4) "
             "AND (?5 IS NULL OR job = ?5) ORDER BY delivery DESC LIMIT ?6",
-    .state_name = delivery_state_name,
+    .states = queue_delivery_states,
     .state_count = QUEUE_DELIVERY_CANCELLED + 1,
     .columns = delivery_columns,
     .column_count = COLUMN_COUNT(delivery_columns),
 };
-
-int
-report_deliveries(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-                  struct error *error)
-{
-    int rc = list_print(report, &deliveries_list, filter, out, json);
-    return report_conclude(report, out, rc, error);
-}
 
 /* --------------------------------------------------------------------------------- destinations */
 
@@ -248,11 +207,11 @@ static int
 tell_configured(struct report *report, const struct report_destination *configured, size_t count)
 {
     int rc = database_script(&report->db, destinations_sql);
-    for (size_t i = 0; rc >= 0 && i < count; i++)
-        rc = database_change(
-            &report->db, "INSERT INTO configured (name, address) VALUES (?, ?)",
-            VALUES(value_text(configured[i].name), value_text(configured[i].address)));
-    return rc < 0 ? rc : 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc =
+            database_run(&report->db, "INSERT INTO configured (name, address) VALUES (?, ?)",
+                         VALUES(value_text(configured[i].name), value_text(configured[i].address)));
+    return rc;
 }
 
 static const struct report_column destination_columns[] = {

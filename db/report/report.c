@@ -92,7 +92,7 @@ report_close(struct report *report)
 int
 report_conclude(struct report *report, FILE *out, int rc, struct error *error)
 {
-    if (rc == 0 && (fflush(out) != 0 || ferror(out)))
+    if (rc == 0 && out && (fflush(out) != 0 || ferror(out)))
         rc = database_refuse(&report->db, errno ? -errno : -EIO, "the output cannot be written: %s",
                              strerror(errno ? errno : EIO));
     if (rc < 0)
@@ -101,20 +101,44 @@ report_conclude(struct report *report, FILE *out, int rc, struct error *error)
 }
 
 int
-report_no_such_job(struct report *report, int64_t job_id)
-{
-    return database_refuse(&report->db, -ENOENT, "there is no job %lld", (long long)job_id);
-}
-
-int
 report_expect_job(struct report *report, int64_t job_id)
 {
     int64_t found;
-    if (job_id == 0)
-        return 0;
     int rc = database_get(&report->db, "SELECT 1 FROM v_jobs WHERE job = ?",
                           VALUES(value_int(job_id)), &found);
-    return rc == 0 ? report_no_such_job(report, job_id) : rc < 0 ? rc : 0;
+    if (rc == 0)
+        rc = database_refuse(&report->db, -ENOENT, "there is no job %lld", (long long)job_id);
+    return rc < 0 ? rc : 0;
+}
+
+const char *
+report_text(sqlite3_stmt *row, int column)
+{
+    const unsigned char *text = sqlite3_column_text(row, column);
+    return text ? (const char *)text : "";
+}
+
+int
+report_print_lines(struct report *report, const char *sql, const struct database_value *values,
+                   size_t count, FILE *out)
+{
+    sqlite3_stmt *row;
+    int rc = database_start(&report->db, sql, values, count, &row);
+    if (rc < 0)
+        return rc;
+    rc = database_step(&report->db, row);
+    for (int i = 0; rc == 1 && i < sqlite3_column_count(row); i++) {
+        if (sqlite3_column_type(row, i) == SQLITE_NULL)
+            continue;
+        char *printable = report_printable(report_text(row, i));
+        if (printable)
+            fprintf(out, "%s\n", printable);
+        else
+            rc = database_refuse(&report->db, -ENOMEM, "out of memory");
+        free(printable);
+    }
+    database_end(row);
+    return rc < 0 ? rc : 0;
 }
 
 /* ----------------------------------------------------------------------------- put-together SQL */
@@ -131,71 +155,63 @@ report_start(struct report *report, sqlite3_str *sql, const struct report_select
     return rc;
 }
 
-int
-report_append_members(struct report *report, sqlite3_str *sql, const char *view)
+/* --------------------------------------------------------------------------------------- JSON - */
+
+/* Appends "json_object('job', "job", 'state', "state", ...": the bracket is open, for more. */
+static int
+json_append_object(struct report *report, sqlite3_str *sql, const char *view)
 {
     sqlite3_stmt *statement;
     int rc = database_start(&report->db, "SELECT name FROM pragma_table_info(?) ORDER BY cid",
                             VALUES(value_text(view)), &statement);
     if (rc < 0)
         return rc;
-    const char *comma = "";
+    const char *before = "json_object(";
     while ((rc = database_step(&report->db, statement)) == 1) {
         const unsigned char *name = sqlite3_column_text(statement, 0);
-        sqlite3_str_appendf(sql, "%s'%q', \"%w\"", comma, name, name);
-        comma = ", ";
+        sqlite3_str_appendf(sql, "%s'%q', \"%w\"", before, name, name);
+        before = ", ";
     }
     database_end(statement);
     return rc;
 }
 
-void
-report_discard(sqlite3_str *sql)
+static int
+json_append_select(struct report *report, sqlite3_str *sql,
+                   const struct report_selection *selection, const struct report_selection *parts,
+                   size_t part_count)
 {
-    sqlite3_free(sqlite3_str_finish(sql));
-}
-
-/* --------------------------------------------------------------------------------------- JSON - */
-
-int
-report_print_rows(struct report *report, sqlite3_stmt *statement, FILE *out)
-{
-    int rc, rows = 0;
-    fputs("[", out);
-    while ((rc = database_step(&report->db, statement)) == 1)
-        fprintf(out, "%s\n%s", rows++ ? "," : "", sqlite3_column_text(statement, 0));
-    fputs(rows ? "\n]\n" : "]\n", out);
+    sqlite3_str_appendall(sql, "SELECT ");
+    int rc = json_append_object(report, sql, selection->view);
+    for (size_t i = 0; rc == 0 && i < part_count; i++) {
+        sqlite3_str_appendf(sql, ", '%q', json((SELECT json_group_array(",
+                            parts[i].view + strlen("v_"));
+        rc = json_append_object(report, sql, parts[i].view);
+        sqlite3_str_appendf(sql, ")) FROM (SELECT * FROM %s %s)))", parts[i].view, parts[i].tail);
+    }
+    sqlite3_str_appendf(sql, ") FROM %s %s", selection->view, selection->tail);
     return rc;
 }
 
 int
-report_print_row(struct report *report, sqlite3_stmt *statement, FILE *out)
-{
-    int rc = database_step(&report->db, statement);
-    if (rc == 0)
-        return database_refuse(&report->db, -ENOENT, "there is no such row");
-    if (rc == 1)
-        fprintf(out, "%s\n", sqlite3_column_text(statement, 0));
-    return rc < 0 ? rc : 0;
-}
-
-int
-report_print_json(struct report *report, const struct report_selection *selection,
-                  int (*print)(struct report *, sqlite3_stmt *, FILE *), FILE *out)
+report_print_json(struct report *report, const struct report_selection *selection, bool one,
+                  const struct report_selection *parts, size_t part_count, FILE *out)
 {
     sqlite3_stmt *statement;
     sqlite3_str *sql = sqlite3_str_new(report->db.handle);
-    sqlite3_str_appendall(sql, "SELECT json_object(");
-    int rc = report_append_members(report, sql, selection->view);
+    int rc = json_append_select(report, sql, selection, parts, part_count);
     if (rc < 0) {
-        report_discard(sql);
+        sqlite3_free(sqlite3_str_finish(sql));
         return rc;
     }
-    sqlite3_str_appendf(sql, ") FROM %s %s", selection->view, selection->tail);
     rc = report_start(report, sql, selection, &statement);
     if (rc < 0)
         return rc;
-    rc = print(report, statement, out);
+    int rows = 0;
+    fputs(one ? "" : "[", out);
+    while ((rc = database_step(&report->db, statement)) == 1)
+        fprintf(out, "%s%s", one ? "" : rows++ ? ",\n" : "\n", report_text(statement, 0));
+    fputs(one ? "\n" : rows ? "\n]\n" : "]\n", out);
     sqlite3_finalize(statement);
     return rc;
 }
@@ -203,99 +219,202 @@ report_print_json(struct report *report, const struct report_selection *selectio
 /* -------------------------------------------------------------------------------------- status */
 
 /* "12.34 s", "3 min 20 s", "5 h 2 min". */
-static const char *
-duration(double seconds, char *text, size_t size)
-{
-    long whole = (long)(seconds + 0.5);
-    if (seconds < 120)
-        snprintf(text, size, "%.2f s", seconds);
-    else if (whole < 7200)
-        snprintf(text, size, "%ld min %ld s", whole / 60, whole % 60);
-    else
-        snprintf(text, size, "%ld h %ld min", whole / 3600, whole % 3600 / 60);
-    return text;
-}
+#define WHOLE(seconds) "CAST(" seconds " + 0.5 AS INTEGER)"
+#define DURATION(seconds)                                                                          \
+    "CASE WHEN " seconds " < 120 THEN printf('%.2f s', " seconds ") "                              \
+    "WHEN " WHOLE(                                                                                 \
+        seconds) " < 7200 "                                                                        \
+                 "THEN printf('%d min %d s', " WHOLE(seconds) " / 60, " WHOLE(                     \
+                     seconds) " % 60) "                                                            \
+                              "WHEN " seconds " IS NOT NULL "                                      \
+                              "THEN printf('%d h %d min', " WHOLE(seconds) " / 3600, " WHOLE(      \
+                                  seconds) " % 3600 / 60) END "
 
-#define STATUS_COLUMNS                                                                             \
-    "SELECT jobs_ready, jobs_running, jobs_delayed, jobs_done, jobs_empty, jobs_failed, "          \
-    "jobs_cancelled, series_gathering, series_settled, series_refused, oldest_waiting_seconds, "   \
-    "backlog_jobs, eta_seconds, jobs_ended_12h, jobs_ended_24h, jobs_failed_24h, "                 \
-    "median_seconds, mean_seconds, quarantined_24h, deliveries_pending + deliveries_sending, "     \
-    "deliveries_delayed, deliveries_failed, deliveries_sent_24h, compute_waiting "                 \
-    "FROM v_night"
-
-static void
-print_status_counts(sqlite3_stmt *row, FILE *out)
-{
-    fprintf(out,
-            "Jobs        %d ready, %d running, %d delayed; %d done, %d empty, %d failed, "
-            "%d cancelled\n",
-            sqlite3_column_int(row, 0), sqlite3_column_int(row, 1), sqlite3_column_int(row, 2),
-            sqlite3_column_int(row, 3), sqlite3_column_int(row, 4), sqlite3_column_int(row, 5),
-            sqlite3_column_int(row, 6));
-    fprintf(out, "Series      %d gathering, %d settled, %d refused\n", sqlite3_column_int(row, 7),
-            sqlite3_column_int(row, 8), sqlite3_column_int(row, 9));
-}
-
-static void
-print_status_backlog(sqlite3_stmt *row, FILE *out)
-{
-    char text[48];
-    int backlog = sqlite3_column_int(row, 11);
-    if (backlog == 0)
-        fputs("Backlog     none\n", out);
-    else if (sqlite3_column_type(row, 12) == SQLITE_NULL)
-        fprintf(out, "Backlog     %d jobs; how long is not known: none ended in the last 24 h\n",
-                backlog);
-    else
-        fprintf(out, "Backlog     %d jobs, about %s to go\n", backlog,
-                duration(sqlite3_column_double(row, 12), text, sizeof text));
-    if (sqlite3_column_type(row, 10) != SQLITE_NULL)
-        fprintf(out, "Waiting     the oldest for %s\n",
-                duration(sqlite3_column_double(row, 10), text, sizeof text));
-    if (sqlite3_column_type(row, 23) != SQLITE_NULL)
-        fprintf(out, "Compute     no job can run: %s\n",
-                (const char *)sqlite3_column_text(row, 23));
-}
-
-static void
-print_status_past(sqlite3_stmt *row, FILE *out)
-{
-    char median[48], mean[48];
-    fprintf(out, "Ended       %d in the last 12 h, %d in the last 24 h, %d of these failed\n",
-            sqlite3_column_int(row, 13), sqlite3_column_int(row, 14), sqlite3_column_int(row, 15));
-    if (sqlite3_column_type(row, 16) != SQLITE_NULL)
-        fprintf(out, "A job took  %s (median), %s (mean), of the last 24 h\n",
-                duration(sqlite3_column_double(row, 16), median, sizeof median),
-                duration(sqlite3_column_double(row, 17), mean, sizeof mean));
-    fprintf(out, "Quarantine  %d in the last 24 h\n", sqlite3_column_int(row, 18));
-    fprintf(out, "Deliveries  %d waiting, %d delayed, %d failed; %d sent in the last 24 h\n",
-            sqlite3_column_int(row, 19), sqlite3_column_int(row, 20), sqlite3_column_int(row, 21),
-            sqlite3_column_int(row, 22));
-}
-
-static int
-print_status(struct report *report, FILE *out)
-{
-    sqlite3_stmt *row;
-    int rc = database_start(&report->db, STATUS_COLUMNS, NO_VALUES, &row);
-    if (rc < 0)
-        return rc;
-    rc = database_step(&report->db, row);
-    if (rc == 1) {
-        print_status_counts(row, out);
-        print_status_backlog(row, out);
-        print_status_past(row, out);
-    }
-    database_end(row);
-    return rc < 0 ? rc : 0;
-}
+static const char
+    status_sql
+        [] =
+            "SELECT printf('Jobs        %d ready, %d running, %d delayed; %d done, %d empty, %d "
+            "failed, "
+            "%d cancelled', jobs_ready, jobs_running, jobs_delayed, jobs_done, jobs_empty, "
+            "jobs_failed, "
+            "  jobs_cancelled), "
+            "printf('Series      %d gathering, %d settled, %d refused', series_gathering, "
+            "  series_settled, series_refused), "
+            "'Backlog     ' || CASE WHEN backlog_jobs = 0 THEN 'none' "
+            "  WHEN eta_seconds IS NULL "
+            "  THEN backlog_jobs || ' jobs; how long is not known: none ended in the last 24 h' "
+            "  ELSE backlog_jobs || ' jobs, about ' || " DURATION(
+                "eta_seconds") "|| ' to go' END, "
+                               "'Waiting     the oldest for ' || " DURATION(
+                                   "oldest_waiting_seconds") ", "
+                                                             "'Compute     no job can run: ' || "
+                                                             "compute_waiting, "
+                                                             "printf('Ended       %d in the last "
+                                                             "12 h, "
+                                                             "%d in the last 24 h, %d of these "
+                                                             "failed', "
+                                                             "  jobs_ended_12h, jobs_ended_24h, "
+                                                             "jobs_failed_24h), "
+                                                             "'A job took  ' || " DURATION(
+                                                                 "median_"
+                                                                 "seconds") "|| ' (median), ' "
+                                                                            "|| " DURATION("mean_"
+                                                                                           "second"
+                                                                                           "s") "||"
+                                                                                                " '"
+                                                                                                " ("
+                                                                                                "me"
+                                                                                                "an"
+                                                                                                "),"
+                                                                                                " o"
+                                                                                                "f "
+                                                                                                "th"
+                                                                                                "e "
+                                                                                                "la"
+                                                                                                "st"
+                                                                                                " 2"
+                                                                                                "4 "
+                                                                                                "h'"
+                                                                                                ", "
+                                                                                                "pr"
+                                                                                                "in"
+                                                                                                "tf"
+                                                                                                "('"
+                                                                                                "Qu"
+                                                                                                "ar"
+                                                                                                "an"
+                                                                                                "ti"
+                                                                                                "ne"
+                                                                                                "  "
+                                                                                                "%d"
+                                                                                                " i"
+                                                                                                "n "
+                                                                                                "th"
+                                                                                                "e "
+                                                                                                "la"
+                                                                                                "st"
+                                                                                                " 2"
+                                                                                                "4 "
+                                                                                                "h'"
+                                                                                                ", "
+                                                                                                "qu"
+                                                                                                "ar"
+                                                                                                "an"
+                                                                                                "ti"
+                                                                                                "ne"
+                                                                                                "d_"
+                                                                                                "24"
+                                                                                                "h)"
+                                                                                                ", "
+                                                                                                "pr"
+                                                                                                "in"
+                                                                                                "tf"
+                                                                                                "('"
+                                                                                                "De"
+                                                                                                "li"
+                                                                                                "ve"
+                                                                                                "ri"
+                                                                                                "es"
+                                                                                                "  "
+                                                                                                "%d"
+                                                                                                " w"
+                                                                                                "ai"
+                                                                                                "ti"
+                                                                                                "ng"
+                                                                                                ", "
+                                                                                                "%d"
+                                                                                                " "
+                                                                                                "de"
+                                                                                                "la"
+                                                                                                "ye"
+                                                                                                "d,"
+                                                                                                " %"
+                                                                                                "d "
+                                                                                                "fa"
+                                                                                                "il"
+                                                                                                "ed"
+                                                                                                "; "
+                                                                                                "%d"
+                                                                                                " s"
+                                                                                                "en"
+                                                                                                "t "
+                                                                                                "in"
+                                                                                                " t"
+                                                                                                "he"
+                                                                                                " l"
+                                                                                                "as"
+                                                                                                "t "
+                                                                                                "24"
+                                                                                                " h"
+                                                                                                "',"
+                                                                                                " "
+                                                                                                "  "
+                                                                                                "de"
+                                                                                                "li"
+                                                                                                "ve"
+                                                                                                "ri"
+                                                                                                "es"
+                                                                                                "_p"
+                                                                                                "en"
+                                                                                                "di"
+                                                                                                "ng"
+                                                                                                " "
+                                                                                                "+ "
+                                                                                                "de"
+                                                                                                "li"
+                                                                                                "ve"
+                                                                                                "ri"
+                                                                                                "es"
+                                                                                                "_s"
+                                                                                                "en"
+                                                                                                "di"
+                                                                                                "ng"
+                                                                                                ", "
+                                                                                                "de"
+                                                                                                "li"
+                                                                                                "ve"
+                                                                                                "ri"
+                                                                                                "es"
+                                                                                                "_d"
+                                                                                                "el"
+                                                                                                "ay"
+                                                                                                "ed"
+                                                                                                ", "
+                                                                                                "de"
+                                                                                                "li"
+                                                                                                "ve"
+                                                                                                "ri"
+                                                                                                "es"
+                                                                                                "_f"
+                                                                                                "ai"
+                                                                                                "le"
+                                                                                                "d,"
+                                                                                                " "
+                                                                                                "  "
+                                                                                                "de"
+                                                                                                "li"
+                                                                                                "ve"
+                                                                                                "ri"
+                                                                                                "es"
+                                                                                                "_s"
+                                                                                                "en"
+                                                                                                "t_"
+                                                                                                "24"
+                                                                                                "h)"
+                                                                                                " "
+                                                                                                "FR"
+                                                                                                "OM"
+                                                                                                " v"
+                                                                                                "_n"
+                                                                                                "ig"
+                                                                                                "h"
+                                                                                                "t";
 
 int
 report_status(struct report *report, FILE *out, bool json, struct error *error)
 {
     struct report_selection night = {.view = "v_night", .tail = ""};
-    int rc =
-        json ? report_print_json(report, &night, report_print_row, out) : print_status(report, out);
+    int rc = json ? report_print_json(report, &night, true, NULL, 0, out)
+                  : report_print_lines(report, status_sql, NO_VALUES, out);
     return report_conclude(report, out, rc, error);
 }

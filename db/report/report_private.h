@@ -24,11 +24,8 @@ struct report_selection {
  */
 int report_start(struct report *report, sqlite3_str *sql, const struct report_selection *selection,
                  sqlite3_stmt **statement);
-
-/* Appends "'job', "job", 'state', "state", ..." for all columns of a view: what json_object takes.
- */
-int report_append_members(struct report *report, sqlite3_str *sql, const char *view);
-void report_discard(sqlite3_str *sql);
+/* "" for NULL. */
+const char *report_text(sqlite3_stmt *row, int column);
 
 /* "2026-01-31 02:03:04": seconds are enough for people. */
 #define SECONDS_OF(time) "replace(substr(" time ", 1, 19), 'T', ' ')"
@@ -49,23 +46,22 @@ int report_print_table(struct report *report, const struct report_selection *sel
 int report_print_deliveries(struct report *report, const struct report_selection *selection,
                             const char *heading, FILE *out);
 
-/* The first column of each row is an object: prints the array of them. */
-int report_print_rows(struct report *report, sqlite3_stmt *statement, FILE *out);
-/* The only row; -ENOENT when there is none. */
-int report_print_row(struct report *report, sqlite3_stmt *statement, FILE *out);
-/* All columns of the selection: an array of objects, or the one object, as `print` has it. */
-int report_print_json(struct report *report, const struct report_selection *selection,
-                      int (*print)(struct report *, sqlite3_stmt *, FILE *), FILE *out);
+/* All columns of the selection: an array of objects, or the one object, in which each of `parts` is
+ * an array of the objects of another view; v_results is called "results" there. */
+int report_print_json(struct report *report, const struct report_selection *selection, bool one,
+                      const struct report_selection *parts, size_t part_count, FILE *out);
+/* The columns of the first row that are not NULL, a line each. `sql`: static. */
+int report_print_lines(struct report *report, const char *sql, const struct database_value *values,
+                       size_t count, FILE *out);
 
 /* malloc'd; a control character (C0, DEL, C1) becomes a space, so that no text moves a cursor. */
 char *report_printable(const char *text);
 
-int report_no_such_job(struct report *report, int64_t job_id);
-/* -ENOENT unless there is such a job; 0: any. */
+/* -ENOENT unless there is such a job. */
 int report_expect_job(struct report *report, int64_t job_id);
 
-/* What the caller gets: the reason in its buffer, and a failed write told like any other failure.
- */
+/* What the caller gets: the reason in its buffer, and a failed write (`out` may be NULL) told like any
+ * other failure. */
 int report_conclude(struct report *report, FILE *out, int rc, struct error *error);
 
 #endif

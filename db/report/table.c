@@ -33,8 +33,8 @@ display_width(const char *text)
 struct table {
     const struct report_column *columns;
     size_t column_count;
-    char **cells; /* row by row */
-    size_t row_count;
+    char **cells; /* row by row; the titles first */
+    size_t row_count, row_capacity;
 };
 
 static void
@@ -45,24 +45,24 @@ free_table(struct table *table)
     free(table->cells);
 }
 
+/* row: NULL for the titles. */
 static int
-table_add_row(struct report *report, struct table *table, sqlite3_stmt *statement, size_t *capacity)
+table_add_row(struct report *report, struct table *table, sqlite3_stmt *row)
 {
-    if (table->row_count == *capacity) {
-        size_t wanted = *capacity ? 2 * *capacity : 64;
+    if (table->row_count == table->row_capacity) {
+        size_t wanted = table->row_capacity ? 2 * table->row_capacity : 64;
         char **grown = realloc(table->cells, wanted * table->column_count * sizeof *grown);
         if (!grown)
             return database_refuse(&report->db, -ENOMEM, "out of memory");
         table->cells = grown;
-        *capacity = wanted;
+        table->row_capacity = wanted;
     }
-    char **row = table->cells + table->row_count * table->column_count;
+    char **cells = table->cells + table->row_count * table->column_count;
     for (size_t i = 0; i < table->column_count; i++) {
-        const unsigned char *text = sqlite3_column_text(statement, (int)i);
-        row[i] = report_printable(text ? (const char *)text : "");
-        if (!row[i]) {
+        cells[i] = report_printable(row ? report_text(row, (int)i) : table->columns[i].title);
+        if (!cells[i]) {
             while (i > 0)
-                free(row[--i]);
+                free(cells[--i]);
             return database_refuse(&report->db, -ENOMEM, "out of memory");
         }
     }
@@ -81,12 +81,9 @@ read_table(struct report *report, const struct report_selection *selection, stru
     int rc = report_start(report, sql, selection, &statement);
     if (rc < 0)
         return rc;
-    size_t capacity = 0;
-    while ((rc = database_step(&report->db, statement)) == 1) {
-        rc = table_add_row(report, table, statement, &capacity);
-        if (rc < 0)
-            break;
-    }
+    rc = table_add_row(report, table, NULL);
+    while (rc == 0 && (rc = database_step(&report->db, statement)) == 1)
+        rc = table_add_row(report, table, statement);
     sqlite3_finalize(statement);
     return rc;
 }
@@ -94,7 +91,7 @@ read_table(struct report *report, const struct report_selection *selection, stru
 static int
 column_width(const struct table *table, size_t column)
 {
-    int widest = display_width(table->columns[column].title);
+    int widest = 0;
     for (size_t row = 0; row < table->row_count; row++) {
         int width = display_width(table->cells[row * table->column_count + column]);
         if (width > widest)
@@ -105,7 +102,7 @@ column_width(const struct table *table, size_t column)
 
 /* Spaces are written when something follows them: no line ends in any. */
 static void
-print_line(FILE *out, const struct table *table, const char *const *cells, const int *widths)
+print_line(FILE *out, const struct table *table, char *const *cells, const int *widths)
 {
     int spaces = 0;
     for (size_t i = 0; i < table->column_count; i++) {
@@ -123,26 +120,17 @@ print_line(FILE *out, const struct table *table, const char *const *cells, const
 }
 
 static int
-print_columns(struct report *report, const struct table *table, FILE *out)
+print_table(struct report *report, const struct table *table, FILE *out)
 {
     int *widths = calloc(table->column_count, sizeof *widths);
-    const char **titles = calloc(table->column_count, sizeof *titles);
-    int rc = 0;
-    if (widths && titles) {
-        for (size_t i = 0; i < table->column_count; i++) {
-            widths[i] = column_width(table, i);
-            titles[i] = table->columns[i].title;
-        }
-        print_line(out, table, titles, widths);
-        for (size_t row = 0; row < table->row_count; row++)
-            print_line(out, table, (const char *const *)table->cells + row * table->column_count,
-                       widths);
-    } else {
-        rc = database_refuse(&report->db, -ENOMEM, "out of memory");
-    }
-    free(titles);
+    if (!widths)
+        return database_refuse(&report->db, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < table->column_count; i++)
+        widths[i] = column_width(table, i);
+    for (size_t row = 0; row < table->row_count; row++)
+        print_line(out, table, table->cells + row * table->column_count, widths);
     free(widths);
-    return rc;
+    return 0;
 }
 
 int
@@ -152,10 +140,10 @@ report_print_table(struct report *report, const struct report_selection *selecti
 {
     struct table table = {.columns = columns, .column_count = column_count};
     int rc = read_table(report, selection, &table);
-    if (rc == 0 && (table.row_count > 0 || !heading)) {
+    if (rc == 0 && (table.row_count > 1 || !heading)) {
         if (heading)
             fprintf(out, "\n%s\n", heading);
-        rc = print_columns(report, &table, out);
+        rc = print_table(report, &table, out);
     }
     free_table(&table);
     return rc;

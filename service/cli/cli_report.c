@@ -57,8 +57,7 @@ struct report_command {
     const char *options[6]; /* NULL behind the last */
     bool of_job;            /* takes one argument, which goes into `job` */
     int (*print)(struct report *report, const struct report_request *request, struct error *error);
-    int (*list)(struct report *report, const struct report_filter *filter, FILE *out, bool json,
-                struct error *error);
+    const struct report_list *list;
 };
 
 static int
@@ -74,7 +73,8 @@ answer_status(struct report *report, const struct report_request *request, struc
 static int
 answer_list(struct report *report, const struct report_request *request, struct error *error)
 {
-    return request->command->list(report, &request->filter, stdout, request->json, error);
+    return report_list(report, request->command->list, &request->filter, stdout, request->json,
+                       error);
 }
 
 #define ADDRESS_SIZE 512
@@ -142,16 +142,16 @@ answer_features(struct report *report, const struct report_request *request, str
 
 static const struct report_command report_commands[] = {
     {"status", {"json"}, false, answer_status, NULL},
-    {"jobs", {"state", "pipeline", "series", "limit", "json"}, false, answer_list, report_jobs},
+    {"jobs", {"state", "pipeline", "series", "limit", "json"}, false, answer_list, &report_jobs},
     {"show", {"json"}, true, answer_job, NULL},
     {"features", {"segment", "json", "csv"}, true, answer_features, NULL},
-    {"series", {"state", "series", "limit", "json"}, false, answer_list, report_series},
+    {"series", {"state", "series", "limit", "json"}, false, answer_list, &report_series},
     {"destinations", {"json"}, false, answer_destinations, NULL},
     {"deliveries",
      {"state", "destination", "job", "limit", "json"},
      false,
      answer_list,
-     report_deliveries},
+     &report_deliveries},
 };
 
 /* The command's options, which point into the request. */

@@ -66,16 +66,16 @@ print(enum what what, const struct report_filter *filter, int64_t job, bool json
         *rc = report_status(report, out, json, &error);
         break;
     case JOBS:
-        *rc = report_jobs(report, filter, out, json, &error);
+        *rc = report_list(report, &report_jobs, filter, out, json, &error);
         break;
     case SERIES:
-        *rc = report_series(report, filter, out, json, &error);
+        *rc = report_list(report, &report_series, filter, out, json, &error);
         break;
     case JOB:
         *rc = report_job(report, job, out, json, &error);
         break;
     case DELIVERIES:
-        *rc = report_deliveries(report, filter, out, json, &error);
+        *rc = report_list(report, &report_deliveries, filter, out, json, &error);
         break;
     case DESTINATIONS:
         *rc = report_destinations(report, configured, 2, out, json, &error);
@@ -474,7 +474,7 @@ START_TEST(a_full_disk_is_told)
 {
     FILE *out = fopen("/dev/full", "w");
     ck_assert_ptr_nonnull(out);
-    ck_assert_int_eq(report_jobs(report, &everything, out, true, &error), -ENOSPC);
+    ck_assert_int_eq(report_list(report, &report_jobs, &everything, out, true, &error), -ENOSPC);
     ck_assert_ptr_nonnull(strstr(error.message, "output"));
     fclose(out);
 }
