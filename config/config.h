@@ -74,19 +74,9 @@ struct conf_segment {
     char *label;
     char *description; /* "" when not given */
     enum conf_method method;
-    /* CONF_LEVEL_SET only */
-    double range[2]; /* real-world units, inclusive */
-    struct conf_shape *shapes;
-    size_t shape_count;
-    char *from; /* label of an earlier CONF_FUZZY segment whose object it starts from; NULL: none */
-    /* CONF_FUZZY only */
-    struct conf_seed *seeds;
-    size_t seed_count;
-    struct conf_estimable object_mean, object_sigma, homogeneity_sigma;
-    int estimate_voxels; /* half of the cube's side around each seed that is measured */
-    double weight;       /* of the object's Gaussian against the homogeneity's */
-    double threshold;    /* the object is where the scene, of 0..1, is above it */
-    bool scene;          /* written too, as a FRACTIONAL segmentation */
+    /* The methods' own; what a method has no use for is 0. */
+#define METHOD_OPTION(methods, member, ...) member;
+#include "base/methods.def"
     struct coded_concept category, type, modifier, region;
     double color[3]; /* RGB, 0..1 */
 };

@@ -40,13 +40,13 @@ check_results(const struct conf_pipeline *pipeline, const struct option_spot *sp
 static bool
 check_methods(const struct conf_pipeline *pipeline, const struct option_spot *spot)
 {
-    size_t fuzzy = 0;
+    size_t of[CONF_METHODS] = {0};
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        fuzzy += pipeline->segments[i].method == CONF_FUZZY;
-    if ((pipeline->results & CONF_RESULT_CODES) && fuzzy == pipeline->segment_count)
+        of[pipeline->segments[i].method]++;
+    if ((pipeline->results & CONF_RESULT_CODES) && of[CONF_LEVEL_SET] == 0)
         return option_refuse(spot, "results",
                              "\"codes\" are those of level sets, and the pipeline has none");
-    if (pipeline->relative_connectedness && fuzzy < 2)
+    if (pipeline->relative_connectedness && of[CONF_FUZZY] < 2)
         return option_refuse(spot, "relative_connectedness",
                              "needs two segments or more with method = \"fuzzy-connectedness\"");
     return true;

@@ -1,5 +1,5 @@
 /*
- * segment.c - options of a pipeline's segments: level sets and fuzzy connectedness.
+ * segment.c - options of a pipeline's segments, those of the methods from methods.def.
  */
 #include "config/options/sections.h"
 
@@ -11,9 +11,6 @@ const char *const conf_method_names[CONF_METHODS + 1] = {
 #define METHOD(NAME, name, word) word,
 #include "base/methods.def"
 };
-
-static const struct option_use level_set_only[] = {{"method", 1u << CONF_LEVEL_SET}, {NULL, 0}};
-static const struct option_use fuzzy_only[] = {{"method", 1u << CONF_FUZZY}, {NULL, 0}};
 
 static bool
 check_shape(const void *object, const struct option_spot *spot)
@@ -31,12 +28,12 @@ static bool
 check_segment(const void *object, const struct option_spot *spot)
 {
     const struct conf_segment *segment = object;
-    if (segment->method == CONF_LEVEL_SET && segment->range[0] > segment->range[1])
+    if (segment->range[0] > segment->range[1])
         return option_refuse(spot, "range", "the lower end %g is above the upper end %g",
                              segment->range[0], segment->range[1]);
     if (segment->method == CONF_LEVEL_SET && segment->shape_count == 0 && !segment->from)
         return option_refuse(spot, "shapes", "a level set starts from shapes, or from a segment");
-    if (segment->method == CONF_FUZZY && segment->threshold >= 1)
+    if (segment->threshold >= 1)
         return option_refuse(spot, "threshold", "nothing is connected more strongly than 1");
     return true;
 }
@@ -113,48 +110,9 @@ static const struct option_row segment_rows[] = {
      .help = "Segment Description (0062,0006)"},
     {"method", &option_choice, AT(struct conf_segment, method), "\"level-set\"",
      .choices = conf_method_names, .help = "how the segment is found"},
-    {"range", &option_numbers, AT(struct conf_segment, range), NULL, LIMITS(-1e9, 1e9),
-     .array = {.count = 2}, .uses = level_set_only,
-     .help = "level set: lowest and highest value that belong to it, both inclusive, in real-world "
-             "units (HU in CT)"},
-    {"shapes", &option_list, AT(struct conf_segment, shapes),
-     MANY(struct conf_segment, shape_count), .fallback = "( )", LIMITS(0, 64),
-     .section = &shape_section, .uses = level_set_only,
-     .help = "level set: where it starts from, the union of these and of the object of from"},
-    {"from", &option_text, AT(struct conf_segment, from), "", LIMITS(1, 64), .form = &form_dicom,
-     .uses = level_set_only,
-     .help = "level set: label of an earlier fuzzy connectedness segment, whose object it starts "
-             "from"},
-    {"seeds", &option_list, AT(struct conf_segment, seeds), MANY(struct conf_segment, seed_count),
-     .fallback = NULL, LIMITS(1, 256), .section = &seed_section, .uses = fuzzy_only,
-     .help =
-         "fuzzy connectedness: points in the object, each exactly one of voxel, mm and fraction"},
-    {"object_mean", &option_number, ESTIMABLE(struct conf_segment, object_mean), LIMITS(-1e9, 1e9),
-     .uses = fuzzy_only,
-     .help = "fuzzy connectedness: mean value of the object, in real-world units; measured at the "
-             "seeds when not given"},
-    {"object_sigma", &option_number, ESTIMABLE(struct conf_segment, object_sigma),
-     LIMITS(1e-6, 1e9), .uses = fuzzy_only,
-     .help = "fuzzy connectedness: standard deviation of the object's values, likewise"},
-    {"homogeneity_sigma", &option_number, ESTIMABLE(struct conf_segment, homogeneity_sigma),
-     LIMITS(1e-6, 1e9), .uses = fuzzy_only,
-     .help = "fuzzy connectedness: root mean square of half the difference of neighbours in the "
-             "object, likewise"},
-    {"estimate_voxels", &option_integer, AT(struct conf_segment, estimate_voxels), "2",
-     LIMITS(1, 16), .uses = fuzzy_only,
-     .help = "fuzzy connectedness: what is not given is measured in cubes that reach so far from "
-             "each seed"},
-    {"weight", &option_number, AT(struct conf_segment, weight), "0.5", LIMITS(0, 1),
-     .uses = fuzzy_only,
-     .help =
-         "fuzzy connectedness: how much the object's values count; the rest is for homogeneity"},
-    {"threshold", &option_number, AT(struct conf_segment, threshold), "0.5", LIMITS(0, 1),
-     .uses = fuzzy_only,
-     .help = "fuzzy connectedness: what is connected more strongly than this belongs to the "
-             "segment"},
-    {"scene", &option_boolean, AT(struct conf_segment, scene), "false", .uses = fuzzy_only,
-     .help = "fuzzy connectedness: write the strength of connectedness too, as a FRACTIONAL DICOM "
-             "Segmentation"},
+#define METHOD_OPTION(methods, member, ...)                                                        \
+    {__VA_ARGS__, .uses = (const struct option_use[]){{"method", (methods)}, {NULL, 0}}},
+#include "base/methods.def"
     {"category", &option_group, AT(struct conf_segment, category),
      "{ code = \"123037004\"; scheme = \"SCT\"; meaning = \"Anatomical Structure\"; }",
      .section = &code_section, .help = "Segmented Property Category Code Sequence (0062,0003)"},
