@@ -4,11 +4,11 @@
 #include "base/error.h"
 #include "dicom/objects/pmap/pmap.h"
 #include "dicom/objects/sr/sr.h"
+#include "kernels/level_set/level_set.h"
 #include "service/common/clock.h"
 #include "service/pipeline/measure/value_unit.h"
 #include "service/pipeline/results/measurements.h"
 #include "service/pipeline/results/nrrd.h"
-#include "service/pipeline/segment/level_set.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -224,8 +224,9 @@ static size_t
 codes_wanted(const struct results *results)
 {
     const struct results_request *request = results->request;
-    const struct level_set_labels *labels = level_set_labels_of(request->segmentation);
-    return request->pipeline->results & CONF_RESULT_CODES && labels ? labels->count : 0;
+    return request->pipeline->results & CONF_RESULT_CODES
+               ? request->segmentation->of[CONF_LEVEL_SET].count
+               : 0;
 }
 
 /* The file's number is that of the segment. */
@@ -233,7 +234,7 @@ static void
 codes_part(const struct results *results, size_t number, char *text, size_t size)
 {
     snprintf(text, size, "%zu",
-             level_set_labels_of(results->request->segmentation)->segments[number] + 1);
+             results->request->segmentation->of[CONF_LEVEL_SET].segments[number] + 1);
 }
 
 static int

@@ -106,83 +106,73 @@ make_object(const struct conf_segment *segment, const struct geometry_stack *sta
 
 /* -------------------------------------------------------------------------------- objects ---- */
 
-static void
-count_objects(const struct conf_pipeline *pipeline, size_t *objects, size_t *seeds)
+static const struct conf_segment *
+fuzzy_segment(const struct segmentation *segmentation, size_t k)
 {
-    *objects = *seeds = 0;
-    for (size_t i = 0; i < pipeline->segment_count; i++) {
-        *objects += pipeline->segments[i].method == CONF_FUZZY;
-        *seeds += pipeline->segments[i].seed_count;
-    }
+    return &segmentation->pipeline->segments[segmentation->of[CONF_FUZZY].segments[k]];
 }
 
 static int
-fuzzy_reserve(struct fuzzy_objects *objects, size_t count, size_t seeds, struct error *error)
+fuzzy_reserve(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
+              struct error *error)
 {
+    const size_t count = objects->demand.objects;
+    size_t seeds = 0;
+    for (size_t i = 0; i < pipeline->segment_count; i++)
+        seeds += pipeline->segments[i].seed_count;
     objects->items = calloc(count, sizeof *objects->items);
     objects->gaussians = calloc(count, sizeof *objects->gaussians);
-    objects->segments = calloc(count, sizeof *objects->segments);
     objects->seeds = calloc(seeds, sizeof *objects->seeds);
-    bool complete = objects->items && objects->gaussians && objects->segments && objects->seeds;
+    bool complete = objects->items && objects->gaussians && objects->seeds;
     return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
 }
 
 static int
-make_objects(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
-             const struct geometry_stack *stack, struct image_range padding, struct error *error)
+make_objects(const struct segmentation *segmentation, struct fuzzy_objects *objects,
+             struct error *error)
 {
+    const struct geometry_stack *stack = segmentation->stack;
+    const struct image_range padding =
+        volume_padding(segmentation->instances[stack->planes[0].instance]);
     struct kernels_voxel *seeds = objects->seeds;
-    for (size_t i = 0; i < pipeline->segment_count; i++) {
-        const struct conf_segment *segment = &pipeline->segments[i];
-        if (segment->method != CONF_FUZZY)
-            continue;
-        int rc =
-            make_object(segment, stack, padding, seeds, &objects->items[objects->count], error);
-        if (rc)
-            return rc;
-        objects->gaussians[objects->count] = (struct fuzzy_gaussians){
+    int rc = 0;
+    for (size_t k = 0; k < objects->demand.objects && rc == 0; k++) {
+        const struct conf_segment *segment = fuzzy_segment(segmentation, k);
+        rc = make_object(segment, stack, padding, seeds, &objects->items[k], error);
+        objects->gaussians[k] = (struct fuzzy_gaussians){
             .mean = segment->object_mean,
             .sigma = segment->object_sigma,
             .homogeneity_sigma = segment->homogeneity_sigma,
         };
-        objects->segments[objects->count++] = i;
-        objects->scenes += segment->scene;
+        objects->demand.scenes += segment->scene;
         seeds += segment->seed_count;
     }
-    return 0;
-}
-
-int
-fuzzy_objects_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
-                   const struct geometry_stack *stack, struct fuzzy_objects *objects,
-                   struct error *error)
-{
-    size_t count, seeds;
-    memset(objects, 0, sizeof *objects);
-    count_objects(pipeline, &count, &seeds);
-    if (count == 0)
-        return 0;
-    int rc = fuzzy_reserve(objects, count, seeds, error);
-    if (rc == 0)
-        rc = find_rescale(instances, stack, &objects->slope, &objects->intercept, error);
-    if (rc == 0)
-        rc = check_padding(instances, stack, error);
-    if (rc == 0)
-        rc = make_objects(objects, pipeline, stack,
-                          volume_padding(instances[stack->planes[0].instance]), error);
-    if (rc)
-        fuzzy_objects_free(objects);
     return rc;
 }
 
-void
-fuzzy_objects_free(struct fuzzy_objects *objects)
+static int
+fuzzy_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
 {
+    struct fuzzy_objects *objects = prepared;
+    const struct geometry_stack *stack = segmentation->stack;
+    objects->demand.objects = segmentation->of[CONF_FUZZY].count;
+    objects->demand.relative = segmentation->pipeline->relative_connectedness;
+    int rc = fuzzy_reserve(objects, segmentation->pipeline, error);
+    if (rc == 0)
+        rc = find_rescale(segmentation->instances, stack, &objects->slope, &objects->intercept,
+                          error);
+    if (rc == 0)
+        rc = check_padding(segmentation->instances, stack, error);
+    return rc ? rc : make_objects(segmentation, objects, error);
+}
+
+static void
+fuzzy_release(void *prepared)
+{
+    struct fuzzy_objects *objects = prepared;
     free(objects->items);
     free(objects->gaussians);
-    free(objects->segments);
     free(objects->seeds);
-    memset(objects, 0, sizeof *objects);
 }
 
 /* ------------------------------------------------------------------------------ measuring ---- */
@@ -338,14 +328,15 @@ measure(const struct conf_segment *segment, const struct neighbourhood *n, doubl
 }
 
 int
-fuzzy_objects_measure(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
-                      const struct geometry_stack *stack, const void *voxels, struct error *error)
+fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels,
+                      struct error *error)
 {
-    for (size_t i = 0; i < objects->count; i++) {
-        const struct conf_segment *segment = &pipeline->segments[objects->segments[i]];
+    struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    for (size_t i = 0; i < objects->demand.objects; i++) {
+        const struct conf_segment *segment = fuzzy_segment(segmentation, i);
         struct kernels_fuzzy_object *object = &objects->items[i];
         struct fuzzy_gaussians *gaussians = &objects->gaussians[i];
-        const struct neighbourhood neighbourhood = {object, stack, voxels,
+        const struct neighbourhood neighbourhood = {object, segmentation->stack, voxels,
                                                     segment->estimate_voxels};
         bool all_given =
             gaussians->mean.given && gaussians->sigma.given && gaussians->homogeneity_sigma.given;
@@ -369,11 +360,16 @@ origin(const struct conf_estimable *number)
     return number->given ? "" : " (measured)";
 }
 
-void
-fuzzy_describe(const struct conf_segment *segment, const struct kernels_fuzzy_object *object,
-               const struct fuzzy_gaussians *gaussians, bool relative,
+/* The numbers that were used, those that were measured marked so, and the seeds in voxels. */
+static void
+fuzzy_describe(const struct segmentation *segmentation, size_t number,
                char text[SEGMENT_DESCRIPTION])
 {
+    const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    const size_t k = segment_place(segmentation, number);
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
+    const struct kernels_fuzzy_object *object = &objects->items[k];
+    const struct fuzzy_gaussians *gaussians = &objects->gaussians[k];
     const struct conf_estimable *mean = &gaussians->mean, *sigma = &gaussians->sigma,
                                 *homogeneity = &gaussians->homogeneity_sigma;
     snprintf(text, SEGMENT_DESCRIPTION,
@@ -381,7 +377,7 @@ fuzzy_describe(const struct conf_segment *segment, const struct kernels_fuzzy_ob
              "%g%s; seeds in voxels",
              mean->value, origin(mean), sigma->value, origin(sigma), homogeneity->value,
              origin(homogeneity), segment->weight, segment->threshold,
-             relative ? "; relative connectedness" : "");
+             objects->demand.relative ? "; relative connectedness" : "");
     for (size_t i = 0; i < object->seed_count; i++) {
         const struct kernels_voxel *seed = &object->seeds[i];
         segment_append(text, SEGMENT_DESCRIPTION, " %" PRId64 ",%" PRId64 ",%" PRId64, seed->x,
@@ -389,9 +385,14 @@ fuzzy_describe(const struct conf_segment *segment, const struct kernels_fuzzy_ob
     }
 }
 
-void
-fuzzy_report(const struct fuzzy_gaussians *gaussians, struct pipeline_segment *report)
+static void
+fuzzy_report(const struct segmentation *segmentation, size_t segment,
+             struct pipeline_segment *report)
 {
+    const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    const struct fuzzy_gaussians *gaussians =
+        &objects->gaussians[segment_place(segmentation, segment)];
+
     const struct {
         const char *key, *words;
         const struct conf_estimable *number;
@@ -406,100 +407,36 @@ fuzzy_report(const struct fuzzy_gaussians *gaussians, struct pipeline_segment *r
     report->measured_voxels = gaussians->measured_voxels;
 }
 
-static struct fuzzy_objects *
-fuzzy_objects_of(const struct segmentation *segmentation)
-{
-    return (struct fuzzy_objects *)segmentation->prepared[CONF_FUZZY];
-}
-
-static int
-fuzzy_prepare(struct segmentation *segmentation, struct error *error)
-{
-    struct fuzzy_objects *objects = calloc(1, sizeof *objects);
-    if (!objects)
-        return error_set_system(error, -ENOMEM, "prepare the segments");
-    segmentation->prepared[CONF_FUZZY] = objects;
-    int rc = fuzzy_objects_make(segmentation->pipeline, segmentation->instances,
-                                segmentation->stack, objects, error);
-    objects->demand = (struct kernels_fuzzy_demand){objects->count, objects->scenes,
-                                                    segmentation->pipeline->relative_connectedness};
-    return rc;
-}
-
-static const void *
-fuzzy_demand(const struct segmentation *segmentation)
-{
-    return &fuzzy_objects_of(segmentation)->demand;
-}
-
 static int
 fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
           struct error *error)
 {
-    struct fuzzy_objects *objects = fuzzy_objects_of(segmentation);
-    int rc =
-        fuzzy_objects_measure(objects, segmentation->pipeline, segmentation->stack, voxels, error);
+    const struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
+    const size_t *segments = segmentation->of[CONF_FUZZY].segments;
+    const size_t count = objects->demand.objects;
+    int rc = fuzzy_objects_measure(segmentation, voxels, error);
     if (rc)
         return rc;
-    struct kernels_fuzzy_result *results = calloc(objects->count, sizeof *results);
+    struct kernels_fuzzy_result *results = calloc(count, sizeof *results);
     if (!results)
         return error_set_system(error, -ENOMEM, "hold the objects");
-    rc = kernels_fuzzy_run(lane, objects->items, objects->count, objects->demand.relative, results,
-                           error);
-    for (size_t k = 0; k < objects->count && rc == 0; k++) {
-        segmentation->masks[objects->segments[k]] = results[k].object;
-        segmentation->scenes[objects->segments[k]] = results[k].scene;
+    rc = kernels_fuzzy_run(lane, objects->items, count, objects->demand.relative, results, error);
+    for (size_t k = 0; k < count && rc == 0; k++) {
+        segmentation->masks[segments[k]] = results[k].object;
+        segmentation->scenes[segments[k]] = results[k].scene;
     }
     free(results);
     return rc;
-}
-
-/* Which of the objects a segment is. */
-static size_t
-fuzzy_index(const struct fuzzy_objects *objects, size_t segment)
-{
-    size_t k = 0;
-    while (objects->segments[k] != segment)
-        k++;
-    return k;
-}
-
-static void
-fuzzy_report_segment(const struct segmentation *segmentation, size_t segment,
-                     struct pipeline_segment *report)
-{
-    const struct fuzzy_objects *objects = fuzzy_objects_of(segmentation);
-    fuzzy_report(&objects->gaussians[fuzzy_index(objects, segment)], report);
-}
-
-static void
-fuzzy_describe_segment(const struct segmentation *segmentation, size_t segment,
-                       char text[SEGMENT_DESCRIPTION])
-{
-    const struct fuzzy_objects *objects = fuzzy_objects_of(segmentation);
-    size_t k = fuzzy_index(objects, segment);
-    fuzzy_describe(&segmentation->pipeline->segments[segment], &objects->items[k],
-                   &objects->gaussians[k], objects->demand.relative, text);
-}
-
-static void
-fuzzy_release(struct segmentation *segmentation)
-{
-    struct fuzzy_objects *objects = fuzzy_objects_of(segmentation);
-    if (objects)
-        fuzzy_objects_free(objects);
-    free(objects);
 }
 
 const struct segment_method segment_fuzzy = {
     .algorithm = "Noctule fuzzy connectedness",
     /* As near as PS3.16 CID 7162 gets. */
     .family = {"123101", "DCM", "Neighborhood Analysis"},
-    .op = KERNELS_FUZZY,
+    .size = sizeof(struct fuzzy_objects),
     .prepare = fuzzy_prepare,
-    .demand = fuzzy_demand,
-    .run = fuzzy_run,
-    .describe = fuzzy_describe_segment,
-    .report = fuzzy_report_segment,
     .release = fuzzy_release,
+    .run = fuzzy_run,
+    .describe = fuzzy_describe,
+    .report = fuzzy_report,
 };

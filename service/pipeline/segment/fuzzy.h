@@ -31,40 +31,19 @@ struct fuzzy_gaussians {
     int64_t measured_voxels;                              /* 0: nothing had to be measured */
 };
 
-/* One element per segment of this method, in the pipeline's order. */
+/* What the method prepares: one element per segment, in the pipeline's order; -EINVAL with
+ * RESCALE_VARIES, PADDING_MIXED or SEED_OUTSIDE. */
 struct fuzzy_objects {
     struct kernels_fuzzy_demand demand;
     struct kernels_fuzzy_object *items;
     struct fuzzy_gaussians *gaussians;
-    size_t *segments; /* which of the pipeline's each one is */
-    size_t count;
-    size_t scenes;               /* of them are wanted */
     struct kernels_voxel *seeds; /* storage of the items' */
     double slope, intercept;     /* of the series; 1 and 0 where it has none */
 };
 
-/*
- * Everything but what has to be measured. 0, -ENOMEM, or -EINVAL with RESCALE_VARIES,
- * PADDING_MIXED or SEED_OUTSIDE. Without such segments count is 0, whatever the series is like.
- */
-int fuzzy_objects_make(const struct conf_pipeline *pipeline,
-                       struct dicom_instance *const *instances, const struct geometry_stack *stack,
-                       struct fuzzy_objects *objects, struct error *error);
-
 /* Measures what is missing in the decoded volume (stack->pixel, x fastest) and fills in the items'
  * Gaussians: kernels_fuzzy_run may have them then. 0, or -EINVAL with SEEDS_IN_PADDING. */
-int fuzzy_objects_measure(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
-                          const struct geometry_stack *stack, const void *voxels,
+int fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxels,
                           struct error *error);
-
-void fuzzy_objects_free(struct fuzzy_objects *objects);
-
-/* The numbers that were used, and which of them were measured. */
-void fuzzy_report(const struct fuzzy_gaussians *gaussians, struct pipeline_segment *report);
-
-/* The numbers that were used, those that were measured marked so, and the seeds in voxels. */
-void fuzzy_describe(const struct conf_segment *segment, const struct kernels_fuzzy_object *object,
-                    const struct fuzzy_gaussians *gaussians, bool relative,
-                    char text[SEGMENT_DESCRIPTION]);
 
 #endif

@@ -129,15 +129,6 @@ count_shapes(const struct conf_pipeline *pipeline)
     return count;
 }
 
-static size_t
-count_level_sets(const struct conf_pipeline *pipeline)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < pipeline->segment_count; i++)
-        count += pipeline->segments[i].method == CONF_LEVEL_SET;
-    return count;
-}
-
 static int
 make_label(const struct conf_segment *segment, struct dicom_instance *const *instances,
            const struct geometry_stack *stack, struct image_range *ranges,
@@ -162,46 +153,40 @@ static int
 level_set_reserve(struct level_set_labels *labels, const struct conf_pipeline *pipeline,
                   size_t planes, struct error *error)
 {
-    size_t count = count_level_sets(pipeline);
-    labels->items = calloc(count + 1, sizeof *labels->items);
-    labels->segments = calloc(count + 1, sizeof *labels->segments);
-    labels->ranges = calloc(count * planes + 1, sizeof *labels->ranges);
+    size_t count = labels->demand.labels;
+    labels->items = calloc(count, sizeof *labels->items);
+    labels->ranges = calloc(count * planes, sizeof *labels->ranges);
     labels->shapes = calloc(count_shapes(pipeline) + 1, sizeof *labels->shapes);
-    bool complete = labels->items && labels->segments && labels->ranges && labels->shapes;
+    bool complete = labels->items && labels->ranges && labels->shapes;
     return complete ? 0 : error_set_system(error, -ENOMEM, "prepare the segments");
 }
 
-int
-level_set_labels_make(const struct conf_pipeline *pipeline, struct dicom_instance *const *instances,
-                      const struct geometry_stack *stack, struct level_set_labels *labels,
-                      struct error *error)
+static int
+level_set_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
 {
-    size_t planes = (size_t)stack->plane_count;
-    memset(labels, 0, sizeof *labels);
-    int rc = level_set_reserve(labels, pipeline, planes, error);
+    struct level_set_labels *labels = prepared;
+    const struct geometry_stack *stack = segmentation->stack;
+    const size_t planes = (size_t)stack->plane_count;
+    labels->demand.labels = segmentation->of[CONF_LEVEL_SET].count;
+    int rc = level_set_reserve(labels, segmentation->pipeline, planes, error);
     struct kernels_shape *shapes = labels->shapes;
-    for (size_t i = 0; i < pipeline->segment_count && rc == 0; i++) {
-        const struct conf_segment *segment = &pipeline->segments[i];
-        if (segment->method != CONF_LEVEL_SET)
-            continue;
-        rc = make_label(segment, instances, stack, labels->ranges + labels->count * planes, shapes,
-                        &labels->items[labels->count], error);
-        labels->segments[labels->count++] = i;
+    for (size_t k = 0; k < labels->demand.labels && rc == 0; k++) {
+        const struct conf_segment *segment =
+            &segmentation->pipeline->segments[segmentation->of[CONF_LEVEL_SET].segments[k]];
+        rc = make_label(segment, segmentation->instances, stack, labels->ranges + k * planes,
+                        shapes, &labels->items[k], error);
         shapes += segment->shape_count;
     }
-    if (rc)
-        level_set_labels_free(labels);
     return rc;
 }
 
-void
-level_set_labels_free(struct level_set_labels *labels)
+static void
+level_set_release(void *prepared)
 {
+    struct level_set_labels *labels = prepared;
     free(labels->items);
-    free(labels->segments);
     free(labels->ranges);
     free(labels->shapes);
-    memset(labels, 0, sizeof *labels);
 }
 
 /* ------------------------------------------------------------------------- the method ---- */
@@ -234,9 +219,12 @@ shape_name(enum conf_shape_kind kind)
     return "box";
 }
 
-void
-level_set_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION])
+/* Range and shapes as configured. */
+static void
+level_set_describe(const struct segmentation *segmentation, size_t number,
+                   char text[SEGMENT_DESCRIPTION])
 {
+    const struct conf_segment *segment = &segmentation->pipeline->segments[number];
     snprintf(text, SEGMENT_DESCRIPTION, "range %g..%g", segment->range[0], segment->range[1]);
     for (size_t i = 0; i < segment->shape_count; i++) {
         const struct conf_shape *shape = &segment->shapes[i];
@@ -249,47 +237,22 @@ level_set_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIP
         segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
 }
 
-const struct level_set_labels *
-level_set_labels_of(const struct segmentation *segmentation)
-{
-    return (const struct level_set_labels *)segmentation->prepared[CONF_LEVEL_SET];
-}
-
-static int
-level_set_prepare(struct segmentation *segmentation, struct error *error)
-{
-    struct level_set_labels *labels = calloc(1, sizeof *labels);
-    if (!labels)
-        return error_set_system(error, -ENOMEM, "prepare the segments");
-    segmentation->prepared[CONF_LEVEL_SET] = labels;
-    int rc = level_set_labels_make(segmentation->pipeline, segmentation->instances,
-                                   segmentation->stack, labels, error);
-    labels->demand.labels = labels->count;
-    return rc;
-}
-
-static const void *
-level_set_demand(const struct segmentation *segmentation)
-{
-    return &level_set_labels_of(segmentation)->demand;
-}
-
 static int
 level_set_begin(const struct segmentation *segmentation, struct kernels_lane *lane,
                 struct error *error)
 {
-    const struct level_set_labels *labels = level_set_labels_of(segmentation);
-    return kernels_level_set_begin(lane, labels->items, labels->count, error);
+    const struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
+    return kernels_level_set_begin(lane, labels->items, labels->demand.labels, error);
 }
 
 /* What they start from has been found before. */
 static void
-level_set_name_masks(const struct segmentation *segmentation, const struct level_set_labels *labels)
+level_set_name_masks(const struct segmentation *segmentation, struct level_set_labels *labels)
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
-    for (size_t k = 0; k < labels->count; k++) {
-        const struct conf_segment *from =
-            segment_origin(pipeline, &pipeline->segments[labels->segments[k]]);
+    for (size_t k = 0; k < labels->demand.labels; k++) {
+        const struct conf_segment *from = segment_origin(
+            pipeline, &pipeline->segments[segmentation->of[CONF_LEVEL_SET].segments[k]]);
         if (from)
             labels->items[k].mask = segmentation->masks[from - pipeline->segments].bits;
     }
@@ -299,42 +262,26 @@ static int
 level_set_run(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
               struct error *error)
 {
-    const struct level_set_labels *labels = level_set_labels_of(segmentation);
-    struct image_mask *masks = calloc(labels->count, sizeof *masks);
+    struct level_set_labels *labels = segmentation->of[CONF_LEVEL_SET].prepared;
+    const size_t count = labels->demand.labels;
+    struct image_mask *masks = calloc(count, sizeof *masks);
     (void)voxels;
     if (!masks)
         return error_set_system(error, -ENOMEM, "hold the masks");
     level_set_name_masks(segmentation, labels);
-    int rc = kernels_level_set_run(lane, labels->items, labels->count, masks, error);
-    for (size_t k = 0; k < labels->count && rc == 0; k++)
-        segmentation->masks[labels->segments[k]] = masks[k];
+    int rc = kernels_level_set_run(lane, labels->items, count, masks, error);
+    for (size_t k = 0; k < count && rc == 0; k++)
+        segmentation->masks[segmentation->of[CONF_LEVEL_SET].segments[k]] = masks[k];
     free(masks);
     return rc;
 }
 
-static void
-level_set_describe_segment(const struct segmentation *segmentation, size_t segment,
-                           char text[SEGMENT_DESCRIPTION])
-{
-    level_set_describe(&segmentation->pipeline->segments[segment], text);
-}
-
-static void
-level_set_release(struct segmentation *segmentation)
-{
-    struct level_set_labels *labels = segmentation->prepared[CONF_LEVEL_SET];
-    if (labels)
-        level_set_labels_free(labels);
-    free(labels);
-}
-
 const struct segment_method segment_level_set = {
     .algorithm = "Noctule level set",
-    .op = KERNELS_LEVEL_SET,
+    .size = sizeof(struct level_set_labels),
     .prepare = level_set_prepare,
-    .demand = level_set_demand,
+    .release = level_set_release,
     .begin = level_set_begin,
     .run = level_set_run,
-    .describe = level_set_describe_segment,
-    .release = level_set_release,
+    .describe = level_set_describe,
 };

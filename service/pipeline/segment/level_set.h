@@ -18,26 +18,13 @@
 int level_set_shape(const struct conf_shape *shape, const struct geometry_stack *stack,
                     struct kernels_shape *voxels);
 
+/* What the method prepares: one element per segment, in the pipeline's order; -EINVAL with
+ * PADDING_MIXED or SHAPE_INVALID. */
 struct level_set_labels {
     struct kernels_level_set_demand demand;
-    struct kernels_level_set_label *items; /* one per segment of this method, in order */
-    size_t *segments;                      /* which of the pipeline's each one is */
-    size_t count;
+    struct kernels_level_set_label *items;
     struct image_range *ranges; /* storage of the items' */
     struct kernels_shape *shapes;
 };
-
-/* 0, -ENOMEM, or -EINVAL with PADDING_MIXED or SHAPE_INVALID. */
-int level_set_labels_make(const struct conf_pipeline *pipeline,
-                          struct dicom_instance *const *instances,
-                          const struct geometry_stack *stack, struct level_set_labels *labels,
-                          struct error *error);
-void level_set_labels_free(struct level_set_labels *labels);
-
-/* Those that the method has prepared. */
-const struct level_set_labels *level_set_labels_of(const struct segmentation *segmentation);
-
-/* Range and shapes as configured. */
-void level_set_describe(const struct conf_segment *segment, char text[SEGMENT_DESCRIPTION]);
 
 #endif

@@ -1,27 +1,54 @@
 /* segment.c - the methods, and what is done with all of them. */
 #include "service/pipeline/segment/segment.h"
 
+#include "base/error.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define METHOD(NAME, name, word) extern const struct segment_method segment_##name;
-#include "base/methods.def"
-
 const struct segment_method *const segment_methods[CONF_METHODS] = {
 #define METHOD(NAME, name, word) [CONF_##NAME] = &segment_##name,
 #include "base/methods.def"
 };
 
-static bool
-method_has_segments(const struct conf_pipeline *pipeline, enum conf_method method)
+static const enum kernels_op_id method_ops[CONF_METHODS] = {
+
+#define METHOD(NAME, name, word) [CONF_##NAME] = KERNELS_##NAME,
+#include "base/methods.def"
+};
+
+/* Lists the method's segments. */
+static int
+method_list(struct segmentation *segmentation, int m, struct error *error)
 {
+    const struct conf_pipeline *pipeline = segmentation->pipeline;
+    size_t *segments = calloc(pipeline->segment_count, sizeof *segments);
+    if (!segments)
+        return error_set_system(error, -ENOMEM, "list the segments");
+    segmentation->of[m].segments = segments;
     for (size_t i = 0; i < pipeline->segment_count; i++)
-        if (pipeline->segments[i].method == method)
-            return true;
-    return false;
+        if ((int)pipeline->segments[i].method == m)
+            segments[segmentation->of[m].count++] = i;
+    return 0;
+}
+
+static int
+method_prepare(struct segmentation *segmentation, int m, struct kernels_demand *demand,
+               struct error *error)
+{
+    const struct segment_method *method = segment_methods[m];
+    int rc = method_list(segmentation, m, error);
+    if (rc || segmentation->of[m].count == 0)
+        return rc;
+    void *prepared = calloc(1, method->size);
+    if (!prepared)
+        return error_set_system(error, -ENOMEM, "prepare the segments");
+    segmentation->of[m].prepared = prepared;
+    demand->of[method_ops[m]] = prepared;
+    return method->prepare(segmentation, prepared, error);
 }
 
 int
@@ -34,23 +61,33 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
     segmentation->scenes = calloc(count, sizeof *segmentation->scenes);
     if (!segmentation->masks || !segmentation->scenes)
         return error_set_system(error, -ENOMEM, "hold the masks");
-    for (int m = 0; m < CONF_METHODS && rc == 0; m++) {
-        const struct segment_method *method = segment_methods[m];
-        if (!method_has_segments(segmentation->pipeline, (enum conf_method)m))
-            continue;
-        rc = method->prepare(segmentation, error);
-        demand->of[method->op] = method->demand(segmentation);
-    }
+    for (int m = 0; m < CONF_METHODS && rc == 0; m++)
+        rc = method_prepare(segmentation, m, demand, error);
     return rc;
 }
 
 void
 segmentation_release(struct segmentation *segmentation)
 {
-    for (int m = 0; m < CONF_METHODS; m++)
-        segment_methods[m]->release(segmentation);
+    for (int m = 0; m < CONF_METHODS; m++) {
+        if (segmentation->of[m].prepared)
+            segment_methods[m]->release(segmentation->of[m].prepared);
+        free(segmentation->of[m].prepared);
+        free(segmentation->of[m].segments);
+    }
     free(segmentation->masks);
     free(segmentation->scenes);
+}
+
+size_t
+segment_place(const struct segmentation *segmentation, size_t segment)
+{
+    const size_t *segments =
+        segmentation->of[segmentation->pipeline->segments[segment].method].segments;
+    size_t place = 0;
+    while (segments[place] != segment)
+        place++;
+    return place;
 }
 
 const struct conf_segment *
@@ -81,7 +118,7 @@ segmentation_begin(const struct segmentation *segmentation, struct kernels_lane 
     const bool none[CONF_METHODS] = {false};
     int rc = 0;
     for (int m = 0; m < CONF_METHODS && rc == 0; m++)
-        if (segmentation->prepared[m] && segment_methods[m]->begin &&
+        if (segmentation->of[m].prepared && segment_methods[m]->begin &&
             method_may_run(segmentation->pipeline, (enum conf_method)m, none))
             rc = segment_methods[m]->begin(segmentation, lane, error);
     return rc;
@@ -105,7 +142,7 @@ segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane, c
     bool done[CONF_METHODS] = {false};
     int m, rc = 0;
     while (rc == 0 && (m = next_method(segmentation, done)) < CONF_METHODS) {
-        if (segmentation->prepared[m])
+        if (segmentation->of[m].prepared)
             rc = segment_methods[m]->run(segmentation, lane, voxels, error);
         done[m] = true;
     }

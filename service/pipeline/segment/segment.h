@@ -21,7 +21,13 @@ struct segmentation {
     const struct conf_pipeline *pipeline;
     struct dicom_instance *const *instances;
     const struct geometry_stack *stack;
-    void *prepared[CONF_METHODS]; /* each method's own; NULL: it has no segment */
+
+    /* What each method has prepared, NULL where it has no segment, and which segments are its. */
+    struct {
+        void *prepared;
+        size_t *segments;
+        size_t count;
+    } of[CONF_METHODS];
     /* One per segment of the pipeline, in its order, whatever the method; the lane's. */
     struct image_mask *masks;
     const uint16_t **scenes; /* NULL: none wanted */
@@ -31,10 +37,11 @@ struct segmentation {
 struct segment_method {
     const char *algorithm;       /* Algorithm Name of the SEG */
     struct coded_concept family; /* Algorithm Family, PS3.16 CID 7162; empty: none */
-    enum kernels_op_id op;       /* what the job demands */
-    /* Fills its element of `prepared` with what can be known before there are pixels. */
-    int (*prepare)(struct segmentation *segmentation, struct error *error);
-    const void *(*demand)(const struct segmentation *segmentation);
+    /* Fills `prepared`, `size` bytes that are zeros, with what can be known before there are pixels;
+     * it begins with the demand of the method's operation, and is released also after an error. */
+    size_t size;
+    int (*prepare)(const struct segmentation *segmentation, void *prepared, struct error *error);
+    void (*release)(void *prepared); /* what it owns */
     /* Before the first slice, where no segment starts from another one; NULL: no use. */
     int (*begin)(const struct segmentation *segmentation, struct kernels_lane *lane,
                  struct error *error);
@@ -47,9 +54,10 @@ struct segment_method {
                      char text[SEGMENT_DESCRIPTION]);
     void (*report)(const struct segmentation *segmentation, size_t segment,
                    struct pipeline_segment *report);
-    void (*release)(struct segmentation *segmentation);
 };
 
+#define METHOD(NAME, name, word) extern const struct segment_method segment_##name;
+#include "base/methods.def"
 /* By enum conf_method. */
 extern const struct segment_method *const segment_methods[CONF_METHODS];
 
@@ -66,6 +74,9 @@ int segmentation_begin(const struct segmentation *segmentation, struct kernels_l
 /* Finds all segments, those that others start from first. */
 int segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane,
                      const void *voxels, struct error *error);
+
+/* Which of its method's segments it is. */
+size_t segment_place(const struct segmentation *segmentation, size_t segment);
 
 /* The segment that this one starts from; NULL: none. */
 const struct conf_segment *segment_origin(const struct conf_pipeline *pipeline,

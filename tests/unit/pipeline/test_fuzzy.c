@@ -21,7 +21,8 @@ static struct conf_seed seeds[256];
 static struct conf_segment segments[3];
 static struct conf_pipeline pipeline;
 static int16_t volume[VOXELS];
-static struct fuzzy_objects objects;
+static struct segmentation segmentation;
+static const struct fuzzy_objects *objects;
 static struct error error;
 
 static void
@@ -83,7 +84,14 @@ static int
 make(void)
 {
     memset(&error, 0, sizeof error);
-    return fuzzy_objects_make(&pipeline, pointers, &stack, &objects, &error);
+    struct kernels_demand demand;
+    segmentation =
+        (struct segmentation){.pipeline = &pipeline, .instances = pointers, .stack = &stack};
+    int rc = segmentation_prepare(&segmentation, &demand, &error);
+    objects = segmentation.of[CONF_FUZZY].prepared;
+    if (rc)
+        segmentation_release(&segmentation);
+    return rc;
 }
 
 static void
@@ -96,7 +104,7 @@ make_well(void)
 static int
 measure(void)
 {
-    return fuzzy_objects_measure(&objects, &pipeline, &stack, volume, &error);
+    return fuzzy_objects_measure(&segmentation, volume, &error);
 }
 
 /* ----------------------------------------------------------------------------------- units ---- */
@@ -106,27 +114,27 @@ START_TEST(gaussians_become_stored_values)
     give(160, 25, 12);
     make_well();
     ck_assert_int_eq(measure(), 0);
-    ck_assert_double_eq(objects.items[0].mean, 1184);
-    ck_assert_double_eq(objects.items[0].sigma, 25);
-    ck_assert_double_eq(objects.items[0].homogeneity_sigma, 12);
-    ck_assert_double_eq(objects.gaussians[0].mean.value, 160);
-    ck_assert_int_eq(objects.gaussians[0].measured_voxels, 0);
-    fuzzy_objects_free(&objects);
+    ck_assert_double_eq(objects->items[0].mean, 1184);
+    ck_assert_double_eq(objects->items[0].sigma, 25);
+    ck_assert_double_eq(objects->items[0].homogeneity_sigma, 12);
+    ck_assert_double_eq(objects->gaussians[0].mean.value, 160);
+    ck_assert_int_eq(objects->gaussians[0].measured_voxels, 0);
+    segmentation_release(&segmentation);
 
     rescale(-0.5, 10); /* stored values fall as real ones rise; deviations stay positive */
     make_well();
     ck_assert_int_eq(measure(), 0);
-    ck_assert_double_eq(objects.items[0].mean, -300);
-    ck_assert_double_eq(objects.items[0].sigma, 50);
-    ck_assert_double_eq(objects.items[0].homogeneity_sigma, 24);
-    fuzzy_objects_free(&objects);
+    ck_assert_double_eq(objects->items[0].mean, -300);
+    ck_assert_double_eq(objects->items[0].sigma, 50);
+    ck_assert_double_eq(objects->items[0].homogeneity_sigma, 24);
+    segmentation_release(&segmentation);
 
     for (int i = 0; i < PLANES; i++) /* MR: no rescale at all */
         frames[i].has_rescale = false;
     make_well();
     ck_assert_int_eq(measure(), 0);
-    ck_assert_double_eq(objects.items[0].mean, 160);
-    fuzzy_objects_free(&objects);
+    ck_assert_double_eq(objects->items[0].mean, 160);
+    segmentation_release(&segmentation);
 }
 
 END_TEST
@@ -149,13 +157,13 @@ START_TEST(what_the_kernels_get)
     for (size_t i = 0; i < sizeof thresholds / sizeof thresholds[0]; i++) {
         segments[0].threshold = thresholds[i].threshold;
         make_well();
-        ck_assert_uint_eq(objects.items[0].threshold, thresholds[i].stored);
-        ck_assert_double_eq(objects.items[0].weight, 0.75);
-        ck_assert_int_eq(objects.items[0].padding.lo, -3);
-        ck_assert_int_eq(objects.items[0].padding.hi, -2);
-        ck_assert(objects.items[0].scene);
-        ck_assert_uint_eq(objects.scenes, 1);
-        fuzzy_objects_free(&objects);
+        ck_assert_uint_eq(objects->items[0].threshold, thresholds[i].stored);
+        ck_assert_double_eq(objects->items[0].weight, 0.75);
+        ck_assert_int_eq(objects->items[0].padding.lo, -3);
+        ck_assert_int_eq(objects->items[0].padding.hi, -2);
+        ck_assert(objects->items[0].scene);
+        ck_assert_uint_eq(objects->demand.scenes, 1);
+        segmentation_release(&segmentation);
     }
 }
 
@@ -170,23 +178,23 @@ START_TEST(methods_may_be_mixed)
     segments[2].seed_count = 2;
     pipeline.segment_count = 3;
     make_well();
-    ck_assert_uint_eq(objects.count, 2);
-    ck_assert_uint_eq(objects.segments[0], 0);
-    ck_assert_uint_eq(objects.segments[1], 2);
-    ck_assert_uint_eq(objects.items[1].seed_count, 2);
-    ck_assert_int_eq(objects.items[0].seeds[0].x, 5);
-    ck_assert_int_eq(objects.items[1].seeds[0].x, 1);
-    ck_assert_int_eq(objects.items[1].seeds[1].z, 2);
-    fuzzy_objects_free(&objects);
+    ck_assert_uint_eq(segmentation.of[CONF_FUZZY].count, 2);
+    ck_assert_uint_eq(segmentation.of[CONF_FUZZY].segments[0], 0);
+    ck_assert_uint_eq(segmentation.of[CONF_FUZZY].segments[1], 2);
+    ck_assert_uint_eq(objects->items[1].seed_count, 2);
+    ck_assert_int_eq(objects->items[0].seeds[0].x, 5);
+    ck_assert_int_eq(objects->items[1].seeds[0].x, 1);
+    ck_assert_int_eq(objects->items[1].seeds[1].z, 2);
+    segmentation_release(&segmentation);
 
     /* A series that fuzzy connectedness would refuse is no matter without it. */
     pipeline.segments = &segments[1];
     pipeline.segment_count = 1;
     frames[2].slope = 2;
     make_well();
-    ck_assert_uint_eq(objects.count, 0);
-    ck_assert_int_eq(measure(), 0);
-    fuzzy_objects_free(&objects);
+    ck_assert_uint_eq(segmentation.of[CONF_FUZZY].count, 0);
+    ck_assert_ptr_null(objects); /* so nothing is measured, or run */
+    segmentation_release(&segmentation);
 }
 
 END_TEST
@@ -198,10 +206,10 @@ assert_seed(enum conf_unit unit, double x, double y, double z, int64_t cx, int64
 {
     seeds[0] = (struct conf_seed){unit, {x, y, z}};
     make_well();
-    ck_assert_int_eq(objects.items[0].seeds[0].x, cx);
-    ck_assert_int_eq(objects.items[0].seeds[0].y, cy);
-    ck_assert_int_eq(objects.items[0].seeds[0].z, cz);
-    fuzzy_objects_free(&objects);
+    ck_assert_int_eq(objects->items[0].seeds[0].x, cx);
+    ck_assert_int_eq(objects->items[0].seeds[0].y, cy);
+    ck_assert_int_eq(objects->items[0].seeds[0].z, cz);
+    segmentation_release(&segmentation);
 }
 
 START_TEST(a_seed_is_the_nearest_voxel)
@@ -336,15 +344,15 @@ assert_measured_as_defined(void)
     struct expected e = expect();
     make_well();
     ck_assert_int_eq(measure(), 0);
-    const struct fuzzy_gaussians *got = &objects.gaussians[0];
+    const struct fuzzy_gaussians *got = &objects->gaussians[0];
     ck_assert_int_eq(got->measured_voxels, e.voxels);
     ck_assert_double_eq_tol(got->mean.value, e.mean, 1e-9 * (1 + fabs(e.mean)));
     ck_assert_double_eq_tol(got->sigma.value, e.sigma, 1e-9 * e.sigma);
     ck_assert_double_eq_tol(got->homogeneity_sigma.value, e.homogeneity, 1e-9 * e.homogeneity);
     ck_assert(!got->mean.given && !got->sigma.given && !got->homogeneity_sigma.given);
-    ck_assert_double_eq_tol(objects.items[0].sigma * fabs(frames[0].slope), e.sigma,
+    ck_assert_double_eq_tol(objects->items[0].sigma * fabs(frames[0].slope), e.sigma,
                             1e-9 * e.sigma);
-    fuzzy_objects_free(&objects);
+    segmentation_release(&segmentation);
 }
 
 START_TEST(measured_numbers_by_hand)
@@ -364,11 +372,11 @@ START_TEST(measured_numbers_by_hand)
     segments[0].estimate_voxels = 1;
     make_well();
     ck_assert_int_eq(measure(), 0);
-    ck_assert_int_eq(objects.gaussians[0].measured_voxels, 3);
-    ck_assert_double_eq_tol(objects.gaussians[0].mean.value, 34.0 / 3, 1e-12);
-    ck_assert_double_eq_tol(objects.gaussians[0].sigma.value, sqrt(32.0 / 9), 1e-12);
-    ck_assert_double_eq_tol(objects.gaussians[0].homogeneity_sigma.value, 2, 1e-12);
-    fuzzy_objects_free(&objects);
+    ck_assert_int_eq(objects->gaussians[0].measured_voxels, 3);
+    ck_assert_double_eq_tol(objects->gaussians[0].mean.value, 34.0 / 3, 1e-12);
+    ck_assert_double_eq_tol(objects->gaussians[0].sigma.value, sqrt(32.0 / 9), 1e-12);
+    ck_assert_double_eq_tol(objects->gaussians[0].homogeneity_sigma.value, 2, 1e-12);
+    segmentation_release(&segmentation);
 }
 
 END_TEST
@@ -418,14 +426,14 @@ START_TEST(every_pixel_type_is_measured)
     rescale(1, 0);
     stack.pixel = IMAGE_UINT16;
     make_well();
-    ck_assert_int_eq(fuzzy_objects_measure(&objects, &pipeline, &stack, words, &error), 0);
-    ck_assert_double_eq_tol(objects.gaussians[0].mean.value, 65534, 0.1);
-    fuzzy_objects_free(&objects);
+    ck_assert_int_eq(fuzzy_objects_measure(&segmentation, words, &error), 0);
+    ck_assert_double_eq_tol(objects->gaussians[0].mean.value, 65534, 0.1);
+    segmentation_release(&segmentation);
     stack.pixel = IMAGE_UINT8;
     make_well();
-    ck_assert_int_eq(fuzzy_objects_measure(&objects, &pipeline, &stack, bytes, &error), 0);
-    ck_assert_double_eq_tol(objects.gaussians[0].mean.value, 254, 0.1);
-    fuzzy_objects_free(&objects);
+    ck_assert_int_eq(fuzzy_objects_measure(&segmentation, bytes, &error), 0);
+    ck_assert_double_eq_tol(objects->gaussians[0].mean.value, 254, 0.1);
+    segmentation_release(&segmentation);
 }
 
 END_TEST
@@ -436,10 +444,10 @@ START_TEST(what_is_given_stays)
     struct expected e = expect();
     make_well();
     ck_assert_int_eq(measure(), 0);
-    ck_assert_double_eq(objects.items[0].sigma, 7);
-    ck_assert_double_eq_tol(objects.gaussians[0].mean.value, e.mean, 1e-9);
-    ck_assert(objects.gaussians[0].sigma.given && !objects.gaussians[0].mean.given);
-    fuzzy_objects_free(&objects);
+    ck_assert_double_eq(objects->items[0].sigma, 7);
+    ck_assert_double_eq_tol(objects->gaussians[0].mean.value, e.mean, 1e-9);
+    ck_assert(objects->gaussians[0].sigma.given && !objects->gaussians[0].mean.given);
+    segmentation_release(&segmentation);
 }
 
 END_TEST
@@ -451,13 +459,13 @@ START_TEST(a_deviation_of_nothing_is_one_step)
     rescale(-0.25, 3);
     make_well();
     ck_assert_int_eq(measure(), 0);
-    ck_assert_double_eq(objects.gaussians[0].mean.value, -263);
-    ck_assert_double_eq(objects.gaussians[0].sigma.value, 0.25);
-    ck_assert_double_eq(objects.gaussians[0].homogeneity_sigma.value, 0.25);
-    ck_assert_double_eq(objects.items[0].mean, 1064);
-    ck_assert_double_eq(objects.items[0].sigma, 1);
-    ck_assert_double_eq(objects.items[0].homogeneity_sigma, 1);
-    fuzzy_objects_free(&objects);
+    ck_assert_double_eq(objects->gaussians[0].mean.value, -263);
+    ck_assert_double_eq(objects->gaussians[0].sigma.value, 0.25);
+    ck_assert_double_eq(objects->gaussians[0].homogeneity_sigma.value, 0.25);
+    ck_assert_double_eq(objects->items[0].mean, 1064);
+    ck_assert_double_eq(objects->items[0].sigma, 1);
+    ck_assert_double_eq(objects->items[0].homogeneity_sigma, 1);
+    segmentation_release(&segmentation);
 }
 
 END_TEST
@@ -473,11 +481,11 @@ START_TEST(nothing_but_padding_cannot_be_measured)
     ck_assert_int_eq(measure(), -EINVAL);
     ck_assert_int_eq(error.code, CODE_SEEDS_IN_PADDING);
     ck_assert_ptr_nonnull(strstr(error.message, "\"Vessel\""));
-    fuzzy_objects_free(&objects);
+    segmentation_release(&segmentation);
     give(0, 1, 1); /* nothing has to be measured: no matter */
     make_well();
     ck_assert_int_eq(measure(), 0);
-    fuzzy_objects_free(&objects);
+    segmentation_release(&segmentation);
 }
 
 END_TEST
@@ -491,22 +499,23 @@ START_TEST(words_say_what_was_measured)
     segments[0].object_sigma = (struct conf_estimable){true, 7};
     for (int i = 0; i < VOXELS; i++)
         volume[i] = 1064;
+    pipeline.relative_connectedness = true;
     make_well();
     ck_assert_int_eq(measure(), 0);
-    fuzzy_describe(&segments[0], &objects.items[0], &objects.gaussians[0], true, text);
+    segment_fuzzy.describe(&segmentation, 0, text);
     ck_assert_str_eq(text, "object mean 40 (measured), sigma 7; homogeneity sigma 1 (measured); "
                            "weight 0.5; threshold 0.5; relative connectedness; seeds in voxels "
                            "5,4,3");
-    fuzzy_report(&objects.gaussians[0], &segment);
+    segment_fuzzy.report(&segmentation, 0, &segment);
     ck_assert(segment_describe_measured(&segment, text, sizeof text));
     ck_assert_str_eq(text, "Vessel: measured mean 40, homogeneity sigma 1");
-    fuzzy_objects_free(&objects);
+    segmentation_release(&segmentation);
     give(1, 2, 3);
     make_well();
     ck_assert_int_eq(measure(), 0);
-    fuzzy_report(&objects.gaussians[0], &segment);
+    segment_fuzzy.report(&segmentation, 0, &segment);
     ck_assert(!segment_describe_measured(&segment, text, sizeof text));
-    fuzzy_objects_free(&objects);
+    segmentation_release(&segmentation);
 }
 
 END_TEST
@@ -520,9 +529,9 @@ START_TEST(words_are_cut_where_the_attribute_ends)
     segments[0].seed_count = 256;
     make_well();
     ck_assert_int_eq(measure(), 0);
-    fuzzy_describe(&segments[0], &objects.items[0], &objects.gaussians[0], false, text);
+    segment_fuzzy.describe(&segmentation, 0, text);
     ck_assert_uint_eq(strlen(text), 1024);
-    fuzzy_objects_free(&objects);
+    segmentation_release(&segmentation);
 }
 
 END_TEST

@@ -167,20 +167,38 @@ first_misjudged(const struct kernels_level_set_label *label, int z)
     return v;
 }
 
+static int
+prepare(struct segmentation *segmentation, struct error *error)
+{
+    struct kernels_demand demand;
+    *segmentation =
+        (struct segmentation){.pipeline = &pipeline, .instances = pointers, .stack = &stack};
+    return segmentation_prepare(segmentation, &demand, error);
+}
+
 static void
 assert_labels_are_exact(void)
 {
-    struct level_set_labels labels;
+    struct segmentation segmentation;
     struct error error = {0};
-    ck_assert_msg(level_set_labels_make(&pipeline, pointers, &stack, &labels, &error) == 0, "%s",
-                  error.message);
-    ck_assert_uint_eq(labels.count, 1);
-    ck_assert_uint_eq(labels.items[0].range_count, PLANES);
+    ck_assert_msg(prepare(&segmentation, &error) == 0, "%s", error.message);
+    const struct level_set_labels *labels = segmentation.of[CONF_LEVEL_SET].prepared;
+    ck_assert_uint_eq(labels->demand.labels, 1);
+    ck_assert_uint_eq(labels->items[0].range_count, PLANES);
     for (int z = 0; z < PLANES; z++) {
-        int32_t v = first_misjudged(&labels.items[0], z);
+        int32_t v = first_misjudged(&labels->items[0], z);
         ck_assert_msg(v > INT16_MAX, "plane %d, value %d", z, v);
     }
-    level_set_labels_free(&labels);
+    segmentation_release(&segmentation);
+}
+
+static void
+assert_refused(enum code code, struct error *error)
+{
+    struct segmentation segmentation;
+    ck_assert_int_eq(prepare(&segmentation, error), -EINVAL);
+    ck_assert_int_eq(error->code, code);
+    segmentation_release(&segmentation);
 }
 
 START_TEST(every_plane_has_its_own_rescale)
@@ -218,7 +236,6 @@ END_TEST
 
 START_TEST(paddings_that_differ_are_exact_or_refused)
 {
-    struct level_set_labels labels;
     struct error error;
     /* One cut off at the end, one outside, one strictly inside: all expressible ... */
     pad(0, 50, 200);
@@ -233,13 +250,11 @@ START_TEST(paddings_that_differ_are_exact_or_refused)
     assert_labels_are_exact();
     /* ... but not a hole in one plane where another has values. */
     frames[2].intercept = 0;
-    ck_assert_int_eq(level_set_labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
-    ck_assert_int_eq(error.code, CODE_PADDING_MIXED);
+    assert_refused(CODE_PADDING_MIXED, &error);
     ck_assert_str_eq(error.file[0], "file.dcm");
     /* Two different holes. */
     pad(2, 20, 30);
-    ck_assert_int_eq(level_set_labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
-    ck_assert_int_eq(error.code, CODE_PADDING_MIXED);
+    assert_refused(CODE_PADDING_MIXED, &error);
 }
 
 END_TEST
@@ -327,12 +342,10 @@ END_TEST
 
 START_TEST(senseless_shapes_are_refused)
 {
-    struct level_set_labels labels;
     struct error error;
     shape.radius_unit = CONF_MM;
     stack.spacing[1] = 0;
-    ck_assert_int_eq(level_set_labels_make(&pipeline, pointers, &stack, &labels, &error), -EINVAL);
-    ck_assert_int_eq(error.code, CODE_SHAPE_INVALID);
+    assert_refused(CODE_SHAPE_INVALID, &error);
     ck_assert_ptr_nonnull(strstr(error.message, "Brain"));
 }
 
