@@ -193,8 +193,8 @@ expect_measured(struct report *report, int64_t job_id, int64_t segment,
 
 /* One by one, or as tables without `take`. In one read transaction: all of it is of the same moment. */
 static int
-tell_features(struct report *report, int64_t job_id, int64_t segment,
-              int (*take)(void *context, const struct feature *feature), void *context, FILE *out)
+report_measured(struct report *report, int64_t job_id, int64_t segment,
+                int (*take)(void *context, const struct feature *feature), void *context, FILE *out)
 {
     const struct database_value values[] = {
         value_int(job_id), segment == REPORT_ALL_SEGMENTS ? value_null() : value_int(segment)};
@@ -214,7 +214,7 @@ int
 report_features(struct report *report, int64_t job_id, int64_t segment, FILE *out,
                 struct error *error)
 {
-    int rc = tell_features(report, job_id, segment, NULL, NULL, out);
+    int rc = report_measured(report, job_id, segment, NULL, NULL, out);
     return report_conclude(report, out, rc, error);
 }
 
@@ -223,6 +223,6 @@ report_each_feature(struct report *report, int64_t job_id, int64_t segment,
                     int (*take)(void *context, const struct feature *feature), void *context,
                     struct error *error)
 {
-    int rc = tell_features(report, job_id, segment, take, context, NULL);
+    int rc = report_measured(report, job_id, segment, take, context, NULL);
     return report_conclude(report, NULL, rc, error);
 }

@@ -546,6 +546,15 @@ START_TEST(the_night_at_a_glance)
                                        "24 h\n"
                                        "Quarantine  1 in the last 24 h\n"));
     free(text);
+    run_job("2.6", 3600 * 1000, 984, 0);
+    text = printed(STATUS, NULL, 0, false);
+    ck_assert_ptr_nonnull(strstr(text, "Backlog     2 jobs, about 3 min 20 s to go\n"));
+    ck_assert_ptr_nonnull(strstr(text, "A job took  4.00 s (median), 3 min 20 s (mean), of "));
+    int hours, minutes;
+    ck_assert_int_eq(sscanf(strstr(text, "Waiting  "), "Waiting     the oldest for %d h %d min\n",
+                            &hours, &minutes),
+                     2);
+    free(text);
 }
 
 END_TEST
