@@ -19,10 +19,13 @@
 extern "C" {
 #endif
 
-#define DICOM_UID_SIZE 65 /* 64 characters and the end (PS3.5, 9.1) */
-#define DICOM_CS_SIZE  17
-#define DICOM_LO_SIZE  260 /* 64 characters of up to 4 bytes */
-#define DICOM_DS_SIZE  32  /* 16 by the standard; senders write longer ones */
+#define DICOM_IMPLICIT_LITTLE "1.2.840.10008.1.2"
+#define DICOM_EXPLICIT_LITTLE "1.2.840.10008.1.2.1"
+
+#define DICOM_UID_SIZE        65 /* 64 characters and the end (PS3.5, 9.1) */
+#define DICOM_CS_SIZE         17
+#define DICOM_LO_SIZE         260 /* 64 characters of up to 4 bytes */
+#define DICOM_DS_SIZE         32  /* 16 by the standard; senders write longer ones */
 
 /* Registers codecs and silences DCMTK's own logger. Call once, before any other call here. */
 void dicom_init(void);

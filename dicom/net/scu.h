@@ -20,8 +20,6 @@ extern "C" {
 #define DICOM_VERIFICATION_CLASS  "1.2.840.10008.1.1"
 #define DICOM_COMMITMENT_CLASS    "1.2.840.10008.1.20.1"
 #define DICOM_COMMITMENT_INSTANCE "1.2.840.10008.1.20.1.1"
-#define DICOM_IMPLICIT_LITTLE     "1.2.840.10008.1.2"
-#define DICOM_EXPLICIT_LITTLE     "1.2.840.10008.1.2.1"
 
 struct dicom_peer {
     const char *calling_ae, *called_ae;

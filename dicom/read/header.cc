@@ -14,16 +14,23 @@ encoding_of(const struct scan &scan)
     return scan.big_endian ? EXS_BigEndianExplicit : EXS_LittleEndianExplicit;
 }
 
+OFCondition
+header_decode(const void *bytes, size_t size, E_TransferSyntax syntax, DcmDataset &dataset)
+{
+    DcmInputBufferStream stream;
+    stream.setBuffer(bytes, static_cast<offile_off_t>(size));
+    stream.setEos();
+    dataset.transferInit();
+    const OFCondition condition = dataset.read(stream, syntax, EGL_noChange, DCM_MaxReadLength);
+    dataset.transferEnd();
+    return condition;
+}
+
 int
 header_parse(const struct scan &scan, const char *path, DcmDataset &dataset, struct error *error)
 {
-    DcmInputBufferStream stream;
-    stream.setBuffer(scan.kept, static_cast<offile_off_t>(scan.kept_size));
-    stream.setEos();
-    dataset.transferInit();
     const OFCondition condition =
-        dataset.read(stream, encoding_of(scan), EGL_noChange, DCM_MaxReadLength);
-    dataset.transferEnd();
+        header_decode(scan.kept, scan.kept_size, encoding_of(scan), dataset);
     if (condition.good())
         return 0;
     return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,

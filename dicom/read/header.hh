@@ -20,6 +20,9 @@
 #include <string>
 #include <vector>
 
+/* Parses a data set in memory. */
+OFCondition header_decode(const void *bytes, size_t size, E_TransferSyntax syntax,
+                          DcmDataset &dataset);
 /* Parses what the scan kept. Code: TAG_INVALID. */
 int header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
                  struct error *error);
@@ -63,6 +66,18 @@ header_guard(const char *path, struct error *error, Body body)
                                text_base_name(path));
     }
 }
+
+/* Elements as dicom_inherit gives them, while they are gathered. (inherit.cc) */
+class InheritedElements
+{
+  public:
+    bool add(DcmElement &element); /* false: it cannot be encoded */
+    struct dicom_inherited hand_over() const;
+
+  private:
+    std::vector<uint8_t> bytes_;
+    std::vector<struct dicom_element> elements_;
+};
 
 /* Fills frame_count frames from the data set or its functional groups. (frames.cc) */
 void frames_read(DcmItem &dataset, struct dicom_instance &instance);

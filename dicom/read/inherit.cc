@@ -32,69 +32,23 @@ constexpr uint32_t inherited_tags[] = {
     0x00201040, 0x00321033, 0x00321034, 0x00401012,
 };
 
-/* One element as Explicit VR Little Endian. */
-int
-inherit_encode(DcmElement &element, std::vector<uint8_t> &bytes)
-{
-    const size_t start = bytes.size();
-    const size_t room = element.calcElementLength(EXS_LittleEndianExplicit, EET_ExplicitLength);
-    bytes.resize(start + room);
-    DcmOutputBufferStream stream(bytes.data() + start, static_cast<offile_off_t>(room));
-    element.transferInit();
-    const OFCondition condition =
-        element.write(stream, EXS_LittleEndianExplicit, EET_ExplicitLength, nullptr);
-    element.transferEnd();
-    void *buffer;
-    offile_off_t written = 0;
-    stream.flushBuffer(buffer, written);
-    bytes.resize(start + static_cast<size_t>(written));
-    return condition.good() ? 0 : -EBADMSG;
-}
-
-/* Hands the encoded elements over as one C allocation for each array. */
-int
-inherit_hand_over(const std::vector<uint8_t> &bytes,
-                  const std::vector<struct dicom_element> &elements,
-                  struct dicom_inherited *inherited)
-{
-    auto *storage = static_cast<uint8_t *>(malloc(bytes.size() + 1));
-    auto *array = static_cast<struct dicom_element *>(
-        calloc(elements.size() + 1, sizeof(struct dicom_element)));
-    if (!storage || !array) {
-        free(storage);
-        free(array);
-        throw std::bad_alloc();
-    }
-    std::copy(bytes.begin(), bytes.end(), storage);
-    size_t start = 0;
-    for (size_t i = 0; i < elements.size(); i++) {
-        array[i] = elements[i];
-        array[i].bytes = storage + start;
-        start += elements[i].size;
-    }
-    *inherited = {elements.size(), array, storage};
-    return 0;
-}
-
 int
 inherit_from(DcmDataset &dataset, const char *path, struct dicom_inherited *inherited,
              struct error *error)
 {
-    std::vector<uint8_t> bytes;
-    std::vector<struct dicom_element> elements;
+    InheritedElements elements;
     for (const uint32_t tag : inherited_tags) {
         const DcmTagKey key(static_cast<Uint16>(tag >> 16), static_cast<Uint16>(tag & 0xFFFF));
         DcmElement *element = nullptr;
         if (dataset.findAndGetElement(key, element).bad() || !element)
             continue;
-        const size_t start = bytes.size();
-        if (inherit_encode(*element, bytes))
+        if (!elements.add(*element))
             return error_set_files(error, -EBADMSG, CODE_TAG_INVALID, path, nullptr,
                                    "%s has a %s that cannot be taken over.", text_base_name(path),
                                    header_tag_name(key).c_str());
-        elements.push_back({tag, nullptr, bytes.size() - start});
     }
-    return inherit_hand_over(bytes, elements, inherited);
+    *inherited = elements.hand_over();
+    return 0;
 }
 
 int
@@ -117,6 +71,49 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
 }
 
 } // namespace
+
+/* As Explicit VR Little Endian. */
+bool
+InheritedElements::add(DcmElement &element)
+{
+    const uint32_t tag = static_cast<uint32_t>(element.getGTag()) << 16 | element.getETag();
+    const size_t start = bytes_.size();
+    const size_t room = element.calcElementLength(EXS_LittleEndianExplicit, EET_ExplicitLength);
+    bytes_.resize(start + room);
+    DcmOutputBufferStream stream(bytes_.data() + start, static_cast<offile_off_t>(room));
+    element.transferInit();
+    const OFCondition condition =
+        element.write(stream, EXS_LittleEndianExplicit, EET_ExplicitLength, nullptr);
+    element.transferEnd();
+    void *buffer;
+    offile_off_t written = 0;
+    stream.flushBuffer(buffer, written);
+    bytes_.resize(start + static_cast<size_t>(written));
+    elements_.push_back({tag, nullptr, static_cast<size_t>(written)});
+    return condition.good();
+}
+
+/* One C allocation for each array. */
+struct dicom_inherited
+InheritedElements::hand_over() const
+{
+    auto *storage = static_cast<uint8_t *>(malloc(bytes_.size() + 1));
+    auto *array = static_cast<struct dicom_element *>(
+        calloc(elements_.size() + 1, sizeof(struct dicom_element)));
+    if (!storage || !array) {
+        free(storage);
+        free(array);
+        throw std::bad_alloc();
+    }
+    std::copy(bytes_.begin(), bytes_.end(), storage);
+    size_t start = 0;
+    for (size_t i = 0; i < elements_.size(); i++) {
+        array[i] = elements_[i];
+        array[i].bytes = storage + start;
+        start += elements_[i].size;
+    }
+    return {elements_.size(), array, storage};
+}
 
 int
 dicom_inherit(const char *path, struct dicom_inherited *inherited, struct error *error)

@@ -432,7 +432,7 @@ find_encoding(struct walk *walk)
                                    "%s has no Transfer Syntax UID (0002,0010).",
                                    text_base_name(walk->path));
         strcpy(scan->transfer_syntax_uid,
-               looks_explicit(walk->stream) ? transfer_explicit_uid : transfer_implicit_uid);
+               looks_explicit(walk->stream) ? DICOM_EXPLICIT_LITTLE : DICOM_IMPLICIT_LITTLE);
     }
     scan->syntax = transfer_find(scan->transfer_syntax_uid);
     if (!scan->syntax)

@@ -1,16 +1,11 @@
 #include "dicom/value/charset.h"
 
-#include "dcmtk/config/osconfig.h"
-#include "dcmtk/dcmdata/dcistrmb.h"
-#include "dcmtk/dcmdata/dcostrmb.h"
-#include "dcmtk/dcmdata/dctk.h"
-#include "dcmtk/dcmdata/dcwcache.h"
+#include "dicom/read/header.hh"
 
 #include <iconv.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <new>
 #include <string>
 
@@ -24,13 +19,7 @@ charset_parse(const struct dicom_inherited &inherited, DcmDataset &dataset)
     for (size_t i = 0; i < inherited.count; i++)
         bytes.append(reinterpret_cast<const char *>(inherited.elements[i].bytes),
                      inherited.elements[i].size);
-    DcmInputBufferStream stream;
-    stream.setBuffer(bytes.data(), static_cast<offile_off_t>(bytes.size()));
-    stream.setEos();
-    dataset.transferInit();
-    OFCondition status = dataset.read(stream, EXS_LittleEndianExplicit);
-    dataset.transferEnd();
-    return status;
+    return header_decode(bytes.data(), bytes.size(), EXS_LittleEndianExplicit, dataset);
 }
 
 /*
@@ -160,48 +149,6 @@ charset_convert(DcmDataset &dataset)
     return japanese ? convert_japanese(dataset, japanese) : dataset.convertToUTF8();
 }
 
-/* Explicit VR Little Endian bytes of one element; the caller has room for `size`. */
-OFCondition
-charset_encode(DcmElement &element, uint8_t *bytes, size_t size, size_t &written)
-{
-    DcmWriteCache cache;
-    DcmOutputBufferStream stream(bytes, static_cast<offile_off_t>(size));
-    element.transferInit();
-    OFCondition status =
-        element.write(stream, EXS_LittleEndianExplicit, EET_ExplicitLength, &cache);
-    element.transferEnd();
-    void *place = nullptr;
-    offile_off_t length = 0;
-    stream.flushBuffer(place, length);
-    written = static_cast<size_t>(length);
-    return status;
-}
-
-int
-charset_collect(DcmDataset &dataset, struct dicom_inherited &out)
-{
-    const size_t size =
-        dataset.calcElementLength(EXS_LittleEndianExplicit, EET_ExplicitLength) + 16;
-    const size_t count = dataset.card();
-    out.count = 0;
-    out.storage = static_cast<uint8_t *>(malloc(size));
-    out.elements = static_cast<struct dicom_element *>(calloc(count + 1, sizeof(*out.elements)));
-    if (!out.storage || !out.elements)
-        return -ENOMEM;
-    size_t used = 0;
-    for (DcmObject *object = dataset.nextInContainer(nullptr); object;
-         object = dataset.nextInContainer(object)) {
-        DcmElement &element = *static_cast<DcmElement *>(object);
-        size_t written = 0;
-        if (charset_encode(element, out.storage + used, size - used, written).bad())
-            return -EIO;
-        const uint32_t tag = static_cast<uint32_t>(element.getGTag()) << 16 | element.getETag();
-        out.elements[out.count++] = {tag, out.storage + used, written};
-        used += written;
-    }
-    return 0;
-}
-
 } // namespace
 
 extern "C" int
@@ -210,12 +157,13 @@ try {
     DcmDataset dataset;
     if (charset_parse(*inherited, dataset).bad() || charset_convert(dataset).bad())
         return -EILSEQ;
-    struct dicom_inherited converted = {};
-    const int error = charset_collect(dataset, converted);
-    if (error) {
-        dicom_inherited_free(&converted);
-        return error;
+    InheritedElements elements;
+    for (DcmObject *object = dataset.nextInContainer(nullptr); object;
+         object = dataset.nextInContainer(object)) {
+        if (!elements.add(*static_cast<DcmElement *>(object)))
+            return -EIO;
     }
+    const struct dicom_inherited converted = elements.hand_over();
     dicom_inherited_free(inherited);
     *inherited = converted;
     return 0;

@@ -3,9 +3,6 @@
 #include <stddef.h>
 #include <string.h>
 
-const char transfer_implicit_uid[] = "1.2.840.10008.1.2";
-const char transfer_explicit_uid[] = "1.2.840.10008.1.2.1";
-
 #define ROOT "1.2.840.10008.1.2"
 
 static const struct transfer_syntax syntaxes[] = {

@@ -32,9 +32,6 @@ struct transfer_syntax {
 /* NULL when this program cannot read the syntax. */
 const struct transfer_syntax *transfer_find(const char *uid);
 
-extern const char transfer_implicit_uid[];
-extern const char transfer_explicit_uid[];
-
 #ifdef __cplusplus
 }
 #endif
