@@ -1,7 +1,6 @@
 #include "dicom/net/association.hh"
 
 #include "base/error.h"
-#include "dicom/net/network_ready.hh"
 #include "dicom/net/tls.hh"
 #include "dicom/value/sop_class.h"
 #include "dicom/value/transfer_syntax.h"
@@ -34,10 +33,6 @@ constexpr uint8_t by_user = 1;
 constexpr uint8_t by_acse = 2;
 constexpr uint8_t by_presentation = 3;
 
-constexpr size_t pdv_length_size = 4;
-constexpr size_t pdv_head_size = 6; /* length, context, message control header */
-constexpr uint8_t pdv_command = 1;
-constexpr uint8_t pdv_last = 2;
 constexpr size_t min_peer_pdu = 64; /* what a peer's maximum below this is taken for */
 
 /* Without blanks around it, and fit for a log line. */
@@ -315,33 +310,34 @@ Association::end(int outcome)
 void
 Association::explain(int rc, struct error *error) const
 {
+    if (rc == 0)
+        return;
     std::string who = request_.host;
     if (request_.calling_ae[0])
         who = std::string(request_.calling_ae) + " (" + request_.host + ")";
     const char *name = who.c_str();
-    switch (rc) {
-    case 0:
+
+    const struct {
+        int rc;
+        enum code code;
+        const char *before;
+        std::string after;
+    } endings[] = {
+        {-EACCES, CODE_ASSOCIATION_REFUSED, "The association of ",
+         std::string(" with ") + request_.called_ae + " was refused"},
+        {-ECONNABORTED, CODE_ASSOCIATION_ABORTED, "",
+         " aborted the association, or the connection broke"},
+        {-ETIMEDOUT, CODE_ASSOCIATION_TIMEOUT, "", " was silent for too long"},
+        {-ECANCELED, CODE_ASSOCIATION_STOPPED, "The association of ",
+         " was ended because the service stops"},
+        {-ENOMEM, CODE_OUT_OF_MEMORY, "There is not enough memory to serve ", ""},
+    };
+
+    for (const auto &ending : endings) {
+        if (ending.rc != rc)
+            continue;
+        error_set(error, rc, ending.code, "%s%s%s.", ending.before, name, ending.after.c_str());
         return;
-    case -EACCES:
-        error_set(error, rc, CODE_ASSOCIATION_REFUSED, "The association of %s with %s was refused.",
-                  name, request_.called_ae);
-        return;
-    case -ECONNABORTED:
-        error_set(error, rc, CODE_ASSOCIATION_ABORTED,
-                  "%s aborted the association, or the connection broke.", name);
-        return;
-    case -ETIMEDOUT:
-        error_set(error, rc, CODE_ASSOCIATION_TIMEOUT, "%s was silent for too long.", name);
-        return;
-    case -ECANCELED:
-        error_set(error, rc, CODE_ASSOCIATION_STOPPED,
-                  "The association of %s was ended because the service stops.", name);
-        return;
-    case -ENOMEM:
-        error_set(error, rc, CODE_OUT_OF_MEMORY, "There is not enough memory to serve %s.", name);
-        return;
-    default:
-        break;
     }
     if (!connection_->handshake_failure().empty())
         error_set(error, rc, CODE_TLS_HANDSHAKE_FAILED, "No TLS with %s: %s.", name,

@@ -8,10 +8,6 @@ namespace
 {
 
 constexpr size_t release_size = 4;
-constexpr size_t pdv_length_size = 4;
-constexpr size_t pdv_head_size = 6; /* length, context, message control header */
-constexpr uint8_t pdv_command = 1;
-constexpr uint8_t pdv_last = 2;
 
 } // namespace
 

@@ -23,6 +23,11 @@ class ByteSource
     virtual int read(uint8_t *bytes, size_t size) = 0;
 };
 
+constexpr size_t pdv_length_size = 4;
+constexpr size_t pdv_head_size = 6; /* length, context, message control header */
+constexpr uint8_t pdv_command = 1;
+constexpr uint8_t pdv_last = 2;
+
 /* The fragment of a message in one PDV. */
 struct Fragment {
     uint8_t context_id;

@@ -6,15 +6,15 @@
  * sink's buffer, whatever the object's size.
  */
 #include "dicom/net/scp.h"
+
 #include "base/error.h"
 #include "dicom/net/association.hh"
 #include "dicom/net/command.h"
 #include "dicom/net/commitment.hh"
+#include "dicom/read/header.hh"
 #include "dicom/value/sop_class.h"
 #include "dicom/write/byte_sink.h"
 #include "dicom/write/file_meta.h"
-
-#include <dcmtk/dcmdata/dcistrmb.h>
 
 #include <cerrno>
 #include <cstring>
@@ -129,83 +129,6 @@ class Store
     bool begun_ = false;
 };
 
-class Server
-{
-  public:
-    Server(const struct dicom_serve_options &options, const struct dicom_receiver &receiver)
-        : association_(options), receiver_(receiver)
-    {
-    }
-
-    int run(int fd, struct error *error);
-
-  private:
-    int serve();
-    int serve_messages();
-    int receive_command(uint8_t &context_id, std::vector<uint8_t> &bytes);
-    int answer_message(uint8_t context_id, const struct command &command);
-    int respond(uint8_t context_id, const struct command &command, uint16_t status);
-    template <typename Take> int receive_data_set(uint8_t context_id, Take take);
-
-    int store(const PresentationContext &context, const struct command &command);
-    int report(const PresentationContext &context, const struct command &command);
-    uint16_t judge_report(const PresentationContext &context, const struct command &command,
-                          std::vector<uint8_t> &bytes);
-
-    Association association_;
-    const struct dicom_receiver &receiver_;
-    Sink sink_;
-    struct dicom_association_totals totals_ = {};
-};
-
-template <typename Take>
-int
-Server::receive_data_set(uint8_t context_id, Take take)
-{
-    for (;;) {
-        Fragment fragment;
-        if (const int error = association_.next_fragment(fragment))
-            return error;
-        if (fragment.is_command || fragment.context_id != context_id)
-            return association_.violation("a data set is interrupted by another message");
-        totals_.bytes += fragment.size;
-        take(fragment.bytes, fragment.size);
-        if (fragment.is_last)
-            return 0;
-    }
-}
-
-int
-Server::receive_command(uint8_t &context_id, std::vector<uint8_t> &bytes)
-{
-    association_.expect_message();
-    int empty = 0;
-    for (bool first = true;; first = false) {
-        Fragment fragment;
-        if (const int error = association_.next_fragment(fragment))
-            return error;
-        if (first)
-            context_id = fragment.context_id;
-        if (!fragment.is_command || fragment.context_id != context_id)
-            return association_.violation("data where a command is due");
-        if (fragment.size > max_command - bytes.size())
-            return association_.violation("a command set is too long");
-        if (fragment.size == 0 && ++empty > max_empty_fragments)
-            return association_.violation("a command set has too many empty fragments");
-        bytes.insert(bytes.end(), fragment.bytes, fragment.bytes + fragment.size);
-        if (fragment.is_last)
-            return 0;
-    }
-}
-
-int
-Server::respond(uint8_t context_id, const struct command &command, uint16_t status)
-{
-    uint8_t bytes[COMMAND_RESPONSE_MAX];
-    const size_t size = command_encode_response(&command, status, bytes);
-    return association_.send_command(context_id, bytes, size);
-}
-
 /* Why an instance cannot be taken, judged before a file is made; DICOM_SUCCESS when it can. */
 uint16_t
 scp_judge_store(const PresentationContext &context, const struct command &command)
@@ -218,165 +141,214 @@ scp_judge_store(const PresentationContext &context, const struct command &comman
                                                             : DICOM_DATA_SET_MISMATCH;
 }
 
-int
-Server::store(const PresentationContext &context, const struct command &command)
+class Server
 {
-    struct dicom_store about = {};
-    about.association = &association_.request();
-    std::strcpy(about.sop_class_uid, command.sop_class_uid);
-    std::strcpy(about.sop_instance_uid, command.sop_instance_uid);
-    std::strcpy(about.transfer_syntax_uid, context.transfer_syntax.c_str());
-    Store store(receiver_, about, sink_);
-    uint16_t status = scp_judge_store(context, command);
-    const bool judged_good = status == DICOM_SUCCESS;
-    if (judged_good)
-        status = store.begin();
-    totals_.refused++; /* until it has been answered otherwise */
-    const int error = receive_data_set(
-        context.id, [&store](const uint8_t *bytes, size_t size) { store.take(bytes, size); });
-    if (error)
-        return error;
-    if (status == DICOM_SUCCESS)
-        status = store.finish();
-    if (!is_failure(status)) {
-        totals_.refused--;
-        totals_.instances++;
+  public:
+    Server(const struct dicom_serve_options &options, const struct dicom_receiver &receiver)
+        : association_(options), receiver_(receiver)
+    {
     }
-    return respond(context.id, command, status);
-}
 
-uint16_t
-Server::judge_report(const PresentationContext &context, const struct command &command,
-                     std::vector<uint8_t> &bytes)
-{
-    if (!receiver_.committed || context.abstract_syntax != UID_StorageCommitmentPushModelSOPClass ||
-        std::strcmp(command.sop_class_uid, UID_StorageCommitmentPushModelSOPClass) != 0)
-        return DICOM_SOP_CLASS_NOT_SUPPORTED;
-    if (std::strcmp(command.sop_instance_uid, UID_StorageCommitmentPushModelSOPInstance) != 0)
-        return NO_SUCH_INSTANCE;
-    if (command.event_type != 1 && command.event_type != 2)
-        return NO_SUCH_EVENT_TYPE;
-    if (bytes.size() > max_report)
-        return RESOURCE_LIMITATION;
-    DcmInputBufferStream stream;
-    stream.setBuffer(bytes.data(), static_cast<offile_off_t>(bytes.size()));
-    stream.setEos();
-    DcmDataset dataset;
-    struct commitment commitment;
-    dataset.transferInit();
-    const OFCondition parsed =
-        dataset.read(stream, DcmXfer(context.transfer_syntax.c_str()).getXfer());
-    dataset.transferEnd();
-    if (parsed.bad() || !commitment_read(dataset, commitment))
-        return INVALID_ARGUMENT;
-    return receiver_.committed(receiver_.context, &association_.request(), &commitment.view);
-}
-
-int
-Server::report(const PresentationContext &context, const struct command &command)
-{
-    std::vector<uint8_t> bytes;
-    if (command.has_data_set) {
-        const int error = receive_data_set(context.id, [&bytes](const uint8_t *data, size_t size) {
-            /* Once over the limit, it stays over. */
-            if (bytes.size() <= max_report)
-                bytes.insert(bytes.end(), data, data + size);
-        });
-        if (error)
-            return error;
-    }
-    return respond(context.id, command, judge_report(context, command, bytes));
-}
-
-int
-Server::answer_message(uint8_t context_id, const struct command &command)
-{
-    const PresentationContext *found = association_.find_context(context_id);
-    if (!found)
-        return association_.violation("a message is on a context that was not accepted");
-    const PresentationContext &context = *found;
-    if (command.field & COMMAND_RESPONSE)
-        return association_.violation("a response came without a request");
-    if (command.field == COMMAND_C_STORE && command.has_data_set)
-        return store(context, command);
-    if (command.field == COMMAND_N_EVENT_REPORT)
-        return report(context, command);
-    if (command.has_data_set)
-        if (const int error = receive_data_set(context_id, [](const uint8_t *, size_t) {}))
-            return error;
-    switch (command.field) {
-    case COMMAND_C_ECHO:
-        return respond(context_id, command,
-                       context.abstract_syntax == UID_VerificationSOPClass
-                           ? DICOM_SUCCESS
-                           : DICOM_SOP_CLASS_NOT_SUPPORTED);
-    case COMMAND_C_STORE:
-        return respond(context_id, command, DICOM_CANNOT_UNDERSTAND);
-    case COMMAND_C_CANCEL: /* is not answered (PS3.7 9.3.2.3) */
-        return 0;
-    default:
-        return respond(context_id, command, DICOM_UNRECOGNIZED_OPERATION);
-    }
-}
-
-int
-Server::serve_messages()
-{
-    for (;;) {
-        uint8_t context_id = 0;
-        std::vector<uint8_t> bytes;
-        int error = receive_command(context_id, bytes);
-        if (error)
-            return error;
-        struct command command;
-        if (command_decode(bytes.data(), bytes.size(), &command) != 0)
-            return association_.violation("a command set is malformed");
-        error = answer_message(context_id, command);
-        if (error)
-            return error;
-    }
-}
-
-int
-Server::serve()
-{
-    const enum dicom_admission admission =
-        receiver_.admit(receiver_.context, &association_.request());
-    const bool echo_only = admission == DICOM_ADMIT_ECHO;
-    if (admission != DICOM_ADMIT && !echo_only)
-        return association_.reject(admission);
-    if (const int rc = association_.accept(echo_only, receiver_.committed != nullptr))
-        return rc;
-    const auto opened = Limits::Clock::now();
-    if (receiver_.opened)
-        receiver_.opened(receiver_.context, &association_.request());
-    int outcome;
-    try {
-        outcome = serve_messages();
-    } catch (const std::bad_alloc &) {
-        outcome = -ENOMEM;
-    }
-    totals_.seconds = std::chrono::duration<double>(Limits::Clock::now() - opened).count();
-    if (receiver_.closed) {
-        struct error error = {};
+    int run(int fd, struct error *error)
+    {
+        int outcome = association_.receive(fd);
+        if (outcome == 0)
+            outcome = serve();
+        association_.end(outcome);
         const int rc = outcome == Association::RELEASED ? 0 : outcome;
-        association_.explain(rc, &error);
-        receiver_.closed(receiver_.context, &association_.request(), &totals_, rc, &error);
+        association_.explain(rc, error);
+        return rc;
     }
-    return outcome;
-}
 
-int
-Server::run(int fd, struct error *error)
-{
-    int outcome = association_.receive(fd);
-    if (outcome == 0)
-        outcome = serve();
-    association_.end(outcome);
-    const int rc = outcome == Association::RELEASED ? 0 : outcome;
-    association_.explain(rc, error);
-    return rc;
-}
+  private:
+    int serve()
+    {
+        const enum dicom_admission admission =
+            receiver_.admit(receiver_.context, &association_.request());
+        const bool echo_only = admission == DICOM_ADMIT_ECHO;
+        if (admission != DICOM_ADMIT && !echo_only)
+            return association_.reject(admission);
+        if (const int rc = association_.accept(echo_only, receiver_.committed != nullptr))
+            return rc;
+        const auto opened = Limits::Clock::now();
+        if (receiver_.opened)
+            receiver_.opened(receiver_.context, &association_.request());
+        int outcome;
+        try {
+            outcome = serve_messages();
+        } catch (const std::bad_alloc &) {
+            outcome = -ENOMEM;
+        }
+        totals_.seconds = std::chrono::duration<double>(Limits::Clock::now() - opened).count();
+        if (receiver_.closed) {
+            struct error error = {};
+            const int rc = outcome == Association::RELEASED ? 0 : outcome;
+            association_.explain(rc, &error);
+            receiver_.closed(receiver_.context, &association_.request(), &totals_, rc, &error);
+        }
+        return outcome;
+    }
+
+    int serve_messages()
+    {
+        for (;;) {
+            uint8_t context_id = 0;
+            std::vector<uint8_t> bytes;
+            int error = receive_command(context_id, bytes);
+            if (error)
+                return error;
+            struct command command;
+            if (command_decode(bytes.data(), bytes.size(), &command) != 0)
+                return association_.violation("a command set is malformed");
+            error = answer_message(context_id, command);
+            if (error)
+                return error;
+        }
+    }
+
+    int receive_command(uint8_t &context_id, std::vector<uint8_t> &bytes)
+    {
+        association_.expect_message();
+        int empty = 0;
+        for (bool first = true;; first = false) {
+            Fragment fragment;
+            if (const int error = association_.next_fragment(fragment))
+                return error;
+            if (first)
+                context_id = fragment.context_id;
+            if (!fragment.is_command || fragment.context_id != context_id)
+                return association_.violation("data where a command is due");
+            if (fragment.size > max_command - bytes.size())
+                return association_.violation("a command set is too long");
+            if (fragment.size == 0 && ++empty > max_empty_fragments)
+                return association_.violation("a command set has too many empty fragments");
+            bytes.insert(bytes.end(), fragment.bytes, fragment.bytes + fragment.size);
+            if (fragment.is_last)
+                return 0;
+        }
+    }
+
+    int answer_message(uint8_t context_id, const struct command &command)
+    {
+        const PresentationContext *found = association_.find_context(context_id);
+        if (!found)
+            return association_.violation("a message is on a context that was not accepted");
+        const PresentationContext &context = *found;
+        if (command.field & COMMAND_RESPONSE)
+            return association_.violation("a response came without a request");
+        if (command.field == COMMAND_C_STORE && command.has_data_set)
+            return store(context, command);
+        if (command.field == COMMAND_N_EVENT_REPORT)
+            return report(context, command);
+        if (command.has_data_set)
+            if (const int error = receive_data_set(context_id, [](const uint8_t *, size_t) {}))
+                return error;
+        switch (command.field) {
+        case COMMAND_C_ECHO:
+            return respond(context_id, command,
+                           context.abstract_syntax == UID_VerificationSOPClass
+                               ? DICOM_SUCCESS
+                               : DICOM_SOP_CLASS_NOT_SUPPORTED);
+        case COMMAND_C_STORE:
+            return respond(context_id, command, DICOM_CANNOT_UNDERSTAND);
+        case COMMAND_C_CANCEL: /* is not answered (PS3.7 9.3.2.3) */
+            return 0;
+        default:
+            return respond(context_id, command, DICOM_UNRECOGNIZED_OPERATION);
+        }
+    }
+
+    int store(const PresentationContext &context, const struct command &command)
+    {
+        struct dicom_store about = {};
+        about.association = &association_.request();
+        std::strcpy(about.sop_class_uid, command.sop_class_uid);
+        std::strcpy(about.sop_instance_uid, command.sop_instance_uid);
+        std::strcpy(about.transfer_syntax_uid, context.transfer_syntax.c_str());
+        Store store(receiver_, about, sink_);
+        uint16_t status = scp_judge_store(context, command);
+        const bool judged_good = status == DICOM_SUCCESS;
+        if (judged_good)
+            status = store.begin();
+        totals_.refused++; /* until it has been answered otherwise */
+        const int error = receive_data_set(
+            context.id, [&store](const uint8_t *bytes, size_t size) { store.take(bytes, size); });
+        if (error)
+            return error;
+        if (status == DICOM_SUCCESS)
+            status = store.finish();
+        if (!is_failure(status)) {
+            totals_.refused--;
+            totals_.instances++;
+        }
+        return respond(context.id, command, status);
+    }
+
+    int report(const PresentationContext &context, const struct command &command)
+    {
+        std::vector<uint8_t> bytes;
+        if (command.has_data_set) {
+            const int error =
+                receive_data_set(context.id, [&bytes](const uint8_t *data, size_t size) {
+                    /* Once over the limit, it stays over. */
+                    if (bytes.size() <= max_report)
+                        bytes.insert(bytes.end(), data, data + size);
+                });
+            if (error)
+                return error;
+        }
+        return respond(context.id, command, judge_report(context, command, bytes));
+    }
+
+    uint16_t judge_report(const PresentationContext &context, const struct command &command,
+                          const std::vector<uint8_t> &bytes)
+    {
+        if (!receiver_.committed ||
+            context.abstract_syntax != UID_StorageCommitmentPushModelSOPClass ||
+            std::strcmp(command.sop_class_uid, UID_StorageCommitmentPushModelSOPClass) != 0)
+            return DICOM_SOP_CLASS_NOT_SUPPORTED;
+        if (std::strcmp(command.sop_instance_uid, UID_StorageCommitmentPushModelSOPInstance) != 0)
+            return NO_SUCH_INSTANCE;
+        if (command.event_type != 1 && command.event_type != 2)
+            return NO_SUCH_EVENT_TYPE;
+        if (bytes.size() > max_report)
+            return RESOURCE_LIMITATION;
+        DcmDataset dataset;
+        struct commitment commitment;
+        const E_TransferSyntax syntax = DcmXfer(context.transfer_syntax.c_str()).getXfer();
+        if (header_decode(bytes.data(), bytes.size(), syntax, dataset).bad() ||
+            !commitment_read(dataset, commitment))
+            return INVALID_ARGUMENT;
+        return receiver_.committed(receiver_.context, &association_.request(), &commitment.view);
+    }
+
+    template <typename Take> int receive_data_set(uint8_t context_id, Take take)
+    {
+        for (;;) {
+            Fragment fragment;
+            if (const int error = association_.next_fragment(fragment))
+                return error;
+            if (fragment.is_command || fragment.context_id != context_id)
+                return association_.violation("a data set is interrupted by another message");
+            totals_.bytes += fragment.size;
+            take(fragment.bytes, fragment.size);
+            if (fragment.is_last)
+                return 0;
+        }
+    }
+
+    int respond(uint8_t context_id, const struct command &command, uint16_t status)
+    {
+        uint8_t bytes[COMMAND_RESPONSE_MAX];
+        const size_t size = command_encode_response(&command, status, bytes);
+        return association_.send_command(context_id, bytes, size);
+    }
+
+    Association association_;
+    const struct dicom_receiver &receiver_;
+    Sink sink_;
+    struct dicom_association_totals totals_ = {};
+};
 
 } // namespace
 

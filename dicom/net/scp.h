@@ -137,7 +137,7 @@ struct dicom_receiver {
      * Storage Commitment is not negotiated. */
     uint16_t (*committed)(void *context, const struct dicom_association_request *association,
                           const struct dicom_commitment *commitment);
-    /* The association was accepted; it is over (then `error` and `error` are what dicom_serve
+    /* The association was accepted; it is over (then `rc` and `error` are what dicom_serve
      * returns). Each may be NULL. */
     void (*opened)(void *context, const struct dicom_association_request *association);
     void (*closed)(void *context, const struct dicom_association_request *association,

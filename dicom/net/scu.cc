@@ -7,7 +7,6 @@
  */
 #include "dicom/net/scu_association.hh"
 
-#include "dicom/net/network_ready.hh"
 #include "dicom/net/tls.hh"
 #include "dicom/read/header.hh"
 #include "dicom/value/uid.h"
@@ -107,22 +106,31 @@ fail_broken(struct dicom_association &association, const OFCondition &condition,
                      association.name.c_str(), doing, condition.text());
 }
 
+/* The first presentation context, as the peer answered it, that will do; 0: none. */
+template <typename Test>
+static T_ASC_PresentationContextID
+find_answered(const struct dicom_association &association, Test will_do)
+{
+    T_ASC_Parameters *parameters = association.asc->params;
+    const int count = ASC_countPresentationContexts(parameters);
+    for (int i = 0; i < count; i++) {
+        T_ASC_PresentationContext context;
+        if (ASC_getPresentationContext(parameters, i, &context).good() && will_do(context))
+            return context.presentationContextID;
+    }
+    return 0;
+}
+
 T_ASC_PresentationContextID
 find_context(const struct dicom_association &association, const char *sop_class, const char *syntax)
 {
     if (!association.open)
         return 0;
-    T_ASC_Parameters *parameters = association.asc->params;
-    const int count = ASC_countPresentationContexts(parameters);
-    for (int i = 0; i < count; i++) {
-        T_ASC_PresentationContext context;
-        if (ASC_getPresentationContext(parameters, i, &context).good() &&
-            context.resultReason == ASC_P_ACCEPTANCE &&
-            strcmp(context.abstractSyntax, sop_class) == 0 &&
-            (!syntax || strcmp(context.acceptedTransferSyntax, syntax) == 0))
-            return context.presentationContextID;
-    }
-    return 0;
+    return find_answered(association, [&](const T_ASC_PresentationContext &context) {
+        return context.resultReason == ASC_P_ACCEPTANCE &&
+               strcmp(context.abstractSyntax, sop_class) == 0 &&
+               (!syntax || strcmp(context.acceptedTransferSyntax, syntax) == 0);
+    });
 }
 
 } // namespace scu
@@ -233,20 +241,6 @@ fail_request(struct dicom_association &association, const OFCondition &condition
         condition.text());
 }
 
-/* DCMTK takes another PDU than the answer for one that says nothing. */
-static bool
-was_negotiated(T_ASC_Parameters *parameters)
-{
-    const int count = ASC_countPresentationContexts(parameters);
-    for (int i = 0; i < count; i++) {
-        T_ASC_PresentationContext context;
-        if (ASC_getPresentationContext(parameters, i, &context).good() &&
-            context.resultReason != ASC_P_NOTYETNEGOTIATED)
-            return true;
-    }
-    return false;
-}
-
 static int
 request(struct dicom_association &association, const struct dicom_peer &peer,
         const struct dicom_context *contexts, size_t count, struct dicom_answer *answer,
@@ -273,7 +267,10 @@ request(struct dicom_association &association, const struct dicom_peer &peer,
     set_socket_timeout(association.layer.socket, peer.dimse_seconds);
     if (ASC_countAcceptedPresentationContexts(association.asc->params) > 0)
         return 0;
-    if (!was_negotiated(association.asc->params))
+    /* DCMTK takes another PDU than the answer for one that says nothing. */
+    if (find_answered(association, [](const T_ASC_PresentationContext &context) {
+            return context.resultReason != ASC_P_NOTYETNEGOTIATED;
+        }) == 0)
         return fail_broken(association, DUL_UNEXPECTEDPDU, "negotiating", error);
     return error_set(error, -EPROTONOSUPPORT, CODE_NO_PRESENTATION_CONTEXT,
                      "%s accepts nothing of what is to be sent. Let it accept the SOP class, or "

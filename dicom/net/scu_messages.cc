@@ -109,31 +109,20 @@ dicom_report(struct dicom_association *association, const struct dicom_commitmen
 
 /* ---------------------------------------------------------------- a request, an answer --- */
 
-/* The message ID that a response answers and its status; false for what is no such response. */
+/* The status of the response to a request; false for what is no such response. */
 static bool
 response_status(const T_DIMSE_Message &message, T_DIMSE_Command expected, uint16_t message_id,
                 T_DIMSE_DataSetType &data_set, int32_t &status)
 {
-    if (message.CommandField != expected)
-        return false;
-    const T_DIMSE_C_EchoRSP &echo = message.msg.CEchoRSP;
-    const T_DIMSE_C_StoreRSP &store = message.msg.CStoreRSP;
-    const T_DIMSE_N_ActionRSP &action = message.msg.NActionRSP;
-    uint16_t answered;
-    if (expected == DIMSE_C_ECHO_RSP) {
-        answered = echo.MessageIDBeingRespondedTo;
-        data_set = echo.DataSetType;
-        status = echo.DimseStatus;
-    } else if (expected == DIMSE_C_STORE_RSP) {
-        answered = store.MessageIDBeingRespondedTo;
-        data_set = store.DataSetType;
-        status = store.DimseStatus;
-    } else {
-        answered = action.MessageIDBeingRespondedTo;
-        data_set = action.DataSetType;
-        status = action.DimseStatus;
-    }
-    return answered == message_id;
+    const auto take = [&](const auto &response) {
+        data_set = response.DataSetType;
+        status = response.DimseStatus;
+        return response.MessageIDBeingRespondedTo == message_id;
+    };
+    return message.CommandField == expected &&
+           (expected == DIMSE_C_ECHO_RSP    ? take(message.msg.CEchoRSP)
+            : expected == DIMSE_C_STORE_RSP ? take(message.msg.CStoreRSP)
+                                            : take(message.msg.NActionRSP));
 }
 
 OFCondition

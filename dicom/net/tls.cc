@@ -1,7 +1,8 @@
 #include "dicom/net/tls.hh"
 
 #include "base/error.h"
-#include "dicom/net/network_ready.hh"
+
+#include <dcmtk/dcmnet/assoc.h>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -11,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
 
 struct dicom_tls {
@@ -98,6 +100,20 @@ tls_configure(DcmTLSTransportLayer &layer, const struct dicom_tls_settings &sett
 }
 
 } // namespace
+
+void
+network_ready()
+{
+    static std::once_flag once;
+    std::call_once(once, [] {
+        /* A peer's name is nobody's business here, and asking for it can take half a minute. */
+        dcmDisableGethostbyaddr.set(OFTrue);
+        DcmTLSTransportLayer::initializeOpenSSL();
+        T_ASC_Network *network = nullptr;
+        if (ASC_initializeNetwork(NET_REQUESTOR, 0, 1, &network).good())
+            ASC_dropNetwork(&network);
+    });
+}
 
 const char *
 tls_reason(const char *fallback)

@@ -1,5 +1,6 @@
 /*
- * tls.hh - one side's TLS context, for what makes connections; private to dicom/, C++.
+ * tls.hh - DCMTK's network layer made ready, and one side's TLS context, for what makes connections;
+ * private to dicom/, C++.
  */
 #ifndef NOCTULE_DICOM_TLS_HH
 #define NOCTULE_DICOM_TLS_HH
@@ -11,6 +12,10 @@
 #include <dcmtk/dcmtls/tlslayer.h>
 
 #include <openssl/ssl.h>
+
+/* Comes before any other call of that layer, from any thread: its own first-time initialisation is
+ * not safe from two. SIGPIPE is ignored from here on. */
+void network_ready();
 
 /* For ASC_setTransportLayer (which must not take ownership), or for SSL connections made from its
  * native handle. Making connections is safe from several threads at once. */

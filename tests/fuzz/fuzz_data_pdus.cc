@@ -16,7 +16,6 @@ namespace
 {
 
 constexpr size_t max_pdu = 1024;
-constexpr size_t pdv_head_size = 6;
 
 void
 must(bool condition)
