@@ -2,7 +2,7 @@
  * worker.c - the role that computes: jobs come in over fd 3, files go out to the outbox, and what
  * came of it goes back over fd 3.
  *
- * One libuv loop in the main thread owns the channel; lanes.c owns the threads. The pipe is the
+ * One libuv loop in the main thread owns the channel; slots.c owns the threads. The pipe is the
  * worker's life: when it ends every job is stopped and nothing of it stays, for the daemon (or the
  * one after it) will run it again.
  */
@@ -12,8 +12,8 @@
 #include "service/common/crash_point.h"
 #include "service/common/log.h"
 #include "service/common/parallel.h"
-#include "service/worker/lanes.h"
 #include "service/worker/report.h"
+#include "service/worker/slots.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +26,8 @@
 struct worker_process {
     struct child child;
     uv_loop_t loop;
-    uv_async_t news; /* the lanes have something to tell */
-    struct lanes *lanes;
+    uv_async_t news; /* the slots have something to tell */
+    struct slots *slots;
     bool draining;
     bool lost; /* the device has failed, and the daemon was told */
 };
@@ -35,7 +35,7 @@ struct worker_process {
 /* ------------------------------------------------------------------------------- telling ---- */
 
 static void
-send_progress(struct worker_process *worker, const struct lanes_event *event)
+send_progress(struct worker_process *worker, const struct slots_event *event)
 {
     struct proto_writer writer;
     const struct message_progress progress = {
@@ -63,7 +63,7 @@ send_measurements(struct worker_process *worker, int64_t job, const struct featu
 }
 
 static void
-send_done(struct worker_process *worker, const struct lanes_event *event)
+send_done(struct worker_process *worker, const struct slots_event *event)
 {
     const struct pipeline_report *report = &event->report;
     struct proto_writer writer;
@@ -79,16 +79,16 @@ send_done(struct worker_process *worker, const struct lanes_event *event)
               LOG_NUM("seconds", report->total_seconds));
 }
 
-/* Before the job that found out is told of: otherwise its lane would be given another. */
+/* Before the job that found out is told of: otherwise its slot would be given another. */
 static void
 send_loss(struct worker_process *worker)
 {
     struct proto_writer writer;
-    if (worker->lost || !lanes_lost(worker->lanes))
+    if (worker->lost || !slots_lost(worker->slots))
         return;
     worker->lost = worker->draining = true;
-    log_error("worker.device_lost", LOG_STR("device", lanes_description(worker->lanes)));
-    const struct message_device_lost message = {.why = lanes_description(worker->lanes)};
+    log_error("worker.device_lost", LOG_STR("device", slots_description(worker->slots)));
+    const struct message_device_lost message = {.why = slots_description(worker->slots)};
     message_write_device_lost(&writer, &message);
     child_send(&worker->child, &writer);
 }
@@ -97,20 +97,20 @@ static void
 worker_on_news(uv_async_t *news)
 {
     struct worker_process *worker = news->data;
-    struct lanes_event event;
-    while (!worker->child.failed && lanes_next_event(worker->lanes, &event)) {
+    struct slots_event event;
+    while (!worker->child.failed && slots_next_event(worker->slots, &event)) {
         send_loss(worker);
         switch (event.kind) {
-        case LANES_PROGRESS:
+        case SLOTS_PROGRESS:
             send_progress(worker, &event);
             break;
-        case LANES_DONE:
+        case SLOTS_DONE:
             send_done(worker, &event);
             pipeline_report_clear(&event.report);
             break;
         }
     }
-    if (worker->draining && lanes_idle(worker->lanes))
+    if (worker->draining && slots_idle(worker->slots))
         uv_stop(&worker->loop);
 }
 
@@ -129,10 +129,10 @@ handle_run(struct worker_process *worker, struct proto_reader *reader)
     struct message_run run;
     if (message_read_run(reader, &run) != 0)
         return;
-    if (lanes_run(worker->lanes, run.job, run.job_file) != 0)
+    if (slots_run(worker->slots, run.job, run.job_file) != 0)
         child_fail(&worker->child, "no memory for a job");
     else if (worker->draining)
-        lanes_give_back(worker->lanes);
+        slots_give_back(worker->slots);
 }
 
 static void
@@ -140,7 +140,7 @@ handle_stop_job(struct worker_process *worker, struct proto_reader *reader)
 {
     struct message_stop_job stop;
     if (message_read_stop_job(reader, &stop) == 0)
-        lanes_stop(worker->lanes, stop.job);
+        slots_stop(worker->slots, stop.job);
 }
 
 static void
@@ -160,11 +160,11 @@ worker_on_drain(void *context)
 {
     struct worker_process *worker = context;
     worker->draining = true;
-    lanes_give_back(worker->lanes);
+    slots_give_back(worker->slots);
 }
 
 /* A reload changes nothing more: what a job computes with is part of it, and the daemon restarts
- * workers whose lanes change. */
+ * workers whose slots change. */
 static const struct child_role worker_role = {
     .name = "worker", .message = worker_on_message, .drain = worker_on_drain};
 
@@ -199,20 +199,20 @@ threads_of(const struct conf *conf, const struct role_args *args)
 }
 
 static int
-open_lanes(struct worker_process *worker, const struct conf *conf, const struct role_args *args)
+open_slots(struct worker_process *worker, const struct conf *conf, const struct role_args *args)
 {
     struct error error;
-    const struct lanes_options options = {.device = args->device,
+    const struct slots_options options = {.device = args->device,
                                           .threads = threads_of(conf, args),
                                           .count = conf->compute.lanes,
                                           .wake = worker_wake,
                                           .context = worker};
-    int rc = lanes_open(&options, &worker->lanes, &error);
+    int rc = slots_open(&options, &worker->slots, &error);
     if (rc)
         log_error("worker.device", LOG_STR("device", args->device),
                   LOG_STR("error", error.message));
     else
-        log_info("worker.ready", LOG_STR("device", lanes_description(worker->lanes)),
+        log_info("worker.ready", LOG_STR("device", slots_description(worker->slots)),
                  LOG_INT("lanes", conf->compute.lanes), LOG_INT("threads", options.threads));
     return rc;
 }
@@ -221,16 +221,16 @@ static void
 worker_serve(struct worker_process *worker)
 {
     uv_run(&worker->loop, UV_RUN_DEFAULT);
-    /* The lanes first: they wake the loop's handles. Then what is queued goes out. */
-    lanes_close(worker->lanes);
-    worker->lanes = NULL;
+    /* The slots first: they wake the loop's handles. Then what is queued goes out. */
+    slots_close(worker->slots);
+    worker->slots = NULL;
     child_close(&worker->child);
 }
 
 static int
 open_and_serve(struct worker_process *worker, const struct conf *conf, const struct role_args *args)
 {
-    int error = open_lanes(worker, conf, args);
+    int error = open_slots(worker, conf, args);
     if (error) {
         worker->lost = strcmp(args->device, "cpu") != 0;
         return error;
@@ -238,7 +238,7 @@ open_and_serve(struct worker_process *worker, const struct conf *conf, const str
     error = child_open(&worker->child, &worker->loop, &worker_role, worker);
     if (error == 0)
         worker_serve(worker);
-    lanes_close(worker->lanes);
+    slots_close(worker->slots);
     return error;
 }
 

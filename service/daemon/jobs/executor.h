@@ -21,7 +21,7 @@
 #include "service/daemon/jobs/scheduler.h"
 
 #define EXECUTOR_MAX_JOBS  64 /* to choose from: more than slots, so that alone ones show */
-#define EXECUTOR_MAX_PICKS SCHED_MAX_LANES
+#define EXECUTOR_MAX_PICKS SCHED_MAX_SLOTS
 
 struct executor {
     const struct executor_ops *ops;

@@ -27,7 +27,7 @@
 #include <string.h>
 
 #define STOP_MILLIS 10000 /* between STOP_JOB and the end of the worker */
-#define MAX_SLOTS   (SCHED_MAX_LANES / WORKERS_MAX)
+#define MAX_SLOTS   (SCHED_MAX_SLOTS / WORKERS_MAX)
 #define WORKER_NAME "worker-%d" /* in the database: its number */
 
 struct worker_slots {
@@ -139,7 +139,7 @@ local_executor_worker_gone(struct local_executor *local, size_t worker,
     local->workers[worker].lost_together = 0;
 }
 
-/* It has read what the configuration says of lanes by now, and runs nothing yet. */
+/* It has read what the configuration says of lanes (its slots) by now, and runs nothing yet. */
 void
 local_executor_worker_ready(struct local_executor *local, size_t worker)
 {
@@ -261,15 +261,15 @@ local_room(const struct executor *base)
 
 /* Its slots as the scheduler sees them; returns how many. */
 static size_t
-local_describe(const struct local_executor *local, size_t worker, struct sched_lane *lanes)
+local_describe(const struct local_executor *local, size_t worker, struct sched_slot *slots)
 {
     bool usable = workers_usable(local->base.core->workers, worker);
     for (size_t i = 0; i < local->workers[worker].count; i++)
-        lanes[i] = (struct sched_lane){.worker = (int)worker, .usable = usable};
+        slots[i] = (struct sched_slot){.worker = (int)worker, .usable = usable};
     for (const struct job_attempt *attempt = NULL;
          (attempt = local_next(local, worker, attempt));) {
-        lanes[attempt->place.slot].job = attempt->base.id;
-        lanes[attempt->place.slot].alone = attempt->alone;
+        slots[attempt->place.slot].job = attempt->base.id;
+        slots[attempt->place.slot].alone = attempt->alone;
     }
     return local->workers[worker].count;
 }
@@ -286,27 +286,27 @@ static size_t
 local_pick(struct executor *base, const struct queue_job *jobs, size_t count,
            struct executor_pick *picks)
 {
-    struct sched_lane lanes[SCHED_MAX_LANES];
+    struct sched_slot slots[SCHED_MAX_SLOTS];
     struct sched_job choices[EXECUTOR_MAX_JOBS];
-    struct sched_assignment chosen[SCHED_MAX_LANES];
-    size_t lane_count = 0, first[WORKERS_MAX];
+    struct sched_assignment chosen[SCHED_MAX_SLOTS];
+    size_t slot_count = 0, first[WORKERS_MAX];
     for (size_t i = 0; i < workers_count(base->core->workers); i++) {
-        first[i] = lane_count;
-        lane_count += local_describe((struct local_executor *)base, i, &lanes[lane_count]);
+        first[i] = slot_count;
+        slot_count += local_describe((struct local_executor *)base, i, &slots[slot_count]);
     }
     for (size_t i = 0; i < count; i++)
         choices[i] = (struct sched_job){.id = jobs[i].id,
                                         .not_before_ms = jobs[i].not_before_ms,
                                         .alone = jobs[i].alone,
                                         .avoid = local_worker_named(jobs[i].failed_on)};
-    size_t picked = sched_pick(choices, count, lanes, lane_count, core_closed(base->core),
+    size_t picked = sched_pick(choices, count, slots, slot_count, core_closed(base->core),
                                clock_unix_ms(), chosen);
     for (size_t i = 0; i < picked; i++) {
-        size_t worker = (size_t)lanes[chosen[i].lane].worker;
+        size_t worker = (size_t)slots[chosen[i].slot].worker;
         struct job_place *place = &picks[i].place;
         picks[i].job = chosen[i].job;
         place->worker = worker;
-        place->slot = (int32_t)(chosen[i].lane - first[worker]);
+        place->slot = (int32_t)(chosen[i].slot - first[worker]);
         snprintf(place->name, sizeof place->name, WORKER_NAME, (int)worker);
     }
     return picked;

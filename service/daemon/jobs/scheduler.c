@@ -1,40 +1,40 @@
 /*
  * scheduler.c - see scheduler.h.
  *
- * Lane counts are small (a handful of workers with a few lanes each), so everything is looked for
- * by going through the lanes.
+ * Slot counts are small (a handful of workers with a few slots each), so everything is looked for
+ * by going through the slots.
  */
 #include "service/daemon/jobs/scheduler.h"
 
 struct slot_table {
-    const struct sched_lane *lanes;
+    const struct sched_slot *slots;
     size_t count;
-    bool taken[SCHED_MAX_LANES];    /* given away in this call */
-    bool reserved[SCHED_MAX_LANES]; /* by lane: its worker waits to become empty */
-    bool solitary[SCHED_MAX_LANES]; /* by lane: its worker was given a job that runs alone */
+    bool taken[SCHED_MAX_SLOTS];    /* given away in this call */
+    bool reserved[SCHED_MAX_SLOTS]; /* by slot: its worker waits to become empty */
+    bool solitary[SCHED_MAX_SLOTS]; /* by slot: its worker was given a job that runs alone */
 };
 
 static bool
-sched_is_idle(const struct slot_table *table, size_t lane)
+sched_is_idle(const struct slot_table *table, size_t slot)
 {
-    return !table->lanes[lane].job && !table->taken[lane];
+    return !table->slots[slot].job && !table->taken[slot];
 }
 
 static size_t
-sched_busy_beside(const struct slot_table *table, size_t lane)
+sched_busy_beside(const struct slot_table *table, size_t slot)
 {
     size_t busy = 0;
     for (size_t i = 0; i < table->count; i++)
-        busy += table->lanes[i].worker == table->lanes[lane].worker && !sched_is_idle(table, i);
+        busy += table->slots[i].worker == table->slots[slot].worker && !sched_is_idle(table, i);
     return busy;
 }
 
 static bool
-sched_has_solitary(const struct slot_table *table, size_t lane)
+sched_has_solitary(const struct slot_table *table, size_t slot)
 {
     for (size_t i = 0; i < table->count; i++) {
-        if (table->lanes[i].worker == table->lanes[lane].worker &&
-            (table->solitary[i] || (table->lanes[i].job && table->lanes[i].alone)))
+        if (table->slots[i].worker == table->slots[slot].worker &&
+            (table->solitary[i] || (table->slots[i].job && table->slots[i].alone)))
             return true;
     }
     return false;
@@ -44,21 +44,21 @@ static bool
 sched_has_other(const struct slot_table *table, int worker)
 {
     for (size_t i = 0; i < table->count; i++) {
-        if (table->lanes[i].usable && table->lanes[i].worker != worker)
+        if (table->slots[i].usable && table->slots[i].worker != worker)
             return true;
     }
     return false;
 }
 
 /*
- * The lane in the least busy usable worker but `avoid`; idle_only: only lanes that could start now.
+ * The slot in the least busy usable worker but `avoid`; idle_only: only slots that could start now.
  */
 static size_t
-sched_best_lane(const struct slot_table *table, int avoid, bool idle_only)
+sched_best_slot(const struct slot_table *table, int avoid, bool idle_only)
 {
     size_t best = table->count, least = SIZE_MAX;
     for (size_t i = 0; i < table->count; i++) {
-        if (!table->lanes[i].usable || table->lanes[i].worker == avoid || table->reserved[i] ||
+        if (!table->slots[i].usable || table->slots[i].worker == avoid || table->reserved[i] ||
             sched_has_solitary(table, i) || (idle_only && !sched_is_idle(table, i)))
             continue;
         size_t busy = sched_busy_beside(table, i);
@@ -71,10 +71,10 @@ sched_best_lane(const struct slot_table *table, int avoid, bool idle_only)
 }
 
 static void
-sched_mark_worker(const struct slot_table *table, bool marks[], size_t lane)
+sched_mark_worker(const struct slot_table *table, bool marks[], size_t slot)
 {
     for (size_t i = 0; i < table->count; i++) {
-        if (table->lanes[i].worker == table->lanes[lane].worker)
+        if (table->slots[i].worker == table->slots[slot].worker)
             marks[i] = true;
     }
 }
@@ -83,31 +83,31 @@ static size_t
 sched_place(struct slot_table *table, const struct sched_job *job)
 {
     int avoid = sched_has_other(table, job->avoid) ? job->avoid : -1;
-    size_t lane = sched_best_lane(table, avoid, !job->alone);
-    if (lane == table->count)
-        return lane;
-    if (job->alone && sched_busy_beside(table, lane) > 0) {
-        sched_mark_worker(table, table->reserved, lane);
+    size_t slot = sched_best_slot(table, avoid, !job->alone);
+    if (slot == table->count)
+        return slot;
+    if (job->alone && sched_busy_beside(table, slot) > 0) {
+        sched_mark_worker(table, table->reserved, slot);
         return table->count;
     }
-    table->taken[lane] = true;
-    table->solitary[lane] = job->alone;
-    return lane;
+    table->taken[slot] = true;
+    table->solitary[slot] = job->alone;
+    return slot;
 }
 
 size_t
-sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_lane *lanes,
-           size_t lane_count, bool closed, int64_t now_ms, struct sched_assignment *assignments)
+sched_pick(const struct sched_job *jobs, size_t job_count, const struct sched_slot *slots,
+           size_t slot_count, bool closed, int64_t now_ms, struct sched_assignment *assignments)
 {
     struct slot_table table = {
-        .lanes = lanes, .count = lane_count < SCHED_MAX_LANES ? lane_count : SCHED_MAX_LANES};
+        .slots = slots, .count = slot_count < SCHED_MAX_SLOTS ? slot_count : SCHED_MAX_SLOTS};
     size_t assigned = 0;
     for (size_t i = 0; i < job_count && !closed && assigned < table.count; i++) {
         if (jobs[i].not_before_ms > now_ms)
             continue;
-        size_t lane = sched_place(&table, &jobs[i]);
-        if (lane < table.count)
-            assignments[assigned++] = (struct sched_assignment){i, lane};
+        size_t slot = sched_place(&table, &jobs[i]);
+        if (slot < table.count)
+            assignments[assigned++] = (struct sched_assignment){i, slot};
     }
     return assigned;
 }

@@ -9,21 +9,21 @@
 /*
  * Jobs: "1 2! 3@9 4~0" are jobs 1, 2 (alone), 3 (not before 9) and 4 (failed in worker 0); it is 5
  * o'clock.
- * Lanes: "0:. 0:7 0:8! 1x" are lanes of worker 0 that is idle, runs 7, runs 8 alone; of worker 1
- * that cannot be used. Expected: "job>lane" in order.
+ * Slots: "0:. 0:7 0:8! 1x" are slots of worker 0 that is idle, runs 7, runs 8 alone; of worker 1
+ * that cannot be used. Expected: "job>slot" in order.
  */
 static const struct {
-    const char *what, *jobs, *lanes, *expected;
+    const char *what, *jobs, *slots, *expected;
     bool closed;
 } cases[] = {
     {"nothing to do", "", "0:. 0:.", "", false},
-    {"no lanes", "1 2", "", "", false},
+    {"no slots", "1 2", "", "", false},
     {"one job", "1", "0:. 0:.", "1>0", false},
-    {"as many as lanes", "1 2", "0:. 0:.", "1>0 2>1", false},
-    {"more than lanes", "1 2 3", "0:. 0:.", "1>0 2>1", false},
+    {"as many as slots", "1 2", "0:. 0:.", "1>0 2>1", false},
+    {"more than slots", "1 2 3", "0:. 0:.", "1>0 2>1", false},
     {"in the given order", "9 4 7", "0:.", "9>0", false},
     {"all busy", "1", "0:5 0:6", "", false},
-    {"one lane left", "1 2", "0:5 0:.", "1>1", false},
+    {"one slot left", "1 2", "0:5 0:.", "1>1", false},
     {"closed", "1 2", "0:. 0:.", "", true},
     {"worker not usable", "1", "0x 0x", "", false},
     {"another worker usable", "1", "0x 1:.", "1>1", false},
@@ -47,7 +47,7 @@ static const struct {
     {"an alone not yet due reserves nothing", "1!@9 2", "0:5 0:.", "2>1", false},
     {"alone beside alone", "1!", "0:7! 0:.", "", false},
     {"alone, other worker down", "1! 2", "0:5 0:. 1x", "", false},
-    {"one lane workers", "1 2! 3", "0:. 1:. 2:.", "1>0 2>1 3>2", false},
+    {"one slot workers", "1 2! 3", "0:. 1:. 2:.", "1>0 2>1 3>2", false},
     {"failed, and so elsewhere", "1~0", "0:. 1:.", "1>1", false},
     {"waits for an elsewhere", "1~0 2", "0:. 1:5", "2>0", false},
     {"there is no elsewhere", "1~0", "0:. 0:.", "1>0", false},
@@ -74,14 +74,14 @@ parse_jobs(const char *text, struct sched_job *jobs)
 }
 
 static size_t
-parse_lanes(const char *text, struct sched_lane *lanes)
+parse_slots(const char *text, struct sched_slot *slots)
 {
     size_t count = 0;
     char copy[128], *save = NULL;
     snprintf(copy, sizeof copy, "%s", text);
     for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         const char *colon = strchr(word, ':');
-        lanes[count++] = (struct sched_lane){.worker = atoi(word),
+        slots[count++] = (struct sched_slot){.worker = atoi(word),
                                              .usable = colon != NULL,
                                              .job = colon ? atoi(colon + 1) : 0,
                                              .alone = strchr(word, '!') != NULL};
@@ -92,15 +92,15 @@ parse_lanes(const char *text, struct sched_lane *lanes)
 START_TEST(the_table_of_situations)
 {
     struct sched_job jobs[16];
-    struct sched_lane lanes[16];
+    struct sched_slot slots[16];
     struct sched_assignment picks[16];
     char got[128] = "";
     size_t job_count = parse_jobs(cases[_i].jobs, jobs);
-    size_t lane_count = parse_lanes(cases[_i].lanes, lanes);
-    size_t count = sched_pick(jobs, job_count, lanes, lane_count, cases[_i].closed, 5, picks);
+    size_t slot_count = parse_slots(cases[_i].slots, slots);
+    size_t count = sched_pick(jobs, job_count, slots, slot_count, cases[_i].closed, 5, picks);
     for (size_t i = 0; i < count; i++)
         snprintf(got + strlen(got), sizeof got - strlen(got), "%s%d>%zu", i ? " " : "",
-                 (int)jobs[picks[i].job].id, picks[i].lane);
+                 (int)jobs[picks[i].job].id, picks[i].slot);
     ck_assert_msg(strcmp(got, cases[_i].expected) == 0, "%s: %s, not %s", cases[_i].what, got,
                   cases[_i].expected);
 }
@@ -108,7 +108,7 @@ START_TEST(the_table_of_situations)
 END_TEST
 
 /*
- * Whatever the situation: no lane twice, no busy or unusable lane, nothing beside an alone job,
+ * Whatever the situation: no slot twice, no busy or unusable slot, nothing beside an alone job,
  * none where it failed while there is an elsewhere.
  */
 START_TEST(random_situations_keep_the_rules)
@@ -116,33 +116,33 @@ START_TEST(random_situations_keep_the_rules)
     srand(7);
     for (int round = 0; round < 20000; round++) {
         struct sched_job jobs[12];
-        struct sched_lane lanes[12];
+        struct sched_slot slots[12];
         struct sched_assignment picks[12];
-        size_t job_count = (size_t)(rand() % 12), lane_count = (size_t)(rand() % 12);
+        size_t job_count = (size_t)(rand() % 12), slot_count = (size_t)(rand() % 12);
         bool down[4];
         for (int i = 0; i < 4; i++)
             down[i] = rand() % 4 == 0;
         for (size_t i = 0; i < job_count; i++)
             jobs[i] = (struct sched_job){
                 .id = 100 + (int)i, .alone = rand() % 3 == 0, .avoid = rand() % 5 - 1};
-        for (size_t i = 0; i < lane_count; i++) {
+        for (size_t i = 0; i < slot_count; i++) {
             int worker = (int)i / 3;
-            lanes[i] = (struct sched_lane){
+            slots[i] = (struct sched_slot){
                 .worker = worker, .usable = !down[worker], .job = rand() % 2 ? 1 + (int)i : 0};
         }
-        size_t count = sched_pick(jobs, job_count, lanes, lane_count, false, 5, picks);
+        size_t count = sched_pick(jobs, job_count, slots, slot_count, false, 5, picks);
         for (size_t i = 0; i < count; i++) {
-            size_t lane = picks[i].lane;
-            ck_assert(lanes[lane].usable && !lanes[lane].job);
-            for (size_t j = 0; j < lane_count && lanes[lane].worker == jobs[picks[i].job].avoid;
+            size_t slot = picks[i].slot;
+            ck_assert(slots[slot].usable && !slots[slot].job);
+            for (size_t j = 0; j < slot_count && slots[slot].worker == jobs[picks[i].job].avoid;
                  j++)
-                ck_assert(!lanes[j].usable || lanes[j].worker == lanes[lane].worker);
-            lanes[lane].job = jobs[picks[i].job].id;
-            lanes[lane].alone = jobs[picks[i].job].alone;
+                ck_assert(!slots[j].usable || slots[j].worker == slots[slot].worker);
+            slots[slot].job = jobs[picks[i].job].id;
+            slots[slot].alone = jobs[picks[i].job].alone;
         }
-        for (size_t i = 0; i < lane_count; i++) {
-            for (size_t j = 0; j < lane_count && lanes[i].alone; j++)
-                ck_assert(i == j || lanes[i].worker != lanes[j].worker || !lanes[j].job);
+        for (size_t i = 0; i < slot_count; i++) {
+            for (size_t j = 0; j < slot_count && slots[i].alone; j++)
+                ck_assert(i == j || slots[i].worker != slots[j].worker || !slots[j].job);
         }
     }
 }

@@ -1,5 +1,5 @@
-/* The lanes of a worker: jobs through the queue, stopped, given back, and closed upon. */
-#include "service/worker/lanes.h"
+/* The slots of a worker: jobs through the queue, stopped, given back, and closed upon. */
+#include "service/worker/slots.h"
 
 #include "tests/unit/job_sample.h"
 
@@ -17,7 +17,7 @@
 enum { JOBS = 12, DEADLINE_SECONDS = 30 };
 
 static struct job_sample sample;
-static struct lanes *lanes;
+static struct slots *slots;
 static sem_t news;
 static char files[JOBS + 1][128];
 
@@ -28,12 +28,12 @@ wake(void *context)
 }
 
 static void
-open_lanes(int count)
+open_slots(int count)
 {
     struct error error = {0};
-    const struct lanes_options options = {
+    const struct slots_options options = {
         .device = "cpu", .threads = 1, .count = count, .wake = wake, .context = &news};
-    ck_assert_int_eq(lanes_open(&options, &lanes, &error), 0);
+    ck_assert_int_eq(slots_open(&options, &slots, &error), 0);
 }
 
 static void
@@ -55,23 +55,23 @@ set_up(void)
 static void
 tear_down(void)
 {
-    lanes_close(lanes);
-    lanes = NULL;
+    slots_close(slots);
+    slots = NULL;
     sem_destroy(&news);
     job_sample_remove(&sample);
 }
 
 /* The next DONE; fails at the deadline. Clears the report's arrays. */
-static struct lanes_event
+static struct slots_event
 wait_done(void)
 {
     struct timespec deadline;
-    struct lanes_event event;
+    struct slots_event event;
     clock_gettime(CLOCK_REALTIME, &deadline);
     deadline.tv_sec += DEADLINE_SECONDS;
     for (;;) {
-        while (lanes_next_event(lanes, &event)) {
-            if (event.kind == LANES_DONE) {
+        while (slots_next_event(slots, &event)) {
+            if (event.kind == SLOTS_DONE) {
                 pipeline_report_clear(&event.report);
                 return event;
             }
@@ -84,29 +84,29 @@ wait_done(void)
 START_TEST(every_job_is_done_once)
 {
     bool seen[JOBS + 1] = {false};
-    open_lanes(2);
-    ck_assert(lanes_idle(lanes));
-    ck_assert_str_ne(lanes_description(lanes), "");
+    open_slots(2);
+    ck_assert(slots_idle(slots));
+    ck_assert_str_ne(slots_description(slots), "");
     for (int i = 1; i <= JOBS; i++)
-        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
-    ck_assert(!lanes_idle(lanes));
+        ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
+    ck_assert(!slots_idle(slots));
     for (int i = 1; i <= JOBS; i++) {
-        struct lanes_event event = wait_done();
+        struct slots_event event = wait_done();
         ck_assert_msg(event.report.verdict == PROTO_VERDICT_DONE, "%s", event.report.error.message);
         ck_assert_int_eq(event.report.segmented_voxels, SAMPLE_BLOCK);
         ck_assert(event.job >= 1 && event.job <= JOBS && !seen[event.job]);
         seen[event.job] = true;
     }
-    ck_assert(lanes_idle(lanes));
+    ck_assert(slots_idle(slots));
 }
 
 END_TEST
 
 START_TEST(a_job_without_its_file_may_be_tried_again)
 {
-    open_lanes(1);
-    ck_assert_int_eq(lanes_run(lanes, 4, "/nowhere/4.job"), 0);
-    struct lanes_event event = wait_done();
+    open_slots(1);
+    ck_assert_int_eq(slots_run(slots, 4, "/nowhere/4.job"), 0);
+    struct slots_event event = wait_done();
     ck_assert_int_eq(event.job, 4);
     ck_assert_int_eq(event.report.verdict, PROTO_VERDICT_RETRY);
     ck_assert_int_eq(event.report.error.code, CODE_JOB_FILE_UNREADABLE);
@@ -117,33 +117,33 @@ END_TEST
 START_TEST(waiting_jobs_are_given_back_and_running_ones_end)
 {
     int done = 0, given_back = 0;
-    open_lanes(1);
+    open_slots(1);
     for (int i = 1; i <= JOBS; i++)
-        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
-    lanes_give_back(lanes);
+        ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
+    slots_give_back(slots);
     for (int i = 1; i <= JOBS; i++) {
-        struct lanes_event event = wait_done();
+        struct slots_event event = wait_done();
         done += event.report.verdict == PROTO_VERDICT_DONE;
         given_back += event.report.verdict == PROTO_VERDICT_STOPPED;
     }
     ck_assert_int_eq(done + given_back, JOBS);
     ck_assert_int_gt(given_back, 0);
-    ck_assert(lanes_idle(lanes));
+    ck_assert(slots_idle(slots));
 }
 
 END_TEST
 
 START_TEST(any_job_can_be_stopped)
 {
-    open_lanes(1);
+    open_slots(1);
     for (int i = 1; i <= JOBS; i++)
-        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
-    lanes_stop(lanes, JOBS);
-    lanes_stop(lanes, 3);
-    lanes_stop(lanes, 4711); /* nobody knows it: it may have just ended */
+        ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
+    slots_stop(slots, JOBS);
+    slots_stop(slots, 3);
+    slots_stop(slots, 4711); /* nobody knows it: it may have just ended */
     bool stopped[JOBS + 1] = {false};
     for (int i = 1; i <= JOBS; i++) {
-        struct lanes_event event = wait_done();
+        struct slots_event event = wait_done();
         stopped[event.job] = event.report.verdict == PROTO_VERDICT_STOPPED;
     }
     ck_assert(stopped[JOBS]);
@@ -155,11 +155,11 @@ END_TEST
 
 START_TEST(closing_upon_jobs_leaves_nothing_unfinished)
 {
-    open_lanes(2);
+    open_slots(2);
     for (int i = 1; i <= JOBS; i++)
-        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
-    lanes_close(lanes);
-    lanes = NULL;
+        ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
+    slots_close(slots);
+    slots = NULL;
     char command[256];
     snprintf(command, sizeof command, "test -z \"$(find '%s' -name '*.part')\"", sample.folder);
     ck_assert_int_eq(system(command), 0);
@@ -179,27 +179,27 @@ START_TEST(what_a_lost_device_leaves_is_given_back)
     fclose(gpu);
     setenv("NOCTULE_FAKE_GPUS", folder, 1);
     struct error error = {0};
-    const struct lanes_options options = {
+    const struct slots_options options = {
         .device = "GPU-1", .threads = 1, .count = 2, .wake = wake, .context = &news};
-    ck_assert_int_eq(lanes_open(&options, &lanes, &error), 0);
+    ck_assert_int_eq(slots_open(&options, &slots, &error), 0);
     for (int i = 1; i < JOBS; i++)
-        ck_assert_int_eq(lanes_run(lanes, i, files[i]), 0);
+        ck_assert_int_eq(slots_run(slots, i, files[i]), 0);
     int done = 0, lost = 0, given_back = 0;
     for (int i = 1; i < JOBS; i++) {
-        struct lanes_event event = wait_done();
+        struct slots_event event = wait_done();
         done += event.report.verdict == PROTO_VERDICT_DONE;
         given_back += event.report.verdict == PROTO_VERDICT_STOPPED;
         lost += event.report.device_lost;
-        ck_assert(!event.report.device_lost || lanes_lost(lanes));
+        ck_assert(!event.report.device_lost || slots_lost(slots));
         pipeline_report_clear(&event.report);
     }
     ck_assert_int_eq(done, 2);
-    ck_assert_int_ge(lost, 1); /* the other lane may have begun another before it was known */
+    ck_assert_int_ge(lost, 1); /* the other slot may have begun another before it was known */
     ck_assert_int_eq(done + lost + given_back, JOBS - 1);
     ck_assert_int_ge(given_back, JOBS - 1 - 4);
-    ck_assert_int_eq(lanes_run(lanes, JOBS, files[JOBS]), 0);
+    ck_assert_int_eq(slots_run(slots, JOBS, files[JOBS]), 0);
     ck_assert_int_eq(wait_done().report.verdict, PROTO_VERDICT_STOPPED);
-    ck_assert(lanes_idle(lanes));
+    ck_assert(slots_idle(slots));
     unsetenv("NOCTULE_FAKE_GPUS");
 }
 
@@ -208,10 +208,10 @@ END_TEST
 START_TEST(a_backend_that_is_not_there)
 {
     struct error error = {0};
-    const struct lanes_options options = {
+    const struct slots_options options = {
         .device = "GPU-abacus", .threads = 1, .count = 1, .wake = wake, .context = &news};
-    ck_assert_int_lt(lanes_open(&options, &lanes, &error), 0);
-    ck_assert_ptr_null(lanes);
+    ck_assert_int_lt(slots_open(&options, &slots, &error), 0);
+    ck_assert_ptr_null(slots);
     ck_assert_str_ne(error.message, "");
 }
 
@@ -220,8 +220,8 @@ END_TEST
 int
 main(void)
 {
-    Suite *suite = suite_create("service_lanes");
-    TCase *tests = tcase_create("lanes");
+    Suite *suite = suite_create("service_slots");
+    TCase *tests = tcase_create("slots");
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, every_job_is_done_once);
     tcase_add_test(tests, a_job_without_its_file_may_be_tried_again);

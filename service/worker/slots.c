@@ -1,0 +1,472 @@
+/*
+ * slots.c - see slots.h.
+ *
+ * Everything in struct slots below `lock` is guarded by it. A slot's thread holds the lock only
+ * between jobs and for the few words of a progress report.
+ */
+#include "service/worker/slots.h"
+
+#include "base/error.h"
+#include "service/common/clock.h"
+#include "service/common/crash_point.h"
+#include "service/common/parallel.h"
+#include "service/worker/fake_gpus.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_SECONDS 0.2
+
+struct task {
+    struct task *next;
+    int64_t job;
+    char *file;
+    struct pipeline_report report; /* once it has ended */
+};
+
+struct task_list {
+    struct task *first, **end;
+};
+
+struct job_slot {
+    struct slots *slots;
+    struct kernels_lane *compute;
+    struct kernels_lane *fallback; /* NULL until a job needs it */
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool stop;
+    const struct task *running; /* NULL: idle */
+    const char *stage;
+    double fraction;
+    double told; /* when progress was last offered */
+    bool has_news;
+};
+
+struct slots {
+    struct kernels_device *device;
+    struct kernels_device *fallback; /* NULL until a job needs it */
+    struct fake_gpu *fake;           /* NULL but in tests */
+    int threads;
+    void (*wake)(void *context);
+    void *context;
+    struct job_slot *items;
+    int count;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct task_list waiting, ended;
+    bool closing;
+    bool lost; /* the device has failed */
+};
+
+/* --------------------------------------------------------------------------------- lists ---- */
+
+static void
+list_init(struct task_list *list)
+{
+    list->first = NULL;
+    list->end = &list->first;
+}
+
+static void
+list_append(struct task_list *list, struct task *task)
+{
+    task->next = NULL;
+    *list->end = task;
+    list->end = &task->next;
+}
+
+static struct task *
+list_take_at(struct task_list *list, struct task **at)
+{
+    struct task *task = *at;
+    *at = task->next;
+    if (!task->next)
+        list->end = at;
+    return task;
+}
+
+static struct task *
+list_take(struct task_list *list)
+{
+    return list->first ? list_take_at(list, &list->first) : NULL;
+}
+
+static void
+task_free(struct task *task)
+{
+    if (!task)
+        return;
+    pipeline_report_clear(&task->report);
+    free(task->file);
+    free(task);
+}
+
+/* With the lock held: takes the waiting task at *at out as one that was told to stop. */
+static void
+give_back(struct slots *slots, struct task **at)
+{
+    struct task *task = list_take_at(&slots->waiting, at);
+    task->report.verdict = PROTO_VERDICT_STOPPED;
+    error_set(&task->report.error, 0, CODE_STOPPED, "the job was given back before it began");
+    list_append(&slots->ended, task);
+}
+
+static void
+give_back_all(struct slots *slots)
+{
+    while (slots->waiting.first)
+        give_back(slots, &slots->waiting.first);
+}
+
+/* ------------------------------------------------------------------------ a slot's thread -- */
+
+static void
+on_progress(void *context, const char *stage, double fraction)
+{
+    struct job_slot *slot = context;
+    double now = clock_seconds();
+    pthread_mutex_lock(&slot->slots->lock);
+    bool due = now - slot->told >= PROGRESS_SECONDS;
+    if (due) {
+        slot->told = now;
+        slot->stage = stage;
+        slot->fraction = fraction;
+        slot->has_news = true;
+    }
+    pthread_mutex_unlock(&slot->slots->lock);
+    if (due)
+        slot->slots->wake(slot->slots->context);
+}
+
+/* As a job whose device fails, for tests. */
+static void
+fail_as_lost(struct task *task)
+{
+    task->report.verdict = PROTO_VERDICT_RETRY;
+    task->report.device_lost = true;
+    error_set(&task->report.error, -EIO, CODE_COMPUTE_DEVICE_LOST,
+              "the compute backend: the device has failed");
+}
+
+/* The CPUs behind a GPU, for what does not fit into its memory: theirs is not spent before. */
+static bool
+open_fallback(struct job_slot *slot)
+{
+    struct slots *slots = slot->slots;
+    const struct kernels_device_options options = {.backend = "cpu", .threads = slots->threads};
+    pthread_mutex_lock(&slots->lock);
+    if (!slots->fallback)
+        kernels_device_open(&options, &slots->fallback, NULL);
+    if (slots->fallback && !slot->fallback)
+        kernels_lane_open(slots->fallback, &slot->fallback, NULL);
+    pthread_mutex_unlock(&slots->lock);
+    return slot->fallback != NULL;
+}
+
+static bool
+may_fall_back(const struct job_slot *slot, const struct pipeline_report *report)
+{
+    return !slot->fallback && report->verdict == PROTO_VERDICT_RETRY &&
+           report->error.code == CODE_OUT_OF_MEMORY &&
+           strcmp(kernels_device_backend(slot->slots->device), "cpu") != 0;
+}
+
+static void
+compute_task(struct job_slot *slot, const struct job_spec *spec, const struct pipeline_watch *watch,
+             struct pipeline_report *report)
+{
+    struct pipeline_compute compute = {.device = slot->slots->device,
+                                       .lane = slot->compute,
+                                       .threads = slot->slots->threads,
+                                       .fallback_device =
+                                           slot->fallback ? slot->slots->fallback : NULL,
+                                       .fallback_lane = slot->fallback};
+    pipeline_run(spec, &compute, watch, report);
+    if (!may_fall_back(slot, report) || !open_fallback(slot))
+        return;
+    compute.fallback_device = slot->slots->fallback;
+    compute.fallback_lane = slot->fallback;
+    pipeline_report_clear(report);
+    pipeline_run(spec, &compute, watch, report);
+}
+
+static void
+run_task(struct job_slot *slot, struct task *task)
+{
+    const struct pipeline_watch watch = {on_progress, slot, &slot->stop};
+    struct job_spec *spec;
+    struct error error;
+    int rc = job_spec_read(task->file, &spec, &error);
+    if (rc) {
+        task->report.verdict = PROTO_VERDICT_RETRY;
+        error_set(&task->report.error, rc, CODE_JOB_FILE_UNREADABLE, "%.200s: %s", task->file,
+                  error.message);
+        return;
+    }
+    if (slot->slots->fake && fake_gpu_fails(slot->slots->fake))
+        fail_as_lost(task);
+    else
+        compute_task(slot, spec, &watch, &task->report);
+    job_spec_free(spec);
+    crash_point("worker_before_done");
+}
+
+/* Waits for a job; NULL when the slots close. */
+static struct task *
+begin_task(struct job_slot *slot)
+{
+    struct slots *slots = slot->slots;
+    pthread_mutex_lock(&slots->lock);
+    while ((!slots->waiting.first || slots->lost) && !slots->closing)
+        pthread_cond_wait(&slots->changed, &slots->lock);
+    struct task *task = slots->closing ? NULL : list_take(&slots->waiting);
+    slot->running = task;
+    slot->told = 0;
+    atomic_store(&slot->stop, false);
+    pthread_mutex_unlock(&slots->lock);
+    return task;
+}
+
+static void
+end_task(struct job_slot *slot, struct task *task)
+{
+    struct slots *slots = slot->slots;
+    pthread_mutex_lock(&slots->lock);
+    slot->running = NULL;
+    slot->has_news = false;
+    list_append(&slots->ended, task);
+    if (task->report.device_lost) {
+        slots->lost = true;
+        give_back_all(slots);
+    }
+    pthread_mutex_unlock(&slots->lock);
+    slots->wake(slots->context);
+}
+
+static void *
+slot_main(void *argument)
+{
+    struct job_slot *slot = argument;
+    for (struct task *task; (task = begin_task(slot)) != NULL;) {
+        run_task(slot, task);
+        end_task(slot, task);
+    }
+    return NULL;
+}
+
+/* ----------------------------------------------------------------------- opening, closing -- */
+
+static int
+open_slot(struct slots *slots, struct job_slot *slot, struct error *error)
+{
+    slot->slots = slots;
+    int rc = kernels_lane_open(slots->device, &slot->compute, error);
+    if (rc)
+        return rc;
+    rc = -pthread_create(&slot->thread, NULL, slot_main, slot);
+    slot->has_thread = rc == 0;
+    return rc ? error_set_system(error, rc, "start a thread") : 0;
+}
+
+/* A GPU that a test made up computes on the CPUs. */
+static int
+open_device(struct slots *slots, const char *name, struct error *error)
+{
+    bool is_cpu = strcmp(name, "cpu") == 0;
+    struct kernels_device_options options = {.backend = is_cpu ? "cpu" : "cuda",
+                                             .device = is_cpu ? "" : name,
+                                             .threads = slots->threads};
+    if (!is_cpu && fake_gpus_in_use()) {
+        int rc = fake_gpu_open(name, &slots->fake, error);
+        if (rc)
+            return rc;
+        options.backend = "cpu";
+        options.device = "";
+    }
+    return kernels_device_open(&options, &slots->device, error);
+}
+
+int
+slots_open(const struct slots_options *options, struct slots **out, struct error *error)
+{
+    struct slots *slots = calloc(1, sizeof *slots);
+    if (slots)
+        slots->items = calloc((size_t)options->count, sizeof *slots->items);
+    if (!slots || !slots->items) {
+        free(slots);
+        return error_set_system(error, -ENOMEM, "open the lanes");
+    }
+    slots->threads = options->threads > 0 ? options->threads : parallel_processors();
+    slots->wake = options->wake;
+    slots->context = options->context;
+    pthread_mutex_init(&slots->lock, NULL);
+    pthread_cond_init(&slots->changed, NULL);
+    list_init(&slots->waiting);
+    list_init(&slots->ended);
+    int rc = open_device(slots, options->device, error);
+    while (rc == 0 && slots->count < options->count)
+        rc = open_slot(slots, &slots->items[slots->count++], error);
+    if (rc)
+        slots_close(slots);
+    else
+        *out = slots;
+    return rc;
+}
+
+const char *
+slots_description(const struct slots *slots)
+{
+    return kernels_device_description(slots->device);
+}
+
+static void
+stop_threads(struct slots *slots)
+{
+    pthread_mutex_lock(&slots->lock);
+    slots->closing = true;
+    for (int i = 0; i < slots->count; i++)
+        atomic_store(&slots->items[i].stop, true);
+    pthread_cond_broadcast(&slots->changed);
+    pthread_mutex_unlock(&slots->lock);
+    for (int i = 0; i < slots->count; i++) {
+        if (slots->items[i].has_thread)
+            pthread_join(slots->items[i].thread, NULL);
+    }
+}
+
+void
+slots_close(struct slots *slots)
+{
+    if (!slots)
+        return;
+    stop_threads(slots);
+    for (int i = 0; i < slots->count; i++) {
+        if (slots->items[i].compute)
+            kernels_lane_close(slots->items[i].compute);
+        if (slots->items[i].fallback)
+            kernels_lane_close(slots->items[i].fallback);
+    }
+    if (slots->fallback)
+        kernels_device_close(slots->fallback);
+    if (slots->device)
+        kernels_device_close(slots->device);
+    while (slots->waiting.first)
+        task_free(list_take(&slots->waiting));
+    while (slots->ended.first)
+        task_free(list_take(&slots->ended));
+    fake_gpu_close(slots->fake);
+    pthread_cond_destroy(&slots->changed);
+    pthread_mutex_destroy(&slots->lock);
+    free(slots->items);
+    free(slots);
+}
+
+/* ------------------------------------------------------------------------------ the loop ---- */
+
+int
+slots_run(struct slots *slots, int64_t job, const char *file)
+{
+    struct task *task = calloc(1, sizeof *task);
+    char *copy = strdup(file);
+    if (!task || !copy) {
+        free(task);
+        free(copy);
+        return -ENOMEM;
+    }
+    task->job = job;
+    task->file = copy;
+    pthread_mutex_lock(&slots->lock);
+    list_append(&slots->waiting, task);
+    if (slots->lost)
+        give_back_all(slots);
+    bool lost = slots->lost;
+    pthread_cond_signal(&slots->changed);
+    pthread_mutex_unlock(&slots->lock);
+    if (lost)
+        slots->wake(slots->context);
+    return 0;
+}
+
+void
+slots_stop(struct slots *slots, int64_t job)
+{
+    pthread_mutex_lock(&slots->lock);
+    for (int i = 0; i < slots->count; i++) {
+        if (slots->items[i].running && slots->items[i].running->job == job)
+            atomic_store(&slots->items[i].stop, true);
+    }
+    struct task **at = &slots->waiting.first;
+    while (*at) {
+        if ((*at)->job == job)
+            give_back(slots, at);
+        else
+            at = &(*at)->next;
+    }
+    pthread_mutex_unlock(&slots->lock);
+    slots->wake(slots->context);
+}
+
+void
+slots_give_back(struct slots *slots)
+{
+    pthread_mutex_lock(&slots->lock);
+    give_back_all(slots);
+    pthread_mutex_unlock(&slots->lock);
+    slots->wake(slots->context);
+}
+
+bool
+slots_lost(struct slots *slots)
+{
+    pthread_mutex_lock(&slots->lock);
+    bool lost = slots->lost;
+    pthread_mutex_unlock(&slots->lock);
+    return lost;
+}
+
+bool
+slots_idle(struct slots *slots)
+{
+    pthread_mutex_lock(&slots->lock);
+    bool idle = !slots->waiting.first && !slots->ended.first;
+    for (int i = 0; i < slots->count; i++)
+        idle = idle && !slots->items[i].running;
+    pthread_mutex_unlock(&slots->lock);
+    return idle;
+}
+
+static bool
+take_progress(struct slots *slots, struct slots_event *event)
+{
+    for (int i = 0; i < slots->count; i++) {
+        struct job_slot *slot = &slots->items[i];
+        if (!slot->has_news)
+            continue;
+        slot->has_news = false;
+        *event = (struct slots_event){.kind = SLOTS_PROGRESS,
+                                      .job = slot->running->job,
+                                      .stage = slot->stage,
+                                      .fraction = slot->fraction};
+        return true;
+    }
+    return false;
+}
+
+bool
+slots_next_event(struct slots *slots, struct slots_event *event)
+{
+    pthread_mutex_lock(&slots->lock);
+    bool found = take_progress(slots, event);
+    struct task *task = found ? NULL : list_take(&slots->ended);
+    pthread_mutex_unlock(&slots->lock);
+    if (!task)
+        return found;
+    *event = (struct slots_event){.kind = SLOTS_DONE, .job = task->job, .report = task->report};
+    memset(&task->report, 0, sizeof task->report); /* its arrays are the event's now */
+    task_free(task);
+    return true;
+}
