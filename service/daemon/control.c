@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -27,7 +28,7 @@
 #define LISTEN_LENGTH 128
 
 struct client {
-    struct client *next;
+    LIST_ENTRY(client) next;
     struct control *control;
     struct channel *channel;
     int64_t number;
@@ -39,7 +40,7 @@ struct control {
     uv_pipe_t listener;
     uv_timer_t sweeper;
     struct control_events events;
-    struct client *clients;
+    LIST_HEAD(, client) clients;
     size_t count;
     int64_t last_number;
     char *path;
@@ -49,10 +50,7 @@ struct control {
 static void
 client_drop(struct client *client)
 {
-    struct client **link = &client->control->clients;
-    while (*link != client)
-        link = &(*link)->next;
-    *link = client->next;
+    LIST_REMOVE(client, next);
     client->control->count--;
     channel_close(client->channel);
     free(client);
@@ -103,8 +101,8 @@ control_on_sweep(uv_timer_t *timer)
 {
     struct control *control = timer->data;
     struct client *next;
-    for (struct client *client = control->clients; client; client = next) {
-        next = client->next;
+    for (struct client *client = LIST_FIRST(&control->clients); client; client = next) {
+        next = LIST_NEXT(client, next);
         if (client->unanswered == 0 && uv_now(timer->loop) - client->heard_at > IDLE_MILLIS)
             client_drop(client);
     }
@@ -134,8 +132,7 @@ control_add_client(struct control *control, uv_pipe_t *pipe)
     client->control = control;
     client->number = ++control->last_number;
     client->heard_at = uv_now(control->listener.loop);
-    client->next = control->clients;
-    control->clients = client;
+    LIST_INSERT_HEAD(&control->clients, client, next);
     control->count++;
     return 0;
 }
@@ -163,9 +160,9 @@ control_on_connection(uv_stream_t *listener, int status)
 void
 control_answer(struct control *control, int64_t number, const struct message_answer *answer)
 {
-    struct client *client = control->clients;
+    struct client *client = LIST_FIRST(&control->clients);
     while (client && client->number != number)
-        client = client->next;
+        client = LIST_NEXT(client, next);
     if (!client)
         return;
     client->unanswered--;
@@ -261,8 +258,8 @@ control_close(struct control *control)
 {
     if (!control)
         return;
-    while (control->clients)
-        client_drop(control->clients);
+    while (!LIST_EMPTY(&control->clients))
+        client_drop(LIST_FIRST(&control->clients));
     unlink(control->path);
     uv_close((uv_handle_t *)&control->listener, control_on_closed);
     uv_close((uv_handle_t *)&control->sweeper, control_on_closed);

@@ -343,7 +343,7 @@ int
 intake_main(const struct role_args *args)
 {
     static struct intake intake; /* one a process; too large for the stack */
-    intake.ready_end = &intake.ready;
+    STAILQ_INIT(&intake.ready);
     setenv("UV_THREADPOOL_SIZE", POOL_THREADS, 0); /* read at the first work */
     raise_descriptors();
     dicom_init();

@@ -64,18 +64,7 @@ add_ready(struct intake *intake, struct inbox *inbox, const struct inbox_find *f
     *ready = (struct ready){
         .inbox = inbox, .stamp = find->stamp, .error = find->error, .told = find->told};
     memcpy(ready->relative, find->relative, length);
-    *intake->ready_end = ready;
-    intake->ready_end = &ready->next;
-}
-
-static struct ready *
-take_ready(struct intake *intake)
-{
-    struct ready *ready = intake->ready;
-    intake->ready = ready->next;
-    if (!intake->ready)
-        intake->ready_end = &intake->ready;
-    return ready;
+    STAILQ_INSERT_TAIL(&intake->ready, ready, next);
 }
 
 void
@@ -88,18 +77,14 @@ intake_on_found(void *context, struct inbox *inbox, const struct inbox_find *fin
 void
 intake_forget_ready(struct intake *intake, const struct inbox *inbox)
 {
-    struct ready **link = &intake->ready;
-    while (*link) {
-        struct ready *ready = *link;
-        if (inbox && ready->inbox != inbox) {
-            link = &ready->next;
+    for (struct ready *ready = STAILQ_FIRST(&intake->ready), *next; ready; ready = next) {
+        next = STAILQ_NEXT(ready, next);
+        if (inbox && ready->inbox != inbox)
             continue;
-        }
-        *link = ready->next;
+        STAILQ_REMOVE(&intake->ready, ready, ready, next);
         inbox_done(ready->inbox, ready->relative, &ready->stamp, INBOX_GONE);
         free(ready);
     }
-    intake->ready_end = link;
 }
 
 /* ----------------------------------------------------------------------- originals ------ */
@@ -269,7 +254,8 @@ intake_batch_add(struct intake_batch *batch, struct parcel *parcel)
 static void
 pick_up(struct intake *intake, struct intake_batch *batch)
 {
-    struct ready *ready = take_ready(intake);
+    struct ready *ready = STAILQ_FIRST(&intake->ready);
+    STAILQ_REMOVE_HEAD(&intake->ready, next);
     struct parcel *parcel =
         in_hand_add(&intake->in_hand, ready->inbox, ready->relative, &ready->stamp);
     if (!parcel) {
@@ -300,9 +286,9 @@ void
 intake_start_batches(struct intake *intake)
 {
     struct intake_batch *batch;
-    while (intake->ready && in_hand_room(&intake->in_hand) > 0 &&
+    while (!STAILQ_EMPTY(&intake->ready) && in_hand_room(&intake->in_hand) > 0 &&
            (batch = intake_idle_batch(intake))) {
-        while (intake->ready && batch->count < INTAKE_BATCH_FILES &&
+        while (!STAILQ_EMPTY(&intake->ready) && batch->count < INTAKE_BATCH_FILES &&
                in_hand_room(&intake->in_hand) > 0)
             pick_up(intake, batch);
         if (batch->count == 0)

@@ -16,12 +16,14 @@
 #include "service/intake/spool/in_hand.h"
 #include "service/intake/spool/recover.h"
 
+#include <sys/queue.h>
+
 #define INTAKE_BATCHES     4  /* batches being imported at a time */
 #define INTAKE_BATCH_FILES 32 /* files in one */
 
 /* A find that waits for its turn. */
 struct ready {
-    struct ready *next;
+    STAILQ_ENTRY(ready) next;
     struct inbox *inbox;
     struct file_stamp stamp;
     int error;
@@ -48,7 +50,7 @@ struct intake {
     struct inbox **inboxes;
     size_t inbox_count;
 
-    struct ready *ready, **ready_end;
+    STAILQ_HEAD(, ready) ready;
     struct in_hand in_hand;
     struct intake_batch batches[INTAKE_BATCHES];
 

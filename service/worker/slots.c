@@ -17,19 +17,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #define PROGRESS_SECONDS 0.2
 
 struct task {
-    struct task *next;
+    STAILQ_ENTRY(task) next;
     int64_t job;
     char *file;
     struct pipeline_report report; /* once it has ended */
 };
 
-struct task_list {
-    struct task *first, **end;
-};
+STAILQ_HEAD(task_list, task);
 
 struct job_slot {
     struct slots *slots;
@@ -64,62 +63,38 @@ struct slots {
 
 /* --------------------------------------------------------------------------------- lists ---- */
 
-static void
-list_init(struct task_list *list)
-{
-    list->first = NULL;
-    list->end = &list->first;
-}
-
-static void
-list_append(struct task_list *list, struct task *task)
-{
-    task->next = NULL;
-    *list->end = task;
-    list->end = &task->next;
-}
-
 static struct task *
-list_take_at(struct task_list *list, struct task **at)
+take_first(struct task_list *list)
 {
-    struct task *task = *at;
-    *at = task->next;
-    if (!task->next)
-        list->end = at;
+    struct task *task = STAILQ_FIRST(list);
+    if (task)
+        STAILQ_REMOVE_HEAD(list, next);
     return task;
-}
-
-static struct task *
-list_take(struct task_list *list)
-{
-    return list->first ? list_take_at(list, &list->first) : NULL;
 }
 
 static void
 task_free(struct task *task)
 {
-    if (!task)
-        return;
     pipeline_report_clear(&task->report);
     free(task->file);
     free(task);
 }
 
-/* With the lock held: takes the waiting task at *at out as one that was told to stop. */
+/* With the lock held: takes a waiting task out as one that was told to stop. */
 static void
-give_back(struct slots *slots, struct task **at)
+give_back(struct slots *slots, struct task *task)
 {
-    struct task *task = list_take_at(&slots->waiting, at);
+    STAILQ_REMOVE(&slots->waiting, task, task, next);
     task->report.verdict = PROTO_VERDICT_STOPPED;
     error_set(&task->report.error, 0, CODE_STOPPED, "the job was given back before it began");
-    list_append(&slots->ended, task);
+    STAILQ_INSERT_TAIL(&slots->ended, task, next);
 }
 
 static void
 give_back_all(struct slots *slots)
 {
-    while (slots->waiting.first)
-        give_back(slots, &slots->waiting.first);
+    while (!STAILQ_EMPTY(&slots->waiting))
+        give_back(slots, STAILQ_FIRST(&slots->waiting));
 }
 
 /* ------------------------------------------------------------------------ a slot's thread -- */
@@ -221,9 +196,9 @@ begin_task(struct job_slot *slot)
 {
     struct slots *slots = slot->slots;
     pthread_mutex_lock(&slots->lock);
-    while ((!slots->waiting.first || slots->lost) && !slots->closing)
+    while ((STAILQ_EMPTY(&slots->waiting) || slots->lost) && !slots->closing)
         pthread_cond_wait(&slots->changed, &slots->lock);
-    struct task *task = slots->closing ? NULL : list_take(&slots->waiting);
+    struct task *task = slots->closing ? NULL : take_first(&slots->waiting);
     slot->running = task;
     slot->told = 0;
     atomic_store(&slot->stop, false);
@@ -238,7 +213,7 @@ end_task(struct job_slot *slot, struct task *task)
     pthread_mutex_lock(&slots->lock);
     slot->running = NULL;
     slot->has_news = false;
-    list_append(&slots->ended, task);
+    STAILQ_INSERT_TAIL(&slots->ended, task, next);
     if (task->report.device_lost) {
         slots->lost = true;
         give_back_all(slots);
@@ -305,8 +280,8 @@ slots_open(const struct slots_options *options, struct slots **out, struct error
     slots->context = options->context;
     pthread_mutex_init(&slots->lock, NULL);
     pthread_cond_init(&slots->changed, NULL);
-    list_init(&slots->waiting);
-    list_init(&slots->ended);
+    STAILQ_INIT(&slots->waiting);
+    STAILQ_INIT(&slots->ended);
     int rc = open_device(slots, options->device, error);
     while (rc == 0 && slots->count < options->count)
         rc = open_slot(slots, &slots->items[slots->count++], error);
@@ -354,10 +329,9 @@ slots_close(struct slots *slots)
         kernels_device_close(slots->fallback);
     if (slots->device)
         kernels_device_close(slots->device);
-    while (slots->waiting.first)
-        task_free(list_take(&slots->waiting));
-    while (slots->ended.first)
-        task_free(list_take(&slots->ended));
+    STAILQ_CONCAT(&slots->ended, &slots->waiting);
+    while (!STAILQ_EMPTY(&slots->ended))
+        task_free(take_first(&slots->ended));
     fake_gpu_close(slots->fake);
     pthread_cond_destroy(&slots->changed);
     pthread_mutex_destroy(&slots->lock);
@@ -380,7 +354,7 @@ slots_run(struct slots *slots, int64_t job, const char *file)
     task->job = job;
     task->file = copy;
     pthread_mutex_lock(&slots->lock);
-    list_append(&slots->waiting, task);
+    STAILQ_INSERT_TAIL(&slots->waiting, task, next);
     if (slots->lost)
         give_back_all(slots);
     bool lost = slots->lost;
@@ -399,12 +373,10 @@ slots_stop(struct slots *slots, int64_t job)
         if (slots->items[i].running && slots->items[i].running->job == job)
             atomic_store(&slots->items[i].stop, true);
     }
-    struct task **at = &slots->waiting.first;
-    while (*at) {
-        if ((*at)->job == job)
-            give_back(slots, at);
-        else
-            at = &(*at)->next;
+    for (struct task *task = STAILQ_FIRST(&slots->waiting), *next; task; task = next) {
+        next = STAILQ_NEXT(task, next);
+        if (task->job == job)
+            give_back(slots, task);
     }
     pthread_mutex_unlock(&slots->lock);
     slots->wake(slots->context);
@@ -432,7 +404,7 @@ bool
 slots_idle(struct slots *slots)
 {
     pthread_mutex_lock(&slots->lock);
-    bool idle = !slots->waiting.first && !slots->ended.first;
+    bool idle = STAILQ_EMPTY(&slots->waiting) && STAILQ_EMPTY(&slots->ended);
     for (int i = 0; i < slots->count; i++)
         idle = idle && !slots->items[i].running;
     pthread_mutex_unlock(&slots->lock);
@@ -461,7 +433,7 @@ slots_next_event(struct slots *slots, struct slots_event *event)
 {
     pthread_mutex_lock(&slots->lock);
     bool found = take_progress(slots, event);
-    struct task *task = found ? NULL : list_take(&slots->ended);
+    struct task *task = found ? NULL : take_first(&slots->ended);
     pthread_mutex_unlock(&slots->lock);
     if (!task)
         return found;

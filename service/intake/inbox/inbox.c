@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #define MAX_HELD         16384 /* looks to come and finds not answered; sweeps wait above it */
 #define LATER_MS         60000 /* INBOX_LATER */
@@ -31,15 +32,13 @@
 
 /* A look to come. */
 struct look {
-    struct look *next;
+    STAILQ_ENTRY(look) next;
     int64_t due_ms;
     bool renamed;
     char relative[];
 };
 
-struct look_queue {
-    struct look *first, **end;
-};
+STAILQ_HEAD(look_queue, look);
 
 struct inbox {
     uv_loop_t *loop;
@@ -82,36 +81,12 @@ static void pump(struct inbox *inbox);
 
 /* -------------------------------------------------------------------------- queues ------ */
 
-static void
-queue_init(struct look_queue *queue)
-{
-    queue->first = NULL;
-    queue->end = &queue->first;
-}
-
-static void
-queue_push(struct look_queue *queue, struct look *look)
-{
-    look->next = NULL;
-    *queue->end = look;
-    queue->end = &look->next;
-}
-
 static struct look *
 queue_pop(struct look_queue *queue)
 {
-    struct look *look = queue->first;
-    queue->first = look->next;
-    if (!queue->first)
-        queue->end = &queue->first;
+    struct look *look = STAILQ_FIRST(queue);
+    STAILQ_REMOVE_HEAD(queue, next);
     return look;
-}
-
-static void
-queue_clear(struct look_queue *queue)
-{
-    while (queue->first)
-        free(queue_pop(queue));
 }
 
 /* Without memory the look is lost, and a sweep makes up for it. */
@@ -129,7 +104,7 @@ add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, in
     look->due_ms = due_ms;
     look->renamed = renamed;
     memcpy(look->relative, relative, length);
-    queue_push(queue, look);
+    STAILQ_INSERT_TAIL(queue, look, next);
     inbox->held++;
 }
 
@@ -452,8 +427,9 @@ finish_close(struct inbox *inbox)
         free(inbox->folders[i]);
     free(inbox->folders);
     free(inbox->reading);
-    queue_clear(&inbox->urgent);
-    queue_clear(&inbox->settling);
+    STAILQ_CONCAT(&inbox->urgent, &inbox->settling);
+    while (!STAILQ_EMPTY(&inbox->urgent))
+        free(queue_pop(&inbox->urgent));
     inotify_close(inbox->inotify);
     seen_files_close(inbox->seen_files);
     free(inbox->move_to);
@@ -499,7 +475,8 @@ after_step(uv_work_t *work, int status)
 static bool
 is_due(const struct inbox *inbox, const struct look_queue *queue)
 {
-    return queue->first && queue->first->due_ms <= (int64_t)uv_now(inbox->loop);
+    const struct look *first = STAILQ_FIRST(queue);
+    return first && first->due_ms <= (int64_t)uv_now(inbox->loop);
 }
 
 static void
@@ -576,8 +553,9 @@ arm_timer(struct inbox *inbox)
 {
     const int64_t now = (int64_t)uv_now(inbox->loop);
     int64_t due = inbox->next_sweep_ms;
-    if (inbox->settling.first && inbox->settling.first->due_ms < due)
-        due = inbox->settling.first->due_ms;
+    const struct look *first = STAILQ_FIRST(&inbox->settling);
+    if (first && first->due_ms < due)
+        due = first->due_ms;
     /* inbox_done pumps when a full inbox drains; then a sweep may be due long since. */
     if (due <= now)
         due = now + MIN_SWEEP_MS;
@@ -672,8 +650,8 @@ inbox_open(uv_loop_t *loop, const struct conf_inbox *conf, const char *root, inb
     inbox->loop = loop;
     inbox->found = found;
     inbox->context = context;
-    queue_init(&inbox->urgent);
-    queue_init(&inbox->settling);
+    STAILQ_INIT(&inbox->urgent);
+    STAILQ_INIT(&inbox->settling);
     inbox->path = strdup(conf->path);
     inbox->root = strdup(root);
     int error = -ENOMEM;

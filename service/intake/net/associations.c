@@ -13,12 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #define STACK_BYTES (1024u * 1024u)
 
 struct session {
-    struct session *next; /* of the running ones, or of the ended */
+    LIST_ENTRY(session) next; /* of the running ones, or of the ended */
     struct associations *associations;
     struct settings *settings;
     struct connection connection;
@@ -38,7 +39,7 @@ struct associations {
     size_t count, busy;
 
     pthread_mutex_t lock;
-    struct session *running, *ended;
+    LIST_HEAD(, session) running, ended;
 };
 
 /* ----------------------------------------------------------------------- admission ------ */
@@ -47,7 +48,8 @@ static int
 open_of_peer(const struct associations *associations, const struct conf_peer *peer)
 {
     int open = 0;
-    for (const struct session *each = associations->running; each; each = each->next)
+    const struct session *each = LIST_FIRST(&associations->running);
+    for (; each; each = LIST_NEXT(each, next))
         open += each->counted && admission_same_peer(each->peer, peer);
     return open;
 }
@@ -203,15 +205,6 @@ association_serve(struct session *session)
 
 /* ------------------------------------------------------------------------- threads ------ */
 
-static void
-take_out(struct associations *associations, const struct session *session)
-{
-    struct session **link = &associations->running;
-    while (*link != session)
-        link = &(*link)->next;
-    *link = session->next;
-}
-
 static void *
 run_session(void *argument)
 {
@@ -219,9 +212,8 @@ run_session(void *argument)
     struct associations *associations = session->associations;
     association_serve(session);
     pthread_mutex_lock(&associations->lock);
-    take_out(associations, session);
-    session->next = associations->ended;
-    associations->ended = session;
+    LIST_REMOVE(session, next);
+    LIST_INSERT_HEAD(&associations->ended, session, next);
     uv_async_send(&associations->wake);
     pthread_mutex_unlock(&associations->lock);
     return NULL;
@@ -262,11 +254,10 @@ associations_begin(struct associations *associations, struct settings *settings,
                                 .connection = *connection,
                                 .staged.fd = -1};
     pthread_mutex_lock(&associations->lock);
-    session->next = associations->running;
-    associations->running = session;
+    LIST_INSERT_HEAD(&associations->running, session, next);
     int error = start_thread(session);
     if (error)
-        take_out(associations, session);
+        LIST_REMOVE(session, next);
     pthread_mutex_unlock(&associations->lock);
     if (error) {
         close(connection->fd);
@@ -285,12 +276,12 @@ association_on_wake(uv_async_t *wake)
 {
     struct associations *associations = wake->data;
     pthread_mutex_lock(&associations->lock);
-    struct session *ended = associations->ended;
-    associations->ended = NULL;
+    struct session *ended = LIST_FIRST(&associations->ended);
+    LIST_INIT(&associations->ended);
     pthread_mutex_unlock(&associations->lock);
     while (ended) {
         struct session *session = ended;
-        ended = session->next;
+        ended = LIST_NEXT(session, next);
         pthread_join(session->thread, NULL); /* it has nothing left to do */
         if (session->connection.busy)
             associations->busy--;
@@ -317,7 +308,8 @@ associations_unknown(struct associations *associations, const char *host)
 {
     size_t unknown = 0;
     pthread_mutex_lock(&associations->lock);
-    for (const struct session *each = associations->running; each; each = each->next)
+    const struct session *each = LIST_FIRST(&associations->running);
+    for (; each; each = LIST_NEXT(each, next))
         unknown += !each->known && strcmp(each->connection.host, host) == 0;
     pthread_mutex_unlock(&associations->lock);
     return unknown;

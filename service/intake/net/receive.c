@@ -23,7 +23,7 @@ struct receiver {
     uv_async_t wake;
 
     pthread_mutex_t lock;
-    struct handover *first, **end;
+    STAILQ_HEAD(, handover) waiting;
     bool allowed, stopped;
 };
 
@@ -105,8 +105,7 @@ give(struct receiver *receiver, struct handover *handover)
         handover->answer = HANDOVER_DROPPED;
     } else {
         handover->references++;
-        *receiver->end = handover;
-        receiver->end = &handover->next;
+        STAILQ_INSERT_TAIL(&receiver->waiting, handover, next);
         uv_async_send(&receiver->wake);
     }
     pthread_mutex_unlock(&receiver->lock);
@@ -302,7 +301,7 @@ receiver_open(uv_loop_t *loop, struct store *store, struct receiver **out)
     if (!receiver)
         return -ENOMEM;
     receiver->store = store;
-    receiver->end = &receiver->first;
+    STAILQ_INIT(&receiver->waiting);
     int error = uv_async_init(loop, &receiver->wake, NULL);
     if (error) {
         free(receiver);
@@ -325,12 +324,9 @@ struct handover *
 receiver_next(struct receiver *receiver)
 {
     pthread_mutex_lock(&receiver->lock);
-    struct handover *handover = receiver->first;
-    if (handover) {
-        receiver->first = handover->next;
-        if (!receiver->first)
-            receiver->end = &receiver->first;
-    }
+    struct handover *handover = STAILQ_FIRST(&receiver->waiting);
+    if (handover)
+        STAILQ_REMOVE_HEAD(&receiver->waiting, next);
     pthread_mutex_unlock(&receiver->lock);
     return handover;
 }
@@ -356,12 +352,11 @@ receiver_stop(struct receiver *receiver)
 {
     pthread_mutex_lock(&receiver->lock);
     receiver->stopped = true;
-    while (receiver->first) {
-        struct handover *handover = receiver->first;
-        receiver->first = handover->next;
+    while (!STAILQ_EMPTY(&receiver->waiting)) {
+        struct handover *handover = STAILQ_FIRST(&receiver->waiting);
+        STAILQ_REMOVE_HEAD(&receiver->waiting, next);
         answer_locked(handover, HANDOVER_DROPPED);
     }
-    receiver->end = &receiver->first;
     uv_close((uv_handle_t *)&receiver->wake, NULL);
     pthread_mutex_unlock(&receiver->lock);
 }

@@ -24,6 +24,7 @@
 #include "service/intake/spool/import.h"
 
 #include <pthread.h>
+#include <sys/queue.h>
 #include <uv.h>
 
 struct receiver;
@@ -53,7 +54,7 @@ struct handover {
     struct dicom_commitment *commitment; /* NULL: a file */
 
     /* receive.c's, under its lock */
-    struct handover *next;
+    STAILQ_ENTRY(handover) next;
     int references;
     enum handover_answer answer;
     pthread_cond_t answered;

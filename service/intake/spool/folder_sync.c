@@ -12,9 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 struct rounds {
-    struct rounds *next;
+    LIST_ENTRY(rounds) next;
     int users;
     bool running;
     uint64_t begun, done;
@@ -28,7 +29,7 @@ struct folder_sync {
     int base;
     folder_sync_call call;
     pthread_mutex_t lock;
-    struct rounds *rounds;
+    LIST_HEAD(, rounds) rounds;
 };
 
 int
@@ -55,31 +56,27 @@ folder_sync_close(struct folder_sync *sync)
 static struct rounds *
 join_locked(struct folder_sync *sync, const char *folder)
 {
-    struct rounds *rounds = sync->rounds;
+    struct rounds *rounds = LIST_FIRST(&sync->rounds);
     while (rounds && strcmp(rounds->folder, folder) != 0)
-        rounds = rounds->next;
+        rounds = LIST_NEXT(rounds, next);
     if (!rounds) {
         rounds = calloc(1, sizeof *rounds);
         if (!rounds)
             return NULL;
         snprintf(rounds->folder, sizeof rounds->folder, "%s", folder);
         pthread_cond_init(&rounds->ended, NULL);
-        rounds->next = sync->rounds;
-        sync->rounds = rounds;
+        LIST_INSERT_HEAD(&sync->rounds, rounds, next);
     }
     rounds->users++;
     return rounds;
 }
 
 static void
-leave_locked(struct folder_sync *sync, struct rounds *rounds)
+leave_locked(struct rounds *rounds)
 {
     if (--rounds->users > 0)
         return;
-    struct rounds **link = &sync->rounds;
-    while (*link != rounds)
-        link = &(*link)->next;
-    *link = rounds->next;
+    LIST_REMOVE(rounds, next);
     pthread_cond_destroy(&rounds->ended);
     free(rounds);
 }
@@ -120,7 +117,7 @@ folder_sync_run(struct folder_sync *sync, const char *folder)
             make_round_locked(sync, rounds);
     }
     const int error = rounds->failed >= mine ? rounds->error : 0;
-    leave_locked(sync, rounds);
+    leave_locked(rounds);
     pthread_mutex_unlock(&sync->lock);
     return error;
 }
