@@ -12,6 +12,13 @@ text_base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+bool
+text_ends_in(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && strcmp(text + length - tail, ending) == 0;
+}
+
 size_t
 text_utf8_length(const char *text)
 {

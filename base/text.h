@@ -2,6 +2,7 @@
 #ifndef NOCTULE_TEXT_H
 #define NOCTULE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -11,6 +12,8 @@ extern "C" {
 
 /* Last part of a path, for messages. */
 const char *text_base_name(const char *path);
+
+bool text_ends_in(const char *text, const char *ending);
 
 /* Bytes of the UTF-8 character at `text` (RFC 3629, no surrogates); 0 at the end, or when what is
  * there is none. */

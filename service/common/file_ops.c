@@ -234,13 +234,6 @@ file_same_bytes(int a, int b, bool *same)
 }
 
 int
-file_make_directory(int base, const char *name, bool *made)
-{
-    *made = mkdirat(base, name, 0750) == 0;
-    return *made || errno == EEXIST ? 0 : -errno;
-}
-
-int
 file_make_path(const char *path)
 {
     char *copy = strdup(path);

@@ -42,8 +42,6 @@ int file_copy(int from, int to, bool *read_failed);
 /* Are the two files equal byte by byte? */
 int file_same_bytes(int a, int b, bool *same);
 
-/* Makes one directory; *made tells whether it was not there. */
-int file_make_directory(int base, const char *name, bool *made);
 /* Makes every missing directory of an absolute path. */
 int file_make_path(const char *path);
 

@@ -1,6 +1,7 @@
 /* spool.c - see spool.h. */
 #include "service/daemon/spool.h"
 
+#include "base/text.h"
 #include "service/common/file_ops.h"
 #include "service/common/layout.h"
 
@@ -28,10 +29,8 @@ spool_make(const char *root, struct error *error)
     int base = rc ? -1 : open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!rc && base < 0)
         rc = -errno;
-    for (size_t i = 0; !rc && i < sizeof folders / sizeof folders[0]; i++) {
-        bool made;
-        rc = file_make_directory(base, folders[i], &made);
-    }
+    for (size_t i = 0; !rc && i < sizeof folders / sizeof folders[0]; i++)
+        rc = mkdirat(base, folders[i], 0750) == 0 || errno == EEXIST ? 0 : -errno;
     if (!rc && faccessat(base, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0)
         rc = -errno;
     if (rc)
@@ -84,13 +83,6 @@ spool_output_folder(const char *root, int64_t job)
     return asprintf(&path, "%s/" LAYOUT_OUTBOX "/%" PRId64, root, job) < 0 ? NULL : path;
 }
 
-static bool
-spool_ends_with(const char *name, const char *ending)
-{
-    size_t length = strlen(name), tail = strlen(ending);
-    return length >= tail && strcmp(name + length - tail, ending) == 0;
-}
-
 /* Removes the files whose name ends so; a folder that cannot be read has nothing to sweep. */
 static void
 spool_remove_files(const char *folder, const char *ending)
@@ -100,7 +92,7 @@ spool_remove_files(const char *folder, const char *ending)
         return;
     const struct dirent *entry;
     while ((entry = readdir(directory))) {
-        if (spool_ends_with(entry->d_name, ending) && strcmp(entry->d_name, ".") != 0 &&
+        if (text_ends_in(entry->d_name, ending) && strcmp(entry->d_name, ".") != 0 &&
             strcmp(entry->d_name, "..") != 0)
             unlinkat(dirfd(directory), entry->d_name, 0);
     }

@@ -4,6 +4,7 @@
 #include "service/intake/spool/store.h"
 
 #include "base/durable.h"
+#include "base/text.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
 #include "service/intake/spool/folder_sync.h"
@@ -189,9 +190,7 @@ open_incoming(struct store *store)
 static bool
 is_left_over(const struct store *store, const char *name)
 {
-    size_t length = strlen(name);
-    return length > 5 && strcmp(name + length - 5, ".part") == 0 &&
-           strncmp(name, store->run, strlen(store->run)) != 0;
+    return text_ends_in(name, ".part") && strncmp(name, store->run, strlen(store->run)) != 0;
 }
 
 static int
