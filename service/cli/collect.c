@@ -1,19 +1,15 @@
 /* collect.c - see collect.h. */
 #include "service/cli/collect.h"
 
+#include "base/array.h"
+#include "base/text.h"
+
 #include <errno.h>
 #include <fts.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool
-collect_ends_in(const char *name, const char *suffix)
-{
-    size_t length = strlen(name), tail = strlen(suffix);
-    return length > tail && strcmp(name + length - tail, suffix) == 0;
-}
 
 static bool
 is_hidden(const FTSENT *entry)
@@ -25,7 +21,7 @@ static bool
 is_unfinished(const FTSENT *entry)
 {
     return entry->fts_level > FTS_ROOTLEVEL &&
-           (collect_ends_in(entry->fts_name, ".part") || collect_ends_in(entry->fts_name, ".tmp"));
+           (text_ends_in(entry->fts_name, ".part") || text_ends_in(entry->fts_name, ".tmp"));
 }
 
 static int
@@ -37,14 +33,11 @@ by_name(const FTSENT **a, const FTSENT **b)
 static int
 collection_add(struct collection *collection, const char *path)
 {
-    if (collection->count == collection->capacity) {
-        size_t capacity = collection->capacity ? 2 * collection->capacity : 256;
-        char **grown = reallocarray(collection->paths, capacity, sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        collection->paths = grown;
-        collection->capacity = capacity;
-    }
+    char **grown =
+        array_grow(collection->paths, &collection->capacity, collection->count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    collection->paths = grown;
     char *copy = strdup(path);
     if (!copy)
         return -ENOMEM;

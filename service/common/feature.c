@@ -8,6 +8,7 @@
 
 #include "service/common/json.h"
 
+#include "base/array.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -54,14 +55,10 @@ feature_set_add(struct feature_set *set, const struct feature *feature)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (!(*texts[i] = text_keep(set, *texts[i])))
             return -ENOMEM;
-    if (set->count == set->room) {
-        const size_t room = set->room ? 2 * set->room : 256;
-        struct feature *grown = realloc(set->items, room * sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        set->items = grown;
-        set->room = room;
-    }
+    struct feature *grown = array_grow(set->items, &set->room, set->count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    set->items = grown;
     set->items[set->count++] = kept;
     return 0;
 }

@@ -1,6 +1,7 @@
 /* job.c - see job.h. */
 #include "service/common/job.h"
 
+#include "base/array.h"
 #include "base/durable.h"
 #include "base/text.h"
 #include "service/common/file_ops.h"
@@ -185,14 +186,11 @@ static int
 take_input(struct job_reader *reader, const char *text)
 {
     struct job_spec *spec = reader->spec;
-    if (spec->input_count == reader->input_capacity) {
-        size_t capacity = reader->input_capacity ? 2 * reader->input_capacity : 64;
-        char **grown = reallocarray(spec->inputs, capacity, sizeof *grown);
-        if (!grown)
-            return -ENOMEM;
-        spec->inputs = grown;
-        reader->input_capacity = capacity;
-    }
+    char **grown =
+        array_grow(spec->inputs, &reader->input_capacity, spec->input_count + 1, sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    spec->inputs = grown;
     int error = take_value(reader, text, &spec->inputs[spec->input_count]);
     if (error == 0)
         spec->input_count++;

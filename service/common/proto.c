@@ -6,6 +6,8 @@
  */
 #include "service/common/proto.h"
 
+#include "base/array.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
@@ -13,8 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LENGTH_BYTES   4u
-#define FIRST_CAPACITY 256u
+#define LENGTH_BYTES 4u
 
 static void
 store_le(uint8_t *at, uint64_t value, size_t bytes)
@@ -34,22 +35,6 @@ load_le(const uint8_t *at, size_t bytes)
 
 /* ---------------------------------------------------------------------------- writing ------ */
 
-static int
-proto_reserve(uint8_t **bytes, size_t *capacity, size_t needed)
-{
-    if (needed <= *capacity)
-        return 0;
-    size_t larger = *capacity ? *capacity : FIRST_CAPACITY;
-    while (larger < needed)
-        larger *= 2;
-    uint8_t *grown = realloc(*bytes, larger);
-    if (!grown)
-        return -ENOMEM;
-    *bytes = grown;
-    *capacity = larger;
-    return 0;
-}
-
 /* Where the next `size` bytes go; NULL once an error is latched. */
 static uint8_t *
 claim(struct proto_writer *writer, size_t size)
@@ -60,10 +45,13 @@ claim(struct proto_writer *writer, size_t size)
         writer->error = -EMSGSIZE;
         return NULL;
     }
-    writer->error = proto_reserve(&writer->bytes, &writer->capacity, writer->size + size);
-    if (writer->error)
+    uint8_t *grown = array_grow(writer->bytes, &writer->capacity, writer->size + size, 1);
+    if (!grown) {
+        writer->error = -ENOMEM;
         return NULL;
-    uint8_t *at = writer->bytes + writer->size;
+    }
+    writer->bytes = grown;
+    uint8_t *at = grown + writer->size;
     writer->size += size;
     return at;
 }
@@ -248,11 +236,13 @@ proto_feed(struct proto_stream *stream, const void *bytes, size_t size)
         stream->size -= stream->consumed;
         stream->consumed = 0;
     }
-    int error = proto_reserve(&stream->bytes, &stream->capacity, stream->size + size);
-    if (error)
-        return error;
-    if (size)
-        memcpy(stream->bytes + stream->size, bytes, size);
+    if (size == 0)
+        return 0;
+    uint8_t *grown = array_grow(stream->bytes, &stream->capacity, stream->size + size, 1);
+    if (!grown)
+        return -ENOMEM;
+    stream->bytes = grown;
+    memcpy(grown + stream->size, bytes, size);
     stream->size += size;
     return 0;
 }

@@ -6,6 +6,7 @@
  */
 #include "service/daemon/batch.h"
 
+#include "base/array.h"
 #include "service/common/crash_point.h"
 
 #include <errno.h>
@@ -92,17 +93,14 @@ batch_begin(struct batch *batch)
 int
 batch_on_commit(struct batch *batch, void (*call)(void *context, int status), void *context)
 {
-    if (batch->count == batch->capacity) {
-        size_t capacity = batch->capacity ? 2 * batch->capacity : 64;
-        struct batch_call *grown = realloc(batch->waiting, capacity * sizeof *grown);
-        if (!grown) {
-            batch_abort(batch, -ENOMEM);
-            call(context, -ENOMEM);
-            return -ENOMEM;
-        }
-        batch->waiting = grown;
-        batch->capacity = capacity;
+    struct batch_call *grown =
+        array_grow(batch->waiting, &batch->capacity, batch->count + 1, sizeof *grown);
+    if (!grown) {
+        batch_abort(batch, -ENOMEM);
+        call(context, -ENOMEM);
+        return -ENOMEM;
     }
+    batch->waiting = grown;
     batch->waiting[batch->count++] = (struct batch_call){call, context};
     return 0;
 }

@@ -6,6 +6,7 @@
  */
 #include "service/daemon/series/audit.h"
 
+#include "base/array.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/series/inspection.h"
@@ -29,31 +30,14 @@ struct audit {
 };
 
 static int
-audit_grow(void **array, size_t *capacity, size_t needed, size_t element)
-{
-    if (needed <= *capacity)
-        return 0;
-    size_t larger = *capacity ? 2 * *capacity : 1024;
-    while (larger < needed)
-        larger *= 2;
-    void *grown = realloc(*array, larger * element);
-    if (!grown)
-        return -ENOMEM;
-    *array = grown;
-    *capacity = larger;
-    return 0;
-}
-
-static int
 audit_add_path(void *context, const char *path)
 {
     struct audit *audit = context;
     size_t length = strlen(path) + 1;
-    void *paths = audit->paths;
-    int error = audit_grow(&paths, &audit->capacity, audit->size + length, 1);
+    char *paths = array_grow(audit->paths, &audit->capacity, audit->size + length, 1);
+    if (!paths)
+        return -ENOMEM;
     audit->paths = paths;
-    if (error)
-        return error;
     memcpy(audit->paths + audit->size, path, length);
     audit->size += length;
     return 0;
@@ -72,10 +56,12 @@ static void
 audit_check_path(struct audit *audit, size_t offset)
 {
     audit->checked++;
-    void *missing = audit->missing;
-    if (!audit_is_gone(audit, offset) ||
-        audit_grow(&missing, &audit->missing_capacity, audit->missing_count + 1, sizeof offset))
-        return; /* without memory the next start reports it */
+    if (!audit_is_gone(audit, offset))
+        return;
+    size_t *missing = array_grow(audit->missing, &audit->missing_capacity, audit->missing_count + 1,
+                                 sizeof *missing);
+    if (!missing)
+        return; /* the next start reports it */
     audit->missing = missing;
     audit->missing[audit->missing_count++] = offset;
 }

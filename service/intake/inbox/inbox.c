@@ -13,6 +13,7 @@
  */
 #include "service/intake/inbox/inbox.h"
 
+#include "base/array.h"
 #include "service/common/log.h"
 #include "service/intake/inbox/inotify.h"
 #include "service/intake/inbox/scan.h"
@@ -111,17 +112,11 @@ add_look(struct inbox *inbox, struct look_queue *queue, const char *relative, in
 static void
 push_folder(struct inbox *inbox, const char *relative)
 {
-    if (inbox->folder_count == inbox->folder_capacity) {
-        size_t capacity = inbox->folder_capacity ? 2 * inbox->folder_capacity : 16;
-        char **folders = realloc(inbox->folders, capacity * sizeof *folders);
-        if (!folders) {
-            inbox->news_lost = true;
-            return;
-        }
+    char **folders = array_grow(inbox->folders, &inbox->folder_capacity, inbox->folder_count + 1,
+                                sizeof *folders);
+    char *copy = folders ? strdup(relative) : NULL;
+    if (folders)
         inbox->folders = folders;
-        inbox->folder_capacity = capacity;
-    }
-    char *copy = strdup(relative);
     if (copy)
         inbox->folders[inbox->folder_count++] = copy;
     else

@@ -3,6 +3,8 @@
  */
 #include "service/intake/inbox/inotify.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdalign.h>
 #include <stdlib.h>
@@ -96,14 +98,11 @@ inotify_find(struct inotify *inotify, int descriptor)
 static int
 inotify_insert(struct inotify *inotify, int descriptor, char *folder, uint32_t sweep)
 {
-    if (inotify->count == inotify->capacity) {
-        size_t capacity = inotify->capacity ? 2 * inotify->capacity : 16;
-        struct named *names = realloc(inotify->names, capacity * sizeof *names);
-        if (!names)
-            return -ENOMEM;
-        inotify->names = names;
-        inotify->capacity = capacity;
-    }
+    struct named *names =
+        array_grow(inotify->names, &inotify->capacity, inotify->count + 1, sizeof *names);
+    if (!names)
+        return -ENOMEM;
+    inotify->names = names;
     size_t at = inotify_place(inotify, descriptor);
     memmove(inotify->names + at + 1, inotify->names + at,
             (inotify->count - at) * sizeof *inotify->names);
