@@ -8,6 +8,8 @@
  */
 #include "service/common/channel.h"
 
+#include "service/common/handle.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -136,18 +138,12 @@ on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 
 /* --------------------------------------------------------------------------- opening ------- */
 
-static void
-free_pipe(uv_handle_t *handle)
-{
-    free(handle);
-}
-
 int
 channel_adopt(uv_pipe_t *pipe, const struct channel_events *events, struct channel **out)
 {
     struct channel *channel = calloc(1, sizeof *channel);
     if (!channel) {
-        uv_close((uv_handle_t *)pipe, free_pipe);
+        uv_close((uv_handle_t *)pipe, handle_free);
         return -ENOMEM;
     }
     channel->pipe = pipe;
@@ -181,7 +177,7 @@ channel_open(uv_loop_t *loop, int fd, const struct channel_events *events, struc
     }
     error = uv_pipe_open(pipe, fd);
     if (error) {
-        uv_close((uv_handle_t *)pipe, free_pipe);
+        uv_close((uv_handle_t *)pipe, handle_free);
         close(fd);
         return error;
     }

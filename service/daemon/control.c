@@ -7,6 +7,7 @@
 #include "service/daemon/control.h"
 
 #include "service/common/channel.h"
+#include "service/common/handle.h"
 #include "service/common/layout.h"
 #include "service/common/log.h"
 
@@ -40,7 +41,7 @@ struct control {
     uv_pipe_t listener;
     uv_timer_t sweeper;
     struct control_events events;
-    LIST_HEAD(, client) clients;
+    LIST_HEAD(client_list, client) clients;
     size_t count;
     int64_t last_number;
     char *path;
@@ -108,19 +109,13 @@ control_on_sweep(uv_timer_t *timer)
     }
 }
 
-static void
-control_free_handle(uv_handle_t *handle)
-{
-    free(handle);
-}
-
 static int
 control_add_client(struct control *control, uv_pipe_t *pipe)
 {
     struct client *client = calloc(1, sizeof *client);
     if (!client || control->count >= MAX_CLIENTS) {
         free(client);
-        uv_close((uv_handle_t *)pipe, control_free_handle);
+        uv_close((uv_handle_t *)pipe, handle_free);
         return -EMFILE;
     }
     const struct channel_events events = {client_on_frame, client_on_end, client};
@@ -150,7 +145,7 @@ control_on_connection(uv_stream_t *listener, int status)
     }
     error = uv_accept(listener, (uv_stream_t *)pipe);
     if (error)
-        uv_close((uv_handle_t *)pipe, control_free_handle);
+        uv_close((uv_handle_t *)pipe, handle_free);
     else
         error = control_add_client(control, pipe);
     if (error)

@@ -21,6 +21,7 @@
 #include "service/daemon/pool.h"
 
 #include "service/common/channel.h"
+#include "service/common/handle.h"
 #include "service/common/log.h"
 #include "service/common/messages.h"
 
@@ -149,12 +150,6 @@ slot_on_deadline(uv_timer_t *timer)
 
 /* -------------------------------------------------------------------------- life, death ---- */
 
-static void
-slot_free_handle(uv_handle_t *handle)
-{
-    free(handle);
-}
-
 static uint64_t
 slot_wait_after_death(struct slot *slot)
 {
@@ -177,7 +172,7 @@ slot_reap_if_over(struct slot *slot)
                          LOG_INT("pid", slot->process->pid), LOG_INT("status", gone.exit_status),
                          LOG_INT("signal", gone.signal), LOG_STR("why", gone.why),
                          LOG_INT("restart_ms", refilled ? (int64_t)wait : -1)));
-    uv_close((uv_handle_t *)slot->process, slot_free_handle);
+    uv_close((uv_handle_t *)slot->process, handle_free);
     slot->process = NULL;
     slot->state = SLOT_EMPTY;
     slot->pool->events.gone(slot->pool->events.context, slot->index, &gone);
@@ -306,8 +301,8 @@ slot_try_start(struct slot *slot)
     slot->process = process;
     error = slot_spawn(slot, pipe);
     if (error) {
-        uv_close((uv_handle_t *)pipe, slot_free_handle);
-        uv_close((uv_handle_t *)process, slot_free_handle);
+        uv_close((uv_handle_t *)pipe, handle_free);
+        uv_close((uv_handle_t *)process, handle_free);
         slot->process = NULL;
         return error;
     }
@@ -488,19 +483,13 @@ pool_open(uv_loop_t *loop, const struct pool_options *options, struct pool **out
     return 0;
 }
 
-static void
-slot_free(uv_handle_t *timer)
-{
-    free(timer->data);
-}
-
 void
 pool_close(struct pool *pool)
 {
     if (!pool)
         return;
     for (int i = 0; i < pool->count; i++)
-        uv_close((uv_handle_t *)&pool->slots[i]->timer, slot_free);
+        uv_close((uv_handle_t *)&pool->slots[i]->timer, handle_free_owner);
     free(pool->slots);
     free(pool->program);
     free(pool->config_file);

@@ -50,7 +50,7 @@ struct intake {
     struct inbox **inboxes;
     size_t inbox_count;
 
-    STAILQ_HEAD(, ready) ready;
+    STAILQ_HEAD(ready_queue, ready) ready;
     struct in_hand in_hand;
     struct intake_batch batches[INTAKE_BATCHES];
 

@@ -11,6 +11,7 @@
 #include "service/daemon/series/inspection.h"
 
 #include "service/common/clock.h"
+#include "service/common/handle.h"
 #include "service/common/log.h"
 #include "service/common/messages.h"
 #include "service/daemon/series/series.h"
@@ -382,15 +383,9 @@ inspections_open(struct core *core, struct inspections **out)
     return 0;
 }
 
-static void
-inspections_free(uv_handle_t *timer)
-{
-    free(timer->data);
-}
-
 void
 inspections_close(struct inspections *all)
 {
     if (all)
-        uv_close((uv_handle_t *)&all->timer, inspections_free);
+        uv_close((uv_handle_t *)&all->timer, handle_free_owner);
 }

@@ -39,7 +39,7 @@ struct associations {
     size_t count, busy;
 
     pthread_mutex_t lock;
-    LIST_HEAD(, session) running, ended;
+    LIST_HEAD(session_list, session) running, ended;
 };
 
 /* ----------------------------------------------------------------------- admission ------ */

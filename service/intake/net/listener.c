@@ -13,6 +13,7 @@
  */
 #include "service/intake/net/listener.h"
 
+#include "service/common/handle.h"
 #include "service/common/log.h"
 #include "service/intake/net/associations.h"
 #include "service/intake/net/preread.h"
@@ -85,12 +86,6 @@ now_ms(const struct listener *listener)
 
 /* ------------------------------------------------------------------------ visitors ------ */
 
-static void
-free_visitor(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
 /* Off the list; its descriptor is the caller's. */
 static int
 listener_let_go(struct listener_visitor *visitor)
@@ -102,7 +97,7 @@ listener_let_go(struct listener_visitor *visitor)
     if (listener->waiting == 0)
         uv_timer_stop(&listener->tick);
     const int fd = visitor->connection.fd;
-    uv_close((uv_handle_t *)&visitor->poll, free_visitor);
+    uv_close((uv_handle_t *)&visitor->poll, handle_free_owner);
     return fd;
 }
 
@@ -446,17 +441,11 @@ listen_at(const char *text, int number)
 }
 
 static void
-listener_free_handle(uv_handle_t *handle)
-{
-    free(handle);
-}
-
-static void
 close_port(struct port *port)
 {
     if (!port->poll)
         return;
-    uv_close((uv_handle_t *)port->poll, listener_free_handle);
+    uv_close((uv_handle_t *)port->poll, handle_free);
     port->poll = NULL;
     close(port->fd);
 }

@@ -23,7 +23,7 @@ struct receiver {
     uv_async_t wake;
 
     pthread_mutex_t lock;
-    STAILQ_HEAD(, handover) waiting;
+    STAILQ_HEAD(handover_queue, handover) waiting;
     bool allowed, stopped;
 };
 

@@ -29,7 +29,7 @@ struct folder_sync {
     int base;
     folder_sync_call call;
     pthread_mutex_t lock;
-    LIST_HEAD(, rounds) rounds;
+    LIST_HEAD(rounds_list, rounds) rounds;
 };
 
 int
