@@ -1,6 +1,4 @@
-/*
- * cli.c - `noctule`: global options, then one command from the table.
- */
+/* cli.c - `noctule`: global options, then one command from the table. */
 #include "service/cli/cli.h"
 
 #include <getopt.h>

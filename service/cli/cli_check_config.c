@@ -1,6 +1,4 @@
-/*
- * cli_check_config.c - `noctule check-config`: is the file good, and what does it say?
- */
+/* cli_check_config.c - `noctule check-config`: is the file good, and what does it say? */
 #include "service/cli/cli.h"
 
 #include "service/common/settings.h"

@@ -1,6 +1,4 @@
-/*
- * cli_common.c - what the commands of `noctule` share.
- */
+/* cli_common.c - what the commands of `noctule` share. */
 #include "service/cli/cli.h"
 
 #include <errno.h>

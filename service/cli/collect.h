@@ -1,6 +1,4 @@
-/*
- * collect.h - the files that a list of files and folders stands for.
- */
+/* collect.h - the files that a list of files and folders stands for. */
 #ifndef NOCTULE_COLLECT_H
 #define NOCTULE_COLLECT_H
 

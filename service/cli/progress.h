@@ -1,6 +1,4 @@
-/*
- * progress.h - a bar on the terminal: how far a job is and how long it will take. Thread-safe.
- */
+/* progress.h - a bar on the terminal: how far a job is and how long it will take. Thread-safe. */
 #ifndef NOCTULE_PROGRESS_H
 #define NOCTULE_PROGRESS_H
 

@@ -1,6 +1,4 @@
-/*
- * units.h - what a heap of files is to be processed as: each stack of each series is one job.
- */
+/* units.h - what a heap of files is to be processed as: each stack of each series is one job. */
 #ifndef NOCTULE_UNITS_H
 #define NOCTULE_UNITS_H
 

@@ -1,6 +1,4 @@
-/*
- * file_ops.c - see file_ops.h.
- */
+/* file_ops.c - see file_ops.h. */
 #include "service/common/file_ops.h"
 
 #include "base/durable.h"
@@ -230,6 +228,19 @@ file_same_bytes(int a, int b, bool *same)
         return -ENOMEM;
     error = compare_streams(a, b, buffer, same);
     free(buffer);
+    return error;
+}
+
+int
+file_open_directory(int base, const char *name, int flags, DIR **directory)
+{
+    int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+    *directory = fd < 0 ? NULL : fdopendir(fd);
+    if (*directory)
+        return 0;
+    int error = -errno;
+    if (fd >= 0)
+        close(fd);
     return error;
 }
 

@@ -8,6 +8,7 @@
 #ifndef NOCTULE_FILE_OPS_H
 #define NOCTULE_FILE_OPS_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +43,8 @@ int file_copy(int from, int to, bool *read_failed);
 /* Are the two files equal byte by byte? */
 int file_same_bytes(int a, int b, bool *same);
 
+/* A directory to be read; `flags` are open's. */
+int file_open_directory(int base, const char *name, int flags, DIR **directory);
 /* Makes every missing directory of an absolute path. */
 int file_make_path(const char *path);
 

@@ -145,7 +145,7 @@ take_reports(struct sender *sender)
 }
 
 static bool
-has_class(const char *const *classes, size_t count, const char *sop_class)
+has_class(char classes[][DICOM_UID_SIZE], size_t count, const char *sop_class)
 {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(classes[i], sop_class) == 0)
@@ -159,17 +159,13 @@ static size_t
 gather_classes(struct sender *sender, const struct sender_task *task,
                char classes[][DICOM_UID_SIZE])
 {
-    const char *known[MAX_CLASSES] = {classes[0]};
     size_t count = 1;
     snprintf(classes[0], DICOM_UID_SIZE, "%s", task->sop_class);
     pthread_mutex_lock(&sender->mutex);
     for (const struct sender_task *next = sender->first; next && count < MAX_CLASSES;
          next = next->next) {
-        if (has_class(known, count, next->sop_class))
-            continue;
-        snprintf(classes[count], DICOM_UID_SIZE, "%s", next->sop_class);
-        known[count] = classes[count];
-        count++;
+        if (!has_class(classes, count, next->sop_class))
+            snprintf(classes[count++], DICOM_UID_SIZE, "%s", next->sop_class);
     }
     pthread_mutex_unlock(&sender->mutex);
     return count;
@@ -317,15 +313,6 @@ free_task(struct sender_task *task)
 }
 
 static void
-sender_wake_up(struct sender *sender)
-{
-    const uint64_t one = 1;
-    /* It can fail for a counter that is full only, and then the thread wakes up anyway. */
-    ssize_t written = write(sender->wake, &one, sizeof one);
-    (void)written;
-}
-
-static void
 sender_enqueue(struct sender *sender, struct sender_task *task)
 {
     pthread_mutex_lock(&sender->mutex);
@@ -334,7 +321,7 @@ sender_enqueue(struct sender *sender, struct sender_task *task)
         place = &(*place)->next;
     *place = task;
     pthread_mutex_unlock(&sender->mutex);
-    sender_wake_up(sender);
+    eventfd_write(sender->wake, 1); /* fails when it is full, and would wake anyway */
 }
 
 /* NULL when there is none; *stopping tells whether there will be none any more. */
@@ -380,9 +367,8 @@ wait_for_work(struct sender *sender)
     if (poll(polled, 2, timeout) <= 0)
         return;
     if (polled[0].revents) {
-        uint64_t count;
-        ssize_t got = read(sender->wake, &count, sizeof count);
-        (void)got;
+        eventfd_t count;
+        eventfd_read(sender->wake, &count);
     }
     if (polled[1].revents)
         take_reports(sender);
@@ -474,7 +460,7 @@ sender_stop(struct sender *sender)
     pthread_mutex_lock(&sender->mutex);
     sender->stopping = true;
     pthread_mutex_unlock(&sender->mutex);
-    sender_wake_up(sender);
+    eventfd_write(sender->wake, 1);
 }
 
 bool

@@ -1,6 +1,4 @@
-/*
- * inspect.c - see inspect.h.
- */
+/* inspect.c - see inspect.h. */
 #include "service/intake/inspect.h"
 
 #include "service/common/parallel.h"

@@ -1,6 +1,4 @@
-/*
- * jobs.h - READY jobs go to the executor, what comes back becomes a state.
- */
+/* jobs.h - READY jobs go to the executor, what comes back becomes a state. */
 #ifndef NOCTULE_JOBS_H
 #define NOCTULE_JOBS_H
 

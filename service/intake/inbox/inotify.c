@@ -1,6 +1,4 @@
-/*
- * inotify.c - see inotify.h.
- */
+/* inotify.c - see inotify.h. */
 #include "service/intake/inbox/inotify.h"
 
 #include "base/array.h"

@@ -1,6 +1,4 @@
-/*
- * scan.c - see scan.h.
- */
+/* scan.c - see scan.h. */
 #include "service/intake/inbox/scan.h"
 
 #include "service/common/layout.h"
@@ -113,28 +111,14 @@ static void
 enter(struct scan_step *step)
 {
     int inbox = step->folder[0] ? open_inbox(step) : enter_inbox(step);
-    if (inbox < 0) {
-        step->error = inbox;
-        return;
-    }
-    int here = file_open_below(inbox, step->folder, O_PATH | O_DIRECTORY);
-    close(inbox);
-    int fd = here < 0 ? here : openat(here, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (here >= 0) {
-        step->error = fd < 0 ? -errno : 0;
+    int here = inbox < 0 ? inbox : file_open_below(inbox, step->folder, O_PATH | O_DIRECTORY);
+    if (inbox >= 0)
+        close(inbox);
+    step->error = here < 0 ? here : file_open_directory(here, ".", 0, &step->directory);
+    if (here >= 0)
         close(here);
-    } else {
-        step->error = here;
-    }
-    if (step->error)
-        return;
-    step->directory = fdopendir(fd);
-    if (!step->directory) {
-        step->error = -errno;
-        close(fd);
-        return;
-    }
-    step->descriptor = watch_folder(step);
+    if (!step->error)
+        step->descriptor = watch_folder(step);
 }
 
 static void

@@ -1,6 +1,4 @@
-/*
- * admission.c - see admission.h.
- */
+/* admission.c - see admission.h. */
 #include "service/intake/net/admission.h"
 
 #include <arpa/inet.h>

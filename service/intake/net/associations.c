@@ -60,9 +60,11 @@ decide(struct session *session, const struct admission_caller *caller)
     struct associations *associations = session->associations;
     const struct conf_dicom *conf = &session->settings->conf->dicom;
     pthread_mutex_lock(&associations->lock);
+    session->known = true;
     session->peer = admission_peer(conf, caller);
     const int open = session->peer ? open_of_peer(associations, session->peer) : 0;
-    const enum admission_verdict verdict = admission_decide(conf, caller, open);
+    const enum admission_verdict verdict =
+        session->connection.busy ? ADMISSION_BUSY : admission_decide(conf, caller, open);
     session->counted = verdict == ADMISSION_GRANTED;
     pthread_mutex_unlock(&associations->lock);
     return verdict;
@@ -79,14 +81,6 @@ static const struct association_answer {
     [ADMISSION_BUSY] = {DICOM_REFUSE_BUSY, "too many associations"},
 };
 
-static void
-know(struct session *session)
-{
-    pthread_mutex_lock(&session->associations->lock);
-    session->known = true;
-    pthread_mutex_unlock(&session->associations->lock);
-}
-
 static enum dicom_admission
 on_admit(void *context, const struct dicom_association_request *request)
 {
@@ -97,9 +91,7 @@ on_admit(void *context, const struct dicom_association_request *request)
         .host = session->connection.host,
         .certificate = request->certificate_fingerprint,
     };
-    know(session);
-    const enum admission_verdict verdict =
-        session->connection.busy ? ADMISSION_BUSY : decide(session, &caller);
+    const enum admission_verdict verdict = decide(session, &caller);
     session->rejected = answers[verdict].reason != NULL;
     if (session->rejected)
         log_warn("association.rejected", LOG_STR("reason", answers[verdict].reason),

@@ -1,6 +1,4 @@
-/*
- * preread.c - see preread.h.
- */
+/* preread.c - see preread.h. */
 #include "service/intake/net/preread.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * quarantine.c - see quarantine.h.
- */
+/* quarantine.c - see quarantine.h. */
 #include "service/intake/spool/quarantine.h"
 
 #include "base/durable.h"
@@ -55,22 +53,17 @@ is_day(const char *name)
 int
 quarantine_find(int root, const char *name, char folder[QUARANTINE_FOLDER])
 {
-    int fd = openat(root, LAYOUT_QUARANTINE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    DIR *days = fdopendir(fd);
-    if (!days) {
-        int error = -errno;
-        close(fd);
+    DIR *days;
+    int error = file_open_directory(root, LAYOUT_QUARANTINE, 0, &days);
+    if (error)
         return error;
-    }
-    int error = -ENOENT;
+    error = -ENOENT;
     for (const struct dirent *day; error && (day = readdir(days));) {
         char path[QUARANTINE_FOLDER + QUARANTINE_NAME];
         if (!is_day(day->d_name))
             continue;
         snprintf(path, sizeof path, "%.8s/%s", day->d_name, name);
-        if (faccessat(fd, path, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+        if (faccessat(dirfd(days), path, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
             continue;
         snprintf(folder, QUARANTINE_FOLDER, LAYOUT_QUARANTINE "/%.8s", day->d_name);
         error = 0;

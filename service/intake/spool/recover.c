@@ -1,6 +1,4 @@
-/*
- * recover.c - see recover.h.
- */
+/* recover.c - see recover.h. */
 #include "service/intake/spool/recover.h"
 
 #include "service/common/layout.h"
@@ -22,20 +20,6 @@ struct recover {
     char name[NAME_MAX + 1]; /* that folder's */
 };
 
-static int
-open_directory(int base, const char *name, DIR **directory)
-{
-    int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    *directory = fdopendir(fd);
-    if (*directory)
-        return 0;
-    int error = -errno;
-    close(fd);
-    return error;
-}
-
 int
 recover_open(struct store *store, struct recover **out)
 {
@@ -43,7 +27,7 @@ recover_open(struct store *store, struct recover **out)
     if (!recover)
         return -ENOMEM;
     recover->store = store;
-    int error = open_directory(store_fd(store), LAYOUT_SERIES, &recover->all);
+    int error = file_open_directory(store_fd(store), LAYOUT_SERIES, O_NOFOLLOW, &recover->all);
     if (error) {
         free(recover);
         return error;
@@ -102,7 +86,7 @@ next_path(struct recover *recover, char path[PATH_MAX])
         if (!name)
             return error;
         snprintf(recover->name, sizeof recover->name, "%s", name);
-        error = open_directory(dirfd(recover->all), name, &recover->series);
+        error = file_open_directory(dirfd(recover->all), name, O_NOFOLLOW, &recover->series);
         if (error)
             log_warn("recover.skipped", LOG_STR("series", name),
                      LOG_STR("error", strerror(-error)));

@@ -1,6 +1,4 @@
-/*
- * store.c - see store.h.
- */
+/* store.c - see store.h. */
 #include "service/intake/spool/store.h"
 
 #include "base/durable.h"
@@ -181,12 +179,6 @@ store_open_folder(struct store *store, const char *folder)
     return fd < 0 ? -errno : fd;
 }
 
-static int
-open_incoming(struct store *store)
-{
-    return store_open_folder(store, LAYOUT_INCOMING);
-}
-
 static bool
 is_left_over(const struct store *store, const char *name)
 {
@@ -196,20 +188,15 @@ is_left_over(const struct store *store, const char *name)
 static int
 remove_left_overs(struct store *store)
 {
+    DIR *directory;
     int error = make_folder(store, LAYOUT_INCOMING);
+    if (!error)
+        error = file_open_directory(store->root, LAYOUT_INCOMING, 0, &directory);
     if (error)
         return error;
-    int fd = openat(store->root, LAYOUT_INCOMING, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-    if (!directory) {
-        error = -errno;
-        if (fd >= 0)
-            close(fd);
-        return error;
-    }
     int64_t removed = 0;
     for (const struct dirent *entry; (entry = readdir(directory));) {
-        if (is_left_over(store, entry->d_name) && unlinkat(fd, entry->d_name, 0) == 0)
+        if (is_left_over(store, entry->d_name) && unlinkat(dirfd(directory), entry->d_name, 0) == 0)
             removed++;
     }
     closedir(directory);
@@ -292,7 +279,7 @@ store_stage(struct store *store, int source, const struct stat *status, int64_t 
 {
     *staged = (struct staged){.fd = -1};
     *source_failed = false;
-    int incoming = open_incoming(store);
+    int incoming = store_open_folder(store, LAYOUT_INCOMING);
     if (incoming < 0)
         return incoming;
     snprintf(staged->name, sizeof staged->name, "%s%" PRIx64 ".part", store->run, (uint64_t)token);
@@ -311,7 +298,7 @@ int
 store_create(struct store *store, struct staged *staged)
 {
     *staged = (struct staged){.fd = -1};
-    int incoming = open_incoming(store);
+    int incoming = store_open_folder(store, LAYOUT_INCOMING);
     if (incoming < 0)
         return incoming;
     const uint64_t serial = atomic_fetch_add(&store->created, 1);
@@ -343,7 +330,7 @@ store_sync(struct staged *staged)
 int
 store_publish(struct store *store, struct staged *staged, const char *folder, const char *name)
 {
-    int incoming = open_incoming(store);
+    int incoming = store_open_folder(store, LAYOUT_INCOMING);
     if (incoming < 0)
         return incoming;
     int to = store_open_folder(store, folder);
