@@ -86,10 +86,8 @@ attempts_write(struct attempts *attempts)
         if (!core_change(attempts->core))
             return;
         int rc = attempt_write_in_batch(attempts_first_unwritten(attempts));
-        if (rc) {
-            core_failed(attempts->core, rc, attempts->type->what);
+        if (core_failed(attempts->core, rc, attempts->type->what))
             return;
-        }
     }
 }
 

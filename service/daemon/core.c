@@ -41,39 +41,35 @@ core_is_trouble(int error)
     }
 }
 
-void
+bool
 core_failed(struct core *core, int error, const char *what)
 {
+    if (!error)
+        return false;
     /* In trouble everything fails, every second anew: said once. */
     log_write(core->trouble ? LOG_DEBUG : LOG_ERROR, "queue.failed",
               LOG_FIELDS(LOG_STR("what", what), LOG_STR("error", strerror(-error)),
                          LOG_STR("reason", queue_reason(core->queue))));
     core->probing = false;
     core->trouble = core->trouble || core_is_trouble(error);
-    if (!core->trouble)
-        return;
-    core->on_trouble(core, strerror(-error));
-    if (!uv_is_active((uv_handle_t *)&core->probe))
+    if (core->trouble)
+        core->on_trouble(core, strerror(-error));
+    if (core->trouble && !uv_is_active((uv_handle_t *)&core->probe))
         uv_timer_start(&core->probe, core->probe.timer_cb, PROBE_MILLIS, 0);
+    return true;
 }
 
 bool
 core_change(struct core *core)
 {
-    int error = batch_begin(core->batch);
-    if (error)
-        core_failed(core, error, "begin a transaction");
-    return error == 0;
+    return !core_failed(core, batch_begin(core->batch), "begin a transaction");
 }
 
 void
 core_note(struct core *core, const char *kind, const char *detail)
 {
-    if (!core_change(core))
-        return;
-    int error = queue_note(core->queue, kind, detail, clock_unix_ms());
-    if (error)
-        core_failed(core, error, "note an event");
+    if (core_change(core))
+        core_failed(core, queue_note(core->queue, kind, detail, clock_unix_ms()), "note an event");
 }
 
 void

@@ -52,10 +52,10 @@ bool core_closed(const struct core *core);
 bool core_change(struct core *core);
 
 /*
- * A call of the queue failed: logs it, and when the disk or the database is to blame tells
- * on_trouble and has the probe try again later. `what` names the call: "store an instance".
+ * Did a call of the queue fail (-errno)? Logs it then, and when the disk or the database is to blame
+ * tells on_trouble and has the probe try again later. `what` names the call: "store an instance".
  */
-void core_failed(struct core *core, int error, const char *what);
+bool core_failed(struct core *core, int error, const char *what);
 
 /* An event row; losing one to a full disk is logged and no more. */
 void core_note(struct core *core, const char *kind, const char *detail);

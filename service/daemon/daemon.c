@@ -95,9 +95,7 @@ static void
 daemon_after_commit(void *context, int status)
 {
     struct core *core = context;
-    if (status)
-        core_failed(core, status, "commit");
-    else if (core->probing)
+    if (!core_failed(core, status, "commit") && core->probing)
         daemon_resume(core);
 }
 

@@ -256,8 +256,7 @@ commitments_tick(struct commitments *commitments)
         if (!conf->destinations[i].commit)
             continue;
         int error = commitments_find_overdue(core, &conf->destinations[i]);
-        if (error)
-            core_failed(core, error, "look for overdue commitments");
+        core_failed(core, error, "look for overdue commitments");
     }
 }
 

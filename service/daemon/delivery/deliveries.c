@@ -292,13 +292,10 @@ deliveries_start(struct deliveries *deliveries)
     if (core->draining || core->trouble || core->courier < 0 ||
         !pool_ready(core->pool, core->courier) || !due_take(&core->deliveries_due))
         return; /* each of these looks again when it is over */
-    int error = deliveries_start_due(deliveries);
-    if (error) {
-        core_failed(core, error, "start a delivery");
+    if (core_failed(core, deliveries_start_due(deliveries), "start a delivery"))
         due_in(&core->deliveries_due, RETRY_MILLIS);
-    } else if (!core->deliveries_due.now) {
+    else if (!core->deliveries_due.now)
         deliveries_wait_for_next(deliveries);
-    }
 }
 
 void

@@ -126,9 +126,7 @@ jobs_start(struct jobs *jobs)
         return; /* each of these looks again when it is over */
     if (!core_change(core))
         return;
-    int error = jobs_start_ready(jobs);
-    if (error)
-        core_failed(core, error, "start a job");
+    core_failed(core, jobs_start_ready(jobs), "start a job");
     int64_t due_ms;
     if (queue_next_due(core->queue, &due_ms) == 0)
         due_in(&core->jobs_due, due_ms - clock_unix_ms());

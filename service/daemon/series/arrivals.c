@@ -91,10 +91,8 @@ arrivals_handle_arrived(struct core *core, struct proto_reader *reader)
     enum queue_arrival arrival;
     int64_t series_id;
     int error = queue_add_instance(core->queue, &instance, clock_unix_ms(), &arrival, &series_id);
-    if (error) {
-        core_failed(core, error, "store an instance");
+    if (core_failed(core, error, "store an instance"))
         return;
-    }
     log_debug("instance.stored", LOG_STR("sop", instance.sop_instance_uid),
               LOG_STR("series", instance.series_uid), LOG_INT("new", arrival == QUEUE_NEW));
     arrivals_send_stored_on_commit(core, told.token);
@@ -116,10 +114,8 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
         return;
     int error = queue_add_quarantine(core->queue, told.path, told.original, told.series, told.code,
                                      told.sentence, clock_unix_ms());
-    if (error) {
-        core_failed(core, error, "record a quarantined file");
+    if (core_failed(core, error, "record a quarantined file"))
         return;
-    }
     /* Its name may be a patient's: the row has it, the log has not. */
     log_warn("file.quarantined", LOG_STR("code", code_name(told.code)),
              LOG_STR("series", told.series));

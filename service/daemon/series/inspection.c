@@ -143,10 +143,8 @@ inspection_settle(struct inspections *all, struct series_inspection *inspection,
     *inspection = (struct series_inspection){0};
     inspections_look(all);
     int error = queue_get_series(core->queue, inspected.series_id, &series);
-    if (error) {
-        core_failed(core, error, "read a series");
+    if (core_failed(core, error, "read a series"))
         return;
-    }
     if (inspection_is_current(&series, &inspected) && core_change(core)) {
         error = settle_series(core, &series, inspected.evidence, stacks, count);
         if (error && error != -EAGAIN) {
@@ -275,9 +273,8 @@ inspections_on_look(uv_timer_t *timer)
         return; /* the intake's return, the end of the trouble or of the audit look again */
     struct queue_series *series;
     size_t count;
-    int error = queue_gathering(core->queue, &series, &count);
-    if (error) {
-        core_failed(core, error, "read the gathering series");
+    if (core_failed(core, queue_gathering(core->queue, &series, &count),
+                    "read the gathering series")) {
         inspections_look_within(all, MAX_LOOK_MILLIS);
         return;
     }
