@@ -37,9 +37,7 @@
 #define DRAIN_MS    5000 /* a daemon that does not answer holds up the end no longer */
 #define STOP_MS     5000 /* nor does a file system that hangs */
 
-static void stop(struct intake *intake);
-
-static void end_turns(struct intake *intake);
+static void intake_stop(void *context);
 
 int64_t
 intake_now_ms(const struct intake *intake)
@@ -65,31 +63,18 @@ intake_send_frame(struct intake *intake, struct proto_writer *writer)
 /* -------------------------------------------------------------------------- frames ------ */
 
 static void
-on_stored(struct intake *intake, int64_t token)
+handle_stored(struct intake *intake, struct proto_reader *reader)
 {
-    struct parcel *parcel = in_hand_find(&intake->in_hand, token);
+    struct message_stored stored;
+    struct parcel *parcel = message_read_stored(reader, &stored) == 0
+                                ? in_hand_find(&intake->in_hand, stored.token)
+                                : NULL;
     if (!parcel || !parcel->sent) /* the answer to a frame that was sent twice comes twice */
         return;
     if (parcel->handover)
         intake_answer_sender(intake, parcel);
     else
         intake_finish_original(intake, parcel);
-}
-
-static void
-handle_stored(struct intake *intake, struct proto_reader *reader)
-{
-    struct message_stored stored;
-    if (message_read_stored(reader, &stored) == 0)
-        on_stored(intake, stored.token);
-}
-
-static void
-handle_inspect(struct intake *intake, struct proto_reader *reader)
-{
-    const int error = intake_inspect(intake, reader);
-    if (error)
-        reader->error = error;
 }
 
 static void
@@ -103,32 +88,27 @@ handle_pause(struct intake *intake, struct proto_reader *reader)
 }
 
 static void
-handle_resume(struct intake *intake)
-{
-    intake->paused = false;
-    intake_send_again(intake, 0);
-}
-
-static void
 intake_on_message(void *context, struct proto_reader *reader)
 {
     struct intake *intake = context;
-    if (reader->type == PROTO_STORED)
+    if (reader->type == PROTO_STORED) {
         handle_stored(intake, reader);
-    else if (reader->type == PROTO_INSPECT)
-        handle_inspect(intake, reader);
-    else if (reader->type == PROTO_PAUSE)
+    } else if (reader->type == PROTO_INSPECT) {
+        intake_inspect(intake, reader);
+    } else if (reader->type == PROTO_PAUSE) {
         handle_pause(intake, reader);
-    else if (reader->type == PROTO_RESUME && proto_end(reader) == 0)
-        handle_resume(intake);
-    else
+    } else if (reader->type != PROTO_RESUME) {
         reader->error = -EBADMSG;
+    } else if (proto_end(reader) == 0) {
+        intake->paused = false;
+        intake_send_again(intake, 0);
+    }
 }
 
 static void
 on_drain_timeout(uv_timer_t *timer)
 {
-    stop(timer->data);
+    intake_stop(timer->data);
 }
 
 static void
@@ -138,17 +118,11 @@ intake_on_drain(void *context)
     uv_timer_start(&intake->drain, on_drain_timeout, DRAIN_MS, 0);
 }
 
-static void
-intake_on_end(void *context)
-{
-    stop(context);
-}
-
 static const struct child_role intake_role = {.name = "intake",
                                               .message = intake_on_message,
                                               .reload = intake_reload,
                                               .drain = intake_on_drain,
-                                              .end = intake_on_end};
+                                              .end = intake_stop};
 
 /* ---------------------------------------------------------------------- the course ------ */
 
@@ -171,7 +145,7 @@ intake_drain(struct intake *intake)
 {
     listener_stop(intake->listener);
     if (intake->in_hand.count == 0 && intake->working == 0 && listener_idle(intake->listener))
-        stop(intake);
+        intake_stop(intake);
 }
 
 /* Once a turn of the loop, after all that happened in it: begins whatever can begin now. */
@@ -180,8 +154,10 @@ on_turn(uv_prepare_t *turn)
 {
     struct intake *intake = turn->data;
     if (intake->stopping) {
-        if (listener_idle(intake->listener))
-            end_turns(intake);
+        if (listener_idle(intake->listener)) { /* no thread is left that would wake the loop */
+            listener_close(intake->listener);
+            uv_close((uv_handle_t *)&intake->turn, NULL);
+        }
         return;
     }
     intake_take_handovers(intake);
@@ -217,19 +193,12 @@ on_stop_timeout(uv_timer_t *timer)
     _exit(intake->child.failed ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-/* The last association is over: no thread is left that would wake the loop. */
-static void
-end_turns(struct intake *intake)
-{
-    listener_close(intake->listener);
-    uv_close((uv_handle_t *)&intake->turn, NULL);
-}
-
 /* The loop ends by itself when the last association is over and the last work in the pool has come
  * back. */
 static void
-stop(struct intake *intake)
+intake_stop(void *context)
 {
+    struct intake *intake = context;
     if (intake->stopping)
         return;
     intake->stopping = true;

@@ -39,19 +39,16 @@ after_inspect(uv_work_t *work, int status)
     free(inspection);
 }
 
-int
+void
 intake_inspect(struct intake *intake, struct proto_reader *reader)
 {
     struct intake_inspection *inspection = calloc(1, sizeof *inspection);
-    if (!inspection)
-        return -ENOMEM;
-    int error = inspect_open(reader, &inspection->inspect);
-    if (error) {
+    reader->error = inspection ? inspect_open(reader, &inspection->inspect) : -ENOMEM;
+    if (reader->error) {
         free(inspection);
-        return error;
+        return;
     }
     inspection->intake = intake;
     inspection->work.data = inspection;
     intake_queue_work(intake, &inspection->work, on_inspect, after_inspect);
-    return 0;
 }

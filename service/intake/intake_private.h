@@ -119,8 +119,8 @@ void intake_start_recovery(struct intake *intake);
 
 /* ------------------------------------------------------------- intake_inspection.c ------ */
 
-/* Answers an INSPECT frame. 0 or -errno. */
-int intake_inspect(struct intake *intake, struct proto_reader *reader);
+/* Answers an INSPECT frame. What is wrong is latched as an error in the reader. */
+void intake_inspect(struct intake *intake, struct proto_reader *reader);
 
 /* ---------------------------------------------------------------- intake_inboxes.c ------ */
 

@@ -521,8 +521,9 @@ on_reopen(uv_timer_t *timer)
 /* ----------------------------------------------------------------- opening, closing ------ */
 
 static void
-report_totals(struct listener *listener)
+on_report(uv_timer_t *timer)
 {
+    struct listener *listener = timer->data;
     const struct totals *totals = &listener->totals;
     if (memcmp(totals, &listener->reported, sizeof *totals) == 0)
         return;
@@ -531,12 +532,6 @@ report_totals(struct listener *listener)
              LOG_INT("invalid", totals->invalid), LOG_INT("silent", totals->silent),
              LOG_INT("pushed_out", totals->pushed_out));
     listener->reported = *totals;
-}
-
-static void
-on_report(uv_timer_t *timer)
-{
-    report_totals(timer->data);
 }
 
 int
@@ -583,7 +578,7 @@ listener_stop(struct listener *listener)
     while (listener->oldest)
         turn_out(listener->oldest);
     associations_stop(listener->associations);
-    report_totals(listener);
+    on_report(&listener->report);
     uv_close((uv_handle_t *)&listener->tick, NULL);
     uv_close((uv_handle_t *)&listener->reopen, NULL);
     uv_close((uv_handle_t *)&listener->report, NULL);
