@@ -261,7 +261,7 @@ spoken_unit(const char *unit)
 
 /* A few of what was measured, in a line; features.json has all of it. */
 static void
-tell_features(const struct feature_set *set, int32_t segment)
+run_tell_features(const struct feature_set *set, int32_t segment)
 {
     static const char *const names[][2] = {
         {"mean", "mean"},       {"standard_deviation", "SD"},       {"minimum", "minimum"},
@@ -288,14 +288,14 @@ tell_segments(const struct pipeline_report *report)
     for (int32_t i = 0; i < report->segment_count; i++) {
         printf("  %-24s %12" PRId64 " voxels %10.2f ml\n", report->segments[i].label,
                report->segments[i].voxels, report->segments[i].millilitres);
-        tell_features(&report->features, i + 1);
+        run_tell_features(&report->features, i + 1);
     }
     if (find_feature(&report->features, 0, "mean") ||
         find_feature(&report->features, 0, "contrast")) {
         const double *spacing = report->spacing;
         printf("  %-24s %12" PRId64 " voxels %10.2f ml\n", "(whole volume)", report->voxels,
                (double)report->voxels * spacing[0] * spacing[1] * spacing[2] / 1000);
-        tell_features(&report->features, 0);
+        run_tell_features(&report->features, 0);
     }
 }
 
