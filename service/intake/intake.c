@@ -2,11 +2,11 @@
  * intake.c - the intake process: finds files, makes them durable, tells the daemon, and only when
  * the daemon has the row on disk touches the original.
  *
- *   inbox --> ready list --> parcel (token) --> batch: import_batch --> ARRIVED | QUARANTINED
+ *   inbox --> ready list --> item (token) --> batch: import_batch --> ARRIVED | QUARANTINED
  *                                                                            |
  *   inbox_done <-- import_finish (pool thread) <---------------------- STORED(token)
  *
- *   listener --> association's thread --> receiver --> parcel (token) --> ARRIVED | QUARANTINED
+ *   listener --> association's thread --> receiver --> item (token) --> ARRIVED | QUARANTINED
  *                                            0x0000 <---------------------- STORED(token)
  *
  * Messages are hints: a frame without a STORED is sent again, and after a restart everything that
@@ -15,7 +15,7 @@
  * senders.
  *
  * All state belongs to the loop's thread. Pool threads see the items of one batch, one recover, one
- * inspect, or one parcel, and the loop does not touch those meanwhile.
+ * inspect, or one item in hand, and the loop does not touch those meanwhile.
  */
 #include "service/intake/intake_private.h"
 
@@ -66,15 +66,15 @@ static void
 handle_stored(struct intake *intake, struct proto_reader *reader)
 {
     struct message_stored stored;
-    struct parcel *parcel = message_read_stored(reader, &stored) == 0
-                                ? in_hand_find(&intake->in_hand, stored.token)
-                                : NULL;
-    if (!parcel || !parcel->sent) /* the answer to a frame that was sent twice comes twice */
+    struct in_hand_item *item = message_read_stored(reader, &stored) == 0
+                                    ? in_hand_find(&intake->in_hand, stored.token)
+                                    : NULL;
+    if (!item || !item->sent) /* the answer to a frame that was sent twice comes twice */
         return;
-    if (parcel->handover)
-        intake_answer_sender(intake, parcel);
+    if (item->handover)
+        intake_answer_sender(intake, item);
     else
-        intake_finish_original(intake, parcel);
+        intake_finish_original(intake, item);
 }
 
 static void
@@ -208,9 +208,9 @@ intake_stop(void *context)
         inbox_close(intake->inboxes[i]);
     intake_forget_ready(intake, NULL);
     for (size_t i = 0; i < IN_HAND_MAX; i++) {
-        struct parcel *parcel = intake->in_hand.slots[i];
-        if (parcel && parcel->sent)
-            intake_close_parcel(intake, parcel, INBOX_GONE);
+        struct in_hand_item *item = intake->in_hand.slots[i];
+        if (item && item->sent)
+            intake_close_item(intake, item, INBOX_GONE);
     }
     child_close(&intake->child);
     uv_close((uv_handle_t *)&intake->again, NULL);

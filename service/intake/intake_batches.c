@@ -14,17 +14,17 @@
 #define RETRY_FIRST_MS 200
 #define RETRY_MAX_MS   30000
 
-/* ------------------------------------------------------------------------- parcels ------ */
+/* ------------------------------------------------------------------------- items ------ */
 
 void
-intake_send_parcel(struct intake *intake, struct parcel *parcel)
+intake_send_item(struct intake *intake, struct in_hand_item *item)
 {
     struct proto_writer writer;
-    parcel_frame(parcel, &writer);
-    parcel->sent = true;
-    parcel->sent_ms = intake_now_ms(intake);
+    in_hand_frame(item, &writer);
+    item->sent = true;
+    item->sent_ms = intake_now_ms(intake);
     intake_send_frame(intake, &writer);
-    if (parcel->item.outcome == IMPORT_ARRIVED)
+    if (item->import.outcome == IMPORT_ARRIVED)
         crash_point("intake_after_arrived");
 }
 
@@ -32,24 +32,24 @@ void
 intake_send_again(struct intake *intake, int64_t older_than_ms)
 {
     for (size_t i = 0; i < IN_HAND_MAX; i++) {
-        struct parcel *parcel = intake->in_hand.slots[i];
-        if (parcel && parcel->sent && intake_now_ms(intake) - parcel->sent_ms >= older_than_ms)
-            intake_send_parcel(intake, parcel);
+        struct in_hand_item *item = intake->in_hand.slots[i];
+        if (item && item->sent && intake_now_ms(intake) - item->sent_ms >= older_than_ms)
+            intake_send_item(intake, item);
     }
 }
 
 void
-intake_close_parcel(struct intake *intake, struct parcel *parcel, enum inbox_fate fate)
+intake_close_item(struct intake *intake, struct in_hand_item *item, enum inbox_fate fate)
 {
-    if (in_hand_find(&intake->in_hand, parcel->item.token) == parcel)
-        in_hand_drop(&intake->in_hand, parcel);
-    if (parcel->inbox)
-        inbox_done(parcel->inbox, parcel->item.relative, &parcel->item.stamp, fate);
-    else if (parcel->handover)
-        receiver_answer(intake->receiver, parcel->handover, HANDOVER_DROPPED);
+    if (in_hand_find(&intake->in_hand, item->import.token) == item)
+        in_hand_drop(&intake->in_hand, item);
+    if (item->inbox)
+        inbox_done(item->inbox, item->import.relative, &item->import.stamp, fate);
+    else if (item->handover)
+        receiver_answer(intake->receiver, item->handover, HANDOVER_DROPPED);
     else
         intake->recover_in_hand--;
-    parcel_free(parcel);
+    in_hand_free(item);
 }
 
 static void
@@ -90,50 +90,50 @@ intake_forget_ready(struct intake *intake, const struct inbox *inbox)
 /* ----------------------------------------------------------------------- originals ------ */
 
 static enum inbox_fate
-fate_of(const struct parcel *parcel, int error)
+fate_of(const struct in_hand_item *item, int error)
 {
-    const bool left = import_leaves(&parcel->item);
+    const bool left = import_leaves(&item->import);
     if (!error)
         return left ? INBOX_LEFT : INBOX_GONE;
     if (error == -ESTALE)
         return INBOX_AGAIN;
     if (error == -ENOENT)
         return INBOX_GONE;
-    log_warn("original.kept", LOG_STR("inbox", parcel->item.folder),
-             LOG_INT("inode", parcel->item.stamp.inode), LOG_STR("error", strerror(-error)));
+    log_warn("original.kept", LOG_STR("inbox", item->import.folder),
+             LOG_INT("inode", item->import.stamp.inode), LOG_STR("error", strerror(-error)));
     return INBOX_LATER;
 }
 
 static void
 on_finish(uv_work_t *work)
 {
-    struct parcel *parcel = work->data;
+    struct in_hand_item *item = work->data;
     crash_point("intake_after_stored_before_original");
-    parcel->item.error = import_finish(&parcel->item, parcel->move_to);
+    item->import.error = import_finish(&item->import, item->move_to);
 }
 
 static void
 after_finish(uv_work_t *work, int status)
 {
     (void)status;
-    struct parcel *parcel = work->data;
-    struct intake *intake = parcel->owner;
+    struct in_hand_item *item = work->data;
+    struct intake *intake = item->owner;
     intake->working--;
-    intake_close_parcel(intake, parcel, fate_of(parcel, parcel->item.error));
+    intake_close_item(intake, item, fate_of(item, item->import.error));
 }
 
 void
-intake_finish_original(struct intake *intake, struct parcel *parcel)
+intake_finish_original(struct intake *intake, struct in_hand_item *item)
 {
-    if (!parcel->inbox || import_leaves(&parcel->item)) {
-        const bool unread = parcel->item.outcome == IMPORT_UNREADABLE;
-        intake_close_parcel(intake, parcel, unread ? INBOX_LATER : INBOX_LEFT);
+    if (!item->inbox || import_leaves(&item->import)) {
+        const bool unread = item->import.outcome == IMPORT_UNREADABLE;
+        intake_close_item(intake, item, unread ? INBOX_LATER : INBOX_LEFT);
         return;
     }
-    in_hand_drop(&intake->in_hand, parcel);
-    parcel->owner = intake;
-    parcel->work.data = parcel;
-    intake_queue_work(intake, &parcel->work, on_finish, after_finish);
+    in_hand_drop(&intake->in_hand, item);
+    item->owner = intake;
+    item->work.data = item;
+    intake_queue_work(intake, &item->work, on_finish, after_finish);
 }
 
 /* ------------------------------------------------------------------------- batches ------ */
@@ -153,55 +153,55 @@ intake_hold_back(struct intake *intake, int error)
 }
 
 static void
-put_back(struct intake *intake, struct parcel *parcel)
+put_back(struct intake *intake, struct in_hand_item *item)
 {
     const struct inbox_find find = {
-        .relative = parcel->item.relative, .stamp = parcel->item.stamp, .told = parcel->told};
-    in_hand_drop(&intake->in_hand, parcel);
-    add_ready(intake, parcel->inbox, &find);
-    parcel_free(parcel);
+        .relative = item->import.relative, .stamp = item->import.stamp, .told = item->told};
+    in_hand_drop(&intake->in_hand, item);
+    add_ready(intake, item->inbox, &find);
+    in_hand_free(item);
 }
 
 static void
-log_taken(const struct parcel *parcel)
+log_taken(const struct in_hand_item *item)
 {
-    const struct import_report *report = &parcel->item.report;
-    if (parcel->item.outcome == IMPORT_ARRIVED)
+    const struct import_report *report = &item->import.report;
+    if (item->import.outcome == IMPORT_ARRIVED)
         log_debug("file.arrived", LOG_STR("path", report->path), LOG_INT("bytes", report->size));
     else /* neither the original's name nor the sentence: both may hold a patient's name */
         log_warn("file.quarantined", LOG_STR("code", code_name(report->code)),
-                 LOG_STR("inbox", parcel->item.folder), LOG_INT("inode", parcel->item.stamp.inode));
+                 LOG_STR("inbox", item->import.folder), LOG_INT("inode", item->import.stamp.inode));
 }
 
 static void
-intake_dispatch(struct intake *intake, struct parcel *parcel)
+intake_dispatch(struct intake *intake, struct in_hand_item *item)
 {
-    switch (parcel->item.outcome) {
+    switch (item->import.outcome) {
     case IMPORT_UNREADABLE:
-        if (parcel->told) {
-            intake_close_parcel(intake, parcel, INBOX_LATER);
+        if (item->told) {
+            intake_close_item(intake, item, INBOX_LATER);
             break;
         }
         /* fall through */
     case IMPORT_ARRIVED:
     case IMPORT_QUARANTINED:
-        log_taken(parcel);
-        intake_send_parcel(intake, parcel);
+        log_taken(item);
+        intake_send_item(intake, item);
         break;
     case IMPORT_OWN_RESULT:
-        log_debug("file.own_result", LOG_STR("inbox", parcel->item.folder),
-                  LOG_INT("inode", parcel->item.stamp.inode));
-        intake_finish_original(intake, parcel);
+        log_debug("file.own_result", LOG_STR("inbox", item->import.folder),
+                  LOG_INT("inode", item->import.stamp.inode));
+        intake_finish_original(intake, item);
         break;
     case IMPORT_CHANGED:
-        intake_close_parcel(intake, parcel, INBOX_AGAIN);
+        intake_close_item(intake, item, INBOX_AGAIN);
         break;
     case IMPORT_GONE:
-        intake_close_parcel(intake, parcel, INBOX_GONE);
+        intake_close_item(intake, item, INBOX_GONE);
         break;
     case IMPORT_RETRY:
-        intake_hold_back(intake, parcel->item.error);
-        put_back(intake, parcel);
+        intake_hold_back(intake, item->import.error);
+        put_back(intake, item);
         break;
     }
 }
@@ -210,7 +210,7 @@ void
 intake_batch_abandon(struct intake *intake, struct intake_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
-        intake_close_parcel(intake, batch->parcels[i], INBOX_AGAIN);
+        intake_close_item(intake, batch->items[i], INBOX_AGAIN);
     batch->count = 0;
 }
 
@@ -218,7 +218,7 @@ static void
 on_import(uv_work_t *work)
 {
     struct intake_batch *batch = work->data;
-    import_batch(batch->intake->store, batch->reserve_bytes, batch->items, batch->count);
+    import_batch(batch->intake->store, batch->reserve_bytes, batch->imports, batch->count);
 }
 
 static void
@@ -235,38 +235,38 @@ after_import(uv_work_t *work, int status)
     }
     bool delayed = false;
     for (size_t i = 0; i < batch->count; i++)
-        delayed = delayed || batch->items[i]->outcome == IMPORT_RETRY;
+        delayed = delayed || batch->imports[i]->outcome == IMPORT_RETRY;
     if (!delayed)
         intake->retry_delay_ms = 0;
     for (size_t i = 0; i < batch->count; i++)
-        intake_dispatch(intake, batch->parcels[i]);
+        intake_dispatch(intake, batch->items[i]);
     batch->count = 0;
 }
 
 void
-intake_batch_add(struct intake_batch *batch, struct parcel *parcel)
+intake_batch_add(struct intake_batch *batch, struct in_hand_item *item)
 {
-    batch->parcels[batch->count] = parcel;
-    batch->items[batch->count++] = &parcel->item;
+    batch->items[batch->count] = item;
+    batch->imports[batch->count++] = &item->import;
 }
 
-/* The first of the list becomes a parcel, in the batch or, unreadable as it is, on its way. */
+/* The first of the list becomes an item, in the batch or, unreadable as it is, on its way. */
 static void
 pick_up(struct intake *intake, struct intake_batch *batch)
 {
     struct ready *ready = STAILQ_FIRST(&intake->ready);
     STAILQ_REMOVE_HEAD(&intake->ready, next);
-    struct parcel *parcel =
+    struct in_hand_item *item =
         in_hand_add(&intake->in_hand, ready->inbox, ready->relative, &ready->stamp);
-    if (!parcel) {
+    if (!item) {
         inbox_done(ready->inbox, ready->relative, &ready->stamp, INBOX_AGAIN);
     } else {
-        parcel->told = ready->told;
+        item->told = ready->told;
         if (ready->error) {
-            import_unreadable(&parcel->item, ready->error);
-            intake_dispatch(intake, parcel);
+            import_unreadable(&item->import, ready->error);
+            intake_dispatch(intake, item);
         } else {
-            intake_batch_add(batch, parcel);
+            intake_batch_add(batch, item);
         }
     }
     free(ready);
@@ -308,21 +308,21 @@ intake_take_handovers(struct intake *intake)
 {
     struct handover *handover;
     while (in_hand_room(&intake->in_hand) > 0 && (handover = receiver_next(intake->receiver))) {
-        struct parcel *parcel = in_hand_add_handover(&intake->in_hand, handover);
-        if (!parcel) {
+        struct in_hand_item *item = in_hand_add_handover(&intake->in_hand, handover);
+        if (!item) {
             receiver_answer(intake->receiver, handover, HANDOVER_DROPPED);
             continue;
         }
         if (!handover->commitment)
-            log_taken(parcel);
-        intake_send_parcel(intake, parcel);
+            log_taken(item);
+        intake_send_item(intake, item);
     }
 }
 
 void
-intake_answer_sender(struct intake *intake, struct parcel *parcel)
+intake_answer_sender(struct intake *intake, struct in_hand_item *item)
 {
-    in_hand_drop(&intake->in_hand, parcel);
-    receiver_answer(intake->receiver, parcel->handover, HANDOVER_STORED);
-    parcel_free(parcel);
+    in_hand_drop(&intake->in_hand, item);
+    receiver_answer(intake->receiver, item->handover, HANDOVER_STORED);
+    in_hand_free(item);
 }

@@ -37,8 +37,8 @@ struct intake_batch {
     bool busy;
     int64_t reserve_bytes;
     size_t count;
-    struct parcel *parcels[INTAKE_BATCH_FILES];
-    struct import_item *items[INTAKE_BATCH_FILES];
+    struct in_hand_item *items[INTAKE_BATCH_FILES];
+    struct import_item *imports[INTAKE_BATCH_FILES];
 };
 
 struct intake {
@@ -57,9 +57,9 @@ struct intake {
     struct receiver *receiver;
     struct listener *listener;
 
-    struct intake_batch recovery; /* parcels for what recover_step finds */
+    struct intake_batch recovery; /* items for what recover_step finds */
     struct recover *recover;
-    size_t recover_in_hand; /* parcels of it not yet answered */
+    size_t recover_in_hand; /* items of it not yet answered */
     size_t recover_found;
     int recover_more; /* result of the last step */
     int64_t recovered;
@@ -92,20 +92,20 @@ void intake_on_found(void *context, struct inbox *inbox, const struct inbox_find
 void intake_forget_ready(struct intake *intake, const struct inbox *inbox);
 /* Batches of what is ready, as long as there is room. */
 void intake_start_batches(struct intake *intake);
-void intake_batch_add(struct intake_batch *batch, struct parcel *parcel);
+void intake_batch_add(struct intake_batch *batch, struct in_hand_item *item);
 /* What a batch holds is not gone on with. */
 void intake_batch_abandon(struct intake *intake, struct intake_batch *batch);
 /* Received files go before those of the inboxes: somebody waits for an answer. */
 void intake_take_handovers(struct intake *intake);
 
-void intake_send_parcel(struct intake *intake, struct parcel *parcel);
+void intake_send_item(struct intake *intake, struct in_hand_item *item);
 /* Frames without an answer for so long go out again. */
 void intake_send_again(struct intake *intake, int64_t older_than_ms);
 /* The daemon has it: the original may go, or the sender is answered. */
-void intake_finish_original(struct intake *intake, struct parcel *parcel);
-void intake_answer_sender(struct intake *intake, struct parcel *parcel);
+void intake_finish_original(struct intake *intake, struct in_hand_item *item);
+void intake_answer_sender(struct intake *intake, struct in_hand_item *item);
 /* The file's way ends here. */
-void intake_close_parcel(struct intake *intake, struct parcel *parcel, enum inbox_fate fate);
+void intake_close_item(struct intake *intake, struct in_hand_item *item, enum inbox_fate fate);
 
 /* Something has failed that may pass: nothing begins for a while, twice as long each time. */
 void intake_hold_back(struct intake *intake, int error);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define RECOVER_WINDOW 64 /* parcels that recovered files may take up */
+#define RECOVER_WINDOW 64 /* items that recovered files may take up */
 
 /* ------------------------------------------------------------------------ recovery ------ */
 
@@ -17,7 +17,7 @@ static void
 on_recover(uv_work_t *work)
 {
     struct intake *intake = work->data;
-    intake->recover_more = recover_step(intake->recover, intake->recovery.items,
+    intake->recover_more = recover_step(intake->recover, intake->recovery.imports,
                                         intake->recovery.count, &intake->recover_found);
 }
 
@@ -46,9 +46,9 @@ after_recover(uv_work_t *work, int status)
     }
     for (size_t i = 0; i < batch->count; i++) {
         if (i < intake->recover_found)
-            intake_send_parcel(intake, batch->parcels[i]);
+            intake_send_item(intake, batch->items[i]);
         else
-            intake_close_parcel(intake, batch->parcels[i], INBOX_GONE);
+            intake_close_item(intake, batch->items[i], INBOX_GONE);
     }
     batch->count = 0;
     intake->recovered += (int64_t)intake->recover_found;
@@ -65,11 +65,11 @@ intake_start_recovery(struct intake *intake)
     static const struct file_stamp none = {0};
     while (batch->count < INTAKE_BATCH_FILES && intake->recover_in_hand < RECOVER_WINDOW &&
            in_hand_room(&intake->in_hand) > 0) {
-        struct parcel *parcel = in_hand_add(&intake->in_hand, NULL, NULL, &none);
-        if (!parcel)
+        struct in_hand_item *item = in_hand_add(&intake->in_hand, NULL, NULL, &none);
+        if (!item)
             break;
         intake->recover_in_hand++;
-        intake_batch_add(batch, parcel);
+        intake_batch_add(batch, item);
     }
     if (batch->count == 0)
         return;

@@ -1,8 +1,8 @@
 /*
  * receive.c - see receive.h.
  *
- * A handover has two owners, the thread that waits for its answer and the loop's parcel. Each lets
- * go of it by itself: a thread that has waited long enough leaves, and the parcel goes on asking.
+ * A handover has two owners, the thread that waits for its answer and the loop's item. Each lets
+ * go of it by itself: a thread that has waited long enough leaves, and the item goes on asking.
  */
 #include "service/intake/net/receive.h"
 

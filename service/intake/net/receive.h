@@ -6,7 +6,7 @@
  *   receiver_begin: incoming/<name>.part
  *   ... the data set is written ...
  *   receiver_end: import_received
- *        handover  ---- lock, uv_async ---->     receiver_next: parcel, ARRIVED
+ *        handover  ---- lock, uv_async ---->     receiver_next: item, ARRIVED
  *        import_seal                             ...
  *        waits                                   ... STORED
  *        <---------------- condition -------     receiver_answer
@@ -45,7 +45,7 @@ uint16_t receiver_committed(struct receiver *receiver, const struct dicom_commit
 
 enum handover_answer { HANDOVER_OPEN, HANDOVER_STORED, HANDOVER_DROPPED /* none comes */ };
 
-/* Something for the daemon, shared by the thread that waits and the parcel that carries it. */
+/* Something for the daemon, shared by the thread that waits and the item that carries it. */
 struct handover {
     struct import_item item; /* ARRIVED or QUARANTINED; not for a commitment */
     char sender[DICOM_AE_SIZE], called_ae[DICOM_AE_SIZE];

@@ -16,86 +16,86 @@ in_hand_room(const struct in_hand *in_hand)
     return IN_HAND_MAX - in_hand->count;
 }
 
-static struct parcel *
-new_parcel(struct inbox *inbox, const char *relative, const struct file_stamp *stamp)
+static struct in_hand_item *
+in_hand_new(struct inbox *inbox, const char *relative, const struct file_stamp *stamp)
 {
-    struct parcel *parcel = calloc(1, sizeof *parcel);
-    if (!parcel || !inbox)
-        return parcel;
-    parcel->inbox = inbox;
-    parcel->item.folder = inbox_path(inbox);
-    parcel->item.after = inbox_after(inbox);
-    parcel->item.stamp = *stamp;
-    parcel->item.relative = strdup(relative);
+    struct in_hand_item *item = calloc(1, sizeof *item);
+    if (!item || !inbox)
+        return item;
+    item->inbox = inbox;
+    item->import.folder = inbox_path(inbox);
+    item->import.after = inbox_after(inbox);
+    item->import.stamp = *stamp;
+    item->import.relative = strdup(relative);
     const char *move_to = inbox_move_to(inbox);
-    parcel->move_to = move_to ? strdup(move_to) : NULL;
-    if (!parcel->item.relative || (move_to && !parcel->move_to)) {
-        parcel_free(parcel);
+    item->move_to = move_to ? strdup(move_to) : NULL;
+    if (!item->import.relative || (move_to && !item->move_to)) {
+        in_hand_free(item);
         return NULL;
     }
-    return parcel;
+    return item;
 }
 
 static void
-in_hand_give_place(struct in_hand *in_hand, struct parcel *parcel)
+in_hand_give_place(struct in_hand *in_hand, struct in_hand_item *item)
 {
     size_t slot = 0;
     while (in_hand->slots[slot])
         slot++;
-    parcel->item.token = ++in_hand->serial * IN_HAND_MAX + (int64_t)slot;
-    in_hand->slots[slot] = parcel;
+    item->import.token = ++in_hand->serial * IN_HAND_MAX + (int64_t)slot;
+    in_hand->slots[slot] = item;
     in_hand->count++;
 }
 
-struct parcel *
+struct in_hand_item *
 in_hand_add(struct in_hand *in_hand, struct inbox *inbox, const char *relative,
             const struct file_stamp *stamp)
 {
-    struct parcel *parcel = new_parcel(inbox, relative, stamp);
-    if (parcel)
-        in_hand_give_place(in_hand, parcel);
-    return parcel;
+    struct in_hand_item *item = in_hand_new(inbox, relative, stamp);
+    if (item)
+        in_hand_give_place(in_hand, item);
+    return item;
 }
 
-struct parcel *
+struct in_hand_item *
 in_hand_add_handover(struct in_hand *in_hand, struct handover *handover)
 {
-    struct parcel *parcel = calloc(1, sizeof *parcel);
-    if (!parcel)
+    struct in_hand_item *item = calloc(1, sizeof *item);
+    if (!item)
         return NULL;
-    parcel->item = handover->item;
-    parcel->item.relative = strdup(handover->relative);
-    if (!parcel->item.relative) {
-        free(parcel);
+    item->import = handover->item;
+    item->import.relative = strdup(handover->relative);
+    if (!item->import.relative) {
+        free(item);
         return NULL;
     }
-    parcel->handover = handover;
-    in_hand_give_place(in_hand, parcel);
-    return parcel;
+    item->handover = handover;
+    in_hand_give_place(in_hand, item);
+    return item;
 }
 
-struct parcel *
+struct in_hand_item *
 in_hand_find(struct in_hand *in_hand, int64_t token)
 {
     if (token < 0)
         return NULL;
-    struct parcel *parcel = in_hand->slots[token % IN_HAND_MAX];
-    return parcel && parcel->item.token == token ? parcel : NULL;
+    struct in_hand_item *item = in_hand->slots[token % IN_HAND_MAX];
+    return item && item->import.token == token ? item : NULL;
 }
 
 void
-in_hand_drop(struct in_hand *in_hand, const struct parcel *parcel)
+in_hand_drop(struct in_hand *in_hand, const struct in_hand_item *item)
 {
-    in_hand->slots[parcel->item.token % IN_HAND_MAX] = NULL;
+    in_hand->slots[item->import.token % IN_HAND_MAX] = NULL;
     in_hand->count--;
 }
 
 void
-parcel_free(struct parcel *parcel)
+in_hand_free(struct in_hand_item *item)
 {
-    free(parcel->item.relative);
-    free(parcel->move_to);
-    free(parcel);
+    free(item->import.relative);
+    free(item->move_to);
+    free(item);
 }
 
 /* In memory that the caller frees; NULL: there is none. */
@@ -107,13 +107,13 @@ in_hand_join(const char *a, const char *between, const char *b)
 }
 
 static void
-write_arrived(const struct parcel *parcel, struct proto_writer *writer)
+write_arrived(const struct in_hand_item *item, struct proto_writer *writer)
 {
-    const struct import_report *report = &parcel->item.report;
-    const struct handover *handover = parcel->handover;
-    char *inbox = parcel->inbox ? in_hand_join("inbox:", parcel->item.folder, "") : NULL;
+    const struct import_report *report = &item->import.report;
+    const struct handover *handover = item->handover;
+    char *inbox = item->inbox ? in_hand_join("inbox:", item->import.folder, "") : NULL;
     const struct message_arrived message = {
-        .token = parcel->item.token,
+        .token = item->import.token,
         .sop_instance = report->sop_instance_uid,
         .sop_class = report->sop_class_uid,
         .transfer_syntax = report->transfer_syntax_uid,
@@ -123,9 +123,9 @@ write_arrived(const struct parcel *parcel, struct proto_writer *writer)
         .body_part = report->body_part,
         .series_description = report->series_description,
         .path = report->path,
-        .source = handover        ? handover->folder
-                  : parcel->inbox ? inbox
-                                  : "recovered",
+        .source = handover      ? handover->folder
+                  : item->inbox ? inbox
+                                : "recovered",
         .called_ae = handover ? handover->called_ae : "",
         .sender = handover ? handover->sender : "",
         .size = report->size,
@@ -133,18 +133,18 @@ write_arrived(const struct parcel *parcel, struct proto_writer *writer)
         .expected = report->expected,
     };
     message_write_arrived(writer, &message);
-    if (parcel->inbox && !inbox)
+    if (item->inbox && !inbox)
         writer->error = -ENOMEM;
     free(inbox);
 }
 
 static void
-write_quarantined(const struct parcel *parcel, struct proto_writer *writer)
+write_quarantined(const struct in_hand_item *item, struct proto_writer *writer)
 {
-    const struct import_report *report = &parcel->item.report;
-    char *original = in_hand_join(parcel->item.folder, "/", parcel->item.relative);
+    const struct import_report *report = &item->import.report;
+    char *original = in_hand_join(item->import.folder, "/", item->import.relative);
     const struct message_quarantined message = {
-        .token = parcel->item.token,
+        .token = item->import.token,
         .path = report->path,
         .original = original,
         .series = report->series_uid,
@@ -158,12 +158,12 @@ write_quarantined(const struct parcel *parcel, struct proto_writer *writer)
 }
 
 void
-parcel_frame(const struct parcel *parcel, struct proto_writer *writer)
+in_hand_frame(const struct in_hand_item *item, struct proto_writer *writer)
 {
-    if (parcel->handover && parcel->handover->commitment)
-        commitment_write(writer, parcel->item.token, parcel->handover->commitment);
-    else if (parcel->item.outcome == IMPORT_ARRIVED)
-        write_arrived(parcel, writer);
+    if (item->handover && item->handover->commitment)
+        commitment_write(writer, item->import.token, item->handover->commitment);
+    else if (item->import.outcome == IMPORT_ARRIVED)
+        write_arrived(item, writer);
     else
-        write_quarantined(parcel, writer);
+        write_quarantined(item, writer);
 }

@@ -1,5 +1,5 @@
 /*
- * What the intake writes, before what the daemon makes of it: parcels as they are sent, by the
+ * What the intake writes, before what the daemon makes of it: items as they are sent, by the
  * sender's own code, end as rows.
  */
 #include "service/daemon/series/arrivals.h"
@@ -47,14 +47,14 @@ tear_down(void)
     sample_close(&s);
 }
 
-/* From parcel_frame to the row, whole and believed. */
+/* From in_hand_frame to the row, whole and believed. */
 static void
-send_parcel(const struct parcel *parcel)
+send_item(const struct in_hand_item *item)
 {
     struct proto_writer writer;
     struct proto_stream stream = {0};
     struct proto_reader reader;
-    parcel_frame(parcel, &writer);
+    in_hand_frame(item, &writer);
     ck_assert_int_eq(proto_finish(&writer), 0);
     ck_assert_int_eq(proto_feed(&stream, writer.bytes, writer.size), 0);
     ck_assert_int_eq(proto_next(&stream, &reader), 1);
@@ -81,8 +81,8 @@ static const struct import_report image = {
 
 START_TEST(an_image_found_at_start)
 {
-    const struct parcel parcel = {.item = {.outcome = IMPORT_ARRIVED, .report = image}};
-    send_parcel(&parcel);
+    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image}};
+    send_item(&item);
     assert_answer(&s, "SELECT path FROM instance", image.path);
     assert_answer(&s, "SELECT source FROM instance", "recovered");
     assert_answer(&s, "SELECT body_part FROM series", "HEAD");
@@ -93,9 +93,9 @@ END_TEST
 START_TEST(an_image_received)
 {
     struct handover handover = {.sender = "CT1", .called_ae = "NOCTULE", .folder = "scu:CT1"};
-    const struct parcel parcel = {.item = {.outcome = IMPORT_ARRIVED, .report = image},
-                                  .handover = &handover};
-    send_parcel(&parcel);
+    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED, .report = image},
+                                      .handover = &handover};
+    send_item(&item);
     assert_answer(&s, "SELECT source FROM instance", "scu:CT1");
 }
 
@@ -104,13 +104,13 @@ END_TEST
 START_TEST(a_file_in_quarantine)
 {
     char relative[] = "junk.dcm";
-    const struct parcel parcel = {.item = {.outcome = IMPORT_QUARANTINED,
-                                           .folder = "/inbox",
-                                           .relative = relative,
-                                           .report = {.code = CODE_NOT_DICOM,
-                                                      .path = "quarantine/1/junk.dcm",
-                                                      .sentence = "It is no DICOM file."}}};
-    send_parcel(&parcel);
+    const struct in_hand_item item = {.import = {.outcome = IMPORT_QUARANTINED,
+                                                 .folder = "/inbox",
+                                                 .relative = relative,
+                                                 .report = {.code = CODE_NOT_DICOM,
+                                                            .path = "quarantine/1/junk.dcm",
+                                                            .sentence = "It is no DICOM file."}}};
+    send_item(&item);
     assert_answer(&s, "SELECT original_path FROM quarantine", "/inbox/junk.dcm");
     assert_answer(&s, "SELECT code FROM quarantine", "NOT_DICOM");
 }
@@ -121,9 +121,9 @@ END_TEST
 START_TEST(a_file_that_cannot_be_read)
 {
     char relative[] = "secret.dcm";
-    struct parcel parcel = {.item = {.folder = "/inbox", .relative = relative}};
-    import_unreadable(&parcel.item, -EACCES);
-    send_parcel(&parcel);
+    struct in_hand_item item = {.import = {.folder = "/inbox", .relative = relative}};
+    import_unreadable(&item.import, -EACCES);
+    send_item(&item);
     assert_answer(&s, "SELECT original_path FROM quarantine", "/inbox/secret.dcm");
     assert_answer(&s, "SELECT code FROM quarantine", "FILE_UNREADABLE");
 }
@@ -137,8 +137,8 @@ START_TEST(a_commitment_report)
     struct dicom_commitment report = {
         .transaction_uid = "2.25.3", .count = 2, .references = references};
     struct handover handover = {.commitment = &report};
-    const struct parcel parcel = {.item = {.outcome = IMPORT_ARRIVED}, .handover = &handover};
-    send_parcel(&parcel);
+    const struct in_hand_item item = {.import = {.outcome = IMPORT_ARRIVED}, .handover = &handover};
+    send_item(&item);
 }
 
 END_TEST
