@@ -3,7 +3,6 @@
 #include <openssl/evp.h>
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,17 +66,14 @@ uid_name_end(struct uid_name *name, char uid[DICOM_UID_SIZE])
 }
 
 int
-uid_from_texts(char uid[DICOM_UID_SIZE], const char *text, ...)
+uid_from_texts(char uid[DICOM_UID_SIZE], const char *const *texts)
 {
     struct uid_name *name;
     int rc = uid_name_begin(&name);
     if (rc)
         return rc;
-    va_list texts;
-    va_start(texts, text);
-    for (; text; text = va_arg(texts, const char *))
-        uid_name_text(name, text);
-    va_end(texts);
+    for (; *texts; texts++)
+        uid_name_text(name, *texts);
     return uid_name_end(name, uid);
 }
 

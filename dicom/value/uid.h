@@ -21,8 +21,8 @@ void uid_name_number(struct uid_name *name, int64_t number);
 /* Writes the UID and frees the name: 0, or -ENOMEM with an empty UID. */
 int uid_name_end(struct uid_name *name, char uid[DICOM_UID_SIZE]);
 
-/* The UID of a name of texts alone, of which the last is followed by NULL: 0 or -ENOMEM. */
-int uid_from_texts(char uid[DICOM_UID_SIZE], const char *text, ...) __attribute__((sentinel));
+/* The UID of a name of texts alone, up to a NULL: 0 or -ENOMEM. */
+int uid_from_texts(char uid[DICOM_UID_SIZE], const char *const *texts);
 
 /* The UID of 16 bytes, most significant first; version and variant bits are set here. */
 void uid_from_bytes(const uint8_t bytes[16], char uid[DICOM_UID_SIZE]);

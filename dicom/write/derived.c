@@ -107,5 +107,6 @@ derived_frame_of_reference_uid(const struct derived_source *source, char uid[DIC
         memcpy(uid, first->frame_of_reference_uid, DICOM_UID_SIZE);
         return 0;
     }
-    return uid_from_texts(uid, "frame of reference", first->series_uid, NULL);
+    return uid_from_texts(uid,
+                          (const char *const[]){"frame of reference", first->series_uid, NULL});
 }

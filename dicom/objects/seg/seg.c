@@ -26,8 +26,10 @@ int
 seg_tracking_uid(const struct seg_request *request, const struct seg_segment *segment,
                  char uid[DICOM_UID_SIZE])
 {
-    return uid_from_texts(uid, "tracking", derived_plane_instance(&request->source, 0)->series_uid,
-                          request->source.pipeline, segment->label, NULL);
+    return uid_from_texts(
+        uid,
+        (const char *const[]){"tracking", derived_plane_instance(&request->source, 0)->series_uid,
+                              request->source.pipeline, segment->label, NULL});
 }
 
 void

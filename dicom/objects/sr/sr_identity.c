@@ -23,9 +23,10 @@ sr_track(const struct sr_request *request, const struct sr_group *group,
     const struct derived_source *source = &request->seg->source;
     if (group->segment == SR_WHOLE_VOLUME) {
         snprintf(id, SEG_TRACKING_ID_SIZE, "%s: whole volume", source->pipeline);
-        return uid_from_texts(uid, "tracking of the volume",
-                              derived_plane_instance(source, 0)->series_uid, source->stack->name,
-                              source->pipeline, NULL);
+        return uid_from_texts(uid,
+                              (const char *const[]){"tracking of the volume",
+                                                    derived_plane_instance(source, 0)->series_uid,
+                                                    source->stack->name, source->pipeline, NULL});
     }
     const struct seg_segment *segment = &request->seg->segments[group->segment];
     seg_tracking_id(request->seg, segment, id);
@@ -128,5 +129,6 @@ sr_make_identity(const struct sr_request *request, struct derived_identity *iden
 int
 sr_device_uid(const struct seg_request *request, char uid[DICOM_UID_SIZE])
 {
-    return uid_from_texts(uid, "device observer", request->source.device_serial_number, NULL);
+    return uid_from_texts(
+        uid, (const char *const[]){"device observer", request->source.device_serial_number, NULL});
 }
