@@ -44,15 +44,12 @@ seg_request_of(const struct results *results)
     };
 }
 
-/* The scenes of fuzzy connectedness, in an object of their own. */
-static struct seg_request
-fractional_request_of(const struct results *results)
+static int
+seg_file(const struct results *results, const struct seg_request *request, struct result_file *file)
 {
-    struct seg_request request = seg_request_of(results);
-    request.segments = results->scene_segments;
-    request.segment_count = results->scene_count;
-    request.fractional = true;
-    return request;
+    struct error *error = &results->report->error;
+    return file->path ? seg_verify(request, file->path, results->request->threads, error)
+                      : seg_write(request, file->fd, &file->summary, error);
 }
 
 static size_t
@@ -62,17 +59,10 @@ seg_wanted(const struct results *results)
 }
 
 static int
-seg_file_write(const struct results *results, struct result_file *file)
+seg_make(const struct results *results, struct result_file *file)
 {
     const struct seg_request request = seg_request_of(results);
-    return seg_write(&request, file->fd, &file->summary, &results->report->error);
-}
-
-static int
-seg_file_verify(const struct results *results, const struct result_file *file)
-{
-    const struct seg_request request = seg_request_of(results);
-    return seg_verify(&request, file->path, results->request->threads, &results->report->error);
+    return seg_file(results, &request, file);
 }
 
 static size_t
@@ -81,18 +71,15 @@ fractional_wanted(const struct results *results)
     return results->scene_count > 0;
 }
 
+/* The scenes of fuzzy connectedness, in an object of their own. */
 static int
-fractional_write(const struct results *results, struct result_file *file)
+fractional_make(const struct results *results, struct result_file *file)
 {
-    const struct seg_request request = fractional_request_of(results);
-    return seg_write(&request, file->fd, &file->summary, &results->report->error);
-}
-
-static int
-fractional_verify(const struct results *results, const struct result_file *file)
-{
-    const struct seg_request request = fractional_request_of(results);
-    return seg_verify(&request, file->path, results->request->threads, &results->report->error);
+    struct seg_request request = seg_request_of(results);
+    request.segments = results->scene_segments;
+    request.segment_count = results->scene_count;
+    request.fractional = true;
+    return seg_file(results, &request, file);
 }
 
 /* ---------------------------------------------------------------------------------- report -- */
@@ -142,34 +129,19 @@ sr_wanted(const struct results *results)
 }
 
 static int
-sr_file_write(const struct results *results, struct result_file *file)
+sr_make(const struct results *results, struct result_file *file)
 {
+    struct error *error = &results->report->error;
     struct sr_parts report;
     int rc = objects_sr_prepare(results, &report);
     if (rc == 0)
-        rc = sr_write(&report.request, file->fd, &file->summary, &results->report->error);
-    measurements_free(&report.measurements);
-    return rc;
-}
-
-static int
-sr_file_verify(const struct results *results, const struct result_file *file)
-{
-    struct sr_parts report;
-    int rc = objects_sr_prepare(results, &report);
-    if (rc == 0)
-        rc = sr_verify(&report.request, file->path, &results->report->error);
+        rc = file->path ? sr_verify(&report.request, file->path, error)
+                        : sr_write(&report.request, file->fd, &file->summary, error);
     measurements_free(&report.measurements);
     return rc;
 }
 
 /* ------------------------------------------------------------------------------------ maps -- */
-
-struct map_parts {
-    struct seg_request seg;
-    char explanation[64];
-    struct pmap_request request; /* refers to the others */
-};
 
 static size_t
 map_wanted(const struct results *results)
@@ -183,39 +155,27 @@ map_part(const struct results *results, size_t number, char *text, size_t size)
     snprintf(text, size, "%s", results->request->maps[number].title.word);
 }
 
-static void
-map_prepare(const struct results *results, size_t number, struct map_parts *parts)
+static int
+map_make(const struct results *results, struct result_file *file)
 {
-    const struct feature_map *map = &results->request->maps[number];
+    const struct feature_map *map = &results->request->maps[file->number];
     const struct feature_title *title = &map->title;
-    snprintf(parts->explanation, sizeof parts->explanation, "%s code%s%s", title->quantity.value,
+    const struct seg_request seg = seg_request_of(results);
+    struct error *error = &results->report->error;
+    char explanation[64];
+    snprintf(explanation, sizeof explanation, "%s code%s%s", title->quantity.value,
              title->settings[0] ? ", " : "", title->settings);
-    parts->seg = seg_request_of(results);
-    parts->request = (struct pmap_request){
-        .source = &parts->seg.source,
+    const struct pmap_request request = {
+        .source = &seg.source,
         .kind = title->word,
         .quantity = title->quantity,
-        .explanation = parts->explanation,
+        .explanation = explanation,
         .codes = map->codes,
         .series_description = "",
-        .series_number = series_number(&parts->seg, 2 + title->place),
+        .series_number = series_number(&seg, 2 + title->place),
     };
-}
-
-static int
-map_write(const struct results *results, struct result_file *file)
-{
-    struct map_parts map;
-    map_prepare(results, file->number, &map);
-    return pmap_write(&map.request, file->fd, &file->summary, &results->report->error);
-}
-
-static int
-map_verify(const struct results *results, const struct result_file *file)
-{
-    struct map_parts map;
-    map_prepare(results, file->number, &map);
-    return pmap_verify(&map.request, file->path, &results->report->error);
+    return file->path ? pmap_verify(&request, file->path, error)
+                      : pmap_write(&request, file->fd, &file->summary, error);
 }
 
 /* ----------------------------------------------------------------------------- state codes -- */
@@ -238,7 +198,7 @@ codes_part(const struct results *results, size_t number, char *text, size_t size
 }
 
 static int
-codes_write(const struct results *results, struct result_file *file)
+codes_make(const struct results *results, struct result_file *file)
 {
     const struct results_request *request = results->request;
     struct pipeline_report *report = results->report;
@@ -256,13 +216,11 @@ codes_write(const struct results *results, struct result_file *file)
 }
 
 const struct result_row result_objects[] = {
-    {"seg", "seg.dcm", SEG_SOP_CLASS, seg_wanted, .write = seg_file_write,
-     .verify = seg_file_verify},
+    {"seg", "seg.dcm", SEG_SOP_CLASS, seg_wanted, .make = seg_make},
     {"seg-fractional", "seg-fractional.dcm", SEG_SOP_CLASS, fractional_wanted,
-     .write = fractional_write, .verify = fractional_verify},
-    {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .write = sr_file_write, .verify = sr_file_verify},
-    {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .write = map_write,
-     .verify = map_verify},
-    {"codes", "codes-*.nrrd", NULL, codes_wanted, codes_part, .write = codes_write},
+     .make = fractional_make},
+    {"sr", "sr.dcm", SR_SOP_CLASS, sr_wanted, .make = sr_make},
+    {"pmap", "pmap-*.dcm", PMAP_SOP_CLASS, map_wanted, map_part, .make = map_make},
+    {"codes", "codes-*.nrrd", NULL, codes_wanted, codes_part, .make = codes_make},
     {.file = NULL},
 };

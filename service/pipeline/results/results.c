@@ -158,7 +158,7 @@ result_write(const struct results *results, const struct result_row *row, struct
     rc = output_create(request->output, file->name, &file->fd);
     if (rc)
         return results_file_error(results->report, rc, "make", file->name);
-    rc = row->put ? result_put(results, row, file) : row->write(results, file);
+    rc = row->put ? result_put(results, row, file) : row->make(results, file);
     crash_point("worker_in_write");
     if (rc)
         return rc;
@@ -179,7 +179,7 @@ result_verify(const struct results *results, const struct result_row *row, struc
     if (!path)
         return results_file_error(results->report, -ENOMEM, "read back", file->name);
     file->path = path;
-    rc = row->verify(results, file);
+    rc = row->make(results, file);
     free(path);
     return rc == 0 || rc == -ENOMEM ? rc : -EAGAIN;
 }
@@ -193,7 +193,7 @@ result_make(const struct results *results, const struct result_row *row, size_t 
     int rc = result_write(results, row, &file);
     double written = clock_seconds();
     results->report->write_seconds += written - begun;
-    if (rc == 0 && row->verify)
+    if (rc == 0 && row->sop_class)
         rc = result_verify(results, row, &file);
     results->report->verify_seconds += clock_seconds() - written;
     return rc;

@@ -28,7 +28,7 @@ struct result_file {
     size_t number; /* of its kind, from 0 */
     char name[64];
     int fd;                         /* while it is written */
-    const char *path;               /* while it is read back */
+    const char *path;               /* where it is read back; else NULL */
     struct derived_summary summary; /* of an object: filled by its writer */
 };
 
@@ -40,9 +40,9 @@ struct result_row {
     size_t (*wanted)(const struct results *results); /* how many; NULL: made beside the others */
     void (*part)(const struct results *results, size_t number, char *text,
                  size_t size); /* for "*" */
-    int (*write)(const struct results *results, struct result_file *file);
-    /* A file that does not read back as computed is this machine's error. NULL: not read back. */
-    int (*verify)(const struct results *results, const struct result_file *file);
+    /* Writes the file; of a DICOM object, once more with a path, reads it back: one that does not
+     * read back as computed is this machine's error. */
+    int (*make)(const struct results *results, struct result_file *file);
     /* In place of a writer: puts the features into a table. */
     void (*put)(const struct feature_set *features, FILE *out);
 };
