@@ -27,7 +27,7 @@ struct step {
     struct error *error;
     struct image_range limits; /* of the pixel type */
     struct feature_volume volume;
-    struct image_rescale *rescales; /* one per table */
+    struct image_rescale *rescales; /* one per slice */
     struct image_range *paddings;   /* the same; empty: none */
     uint64_t *histograms;           /* [tables][values], of the region at hand */
     uint16_t *level_of;             /* the same */
@@ -66,62 +66,46 @@ texture_note(struct texture_result *result, const char *text)
 
 /* --------------------------------------------------------------------- slices and tables ---- */
 
-static struct image_rescale
-rescale_of(const struct texture_request *request, int32_t z)
+/* What each slice makes of its stored values; one table where all do alike. */
+static size_t
+step_fill_tables(struct step *step)
 {
-    return volume_rescale(request->instances, &request->stack->planes[z]);
-}
-
-static struct image_range
-padding_of(const struct texture_request *request, int32_t z)
-{
-    return volume_padding(request->instances[request->stack->planes[z].instance]);
-}
-
-/* Do all slices read their stored values alike? */
-static bool
-slices_agree(const struct texture_request *request)
-{
-    const struct image_rescale first = rescale_of(request, 0);
-    const struct image_range hole = padding_of(request, 0);
-    for (int32_t z = 1; z < request->stack->plane_count; z++) {
-        struct image_rescale rescale = rescale_of(request, z);
-        struct image_range padding = padding_of(request, z);
-        if (rescale.slope != first.slope || rescale.intercept != first.intercept ||
-            padding.lo != hole.lo || padding.hi != hole.hi)
-            return false;
+    const struct texture_request *request = step->request;
+    bool alike = true;
+    for (int32_t z = 0; z < request->stack->plane_count; z++) {
+        const struct geometry_plane *plane = &request->stack->planes[z];
+        const struct image_rescale rescale = volume_rescale(request->instances, plane);
+        const struct image_range padding = volume_padding(request->instances[plane->instance]);
+        step->rescales[z] = rescale;
+        step->paddings[z] = padding;
+        alike &= rescale.slope == step->rescales[0].slope &&
+                 rescale.intercept == step->rescales[0].intercept &&
+                 padding.lo == step->paddings[0].lo && padding.hi == step->paddings[0].hi;
     }
-    return true;
+    return alike ? 1 : (size_t)request->stack->plane_count;
 }
 
 static int
 make_tables(struct step *step)
 {
     const struct texture_request *request = step->request;
+    const size_t planes = (size_t)request->stack->plane_count;
+    struct feature_volume *volume = &step->volume;
     step->limits = image_pixel_range(request->stack->pixel);
-    const size_t values = (size_t)(step->limits.hi - step->limits.lo) + 1;
-    const size_t tables = slices_agree(request) ? 1 : (size_t)request->stack->plane_count;
-    step->rescales = calloc(tables, sizeof *step->rescales);
-    step->paddings = calloc(tables, sizeof *step->paddings);
-    step->histograms = calloc(tables * values, sizeof *step->histograms);
-    step->level_of = calloc(tables * values, sizeof *step->level_of);
-    step->regions = calloc(request->region_count, sizeof *step->regions);
-    if (!step->rescales || !step->paddings || !step->histograms || !step->level_of ||
-        !step->regions)
+    volume->values = (size_t)(step->limits.hi - step->limits.lo) + 1;
+    volume->smallest = step->limits.lo;
+    volume->rescales = step->rescales = calloc(planes, sizeof *step->rescales);
+    step->paddings = calloc(planes, sizeof *step->paddings);
+    volume->regions = step->regions = calloc(request->region_count, sizeof *step->regions);
+    volume->region_count = request->region_count;
+    if (!step->rescales || !step->paddings || !step->regions)
         return out_of_memory(step);
     for (size_t r = 0; r < request->region_count; r++)
         step->regions[r] = request->regions[r].bits;
-    for (size_t t = 0; t < tables; t++) {
-        step->rescales[t] = rescale_of(request, (int32_t)t);
-        step->paddings[t] = padding_of(request, (int32_t)t);
-    }
-    step->volume.tables = tables;
-    step->volume.values = values;
-    step->volume.smallest = step->limits.lo;
-    step->volume.rescales = step->rescales;
-    step->volume.regions = step->regions;
-    step->volume.region_count = request->region_count;
-    return 0;
+    volume->tables = step_fill_tables(step);
+    step->histograms = calloc(volume->tables * volume->values, sizeof *step->histograms);
+    step->level_of = calloc(volume->tables * volume->values, sizeof *step->level_of);
+    return step->histograms && step->level_of ? 0 : out_of_memory(step);
 }
 
 static void
@@ -154,25 +138,16 @@ describe_volume(struct step *step)
     }
 }
 
-/* Entries first .. last of a table that are padding; first > last: none. */
-static void
-padded_entries(const struct step *step, size_t table, int32_t *first, int32_t *last)
-{
-    const struct image_range padding = step->paddings[table], limits = step->limits;
-    *first = (padding.lo > limits.lo ? padding.lo : limits.lo) - limits.lo;
-    *last = (padding.hi < limits.hi ? padding.hi : limits.hi) - limits.lo;
-    if (padding.lo > padding.hi)
-        *last = *first - 1;
-}
-
+/* Of each table the entries that are padding. */
 static void
 leave_out_padding(const struct step *step, bool levels)
 {
+    const struct image_range limits = step->limits;
     for (size_t t = 0; t < step->volume.tables; t++) {
-        int32_t first, last;
-        padded_entries(step, t, &first, &last);
-        for (int32_t v = first; v <= last; v++) {
-            size_t at = t * step->volume.values + (size_t)v;
+        const struct image_range padding = step->paddings[t];
+        for (int64_t v = padding.lo > limits.lo ? padding.lo : limits.lo;
+             v <= padding.hi && v <= limits.hi; v++) {
+            size_t at = t * step->volume.values + (size_t)(v - limits.lo);
             if (levels)
                 step->level_of[at] = 0;
             else
