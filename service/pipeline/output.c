@@ -27,7 +27,7 @@ struct sync {
 
 struct file {
     struct file *next;
-    char *name;
+    char *name, *part; /* where it appears, and where it lies until then */
     struct sync sync;
     bool finished; /* by its writer */
 };
@@ -41,13 +41,6 @@ struct output {
     pthread_mutex_t lock;      /* of the list: its links, and which files are finished */
     struct file *files, **end; /* in the order in which they were made */
 };
-
-static char *
-part_name(const char *name)
-{
-    char *part;
-    return asprintf(&part, ".%s" SUFFIX, name) < 0 ? NULL : part;
-}
 
 static bool
 is_part(const char *name)
@@ -248,10 +241,7 @@ static void
 remove_made(const struct output *output)
 {
     for (const struct file *file = output->files; file; file = file->next) {
-        char *part = part_name(file->name);
-        if (part)
-            unlinkat(output->folder, part, 0);
-        free(part);
+        unlinkat(output->folder, file->part, 0);
         if (output->published)
             unlinkat(output->folder, file->name, 0);
     }
@@ -260,8 +250,10 @@ remove_made(const struct output *output)
 static void
 file_free(struct file *file)
 {
-    if (file)
+    if (file) {
         free(file->name);
+        free(file->part);
+    }
     free(file);
 }
 
@@ -292,30 +284,33 @@ output_close(struct output *output)
 
 /* ------------------------------------------------------------------------------------ files - */
 
-static int
-create_part(const struct output *output, const char *name)
+static struct file *
+file_new(const char *name)
 {
-    char *part = part_name(name);
-    if (!part)
-        return -ENOMEM;
-    int fd = openat(output->folder, part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
-    int result = fd < 0 ? -errno : fd;
-    free(part);
-    return result;
+    struct file *file = calloc(1, sizeof *file);
+    if (file && (file->name = strdup(name)) != NULL &&
+        asprintf(&file->part, ".%s" SUFFIX, name) >= 0)
+        return file;
+    if (file)
+        file->part = NULL;
+    file_free(file);
+    return NULL;
 }
 
 int
 output_create(struct output *output, const char *name, int *fd)
 {
-    struct file *file = calloc(1, sizeof *file);
-    if (file)
-        file->name = strdup(name);
-    int created = file && file->name ? create_part(output, name) : -ENOMEM;
-    if (created < 0) {
+    struct file *file = file_new(name);
+    if (!file)
+        return -ENOMEM;
+    *fd = openat(output->folder, file->part, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                 0640);
+    if (*fd < 0) {
+        int rc = -errno;
         file_free(file);
-        return created;
+        return rc;
     }
-    file->sync.fd = *fd = created;
+    file->sync.fd = *fd;
     pthread_mutex_lock(&output->lock);
     *output->end = file;
     output->end = &file->next;
@@ -364,17 +359,6 @@ output_settle(struct output *output, const char **name)
     return error;
 }
 
-static int
-rename_part(const struct output *output, const char *name)
-{
-    char *part = part_name(name);
-    if (!part)
-        return -ENOMEM;
-    int error = renameat(output->folder, part, output->folder, name) != 0 ? -errno : 0;
-    free(part);
-    return error;
-}
-
 int
 output_publish(struct output *output, bool (*is_result)(const char *name))
 {
@@ -382,7 +366,8 @@ output_publish(struct output *output, bool (*is_result)(const char *name))
     int error = output_settle(output, &name);
     output->published = error == 0;
     for (const struct file *file = output->files; file && error == 0; file = file->next)
-        error = rename_part(output, file->name);
+        if (renameat(output->folder, file->part, output->folder, file->name) != 0)
+            error = -errno;
     if (error == 0)
         error = sweep(output, is_result);
     if (error == 0 && fsync(output->folder) != 0)
