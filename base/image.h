@@ -72,6 +72,15 @@ image_pixel_size(enum image_pixel pixel)
     return 0;
 }
 
+/* The stored value at `i`. */
+static inline int32_t
+image_value(const void *voxels, enum image_pixel pixel, int64_t i)
+{
+    if (pixel == IMAGE_UINT8)
+        return ((const uint8_t *)voxels)[i];
+    return pixel == IMAGE_INT16 ? ((const int16_t *)voxels)[i] : ((const uint16_t *)voxels)[i];
+}
+
 /* The least and the greatest value that a pixel type can hold. */
 static inline struct image_range
 image_pixel_range(enum image_pixel pixel)

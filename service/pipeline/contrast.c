@@ -1,27 +1,13 @@
 /* contrast.c - see contrast.h. */
 #include "service/pipeline/contrast.h"
 
-static int32_t
-contrast_value_at(const void *voxels, enum image_pixel pixel, int64_t i)
-{
-    switch (pixel) {
-    case IMAGE_UINT8:
-        return ((const uint8_t *)voxels)[i];
-    case IMAGE_INT16:
-        return ((const int16_t *)voxels)[i];
-    case IMAGE_UINT16:
-        break;
-    }
-    return ((const uint16_t *)voxels)[i];
-}
-
 enum contrast
 contrast_find(const void *voxels, enum image_pixel pixel, int64_t count, struct image_range padding,
               int32_t *value)
 {
     enum contrast found = CONTRAST_NO_VALUE;
     for (int64_t i = 0; i < count; i++) {
-        int32_t here = contrast_value_at(voxels, pixel, i);
+        int32_t here = image_value(voxels, pixel, i);
         if (padding.lo <= here && here <= padding.hi)
             continue;
         if (found == CONTRAST_NO_VALUE)

@@ -376,28 +376,13 @@ write_results(struct job *job, double begun)
 static bool
 is_transient(int error)
 {
-    switch (-error) {
-    case ENOMEM:
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-    case EIO:
-    case EBUSY:
-    case EAGAIN:
-    case EINTR:
-    case EMFILE:
-    case ENFILE:
-    case EACCES:
-    case EPERM:
-    case EROFS:
-    case ENOTDIR:
-    case ESTALE:
-    case ETIMEDOUT:
-    case ENODEV:
-        return true;
-    default:
-        return false;
-    }
+    static const int passing[] = {ENOMEM, ENOSPC,  EDQUOT, EFBIG,     EIO,    EBUSY,
+                                  EAGAIN, EINTR,   EMFILE, ENFILE,    EACCES, EPERM,
+                                  EROFS,  ENOTDIR, ESTALE, ETIMEDOUT, ENODEV};
+    for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
+        if (error == -passing[i])
+            return true;
+    return false;
 }
 
 static enum proto_verdict

@@ -50,15 +50,11 @@ pipeline_report_clear(struct pipeline_report *report)
 const char *
 pipeline_verdict_name(enum proto_verdict verdict)
 {
-    switch (verdict) {
-    case PROTO_VERDICT_DONE:
-        return "DONE";
-    case PROTO_VERDICT_RETRY:
-        return "RETRY";
-    case PROTO_VERDICT_REJECT:
-        return "REJECT";
-    case PROTO_VERDICT_STOPPED:
-        break;
-    }
-    return "STOPPED";
+    static const char *const names[] = {
+        [PROTO_VERDICT_DONE] = "DONE",
+        [PROTO_VERDICT_RETRY] = "RETRY",
+        [PROTO_VERDICT_REJECT] = "REJECT",
+        [PROTO_VERDICT_STOPPED] = "STOPPED",
+    };
+    return names[verdict];
 }

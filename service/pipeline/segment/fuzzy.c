@@ -13,52 +13,38 @@
 
 /* --------------------------------------------------------------------- what a series has to be */
 
-static int
-fail_with_planes(struct error *error, struct dicom_instance *const *instances,
-                 const struct geometry_stack *stack, int32_t z)
+static const char *
+plane_path(const struct segmentation *segmentation, int32_t z)
 {
-    snprintf(error->file[0], sizeof error->file[0], "%s",
-             instances[stack->planes[0].instance]->path);
-    snprintf(error->file[1], sizeof error->file[1], "%s",
-             instances[stack->planes[z].instance]->path);
-    return -EINVAL;
+    return segmentation->instances[segmentation->stack->planes[z].instance]->path;
 }
 
-/* One slope and intercept for all planes, and which. */
+/* One slope and intercept for all planes, and one padding. */
 static int
-find_rescale(struct dicom_instance *const *instances, const struct geometry_stack *stack,
-             double *slope, double *intercept, struct error *error)
+check_planes(const struct segmentation *segmentation, struct image_rescale first,
+             struct image_range padding, struct error *error)
 {
-    const struct image_rescale first = volume_rescale(instances, &stack->planes[0]);
-    *slope = first.slope;
-    *intercept = first.intercept;
+    const struct geometry_stack *stack = segmentation->stack;
     for (int32_t z = 1; z < stack->plane_count; z++) {
-        struct image_rescale other = volume_rescale(instances, &stack->planes[z]);
-        if (other.slope == first.slope && other.intercept == first.intercept)
-            continue;
-        error_set(error, -EINVAL, CODE_RESCALE_VARIES,
-                  "the slices differ in their rescale (%g * value + %g in one file, %g * value + "
-                  "%g in another), and fuzzy connectedness compares values of neighbouring "
-                  "slices: give the series one rescale, or use method = \"level-set\"",
-                  first.slope, first.intercept, other.slope, other.intercept);
-        return fail_with_planes(error, instances, stack, z);
+        struct image_rescale other = volume_rescale(segmentation->instances, &stack->planes[z]);
+        if (other.slope != first.slope || other.intercept != first.intercept)
+            return error_set_files(
+                error, -EINVAL, CODE_RESCALE_VARIES, plane_path(segmentation, 0),
+                plane_path(segmentation, z),
+                "the slices differ in their rescale (%g * value + %g in one file, %g * value + %g "
+                "in another), and fuzzy connectedness compares values of neighbouring slices: "
+                "give the series one rescale, or use method = \"level-set\"",
+                first.slope, first.intercept, other.slope, other.intercept);
     }
-    return 0;
-}
-
-static int
-check_padding(struct dicom_instance *const *instances, const struct geometry_stack *stack,
-              struct error *error)
-{
-    struct image_range first = volume_padding(instances[stack->planes[0].instance]);
     for (int32_t z = 1; z < stack->plane_count; z++) {
-        struct image_range other = volume_padding(instances[stack->planes[z].instance]);
-        if (first.lo == other.lo && first.hi == other.hi)
-            continue;
-        error_set(error, -EINVAL, CODE_PADDING_MIXED,
-                  "the padding values of the series differ, or only some of its files have one, "
-                  "and fuzzy connectedness takes one for all slices");
-        return fail_with_planes(error, instances, stack, z);
+        struct image_range other =
+            volume_padding(segmentation->instances[stack->planes[z].instance]);
+        if (padding.lo != other.lo || padding.hi != other.hi)
+            return error_set_files(
+                error, -EINVAL, CODE_PADDING_MIXED, plane_path(segmentation, 0),
+                plane_path(segmentation, z),
+                "the padding values of the series differ, or only some of its files have one, and "
+                "fuzzy connectedness takes one for all slices");
     }
     return 0;
 }
@@ -106,12 +92,6 @@ make_object(const struct conf_segment *segment, const struct geometry_stack *sta
 
 /* -------------------------------------------------------------------------------- objects ---- */
 
-static const struct conf_segment *
-fuzzy_segment(const struct segmentation *segmentation, size_t k)
-{
-    return &segmentation->pipeline->segments[segmentation->of[CONF_FUZZY].segments[k]];
-}
-
 static int
 fuzzy_reserve(struct fuzzy_objects *objects, const struct conf_pipeline *pipeline,
               struct error *error)
@@ -129,16 +109,13 @@ fuzzy_reserve(struct fuzzy_objects *objects, const struct conf_pipeline *pipelin
 
 static int
 make_objects(const struct segmentation *segmentation, struct fuzzy_objects *objects,
-             struct error *error)
+             struct image_range padding, struct error *error)
 {
-    const struct geometry_stack *stack = segmentation->stack;
-    const struct image_range padding =
-        volume_padding(segmentation->instances[stack->planes[0].instance]);
     struct kernels_voxel *seeds = objects->seeds;
     int rc = 0;
     for (size_t k = 0; k < objects->demand.objects && rc == 0; k++) {
-        const struct conf_segment *segment = fuzzy_segment(segmentation, k);
-        rc = make_object(segment, stack, padding, seeds, &objects->items[k], error);
+        const struct conf_segment *segment = segment_at(segmentation, CONF_FUZZY, k);
+        rc = make_object(segment, segmentation->stack, padding, seeds, &objects->items[k], error);
         objects->gaussians[k] = (struct fuzzy_gaussians){
             .mean = segment->object_mean,
             .sigma = segment->object_sigma,
@@ -154,16 +131,15 @@ static int
 fuzzy_prepare(const struct segmentation *segmentation, void *prepared, struct error *error)
 {
     struct fuzzy_objects *objects = prepared;
-    const struct geometry_stack *stack = segmentation->stack;
+    const struct geometry_plane *first = &segmentation->stack->planes[0];
+    const struct image_range padding = volume_padding(segmentation->instances[first->instance]);
+    objects->rescale = volume_rescale(segmentation->instances, first);
     objects->demand.objects = segmentation->of[CONF_FUZZY].count;
     objects->demand.relative = segmentation->pipeline->relative_connectedness;
     int rc = fuzzy_reserve(objects, segmentation->pipeline, error);
     if (rc == 0)
-        rc = find_rescale(segmentation->instances, stack, &objects->slope, &objects->intercept,
-                          error);
-    if (rc == 0)
-        rc = check_padding(segmentation->instances, stack, error);
-    return rc ? rc : make_objects(segmentation, objects, error);
+        rc = check_planes(segmentation, objects->rescale, padding, error);
+    return rc ? rc : make_objects(segmentation, objects, padding, error);
 }
 
 static void
@@ -192,21 +168,6 @@ struct sums {
     int64_t pairs, square_differences;
 };
 
-static int32_t
-stored_value(const struct neighbourhood *n, const struct kernels_voxel *at)
-{
-    int64_t i = (at->z * n->stack->rows + at->y) * n->stack->columns + at->x;
-    switch (n->stack->pixel) {
-    case IMAGE_UINT8:
-        return ((const uint8_t *)n->voxels)[i];
-    case IMAGE_INT16:
-        return ((const int16_t *)n->voxels)[i];
-    case IMAGE_UINT16:
-        break;
-    }
-    return ((const uint16_t *)n->voxels)[i];
-}
-
 static bool
 is_in_cube(const struct kernels_voxel *at, const struct kernels_voxel *seed, int64_t reach)
 {
@@ -228,7 +189,8 @@ is_near(const struct neighbourhood *n, const struct kernels_voxel *at, size_t co
 static bool
 fuzzy_take(const struct neighbourhood *n, const struct kernels_voxel *at, int32_t *value)
 {
-    *value = stored_value(n, at);
+    *value = image_value(n->voxels, n->stack->pixel,
+                         (at->z * n->stack->rows + at->y) * n->stack->columns + at->x);
     return *value < n->object->padding.lo || *value > n->object->padding.hi;
 }
 
@@ -305,8 +267,8 @@ fill_in(struct conf_estimable *number, double measured)
 }
 
 static int
-measure(const struct conf_segment *segment, const struct neighbourhood *n, double slope,
-        double intercept, struct fuzzy_gaussians *gaussians, struct error *error)
+measure(const struct conf_segment *segment, const struct neighbourhood *n,
+        struct image_rescale rescale, struct fuzzy_gaussians *gaussians, struct error *error)
 {
     struct sums sums = {0};
     for (size_t i = 0; i < n->object->seed_count; i++)
@@ -320,9 +282,9 @@ measure(const struct conf_segment *segment, const struct neighbourhood *n, doubl
     double variance = (double)sums.squares / count - mean * mean;
     double half_squares =
         sums.pairs > 0 ? (double)sums.square_differences / (4 * (double)sums.pairs) : 0;
-    fill_in(&gaussians->mean, slope * ((double)sums.first + mean) + intercept);
-    fill_in(&gaussians->sigma, fabs(slope) * deviation(variance));
-    fill_in(&gaussians->homogeneity_sigma, fabs(slope) * deviation(half_squares));
+    fill_in(&gaussians->mean, rescale.slope * ((double)sums.first + mean) + rescale.intercept);
+    fill_in(&gaussians->sigma, fabs(rescale.slope) * deviation(variance));
+    fill_in(&gaussians->homogeneity_sigma, fabs(rescale.slope) * deviation(half_squares));
     gaussians->measured_voxels = sums.voxels;
     return 0;
 }
@@ -333,21 +295,22 @@ fuzzy_objects_measure(const struct segmentation *segmentation, const void *voxel
 {
     struct fuzzy_objects *objects = segmentation->of[CONF_FUZZY].prepared;
     for (size_t i = 0; i < objects->demand.objects; i++) {
-        const struct conf_segment *segment = fuzzy_segment(segmentation, i);
+        const struct conf_segment *segment = segment_at(segmentation, CONF_FUZZY, i);
         struct kernels_fuzzy_object *object = &objects->items[i];
         struct fuzzy_gaussians *gaussians = &objects->gaussians[i];
         const struct neighbourhood neighbourhood = {object, segmentation->stack, voxels,
                                                     segment->estimate_voxels};
         bool all_given =
             gaussians->mean.given && gaussians->sigma.given && gaussians->homogeneity_sigma.given;
-        int rc = all_given ? 0
-                           : measure(segment, &neighbourhood, objects->slope, objects->intercept,
-                                     gaussians, error);
+        int rc =
+            all_given ? 0 : measure(segment, &neighbourhood, objects->rescale, gaussians, error);
         if (rc)
             return rc;
-        object->mean = (gaussians->mean.value - objects->intercept) / objects->slope;
-        object->sigma = gaussians->sigma.value / fabs(objects->slope);
-        object->homogeneity_sigma = gaussians->homogeneity_sigma.value / fabs(objects->slope);
+        object->mean =
+            (gaussians->mean.value - objects->rescale.intercept) / objects->rescale.slope;
+        object->sigma = gaussians->sigma.value / fabs(objects->rescale.slope);
+        object->homogeneity_sigma =
+            gaussians->homogeneity_sigma.value / fabs(objects->rescale.slope);
     }
     return 0;
 }

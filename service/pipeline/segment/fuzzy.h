@@ -37,8 +37,8 @@ struct fuzzy_objects {
     struct kernels_fuzzy_demand demand;
     struct kernels_fuzzy_object *items;
     struct fuzzy_gaussians *gaussians;
-    struct kernels_voxel *seeds; /* storage of the items' */
-    double slope, intercept;     /* of the series; 1 and 0 where it has none */
+    struct kernels_voxel *seeds;  /* storage of the items' */
+    struct image_rescale rescale; /* of the series */
 };
 
 /* Measures what is missing in the decoded volume (stack->pixel, x fastest) and fills in the items'

@@ -50,14 +50,12 @@ check_hole(const struct image_range *ranges, struct dicom_instance *const *insta
         bool same = padding.lo == hole.lo && padding.hi == hole.hi;
         if (same || !overlap(ranges[z], hole))
             continue;
-        error_set(error, -EINVAL, CODE_PADDING_MIXED,
-                  "the padding values of the series differ (%d to %d in one file, %d to %d in "
-                  "another) and lie inside the range of values to segment",
-                  hole.lo, hole.hi, padding.lo, padding.hi);
-        snprintf(error->file[0], sizeof error->file[0], "%s",
-                 instances[stack->planes[hole_plane].instance]->path);
-        snprintf(error->file[1], sizeof error->file[1], "%s", instance->path);
-        return -EINVAL;
+        return error_set_files(
+            error, -EINVAL, CODE_PADDING_MIXED, instances[stack->planes[hole_plane].instance]->path,
+            instance->path,
+            "the padding values of the series differ (%d to %d in one file, %d to %d in another) "
+            "and lie inside the range of values to segment",
+            hole.lo, hole.hi, padding.lo, padding.hi);
     }
     return 0;
 }
@@ -171,8 +169,7 @@ level_set_prepare(const struct segmentation *segmentation, void *prepared, struc
     int rc = level_set_reserve(labels, segmentation->pipeline, planes, error);
     struct kernels_shape *shapes = labels->shapes;
     for (size_t k = 0; k < labels->demand.labels && rc == 0; k++) {
-        const struct conf_segment *segment =
-            &segmentation->pipeline->segments[segmentation->of[CONF_LEVEL_SET].segments[k]];
+        const struct conf_segment *segment = segment_at(segmentation, CONF_LEVEL_SET, k);
         rc = make_label(segment, segmentation->instances, stack, labels->ranges + k * planes,
                         shapes, &labels->items[k], error);
         shapes += segment->shape_count;
@@ -191,33 +188,10 @@ level_set_release(void *prepared)
 
 /* ------------------------------------------------------------------------- the method ---- */
 
-static const char *
-unit_name(enum conf_unit unit)
-{
-    switch (unit) {
-    case CONF_VOXEL:
-        return "voxel";
-    case CONF_MM:
-        return "mm";
-    case CONF_FRACTION:
-        break;
-    }
-    return "fraction";
-}
-
-static const char *
-shape_name(enum conf_shape_kind kind)
-{
-    switch (kind) {
-    case CONF_SPHERE:
-        return "sphere";
-    case CONF_ELLIPSOID:
-        return "ellipsoid";
-    case CONF_BOX:
-        break;
-    }
-    return "box";
-}
+static const char *const unit_names[] = {
+    [CONF_VOXEL] = "voxel", [CONF_MM] = "mm", [CONF_FRACTION] = "fraction"};
+static const char *const shape_names[] = {
+    [CONF_SPHERE] = "sphere", [CONF_ELLIPSOID] = "ellipsoid", [CONF_BOX] = "box"};
 
 /* Range and shapes as configured. */
 static void
@@ -230,8 +204,8 @@ level_set_describe(const struct segmentation *segmentation, size_t number,
         const struct conf_shape *shape = &segment->shapes[i];
         const double *c = shape->center, *r = shape->radius;
         segment_append(text, SEGMENT_DESCRIPTION, "; %s center %g,%g,%g %s radius %g,%g,%g %s",
-                       shape_name(shape->kind), c[0], c[1], c[2], unit_name(shape->center_unit),
-                       r[0], r[1], r[2], unit_name(shape->radius_unit));
+                       shape_names[shape->kind], c[0], c[1], c[2], unit_names[shape->center_unit],
+                       r[0], r[1], r[2], unit_names[shape->radius_unit]);
     }
     if (segment->from)
         segment_append(text, SEGMENT_DESCRIPTION, "; from the object of segment %s", segment->from);
@@ -251,8 +225,8 @@ level_set_name_masks(const struct segmentation *segmentation, struct level_set_l
 {
     const struct conf_pipeline *pipeline = segmentation->pipeline;
     for (size_t k = 0; k < labels->demand.labels; k++) {
-        const struct conf_segment *from = segment_origin(
-            pipeline, &pipeline->segments[segmentation->of[CONF_LEVEL_SET].segments[k]]);
+        const struct conf_segment *from =
+            segment_origin(pipeline, segment_at(segmentation, CONF_LEVEL_SET, k));
         if (from)
             labels->items[k].mask = segmentation->masks[from - pipeline->segments].bits;
     }

@@ -75,7 +75,13 @@ int segmentation_begin(const struct segmentation *segmentation, struct kernels_l
 int segmentation_run(struct segmentation *segmentation, struct kernels_lane *lane,
                      const void *voxels, struct error *error);
 
-/* Which of its method's segments it is. */
+/* The segments of a method, in the pipeline's order; and which of its method's one is. */
+static inline const struct conf_segment *
+segment_at(const struct segmentation *segmentation, enum conf_method method, size_t place)
+{
+    return &segmentation->pipeline->segments[segmentation->of[method].segments[place]];
+}
+
 size_t segment_place(const struct segmentation *segmentation, size_t segment);
 
 /* The segment that this one starts from; NULL: none. */
