@@ -75,7 +75,7 @@ int queue_add_instance(struct queue *queue, const struct queue_instance *instanc
 /* A file went to quarantine; with DUPLICATE_UID_DIFFERENT its series is flagged (duplicate_conflicts).
  * Telling the same again changes nothing; path is "" when the file could not be kept. */
 int queue_add_quarantine(struct queue *queue, const char *path, const char *original_path,
-                         const char *series_uid, enum code code, const char *sentence,
+                         const char *series_uid, enum code code, const char *message,
                          int64_t now_ms);
 
 struct queue_series {
@@ -103,7 +103,7 @@ struct queue_stack {
     int32_t planes, columns, rows;
     double spacing_mm; /* between planes */
     enum code code;
-    const char *sentence, *file_a, *file_b; /* of the refusal; "" when accepted */
+    const char *message, *file_a, *file_b; /* of the refusal; "" when accepted */
 };
 
 /*
@@ -231,7 +231,7 @@ struct queue_finish {
     const struct queue_result *results;
     size_t result_count;
     enum code code;
-    const char *sentence; /* "" when there is nothing to say */
+    const char *message; /* "" when there is nothing to say */
 };
 
 /*
@@ -243,11 +243,11 @@ struct queue_finish {
 int queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish *finish,
                      int64_t now_ms);
 /* RUNNING -> FAILED. */
-int queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *sentence,
+int queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *message,
                    const char *file_a, const char *file_b, int64_t now_ms);
 /* RUNNING -> DELAYED until not_before_ms; alone: see queue_job. */
 int queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone,
-                    enum code code, const char *sentence, int64_t now_ms);
+                    enum code code, const char *message, int64_t now_ms);
 /* RUNNING -> READY, attempts - 1: given back unharmed (drain, a worker that never began it). */
 int queue_return_job(struct queue *queue, int64_t job_id, const char *why, int64_t now_ms);
 /* READY | DELAYED | RUNNING -> CANCELLED; was_running tells whether a worker must be told. */
@@ -327,7 +327,7 @@ int queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_m
 struct queue_attempt {
     int32_t dimse_status;
     enum code code;
-    const char *sentence; /* "" when there is nothing to say */
+    const char *message; /* "" when there is nothing to say */
 };
 
 /* SENDING -> SENT. transaction_uid: of the storage commitment that was asked for ("": none was). */
@@ -358,7 +358,7 @@ int queue_return_delivery(struct queue *queue, int64_t delivery_id, const char *
  */
 int queue_delivery_committed(struct queue *queue, const char *transaction_uid,
                              const char *sop_instance_uid, bool committed, enum code code,
-                             const char *sentence, int64_t now_ms);
+                             const char *message, int64_t now_ms);
 /* The delivery that it would be about; -ENOENT likewise. */
 int queue_find_commitment(struct queue *queue, const char *transaction_uid,
                           const char *sop_instance_uid, struct queue_delivery *delivery);

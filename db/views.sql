@@ -12,7 +12,7 @@ SELECT j.id AS job, j.state, j.pipeline, j.stack, s.series_uid, s.modality, s.bo
         * 86400.0, 3)) AS wait_seconds,
     j.read_seconds, j.compute_seconds, j.write_seconds, j.verify_seconds, j.total_seconds,
     j.voxels, j.segmented_voxels, round(j.peak_bytes / 1048576.0, 1) AS peak_mib,
-    j.backend, j.note, j.code, j.sentence, j.file_a, j.file_b,
+    j.backend, j.note, j.code, j.message, j.file_a, j.file_b,
     r.path AS result_path, r.sop_instance_uid AS result_sop_instance_uid, j.superseded_by,
     CASE WHEN j.state IN ('DONE', 'EMPTY')
         THEN (SELECT count(*) FROM feature WHERE job_id = j.id) END AS features
@@ -29,7 +29,7 @@ SELECT s.series_uid, s.state, s.revision, s.study_uid, s.modality, s.body_part,
     (SELECT count(*) FROM stack WHERE series_id = s.id AND revision = s.revision) AS stacks,
     (SELECT count(*) FROM stack WHERE series_id = s.id AND revision = s.revision AND accepted)
         AS accepted_stacks,
-    coalesce(x.code, '') AS code, coalesce(x.sentence, '') AS sentence,
+    coalesce(x.code, '') AS code, coalesce(x.message, '') AS message,
     coalesce(x.file_a, '') AS file_a, coalesce(x.file_b, '') AS file_b,
     s.duplicate_conflicts, s.missing_files,
     (SELECT count(*) FROM job WHERE series_id = s.id AND revision = s.revision) AS jobs,
@@ -93,7 +93,7 @@ SELECT d.id AS delivery, d.job_id AS job, d.destination, d.state, d.attempts, d.
     d.sop_class_uid, d.sop_instance_uid, d.dimse_status,
     CASE WHEN d.dimse_status IS NOT NULL THEN printf('0x%04X', d.dimse_status) END
         AS dimse_status_hex,
-    d.code, d.sentence, d.commitment, d.transaction_uid, d.created_at,
+    d.code, d.message, d.commitment, d.transaction_uid, d.created_at,
     CASE WHEN d.state = 'DELAYED' THEN d.due_at END AS not_before_at,
     d.started_at, d.sent_at, d.requested_at, d.committed_at,
     s.series_uid, j.pipeline, j.superseded_by
@@ -125,7 +125,7 @@ FROM delivery
 GROUP BY destination;
 
 CREATE VIEW v_quarantine AS
-SELECT quarantined_at, path, original_path, series_uid, code, sentence
+SELECT quarantined_at, path, original_path, series_uid, code, message
 FROM quarantine;
 
 CREATE VIEW v_events AS

@@ -45,7 +45,7 @@ int kernels_device_open(const struct kernels_device_options *options,
                         struct kernels_device **device, struct error *error);
 void kernels_device_close(struct kernels_device *device);
 
-/* "cpu" or "cuda"; and a sentence for people: processor or GPU, threads, instruction set. */
+/* "cpu" or "cuda"; and for people: processor or GPU, threads, instruction set. */
 const char *kernels_device_backend(const struct kernels_device *device);
 const char *kernels_device_description(const struct kernels_device *device);
 

@@ -25,26 +25,26 @@ queue_find_commitment(struct queue *queue, const char *transaction_uid,
 
 static int
 commit_delivery(struct queue *queue, const struct edge_row *row, bool committed, enum code code,
-                const char *sentence, int64_t now_ms)
+                const char *message, int64_t now_ms)
 {
-    int changed = database_change(
-        &queue->db,
-        "UPDATE delivery SET commitment = ?2, committed_at = ?3, "
-        "code = iif(?3 IS NULL, ?4, code), sentence = iif(?3 IS NULL, ?5, sentence) "
-        "WHERE id = ?1 AND state = 'SENT' AND commitment = 'REQUESTED'",
-        VALUES(value_int(row->id), value_text(committed ? "COMMITTED" : "FAILED"),
-               committed ? value_time(now_ms) : value_null(), value_text(code_name(code)),
-               value_text(sentence)));
+    int changed =
+        database_change(&queue->db,
+                        "UPDATE delivery SET commitment = ?2, committed_at = ?3, "
+                        "code = iif(?3 IS NULL, ?4, code), message = iif(?3 IS NULL, ?5, message) "
+                        "WHERE id = ?1 AND state = 'SENT' AND commitment = 'REQUESTED'",
+                        VALUES(value_int(row->id), value_text(committed ? "COMMITTED" : "FAILED"),
+                               committed ? value_time(now_ms) : value_null(),
+                               value_text(code_name(code)), value_text(message)));
     if (changed <= 0)
         return changed; /* told before: one event is enough */
     return edge_note(queue, row, NULL, NULL, committed ? "COMMITMENT_DONE" : "COMMITMENT_FAILED",
-                     code, sentence, now_ms);
+                     code, message, now_ms);
 }
 
 int
 queue_delivery_committed(struct queue *queue, const char *transaction_uid,
                          const char *sop_instance_uid, bool committed, enum code code,
-                         const char *sentence, int64_t now_ms)
+                         const char *message, int64_t now_ms)
 {
     struct queue_delivery delivery;
     struct edge_row row;
@@ -57,7 +57,7 @@ queue_delivery_committed(struct queue *queue, const char *transaction_uid,
         queue_delivery_clear(&delivery);
     }
     if (rc == 0)
-        rc = commit_delivery(queue, &row, committed, code, sentence, now_ms);
+        rc = commit_delivery(queue, &row, committed, code, message, now_ms);
     return queue_leave(queue, rc);
 }
 

@@ -79,7 +79,7 @@ begin_anew(struct queue *queue, const struct edge_row *row, const char *kind, co
     int changed = database_change(
         &queue->db,
         "UPDATE delivery SET state = 'PENDING', attempts = 0, due_at = ?3, since_at = ?3, "
-        "dimse_status = NULL, code = '', sentence = '', commitment = 'NONE', "
+        "dimse_status = NULL, code = '', message = '', commitment = 'NONE', "
         "transaction_uid = '', requested_at = NULL, committed_at = NULL "
         "WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_time(now_ms)));
@@ -133,16 +133,16 @@ queue_add_deliveries(struct queue *queue, int64_t result_id, const struct queue_
 
 /* PENDING | DELAYED -> CANCELLED. "+state" below: a job's few rows, not all that wait. */
 static int
-withdraw(struct queue *queue, const struct edge_row *row, enum code code, const char *sentence,
+withdraw(struct queue *queue, const struct edge_row *row, enum code code, const char *message,
          int64_t now_ms)
 {
     int changed =
         database_change(&queue->db,
-                        "UPDATE delivery SET state = 'CANCELLED', code = ?3, sentence = ?4 "
+                        "UPDATE delivery SET state = 'CANCELLED', code = ?3, message = ?4 "
                         "WHERE id = ?1 AND state = ?2",
-                        VALUES(EDGE_GUARD(row), value_text(code_name(code)), value_text(sentence)));
+                        VALUES(EDGE_GUARD(row), value_text(code_name(code)), value_text(message)));
     return edge_taken(queue, changed, row, QUEUE_DELIVERY_CANCELLED, "DELIVERY_CANCELLED", code,
-                      sentence, now_ms);
+                      message, now_ms);
 }
 
 static int
@@ -200,13 +200,13 @@ status_or_null(int32_t dimse_status)
     return dimse_status >= 0 ? value_int(dimse_status) : value_null();
 }
 
-/* "attempt 2, status 0xA700, CODE: sentence"; whichever part there is. */
+/* "attempt 2, status 0xA700, CODE: message"; whichever part there is. */
 static int
 attempt_ended(struct queue *queue, int changed, const struct edge_row *row, int to,
               const char *kind, const struct queue_attempt *attempt, int64_t now_ms)
 {
     char status[32] = "", why[512], words[640];
-    const char *reason = edge_words(attempt->code, attempt->sentence, why, sizeof why);
+    const char *reason = edge_words(attempt->code, attempt->message, why, sizeof why);
     if (attempt->dimse_status >= 0)
         snprintf(status, sizeof status, ", status 0x%04X", (unsigned)attempt->dimse_status);
     snprintf(words, sizeof words, "attempt %d%s%s%s", row->attempts, status, reason[0] ? ", " : "",
@@ -225,7 +225,7 @@ queue_start_delivery(struct queue *queue, int64_t delivery_id, int64_t now_ms)
     int changed = database_change(
         &queue->db,
         "UPDATE delivery SET state = 'SENDING', attempts = attempts + 1, started_at = ?3, "
-        "dimse_status = NULL, code = '', sentence = '', commitment = 'NONE', "
+        "dimse_status = NULL, code = '', message = '', commitment = 'NONE', "
         "transaction_uid = '', requested_at = NULL "
         "WHERE id = ?1 AND state = ?2 AND due_at <= ?3",
         VALUES(EDGE_GUARD(&row), value_time(now_ms)));
@@ -264,9 +264,9 @@ queue_delivery_sent(struct queue *queue, int64_t delivery_id, const struct queue
     int changed = database_change(
         &queue->db,
         "UPDATE delivery SET state = 'SENT', sent_at = ?3, dimse_status = ?4, "
-        "code = ?5, sentence = ?6 WHERE id = ?1 AND state = ?2",
+        "code = ?5, message = ?6 WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(&row), value_time(now_ms), status_or_null(attempt->dimse_status),
-               value_text(code_name(attempt->code)), value_text(attempt->sentence)));
+               value_text(code_name(attempt->code)), value_text(attempt->message)));
     rc = attempt_ended(queue, changed, &row, QUEUE_DELIVERY_SENT, "DELIVERY_SENT", attempt, now_ms);
     if (rc == 0 && transaction_uid && transaction_uid[0])
         rc = request_commitment(queue, &row, transaction_uid, now_ms);
@@ -296,10 +296,10 @@ queue_delay_delivery(struct queue *queue, int64_t delivery_id, int64_t not_befor
     int changed = database_change(
         &queue->db,
         "UPDATE delivery SET state = 'DELAYED', due_at = ?3, dimse_status = ?4, code = ?5, "
-        "sentence = ?6, commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
+        "message = ?6, commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
         "WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(&row), value_time(not_before_ms), status_or_null(attempt->dimse_status),
-               value_text(code_name(attempt->code)), value_text(attempt->sentence)));
+               value_text(code_name(attempt->code)), value_text(attempt->message)));
     return queue_leave(queue, attempt_ended(queue, changed, &row, QUEUE_DELIVERY_DELAYED,
                                             "DELIVERY_DELAYED", attempt, now_ms));
 }
@@ -310,11 +310,11 @@ delivery_fail(struct queue *queue, const struct edge_row *row, const struct queu
 {
     int changed = database_change(
         &queue->db,
-        "UPDATE delivery SET state = 'FAILED', dimse_status = ?3, code = ?4, sentence = ?5, "
+        "UPDATE delivery SET state = 'FAILED', dimse_status = ?3, code = ?4, message = ?5, "
         "commitment = iif(commitment = 'REQUESTED', 'FAILED', commitment) "
         "WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), status_or_null(attempt->dimse_status),
-               value_text(code_name(attempt->code)), value_text(attempt->sentence)));
+               value_text(code_name(attempt->code)), value_text(attempt->message)));
     return attempt_ended(queue, changed, row, QUEUE_DELIVERY_FAILED, "DELIVERY_FAILED", attempt,
                          now_ms);
 }

@@ -121,12 +121,12 @@ edge_enter(struct queue *queue, const struct machine *machine, int64_t id, unsig
 /* -------------------------------------------------------------------------------- its event -- */
 
 const char *
-edge_words(enum code code, const char *sentence, char *text, size_t size)
+edge_words(enum code code, const char *message, char *text, size_t size)
 {
     if (code == CODE_NONE)
-        return sentence ? sentence : "";
-    snprintf(text, size, "%s%s%s", code_name(code), sentence && sentence[0] ? ": " : "",
-             sentence ? sentence : "");
+        return message ? message : "";
+    snprintf(text, size, "%s%s%s", code_name(code), message && message[0] ? ": " : "",
+             message ? message : "");
     return text;
 }
 

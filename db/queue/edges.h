@@ -55,8 +55,8 @@ int edge_for_each(struct queue *queue, const struct machine *machine, const char
                   const struct database_value *values, size_t value_count,
                   int (*take)(struct queue *queue, const struct edge_row *row, int64_t now_ms),
                   int64_t now_ms, int64_t *count);
-/* "CODE: sentence", whichever part there is. */
-const char *edge_words(enum code code, const char *sentence, char *text, size_t size);
+/* "CODE: message", whichever part there is. */
+const char *edge_words(enum code code, const char *message, char *text, size_t size);
 
 /* What a struct queue_job is read from. */
 #define JOB_FIELDS(FIELD)                                                                          \

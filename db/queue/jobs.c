@@ -84,7 +84,7 @@ job_cancel(struct queue *queue, const struct edge_row *row, const char *kind, en
     int changed = database_change(
         &queue->db,
         "UPDATE job SET state = 'CANCELLED', ended_at = ?3, not_before_at = NULL, code = ?4, "
-        "sentence = ?5, file_a = '', file_b = '', superseded_by = ?6 WHERE id = ?1 AND state = ?2",
+        "message = ?5, file_a = '', file_b = '', superseded_by = ?6 WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)), value_text(why),
                value_id(superseded_by)));
     return edge_taken(queue, changed, row, QUEUE_CANCELLED, kind, code, why, now_ms);
@@ -236,7 +236,7 @@ queue_start_job(struct queue *queue, int64_t job_id, const char *worker, int32_t
     int changed = database_change(
         &queue->db,
         "UPDATE job SET state = 'RUNNING', attempts = attempts + 1, worker = ?3, lane = ?4, "
-        "started_at = ?5, code = '', sentence = '', file_a = '', file_b = '' "
+        "started_at = ?5, code = '', message = '', file_a = '', file_b = '' "
         "WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(&row), value_text(worker), value_int(lane), value_time(now_ms)));
     if (changed == -EEXIST)
@@ -290,17 +290,17 @@ job_finish(struct queue *queue, const struct edge_row *row, const struct queue_f
         "UPDATE job SET state = ?3, ended_at = ?4, read_seconds = ?5, compute_seconds = ?6, "
         "write_seconds = ?7, verify_seconds = ?8, total_seconds = ?9, voxels = ?10, "
         "segmented_voxels = ?11, peak_bytes = ?12, backend = ?13, note = ?14, code = ?15, "
-        "sentence = ?16 WHERE id = ?1 AND state = ?2",
+        "message = ?16 WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_text(queue_job_state_name(finish->state)), value_time(now_ms),
                measured_real(f->read_seconds), measured_real(f->compute_seconds),
                measured_real(f->write_seconds), measured_real(f->verify_seconds),
                measured_real(f->total_seconds), measured_int(f->voxels),
                measured_int(f->segmented_voxels), measured_int(f->peak_bytes),
                value_text(f->backend), value_text(f->note), value_text(code_name(finish->code)),
-               value_text(finish->sentence)));
+               value_text(finish->message)));
     int rc = edge_taken(queue, changed, row, (int)finish->state,
                         finish->state == QUEUE_DONE ? "JOB_DONE" : "JOB_EMPTY", finish->code,
-                        finish->sentence, now_ms);
+                        finish->message, now_ms);
     for (size_t i = 0; rc == 0 && i < finish->result_count; i++)
         rc = result_add(queue, row->id, &finish->results[i], now_ms);
     if (rc == 0)
@@ -325,32 +325,32 @@ queue_finish_job(struct queue *queue, int64_t job_id, const struct queue_finish 
 }
 
 static int
-job_fail(struct queue *queue, const struct edge_row *row, enum code code, const char *sentence,
+job_fail(struct queue *queue, const struct edge_row *row, enum code code, const char *message,
          const char *file_a, const char *file_b, int64_t now_ms)
 {
     int changed = database_change(
         &queue->db,
-        "UPDATE job SET state = 'FAILED', ended_at = ?3, code = ?4, sentence = ?5, file_a = ?6, "
+        "UPDATE job SET state = 'FAILED', ended_at = ?3, code = ?4, message = ?5, file_a = ?6, "
         "file_b = ?7 WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_time(now_ms), value_text(code_name(code)),
-               value_text(sentence), value_text(file_a), value_text(file_b)));
-    return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", code, sentence, now_ms);
+               value_text(message), value_text(file_a), value_text(file_b)));
+    return edge_taken(queue, changed, row, QUEUE_FAILED, "JOB_FAILED", code, message, now_ms);
 }
 
 int
-queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *sentence,
+queue_fail_job(struct queue *queue, int64_t job_id, enum code code, const char *message,
                const char *file_a, const char *file_b, int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
     if (rc < 0)
         return rc;
-    return queue_leave(queue, job_fail(queue, &row, code, sentence, file_a, file_b, now_ms));
+    return queue_leave(queue, job_fail(queue, &row, code, message, file_a, file_b, now_ms));
 }
 
 int
 queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool alone,
-                enum code code, const char *sentence, int64_t now_ms)
+                enum code code, const char *message, int64_t now_ms)
 {
     struct edge_row row;
     int rc = edge_enter(queue, &machine_job, job_id, IN(QUEUE_RUNNING), &row);
@@ -359,11 +359,11 @@ queue_delay_job(struct queue *queue, int64_t job_id, int64_t not_before_ms, bool
     int changed =
         database_change(&queue->db,
                         "UPDATE job SET state = 'DELAYED', not_before_at = ?3, alone = ?4, "
-                        "code = ?5, sentence = ?6 WHERE id = ?1 AND state = ?2",
+                        "code = ?5, message = ?6 WHERE id = ?1 AND state = ?2",
                         VALUES(EDGE_GUARD(&row), value_time(not_before_ms), value_int(alone),
-                               value_text(code_name(code)), value_text(sentence)));
+                               value_text(code_name(code)), value_text(message)));
     return queue_leave(queue, edge_taken(queue, changed, &row, QUEUE_DELAYED, "JOB_DELAYED", code,
-                                         sentence, now_ms));
+                                         message, now_ms));
 }
 
 int
@@ -419,7 +419,7 @@ job_retry(struct queue *queue, const struct edge_row *row, int64_t now_ms)
         "ended_at = NULL, not_before_at = NULL, read_seconds = NULL, compute_seconds = NULL, "
         "write_seconds = NULL, verify_seconds = NULL, total_seconds = NULL, voxels = NULL, "
         "segmented_voxels = NULL, peak_bytes = NULL, backend = '', note = '', code = '', "
-        "sentence = '', file_a = '', file_b = '' WHERE id = ?1 AND state = ?2",
+        "message = '', file_a = '', file_b = '' WHERE id = ?1 AND state = ?2",
         VALUES(EDGE_GUARD(row), value_time(now_ms)));
     return edge_taken(queue, changed, row, QUEUE_READY, "JOB_RETRIED", CODE_NONE,
                       "an operator's retry", now_ms);
@@ -447,11 +447,11 @@ job_recover_as_ready(struct queue *queue, const struct edge_row *row, int64_t no
 static int
 job_recover_as_failed(struct queue *queue, const struct edge_row *row, int64_t now_ms)
 {
-    char sentence[160];
-    snprintf(sentence, sizeof sentence,
+    char message[160];
+    snprintf(message, sizeof message,
              "the daemon ended while the job ran, and that was attempt %d, the last one allowed",
              row->attempts);
-    return job_fail(queue, row, CODE_CRASHED, sentence, "", "", now_ms);
+    return job_fail(queue, row, CODE_CRASHED, message, "", "", now_ms);
 }
 
 int

@@ -275,15 +275,15 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
 
 static int
 add_quarantine(struct queue *queue, const char *path, const char *original_path,
-               const char *series_uid, enum code code, const char *sentence, int64_t now_ms)
+               const char *series_uid, enum code code, const char *message, int64_t now_ms)
 {
     int rc = database_change(&queue->db,
                              "INSERT INTO quarantine (path, original_path, series_uid, code, "
-                             "sentence, quarantined_at) VALUES (?, ?, ?, ?, ?, ?) "
+                             "message, quarantined_at) VALUES (?, ?, ?, ?, ?, ?) "
                              "ON CONFLICT DO NOTHING",
                              VALUES(value_text(path), value_text(original_path),
                                     value_text(series_uid), value_text(code_name(code)),
-                                    value_text(sentence), value_time(now_ms)));
+                                    value_text(message), value_time(now_ms)));
     if (rc <= 0)
         return rc; /* told before */
     struct series_row row;
@@ -304,12 +304,12 @@ add_quarantine(struct queue *queue, const char *path, const char *original_path,
 
 int
 queue_add_quarantine(struct queue *queue, const char *path, const char *original_path,
-                     const char *series_uid, enum code code, const char *sentence, int64_t now_ms)
+                     const char *series_uid, enum code code, const char *message, int64_t now_ms)
 {
     int rc = queue_enter(queue);
     return rc < 0 ? rc
                   : queue_leave(queue, add_quarantine(queue, path, original_path, series_uid, code,
-                                                      sentence, now_ms));
+                                                      message, now_ms));
 }
 
 /* ----------------------------------------------------------------------------------- series -- */
@@ -402,12 +402,12 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
     return database_run(
         &queue->db,
         "INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, "
-        "spacing_mm, code, sentence, file_a, file_b) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "spacing_mm, code, message, file_a, file_b) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         VALUES(value_int(series_id), value_int(revision), value_text(stack->name),
                value_int(stack->accepted), value_int(stack->planes), value_int(stack->columns),
                value_int(stack->rows),
                value_real(isfinite(stack->spacing_mm) ? stack->spacing_mm : 0.0),
-               value_text(code_name(stack->code)), value_text(stack->sentence),
+               value_text(code_name(stack->code)), value_text(stack->message),
                value_text(stack->file_a), value_text(stack->file_b)));
 }
 

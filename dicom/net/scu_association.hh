@@ -42,7 +42,7 @@ struct dicom_association {
     dicom_association &operator=(const dicom_association &) = delete;
     ~dicom_association();
 
-    const std::string name; /* for sentences */
+    const std::string name; /* for messages */
     const double acse_seconds, dimse_seconds;
     scu::PeerLayer layer;
     T_ASC_Network *network = nullptr;

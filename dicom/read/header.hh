@@ -37,7 +37,7 @@ bool header_integer(DcmItem &item, const DcmTagKey &tag, int32_t *value);
 /* First item of a sequence, nullptr when there is none. */
 DcmItem *header_item(DcmItem &item, const DcmTagKey &sequence);
 
-/* "Rows (0028,0010)", for sentences. */
+/* "Rows (0028,0010)", for messages. */
 std::string header_tag_name(const DcmTagKey &tag);
 
 /* Cuts to the size of the array. */

@@ -53,7 +53,7 @@ void check_identity(DcmFileFormat &file, const char *sop_class,
 
 struct Attribute {
     DcmTagKey tag;
-    const char *name; /* in sentences */
+    const char *name; /* in messages */
 };
 
 #define ATTRIBUTE(keyword) (read_back::Attribute{DCM_##keyword, #keyword})

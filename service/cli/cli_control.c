@@ -138,10 +138,10 @@ print_answer(const char *what, const struct message_answer *answer)
     if (answer->status == 0 && *answer->body)
         fputs(answer->body, stdout);
     else if (answer->status == 0)
-        printf("%s%s\n", *answer->sentence ? answer->sentence : what,
-               *answer->sentence ? "" : ": done");
-    else if (*answer->sentence)
-        cli_complain("%s", answer->sentence);
+        printf("%s%s\n", *answer->message ? answer->message : what,
+               *answer->message ? "" : ": done");
+    else if (*answer->message)
+        cli_complain("%s", answer->message);
     else
         cli_complain("%s: %s", what, strerror((int)-answer->status));
     if (answer->status == 0)

@@ -388,7 +388,7 @@ put_warnings(struct direct_run *run)
         json_begin_object(&run->json, NULL);
         json_string(&run->json, "file", run->files.paths[i]);
         json_string(&run->json, "code", code_name(error->code));
-        json_string(&run->json, "sentence", error->message);
+        json_string(&run->json, "message", error->message);
         json_end_object(&run->json);
     }
     json_end_array(&run->json);

@@ -54,7 +54,7 @@ courier_open_settings(struct conf *conf, struct settings **settings)
     const int rc = settings_open(conf, false, settings, &error);
     if (rc == 0 && error.code != CODE_NONE)
         log_error("courier.tls", LOG_STR("code", code_name(error.code)),
-                  LOG_STR("sentence", error.message));
+                  LOG_STR("message", error.message));
     return rc;
 }
 
@@ -191,7 +191,7 @@ courier_return_delivery(struct courier *courier, int64_t delivery)
         .outcome = PROTO_DELIVERY_RETURNED,
         .dimse_status = -1,
         .code = CODE_RETURNED,
-        .sentence = "It was not tried: the destination is gone, or the courier is ending.",
+        .message = "It was not tried: the destination is gone, or the courier is ending.",
         .commitment = PROTO_COMMITMENT_NONE,
     };
     message_write_delivered(&writer, &message);

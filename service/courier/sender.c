@@ -71,7 +71,7 @@ send_delivered(struct sender *sender, const struct sender_task *task, enum proto
         .outcome = outcome,
         .dimse_status = attempt->store_status,
         .code = attempt->error.code,
-        .sentence = attempt->error.message,
+        .message = attempt->error.message,
         .commitment = committing ? PROTO_COMMITMENT_REQUESTED : PROTO_COMMITMENT_NONE,
         .transaction_uid = committing ? attempt->transaction : "",
     };
@@ -282,7 +282,7 @@ log_attempt(const struct sender *sender, const struct sender_task *task, enum di
                  LOG_STR("destination", destination), LOG_STR("outcome", names[outcome]),
                  LOG_STR("code", code_name(attempt->error.code)),
                  LOG_INT("status", attempt->store_status),
-                 LOG_STR("sentence", attempt->error.message), LOG_NUM("seconds", seconds));
+                 LOG_STR("message", attempt->error.message), LOG_NUM("seconds", seconds));
 }
 
 static void

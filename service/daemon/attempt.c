@@ -27,12 +27,12 @@ static int
 attempt_refused(struct attempt *attempt)
 {
     const struct attempt_type *type = attempt->all->type;
-    char event[32], sentence[512];
+    char event[32], message[512];
     snprintf(event, sizeof event, "%s.record_failed", type->subject);
-    snprintf(sentence, sizeof sentence, "what the %s said cannot be recorded: %s", type->child,
+    snprintf(message, sizeof message, "what the %s said cannot be recorded: %s", type->child,
              queue_reason(attempt->all->core->queue));
-    log_error(event, LOG_INT(type->subject, attempt->id), LOG_STR("sentence", sentence));
-    return type->fail(attempt, CODE_RECORD_FAILED, sentence);
+    log_error(event, LOG_INT(type->subject, attempt->id), LOG_STR("message", message));
+    return type->fail(attempt, CODE_RECORD_FAILED, message);
 }
 
 /* 0, or -errno: nothing of it is written, and it is tried again. */

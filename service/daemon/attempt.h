@@ -32,7 +32,7 @@ struct attempt_type {
      * Likewise, of what the database will never take: it must not be tried for ever, and fails
      * instead. NULL when write returns only what passes (core_is_trouble).
      */
-    int (*fail)(struct attempt *attempt, enum code code, const char *sentence);
+    int (*fail)(struct attempt *attempt, enum code code, const char *message);
     /* It is on disk, and about to be freed. */
     void (*recorded)(struct attempt *attempt);
     void (*free)(struct attempt *attempt);

@@ -17,7 +17,7 @@ struct answer {
     struct control *control;
     int64_t client;
     int status;
-    char sentence[512];
+    char message[512];
     char *body; /* allocated; NULL: none */
 };
 
@@ -26,10 +26,10 @@ answer_send(void *context, int status)
 {
     struct answer *answer = context;
     if (status)
-        snprintf(answer->sentence, sizeof answer->sentence,
+        snprintf(answer->message, sizeof answer->message,
                  "the database cannot be written (%s); nothing was changed", strerror(-status));
     const struct message_answer message = {.status = status ? status : answer->status,
-                                           .sentence = answer->sentence,
+                                           .message = answer->message,
                                            .body = answer->body};
     control_answer(answer->control, answer->client, &message);
     free(answer->body);
@@ -44,8 +44,7 @@ handle_retry(struct core *core, const union message_any *message, struct answer 
     int error = queue_retry_job(core->queue, job, clock_unix_ms());
     if (error == 0)
         due_now(&core->jobs_due);
-    snprintf(answer->sentence, sizeof answer->sentence, "job %" PRId64 " is ready to run again",
-             job);
+    snprintf(answer->message, sizeof answer->message, "job %" PRId64 " is ready to run again", job);
     return error;
 }
 
@@ -59,7 +58,7 @@ handle_cancel(struct core *core, const union message_any *message, struct answer
                                  clock_unix_ms(), &was_running);
     if (error == 0 && was_running)
         jobs_stop(core->jobs, job);
-    snprintf(answer->sentence, sizeof answer->sentence, "job %" PRId64 " is cancelled%s", job,
+    snprintf(answer->message, sizeof answer->message, "job %" PRId64 " is cancelled%s", job,
              was_running ? "; its worker was told to stop it" : "");
     return error;
 }
@@ -72,8 +71,7 @@ handle_complete(struct core *core, const union message_any *message, struct answ
     int error = queue_request_complete(core->queue, series_uid, clock_unix_ms());
     if (error == 0)
         inspections_look(core->inspections);
-    snprintf(answer->sentence, sizeof answer->sentence, "series %s is taken as complete",
-             series_uid);
+    snprintf(answer->message, sizeof answer->message, "series %s is taken as complete", series_uid);
     return error;
 }
 
@@ -93,7 +91,7 @@ handle_resend(struct core *core, const union message_any *message, struct answer
     int error = queue_resend(core->queue, &which, clock_unix_ms(), &count);
     if (error == 0)
         deliveries_hurry(core->deliveries);
-    snprintf(answer->sentence, sizeof answer->sentence,
+    snprintf(answer->message, sizeof answer->message,
              count == 1 ? "%" PRId64 " delivery is sent again"
                         : "%" PRId64 " deliveries are sent again",
              count);
@@ -105,7 +103,7 @@ handle_ping(struct core *core, const union message_any *message, struct answer *
 {
     (void)core;
     (void)message;
-    snprintf(answer->sentence, sizeof answer->sentence, "noctuled " NOCTULE_VERSION);
+    snprintf(answer->message, sizeof answer->message, "noctuled " NOCTULE_VERSION);
     return 0;
 }
 
@@ -135,7 +133,7 @@ static void
 request_explain(struct core *core, int error, struct answer *answer)
 {
     const char *reason = queue_reason(core->queue);
-    snprintf(answer->sentence, sizeof answer->sentence, "%s",
+    snprintf(answer->message, sizeof answer->message, "%s",
              reason && *reason ? reason : strerror(-error));
     if (core_is_trouble(error))
         core_failed(core, error, "do what an operator asked");

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The root and every folder in it; -errno with a sentence. */
+/* The root and every folder in it; -errno with a message. */
 int spool_make(const char *root, struct error *error);
 
 /* Claims the root for this process as long as *fd is open; -EBUSY when another daemon has it. */

@@ -115,7 +115,7 @@ inspect_add_stack(struct proto_writer *answer, const struct geometry_stack *stac
         .rows = stack->rows,
         .spacing = stack->spacing[2],
         .code = error->code,
-        .sentence = error->message,
+        .message = error->message,
         .file_a = error->file[0],
         .file_b = error->file[1],
     };

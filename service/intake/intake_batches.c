@@ -168,7 +168,7 @@ log_taken(const struct in_hand_item *item)
     const struct import_report *report = &item->import.report;
     if (item->import.outcome == IMPORT_ARRIVED)
         log_debug("file.arrived", LOG_STR("path", report->path), LOG_INT("bytes", report->size));
-    else /* neither the original's name nor the sentence: both may hold a patient's name */
+    else /* neither the original's name nor the message: both may hold a patient's name */
         log_warn("file.quarantined", LOG_STR("code", code_name(report->code)),
                  LOG_STR("inbox", item->import.folder), LOG_INT("inode", item->import.stamp.inode));
 }

@@ -51,7 +51,7 @@ report_write_done(struct proto_writer *writer, int64_t job, const struct pipelin
         .job = job,
         .verdict = report->verdict,
         .code = report->error.code,
-        .sentence = report->error.message,
+        .message = report->error.message,
         .file_a = report->error.file[0],
         .file_b = report->error.file[1],
         .empty = report->empty,

@@ -176,7 +176,7 @@ def measure(arguments, service):
     before = service.worker_seconds()
     service.wait("SELECT count(*) FROM v_jobs WHERE state NOT IN ('READY', 'RUNNING')", arguments.series, "jobs ended")
     processor = [b - a for a, b in zip(before, service.worker_seconds())]
-    bad = service.query("SELECT job, state, code, sentence FROM v_jobs WHERE state <> 'DONE'")
+    bad = service.query("SELECT job, state, code, message FROM v_jobs WHERE state <> 'DONE'")
     if bad:
         sys.exit(f"not DONE: {[tuple(row) for row in bad]}")
     report(arguments, service, processor)

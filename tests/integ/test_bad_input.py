@@ -1,4 +1,4 @@
-"""Each bad input gets a stable code and a sentence, and the daemon goes on."""
+"""Each bad input gets a stable code and a message, and the daemon goes on."""
 
 import contextlib
 import os
@@ -109,8 +109,8 @@ def test_every_kind_goes_to_quarantine_with_its_reason(daemon, tmp_path):
     assert len(rows) == len(KINDS)
     for row in rows:
         name = os.path.basename(row["original_path"])
-        assert row["code"] in expected[name], (name, row["code"], row["sentence"])
-        assert len(row["sentence"]) > 20
+        assert row["code"] in expected[name], (name, row["code"], row["message"])
+        assert len(row["message"]) > 20
         stored = d.root / row["path"]
         assert stored.read_bytes() == (bad / name).read_bytes()
         assert pathlib.Path(str(stored) + ".reason.json").exists()
@@ -178,7 +178,7 @@ def test_a_full_disk_delays_and_loses_nothing(daemon, tmp_path):
         assert d.process.poll() is None
         ballast.unlink()
         (job,) = d.wait_jobs(seconds=120)
-        assert job["state"] == "DONE", job["sentence"]
+        assert job["state"] == "DONE", job["message"]
         assert d.query("SELECT instances FROM v_series")[0][0] == len(files)
         assert sorted(p.name for p in d.inbox.iterdir()) == [f.name for f in files]
         assert d.stop() == 0

@@ -164,8 +164,8 @@ def frame(kind, fields=b""):
     return struct.pack("<IH", 2 + len(fields), kind) + fields
 
 
-def answer(status, sentence, body=""):
-    return proto.encode("ANSWER", status, sentence, body)
+def answer(status, message, body=""):
+    return proto.encode("ANSWER", status, message, body)
 
 
 class FakeDaemon:

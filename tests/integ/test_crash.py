@@ -19,7 +19,7 @@ POINTS = {
 def assert_whole(d, slices):
     """One result for the one series, every instance once, nothing half-done, nobody left behind."""
     (job,) = d.jobs()
-    assert job["state"] == "DONE", job["sentence"]
+    assert job["state"] == "DONE", job["message"]
     assert job["attempts"] <= 2
     (series,) = d.query("SELECT * FROM v_series")
     assert series["instances"] == slices and series["revision"] == 1

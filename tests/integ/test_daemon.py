@@ -29,7 +29,7 @@ def control(d):
 
 
 def answer(client):
-    """Status and sentence of an ANSWER; None when the daemon hung up."""
+    """Status and message of an ANSWER; None when the daemon hung up."""
     data = b""
     while len(data) < 4 or len(data) < 4 + struct.unpack("<I", data[:4])[0]:
         try:
@@ -41,7 +41,7 @@ def answer(client):
         data += more
     told = proto.decode(data[4:])
     assert told.name == "ANSWER"
-    return told["status"], told["sentence"]
+    return told["status"], told["message"]
 
 
 def change(d, old, new):
@@ -111,13 +111,13 @@ def test_a_client_that_sends_slowly_or_leaves_harms_nobody(daemon):
         assert answer(slow)[0] == 0
 
 
-def test_what_cannot_be_done_is_answered_with_a_sentence(daemon):
+def test_what_cannot_be_done_is_answered_with_a_message(daemon):
     d = daemon().start()
     with control(d) as client:
         for request in (proto.encode("RETRY", 4711), proto.encode("CANCEL", 4711), proto.encode("COMPLETE", "1.2.3")):
             client.sendall(request)
-            status, sentence = answer(client)
-            assert status == -2 and len(sentence) > 10
+            status, message = answer(client)
+            assert status == -2 and len(message) > 10
 
 
 def test_the_socket_and_the_copy_are_private(daemon):

@@ -291,7 +291,7 @@ def test_it_knows_another_caller(courier, seg):
     with archive(titles=["SOMEBODY"]) as pacs:
         told = courier(destination(port=pacs.port)).deliver(seg)
         assert (told["outcome"], told["code"]) == (PERMANENT, "PEER_REJECTED")
-        assert "does not know our AE title" in told["sentence"]
+        assert "does not know our AE title" in told["message"]
 
 
 def test_orthanc_that_checks_titles(courier, seg, tmp_path):

@@ -22,7 +22,7 @@ def test_a_dropped_series_comes_back(daemon, tmp_path):
     d = daemon().start()
     drop(files, d.inbox / "a" / "b")
     (job,) = d.wait_jobs()
-    assert job["state"] == "DONE", job["sentence"]
+    assert job["state"] == "DONE", job["message"]
     assert job["pipeline"] == "head-ct" and job["attempts"] == 1
     assert job["segmented_voxels"] > 0 and job["voxels"] == 96 * 80 * 12
     for stage in ("read_seconds", "compute_seconds", "write_seconds", "verify_seconds", "total_seconds"):
@@ -142,7 +142,7 @@ def test_the_gate_refuses_by_name(daemon, tmp_path, option, code):
     d = daemon(quiet=0.5).start()
     drop(files, d.inbox)
     row = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")[0]
-    assert row["code"] == code and row["sentence"] and row["file_a"]
+    assert row["code"] == code and row["message"] and row["file_a"]
     assert d.jobs() == []
     shown = json.loads(d.ctl("series", "--json").stdout)
     assert shown[0]["code"] == code
@@ -154,11 +154,11 @@ def test_real_series(daemon):
     for name in ("ct-head-tilted", "ct-head-5mm"):
         drop(sorted((SHARED / name).glob("*.dcm")), d.inbox / name)
     (job,) = d.wait_jobs()
-    assert job["state"] == "DONE", job["sentence"]
+    assert job["state"] == "DONE", job["message"]
     assert_valid(seg_path(d, job))
     row = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")[0]
-    assert "GANTRY_TILT" in row["code"] + row["sentence"]
-    assert "SPACING_NOT_UNIFORM" in row["code"] + row["sentence"]
+    assert "GANTRY_TILT" in row["code"] + row["message"]
+    assert "SPACING_NOT_UNIFORM" in row["code"] + row["message"]
 
 
 @pytest.mark.parametrize("after", ["delete", "move"])
@@ -244,7 +244,7 @@ def test_an_empty_result_is_said(daemon, tmp_path):
     d.start()
     drop(files, d.inbox)
     (job,) = d.wait_jobs()
-    assert job["state"] == "EMPTY" and job["code"] == "EMPTY" and job["sentence"]
+    assert job["state"] == "EMPTY" and job["code"] == "EMPTY" and job["message"]
     assert not job["result_path"]
     assert not list((d.root / "outbox").rglob("*.dcm"))
 

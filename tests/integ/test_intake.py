@@ -341,7 +341,7 @@ def test_junk_goes_to_quarantine_with_its_reason(intake, after):
     for name, (data, code) in junk().items():
         frame = frames[name]
         assert frame["code"] == code, frame
-        assert len(frame["sentence"]) > 10
+        assert len(frame["message"]) > 10
         stored = i.root / frame["path"]
         assert stored.parent.parent == i.root / "quarantine"
         assert stored.parent.name == time.strftime("%Y%m%d", time.gmtime())
@@ -349,7 +349,7 @@ def test_junk_goes_to_quarantine_with_its_reason(intake, after):
         assert stored.read_bytes() == data
         reason = json.loads(pathlib.Path(str(stored) + ".reason.json").read_text())
         assert (reason["code"], reason["original_path"]) == (code, str(i.inbox / name))
-        assert reason["sentence"] == frame["sentence"] and reason["time"].endswith("Z")
+        assert reason["message"] == frame["message"] and reason["time"].endswith("Z")
         i.store(frame)
     expected = sorted(junk()) if after == "keep" else []
     i.until(lambda: sorted(p.name for p in i.inbox.iterdir()) == expected, what="the originals' end")
@@ -640,11 +640,11 @@ def test_inspection(intake, tmp_path):
     assert (stack["name"], stack["code"], stack["file_a"]) == ("", "", "")
     (stack,) = inspect(i, paths[:20] + paths[21:], number=8)
     assert (stack["accepted"], stack["code"]) == (0, "MISSING_SLICE")
-    assert stack["sentence"] and stack["file_a"]
+    assert stack["message"] and stack["file_a"]
     gone = tmp_path / "gone.dcm"
     (stack,) = inspect(i, [*paths, gone], number=9)
     assert (stack["accepted"], stack["code"]) == (0, "FILE_UNREADABLE")
-    assert "gone.dcm" in stack["sentence"] + stack["file_a"]
+    assert "gone.dcm" in stack["message"] + stack["file_a"]
 
 
 # ------------------------------------------------------------------------------------------ bad days

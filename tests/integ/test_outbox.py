@@ -173,7 +173,7 @@ def test_what_is_in_the_outbox(outbox):
         ("UP", 0, "0x0000", 1)
     assert sent["sent_at"] and not sent["code"] and sent["path"].endswith("seg.dcm")
     assert (delayed["destination"], delayed["code"], delayed["dimse_status"]) == ("DOWN", "PEER_UNREACHABLE", None)
-    assert delayed["not_before_at"] and delayed["sentence"]
+    assert delayed["not_before_at"] and delayed["message"]
     assert sent["sop_instance_uid"] == delayed["sop_instance_uid"] and len(up.files()) == 1
 
     assert [row["destination"] for row in deliveries(daemon, "--state", "delayed")] == ["DOWN"]

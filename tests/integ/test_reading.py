@@ -277,6 +277,6 @@ def test_the_tilted_series_is_refused_by_name(tmp_path):
     files = sorted((SHARED / "ct-head-tilted").glob("*.dcm"))
     fault = Volume(tmp_path, files).stacks[0]["fault"]
     assert fault["code"] == "GANTRY_TILT"
-    assert "18.5 degrees" in fault["sentence"], "what Gantry/Detector Tilt says"
-    assert "Also SPACING_NOT_UNIFORM" in fault["sentence"]
+    assert "18.5 degrees" in fault["message"], "what Gantry/Detector Tilt says"
+    assert "Also SPACING_NOT_UNIFORM" in fault["message"]
     assert all(file.startswith(str(SHARED)) for file in fault["files"])

@@ -621,7 +621,7 @@ def test_a_file_lost_to_a_power_cut_before_its_answer_comes_back(daemon, tmp_pat
         wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE state = 'REFUSED'"), 20, "the refusal")
     storescu(d.port, files[0])
     (job,) = d.wait_jobs(seconds=30)
-    assert job["state"] == "DONE", job["sentence"]
+    assert job["state"] == "DONE", job["message"]
     (series,) = d.query("SELECT * FROM v_series")
     assert (series["instances"], series["missing_files"], series["revision"]) == (6, 0, 2 if judged else 1)
     assert d.query("SELECT planes FROM stack WHERE accepted")[-1]["planes"] == 6

@@ -273,7 +273,7 @@ def test_refusals_have_a_code_and_leave_nothing(run, tmp_path, option, code):
     result = run("ball", tmp_path / "out", tmp_path / "in", "--json", status=1)
     assert code in result.stderr
     (job,) = json.loads(result.stdout)["jobs"]
-    assert job["outcome"] == "REJECT" and job["code"] == code and job["sentence"] and job["files"]
+    assert job["outcome"] == "REJECT" and job["code"] == code and job["message"] and job["files"]
     assert_nothing_left(tmp_path / "out")
 
 

@@ -278,7 +278,7 @@ def test_refusals_have_a_code_and_leave_nothing(run, tmp_path, pipeline, options
     (job,) = json.loads(result.stdout)["jobs"]
     assert job["outcome"] == "REJECT" and job["code"] == code
     assert len(job["files"]) == (2 if code == "RESCALE_VARIES" else 0)
-    assert code != "SEED_OUTSIDE" or 'seed 2 of segment "Far"' in job["sentence"]
+    assert code != "SEED_OUTSIDE" or 'seed 2 of segment "Far"' in job["message"]
     assert_nothing_left(tmp_path / "out")
 
 
@@ -332,7 +332,7 @@ def test_the_daemon_makes_and_delivers_both_objects(daemon, tmp_path):
     d = daemon(settings=settings).start()
     drop(files, d.inbox)
     (job,) = d.wait_jobs()
-    assert job["state"] == "DONE", job["sentence"]
+    assert job["state"] == "DONE", job["message"]
     assert job["result_path"].endswith("/seg.dcm") and job["note"].startswith("Measured: measured mean ")
     wait_for(lambda: [r["state"] for r in d.query("SELECT state FROM v_deliveries")] == ["SENT", "SENT"], 30,
              "both deliveries")

@@ -378,7 +378,7 @@ def test_the_daemon_keeps_and_delivers_what_was_measured(daemon, tmp_path):
         d = daemon(settings=settings).start()
         drop(sorted(source.glob("*.dcm")), d.inbox)
         (job,) = d.wait_jobs()
-        assert job["state"] == "DONE", job["sentence"]
+        assert job["state"] == "DONE", job["message"]
         wait_for(lambda: [row["state"] for row in d.query("SELECT state FROM v_deliveries")] == ["SENT"] * 10, 40,
                  "ten deliveries")
         held = {pydicom.dcmread(path).SOPInstanceUID: pydicom.dcmread(path) for path in archive.files()}
@@ -413,7 +413,7 @@ def test_a_worker_that_is_killed_while_it_writes_them(daemon, tmp_path, point):
     drop(sorted(source.glob("*.dcm")), d.inbox)
     wait_for(once.exists, 60, f"the crash at {point}")
     (job,) = d.wait_jobs()
-    assert (job["state"], job["attempts"]) == ("DONE", 2), job["sentence"]
+    assert (job["state"], job["attempts"]) == ("DONE", 2), job["message"]
     assert not list(d.root.rglob("*.part"))
     made = d.query("SELECT kind, path FROM v_results ORDER BY kind")
     assert [row["kind"] for row in made] == ["pmap", "pmap", "pmap", "sr"]

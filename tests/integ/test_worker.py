@@ -151,7 +151,7 @@ def test_every_verdict(worker, tmp_path):
     told = {job: (row["verdict"], row["code"]) for job, row in w.done().items()}
     assert told == {1: ("DONE", ""), 2: ("REJECT", "MISSING_SLICE"), 3: ("REJECT", "FILE_UNREADABLE"),
                     4: ("RETRY", "JOB_FILE_UNREADABLE"), 5: ("RETRY", "OUTPUT_UNWRITABLE")}
-    assert all(row["sentence"] for job, row in w.done().items() if job != 1)
+    assert all(row["message"] for job, row in w.done().items() if job != 1)
     assert w.done()[2]["file_a"] == str(files[2])
 
 

@@ -25,7 +25,7 @@ struct ref_results {
 };
 
 /*
- * Voxels into the lane, slices announced, everything run. 0 or the first error, with its sentence
+ * Voxels into the lane, slices announced, everything run. 0 or the first error, with its message
  * where the call has one. If seconds is not NULL it becomes the time from kernels_volume_begin to
  * the results, without the time that this function takes to copy the voxels into the lane. Without
  * voxels none are copied: a benchmark may run on what the job before, of the same extent and
@@ -53,7 +53,7 @@ void ref_expected_free(struct ref_expected *expected);
 
 /*
  * Runs the job on the lane and compares masks, counts, codes, objects and scenes. "" when all are
- * equal, else a sentence about the first thing that is not, or about an error; the callee's, until
+ * equal, else a message about the first thing that is not, or about an error; the callee's, until
  * the thread's next call.
  */
 const char *ref_compare(struct kernels_lane *lane, const struct ref_whole *whole,

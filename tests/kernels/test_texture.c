@@ -940,14 +940,14 @@ START_TEST(texture_waits_for_every_slice_and_for_its_memory)
 END_TEST
 
 static void
-expect_bad_glcm(const struct texture_glcm *request, const char *sentence)
+expect_bad_glcm(const struct texture_glcm *request, const char *message)
 {
     static uint64_t counts[4 * 256 * 256];
     struct kernels_lane *lane = lane_with(&(struct kernels_demand){REF_TEXTURE_DEMAND}, 4);
 
     ck_assert_int_eq(texture_glcm_run(lane, request, counts, &error), -EINVAL);
-    ck_assert_msg(strstr(error.message, sentence), "\"%s\" does not say \"%s\"", error.message,
-                  sentence);
+    ck_assert_msg(strstr(error.message, message), "\"%s\" does not say \"%s\"", error.message,
+                  message);
 }
 
 START_TEST(matrices_that_make_no_sense)

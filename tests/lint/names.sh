@@ -39,4 +39,5 @@ offend 'papers are cited by author and year (docs/references.md)' \
     "$(git grep -niE 'paper[ _-]?00[1-4]' -- . ':!tests/lint')"
 offend 'the glossary has another word' \
     "$(git grep -nE '[A-Z]_A_(FRAME|PROCESSOR|SLICE|BLOCK|THREAD|TILE|WARP)\b|_a_slice\b' -- "${rooms[@]}" tests ':!tests/lint')"
+offend 'the text beside a code is a message' "$(git grep -niE 'sentence' -- "${rooms[@]}" docs README.md ':!db/migrations')"
 exit $((offences > 0))

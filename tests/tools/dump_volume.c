@@ -50,7 +50,7 @@ print_error(const struct error *error)
 {
     printf("{\"code\": ");
     print_string(code_name(error->code));
-    printf(", \"sentence\": ");
+    printf(", \"message\": ");
     print_string(error->message);
     printf(", \"files\": [");
     print_string(error->file[0]);

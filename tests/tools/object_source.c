@@ -7,9 +7,9 @@
 #include <time.h>
 
 _Noreturn void
-die(const char *code, const char *sentence)
+die(const char *code, const char *message)
 {
-    fprintf(stderr, "%s: %s\n", code, sentence);
+    fprintf(stderr, "%s: %s\n", code, message);
     exit(1);
 }
 

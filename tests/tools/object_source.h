@@ -1,7 +1,7 @@
 /*
  * object_source.h - for the programs that write objects for tests: the series that an object is
  * made from, and what their requests have in common. Whatever fails ends the program with status 1
- * and a code and sentence on standard error.
+ * and a code and message on standard error.
  */
 #ifndef NOCTULE_TESTS_OBJECT_SOURCE_H
 #define NOCTULE_TESTS_OBJECT_SOURCE_H
@@ -25,7 +25,7 @@ struct seg_request object_source_request(const struct object_source *source, con
 /* An empty file to write to. */
 int object_create(const char *path);
 
-_Noreturn void die(const char *code, const char *sentence);
+_Noreturn void die(const char *code, const char *message);
 void check(int rc, const struct error *error);
 void *need(void *memory);
 

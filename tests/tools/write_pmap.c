@@ -5,7 +5,7 @@
  *   write_pmap [OPTION...] CODES OUTPUT INPUT...
  *
  * CODES holds one byte for each voxel that is not on its plane's edge, columns fastest, then rows,
- * then planes in ascending position. On a fault, code and sentence go to standard error, and the
+ * then planes in ascending position. On a fault, code and message go to standard error, and the
  * status is 1.
  */
 #include "dicom/objects/pmap/pmap.h"

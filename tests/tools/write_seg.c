@@ -7,7 +7,7 @@
  * MASKS holds one byte a voxel (0 or not), columns fastest, then rows, planes in ascending position
  * and segments; with --fractional, the scenes: two bytes a voxel, little endian. With
  * --measurements and --report, a measurement report of the segmentation is written and read back
- * too (the file of measurements is as in measurements.h). On a fault, code and sentence go to
+ * too (the file of measurements is as in measurements.h). On a fault, code and message go to
  * standard error, and the status is 1.
  */
 #include "dicom/objects/sr/sr.h"

@@ -39,7 +39,7 @@ class Walk
     /* The cursor stands on the root. */
     explicit Walk(DSRDocumentTree &tree);
 
-    /* What is being read, for sentences. */
+    /* What is being read, for messages. */
     std::string where = "the report";
 
     void title(const Code &expected);

@@ -105,13 +105,13 @@ commitment_report_write_refusal(struct core *core, const struct commitment_repor
                                       &delivery);
     if (error)
         return error;
-    char sentence[128];
-    snprintf(sentence, sizeof sentence,
+    char message[128];
+    snprintf(message, sizeof message,
              "the destination does not commit to the object: failure reason 0x%04" PRIX64,
              (uint64_t)item->reason & UINT16_MAX);
-    const struct queue_attempt attempt = {-1, CODE_COMMITMENT_FAILED, sentence};
+    const struct queue_attempt attempt = {-1, CODE_COMMITMENT_FAILED, message};
     error = queue_delivery_committed(core->queue, report->transaction_uid, item->sop_instance_uid,
-                                     false, attempt.code, sentence, clock_unix_ms());
+                                     false, attempt.code, message, clock_unix_ms());
     if (!error)
         error = delivery_try_later(core, &delivery, &attempt);
     due_now(&core->deliveries_due);
@@ -202,12 +202,12 @@ static int
 commitments_give_up(struct core *core, const struct conf_destination *destination,
                     const struct queue_delivery *delivery)
 {
-    char sentence[128];
-    snprintf(sentence, sizeof sentence, "no storage commitment came within %g s",
+    char message[128];
+    snprintf(message, sizeof message, "no storage commitment came within %g s",
              destination->commit_seconds);
     log_warn("commitment.overdue", LOG_INT("delivery", delivery->id),
              LOG_STR("destination", delivery->destination));
-    const struct queue_attempt attempt = {-1, CODE_COMMITMENT_TIMEOUT, sentence};
+    const struct queue_attempt attempt = {-1, CODE_COMMITMENT_TIMEOUT, message};
     int error = delivery_try_later(core, delivery, &attempt);
     due_now(&core->deliveries_due);
     return error == -EAGAIN ? 0 : error; /* the report came in the same turn */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SENTENCE_BYTES 512
+#define MESSAGE_BYTES 512
 
 static const char *
 delivery_end_name(enum proto_delivery end)
@@ -53,10 +53,10 @@ delivery_attempt_free(struct attempt *base)
 
 void
 delivery_attempt_blame(struct delivery_attempt *attempt, enum proto_delivery end, enum code code,
-                       const char *sentence)
+                       const char *message)
 {
     attempt->end = end;
-    attempt->answer = (struct queue_attempt){-1, code, sentence};
+    attempt->answer = (struct queue_attempt){-1, code, message};
     attempt->transaction_uid = "";
 }
 
@@ -72,7 +72,7 @@ delivery_attempt_end(struct delivery_attempt *attempt)
                          LOG_STR("outcome", delivery_end_name(attempt->end)),
                          LOG_INT("dimse_status", attempt->answer.dimse_status),
                          LOG_STR("code", code_name(attempt->answer.code)),
-                         LOG_STR("sentence", attempt->answer.sentence)));
+                         LOG_STR("message", attempt->answer.message)));
 }
 
 /* ------------------------------------------------------------------------------ reading ---- */
@@ -92,7 +92,7 @@ delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader *rea
         return -ENOMEM;
     attempt->end = (enum proto_delivery)told->outcome;
     attempt->answer =
-        (struct queue_attempt){(int32_t)told->dimse_status, told->code, told->sentence};
+        (struct queue_attempt){(int32_t)told->dimse_status, told->code, told->message};
     attempt->transaction_uid = told->transaction_uid;
     return 0;
 }
@@ -117,10 +117,10 @@ delivery_try_later(struct core *core, const struct queue_delivery *delivery,
     int64_t now_ms = clock_unix_ms();
     double age_seconds = (double)(now_ms - delivery->since_ms) / 1000;
     if (age_seconds >= settings->give_up_seconds) {
-        char sentence[SENTENCE_BYTES];
-        snprintf(sentence, sizeof sentence, "%s%sgiven up after %.1f hours", answer->sentence,
-                 *answer->sentence ? "; " : "", age_seconds / 3600);
-        const struct queue_attempt last = {answer->dimse_status, answer->code, sentence};
+        char message[MESSAGE_BYTES];
+        snprintf(message, sizeof message, "%s%sgiven up after %.1f hours", answer->message,
+                 *answer->message ? "; " : "", age_seconds / 3600);
+        const struct queue_attempt last = {answer->dimse_status, answer->code, message};
         return queue_fail_delivery(core->queue, delivery->id, &last, now_ms);
     }
     int64_t wait_ms = backoff_ms(settings->retry_seconds, settings->retry_max_seconds,
@@ -158,16 +158,16 @@ delivery_attempt_write_end(const struct delivery_attempt *attempt)
     case PROTO_DELIVERY_PERMANENT:
         return delivery_attempt_write_permanent(attempt);
     case PROTO_DELIVERY_RETURNED:
-        return queue_return_delivery(core->queue, attempt->base.id, attempt->answer.sentence,
+        return queue_return_delivery(core->queue, attempt->base.id, attempt->answer.message,
                                      clock_unix_ms());
     }
     return -EINVAL;
 }
 
 static int
-delivery_attempt_fail(struct attempt *base, enum code code, const char *sentence)
+delivery_attempt_fail(struct attempt *base, enum code code, const char *message)
 {
-    const struct queue_attempt answer = {-1, code, sentence};
+    const struct queue_attempt answer = {-1, code, message};
     return queue_fail_delivery(base->all->core->queue, base->id, &answer, clock_unix_ms());
 }
 

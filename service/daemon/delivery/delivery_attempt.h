@@ -33,7 +33,7 @@ int delivery_attempt_read(struct delivery_attempt *attempt, struct proto_reader 
                           struct message_delivered *told);
 /* The daemon's own word for it instead; both texts are literals. */
 void delivery_attempt_blame(struct delivery_attempt *attempt, enum proto_delivery end,
-                            enum code code, const char *sentence);
+                            enum code code, const char *message);
 /* It ended so, as far as the daemon is concerned: see attempt.h. */
 void delivery_attempt_end(struct delivery_attempt *attempt);
 

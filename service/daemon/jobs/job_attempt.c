@@ -41,10 +41,10 @@ job_attempt_blame(struct job_attempt *attempt, enum code code, const char *forma
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(attempt->own_sentence, sizeof attempt->own_sentence, format, arguments);
+    vsnprintf(attempt->own_message, sizeof attempt->own_message, format, arguments);
     va_end(arguments);
     attempt->code = code;
-    attempt->sentence = attempt->own_sentence;
+    attempt->message = attempt->own_message;
     attempt->file_a = attempt->file_b = "";
 }
 
@@ -69,7 +69,7 @@ job_attempt_end(struct job_attempt *attempt, enum job_end end, bool last_chance)
     log_info("job.ended", LOG_INT("job", attempt->base.id), LOG_INT("attempt", attempt->number),
              LOG_STR("end", job_end_name(attempt->end)), LOG_STR("code", code_name(attempt->code)),
              LOG_NUM("seconds", attempt->figures.total_seconds),
-             LOG_STR("sentence", attempt->sentence));
+             LOG_STR("message", attempt->message));
     due_now(&attempt->base.all->core->jobs_due);
 }
 
@@ -83,10 +83,9 @@ job_attempt_return(struct job_attempt *attempt, const char *why)
 /* ---------------------------------------------------------------------------- recording ---- */
 
 static int
-job_attempt_fail(struct attempt *base, enum code code, const char *sentence)
+job_attempt_fail(struct attempt *base, enum code code, const char *message)
 {
-    return queue_fail_job(base->all->core->queue, base->id, code, sentence, "", "",
-                          clock_unix_ms());
+    return queue_fail_job(base->all->core->queue, base->id, code, message, "", "", clock_unix_ms());
 }
 
 static int
@@ -96,12 +95,12 @@ job_attempt_write_retry(const struct job_attempt *attempt)
     const struct conf_jobs *settings = &core->conf->jobs;
     int64_t job = attempt->base.id, now_ms = clock_unix_ms();
     if (attempt->number >= settings->max_attempts && attempt->last_chance)
-        return queue_fail_job(core->queue, job, attempt->code, attempt->sentence, attempt->file_a,
+        return queue_fail_job(core->queue, job, attempt->code, attempt->message, attempt->file_a,
                               attempt->file_b, now_ms);
     int64_t wait_ms =
         backoff_ms(settings->retry_seconds, settings->retry_max_seconds, attempt->number, job);
     return queue_delay_job(core->queue, job, now_ms + wait_ms, attempt->end == JOB_END_CRASHED,
-                           attempt->code, attempt->sentence, now_ms);
+                           attempt->code, attempt->message, now_ms);
 }
 
 static int
@@ -114,7 +113,7 @@ job_attempt_write_finished(const struct job_attempt *attempt, enum queue_job_sta
     figures.histograms = attempt->histograms;
     figures.histogram_count = attempt->histogram_count;
     const struct queue_finish finish = {state,        &figures,      attempt->results,
-                                        result_count, attempt->code, attempt->sentence};
+                                        result_count, attempt->code, attempt->message};
     return queue_finish_job(attempt->base.all->core->queue, attempt->base.id, &finish,
                             clock_unix_ms());
 }
@@ -147,13 +146,13 @@ job_attempt_write_end(const struct job_attempt *attempt)
     case JOB_END_EMPTY:
         return job_attempt_write_finished(attempt, QUEUE_EMPTY, 0);
     case JOB_END_REJECTED:
-        return queue_fail_job(queue, attempt->base.id, attempt->code, attempt->sentence,
+        return queue_fail_job(queue, attempt->base.id, attempt->code, attempt->message,
                               attempt->file_a, attempt->file_b, clock_unix_ms());
     case JOB_END_RETRY:
     case JOB_END_CRASHED:
         return job_attempt_write_retry(attempt);
     case JOB_END_RETURNED:
-        return queue_return_job(queue, attempt->base.id, attempt->sentence, clock_unix_ms());
+        return queue_return_job(queue, attempt->base.id, attempt->message, clock_unix_ms());
     case JOB_END_CANCELLED:
         return 0;
     }

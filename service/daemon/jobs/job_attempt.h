@@ -50,8 +50,8 @@ struct job_attempt {
      * which gets one more attempt, alone. */
     bool last_chance;
     enum code code;
-    const char *sentence, *file_a, *file_b; /* why; "": nothing to say */
-    char own_sentence[256];
+    const char *message, *file_a, *file_b; /* why; "": nothing to say */
+    char own_message[256];
     struct queue_figures figures;
     struct queue_result *results;
     size_t result_count;

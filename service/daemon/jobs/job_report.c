@@ -129,7 +129,7 @@ job_attempt_read_done(struct job_attempt *attempt, struct proto_reader *reader,
         (*end == JOB_END_DONE && reader->rows == 0))
         return -EBADMSG;
     attempt->code = told->code;
-    attempt->sentence = told->sentence;
+    attempt->message = told->message;
     attempt->file_a = told->file_a;
     attempt->file_b = told->file_b;
     attempt->figures = job_report_figures(told);

@@ -113,7 +113,7 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
     if (!core_change(core))
         return;
     int error = queue_add_quarantine(core->queue, told.path, told.original, told.series, told.code,
-                                     told.sentence, clock_unix_ms());
+                                     told.message, clock_unix_ms());
     if (core_failed(core, error, "record a quarantined file"))
         return;
     /* Its name may be a patient's: the row has it, the log has not. */

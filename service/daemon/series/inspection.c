@@ -158,10 +158,10 @@ inspection_settle(struct inspections *all, struct series_inspection *inspection,
 
 static void
 inspection_refuse(struct inspections *all, struct series_inspection *inspection, enum code code,
-                  const char *sentence)
+                  const char *message)
 {
     const struct queue_stack stack = {
-        .name = "", .code = code, .sentence = sentence, .file_a = "", .file_b = ""};
+        .name = "", .code = code, .message = message, .file_a = "", .file_b = ""};
     inspection_settle(all, inspection, &stack, 1);
 }
 
@@ -300,7 +300,7 @@ inspection_stack(const struct message_stack *told)
         .rows = core_count(told->rows),
         .spacing_mm = told->spacing,
         .code = told->code,
-        .sentence = told->sentence,
+        .message = told->message,
         .file_a = told->file_a,
         .file_b = told->file_b,
     };

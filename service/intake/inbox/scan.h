@@ -16,7 +16,7 @@
 bool scan_ignores(const char *name);
 
 /*
- * Why files may not be taken in from `inbox`, a sentence, or NULL. All paths are absolute and
+ * Why files may not be taken in from `inbox`, a message, or NULL. All paths are absolute and
  * resolved; root may have the inbox below it, but not among its own folders, and not be in it.
  */
 const char *scan_conflict(const char *inbox, const char *root);
@@ -45,7 +45,7 @@ struct scan_step {
     DIR *directory; /* SCAN_ENTER gives it, SCAN_READ reads it and closes it at the end */
     /* Results */
     int error;            /* the folder cannot be entered or read on */
-    const char *conflict; /* with -EINVAL: scan_conflict's sentence */
+    const char *conflict; /* with -EINVAL: scan_conflict's message */
     bool made;            /* the inbox was missing and has been made */
     int descriptor;       /* of the watch; -errno when it cannot be watched */
     size_t count;

@@ -74,7 +74,7 @@ import_unreadable(struct import_item *item, int error)
     struct import_report *report = &item->report;
     *report = (struct import_report){.code = CODE_FILE_UNREADABLE};
     snprintf(
-        report->sentence, sizeof report->sentence,
+        report->message, sizeof report->message,
         "It cannot be read (%s): check its permissions and its disk or share. It is tried again "
         "every minute.",
         strerror(-error));
@@ -144,11 +144,11 @@ open_source(struct work *work)
 }
 
 static void
-bind_for_quarantine(struct work *work, enum code code, const char *sentence)
+bind_for_quarantine(struct work *work, enum code code, const char *message)
 {
     struct import_report *report = &work->item->report;
     report->code = code;
-    snprintf(report->sentence, sizeof report->sentence, "%s", sentence);
+    snprintf(report->message, sizeof report->message, "%s", message);
     work->target = QUARANTINE;
 }
 
@@ -423,7 +423,7 @@ import_explain(struct store *store, struct work *work)
     const struct import_report *report = &work->item->report;
     const struct quarantine_reason reason = {
         .code = report->code,
-        .sentence = report->sentence,
+        .message = report->message,
         .original = path,
         .series_uid = report->series_uid,
     };

@@ -45,7 +45,7 @@ struct import_report {
     int64_t size;
     int32_t frames, expected;
     enum code code; /* of the quarantine */
-    char sentence[512];
+    char message[512];
 };
 
 struct import_item {

@@ -149,7 +149,7 @@ write_quarantined(const struct in_hand_item *item, struct proto_writer *writer)
         .original = original,
         .series = report->series_uid,
         .code = report->code,
-        .sentence = report->sentence,
+        .message = report->message,
     };
     message_write_quarantined(writer, &message);
     if (!original)

@@ -85,7 +85,7 @@ reason_text(const struct quarantine_reason *reason, time_t now, struct text_stre
     struct json json = {.out = text->out};
     json_begin_object(&json, NULL);
     json_string(&json, "code", code_name(reason->code));
-    json_string(&json, "sentence", reason->sentence);
+    json_string(&json, "message", reason->message);
     json_string(&json, "original_path", reason->original);
     json_string(&json, "series_uid", reason->series_uid);
     json_string(&json, "time", when);

@@ -2,7 +2,7 @@
  * quarantine.h - where what cannot be processed is kept, and why:
  *
  *   quarantine/<YYYYMMDD>/<digest>-<name>               the file, byte for byte
- *   quarantine/<YYYYMMDD>/<digest>-<name>.reason.json   code, sentence, original path, time
+ *   quarantine/<YYYYMMDD>/<digest>-<name>.reason.json   code, message, original path, time
  *
  * The digest is of the original path, size and modification time, so the same file found again
  * (another sweep, another run) has the same name and is not stored twice. Any thread.
@@ -21,7 +21,7 @@
 
 struct quarantine_reason {
     enum code code;
-    const char *sentence;
+    const char *message;
     const char *original;   /* absolute path */
     const char *series_uid; /* "" when not known */
 };

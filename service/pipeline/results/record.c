@@ -25,7 +25,7 @@ put_outcome(struct json *json, const struct pipeline_report *report)
     const struct error *error = &report->error;
     json_string(json, "outcome", report->empty ? "EMPTY" : pipeline_verdict_name(report->verdict));
     json_string(json, "code", code_name(error->code));
-    json_string(json, "sentence", error->message);
+    json_string(json, "message", error->message);
     json_begin_array(json, "files");
     for (int i = 0; i < 2; i++) {
         if (error->file[i][0])

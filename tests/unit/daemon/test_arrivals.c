@@ -109,7 +109,7 @@ START_TEST(a_file_in_quarantine)
                                                  .relative = relative,
                                                  .report = {.code = CODE_NOT_DICOM,
                                                             .path = "quarantine/1/junk.dcm",
-                                                            .sentence = "It is no DICOM file."}}};
+                                                            .message = "It is no DICOM file."}}};
     send_item(&item);
     assert_answer(&s, "SELECT original_path FROM quarantine", "/inbox/junk.dcm");
     assert_answer(&s, "SELECT code FROM quarantine", "NOT_DICOM");

@@ -31,7 +31,7 @@ on_request(void *context, int64_t client, const struct control_request *request)
 {
     (void)context;
     seen.requests++;
-    static const struct message_answer no_job = {.status = -ENOENT, .sentence = "no such job"};
+    static const struct message_answer no_job = {.status = -ENOENT, .message = "no such job"};
     seen.last = *request;
     if (request->type == PROTO_COMPLETE)
         snprintf(seen.series, sizeof seen.series, "%s", request->message.complete.series_uid);
@@ -91,7 +91,7 @@ send_frame(int fd, struct proto_writer *writer)
 
 /* Turns the loop until the client has an answer (1) or was hung up on (0). */
 static int
-hear_answer(int fd, int64_t *status, char *sentence, size_t sentence_size)
+hear_answer(int fd, int64_t *status, char *message, size_t message_size)
 {
     struct proto_stream stream = {0};
     struct proto_reader reader;
@@ -111,7 +111,7 @@ hear_answer(int fd, int64_t *status, char *sentence, size_t sentence_size)
         struct message_answer answer;
         ck_assert_int_eq(message_read_answer(&reader, &answer), 0);
         *status = answer.status;
-        snprintf(sentence, sentence_size, "%s", answer.sentence);
+        snprintf(message, message_size, "%s", answer.message);
     }
     proto_stream_release(&stream);
     return got;
@@ -121,12 +121,12 @@ static void
 assert_works(void)
 {
     int64_t status;
-    char sentence[64];
+    char message[64];
     struct proto_writer writer;
     int fd = connect_client();
     proto_start(&writer, PROTO_PING);
     send_frame(fd, &writer);
-    ck_assert_int_eq(hear_answer(fd, &status, sentence, sizeof sentence), 1);
+    ck_assert_int_eq(hear_answer(fd, &status, message, sizeof message), 1);
     close(fd);
 }
 
@@ -144,7 +144,7 @@ START_TEST(requests_are_heard_and_answered)
     int fd = connect_client();
     for (int i = 0; i < 4; i++) {
         int64_t status;
-        char sentence[64];
+        char message[64];
         struct proto_writer writer;
         proto_start(&writer, cases[i].type);
         if (cases[i].type == PROTO_COMPLETE)
@@ -152,9 +152,9 @@ START_TEST(requests_are_heard_and_answered)
         else if (cases[i].type != PROTO_PING)
             proto_put_i64(&writer, cases[i].job);
         send_frame(fd, &writer);
-        ck_assert_int_eq(hear_answer(fd, &status, sentence, sizeof sentence), 1);
+        ck_assert_int_eq(hear_answer(fd, &status, message, sizeof message), 1);
         ck_assert_int_eq(status, -ENOENT);
-        ck_assert_str_eq(sentence, "no such job");
+        ck_assert_str_eq(message, "no such job");
         ck_assert_int_eq(seen.requests, i + 1);
         ck_assert_int_eq(seen.last.type, cases[i].type);
         if (cases[i].type == PROTO_RETRY)
@@ -198,11 +198,11 @@ static const struct {
 START_TEST(garbage_closes_that_client_only)
 {
     int64_t status;
-    char sentence[64];
+    char message[64];
     int fd = connect_client();
     ck_assert_int_eq(send(fd, garbage[_i].bytes, garbage[_i].size, MSG_NOSIGNAL),
                      (ssize_t)garbage[_i].size);
-    ck_assert_msg(hear_answer(fd, &status, sentence, sizeof sentence) == 0, "%s", garbage[_i].what);
+    ck_assert_msg(hear_answer(fd, &status, message, sizeof message) == 0, "%s", garbage[_i].what);
     ck_assert_int_eq(seen.requests, 0);
     close(fd);
     assert_works();
@@ -224,8 +224,8 @@ START_TEST(an_answer_to_a_client_that_left_goes_nowhere)
     seen.answer = true;
     assert_works();
     ck_assert_int_ne(seen.client, gone);
-    control_answer(control, gone, &(struct message_answer){.sentence = "too late"});
-    control_answer(control, 4711, &(struct message_answer){.sentence = "nobody"});
+    control_answer(control, gone, &(struct message_answer){.message = "too late"});
+    control_answer(control, 4711, &(struct message_answer){.message = "nobody"});
 }
 
 END_TEST
@@ -239,12 +239,12 @@ START_TEST(more_clients_than_allowed_are_turned_away)
     }
     for (int i = 0; i < 140; i++) {
         int64_t status;
-        char sentence[64];
+        char message[64];
         struct proto_writer writer;
         proto_start(&writer, PROTO_PING);
         ck_assert_int_eq(proto_finish(&writer), 0);
         if (send(fds[i], writer.bytes, writer.size, MSG_NOSIGNAL) > 0)
-            answered += hear_answer(fds[i], &status, sentence, sizeof sentence);
+            answered += hear_answer(fds[i], &status, message, sizeof message);
         proto_release(&writer);
     }
     ck_assert_int_eq(answered, 128);

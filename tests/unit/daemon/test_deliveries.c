@@ -56,7 +56,7 @@ courier_answer(int64_t delivery, enum proto_delivery outcome, int64_t status, en
                                                 .outcome = outcome,
                                                 .dimse_status = status,
                                                 .code = code,
-                                                .sentence = code ? "so it is" : "",
+                                                .message = code ? "so it is" : "",
                                                 .commitment = commit ? PROTO_COMMITMENT_REQUESTED
                                                                      : PROTO_COMMITMENT_NONE,
                                                 .transaction_uid = commit ? "1.2.3" : ""};
@@ -435,7 +435,7 @@ START_TEST(what_is_too_old_has_failed)
     conf.delivery.give_up_seconds = 0.3;
     add_delivery("is-down");
     start_courier();
-    run_until("SELECT state || ' ' || code || ' ' || (sentence LIKE 'so it is; given up after %') "
+    run_until("SELECT state || ' ' || code || ' ' || (message LIKE 'so it is; given up after %') "
               "FROM v_deliveries",
               "FAILED PEER_UNREACHABLE 1");
 }

@@ -232,7 +232,7 @@ START_TEST(the_same_feature_twice_fails_the_job)
     ck_assert_int_eq(hear_features(features, 2, 2), 0);
     record(hear_done(PROTO_VERDICT_DONE));
     assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
-    assert_answer(&s, "SELECT sentence FROM v_jobs",
+    assert_answer(&s, "SELECT message FROM v_jobs",
                   "what the worker said cannot be recorded: the feature joint_entropy of segment 1 "
                   "is there twice with the same settings");
     assert_answer(&s, "SELECT count(*) FROM v_results", "0");
@@ -246,7 +246,7 @@ START_TEST(the_same_histogram_twice_fails_the_job)
     ck_assert_int_eq(hear_histogram("lbp", PROTO_HISTOGRAM_ROWS, 3), 0);
     record(hear_done(PROTO_VERDICT_DONE));
     assert_answer(&s, "SELECT state || ' ' || code FROM v_jobs", "FAILED RECORD_FAILED");
-    assert_answer(&s, "SELECT sentence FROM v_jobs",
+    assert_answer(&s, "SELECT message FROM v_jobs",
                   "what the worker said cannot be recorded: the histogram lbp of segment 1 is "
                   "there twice with the same settings");
 }

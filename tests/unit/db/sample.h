@@ -145,7 +145,7 @@ sample_settle(struct queue *queue, int64_t series_id, int32_t revision)
                                 .rows = 512,
                                 .spacing_mm = 5.0,
                                 .code = CODE_NONE,
-                                .sentence = "",
+                                .message = "",
                                 .file_a = "",
                                 .file_b = ""};
     return queue_settle(queue, series_id, revision, "quiet for 60 s", &stack, 1, SAMPLE_NOW + 1000);

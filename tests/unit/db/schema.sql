@@ -52,7 +52,7 @@ CREATE TABLE stack (
     rows INTEGER NOT NULL,
     spacing_mm REAL NOT NULL,
     code TEXT NOT NULL,
-    sentence TEXT NOT NULL,
+    message TEXT NOT NULL,
     file_a TEXT NOT NULL,
     file_b TEXT NOT NULL,
     UNIQUE (series_id, revision, name),
@@ -94,7 +94,7 @@ CREATE TABLE job (
     backend TEXT NOT NULL DEFAULT '',
     note TEXT NOT NULL DEFAULT '',
     code TEXT NOT NULL DEFAULT '',
-    sentence TEXT NOT NULL DEFAULT '',
+    message TEXT NOT NULL DEFAULT '',
     file_a TEXT NOT NULL DEFAULT '',
     file_b TEXT NOT NULL DEFAULT '',
     superseded_by INTEGER REFERENCES job (id),
@@ -133,7 +133,7 @@ CREATE TABLE quarantine (
     original_path TEXT NOT NULL,
     series_uid TEXT NOT NULL,
     code TEXT NOT NULL,
-    sentence TEXT NOT NULL,
+    message TEXT NOT NULL,
     quarantined_at TEXT NOT NULL,
     UNIQUE (path, original_path, code)
 ) STRICT;
@@ -181,7 +181,7 @@ CREATE TABLE delivery (
     -- Of the latest attempt; NULL when there was no response.
     dimse_status INTEGER CHECK (dimse_status BETWEEN 0 AND 65535),
     code TEXT NOT NULL DEFAULT '',
-    sentence TEXT NOT NULL DEFAULT '',
+    message TEXT NOT NULL DEFAULT '',
     commitment TEXT NOT NULL DEFAULT 'NONE'
         CHECK (commitment IN ('NONE', 'REQUESTED', 'COMMITTED', 'FAILED')),
     transaction_uid TEXT NOT NULL DEFAULT '',

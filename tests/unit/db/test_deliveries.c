@@ -18,11 +18,11 @@ close_sample(void)
     sample_close(&s);
 }
 
-static const struct queue_attempt stored = {.dimse_status = 0, .code = CODE_NONE, .sentence = ""};
+static const struct queue_attempt stored = {.dimse_status = 0, .code = CODE_NONE, .message = ""};
 static const struct queue_attempt refused = {
-    .dimse_status = 0xa700, .code = CODE_STORE_FAILED, .sentence = "out of resources"};
+    .dimse_status = 0xa700, .code = CODE_STORE_FAILED, .message = "out of resources"};
 static const struct queue_attempt unreachable = {
-    .dimse_status = -1, .code = CODE_PEER_UNREACHABLE, .sentence = "connection refused"};
+    .dimse_status = -1, .code = CODE_PEER_UNREACHABLE, .message = "connection refused"};
 
 /* --------------------------------------------------------------------------- made with DONE -- */
 
@@ -350,7 +350,7 @@ START_TEST(a_delay_keeps_what_was_said)
     ck_assert_int_eq(queue_delay_delivery(s.queue, delivery, THEN + 60000, &refused, THEN), 0);
     assert_answer(&s,
                   "SELECT state || ' ' || not_before_at || ' ' || dimse_status || ' ' || "
-                  "dimse_status_hex || ' ' || code || ' ' || sentence FROM v_deliveries",
+                  "dimse_status_hex || ' ' || code || ' ' || message FROM v_deliveries",
                   "DELAYED 2026-01-31T02:04:25.000Z 42752 0xA700 STORE_FAILED out of resources");
     assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'DELIVERY_DELAYED'",
                   "PACS, attempt 1, status 0xA700, STORE_FAILED: out of resources");
@@ -358,7 +358,7 @@ START_TEST(a_delay_keeps_what_was_said)
     ck_assert_ptr_nonnull(strstr(queue_reason(s.queue), "not due"));
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN + 60000), 0);
     assert_answer(&s,
-                  "SELECT attempts || coalesce(dimse_status, '-') || code || sentence || "
+                  "SELECT attempts || coalesce(dimse_status, '-') || code || message || "
                   "coalesce(not_before_at, '-') FROM v_deliveries",
                   "2--");
 }
@@ -383,13 +383,13 @@ END_TEST
 START_TEST(a_warning_is_kept_with_a_sent_one)
 {
     struct queue_attempt coerced = {
-        .dimse_status = 0xb000, .code = CODE_NONE, .sentence = "coerced"};
+        .dimse_status = 0xb000, .code = CODE_NONE, .message = "coerced"};
     int64_t delivery = one_delivery("1.2");
     ck_assert_int_eq(queue_start_delivery(s.queue, delivery, THEN), 0);
     ck_assert_int_eq(queue_delivery_sent(s.queue, delivery, &coerced, "2.25.77", THEN), 0);
     report_commitment(true);
     assert_answer(&s,
-                  "SELECT state || ' ' || dimse_status_hex || ' ' || sentence || ' ' || sent_at "
+                  "SELECT state || ' ' || dimse_status_hex || ' ' || message || ' ' || sent_at "
                   "|| ' ' || commitment FROM v_deliveries",
                   "SENT 0xB000 coerced 2026-01-31T02:03:25.000Z COMMITTED");
 }
@@ -511,7 +511,7 @@ START_TEST(a_refused_commitment_says_why)
 {
     delivery_in(SENT_REFUSED, "1.2");
     assert_answer(&s,
-                  "SELECT state || ' ' || commitment || ' ' || code || ' ' || sentence FROM "
+                  "SELECT state || ' ' || commitment || ' ' || code || ' ' || message FROM "
                   "v_deliveries",
                   "SENT FAILED COMMITMENT_FAILED no such object");
     assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'COMMITMENT_FAILED'",

@@ -67,7 +67,7 @@ finish_it(void)
                             SAMPLE_NOW + 4000);
 }
 
-static const struct queue_attempt attempt = {.dimse_status = 0, .code = CODE_NONE, .sentence = ""};
+static const struct queue_attempt attempt = {.dimse_status = 0, .code = CODE_NONE, .message = ""};
 
 static int
 start_sending(void)

@@ -549,7 +549,7 @@ START_TEST(failing_names_the_files)
 {
     job_in(QUEUE_FAILED, "1.2.3");
     assert_answer(&s,
-                  "SELECT state || ' ' || code || ' ' || sentence || file_a || file_b "
+                  "SELECT state || ' ' || code || ' ' || message || file_a || file_b "
                   "FROM v_jobs",
                   "FAILED FILE_UNREADABLE a cannot be readab");
     assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC",
@@ -578,7 +578,7 @@ START_TEST(cancelling_tells_whether_it_ran)
         ck_assert_int_eq(was_running, cases[i].was_running);
     }
     assert_answer(&s,
-                  "SELECT group_concat(DISTINCT state || ' ' || code || ' ' || sentence) "
+                  "SELECT group_concat(DISTINCT state || ' ' || code || ' ' || message) "
                   "FROM v_jobs",
                   "CANCELLED CANCELLED by hand");
 }

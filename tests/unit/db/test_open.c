@@ -314,6 +314,36 @@ START_TEST(version_4_is_brought_up_to_date)
 
 END_TEST
 
+/* What stands beside a code was called a sentence. */
+START_TEST(version_5_is_brought_up_to_date)
+{
+    struct sample sample;
+    sample_folder(&sample);
+    make_version(sample.path, 5);
+    run_sql(sample.path,
+            "INSERT INTO job (id, series_id, revision, stack, pipeline, settings_id, state, "
+            "priority, created_at, ready_at, ended_at, code, sentence) VALUES (2, 1, 1, '', "
+            "'other', 1, 'CANCELLED', 0, '2026-01-31T02:03:22.000Z', '2026-01-31T02:03:22.000Z', "
+            "'2026-01-31T02:03:23.000Z', 'CANCELLED', 'by an operator');"
+            "INSERT INTO event (at, kind, series_id, job_id, to_state, detail) VALUES "
+            "('2026-01-31T02:03:23.000Z', 'JOB_CANCELLED', 1, 2, 'CANCELLED', '');"
+            "INSERT INTO quarantine VALUES "
+            "(1, 'a', 'b', '', 'NOT_DICOM', 'it is none', '2026-01-31T02:03:23.000Z');"
+            "CREATE VIEW v_jobs AS SELECT id AS job, sentence FROM job");
+    sample_reopen(&sample);
+    sample_assert_sound(sample.queue);
+    assert_newest_version(&sample);
+    assert_answer(&sample, "SELECT code || ' ' || message FROM v_jobs WHERE job = 2",
+                  "CANCELLED by an operator");
+    assert_answer(&sample, "SELECT code || ' ' || message FROM v_quarantine",
+                  "NOT_DICOM it is none");
+    assert_schema_of_a_new_one(&sample);
+    assert_goes_on_working(&sample);
+    sample_close(&sample);
+}
+
+END_TEST
+
 /* The public contract. Adding a column at the end is allowed; everything else is a new version. */
 START_TEST(views_have_their_columns)
 {
@@ -321,17 +351,17 @@ START_TEST(views_have_their_columns)
         {"v_jobs", "job,state,pipeline,stack,series_uid,modality,body_part,series_description,"
                    "revision,attempts,priority,created_at,started_at,ended_at,not_before_at,"
                    "wait_seconds,read_seconds,compute_seconds,write_seconds,verify_seconds,"
-                   "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,sentence,"
+                   "total_seconds,voxels,segmented_voxels,peak_mib,backend,note,code,message,"
                    "file_a,file_b,result_path,result_sop_instance_uid,superseded_by,features"},
         {"v_series",
          "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
          "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
-         "complete_requested,stacks,accepted_stacks,code,sentence,file_a,file_b,"
+         "complete_requested,stacks,accepted_stacks,code,message,file_a,file_b,"
          "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender"},
         {"v_results",
          "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
          "result_series_uid,size_bytes,frames,created_at,superseded_by"},
-        {"v_quarantine", "quarantined_at,path,original_path,series_uid,code,sentence"},
+        {"v_quarantine", "quarantined_at,path,original_path,series_uid,code,message"},
         {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail,delivery"},
         {"v_night",
          "now_at,jobs_ready,jobs_running,jobs_delayed,jobs_done,jobs_empty,jobs_failed,"
@@ -341,7 +371,7 @@ START_TEST(views_have_their_columns)
          "deliveries_failed,deliveries_sent_24h,oldest_delivery_seconds,compute_waiting"},
         {"v_deliveries",
          "delivery,job,destination,state,attempts,kind,path,sop_class_uid,sop_instance_uid,"
-         "dimse_status,dimse_status_hex,code,sentence,commitment,transaction_uid,created_at,"
+         "dimse_status,dimse_status_hex,code,message,commitment,transaction_uid,created_at,"
          "not_before_at,started_at,sent_at,requested_at,committed_at,series_uid,pipeline,"
          "superseded_by"},
         {"v_features",
@@ -530,9 +560,10 @@ END_TEST
 
 SAMPLE_MAIN("db_open", NULL, NULL, the_schema_is_what_the_migrations_add_up_to,
             version_1_is_brought_up_to_date, version_3_is_brought_up_to_date,
-            version_4_is_brought_up_to_date, views_have_their_columns,
-            a_new_database_is_as_it_should_be, opening_again_changes_nothing,
-            changed_views_are_replaced_and_foreign_ones_left, a_newer_one_is_refused_untouched,
-            a_foreign_one_is_refused_untouched, what_is_no_database_is_refused,
-            a_missing_folder_is_refused, a_folder_in_its_place_is_refused,
-            network_file_systems_are_known, events_are_append_only)
+            version_4_is_brought_up_to_date, version_5_is_brought_up_to_date,
+            views_have_their_columns, a_new_database_is_as_it_should_be,
+            opening_again_changes_nothing, changed_views_are_replaced_and_foreign_ones_left,
+            a_newer_one_is_refused_untouched, a_foreign_one_is_refused_untouched,
+            what_is_no_database_is_refused, a_missing_folder_is_refused,
+            a_folder_in_its_place_is_refused, network_file_systems_are_known,
+            events_are_append_only)

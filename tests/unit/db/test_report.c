@@ -23,13 +23,13 @@ open_sample(void)
     ck_assert_int_eq(queue_start_job(s.queue, done, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     ck_assert_int_eq(sample_finish(s.queue, done), 0);
     ck_assert_int_eq(queue_start_job(s.queue, failed, "worker-0", 0, SAMPLE_NOW + 3000), 0);
-    ck_assert_int_eq(queue_fail_job(s.queue, failed, CODE_FILE_UNREADABLE, "a \"quoted\"\nsentence",
+    ck_assert_int_eq(queue_fail_job(s.queue, failed, CODE_FILE_UNREADABLE, "a \"quoted\"\nmessage",
                                     "a", "b", SAMPLE_NOW + 4000),
                      0);
     ck_assert_int_eq(queue_start_job(s.queue, running, "worker-0", 0, SAMPLE_NOW + 3000), 0);
     sample_series(s.queue, "1.2.5", 2);
     int64_t refused = sample_series(s.queue, "1.2.6", 2);
-    struct queue_stack stack = {.code = CODE_MISSING_SLICE, .sentence = "one is missing"};
+    struct queue_stack stack = {.code = CODE_MISSING_SLICE, .message = "one is missing"};
     ck_assert_int_eq(queue_settle(s.queue, refused, 1, "quiet", &stack, 1, SAMPLE_NOW), 0);
     int rc = report_open(s.path, &report, &error);
     ck_assert_msg(rc == 0, "%s", error.message);
@@ -107,7 +107,7 @@ START_TEST(jobs_as_json)
                 "SELECT json_extract(?1, '$[3].state', '$[3].result_path', "
                 "'$[3].total_seconds', '$[3].verify_seconds')",
                 "[\"DONE\",\"outbox/1/seg.dcm\",1.0,null]");
-    assert_json(json, "SELECT json_extract(?1, '$[2].sentence')", "a \"quoted\"\nsentence");
+    assert_json(json, "SELECT json_extract(?1, '$[2].message')", "a \"quoted\"\nmessage");
     char names[2048];
     snprintf(names, sizeof names, "%s",
              ask_json(json, "SELECT group_concat(key) FROM json_each(?1, '$[0]')"));
@@ -212,9 +212,9 @@ static int64_t
 deliver(void)
 {
     static const char *const to[] = {"PACS", "OLD"};
-    static const struct queue_attempt sent = {.dimse_status = 0, .code = CODE_NONE, .sentence = ""};
+    static const struct queue_attempt sent = {.dimse_status = 0, .code = CODE_NONE, .message = ""};
     static const struct queue_attempt full = {
-        .dimse_status = 0xa700, .code = CODE_STORE_FAILED, .sentence = "full"};
+        .dimse_status = 0xa700, .code = CODE_STORE_FAILED, .message = "full"};
     struct queue_result result = sample_result;
     result.destinations = to;
     result.destination_count = 2;
@@ -440,7 +440,7 @@ START_TEST(a_job_as_text)
     ck_assert_ptr_nonnull(strstr(text, "2026-01-31 02:03:24.000  JOB_DONE     RUNNING -> DONE\n"));
     free(text);
     text = printed(JOB, NULL, 2, false);
-    ck_assert_ptr_nonnull(strstr(text, "a \"quoted\" sentence\n"));
+    ck_assert_ptr_nonnull(strstr(text, "a \"quoted\" message\n"));
     ck_assert_ptr_null(strstr(text, "Results"));
     free(text);
 }

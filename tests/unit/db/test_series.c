@@ -154,7 +154,7 @@ refuse(int64_t id, int32_t revision)
                                 .rows = 512,
                                 .spacing_mm = 5,
                                 .code = CODE_MISSING_SLICE,
-                                .sentence = "between a and b one slice is missing",
+                                .message = "between a and b one slice is missing",
                                 .file_a = "series/1.2.3/a.dcm",
                                 .file_b = "series/1.2.3/b.dcm"};
     return queue_settle(s.queue, id, revision, "quiet", &stack, 1, SAMPLE_NOW + 1000);
@@ -166,7 +166,7 @@ START_TEST(a_late_slice_reopens_a_refused_series)
     enum queue_arrival arrival;
     ck_assert_int_eq(refuse(id, 1), 0);
     assert_answer(&s,
-                  "SELECT state || ' ' || code || ' ' || sentence || ' ' || file_a || file_b "
+                  "SELECT state || ' ' || code || ' ' || message || ' ' || file_a || file_b "
                   "FROM v_series",
                   "REFUSED MISSING_SLICE between a and b one slice is missing "
                   "series/1.2.3/a.dcmseries/1.2.3/b.dcm");
@@ -200,7 +200,7 @@ START_TEST(one_accepted_stack_settles)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     struct queue_stack stacks[] = {
-        {.name = "a", .code = CODE_TOO_FEW_SLICES, .sentence = "two are too few"},
+        {.name = "a", .code = CODE_TOO_FEW_SLICES, .message = "two are too few"},
         {.name = "b", .accepted = true, .planes = 9, .spacing_mm = NAN},
     };
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "all there", stacks, 2, SAMPLE_NOW), 0);
@@ -404,7 +404,7 @@ START_TEST(a_series_refused_without_a_file_is_judged_again_when_it_returns)
     int64_t id = sample_series(s.queue, "1.2.3", 2);
     const struct queue_stack refused = {.name = "",
                                         .code = CODE_FILE_UNREADABLE,
-                                        .sentence = "a cannot be read",
+                                        .message = "a cannot be read",
                                         .file_a = "a",
                                         .file_b = ""};
     ck_assert_int_eq(queue_settle(s.queue, id, 1, "quiet", &refused, 1, SAMPLE_NOW), 0);
@@ -448,7 +448,7 @@ START_TEST(quarantine)
                      0);
     assert_answer(&s,
                   "SELECT quarantined_at || path || original_path || series_uid || code || "
-                  "sentence FROM v_quarantine",
+                  "message FROM v_quarantine",
                   "2026-01-31T02:03:20.000Zquarantine/a/inbox/aNOT_DICOMa has no DICOM header");
     assert_answer(&s, "SELECT count(*) FROM v_quarantine", "1");
     for (int i = 0; i < 4; i++) {

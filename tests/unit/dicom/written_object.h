@@ -139,7 +139,7 @@ written_save(const struct written_object *object, size_t count)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-/* The file as it is must be refused with a sentence that speaks of `word`. */
+/* The file as it is must be refused with a message that speaks of `word`. */
 static inline void
 written_expect_refused(const struct written_object *object, const char *word)
 {

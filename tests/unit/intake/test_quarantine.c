@@ -84,7 +84,7 @@ START_TEST(the_reason_is_written_once)
 {
     const struct quarantine_reason reason = {
         .code = CODE_NOT_DICOM,
-        .sentence = "It says \"hello\".",
+        .message = "It says \"hello\".",
         .original = "/in/a\nb",
         .series_uid = "",
     };
