@@ -55,12 +55,6 @@ struct send_attempt {
 /* ------------------------------------------------------------------------------- sending ---- */
 
 static void
-sender_send_frame(struct sender *sender, struct proto_writer *frame)
-{
-    sender->options.events.frame(sender->options.events.context, frame);
-}
-
-static void
 send_delivered(struct sender *sender, const struct sender_task *task, enum proto_delivery outcome,
                const struct send_attempt *attempt)
 {
@@ -76,7 +70,7 @@ send_delivered(struct sender *sender, const struct sender_task *task, enum proto
         .transaction_uid = committing ? attempt->transaction : "",
     };
     message_write_delivered(&writer, &message);
-    sender_send_frame(sender, &writer);
+    sender->options.events.frame(sender->options.events.context, &writer);
 }
 
 static void
@@ -94,7 +88,7 @@ send_committed(struct sender *sender, const struct dicom_commitment *report)
     struct proto_writer writer;
     /* Token 0: needs no answer, for without one in time the daemon asks again. */
     commitment_write(&writer, 0, report);
-    sender_send_frame(sender, &writer);
+    sender->options.events.frame(sender->options.events.context, &writer);
 }
 
 /* -------------------------------------------------------------------------- the association - */

@@ -188,25 +188,20 @@ local_handle_done(struct local_executor *local, size_t worker, struct proto_read
 }
 
 static void
-local_handle_features(struct local_executor *local, size_t worker, struct proto_reader *reader)
+local_handle_measurements(struct local_executor *local, size_t worker, struct proto_reader *reader)
 {
-    struct message_features told;
-    if (message_read_features(reader, &told))
+    const bool features = reader->type == PROTO_FEATURES;
+    union message_any told;
+    if (message_read(reader, reader->type, &told))
         return;
-    struct job_attempt *attempt = local_find(local, worker, told.job);
-    reader->error = attempt ? job_attempt_read_features(attempt, reader, &told)
-                            : -EBADMSG; /* not a job it has */
-}
-
-static void
-local_handle_histogram(struct local_executor *local, size_t worker, struct proto_reader *reader)
-{
-    struct message_histogram told;
-    if (message_read_histogram(reader, &told))
-        return;
-    struct job_attempt *attempt = local_find(local, worker, told.job);
-    reader->error = attempt ? job_attempt_read_histogram(attempt, reader, &told)
-                            : -EBADMSG; /* not a job it has */
+    struct job_attempt *attempt =
+        local_find(local, worker, features ? told.features.job : told.histogram.job);
+    if (!attempt)
+        reader->error = -EBADMSG; /* not a job it has */
+    else if (features)
+        reader->error = job_attempt_read_features(attempt, reader, &told.features);
+    else
+        reader->error = job_attempt_read_histogram(attempt, reader, &told.histogram);
 }
 
 static void
@@ -235,10 +230,8 @@ local_executor_frame(struct local_executor *local, size_t worker, struct proto_r
         local_handle_done(local, worker, reader);
     else if (reader->type == PROTO_PROGRESS)
         local_handle_progress(local, worker, reader);
-    else if (reader->type == PROTO_FEATURES)
-        local_handle_features(local, worker, reader);
-    else if (reader->type == PROTO_HISTOGRAM)
-        local_handle_histogram(local, worker, reader);
+    else if (reader->type == PROTO_FEATURES || reader->type == PROTO_HISTOGRAM)
+        local_handle_measurements(local, worker, reader);
     else if (reader->type == PROTO_DEVICE_LOST)
         local_handle_device_lost(local, worker, reader);
     else

@@ -130,14 +130,6 @@ say_farewell(struct listener_visitor *visitor, const uint8_t reply[PREREAD_REPLY
 }
 
 static void
-abort_visitor(struct listener_visitor *visitor)
-{
-    visitor->listener->totals.invalid++;
-    log_turned_away(visitor, "not an association request");
-    say_farewell(visitor, preread_abort);
-}
-
-static void
 see_off(struct listener_visitor *visitor)
 {
     uint8_t dropped[4096];
@@ -249,7 +241,9 @@ hear_out(struct listener_visitor *visitor, bool hung_up)
     if (whole > 0) {
         welcome(visitor);
     } else if (whole == -EPROTO) {
-        abort_visitor(visitor);
+        visitor->listener->totals.invalid++;
+        log_turned_away(visitor, "not an association request");
+        say_farewell(visitor, preread_abort);
     } else if (whole < 0) {
         visitor->listener->totals.silent++;
         log_debug("connection.gone", LOG_STR("host", visitor->connection.host));
