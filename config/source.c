@@ -5,7 +5,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* One file being copied into the source. */
 struct scanner {
@@ -245,39 +243,18 @@ scan(struct scanner *scanner)
 static int
 source_read_whole(const char *path, char **bytes, size_t *size)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
+    FILE *file = fopen(path, "re");
+    if (!file)
         return -errno;
-    int rc = 0;
-    size_t capacity = 0;
-    char *buffer = NULL;
-    *size = 0;
-    while (rc == 0) {
-        if (*size == capacity) {
-            capacity = capacity ? 2 * capacity : 16384;
-            char *grown = realloc(buffer, capacity + 1);
-            if (!grown) {
-                rc = -ENOMEM;
-                break;
-            }
-            buffer = grown;
-        }
-        ssize_t got = read(fd, buffer + *size, capacity - *size);
-        if (got < 0 && errno != EINTR)
-            rc = -errno;
-        else if (got > 0 && (*size += (size_t)got) > SOURCE_MAX_BYTES)
-            rc = -EFBIG;
-        else if (got == 0)
-            break;
-    }
-    close(fd);
-    if (rc < 0) {
-        free(buffer);
-        return rc;
-    }
-    buffer[*size] = '\0';
-    *bytes = buffer;
-    return 0;
+    *bytes = malloc(SOURCE_MAX_BYTES + 2); /* of which pages that are not written take no memory */
+    *size = *bytes ? fread(*bytes, 1, SOURCE_MAX_BYTES + 1, file) : 0;
+    int rc = !*bytes ? -ENOMEM : ferror(file) ? -errno : *size > SOURCE_MAX_BYTES ? -EFBIG : 0;
+    fclose(file);
+    if (rc < 0)
+        free(*bytes);
+    else
+        (*bytes)[*size] = '\0';
+    return rc;
 }
 
 /* A path written in `from`, relative to the folder that file is in. */
