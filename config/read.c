@@ -58,19 +58,22 @@ read_is_sequence(const config_setting_t *setting)
 
 int
 read_elements(const struct option_reader *reader, const struct option_row *row,
-              const config_setting_t *setting, double min, double max, size_t size, void *field,
-              char **elements)
+              config_setting_t *setting, double min, double max, size_t size, void *field,
+              option_read *read)
 {
-    size_t count = (size_t)config_setting_length(setting);
+    const size_t count = (size_t)config_setting_length(setting);
+    int rc = 0;
     if ((double)count < min || (double)count > max)
         return read_fail(reader, setting, "has %zu elements; %.0f .. %.0f are allowed", count, min,
                          max);
-    *elements = calloc(count ? count : 1, size);
-    if (!*elements)
+    char *elements = calloc(count ? count : 1, size);
+    if (!elements)
         return source_out_of_memory(reader->error);
-    memcpy(field, elements, sizeof(*elements));
+    memcpy(field, &elements, sizeof(elements));
     memcpy((char *)field - row->offset + row->count_offset, &count, sizeof(count));
-    return 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = read(reader, row, config_setting_get_elem(setting, (unsigned)i), elements + i * size);
+    return rc; // cppcheck-suppress memleak ; the field has them now
 }
 
 /* ------------------------------------------------------------------------ rows, sections ---- */

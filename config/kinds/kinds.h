@@ -28,11 +28,13 @@ struct option_writer {
     const void *object;
 };
 
-/* `field` is the row's member of the struct that its section fills. */
+/* `field` is the row's member of the struct that its section fills, or an element of it. 0, or
+ * -errno with the reader's error. */
+typedef int option_read(const struct option_reader *reader, const struct option_row *row,
+                        config_setting_t *setting, void *field);
+
 struct option_kind {
-    /* 0, or -errno with the reader's error. */
-    int (*read)(const struct option_reader *reader, const struct option_row *row,
-                config_setting_t *setting, void *field);
+    option_read *read;
     void (*write)(const struct option_writer *writer, const struct option_row *row,
                   const void *field);
     /* NULL: there always is a value. */
@@ -86,15 +88,15 @@ int read_fail(const struct option_reader *reader, const config_setting_t *settin
 bool read_is_sequence(const config_setting_t *setting);
 /* The field owns a copy of the text. */
 int read_copy(const struct option_reader *reader, const char *text, void *field);
-int read_text(const struct option_reader *reader, const struct option_row *row,
-              config_setting_t *setting, void *field);
+option_read read_text;
 int read_section(const struct option_reader *reader, const struct option_section *section,
                  config_setting_t *group, void *object);
 
-/* Gives the field room for the setting's elements, which have to be of a number within min .. max. */
+/* Gives the field the setting's elements, each as `read` reads it, which have to be of a number
+ * within min .. max. */
 int read_elements(const struct option_reader *reader, const struct option_row *row,
-                  const config_setting_t *setting, double min, double max, size_t size, void *field,
-                  char **elements);
+                  config_setting_t *setting, double min, double max, size_t size, void *field,
+                  option_read *read);
 
 /* Writes "a", "b" or "c": those of the row's choices whose bits are set. */
 #define CHOICES_SIZE 160

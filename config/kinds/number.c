@@ -177,17 +177,11 @@ integers_read(const struct option_reader *reader, const struct option_row *row,
 {
     const size_t size = row->array.count * sizeof(int);
     const bool tuples = row->array.count > 1;
-    char *elements;
     if (!read_is_sequence(setting))
         return read_fail(reader, setting, "has to be %s",
                          tuples ? "a list ( [ ... ], [ ... ] )" : "an array [ 1, 2 ]");
-    int rc =
-        read_elements(reader, row, setting, 1, (double)row->array.elements, size, field, &elements);
-    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++) {
-        config_setting_t *element = config_setting_get_elem(setting, i);
-        rc = (tuples ? tuple_read : integer_read)(reader, row, element, elements + i * size);
-    }
-    return rc;
+    return read_elements(reader, row, setting, 1, (double)row->array.elements, size, field,
+                         tuples ? tuple_read : integer_read);
 }
 
 static void

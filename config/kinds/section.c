@@ -87,15 +87,10 @@ static int
 list_read(const struct option_reader *reader, const struct option_row *row,
           config_setting_t *setting, void *field)
 {
-    char *elements;
     if (config_setting_type(setting) != CONFIG_TYPE_LIST)
         return read_fail(reader, setting, "has to be a list ( { ... }, { ... } )");
-    int rc = read_elements(reader, row, setting, row->min, row->max, row->section->size, field,
-                           &elements);
-    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++)
-        rc = group_read(reader, row, config_setting_get_elem(setting, i),
-                        elements + i * row->section->size);
-    return rc;
+    return read_elements(reader, row, setting, row->min, row->max, row->section->size, field,
+                         group_read);
 }
 
 static void

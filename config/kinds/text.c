@@ -255,20 +255,23 @@ const struct option_kind option_path = {.read = path_read,
                                         .type = "string",
                                         .limits = " characters"};
 
-/* Each element is a string of the row's form, 1 .. 64 characters. */
+/* A string of the row's form, 1 .. 64 characters. */
+static int
+name_read(const struct option_reader *reader, const struct option_row *row,
+          config_setting_t *setting, void *field)
+{
+    const struct option_row element = {.form = row->form, .min = 1, .max = 64};
+    return read_text(reader, &element, setting, field);
+}
+
 static int
 names_read(const struct option_reader *reader, const struct option_row *row,
            config_setting_t *setting, void *field)
 {
-    char *names;
     if (!read_is_sequence(setting))
         return read_fail(reader, setting, "has to be an array [ \"...\", \"...\" ]");
-    int rc = read_elements(reader, row, setting, row->min, row->max, sizeof(char *), field, &names);
-    const struct option_row element = {.form = row->form, .min = 1, .max = 64};
-    for (unsigned i = 0; rc == 0 && i < (unsigned)config_setting_length(setting); i++)
-        rc = read_text(reader, &element, config_setting_get_elem(setting, i),
-                       names + i * sizeof(char *));
-    return rc;
+    return read_elements(reader, row, setting, row->min, row->max, sizeof(char *), field,
+                         name_read);
 }
 
 static void
