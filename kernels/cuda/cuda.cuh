@@ -111,6 +111,14 @@ cuda_fault_or(const Call &call)
             return cuda_failed((device), cuda_error_, #call, error);                               \
     } while (0)
 
+/* Queues a copy of `count` elements on the lane's work, to the device or back; leaves as CUDA_TRY. */
+#define CUDA_SEND(lane, to, from, count)                                                           \
+    CUDA_TRY(cuda_device_of(&(lane)->base), cudaMemcpyAsync(to, from, (count) * sizeof(*(from)),   \
+                                                            cudaMemcpyHostToDevice, (lane)->work))
+#define CUDA_FETCH(lane, to, from, count)                                                          \
+    CUDA_TRY(cuda_device_of(&(lane)->base), cudaMemcpyAsync(to, from, (count) * sizeof(*(from)),   \
+                                                            cudaMemcpyDeviceToHost, (lane)->work))
+
 /* A kernel launch's own error. */
 #define CUDA_LAUNCHED(device) CUDA_TRY(device, cudaGetLastError())
 

@@ -111,23 +111,16 @@ static int
 upload_tables(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
               const struct fuzzy_tables *tables, struct fuzzy_lookup *lookup, struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
-    size_t differences = (size_t)tables->span + 1, sums = 2 * (size_t)tables->span + 1;
 
     fuzzy_fix_tables(tables, fuzzy->host_table, lookup);
     lookup->table = fuzzy->table;
     lookup->first = fuzzy->first;
     lookup->second = fuzzy->second;
     lookup->padding = object->padding;
-    CUDA_TRY(device, cudaMemcpyAsync(fuzzy->first, fuzzy->host_first, sums * sizeof(double),
-                                     cudaMemcpyHostToDevice, lane->work));
-    CUDA_TRY(device,
-             cudaMemcpyAsync(fuzzy->second, fuzzy->host_second, differences * sizeof(double),
-                             cudaMemcpyHostToDevice, lane->work));
-    CUDA_TRY(device, cudaMemcpyAsync(fuzzy->table, fuzzy->host_table,
-                                     fuzzy_fixed_entries(lookup) * sizeof(uint32_t),
-                                     cudaMemcpyHostToDevice, lane->work));
+    CUDA_SEND(lane, fuzzy->first, fuzzy->host_first, 2 * (size_t)tables->span + 1);
+    CUDA_SEND(lane, fuzzy->second, fuzzy->host_second, (size_t)tables->span + 1);
+    CUDA_SEND(lane, fuzzy->table, fuzzy->host_table, fuzzy_fixed_entries(lookup));
     return 0;
 }
 
@@ -140,13 +133,41 @@ mark_seeds(uint32_t *marks, const uint32_t *seeds, uint32_t count)
         atomicOr(&marks[seeds[i] >> 5], 1u << (seeds[i] & 31));
 }
 
+/* Where the map's tiles have a seed, and the flood: x + columns * (y + rows * z). */
 static uint32_t
-seed_place(const struct fuzzy_grid *grid, const struct kernels_voxel *seed)
+seed_in_tiles(const struct cuda_fuzzy *fuzzy, const struct kernels_voxel *seed)
 {
+    const struct fuzzy_grid *grid = &fuzzy->grid;
     uint32_t x = (uint32_t)seed->x, y = (uint32_t)seed->y, z = (uint32_t)seed->z;
     uint32_t tile = ((z >> 4) * grid->tiles[1] + (y >> 4)) * grid->tiles[0] + (x >> 4);
 
     return tile * FUZZY_TILE_VOXELS + ((z & 15) << 8 | (y & 15) << 4 | (x & 15));
+}
+
+static uint32_t
+seed_in_volume(const struct cuda_fuzzy *fuzzy, const struct kernels_voxel *seed)
+{
+    const int64_t *size = fuzzy->grid.size;
+
+    return (uint32_t)(seed->x + size[0] * (seed->y + size[1] * seed->z));
+}
+
+/* Sends a batch of seeds, from `first` on, as the places that `place` says. */
+static int
+send_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, size_t first,
+           uint32_t (*place)(const struct cuda_fuzzy *, const struct kernels_voxel *),
+           uint32_t *count, struct error *error)
+{
+    struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
+    const size_t left = object->seed_count - first;
+
+    *count = (uint32_t)(left < SEED_BATCH ? left : SEED_BATCH);
+    if (first != 0) /* the batch before has gone */
+        CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
+    for (size_t i = 0; i < *count; i++)
+        fuzzy->host_seeds[i] = place(fuzzy, &object->seeds[first + i]);
+    CUDA_SEND(lane, fuzzy->seeds, fuzzy->host_seeds, *count);
+    return 0;
 }
 
 static int
@@ -154,21 +175,18 @@ upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
+    uint32_t count;
 
     CUDA_TRY(device,
              cudaMemsetAsync(fuzzy->memory.seeds, 0,
                              (size_t)fuzzy->grid.tile_count * (FUZZY_TILE_VOXELS / 8), lane->work));
-    for (size_t first = 0; first < object->seed_count; first += SEED_BATCH) {
-        size_t left = object->seed_count - first, count = left < SEED_BATCH ? left : SEED_BATCH;
+    for (size_t first = 0; first < object->seed_count; first += count) {
+        int rc = send_seeds(lane, object, first, seed_in_tiles, &count, error);
 
-        if (first != 0)
-            CUDA_TRY(device, cudaStreamSynchronize(lane->work)); /* the batch before has gone */
-        for (size_t i = 0; i < count; i++)
-            fuzzy->host_seeds[i] = seed_place(&fuzzy->grid, &object->seeds[first + i]);
-        CUDA_TRY(device, cudaMemcpyAsync(fuzzy->seeds, fuzzy->host_seeds, count * sizeof(uint32_t),
-                                         cudaMemcpyHostToDevice, lane->work));
+        if (rc != 0)
+            return rc;
         mark_seeds<<<SEED_BATCH / 256, 256, 0, lane->work>>>(fuzzy->memory.seeds, fuzzy->seeds,
-                                                             (uint32_t)count);
+                                                             count);
         CUDA_LAUNCHED(device);
     }
     return 0;
@@ -223,24 +241,16 @@ static int
 cuda_fuzzy_settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
                         struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct image_extent *extent = &lane->base.extent;
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
+    uint32_t count;
 
-    for (size_t first = 0; first < object->seed_count; first += SEED_BATCH) {
-        size_t left = object->seed_count - first, count = left < SEED_BATCH ? left : SEED_BATCH;
+    for (size_t first = 0; first < object->seed_count; first += count) {
+        int rc = send_seeds(lane, object, first, seed_in_volume, &count, error);
 
-        if (first != 0)
-            CUDA_TRY(device, cudaStreamSynchronize(lane->work)); /* the batch before has gone */
-        for (size_t i = 0; i < count; i++) {
-            const struct kernels_voxel *seed = &object->seeds[first + i];
-
-            fuzzy->host_seeds[i] =
-                (uint32_t)(seed->x + extent->columns * (seed->y + extent->rows * seed->z));
-        }
-        CUDA_TRY(device, cudaMemcpyAsync(fuzzy->seeds, fuzzy->host_seeds, count * sizeof(uint32_t),
-                                         cudaMemcpyHostToDevice, lane->work));
-        CUDA_TRY(device, edge_flood_seed(&fuzzy->edges, fuzzy->seeds, (uint32_t)count, lane->work));
+        if (rc != 0)
+            return rc;
+        CUDA_TRY(cuda_device_of(&lane->base),
+                 edge_flood_seed(&fuzzy->edges, fuzzy->seeds, count, lane->work));
     }
     return 0;
 }
@@ -253,16 +263,13 @@ flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
     struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     const struct fuzzy_reach reach = {fuzzy->reach, tables->low, tables->span, object->padding};
-    const size_t entries = 2 * (size_t)tables->span + 2;
     int rc;
 
     *found = false;
     if (object->seed_count == 0 || object->threshold == UINT16_MAX ||
         !fuzzy_fill_reach(tables, object->threshold, fuzzy->host_reach))
         return 0;
-    CUDA_TRY(device,
-             cudaMemcpyAsync(fuzzy->reach, fuzzy->host_reach, entries * sizeof *fuzzy->reach,
-                             cudaMemcpyHostToDevice, lane->work));
+    CUDA_SEND(lane, fuzzy->reach, fuzzy->host_reach, 2 * (size_t)tables->span + 2);
     CUDA_TRY(device, fuzzy_object_edges(lane->device_voxels, lane->base.pixel, &reach,
                                         &fuzzy->edges, lane->work));
     rc = cuda_fuzzy_settle_seeds(lane, object, error);
@@ -271,9 +278,7 @@ flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
     CUDA_TRY(device, edge_flood_run(&fuzzy->edges, device->multiprocessors, lane->work));
     CUDA_TRY(device, edge_flood_write(&fuzzy->edges, fuzzy->bits + index * fuzzy->words,
                                       fuzzy->count + index, lane->work));
-    CUDA_TRY(device,
-             cudaMemcpyAsync(fuzzy->host_counts, fuzzy->edges.counts, sizeof *fuzzy->host_counts,
-                             cudaMemcpyDeviceToHost, lane->work));
+    CUDA_FETCH(lane, fuzzy->host_counts, fuzzy->edges.counts, 1);
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
     *found = fuzzy->host_counts->stopped == 0;
     return 0;
@@ -324,9 +329,7 @@ fetch_scene(struct cuda_lane *lane, size_t index, bool relative, size_t *fetched
     uint16_t *host = fuzzy->host_scene + *fetched * fuzzy->voxels;
     const uint16_t *scene = fuzzy->scene + (relative ? index * fuzzy->voxels : 0);
 
-    CUDA_TRY(cuda_device_of(&lane->base),
-             cudaMemcpyAsync(host, scene, fuzzy->voxels * sizeof(uint16_t), cudaMemcpyDeviceToHost,
-                             lane->work));
+    CUDA_FETCH(lane, host, scene, fuzzy->voxels);
     result->scene = host;
     (*fetched)++;
     return 0;
@@ -341,9 +344,7 @@ run_relative(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects,
 
     for (size_t i = 0; i < fuzzy->demand.objects; i++)
         fuzzy->host_threshold[i] = objects[i].threshold;
-    CUDA_TRY(device, cudaMemcpyAsync(fuzzy->threshold, fuzzy->host_threshold,
-                                     fuzzy->demand.objects * sizeof(uint16_t),
-                                     cudaMemcpyHostToDevice, lane->work));
+    CUDA_SEND(lane, fuzzy->threshold, fuzzy->host_threshold, fuzzy->demand.objects);
     resolve<<<(unsigned)device->multiprocessors * 8, RELATIVE_THREADS, 0, lane->work>>>(
         fuzzy->scene, fuzzy->threshold, fuzzy->demand.objects, fuzzy->voxels, lane->base.extent,
         fuzzy->words, fuzzy->words_per_row, fuzzy->bits, fuzzy->count);
@@ -354,16 +355,12 @@ run_relative(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects,
 static int
 fetch_objects(struct cuda_lane *lane, struct kernels_fuzzy_result *results, struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
     size_t objects = fuzzy->demand.objects;
 
-    CUDA_TRY(device, cudaMemcpyAsync(fuzzy->host_bits, fuzzy->bits,
-                                     objects * fuzzy->words * sizeof(uint64_t),
-                                     cudaMemcpyDeviceToHost, lane->work));
-    CUDA_TRY(device, cudaMemcpyAsync(fuzzy->host_count, fuzzy->count, objects * sizeof(uint64_t),
-                                     cudaMemcpyDeviceToHost, lane->work));
-    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+    CUDA_FETCH(lane, fuzzy->host_bits, fuzzy->bits, objects * fuzzy->words);
+    CUDA_FETCH(lane, fuzzy->host_count, fuzzy->count, objects);
+    CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
     for (size_t i = 0; i < objects; i++) {
         results[i].object.bits = (const uint64_t *)(fuzzy->host_bits + i * fuzzy->words);
         results[i].object.words_per_row = (int64_t)fuzzy->words_per_row;

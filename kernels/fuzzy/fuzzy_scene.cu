@@ -88,50 +88,39 @@ clear_levels(struct fuzzy_level *levels)
     levels[threadIdx.x] = empty;
 }
 
-template <typename Voxel, bool SMALL>
-static cudaError_t
-contract_with(const struct contract_arguments *arguments, cudaStream_t stream)
+typedef void contract_kernel(const struct contract_arguments);
+
+template <bool SMALL>
+static contract_kernel *
+contract_of(enum image_pixel pixel)
 {
-    const int bytes = (int)sizeof(struct tile_memory);
-
-    SCENE_TRY(cudaFuncSetAttribute(contract_tiles<Voxel, SMALL>,
-                                   cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    contract_tiles<Voxel, SMALL>
-        <<<arguments->grid.tile_count, TILE_THREADS, (size_t)bytes, stream>>>(*arguments);
-    SCENE_TRY(cudaGetLastError());
-    return cudaSuccess;
-}
-
-template <typename Voxel>
-static cudaError_t
-contract_pixels(const struct contract_arguments *arguments, cudaStream_t stream)
-{
-    const struct fuzzy_lookup *lookup = &arguments->lookup;
-
-    return fuzzy_fixed_entries(lookup) <= FUZZY_SMALL_TABLE
-               ? contract_with<Voxel, true>(arguments, stream)
-               : contract_with<Voxel, false>(arguments, stream);
+    switch (pixel) {
+    case IMAGE_UINT8:
+        return contract_tiles<uint8_t, SMALL>;
+    case IMAGE_INT16:
+        return contract_tiles<int16_t, SMALL>;
+    case IMAGE_UINT16:
+        return contract_tiles<uint16_t, SMALL>;
+    }
+    return NULL;
 }
 
 static cudaError_t
 contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory,
                 cudaStream_t stream)
 {
-    struct contract_arguments arguments;
+    const size_t bytes = sizeof(struct tile_memory);
+    const bool small = fuzzy_fixed_entries(&volume->lookup) <= FUZZY_SMALL_TABLE;
+    const struct contract_arguments arguments = {volume->voxels, volume->grid, volume->lookup,
+                                                 *memory};
+    contract_kernel *kernel =
+        small ? contract_of<true>(volume->pixel) : contract_of<false>(volume->pixel);
 
-    arguments.voxels = volume->voxels;
-    arguments.grid = volume->grid;
-    arguments.lookup = volume->lookup;
-    arguments.memory = *memory;
-    switch (volume->pixel) {
-    case IMAGE_UINT8:
-        return contract_pixels<uint8_t>(&arguments, stream);
-    case IMAGE_INT16:
-        return contract_pixels<int16_t>(&arguments, stream);
-    case IMAGE_UINT16:
-        return contract_pixels<uint16_t>(&arguments, stream);
-    }
-    return cudaErrorInvalidValue;
+    SCENE_TRY(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    kernel<<<volume->grid.tile_count, TILE_THREADS, bytes, stream>>>(arguments);
+    SCENE_TRY(cudaGetLastError());
+    return cudaSuccess;
 }
 
 /* From the tiles' components to the results of all nodes. */

@@ -174,9 +174,8 @@ level_set_begin_labels(struct kernels_lane *base, const void *given, struct erro
         own->layer_missing[z] = left < (int64_t)TILE_SLICES ? left : (int64_t)TILE_SLICES;
     }
     fill_passes(own, labels);
-    CUDA_TRY(device, cudaMemcpyAsync((void *)(uintptr_t)job->passes, own->passes,
-                                     (size_t)(job->labels * job->slices) * sizeof(*own->passes),
-                                     cudaMemcpyHostToDevice, lane->work));
+    CUDA_SEND(lane, (void *)(uintptr_t)job->passes, own->passes,
+              (size_t)(job->labels * job->slices));
     level_set_begin(job, false, lane->work);
     CUDA_LAUNCHED(device);
     for (uint32_t i = 0; i < job->labels; i++) {
@@ -240,17 +239,14 @@ begin_resident(struct kernels_lane *lane, const void *request, struct error *err
 static int
 fetch(struct cuda_lane *lane, struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
     const struct cuda_level_set *own = cuda_level_set_state(&lane->base);
     const struct level_set_job *job = &own->job;
     const size_t words = job->labels * (size_t)job->words;
     const char *numbers = (const char *)own->voxels_in, *end = (const char *)(own->counts + 1);
 
-    CUDA_TRY(device, cudaMemcpyAsync(own->masks, job->inside, words * sizeof(*own->masks),
-                                     cudaMemcpyDeviceToHost, lane->work));
-    CUDA_TRY(device, cudaMemcpyAsync(own->voxels_in, job->voxels_in, (size_t)(end - numbers),
-                                     cudaMemcpyDeviceToHost, lane->work));
-    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+    CUDA_FETCH(lane, own->masks, job->inside, words);
+    CUDA_FETCH(lane, own->voxels_in, (const char *)job->voxels_in, (size_t)(end - numbers));
+    CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
     return 0;
 }
 
@@ -363,8 +359,7 @@ fetch_codes(struct cuda_lane *lane, uint32_t label, int8_t *codes, struct error 
 
         level_set_codes(job, label, z, count, own->codes, lane->work);
         CUDA_LAUNCHED(device);
-        CUDA_TRY(device, cudaMemcpyAsync(codes + z * slice, own->codes, (size_t)(count * slice),
-                                         cudaMemcpyDeviceToHost, lane->work));
+        CUDA_FETCH(lane, codes + z * slice, own->codes, (size_t)(count * slice));
     }
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
     return 0;

@@ -131,13 +131,11 @@ cuda_range_run(struct kernels_lane *base, const void *given, struct error *error
     struct cuda_device *device = cuda_device_of(base);
     const struct cuda_range *own = cuda_range_state(base);
     const struct image_range limits = image_pixel_range(base->pixel);
-    const size_t size = 2 * sizeof(uint32_t);
 
-    CUDA_TRY(device, cudaMemsetAsync(own->extremes, 0xFF, size, lane->work));
+    CUDA_TRY(device, cudaMemsetAsync(own->extremes, 0xFF, 2 * sizeof(*own->extremes), lane->work));
     launch_extremes(lane, skipped_values(limits, range_clip(request->padding, base->pixel)));
     CUDA_LAUNCHED(device);
-    CUDA_TRY(device, cudaMemcpyAsync(own->host_extremes, own->extremes, size,
-                                     cudaMemcpyDeviceToHost, lane->work));
+    CUDA_FETCH(lane, own->host_extremes, own->extremes, 2);
     CUDA_TRY(device, cudaStreamSynchronize(lane->work));
     if (own->host_extremes[0] == UINT32_MAX)
         return -ENODATA;

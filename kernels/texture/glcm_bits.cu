@@ -493,12 +493,7 @@ glcm_bits_launch(const struct glcm_image *image, size_t slices, const struct glc
 {
     const struct split split = split_image(image, slices, share, processors);
     const size_t shared = SUMS * sizeof(uint32_t) + (size_t)WARPS * split.kept * ROW;
-    const unsigned blocks = split.blocks * share->sets;
+    const auto count = image->shift != 0 ? glcm_bits_count_sets<true> : glcm_bits_count_sets<false>;
 
-    if (image->shift != 0)
-        glcm_bits_count_sets<true>
-            <<<blocks, THREADS, shared, stream>>>(*image, split, sets, counts);
-    else
-        glcm_bits_count_sets<false>
-            <<<blocks, THREADS, shared, stream>>>(*image, split, sets, counts);
+    count<<<split.blocks * share->sets, THREADS, shared, stream>>>(*image, split, sets, counts);
 }

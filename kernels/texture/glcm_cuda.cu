@@ -182,9 +182,7 @@ cuda_counted_region(struct cuda_lane *lane, const struct cuda_counted *counted,
 {
     *on_device = region ? counted->region : NULL;
     if (region)
-        CUDA_TRY(cuda_device_of(&lane->base),
-                 cudaMemcpyAsync(counted->region, region, counted->words * sizeof(uint64_t),
-                                 cudaMemcpyHostToDevice, lane->work));
+        CUDA_SEND(lane, counted->region, region, counted->words);
     return 0;
 }
 
@@ -192,12 +190,8 @@ int
 cuda_counted_fetch(struct cuda_lane *lane, const struct cuda_counted *counted, size_t counters,
                    uint64_t *counts, struct error *error)
 {
-    struct cuda_device *device = cuda_device_of(&lane->base);
-
-    CUDA_TRY(device,
-             cudaMemcpyAsync(counted->host_counts, counted->counts, counters * sizeof(uint64_t),
-                             cudaMemcpyDeviceToHost, lane->work));
-    CUDA_TRY(device, cudaStreamSynchronize(lane->work));
+    CUDA_FETCH(lane, counted->host_counts, counted->counts, counters);
+    CUDA_TRY(cuda_device_of(&lane->base), cudaStreamSynchronize(lane->work));
     memcpy(counts, counted->host_counts, counters * sizeof(uint64_t));
     return 0;
 }
@@ -368,10 +362,9 @@ queue_codes(struct cuda_lane *lane, const struct texture_glcm *request,
         dim3 grid((unsigned)parts, (unsigned)count);
 
         if (each || first == 0)
-            CUDA_TRY(device, cudaMemcpyAsync(cuda_glcm_of(lane)->tables,
-                                             request->levels.level_of + (each ? first * values : 0),
-                                             (each ? count : 1) * values * sizeof(uint16_t),
-                                             cudaMemcpyHostToDevice, lane->work));
+            CUDA_SEND(lane, cuda_glcm_of(lane)->tables,
+                      request->levels.level_of + (each ? first * values : 0),
+                      (each ? count : 1) * values);
         if (lane->base.pixel == IMAGE_UINT8)
             make_codes<uint8_t><<<grid, THREADS, 0, lane->work>>>(*volume, (uint32_t)first);
         else
@@ -446,9 +439,7 @@ cuda_glcm_send(struct cuda_lane *lane, const struct texture_glcm *request, struc
         plan->share =
             glcm_arrange(request, first, count, &plan->image,
                          (size_t)cuda_device_of(&lane->base)->multiprocessors, own->host_sets);
-    CUDA_TRY(cuda_device_of(&lane->base),
-             cudaMemcpyAsync(own->sets, own->host_sets, plan->share.sets * sizeof(struct glcm_set),
-                             cudaMemcpyHostToDevice, lane->work));
+    CUDA_SEND(lane, own->sets, own->host_sets, plan->share.sets);
     return 0;
 }
 

@@ -591,12 +591,8 @@ glcm_pairs_launch(const struct glcm_image *image, const struct glcm_share *share
                   const struct glcm_set *sets, unsigned long long *counts, cudaStream_t stream)
 {
     const size_t k = image->levels + 1, shared = k * k * image->copies * sizeof(uint32_t);
-    const unsigned blocks = share->blocks;
+    const auto count =
+        image->shift != 0 ? glcm_pairs_count_sets<true> : glcm_pairs_count_sets<false>;
 
-    if (image->shift != 0)
-        glcm_pairs_count_sets<true>
-            <<<blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);
-    else
-        glcm_pairs_count_sets<false>
-            <<<blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);
+    count<<<share->blocks, THREADS, shared, stream>>>(*image, *share, sets, counts);
 }

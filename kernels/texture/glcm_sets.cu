@@ -21,15 +21,16 @@ struct arranging {
 
 /* The offset of matrix `i`, or the opposite one. */
 static struct texture_offset
-offset_of(const struct arranging *arranging, size_t i, bool *reversed)
+offset_of(const struct arranging *arranging, size_t i, bool *is_reversed = NULL)
 {
     const struct texture_offset offset =
         arranging->request->offsets[(arranging->first + i) % arranging->request->offset_count];
+    const bool upwards = arranging->upwards && offset.y != 0;
+    const bool reversed = upwards ? offset.y > 0 : offset.x < 0;
 
-    *reversed = offset.x < 0;
-    if (arranging->upwards && offset.y != 0)
-        *reversed = offset.y > 0;
-    return *reversed ? texture_offset{-offset.x, -offset.y, -offset.z} : offset;
+    if (is_reversed)
+        *is_reversed = reversed;
+    return reversed ? texture_offset{-offset.x, -offset.y, -offset.z} : offset;
 }
 
 /* A matrix of one slice that is counted by the opposite offset may begin in another slice than its
@@ -37,8 +38,7 @@ offset_of(const struct arranging *arranging, size_t i, bool *reversed)
 static bool
 glcm_sets_is_near(const struct arranging *arranging, size_t i)
 {
-    bool reversed;
-    const struct texture_offset offset = offset_of(arranging, i, &reversed);
+    const struct texture_offset offset = offset_of(arranging, i);
 
     return glcm_pairs_near(&offset) && (offset.z == 0 || !arranging->request->per_slice);
 }
@@ -46,8 +46,7 @@ glcm_sets_is_near(const struct arranging *arranging, size_t i)
 static bool
 is_own(const struct arranging *arranging, size_t i)
 {
-    bool reversed;
-    const struct texture_offset offset = offset_of(arranging, i, &reversed);
+    const struct texture_offset offset = offset_of(arranging, i);
 
     return offset.y == 0 && offset.z == 0;
 }
@@ -56,8 +55,7 @@ is_own(const struct arranging *arranging, size_t i)
 static bool
 is_beside(const struct arranging *arranging, size_t i)
 {
-    bool reversed;
-    const struct texture_offset offset = offset_of(arranging, i, &reversed);
+    const struct texture_offset offset = offset_of(arranging, i);
 
     return arranging->in_z ? offset.y == 0 && abs(offset.z) == 1
                            : offset.z == 0 && abs(offset.y) == 1;
@@ -66,9 +64,8 @@ is_beside(const struct arranging *arranging, size_t i)
 static bool
 in_one_row(const struct arranging *arranging, size_t i, size_t j)
 {
-    bool reversed;
-    const struct texture_offset one = offset_of(arranging, i, &reversed);
-    const struct texture_offset two = offset_of(arranging, j, &reversed);
+    const struct texture_offset one = offset_of(arranging, i);
+    const struct texture_offset two = offset_of(arranging, j);
 
     return one.y == two.y && one.z == two.z;
 }
@@ -240,8 +237,7 @@ glcm_arrange_bits(const struct texture_glcm *request, size_t first, size_t count
     struct glcm_share share = {};
 
     for (size_t i = 0; i < count; i++) {
-        bool reversed;
-        const struct texture_offset offset = offset_of(&arranging, i, &reversed);
+        const struct texture_offset offset = offset_of(&arranging, i);
         const bool begins = i == 0 || (first + i) % request->offset_count == 0;
         struct glcm_set *set = &sets[share.sets - (begins ? 0 : 1)];
 
