@@ -46,19 +46,6 @@ block_take(uint32_t *counter, uint32_t count)
     return start + before;
 }
 
-/* The lanes of the warp for which it holds, all of them being here. */
-static __device__ __forceinline__ uint32_t
-lanes_with(bool holds)
-{
-    return __ballot_sync(0xffffffff, holds);
-}
-
-static __device__ __forceinline__ uint32_t
-lanes_before(uint32_t lanes)
-{
-    return __popc(lanes & ((1u << (threadIdx.x & 31)) - 1));
-}
-
 /* Blocks that do a step together. */
 struct graph_team {
     uint32_t block, blocks;

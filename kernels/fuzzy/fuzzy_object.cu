@@ -236,25 +236,32 @@ __launch_bounds__(THREADS, BLOCKS_PER_PROCESSOR)
     }
 }
 
-template <typename Voxel>
-static void
-pack_volume(const struct pack_arguments *arguments, cudaStream_t stream)
-{
-    const size_t entries = 2 * (size_t)arguments->reach.span + 2;
-    const unsigned tiles = arguments->volume.tile_count;
+typedef void pack_kernel(const struct pack_arguments);
 
-    if (arguments->reach.span <= SMALL_SPAN)
-        pack_tiles<Voxel, true><<<tiles, THREADS, entries * sizeof(int16_t), stream>>>(*arguments);
-    else
-        pack_tiles<Voxel, false><<<tiles, THREADS, 0, stream>>>(*arguments);
+template <bool SMALL>
+static pack_kernel *
+pack_of(enum image_pixel pixel)
+{
+    switch (pixel) {
+    case IMAGE_UINT8:
+        return pack_tiles<uint8_t, SMALL>;
+    case IMAGE_INT16:
+        return pack_tiles<int16_t, SMALL>;
+    case IMAGE_UINT16:
+        return pack_tiles<uint16_t, SMALL>;
+    }
+    return NULL;
 }
 
 cudaError_t
 fuzzy_object_edges(const void *voxels, enum image_pixel pixel, const struct fuzzy_reach *reach,
                    const struct edge_flood_volume *volume, cudaStream_t stream)
 {
+    const bool small = reach->span <= SMALL_SPAN;
+    const size_t entries = small ? 2 * (size_t)reach->span + 2 : 0;
     struct pack_arguments arguments = {voxels, *reach, *volume};
     struct image_range *padding = &arguments.reach.padding;
+    pack_kernel *pack = small ? pack_of<true>(pixel) : pack_of<false>(pixel);
     cudaError_t error = edge_flood_begin(volume, stream);
 
     /* What no pixel can be makes no difference, and would not fit into differences. */
@@ -264,16 +271,6 @@ fuzzy_object_edges(const void *voxels, enum image_pixel pixel, const struct fuzz
     padding->hi = std::clamp(padding->hi, (int32_t)NO_PIXEL, (int32_t)NO_PIXEL_EITHER);
     if (error != cudaSuccess)
         return error;
-    switch (pixel) {
-    case IMAGE_UINT8:
-        pack_volume<uint8_t>(&arguments, stream);
-        break;
-    case IMAGE_INT16:
-        pack_volume<int16_t>(&arguments, stream);
-        break;
-    case IMAGE_UINT16:
-        pack_volume<uint16_t>(&arguments, stream);
-        break;
-    }
+    pack<<<volume->tile_count, THREADS, entries * sizeof(int16_t), stream>>>(arguments);
     return CUDA_OF(cudaGetLastError());
 }

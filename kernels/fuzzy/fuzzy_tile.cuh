@@ -16,7 +16,6 @@
 #define TILE_COLUMN  8 /* voxels of a thread, every second one along z */
 #define TILE_INSIDE  0x8000u
 #define TILE_FINAL   0x4000u
-#define TILE_PLACE   0x3fffu
 #define TILE_SEED    0xffffffffu
 #define TILE_NONE    0xffffu /* component: no edges, the scene is 0 */
 #define TILE_SEEDED  0xfffeu /* component: holds a seed */
@@ -620,6 +619,19 @@ follow(struct tile_memory *tile, struct tile_thread *self)
     }
 }
 
+/* The lanes of the warp for which it holds, all of them being here. */
+static __device__ __forceinline__ uint32_t
+lanes_with(bool holds)
+{
+    return __ballot_sync(0xffffffff, holds);
+}
+
+static __device__ __forceinline__ uint32_t
+lanes_before(uint32_t lanes)
+{
+    return __popc(lanes & ((1u << (threadIdx.x & 31)) - 1));
+}
+
 /* The sum of `mine` over the threads before this one, and over all. */
 static __device__ uint32_t
 block_sum(struct tile_memory *tile, uint32_t mine, uint32_t *total)
@@ -856,7 +868,7 @@ struct warp_edges {
 static __device__ struct warp_edges
 list_edges(struct tile_memory *tile, const struct tile_thread *self)
 {
-    uint32_t lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    uint32_t warp = threadIdx.x >> 5;
     uint32_t room = (FUZZY_TILE_VOXELS - self->components) * 2 / (TILE_THREADS / 32);
     struct warp_edges list;
 
@@ -866,10 +878,10 @@ list_edges(struct tile_memory *tile, const struct tile_thread *self)
     list.count = 0;
     for (uint32_t bit = 0; list.fits && bit < 3 * TILE_COLUMN; bit++) {
         bool has = (self->alive >> bit & 1) != 0;
-        uint32_t all = __ballot_sync(0xffffffff, has);
+        uint32_t all = lanes_with(has);
 
         if (has)
-            list.places[list.count + __popc(all & ((1u << lane) - 1))] =
+            list.places[list.count + lanes_before(all)] =
                 (uint16_t)(threadIdx.x + bit * TILE_THREADS);
         list.count += __popc(all);
     }
@@ -888,14 +900,14 @@ offer_list(struct tile_memory *tile, struct warp_edges *list)
         uint32_t place = active ? list->places[first + lane] : 0;
         struct tile_ends ends = ends_of<false>(tile, place);
         bool between = active && ends.key != 0 && (ends.held[0] & ends.held[1] & TILE_FINAL) == 0;
-        uint32_t all = __ballot_sync(0xffffffff, between);
+        uint32_t all = lanes_with(between);
 
         if (!between)
             ends.key = 0;
         offer_ends(ends);
         __syncwarp();
         if (between)
-            list->places[kept + __popc(all & ((1u << lane) - 1))] = (uint16_t)place;
+            list->places[kept + lanes_before(all)] = (uint16_t)place;
         kept += __popc(all);
         __syncwarp();
     }

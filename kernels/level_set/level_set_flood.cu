@@ -560,25 +560,27 @@ enum { FEW_TILES = 8 /* a processor */ };
 
 static const size_t ALONE = pieces_size<uint16_t>(DEEP);
 
-template <typename Value, bool LAZY>
-static cudaError_t
-blocks_each(int most, int *each)
-{
-    const size_t memory = LAZY ? pieces_size<Value>(SHALLOW) : 0;
-    const bool has_room = ALONE + sizeof(struct visit) <= (size_t)most;
-    cudaError_t error = CUDA_OF(cudaFuncSetAttribute(flood<Value, LAZY>,
-                                                     cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                     (int)(has_room ? ALONE : memory)));
+/* The flood as it is launched: lazily or not, and its blocks' dynamic memory where they are many. */
+struct flood_kernel {
+    void (*run)(const struct level_set_job, int64_t, uint32_t);
+    size_t memory;
+    int blocks_each; /* on a processor, at most */
+};
 
-    if (error == cudaSuccess)
-        error = CUDA_OF(cudaOccupancyMaxActiveBlocksPerMultiprocessor(each, flood<Value, LAZY>,
-                                                                      THREADS, memory));
-    return error;
+static struct flood_kernel
+flood_of(enum image_pixel pixel, bool lazy)
+{
+    if (!lazy)
+        return {flood<uint16_t, false>, 0, BLOCKS_PER_PROCESSOR};
+    if (pixel == IMAGE_UINT8)
+        return {flood<uint8_t, true>, pieces_size<uint8_t>(SHALLOW), BLOCKS_LAZILY};
+    return {flood<uint16_t, true>, pieces_size<uint16_t>(SHALLOW), BLOCKS_LAZILY};
 }
 
 cudaError_t
 level_set_blocks(enum image_pixel pixel, bool lazy, int *blocks)
 {
+    const struct flood_kernel kernel = flood_of(pixel, lazy);
     int device, processors, most, each;
     cudaError_t error = cudaGetDevice(&device);
 
@@ -586,45 +588,35 @@ level_set_blocks(enum image_pixel pixel, bool lazy, int *blocks)
         error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-    if (error == cudaSuccess && !lazy)
-        error = blocks_each<uint16_t, false>(most, &each);
-    else if (error == cudaSuccess && pixel == IMAGE_UINT8)
-        error = blocks_each<uint8_t, true>(most, &each);
-    else if (error == cudaSuccess)
-        error = blocks_each<uint16_t, true>(most, &each);
+    if (error != cudaSuccess)
+        return error;
+    const bool has_room = ALONE + sizeof(struct visit) <= (size_t)most;
+    error = CUDA_OF(cudaFuncSetAttribute(kernel.run, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                         (int)(has_room ? ALONE : kernel.memory)));
+    if (error == cudaSuccess)
+        error = CUDA_OF(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel.run, THREADS,
+                                                                      kernel.memory));
     if (error == cudaSuccess)
         *blocks = processors * each;
     return error;
-}
-
-template <typename Value, bool LAZY>
-static cudaError_t
-launch_flood(const struct level_set_job *job, int blocks, int64_t budget, cudaStream_t stream)
-{
-    const int processors = blocks / (LAZY ? BLOCKS_LAZILY : BLOCKS_PER_PROCESSOR);
-    const size_t memory = LAZY ? pieces_size<Value>(SHALLOW) : 0;
-    struct cudaFuncAttributes attributes;
-    cudaError_t error = CUDA_OF(cudaFuncGetAttributes(&attributes, flood<Value, LAZY>));
-
-    if (error != cudaSuccess)
-        return error;
-    if ((size_t)attributes.maxDynamicSharedSizeBytes >= ALONE &&
-        (int64_t)job->tiles * job->labels <= (int64_t)processors * FEW_TILES)
-        launch_early(flood<Value, LAZY>, (unsigned)processors, THREADS, ALONE, stream, *job, budget,
-                     DEEP);
-    else
-        launch_early(flood<Value, LAZY>, (unsigned)blocks, THREADS, memory, stream, *job, budget,
-                     SHALLOW);
-    return cudaSuccess;
 }
 
 cudaError_t
 level_set_flood(const struct level_set_job *job, bool lazy, int blocks, int64_t budget,
                 cudaStream_t stream)
 {
-    if (!lazy)
-        return launch_flood<uint16_t, false>(job, blocks, budget, stream);
-    if (job->pixel == IMAGE_UINT8)
-        return launch_flood<uint8_t, true>(job, blocks, budget, stream);
-    return launch_flood<uint16_t, true>(job, blocks, budget, stream);
+    const struct flood_kernel kernel = flood_of(job->pixel, lazy);
+    const int processors = blocks / kernel.blocks_each;
+    struct cudaFuncAttributes attributes;
+    cudaError_t error = CUDA_OF(cudaFuncGetAttributes(&attributes, kernel.run));
+
+    if (error != cudaSuccess)
+        return error;
+    if ((size_t)attributes.maxDynamicSharedSizeBytes >= ALONE &&
+        (int64_t)job->tiles * job->labels <= (int64_t)processors * FEW_TILES)
+        launch_early(kernel.run, (unsigned)processors, THREADS, ALONE, stream, *job, budget, DEEP);
+    else
+        launch_early(kernel.run, (unsigned)blocks, THREADS, kernel.memory, stream, *job, budget,
+                     SHALLOW);
+    return cudaSuccess;
 }

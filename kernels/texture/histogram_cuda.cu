@@ -7,14 +7,10 @@ enum {
     VALUES_HALF = 1 << 15, /* counters of 16-bit values that fit shared memory */
 };
 
-struct cuda_histogram {
-    struct cuda_counted counted;
-};
-
-static struct cuda_histogram *
+static struct cuda_counted *
 cuda_histogram_state(const struct kernels_lane *lane)
 {
-    return (struct cuda_histogram *)kernels_state(lane, KERNELS_HISTOGRAM);
+    return (struct cuda_counted *)kernels_state(lane, KERNELS_HISTOGRAM);
 }
 
 /* All copies of a counter; each thread begins with another bank. */
@@ -73,7 +69,7 @@ __launch_bounds__(THREADS)
 static void
 cuda_histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    cuda_counted_place(lane, memory, &cuda_histogram_state(lane)->counted);
+    cuda_counted_place(lane, memory, cuda_histogram_state(lane));
 }
 
 /* Histograms first .. first + count - 1, each of slice_count slices. */
@@ -82,7 +78,7 @@ run_histograms(struct cuda_lane *lane, const struct glcm_volume *volume, size_t 
                uint32_t slice_count, uint64_t *counts, struct error *error)
 {
     struct cuda_device *device = cuda_device_of(&lane->base);
-    const struct cuda_counted *counted = &cuda_histogram_state(&lane->base)->counted;
+    const struct cuda_counted *counted = cuda_histogram_state(&lane->base);
     const size_t values = texture_values(lane);
     dim3 grid(cuda_texture_parts(lane, count), (unsigned)count, values == 256 ? 1 : 2);
 
@@ -116,8 +112,8 @@ cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *e
     CUDA_TRY(device, cudaFuncSetAttribute(cuda_histogram_count_values<uint16_t>,
                                           cudaFuncAttributeMaxDynamicSharedMemorySize,
                                           (int)device->shared_per_block));
-    rc = cuda_counted_region(lane, &cuda_histogram_state(base)->counted, request->region,
-                             &volume.region, error);
+    rc = cuda_counted_region(lane, cuda_histogram_state(base), request->region, &volume.region,
+                             error);
     for (size_t first = 0; rc == 0 && first < histograms; first += batch)
         rc = run_histograms(lane, &volume, first, texture_least(batch, histograms - first),
                             slice_count, request->counts, error);
@@ -126,7 +122,7 @@ cuda_histogram_run(struct kernels_lane *base, const void *given, struct error *e
 
 const struct kernels_op cuda_histogram_op = {
     .name = "texture (histogram)",
-    .state_size = sizeof(struct cuda_histogram),
+    .state_size = sizeof(struct cuda_counted),
     .transient = true,
     .needs = kernels_op_asked,
     .place = cuda_histogram_place,
