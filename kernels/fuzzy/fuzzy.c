@@ -51,15 +51,15 @@ fuzzy_check(const struct kernels_lane *lane, const struct fuzzy_request *request
 {
     const struct kernels_fuzzy_demand *demand =
         (const struct kernels_fuzzy_demand *)kernels_state(lane, KERNELS_FUZZY);
-    size_t scenes = 0;
+    size_t maps = 0;
 
     for (size_t i = 0; i < request->count; i++) {
         int rc = fuzzy_check_object(&request->objects[i], i, &lane->extent, error);
         if (rc)
             return rc;
-        scenes += request->objects[i].scene;
+        maps += request->objects[i].map;
     }
-    if (request->count != demand->objects || scenes != demand->scenes ||
+    if (request->count != demand->objects || maps != demand->maps ||
         request->relative != demand->relative)
         return error_set(error, -EINVAL, CODE_COMPUTE_FAILED,
                          "memory was reserved for other objects than these %zu", request->count);

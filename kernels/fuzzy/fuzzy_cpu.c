@@ -2,11 +2,11 @@
  * fuzzy_cpu.c - fuzzy connectedness on the CPU, exactly, in time linear in the volume.
  *
  * An object alone is one flood (edge_flood.c) over the edges whose affinity is above its threshold.
- * A scene is found bit by bit, the highest first. When the bits above are known, `own` of each
- * voxel, a voxel has the next one, `step`, just when a path reaches it whose affinities are all at
+ * A map is found bit by bit, the highest first. When the bits above are known, `own` of each voxel,
+ * a voxel has the next one, `step`, just when a path reaches it whose affinities are all at
  * least own + step. The last part of such a path runs through voxels of the same known bits, over
  * strong enough edges, and begins at a seed or at a strong enough edge from a voxel whose known
- * bits are larger: one flood again, sixteen in all, each over all voxels together. The scene of a
+ * bits are larger: one flood again, sixteen in all, each over all voxels together. The map of a
  * thin or small object is grown voxel by voxel instead (fuzzy_grow_cpu.c).
  *
  * Objects that compete are found one after the other; what is kept is the strongest strength so
@@ -25,7 +25,7 @@
 enum {
     CHUNK = 512,  /* columns whose affinities are worked on at a time, in the nearest cache */
     SIDE = 32,    /* rows, and slices, that a thread takes at a time */
-    BESIDE = 32,  /* elements before and after a scene or affinities that may be read */
+    BESIDE = 32,  /* elements before and after a map or affinities that may be read */
     TOP_BIT = 15, /* of a strength */
     STRONGEST = 65535,
 };
@@ -36,11 +36,11 @@ struct cpu_fuzzy {
     double *second;
     uint64_t **objects;    /* one packed volume per object */
     uint64_t *edge[3];     /* packed, of one step */
-    uint64_t *settled;     /* packed, of one step; NULL where no scene is computed */
+    uint64_t *settled;     /* packed, of one step; NULL where no map is computed */
     void *space;           /* tiles_space bytes */
     uint16_t *affinity[3]; /* one per voxel, with the next one along an axis; NULL likewise */
     uint32_t *buckets;     /* of voxels by strength; NULL likewise */
-    uint16_t *scenes;      /* those that are wanted, and one for work if others are computed */
+    uint16_t *maps;        /* those that are wanted, and one for work if others are computed */
     uint16_t *best;        /* the strongest so far of several objects; NULL where none compete */
 };
 
@@ -56,9 +56,9 @@ cpu_fuzzy_extent_of(const struct kernels_lane *lane)
     return bits_extent(lane->extent.columns, lane->extent.rows, lane->extent.slices);
 }
 
-/* Elements from one scene to the next. */
+/* Elements from one map to the next. */
 static size_t
-scene_stride(const struct kernels_lane *lane)
+map_stride(const struct kernels_lane *lane)
 {
     return ((size_t)image_voxels(&lane->extent) + 3 * BESIDE - 1) / BESIDE * BESIDE;
 }
@@ -69,11 +69,11 @@ objects_compete(const struct kernels_fuzzy_demand *demand)
     return demand->relative && demand->objects > 1;
 }
 
-/* Scenes that are kept: all wanted ones, and one to work in if others are computed. */
+/* Maps that are kept: all wanted ones, and one to work in if others are computed. */
 static size_t
-scene_count(const struct kernels_fuzzy_demand *demand)
+map_count(const struct kernels_fuzzy_demand *demand)
 {
-    size_t wanted = demand->scenes;
+    size_t wanted = demand->maps;
 
     return wanted + (objects_compete(demand) && wanted < demand->objects);
 }
@@ -92,9 +92,9 @@ cpu_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
     const struct kernels_fuzzy_demand demand = fuzzy->demand;
     struct kernels_arena *arena = &memory->host;
     struct bits_extent extent = cpu_fuzzy_extent_of(lane);
-    size_t words = (size_t)bits_words(&extent), scenes = scene_count(&demand);
+    size_t words = (size_t)bits_words(&extent), maps = map_count(&demand);
     size_t span = lane->pixel == IMAGE_UINT8 ? UINT8_MAX : UINT16_MAX;
-    size_t stride = scene_stride(lane), count = demand.objects;
+    size_t stride = map_stride(lane), count = demand.objects;
     uint64_t *objects;
     uint16_t *affinity;
 
@@ -108,14 +108,14 @@ cpu_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
     for (int axis = 0; axis < 3; axis++)
         fuzzy->edge[axis] = kernels_take(arena, words, sizeof(*fuzzy->edge[axis]));
     fuzzy->space = kernels_take(arena, tiles_space(&extent), 1);
-    if (scenes == 0)
+    if (maps == 0)
         return;
     fuzzy->settled = kernels_take(arena, words, sizeof(*fuzzy->settled));
     affinity = kernels_take(arena, stride, 3 * sizeof(*affinity));
     for (int axis = 0; arena->memory && axis < 3; axis++)
         fuzzy->affinity[axis] = affinity + (size_t)axis * stride;
     fuzzy->buckets = kernels_take(arena, FUZZY_STRENGTHS, sizeof(*fuzzy->buckets));
-    fuzzy->scenes = kernels_take(arena, scenes, stride * sizeof(*fuzzy->scenes));
+    fuzzy->maps = kernels_take(arena, maps, stride * sizeof(*fuzzy->maps));
     if (objects_compete(&demand))
         fuzzy->best = kernels_take(arena, stride, sizeof(*fuzzy->best));
 }
@@ -133,11 +133,11 @@ struct run {
     const struct kernels_fuzzy_object *object;
     struct fuzzy_tables tables;
     bool padded;
-    uint16_t *scene; /* NULL: only the object is wanted */
-    uint64_t *bits;  /* the object */
+    uint16_t *map;  /* NULL: only the object is wanted */
+    uint64_t *bits; /* the object */
     size_t index;
     int64_t *voxels; /* of the object: a count */
-    uint16_t step;   /* the bit of the scene that is being found */
+    uint16_t step;   /* the bit of the map that is being found */
     uint16_t raised; /* the one that was found before */
     row_function *ahead;
     row_function *row;
@@ -341,7 +341,7 @@ join_along(const struct run *run, int64_t row, int axis, bool has_before, bool h
     const struct cpu_fuzzy *fuzzy = run->fuzzy;
     int64_t columns = run->extent.size[0], words = run->extent.words_per_row;
     int64_t step = axis == 0 ? 1 : axis == 1 ? columns : columns * run->extent.size[1];
-    const uint16_t *own = run->scene + row * columns;
+    const uint16_t *own = run->map + row * columns;
     const uint16_t *affinity = fuzzy->affinity[axis] + BESIDE + row * columns;
     const struct isa_join next = {own, own + step, affinity, run->step};
     const struct isa_join before = {own, own - step, affinity - step, run->step};
@@ -374,7 +374,7 @@ raise_row(const struct run *run, int64_t row)
     int64_t columns = run->extent.size[0];
 
     run->isa->raise16(run->fuzzy->settled + row * run->extent.words_per_row, columns, run->raised,
-                      run->scene + row * columns);
+                      run->map + row * columns);
 }
 
 /*
@@ -405,11 +405,11 @@ raise_inner_row(const struct run *run, int64_t row)
 }
 
 static void
-clear_scene(const struct run *run, int64_t row)
+clear_map(const struct run *run, int64_t row)
 {
     int64_t columns = run->extent.size[0];
 
-    memset(run->scene + row * columns, 0, (size_t)columns * sizeof(*run->scene));
+    memset(run->map + row * columns, 0, (size_t)columns * sizeof(*run->map));
 }
 
 static void
@@ -439,7 +439,7 @@ cpu_fuzzy_flood(const struct run *run, uint64_t *settled, const struct tiles_box
 
 /* Before the affinities are kept, their memory, which is in one piece, is work space. */
 static bool
-grow_scene(const struct run *run)
+grow_map(const struct run *run)
 {
     const struct kernels_lane *lane = &run->lane->base;
     const struct cpu_fuzzy *fuzzy = run->fuzzy;
@@ -449,10 +449,10 @@ grow_scene(const struct run *run)
         .voxels = run->lane->voxels.memory,
         .object = run->object,
         .tables = run->tables,
-        .scene = run->scene,
+        .map = run->map,
         .buckets = fuzzy->buckets,
         .space = fuzzy->affinity[0],
-        .space_size = 3 * scene_stride(lane) * sizeof(uint16_t),
+        .space_size = 3 * map_stride(lane) * sizeof(uint16_t),
     };
 
     return fuzzy_grow(&growth);
@@ -474,14 +474,14 @@ join(struct run *run)
 }
 
 static void
-flood_scene(struct run *run)
+flood_map(struct run *run)
 {
     const int64_t *size = run->extent.size;
     const struct tiles_box all = {{0, 0, 0}, {size[0] - 1, size[1] - 1, size[2] - 1}};
 
     cpu_fuzzy_each_row(run, keep_affinities);
     run->fuzzy->affinity[0][BESIDE - 1] = 0; /* the one before the first row */
-    cpu_fuzzy_each_row(run, clear_scene);
+    cpu_fuzzy_each_row(run, clear_map);
     for (int bit = TOP_BIT; bit >= 0; bit--) {
         run->step = (uint16_t)(1U << bit);
         join(run);
@@ -493,11 +493,11 @@ flood_scene(struct run *run)
 }
 
 static void
-find_scene(struct run *run)
+find_map(struct run *run)
 {
-    cpu_fuzzy_each_row(run, clear_scene);
-    if (!grow_scene(run))
-        flood_scene(run);
+    cpu_fuzzy_each_row(run, clear_map);
+    if (!grow_map(run))
+        flood_map(run);
 }
 
 static struct tiles_box
@@ -516,7 +516,7 @@ box_of_seeds(const struct kernels_fuzzy_object *object)
     return box;
 }
 
-/* Without a scene. No strength is above the highest threshold. */
+/* Without a map. No strength is above the highest threshold. */
 static void
 find_object(struct run *run)
 {
@@ -544,7 +544,7 @@ cut_row(const struct run *run, int64_t row)
     if (threshold == STRONGEST)
         memset(bits, 0, (size_t)words * sizeof(*bits));
     else
-        run->isa->pack16(run->scene + row * columns, columns, pass, bits);
+        run->isa->pack16(run->map + row * columns, columns, pass, bits);
 }
 
 static void
@@ -560,16 +560,16 @@ clear_best(const struct run *run, int64_t row)
  * what is as strong as the best of them.
  */
 static void
-compete(const struct run *run, int64_t at, const uint16_t *scene, uint16_t *best)
+compete(const struct run *run, int64_t at, const uint16_t *map, uint16_t *best)
 {
     uint64_t won = 0, tied = 0;
 
     for (uint64_t left = run->bits[at]; left; left &= left - 1) {
         int i = __builtin_ctzll(left);
 
-        won |= (uint64_t)(scene[i] > best[i]) << i;
-        tied |= (uint64_t)(scene[i] == best[i]) << i;
-        best[i] = scene[i] > best[i] ? scene[i] : best[i];
+        won |= (uint64_t)(map[i] > best[i]) << i;
+        tied |= (uint64_t)(map[i] == best[i]) << i;
+        best[i] = map[i] > best[i] ? map[i] : best[i];
     }
     run->bits[at] = won;
     for (size_t other = 0; other < run->index; other++)
@@ -583,7 +583,7 @@ compete_row(const struct run *run, int64_t row)
 
     for (int64_t x = 0; x < words; x++)
         if (run->bits[row * words + x])
-            compete(run, row * words + x, run->scene + row * columns + 64 * x,
+            compete(run, row * words + x, run->map + row * columns + 64 * x,
                     run->fuzzy->best + row * columns + 64 * x);
 }
 
@@ -631,22 +631,22 @@ cpu_fuzzy_run(struct kernels_lane *lane, const void *given, struct error *error)
     if (competing)
         cpu_fuzzy_each_row(&run, clear_best);
     for (size_t i = 0; i < request->count; i++) {
-        bool scene = objects[i].scene;
-        size_t place = scene ? wanted++ : fuzzy->demand.scenes;
+        bool map = objects[i].map;
+        size_t place = map ? wanted++ : fuzzy->demand.maps;
 
         run.index = i;
         run.bits = fuzzy->objects[i];
-        run.scene = scene || competing ? fuzzy->scenes + place * scene_stride(lane) + BESIDE : NULL;
+        run.map = map || competing ? fuzzy->maps + place * map_stride(lane) + BESIDE : NULL;
         prepare(&run, &objects[i]);
-        if (run.scene) {
-            find_scene(&run);
+        if (run.map) {
+            find_map(&run);
             cpu_fuzzy_each_row(&run, cut_row);
         } else {
             find_object(&run);
         }
         if (competing)
             cpu_fuzzy_each_row(&run, compete_row);
-        request->results[i].scene = scene ? run.scene : NULL;
+        request->results[i].map = map ? run.map : NULL;
     }
     for (size_t i = 0; i < request->count; i++) {
         struct image_mask *object = &request->results[i].object;

@@ -1,12 +1,12 @@
 /*
- * fuzzy_cuda.cu - fuzzy connectedness on the GPU: tables, seeds and results around the scene of
- * fuzzy_scene.cuh, one object after the other, and relative connectedness. An object whose scene is
+ * fuzzy_cuda.cu - fuzzy connectedness on the GPU: tables, seeds and results around the map of
+ * fuzzy_map.cuh, one object after the other, and relative connectedness. An object whose map is
  * not needed is a flood over edges, fuzzy_object.cuh, unless that takes too long.
  */
 #include "kernels/cuda/cuda.cuh"
 #include "kernels/fuzzy/affinity.h"
+#include "kernels/fuzzy/fuzzy_map.cuh"
 #include "kernels/fuzzy/fuzzy_object.cuh"
-#include "kernels/fuzzy/fuzzy_scene.cuh"
 #include "kernels/range/range.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 struct cuda_fuzzy {
     struct kernels_fuzzy_demand demand;
     struct fuzzy_grid grid;
-    struct fuzzy_scene_memory memory;
+    struct fuzzy_map_memory memory;
     struct edge_flood_volume edges; /* in the same memory */
     size_t voxels, words, words_per_row;
     double *first, *second, *host_first, *host_second;
@@ -26,7 +26,7 @@ struct cuda_fuzzy {
     int32_t *reach, *host_reach;
     uint32_t *seeds, *host_seeds;
     struct edge_flood_counts *host_counts;
-    uint16_t *scene, *host_scene;         /* of all objects when relative, else of one; wanted */
+    uint16_t *map, *host_map;             /* of all objects when relative, else of one; wanted */
     unsigned long long *bits, *host_bits; /* one plane per object */
     unsigned long long *count, *host_count;
     uint16_t *threshold, *host_threshold;
@@ -67,12 +67,12 @@ cuda_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(lane);
     size_t values = lane->pixel == IMAGE_UINT8 ? 1 << 8 : 1 << 16;
-    size_t objects = fuzzy->demand.objects, scenes = fuzzy->demand.scenes;
-    struct kernels_arena scene = memory->device, flood = memory->device; /* one at a time */
+    size_t objects = fuzzy->demand.objects, maps = fuzzy->demand.maps;
+    struct kernels_arena map = memory->device, flood = memory->device; /* one at a time */
 
-    fuzzy_scene_place(&fuzzy->grid, &scene, &fuzzy->memory);
+    fuzzy_map_place(&fuzzy->grid, &map, &fuzzy->memory);
     edge_flood_place_volume(&fuzzy->edges, &flood);
-    memory->device = flood.used > scene.used ? flood : scene;
+    memory->device = flood.used > map.used ? flood : map;
     take_both(memory, &fuzzy->first, &fuzzy->host_first, values, 2);
     take_both(memory, &fuzzy->second, &fuzzy->host_second, values);
     take_both(memory, &fuzzy->table, &fuzzy->host_table, 3 * values + 2);
@@ -82,9 +82,9 @@ cuda_fuzzy_place(struct kernels_lane *lane, struct kernels_memory *memory)
     take_both(memory, &fuzzy->bits, &fuzzy->host_bits, objects, fuzzy->words);
     take_both(memory, &fuzzy->count, &fuzzy->host_count, objects);
     take_both(memory, &fuzzy->threshold, &fuzzy->host_threshold, objects);
-    cuda_take(&memory->device, &fuzzy->scene,
-              fuzzy->demand.relative ? objects : (scenes != 0 ? 1 : 0), fuzzy->voxels);
-    cuda_take(&memory->host, &fuzzy->host_scene, scenes, fuzzy->voxels);
+    cuda_take(&memory->device, &fuzzy->map, fuzzy->demand.relative ? objects : (maps != 0 ? 1 : 0),
+              fuzzy->voxels);
+    cuda_take(&memory->host, &fuzzy->host_map, maps, fuzzy->voxels);
 }
 
 /* Waits for the stream, so that nothing of the object before is on its way any more. */
@@ -195,7 +195,7 @@ upload_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, 
 /* Every voxel above thresholds to the one object that is strongest there. One warp 64 voxels. */
 static __global__ void
 __launch_bounds__(RELATIVE_THREADS)
-    resolve(const uint16_t *scenes, const uint16_t *thresholds, size_t objects, size_t voxels,
+    resolve(const uint16_t *maps, const uint16_t *thresholds, size_t objects, size_t voxels,
             struct image_extent extent, size_t words, size_t words_per_row,
             unsigned long long *bits, unsigned long long *counts)
 {
@@ -215,7 +215,7 @@ __launch_bounds__(RELATIVE_THREADS)
 
             owner[i] = objects;
             for (size_t object = 0; x < extent.columns && object < objects; object++) {
-                uint32_t value = scenes[object * voxels + voxel];
+                uint32_t value = maps[object * voxels + voxel];
 
                 if (value <= thresholds[object] || value < strongest)
                     continue;
@@ -255,7 +255,7 @@ cuda_fuzzy_settle_seeds(struct cuda_lane *lane, const struct kernels_fuzzy_objec
     return 0;
 }
 
-/* The object without its scene; *found is false when it is not to be had that way. Waits. */
+/* The object without its map; *found is false when it is not to be had that way. Waits. */
 static int
 flood_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object,
              const struct fuzzy_tables *tables, size_t index, bool *found, struct error *error)
@@ -296,7 +296,7 @@ run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, si
     bool found = false;
     int rc = cuda_fuzzy_make_tables(lane, object, &tables, error);
 
-    if (rc == 0 && !object->scene && !relative)
+    if (rc == 0 && !object->map && !relative)
         rc = flood_object(lane, object, &tables, index, &found, error);
     if (rc != 0 || found)
         return rc;
@@ -308,29 +308,27 @@ run_object(struct cuda_lane *lane, const struct kernels_fuzzy_object *object, si
         rc = upload_seeds(lane, object, error);
     if (rc != 0)
         return rc;
-    fuzzy_lookup_binary(&volume.lookup, !object->scene && !relative, object->threshold);
-    output.scene = relative        ? fuzzy->scene + index * fuzzy->voxels
-                   : object->scene ? fuzzy->scene
-                                   : NULL;
+    fuzzy_lookup_binary(&volume.lookup, !object->map && !relative, object->threshold);
+    output.map = relative ? fuzzy->map + index * fuzzy->voxels : object->map ? fuzzy->map : NULL;
     output.bits = relative ? NULL : fuzzy->bits + index * fuzzy->words;
     output.words_per_row = (int64_t)fuzzy->words_per_row;
     output.count = relative ? NULL : fuzzy->count + index;
     output.threshold = object->threshold;
-    CUDA_TRY(device, fuzzy_scene_run(&volume, &fuzzy->memory, &output, device->multiprocessors,
-                                     lane->work));
+    CUDA_TRY(device,
+             fuzzy_map_run(&volume, &fuzzy->memory, &output, device->multiprocessors, lane->work));
     return 0;
 }
 
 static int
-fetch_scene(struct cuda_lane *lane, size_t index, bool relative, size_t *fetched,
-            struct kernels_fuzzy_result *result, struct error *error)
+fetch_map(struct cuda_lane *lane, size_t index, bool relative, size_t *fetched,
+          struct kernels_fuzzy_result *result, struct error *error)
 {
     struct cuda_fuzzy *fuzzy = cuda_fuzzy_state(&lane->base);
-    uint16_t *host = fuzzy->host_scene + *fetched * fuzzy->voxels;
-    const uint16_t *scene = fuzzy->scene + (relative ? index * fuzzy->voxels : 0);
+    uint16_t *host = fuzzy->host_map + *fetched * fuzzy->voxels;
+    const uint16_t *map = fuzzy->map + (relative ? index * fuzzy->voxels : 0);
 
-    CUDA_FETCH(lane, host, scene, fuzzy->voxels);
-    result->scene = host;
+    CUDA_FETCH(lane, host, map, fuzzy->voxels);
+    result->map = host;
     (*fetched)++;
     return 0;
 }
@@ -346,7 +344,7 @@ run_relative(struct cuda_lane *lane, const struct kernels_fuzzy_object *objects,
         fuzzy->host_threshold[i] = objects[i].threshold;
     CUDA_SEND(lane, fuzzy->threshold, fuzzy->host_threshold, fuzzy->demand.objects);
     resolve<<<(unsigned)device->multiprocessors * 8, RELATIVE_THREADS, 0, lane->work>>>(
-        fuzzy->scene, fuzzy->threshold, fuzzy->demand.objects, fuzzy->voxels, lane->base.extent,
+        fuzzy->map, fuzzy->threshold, fuzzy->demand.objects, fuzzy->voxels, lane->base.extent,
         fuzzy->words, fuzzy->words_per_row, fuzzy->bits, fuzzy->count);
     CUDA_LAUNCHED(device);
     return 0;
@@ -383,10 +381,10 @@ cuda_fuzzy_run(struct kernels_lane *base, const void *given, struct error *error
     CUDA_TRY(cuda_device_of(base),
              cudaMemsetAsync(fuzzy->count, 0, request->count * sizeof *fuzzy->count, lane->work));
     for (size_t i = 0; rc == 0 && i < request->count; i++) {
-        request->results[i].scene = NULL;
+        request->results[i].map = NULL;
         rc = run_object(lane, &objects[i], i, relative, error);
-        if (rc == 0 && objects[i].scene)
-            rc = fetch_scene(lane, i, relative, &fetched, &request->results[i], error);
+        if (rc == 0 && objects[i].map)
+            rc = fetch_map(lane, i, relative, &fetched, &request->results[i], error);
     }
     if (rc == 0 && relative)
         rc = run_relative(lane, objects, error);

@@ -1,6 +1,6 @@
 /*
  * fuzzy_graph.cuh - Boruvka's levels on what the tiles left over, and the way back down to the
- * voxels: see fuzzy_scene.cuh.
+ * voxels: see fuzzy_map.cuh.
  *
  * Level 0, the nodes of the tiles, has its own kernels. All other levels are steps of one, whose
  * blocks meet between two steps: nobody but the device learns how many levels there are. Once a
@@ -20,7 +20,7 @@
 #define CLIMB_THREADS 512
 #define CLIMB_BLOCKS  3   /* of a multiprocessor */
 #define CLIMB_ALONE   512 /* nodes and edges of a level that one block is enough for */
-#define SCENE_ROWS    8
+#define MAP_ROWS      8
 #define PAIR_ROOM     16 /* slots a node */
 #define PAIR_STEPS    8  /* slots that are tried */
 
@@ -79,7 +79,7 @@ item_of(const struct graph_share &share, uint32_t i)
 
 /* The node of a component of a tile. */
 static __device__ __forceinline__ uint32_t
-node_of(const struct fuzzy_scene_memory &memory, uint32_t tile, uint32_t place)
+node_of(const struct fuzzy_map_memory &memory, uint32_t tile, uint32_t place)
 {
     uint32_t component = memory.component[(size_t)tile * FUZZY_TILE_VOXELS + place];
 
@@ -90,7 +90,7 @@ node_of(const struct fuzzy_scene_memory &memory, uint32_t tile, uint32_t place)
 
 /* Level 0: where the edges end that the tiles' components chose. */
 static __global__ void
-choose_first(const struct fuzzy_scene_memory memory)
+choose_first(const struct fuzzy_map_memory memory)
 {
     uint32_t nodes = memory.levels[0].nodes, stride = gridDim.x * blockDim.x;
 
@@ -131,7 +131,7 @@ number_roots(const struct graph_share &share, uint32_t roots, uint32_t *counter,
 
 /* Numbers the nodes of level 1, of which these are the roots. */
 static __global__ void
-number_first(const struct fuzzy_scene_memory memory)
+number_first(const struct fuzzy_map_memory memory)
 {
     const struct graph_team team = {blockIdx.x, gridDim.x};
     uint32_t nodes = memory.levels[0].nodes;
@@ -156,7 +156,7 @@ number_first(const struct fuzzy_scene_memory memory)
  * reached. Of two that take the same edge the smaller stays and is a node of the next level.
  */
 static __device__ void
-choose(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level)
+choose(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level)
 {
     const uint2 *ends = memory.edges[level & 1].nodes;
     uint32_t nodes = memory.levels[level].nodes;
@@ -224,7 +224,7 @@ root_of(uint32_t *chosen, uint32_t node)
 
 /* Every node's node of the next level; clears the offers of that. */
 static __device__ void
-find_parents(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level)
+find_parents(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level)
 {
     uint32_t nodes = memory.levels[level].nodes, next = memory.levels[level + 1].nodes;
     uint32_t stride = team.blocks * blockDim.x, self = team.block * blockDim.x + threadIdx.x;
@@ -251,7 +251,7 @@ find_parents(const struct fuzzy_scene_memory &memory, const struct graph_team &t
 }
 
 static __global__ void
-find_first_parents(const struct fuzzy_scene_memory memory)
+find_first_parents(const struct fuzzy_map_memory memory)
 {
     const struct graph_team team = {blockIdx.x, gridDim.x};
 
@@ -285,7 +285,7 @@ offer_edge(unsigned long long *best, uint32_t node, unsigned long long key)
 /* Appends the block's edges of affinity over 0 to a level and offers them to their ends. */
 template <unsigned COUNT>
 static __device__ __forceinline__ void
-append_edges(const struct fuzzy_scene_memory &memory, int level,
+append_edges(const struct fuzzy_map_memory &memory, int level,
              const struct graph_edge (&found)[COUNT])
 {
     const struct fuzzy_edges edges = memory.edges[level & 1];
@@ -316,7 +316,7 @@ append_edges(const struct fuzzy_scene_memory &memory, int level,
  * the next level. What finds no slot in a few steps is appended as it is.
  */
 static __device__ __forceinline__ uint32_t
-pair_slots(const struct fuzzy_scene_memory &memory, int level)
+pair_slots(const struct fuzzy_map_memory &memory, int level)
 {
     uint32_t nodes = memory.levels[level + 1].nodes, slots = memory.pair_slots;
 
@@ -355,7 +355,7 @@ insert_pair(unsigned long long *pairs, uint32_t slots, const struct graph_edge &
 
 /* The edges of the next level from a list of this level's. */
 static __device__ __forceinline__ void
-lift_list(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level,
+lift_list(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level,
           const struct fuzzy_edges &edges, uint32_t start, uint32_t end)
 {
     const uint32_t *parent = memory.parent + memory.levels[level].offset;
@@ -389,7 +389,7 @@ lift_list(const struct fuzzy_scene_memory &memory, const struct graph_team &team
 
 /* After the lifts of a level: what the table holds becomes edges of the next level; empties it. */
 static __device__ void
-drain_pairs(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level)
+drain_pairs(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level)
 {
     uint32_t slots = pair_slots(memory, level);
     struct graph_share share = share_of(team, 0, slots);
@@ -413,7 +413,7 @@ drain_pairs(const struct fuzzy_scene_memory &memory, const struct graph_team &te
 
 /* Level 1 from the forests inside the tiles: one edge a node at most. */
 static __global__ void
-__launch_bounds__(GRAPH_THREADS) lift_forest(const struct fuzzy_scene_memory memory)
+__launch_bounds__(GRAPH_THREADS) lift_forest(const struct fuzzy_map_memory memory)
 {
     const struct graph_team team = {blockIdx.x, gridDim.x};
 
@@ -423,7 +423,7 @@ __launch_bounds__(GRAPH_THREADS) lift_forest(const struct fuzzy_scene_memory mem
 /* Level 1 from the edges across the far faces of the tiles. One block a tile. */
 static __global__ void
 __launch_bounds__(GRAPH_THREADS)
-    lift_faces(const struct fuzzy_scene_memory memory, const struct fuzzy_grid grid)
+    lift_faces(const struct fuzzy_map_memory memory, const struct fuzzy_grid grid)
 {
     uint32_t tile = blockIdx.x, y = threadIdx.x >> 4, x = threadIdx.x & 15;
     uint32_t steps[3] = {1, grid.tiles[0], grid.tiles[0] * grid.tiles[1]};
@@ -453,7 +453,7 @@ __launch_bounds__(GRAPH_THREADS)
 
 /* The result of a level from that of the next, which for the last is 0 but at node 0. */
 static __device__ void
-descend(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level)
+descend(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level)
 {
     uint32_t nodes = memory.levels[level].nodes;
     const uint32_t *parents = memory.parent + memory.levels[level].offset;
@@ -490,7 +490,7 @@ descend(const struct fuzzy_scene_memory &memory, const struct graph_team &team, 
 /* One level's nodes and edges to the next one's. `meet` waits for all blocks of the team. */
 template <typename Meet>
 static __device__ void
-climb_level(const struct fuzzy_scene_memory &memory, const struct graph_team &team, int level,
+climb_level(const struct fuzzy_map_memory &memory, const struct graph_team &team, int level,
             const Meet &meet)
 {
     choose(memory, team, level);
@@ -511,7 +511,7 @@ is_large(const struct fuzzy_level &level)
 
 /* The rest of the way up by one block, and back down to where it began. */
 static __device__ void
-climb_alone(const struct fuzzy_scene_memory &memory, int level)
+climb_alone(const struct fuzzy_map_memory &memory, int level)
 {
     const struct graph_team alone = {0, 1};
     auto meet = [] { __syncthreads(); };
@@ -528,7 +528,7 @@ climb_alone(const struct fuzzy_scene_memory &memory, int level)
 /* From the edges of level 1, some of them still in the table of pairs, to the results of all
  * levels. Its blocks must all run at once. */
 static __global__ void
-__launch_bounds__(CLIMB_THREADS, CLIMB_BLOCKS) climb(const struct fuzzy_scene_memory memory)
+__launch_bounds__(CLIMB_THREADS, CLIMB_BLOCKS) climb(const struct fuzzy_map_memory memory)
 {
     const struct graph_team team = {blockIdx.x, gridDim.x};
     auto meet = [] { cooperative_groups::this_grid().sync(); };
@@ -549,32 +549,31 @@ __launch_bounds__(CLIMB_THREADS, CLIMB_BLOCKS) climb(const struct fuzzy_scene_me
 }
 
 /* Where the first of a lane's two voxels of a row lies, of 64 along x. */
-struct scene_lane {
+struct map_lane {
     int64_t x;
     size_t tile; /* first voxel */
     uint32_t base;
 };
 
 static __device__ __forceinline__ uint32_t
-scene_value(const struct fuzzy_scene_memory &memory, uint32_t base, uint32_t component,
-            uint32_t cap)
+map_value(const struct fuzzy_map_memory &memory, uint32_t base, uint32_t component, uint32_t cap)
 {
     if (component == TILE_NONE)
         return 0;
     return component == TILE_SEEDED ? cap : min(cap, (uint32_t)memory.connected[base + component]);
 }
 
-/* The scene of SCENE_ROWS rows from `row` on, two voxels in a word, or 0 beyond the volume. All
+/* The map of MAP_ROWS rows from `row` on, two voxels in a word, or 0 beyond the volume. All
  * loads go out at once. */
 static __device__ __forceinline__ void
-scene_rows(const struct fuzzy_scene_memory &memory, const struct fuzzy_grid &grid,
-           const struct scene_lane &at, uint32_t row, int64_t y0, int64_t z,
-           uint32_t (&value)[SCENE_ROWS])
+map_rows(const struct fuzzy_map_memory &memory, const struct fuzzy_grid &grid,
+         const struct map_lane &at, uint32_t row, int64_t y0, int64_t z,
+         uint32_t (&value)[MAP_ROWS])
 {
-    uint32_t component[SCENE_ROWS];
+    uint32_t component[MAP_ROWS];
 
 #pragma unroll
-    for (uint32_t j = 0; j < SCENE_ROWS; j++) {
+    for (uint32_t j = 0; j < MAP_ROWS; j++) {
         size_t place = at.tile + ((row + j) << 4 | (2 * threadIdx.x & 15));
         bool inside = at.x < grid.size[0] && y0 + j < grid.size[1] && z < grid.size[2];
 
@@ -582,26 +581,26 @@ scene_rows(const struct fuzzy_scene_memory &memory, const struct fuzzy_grid &gri
         value[j] = inside ? *(const uint32_t *)(memory.cap + place) : 0;
     }
 #pragma unroll
-    for (uint32_t j = 0; j < SCENE_ROWS; j++)
-        value[j] = scene_value(memory, at.base, component[j] & 0xffff, value[j] & 0xffff) |
-                   scene_value(memory, at.base, component[j] >> 16, value[j] >> 16) << 16;
+    for (uint32_t j = 0; j < MAP_ROWS; j++)
+        value[j] = map_value(memory, at.base, component[j] & 0xffff, value[j] & 0xffff) |
+                   map_value(memory, at.base, component[j] >> 16, value[j] >> 16) << 16;
 }
 
 static __device__ __forceinline__ void
 write_row(const struct fuzzy_output &output, int64_t columns, int64_t x, int64_t line,
           uint32_t value)
 {
-    uint16_t *scene = output.scene + line * columns + x;
+    uint16_t *map = output.map + line * columns + x;
 
     if (x >= columns)
         return;
     if (columns % 2 == 0) {
-        *(uint32_t *)scene = value;
+        *(uint32_t *)map = value;
         return;
     }
-    scene[0] = (uint16_t)value;
+    map[0] = (uint16_t)value;
     if (x + 1 < columns)
-        scene[1] = (uint16_t)(value >> 16);
+        map[1] = (uint16_t)(value >> 16);
 }
 
 /* The bits of `even` at the even places, those of `odd` between them. */
@@ -620,44 +619,43 @@ interleaved(uint32_t even, uint32_t odd)
     return bits[0] | bits[1] << 1;
 }
 
-/* The scene row by row. One block four tiles along x, one warp SCENE_ROWS rows of 64 voxels. */
+/* The map row by row. One block four tiles along x, one warp MAP_ROWS rows of 64 voxels. */
 static __global__ void
 __launch_bounds__(GRAPH_THREADS)
-    write_scene(const struct fuzzy_scene_memory memory, const struct fuzzy_grid grid,
-                const struct fuzzy_output output)
+    write_map(const struct fuzzy_map_memory memory, const struct fuzzy_grid grid,
+              const struct fuzzy_output output)
 {
     const uint32_t rows = FUZZY_TILE_SIDE * FUZZY_TILE_SIDE, lane = threadIdx.x & 31;
     int64_t group = blockIdx.x % output.words_per_row;
     uint64_t rest = blockIdx.x / output.words_per_row;
     int64_t z0 = (int64_t)(rest / grid.tiles[1]) * FUZZY_TILE_SIDE;
     uint32_t voxels = 0, tile;
-    struct scene_lane at;
+    struct map_lane at;
 
     at.x = group * 64 + 2 * lane;
     tile = (uint32_t)(rest * grid.tiles[0]) +
            (uint32_t)(min(at.x, grid.size[0] - 1) / FUZZY_TILE_SIDE);
     at.tile = (size_t)tile * FUZZY_TILE_VOXELS;
     at.base = memory.base[tile];
-    for (uint32_t row = (threadIdx.x >> 5) * SCENE_ROWS; row < rows;
-         row += GRAPH_THREADS / 32 * SCENE_ROWS) {
+    for (uint32_t row = (threadIdx.x >> 5) * MAP_ROWS; row < rows;
+         row += GRAPH_THREADS / 32 * MAP_ROWS) {
         int64_t y0 = (int64_t)(rest % grid.tiles[1]) * FUZZY_TILE_SIDE + (row & 15);
         int64_t z = z0 + (row >> 4);
-        uint32_t value[SCENE_ROWS], even = 0, odd = 0;
+        uint32_t value[MAP_ROWS], even = 0, odd = 0;
 
-        scene_rows(memory, grid, at, row, y0, z, value);
+        map_rows(memory, grid, at, row, y0, z, value);
 #pragma unroll
-        for (uint32_t j = 0; j < SCENE_ROWS; j++) {
+        for (uint32_t j = 0; j < MAP_ROWS; j++) {
             uint32_t low = lanes_with((value[j] & 0xffff) > output.threshold);
             uint32_t high = lanes_with(value[j] >> 16 > output.threshold);
 
-            if (output.scene != NULL && y0 + j < grid.size[1] && z < grid.size[2])
+            if (output.map != NULL && y0 + j < grid.size[1] && z < grid.size[2])
                 write_row(output, grid.size[0], at.x, z * grid.size[1] + y0 + j, value[j]);
             even = lane == j ? low : even;
             odd = lane == j ? high : odd;
         }
         voxels += __popc(even) + __popc(odd);
-        if (output.bits != NULL && lane < SCENE_ROWS && y0 + lane < grid.size[1] &&
-            z < grid.size[2])
+        if (output.bits != NULL && lane < MAP_ROWS && y0 + lane < grid.size[1] && z < grid.size[2])
             output.bits[(z * grid.size[1] + y0 + lane) * output.words_per_row + group] =
                 interleaved(even, odd);
     }

@@ -36,7 +36,7 @@ struct grow_chunk {
 
 struct growth {
     struct fuzzy_tables tables;
-    uint16_t *scene;
+    uint16_t *map;
     const void *voxels;
     uint32_t size[3];
     uint32_t step[3];
@@ -155,7 +155,7 @@ INLINE void
 extend(struct growth *growth, enum image_pixel pixel, uint16_t strength, int32_t value, uint32_t j,
        uint32_t *next)
 {
-    uint16_t known = growth->scene[j], affinity;
+    uint16_t known = growth->map[j], affinity;
 
     if (known >= strength)
         return;
@@ -163,11 +163,11 @@ extend(struct growth *growth, enum image_pixel pixel, uint16_t strength, int32_t
     if (affinity <= known)
         return;
     if (affinity < strength) {
-        growth->scene[j] = affinity;
+        growth->map[j] = affinity;
         enter(growth, affinity, j);
         return;
     }
-    growth->scene[j] = strength;
+    growth->map[j] = strength;
     if (*next != NONE)
         enter(growth, strength, *next);
     *next = j;
@@ -213,7 +213,7 @@ empty_bucket(struct growth *growth, enum image_pixel pixel, uint16_t strength)
         struct around around;
 
         next = NONE;
-        if (growth->scene[i] != strength || is_padding(growth, value))
+        if (growth->map[i] != strength || is_padding(growth, value))
             continue;
         if (growth->taken + FACES > growth->chunk_count)
             return false;
@@ -260,11 +260,11 @@ plant(struct growth *growth, const struct kernels_fuzzy_object *object)
         uint32_t i = (uint32_t)seed->x + (uint32_t)seed->y * growth->step[1] +
                      (uint32_t)seed->z * growth->step[2];
 
-        if (growth->scene[i] != 0)
+        if (growth->map[i] != 0)
             continue;
         if (growth->taken == growth->chunk_count)
             return false;
-        growth->scene[i] = FUZZY_STRENGTHS - 1;
+        growth->map[i] = FUZZY_STRENGTHS - 1;
         enter(growth, FUZZY_STRENGTHS - 1, i);
     }
     return true;
@@ -287,7 +287,7 @@ fuzzy_grow(const struct fuzzy_growth *given)
     size_t chunk_count = given->space_size / sizeof(struct grow_chunk);
     struct growth growth = {
         .tables = given->tables,
-        .scene = given->scene,
+        .map = given->map,
         .voxels = given->voxels,
         .size = {(uint32_t)columns, (uint32_t)rows, (uint32_t)given->extent.slices},
         .step = {1, (uint32_t)columns, (uint32_t)(columns * rows)},

@@ -1,5 +1,5 @@
 /*
- * fuzzy_object.cuh - an object of fuzzy connectedness whose scene nobody asked for: the voxels that
+ * fuzzy_object.cuh - an object of fuzzy connectedness whose map nobody asked for: the voxels that
  * paths of affinities above the threshold join to the seeds. One read of the volume makes three
  * bits a voxel of it, and one flood over these finds the object (edge_flood_cuda.cuh).
  *

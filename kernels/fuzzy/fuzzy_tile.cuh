@@ -1,5 +1,5 @@
 /*
- * fuzzy_tile.cuh - the contraction of one tile in shared memory: see fuzzy_scene.cuh.
+ * fuzzy_tile.cuh - the contraction of one tile in shared memory: see fuzzy_map.cuh.
  *
  * A key is affinity << 16 | place: of an edge inside the tile TILE_INSIDE | axis << 12 | the nearer
  * voxel; of an edge that leaves it axis << 9 | its place on the two faces across that axis, which
@@ -9,7 +9,7 @@
 #ifndef NOCTULE_FUZZY_TILE_CUH
 #define NOCTULE_FUZZY_TILE_CUH
 
-#include "kernels/fuzzy/fuzzy_scene.cuh"
+#include "kernels/fuzzy/fuzzy_map.cuh"
 
 #define TILE_THREADS 512
 #define TILE_FACE    256
@@ -17,7 +17,7 @@
 #define TILE_INSIDE  0x8000u
 #define TILE_FINAL   0x4000u
 #define TILE_SEED    0xffffffffu
-#define TILE_NONE    0xffffu /* component: no edges, the scene is 0 */
+#define TILE_NONE    0xffffu /* component: no edges, the map is 0 */
 #define TILE_SEEDED  0xfffeu /* component: holds a seed */
 
 /* Across the far faces: what lies there, and the affinities of the edges that lead there. */
@@ -44,7 +44,7 @@ struct tile_memory {
 
             union {
                 uint16_t cap[FUZZY_TILE_VOXELS];  /* of components, since they were numbered */
-                uint16_t rank[FUZZY_TILE_VOXELS]; /* of components: as in fuzzy_scene_memory */
+                uint16_t rank[FUZZY_TILE_VOXELS]; /* of components: as in fuzzy_map_memory */
             };
         };
     };
@@ -68,7 +68,7 @@ struct contract_arguments {
     const void *voxels;
     struct fuzzy_grid grid;
     struct fuzzy_lookup lookup;
-    struct fuzzy_scene_memory memory;
+    struct fuzzy_map_memory memory;
 };
 
 /* What a thread keeps: its voxels, and its components, are threadIdx.x + i * TILE_THREADS. The
@@ -758,7 +758,7 @@ far_end(const struct fuzzy_grid &grid, uint32_t tile, uint32_t key)
 static __device__ void
 write_node(const struct contract_arguments &arguments, uint32_t tile, uint32_t node, uint32_t key)
 {
-    const struct fuzzy_scene_memory &memory = arguments.memory;
+    const struct fuzzy_map_memory &memory = arguments.memory;
 
     memory.chosen[node] = far_end(arguments.grid, tile, key);
     memory.strongest[node] = (uint16_t)(key >> 16);
@@ -808,7 +808,7 @@ static __device__ uint32_t
 write_components(const struct contract_arguments &arguments, struct tile_memory *tile,
                  struct tile_thread *self, uint32_t number, uint32_t columns)
 {
-    const struct fuzzy_scene_memory &memory = arguments.memory;
+    const struct fuzzy_map_memory &memory = arguments.memory;
     uint32_t base;
 
 #pragma unroll
@@ -944,7 +944,7 @@ span(const struct fuzzy_edges &forest, struct tile_memory *tile, struct tile_thr
 
 /* Empties the table of pairs, which costs nothing beside the rest. */
 static __device__ __forceinline__ void
-clear_pairs(const struct fuzzy_scene_memory &memory)
+clear_pairs(const struct fuzzy_map_memory &memory)
 {
     uint32_t stride = gridDim.x * TILE_THREADS;
 

@@ -4,8 +4,8 @@
  * bench_fuzzy [REPEAT [SLICES...]]: volumes of 512 x 512 int16, vessels in noise, smooth, a maze
  * and one path through everything, of each number of slices (default 131 and, for linearity, 66).
  * One JSON line a case: the median of REPEAT (3) runs of kernels_fuzzy_run with 1 and 2 threads,
- * the scene and the object alone, its ratio to the Dijkstra of the same volume in the same run, and
- * whether the scene equals the Dijkstra's. kernels_volume_ready and the copy of the voxels are not
+ * the map and the object alone, its ratio to the Dijkstra of the same volume in the same run, and
+ * whether the map equals the Dijkstra's. kernels_volume_ready and the copy of the voxels are not
  * in the time; neither are they in the Dijkstra's, which starts from values with a border around
  * them.
  */
@@ -114,7 +114,7 @@ struct chunk {
 struct dijkstra {
     int64_t step[3];
     uint16_t *values; /* with the border */
-    uint16_t *scene;  /* 65535 in the border: never reached */
+    uint16_t *map;    /* 65535 in the border: never reached */
     struct fuzzy_tables tables;
     struct chunk *bucket[STRENGTHS];
     struct chunk *spare;
@@ -144,7 +144,7 @@ enter(struct dijkstra *dijkstra, uint16_t strength, uint32_t i)
 static inline void
 extend(struct dijkstra *dijkstra, uint16_t strength, uint16_t value, int64_t j)
 {
-    uint16_t affinity, known = dijkstra->scene[j];
+    uint16_t affinity, known = dijkstra->map[j];
 
     if (known >= strength)
         return;
@@ -153,7 +153,7 @@ extend(struct dijkstra *dijkstra, uint16_t strength, uint16_t value, int64_t j)
         affinity = strength;
     if (affinity <= known)
         return;
-    dijkstra->scene[j] = affinity;
+    dijkstra->map[j] = affinity;
     enter(dijkstra, affinity, (uint32_t)j);
 }
 
@@ -170,7 +170,7 @@ empty_bucket(struct dijkstra *dijkstra, uint16_t strength)
             chunk->next = dijkstra->spare;
             dijkstra->spare = chunk;
         }
-        if (dijkstra->scene[i] != strength)
+        if (dijkstra->map[i] != strength)
             continue;
         for (int axis = 0; axis < 3; axis++) {
             extend(dijkstra, strength, dijkstra->values[i], i - dijkstra->step[axis]);
@@ -193,12 +193,12 @@ load(struct dijkstra *dijkstra, const struct phantom *phantom)
     size_t bytes = (size_t)((slices + 2) * dijkstra->step[2]) * sizeof(uint16_t);
 
     memset(dijkstra->values, 0, bytes);
-    memset(dijkstra->scene, 0xFF, bytes);
+    memset(dijkstra->map, 0xFF, bytes);
     for (int64_t z = 0; z < slices; z++)
         for (int64_t y = 0; y < ROWS; y++) {
             int64_t at = place_of(dijkstra, 0, y, z);
             memcpy(&dijkstra->values[at], &phantom->voxels[(z * ROWS + y) * COLUMNS], row);
-            memset(&dijkstra->scene[at], 0, row);
+            memset(&dijkstra->map[at], 0, row);
         }
 }
 
@@ -214,7 +214,7 @@ dijkstra_for(const struct phantom *phantom)
     dijkstra->step[1] = COLUMNS + 2;
     dijkstra->step[2] = (COLUMNS + 2) * (ROWS + 2);
     dijkstra->values = allocate(voxels * sizeof(uint16_t));
-    dijkstra->scene = allocate(voxels * sizeof(uint16_t));
+    dijkstra->map = allocate(voxels * sizeof(uint16_t));
     /* At most six entries a voxel, and a partly filled chunk a bucket. */
     dijkstra->arena = allocate((6 * voxels / CHUNK + STRENGTHS) * sizeof(struct chunk));
     dijkstra->tables.span = TOP;
@@ -227,7 +227,7 @@ static void
 dijkstra_free(struct dijkstra *dijkstra)
 {
     free(dijkstra->values);
-    free(dijkstra->scene);
+    free(dijkstra->map);
     free(dijkstra->arena);
     free(dijkstra->tables.first);
     free(dijkstra->tables.second);
@@ -269,7 +269,7 @@ time_dijkstra(struct dijkstra *dijkstra, const struct phantom *phantom)
     dijkstra->taken = 0;
     begun = cost_now();
     fuzzy_fill_tables(&phantom->object, &dijkstra->tables);
-    dijkstra->scene[seed] = STRENGTHS - 1;
+    dijkstra->map[seed] = STRENGTHS - 1;
     enter(dijkstra, STRENGTHS - 1, (uint32_t)seed);
     for (int strength = STRENGTHS - 1; strength > 0; strength--)
         empty_bucket(dijkstra, (uint16_t)strength);
@@ -278,14 +278,14 @@ time_dijkstra(struct dijkstra *dijkstra, const struct phantom *phantom)
 
 static int64_t
 count_differences(const struct dijkstra *dijkstra, const struct phantom *phantom,
-                  const uint16_t *scene)
+                  const uint16_t *map)
 {
     int64_t differences = 0;
 
     for (int64_t z = 0; z < phantom->extent.slices; z++)
         for (int64_t y = 0; y < ROWS; y++)
             for (int64_t x = 0; x < COLUMNS; x++)
-                differences += dijkstra->scene[place_of(dijkstra, x, y, z)] != *scene++;
+                differences += dijkstra->map[place_of(dijkstra, x, y, z)] != *map++;
     return differences;
 }
 
@@ -326,7 +326,7 @@ static struct cost
 time_run(struct kernels_lane *lane, const struct phantom *phantom,
          const struct kernels_fuzzy_object *object, struct kernels_fuzzy_result *result)
 {
-    const struct kernels_fuzzy_demand one = {.objects = 1, .scenes = object->scene};
+    const struct kernels_fuzzy_demand one = {.objects = 1, .maps = object->map};
     const struct kernels_demand demand = {.of[KERNELS_FUZZY] = &one};
     struct error error = {0};
     void *voxels;
@@ -353,7 +353,7 @@ print_cost(const struct phantom *phantom, const char *result, int threads, struc
 
 static void
 bench_case(const struct phantom *phantom, const struct dijkstra *dijkstra, double seconds,
-           int threads, bool scene, int repeat)
+           int threads, bool map, int repeat)
 {
     struct kernels_device_options options = {.backend = "cpu", .threads = threads};
     struct kernels_fuzzy_object object = phantom->object;
@@ -364,18 +364,18 @@ bench_case(const struct phantom *phantom, const struct dijkstra *dijkstra, doubl
     struct error error = {0};
 
     object.seeds = &phantom->seed;
-    object.scene = scene;
+    object.map = map;
     check(kernels_device_open(&options, &device, &error), error.message);
     check(kernels_lane_open(device, &lane, &error), error.message);
     for (int i = 0; i < repeat; i++)
         costs[i] = time_run(lane, phantom, &object, &result);
     middle = median(costs, repeat);
-    print_cost(phantom, scene ? "scene" : "object", threads, middle);
+    print_cost(phantom, map ? "map" : "object", threads, middle);
     printf(",\"over_dijkstra\":%.2f,\"object_voxels\":%lld", seconds / middle.seconds,
            (long long)result.object.voxels);
-    if (scene)
+    if (map)
         printf(",\"differences\":%lld",
-               (long long)count_differences(dijkstra, phantom, result.scene));
+               (long long)count_differences(dijkstra, phantom, result.map));
     printf(",\"peak_mib\":%.0f}\n", peak_mib());
     fflush(stdout);
     kernels_lane_close(lane);

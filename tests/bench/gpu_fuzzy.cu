@@ -234,13 +234,13 @@ struct setting {
     std::vector<void *> taken;
     cudaStream_t stream;
     fuzzy_volume volume;
-    fuzzy_scene_memory memory;
+    fuzzy_map_memory memory;
     edge_flood_volume edges;
     fuzzy_reach reach;
     uint32_t *seeds; /* one, for the edges */
     edge_flood_counts *counts;
     fuzzy_output output;
-    uint16_t *scene;
+    uint16_t *map;
     double read_ms, upload_ms, paper_ms;
     std::vector<uint16_t> truth;
 };
@@ -334,13 +334,13 @@ set_up(const gpu_bench *bench, setting *setting)
     setting->volume.grid = fuzzy_grid_of(extent);
     put_tables(setting);
     edge_flood_measure(extent, &setting->edges);
-    fuzzy_scene_place(&setting->volume.grid, &arena, &setting->memory);
+    fuzzy_map_place(&setting->volume.grid, &arena, &setting->memory);
     edge_flood_place_volume(&setting->edges, &arena);
     arena = {take<unsigned char>(setting, arena.used), 0, false};
-    fuzzy_scene_place(&setting->volume.grid, &arena, &setting->memory);
+    fuzzy_map_place(&setting->volume.grid, &arena, &setting->memory);
     edge_flood_place_volume(&setting->edges, &arena);
     put_seed(setting);
-    setting->scene = take<uint16_t>(setting, setting->voxels);
+    setting->map = take<uint16_t>(setting, setting->voxels);
     setting->output.bits =
         take<unsigned long long>(setting, (size_t)(words_per_row * extent.rows * extent.slices));
     setting->output.words_per_row = words_per_row;
@@ -358,12 +358,12 @@ tear_down(setting *setting)
 }
 
 static std::vector<uint16_t>
-fetch_paper_scene(const setting *setting, const wang2016_memory &paper)
+fetch_paper_map(const setting *setting, const wang2016_memory &paper)
 {
     std::vector<uint32_t> wide(setting->voxels);
 
-    GPU_BENCH_TRY(cudaMemcpy(wide.data(), paper.scene, wide.size() * sizeof(uint32_t),
-                             cudaMemcpyDeviceToHost));
+    GPU_BENCH_TRY(
+        cudaMemcpy(wide.data(), paper.map, wide.size() * sizeof(uint32_t), cudaMemcpyDeviceToHost));
     return std::vector<uint16_t>(wide.begin(), wide.end());
 }
 
@@ -389,7 +389,7 @@ report_corrections(const gpu_bench *bench, const setting *setting, const char *n
         fprintf(bench->out,
                 "{\"case\":\"%s\",\"wang2016_iterations\":%d,\"wrong_voxels\":%zu,"
                 "\"voxels\":%zu}\n",
-                name, iterations, differing(fetch_paper_scene(setting, paper), setting->truth),
+                name, iterations, differing(fetch_paper_map(setting, paper), setting->truth),
                 setting->voxels);
     }
 }
@@ -404,7 +404,7 @@ run_paper(const gpu_bench *bench, setting *setting, const char *name)
     float milliseconds;
     int iterations;
 
-    paper.scene = take<uint32_t>(setting, setting->voxels);
+    paper.map = take<uint32_t>(setting, setting->voxels);
     paper.front = take<unsigned char>(setting, setting->voxels);
     paper.next_front = take<unsigned char>(setting, setting->voxels);
     paper.changed = take<int>(setting, 1);
@@ -417,7 +417,7 @@ run_paper(const gpu_bench *bench, setting *setting, const char *name)
     GPU_BENCH_TRY(cudaEventSynchronize(ended));
     GPU_BENCH_TRY(cudaEventElapsedTime(&milliseconds, begun, ended));
     setting->paper_ms = milliseconds;
-    setting->truth = fetch_paper_scene(setting, paper);
+    setting->truth = fetch_paper_map(setting, paper);
     fprintf(bench->out, "{\"case\":\"%s\",\"wang2016_launches\":%d,\"ms\":%.1f}\n", name,
             2 * iterations, milliseconds);
     report_corrections(bench, setting, name, paper);
@@ -441,8 +441,8 @@ find_truth(const gpu_bench *bench, setting *setting, const char *name)
     object.seeds = &setting->seed;
     object.seed_count = 1;
     setting->truth.resize(setting->voxels);
-    ref_fuzzy_scene(setting->extent, IMAGE_INT16, setting->host.data(), &object,
-                    setting->truth.data());
+    ref_fuzzy_map(setting->extent, IMAGE_INT16, setting->host.data(), &object,
+                  setting->truth.data());
 }
 
 static int64_t
@@ -468,21 +468,21 @@ wrong_bits(const setting *setting)
 static int64_t
 wrong_voxels(const setting *setting)
 {
-    std::vector<uint16_t> scene(setting->voxels);
+    std::vector<uint16_t> map(setting->voxels);
 
-    GPU_BENCH_TRY(cudaMemcpy(scene.data(), setting->scene, scene.size() * sizeof(uint16_t),
+    GPU_BENCH_TRY(cudaMemcpy(map.data(), setting->map, map.size() * sizeof(uint16_t),
                              cudaMemcpyDeviceToHost));
-    return (int64_t)differing(scene, setting->truth);
+    return (int64_t)differing(map, setting->truth);
 }
 
 static void
-run_scene(setting *setting, int multiprocessors, cudaStream_t stream)
+run_map(setting *setting, int multiprocessors, cudaStream_t stream)
 {
-    GPU_BENCH_TRY(fuzzy_scene_run(&setting->volume, &setting->memory, &setting->output,
-                                  multiprocessors, stream));
+    GPU_BENCH_TRY(fuzzy_map_run(&setting->volume, &setting->memory, &setting->output,
+                                multiprocessors, stream));
 }
 
-/* The flood, and where that is stopped the scene of affinities that are 0 or 65535. */
+/* The flood, and where that is stopped the map of affinities that are 0 or 65535. */
 static void
 run_object(setting *setting, int multiprocessors, cudaStream_t stream)
 {
@@ -498,11 +498,11 @@ run_object(setting *setting, int multiprocessors, cudaStream_t stream)
                                   cudaMemcpyDeviceToHost, stream));
     GPU_BENCH_TRY(cudaStreamSynchronize(stream));
     if (setting->counts->stopped != 0)
-        run_scene(setting, multiprocessors, stream);
+        run_map(setting, multiprocessors, stream);
 }
 
 static int64_t
-run_ours(const gpu_bench *bench, setting *setting, const char *name, bool scene)
+run_ours(const gpu_bench *bench, setting *setting, const char *name, bool map)
 {
     int device, multiprocessors;
     gpu_bench_result result = {name,
@@ -515,15 +515,15 @@ run_ours(const gpu_bench *bench, setting *setting, const char *name, bool scene)
 
     GPU_BENCH_TRY(cudaGetDevice(&device));
     GPU_BENCH_TRY(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-    setting->output.scene = scene ? setting->scene : NULL;
-    fuzzy_lookup_binary(&setting->volume.lookup, !scene, setting->what->object.threshold);
+    setting->output.map = map ? setting->map : NULL;
+    fuzzy_lookup_binary(&setting->volume.lookup, !map, setting->what->object.threshold);
     result.median_ms = gpu_bench_median_ms(bench, setting->stream, [&](cudaStream_t stream) {
-        if (scene)
-            run_scene(setting, multiprocessors, stream);
+        if (map)
+            run_map(setting, multiprocessors, stream);
         else
             run_object(setting, multiprocessors, stream);
     });
-    result.mismatches = wrong_bits(setting) + (scene ? wrong_voxels(setting) : 0);
+    result.mismatches = wrong_bits(setting) + (map ? wrong_voxels(setting) : 0);
     gpu_bench_report(bench, &result);
     return result.mismatches;
 }
@@ -535,21 +535,21 @@ run_case(const gpu_bench *bench, const content *what, const image_extent &extent
     const std::string size = std::string("/") + what->name + "/" + std::to_string(extent.columns) +
                              "x" + std::to_string(extent.rows) + "x" +
                              std::to_string(extent.slices);
-    const std::string scene = "fuzzy/scene" + size, object = "fuzzy/object" + size;
-    bool want_scene = gpu_bench_wants(bench, scene.c_str());
+    const std::string map = "fuzzy/scene" + size, object = "fuzzy/object" + size;
+    bool want_map = gpu_bench_wants(bench, map.c_str());
     bool want_object = gpu_bench_wants(bench, object.c_str());
     setting setting = {};
     int failed = 0;
 
-    if (!want_scene && !want_object)
+    if (!want_map && !want_object)
         return 0;
     setting.what = what;
     setting.extent = extent;
     setting.seed = seed;
     set_up(bench, &setting);
     find_truth(bench, &setting, ("wang2016/" + size).c_str());
-    if (want_scene)
-        failed += run_ours(bench, &setting, scene.c_str(), true) != 0;
+    if (want_map)
+        failed += run_ours(bench, &setting, map.c_str(), true) != 0;
     if (want_object)
         failed += run_ours(bench, &setting, object.c_str(), false) != 0;
     tear_down(&setting);

@@ -100,20 +100,35 @@ struct fuzzy_case {
     const char *description;
     enum grey grey;
     struct image_extent extent;
-    bool scene;
+    bool map;
     bool only_by_name;
 };
 
 /* The slices are those of Wang 2016's three series. */
 static const struct fuzzy_case fuzzy_cases[] = {
-    {"fuzzy-vessels-131", "vessels in noise, scene", VESSELS, {512, 512, 131}, true, false},
-    {"fuzzy-vessels-261", "vessels in noise, scene", VESSELS, {512, 512, 261}, true, true},
-    {"fuzzy-vessels-576", "vessels in noise, scene", VESSELS, {512, 512, 576}, true, true},
-    {"fuzzy-smooth-131", "smooth field, scene", SMOOTH, {512, 512, 131}, true, false},
-    {"fuzzy-smooth-261", "smooth field, scene", SMOOTH, {512, 512, 261}, true, true},
-    {"fuzzy-smooth-576", "smooth field, scene", SMOOTH, {512, 512, 576}, true, true},
+    {"fuzzy-vessels-131",
+     "vessels in noise, connectedness map",
+     VESSELS,
+     {512, 512, 131},
+     true,
+     false},
+    {"fuzzy-vessels-261",
+     "vessels in noise, connectedness map",
+     VESSELS,
+     {512, 512, 261},
+     true,
+     true},
+    {"fuzzy-vessels-576",
+     "vessels in noise, connectedness map",
+     VESSELS,
+     {512, 512, 576},
+     true,
+     true},
+    {"fuzzy-smooth-131", "smooth field, connectedness map", SMOOTH, {512, 512, 131}, true, false},
+    {"fuzzy-smooth-261", "smooth field, connectedness map", SMOOTH, {512, 512, 261}, true, true},
+    {"fuzzy-smooth-576", "smooth field, connectedness map", SMOOTH, {512, 512, 576}, true, true},
     {"fuzzy-object-576", "vessels in noise, object only", VESSELS, {512, 512, 576}, false, true},
-    {"fuzzy-maze-256", "serpentine, scene", MAZE, CUBE(256), true, false},
+    {"fuzzy-maze-256", "serpentine, connectedness map", MAZE, CUBE(256), true, false},
 };
 
 enum {
@@ -495,7 +510,7 @@ run_fuzzy_case(const struct bench *bench, const struct fuzzy_case *chosen)
                                           .weight = 0.5,
                                           .threshold = 32767,
                                           .padding = {1, 0},
-                                          .scene = chosen->scene};
+                                          .map = chosen->map};
     struct ref_whole whole = {.job = {.extent = chosen->extent,
                                       .pixel = IMAGE_INT16,
                                       .voxels = voxels,

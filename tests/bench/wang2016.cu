@@ -54,7 +54,7 @@ update_neighbours(const struct wang2016_memory memory, const struct fuzzy_volume
     if (!own_place(volume.grid, &place) || memory.front[place.voxel] == 0)
         return;
     memory.front[place.voxel] = 0;
-    own = memory.scene[place.voxel];
+    own = memory.map[place.voxel];
 #pragma unroll
     for (int i = 0; i < 6; i++) {
         size_t other;
@@ -63,7 +63,7 @@ update_neighbours(const struct wang2016_memory memory, const struct fuzzy_volume
         if (!neighbour_of(volume.grid, place, i, &other))
             continue;
         least = min(own, affinity_between(volume, place.voxel, other));
-        if (least > memory.scene[other] && atomicMax(&memory.scene[other], least) < least)
+        if (least > memory.map[other] && atomicMax(&memory.map[other], least) < least)
             memory.next_front[other] = 1;
     }
 }
@@ -91,7 +91,7 @@ best_of_neighbours(const struct wang2016_memory &memory, const struct fuzzy_volu
         size_t other;
 
         if (neighbour_of(volume.grid, place, i, &other))
-            best = max(best, min(*(volatile uint32_t *)&memory.scene[other],
+            best = max(best, min(*(volatile uint32_t *)&memory.map[other],
                                  affinity_between(volume, place.voxel, other)));
     }
     return best;
@@ -106,7 +106,7 @@ update_blocks(const struct wang2016_memory memory, const struct fuzzy_volume vol
     do {
         uint32_t best = inside ? best_of_neighbours(memory, volume, place) : 0;
 
-        changed = inside && atomicMax(&memory.scene[place.voxel], best) < best;
+        changed = inside && atomicMax(&memory.map[place.voxel], best) < best;
     } while (__syncthreads_or(changed) != 0);
 }
 
@@ -126,11 +126,11 @@ wang2016_begin(const struct wang2016_memory *memory, const struct image_extent *
     size_t voxel = (size_t)((seed->z * extent->rows + seed->y) * extent->columns + seed->x);
     const uint32_t full = 65535;
 
-    GPU_BENCH_TRY(cudaMemsetAsync(memory->scene, 0, voxels * sizeof(uint32_t), stream));
+    GPU_BENCH_TRY(cudaMemsetAsync(memory->map, 0, voxels * sizeof(uint32_t), stream));
     GPU_BENCH_TRY(cudaMemsetAsync(memory->front, 0, voxels, stream));
     GPU_BENCH_TRY(cudaMemsetAsync(memory->next_front, 0, voxels, stream));
     GPU_BENCH_TRY(
-        cudaMemcpyAsync(memory->scene + voxel, &full, sizeof full, cudaMemcpyHostToDevice, stream));
+        cudaMemcpyAsync(memory->map + voxel, &full, sizeof full, cudaMemcpyHostToDevice, stream));
     GPU_BENCH_TRY(cudaMemsetAsync(memory->front + voxel, 1, 1, stream));
 }
 

@@ -1,21 +1,21 @@
 /*
  * wang2016.cuh - the method of Wang 2016 (after Zhuge et al. 2011), as a
- * baseline: one thread a voxel, affinities from look-up tables, scenes updated by atomics.
+ * baseline: one thread a voxel, affinities from look-up tables, maps updated by atomics.
  */
 #ifndef NOCTULE_WANG2016_CUH
 #define NOCTULE_WANG2016_CUH
 
-#include "kernels/fuzzy/fuzzy_scene.cuh"
+#include "kernels/fuzzy/fuzzy_map.cuh"
 
 /* Device memory, one element a voxel. */
 struct wang2016_memory {
-    uint32_t *scene;
+    uint32_t *map;
     unsigned char *front;      /* C1: voxels whose neighbours are updated in this iteration */
     unsigned char *next_front; /* C2 */
     int *changed;
 };
 
-/* All is 0 but the seed, whose scene is 65535 and which is the front. */
+/* All is 0 but the seed, whose map is 65535 and which is the front. */
 void wang2016_begin(const struct wang2016_memory *memory, const struct image_extent *extent,
                     const struct kernels_voxel *seed, cudaStream_t stream);
 

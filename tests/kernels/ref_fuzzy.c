@@ -154,7 +154,7 @@ struct search {
     const void *voxels;
     const struct kernels_fuzzy_object *object;
     struct parts parts;
-    uint16_t *scene;
+    uint16_t *map;
     struct buckets *buckets;
 };
 
@@ -162,9 +162,9 @@ struct search {
 static void
 strengthen(struct search *search, int64_t i, uint16_t strength)
 {
-    if (strength <= search->scene[i])
+    if (strength <= search->map[i])
         return;
-    search->scene[i] = strength;
+    search->map[i] = strength;
     enter(search->buckets, strength, i);
 }
 
@@ -220,16 +220,16 @@ find_parts(struct search *search)
 }
 
 void
-ref_fuzzy_scene(struct image_extent extent, enum image_pixel pixel, const void *voxels,
-                const struct kernels_fuzzy_object *object, uint16_t *scene)
+ref_fuzzy_map(struct image_extent extent, enum image_pixel pixel, const void *voxels,
+              const struct kernels_fuzzy_object *object, uint16_t *map)
 {
-    struct search search = {extent, pixel, voxels, object, .scene = scene};
+    struct search search = {extent, pixel, voxels, object, .map = map};
 
     find_parts(&search);
     search.buckets = calloc(1, sizeof(*search.buckets));
     if (!search.buckets)
         abort();
-    memset(scene, 0, (size_t)ref_voxels(extent) * sizeof(*scene));
+    memset(map, 0, (size_t)ref_voxels(extent) * sizeof(*map));
     for (size_t s = 0; s < object->seed_count; s++) {
         const struct kernels_voxel *seed = &object->seeds[s];
         strengthen(&search, (seed->z * extent.rows + seed->y) * extent.columns + seed->x, 65535);
@@ -238,7 +238,7 @@ ref_fuzzy_scene(struct image_extent extent, enum image_pixel pixel, const void *
         int64_t i;
 
         while ((i = take(search.buckets, (uint16_t)strength)) != NONE)
-            if (scene[i] == strength)
+            if (map[i] == strength)
                 extend_all(&search, i, (uint16_t)strength);
     }
     buckets_free(search.buckets);
@@ -247,21 +247,21 @@ ref_fuzzy_scene(struct image_extent extent, enum image_pixel pixel, const void *
 }
 
 static bool
-wins(const struct kernels_fuzzy_object *objects, uint16_t *const *scenes, size_t count,
-     size_t which, int64_t i)
+wins(const struct kernels_fuzzy_object *objects, uint16_t *const *maps, size_t count, size_t which,
+     int64_t i)
 {
     for (size_t other = 0; other < count; other++)
-        if (other != which && scenes[other][i] > objects[other].threshold &&
-            scenes[other][i] >= scenes[which][i])
+        if (other != which && maps[other][i] > objects[other].threshold &&
+            maps[other][i] >= maps[which][i])
             return false;
     return true;
 }
 
 void
-ref_fuzzy_object(int64_t voxels, const struct kernels_fuzzy_object *objects,
-                 uint16_t *const *scenes, size_t count, size_t which, bool relative, uint8_t *in)
+ref_fuzzy_object(int64_t voxels, const struct kernels_fuzzy_object *objects, uint16_t *const *maps,
+                 size_t count, size_t which, bool relative, uint8_t *in)
 {
     for (int64_t i = 0; i < voxels; i++)
-        in[i] = scenes[which][i] > objects[which].threshold &&
-                (!relative || wins(objects, scenes, count, which, i));
+        in[i] = maps[which][i] > objects[which].threshold &&
+                (!relative || wins(objects, maps, count, which, i));
 }

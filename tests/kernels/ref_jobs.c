@@ -33,7 +33,7 @@ fuzzy_demand_of(const struct ref_whole *whole)
                                           .relative = whole->relative};
 
     for (size_t i = 0; i < whole->object_count; i++)
-        demand.scenes += whole->objects[i].scene;
+        demand.maps += whole->objects[i].map;
     return demand;
 }
 
@@ -133,7 +133,7 @@ expect_label(const struct ref_job *job, size_t label, struct ref_outcome *outcom
     free(states);
 }
 
-/* One label, or one scene, on a thread of its own: the references are what large tests wait for. */
+/* One label, or one map, on a thread of its own: the references are what large tests wait for. */
 struct expectation {
     const struct ref_whole *whole;
     size_t index;
@@ -152,9 +152,9 @@ expect_one(void *argument)
         expect_label(job, own->index, own->outcome);
         return NULL;
     }
-    own->outcome->scene = allocate(ref_voxels(job->extent), sizeof(uint16_t));
-    ref_fuzzy_scene(job->extent, job->pixel, job->voxels, &own->whole->objects[own->index],
-                    own->outcome->scene);
+    own->outcome->map = allocate(ref_voxels(job->extent), sizeof(uint16_t));
+    ref_fuzzy_map(job->extent, job->pixel, job->voxels, &own->whole->objects[own->index],
+                  own->outcome->map);
     return NULL;
 }
 
@@ -168,21 +168,20 @@ expect_all(struct expectation *expectations, size_t count)
         pthread_join(expectations[i].thread, NULL);
 }
 
-/* What each object keeps, from all scenes. */
+/* What each object keeps, from all maps. */
 static void
 expect_objects(const struct ref_whole *whole, struct ref_outcome *outcomes)
 {
     struct image_extent extent = whole->job.extent;
     int64_t count = ref_voxels(extent);
-    uint16_t *scenes[REF_MOST];
+    uint16_t *maps[REF_MOST];
     uint8_t *in = allocate(count, 1);
 
     for (size_t i = 0; i < whole->object_count; i++)
-        scenes[i] = outcomes[i].scene;
+        maps[i] = outcomes[i].map;
     for (size_t i = 0; i < whole->object_count; i++) {
         outcomes[i].bits = allocate(ref_mask_words(extent), sizeof(uint64_t));
-        ref_fuzzy_object(count, whole->objects, scenes, whole->object_count, i, whole->relative,
-                         in);
+        ref_fuzzy_object(count, whole->objects, maps, whole->object_count, i, whole->relative, in);
         for (int64_t v = 0; v < count; v++)
             if (in[v])
                 set_bit(extent, &outcomes[i], v);
@@ -212,7 +211,7 @@ outcome_free(struct ref_outcome *outcome)
 {
     free(outcome->bits);
     free(outcome->codes);
-    free(outcome->scene);
+    free(outcome->map);
 }
 
 void
@@ -265,20 +264,20 @@ codes_differ(struct kernels_lane *lane, const struct ref_job *job,
 }
 
 static bool
-scene_differs(const struct ref_whole *whole, const struct kernels_fuzzy_result *result,
-              const struct ref_outcome *outcome, size_t object)
+map_differs(const struct ref_whole *whole, const struct kernels_fuzzy_result *result,
+            const struct ref_outcome *outcome, size_t object)
 {
     int64_t count = ref_voxels(whole->job.extent), wrong = 0;
 
-    if (whole->objects[object].scene != (result->scene != NULL)) {
-        snprintf(difference, sizeof(difference), "scene %zu is there, or not, unasked", object);
+    if (whole->objects[object].map != (result->map != NULL)) {
+        snprintf(difference, sizeof(difference), "map %zu is there, or not, unasked", object);
         return true;
     }
-    for (int64_t i = 0; i < count && result->scene; i++)
-        wrong += result->scene[i] != outcome->scene[i];
+    for (int64_t i = 0; i < count && result->map; i++)
+        wrong += result->map[i] != outcome->map[i];
     if (wrong > 0)
-        snprintf(difference, sizeof(difference), "%lld voxels of scene %zu differ",
-                 (long long)wrong, object);
+        snprintf(difference, sizeof(difference), "%lld voxels of map %zu differ", (long long)wrong,
+                 object);
     return wrong > 0;
 }
 
@@ -302,7 +301,7 @@ ref_compare(struct kernels_lane *lane, const struct ref_whole *whole,
     for (size_t i = 0; i < whole->object_count; i++)
         if (mask_differs(job->extent, &results.fuzzy[i].object, &expected->objects[i], "object",
                          i) ||
-            scene_differs(whole, &results.fuzzy[i], &expected->objects[i], i))
+            map_differs(whole, &results.fuzzy[i], &expected->objects[i], i))
             return difference;
     return "";
 }
@@ -484,7 +483,7 @@ random_object(uint64_t *random, struct image_extent extent, struct kernels_voxel
     object->threshold =
         thresholds[ref_random_below(random, sizeof(thresholds) / sizeof(thresholds[0]))];
     object->padding = random_padding(random);
-    object->scene = ref_random_below(random, 2) == 0;
+    object->map = ref_random_below(random, 2) == 0;
 }
 
 struct ref_whole *

@@ -38,8 +38,8 @@ int ref_run(struct kernels_lane *lane, const struct ref_whole *whole, struct ref
 struct ref_outcome {
     uint64_t *bits;
     int64_t voxels;
-    int8_t *codes;   /* of a label */
-    uint16_t *scene; /* of an object */
+    int8_t *codes; /* of a label */
+    uint16_t *map; /* of an object */
 };
 
 struct ref_expected {
@@ -52,7 +52,7 @@ void ref_expect(const struct ref_whole *whole, struct ref_expected *expected);
 void ref_expected_free(struct ref_expected *expected);
 
 /*
- * Runs the job on the lane and compares masks, counts, codes, objects and scenes. "" when all are
+ * Runs the job on the lane and compares masks, counts, codes, objects and maps. "" when all are
  * equal, else a message about the first thing that is not, or about an error; the callee's, until
  * the thread's next call.
  */
@@ -62,7 +62,7 @@ const char *ref_compare(struct kernels_lane *lane, const struct ref_whole *whole
 /*
  * A job of its own memory, made of random numbers: extents odd and thin, all pixel types, up to
  * REF_MOST labels with shapes, dense masks, ranges a slice and padding, and objects with seeds,
- * scenes and padding, or only one of the two.
+ * maps and padding, or only one of the two.
  */
 struct ref_whole *ref_random_job(uint64_t seed);
 void ref_random_job_free(struct ref_whole *whole);

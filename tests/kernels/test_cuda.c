@@ -261,7 +261,7 @@ check_pattern(struct image_extent extent, const uint8_t *in, const char *what)
                                                     .weight = 0.5,
                                                     .threshold = 40000,
                                                     .padding = none,
-                                                    .scene = true},
+                                                    .map = true},
                                                    {.seeds = &last,
                                                     .seed_count = 1,
                                                     .mean = 0,
@@ -405,7 +405,7 @@ check_grey(enum grey grey, struct image_extent extent, enum image_pixel pixel, b
                                               .weight = 0.5,
                                               .threshold = 45000,
                                               .padding = padding,
-                                              .scene = true},
+                                              .map = true},
                                              {.seeds = border,
                                               .seed_count = 2,
                                               .mean = 0.25 * top,
@@ -414,7 +414,7 @@ check_grey(enum grey grey, struct image_extent extent, enum image_pixel pixel, b
                                               .weight = 0.3,
                                               .threshold = 30000,
                                               .padding = none,
-                                              .scene = relative}};
+                                              .map = relative}};
     void *voxels = allocate(ref_voxels(extent), image_pixel_size(pixel));
     struct ref_whole whole = {.job = {.extent = extent,
                                       .pixel = pixel,
@@ -484,7 +484,7 @@ START_TEST(a_small_object_is_the_reference)
                                                 .weight = 0.5,
                                                 .threshold = 30000,
                                                 .padding = none,
-                                                .scene = _i == 1};
+                                                .map = _i == 1};
     int16_t *voxels = allocate(ref_voxels(extent), sizeof(*voxels));
     const struct ref_whole whole = {
         .job = {.extent = extent, .pixel = IMAGE_INT16, .voxels = voxels, .threads = 1},
@@ -713,7 +713,7 @@ check_series(const char *path, struct image_extent extent, enum image_pixel pixe
                                                 .weight = 0.5,
                                                 .threshold = 32767,
                                                 .padding = none,
-                                                .scene = true};
+                                                .map = true};
     const struct ref_whole whole = {.job = {.extent = extent,
                                             .pixel = pixel,
                                             .voxels = voxels,
@@ -772,7 +772,7 @@ check_lane_after(struct kernels_lane *lane, int rc, const struct ref_whole *whol
     ck_assert_ptr_nonnull(strstr(error.message, "failed"));
 }
 
-/* The objects together, and each for itself: then one of them needs no scene. */
+/* The objects together, and each for itself: then one of them needs no map. */
 static int
 run_everything(struct kernels_lane *lane, const struct ref_whole *whole)
 {
@@ -835,7 +835,7 @@ START_TEST(any_call_may_fail)
                                                     .weight = 0.5,
                                                     .threshold = 30000,
                                                     .padding = none,
-                                                    .scene = true},
+                                                    .map = true},
                                                    {.seeds = &seed,
                                                     .seed_count = 1,
                                                     .mean = 500,

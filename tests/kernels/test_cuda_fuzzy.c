@@ -1,6 +1,6 @@
 /*
- * test_cuda_fuzzy.c - objects whose scene nobody asked for: on the GPU a flood over edges, beside
- * the CPU's and the reference's; and scenes whose graph takes each of its ways.
+ * test_cuda_fuzzy.c - objects whose map nobody asked for: on the GPU a flood over edges, beside
+ * the CPU's and the reference's; and maps whose graph takes each of its ways.
  *
  *   kernels_test_cuda_fuzzy [--quick]    --quick: a selection for compute-sanitizer
  *
@@ -155,7 +155,7 @@ random_object(uint64_t *random, struct image_extent extent, int32_t top,
         .weight = weights[ref_random_below(random, 4)],
         .threshold = thresholds[ref_random_below(random, 8)],
         .padding = none,
-        .scene = ref_random_below(random, 6) == 0,
+        .map = ref_random_below(random, 6) == 0,
     };
 
     for (size_t i = 0; i < object.seed_count; i++)
@@ -276,7 +276,7 @@ START_TEST(objects_of_many_seeds_are_the_references)
 END_TEST
 
 /* All blocks climb its first levels together, one the rest. */
-START_TEST(a_scene_of_many_nodes_is_the_references)
+START_TEST(a_map_of_many_nodes_is_the_references)
 {
     const struct image_extent extent = {130, 66, 35};
     const struct kernels_voxel seed = {64, 33, 17};
@@ -288,7 +288,7 @@ START_TEST(a_scene_of_many_nodes_is_the_references)
                                                 .weight = 0.5,
                                                 .threshold = 30000,
                                                 .padding = none,
-                                                .scene = true};
+                                                .map = true};
     void *voxels = draw(SCATTER, extent, IMAGE_UINT8, 255, 5);
 
     check_job(extent, IMAGE_UINT8, voxels, &object, 1, "many nodes");
@@ -298,7 +298,7 @@ START_TEST(a_scene_of_many_nodes_is_the_references)
 END_TEST
 
 /* Pairs on either side of a tile's face: many nodes, and above the first level no edge. */
-START_TEST(a_scene_of_pairs_across_tiles_is_the_references)
+START_TEST(a_map_of_pairs_across_tiles_is_the_references)
 {
     const struct image_extent extent = {48, 64, 64};
     const struct kernels_voxel seed = {15, 2, 2};
@@ -310,7 +310,7 @@ START_TEST(a_scene_of_pairs_across_tiles_is_the_references)
                                                 .weight = 0.5,
                                                 .threshold = 9000,
                                                 .padding = {0, 0},
-                                                .scene = true};
+                                                .map = true};
     uint8_t *voxels = allocate(ref_voxels(extent), 1);
     uint64_t random = 9;
 
@@ -335,8 +335,8 @@ make_suite(void)
     tcase_add_unchecked_fixture(objects, open_both, close_both);
     tcase_add_test(objects, random_objects_are_the_references);
     tcase_add_test(objects, objects_of_many_seeds_are_the_references);
-    tcase_add_test(objects, a_scene_of_many_nodes_is_the_references);
-    tcase_add_test(objects, a_scene_of_pairs_across_tiles_is_the_references);
+    tcase_add_test(objects, a_map_of_many_nodes_is_the_references);
+    tcase_add_test(objects, a_map_of_pairs_across_tiles_is_the_references);
     if (!quick)
         tcase_add_loop_test(objects, objects_in_many_tiles_are_the_references, 0, CONTENTS);
     return suite;

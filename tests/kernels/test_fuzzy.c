@@ -1,5 +1,5 @@
 /*
- * test_fuzzy.c - fuzzy connectedness of the CPU backend against the bucket Dijkstra: every scene
+ * test_fuzzy.c - fuzzy connectedness of the CPU backend against the bucket Dijkstra: every map
  * and every object, bit for bit, on each instruction set that runs here, with 1, 2 and 3 threads.
  */
 #include "kernels/fuzzy/affinity.h"
@@ -48,7 +48,7 @@ demand_of(const struct job *job)
     struct kernels_fuzzy_demand demand = {.objects = job->count, .relative = job->relative};
 
     for (size_t i = 0; i < job->count; i++)
-        demand.scenes += job->objects[i].scene;
+        demand.maps += job->objects[i].map;
     return demand;
 }
 
@@ -70,7 +70,7 @@ run(struct kernels_lane *lane, const struct job *job, struct kernels_fuzzy_resul
 }
 
 struct expected {
-    uint16_t *scenes[MAX_OBJECTS];
+    uint16_t *maps[MAX_OBJECTS];
     uint64_t *bits[MAX_OBJECTS];
     int64_t voxels[MAX_OBJECTS];
 };
@@ -89,11 +89,11 @@ expect(const struct job *job)
     uint8_t *in = allocate(count, 1);
 
     for (size_t i = 0; i < job->count; i++) {
-        expected.scenes[i] = allocate(count, sizeof(uint16_t));
-        ref_fuzzy_scene(job->extent, job->pixel, job->voxels, &job->objects[i], expected.scenes[i]);
+        expected.maps[i] = allocate(count, sizeof(uint16_t));
+        ref_fuzzy_map(job->extent, job->pixel, job->voxels, &job->objects[i], expected.maps[i]);
     }
     for (size_t i = 0; i < job->count; i++) {
-        ref_fuzzy_object(count, job->objects, expected.scenes, job->count, i, job->relative, in);
+        ref_fuzzy_object(count, job->objects, expected.maps, job->count, i, job->relative, in);
         expected.bits[i] = allocate(words_of(job->extent), sizeof(uint64_t));
         for (int64_t v = 0; v < count; v++) {
             int64_t row = v / job->extent.columns, x = v % job->extent.columns;
@@ -110,7 +110,7 @@ static void
 expected_free(struct expected *expected)
 {
     for (size_t i = 0; i < MAX_OBJECTS; i++) {
-        free(expected->scenes[i]);
+        free(expected->maps[i]);
         free(expected->bits[i]);
     }
 }
@@ -120,16 +120,15 @@ check_variant(const struct variant *variant, const struct job *job, const struct
               const char *what)
 {
     struct kernels_fuzzy_result results[MAX_OBJECTS];
-    size_t scene_bytes = (size_t)ref_voxels(job->extent) * sizeof(uint16_t);
+    size_t map_bytes = (size_t)ref_voxels(job->extent) * sizeof(uint16_t);
 
     ck_assert_int_eq(run(variant->lane, job, results), 0);
     for (size_t i = 0; i < job->count; i++) {
-        ck_assert_msg(!results[i].scene == !job->objects[i].scene,
-                      "%s, object %zu: a scene is where none was wanted, or none where one was",
-                      what, i);
-        ck_assert_msg(!results[i].scene ||
-                          memcmp(results[i].scene, expected->scenes[i], scene_bytes) == 0,
-                      "%s, object %zu: wrong scene on %s with %d threads", what, i, variant->isa,
+        ck_assert_msg(!results[i].map == !job->objects[i].map,
+                      "%s, object %zu: a map is where none was wanted, or none where one was", what,
+                      i);
+        ck_assert_msg(!results[i].map || memcmp(results[i].map, expected->maps[i], map_bytes) == 0,
+                      "%s, object %zu: wrong map on %s with %d threads", what, i, variant->isa,
                       variant->threads);
         ck_assert_int_eq(results[i].object.words_per_row, (job->extent.columns + 63) / 64);
         ck_assert_msg(memcmp(results[i].object.bits, expected->bits[i],
@@ -140,7 +139,7 @@ check_variant(const struct variant *variant, const struct job *job, const struct
     }
 }
 
-/* A third of the variants in turn, with the scenes as asked for, and with none. */
+/* A third of the variants in turn, with the maps as asked for, and with none. */
 static void
 check_job(struct job *job, const char *what)
 {
@@ -151,7 +150,7 @@ check_job(struct job *job, const char *what)
 
         check_variant(&variants[i], job, &expected, what);
         for (size_t object = 0; object < job->count; object++)
-            without.objects[object].scene = false;
+            without.objects[object].map = false;
         check_variant(&variants[i], &without, &expected, what);
     }
     expected_free(&expected);
@@ -223,7 +222,7 @@ random_object(uint64_t *random, const struct job *job, int32_t top, struct kerne
         .weight = weights[ref_random_below(random, 4)],
         .threshold = thresholds[ref_random_below(random, 8)],
         .padding = no_padding,
-        .scene = ref_random_below(random, 2),
+        .map = ref_random_below(random, 2),
     };
 
     for (size_t i = 0; i < object.seed_count; i++)
@@ -292,7 +291,7 @@ START_TEST(volumes_of_many_tiles_equal_the_reference)
                                                    .weight = 0.5,
                                                    .threshold = 40000,
                                                    .padding = no_padding,
-                                                   .scene = true};
+                                                   .map = true};
     ref_vessels(job.extent, job.pixel, 400, 1, 5, job.voxels, seeds);
     check_job(&job, "vessels");
     ref_smooth(job.extent, job.pixel, 400, 6, job.voxels);
@@ -314,7 +313,7 @@ END_TEST
 
 /* One row of values with affinities known by hand: weight 1, sigma 1, mean 10. */
 static void
-check_row(const int16_t *values, int64_t count, struct job *job, const uint16_t *scene)
+check_row(const int16_t *values, int64_t count, struct job *job, const uint16_t *map)
 {
     struct kernels_fuzzy_result results[MAX_OBJECTS];
 
@@ -324,7 +323,7 @@ check_row(const int16_t *values, int64_t count, struct job *job, const uint16_t 
     memcpy(job->voxels, values, (size_t)count * sizeof(*values));
     ck_assert_int_eq(run(variants[0].lane, job, results), 0);
     for (int64_t i = 0; i < count; i++)
-        ck_assert_int_eq(results[0].scene[i], scene[i]);
+        ck_assert_int_eq(results[0].map[i], map[i]);
     free(job->voxels);
 }
 
@@ -343,7 +342,7 @@ START_TEST(a_row_worked_out_by_hand)
                                    .homogeneity_sigma = 1,
                                    .weight = 1,
                                    .padding = {-5, -5},
-                                   .scene = true}}};
+                                   .map = true}}};
 
     check_row(values, 6, &job, (uint16_t[]){65535, 65535, half, half, one, one});
     check_row(padded, 5, &job, (uint16_t[]){65535, 65535, 0, 0, 0});
@@ -366,7 +365,7 @@ START_TEST(nothing_but_padding)
         .voxels = voxels,
         .count = 1,
         .objects = {
-            {.seeds = &seed, .seed_count = 1, .sigma = 1, .homogeneity_sigma = 1, .scene = true}}};
+            {.seeds = &seed, .seed_count = 1, .sigma = 1, .homogeneity_sigma = 1, .map = true}}};
 
     check_job(&job, "padding");
 }
@@ -426,7 +425,7 @@ START_TEST(the_whole_range_of_values)
                                                        .weight = 0.25,
                                                        .threshold = 9000,
                                                        .padding = no_padding,
-                                                       .scene = true};
+                                                       .map = true};
     job.objects[1].padding = (struct image_range){INT32_MIN, -32000};
     for (job.pixel = IMAGE_INT16; job.pixel <= IMAGE_UINT16; job.pixel++)
         check_job(&job, "whole range");
@@ -470,7 +469,7 @@ run_lane(void *argument)
                                                    .weight = 0.5,
                                                    .threshold = 30000,
                                                    .padding = no_padding,
-                                                   .scene = true};
+                                                   .map = true};
     expected = expect(&job);
     ck_assert_int_eq(kernels_lane_open(lane_job->device, &variant.lane, NULL), 0);
     for (int i = 0; i < 10; i++)
@@ -565,9 +564,9 @@ START_TEST(calls_out_of_order_are_refused)
     ck_assert_int_eq(kernels_volume_ready(lane, 2, 1, NULL), 0);
     ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 2, false, results, &error), -EINVAL);
     ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, true, results, &error), -EINVAL);
-    objects[0].scene = true;
+    objects[0].map = true;
     ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, &error), -EINVAL);
-    objects[0].scene = false;
+    objects[0].map = false;
     ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, NULL), 0);
     ck_assert_int_eq(kernels_fuzzy_run(lane, objects, 1, false, results, NULL), 0);
 }
@@ -579,8 +578,8 @@ START_TEST(memory_that_is_not_there_is_said_at_once)
     struct kernels_lane *lane = variants[0].lane;
     const struct kernels_fuzzy_demand demands[] = {
         {.objects = SIZE_MAX / 8},
-        {.objects = 1 << 20, .scenes = 1 << 20},
-        {.objects = SIZE_MAX, .scenes = SIZE_MAX, .relative = true},
+        {.objects = 1 << 20, .maps = 1 << 20},
+        {.objects = SIZE_MAX, .maps = SIZE_MAX, .relative = true},
     };
     const struct image_extent extent = {1 << 11, 1 << 11, 1 << 11};
     struct error error = {0};

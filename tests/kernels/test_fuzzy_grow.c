@@ -1,5 +1,5 @@
 /*
- * test_fuzzy_grow.c - scenes grown voxel by voxel against the reference: which objects are grown at
+ * test_fuzzy_grow.c - maps grown voxel by voxel against the reference: which objects are grown at
  * all, and that nothing is written where there is no space.
  */
 #include "kernels/fuzzy/fuzzy_grow_cpu.h"
@@ -92,19 +92,19 @@ grows(struct field *field, size_t space_size)
 
     field->object.seeds = field->seeds;
     fuzzy_fill_tables(&field->object, &growth.tables);
-    growth.scene = allocate(bytes);
-    memset(growth.scene, 0, bytes);
+    growth.map = allocate(bytes);
+    memset(growth.map, 0, bytes);
     growth.buckets = allocate(FUZZY_STRENGTHS * sizeof(uint32_t));
     growth.space = allocate(space_size + CHUNK_BYTES);
     memset((char *)growth.space + space_size, 0x5A, CHUNK_BYTES);
     grown = fuzzy_grow(&growth);
     for (size_t i = 0; i < CHUNK_BYTES; i++)
         ck_assert_int_eq(((char *)growth.space)[space_size + i], 0x5A);
-    ref_fuzzy_scene(field->extent, field->pixel, field->voxels, &field->object, expected);
+    ref_fuzzy_map(field->extent, field->pixel, field->voxels, &field->object, expected);
     if (grown)
-        ck_assert_mem_eq(growth.scene, expected, bytes);
+        ck_assert_mem_eq(growth.map, expected, bytes);
     free(expected);
-    free(growth.scene);
+    free(growth.map);
     free(growth.buckets);
     free(growth.space);
     return grown;

@@ -161,8 +161,8 @@ START_TEST(what_the_kernels_get)
         ck_assert_double_eq(objects->items[0].weight, 0.75);
         ck_assert_int_eq(objects->items[0].padding.lo, -3);
         ck_assert_int_eq(objects->items[0].padding.hi, -2);
-        ck_assert(objects->items[0].scene);
-        ck_assert_uint_eq(objects->demand.scenes, 1);
+        ck_assert(objects->items[0].map);
+        ck_assert_uint_eq(objects->demand.maps, 1);
         segmentation_release(&segmentation);
     }
 }

@@ -1,7 +1,7 @@
 /*
- * fuzzy_scene.cuh - the u16 scene of fuzzy connectedness (Udupa 1996) as a maximum spanning forest.
+ * fuzzy_map.cuh - the u16 connectedness map (Udupa 1996) as a maximum spanning forest.
  *
- * The scene of a voxel is the bottleneck of its path to a seed in a maximum spanning forest of the
+ * A voxel's value is the bottleneck of its path to a seed in a maximum spanning forest of the
  * 6-connected grid. Boruvka: every component takes its strongest edge, and
  *   F(v) = min(strongest edge of C0(v), of C1(v), ...) over the components C0, C1, ... that v is
  * in, round by round, until one holds a seed; components with a seed never choose. Two steps:
@@ -16,11 +16,11 @@
  *
  * Equal affinities are ordered by (inside its tile or not, place in the volume), from both ends the
  * same, so that choices form no cycle but two components that choose the same edge. Edges of
- * affinity 0 are none. Only the numbering of nodes depends on the order of blocks; the scene is
+ * affinity 0 are none. Only the numbering of nodes depends on the order of blocks; the map is
  * exact.
  */
-#ifndef NOCTULE_FUZZY_SCENE_CUH
-#define NOCTULE_FUZZY_SCENE_CUH
+#ifndef NOCTULE_FUZZY_MAP_CUH
+#define NOCTULE_FUZZY_MAP_CUH
 
 #include "kernels/fuzzy/affinity.h"
 #include "kernels/op.h"
@@ -68,8 +68,8 @@ struct fuzzy_level {
     uint64_t offset; /* of its nodes in the arrays of all levels */
 };
 
-/* Device memory of the scene; sizes in fuzzy_scene_place. */
-struct fuzzy_scene_memory {
+/* Device memory of the map; sizes in fuzzy_map_place. */
+struct fuzzy_map_memory {
     uint16_t *component;      /* tile by tile: node - base of the tile, or one of the two below */
     uint16_t *cap;            /* tile by tile: min over the components of the tile */
     uint32_t *seeds;          /* one bit a voxel, tile by tile */
@@ -88,7 +88,7 @@ struct fuzzy_scene_memory {
 
 /* What comes out: any pointer may be NULL; the count is added to. */
 struct fuzzy_output {
-    uint16_t *scene;          /* x fastest, tightly packed */
+    uint16_t *map;            /* x fastest, tightly packed */
     unsigned long long *bits; /* as in struct image_mask */
     int64_t words_per_row;
     unsigned long long *count;
@@ -143,13 +143,12 @@ fuzzy_lookup_binary(struct fuzzy_lookup *lookup, bool binary, uint16_t threshold
     lookup->set = binary ? 65535 : 0;
 }
 
-void fuzzy_scene_place(const struct fuzzy_grid *grid, struct kernels_arena *arena,
-                       struct fuzzy_scene_memory *memory);
+void fuzzy_map_place(const struct fuzzy_grid *grid, struct kernels_arena *arena,
+                     struct fuzzy_map_memory *memory);
 
-/* Queues the scene on the stream, memory->seeds being set. */
-cudaError_t fuzzy_scene_run(const struct fuzzy_volume *volume,
-                            const struct fuzzy_scene_memory *memory,
-                            const struct fuzzy_output *output, int multiprocessors,
-                            cudaStream_t stream);
+/* Queues the map on the stream, memory->seeds being set. */
+cudaError_t fuzzy_map_run(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory,
+                          const struct fuzzy_output *output, int multiprocessors,
+                          cudaStream_t stream);
 
 #endif

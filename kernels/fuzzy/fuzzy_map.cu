@@ -1,9 +1,9 @@
-/* fuzzy_scene.cu - the steps of the scene in order: see fuzzy_scene.cuh. */
+/* fuzzy_map.cu - the steps of the connectedness map in order: see fuzzy_map.cuh. */
 #include "kernels/fuzzy/fuzzy_graph.cuh"
 
 #include "kernels/cuda/cuda.cuh"
 
-#define SCENE_TRY(call)                                                                            \
+#define MAP_TRY(call)                                                                              \
     do {                                                                                           \
         cudaError_t error_ = CUDA_OF(call);                                                        \
         if (error_ != cudaSuccess)                                                                 \
@@ -53,8 +53,8 @@ take_edges(struct kernels_arena *arena, struct fuzzy_edges *edges, size_t count)
 }
 
 void
-fuzzy_scene_place(const struct fuzzy_grid *grid, struct kernels_arena *arena,
-                  struct fuzzy_scene_memory *memory)
+fuzzy_map_place(const struct fuzzy_grid *grid, struct kernels_arena *arena,
+                struct fuzzy_map_memory *memory)
 {
     size_t tiles = grid->tile_count, voxels = tiles * FUZZY_TILE_VOXELS;
     size_t nodes = tiles * TILE_SURFACE + 1, faces = tiles * FUZZY_TILE_FACES;
@@ -106,7 +106,7 @@ contract_of(enum image_pixel pixel)
 }
 
 static cudaError_t
-contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory,
+contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory,
                 cudaStream_t stream)
 {
     const size_t bytes = sizeof(struct tile_memory);
@@ -116,20 +116,19 @@ contract_volume(const struct fuzzy_volume *volume, const struct fuzzy_scene_memo
     contract_kernel *kernel =
         small ? contract_of<true>(volume->pixel) : contract_of<false>(volume->pixel);
 
-    SCENE_TRY(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+    MAP_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
     kernel<<<volume->grid.tile_count, TILE_THREADS, bytes, stream>>>(arguments);
-    SCENE_TRY(cudaGetLastError());
+    MAP_TRY(cudaGetLastError());
     return cudaSuccess;
 }
 
 /* From the tiles' components to the results of all nodes. */
 static cudaError_t
-solve_graph(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory,
+solve_graph(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory,
             int multiprocessors, cudaStream_t stream)
 {
     unsigned blocks = (unsigned)multiprocessors * (2048 / GRAPH_THREADS);
-    struct fuzzy_scene_memory argument = *memory;
+    struct fuzzy_map_memory argument = *memory;
     void *arguments[] = {&argument};
 
     choose_first<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
@@ -137,23 +136,23 @@ solve_graph(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *
     find_first_parents<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
     lift_forest<<<blocks, GRAPH_THREADS, 0, stream>>>(*memory);
     lift_faces<<<volume->grid.tile_count, GRAPH_THREADS, 0, stream>>>(*memory, volume->grid);
-    SCENE_TRY(cudaGetLastError());
-    SCENE_TRY(cudaLaunchCooperativeKernel(climb, (unsigned)multiprocessors * CLIMB_BLOCKS,
-                                          CLIMB_THREADS, arguments, 0, stream));
+    MAP_TRY(cudaGetLastError());
+    MAP_TRY(cudaLaunchCooperativeKernel(climb, (unsigned)multiprocessors * CLIMB_BLOCKS,
+                                        CLIMB_THREADS, arguments, 0, stream));
     return cudaSuccess;
 }
 
 cudaError_t
-fuzzy_scene_run(const struct fuzzy_volume *volume, const struct fuzzy_scene_memory *memory,
-                const struct fuzzy_output *output, int multiprocessors, cudaStream_t stream)
+fuzzy_map_run(const struct fuzzy_volume *volume, const struct fuzzy_map_memory *memory,
+              const struct fuzzy_output *output, int multiprocessors, cudaStream_t stream)
 {
     const struct fuzzy_grid *grid = &volume->grid;
 
     clear_levels<<<1, FUZZY_LEVELS + 1, 0, stream>>>(memory->levels);
-    SCENE_TRY(contract_volume(volume, memory, stream));
-    SCENE_TRY(solve_graph(volume, memory, multiprocessors, stream));
-    write_scene<<<(unsigned)(output->words_per_row * grid->tiles[1] * grid->tiles[2]),
-                  GRAPH_THREADS, 0, stream>>>(*memory, *grid, *output);
-    SCENE_TRY(cudaGetLastError());
+    MAP_TRY(contract_volume(volume, memory, stream));
+    MAP_TRY(solve_graph(volume, memory, multiprocessors, stream));
+    write_map<<<(unsigned)(output->words_per_row * grid->tiles[1] * grid->tiles[2]), GRAPH_THREADS,
+                0, stream>>>(*memory, *grid, *output);
+    MAP_TRY(cudaGetLastError());
     return cudaSuccess;
 }
