@@ -1,7 +1,8 @@
 /* fuzzy_map.cu - the steps of the connectedness map in order: see fuzzy_map.cuh. */
-#include "kernels/fuzzy/fuzzy_graph.cuh"
-
 #include "kernels/cuda/cuda.cuh"
+#include "kernels/fuzzy/fuzzy_emit.cuh"
+#include "kernels/fuzzy/fuzzy_graph.cuh"
+#include "kernels/fuzzy/fuzzy_load.cuh"
 
 #define MAP_TRY(call)                                                                              \
     do {                                                                                           \
@@ -86,6 +87,56 @@ clear_levels(struct fuzzy_level *levels)
     struct fuzzy_level empty = {1, 0, 0};
 
     levels[threadIdx.x] = empty;
+}
+
+/* Empties the table of pairs, which costs nothing beside the rest. */
+static __device__ __forceinline__ void
+clear_pairs(const struct fuzzy_map_memory &memory)
+{
+    uint32_t stride = gridDim.x * TILE_THREADS;
+
+    for (uint32_t i = blockIdx.x * TILE_THREADS + threadIdx.x; i < memory.pair_slots; i += stride)
+        memory.pairs[i] = 0;
+}
+
+/* One block a tile. */
+template <typename Voxel, bool SMALL>
+static __global__ void
+__launch_bounds__(TILE_THREADS, 3)
+    contract_tiles(const __grid_constant__ struct contract_arguments arguments)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    struct tile_memory *tile = (struct tile_memory *)shared;
+    struct tile_origin origin = tile_origin_of(arguments.grid, blockIdx.x);
+    const struct fuzzy_lookup &lookup = arguments.lookup;
+    const uint32_t *table = SMALL ? tile->table : lookup.table;
+    uint32_t columns = columns_of(arguments.grid, origin);
+    struct tile_thread self;
+    uint32_t base;
+
+    clear_pairs(arguments.memory);
+    self.waiting = 0;
+    load_values<Voxel>(arguments, origin, columns, tile->values);
+    if (SMALL)
+        for (uint32_t i = threadIdx.x; i < fuzzy_fixed_entries(&lookup); i += TILE_THREADS)
+            tile->table[i] = lookup.table[i];
+    __syncthreads();
+    inside_affinities(lookup, table, tile->values, columns, tile);
+#pragma unroll
+    for (uint32_t axis = 0; axis < 3; axis++)
+        self.leaving[axis] = leaving_key<Voxel>(arguments, origin, table, columns, tile, axis);
+    __syncthreads();
+    drop_weakest(tile, lookup, table, columns);
+    __syncthreads();
+    write_faces(arguments.memory.faces + (size_t)origin.tile * FUZZY_TILE_FACES, tile, &self);
+    first_keys(tile, &self, arguments.memory.seeds + (size_t)origin.tile * (FUZZY_TILE_VOXELS / 32),
+               columns);
+    __syncthreads();
+    offer_leaving<true>(tile, &self);
+    __syncthreads();
+    contract(tile, &self, columns);
+    base = write_components(arguments, tile, &self, origin.tile, columns);
+    span(arguments.memory.forest, tile, &self, base);
 }
 
 typedef void contract_kernel(const struct contract_arguments);
