@@ -22,6 +22,9 @@ struct kernels_gpu {
  * the CUDA backend was not built. Creates no context. */
 int kernels_gpus(struct kernels_gpu *gpus, int capacity);
 
+/* The CUDA backend's answer. */
+int cuda_gpus(struct kernels_gpu *gpus, int capacity);
+
 #ifdef __cplusplus
 }
 #endif

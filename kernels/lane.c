@@ -5,10 +5,6 @@
 #include "kernels/gpu.h"
 #include "kernels/op.h"
 
-#ifdef NOCTULE_CUDA
-#include "kernels/cuda/gpu_list.h"
-#endif
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

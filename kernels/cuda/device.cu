@@ -4,7 +4,7 @@
  * Asking how many devices there are, and of what kind, makes no context; opening one does.
  */
 #include "kernels/cuda/cuda.cuh"
-#include "kernels/cuda/gpu_list.h"
+#include "kernels/gpu.h"
 
 #include <ctype.h>
 #include <errno.h>

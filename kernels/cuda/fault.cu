@@ -10,6 +10,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int64_t calls;
 static int64_t fail_at;
 static enum cuda_fault_kind fail_as;
+static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation,
+                                     cudaErrorLaunchFailure};
 
 static void
 read_environment(void)
@@ -49,15 +51,7 @@ cuda_fault(void)
 
     if (fail_at == 0 || call < fail_at || (call > fail_at && fail_as != CUDA_FAULT_LOST))
         return cudaSuccess;
-    switch (fail_as) {
-    case CUDA_FAULT_UNKNOWN:
-        return cudaErrorUnknown;
-    case CUDA_FAULT_MEMORY:
-        return cudaErrorMemoryAllocation;
-    case CUDA_FAULT_LOST:
-        return cudaErrorLaunchFailure;
-    }
-    return cudaErrorUnknown;
+    return errors[fail_as];
 }
 
 #else

@@ -182,12 +182,9 @@ int64_t
 flood_run(const struct flood_volume *volume, const struct tiles_box *box, const struct isa *isa,
           struct cpu_pool *pool)
 {
-    struct tiles_work work = {
-        .extent = volume->extent,
-        .space = volume->space,
-        .run = isa->bit_instructions ? flood_tile_bit_instructions : flood_tile_plain,
-        .context = volume,
-    };
+    const struct tiles_work work = {
+        volume->extent, volume->space,
+        isa->bit_instructions ? flood_tile_bit_instructions : flood_tile_plain, volume};
 
     return tiles_run(&work, box, pool);
 }

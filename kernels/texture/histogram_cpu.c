@@ -11,14 +11,11 @@ enum {
     SLICE_VOXELS = 1 << 20, /* of a block where tables are emptied after each */
 };
 
-struct cpu_histogram {
-    struct texture_space *spaces;
-};
-
-static struct cpu_histogram *
-cpu_histogram_state(const struct cpu_lane *lane)
+/* The operation's state. */
+static struct texture_space **
+cpu_histogram_spaces(const struct kernels_lane *lane)
 {
-    return (struct cpu_histogram *)kernels_state(&lane->base, KERNELS_HISTOGRAM);
+    return (struct texture_space **)kernels_state(lane, KERNELS_HISTOGRAM);
 }
 
 struct tallying {
@@ -94,7 +91,7 @@ tally_values(void *context)
 {
     struct tallying *tallying = context;
     struct texture_space *space =
-        texture_claim_space(cpu_histogram_state(tallying->lane)->spaces, &tallying->space);
+        texture_claim_space(*cpu_histogram_spaces(&tallying->lane->base), &tallying->space);
     uint32_t *even = space->high, *odd = space->high + tallying->values;
     uint32_t *const tables[4] = {even, odd, even, odd};
     int64_t i, z = 0, pending = 0;
@@ -120,7 +117,7 @@ tally_values(void *context)
 static void
 cpu_histogram_place(struct kernels_lane *lane, struct kernels_memory *memory)
 {
-    cpu_histogram_state(cpu_lane_of(lane))->spaces = texture_take_spaces(lane, memory);
+    *cpu_histogram_spaces(lane) = texture_take_spaces(lane, memory);
 }
 
 static int
@@ -148,7 +145,7 @@ cpu_histogram_run(struct kernels_lane *lane, const void *given, struct error *er
 
 const struct kernels_op cpu_histogram_op = {
     .name = "texture (histogram)",
-    .state_size = sizeof(struct cpu_histogram),
+    .state_size = sizeof(struct texture_space *),
     .transient = true,
     .needs = kernels_op_asked,
     .place = cpu_histogram_place,
