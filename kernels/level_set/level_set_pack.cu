@@ -254,28 +254,18 @@ template <typename Value>
 static void
 launch_pack(const struct level_set_job *job, int64_t first, int64_t count, cudaStream_t stream)
 {
+    static void (*const packs[PACK_LABELS])(const struct level_set_job, uint32_t, int64_t,
+                                            int64_t) = {pack<Value, 1>, pack<Value, 2>,
+                                                        pack<Value, 3>, pack<Value, 4>};
     int64_t cuts = (job->tiles_x - 1) / (PACK_COLUMNS / TILE_COLUMNS) + 1;
     int64_t items = cuts * job->tiles_y * count;
     unsigned blocks = (unsigned)(items < INT_MAX ? items : INT_MAX);
 
     for (uint32_t label = 0; label < job->labels; label += PACK_LABELS) {
-        switch (job->labels - label) {
-        case 1:
-            launch_early(pack<Value, 1>, blocks, PACK_THREADS, 0, stream, *job, label, first,
-                         items);
-            break;
-        case 2:
-            launch_early(pack<Value, 2>, blocks, PACK_THREADS, 0, stream, *job, label, first,
-                         items);
-            break;
-        case 3:
-            launch_early(pack<Value, 3>, blocks, PACK_THREADS, 0, stream, *job, label, first,
-                         items);
-            break;
-        default:
-            launch_early(pack<Value, 4>, blocks, PACK_THREADS, 0, stream, *job, label, first,
-                         items);
-        }
+        const uint32_t left = job->labels - label;
+
+        launch_early(packs[left < PACK_LABELS ? left - 1 : PACK_LABELS - 1], blocks, PACK_THREADS,
+                     0, stream, *job, label, first, items);
     }
 }
 
