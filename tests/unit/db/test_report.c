@@ -551,8 +551,9 @@ START_TEST(the_night_at_a_glance)
     ck_assert_ptr_nonnull(strstr(text, "Backlog     2 jobs, about 3 min 20 s to go\n"));
     ck_assert_ptr_nonnull(strstr(text, "A job took  4.00 s (median), 3 min 20 s (mean), of "));
     int hours, minutes;
-    ck_assert_int_eq(sscanf(strstr(text, "Waiting  "), "Waiting     the oldest for %d h %d min\n",
-                            &hours, &minutes),
+    const char *waiting = strstr(text, "Waiting  ");
+    ck_assert_ptr_nonnull(waiting);
+    ck_assert_int_eq(sscanf(waiting, "Waiting     the oldest for %d h %d min\n", &hours, &minutes),
                      2);
     free(text);
 }
