@@ -13,7 +13,8 @@ const struct option_row *
 option_find(const struct option_section *section, const char *name)
 {
     for (size_t i = 0; i < section->row_count; i++)
-        if (strcmp(section->rows[i].name, name) == 0)
+        if (strcmp(section->rows[i].name, name) == 0 ||
+            (section->rows[i].was && strcmp(section->rows[i].was, name) == 0))
             return &section->rows[i];
     return NULL;
 }

@@ -79,6 +79,7 @@ struct option_row {
     const struct option_use *uses; /* all of them; ends with NULL. NULL: used always */
     const struct option_mark *mark;
     const struct option_past *past; /* NULL: as now */
+    const char *was; /* its name in files of before and in identities for ever; NULL: as now */
     /* Came after UIDs were first made of these rows: at its default it is not part of the identity,
      * so that the UIDs of pipelines that do not use it stay (conf_pipeline_identity). */
     bool later;

@@ -177,6 +177,8 @@ find_setting(const struct option_row *row, config_setting_t *group)
 {
     config_setting_t *setting = config_setting_get_member(group, row->name);
     config_setting_t *past = row->past ? config_setting_get_member(group, row->past->group) : NULL;
+    if (!setting && row->was)
+        setting = config_setting_get_member(group, row->was);
     if (!setting && past && config_setting_is_group(past))
         setting = config_setting_get_member(past, row->name);
     return setting;

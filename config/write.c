@@ -57,7 +57,8 @@ static void
 write_option_row(const struct option_writer *writer, const struct option_row *row,
                  const void *object)
 {
-    fprintf(writer->out, "%*s%s = ", 2 * writer->depth, "", row->name);
+    fprintf(writer->out, "%*s%s = ", 2 * writer->depth, "",
+            writer->identity && row->was ? row->was : row->name);
     row->kind->write(writer, row, option_value(row, object));
     fputs(";\n", writer->out);
 }

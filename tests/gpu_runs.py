@@ -29,7 +29,7 @@ pipelines = ( {{ name = "both";
     {{ label = "Middle"; range = [ 10.0, 2000.0 ]; type = {type};
       shapes = ( {{ center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_mm = 30.0; }} ); }},
     {{ label = "Object"; method = "fuzzy-connectedness"; type = {type};
-      seeds = ( {{ fraction = [ 0.5, 0.5, 0.5 ]; }} ); threshold = 0.4; scene = true; }} );
+      seeds = ( {{ fraction = [ 0.5, 0.5, 0.5 ]; }} ); threshold = 0.4; connectedness_map = true; }} );
   texture = {{ regions = [ "segments", "volume" ]; patterns = [ "lbp", "tlbap", "lanadp" ];
     glcm = {{ discretisation = "{discretisation}"; {bins} aggregation = "{aggregation}"; matrices = "counts"; }}; }};
 }} );

@@ -95,7 +95,7 @@ draw_fading_spheres(struct seg_sample *sample)
                     double dy = y - SIDE / 2.0;
                     double left = 1.0 - (dx * dx + dy * dy) / (radius * radius);
                     if (left > 0.0)
-                        seg_sample_set_scene(sample, s, x, y, z, (uint16_t)(left * 65535.0));
+                        seg_sample_set_map(sample, s, x, y, z, (uint16_t)(left * 65535.0));
                 }
             }
         }

@@ -23,11 +23,11 @@ pipelines = (
       {{ label = "Given"; method = "fuzzy-connectedness";
         seeds = ( {{ fraction = [ 0.5, 0.5, 0.5 ]; }}, {{ voxel = [ 12, 20, 3 ]; }} );
         object_mean = 40.0; object_sigma = 25.5; homogeneity_sigma = 10.25; weight = 0.375; threshold = 0.625;
-        scene = true; {type} }},
+        connectedness_map = true; {type} }},
       {{ label = "Range"; range = [ 0.0, 80.0 ];
         shapes = ( {{ center = {{ fraction = [ 0.5, 0.5, 0.5 ]; }}; radius_voxels = 3.0; }} ); {type} }},
       {{ label = "Measured"; method = "fuzzy-connectedness"; seeds = ( {{ fraction = [ 0.5, 0.5, 0.5 ]; }} );
-        estimate_voxels = 3; threshold = 0.55; scene = true; {type} }} );
+        estimate_voxels = 3; threshold = 0.55; connectedness_map = true; {type} }} );
     min_slices = 1; {extra} }},
   {{ name = "relative"; relative_connectedness = true;
     segments = (
@@ -38,7 +38,8 @@ pipelines = (
   {{ name = "grown"; results = [ "seg", "codes" ];
     segments = (
       {{ label = "Core"; method = "fuzzy-connectedness"; seeds = ( {{ fraction = [ 0.5, 0.5, 0.5 ]; }} );
-        object_mean = 40.0; object_sigma = 10.0; homogeneity_sigma = 5.0; threshold = 0.75; scene = true; {type} }},
+        object_mean = 40.0; object_sigma = 10.0; homogeneity_sigma = 5.0; threshold = 0.75;
+        connectedness_map = true; {type} }},
       {{ label = "Grown"; range = [ 20.0, 60.0 ]; from = "Core";
         shapes = ( {{ center = {{ voxel = [ 2.0, 2.0, 2.0 ]; }}; radius_voxels = 2.5; }} ); {type} }} ); }},
   {{ name = "outside";
@@ -48,7 +49,7 @@ pipelines = (
   {{ name = "white-matter";
     segments = (
       {{ label = "White matter"; method = "fuzzy-connectedness"; seeds = ( {{ fraction = [ 0.4, 0.45, 0.6 ]; }} );
-        estimate_voxels = 3; scene = true; {type} }} ); }} );
+        estimate_voxels = 3; connectedness_map = true; {type} }} ); }} );
 """
 TYPE = 'type = { code = "12738006"; scheme = "SCT"; meaning = "Brain"; };'
 
@@ -95,23 +96,23 @@ class Object:
         values = np.minimum(np.floor(65535 * both), 65535).astype(np.int64)
         return values if self.padding is None else np.where((a == self.padding) | (b == self.padding), 0, values)
 
-    def scene(self, seeds):
+    def connectedness(self, seeds):
         """Relaxed until nothing changes; axes of the seeds are those of the array."""
-        scene = np.zeros(self.stored.shape, np.int64)
+        connectedness = np.zeros(self.stored.shape, np.int64)
         for seed in seeds:
-            scene[tuple(seed)] = 65535
+            connectedness[tuple(seed)] = 65535
         edges = [self.affinities(axis) for axis in range(3)]
         while True:
-            before = scene.copy()
+            before = connectedness.copy()
             for axis in range(3):
-                moved = np.moveaxis(scene, axis, 0)
+                moved = np.moveaxis(connectedness, axis, 0)
                 edge = np.moveaxis(edges[axis], axis, 0)
                 for i in range(1, len(moved)):
                     moved[i] = np.maximum(moved[i], np.minimum(moved[i - 1], edge[i - 1]))
                 for i in range(len(moved) - 2, -1, -1):
                     moved[i] = np.maximum(moved[i], np.minimum(moved[i + 1], edge[i]))
-            if np.array_equal(scene, before):
-                return scene
+            if np.array_equal(connectedness, before):
+                return connectedness
 
 
 def middle(shape):
@@ -130,7 +131,7 @@ def read(folder):
     return datasets, np.stack([d.pixel_array for d in datasets]), exact_values(datasets)
 
 
-def scenes_of(path, datasets):
+def maps_of(path, datasets):
     """Stored values of a FRACTIONAL SEG, (segment, slice, row, column), read by highdicom."""
     seg = highdicom.seg.segread(path)
     assert seg.segmentation_type == highdicom.seg.SegmentationTypeValues.FRACTIONAL
@@ -140,22 +141,22 @@ def scenes_of(path, datasets):
     return np.moveaxis(pixels, 3, 0)
 
 
-def eight_bits(scene):
-    return (scene * 510 + 65535) // 131070
+def eight_bits(connectedness):
+    return (connectedness * 510 + 65535) // 131070
 
 
 def expect(stored, values, rescale, padding=None):
-    """The three masks and two scenes of "mixed", and what was measured."""
+    """The three masks and two maps of "mixed", and what was measured."""
     centre = middle(values.shape)
     given = Object(stored, *rescale, 40, 25.5, 10.25, 0.375, 0.625, padding)
-    given_scene = given.scene([centre, (3, 20, 12)])
+    given_map = given.connectedness([centre, (3, 20, 12)])
     measured = measure(values, centre, 3)
     other = Object(stored, *rescale, *measured[:3], 0.5, 0.55, padding)
-    other_scene = other.scene([centre])
+    other_map = other.connectedness([centre])
     start = peer.sphere(values.shape, [(n - 1) / 2 for n in reversed(values.shape)], 3)
     level_set = peer.level_set((values >= 0) & (values <= 80), start)
-    masks = [given_scene > given.threshold, level_set, other_scene > other.threshold]
-    return masks, [given_scene, other_scene], measured
+    masks = [given_map > given.threshold, level_set, other_map > other.threshold]
+    return masks, [given_map, other_map], measured
 
 
 @pytest.mark.parametrize("options", [
@@ -163,19 +164,19 @@ def expect(stored, values, rescale, padding=None):
     ("--size", "63x41x7", "--bits", "16", "--signed"),
     ("--size", "33x56x8", "--bits", "16"),
 ], ids=" ".join)
-def test_objects_and_scenes_are_the_reference(run, tmp_path, options):
+def test_objects_and_maps_are_the_reference(run, tmp_path, options):
     phantom(tmp_path / "in", *options)
     output = tmp_path / "out"
     run("mixed", output, tmp_path / "in")
     assert sorted(p.name for p in output.iterdir()) == ["job.json", "preview.png", "seg-fractional.dcm", "seg.dcm"]
     datasets, stored, values = read(tmp_path / "in")
     rescale = float(datasets[0].RescaleSlope), float(datasets[0].RescaleIntercept)
-    masks, scenes, measured = expect(stored, values, rescale)
+    masks, maps, measured = expect(stored, values, rescale)
     found = seg_masks(output / "seg.dcm", datasets)
     for number, mask in enumerate(masks):
         assert mask.any() and not mask.all(), number
         assert np.array_equal(found[number], mask), number
-    assert np.array_equal(scenes_of(output / "seg-fractional.dcm", datasets), eight_bits(np.stack(scenes)))
+    assert np.array_equal(maps_of(output / "seg-fractional.dcm", datasets), eight_bits(np.stack(maps)))
     assert_valid(output / "seg.dcm")
     assert_valid(output / "seg-fractional.dcm")
 
@@ -223,12 +224,12 @@ def test_relative_connectedness(run, tmp_path):
     rescale = float(datasets[0].RescaleSlope), float(datasets[0].RescaleIntercept)
     soft = Object(stored, *rescale, 40, 400, 1000, 0.5, 0.5)
     air = Object(stored, *rescale, -1000, 200, 1000, 0.5, 0.5)
-    scenes = [soft.scene([middle(values.shape)]), air.scene([(0, 0, 0)])]
-    both = (scenes[0] > soft.threshold) & (scenes[1] > air.threshold)
+    maps = [soft.connectedness([middle(values.shape)]), air.connectedness([(0, 0, 0)])]
+    both = (maps[0] > soft.threshold) & (maps[1] > air.threshold)
     assert both.any(), "nothing to decide"
     found = seg_masks(tmp_path / "out" / "seg.dcm", datasets)
-    assert np.array_equal(found[0], (scenes[0] > soft.threshold) & ~(both & (scenes[1] >= scenes[0])))
-    assert np.array_equal(found[1], (scenes[1] > air.threshold) & ~(both & (scenes[0] >= scenes[1])))
+    assert np.array_equal(found[0], (maps[0] > soft.threshold) & ~(both & (maps[1] >= maps[0])))
+    assert np.array_equal(found[1], (maps[1] > air.threshold) & ~(both & (maps[0] >= maps[1])))
     assert not (found[0] & found[1]).any()
 
 
@@ -238,12 +239,12 @@ def test_a_level_set_starts_from_an_object(run, tmp_path):
     datasets, stored, values = read(tmp_path / "in")
     rescale = float(datasets[0].RescaleSlope), float(datasets[0].RescaleIntercept)
     core = Object(stored, *rescale, 40, 10, 5, 0.5, 0.75)
-    scene = core.scene([middle(values.shape)])
-    mask = scene > core.threshold
+    connectedness = core.connectedness([middle(values.shape)])
+    mask = connectedness > core.threshold
     grown = peer.level_set((values >= 20) & (values <= 60), mask | peer.sphere(values.shape, (2, 2, 2), 2.5))
     assert mask.any() and (grown & ~mask).any()
     assert np.array_equal(seg_masks(tmp_path / "out" / "seg.dcm", datasets), np.stack([mask, grown]))
-    assert np.array_equal(scenes_of(tmp_path / "out" / "seg-fractional.dcm", datasets)[0], eight_bits(scene))
+    assert np.array_equal(maps_of(tmp_path / "out" / "seg-fractional.dcm", datasets)[0], eight_bits(connectedness))
     codes, _ = read_nrrd(tmp_path / "out" / "codes-2.nrrd")
     assert np.array_equal(codes, state_codes(grown))
 
@@ -314,7 +315,7 @@ def test_white_matter_of_a_real_brain(run, tmp_path):
     millilitres = json.loads((tmp_path / "out" / "job.json").read_text())["segments"][0]["millilitres"]
     assert 300 < millilitres < 1500
     # Above the threshold, 32767 of 65535, is 128 and more of 255.
-    assert np.array_equal(scenes_of(tmp_path / "out" / "seg-fractional.dcm", datasets)[0] >= 128, mask)
+    assert np.array_equal(maps_of(tmp_path / "out" / "seg-fractional.dcm", datasets)[0] >= 128, mask)
     assert_valid(tmp_path / "out" / "seg-fractional.dcm")
 
 
@@ -338,9 +339,9 @@ def test_the_daemon_makes_and_delivers_both_objects(daemon, tmp_path):
              "both deliveries")
     datasets, stored, values = read(tmp_path / "series")
     rescale = float(datasets[0].RescaleSlope), float(datasets[0].RescaleIntercept)
-    masks, scenes, _ = expect(stored, values, rescale)
+    masks, maps, _ = expect(stored, values, rescale)
     delivered = {pydicom.dcmread(p).SegmentationType: p for p in shelf.rglob("*.dcm")}
     assert sorted(delivered) == ["BINARY", "FRACTIONAL"]
     assert np.array_equal(seg_masks(delivered["BINARY"], datasets), np.stack(masks))
-    assert np.array_equal(scenes_of(delivered["FRACTIONAL"], datasets), eight_bits(np.stack(scenes)))
+    assert np.array_equal(maps_of(delivered["FRACTIONAL"], datasets), eight_bits(np.stack(maps)))
     assert job["segmented_voxels"] == int(np.any(masks, axis=0).sum())

@@ -413,11 +413,11 @@ def fuzzy(label, voxel, more=""):
 
 
 def test_regions_of_every_method(run, tmp_path):
-    """An object of fuzzy connectedness with its scene, a level set, and one that starts from the object."""
+    """An object of fuzzy connectedness with its connectedness map, a level set, and one that starts from the object."""
     source = head(tmp_path / "in")
     grown = f'{{ label = "Grown"; range = [ 20.0, 60.0 ]; from = "Object"; {TYPE} }}'
-    for name, segments in ("one pass", [fuzzy("Object", (24, 22, 6), "scene = true;"), SOFT]), (
-            "two passes", [fuzzy("Object", (24, 22, 6), "scene = true;"), SOFT, grown]):
+    for name, segments in ("one pass", [fuzzy("Object", (24, 22, 6), "connectedness_map = true;"), SOFT]), (
+            "two passes", [fuzzy("Object", (24, 22, 6), "connectedness_map = true;"), SOFT, grown]):
         output = tmp_path / name
         run(source, output, f"glcm = {{ levels = 16; }}; {ALL_PATTERNS}", segments, ("seg", "sr"))
         datasets, stored, values = read(source)

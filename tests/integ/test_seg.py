@@ -1,6 +1,6 @@
 """Segmentation objects, judged by readers that are not ours: pydicom, highdicom, dciodvfy, dcmdump.
 
-write_seg reads generated or real series, writes the masks or scenes given here, and reads them back;
+write_seg reads generated or real series, writes the masks or maps given here, and reads them back;
 everything else is checked from outside, first of all what dciodvfy does not notice. Here are the judges,
 and the cases of BINARY objects; test_seg_fractional.py has those of FRACTIONAL ones.
 """
@@ -198,7 +198,7 @@ def apart(segments, planes, rows, columns):
 
 
 def write(folder, paths, voxels, labels=None, options=()):
-    """Writes masks (bool) as a BINARY object, scenes (16 bits) as a FRACTIONAL one."""
+    """Writes masks (bool) as a BINARY object, maps (16 bits) as a FRACTIONAL one."""
     labels = labels or [f"Part {index + 1}" for index in range(len(voxels))]
     raw = folder / "voxels.raw"
     if voxels.dtype == bool:

@@ -1,4 +1,4 @@
-"""FRACTIONAL segmentation objects: scenes of fuzzy connectedness as probabilities of 8 bits.
+"""FRACTIONAL segmentation objects: maps of fuzzy connectedness as probabilities of 8 bits.
 
 The judges are those of test_seg.py; what they compare with is rounded here, in exact integers.
 """
@@ -14,30 +14,30 @@ from conftest import SHARED, needs_shared, run_program
 from test_seg import apart, classic, enhanced, judge, planes_of, write
 
 
-def stored_values(scenes):
-    """scene * 255 / 65535, rounded half up."""
-    return ((scenes.astype(numpy.int64) * 510 + 65535) // 131070).astype(numpy.uint8)
+def stored_values(maps):
+    """connectedness * 255 / 65535, rounded half up."""
+    return ((maps.astype(numpy.int64) * 510 + 65535) // 131070).astype(numpy.uint8)
 
 
-def scenes_of(segments, planes, rows, columns, empty=()):
+def maps_of(segments, planes, rows, columns, empty=()):
     """Hills that fall off from a centre each, over noise of all values; overlapping. The first and the last
     plane, where there are more than two, and the segments in `empty` have nothing but what is rounded to 0."""
     generator = numpy.random.default_rng(11)
     z, y, x = numpy.ogrid[:planes, :rows, :columns]
-    scenes = numpy.empty((segments, planes, rows, columns), numpy.uint16)
+    maps = numpy.empty((segments, planes, rows, columns), numpy.uint16)
     for segment in range(segments):
         centre = columns * (segment + 1) / (segments + 1)
         squares = ((x - centre) / columns) ** 2 + ((y - rows / 2) / rows) ** 2 + ((z - planes / 2) / planes) ** 2
         hill = 65535 * numpy.exp(-4 * squares)
         noise = generator.integers(0, 65536, hill.shape)
-        scenes[segment] = numpy.where(generator.random(hill.shape) < 0.8, hill, noise)
-        scenes[segment, planes // 2, rows // 2, columns // 2] = 65535
-    below_half = generator.integers(0, 129, scenes.shape)  # 128 is the last that is rounded to 0
-    nothing = numpy.zeros(scenes.shape, bool)
+        maps[segment] = numpy.where(generator.random(hill.shape) < 0.8, hill, noise)
+        maps[segment, planes // 2, rows // 2, columns // 2] = 65535
+    below_half = generator.integers(0, 129, maps.shape)  # 128 is the last that is rounded to 0
+    nothing = numpy.zeros(maps.shape, bool)
     if planes > 2:
         nothing[:, [0, -1]] = True
     nothing[list(empty)] = True
-    return numpy.where(nothing, below_half, scenes).astype(numpy.uint16)
+    return numpy.where(nothing, below_half, maps).astype(numpy.uint16)
 
 
 @pytest.mark.parametrize(
@@ -47,16 +47,16 @@ def scenes_of(segments, planes, rows, columns, empty=()):
 )
 def test_shapes(tmp_path, planes, rows, columns, segments):
     paths = classic(tmp_path / "in", planes, rows, columns)
-    scenes = scenes_of(segments, planes, rows, columns)
-    seg = judge(*write(tmp_path, paths, scenes), paths, stored_values(scenes))
+    maps = maps_of(segments, planes, rows, columns)
+    seg = judge(*write(tmp_path, paths, maps), paths, stored_values(maps))
     assert seg.NumberOfFrames == segments * (planes - 2 if planes > 2 else planes)
 
 
 def test_every_value(tmp_path):
     """All 65536 of them, in one frame."""
     paths = classic(tmp_path / "in", 1, 256, 256)
-    scenes = numpy.arange(65536, dtype=numpy.uint16).reshape(1, 1, 256, 256)
-    seg = judge(*write(tmp_path, paths, scenes), paths, stored_values(scenes))
+    maps = numpy.arange(65536, dtype=numpy.uint16).reshape(1, 1, 256, 256)
+    seg = judge(*write(tmp_path, paths, maps), paths, stored_values(maps))
     nearest = numpy.rint(numpy.arange(65536) / 257.0)
     assert numpy.array_equal(seg.pixel_array.ravel(), nearest)
 
@@ -64,13 +64,13 @@ def test_every_value(tmp_path):
 def test_probabilities_by_source_instance(tmp_path):
     """What a reader gets to see: connectedness from 0 to 1, in the order of the source images it asks for."""
     paths = classic(tmp_path / "in", 6, 40, 44)
-    scenes = scenes_of(2, 6, 40, 44)
-    output, _ = write(tmp_path, paths, scenes)
+    maps = maps_of(2, 6, 40, 44)
+    output, _ = write(tmp_path, paths, maps)
     seg = highdicom.seg.Segmentation.from_dataset(pydicom.dcmread(output))
     uids = [plane.source.SOPInstanceUID for plane in planes_of(paths)]
     pixels = seg.get_pixels_by_source_instance(
         uids[::-1], segment_numbers=[2, 1], assert_missing_frames_are_empty=True, rescale_fractional=True)
-    expected = numpy.moveaxis(scenes[::-1, ::-1] / 65535.0, 0, -1)
+    expected = numpy.moveaxis(maps[::-1, ::-1] / 65535.0, 0, -1)
     assert pixels.max() == 1.0
     assert numpy.abs(pixels - expected).max() <= 128 / 65535 + 1e-7
 
@@ -78,68 +78,68 @@ def test_probabilities_by_source_instance(tmp_path):
 def test_frames_as_images(tmp_path):
     """DCMTK's image library, which many viewers have inside, draws the stored values."""
     paths = classic(tmp_path / "in", 3, 31, 33)
-    scenes = scenes_of(1, 3, 31, 33)
-    scenes[:, 1, 0, 0] = 0
-    output, _ = write(tmp_path, paths, scenes)
+    maps = maps_of(1, 3, 31, 33)
+    maps[:, 1, 0, 0] = 0
+    output, _ = write(tmp_path, paths, maps)
     image = tmp_path / "frame.pgm"
     done = subprocess.run(["dcm2pnm", "--frame", "1", "--min-max-window", "--write-raw-pnm", output, image],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     pixels = numpy.frombuffer(image.read_bytes()[-31 * 33:], numpy.uint8).reshape(31, 33)
-    assert numpy.array_equal(pixels, stored_values(scenes)[0, 1])
+    assert numpy.array_equal(pixels, stored_values(maps)[0, 1])
 
 
 def test_an_empty_segment_among_others(tmp_path):
     paths = classic(tmp_path / "in", 5, 30, 31)
-    scenes = scenes_of(3, 5, 30, 31, empty=[1])
-    seg = judge(*write(tmp_path, paths, scenes), paths, stored_values(scenes))
+    maps = maps_of(3, 5, 30, 31, empty=[1])
+    seg = judge(*write(tmp_path, paths, maps), paths, stored_values(maps))
     assert len(seg.SegmentSequence) == 3 and seg.NumberOfFrames == 6
 
 
 def test_empty_frames_kept(tmp_path):
     paths = classic(tmp_path / "in", 5, 31, 33)
-    scenes = scenes_of(2, 5, 31, 33, empty=[1])
-    written = write(tmp_path, paths, scenes, options=["--keep-empty-frames"])
-    seg = judge(*written, paths, stored_values(scenes), keep_empty=True)
+    maps = maps_of(2, 5, 31, 33, empty=[1])
+    written = write(tmp_path, paths, maps, options=["--keep-empty-frames"])
+    seg = judge(*written, paths, stored_values(maps), keep_empty=True)
     assert seg.NumberOfFrames == 10
 
 
 def test_nothing_connected(tmp_path):
     """Connectedness so low that every stored value is 0: no object, unless empty frames are kept."""
     paths = classic(tmp_path / "in", 3, 8, 8)
-    scenes = numpy.full((1, 3, 8, 8), 128, numpy.uint16)
+    maps = numpy.full((1, 3, 8, 8), 128, numpy.uint16)
     raw = tmp_path / "voxels.raw"
-    scenes.astype("<u2").tofile(raw)
+    maps.astype("<u2").tofile(raw)
     done = run_program("write_seg", "--fractional", raw, tmp_path / "seg.dcm", *paths, check=False)
     assert done.returncode == 1 and done.stderr.startswith("SEG_EMPTY")
-    written = write(tmp_path, paths, scenes, options=["--keep-empty-frames"])
-    judge(*written, paths, stored_values(scenes), keep_empty=True)
+    written = write(tmp_path, paths, maps, options=["--keep-empty-frames"])
+    judge(*written, paths, stored_values(maps), keep_empty=True)
 
 
 def test_enhanced_multi_frame(tmp_path):
     paths = enhanced(tmp_path / "in", 11, 33, 47)
-    scenes = scenes_of(2, 11, 33, 47)
-    judge(*write(tmp_path, paths, scenes), paths, stored_values(scenes))
+    maps = maps_of(2, 11, 33, 47)
+    judge(*write(tmp_path, paths, maps), paths, stored_values(maps))
 
 
 def test_oblique_planes(tmp_path):
     paths = classic(tmp_path / "in", 6, 40, 44, oblique=True)
-    scenes = scenes_of(2, 6, 40, 44)
-    judge(*write(tmp_path, paths, scenes), paths, stored_values(scenes))
+    maps = maps_of(2, 6, 40, 44)
+    judge(*write(tmp_path, paths, maps), paths, stored_values(maps))
 
 
 def test_same_input_same_bytes(tmp_path):
     paths = classic(tmp_path / "in", 6, 40, 44)
-    scenes = scenes_of(2, 6, 40, 44)
-    first = write(tmp_path, paths, scenes)[0].read_bytes()
-    assert write(tmp_path, paths[::-1], scenes)[0].read_bytes() == first
+    maps = maps_of(2, 6, 40, 44)
+    first = write(tmp_path, paths, maps)[0].read_bytes()
+    assert write(tmp_path, paths[::-1], maps)[0].read_bytes() == first
 
 
 def test_both_objects_of_a_job(tmp_path):
     """They stand in one study and one frame of reference, in series of their own, about the same findings."""
     paths = classic(tmp_path / "in", 6, 40, 44)
-    scenes = scenes_of(2, 6, 40, 44)
-    fractional = pydicom.dcmread(write(tmp_path, paths, scenes)[0])
+    maps = maps_of(2, 6, 40, 44)
+    fractional = pydicom.dcmread(write(tmp_path, paths, maps)[0])
     binary = pydicom.dcmread(write(tmp_path, paths, apart(2, 6, 40, 44))[0])
     assert fractional.StudyInstanceUID == binary.StudyInstanceUID
     assert fractional.FrameOfReferenceUID == binary.FrameOfReferenceUID
@@ -156,5 +156,5 @@ def test_both_objects_of_a_job(tmp_path):
 def test_real_series(tmp_path):
     paths = sorted((SHARED / "ct-head-5mm").glob("*.dcm"))
     planes = planes_of(paths)
-    scenes = scenes_of(1, len(planes), planes[0].source.Rows, planes[0].source.Columns)
-    judge(*write(tmp_path, paths, scenes), paths, stored_values(scenes))
+    maps = maps_of(1, len(planes), planes[0].source.Rows, planes[0].source.Columns)
+    judge(*write(tmp_path, paths, maps), paths, stored_values(maps))

@@ -441,9 +441,9 @@ def test_an_enhanced_source(tmp_path):
 
 def test_a_fractional_segmentation(tmp_path):
     paths = classic(tmp_path / "in", 5, 40, 41)
-    scenes = apart(1, 5, 40, 41).astype(numpy.uint16) * 40000
+    maps = apart(1, 5, 40, 41).astype(numpy.uint16) * 40000
     groups = {0: glcm(8)}
-    judge(write(tmp_path, paths, scenes, groups), paths, groups)
+    judge(write(tmp_path, paths, maps, groups), paths, groups)
 
 
 def test_many_segments(tmp_path):

@@ -5,7 +5,7 @@
  *   write_seg [OPTION...] MASKS OUTPUT INPUT...
  *
  * MASKS holds one byte a voxel (0 or not), columns fastest, then rows, planes in ascending position
- * and segments; with --fractional, the scenes: two bytes a voxel, little endian. With
+ * and segments; with --fractional, the maps: two bytes a voxel, little endian. With
  * --measurements and --report, a measurement report of the segmentation is written and read back
  * too (the file of measurements is as in measurements.h). On a fault, code and message go to
  * standard error, and the status is 1.
@@ -108,30 +108,30 @@ read_masks(const char *path, const struct geometry_stack *stack, int32_t segment
     return words;
 }
 
-/* All segments' scenes. */
+/* All segments' maps. */
 static uint16_t *
-read_scenes(const char *path, const struct geometry_stack *stack, int32_t segments)
+read_maps(const char *path, const struct geometry_stack *stack, int32_t segments)
 {
     size_t voxels = (size_t)segments * (size_t)stack->plane_count * (size_t)stack->rows *
                     (size_t)stack->columns;
-    uint16_t *scenes = need(malloc(voxels * sizeof(*scenes)));
+    uint16_t *maps = need(malloc(voxels * sizeof(*maps)));
     FILE *file = fopen(path, "rb");
     if (!file)
         die("FILE_UNREADABLE", path);
-    if (fread(scenes, sizeof(*scenes), voxels, file) != voxels)
+    if (fread(maps, sizeof(*maps), voxels, file) != voxels)
         die("FILE_TRUNCATED", path);
     if (fgetc(file) != EOF)
-        die("FILE_UNREADABLE", "more scenes than segments and planes");
+        die("FILE_UNREADABLE", "more maps than segments and planes");
     fclose(file);
     for (size_t i = 0; i < voxels; i++)
-        scenes[i] = le16toh(scenes[i]);
-    return scenes;
+        maps[i] = le16toh(maps[i]);
+    return maps;
 }
 
-/* Masks or scenes of all segments; the other is NULL. */
+/* Masks or maps of all segments; the other is NULL. */
 struct voxels {
     uint64_t *words;
-    uint16_t *scenes;
+    uint16_t *maps;
 };
 
 static struct voxels
@@ -139,7 +139,7 @@ read_voxels(const char *path, const struct geometry_stack *stack, const struct o
 {
     struct voxels voxels = {0};
     if (options->fractional)
-        voxels.scenes = read_scenes(path, stack, options->label_count);
+        voxels.maps = read_maps(path, stack, options->label_count);
     else
         voxels.words = read_masks(path, stack, options->label_count);
     return voxels;
@@ -151,8 +151,8 @@ place_voxels(const struct voxels *voxels, const struct geometry_stack *stack, in
 {
     int64_t words_per_row = (stack->columns + 63) / 64;
     int64_t rows = (int64_t)index * stack->rows * stack->plane_count;
-    if (voxels->scenes) {
-        segment->scene = voxels->scenes + rows * stack->columns;
+    if (voxels->maps) {
+        segment->map = voxels->maps + rows * stack->columns;
         return;
     }
     segment->bits = voxels->words + rows * words_per_row;
@@ -257,7 +257,7 @@ main(int argc, char **argv)
     if (options.report)
         report_and_verify(&request, &options);
     free(voxels.words);
-    free(voxels.scenes);
+    free(voxels.maps);
     object_source_free(&source);
     return 0;
 }

@@ -3,7 +3,7 @@
  *
  * The data set is written in one go in ascending tag order: stack_writer.c has what all objects
  * made from a stack have, seg_modules.c what only segmentations have, dataset_writer.c merges in what is inherited from the source. Pixels go from the caller's masks
- * or scenes straight into the file's buffer.
+ * or maps straight into the file's buffer.
  */
 #include "dicom/objects/seg/seg_writer.h"
 
@@ -43,7 +43,7 @@ static const char *
 invalid_voxels(const struct seg_request *request, const struct seg_segment *segment)
 {
     if (request->fractional)
-        return segment->scene ? NULL : "a segment without a scene";
+        return segment->map ? NULL : "a segment without a connectedness map";
     if (!segment->bits)
         return "a segment without a mask";
     if (segment->words_per_row < ((int64_t)request->source.stack->columns + 63) / 64)

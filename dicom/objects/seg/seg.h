@@ -2,7 +2,7 @@
  * seg.h - DICOM Segmentation objects (PS3.3 A.51), BINARY or FRACTIONAL, written as a stream, and
  * read back.
  *
- * Pure C. Memory is constant in the number of frames beyond the caller's masks and scenes; every
+ * Pure C. Memory is constant in the number of frames beyond the caller's masks and maps; every
  * write is checked.
  */
 #ifndef NOCTULE_SEG_H
@@ -33,9 +33,9 @@ struct seg_segment {
      * the columns are not looked at. BINARY objects only. */
     const uint64_t *bits;
     int64_t words_per_row;
-    /* Fuzzy connectedness of voxel (x, y, z), 0 to 65535, is scene[(z * rows + y) * columns + x].
+    /* Fuzzy connectedness of voxel (x, y, z), 0 to 65535, is map[(z * rows + y) * columns + x].
      * FRACTIONAL objects only. */
-    const uint16_t *scene;
+    const uint16_t *map;
 };
 
 struct seg_request {
@@ -44,8 +44,8 @@ struct seg_request {
     int32_t segment_count;
     bool omit_empty_frames;
     /*
-     * false: BINARY, from the segments' bits. true: FRACTIONAL (PS3.3 C.8.20.2), the segments'
-     * scenes as probabilities of 8 bits: round(scene * 255 / 65535), halves up, of 255. A frame
+     * false: BINARY, from the segments' bits. true: FRACTIONAL (PS3.3 C.8.20.2), the segments' maps
+     * as probabilities of 8 bits: round(connectedness * 255 / 65535), halves up, of 255. A frame
      * whose stored values are all 0 is an empty one. The two objects of one job differ in all UIDs:
      * a series has one segmentation.
      */

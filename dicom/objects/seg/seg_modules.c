@@ -4,7 +4,7 @@
  */
 #include "dicom/objects/seg/seg_writer.h"
 
-#include "dicom/objects/seg/seg_scene.h"
+#include "dicom/objects/seg/seg_fractional.h"
 #include "dicom/value/cielab.h"
 #include "dicom/value/tags.h"
 #include "dicom/write/mask_bits.h"
@@ -103,7 +103,7 @@ seg_put_segments(struct seg_writer *w)
         error = add_segment(w, &w->out.set.elements, i);
     element_close(&w->out.set.elements, sequence);
     if (fractional) {
-        dataset_put_us(&w->out.set, TAG_MaximumFractionalValue, SEG_SCENE_MAX);
+        dataset_put_us(&w->out.set, TAG_MaximumFractionalValue, SEG_FRACTIONAL_MAX);
         dataset_put_text(&w->out.set, TAG_SegmentationFractionalType, "CS", "PROBABILITY");
     }
     dataset_put_text(&w->out.set, TAG_SegmentsOverlap, "CS", segments_overlap(w));
@@ -175,8 +175,8 @@ static void
 write_frame(struct seg_writer *w, struct mask_packer *packer, int32_t segment, int32_t plane)
 {
     if (w->request->fractional) {
-        seg_scene_append(&w->out.sink, seg_plan_scene(w->request, segment, plane),
-                         seg_plan_voxels(w->request));
+        seg_fractional_append(&w->out.sink, seg_plan_map(w->request, segment, plane),
+                              seg_plan_voxels(w->request));
         return;
     }
     struct mask_plane mask = seg_plan_mask(w->request, segment, plane);

@@ -1,6 +1,6 @@
 #include "dicom/objects/seg/seg_plan.h"
 
-#include "dicom/objects/seg/seg_scene.h"
+#include "dicom/objects/seg/seg_fractional.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -25,9 +25,9 @@ seg_plan_voxels(const struct seg_request *request)
 }
 
 const uint16_t *
-seg_plan_scene(const struct seg_request *request, int32_t segment, int32_t plane)
+seg_plan_map(const struct seg_request *request, int32_t segment, int32_t plane)
 {
-    return request->segments[segment].scene + plane * seg_plan_voxels(request);
+    return request->segments[segment].map + plane * seg_plan_voxels(request);
 }
 
 /* Whether the frame has a voxel that is not 0. */
@@ -35,7 +35,7 @@ static bool
 any_voxel(const struct seg_request *request, int32_t segment, int32_t plane)
 {
     if (request->fractional)
-        return seg_scene_any(seg_plan_scene(request, segment, plane), seg_plan_voxels(request));
+        return seg_fractional_any(seg_plan_map(request, segment, plane), seg_plan_voxels(request));
     struct mask_plane mask = seg_plan_mask(request, segment, plane);
     return mask_any(&mask);
 }

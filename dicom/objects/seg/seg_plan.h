@@ -1,5 +1,5 @@
 /*
- * seg_plan.h - which frames a segmentation object has, found in one pass over masks or scenes.
+ * seg_plan.h - which frames a segmentation object has, found in one pass over masks or maps.
  */
 #ifndef NOCTULE_SEG_PLAN_H
 #define NOCTULE_SEG_PLAN_H
@@ -18,12 +18,12 @@ struct seg_plan {
     uint32_t *segment_index;
     uint32_t *plane_index;
     int64_t frames;
-    bool overlap; /* some voxel is in two segments; false for scenes, where nothing is "in" */
+    bool overlap; /* some voxel is in two segments; false for maps, where nothing is "in" */
 };
 
 /* The voxels of one plane: of a BINARY object, of a FRACTIONAL one (rows * columns of them). */
 struct mask_plane seg_plan_mask(const struct seg_request *request, int32_t segment, int32_t plane);
-const uint16_t *seg_plan_scene(const struct seg_request *request, int32_t segment, int32_t plane);
+const uint16_t *seg_plan_map(const struct seg_request *request, int32_t segment, int32_t plane);
 int64_t seg_plan_voxels(const struct seg_request *request); /* of a plane */
 
 int seg_plan_make(const struct seg_request *request, struct seg_plan *plan); /* 0 or -ENOMEM */

@@ -5,7 +5,7 @@
  * Nothing here is shared with the writer but the names (seg.h): attributes come from
  * DCMTK's parser (read_back.hh), frames are found by their source references, and bits are taken
  * out of the stream by a routine of this file (that of DCMTK 3.6.7 is wrong for frames that do not
- * end on a byte), probabilities judged by their distance from the scene. DCMTK leaves the pixel
+ * end on a byte), probabilities judged by their distance from the map. DCMTK leaves the pixel
  * data in the file; one frame per thread is in memory.
  */
 #include "dicom/objects/seg/seg.h"
@@ -53,24 +53,24 @@ same_bytes(const uint8_t *bytes, uint64_t at, const uint64_t *row, int32_t colum
 }
 
 /*
- * How far `value` of 255 is from `scene` of 65535, in steps of the scene. The nearest value is not
- * farther than half of its own step, 65535 / 255 = 257; halves do not occur.
+ * How far `value` of 255 is from `connectedness` of 65535, in steps of the map. The nearest value is
+ * not farther than half of its own step, 65535 / 255 = 257; halves do not occur.
  */
 int32_t
-level_distance(uint8_t value, uint16_t scene)
+level_distance(uint8_t value, uint16_t connectedness)
 {
-    return std::abs(int32_t{value} * 257 - int32_t{scene});
+    return std::abs(int32_t{value} * 257 - int32_t{connectedness});
 }
 
 const int32_t max_distance = 128;
 
 /* Whether none is too far from its voxel: no test, so that compilers make vectors of it. */
 bool
-all_near(const uint8_t *values, const uint16_t *scene, int64_t count)
+all_near(const uint8_t *values, const uint16_t *map, int64_t count)
 {
     int32_t outside = 0; /* negative: one of them was below 0 or above twice the distance */
     for (int64_t i = 0; i < count; i++) {
-        const int32_t above = int32_t{values[i]} * 257 - int32_t{scene[i]} + max_distance;
+        const int32_t above = int32_t{values[i]} * 257 - int32_t{map[i]} + max_distance;
         outside |= above | (2 * max_distance - above);
     }
     return outside >= 0;
@@ -211,27 +211,27 @@ class SegVerifier : StackObject
             unsigned first_bit = 0;
             const uint8_t *bytes = pixels.read(f, buffer, first_bit);
             if (request_.fractional)
-                compare_scene(bytes, frames_[f]);
+                compare_map(bytes, frames_[f]);
             else
                 compare_mask(bytes, first_bit, frames_[f]);
         }
     }
 
-    void compare_scene(const uint8_t *values, const Frame &frame) const
+    void compare_map(const uint8_t *values, const Frame &frame) const
     {
         const int64_t block = 512; /* of one size, which spares vectors their remainder */
-        const uint16_t *scene = scene_of(frame);
+        const uint16_t *map = map_of(frame);
         int64_t i = 0;
-        while (i + block <= voxels() && all_near(values + i, scene + i, block))
+        while (i + block <= voxels() && all_near(values + i, map + i, block))
             i += block;
-        while (i < voxels() && level_distance(values[i], scene[i]) <= max_distance)
+        while (i < voxels() && level_distance(values[i], map[i]) <= max_distance)
             i++;
         if (i == voxels())
             return;
         differ("voxel (%d, %d, %d) of segment %d is %u of 255 instead of %u of 65535",
                static_cast<int>(i % stack_.columns), static_cast<int>(i / stack_.columns),
                frame.plane, frame.segment + 1, static_cast<unsigned>(values[i]),
-               static_cast<unsigned>(scene[i]));
+               static_cast<unsigned>(map[i]));
     }
 
     void compare_mask(const uint8_t *bytes, unsigned first_bit, const Frame &frame) const
@@ -272,8 +272,8 @@ class SegVerifier : StackObject
     {
         if (!request_.fractional)
             return mask_is_empty(frame);
-        const uint16_t *scene = scene_of(frame);
-        return std::all_of(scene, scene + voxels(),
+        const uint16_t *map = map_of(frame);
+        return std::all_of(map, map + voxels(),
                            [](uint16_t value) { return level_distance(0, value) <= max_distance; });
     }
 
@@ -302,9 +302,9 @@ class SegVerifier : StackObject
                (static_cast<int64_t>(frame.plane) * stack_.rows + y) * segment.words_per_row;
     }
 
-    const uint16_t *scene_of(const Frame &frame) const
+    const uint16_t *map_of(const Frame &frame) const
     {
-        return request_.segments[frame.segment].scene + frame.plane * voxels();
+        return request_.segments[frame.segment].map + frame.plane * voxels();
     }
 
     int64_t voxels() const /* of a frame */

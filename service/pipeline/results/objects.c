@@ -68,16 +68,16 @@ seg_make(const struct results *results, struct result_file *file)
 static size_t
 fractional_wanted(const struct results *results)
 {
-    return results->scene_count > 0;
+    return results->fractional_count > 0;
 }
 
-/* The scenes of fuzzy connectedness, in an object of their own. */
+/* The maps of fuzzy connectedness, in an object of their own. */
 static int
 fractional_make(const struct results *results, struct result_file *file)
 {
     struct seg_request request = seg_request_of(results);
-    request.segments = results->scene_segments;
-    request.segment_count = results->scene_count;
+    request.segments = results->fractional_segments;
+    request.segment_count = results->fractional_count;
     request.fractional = true;
     return seg_file(results, &request, file);
 }

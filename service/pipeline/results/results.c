@@ -38,11 +38,11 @@ results_describe_segments(struct results *results)
     const struct segmentation *found = request->segmentation;
     size_t count = request->pipeline->segment_count;
     results->segments = calloc(count, sizeof *results->segments);
-    results->scene_segments = calloc(count, sizeof *results->scene_segments);
+    results->fractional_segments = calloc(count, sizeof *results->fractional_segments);
     results->preview_segments = calloc(count, sizeof *results->preview_segments);
     results->parameters = calloc(count, sizeof *results->parameters);
     results->identity = conf_pipeline_identity(request->pipeline);
-    if (!results->segments || !results->scene_segments || !results->preview_segments ||
+    if (!results->segments || !results->fractional_segments || !results->preview_segments ||
         !results->parameters || !results->identity)
         return error_set_system(&results->report->error, -ENOMEM, "describe the segments");
     for (size_t i = 0; i < count; i++) {
@@ -63,10 +63,10 @@ results_describe_segments(struct results *results)
             .algorithm_parameters = results->parameters[i],
             .bits = found->masks[i].bits,
             .words_per_row = found->masks[i].words_per_row,
-            .scene = found->scenes[i],
+            .map = found->maps[i],
         };
-        if (found->scenes[i])
-            results->scene_segments[results->scene_count++] = results->segments[i];
+        if (found->maps[i])
+            results->fractional_segments[results->fractional_count++] = results->segments[i];
         results->preview_segments[i] = (struct preview_segment){
             .mask = &found->masks[i],
             .color = {segment->color[0], segment->color[1], segment->color[2]},
@@ -288,7 +288,7 @@ results_need_segments(const struct results *results)
 {
     const struct conf_pipeline *pipeline = results->request->pipeline;
     return (pipeline->results & (CONF_RESULT_SEG | CONF_RESULT_CODES)) ||
-           results->scene_count > 0 || !pipeline->texture ||
+           results->fractional_count > 0 || !pipeline->texture ||
            (pipeline->texture->regions & CONF_SEGMENTS);
 }
 
@@ -321,7 +321,7 @@ results_write(const struct results_request *request, struct pipeline_report *rep
     int rc = pipeline_enter(request->watch, "write");
     if (rc == 0)
         rc = results_write_all(&results);
-    free(results.scene_segments);
+    free(results.fractional_segments);
     free(results.preview_segments);
     free(results.segments);
     free(results.parameters);

@@ -20,8 +20,8 @@ struct results {
     struct preview_segment *preview_segments;
     struct seg_segment *segments;
     char (*parameters)[SEGMENT_DESCRIPTION];
-    struct seg_segment *scene_segments; /* those with a scene */
-    int32_t scene_count;
+    struct seg_segment *fractional_segments; /* those with a connectedness map */
+    int32_t fractional_count;
 };
 
 struct result_file {

@@ -85,7 +85,7 @@ make_object(const struct conf_segment *segment, const struct geometry_stack *sta
         .weight = segment->weight,
         .threshold = (uint16_t)floor(65535 * segment->threshold),
         .padding = padding,
-        .map = segment->scene,
+        .map = segment->connectedness_map,
     };
     return rc;
 }
@@ -121,7 +121,7 @@ make_objects(const struct segmentation *segmentation, struct fuzzy_objects *obje
             .sigma = segment->object_sigma,
             .homogeneity_sigma = segment->homogeneity_sigma,
         };
-        objects->demand.maps += segment->scene;
+        objects->demand.maps += segment->connectedness_map;
         seeds += segment->seed_count;
     }
     return rc;
@@ -386,7 +386,7 @@ fuzzy_run(struct segmentation *segmentation, struct kernels_lane *lane, const vo
     rc = kernels_fuzzy_run(lane, objects->items, count, objects->demand.relative, results, error);
     for (size_t k = 0; k < count && rc == 0; k++) {
         segmentation->masks[segments[k]] = results[k].object;
-        segmentation->scenes[segments[k]] = results[k].map;
+        segmentation->maps[segments[k]] = results[k].map;
     }
     free(results);
     return rc;

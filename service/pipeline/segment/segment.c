@@ -58,8 +58,8 @@ segmentation_prepare(struct segmentation *segmentation, struct kernels_demand *d
     size_t count = segmentation->pipeline->segment_count;
     int rc = 0;
     segmentation->masks = calloc(count, sizeof *segmentation->masks);
-    segmentation->scenes = calloc(count, sizeof *segmentation->scenes);
-    if (!segmentation->masks || !segmentation->scenes)
+    segmentation->maps = calloc(count, sizeof *segmentation->maps);
+    if (!segmentation->masks || !segmentation->maps)
         return error_set_system(error, -ENOMEM, "hold the masks");
     for (int m = 0; m < CONF_METHODS && rc == 0; m++)
         rc = method_prepare(segmentation, m, demand, error);
@@ -76,7 +76,7 @@ segmentation_release(struct segmentation *segmentation)
         free(segmentation->of[m].segments);
     }
     free(segmentation->masks);
-    free(segmentation->scenes);
+    free(segmentation->maps);
 }
 
 size_t

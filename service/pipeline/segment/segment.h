@@ -30,7 +30,7 @@ struct segmentation {
     } of[CONF_METHODS];
     /* One per segment of the pipeline, in its order, whatever the method; the lane's. */
     struct image_mask *masks;
-    const uint16_t **scenes; /* NULL: none wanted */
+    const uint16_t **maps; /* of connectedness; NULL: none wanted */
 };
 
 /* Functions return 0 or -errno with the error filled. */
@@ -45,7 +45,7 @@ struct segment_method {
     /* Before the first slice, where no segment starts from another one; NULL: no use. */
     int (*begin)(const struct segmentation *segmentation, struct kernels_lane *lane,
                  struct error *error);
-    /* Fills masks and scenes of its segments; `voxels` is the decoded volume. */
+    /* Fills masks and maps of its segments; `voxels` is the decoded volume. */
     int (*run)(struct segmentation *segmentation, struct kernels_lane *lane, const void *voxels,
                struct error *error);
     /* Of a segment that was found: Algorithm Parameters (0066,0032; PS3.3 10.16), what a reader of

@@ -158,7 +158,7 @@ START_TEST(a_fuzzy_segment_gets_its_defaults)
     ck_assert_int_eq(segment->estimate_voxels, 2);
     ck_assert_double_eq(segment->weight, 0.5);
     ck_assert_double_eq(segment->threshold, 0.5);
-    ck_assert(!segment->scene);
+    ck_assert(!segment->connectedness_map);
     ck_assert(!conf->pipelines[0].relative_connectedness);
     conf_free(conf);
 }
@@ -183,10 +183,11 @@ START_TEST(a_fuzzy_segment_is_read)
         "pipelines = ( { name = \"a\"; relative_connectedness = true; segments = ( " FUZZY(
             "seeds = ( { mm = [ -12.0, 30.5, 110.0 ]; }, { fraction = [ 0.0, 0.5, 1.0 ]; } );"
             "object_mean = 0; object_sigma = 25.0; homogeneity_sigma = 12.0; estimate_voxels = 16;"
-            "weight = 1.0; threshold = 0.0; scene = true;") ",\n"
-                                                            "{ label = \"B\"; method = "
-                                                            "\"fuzzy-connectedness\"; " SEEDS TYPE
-                                                            " } ); } );");
+            "weight = 1.0; threshold = 0.0; connectedness_map = true;") ",\n"
+                                                                        "{ label = \"B\"; method = "
+                                                                        "\"fuzzy-connectedness\";"
+                                                                        " " SEEDS TYPE
+                                                                        " } ); } );");
     const struct conf_segment *segment = &conf->pipelines[0].segments[0];
     ck_assert(conf->pipelines[0].relative_connectedness);
     ck_assert_uint_eq(segment->seed_count, 2);
@@ -200,8 +201,31 @@ START_TEST(a_fuzzy_segment_is_read)
     ck_assert_int_eq(segment->estimate_voxels, 16);
     ck_assert_double_eq(segment->weight, 1);
     ck_assert_double_eq(segment->threshold, 0);
-    ck_assert(segment->scene);
+    ck_assert(segment->connectedness_map);
     conf_free(conf);
+}
+
+END_TEST
+
+/* Until 0.1.0 a connectedness map was a scene. UIDs of pipelines with either word are the same. */
+START_TEST(an_option_is_read_by_its_old_name)
+{
+    char *identities[2];
+    for (int old = 0; old < 2; old++) {
+        struct conf *conf = load_good(old ? WITH_FUZZY(SEEDS "scene = true;")
+                                          : WITH_FUZZY(SEEDS "connectedness_map = true;"));
+        ck_assert(conf->pipelines[0].segments[0].connectedness_map);
+        identities[old] = conf_pipeline_identity(&conf->pipelines[0]);
+        char *text = conf_to_text(conf);
+        ck_assert_ptr_nonnull(strstr(text, "connectedness_map = true;"));
+        ck_assert_ptr_null(strstr(text, "scene"));
+        free(text);
+        conf_free(conf);
+    }
+    ck_assert_str_eq(identities[0], identities[1]);
+    ck_assert_ptr_nonnull(strstr(identities[0], "  scene = true;"));
+    free(identities[0]);
+    free(identities[1]);
 }
 
 END_TEST
@@ -565,7 +589,8 @@ static const struct {
     {2, "segments[0].object_mean: is used only with method = \"fuzzy-connectedness\"",
      PIPELINE(SEGMENT "\nobject_mean = 1.0;")},
     {1, "segments[0].threshold: is used only with", PIPELINE(SEGMENT "threshold = 0.5;")},
-    {1, "segments[0].scene: is used only with", PIPELINE(SEGMENT "scene = false;")},
+    {1, "segments[0].connectedness_map: is used only with",
+     PIPELINE(SEGMENT "connectedness_map = false;")},
     {1, "segments[0].seeds: has 0 elements; 1 .. 256", WITH_FUZZY("seeds = ( );")},
     {1, "segments[0].seeds[0]: needs exactly one of voxel, mm, fraction",
      WITH_FUZZY("seeds = ( { } );")},
@@ -771,6 +796,7 @@ main(void)
     tcase_add_test(tcase, a_fuzzy_segment_gets_its_defaults);
     tcase_add_test(tcase, a_level_set_may_start_from_a_segment_alone);
     tcase_add_test(tcase, a_fuzzy_segment_is_read);
+    tcase_add_test(tcase, an_option_is_read_by_its_old_name);
     tcase_add_test(tcase, gpus_are_named_by_index_or_uuid);
     tcase_add_test(tcase, rules_are_read);
     tcase_add_test(tcase, titles_and_peers_are_read);

@@ -36,7 +36,7 @@ static const char everything[] =
     "        color = [ 0.0, 0.5, 1.0 ]; },\n"
     "      { label = \"F\"; method = \"fuzzy-connectedness\";\n"
     "        seeds = ( { mm = [ -0.1, 0.0, 1e5 ]; }, { fraction = [ 0.0, 0.25, 1.0 ]; } );\n"
-    "        object_sigma = 0.1; weight = 0.75; scene = true;\n"
+    "        object_sigma = 0.1; weight = 0.75; connectedness_map = true;\n"
     "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; },\n"
     "      { label = \"G\"; range = [ 0, 1 ]; from = \"F\";\n"
     "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } ); } );\n"
@@ -82,7 +82,7 @@ START_TEST(a_configuration_comes_back_the_same)
     ck_assert_double_eq(fuzzy->seeds[0].at[0], -0.1);
     ck_assert_int_eq(fuzzy->seeds[1].unit, CONF_FRACTION);
     ck_assert(!fuzzy->object_mean.given && !fuzzy->homogeneity_sigma.given);
-    ck_assert(fuzzy->object_sigma.given && fuzzy->scene);
+    ck_assert(fuzzy->object_sigma.given && fuzzy->connectedness_map);
     ck_assert_double_eq(fuzzy->object_sigma.value, 0.1);
     ck_assert_double_eq(fuzzy->weight, 0.75);
     ck_assert_str_eq(pipeline->segments[2].from, "F");

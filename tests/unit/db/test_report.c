@@ -58,8 +58,9 @@ static const struct report_destination configured[] = {
 static char *
 print(enum what what, const struct report_filter *filter, int64_t job, bool json, int *rc)
 {
-    char *text = NULL;
-    size_t size = 0;
+    /* Not local: gcc 12 takes what the stream puts there for a pointer into this function. */
+    static char *text;
+    static size_t size;
     FILE *out = open_memstream(&text, &size);
     switch (what) {
     case STATUS:

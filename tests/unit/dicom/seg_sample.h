@@ -18,7 +18,7 @@
 
 struct seg_sample_shape {
     int32_t columns, rows, planes, segments;
-    bool fractional;     /* scenes in the place of masks */
+    bool fractional;     /* maps in the place of masks */
     bool multi_frame;    /* one instance with all planes, in descending order */
     const char *charset; /* Specific Character Set of the source; NULL: none */
     const char *patient; /* Patient's Name, in that set; NULL: "Doe^Jane" */
@@ -33,8 +33,8 @@ struct seg_sample {
     struct dicom_instance **instances;
     struct dicom_frame *frames;
     struct geometry_stack stack;
-    uint64_t *words;  /* of all segments; none in a fractional sample */
-    uint16_t *scenes; /* of all segments; none in a binary sample */
+    uint64_t *words; /* of all segments; none in a fractional sample */
+    uint16_t *maps;  /* of all segments; none in a binary sample */
     struct seg_segment segments[SEG_SAMPLE_MAX_SEGMENTS];
     char labels[SEG_SAMPLE_MAX_SEGMENTS][32];
     struct seg_request request;
@@ -186,7 +186,7 @@ seg_sample_segment(struct seg_sample *sample, int32_t index, const struct seg_sa
         .algorithm_parameters = "range 0..80",
     };
     if (shape->fractional) {
-        sample->segments[index].scene = sample->scenes + index * seg_sample_voxels(shape);
+        sample->segments[index].map = sample->maps + index * seg_sample_voxels(shape);
         return;
     }
     sample->segments[index].bits = sample->words + index * words;
@@ -203,14 +203,14 @@ seg_sample_set(struct seg_sample *sample, int32_t segment, int32_t x, int32_t y,
 }
 
 static inline void
-seg_sample_set_scene(struct seg_sample *sample, int32_t segment, int32_t x, int32_t y, int32_t z,
-                     uint16_t scene)
+seg_sample_set_map(struct seg_sample *sample, int32_t segment, int32_t x, int32_t y, int32_t z,
+                   uint16_t connectedness)
 {
     int64_t plane = (int64_t)segment * sample->stack.plane_count + z;
-    sample->scenes[(plane * sample->stack.rows + y) * sample->stack.columns + x] = scene;
+    sample->maps[(plane * sample->stack.rows + y) * sample->stack.columns + x] = connectedness;
 }
 
-/* Masks and scenes are empty. */
+/* Masks and maps are empty. */
 static inline void
 seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
 {
@@ -230,12 +230,12 @@ seg_sample_make(struct seg_sample *sample, const struct seg_sample_shape *shape)
     sample->instances = calloc((size_t)sample->instance_count, sizeof(*sample->instances));
     sample->frames = calloc((size_t)shape->planes, sizeof(*sample->frames));
     if (shape->fractional)
-        sample->scenes =
-            calloc((size_t)(seg_sample_voxels(shape) * shape->segments), sizeof(*sample->scenes));
+        sample->maps =
+            calloc((size_t)(seg_sample_voxels(shape) * shape->segments), sizeof(*sample->maps));
     else
         sample->words = calloc((size_t)(words * shape->segments), sizeof(*sample->words));
     if (!sample->storage || !sample->instances || !sample->frames ||
-        (!sample->words && !sample->scenes))
+        (!sample->words && !sample->maps))
         abort();
     seg_sample_stack(sample, shape);
     for (int32_t i = 0; i < sample->instance_count; i++)
@@ -274,7 +274,7 @@ seg_sample_free(struct seg_sample *sample)
     free(sample->frames);
     free(sample->stack.planes);
     free(sample->words);
-    free(sample->scenes);
+    free(sample->maps);
 }
 
 #endif

@@ -50,10 +50,10 @@ make_fractional(void)
     dicom_init();
     seg_sample_make(&sample, &shape);
     for (int i = 0; i < 3 * 5 * 7 * 33; i++)
-        sample.scenes[i] = 128;
-    seg_sample_set_scene(&sample, 0, 32, 6, 1, 65535);
-    seg_sample_set_scene(&sample, 0, 0, 0, 3, 129);
-    seg_sample_set_scene(&sample, 2, 5, 5, 3, 32768);
+        sample.maps[i] = 128;
+    seg_sample_set_map(&sample, 0, 32, 6, 1, 65535);
+    seg_sample_set_map(&sample, 0, 0, 0, 3, 129);
+    seg_sample_set_map(&sample, 2, 5, 5, 3, 32768);
     error = (struct error){0};
 }
 
@@ -396,25 +396,25 @@ START_TEST(four_gib_are_too_much)
 END_TEST
 
 /* Of bytes, two planes of 65535 x 65535 are. */
-START_TEST(four_gib_of_scenes_are_too_much)
+START_TEST(four_gib_of_maps_are_too_much)
 {
     const size_t voxels = (size_t)65535 * 65535;
     const size_t bytes = 2 * voxels * sizeof(uint16_t);
-    uint16_t *scene = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    ck_assert_ptr_ne(scene, MAP_FAILED);
+    uint16_t *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert_ptr_ne(map, MAP_FAILED);
     drop();
     struct seg_sample_shape two = {
         .columns = 1, .rows = 1, .planes = 2, .segments = 1, .fractional = true};
     seg_sample_make(&sample, &two);
     sample.stack.columns = 65535;
     sample.stack.rows = 65535;
-    sample.segments[0].scene = scene;
-    scene[0] = UINT16_MAX;
-    scene[voxels] = UINT16_MAX;
+    sample.segments[0].map = map;
+    map[0] = UINT16_MAX;
+    map[voxels] = UINT16_MAX;
     ck_assert_int_eq(written_try(&object, &error), -EFBIG);
     ck_assert_int_eq(error.code, CODE_SEG_TOO_LARGE);
-    munmap(scene, bytes);
+    munmap(map, bytes);
 }
 
 END_TEST
@@ -487,7 +487,7 @@ START_TEST(empty_probabilities)
     written_take(&object);
     ck_assert_int_eq(object.summary.frames, 15);
     for (int i = 0; i < 3 * 5 * 7 * 33; i++)
-        sample.scenes[i] = 128;
+        sample.maps[i] = 128;
     written_take(&object);
     ck_assert_int_eq(object.summary.frames, 15);
     sample.request.omit_empty_frames = true;
@@ -529,11 +529,11 @@ END_TEST
 /* Each type needs its own voxels, and looks at no others. */
 START_TEST(voxels_of_the_other_type)
 {
-    const uint16_t *scene = sample.segments[0].scene;
-    sample.segments[0].scene = NULL;
+    const uint16_t *map = sample.segments[0].map;
+    sample.segments[0].map = NULL;
     ck_assert_int_eq(written_try(&object, &error), -EINVAL);
     ck_assert_int_eq(error.code, CODE_SEG_REQUEST_INVALID);
-    sample.segments[0].scene = scene;
+    sample.segments[0].map = map;
     sample.request.fractional = false; /* there are no masks */
     ck_assert_int_eq(written_try(&object, &error), -EINVAL);
     ck_assert_int_eq(error.code, CODE_SEG_REQUEST_INVALID);
@@ -558,7 +558,7 @@ START_TEST(other_shapes_of_probabilities)
         seg_sample_make(&sample, &shape);
         int64_t voxels = seg_sample_voxels(&shape) * shape.segments;
         for (int64_t v = 0; v < voxels; v++)
-            sample.scenes[v] = (uint16_t)((v + 7) * 40503);
+            sample.maps[v] = (uint16_t)((v + 7) * 40503);
         written_take(&object);
         sample.request.omit_empty_frames = false;
         written_take(&object);
@@ -584,7 +584,7 @@ fractional_case(void)
     tcase_add_test(tests, a_missing_frame_of_reference_is_made);
     tcase_add_test(tests, geometry_is_needed);
     tcase_add_test(tests, an_unreadable_source_is_told);
-    tcase_add_test(tests, four_gib_of_scenes_are_too_much);
+    tcase_add_test(tests, four_gib_of_maps_are_too_much);
     tcase_add_test(tests, a_full_device_is_told);
     tcase_add_test(tests, a_file_cut_short_is_told);
     return tests;

@@ -1,6 +1,6 @@
 /* The parts that a segmentation is written with: UIDs, values, elements, colours, bits, the sink.
  */
-#include "dicom/objects/seg/seg_scene.h"
+#include "dicom/objects/seg/seg_fractional.h"
 #include "dicom/value/cielab.h"
 #include "dicom/value/uid.h"
 #include "dicom/value/value_text.h"
@@ -428,13 +428,13 @@ START_TEST(any_and_add_look_at_columns_only)
 
 END_TEST
 
-/* --- scenes --- */
+/* --- maps --- */
 
-START_TEST(scenes_are_rounded_to_the_nearest)
+START_TEST(maps_are_rounded_to_the_nearest)
 {
-    for (uint32_t scene = 0; scene <= UINT16_MAX; scene++) {
-        uint64_t nearest = (UINT64_C(2) * 255 * scene + 65535) / (2 * 65535);
-        ck_assert_uint_eq(seg_scene_value((uint16_t)scene), nearest);
+    for (uint32_t connectedness = 0; connectedness <= UINT16_MAX; connectedness++) {
+        uint64_t nearest = (UINT64_C(2) * 255 * connectedness + 65535) / (2 * 65535);
+        ck_assert_uint_eq(seg_fractional_value((uint16_t)connectedness), nearest);
     }
 }
 
@@ -445,44 +445,44 @@ START_TEST(any_finds_the_only_voxel)
 {
     static const int64_t counts[] = {1, 2, 4095, 4096, 4097, 9000};
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
-        uint16_t *scene = malloc((size_t)counts[c] * sizeof(*scene));
+        uint16_t *map = malloc((size_t)counts[c] * sizeof(*map));
         for (int64_t i = 0; i < counts[c]; i++)
-            scene[i] = 128;
-        ck_assert(!seg_scene_any(scene, counts[c]));
+            map[i] = 128;
+        ck_assert(!seg_fractional_any(map, counts[c]));
         for (int64_t i = 0; i < counts[c]; i++) {
-            scene[i] = 129;
-            ck_assert(seg_scene_any(scene, counts[c]));
-            scene[i] = 128;
+            map[i] = 129;
+            ck_assert(seg_fractional_any(map, counts[c]));
+            map[i] = 128;
         }
-        free(scene);
+        free(map);
     }
 }
 
 END_TEST
 
-START_TEST(scenes_pass_through_the_buffer)
+START_TEST(maps_pass_through_the_buffer)
 {
     static const int64_t counts[] = {1, 65535, 65536, 65537, 1300001};
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
         size_t count = (size_t)counts[c];
-        uint16_t *scene = malloc(count * sizeof(*scene));
+        uint16_t *map = malloc(count * sizeof(*map));
         uint8_t *bytes = malloc(2 * count + 1);
         for (size_t i = 0; i < count; i++)
-            scene[i] = (uint16_t)next_random();
+            map[i] = (uint16_t)next_random();
         FILE *file = tmpfile();
         struct byte_sink sink;
         ck_assert_int_eq(byte_sink_open(&sink, fileno(file), false), 0);
-        seg_scene_append(&sink, scene, counts[c]);
-        seg_scene_append(&sink, scene, counts[c]); /* now the buffer is not empty */
+        seg_fractional_append(&sink, map, counts[c]);
+        seg_fractional_append(&sink, map, counts[c]); /* now the buffer is not empty */
         ck_assert_int_eq(byte_sink_finish(&sink), 0);
         ck_assert_int_eq(sink.total, 2 * counts[c]);
         ck_assert_int_eq(pread(fileno(file), bytes, 2 * count + 1, 0), sink.total);
         for (size_t i = 0; i < 2 * count; i++)
-            ck_assert_uint_eq(bytes[i], seg_scene_value(scene[i % count]));
+            ck_assert_uint_eq(bytes[i], seg_fractional_value(map[i % count]));
         byte_sink_close(&sink);
         fclose(file);
         free(bytes);
-        free(scene);
+        free(map);
     }
 }
 
@@ -597,9 +597,9 @@ main(void)
     tcase_add_test(bytes, packing_is_one_bit_stream);
     tcase_add_test(bytes, large_planes_bypass_the_buffer);
     tcase_add_test(bytes, any_and_add_look_at_columns_only);
-    tcase_add_test(bytes, scenes_are_rounded_to_the_nearest);
+    tcase_add_test(bytes, maps_are_rounded_to_the_nearest);
     tcase_add_test(bytes, any_finds_the_only_voxel);
-    tcase_add_test(bytes, scenes_pass_through_the_buffer);
+    tcase_add_test(bytes, maps_pass_through_the_buffer);
     suite_add_tcase(suite, bytes);
     TCase *sink = tcase_create("sink");
     tcase_add_test(sink, sink_survives_short_writes_and_signals);

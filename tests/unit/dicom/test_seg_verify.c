@@ -48,9 +48,9 @@ make_fractional(void)
     dicom_init();
     seg_sample_make(&sample, &fractional);
     for (int32_t z = 1; z <= 3; z++)
-        seg_sample_set_scene(&sample, 0, 4 + z, 3, z, 65535);
+        seg_sample_set_map(&sample, 0, 4 + z, 3, z, 65535);
     for (int32_t z = 2; z <= 3; z++)
-        seg_sample_set_scene(&sample, 1, 20 + z, 5, z, 771); /* 3 * 257 */
+        seg_sample_set_map(&sample, 1, 20 + z, 5, z, 771); /* 3 * 257 */
     written_take(&object);
 }
 
@@ -398,28 +398,28 @@ START_TEST(the_value_is_named)
 
 END_TEST
 
-/* A scene that moves within what is stored as the same value is the scene that was written. */
+/* A map that moves within what is stored as the same value is the map that was written. */
 START_TEST(the_nearest_value)
 {
     struct error error;
-    for (uint16_t scene = 771 - 128; scene <= 771 + 128; scene++) {
-        seg_sample_set_scene(&sample, 1, 22, 5, 2, scene);
+    for (uint16_t connectedness = 771 - 128; connectedness <= 771 + 128; connectedness++) {
+        seg_sample_set_map(&sample, 1, 22, 5, 2, connectedness);
         ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &error), 0);
     }
-    seg_sample_set_scene(&sample, 1, 22, 5, 2, 771 + 129);
+    seg_sample_set_map(&sample, 1, 22, 5, 2, 771 + 129);
     written_expect_mismatch(&object, "is 3 of 255 instead of 900 of 65535");
-    seg_sample_set_scene(&sample, 1, 22, 5, 2, 771 - 129);
+    seg_sample_set_map(&sample, 1, 22, 5, 2, 771 - 129);
     written_expect_mismatch(&object, "is 3 of 255 instead of 642 of 65535");
 }
 
 END_TEST
 
-START_TEST(a_scene_that_should_be_there)
+START_TEST(a_map_that_should_be_there)
 {
     struct error error;
-    seg_sample_set_scene(&sample, 1, 32, 6, 4, 128);
+    seg_sample_set_map(&sample, 1, 32, 6, 4, 128);
     ck_assert_int_eq(seg_verify(&sample.request, sample.target, 3, &error), 0);
-    seg_sample_set_scene(&sample, 1, 32, 6, 4, 129);
+    seg_sample_set_map(&sample, 1, 32, 6, 4, 129);
     written_expect_mismatch(&object, "plane 4 of segment 2 is missing");
 }
 
@@ -460,7 +460,7 @@ fractional_case(void)
     tcase_add_test(tests, any_other_value);
     tcase_add_test(tests, the_value_is_named);
     tcase_add_test(tests, the_nearest_value);
-    tcase_add_test(tests, a_scene_that_should_be_there);
+    tcase_add_test(tests, a_map_that_should_be_there);
     tcase_add_test(tests, what_makes_it_fractional);
     tcase_add_test(tests, uids_of_the_object);
     tcase_add_test(tests, threads_find_what_one_finds);

@@ -148,7 +148,7 @@ START_TEST(what_the_kernels_get)
 
     give(0, 1, 1);
     segments[0].weight = 0.75;
-    segments[0].scene = true;
+    segments[0].connectedness_map = true;
     for (int i = 0; i < PLANES; i++) {
         instances[i].has_padding = true;
         instances[i].padding_lo = -3;

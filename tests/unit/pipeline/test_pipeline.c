@@ -120,7 +120,7 @@ END_TEST
 #define IN_AIR   "seeds = ( { voxel = [ 0, 0, 0 ]; } ); "
 #define GAUSSIANS(mean, sigma)                                                                     \
     "object_mean = " mean "; object_sigma = " sigma "; homogeneity_sigma = " sigma "; "
-#define SOFT FUZZY("Soft", IN_BLOCK GAUSSIANS("40.0", "10.0") "scene = true; ")
+#define SOFT FUZZY("Soft", IN_BLOCK GAUSSIANS("40.0", "10.0") "connectedness_map = true; ")
 #define MIXED(first, second)                                                                       \
     "name = \"mixed\"; results = [ \"seg\", \"codes\" ]; segments = ( " first ", " second " );"
 
@@ -174,7 +174,7 @@ START_TEST(methods_are_mixed_in_either_order)
 
 END_TEST
 
-START_TEST(without_scene_no_fractional_object_and_an_old_one_goes)
+START_TEST(without_a_map_no_fractional_object_and_an_old_one_goes)
 {
     static char with[] = "name = \"a\"; segments = ( " SOFT " );";
     static char without[] =
@@ -242,7 +242,7 @@ START_TEST(objects_that_tie_everywhere_are_empty)
     ck_assert(report.empty);
     ck_assert_int_eq(report.error.code, CODE_EMPTY);
     ck_assert_int_eq(report.result_count, 0);
-    ck_assert_int_eq(job_sample_output_entries(&sample), 2); /* no scene of nothing */
+    ck_assert_int_eq(job_sample_output_entries(&sample), 2); /* no map of nothing */
 }
 
 END_TEST
@@ -618,7 +618,7 @@ main(void)
     tcase_add_test(tests, a_job_that_works);
     tcase_add_test(tests, an_empty_job);
     tcase_add_test(tests, methods_are_mixed_in_either_order);
-    tcase_add_test(tests, without_scene_no_fractional_object_and_an_old_one_goes);
+    tcase_add_test(tests, without_a_map_no_fractional_object_and_an_old_one_goes);
     tcase_add_test(tests, what_is_not_given_is_measured_and_told);
     tcase_add_test(tests, relative_connectedness_gives_each_voxel_one_owner);
     tcase_add_test(tests, objects_that_tie_everywhere_are_empty);
