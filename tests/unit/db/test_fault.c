@@ -193,23 +193,63 @@ heal(void)
     failing.countdown = 0;
 }
 
-/* One life with the n-th write failing; false when it had fewer writes. */
+/* A database as its first opening leaves it: what the lives begin with that are not about that. */
+static struct {
+    unsigned char *bytes;
+    sqlite3_int64 size;
+} opened;
+
+static void
+opened_make(void)
+{
+    sample_open(&s);
+    sample_watch(&s);
+    opened.bytes = sqlite3_serialize(s.watcher, "main", &opened.size, 0);
+    ck_assert_ptr_nonnull(opened.bytes);
+    sample_close(&s);
+}
+
+static void
+opened_free(void)
+{
+    sqlite3_free(opened.bytes);
+}
+
+static void
+opened_copy(void)
+{
+    FILE *file = fopen(s.path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(opened.bytes, (size_t)opened.size, 1, file), 1);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+struct fault {
+    bool for_good;
+    int sqlite_error;
+};
+
+/* One life with the n-th write failing; false when it, or a first opening, had fewer writes. */
 static bool
-live_with_fault(int n, bool for_good, int sqlite_error, int group)
+live_with_fault(int n, struct fault fault, bool first, int group)
 {
     struct error error;
     int confirmed = 0;
     sample_folder(&s);
+    if (!first)
+        opened_copy();
     failing.countdown = n;
-    failing.for_good = for_good;
-    failing.error = sqlite_error;
+    failing.for_good = fault.for_good;
+    failing.error = fault.sqlite_error;
     failing.failures = 0;
     int rc = queue_open(s.path, &s.queue, &error);
     ck_assert_msg(rc == 0 || rc == -EIO || rc == -ENOSPC, "open: %d, %s", rc, error.message);
+    bool hit = failing.failures > 0;
     if (rc == 0)
         confirmed = live(group);
-    bool hit = failing.failures > 0;
-    if (for_good || rc < 0) {
+    if (!first)
+        hit = failing.failures > 0;
+    if (fault.for_good || rc < 0) {
         /* The daemon dies of it; a later one finds the disk repaired. */
         queue_close(s.queue);
         s.queue = NULL;
@@ -217,9 +257,10 @@ live_with_fault(int n, bool for_good, int sqlite_error, int group)
         sample_reopen(&s);
     }
     heal();
+    sample_watch(&s);
     int there = progress();
     /* What was told to have failed is undone; only a restart may find it complete (transaction.c). */
-    bool complete = (for_good || rc < 0) && there == confirmed + group;
+    bool complete = (fault.for_good || rc < 0) && there == confirmed + group;
     ck_assert_msg(there == confirmed || complete, "write %d failed: %d confirmed, %d there", n,
                   confirmed, there);
     assert_features_with_the_job();
@@ -229,26 +270,34 @@ live_with_fault(int n, bool for_good, int sqlite_error, int group)
 }
 
 static void
-live_with_every_fault(int group)
+live_with_every_fault(bool first, int group)
 {
     for (int kind = 0; kind < 4; kind++) {
+        const struct fault fault = {kind & 1, kind & 2 ? SQLITE_FULL : SQLITE_IOERR_WRITE};
         int n = 1;
-        while (live_with_fault(n, kind & 1, kind & 2 ? SQLITE_FULL : SQLITE_IOERR_WRITE, group))
+        while (live_with_fault(n, fault, first, group))
             n += (int)test_share();
         ck_assert_int_gt(n, 20);
     }
 }
 
+START_TEST(any_write_of_the_first_opening_may_fail)
+{
+    live_with_every_fault(true, 1);
+}
+
+END_TEST
+
 START_TEST(any_write_may_fail)
 {
-    live_with_every_fault(1);
+    live_with_every_fault(false, 1);
 }
 
 END_TEST
 
 START_TEST(any_write_of_a_group_may_fail)
 {
-    live_with_every_fault(STEPS);
+    live_with_every_fault(false, STEPS);
 }
 
 END_TEST
@@ -337,8 +386,9 @@ int
 main(void)
 {
     const TTest *const killed[] = {a_killed_writer_loses_nothing_confirmed};
-    const TTest *const failed[] = {any_write_may_fail, any_write_of_a_group_may_fail};
+    const TTest *const failed[] = {any_write_of_the_first_opening_may_fail, any_write_may_fail,
+                                   any_write_of_a_group_may_fail};
     int rc = sample_run("db_kill", killed, 1, NULL, NULL);
     failing_vfs_install();
-    return sample_run("db_fault", failed, 2, NULL, NULL) || rc;
+    return sample_run("db_fault", failed, 3, opened_make, opened_free) || rc;
 }
