@@ -268,7 +268,7 @@ def assert_report_tells(folder, source):
     assert_no_new_remarks(path, source)
     dumped = subprocess.run(["dsrdump", "+Pc", path], capture_output=True, text=True, errors="replace")
     assert dumped.returncode == 0 and "Enhanced SR Document" in dumped.stdout
-    content = highdicom.sr.EnhancedSR.from_dataset(pydicom.dcmread(path)).content
+    content = highdicom.sr.EnhancedSR.from_dataset(pydicom.dcmread(path), copy=False).content
     assert isinstance(content, highdicom.sr.MeasurementReport)
     in_highdicom = {group.tracking_uid: sorted(measured.value for measured in group.get_measurements())
                     for group in (*content.get_volumetric_roi_measurement_groups(),
