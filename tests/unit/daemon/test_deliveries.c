@@ -191,7 +191,7 @@ set_up_conf(void)
         .destinations = destinations,
         .destination_count = DESTINATIONS,
         .delivery = {.retry_seconds = 0.05,
-                     .retry_max_seconds = 0.1,
+                     .retry_max_seconds = 5, /* beyond what a courier takes to start, wherever */
                      .give_up_seconds = 3600,
                      .breaker_failures = 1000,
                      .breaker_seconds = 0.2},
@@ -213,6 +213,7 @@ set_up(void)
                                               .timing = timing,
                                               .events = {on_ready, on_frame, on_gone, NULL}};
     sample_open(&s);
+    sample_watch(&s);
     snprintf(up, sizeof up, "%s/up", s.folder);
     setenv("COURIER_UP", up, 1);
     set_up_conf();
