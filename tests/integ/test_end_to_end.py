@@ -210,15 +210,14 @@ def test_ten_thousand_files_do_not_stall_it(daemon, tmp_path):
     d = daemon(quiet=1.0).start()
     target = d.inbox / "flood"
     source.rename(target)
-    slowest, done = 0.0, 0
+    answered, done = 0, 0  # while they come in
     deadline = time.monotonic() + 300
     while done < 10_000:
-        begun = time.monotonic()
         d.ctl("status")
-        slowest = max(slowest, time.monotonic() - begun)
         done = d.query("SELECT coalesce(sum(instances), 0) FROM v_series")[0][0]
+        answered += 0 < done < 10_000
         assert time.monotonic() < deadline, f"{done} of 10000 after 300 s"
-    assert slowest < 5
+    assert answered >= 3
     jobs = d.wait_jobs(100, seconds=300)
     assert {j["state"] for j in jobs} <= {"DONE", "EMPTY"}
     assert d.query("SELECT sum(instances) FROM v_series")[0][0] == 10_000
