@@ -45,13 +45,17 @@ struct dicom_frame {
     char position_text[3][DICOM_DS_SIZE]; /* as the source writes them */
     char orientation_text[6][DICOM_DS_SIZE];
     char spacing_text[2][DICOM_DS_SIZE];
-    /* What separates stacks within a series; "" or a canonical text, equal texts meaning the same.
-     */
-    char echo[DICOM_DS_SIZE];
-    char phase[DICOM_DS_SIZE]; /* cardiac phase / trigger time / nominal percentage */
-    char b_value[DICOM_DS_SIZE];
-    char temporal[DICOM_DS_SIZE];    /* temporal position identifier / index */
-    char acquisition[DICOM_DS_SIZE]; /* image type value 3, 4 and the like: magnitude, phase, ... */
+    /* What sets volumes apart (keys.def): "" or a canonical text, equal texts meaning the same. */
+#define KEY(id, ...) char id[DICOM_DS_SIZE];
+#include "dicom/read/keys.def"
+#undef KEY
+    /* Acquisition Date and Time, of the frame where it has its own: digits and a dot, in ascending
+     * order as text; "" when absent. */
+    char acquired[DICOM_DS_SIZE];
+    /* Not for processing, whatever the gate says: CODE_MOSAIC, CODE_LOCALIZER, CODE_SCREENSHOT or
+     * CODE_DERIVED_IMAGE (a reformat, projection or map); CODE_NONE: an image. */
+    enum code excluded;
+    bool derived; /* Image Type value 1: excluded beside originals of its series */
 };
 
 /* One file's header. The owner frees it with dicom_instance_free. */
@@ -68,10 +72,14 @@ struct dicom_instance {
     char body_part[DICOM_CS_SIZE];
     char image_type[4][DICOM_CS_SIZE];
     char series_description[DICOM_LO_SIZE];
-    int32_t instance_number;    /* 0 when absent */
-    int32_t series_number;      /* 0 when absent */
-    int32_t acquisition_number; /* 0 when absent */
+    char patient[DICOM_LO_SIZE];      /* Patient ID and its issuer; never told, only compared */
+    char patient_name[DICOM_LO_SIZE]; /* likewise */
+    char content[DICOM_DS_SIZE];      /* Content Date and Time, as `acquired` */
+    char created[DICOM_DS_SIZE];      /* Instance Creation Date and Time, likewise */
+    int32_t instance_number;          /* 0 when absent */
+    int32_t series_number;            /* 0 when absent */
     int32_t expected_instances; /* of the whole series, from the tags that say so; 0 when unknown */
+    int32_t images_in_acquisition; /* Images in Acquisition by itself; 0 when absent */
     int32_t rows, columns;
     int32_t bits_allocated, bits_stored, high_bit;
     bool is_signed;

@@ -324,6 +324,7 @@ frames_read(DcmItem &dataset, struct dicom_instance &instance)
         copy_key(frame.phase, read_phase(source));
         copy_key(frame.b_value, read_b_value(source));
         copy_key(frame.temporal, read_temporal(source));
-        copy_key(frame.acquisition, read_acquisition(source));
+        copy_key(frame.image_type, read_acquisition(source));
+        copy_key(frame.acquisition, canonical_number(&source.dataset(), DCM_AcquisitionNumber));
     }
 }

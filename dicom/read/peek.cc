@@ -169,8 +169,6 @@ read_description(Peek &peek)
         instance.instance_number = 0;
     if (!header_integer(dataset, DCM_SeriesNumber, &instance.series_number))
         instance.series_number = 0;
-    if (!header_integer(dataset, DCM_AcquisitionNumber, &instance.acquisition_number))
-        instance.acquisition_number = 0;
 }
 
 /* Of the object, or of the first frame of an enhanced one (PS3.3 C.7.6.16.2.9). */

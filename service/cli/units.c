@@ -174,7 +174,8 @@ int
 units_make(const struct headers *headers, const struct conf_pipeline *pipeline, const char *stack,
            const char *output, struct units *units, struct error *error)
 {
-    const struct geometry_limits limits = {pipeline->min_slices, pipeline->spacing_tolerance};
+    const struct geometry_limits limits = {.min_planes = pipeline->min_slices,
+                                           .spacing_tolerance = pipeline->spacing_tolerance};
     memset(units, 0, sizeof *units);
     int rc = split_by_series(units, headers);
     if (rc)

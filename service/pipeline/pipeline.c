@@ -92,8 +92,11 @@ static int
 choose_stack(struct job *job)
 {
     struct pipeline_report *report = job->report;
-    const struct geometry_limits limits = {job->pipeline->min_slices,
-                                           job->pipeline->spacing_tolerance};
+    const struct geometry_limits limits = {
+        .min_planes = job->pipeline->min_slices,
+        .spacing_tolerance = job->pipeline->spacing_tolerance,
+        .allow_missing = true, /* that was judged when the series came in */
+    };
     memcpy(report->series_uid, job->headers->instances[0]->series_uid, sizeof report->series_uid);
     int rc = geometry_group(job->headers->instances, (int32_t)job->headers->count, &limits,
                             &job->series, &report->error);

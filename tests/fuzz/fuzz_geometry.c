@@ -58,7 +58,6 @@ describe(const uint8_t *bytes, int32_t index, struct dicom_instance *instance,
     instance->columns = bytes[0] & 128 ? 5 : 4;
     instance->bits_allocated = 16;
     instance->pixel = bytes[1] & 128 ? IMAGE_INT16 : IMAGE_UINT16;
-    instance->acquisition_number = bytes[7] >> 4;
     frame->has_position = bytes[0] % 16 != 15;
     frame->has_orientation = bytes[0] % 16 != 14;
     frame->has_spacing = bytes[0] % 16 != 13;
@@ -75,7 +74,8 @@ describe(const uint8_t *bytes, int32_t index, struct dicom_instance *instance,
     key(frame->b_value, bytes[5] >> 2 & 3);
     key(frame->temporal, bytes[5] >> 4 & 7);
     key(frame->phase, bytes[6]);
-    key(frame->acquisition, bytes[7] & 3);
+    key(frame->image_type, bytes[7] & 3);
+    key(frame->acquisition, bytes[7] >> 4);
 }
 
 static void

@@ -188,8 +188,6 @@ collect_planes(struct dicom_instance *const *instances, int32_t count, struct gr
             plane->frame = &instances[i]->frames[f];
             plane->instance_index = i;
             plane->frame_index = f;
-            snprintf(plane->acquisition_number, sizeof(plane->acquisition_number), "%d",
-                     instances[i]->acquisition_number);
         }
     qsort(grouping->planes, (size_t)total, sizeof(*grouping->planes), geometry_compare_identity);
     return 0;

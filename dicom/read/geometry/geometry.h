@@ -40,7 +40,9 @@ struct geometry_plane {
 struct geometry_stack {
     char name[128]; /* what sets it apart, for people: "echo 1, b 800"; "" for the only stack */
     bool accepted;
+    bool passed_over;   /* by what it is (LOCALIZER, ...): not accepted, and nobody's mistake */
     struct error error; /* when not accepted */
+    char split_by[256]; /* the attributes that set it apart, for people; "" for the only stack */
     int32_t columns, rows;
     int32_t plane_count;
     struct geometry_plane *planes; /* ascending position */
@@ -60,8 +62,11 @@ struct geometry_series {
 };
 
 struct geometry_limits {
-    int32_t min_planes;       /* fewer: TOO_FEW_SLICES; at least 1 */
-    double spacing_tolerance; /* relative to the median spacing, e.g. 0.01 */
+    int32_t min_planes;        /* fewer: TOO_FEW_SLICES; at least 1 */
+    double spacing_tolerance;  /* relative to the median spacing, e.g. 0.01 */
+    bool allow_missing;        /* INCOMPLETE_SERIES was judged before, or an operator accepts it */
+    bool include_derived;      /* what is only excluded as derived is an image */
+    bool newest_of_duplicates; /* of two slices at one position the newer, else neither */
 };
 
 /*

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,35 +13,31 @@
 
 /* What can set stacks of one orientation apart, in the order in which they are tried. */
 enum discriminator {
-    BY_ECHO,
-    BY_B_VALUE,
-    BY_TEMPORAL,
-    BY_PHASE,
-    BY_ACQUISITION_TYPE,
-    BY_ACQUISITION_NUMBER,
+
+#define KEY(id, ...) BY_##id,
+#include "dicom/read/keys.def"
+#undef KEY
     DISCRIMINATORS
+};
+
+/* How a discriminator is read, when it splits, and how people are told. */
+static const struct discriminator_row {
+    size_t offset; /* of its text in struct dicom_frame */
+
+    enum { VOLUMES, REPEATS } rule;
+
+    const char *prefix, *what;
+} discriminators[DISCRIMINATORS] = {
+
+#define KEY(id, rule, prefix, what) {offsetof(struct dicom_frame, id), rule, prefix, what},
+#include "dicom/read/keys.def"
+#undef KEY
 };
 
 static const char *
 key_of(const struct plane *plane, enum discriminator discriminator)
 {
-    switch (discriminator) {
-    case BY_ECHO:
-        return plane->frame->echo;
-    case BY_B_VALUE:
-        return plane->frame->b_value;
-    case BY_TEMPORAL:
-        return plane->frame->temporal;
-    case BY_PHASE:
-        return plane->frame->phase;
-    case BY_ACQUISITION_TYPE:
-        return plane->frame->acquisition;
-    case BY_ACQUISITION_NUMBER:
-        return plane->acquisition_number;
-    case DISCRIMINATORS:
-        break;
-    }
-    return "";
+    return (const char *)plane->frame + discriminators[discriminator].offset;
 }
 
 static int
@@ -158,9 +155,7 @@ should_split(struct grouping *grouping, const struct group *group, enum discrimi
     }
     if (values < 2)
         return false;
-    const bool names_a_volume =
-        discriminator == BY_ECHO || discriminator == BY_B_VALUE || discriminator == BY_TEMPORAL;
-    if (names_a_volume && group->count >= 2 * (int64_t)values)
+    if (discriminators[discriminator].rule == VOLUMES && group->count >= 2 * (int64_t)values)
         return true;
     const int32_t positions = count_positions(grouping, group->planes, group->count);
     return repeats_after < group->count - positions &&
@@ -185,12 +180,10 @@ add_group(struct grouping *grouping, const struct group *group)
 static void
 extend_name(struct group *group, enum discriminator discriminator)
 {
-    static const char *const prefixes[DISCRIMINATORS] = {"echo ",  "b ", "time ",
-                                                         "phase ", "",   "acquisition "};
     const char *key = key_of(&group->planes[0], discriminator);
     const size_t length = strlen(group->name);
     snprintf(group->name + length, sizeof(group->name) - length, "%s%s%s", length ? ", " : "",
-             prefixes[discriminator], key[0] ? key : "none");
+             discriminators[discriminator].prefix, key[0] ? key : "none");
 }
 
 /* Splits by this discriminator if need be, and each part by the ones after it. Recursion is as deep
@@ -272,7 +265,7 @@ geometry_make_groups(struct grouping *grouping)
     }
     int error = 0;
     for (int32_t k = 0; k < orientations && !error; k++)
-        error = split(grouping, &ranges[k], BY_ECHO);
+        error = split(grouping, &ranges[k], BY_echo);
     free(ranges);
     return error;
 }

@@ -24,7 +24,6 @@ struct plane {
     int32_t instance_index, frame_index;
     double position; /* along the normal of its orientation group; the index without geometry */
     int32_t orientation;
-    char acquisition_number[12];
 };
 
 /* Planes that belong together so far: a range of the planes array and what set it apart. */

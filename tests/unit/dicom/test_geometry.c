@@ -282,8 +282,8 @@ START_TEST(keys_that_vary_from_slice_to_slice_split_nothing)
         sprintf(frame->echo, "%g ms", 15 + 0.01 * i);
         sprintf(frame->phase, "%d ms", 12 + 7 * i);
         sprintf(frame->temporal, "%d", i + 1);
-        strcpy(frame->acquisition, i % 2 ? "AXIAL" : "AXIAL/ADD");
-        last()->acquisition_number = i / 3;
+        strcpy(frame->image_type, i % 2 ? "AXIAL" : "AXIAL/ADD");
+        sprintf(last()->frames[0].acquisition, "%d", i / 3);
     }
     ck_assert_str_eq(stacks_of_group(), ":12");
 }
@@ -294,8 +294,8 @@ END_TEST
 START_TEST(magnitude_and_phase_images)
 {
     for (int32_t i = 0; i < 8; i++) {
-        strcpy(add_slice(2 * i)->acquisition, "M");
-        strcpy(add_slice(2 * i)->acquisition, "P");
+        strcpy(add_slice(2 * i)->image_type, "M");
+        strcpy(add_slice(2 * i)->image_type, "P");
     }
     ck_assert_str_eq(stacks_of_group(), "M:8 | P:8");
 }
@@ -306,9 +306,9 @@ START_TEST(two_acquisitions_of_the_same_slices)
 {
     for (int32_t i = 0; i < 8; i++) {
         add_slice(2 * i);
-        last()->acquisition_number = 1;
+        sprintf(last()->frames[0].acquisition, "%d", 1);
         add_slice(2 * i);
-        last()->acquisition_number = 2;
+        sprintf(last()->frames[0].acquisition, "%d", 2);
     }
     ck_assert_str_eq(stacks_of_group(), "acquisition 1:8 | acquisition 2:8");
 }
@@ -375,7 +375,7 @@ START_TEST(planes_are_neither_lost_nor_doubled)
         for (int32_t f = 0; f < 40; f++) {
             place_frame(&frames[f], next_random(&state) % 2 ? axial : coronal, 0, f, f);
             sprintf(frames[f].echo, "%u", next_random(&state) % 3);
-            sprintf(frames[f].acquisition, "%u", next_random(&state) % 3);
+            sprintf(frames[f].image_type, "%u", next_random(&state) % 3);
         }
     }
     shuffle(7);

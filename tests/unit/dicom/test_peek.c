@@ -58,7 +58,7 @@ START_TEST(geometry_of_a_classic_image)
     ck_assert(f->slice_thickness == 2.5 && f->spacing_between_slices == 0);
     ck_assert(f->slope == 1 && f->intercept == -1024);
     ck_assert_str_eq(f->echo, "");
-    ck_assert_str_eq(f->acquisition, "AXIAL");
+    ck_assert_str_eq(f->image_type, "AXIAL");
     dicom_instance_free(i);
 }
 
@@ -246,8 +246,8 @@ START_TEST(keys_of_a_classic_image)
         ck_assert_str_eq(f->phase, cases[_i].phase);
         ck_assert_str_eq(f->b_value, cases[_i].b_value);
         ck_assert_str_eq(f->temporal, cases[_i].temporal);
-        ck_assert_str_eq(f->acquisition, "M/NORM");
-        ck_assert_int_eq(i->acquisition_number, cases[_i].extra == add_classic_keys ? 5 : 0);
+        ck_assert_str_eq(f->image_type, "M/NORM");
+        ck_assert_str_eq(f->acquisition, cases[_i].extra == add_classic_keys ? "5" : "");
         dicom_instance_free(i);
     }
 }
@@ -262,7 +262,7 @@ START_TEST(long_keys_stay_different)
         image.image_type = k ? "ORIGINAL\\PRIMARY\\AAAAAAAAAAAAAAAA\\BBBBBBBBBBBBBBBB\\C"
                              : "ORIGINAL\\PRIMARY\\AAAAAAAAAAAAAAAA\\BBBBBBBBBBBBBBBB\\D";
         struct dicom_instance *i = write_and_peek(&image);
-        strcpy(keys[k], i->frames[0].acquisition);
+        strcpy(keys[k], i->frames[0].image_type);
         dicom_instance_free(i);
     }
     ck_assert_str_ne(keys[0], keys[1]);
@@ -334,7 +334,7 @@ START_TEST(functional_groups_shared_and_per_frame)
         ck_assert_str_eq(f->temporal, text);
         snprintf(text, sizeof(text), "%d ms", 40 * k);
         ck_assert_str_eq(f->phase, text);
-        ck_assert_str_eq(f->acquisition, "1");
+        ck_assert_str_eq(f->image_type, "1");
     }
     dicom_instance_free(i);
 }
