@@ -6,6 +6,7 @@
 #include <dcmtk/config/osconfig.h>
 
 #include <dcmtk/dcmdata/dcdict.h>
+#include <dcmtk/dcmdata/dcvr.h>
 #include <dcmtk/dcmjpeg/djdecode.h>
 #include <dcmtk/dcmjpls/djdecode.h>
 #include <dcmtk/oflog/oflog.h>
@@ -21,6 +22,8 @@ dicom_init(void)
         OFLog::configure(OFLogger::OFF_LOG_LEVEL);
         /* Loaded lazily otherwise, under a lock, by the first file. */
         (void)dcmDataDict.isDictionaryLoaded();
+        /* Standard attributes whose VR got lost on their way (UN) have that of the dictionary. */
+        dcmEnableUnknownVRConversion.set(OFTrue);
         DJDecoderRegistration::registerCodecs();
         DJLSDecoderRegistration::registerCodecs();
     });

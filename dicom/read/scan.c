@@ -204,10 +204,18 @@ peek_element(struct walk *walk, struct encoding encoding, struct element *elemen
     return 0;
 }
 
+/* The content of a UN element that is a sequence is Implicit VR Little Endian (CP-246). */
+static struct encoding
+encoding_within(struct encoding outer, const struct element *element)
+{
+    const struct encoding implicit = {.implicit_vr = true};
+    return strcmp(element->vr, "UN") == 0 ? implicit : outer;
+}
+
 /*
  * Whether the value of an element must be walked rather than passed. Defined lengths need it only
- * in wanted elements, which DCMTK will parse: it recurses into SQ by VR and, in implicit VR, by its
- * dictionary, which is not known here; there a value that starts with an item counts as one.
+ * in wanted elements, which DCMTK will parse: it recurses into SQ by VR and, in implicit VR and UN,
+ * by its dictionary, which is not known here; there a value that starts with an item counts as one.
  */
 static int
 is_nested(struct walk *walk, const struct element *element, struct encoding encoding, bool *nested)
@@ -220,23 +228,16 @@ is_nested(struct walk *walk, const struct element *element, struct encoding enco
     } else if (walk->keep && element->length >= 8) {
         if (strcmp(element->vr, "SQ") == 0) {
             *nested = true;
-        } else if (!element->vr[0]) {
+        } else if (!element->vr[0] || strcmp(element->vr, "UN") == 0) {
             int error;
             const uint8_t *bytes = stream_peek(walk->stream, element->header_size + 4u, &error);
             if (!bytes)
                 return stream_failed(walk, error);
-            *nested = read_tag(bytes + element->header_size, encoding.big_endian) == TAG_ITEM;
+            const bool big_endian = encoding_within(encoding, element).big_endian;
+            *nested = read_tag(bytes + element->header_size, big_endian) == TAG_ITEM;
         }
     }
     return 0;
-}
-
-/* The content of a UN element of undefined length is Implicit VR Little Endian (CP-246). */
-static struct encoding
-encoding_within(struct encoding outer, const struct element *element)
-{
-    const struct encoding implicit = {.implicit_vr = true};
-    return strcmp(element->vr, "UN") == 0 ? implicit : outer;
 }
 
 static int

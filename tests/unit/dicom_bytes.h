@@ -29,6 +29,8 @@ struct dicom_bytes {
     uint8_t *data;
     size_t size, room;
     bool implicit_vr, big_endian;
+    bool unknown_vr; /* every VR is UN; what is in a sequence is implicit then (CP-246) */
+    int depth;       /* of open sequences */
 };
 
 static inline void
@@ -80,10 +82,12 @@ static inline void
 bytes_header(struct dicom_bytes *bytes, uint32_t tag, const char *vr, uint32_t length)
 {
     bytes_tag(bytes, tag);
-    if (bytes->implicit_vr) {
+    if (bytes->implicit_vr || (bytes->unknown_vr && bytes->depth > 0)) {
         bytes_u32(bytes, length);
         return;
     }
+    if (bytes->unknown_vr)
+        vr = "UN";
     bytes_put(bytes, vr, 2);
     if (strstr("OB OD OF OL OV OW SQ SV UC UN UR UT UV", vr)) {
         bytes_u16(bytes, 0);
@@ -139,6 +143,7 @@ static inline void
 bytes_sequence(struct dicom_bytes *bytes, uint32_t tag)
 {
     bytes_header(bytes, tag, "SQ", BYTES_UNDEFINED);
+    bytes->depth++;
 }
 
 static inline void
@@ -164,6 +169,7 @@ static inline void
 bytes_sequence_end(struct dicom_bytes *bytes)
 {
     bytes_delimiter(bytes, 0xFFFEE0DD, 0);
+    bytes->depth--;
 }
 
 static inline void
@@ -221,7 +227,8 @@ struct sample_image {
     void (*extra)(struct dicom_bytes *bytes); /* more elements, before the pixel data */
     const void *pixels;                       /* NULL: zeros, as many as needed */
     size_t pixel_size;
-    const char *pixel_vr;                            /* NULL: "OW" */
+    const char *pixel_vr; /* NULL: "OW" */
+    bool unknown_vr;
     void (*encapsulated)(struct dicom_bytes *bytes); /* writes items from the offset table on */
 };
 
@@ -340,6 +347,7 @@ sample_file(struct dicom_bytes *bytes, const struct sample_image *image)
 {
     bytes_begin_file(bytes, image->syntax, image->class_uid ? image->class_uid : CLASS_CT,
                      "1.2.3.4.1");
+    bytes->unknown_vr = image->unknown_vr;
     sample_data_set(bytes, image);
 }
 
