@@ -55,7 +55,8 @@ struct dicom_frame {
     /* Not for processing, whatever the gate says: CODE_MOSAIC, CODE_LOCALIZER, CODE_SCREENSHOT or
      * CODE_DERIVED_IMAGE (a reformat, projection or map); CODE_NONE: an image. */
     enum code excluded;
-    bool derived; /* Image Type value 1: excluded beside originals of its series */
+    int32_t tiles; /* slices in the plane of a MOSAIC; 0 when it does not say */
+    bool derived;  /* Image Type value 1: excluded beside originals of its series */
 };
 
 /* One file's header. The owner frees it with dicom_instance_free. */

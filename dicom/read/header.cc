@@ -2,9 +2,12 @@
 
 #include <dcmtk/dcmdata/dcistrmb.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
+#include <iterator>
 
 static E_TransferSyntax
 encoding_of(const struct scan &scan)
@@ -38,26 +41,63 @@ header_parse(const struct scan &scan, const char *path, DcmDataset &dataset, str
                            text_base_name(path), condition.text());
 }
 
-static DcmElement *
-header_find(DcmItem &item, const DcmTagKey &tag)
+Header::Header(DcmItem &item)
 {
-    DcmElement *element = nullptr;
-    item.findAndGetElement(tag, element);
-    return element;
+    elements_.reserve(item.card());
+    for (DcmObject *object = item.nextInContainer(nullptr); object;
+         object = item.nextInContainer(object)) {
+        const uint32_t tag = static_cast<uint32_t>(object->getGTag()) << 16 | object->getETag();
+        elements_.emplace_back(tag, static_cast<DcmElement *>(object));
+    }
+    if (!std::is_sorted(elements_.begin(), elements_.end()))
+        std::sort(elements_.begin(), elements_.end());
+}
+
+/* The first element whose tag is not below. */
+template <typename Elements>
+static auto
+header_from(const Elements &elements, uint32_t tag)
+{
+    return std::lower_bound(
+        elements.begin(), elements.end(), tag,
+        [](const auto &element, uint32_t wanted) { return element.first < wanted; });
+}
+
+static uint32_t
+header_tag_number(const DcmTagKey &tag)
+{
+    return static_cast<uint32_t>(tag.getGroup()) << 16 | tag.getElement();
+}
+
+DcmElement *
+Header::find(const DcmTagKey &tag) const
+{
+    const auto found = header_from(elements_, header_tag_number(tag));
+    return found != elements_.end() && found->first == header_tag_number(tag) ? found->second
+                                                                              : nullptr;
+}
+
+Header
+Header::item(const DcmTagKey &sequence) const
+{
+    DcmElement *element = find(sequence);
+    if (!element || element->ident() != EVR_SQ)
+        return {};
+    auto *items = static_cast<DcmSequenceOfItems *>(element);
+    return items->card() > 0 ? Header(*items->getItem(0)) : Header();
 }
 
 bool
-header_has(DcmItem &item, const DcmTagKey &tag)
+header_has(const Header &header, const DcmTagKey &tag)
 {
-    DcmElement *element = header_find(item, tag);
+    DcmElement *element = header.find(tag);
     return element && element->getLength() > 0;
 }
 
 static std::string
-header_trimmed(const OFString &value)
+header_trimmed(const std::string &text)
 {
     static const char padding[] = {' ', '\t', '\r', '\n', '\0'};
-    const std::string text(value.c_str(), value.length());
     const size_t first = text.find_first_not_of(padding, 0, sizeof(padding));
     if (first == std::string::npos)
         return {};
@@ -65,46 +105,72 @@ header_trimmed(const OFString &value)
                                   first + 1);
 }
 
+static bool
+is_unknown(DcmElement &element)
+{
+    return element.ident() == EVR_UNKNOWN || element.ident() == EVR_UN;
+}
+
 /* A private element has no VR of its own in implicit VR; its bytes are the text all the same. */
-static OFString
+static std::string
 unknown_text(DcmElement &element)
 {
     Uint8 *bytes = nullptr;
     if (element.getUint8Array(bytes).bad() || !bytes)
         return {};
-    return OFString(reinterpret_cast<const char *>(bytes), element.getLength());
+    return std::string(reinterpret_cast<const char *>(bytes), element.getLength());
+}
+
+/* All values, as they are written. */
+static std::string
+whole_text(DcmElement &element)
+{
+    if (is_unknown(element))
+        return unknown_text(element);
+    OFString text;
+    if (element.getOFStringArray(text, OFFalse).bad())
+        return {};
+    return std::string(text.c_str(), text.length());
+}
+
+/* Where the next value begins, npos after the last. */
+static size_t
+after_backslash(const std::string &text, size_t start)
+{
+    const size_t end = text.find('\\', start);
+    return end == std::string::npos ? end : end + 1;
 }
 
 std::string
-header_text(DcmItem &item, const DcmTagKey &tag, unsigned long index)
+header_text(const Header &header, const DcmTagKey &tag, unsigned long index)
 {
-    DcmElement *element = header_find(item, tag);
-    if (element && (element->ident() == EVR_UNKNOWN || element->ident() == EVR_UN))
-        return header_trimmed(unknown_text(*element));
-    OFString value;
-    if (!element || element->getOFString(value, index).bad())
+    DcmElement *element = header.find(tag);
+    if (!element || element->getLength() == 0)
         return {};
-    return header_trimmed(value);
+    const std::string whole = whole_text(*element);
+    size_t start = 0;
+    for (; index > 0 && start != std::string::npos; index--)
+        start = after_backslash(whole, start);
+    if (start == std::string::npos)
+        return {};
+    return header_trimmed(whole.substr(start, whole.find('\\', start) - start));
 }
 
 std::vector<std::string>
-header_texts(DcmItem &item, const DcmTagKey &tag)
+header_texts(const Header &header, const DcmTagKey &tag)
 {
     std::vector<std::string> texts;
-    DcmElement *element = header_find(item, tag);
-    const unsigned long count = element ? element->getVM() : 0;
-    for (unsigned long i = 0; i < count; i++) {
-        OFString value;
-        if (element->getOFString(value, i).bad())
-            value.clear();
-        texts.push_back(header_trimmed(value));
-    }
+    DcmElement *element = header.find(tag);
+    if (!element || element->getLength() == 0)
+        return texts;
+    const std::string whole = whole_text(*element);
+    for (size_t start = 0; start != std::string::npos; start = after_backslash(whole, start))
+        texts.push_back(header_trimmed(whole.substr(start, whole.find('\\', start) - start)));
     return texts;
 }
 
-/* A Decimal or Integer String (PS3.5 6.2). */
-static bool
-parse_number(const std::string &text, double *value)
+bool
+header_parse_number(const std::string &text, double *value)
 {
     const char *begin = text.c_str();
     const char *end = begin + text.size();
@@ -123,9 +189,9 @@ assign(OFCondition condition, const T &number, double *value)
 }
 
 bool
-header_number(DcmItem &item, const DcmTagKey &tag, double *value, unsigned long index)
+header_number(const Header &header, const DcmTagKey &tag, double *value, unsigned long index)
 {
-    DcmElement *element = header_find(item, tag);
+    DcmElement *element = header.find(tag);
     if (!element || element->getLength() == 0)
         return false;
     Float64 f64 = 0;
@@ -149,26 +215,103 @@ header_number(DcmItem &item, const DcmTagKey &tag, double *value, unsigned long 
     case EVR_SL:
         return assign(element->getSint32(s32, index), s32, value);
     default:
-        return parse_number(header_text(item, tag, index), value);
+        return header_parse_number(header_text(header, tag, index), value);
     }
 }
 
 bool
-header_integer(DcmItem &item, const DcmTagKey &tag, int32_t *value)
+header_integer(const Header &header, const DcmTagKey &tag, int32_t *value)
 {
     double number;
-    if (!header_number(item, tag, &number) || std::trunc(number) != number ||
+    if (!header_number(header, tag, &number) || std::trunc(number) != number ||
         std::fabs(number) > INT32_MAX)
         return false;
     *value = static_cast<int32_t>(number);
     return true;
 }
 
-DcmItem *
-header_item(DcmItem &item, const DcmTagKey &sequence)
+DcmTagKey
+header_private(const Header &header, const struct private_attribute &attribute)
 {
-    DcmItem *first = nullptr;
-    return item.findAndGetSequenceItem(sequence, first, 0).good() ? first : nullptr;
+    const uint32_t group = static_cast<uint32_t>(attribute.group) << 16;
+    for (auto creator = header_from(header.elements_, group | 0x10);
+         creator != header.elements_.end() && creator->first <= (group | 0xFF); ++creator) {
+        if (header_trimmed(whole_text(*creator->second)) != attribute.creator)
+            continue;
+        const uint32_t block = creator->first & 0xFF;
+        const DcmTagKey tag(attribute.group, static_cast<Uint16>(block << 8 | attribute.element));
+        if (header.find(tag))
+            return tag;
+    }
+    return {0, 0};
+}
+
+/* One value of an element whose VR was lost on its way; UN is little endian (CP-246). */
+template <typename T>
+static bool
+unknown_number(DcmElement &element, double *value, unsigned long index)
+{
+    Uint8 *bytes = nullptr;
+    T number;
+    if (element.getUint8Array(bytes).bad() || !bytes ||
+        element.getLength() < (index + 1) * sizeof(number))
+        return false;
+    std::memcpy(&number, bytes + index * sizeof(number), sizeof(number));
+    *value = static_cast<double>(number);
+    return true;
+}
+
+bool
+header_private_number(const Header &header, const struct private_attribute &attribute,
+                      double *value, unsigned long index)
+{
+    const DcmTagKey tag = header_private(header, attribute);
+    DcmElement *element = header.find(tag);
+    if (element && is_unknown(*element)) {
+        if (attribute.vr == EVR_FD)
+            return unknown_number<double>(*element, value, index);
+        if (attribute.vr == EVR_FL)
+            return unknown_number<float>(*element, value, index);
+        if (attribute.vr == EVR_SS)
+            return unknown_number<int16_t>(*element, value, index);
+        if (attribute.vr == EVR_US)
+            return unknown_number<uint16_t>(*element, value, index);
+    }
+    return header_number(header, tag, value, index);
+}
+
+/* `size` digits, also of "2020.01.31" and "10:26:04" (ACR-NEMA); zeros where there are fewer, or
+ * something else. */
+static std::string
+date_time_digits(const std::string &text, size_t size)
+{
+    std::string digits;
+    if (text.find_first_not_of("0123456789.:") == std::string::npos)
+        std::copy_if(text.begin(), text.end(), std::back_inserter(digits),
+                     [](char c) { return c >= '0' && c <= '9'; });
+    digits.resize(size, '0');
+    return digits;
+}
+
+std::string
+header_date_time(const Header &header, const struct date_time_tags &tags)
+{
+    std::string date = header_text(header, tags.together);
+    date.resize(std::min(date.find_first_of("+-&"), date.size()));
+    std::string time;
+    if (date.empty()) {
+        date = header_text(header, tags.date);
+        time = header_text(header, tags.time);
+    } else if (date.size() > 8) {
+        time = date.substr(8);
+        date.resize(8);
+    }
+    const size_t point = std::min(time.find('.'), time.size());
+    const std::string fraction = point < time.size() ? time.substr(point + 1) : std::string();
+    const std::string text = date_time_digits(date, 8) +
+                             date_time_digits(time.substr(0, point), 6) + "." +
+                             date_time_digits(fraction, 6);
+    return text.find_first_not_of("0.") == std::string::npos ? std::string() : text;
 }
 
 std::string

@@ -18,6 +18,7 @@
 
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 /* Parses a data set in memory. */
@@ -27,15 +28,69 @@ OFCondition header_decode(const void *bytes, size_t size, E_TransferSyntax synta
 int header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
                  struct error *error);
 
-bool header_has(DcmItem &item, const DcmTagKey &tag); /* there and not empty */
-std::string header_text(DcmItem &item, const DcmTagKey &tag, unsigned long index = 0);
-std::vector<std::string> header_texts(DcmItem &item, const DcmTagKey &tag);
+/*
+ * The elements of a data set or of an item, in order of their tags: DCMTK would walk its list for
+ * each. The item outlives it.
+ */
+class Header
+{
+  public:
+    Header() = default; /* of no item: nothing is there */
+    Header(DcmItem &item);
+
+    DcmElement *find(const DcmTagKey &tag) const;
+    /* The first item of a sequence; of no item when there is none. */
+    Header item(const DcmTagKey &sequence) const;
+
+    bool empty() const
+    {
+        return elements_.empty();
+    }
+
+  private:
+    friend DcmTagKey header_private(const Header &, const struct private_attribute &);
+    std::vector<std::pair<uint32_t, DcmElement *>> elements_;
+};
+
+bool header_has(const Header &header, const DcmTagKey &tag); /* there and not empty */
+std::string header_text(const Header &header, const DcmTagKey &tag, unsigned long index = 0);
+std::vector<std::string> header_texts(const Header &header, const DcmTagKey &tag);
 /* False when absent, empty or no number. Not necessarily finite. */
-bool header_number(DcmItem &item, const DcmTagKey &tag, double *value, unsigned long index = 0);
+bool header_number(const Header &header, const DcmTagKey &tag, double *value,
+                   unsigned long index = 0);
 /* False also when the value is no integer or beyond 32 bits. */
-bool header_integer(DcmItem &item, const DcmTagKey &tag, int32_t *value);
-/* First item of a sequence, nullptr when there is none. */
-DcmItem *header_item(DcmItem &item, const DcmTagKey &sequence);
+bool header_integer(const Header &header, const DcmTagKey &tag, int32_t *value);
+/* The number that a text is (DS, IS), false when it is none. */
+bool header_parse_number(const std::string &text, double *value);
+
+/*
+ * A private attribute, which is told by its creator: the block that this one reserved says the rest
+ * of its number (PS3.5 7.8.1). The VR is what UN bytes are read by; the numbers that are read are
+ * texts (EVR_IS for DS, too), FL, FD, SS and US.
+ */
+struct private_attribute {
+    uint16_t group;
+    uint8_t element;
+    const char *creator;
+    DcmEVR vr;
+};
+
+/* Where it is, (0000,0000) when it is not. */
+DcmTagKey header_private(const Header &header, const struct private_attribute &attribute);
+bool header_private_number(const Header &header, const struct private_attribute &attribute,
+                           double *value, unsigned long index = 0);
+
+/* Where a date and time are: together, else in two attributes. */
+struct date_time_tags {
+    DcmTagKey together, date, time;
+};
+
+/*
+ * As "YYYYMMDDHHMMSS.FFFFFF", so that texts are in the order of time; zeros where a part is not
+ * told, "" when there is neither date nor time. An offset from UTC is ignored: it is the same
+ * throughout a series.
+ */
+std::string header_date_time(const Header &header, const struct date_time_tags &tags);
 
 /* "Rows (0028,0010)", for messages. */
 std::string header_tag_name(const DcmTagKey &tag);
@@ -80,6 +135,6 @@ class InheritedElements
 };
 
 /* Fills frame_count frames from the data set or its functional groups. (frames.cc) */
-void frames_read(DcmItem &dataset, struct dicom_instance &instance);
+void frames_read(const Header &dataset, struct dicom_instance &instance);
 
 #endif

@@ -21,16 +21,25 @@ constexpr int64_t max_voxels = INT64_C(1) << 33;
 constexpr int64_t max_plane_pixels = INT64_C(1) << 28; /* 16384 x 16384 */
 constexpr int32_t max_frames = 1 << 18;
 
-/* Ascending; everything that peek and frames.cc look at. */
+/* Ascending; everything that peek, frames.cc, keys.cc and exclude.cc look at. */
 constexpr uint32_t wanted_tags[] = {
-    0x00080005, 0x00080008, 0x00080016, 0x00080018, 0x00080060, 0x00080070, 0x0008103E, 0x00081090,
-    0x00180015, 0x00180050, 0x00180081, 0x00180086, 0x00180088, 0x00181060, 0x00189087, 0x00190010,
-    0x0019100C, 0x0020000D, 0x0020000E, 0x00200011, 0x00200012, 0x00200013, 0x00200032, 0x00200037,
-    0x00200052, 0x00200100, 0x00200105, 0x00201002, 0x00209153, 0x00209241, 0x00280002, 0x00280004,
-    0x00280008, 0x00280010, 0x00280011, 0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103,
-    0x00280120, 0x00280121, 0x00281052, 0x00281053, 0x00281054, 0x00282110, 0x00282112, 0x00282114,
-    0x00283000, 0x00540061, 0x00540071, 0x00540081, 0x00540101, 0x00541001, 0x00541330, 0x52009229,
-    0x52009230,
+    0x00080005, 0x00080008, 0x00080012, 0x00080013, 0x00080016, 0x00080018, 0x00080022, 0x00080023,
+    0x0008002A, 0x00080032, 0x00080033, 0x00080060, 0x00080070, 0x0008103E, 0x00081090, 0x00089207,
+    0x00089208, 0x00100010, 0x00100020, 0x00100021, 0x00180015, 0x00180050, 0x00180060, 0x00180081,
+    0x00180082, 0x00180086, 0x00180088, 0x00181060, 0x00181210, 0x00181310, 0x00181314, 0x00189075,
+    0x00189076, 0x00189087, 0x00189089, 0x00189117, 0x00189251, 0x00189257, 0x00189353, 0x00189364,
+    0x0018937C, 0x00189601, 0x0020000D, 0x0020000E, 0x00200011, 0x00200012, 0x00200013, 0x00200032,
+    0x00200037, 0x00200052, 0x00200100, 0x00200105, 0x00201002, 0x00204000, 0x00209128, 0x00209153,
+    0x00209241, 0x00209245, 0x0020930D, 0x00280002, 0x00280004, 0x00280008, 0x00280010, 0x00280011,
+    0x00280030, 0x00280100, 0x00280101, 0x00280102, 0x00280103, 0x00280120, 0x00280121, 0x00281052,
+    0x00281053, 0x00281054, 0x00282110, 0x00282112, 0x00282114, 0x00283000, 0x00540061, 0x00540071,
+    0x00540081, 0x00540101, 0x00541001, 0x00541330, 0x52009229, 0x52009230,
+};
+
+constexpr uint32_t wanted_private_tags[] = {
+    0x0019000A, 0x0019000C, 0x0019000E, 0x00190027, 0x001900BB, 0x001900BC, 0x001900BD,
+    0x0043002F, 0x00430039, 0x00650009, 0x00650037, 0x00650050, 0x20010003, 0x20010004,
+    0x20010008, 0x20050011, 0x20050029, 0x200500A0, 0x200500B0, 0x200500B1, 0x200500B2,
 };
 
 struct InstanceFree {
@@ -47,7 +56,7 @@ struct Peek {
     const char *path;
     struct stream &stream;
     struct scan &scan;
-    DcmDataset &dataset;
+    const Header &dataset;
     struct dicom_instance &instance;
     struct error *error;
 
@@ -158,48 +167,77 @@ void
 read_description(Peek &peek)
 {
     struct dicom_instance &instance = peek.instance;
-    DcmItem &dataset = peek.dataset;
+    const Header &dataset = peek.dataset;
     if (header_has(dataset, DCM_Modality))
         header_copy(instance.modality, header_text(dataset, DCM_Modality));
     header_copy(instance.body_part, header_text(dataset, DCM_BodyPartExamined));
     header_copy(instance.series_description, header_text(dataset, DCM_SeriesDescription));
-    for (unsigned long i = 0; i < 4; i++)
-        header_copy(instance.image_type[i], header_text(dataset, DCM_ImageType, i));
+    const std::vector<std::string> types = header_texts(dataset, DCM_ImageType);
+    for (size_t i = 0; i < 4 && i < types.size(); i++)
+        header_copy(instance.image_type[i], types[i]);
+    header_copy(instance.content,
+                header_date_time(dataset, {DcmTagKey(), DCM_ContentDate, DCM_ContentTime}));
+    header_copy(instance.created, header_date_time(dataset, {DcmTagKey(), DCM_InstanceCreationDate,
+                                                             DCM_InstanceCreationTime}));
+    if (!header_integer(dataset, DCM_ImagesInAcquisition, &instance.images_in_acquisition) ||
+        instance.images_in_acquisition < 0)
+        instance.images_in_acquisition = 0;
     if (!header_integer(dataset, DCM_InstanceNumber, &instance.instance_number))
         instance.instance_number = 0;
     if (!header_integer(dataset, DCM_SeriesNumber, &instance.series_number))
         instance.series_number = 0;
 }
 
+/* Without the delimiters of components that are empty, which come and go on a patient's way. */
+std::string
+plain_name(std::string name)
+{
+    name.resize(name.find_last_not_of("^= ") + 1);
+    return name;
+}
+
+void
+read_patient(Peek &peek)
+{
+    std::string patient = header_text(peek.dataset, DCM_PatientID);
+    const std::string issuer = header_text(peek.dataset, DCM_IssuerOfPatientID);
+    if (!issuer.empty())
+        patient += "\\" + issuer;
+    header_copy(peek.instance.patient, patient);
+    header_copy(peek.instance.patient_name, plain_name(header_text(peek.dataset, DCM_PatientName)));
+}
+
 /* Of the object, or of the first frame of an enhanced one (PS3.3 C.7.6.16.2.9). */
 std::string
-rescale_type(DcmItem &dataset)
+rescale_type(const Header &dataset)
 {
     for (const DcmTagKey &groups :
          {DCM_SharedFunctionalGroupsSequence, DCM_PerFrameFunctionalGroupsSequence}) {
-        DcmItem *frame = header_item(dataset, groups);
-        DcmItem *item = frame ? header_item(*frame, DCM_PixelValueTransformationSequence) : nullptr;
-        if (item)
-            return header_text(*item, DCM_RescaleType);
+        const Header values = dataset.item(groups).item(DCM_PixelValueTransformationSequence);
+        if (!values.empty())
+            return header_text(values, DCM_RescaleType);
     }
     return header_text(dataset, DCM_RescaleType);
 }
 
 /*
  * Rescale Type (PS3.3 C.11.1.1.2), HU of a CT image that does not say otherwise (C.8.2.1), or the
- * Units of PET (C.8.9.1.1.3).
+ * Units of PET (C.8.9.1.1.3): an SUV is in g/ml, also where a vendor calls it by its name.
  */
 void
 read_value_unit(Peek &peek)
 {
     static const struct {
         const char *term, *unit;
-    } units[] = {{"HU", "[hnsf'U]"}, {"MGML", "mg/ml"}, {"PCT", "%"},       {"PCNT", "%"},
-                 {"BQML", "Bq/ml"},  {"GML", "g/ml"},   {"CM2ML", "cm2/ml"}};
+    } units[] = {{"HU", "[hnsf'U]"}, {"MGML", "mg/ml"},  {"PCT", "%"},    {"PCNT", "%"},
+                 {"BQML", "Bq/ml"},  {"GML", "g/ml"},    {"SUV", "g/ml"}, {"SUVBW", "g/ml"},
+                 {"SUVbw", "g/ml"},  {"CM2ML", "cm2/ml"}};
 
     const bool is_pet = strcmp(peek.instance.modality, "PT") == 0;
     const bool is_ct = strcmp(peek.instance.modality, "CT") == 0;
-    std::string term = is_pet ? header_text(peek.dataset, DCM_Units) : rescale_type(peek.dataset);
+    std::string term = is_pet ? header_text(peek.dataset, DCM_Units) : std::string();
+    if (term.empty())
+        term = rescale_type(peek.dataset);
     if (term.empty() && is_ct)
         term = "HU";
     for (const auto &each : units)
@@ -209,7 +247,7 @@ read_value_unit(Peek &peek)
 
 /* A count that is there and positive, else 1, so that it can multiply. */
 int64_t
-factor(DcmItem &dataset, const DcmTagKey &tag)
+factor(const Header &dataset, const DcmTagKey &tag)
 {
     int32_t value;
     return header_integer(dataset, tag, &value) && value > 0 ? value : 1;
@@ -223,7 +261,7 @@ factor(DcmItem &dataset, const DcmTagKey &tag)
 void
 read_expected_instances(Peek &peek)
 {
-    DcmItem &dataset = peek.dataset;
+    const Header &dataset = peek.dataset;
     int64_t expected = 0;
     if (header_has(dataset, DCM_SharedFunctionalGroupsSequence) ||
         header_has(dataset, DCM_PerFrameFunctionalGroupsSequence))
@@ -305,6 +343,11 @@ read_pixel_format(Peek &peek)
 {
     struct dicom_instance &instance = peek.instance;
     int32_t samples = 0, representation = 0;
+    if (peek.scan.pixel_tag == SCAN_TAG_FLOAT_PIXELS ||
+        peek.scan.pixel_tag == SCAN_TAG_DOUBLE_PIXELS)
+        return peek.refuse(
+            CODE_PIXELS_UNSUPPORTED,
+            "has floating-point pixels; whole numbers of 8 to 16 bits are supported.");
     int error = peek.require(DCM_SamplesPerPixel, 1, UINT16_MAX, &samples);
     if (!error && samples != 1)
         error =
@@ -447,8 +490,6 @@ measure_pixels(Peek &peek)
     const struct scan &scan = peek.scan;
     if (scan.pixel_tag == 0)
         return peek.missing(DCM_PixelData);
-    if (scan.pixel_tag != SCAN_TAG_PIXELS)
-        return peek.refuse(CODE_PIXELS_UNSUPPORTED, "has floating-point pixels.");
     if (scan.encapsulated != (scan.syntax->codec != TRANSFER_NATIVE))
         return peek.invalid(DCM_PixelData,
                             std::string("its form contradicts the transfer syntax ") +
@@ -479,6 +520,7 @@ peek_judge(Peek &peek)
     if (error)
         return error;
     read_description(peek);
+    read_patient(peek);
     read_value_unit(peek);
     read_expected_instances(peek);
     read_lossiness(peek);
@@ -498,8 +540,9 @@ peek_stream(const char *path, struct stream &stream, Instance &instance, struct 
 {
     struct scan scan;
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
-    int rc = scan_file(&stream, path, wanted_tags, sizeof(wanted_tags) / sizeof(wanted_tags[0]),
-                       &scan, error);
+    const struct scan_wanted wanted = {wanted_tags, std::size(wanted_tags), wanted_private_tags,
+                                       std::size(wanted_private_tags)};
+    int rc = scan_file(&stream, path, &wanted, &scan, error);
     if (rc && rc == -EBADMSG && scan.transfer_syntax_uid[0] && !scan.syntax) {
         /* Walked by guess; what matters is that it cannot be read. */
         scan.kept_size = 0;
@@ -507,11 +550,11 @@ peek_stream(const char *path, struct stream &stream, Instance &instance, struct 
         return rc;
     }
     DcmDataset dataset;
-    Peek peek{path, stream, scan, dataset, *instance, error};
-    if (rc)
-        return read_transfer_syntax(peek);
-    rc = header_parse(scan, path, dataset, error);
-    return rc ? rc : peek_judge(peek);
+    if (!rc && (rc = header_parse(scan, path, dataset, error)))
+        return rc;
+    const Header header(dataset);
+    Peek peek{path, stream, scan, header, *instance, error};
+    return rc ? read_transfer_syntax(peek) : peek_judge(peek);
 }
 
 int

@@ -79,7 +79,8 @@ locate(struct dicom_pixels &pixels, struct error *error)
     const struct dicom_instance &instance = *pixels.instance;
     const uint32_t offset_table = 0x7FE00001;
     struct scan scan;
-    int rc = scan_file(&pixels.stream, instance.path, &offset_table, 1, &scan, error);
+    const struct scan_wanted wanted = {&offset_table, 1, nullptr, 0};
+    int rc = scan_file(&pixels.stream, instance.path, &wanted, &scan, error);
     const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
     if (rc)
         return rc;

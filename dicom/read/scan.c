@@ -448,22 +448,40 @@ find_encoding(struct walk *walk)
     return 0;
 }
 
-static bool
-scan_is_wanted(uint32_t tag, const uint32_t *wanted, size_t count)
+/* The first of an ascending list that is not below the tag. */
+static size_t
+scan_lower_bound(const uint32_t *tags, size_t count, uint32_t tag)
 {
     size_t low = 0;
     while (count > 0) {
-        const size_t middle = low + count / 2;
-        if (wanted[middle] < tag) {
-            count -= count / 2 + 1;
-            low = middle + 1;
-        } else if (wanted[middle] > tag) {
-            count /= 2;
+        const size_t half = count / 2;
+        if (tags[low + half] < tag) {
+            low += half + 1;
+            count -= half + 1;
         } else {
-            return true;
+            count = half;
         }
     }
-    return false;
+    return low;
+}
+
+static bool
+scan_is_wanted(const struct scan_wanted *wanted, const struct element *element)
+{
+    const uint32_t tag = element->tag, number = tag & 0xFFFF;
+    if ((tag >> 16) % 2 == 0) {
+        const size_t place = scan_lower_bound(wanted->tags, wanted->tag_count, tag);
+        return place < wanted->tag_count && wanted->tags[place] == tag;
+    }
+    if (element->length > SCAN_MAX_PRIVATE || number < 0x10)
+        return false;
+    const bool is_creator = number <= 0xFF;
+    const uint32_t sought = is_creator ? tag & 0xFFFF0000 : tag & 0xFFFF00FF;
+    const size_t place = scan_lower_bound(wanted->private_tags, wanted->private_count, sought);
+    if (place == wanted->private_count)
+        return false;
+    const uint32_t found = wanted->private_tags[place];
+    return is_creator ? found >> 16 == tag >> 16 : found == sought;
 }
 
 static void
@@ -489,7 +507,7 @@ at_end(struct walk *walk, int *error)
 }
 
 static int
-walk_data_set(struct walk *walk, const uint32_t *wanted, size_t wanted_count)
+walk_data_set(struct walk *walk, const struct scan_wanted *wanted)
 {
     const struct encoding encoding = {walk->scan->implicit_vr, walk->scan->big_endian};
     int error;
@@ -505,7 +523,7 @@ walk_data_set(struct walk *walk, const uint32_t *wanted, size_t wanted_count)
                                element.tag == SCAN_TAG_DOUBLE_PIXELS;
         if (element.tag >> 16 == 0xFFFE || element.tag >> 16 == 0)
             return scan_invalid(walk, "an element has an impossible tag");
-        walk->keep = !is_pixels && scan_is_wanted(element.tag, wanted, wanted_count);
+        walk->keep = !is_pixels && scan_is_wanted(wanted, &element);
         bool nested = false;
         if (!is_pixels)
             error = is_nested(walk, &element, encoding, &nested);
@@ -526,7 +544,7 @@ walk_data_set(struct walk *walk, const uint32_t *wanted, size_t wanted_count)
 }
 
 int
-scan_file(struct stream *stream, const char *path, const uint32_t *wanted, size_t wanted_count,
+scan_file(struct stream *stream, const char *path, const struct scan_wanted *wanted,
           struct scan *scan, struct error *error)
 {
     memset(scan, 0, sizeof(*scan));
@@ -538,7 +556,7 @@ scan_file(struct stream *stream, const char *path, const uint32_t *wanted, size_
     if (!rc)
         rc = find_encoding(&walk);
     if (!rc)
-        rc = walk_data_set(&walk, wanted, wanted_count);
+        rc = walk_data_set(&walk, wanted);
     if (rc == -EBADMSG && !scan->has_preamble)
         return error_set_files(error, -EBADMSG, CODE_NOT_DICOM, path, NULL,
                                "%s is not a DICOM file.", text_base_name(path));

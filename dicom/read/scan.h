@@ -4,7 +4,7 @@
  * Every file goes through this before DCMTK sees a byte of it. The walk checks what a parser relies
  * on (lengths inside their parents and inside the file, sequence nesting of bounded depth: DCMTK
  * recurses), finds where the pixel data start, and gathers the top-level elements that the caller
- * wants, so that DCMTK parses those alone. Private elements, icons and the like are never parsed.
+ * wants, so that DCMTK parses those alone. Icons, blobs of vendors and the like are never parsed.
  */
 #ifndef NOCTULE_DICOM_SCAN_H
 #define NOCTULE_DICOM_SCAN_H
@@ -19,6 +19,7 @@ extern "C" {
 
 #define SCAN_MAX_DEPTH         32
 #define SCAN_MAX_KEPT          (128 << 20)
+#define SCAN_MAX_PRIVATE       1024
 
 #define SCAN_TAG_FLOAT_PIXELS  0x7FE00008u
 #define SCAN_TAG_DOUBLE_PIXELS 0x7FE00009u
@@ -42,13 +43,22 @@ struct scan {
     int64_t pixel_length; /* -1 when encapsulated */
 };
 
+/* The elements to keep. Both lists are ascending. */
+struct scan_wanted {
+    const uint32_t *tags;
+    size_t tag_count;
+    /* Private elements in whatever block they stand, (gggg,xxee) as gggg00ee; the creators of their
+     * groups are kept with them. What is longer than SCAN_MAX_PRIVATE is none of them. */
+    const uint32_t *private_tags;
+    size_t private_count;
+};
+
 /*
  * Walks the file from its first byte to the start of the pixel data (where the stream then stands)
- * or to the end. `wanted` is ascending. Release with scan_release whatever the outcome. Codes:
- * FILE_EMPTY, NOT_DICOM, FILE_TRUNCATED, FILE_UNREADABLE, TAG_MISSING, TAG_INVALID,
+ * or to the end. Release with scan_release whatever the outcome. Codes: FILE_EMPTY, NOT_DICOM, FILE_TRUNCATED, FILE_UNREADABLE, TAG_MISSING, TAG_INVALID,
  * SIZE_IMPLAUSIBLE, OUT_OF_MEMORY.
  */
-int scan_file(struct stream *stream, const char *path, const uint32_t *wanted, size_t wanted_count,
+int scan_file(struct stream *stream, const char *path, const struct scan_wanted *wanted,
               struct scan *scan, struct error *error);
 void scan_release(struct scan *scan);
 

@@ -38,6 +38,19 @@ is_uid(const char *text)
 }
 
 static void
+check_frame(const struct dicom_frame *frame)
+{
+#define KEY(id, ...) must(memchr(frame->id, '\0', sizeof(frame->id)) != NULL);
+#include "dicom/read/keys.def"
+#undef KEY
+    must(!frame->acquired[0] || strlen(frame->acquired) == 21);
+    must(frame->tiles >= 0);
+    must(frame->excluded == CODE_NONE || frame->excluded == CODE_MOSAIC ||
+         frame->excluded == CODE_LOCALIZER || frame->excluded == CODE_SCREENSHOT ||
+         frame->excluded == CODE_DERIVED_IMAGE);
+}
+
+static void
 check_instance(const struct dicom_instance *i)
 {
     must(is_uid(i->sop_class_uid) && is_uid(i->sop_instance_uid));
@@ -51,6 +64,8 @@ check_instance(const struct dicom_instance *i)
          i->pixel_offset + (int64_t)i->rows * i->columns * i->frame_count * i->bits_allocated / 8 <=
              i->file_size);
     must(i->padding_lo <= i->padding_hi);
+    for (int32_t f = 0; f < i->frame_count; f++)
+        check_frame(&i->frames[f]);
 }
 
 static void

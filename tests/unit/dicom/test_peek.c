@@ -334,7 +334,7 @@ START_TEST(functional_groups_shared_and_per_frame)
         ck_assert_str_eq(f->temporal, text);
         snprintf(text, sizeof(text), "%d ms", 40 * k);
         ck_assert_str_eq(f->phase, text);
-        ck_assert_str_eq(f->image_type, "1");
+        ck_assert_str_eq(f->image_type, "AXIAL stack 1");
     }
     dicom_instance_free(i);
 }

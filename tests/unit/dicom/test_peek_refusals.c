@@ -295,6 +295,86 @@ END_TEST
 
 enum { REFUSALS = 28 };
 
+/* ---- what is refused is named ---- */
+
+static void
+add_float_pixels(struct dicom_bytes *bytes)
+{
+    static const uint8_t values[96];
+    bytes_element(bytes, 0x7FE00008, "OF", values, sizeof(values));
+}
+
+static void
+float_pixels(struct sample_image *image)
+{
+    image->without = 0x7FE00010;
+    image->extra = add_float_pixels;
+}
+
+static void
+parametric_map(struct sample_image *image)
+{
+    float_pixels(image);
+    image->class_uid = "1.2.840.10008.5.1.4.1.1.30";
+}
+
+static void
+nuclear(struct sample_image *image)
+{
+    image->class_uid = "1.2.840.10008.5.1.4.1.1.20";
+}
+
+static void
+angiography(struct sample_image *image)
+{
+    image->class_uid = "1.2.840.10008.5.1.4.1.1.12.1";
+    image->frames = "2";
+}
+
+static void
+ultrasound(struct sample_image *image)
+{
+    image->class_uid = "1.2.840.10008.5.1.4.1.1.3.1";
+    image->frames = "2";
+}
+
+static void
+secondary_capture(struct sample_image *image)
+{
+    image->class_uid = "1.2.840.10008.5.1.4.1.1.7";
+}
+
+static void
+dose_sheet(struct sample_image *image)
+{
+    image->class_uid = "1.2.840.10008.5.1.4.1.1.88.67";
+}
+
+START_TEST(refusals_name_what_it_is)
+{
+    static const struct {
+        void (*change)(struct sample_image *);
+        enum code code;
+        const char *name;
+    } cases[] = {
+        {float_pixels, CODE_PIXELS_UNSUPPORTED, "floating-point pixels"},
+        {thirty_two_allocated, CODE_PIXELS_UNSUPPORTED, "32 bits"},
+        {parametric_map, CODE_SOP_CLASS_UNSUPPORTED, "ParametricMapStorage"},
+        {nuclear, CODE_SOP_CLASS_UNSUPPORTED, "NuclearMedicineImageStorage"},
+        {angiography, CODE_SOP_CLASS_UNSUPPORTED, "XRayAngiographicImageStorage"},
+        {ultrasound, CODE_SOP_CLASS_UNSUPPORTED, "UltrasoundMultiframeImageStorage"},
+        {secondary_capture, CODE_SOP_CLASS_UNSUPPORTED, "SecondaryCaptureImageStorage"},
+        {dose_sheet, CODE_SOP_CLASS_UNSUPPORTED, "XRayRadiationDoseSRStorage"},
+    };
+    struct sample_image image = SAMPLE_IMAGE;
+    cases[_i].change(&image);
+    expect_code(&image, cases[_i].code);
+    const char *message = peek_error()->message;
+    ck_assert_msg(strstr(message, cases[_i].name) != NULL, "%s", message);
+}
+
+END_TEST
+
 START_TEST(files_that_are_not_dicom)
 {
     static const char text[] =
@@ -349,6 +429,7 @@ main(void)
     tcase_add_loop_test(refusing, missing_attributes_are_named, 0, 13);
     tcase_add_test(refusing, a_missing_transfer_syntax);
     tcase_add_loop_test(refusing, refusals, 0, REFUSALS);
+    tcase_add_loop_test(refusing, refusals_name_what_it_is, 0, 8);
     tcase_add_test(refusing, files_that_are_not_dicom);
     tcase_add_test(refusing, files_that_cannot_be_read);
     return suite_run(suite);

@@ -1,0 +1,60 @@
+/*
+ * source.hh - where one frame's attributes are; private to dicom/read/.
+ *
+ * Classic instances carry them in the data set, enhanced ones in functional groups, each of which
+ * may be shared or per frame.
+ */
+#ifndef NOCTULE_DICOM_SOURCE_H
+#define NOCTULE_DICOM_SOURCE_H
+
+#include "dicom/read/header.hh"
+
+class Source
+{
+  public:
+    explicit Source(const Header &dataset);
+
+    bool has_groups() const
+    {
+        return has_groups_;
+    }
+
+    /* To the next frame's functional groups; items are visited in order, as indexed access to a
+     * DCMTK sequence is linear. */
+    void advance();
+
+    /* The attributes of a functional group: this frame's, or the shared one, or, in a classic
+     * instance, the data set; of no item when an enhanced instance lacks the group. */
+    Header group(const DcmTagKey &sequence) const;
+
+    const Header &dataset() const
+    {
+        return dataset_;
+    }
+
+    /* The frame's own item, of no item in a classic instance. */
+    const Header &frame() const
+    {
+        return frame_;
+    }
+
+  private:
+    const Header &dataset_;
+    Header shared_;
+    Header frame_;
+    DcmSequenceOfItems *sequence_ = nullptr;
+    DcmObject *item_ = nullptr;
+    bool has_groups_;
+};
+
+/* What the type of the frame says: Image Type, or Frame Type of an enhanced frame. */
+std::vector<std::string> source_types(const Source &source);
+
+/* Fills the keys that set the frame apart (keys.def). (keys.cc) */
+void keys_read(const Source &source, const std::vector<std::string> &types,
+               struct dicom_frame &frame);
+/* Fills `excluded` and `derived`. (exclude.cc) */
+void exclude_read(const Source &source, const std::vector<std::string> &types,
+                  const struct dicom_instance &instance, struct dicom_frame &frame);
+
+#endif
