@@ -163,11 +163,33 @@ def test_several_series(tmp_path):
     assert [path.read_bytes() for path in alone] == [path.read_bytes() for path in files[2:4]]
 
 
+def test_kinds_of_series(tmp_path):
+    files = phantom(tmp_path / "many", "--series", "mr-temporal", "--size", "9x7x3", "--volumes", "5", "--seed", "2")
+    datasets = read(files)
+    assert len(files) == 15 and {dataset.pixel_array.shape for dataset in datasets} == {(7, 9)}
+    assert [int(dataset.TemporalPositionIdentifier) for dataset in datasets] == [v for v in range(1, 6) for _ in range(3)]
+    assert (datasets[0].pixel_array != datasets[3].pixel_array).any(), "volumes have noise of their own"
+    again = phantom(tmp_path / "again", "--series", "mr-temporal", "--size", "9x7x3", "--volumes", "5", "--seed", "2")
+    assert [path.read_bytes() for path in files] == [path.read_bytes() for path in again]
+    other = read(phantom(tmp_path / "other", "--series", "mr-temporal", "--size", "9x7x3", "--volumes", "5"))
+    assert not {d.SOPInstanceUID for d in datasets} & {d.SOPInstanceUID for d in other}
+
+
+def test_tiles_hold_the_slices(tmp_path):
+    tiled = read(phantom(tmp_path / "tiled", "--series", "siemens-mosaic", "--size", "24x20x8"))[0].pixel_array
+    plain = read(phantom(tmp_path / "plain", "--series", "mr-plain"))
+    for n, dataset in enumerate(plain):
+        y, x = 20 * (n // 3), 24 * (n % 3)
+        assert (tiled[y:y + 20, x:x + 24] == dataset.pixel_array).all()
+    assert (tiled[40:, 48:] == 0).all(), "the ninth tile is empty"
+
+
 @pytest.mark.parametrize("arguments", [
     (), ("--output", "x", "--kind", "cat"), ("--output", "x", "--size", "8x8"), ("--output", "x", "--size", "0x8x8"),
     ("--output", "x", "--size", "8x8x8x"), ("--output", "x", "--spacing", "1,0,1"), ("--output", "x", "--bits", "10"),
     ("--output", "x", "--seed", "-1"), ("--output", "x", "--tilt", "nan"), ("--output", "x", "--gap", "65"),
     ("--output", "x", "--echoes", "2", "--multi-frame"), ("--output", "x", "more"), ("--no-such",),
+    ("--output", "x", "--series", "none"), ("--output", "x", "--volumes", "2"),
 ], ids=" ".join)
 def test_wrong_arguments(tmp_path, arguments):
     result = subprocess.run([BIN / "noctule-phantom", *arguments], cwd=tmp_path, capture_output=True, text=True)

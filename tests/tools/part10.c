@@ -69,10 +69,47 @@ has_long_length(const char *vr)
     return strstr(long_ones, vr) != NULL;
 }
 
+static size_t
+head_size(const char *vr)
+{
+    return has_long_length(vr) ? 12 : 8;
+}
+
+static const struct part10_element *
+find_element(const struct part10 *set, uint32_t tag)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->elements[i].tag == tag)
+            return &set->elements[i];
+    return NULL;
+}
+
+void
+part10_remove(struct part10 *set, uint32_t tag)
+{
+    const struct part10_element *found = set->error ? NULL : find_element(set, tag);
+    if (!found)
+        return;
+    const struct part10_element gone = *found;
+    memmove(set->bytes + gone.offset, set->bytes + gone.offset + gone.size,
+            set->size - gone.offset - gone.size);
+    set->size -= gone.size;
+    size_t kept = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        struct part10_element element = set->elements[i];
+        if (element.offset > gone.offset)
+            element.offset -= gone.size;
+        if (element.tag != tag)
+            set->elements[kept++] = element;
+    }
+    set->count = kept;
+}
+
 /* Notes the element that begins here and writes its head. */
 static void
 begin_element(struct part10 *set, uint32_t tag, const char *vr, size_t length)
 {
+    part10_remove(set, tag);
     struct part10_element *grown =
         grow(set->elements, &set->count_capacity, set->count + 1, sizeof(*grown));
     if (!grown) {
@@ -220,19 +257,67 @@ part10_sequence(struct part10 *set, uint32_t tag, const struct part10 *items, si
     end_element(set);
 }
 
+static uint32_t
+read_u32(const uint8_t *bytes)
+{
+    return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+/* Adds elements as they are encoded. */
+static void
+put_encoded(struct part10 *set, const uint8_t *bytes, size_t size)
+{
+    for (size_t at = 0, head; at < size && !set->error;) {
+        const char vr[3] = {(char)bytes[at + 4], (char)bytes[at + 5]};
+        head = head_size(vr);
+        const size_t length =
+            head == 12 ? read_u32(bytes + at + 8) : bytes[at + 6] | (size_t)bytes[at + 7] << 8;
+        const uint32_t tag = (uint32_t)(bytes[at] | bytes[at + 1] << 8) << 16 |
+                             (uint32_t)(bytes[at + 2] | bytes[at + 3] << 8);
+        begin_element(set, tag, vr, length);
+        put_raw(set, bytes + at + head, length);
+        end_element(set);
+        at += head + length;
+    }
+}
+
+void
+part10_first_item(const struct part10 *set, uint32_t tag, struct part10 *item)
+{
+    const struct part10_element *sequence = find_element(set, tag);
+    if (!sequence || sequence->size <= 12)
+        return;
+    const uint8_t *bytes = set->bytes + sequence->offset + 12;
+    put_encoded(item, bytes + 8, read_u32(bytes + 4));
+}
+
+void
+part10_forget_vr(struct part10 *set, uint32_t tag)
+{
+    const struct part10_element *found = find_element(set, tag);
+    if (!found)
+        return;
+    const char vr[3] = {(char)set->bytes[found->offset + 4], (char)set->bytes[found->offset + 5]};
+    const size_t head = head_size(vr), size = found->size - head;
+    uint8_t *value = malloc(size + 1);
+    if (!value) {
+        set->error = -ENOMEM;
+        return;
+    }
+    memcpy(value, set->bytes + found->offset + head, size);
+    part10_bytes(set, tag, "UN", value, size);
+    free(value);
+}
+
 /* The value of a UI element of the set, without its padding. */
 static void
 find_uid(const struct part10 *set, uint32_t tag, char uid[PART10_UID_SIZE])
 {
-    uid[0] = '\0';
-    for (size_t i = 0; i < set->count; i++)
-        if (set->elements[i].tag == tag) {
-            size_t length = set->elements[i].size - 8;
-            if (length < PART10_UID_SIZE) {
-                memcpy(uid, set->bytes + set->elements[i].offset + 8, length);
-                uid[length] = '\0';
-            }
-        }
+    const struct part10_element *element = find_element(set, tag);
+    const size_t length = element ? element->size - 8 : 0;
+    if (length < PART10_UID_SIZE && element)
+        memcpy(uid, set->bytes + element->offset + 8, length);
+    uid[length < PART10_UID_SIZE ? length : 0] = '\0';
 }
 
 static void

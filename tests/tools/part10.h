@@ -26,8 +26,9 @@ struct part10 {
     int error;
 };
 
-/* A zeroed struct part10 is an empty data set. */
+/* A zeroed struct part10 is an empty data set. What is put again replaces what was there. */
 void part10_release(struct part10 *set);
+void part10_remove(struct part10 *set, uint32_t tag);
 
 void part10_bytes(struct part10 *set, uint32_t tag, const char *vr, const void *bytes, size_t size);
 void part10_text(struct part10 *set, uint32_t tag, const char *vr, const char *format, ...)
@@ -40,6 +41,10 @@ void part10_fd(struct part10 *set, uint32_t tag, double value);
 void part10_ds(struct part10 *set, uint32_t tag, const double *values, size_t count);
 /* A sequence; its items stay the caller's. */
 void part10_sequence(struct part10 *set, uint32_t tag, const struct part10 *items, size_t count);
+/* Adds to `item`, which is empty, what is in the first item of a sequence of the set, if there is one. */
+void part10_first_item(const struct part10 *set, uint32_t tag, struct part10 *item);
+/* Gives an element, no sequence, the VR UN. */
+void part10_forget_vr(struct part10 *set, uint32_t tag);
 
 /*
  * Writes preamble, file meta information (from the SOP Class and Instance UIDs in the set) and the

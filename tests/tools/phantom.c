@@ -20,6 +20,9 @@
 
 struct options {
     struct phantom phantom;
+    const char *series; /* a kind of series, or NULL */
+    int32_t volumes;
+    bool has_size;
     const char *output;
     int32_t count;
     bool has_spacing;
@@ -41,7 +44,11 @@ static const char usage[] =
     "  --gap N               leave out slice N (from 1)\n"
     "  --duplicate N         write slice N twice, as two instances\n"
     "  --tilt DEGREES        tilt the gantry: the planes of the stack are sheared\n"
-    "  --instances-lie       Images in Acquisition names more images than there are\n";
+    "  --instances-lie       Images in Acquisition names more images than there are\n"
+    "  --series NAME         a series as scanners, archives or accidents make them;\n"
+    "                        of the above only --size and --seed\n"
+    "  --volumes N           with --series: so many volumes\n"
+    "  --list                the names that --series knows, and no more\n";
 
 __attribute__((format(printf, 1, 2))) static int
 complain(const char *format, ...)
@@ -145,7 +152,13 @@ parse_option(int option, const char *text, struct options *options)
         return 0;
     case 'k':
         return parse_kind(text, &phantom->kind);
+    case 'a':
+        options->series = text;
+        return 0;
+    case 'v':
+        return parse_int32("--volumes", text, 1, MAX_SLICES, &options->volumes);
     case 's':
+        options->has_size = true;
         return parse_size(text, phantom);
     case 'p':
         options->has_spacing = true;
@@ -186,6 +199,8 @@ check_options(struct options *options)
     struct phantom *phantom = &options->phantom;
     if (!options->output)
         return complain("--output is missing");
+    if (options->series ? !phantom_has_kind(options->series) : options->volumes > 0)
+        return complain("--series names no kind of --list");
     if (phantom->gap > phantom->slices || phantom->duplicate > phantom->slices)
         return complain("--gap or --duplicate is beyond the last slice");
     if (phantom->gap && (phantom->slices == 1 || phantom->gap == phantom->duplicate))
@@ -210,19 +225,33 @@ check_options(struct options *options)
 static int
 parse_options(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {
-        {"output", required_argument, NULL, 'o'}, {"kind", required_argument, NULL, 'k'},
-        {"size", required_argument, NULL, 's'},   {"spacing", required_argument, NULL, 'p'},
-        {"seed", required_argument, NULL, 'r'},   {"count", required_argument, NULL, 'n'},
-        {"bits", required_argument, NULL, 'b'},   {"signed", no_argument, NULL, 'i'},
-        {"multi-frame", no_argument, NULL, 'm'},  {"echoes", required_argument, NULL, 'e'},
-        {"gap", required_argument, NULL, 'g'},    {"duplicate", required_argument, NULL, 'd'},
-        {"tilt", required_argument, NULL, 't'},   {"instances-lie", no_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"output", required_argument, NULL, 'o'},
+                                          {"kind", required_argument, NULL, 'k'},
+                                          {"size", required_argument, NULL, 's'},
+                                          {"spacing", required_argument, NULL, 'p'},
+                                          {"seed", required_argument, NULL, 'r'},
+                                          {"count", required_argument, NULL, 'n'},
+                                          {"bits", required_argument, NULL, 'b'},
+                                          {"signed", no_argument, NULL, 'i'},
+                                          {"multi-frame", no_argument, NULL, 'm'},
+                                          {"echoes", required_argument, NULL, 'e'},
+                                          {"gap", required_argument, NULL, 'g'},
+                                          {"duplicate", required_argument, NULL, 'd'},
+                                          {"tilt", required_argument, NULL, 't'},
+                                          {"instances-lie", no_argument, NULL, 'l'},
+                                          {"series", required_argument, NULL, 'a'},
+                                          {"volumes", required_argument, NULL, 'v'},
+                                          {"list", no_argument, NULL, 'L'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int option;
     while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (option == 'h') {
             fputs(usage, stdout);
+            exit(0);
+        }
+        if (option == 'L') {
+            phantom_list_kinds();
             exit(0);
         }
         int rc = parse_option(option, optarg, options);
@@ -288,6 +317,23 @@ write_series(const struct phantom *phantom, const char *folder)
     return rc;
 }
 
+static int
+write_kind(const struct options *options)
+{
+    struct phantom_changes changes = {.volumes = options->volumes, .seed = options->phantom.seed};
+    if (options->has_size) {
+        changes.columns = options->phantom.columns;
+        changes.rows = options->phantom.rows;
+        changes.slices = options->phantom.slices;
+    }
+    char uid[PART10_UID_SIZE];
+    int32_t count;
+    int rc = phantom_store_kind(options->series, &changes, options->output, uid, &count);
+    if (rc == 0)
+        printf("%s: series %s, %d file%s\n", options->output, uid, count, count == 1 ? "" : "s");
+    return rc;
+}
+
 /* The n-th of several series, in a folder of its own. */
 static int
 write_one_of_many(const struct options *options, int32_t n)
@@ -312,9 +358,11 @@ main(int argc, char **argv)
     if (parse_options(argc, argv, &options) < 0)
         return 2;
     int rc = make_folder(options.output);
-    if (rc == 0 && options.count == 1)
+    if (rc == 0 && options.series)
+        rc = write_kind(&options);
+    else if (rc == 0 && options.count == 1)
         rc = write_series(&options.phantom, options.output);
-    for (int32_t n = 0; n < options.count && options.count > 1 && rc == 0; n++)
+    for (int32_t n = 0; n < options.count && options.count > 1 && !options.series && rc == 0; n++)
         rc = write_one_of_many(&options, n);
     if (rc == 0 && fflush(stdout) != 0)
         rc = -errno;

@@ -7,7 +7,10 @@
 #define NOCTULE_PHANTOM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+struct part10;
 
 enum phantom_kind {
     PHANTOM_CT_HEAD,  /* skull, brain, ventricles, air, table; Hounsfield units */
@@ -26,17 +29,25 @@ struct phantom {
     int32_t gap;       /* this slice (from 1) is missing; 0: none */
     int32_t duplicate; /* this slice (from 1) is there twice; 0: none */
     double tilt;       /* of the gantry, degrees */
-    int32_t bits;      /* stored: 8, 12 or 16; 8 also in 8 allocated ones */
+    int32_t bits;      /* stored: 8, 12, 16 or 32; 8 also in 8 allocated ones */
     bool is_signed;
     bool multi_frame;
     bool instances_lie; /* Images in Acquisition names more than there are */
+    /* For series of several parts and of scanners' habits (phantom_kinds.c). */
+    uint64_t identity; /* what UIDs are made from, beside the seed; 0: all of the above */
+    int32_t tiles;     /* so many slices stand in a row, and as many rows of them in an image */
+    bool floats;       /* Float Pixel Data */
+    const char *const *edits; /* changes to the attributes (phantom_edit) */
+    int32_t files_before;     /* so many files are in the folder already */
 };
 
 /* An image of the series. */
 struct phantom_plane {
-    int32_t slice; /* from 0 */
-    int32_t echo;  /* from 0 */
-    int32_t copy;  /* 1: the duplicate */
+    int32_t slice;  /* from 0 */
+    int32_t echo;   /* from 0 */
+    int32_t copy;   /* 1: the duplicate */
+    int32_t volume; /* from 0 */
+    int32_t number; /* Instance Number; 0: its place among the planes */
 };
 
 /* Real-world values of one plane: rows * columns of them. */
@@ -49,5 +60,33 @@ void phantom_draw(const struct phantom *phantom, const struct phantom_plane *pla
  */
 int phantom_store(const struct phantom *phantom, const struct phantom_plane *planes,
                   int32_t plane_count, const char *folder, char *uid);
+
+/* What an edit may be for: the data set, or one of its functional groups. */
+enum phantom_place { PHANTOM_FILE, PHANTOM_SHARED, PHANTOM_FRAME };
+
+/*
+ * Changes attributes by lines of text, up to a NULL. A line is [PLACE] PATH VR VALUES:
+ *   PLACE   nothing: the data set; "shared" or "frame": its functional groups
+ *   PATH    0018,9087, or 0018,9117/0018,9087 in the item of a sequence, which is made where missing
+ *   VALUES  one for all images; with "|" between them one for each volume in turn, with ";" for each
+ *           slice; "-" puts nothing; \ stands between the numbers of one value as in DICOM. {v}, {s}
+ *           and {n} are volume, slice and number, from 1; {s*2.5-10:0.1} is arithmetic, then the
+ *           width, filled with zeros, and the decimals
+ * -PATH removes, and ?TAG gives the VR UN. What is wrong in a line makes the set's error.
+ */
+void phantom_edit(struct part10 *set, const char *const *lines, enum phantom_place place,
+                  const struct phantom_plane *plane);
+
+/* Kinds of series, by name. */
+struct phantom_changes {
+    int32_t columns, rows, slices,
+        volumes; /* instead of those of the kind's first part; 0: as they are */
+    uint64_t seed;
+};
+
+bool phantom_has_kind(const char *name);
+int phantom_store_kind(const char *name, const struct phantom_changes *changes, const char *folder,
+                       char *uid, int32_t *image_count);
+void phantom_list_kinds(void);
 
 #endif

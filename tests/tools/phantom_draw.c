@@ -211,8 +211,8 @@ phantom_draw(const struct phantom *phantom, const struct phantom_plane *plane, i
 {
     struct scene scene;
     make_scene(&scene, phantom);
-    uint64_t plane_seed =
-        part10_mix(part10_mix(phantom->seed, (uint64_t)plane->slice), (uint64_t)plane->echo);
+    const uint64_t other = (uint64_t)plane->volume << 32 | (uint64_t)plane->echo;
+    uint64_t plane_seed = part10_mix(part10_mix(phantom->seed, (uint64_t)plane->slice), other);
     double z = (plane->slice + 0.5) / phantom->slices;
     for (int32_t y = 0; y < phantom->rows; y++) {
         int32_t *row = values + (ptrdiff_t)y * phantom->columns;

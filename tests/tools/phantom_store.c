@@ -72,6 +72,11 @@ storage_of(enum phantom_kind kind)
 static void
 make_uid(const struct phantom *phantom, enum uid_use use, uint64_t index, char uid[PART10_UID_SIZE])
 {
+    if (phantom->identity) {
+        const uint64_t key[] = {use, index, phantom->seed, phantom->identity};
+        part10_uid(key, sizeof(key) / sizeof(key[0]), uid);
+        return;
+    }
     uint64_t spacing[3], tilt;
     memcpy(spacing, phantom->spacing, sizeof(spacing));
     memcpy(&tilt, &phantom->tilt, sizeof(tilt));
@@ -124,7 +129,7 @@ rescale_of(const struct phantom *phantom, const struct phantom_plane *plane)
 static int32_t
 store_value(const struct phantom *phantom, const struct rescale *rescale, int32_t value)
 {
-    const int32_t half = 1 << (phantom->bits - 1);
+    const int32_t half = 1 << (phantom->bits - 1 < 30 ? phantom->bits - 1 : 29);
     const int32_t lowest = phantom->is_signed ? -half : 0;
     const int32_t highest = phantom->is_signed ? half - 1 : 2 * half - 1;
     int32_t stored = (int32_t)lround((value - rescale->intercept) / rescale->slope);
@@ -134,23 +139,58 @@ store_value(const struct phantom *phantom, const struct rescale *rescale, int32_
 static size_t
 sample_size(const struct phantom *phantom)
 {
-    return phantom->bits == 8 ? 1 : 2;
+    return phantom->bits == 8 ? 1 : phantom->bits == 32 ? 4 : 2;
 }
 
-/* Draws the plane and writes its stored values, little endian. */
+static int32_t
+tiles_across(const struct phantom *phantom)
+{
+    return phantom->tiles ? phantom->tiles : 1;
+}
+
+static size_t
+image_size(const struct phantom *phantom)
+{
+    const size_t across = (size_t)tiles_across(phantom);
+    return across * across * (size_t)phantom->columns * (size_t)phantom->rows *
+           sample_size(phantom);
+}
+
+/* Writes stored values, little endian. */
+static void
+encode(const struct phantom *phantom, const struct rescale *rescale, const int32_t *values,
+       int32_t count, uint8_t *pixels)
+{
+    for (int32_t i = 0; i < count; i++) {
+        uint32_t stored = (uint32_t)store_value(phantom, rescale, values[i]);
+        if (phantom->floats) {
+            const float number = (float)values[i];
+            memcpy(&stored, &number, sizeof(stored));
+        }
+        for (size_t byte = 0; byte < sample_size(phantom); byte++)
+            *pixels++ = (uint8_t)(stored >> 8 * byte);
+    }
+}
+
+/* Draws the plane, or the volume as tiles, and writes it. */
 static void
 render(const struct phantom *phantom, const struct phantom_plane *plane, int32_t *values,
        uint8_t *pixels)
 {
-    const size_t count = (size_t)phantom->columns * (size_t)phantom->rows;
+    const int32_t across = tiles_across(phantom);
     const struct rescale rescale = rescale_of(phantom, plane);
-    const bool wide = sample_size(phantom) == 2;
-    phantom_draw(phantom, plane, values);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t stored = (uint32_t)store_value(phantom, &rescale, values[i]);
-        *pixels++ = (uint8_t)stored;
-        if (wide)
-            *pixels++ = (uint8_t)(stored >> 8);
+    const size_t run = (size_t)phantom->columns * sample_size(phantom);
+    const int32_t count = phantom->tiles ? phantom->slices : 1;
+    for (int32_t tile = 0; tile < count; tile++) {
+        struct phantom_plane drawn = *plane;
+        if (phantom->tiles)
+            drawn.slice = tile;
+        phantom_draw(phantom, &drawn, values);
+        const size_t above = (size_t)(tile / across * phantom->rows),
+                     left = (size_t)(tile % across);
+        for (int32_t y = 0; y < phantom->rows; y++)
+            encode(phantom, &rescale, values + (ptrdiff_t)y * phantom->columns, phantom->columns,
+                   pixels + ((above + (size_t)y) * (size_t)across + left) * run);
     }
 }
 
@@ -234,8 +274,8 @@ put_pixel_description(struct part10 *set, const struct phantom *phantom)
 {
     part10_us(set, 0x00280002, 1);
     part10_text(set, 0x00280004, "CS", "MONOCHROME2");
-    part10_us(set, 0x00280010, (unsigned)phantom->rows);
-    part10_us(set, 0x00280011, (unsigned)phantom->columns);
+    part10_us(set, 0x00280010, (unsigned)(phantom->rows * tiles_across(phantom)));
+    part10_us(set, 0x00280011, (unsigned)(phantom->columns * tiles_across(phantom)));
     part10_us(set, 0x00280100, (unsigned)sample_size(phantom) * 8);
     part10_us(set, 0x00280101, (unsigned)phantom->bits);
     part10_us(set, 0x00280102, (unsigned)phantom->bits - 1);
@@ -245,7 +285,10 @@ put_pixel_description(struct part10 *set, const struct phantom *phantom)
 static void
 put_pixels(struct part10 *set, const struct phantom *phantom, const uint8_t *pixels, size_t size)
 {
-    part10_bytes(set, 0x7fe00010, sample_size(phantom) == 1 ? "OB" : "OW", pixels, size);
+    if (phantom->floats)
+        part10_bytes(set, 0x7fe00008, "OF", pixels, size);
+    else
+        part10_bytes(set, 0x7fe00010, sample_size(phantom) == 1 ? "OB" : "OW", pixels, size);
 }
 
 static void
@@ -375,7 +418,8 @@ put_classic(struct part10 *set, const struct phantom *phantom, const struct phan
     part10_text(set, 0x00080022, "DA", "20200101");
     part10_text(set, 0x00080032, "TM", "120000");
     part10_text(set, 0x00200012, "IS", "1");
-    part10_text(set, 0x00201002, "IS", "%d", expected_count(phantom));
+    if (!phantom->identity) /* kinds of series say it themselves */
+        part10_text(set, 0x00201002, "IS", "%d", expected_count(phantom));
     put_orientation(set, phantom);
     put_position(set, phantom, plane);
     put_spacing(set, phantom);
@@ -395,17 +439,17 @@ put_classic(struct part10 *set, const struct phantom *phantom, const struct phan
 }
 
 static int
-store_classic(const struct phantom *phantom, const struct phantom_plane *plane, int32_t number,
+store_classic(const struct phantom *phantom, const struct phantom_plane *plane, int32_t place,
               const char *folder, int32_t *values, uint8_t *pixels)
 {
-    const size_t size = (size_t)phantom->columns * (size_t)phantom->rows * sample_size(phantom);
     char *path;
-    if (asprintf(&path, "%s/IM%05d.dcm", folder, number) < 0)
+    if (asprintf(&path, "%s/IM%05d.dcm", folder, phantom->files_before + place) < 0)
         return -ENOMEM;
     struct part10 set = {0};
-    put_classic(&set, phantom, plane, number);
+    put_classic(&set, phantom, plane, plane->number ? plane->number : place);
     render(phantom, plane, values, pixels);
-    put_pixels(&set, phantom, pixels, size);
+    put_pixels(&set, phantom, pixels, image_size(phantom));
+    phantom_edit(&set, phantom->edits, PHANTOM_FILE, plane);
     int rc = part10_write(&set, path);
     part10_release(&set);
     free(path);
@@ -477,6 +521,7 @@ put_shared_groups(struct part10 *set, const struct phantom *phantom)
     put_group(&shared, 0x00209071, &item);
     put_frame_type(&shared, storage);
     put_own_groups(&shared, phantom);
+    phantom_edit(&shared, phantom->edits, PHANTOM_SHARED, &(struct phantom_plane){0});
     part10_sequence(set, 0x52009229, &shared, 1);
     part10_release(&shared);
 }
@@ -497,6 +542,7 @@ put_frame_groups(struct part10 *frame, const struct phantom *phantom,
     put_rescale(&item, &rescale);
     part10_text(&item, 0x00281054, "LO", "%s", storage_of(phantom->kind)->units);
     put_group(frame, 0x00289145, &item);
+    phantom_edit(frame, phantom->edits, PHANTOM_FRAME, plane);
 }
 
 static int
@@ -573,10 +619,11 @@ put_enhanced_pet(struct part10 *set)
 }
 
 static void
-put_enhanced_image(struct part10 *set, const struct phantom *phantom, int32_t frame_count)
+put_enhanced_image(struct part10 *set, const struct phantom *phantom, int32_t number,
+                   int32_t frame_count)
 {
     const struct storage *storage = storage_of(phantom->kind);
-    put_sop(set, phantom, storage->enhanced_class_uid, 1);
+    put_sop(set, phantom, storage->enhanced_class_uid, number);
     part10_text(set, 0x00080008, "CS", ENHANCED_IMAGE_TYPE);
     part10_text(set, 0x00089205, "CS", "MONOCHROME");
     part10_text(set, 0x00089206, "CS", "VOLUME");
@@ -600,16 +647,16 @@ static int
 store_multi_frame(const struct phantom *phantom, const struct phantom_plane *planes,
                   int32_t plane_count, const char *folder, int32_t *values)
 {
-    const size_t size = (size_t)phantom->columns * (size_t)phantom->rows * sample_size(phantom);
+    const size_t size = image_size(phantom);
     uint8_t *pixels = calloc((size_t)plane_count, size);
     char *path = NULL;
     struct part10 set = {0};
     int rc = -ENOMEM;
-    if (!pixels || asprintf(&path, "%s/IM00001.dcm", folder) < 0)
+    if (!pixels || asprintf(&path, "%s/IM%05d.dcm", folder, phantom->files_before + 1) < 0)
         goto out;
     put_patient_and_study(&set, phantom);
     put_series(&set, phantom);
-    put_enhanced_image(&set, phantom, plane_count);
+    put_enhanced_image(&set, phantom, planes[0].number ? planes[0].number : 1, plane_count);
     put_pixel_description(&set, phantom);
     put_dimensions(&set, phantom);
     put_shared_groups(&set, phantom);
@@ -619,6 +666,7 @@ store_multi_frame(const struct phantom *phantom, const struct phantom_plane *pla
     for (int32_t i = 0; i < plane_count; i++)
         render(phantom, &planes[i], values, pixels + (size_t)i * size);
     put_pixels(&set, phantom, pixels, (size_t)plane_count * size);
+    phantom_edit(&set, phantom->edits, PHANTOM_FILE, &planes[0]);
     rc = part10_write(&set, path);
 out:
     part10_release(&set);
@@ -631,7 +679,7 @@ static int
 store_all_classic(const struct phantom *phantom, const struct phantom_plane *planes,
                   int32_t plane_count, const char *folder, int32_t *values)
 {
-    uint8_t *pixels = malloc((size_t)phantom->columns * (size_t)phantom->rows * 2);
+    uint8_t *pixels = calloc(1, image_size(phantom));
     int rc = pixels ? 0 : -ENOMEM;
     for (int32_t i = 0; i < plane_count && rc == 0; i++)
         rc = store_classic(phantom, &planes[i], i + 1, folder, values, pixels);
