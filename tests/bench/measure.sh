@@ -26,6 +26,8 @@ measure $bin/noctule-bench sphere-512 sphere-512-uint8 sphere-512-labels-4 maze-
 measure $python tests/bench/peers_level_set.py --bench $bin/noctule-bench
 measure $bin/bench_fuzzy 5
 measure $bin/bench_reading 2 1000 5
+measure $bin/noctule-phantom --series fmri-ge --size 64x64x40 --volumes 250 --output "$scratch/fmri"
+measure $bin/bench_admission "$scratch/fmri" 2 5
 measure $bin/bench_seg /dev/shm 9
 measure $bin/bench_seg "$scratch" 5
 (cd "$scratch" && measure "$OLDPWD/$bin/bench_queue" 5)
