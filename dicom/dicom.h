@@ -27,6 +27,8 @@ extern "C" {
 #define DICOM_LO_SIZE         260 /* 64 characters of up to 4 bytes */
 #define DICOM_DS_SIZE         32  /* 16 by the standard; senders write longer ones */
 
+#define DICOM_LEFT_OUT_SIZE   256
+
 /* Registers codecs and silences DCMTK's own logger. Call once, before any other call here. */
 void dicom_init(void);
 
@@ -141,13 +143,15 @@ struct dicom_element {
 
 /*
  * What a result object inherits from its source (Patient, General Study, Frame of Reference modules
- * and Specific Character Set), in ascending tag order, values verbatim. Free with
- * dicom_inherited_free.
+ * and Specific Character Set), in ascending tag order, values verbatim but for what would make the
+ * object invalid, which is left out. Free with dicom_inherited_free.
  */
 struct dicom_inherited {
     size_t count;
     struct dicom_element *elements;
     uint8_t *storage;
+    /* The attributes that were left out, in whole or in part: "Study Date (0008,0020), ..."; "" */
+    char left_out[DICOM_LEFT_OUT_SIZE];
 };
 
 int dicom_inherit(const char *path, struct dicom_inherited *inherited, struct error *error);

@@ -1,10 +1,10 @@
 /*
  * inherit.cc - the attributes that a result object takes over from its source, ready to be written.
  *
- * DCMTK re-encodes them (from implicit VR or big endian where need be); values stay as they are, in
- * the source's character set, which is inherited with them.
+ * DCMTK re-encodes them (from implicit VR or big endian where need be). Values stay as they are, in
+ * the source's character set, which is inherited with them; what is invalid is left out (fitness.hh).
  */
-#include "dicom/read/header.hh"
+#include "dicom/read/fitness.hh"
 
 #include <dcmtk/dcmdata/dcostrmb.h>
 
@@ -26,8 +26,8 @@ constexpr uint32_t inherited_tags[] = {
     0x00100010, 0x00100020, 0x00100021, 0x00100022, 0x00100024, 0x00100026, 0x00100027, 0x00100028,
     0x00100030, 0x00100032, 0x00100033, 0x00100034, 0x00100035, 0x00100040, 0x00100200, 0x00100212,
     0x00100213, 0x00100214, 0x00100215, 0x00100216, 0x00100217, 0x00100218, 0x00100219, 0x00100221,
-    0x00100222, 0x00100223, 0x00100229, 0x00101000, 0x00101001, 0x00101002, 0x00102160, 0x00102201,
-    0x00102202, 0x00102292, 0x00102293, 0x00102294, 0x00102295, 0x00102296, 0x00102297, 0x00102298,
+    0x00100222, 0x00100223, 0x00100229, 0x00101001, 0x00101002, 0x00102160, 0x00102201, 0x00102202,
+    0x00102203, 0x00102292, 0x00102293, 0x00102294, 0x00102295, 0x00102296, 0x00102297, 0x00102298,
     0x00102299, 0x00104000, 0x00120062, 0x00120063, 0x00120064, 0x0020000D, 0x00200010, 0x00200052,
     0x00201040, 0x00321033, 0x00321034, 0x00401012,
 };
@@ -67,7 +67,13 @@ inherit_file(const char *path, struct dicom_inherited *inherited, struct error *
     DcmDataset dataset;
     if (!rc)
         rc = header_parse(scan, path, dataset, error);
-    return rc ? rc : inherit_from(dataset, path, inherited, error);
+    if (rc)
+        return rc;
+    const std::string left_out = fitness_restore(dataset);
+    rc = inherit_from(dataset, path, inherited, error);
+    header_copy(inherited->left_out, left_out);
+    text_utf8_mend_end(inherited->left_out);
+    return rc;
 }
 
 } // namespace
@@ -112,13 +118,13 @@ InheritedElements::hand_over() const
         array[i].bytes = storage + start;
         start += elements_[i].size;
     }
-    return {elements_.size(), array, storage};
+    return {elements_.size(), array, storage, ""};
 }
 
 int
 dicom_inherit(const char *path, struct dicom_inherited *inherited, struct error *error)
 {
-    *inherited = {0, nullptr, nullptr};
+    *inherited = {0, nullptr, nullptr, ""};
     return header_guard(path, error, [&] { return inherit_file(path, inherited, error); });
 }
 
@@ -127,5 +133,5 @@ dicom_inherited_free(struct dicom_inherited *inherited)
 {
     free(inherited->elements);
     free(inherited->storage);
-    *inherited = {0, nullptr, nullptr};
+    *inherited = {0, nullptr, nullptr, ""};
 }

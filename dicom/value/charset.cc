@@ -1,11 +1,14 @@
 #include "dicom/value/charset.h"
 
+#include "base/text.h"
 #include "dicom/read/header.hh"
+#include "dicom/value/charset.hh"
 
 #include <iconv.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <new>
 #include <string>
 
@@ -151,6 +154,44 @@ charset_convert(DcmDataset &dataset)
 
 } // namespace
 
+bool
+charset_is_utf8(const std::string &text)
+{
+    for (size_t i = 0; i < text.size();) {
+        const size_t length = text[i] ? text_utf8_length(text.c_str() + i) : 1;
+        if (length == 0)
+            return false;
+        i += length;
+    }
+    return true;
+}
+
+Charset::Charset(const std::string &declared)
+    : japanese_(japanese_converter(declared)), is_utf8_(declared == "ISO_IR 192"),
+      is_known_(japanese_ || is_utf8_ ||
+                set_.selectCharacterSet(OFString(declared.c_str(), declared.size())).good())
+{
+}
+
+bool
+Charset::decode(const std::string &text, std::string &utf8)
+{
+    if (is_utf8_) {
+        utf8 = text;
+        return charset_is_utf8(text);
+    }
+    if (japanese_) {
+        Converter converter(japanese_);
+        return converter.good() && converter.convert(designate_katakana(text), utf8);
+    }
+    OFString converted;
+    if (!is_known_ ||
+        set_.convertString(OFString(text.data(), text.size()), converted, "\\^=").bad())
+        return false;
+    utf8.assign(converted.c_str(), converted.size());
+    return true;
+}
+
 extern "C" int
 charset_to_utf8(struct dicom_inherited *inherited)
 try {
@@ -163,7 +204,8 @@ try {
         if (!elements.add(*static_cast<DcmElement *>(object)))
             return -EIO;
     }
-    const struct dicom_inherited converted = elements.hand_over();
+    struct dicom_inherited converted = elements.hand_over();
+    memcpy(converted.left_out, inherited->left_out, sizeof(converted.left_out));
     dicom_inherited_free(inherited);
     *inherited = converted;
     return 0;

@@ -62,7 +62,6 @@ enum dicom_tag {
     TAG_PatientID = 0x00100020,
     TAG_PatientBirthDate = 0x00100030,
     TAG_PatientSex = 0x00100040,
-    TAG_OtherPatientIDs = 0x00101000, /* retired */
 
     TAG_SliceThickness = 0x00180050,
     TAG_SpacingBetweenSlices = 0x00180088,

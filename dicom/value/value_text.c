@@ -11,6 +11,7 @@ enum {
     DS_LENGTH = VALUE_DS_SIZE - 1,
     IS_LENGTH = 12,
     CS_LENGTH = VALUE_CS_SIZE - 1,
+    UI_LENGTH = 64,
 };
 
 static bool
@@ -265,6 +266,24 @@ is_code_string(const char *text, size_t size)
     return true;
 }
 
+/* Numbers without leading zeros, and points between them (PS3.5 9.1). */
+static bool
+is_uid(const char *text, size_t size)
+{
+    bool begins = true;
+    if (size > UI_LENGTH)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        const bool ends = i + 1 == size || text[i + 1] == '.';
+        if (!is_digit(text[i]) && (text[i] != '.' || begins || i + 1 == size))
+            return false;
+        if (begins && text[i] == '0' && !ends)
+            return false;
+        begins = text[i] == '.';
+    }
+    return true;
+}
+
 static bool
 is_legal_component(const char vr[2], const char *text, size_t size)
 {
@@ -283,6 +302,8 @@ is_legal_component(const char vr[2], const char *text, size_t size)
         return size <= IS_LENGTH && is_integer(text, size);
     if (memcmp(vr, "TM", 2) == 0)
         return is_time(text, size);
+    if (memcmp(vr, "UI", 2) == 0)
+        return is_uid(text, size);
     return true;
 }
 

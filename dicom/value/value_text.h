@@ -52,7 +52,7 @@ void value_date_time(int64_t unix_ms, int offset_minutes, char date[VALUE_DA_SIZ
 
 /*
  * Whether a value (possibly multi-valued, with its padding) has a legal form for its VR. Judged are
- * AS, CS, DA, DS, IS and TM; every other VR passes.
+ * AS, CS, DA, DS, IS, TM and UI; every other VR passes.
  */
 bool value_is_legal(const char vr[2], const char *value, size_t size);
 

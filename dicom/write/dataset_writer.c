@@ -76,6 +76,12 @@ settle_date_time(struct dataset_writer *set)
     value_date_time(set->source->content_time_ms, east, set->date, set->time);
 }
 
+void
+dataset_tell_left_out(const struct dataset_writer *set, struct derived_summary *summary)
+{
+    memcpy(summary->left_out, set->inherited.left_out, sizeof(summary->left_out));
+}
+
 int
 dataset_out_of_memory(const struct dataset_writer *set, struct error *error)
 {
@@ -110,20 +116,6 @@ dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error)
     return 0;
 }
 
-/*
- * Whether an optional inherited attribute may stand in an object that is to be valid: it is not
- * retired, and its value has the form of its VR (an age of "42" has not).
- */
-static bool
-is_valid_here(const struct dicom_element *element)
-{
-    const char *vr;
-    const char *value;
-    size_t size;
-    element_value(element, &vr, &value, &size);
-    return element->tag != TAG_OtherPatientIDs && value_is_legal(vr, value, size);
-}
-
 /* Writes what is inherited below `tag`; gives what is inherited of it, once, or NULL. */
 static const struct dicom_element *
 dataset_inherit(struct dataset_writer *set, uint32_t tag)
@@ -135,8 +127,7 @@ dataset_inherit(struct dataset_writer *set, uint32_t tag)
         set->next_inherited++;
         if (element->tag == tag)
             return element;
-        if (is_valid_here(element))
-            element_append(&set->elements, element->bytes, element->size);
+        element_append(&set->elements, element->bytes, element->size);
     }
     return NULL;
 }

@@ -8,8 +8,8 @@
  *
  * Text. Ours is UTF-8, inherited text is in the source's character set, and an object has one set.
  * When all of ours is ASCII, the source's set and bytes are kept as they are. Else inherited text
- * is converted to UTF-8; where that fails (text that is not in the set it claims), the source's
- * bytes are kept and our characters beyond ASCII become '?': the patient's name matters more.
+ * is converted to UTF-8; where that fails, the source's bytes are kept and our characters beyond
+ * ASCII become '?': the patient's name matters more.
  */
 #ifndef NOCTULE_DATASET_WRITER_H
 #define NOCTULE_DATASET_WRITER_H
@@ -58,6 +58,9 @@ void dataset_describe(struct dataset_writer *set, const char *given, const char 
  */
 int dataset_writer_open(struct dataset_writer *set, bool ascii, struct error *error);
 void dataset_writer_free(struct dataset_writer *set);
+
+/* Puts what was not inherited into the summary. */
+void dataset_tell_left_out(const struct dataset_writer *set, struct derived_summary *summary);
 
 int dataset_out_of_memory(const struct dataset_writer *set, struct error *error);
 

@@ -33,8 +33,9 @@ struct derived_identity {
 
 struct derived_summary {
     struct derived_identity identity;
-    int64_t frames; /* written */
-    int64_t bytes;  /* of the file */
+    int64_t frames;                     /* written */
+    int64_t bytes;                      /* of the file */
+    char left_out[DICOM_LEFT_OUT_SIZE]; /* of what is inherited: dicom_inherit */
 };
 
 /* The plane's instance and frame. */

@@ -191,9 +191,9 @@ write_and_verify(const struct seg_request *request, const char *output)
     close(fd);
     check(seg_verify(request, output, 1, &error), &error);
     printf("{\"sop_instance_uid\": \"%s\", \"series_uid\": \"%s\", \"frames\": %lld, "
-           "\"bytes\": %lld}\n",
+           "\"bytes\": %lld, \"left_out\": \"%s\"}\n",
            summary.identity.sop_instance_uid, summary.identity.series_uid,
-           (long long)summary.frames, (long long)summary.bytes);
+           (long long)summary.frames, (long long)summary.bytes, summary.left_out);
 }
 
 static void

@@ -231,11 +231,13 @@ sr_write(const struct sr_request *request, int fd, struct derived_summary *summa
         return sr_invalid(error, -EINVAL, what);
     struct sr_writer w = {.request = request};
     int rc = write_report(&w, fd, error);
-    if (!rc)
+    if (!rc) {
         *summary = (struct derived_summary){
             .identity = w.set.identity,
             .bytes = (int64_t)w.set.elements.size,
         };
+        dataset_tell_left_out(&w.set, summary);
+    }
     free(w.sources);
     dataset_writer_free(&w.set);
     return rc;

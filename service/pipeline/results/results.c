@@ -115,6 +115,18 @@ results_is_file(const char *name)
     return false;
 }
 
+/* Once: all objects of a job inherit from the same source. */
+static void
+result_note_left_out(struct pipeline_report *report, const char *left_out)
+{
+    static const char words[] = "not taken over from the source, being invalid: ";
+    char text[sizeof words + DICOM_LEFT_OUT_SIZE];
+    if (!left_out[0] || strstr(report->note, words))
+        return;
+    snprintf(text, sizeof text, "%s%s", words, left_out);
+    pipeline_note(report, text);
+}
+
 static void
 result_list(const struct results *results, const struct result_row *row,
             const struct result_file *file)
@@ -129,6 +141,7 @@ result_list(const struct results *results, const struct result_row *row,
     memcpy(result->series_uid, file->summary.identity.series_uid, DICOM_UID_SIZE);
     result->size = lseek(file->fd, 0, SEEK_END);
     result->frames = file->summary.frames;
+    result_note_left_out(report, file->summary.left_out);
 }
 
 static int

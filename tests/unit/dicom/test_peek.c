@@ -409,6 +409,7 @@ add_other_patient_ids(struct dicom_bytes *bytes)
     bytes_sequence(bytes, 0x00101002);
     bytes_item(bytes);
     bytes_text(bytes, 0x00100020, "LO", "43");
+    bytes_text(bytes, 0x00100022, "CS", "TEXT");
     bytes_item_end(bytes);
     bytes_sequence_end(bytes);
     bytes_text(bytes, 0x00201040, "LO", "");
@@ -436,8 +437,8 @@ START_TEST(inherited_elements)
     ck_assert_mem_eq(study->bytes, "\x20\0\x0D\0UI\x0A\0001.2.3.4.2\0", 18);
     const struct dicom_element *ids = find(&inherited, 0x00101002);
     ck_assert_ptr_nonnull(ids);
-    ck_assert_uint_eq(ids->size, 12 + 8 + 10);
-    ck_assert_mem_eq(ids->bytes, "\x10\0\x02\x10SQ\0\0\x12\0\0\0\xFE\xFF\0\xE0\x0A\0\0\0", 20);
+    ck_assert_uint_eq(ids->size, 12 + 8 + 10 + 12);
+    ck_assert_mem_eq(ids->bytes, "\x10\0\x02\x10SQ\0\0\x1E\0\0\0\xFE\xFF\0\xE0\x16\0\0\0", 20);
     ck_assert_ptr_nonnull(find(&inherited, 0x00200052));
     ck_assert_ptr_nonnull(find(&inherited, 0x00201040)); /* empty, and there */
     ck_assert_ptr_null(find(&inherited, 0x0020000E));

@@ -282,8 +282,8 @@ START_TEST(katakana_become_utf8)
 
 END_TEST
 
-/* Bytes beyond ASCII with no set declared, and a set that nobody knows. */
-START_TEST(text_that_cannot_be_converted_keeps_its_bytes)
+/* Bytes beyond ASCII with no set declared, and a set that nobody knows: a name keeps the rest. */
+START_TEST(names_in_no_known_set_keep_what_is_ascii)
 {
     static const char *const charsets[] = {NULL, "ISO_IR 999"};
     for (size_t i = 0; i < 2; i++) {
@@ -295,9 +295,30 @@ START_TEST(text_that_cannot_be_converted_keeps_its_bytes)
         seg_sample_set(&sample, 1, 3, 3, 2);
         sample.segments[1].label = "Gro\xC3\x9Fhirn";
         written_take(&object);
-        ck_assert(!written_count_text(&object, "ISO_IR 192"));
-        ck_assert(written_count_text(&object, "M\xFCller"));
-        ck_assert(written_count_text(&object, "Gro?hirn"));
+        ck_assert(written_count_text(&object, "ISO_IR 192"));
+        ck_assert(written_count_text(&object, "M?ller"));
+        ck_assert(written_count_text(&object, "Gro\xC3\x9Fhirn"));
+        ck_assert_ptr_nonnull(strstr(object.summary.left_out, "(0010,0010)"));
+    }
+}
+
+END_TEST
+
+START_TEST(names_in_utf8_are_told_as_such)
+{
+    static const char *const charsets[] = {NULL, "ISO_IR 6", "UTF-8"};
+    for (size_t i = 0; i < 3; i++) {
+        drop();
+        struct seg_sample_shape undeclared = odd;
+        undeclared.charset = charsets[i];
+        undeclared.patient = "M\xC3\xBCller";
+        seg_sample_make(&sample, &undeclared);
+        seg_sample_set(&sample, 1, 3, 3, 2);
+        written_take(&object);
+        ck_assert(written_count_text(&object, "ISO_IR 192"));
+        ck_assert(written_count_text(&object, "M\xC3\xBCller"));
+        ck_assert_ptr_nonnull(strstr(object.summary.left_out, "(0008,0005)"));
+        ck_assert_ptr_null(strstr(object.summary.left_out, "(0010,0010)"));
     }
 }
 
@@ -607,7 +628,8 @@ main(void)
     tcase_add_test(tests, texts_beyond_ascii_make_the_object_utf8);
     tcase_add_test(tests, code_extensions_become_utf8);
     tcase_add_test(tests, katakana_become_utf8);
-    tcase_add_test(tests, text_that_cannot_be_converted_keeps_its_bytes);
+    tcase_add_test(tests, names_in_no_known_set_keep_what_is_ascii);
+    tcase_add_test(tests, names_in_utf8_are_told_as_such);
     tcase_add_test(tests, invalid_optional_values_stay_behind);
     tcase_add_test(tests, geometry_is_needed);
     tcase_add_test(tests, incomplete_requests_are_refused);

@@ -169,6 +169,12 @@ START_TEST(values_are_judged_by_vr)
         {"CS", "ISO_IR 100\\A", true},
         {"CS", "male", false},
         {"CS", "ABCDEFGHIJKLMNOPQ", false},
+        {"UI", "1.2.840.0", true},
+        {"UI", "1.2.03", false},
+        {"UI", "1..2", false},
+        {"UI", ".1", false},
+        {"UI", "1.", false},
+        {"UI", "1.2.a", false},
         {"LO", "anything: \xE4", true},
         {"DA", "", true},
     };

@@ -1,0 +1,468 @@
+#include "dicom/read/fitness.hh"
+
+#include "base/text.h"
+#include "dicom/value/charset.hh"
+#include "dicom/value/value_text.h"
+
+#include <algorithm>
+#include <climits>
+
+namespace
+{
+
+uint32_t
+number_of(const DcmTagKey &tag)
+{
+    return static_cast<uint32_t>(tag.getGroup()) << 16 | tag.getElement();
+}
+
+DcmTagKey
+key_of(uint32_t tag)
+{
+    return {static_cast<Uint16>(tag >> 16), static_cast<Uint16>(tag & 0xFFFF)};
+}
+
+bool
+is_there(DcmItem &item, uint32_t tag)
+{
+    DcmElement *element = nullptr;
+    return tag != 0 && item.findAndGetElement(key_of(tag), element).good() && element &&
+           !element->isEmpty(OFFalse);
+}
+
+bool
+has_tag(DcmItem &item, uint32_t tag)
+{
+    return item.tagExists(key_of(tag));
+}
+
+void
+take_out(DcmItem &item, uint32_t tag)
+{
+    delete item.remove(key_of(tag));
+}
+
+/* What an item needs, by its sequence: all of the first, one of the second where there are any. */
+struct need {
+    uint32_t sequence;
+    uint32_t all[2];
+    uint32_t any[3];
+};
+
+constexpr struct need needs[] = {
+    /* HL7v2 Hierarchic Designator Macro (PS3.3 10.14) */
+    {0x00080051, {}, {0x00400031, 0x00400032}},
+    /* Person Identification Macro (10.1) */
+    {0x00080096, {0x00401101}, {0x00080080, 0x00080082}},
+    {0x0008009D, {0x00401101}, {0x00080080, 0x00080082}},
+    {0x00081049, {0x00401101}, {0x00080080, 0x00080082}},
+    {0x00081062, {0x00401101}, {0x00080080, 0x00080082}},
+    /* SOP Instance Reference Macro (10.8) */
+    {0x00081110, {0x00081150, 0x00081155}, {}},
+    {0x00081120, {0x00081150, 0x00081155}, {}},
+    /* Patient Module (C.7.1.1), Patient Group Macro */
+    {0x00100026, {0x00100020}, {}},
+    {0x00100027, {0x00100020}, {}},
+    {0x00101002, {0x00100020, 0x00100022}, {}},
+    {0x00100216, {0x00100214, 0x00100217}, {0x00100215}},
+    {0x00100221, {0x00100222, 0x00100223}, {}},
+    {0x00102294, {0x00102295, 0x00102296}, {}},
+};
+
+/* Code Sequence Macro (8.8). */
+constexpr struct need code_needs = {0, {0x00080104}, {0x00080100, 0x00080119, 0x00080120}};
+
+/* What is of use only beside one of the others. */
+constexpr struct {
+    uint32_t tag;
+    uint32_t any[3];
+} companions[] = {
+    {0x00080100, {0x00080102}}, {0x00080119, {0x00080102}}, {0x00400032, {0x00400033}},
+    {0x00400033, {0x00400032}}, {0x00100033, {0x00100035}}, {0x00100034, {0x00100035}},
+    {0x00102297, {0x00102298}},
+};
+
+constexpr struct {
+    uint32_t tag;
+    const char *terms[4];
+} enumerated[] = {
+    {0x00100040, {"M", "F", "O"}},
+    {0x00120062, {"YES", "NO"}},
+};
+
+constexpr uint32_t tag_character_set = 0x00080005;
+constexpr uint32_t tag_time_zone = 0x00080201;
+constexpr uint32_t tag_breed = 0x00102293;              /* type 2C */
+constexpr uint32_t tag_breed_registration = 0x00102294; /* likewise */
+constexpr uint32_t tag_identity_removed = 0x00120062;
+
+/* Most characters of a value; of a group of components in PN. */
+size_t
+most_characters(DcmEVR vr)
+{
+    switch (vr) {
+    case EVR_SH:
+        return 16;
+    case EVR_LO:
+    case EVR_PN:
+        return 64;
+    case EVR_ST:
+        return 1024;
+    case EVR_LT:
+        return 10240;
+    default:
+        return SIZE_MAX;
+    }
+}
+
+bool
+is_text(DcmEVR vr)
+{
+    return vr == EVR_SH || vr == EVR_LO || vr == EVR_PN || vr == EVR_ST || vr == EVR_LT ||
+           vr == EVR_UC || vr == EVR_UT;
+}
+
+bool
+has_lines(DcmEVR vr)
+{
+    return vr == EVR_ST || vr == EVR_LT || vr == EVR_UT;
+}
+
+size_t
+count_characters(const std::string &utf8)
+{
+    return static_cast<size_t>(
+        std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+/* Whether UTF-8 text has a control character, of C0 or C1; lines may have those that part them. */
+bool
+has_control(const std::string &utf8, bool lines)
+{
+    for (size_t i = 0; i < utf8.size(); i++) {
+        const auto c = static_cast<uint8_t>(utf8[i]);
+        if (lines && (c == '\t' || c == '\n' || c == '\f' || c == '\r'))
+            continue;
+        if (c < 0x20 || c == 0x7F)
+            return true;
+        if (c == 0xC2 && i + 1 < utf8.size() && static_cast<uint8_t>(utf8[i + 1]) < 0xA0)
+            return true;
+    }
+    return false;
+}
+
+template <typename Part>
+bool
+all_parts(const std::string &text, char delimiter, Part is_fit)
+{
+    for (size_t start = 0;;) {
+        const size_t end = std::min(text.find(delimiter, start), text.size());
+        if (!is_fit(text.substr(start, end - start)))
+            return false;
+        if (end == text.size())
+            return true;
+        start = end + 1;
+    }
+}
+
+/* Up to three groups of up to five components (PS3.5 6.2). */
+bool
+is_name(const std::string &utf8)
+{
+    return std::count(utf8.begin(), utf8.end(), '=') <= 2 &&
+           all_parts(utf8, '=', [](const std::string &group) {
+               return std::count(group.begin(), group.end(), '^') <= 4 &&
+                      count_characters(group) <= most_characters(EVR_PN);
+           });
+}
+
+/* One value, decoded. */
+bool
+is_fit_text(const std::string &utf8, DcmEVR vr)
+{
+    if (has_control(utf8, has_lines(vr)))
+        return false;
+    return vr == EVR_PN ? is_name(utf8) : count_characters(utf8) <= most_characters(vr);
+}
+
+bool
+is_time_zone(const std::string &text)
+{
+    return text.size() == 5 && (text[0] == '+' || text[0] == '-') &&
+           text.find_first_not_of("0123456789", 1) == std::string::npos;
+}
+
+bool
+is_term(uint32_t tag, const std::string &value)
+{
+    for (const auto &each : enumerated)
+        if (each.tag == tag)
+            return std::any_of(std::begin(each.terms), std::end(each.terms),
+                               [&](const char *term) { return term && value == term; });
+    return true;
+}
+
+/* The most values that the dictionary allows. */
+long
+most_values(const DcmTagKey &tag)
+{
+    const DcmDataDictionary &dictionary = dcmDataDict.rdlock();
+    const DcmDictEntry *entry = dictionary.findEntry(tag, nullptr);
+    const int most = entry ? entry->getVMMax() : DcmVariableVM;
+    dcmDataDict.rdunlock();
+    return most == DcmVariableVM ? LONG_MAX : most;
+}
+
+std::string
+value_of(DcmElement &element)
+{
+    OFString text;
+    if (element.getOFStringArray(text, OFFalse).bad())
+        return {};
+    std::string value(text.c_str(), text.size());
+    value.resize(value.find_last_not_of(std::string(" \0", 2)) + 1);
+    return value;
+}
+
+/* The data set under repair. */
+class Fitness
+{
+  public:
+    explicit Fitness(DcmDataset &dataset) : dataset_(dataset), charset_(settle_charset())
+    {
+    }
+
+    std::string restore()
+    {
+        restore_item(dataset_, 0);
+        check_identity_removed();
+        check_animal();
+        return note_;
+    }
+
+  private:
+    DcmDataset &dataset_;
+    std::string note_;
+    uint32_t top_ = 0; /* the attribute of the data set that is looked at */
+    Charset charset_;
+
+    void tell(uint32_t tag)
+    {
+        const std::string name = header_tag_name(key_of(tag));
+        if (note_.find(name) == std::string::npos)
+            note_ += (note_.empty() ? "" : ", ") + name;
+    }
+
+    /* All text there is, to see what it is written in. */
+    std::string text_of(DcmItem &item)
+    {
+        std::string text;
+        DcmStack stack;
+        while (item.nextObject(stack, OFTrue).good()) {
+            DcmObject *object = stack.top();
+            if (object->isLeaf() && object->isAffectedBySpecificCharacterSet())
+                text += value_of(*static_cast<DcmElement *>(object)) + "\n";
+        }
+        return text;
+    }
+
+    /* What is declared, where it is a set; else UTF-8 when the text is, else the default. */
+    std::string settle_charset()
+    {
+        DcmElement *element = nullptr;
+        std::string declared;
+        if (dataset_.findAndGetElement(key_of(tag_character_set), element).good() && element)
+            declared = value_of(*element);
+        const std::string text = text_of(dataset_);
+        const bool is_ascii = std::all_of(text.begin(), text.end(),
+                                          [](char c) { return static_cast<uint8_t>(c) < 0x80; });
+        const bool is_default = declared.empty() || declared == "ISO_IR 6";
+        if (!is_default && Charset(declared).is_known())
+            return declared;
+        take_out(dataset_, tag_character_set);
+        if (!is_default || !is_ascii)
+            tell(tag_character_set);
+        if (is_ascii || !charset_is_utf8(text))
+            return {};
+        dataset_.putAndInsertString(key_of(tag_character_set), "ISO_IR 192");
+        return "ISO_IR 192";
+    }
+
+    bool is_fit_value(DcmElement &element, const std::string &value)
+    {
+        const DcmTagKey tag = element.getTag();
+        const DcmEVR vr = element.ident();
+        const uint32_t number = number_of(tag);
+        if (number == tag_time_zone)
+            return value.empty() || is_time_zone(value);
+        if (!is_text(vr))
+            return value_is_legal(DcmVR(vr).getVRName(), value.c_str(), value.size()) &&
+                   1 + std::count(value.begin(), value.end(), '\\') <= most_values(tag) &&
+                   (value.empty() || is_term(number, value));
+        std::string utf8;
+        if (!charset_.decode(value, utf8))
+            return false;
+        if (has_lines(vr))
+            return is_fit_text(utf8, vr);
+        return 1 + std::count(utf8.begin(), utf8.end(), '\\') <= most_values(tag) &&
+               all_parts(utf8, '\\',
+                         [&](const std::string &part) { return is_fit_text(part, vr); });
+    }
+
+    /* A name with '?' for what is no character: as little of it as makes it fit. */
+    bool mend_name(DcmElement &element, const std::string &value)
+    {
+        static bool (*const is_foreign[])(uint8_t) = {
+            [](uint8_t byte) { return (byte < 0x20 && byte != 0x1B) || byte == 0x7F; },
+            [](uint8_t byte) { return byte >= 0x80 && byte < 0xA0; },
+            [](uint8_t byte) { return byte < 0x20 || byte >= 0x80; },
+        };
+        std::string name = value;
+        for (const auto is_any : is_foreign) {
+            std::replace_if(
+                name.begin(), name.end(), [&](char c) { return is_any(static_cast<uint8_t>(c)); },
+                '?');
+            if (is_fit_value(element, name))
+                return element.putOFStringArray(OFString(name.data(), name.size())).good();
+        }
+        return false;
+    }
+
+    /* Gives a text the dictionary's VR, and a date no padding; whether it has it. */
+    static bool restore_vr(DcmItem &item, DcmElement *&element, const std::string &value)
+    {
+        const DcmTagKey tag = element->getTag();
+        const DcmVR vr(DcmTag(tag).getEVR());
+        if (element->ident() == vr.getEVR() &&
+            (vr.getEVR() != EVR_DA || element->getLength() == value.size()))
+            return true;
+        return vr.isaString() && DcmVR(element->ident()).isaString() &&
+               item.putAndInsertOFStringArray(tag, OFString(value.data(), value.size())).good() &&
+               item.findAndGetElement(tag, element).good();
+    }
+
+    /* Whether the value may stay. */
+    bool restore_leaf(DcmItem &item, DcmElement *element)
+    {
+        const bool is_string = DcmVR(element->ident()).isaString();
+        const std::string value = is_string ? value_of(*element) : std::string();
+        if (!restore_vr(item, element, value))
+            return false;
+        if (!is_string)
+            return static_cast<long>(element->getVM()) <= most_values(element->getTag());
+        if (is_fit_value(*element, value))
+            return true;
+        tell(top_);
+        return element->ident() == EVR_PN && mend_name(*element, value);
+    }
+
+    static const struct need *need_of(const DcmTagKey &sequence)
+    {
+        for (const auto &need : needs)
+            if (need.sequence == number_of(sequence))
+                return &need;
+        DcmTag named(sequence);
+        return text_ends_in(named.getTagName(), "CodeSequence") ? &code_needs : nullptr;
+    }
+
+    static bool is_fit_item(DcmItem &item, const struct need *need)
+    {
+        if (!need)
+            return item.card() > 0;
+        const auto there = [&](uint32_t tag) { return is_there(item, tag); };
+        const bool all = std::all_of(std::begin(need->all), std::end(need->all),
+                                     [&](uint32_t tag) { return tag == 0 || there(tag); });
+        return all && (need->any[0] == 0 ||
+                       std::any_of(std::begin(need->any), std::end(need->any), there));
+    }
+
+    /* Whether an item is left, where there has to be one. */
+    bool restore_sequence(DcmSequenceOfItems &sequence, int depth)
+    {
+        const uint32_t number = number_of(sequence.getTag());
+        const struct need *need = need_of(sequence.getTag());
+        for (unsigned long i = sequence.card(); i > 0; i--) {
+            DcmItem &item = *sequence.getItem(i - 1);
+            restore_item(item, depth + 1);
+            if (is_fit_item(item, need))
+                continue;
+            delete sequence.remove(i - 1);
+            tell(top_);
+        }
+        return sequence.card() > 0 || number == tag_breed || number == tag_breed_registration;
+    }
+
+    void restore_element(DcmItem &item, DcmElement *element, int depth)
+    {
+        const uint32_t number = number_of(element->getTag());
+        if (depth == 0)
+            top_ = number;
+        const bool stays =
+            element->ident() == EVR_SQ
+                ? restore_sequence(*static_cast<DcmSequenceOfItems *>(element), depth)
+                : restore_leaf(item, element);
+        if (stays)
+            return;
+        take_out(item, number);
+        tell(top_);
+    }
+
+    void restore_item(DcmItem &item, int depth)
+    {
+        std::vector<DcmElement *> elements;
+        for (unsigned long i = 0; i < item.card(); i++)
+            elements.push_back(item.getElement(i));
+        for (DcmElement *element : elements)
+            restore_element(item, element, depth);
+        for (const auto &companion : companions) {
+            if (!is_there(item, companion.tag) ||
+                std::any_of(std::begin(companion.any), std::end(companion.any),
+                            [&](uint32_t tag) { return is_there(item, tag); }))
+                continue;
+            take_out(item, companion.tag);
+            tell(depth == 0 ? companion.tag : top_);
+        }
+    }
+
+    /* YES wants a method. */
+    void check_identity_removed()
+    {
+        DcmElement *element = nullptr;
+        if (dataset_.findAndGetElement(key_of(tag_identity_removed), element).bad() || !element ||
+            value_of(*element) != "YES" || is_there(dataset_, 0x00120063) ||
+            is_there(dataset_, 0x00120064))
+            return;
+        take_out(dataset_, tag_identity_removed);
+        tell(tag_identity_removed);
+    }
+
+    /* An animal's species and breed want each other and a responsible person or organization. */
+    void check_animal()
+    {
+        static const uint32_t of_animals[] = {
+            0x00100212, 0x00100213, 0x00100214, 0x00100215, 0x00100216, 0x00100217,
+            0x00100218, 0x00100219, 0x00100221, 0x00102201, 0x00102202, 0x00102203,
+            0x00102292, 0x00102293, 0x00102294, 0x00102295, 0x00102296};
+        const auto has = [&](uint32_t tag) { return has_tag(dataset_, tag); };
+        if (std::none_of(std::begin(of_animals), std::end(of_animals), has))
+            return;
+        if ((is_there(dataset_, 0x00102201) || is_there(dataset_, 0x00102202)) &&
+            (has(0x00102292) || has(0x00102293)) && has(0x00102203) && has(0x00102294) &&
+            has(0x00102297) && has(0x00102299))
+            return;
+        for (const uint32_t tag : of_animals) {
+            if (!has(tag))
+                continue;
+            take_out(dataset_, tag);
+            tell(tag);
+        }
+    }
+};
+
+} // namespace
+
+std::string
+fitness_restore(DcmDataset &dataset)
+{
+    return Fitness(dataset).restore();
+}
