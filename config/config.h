@@ -98,6 +98,9 @@ enum conf_result { /* OR-able */
 /* What texture is measured of. */
 enum conf_region { CONF_SEGMENTS = 1, CONF_VOLUME = 2 }; /* OR-able */
 
+/* Of several slices at one position: the series is refused, or the newest is taken. */
+enum conf_duplicates { CONF_REFUSE, CONF_NEWEST };
+
 struct conf_pipeline {
     char *name;
     struct conf_segment *segments;
@@ -109,6 +112,8 @@ struct conf_pipeline {
     bool omit_empty_frames;
     int min_slices;           /* fewer: TOO_FEW_SLICES */
     double spacing_tolerance; /* relative */
+    enum conf_duplicates duplicates;
+    bool derived;             /* reformats, projections and maps are images, too */
     char *series_description; /* "": made from the name */
     int series_number;
     /* Names of destinations, and CONF_SENDER; not part of the results' identity. */
@@ -125,7 +130,14 @@ struct conf_rule {
     int min_slices, max_slices; /* 0: no limit */
     char *pipeline;
     int priority; /* larger runs first */
+    char
+        *stacks; /* CONF_ALL_STACKS ..., or a pattern for their names; NULL: all, if not too many */
 };
+
+#define CONF_ALL_STACKS  "all"
+#define CONF_FIRST_STACK "first"
+#define CONF_LAST_STACK  "last"
+#define CONF_B0_STACKS   "b0" /* without diffusion weighting */
 
 struct conf_jobs {
     int max_attempts;
@@ -146,6 +158,7 @@ struct conf_compute {
 struct conf_title {
     char *ae_title;
     char *pipeline; /* all that is sent to this title gets it; NULL: the rules decide */
+    char *stacks;   /* as a rule's, for this pipeline */
 };
 
 /* Who may call. What is NULL is not asked; several peers may have one AE title. */

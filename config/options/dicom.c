@@ -11,6 +11,7 @@ static const struct option_row title_rows[] = {
     {"pipeline", &option_text, AT(struct conf_title, pipeline), "", LIMITS(1, 64),
      .form = &form_name,
      .help = "the pipeline of every series that is sent to this title, in place of the rules"},
+    STACKS_ROW(struct conf_title),
 };
 
 static const struct option_section title_section = {ROWS(title_rows),

@@ -84,6 +84,8 @@ check_pipeline(const void *object, const struct option_spot *spot)
            check_results(pipeline, spot);
 }
 
+static const char *const duplicates_choices[] = {"refuse", "newest", NULL};
+
 static const struct option_row pipeline_rows[] = {
     {"name", &option_text, AT(struct conf_pipeline, name), NULL, LIMITS(1, 64), .form = &form_name,
      .help = "what rules, jobs and the command line call it"},
@@ -105,6 +107,13 @@ static const struct option_row pipeline_rows[] = {
     {"spacing_tolerance", &option_number, AT(struct conf_pipeline, spacing_tolerance), "0.01",
      LIMITS(0, 0.5),
      .help = "how far slice distances may differ, as a part of the median distance"},
+    {"duplicates", &option_choice, AT(struct conf_pipeline, duplicates), "\"refuse\"",
+     .choices = duplicates_choices, .later = true,
+     .help = "of several slices at one position: \"refuse\" the stack with DUPLICATE_POSITION, or "
+             "take the \"newest\" where creation, content or acquisition time says which it is"},
+    {"derived", &option_boolean, AT(struct conf_pipeline, derived), "false", .later = true,
+     .help = "take reformats, projections and maps as images; else they are passed over, with "
+             "DERIVED_IMAGE"},
     {"series_description", &option_text, AT(struct conf_pipeline, series_description), "\"\"",
      LIMITS(0, 64), .form = &form_dicom,
      .help = "Series Description (0008,103E) of the result; made from the name when empty"},
@@ -154,6 +163,7 @@ static const struct option_row rule_rows[] = {
      .form = &form_name, .help = "the pipeline that a series gets for which this rule fits"},
     {"priority", &option_integer, AT(struct conf_rule, priority), "0", LIMITS(-1000, 1000),
      .help = "jobs with a larger one run first; the highest of the rules that fit counts"},
+    STACKS_ROW(struct conf_rule),
 };
 
 const struct option_section option_rule = {ROWS(rule_rows), .size = sizeof(struct conf_rule)};
@@ -186,11 +196,15 @@ static bool
 check_title_pipelines(const struct conf *conf, const struct option_spot *spot)
 {
     for (size_t i = 0; i < conf->dicom.title_count; i++) {
-        const char *pipeline = conf->dicom.titles[i].pipeline;
-        if (pipeline && !conf_find_pipeline(conf, pipeline)) {
+        const struct conf_title *title = &conf->dicom.titles[i];
+        if (title->pipeline && !conf_find_pipeline(conf, title->pipeline)) {
             return option_refuse_of(spot, "dicom.titles", i, ".pipeline",
-                                    "there is no pipeline named \"%s\"", pipeline);
+                                    "there is no pipeline named \"%s\"", title->pipeline);
         }
+        if (title->stacks && !title->pipeline)
+            return option_refuse_of(spot, "dicom.titles", i, ".stacks",
+                                    "is used only with a pipeline of the title: rules have their "
+                                    "own");
     }
     return true;
 }

@@ -33,6 +33,18 @@
 extern const struct option_section option_inbox, option_dicom, option_destination, option_delivery,
     option_segment, option_texture, option_rule;
 
+/* Of a rule, and of a title with a pipeline. */
+#define STACKS_ROW(type)                                                                           \
+    {                                                                                              \
+        "stacks", &option_text, AT(type, stacks), "", LIMITS(1, 128),                              \
+            .form = &form_dicom,                                                                   \
+            .help = "which of a series' volumes: \"all\", \"first\", \"last\", \"b0\" (without "   \
+                    "diffusion "                                                                   \
+                    "weighting), or a pattern for their names, such as \"echo 1*\"; all when not " \
+                    "given, "                                                                      \
+                    "but none of more than 8: TOO_MANY_STACKS"                                     \
+    }
+
 /* What is wrong, and with which option below the section ("segments.[1].label"); returns false. */
 bool option_refuse(const struct option_spot *spot, const char *option, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

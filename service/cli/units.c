@@ -2,6 +2,7 @@
 #include "service/cli/units.h"
 
 #include "base/error.h"
+#include "service/pipeline/pipeline.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -174,8 +175,7 @@ int
 units_make(const struct headers *headers, const struct conf_pipeline *pipeline, const char *stack,
            const char *output, struct units *units, struct error *error)
 {
-    const struct geometry_limits limits = {.min_planes = pipeline->min_slices,
-                                           .spacing_tolerance = pipeline->spacing_tolerance};
+    const struct geometry_limits limits = pipeline_limits(pipeline);
     memset(units, 0, sizeof *units);
     int rc = split_by_series(units, headers);
     if (rc)

@@ -88,15 +88,23 @@ check_headers(struct job *job)
     return 0;
 }
 
+struct geometry_limits
+pipeline_limits(const struct conf_pipeline *pipeline)
+{
+    return (struct geometry_limits){
+        .min_planes = pipeline->min_slices,
+        .spacing_tolerance = pipeline->spacing_tolerance,
+        .include_derived = pipeline->derived,
+        .newest_of_duplicates = pipeline->duplicates == CONF_NEWEST,
+    };
+}
+
 static int
 choose_stack(struct job *job)
 {
     struct pipeline_report *report = job->report;
-    const struct geometry_limits limits = {
-        .min_planes = job->pipeline->min_slices,
-        .spacing_tolerance = job->pipeline->spacing_tolerance,
-        .allow_missing = true, /* that was judged when the series came in */
-    };
+    struct geometry_limits limits = pipeline_limits(job->pipeline);
+    limits.allow_missing = true; /* that was judged when the series came in */
     memcpy(report->series_uid, job->headers->instances[0]->series_uid, sizeof report->series_uid);
     int rc = geometry_group(job->headers->instances, (int32_t)job->headers->count, &limits,
                             &job->series, &report->error);

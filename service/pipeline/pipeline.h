@@ -6,6 +6,8 @@
 #ifndef NOCTULE_PIPELINE_H
 #define NOCTULE_PIPELINE_H
 
+#include "config/config.h"
+#include "dicom/read/geometry/geometry.h"
 #include "kernels/kernels.h"
 #include "service/common/job.h"
 #include "service/pipeline/headers.h"
@@ -23,6 +25,9 @@ struct pipeline_compute {
     const struct kernels_device *fallback_device; /* NULL: none */
     struct kernels_lane *fallback_lane;
 };
+
+/* What a pipeline asks of the geometry of a stack. */
+struct geometry_limits pipeline_limits(const struct conf_pipeline *pipeline);
 
 /*
  * Runs the job. Results are complete, synced, read back and in the output folder when it returns

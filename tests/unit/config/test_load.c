@@ -566,6 +566,8 @@ static const struct {
     {3, "rules[0].match.max_slices: 2 is below min_slices, 3",
      PIPELINE(SEGMENT) "rules = ( { match = {\n min_slices = 3; max_slices = 2; }; pipeline = "
                        "\"a\"; } );"},
+    {2, "rules[0].stacks: has 0 characters",
+     PIPELINE(SEGMENT) "rules = ( { pipeline = \"a\"; stacks = \"\"; } );"},
     {2, "rules[0].match.modality: has 0 characters",
      PIPELINE(SEGMENT) "rules = ( { match = { modality = \"\"; }; pipeline = \"a\"; } );"},
     {1, "segments[0].from: is used only with method = \"level-set\"",
@@ -636,6 +638,8 @@ static const struct {
     {1, "dicom.titles: has 0 elements; 1 .. 64", "dicom = { titles = ( ); };"},
     {2, "dicom.titles[1].ae_title: \"A\" is an earlier title",
      "dicom = { titles = ( { ae_title = \"A\"; },\n { ae_title = \"A\"; } ); };"},
+    {1, "dicom.titles[0].stacks: is used only with a pipeline of the title",
+     "dicom = { titles = ( { ae_title = \"A\"; stacks = \"first\"; } ); };"},
     {2, "dicom.titles[0].pipeline: there is no pipeline named \"b\"",
      PIPELINE(SEGMENT) "dicom = { titles = ( { ae_title = \"A\"; pipeline = \"b\"; } ); };"},
     {1, "dicom.titles[0].ae_title: has 17 characters",

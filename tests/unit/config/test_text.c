@@ -13,7 +13,8 @@ static const char everything[] =
     "          { path = \"/c\"; after = \"delete\"; } );\n"
     "series = { quiet_seconds = 0.30000000000000004; };\n"
     "compute = { backend = \"cpu\"; threads = 7; };\n"
-    "dicom = { port = 11112; titles = ( { ae_title = \"A B\"; pipeline = \"one\"; } );\n"
+    "dicom = { port = 11112; titles = ( { ae_title = \"A B\"; pipeline = \"one\"; stacks = \"b0\"; "
+    "} );\n"
     "  peers = ( { ae_title = \"CT1\"; host = \"10.0.0.5\"; } ); tls = { ca = \"ca.pem\"; }; };\n"
     "destinations = ( { name = \"PACS\"; ae_title = \"P\"; host = \"h\"; port = 104; tls = true; "
     "fallback = \"shelf\"; },\n"
@@ -22,7 +23,8 @@ static const char everything[] =
     "pipelines = (\n"
     "  { name = \"one\"; deliver = [ \"sender\", \"shelf\" ]; results = [ \"codes\", \"seg\" ]; "
     "omit_empty_frames = false;\n"
-    "    spacing_tolerance = 1e-3; series_description = \"D\xc3\xa9"
+    "    spacing_tolerance = 1e-3; duplicates = \"newest\"; derived = true; series_description = "
+    "\"D\xc3\xa9"
     "but\"; series_number = 2147483647;\n"
     "    segments = (\n"
     "      { label = \"A\"; description = \"x\"; range = [ -1e9, 1e9 ];\n"
@@ -42,7 +44,7 @@ static const char everything[] =
     "        type = { code = \"T\"; scheme = \"99X\"; meaning = \"t\"; }; } ); } );\n"
     "rules = ( { match = { modality = \"CT\"; max_slices = 4; }; pipeline = \"one\"; priority = 3; "
     "},\n"
-    "          { pipeline = \"one\"; } );\n"
+    "          { pipeline = \"one\"; stacks = \"echo 1*\"; } );\n"
     "log_level = \"debug\";\n";
 
 static struct conf *
@@ -87,7 +89,12 @@ START_TEST(a_configuration_comes_back_the_same)
     ck_assert_double_eq(fuzzy->weight, 0.75);
     ck_assert_str_eq(pipeline->segments[2].from, "F");
     ck_assert_uint_eq(pipeline->segments[2].shape_count, 0);
+    ck_assert_int_eq(pipeline->duplicates, CONF_NEWEST);
+    ck_assert(pipeline->derived);
+    ck_assert_ptr_null(again->rules[0].stacks);
     ck_assert_ptr_null(again->rules[1].modality);
+    ck_assert_str_eq(again->rules[1].stacks, "echo 1*");
+    ck_assert_str_eq(again->dicom.titles[0].stacks, "b0");
     ck_assert_int_eq(again->dicom.port, 11112);
     ck_assert_str_eq(again->dicom.peers[0].host, "10.0.0.5");
     ck_assert_str_eq(again->dicom.tls.ca, "/srv/n \"q\" \\ \xc3\xb6/ca.pem");

@@ -408,6 +408,8 @@ START_TEST(a_pipeline_without_texture_keeps_its_text)
                            "omit_empty_frames = true;\n"
                            "min_slices = 1;\n"
                            "spacing_tolerance = 0.01;\n"
+                           "duplicates = \"refuse\";\n"
+                           "derived = false;\n"
                            "series_description = \"\";\n"
                            "series_number = 9000;\n");
     free(text);
