@@ -117,6 +117,14 @@ struct dicom_instance {
 int dicom_peek(const char *path, struct dicom_instance **instance, struct error *error);
 void dicom_instance_free(struct dicom_instance *instance);
 
+/* What a file that dicom_peek refuses says of itself, as far as it can be read; "" is not known. */
+struct dicom_identity {
+    char sop_instance_uid[DICOM_UID_SIZE];
+    char series_uid[DICOM_UID_SIZE];
+};
+
+void dicom_identify(const char *path, struct dicom_identity *identity);
+
 /*
  * Frames of one instance, decoded one at a time. A reader belongs to one thread; several readers of
  * one instance may be open at once. The instance outlives its readers.

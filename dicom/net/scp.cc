@@ -72,8 +72,10 @@ class Store
 
     ~Store()
     {
-        if (begun_)
-            (void)end(-ECONNABORTED);
+        if (!begun_)
+            return;
+        (void)byte_sink_finish(&sink_);
+        (void)end(-ECONNABORTED);
     }
 
     Store(const Store &) = delete;

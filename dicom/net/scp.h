@@ -128,8 +128,8 @@ struct dicom_receiver {
     /*
      * Once for each store_begin that succeeded. `error` is 0 when the whole Part 10 file was
      * written: the receiver makes it durable and returns the status to answer. Otherwise the
-     * receiver drops it: with -ECONNABORTED the peer broke off or vanished and the return value
-     * is ignored; any other negative errno is of writing to the descriptor, and the status
+     * receiver drops it: with -ECONNABORTED the peer broke off or vanished, what had come is in
+     * the file, and the return value is ignored; any other negative errno is of writing to the descriptor, and the status
      * returned (DICOM_OUT_OF_RESOURCES, say) is answered.
      */
     uint16_t (*store_end)(void *context, const struct dicom_store *store, int64_t bytes, int rc);

@@ -577,7 +577,46 @@ peek_file(const char *path, struct dicom_instance **result, struct error *error)
     return rc;
 }
 
+template <size_t size>
+void
+identity_copy(char (&destination)[size], const std::string &text)
+{
+    if (peek_is_uid(text))
+        header_copy(destination, text);
+}
+
+/* What was gathered before the file ended or went wrong counts, when it ends with a whole element. */
+int
+identify_stream(const char *path, struct stream &stream, struct dicom_identity &identity)
+{
+    static const uint32_t identity_tags[] = {0x00080018, 0x0020000E};
+    const struct scan_wanted wanted = {identity_tags, std::size(identity_tags), nullptr, 0};
+    struct error error;
+    struct scan scan;
+    const std::unique_ptr<struct scan, void (*)(struct scan *)> release(&scan, scan_release);
+    (void)scan_file(&stream, path, &wanted, &scan, &error);
+    DcmDataset dataset;
+    if (const int rc = header_parse(scan, path, dataset, &error))
+        return rc;
+    const Header header(dataset);
+    identity_copy(identity.sop_instance_uid, header_text(header, DCM_SOPInstanceUID));
+    identity_copy(identity.series_uid, header_text(header, DCM_SeriesInstanceUID));
+    return 0;
+}
+
 } // namespace
+
+void
+dicom_identify(const char *path, struct dicom_identity *identity)
+{
+    *identity = {};
+    struct stream stream;
+    struct error error;
+    if (stream_open(&stream, path))
+        return;
+    const std::unique_ptr<struct stream, void (*)(struct stream *)> close(&stream, stream_close);
+    (void)header_guard(path, &error, [&] { return identify_stream(path, stream, *identity); });
+}
 
 int
 dicom_peek(const char *path, struct dicom_instance **instance, struct error *error)

@@ -106,6 +106,15 @@ inherit(const char *path)
     dicom_inherited_free(&inherited);
 }
 
+static void
+check_identity(const char *path)
+{
+    struct dicom_identity identity;
+    dicom_identify(path, &identity);
+    must(!identity.sop_instance_uid[0] || is_uid(identity.sop_instance_uid));
+    must(!identity.series_uid[0] || is_uid(identity.series_uid));
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
@@ -120,6 +129,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (rc) {
         must_be_error(rc, &error);
         must(instance == NULL);
+        check_identity(path);
     } else {
         check_instance(instance);
         read_frames(instance);

@@ -2,6 +2,7 @@
 #include "tests/unit/dicom/peek_sample.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 START_TEST(data_sets_without_a_preamble)
 {
@@ -76,6 +77,40 @@ START_TEST(files_cut_short_anywhere)
                           size, code_name(code));
     }
     bytes_free(&bytes);
+}
+
+END_TEST
+
+/* A file that is cut short says who it is as long as its UIDs are whole, and never half of one. */
+START_TEST(who_a_file_cut_short_is)
+{
+    struct sample_image image = SAMPLE_IMAGE;
+    image.syntax = native_syntaxes[_i];
+    image.extra = add_classic_keys;
+    sample_write(&image, path);
+    struct dicom_instance *whole = peek_or_fail();
+    struct stat status;
+    ck_assert_int_eq(stat(path, &status), 0);
+    off_t known = 0; /* the shortest that names its series */
+    for (off_t size = status.st_size; size >= 0; size--) {
+        struct dicom_identity identity;
+        ck_assert_int_eq(truncate(path, size), 0);
+        dicom_identify(path, &identity);
+        if (identity.sop_instance_uid[0])
+            ck_assert_str_eq(identity.sop_instance_uid, whole->sop_instance_uid);
+        if (!identity.series_uid[0])
+            continue;
+        ck_assert_str_eq(identity.series_uid, whole->series_uid);
+        ck_assert_str_ne(identity.sop_instance_uid, "");
+        known = size;
+    }
+    ck_assert_int_gt(known, 0);
+    ck_assert_int_lt(known, status.st_size - 200); /* well before the pixels */
+    dicom_instance_free(whole);
+    unlink(path);
+    struct dicom_identity identity;
+    dicom_identify(path, &identity);
+    ck_assert_str_eq(identity.series_uid, "");
 }
 
 END_TEST
@@ -261,6 +296,7 @@ main(void)
     tcase_add_test(structure, mislabelled_vr);
     tcase_add_test(structure, padding_behind_the_pixel_data);
     tcase_add_loop_test(structure, files_cut_short_anywhere, 0, 3);
+    tcase_add_loop_test(structure, who_a_file_cut_short_is, 0, 3);
     tcase_add_loop_test(structure, one_damaged_byte_anywhere, 0, 3);
     tcase_add_loop_test(structure, sequences_nested_without_end, 0, 3);
     tcase_add_loop_test(structure, broken_sequences, 0, 5);
