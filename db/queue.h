@@ -72,11 +72,30 @@ enum queue_arrival {
 int queue_add_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms,
                        enum queue_arrival *arrival, int64_t *series_id);
 
-/* A file went to quarantine; with DUPLICATE_UID_DIFFERENT its series is flagged (duplicate_conflicts).
- * Telling the same again changes nothing; path is "" when the file could not be kept. */
-int queue_add_quarantine(struct queue *queue, const char *path, const char *original_path,
-                         const char *series_uid, enum code code, const char *message,
-                         int64_t now_ms);
+/* A file that could not be taken in. */
+struct queue_quarantine {
+    const char *path; /* in quarantine/; "" when it could not be kept, or never came whole */
+    const char *original_path;
+    const char *series_uid, *sop_instance_uid; /* "" when they could not be read */
+    enum code code;
+    const char *message;
+};
+
+/*
+ * With DUPLICATE_UID_DIFFERENT its series is flagged (duplicate_conflicts). With a code of damage
+ * the series lacks the instance until a good file of it comes; one that is SETTLED gathers again: a
+ * new revision. Telling the same again changes nothing.
+ */
+int queue_add_quarantine(struct queue *queue, const struct queue_quarantine *file, int64_t now_ms);
+
+/* The first of the instances that a series lacks, as they were told to be quarantined. */
+struct queue_lacking {
+    int64_t count; /* of all; 0: none, and no first */
+    char *path, *original_path, *code, *message;
+};
+
+int queue_find_lacking(struct queue *queue, const char *series_uid, struct queue_lacking *lacking);
+void queue_lacking_clear(struct queue_lacking *lacking);
 
 struct queue_series {
     int64_t id;
@@ -85,7 +104,8 @@ struct queue_series {
     char *called_ae, *sender; /* of its first C-STORE; "" when none came that way */
     int32_t instances, frames, expected_instances;
     int64_t first_seen_ms, last_seen_ms;
-    bool complete_requested; /* an operator's word, kept until it settles */
+    bool complete_requested;   /* an operator's word, kept until it settles */
+    char *missing_accepted_by; /* the operator who takes this revision as it is; "" */
 };
 
 void queue_series_clear(struct queue_series *series);
@@ -104,6 +124,8 @@ struct queue_stack {
     double spacing_mm; /* between planes */
     enum code code;
     const char *message, *file_a, *file_b; /* of the refusal; "" when accepted */
+    const char *split_by;                  /* the attributes that set it apart, for people; "" */
+    bool passed_over;                      /* refused for what it is, and nobody's mistake */
 };
 
 /*
@@ -114,7 +136,24 @@ struct queue_stack {
  */
 int queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const char *evidence,
                  const struct queue_stack *stacks, size_t stack_count, int64_t now_ms);
-int queue_request_complete(struct queue *queue, const char *series_uid, int64_t now_ms);
+/* What settling found of the whole series: a code that v_series tells, and an event. -EAGAIN when
+ * it gathers. */
+int queue_flag_series(struct queue *queue, int64_t series_id, enum code code, const char *message,
+                      int64_t now_ms);
+
+/* An operator's word on a series. */
+struct queue_complete {
+    const char *series_uid;
+    bool accept_missing; /* and takes it as it is */
+    const char *by;      /* who; "" when not known */
+};
+
+/*
+ * A series that gathers is taken as complete. One that was judged gathers again (a new revision)
+ * where that can come out otherwise: it was flagged, or INCOMPLETE_SERIES is accepted; else -EAGAIN.
+ */
+int queue_request_complete(struct queue *queue, const struct queue_complete *complete,
+                           int64_t now_ms);
 
 /* ---------------------------------------------------------------------------------- jobs ---- */
 

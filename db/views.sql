@@ -29,17 +29,25 @@ SELECT s.series_uid, s.state, s.revision, s.study_uid, s.modality, s.body_part,
     (SELECT count(*) FROM stack WHERE series_id = s.id AND revision = s.revision) AS stacks,
     (SELECT count(*) FROM stack WHERE series_id = s.id AND revision = s.revision AND accepted)
         AS accepted_stacks,
-    coalesce(x.code, '') AS code, coalesce(x.message, '') AS message,
+    coalesce(x.code, s.code) AS code, coalesce(x.message, s.message) AS message,
     coalesce(x.file_a, '') AS file_a, coalesce(x.file_b, '') AS file_b,
     s.duplicate_conflicts, s.missing_files,
     (SELECT count(*) FROM job WHERE series_id = s.id AND revision = s.revision) AS jobs,
     (SELECT count(*) FROM job WHERE series_id = s.id AND revision = s.revision
         AND state IN ('DONE', 'EMPTY')) AS jobs_done,
-    s.called_ae, s.sender
+    s.called_ae, s.sender,
+    coalesce((SELECT split_by FROM stack WHERE series_id = s.id AND revision = s.revision
+        AND split_by <> '' ORDER BY accepted DESC, id LIMIT 1), '') AS split_by,
+    (SELECT coalesce(sum(planes), 0) FROM stack WHERE series_id = s.id AND revision = s.revision
+        AND passed_over) AS passed_over,
+    coalesce((SELECT message FROM stack WHERE series_id = s.id AND revision = s.revision
+        AND code = 'INCOMPLETE_SERIES' ORDER BY id LIMIT 1), '') AS incomplete,
+    (SELECT count(*) FROM quarantine WHERE series_uid = s.series_uid AND lacking) AS quarantined,
+    s.missing_accepted_by
 FROM series s
-LEFT JOIN stack x ON x.id =
+LEFT JOIN stack x ON s.code = '' AND x.id =
     (SELECT id FROM stack WHERE series_id = s.id AND revision = s.revision AND NOT accepted
-        ORDER BY id LIMIT 1);
+        AND NOT (passed_over AND s.state = 'SETTLED') ORDER BY passed_over, id LIMIT 1);
 
 CREATE VIEW v_results AS
 SELECT r.job_id AS job, j.pipeline, j.stack, s.series_uid, j.revision, r.kind, r.path,
@@ -125,7 +133,7 @@ FROM delivery
 GROUP BY destination;
 
 CREATE VIEW v_quarantine AS
-SELECT quarantined_at, path, original_path, series_uid, code, message
+SELECT quarantined_at, path, original_path, series_uid, code, message, sop_instance_uid, lacking
 FROM quarantine;
 
 CREATE VIEW v_events AS

@@ -1,6 +1,6 @@
 /*
  * queue_private.h - what the parts of the queue share: transaction.c (life, transactions, events,
- * invariants), series.c, jobs.c and deliveries.c (the edges), features.c.
+ * invariants), series.c, quarantine.c, jobs.c and deliveries.c (the edges), features.c.
  * Private to db/.
  */
 #ifndef NOCTULE_QUEUE_PRIVATE_H
@@ -65,6 +65,23 @@ int queue_list(struct queue *queue, const char *sql, const struct database_value
                size_t value_count, const struct database_shape *shape, void *array, size_t *count);
 /* For LIMIT. */
 struct database_value queue_row_limit(size_t limit);
+
+/* A series by its UID (series.c). */
+struct series_row {
+    int64_t id;
+    int32_t revision;
+    enum series_state state;
+};
+
+/* 1 when the series is not there. */
+int queue_read_series(struct queue *queue, const char *series_uid, struct series_row *row);
+/* SETTLED | REFUSED -> GATHERING, revision + 1: what it is made of has changed, or is judged
+ * otherwise. The event is of this kind. */
+int queue_reopen_series(struct queue *queue, struct series_row *row, const char *kind,
+                        const char *why, int64_t now_ms);
+
+/* A good file of this instance came: it is not lacking any more (quarantine.c). */
+int queue_cure_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms);
 
 /* Features of a job that ends well (features.c); within queue_enter and queue_leave. */
 int queue_add_features(struct queue *queue, int64_t job_id, const struct queue_figures *figures);

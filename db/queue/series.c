@@ -1,5 +1,5 @@
 /*
- * series.c - instances, quarantine, series, stacks: the edges of a series (see transaction.c).
+ * series.c - instances, series, stacks: the edges of a series (see transaction.c).
  */
 #include "db/queue/queue_private.h"
 
@@ -13,12 +13,6 @@
 
 const char *const queue_series_states[] = {"GATHERING", "SETTLED", "REFUSED"};
 
-struct series_row {
-    int64_t id;
-    int32_t revision;
-    enum series_state state;
-};
-
 static const struct database_field series_row_fields[] = {
     {DATABASE_INT64, offsetof(struct series_row, id)},
     {DATABASE_INT32, offsetof(struct series_row, revision)},
@@ -27,9 +21,8 @@ static const struct database_field series_row_fields[] = {
 static const struct database_shape series_row_shape = {"series", sizeof(struct series_row),
                                                        series_row_fields, 3};
 
-/* 1 when the series is not there. */
-static int
-series_read_row(struct queue *queue, const char *series_uid, struct series_row *row)
+int
+queue_read_series(struct queue *queue, const char *series_uid, struct series_row *row)
 {
     return queue_read_row(queue, "SELECT id, revision, state FROM series WHERE series_uid = ?",
                           VALUES(value_text(series_uid)), &series_row_shape, row);
@@ -57,22 +50,23 @@ insert_series(struct queue *queue, const struct queue_instance *instance, int64_
     return queue_add_event(queue, &event, now_ms);
 }
 
-/* SETTLED | REFUSED -> GATHERING: what it is made of has changed. */
-static int
-reopen_series(struct queue *queue, struct series_row *row, const char *why, int64_t now_ms)
+int
+queue_reopen_series(struct queue *queue, struct series_row *row, const char *kind, const char *why,
+                    int64_t now_ms)
 {
     int rc = database_run(
         &queue->db,
         "UPDATE series SET state = 'GATHERING', revision = revision + 1, settled_at = NULL, "
-        "evidence = '' WHERE id = ? AND state = ? AND revision = ?",
+        "evidence = '', code = '', message = '', missing_accepted_by = '' WHERE id = ? AND state = "
+        "? AND revision = ?",
         VALUES(value_int(row->id), value_text(queue_series_states[row->state]),
                value_int(row->revision)));
     if (rc < 0)
         return rc;
     row->revision++;
-    char detail[64];
+    char detail[160];
     snprintf(detail, sizeof detail, "%s: revision %d", why, row->revision);
-    struct queue_event event = {.kind = "INSTANCE",
+    struct queue_event event = {.kind = kind,
                                 .series_id = row->id,
                                 .from_state = queue_series_states[row->state],
                                 .to_state = "GATHERING",
@@ -114,7 +108,7 @@ add_new_instance(struct queue *queue, const struct queue_instance *instance, boo
     if (!series_known)
         rc = insert_series(queue, instance, now_ms, row);
     else if (row->state != SERIES_GATHERING)
-        rc = reopen_series(queue, row, "a late instance", now_ms);
+        rc = queue_reopen_series(queue, row, "INSTANCE", "a late instance", now_ms);
     return rc < 0 ? rc : insert_instance(queue, instance, row, now_ms);
 }
 
@@ -146,7 +140,7 @@ bring_back(struct queue *queue, struct series_row *row, int64_t instance_id, int
         return rc;
     rc = may_have_failed_without(queue, row);
     if (rc == 1)
-        rc = reopen_series(queue, row, "a missing file returned", now_ms);
+        rc = queue_reopen_series(queue, row, "INSTANCE", "a missing file returned", now_ms);
     return rc < 0 ? rc : 1;
 }
 
@@ -186,7 +180,7 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
 {
     struct series_row row = {0};
     int64_t known = 0;
-    int absent = series_read_row(queue, instance->series_uid, &row);
+    int absent = queue_read_series(queue, instance->series_uid, &row);
     if (absent < 0)
         return absent;
     int rc = absent
@@ -202,7 +196,7 @@ add_instance(struct queue *queue, const struct queue_instance *instance, int64_t
     rc = known ? note_known_instance(queue, instance, &row, known, now_ms, arrival)
                : add_new_instance(queue, instance, !absent, &row, now_ms);
     *series_id = row.id;
-    return rc;
+    return rc < 0 ? rc : queue_cure_instance(queue, instance, now_ms);
 }
 
 int
@@ -271,47 +265,6 @@ queue_report_missing(struct queue *queue, const char *path, int64_t now_ms)
     return rc < 0 ? rc : queue_leave(queue, series_report_missing(queue, path, now_ms));
 }
 
-/* ------------------------------------------------------------------------------- quarantine -- */
-
-static int
-add_quarantine(struct queue *queue, const char *path, const char *original_path,
-               const char *series_uid, enum code code, const char *message, int64_t now_ms)
-{
-    int rc = database_change(&queue->db,
-                             "INSERT INTO quarantine (path, original_path, series_uid, code, "
-                             "message, quarantined_at) VALUES (?, ?, ?, ?, ?, ?) "
-                             "ON CONFLICT DO NOTHING",
-                             VALUES(value_text(path), value_text(original_path),
-                                    value_text(series_uid), value_text(code_name(code)),
-                                    value_text(message), value_time(now_ms)));
-    if (rc <= 0)
-        return rc; /* told before */
-    struct series_row row;
-    rc = series_read_row(queue, series_uid, &row);
-    if (rc == 0 && code == CODE_DUPLICATE_UID_DIFFERENT)
-        rc = database_run(
-            &queue->db,
-            "UPDATE series SET duplicate_conflicts = duplicate_conflicts + 1 WHERE id = ?",
-            VALUES(value_int(row.id)));
-    if (rc < 0)
-        return rc;
-    char detail[512];
-    snprintf(detail, sizeof detail, "%s: %s", code_name(code), path);
-    struct queue_event event = {
-        .kind = "QUARANTINED", .series_id = rc ? 0 : row.id, .detail = detail};
-    return queue_add_event(queue, &event, now_ms);
-}
-
-int
-queue_add_quarantine(struct queue *queue, const char *path, const char *original_path,
-                     const char *series_uid, enum code code, const char *message, int64_t now_ms)
-{
-    int rc = queue_enter(queue);
-    return rc < 0 ? rc
-                  : queue_leave(queue, add_quarantine(queue, path, original_path, series_uid, code,
-                                                      message, now_ms));
-}
-
 /* ----------------------------------------------------------------------------------- series -- */
 
 /* What a struct queue_series is read from. */
@@ -329,7 +282,8 @@ queue_add_quarantine(struct queue *queue, const char *path, const char *original
     FIELD(INT32, expected_instances, "expected_instances")                                         \
     FIELD(TIME, first_seen_ms, "first_seen_at")                                                    \
     FIELD(TIME, last_seen_ms, "last_seen_at")                                                      \
-    FIELD(BOOL, complete_requested, "complete_requested")
+    FIELD(BOOL, complete_requested, "complete_requested")                                          \
+    FIELD(TEXT, missing_accepted_by, "missing_accepted_by")
 #define SERIES_COLUMNS                  SERIES_FIELDS(DATABASE_COLUMN) "NULL FROM series "
 #define SERIES_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_series, member)},
 
@@ -370,7 +324,7 @@ queue_get_series(struct queue *queue, int64_t series_id, struct queue_series *se
 static int
 series_expect_row(struct queue *queue, const char *series_uid, struct series_row *row)
 {
-    int rc = series_read_row(queue, series_uid, row);
+    int rc = queue_read_series(queue, series_uid, row);
     return rc == 1 ? database_refuse(&queue->db, -ENOENT, "there is no series %s", series_uid) : rc;
 }
 
@@ -396,19 +350,21 @@ insert_stack(struct queue *queue, int64_t series_id, int32_t revision,
              const struct queue_stack *stack)
 {
     bool refused = stack->code != CODE_NONE;
-    if (stack->accepted == refused)
+    if (stack->accepted == refused || (stack->accepted && stack->passed_over))
         return database_refuse(&queue->db, -EINVAL,
                                "stack '%s' must be either accepted or have a code", stack->name);
     return database_run(
         &queue->db,
         "INSERT INTO stack (series_id, revision, name, accepted, planes, columns, rows, "
-        "spacing_mm, code, message, file_a, file_b) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "spacing_mm, code, message, file_a, file_b, split_by, passed_over) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         VALUES(value_int(series_id), value_int(revision), value_text(stack->name),
                value_int(stack->accepted), value_int(stack->planes), value_int(stack->columns),
                value_int(stack->rows),
                value_real(isfinite(stack->spacing_mm) ? stack->spacing_mm : 0.0),
                value_text(code_name(stack->code)), value_text(stack->message),
-               value_text(stack->file_a), value_text(stack->file_b)));
+               value_text(stack->file_a), value_text(stack->file_b), value_text(stack->split_by),
+               value_int(stack->passed_over)));
 }
 
 /* Why a guarded UPDATE of a GATHERING series found nothing. */
@@ -469,30 +425,100 @@ queue_settle(struct queue *queue, int64_t series_id, int32_t revision, const cha
 }
 
 static int
-series_request_complete(struct queue *queue, const char *series_uid, int64_t now_ms)
+series_flag(struct queue *queue, int64_t series_id, enum code code, const char *message,
+            int64_t now_ms)
 {
-    struct series_row row;
-    int rc = series_expect_row(queue, series_uid, &row);
+    int rc = database_change(
+        &queue->db,
+        "UPDATE series SET code = ?2, message = ?3 WHERE id = ?1 AND state <> 'GATHERING'",
+        VALUES(value_int(series_id), value_text(code_name(code)), value_text(message)));
     if (rc < 0)
         return rc;
-    if (row.state != SERIES_GATHERING)
-        return database_refuse(&queue->db, -EAGAIN, "series %s is %s already", series_uid,
-                               queue_series_states[row.state]);
-    rc = database_change(&queue->db,
-                         "UPDATE series SET complete_requested = 1 "
-                         "WHERE id = ? AND state = 'GATHERING' AND NOT complete_requested",
-                         VALUES(value_int(row.id)));
-    if (rc <= 0)
-        return rc; /* asked before */
-    struct queue_event event = {.kind = "COMPLETE_REQUESTED",
-                                .series_id = row.id,
-                                .detail = "an operator says that it is complete"};
+    if (rc == 0)
+        return database_refuse(&queue->db, -EAGAIN, "series %lld has not settled",
+                               (long long)series_id);
+    struct queue_event event = {.kind = code_name(code), .series_id = series_id, .detail = message};
     return queue_add_event(queue, &event, now_ms);
 }
 
 int
-queue_request_complete(struct queue *queue, const char *series_uid, int64_t now_ms)
+queue_flag_series(struct queue *queue, int64_t series_id, enum code code, const char *message,
+                  int64_t now_ms)
 {
     int rc = queue_enter(queue);
-    return rc < 0 ? rc : queue_leave(queue, series_request_complete(queue, series_uid, now_ms));
+    return rc < 0 ? rc : queue_leave(queue, series_flag(queue, series_id, code, message, now_ms));
+}
+
+/* ----------------------------------------------------------------------------- an operator -- */
+
+/* What an operator says of a series, as an event. */
+static struct queue_event
+series_word(const struct queue_complete *complete, char detail[128])
+{
+    const char *by = complete->by && *complete->by ? complete->by : "an operator";
+    snprintf(detail, 128,
+             complete->accept_missing ? "%s accepts what is missing"
+                                      : "%s says that it is complete",
+             by);
+    return (struct queue_event){.kind = complete->accept_missing ? "MISSING_ACCEPTED"
+                                                                 : "COMPLETE_REQUESTED",
+                                .detail = detail};
+}
+
+/* 1: what was settled can come out otherwise now; else -EAGAIN, saying why. */
+static int
+may_judge_again(struct queue *queue, const struct series_row *row,
+                const struct queue_complete *complete)
+{
+    int64_t found;
+    int rc = database_get(&queue->db, "SELECT 1 FROM series WHERE id = ? AND code <> ''",
+                          VALUES(value_int(row->id)), &found);
+    if (rc != 0)
+        return rc;
+    rc = database_get(&queue->db,
+                      "SELECT 1 FROM stack WHERE series_id = ? AND revision = ? "
+                      "AND code = 'INCOMPLETE_SERIES' LIMIT 1",
+                      VALUES(value_int(row->id), value_int(row->revision)), &found);
+    if (rc < 0 || (rc == 1 && complete->accept_missing))
+        return rc;
+    return database_refuse(&queue->db, -EAGAIN, "series %s is %s already%s", complete->series_uid,
+                           queue_series_states[row->state],
+                           rc == 1 ? ": --accept-missing takes it as it is" : "");
+}
+
+static int
+series_request_complete(struct queue *queue, const struct queue_complete *complete, int64_t now_ms)
+{
+    struct series_row row;
+    char detail[128];
+    struct queue_event event = series_word(complete, detail);
+    int rc = series_expect_row(queue, complete->series_uid, &row);
+    if (rc < 0)
+        return rc;
+    const bool judged = row.state != SERIES_GATHERING;
+    if (judged) {
+        rc = may_judge_again(queue, &row, complete);
+        if (rc == 1)
+            rc = queue_reopen_series(queue, &row, event.kind, detail, now_ms);
+        if (rc < 0)
+            return rc;
+    }
+    rc = database_change(
+        &queue->db,
+        "UPDATE series SET complete_requested = 1, "
+        "missing_accepted_by = iif(?2 AND missing_accepted_by = '', ?3, missing_accepted_by) "
+        "WHERE id = ?1 AND (NOT complete_requested OR (?2 AND missing_accepted_by = ''))",
+        VALUES(value_int(row.id), value_int(complete->accept_missing),
+               value_text(complete->by && *complete->by ? complete->by : "an operator")));
+    if (rc <= 0 || judged)
+        return rc < 0 ? rc : 0; /* asked before, or said by the event of the edge */
+    event.series_id = row.id;
+    return queue_add_event(queue, &event, now_ms);
+}
+
+int
+queue_request_complete(struct queue *queue, const struct queue_complete *complete, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, series_request_complete(queue, complete, now_ms));
 }

@@ -12,6 +12,9 @@
  *                       |           | <---add_instance, revision + 1-- | REFUSED |
  *                       +-----------+                                  +---------+
  *
+ * As add_instance do add_quarantine of a damaged instance (SETTLED only), and request_complete where
+ * that can come out otherwise.
+ *
  * A job:
  *
  *                  +-------+ ---start_job, attempts+1---> +---------+ -finish_job-> DONE, EMPTY
@@ -39,6 +42,7 @@
  *   6. superseded_by names a newer revision of the same series, stack and pipeline.
  *   7. The last event that changed a state says the state that the row has.
  *   8. A delivery says of its result what the result's row says, as long as there is one.
+ *   9. What a series lacks is not among its instances.
  * The schema itself keeps: states and their times go together, one job a lane, one row a
  * (series, SOP instance), a (series, revision, stack, pipeline), a (result, destination) and a
  * (job, segment, definition of a feature).
@@ -436,6 +440,10 @@ static const struct {
      "SELECT d.id FROM delivery d JOIN result r ON r.id = d.result_id "
      "WHERE r.job_id <> d.job_id OR r.path <> d.path OR r.sop_instance_uid <> d.sop_instance_uid "
      "   OR r.sop_class_uid <> d.sop_class_uid OR r.kind <> d.kind"},
+    {"quarantine", "its series has what it is said to lack",
+     "SELECT q.id FROM quarantine q JOIN series s ON s.series_uid = q.series_uid "
+     "JOIN instance i ON i.series_id = s.id AND i.sop_instance_uid = q.sop_instance_uid "
+     "WHERE q.lacking"},
     {"delivery", "its last event tells another state",
      "SELECT id FROM delivery d WHERE state IS NOT "
      "(SELECT to_state FROM event WHERE delivery_id = d.id AND to_state IS NOT NULL "

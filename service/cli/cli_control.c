@@ -181,12 +181,12 @@ struct resend {
     bool not_arrived;
 };
 
-/* What is asked about each argument; `resend` is NULL but for that command. */
+/* What is asked about each argument; `options` are those of the command, NULL where it has none. */
 struct question {
     enum proto_type type;
     const char *noun; /* "job" */
     void (*write)(struct proto_writer *writer, enum proto_type type, const char *argument,
-                  const struct resend *resend);
+                  const void *options);
     const char *command, *needs, *one; /* "retry", "one or more job numbers", "a job number" */
     bool (*is_one)(const char *argument);
 };
@@ -194,7 +194,7 @@ struct question {
 /* On one connection; a question without an argument has a NULL one. */
 static int
 control_ask_all(const char *root, const struct question *question, char **arguments, int count,
-                const struct resend *resend)
+                const void *options)
 {
     int fd = connect_daemon(root);
     if (fd < 0)
@@ -206,7 +206,7 @@ control_ask_all(const char *root, const struct question *question, char **argume
         struct proto_writer writer;
         snprintf(what, sizeof(what), "%s%s%s", question->noun, arguments[i] ? " " : "",
                  arguments[i] ? arguments[i] : "");
-        question->write(&writer, question->type, arguments[i], resend);
+        question->write(&writer, question->type, arguments[i], options);
         status = worse(status, control_ask_about(fd, root, what, &writer, &lost));
     }
     close(fd);
@@ -229,21 +229,39 @@ control_is_uid(const char *argument)
 
 /* RETRY and CANCEL say the same. */
 static void
-write_job(struct proto_writer *writer, enum proto_type type, const char *job,
-          const struct resend *resend)
+write_job(struct proto_writer *writer, enum proto_type type, const char *job, const void *options)
 {
     struct message_retry message = {0};
-    (void)resend;
+    (void)options;
     cli_parse_number(job, &message.job);
     message_write(writer, type, &message);
 }
 
+/* `options`: the flag --accept-missing. */
 static void
 write_series(struct proto_writer *writer, enum proto_type type, const char *series_uid,
-             const struct resend *resend)
+             const void *options)
 {
-    (void)resend;
-    message_write(writer, type, &(struct message_complete){.series_uid = series_uid});
+    const bool *accept_missing = options;
+    char login[256];
+    if (getlogin_r(login, sizeof(login)) != 0)
+        *login = 0;
+    const struct message_complete message = {
+        .series_uid = series_uid, .accept_missing = *accept_missing, .login = login};
+    message_write(writer, type, &message);
+}
+
+static int
+control_ask_each(const struct cli_context *context, const struct question *question,
+                 char **arguments, int count, const void *options)
+{
+    if (count < 1 || arguments[0][0] == '-')
+        return cli_usage_error(question->command, "needs %s", question->needs);
+    for (int i = 0; i < count; i++)
+        if (!question->is_one(arguments[i]))
+            return cli_usage_error(question->command, "\"%s\" is not %s", arguments[i],
+                                   question->one);
+    return control_ask_all(context->conf->root, question, arguments, count, options);
 }
 
 static int
@@ -254,18 +272,26 @@ control_each(const struct cli_context *context, int argc, char **argv)
          control_is_job},
         {PROTO_CANCEL, "job", write_job, "cancel", "one or more job numbers", "a job number",
          control_is_job},
-        {PROTO_COMPLETE, "series", write_series, "complete", "one or more Series Instance UIDs",
-         "a UID", control_is_uid},
     };
     const struct question *question = questions;
     while (strcmp(question->command, argv[0]) != 0)
         question++;
-    if (argc < 2 || argv[1][0] == '-')
-        return cli_usage_error(argv[0], "needs %s", question->needs);
-    for (int i = 1; i < argc; i++)
-        if (!question->is_one(argv[i]))
-            return cli_usage_error(argv[0], "\"%s\" is not %s", argv[i], question->one);
-    return control_ask_all(context->conf->root, question, argv + 1, argc - 1, NULL);
+    return control_ask_each(context, question, argv + 1, argc - 1, NULL);
+}
+
+static int
+cli_complete(const struct cli_context *context, int argc, char **argv)
+{
+    static const struct question question = {
+        PROTO_COMPLETE, "series",      write_series, "complete", "one or more Series Instance UIDs",
+        "a UID",        control_is_uid};
+    bool accept_missing = false;
+    const struct cli_option options[] = {{"accept-missing", .flag = &accept_missing},
+                                         {.name = NULL}};
+    int status = cli_parse_options(argc, argv, options);
+    return status == EXIT_OK
+               ? control_ask_each(context, &question, argv + optind, argc - optind, &accept_missing)
+               : status;
 }
 
 static int
@@ -299,8 +325,9 @@ check_resend(const char *command, const struct resend *resend)
 
 static void
 write_resend(struct proto_writer *writer, enum proto_type type, const char *delivery,
-             const struct resend *resend)
+             const void *options)
 {
+    const struct resend *resend = options;
     struct message_resend message = {
         .job = resend->job, .destination = resend->destination, .not_arrived = resend->not_arrived};
     if (delivery)
@@ -357,7 +384,8 @@ cli_ping(const struct cli_context *context, int argc, char **argv)
 const struct cli_command cli_control_commands[] = {
     {"retry", true, control_each, "JOB...", "put ended or delayed jobs back into the queue"},
     {"cancel", true, control_each, "JOB...", "cancel jobs, running ones too"},
-    {"complete", true, control_each, "SERIES_UID...", "count series as complete now"},
+    {"complete", true, cli_complete, "[--accept-missing] SERIES_UID...",
+     "count series as complete now; --accept-missing: with what is missing"},
     {"resend", true, cli_resend,
      "DELIVERY... | --job JOB [--failed] | --destination NAME [--failed]",
      "send results once more; --failed: only those that have not arrived"},

@@ -33,6 +33,7 @@ struct client {
     struct control *control;
     struct channel *channel;
     int64_t number;
+    uid_t user; /* at the other end */
     uint64_t heard_at;
     size_t unanswered; /* requests */
 };
@@ -83,6 +84,7 @@ client_on_frame(void *context, struct channel *channel, struct proto_reader *rea
     struct control *control = client->control;
     client->heard_at = uv_now(control->listener.loop);
     client->unanswered++;
+    request.user = client->user;
     control->events.request(control->events.context, client->number, &request);
 }
 
@@ -110,6 +112,20 @@ control_on_sweep(uv_timer_t *timer)
 }
 
 static int
+client_learn_user(struct client *client, const uv_pipe_t *pipe)
+{
+    int fd;
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    int error = uv_fileno((const uv_handle_t *)pipe, &fd);
+    if (!error && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+        error = -errno;
+    if (!error)
+        client->user = peer.uid;
+    return error;
+}
+
+static int
 control_add_client(struct control *control, uv_pipe_t *pipe)
 {
     struct client *client = calloc(1, sizeof *client);
@@ -119,7 +135,11 @@ control_add_client(struct control *control, uv_pipe_t *pipe)
         return -EMFILE;
     }
     const struct channel_events events = {client_on_frame, client_on_end, client};
-    int error = channel_adopt(pipe, &events, &client->channel);
+    int error = client_learn_user(client, pipe);
+    if (error)
+        uv_close((uv_handle_t *)pipe, handle_free);
+    else
+        error = channel_adopt(pipe, &events, &client->channel);
     if (error) {
         free(client);
         return error;

@@ -11,12 +11,14 @@
 
 #include "service/common/messages.h"
 
+#include <sys/types.h>
 #include <uv.h>
 
 struct control;
 
 /* A message of the command line; its strings are valid during the call. */
 struct control_request {
+    uid_t user; /* who asks, as the kernel says */
     enum proto_type type;
     union message_any message;
 };

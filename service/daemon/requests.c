@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,9 +38,9 @@ answer_send(void *context, int status)
 }
 
 static int
-handle_retry(struct core *core, const union message_any *message, struct answer *answer)
+handle_retry(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const int64_t job = message->retry.job;
+    const int64_t job = request->message.retry.job;
     log_info("control.retry", LOG_INT("job", job));
     int error = queue_retry_job(core->queue, job, clock_unix_ms());
     if (error == 0)
@@ -49,9 +50,9 @@ handle_retry(struct core *core, const union message_any *message, struct answer 
 }
 
 static int
-handle_cancel(struct core *core, const union message_any *message, struct answer *answer)
+handle_cancel(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const int64_t job = message->cancel.job;
+    const int64_t job = request->message.cancel.job;
     bool was_running = false;
     log_info("control.cancel", LOG_INT("job", job));
     int error = queue_cancel_job(core->queue, job, CODE_CANCELLED, "cancelled by an operator",
@@ -63,22 +64,43 @@ handle_cancel(struct core *core, const union message_any *message, struct answer
     return error;
 }
 
-static int
-handle_complete(struct core *core, const union message_any *message, struct answer *answer)
+#define USER_NAME 64
+
+/* "root (jane)": the user that asks, and who had logged in when that is another. */
+static void
+request_name(const struct control_request *request, const char *login, char name[2 * USER_NAME])
 {
-    const char *series_uid = message->complete.series_uid;
-    log_info("control.complete", LOG_STR("series", series_uid));
-    int error = queue_request_complete(core->queue, series_uid, clock_unix_ms());
+    char user[USER_NAME], text[4096];
+    struct passwd entry, *found = NULL;
+    if (getpwuid_r(request->user, &entry, text, sizeof text, &found) == 0 && found)
+        snprintf(user, sizeof user, "%s", found->pw_name);
+    else
+        snprintf(user, sizeof user, "user %ju", (uintmax_t)request->user);
+    const bool other = *login && strcmp(login, user) != 0;
+    snprintf(name, (size_t)2 * USER_NAME, other ? "%s (%.*s)" : "%s", user, USER_NAME - 4, login);
+}
+
+static int
+handle_complete(struct core *core, const struct control_request *request, struct answer *answer)
+{
+    const struct message_complete *told = &request->message.complete;
+    char by[2 * USER_NAME];
+    request_name(request, told->login, by);
+    const struct queue_complete complete = {told->series_uid, told->accept_missing != 0, by};
+    log_info("control.complete", LOG_STR("series", told->series_uid),
+             LOG_INT("accept_missing", complete.accept_missing), LOG_STR("by", by));
+    int error = queue_request_complete(core->queue, &complete, clock_unix_ms());
     if (error == 0)
         inspections_look(core->inspections);
-    snprintf(answer->message, sizeof answer->message, "series %s is taken as complete", series_uid);
+    snprintf(answer->message, sizeof answer->message, "series %s is taken %s", told->series_uid,
+             complete.accept_missing ? "as it is" : "as complete");
     return error;
 }
 
 static int
-handle_resend(struct core *core, const union message_any *message, struct answer *answer)
+handle_resend(struct core *core, const struct control_request *request, struct answer *answer)
 {
-    const struct message_resend *resend = &message->resend;
+    const struct message_resend *resend = &request->message.resend;
     const struct queue_resend which = {
         .delivery_id = resend->delivery,
         .job_id = resend->job,
@@ -99,10 +121,10 @@ handle_resend(struct core *core, const union message_any *message, struct answer
 }
 
 static int
-handle_ping(struct core *core, const union message_any *message, struct answer *answer)
+handle_ping(struct core *core, const struct control_request *request, struct answer *answer)
 {
     (void)core;
-    (void)message;
+    (void)request;
     snprintf(answer->message, sizeof answer->message, "noctuled " NOCTULE_VERSION);
     return 0;
 }
@@ -111,7 +133,7 @@ handle_ping(struct core *core, const union message_any *message, struct answer *
 static const struct request {
     enum proto_type type;
     bool changes;
-    int (*handle)(struct core *core, const union message_any *message, struct answer *answer);
+    int (*handle)(struct core *core, const struct control_request *request, struct answer *answer);
 } requests[] = {
     {PROTO_RETRY, true, handle_retry},       {PROTO_CANCEL, true, handle_cancel},
     {PROTO_COMPLETE, true, handle_complete}, {PROTO_RESEND, true, handle_resend},
@@ -156,7 +178,7 @@ request_handle(struct core *core, struct control *control, int64_t client,
         answer_send(answer, -EIO);
         return;
     }
-    answer->status = request->handle(core, &asked->message, answer);
+    answer->status = request->handle(core, asked, answer);
     if (answer->status)
         request_explain(core, answer->status, answer);
     if (request->changes)

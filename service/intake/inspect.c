@@ -110,6 +110,8 @@ inspect_add_stack(struct proto_writer *answer, const struct geometry_stack *stac
     const struct message_stack row = {
         .name = stack->name,
         .accepted = stack->accepted,
+        .passed_over = stack->passed_over,
+        .split_by = stack->split_by,
         .planes = stack->plane_count,
         .columns = stack->columns,
         .rows = stack->rows,
@@ -133,8 +135,14 @@ inspect_add_refusal(struct proto_writer *answer, const struct error *error)
 static void
 inspect_add_stacks(struct inspect *inspect)
 {
-    const struct geometry_limits limits = {.min_planes = 1,
-                                           .spacing_tolerance = inspect->request.spacing_tolerance};
+    const struct message_inspect *request = &inspect->request;
+    const struct geometry_limits limits = {
+        .min_planes = 1,
+        .spacing_tolerance = request->spacing_tolerance,
+        .allow_missing = request->allow_missing != 0,
+        .include_derived = request->include_derived != 0,
+        .newest_of_duplicates = request->newest_of_duplicates != 0,
+    };
     struct geometry_series *series = NULL;
     struct error error = {0};
     if (geometry_group(inspect->instances, inspect->count, &limits, &series, &error) != 0) {

@@ -220,10 +220,14 @@ def test_what_is_asked(fake):
     assert noctule("--root", root, "retry", "3", "4").stdout == "well\nwell\n"
     assert noctule("--root", root, "cancel", "5").returncode == OK
     assert noctule("--root", root, "complete", "1.2.3").returncode == OK
+    assert noctule("--root", root, "complete", "--accept-missing", "1.2.4").returncode == OK
     assert noctule("--root", root, "ping").returncode == OK
-    assert daemon.frames == [
-        (RETRY, struct.pack("<q", 3)), (RETRY, struct.pack("<q", 4)), (CANCEL, struct.pack("<q", 5)),
-        (COMPLETE, struct.pack("<I", 5) + b"1.2.3"), (PING, b"")]
+    frames = daemon.frames
+    assert frames[:3] == [(RETRY, struct.pack("<q", 3)), (RETRY, struct.pack("<q", 4)), (CANCEL, struct.pack("<q", 5))]
+    for frame, uid, accept in ((frames[3], b"1.2.3", 0), (frames[4], b"1.2.4", 1)):
+        assert frame[0] == COMPLETE
+        assert frame[1].startswith(struct.pack("<I", 5) + uid + struct.pack("<q", accept))  # and who had logged in
+    assert frames[5:] == [(PING, b"")]
 
 
 @pytest.mark.parametrize("statuses,expected", [

@@ -622,7 +622,7 @@ def test_reload_opens_and_closes_inboxes(intake):
 
 
 def inspect(i, paths, tolerance=0.01, number=7):
-    i.peer.send("INSPECT", number, 3, tolerance, [[str(path)] for path in paths])
+    i.peer.send("INSPECT", number, 3, tolerance, 0, 0, 0, [[str(path)] for path in paths])
     frame = i.until(lambda: [f for f in i.all("INSPECTED") if f["series_id"] == number], what="INSPECTED")[-1]
     assert frame["revision"] == 3
     return frame["stacks"]
@@ -794,7 +794,7 @@ def test_ten_thousand_files_at_once(intake, tmp_path):
         if asked is None:  # an empty inspection shows whether the loop and the pool answer
             rounds += 1
             asked = len(told)
-            i.peer.send("INSPECT", rounds, 0, 0.01, [[str(tmp_path / "none")]])
+            i.peer.send("INSPECT", rounds, 0, 0.01, 0, 0, 0, [[str(tmp_path / "none")]])
         i.peer.read(0.05)
         for frame in i.peer.frames[position:]:
             if frame.name == "ARRIVED":

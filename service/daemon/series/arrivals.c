@@ -112,14 +112,20 @@ arrivals_handle_quarantined(struct core *core, struct proto_reader *reader)
     }
     if (!core_change(core))
         return;
-    int error = queue_add_quarantine(core->queue, told.path, told.original, told.series, told.code,
-                                     told.message, clock_unix_ms());
+    const struct queue_quarantine file = {.path = told.path,
+                                          .original_path = told.original,
+                                          .series_uid = told.series,
+                                          .sop_instance_uid = told.sop_instance,
+                                          .code = told.code,
+                                          .message = told.message};
+    int error = queue_add_quarantine(core->queue, &file, clock_unix_ms());
     if (core_failed(core, error, "record a quarantined file"))
         return;
     /* Its name may be a patient's: the row has it, the log has not. */
     log_warn("file.quarantined", LOG_STR("code", code_name(told.code)),
              LOG_STR("series", told.series));
     arrivals_send_stored_on_commit(core, told.token);
+    inspections_look_for_news(core->inspections); /* a series may lack it */
 }
 
 /* ------------------------------------------------------------------------------- intake ---- */

@@ -32,6 +32,7 @@ struct series_inspection {
     int64_t series_id;           /* 0: free */
     int32_t revision, instances; /* as they are when it is asked for */
     int64_t last_seen_ms;        /* likewise */
+    bool allow_missing;          /* an operator takes it as it is */
     int crash_count;             /* deaths of the intake meanwhile; above 0 it is retried alone */
     bool gathering;              /* at the last look */
     bool planned;                /* had come to rest at the last look */
@@ -101,6 +102,7 @@ inspections_plan(struct inspections *all, const struct queue_series *series, con
     inspection->revision = series->revision;
     inspection->instances = series->instances;
     inspection->last_seen_ms = series->last_seen_ms;
+    inspection->allow_missing = *series->missing_accepted_by != 0;
     inspection->gathering = inspection->planned = true;
     snprintf(inspection->evidence, sizeof inspection->evidence, "%s", evidence);
 }
@@ -130,12 +132,13 @@ static bool
 inspection_is_current(const struct queue_series *series, const struct series_inspection *inspection)
 {
     return series->revision == inspection->revision && series->instances == inspection->instances &&
-           series->last_seen_ms == inspection->last_seen_ms;
+           series->last_seen_ms == inspection->last_seen_ms &&
+           (*series->missing_accepted_by != 0) == inspection->allow_missing;
 }
 
 static void
 inspection_settle(struct inspections *all, struct series_inspection *inspection,
-                  const struct queue_stack *stacks, size_t count)
+                  struct queue_stack *stacks, size_t count)
 {
     struct core *core = all->core;
     struct queue_series series;
@@ -160,23 +163,23 @@ static void
 inspection_refuse(struct inspections *all, struct series_inspection *inspection, enum code code,
                   const char *message)
 {
-    const struct queue_stack stack = {
+    struct queue_stack stack = {
         .name = "", .code = code, .message = message, .file_a = "", .file_b = ""};
     inspection_settle(all, inspection, &stack, 1);
 }
 
 /* ------------------------------------------------------------------------------- asking ---- */
 
-/* The most lenient pipeline counts: each job's own gate applies its own tolerance. */
-static double
-inspection_spacing_tolerance(const struct conf *conf)
+/* The most lenient pipeline counts: each job's own gate applies its own limits. */
+static void
+inspection_add_limits(const struct conf *conf, struct message_inspect *inspect)
 {
-    double tolerance = 0;
     for (size_t i = 0; i < conf->pipeline_count; i++) {
-        if (conf->pipelines[i].spacing_tolerance > tolerance)
-            tolerance = conf->pipelines[i].spacing_tolerance;
+        const struct conf_pipeline *pipeline = &conf->pipelines[i];
+        inspect->spacing_tolerance = fmax(inspect->spacing_tolerance, pipeline->spacing_tolerance);
+        inspect->include_derived |= pipeline->derived;
+        inspect->newest_of_duplicates |= pipeline->duplicates == CONF_NEWEST;
     }
-    return tolerance;
 }
 
 static int
@@ -188,10 +191,10 @@ inspection_send(struct core *core, const struct series_inspection *inspection)
     if (error)
         return error;
     struct proto_writer writer;
-    const struct message_inspect inspect = {.series_id = inspection->series_id,
-                                            .revision = inspection->revision,
-                                            .spacing_tolerance =
-                                                inspection_spacing_tolerance(core->conf)};
+    struct message_inspect inspect = {.series_id = inspection->series_id,
+                                      .revision = inspection->revision,
+                                      .allow_missing = inspection->allow_missing};
+    inspection_add_limits(core->conf, &inspect);
     message_write_inspect(&writer, &inspect);
     for (size_t i = 0; i < count; i++) {
         char *path = core_path(core, paths[i]);
@@ -295,6 +298,8 @@ inspection_stack(const struct message_stack *told)
     return (struct queue_stack){
         .name = told->name,
         .accepted = told->accepted != 0,
+        .passed_over = told->passed_over != 0,
+        .split_by = told->split_by,
         .planes = core_count(told->planes),
         .columns = core_count(told->columns),
         .rows = core_count(told->rows),

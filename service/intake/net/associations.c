@@ -29,6 +29,7 @@ struct session {
     bool known;                   /* guarded: it has asked to be admitted */
     bool rejected, opened;
     struct staged staged;
+    char series_uid[DICOM_UID_SIZE]; /* of the latest instance that named it */
 };
 
 struct associations {
@@ -130,13 +131,19 @@ association_on_closed(void *context, const struct dicom_association_request *ass
             LOG_STR("error", rc ? error->message : "")));
 }
 
+static struct reception
+reception_of(struct session *session, const struct dicom_store *store)
+{
+    return (struct reception){store, &session->staged, session->series_uid};
+}
+
 static uint16_t
 on_store_begin(void *context, const struct dicom_store *store, int *fd)
 {
-    (void)store;
     struct session *session = context;
+    const struct reception reception = reception_of(session, store);
     uint16_t status = receiver_begin(session->associations->receiver,
-                                     session->settings->conf->min_free_mib, &session->staged);
+                                     session->settings->conf->min_free_mib, &reception);
     *fd = session->staged.fd;
     return status;
 }
@@ -147,9 +154,10 @@ on_store_end(void *context, const struct dicom_store *store, int64_t bytes, int 
     (void)bytes;
     struct session *session = context;
     struct receiver *receiver = session->associations->receiver;
+    const struct reception reception = reception_of(session, store);
     if (error)
-        return receiver_abandon(receiver, &session->staged, error);
-    return receiver_end(receiver, store, &session->staged);
+        return receiver_abandon(receiver, &reception, error);
+    return receiver_end(receiver, &reception);
 }
 
 static uint16_t

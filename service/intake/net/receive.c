@@ -10,13 +10,15 @@
 #include "service/common/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <time.h>
 
-#define ANSWER_SECONDS 20 /* for the daemon; senders commonly wait 30 */
+#define ANSWER_SECONDS 20  /* for the daemon; senders commonly wait 30 */
+#define MAX_LOST       256 /* reports that wait for the loop */
 
 struct receiver {
     struct store *store;
@@ -25,6 +27,7 @@ struct receiver {
     pthread_mutex_t lock;
     STAILQ_HEAD(handover_queue, handover) waiting;
     bool allowed, stopped;
+    int lost; /* of those that wait */
 };
 
 /* ------------------------------------------------------------------------ statuses ------ */
@@ -135,41 +138,6 @@ receiver_hand_over(struct receiver *receiver, struct handover *handover)
     return await_answer(receiver, handover);
 }
 
-/* --------------------------------------------------------------------------- files ------ */
-
-static bool
-is_disk_low(const struct receiver *receiver, double min_free_mib)
-{
-    struct statvfs disk;
-    return fstatvfs(store_fd(receiver->store), &disk) == 0 &&
-           (double)disk.f_bavail * (double)disk.f_frsize < min_free_mib * 1024.0 * 1024.0;
-}
-
-uint16_t
-receiver_begin(struct receiver *receiver, double min_free_mib, struct staged *staged)
-{
-    *staged = (struct staged){.fd = -1};
-    pthread_mutex_lock(&receiver->lock);
-    const bool allowed = receiver->allowed && !receiver->stopped;
-    pthread_mutex_unlock(&receiver->lock);
-    if (!allowed || is_disk_low(receiver, min_free_mib))
-        return DICOM_OUT_OF_RESOURCES;
-    int error = store_create(receiver->store, staged);
-    if (!error)
-        return DICOM_SUCCESS;
-    log_error("receive.create", LOG_STR("error", strerror(-error)));
-    return status_of_error(error);
-}
-
-uint16_t
-receiver_abandon(struct receiver *receiver, struct staged *staged, int error)
-{
-    store_discard(receiver->store, staged);
-    if (error != -ECONNABORTED)
-        log_error("receive.write", LOG_STR("error", strerror(-error)));
-    return status_of_error(error);
-}
-
 static struct handover *
 file_handover(const struct dicom_store *store)
 {
@@ -184,6 +152,91 @@ file_handover(const struct dicom_store *store)
     handover->item.folder = handover->folder;
     handover->item.relative = handover->relative;
     return handover;
+}
+
+/* ---------------------------------------------------------------------------- lost ------ */
+
+/* Without waiting: nobody is left to be told, or he is told without it. */
+static void
+give_lost(struct receiver *receiver, struct handover *handover)
+{
+    pthread_mutex_lock(&receiver->lock);
+    const bool room = receiver->lost < MAX_LOST;
+    receiver->lost += room;
+    pthread_mutex_unlock(&receiver->lock);
+    handover->lost = true;
+    if (room)
+        give(receiver, handover);
+    else
+        log_warn("receive.unreported", LOG_STR("sop", handover->relative));
+    pthread_mutex_lock(&receiver->lock);
+    release_locked(handover);
+    pthread_mutex_unlock(&receiver->lock);
+}
+
+/* Of an instance that belongs to no series that is known, nobody would learn from the report. */
+static void
+report_lost(struct receiver *receiver, const struct reception *reception, const char *series_uid,
+            const char *why)
+{
+    struct handover *handover = *series_uid ? file_handover(reception->store) : NULL;
+    if (!handover)
+        return;
+    struct import_report *report = &handover->item.report;
+    handover->item.outcome = IMPORT_QUARANTINED;
+    report->code = CODE_NOT_RECEIVED;
+    snprintf(report->series_uid, sizeof report->series_uid, "%s", series_uid);
+    snprintf(report->sop_instance_uid, sizeof report->sop_instance_uid, "%s",
+             reception->store->sop_instance_uid);
+    snprintf(report->message, sizeof report->message,
+             "Its C-STORE began, and it was not stored: %s. Send it again.", why);
+    give_lost(receiver, handover);
+}
+
+/* --------------------------------------------------------------------------- files ------ */
+
+static bool
+is_disk_low(const struct receiver *receiver, double min_free_mib)
+{
+    struct statvfs disk;
+    return fstatvfs(store_fd(receiver->store), &disk) == 0 &&
+           (double)disk.f_bavail * (double)disk.f_frsize < min_free_mib * 1024.0 * 1024.0;
+}
+
+uint16_t
+receiver_begin(struct receiver *receiver, double min_free_mib, const struct reception *reception)
+{
+    *reception->staged = (struct staged){.fd = -1};
+    pthread_mutex_lock(&receiver->lock);
+    const bool allowed = receiver->allowed && !receiver->stopped;
+    pthread_mutex_unlock(&receiver->lock);
+    if (!allowed || is_disk_low(receiver, min_free_mib)) {
+        report_lost(receiver, reception, reception->series_uid, "nothing was taken in then");
+        return DICOM_OUT_OF_RESOURCES;
+    }
+    int error = store_create(receiver->store, reception->staged);
+    if (!error)
+        return DICOM_SUCCESS;
+    log_error("receive.create", LOG_STR("error", strerror(-error)));
+    report_lost(receiver, reception, reception->series_uid, strerror(-error));
+    return status_of_error(error);
+}
+
+uint16_t
+receiver_abandon(struct receiver *receiver, const struct reception *reception, int error)
+{
+    const bool broken_off = error == -ECONNABORTED;
+    struct dicom_identity identity = {0};
+    char path[PATH_MAX];
+    if (store_staged_path(receiver->store, reception->staged, path, sizeof path) == 0)
+        dicom_identify(path, &identity);
+    store_discard(receiver->store, reception->staged);
+    if (!broken_off)
+        log_error("receive.write", LOG_STR("error", strerror(-error)));
+    report_lost(receiver, reception,
+                *identity.series_uid ? identity.series_uid : reception->series_uid,
+                broken_off ? "the sender broke off" : strerror(-error));
+    return status_of_error(error);
 }
 
 static void
@@ -222,10 +275,13 @@ settle_arrived(struct receiver *receiver, struct handover *handover)
 }
 
 static uint16_t
-receiver_finish(struct receiver *receiver, struct handover *handover)
+receiver_finish(struct receiver *receiver, const struct reception *reception,
+                struct handover *handover)
 {
     const struct import_item *item = &handover->item;
     uint16_t status = status_of_error(item->error);
+    if (*item->report.series_uid)
+        memcpy(reception->series_uid, item->report.series_uid, DICOM_UID_SIZE);
     switch (item->outcome) {
     case IMPORT_ARRIVED:
         return settle_arrived(receiver, handover);
@@ -242,6 +298,7 @@ receiver_finish(struct receiver *receiver, struct handover *handover)
     case IMPORT_CHANGED:
     case IMPORT_GONE:
         log_error("receive.failed", LOG_STR("error", strerror(-item->error)));
+        report_lost(receiver, reception, reception->series_uid, strerror(-item->error));
         break;
     }
     destroy_handover(handover);
@@ -249,15 +306,16 @@ receiver_finish(struct receiver *receiver, struct handover *handover)
 }
 
 uint16_t
-receiver_end(struct receiver *receiver, const struct dicom_store *store, struct staged *staged)
+receiver_end(struct receiver *receiver, const struct reception *reception)
 {
+    const struct dicom_store *store = reception->store;
     struct handover *handover = file_handover(store);
     if (!handover)
-        return receiver_abandon(receiver, staged, -ENOMEM);
+        return receiver_abandon(receiver, reception, -ENOMEM);
     const struct import_claim claim = {.sop_class_uid = store->sop_class_uid,
                                        .sop_instance_uid = store->sop_instance_uid};
-    import_received(receiver->store, staged, &claim, &handover->item);
-    return receiver_finish(receiver, handover);
+    import_received(receiver->store, reception->staged, &claim, &handover->item);
+    return receiver_finish(receiver, reception, handover);
 }
 
 /* --------------------------------------------------------------------- commitments ------ */
@@ -325,8 +383,10 @@ receiver_next(struct receiver *receiver)
 {
     pthread_mutex_lock(&receiver->lock);
     struct handover *handover = STAILQ_FIRST(&receiver->waiting);
-    if (handover)
+    if (handover) {
         STAILQ_REMOVE_HEAD(&receiver->waiting, next);
+        receiver->lost -= handover->lost;
+    }
     pthread_mutex_unlock(&receiver->lock);
     return handover;
 }

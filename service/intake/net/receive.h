@@ -31,13 +31,22 @@ struct receiver;
 
 /* ---- threads of associations ---- */
 
+/* A C-STORE under way. What ends without being stored is reported, for its series is incomplete. */
+struct reception {
+    const struct dicom_store *store;
+    struct staged *staged;
+    /* DICOM_UID_SIZE: of the association's instances so far, which is taken to be that of one whose
+     * header has not come; "": none yet */
+    char *series_uid;
+};
+
 /* Opens the file to receive into: DICOM_SUCCESS, or why not. */
-uint16_t receiver_begin(struct receiver *receiver, double min_free_mib, struct staged *staged);
+uint16_t receiver_begin(struct receiver *receiver, double min_free_mib,
+                        const struct reception *reception);
 /* The file is complete: returns when its fate is known, with the status to answer. */
-uint16_t receiver_end(struct receiver *receiver, const struct dicom_store *store,
-                      struct staged *staged);
+uint16_t receiver_end(struct receiver *receiver, const struct reception *reception);
 /* It is not, for the reason -errno. */
-uint16_t receiver_abandon(struct receiver *receiver, struct staged *staged, int error);
+uint16_t receiver_abandon(struct receiver *receiver, const struct reception *reception, int error);
 /* A peer's storage commitment report: DICOM_SUCCESS once the daemon has it on record. */
 uint16_t receiver_committed(struct receiver *receiver, const struct dicom_commitment *commitment);
 
@@ -51,6 +60,7 @@ struct handover {
     char sender[DICOM_AE_SIZE], called_ae[DICOM_AE_SIZE];
     char folder[DICOM_AE_SIZE + 8];      /* item.folder: "scu:CT1" */
     char relative[DICOM_UID_SIZE];       /* item.relative */
+    bool lost;                           /* it is no file: nobody waits for the answer */
     struct dicom_commitment *commitment; /* NULL: a file */
 
     /* receive.c's, under its lock */

@@ -161,6 +161,17 @@ bind_for_series(struct work *work, const struct dicom_instance *instance)
     work->target = SERIES;
 }
 
+/* Its series is to know that it is lacking. */
+static void
+import_identify(struct work *work, const char *path)
+{
+    struct import_report *report = &work->item->report;
+    struct dicom_identity identity;
+    dicom_identify(path, &identity);
+    memcpy(report->sop_instance_uid, identity.sop_instance_uid, DICOM_UID_SIZE);
+    memcpy(report->series_uid, identity.series_uid, DICOM_UID_SIZE);
+}
+
 static void
 examine_header(struct work *work, const char *path)
 {
@@ -177,6 +188,8 @@ examine_header(struct work *work, const char *path)
         bind_for_quarantine(work, error.code, error.message);
     else
         bind_for_series(work, instance);
+    if (work->state != SETTLED && rc)
+        import_identify(work, path);
     if (!rc)
         dicom_instance_free(instance);
 }

@@ -148,6 +148,7 @@ write_quarantined(const struct in_hand_item *item, struct proto_writer *writer)
         .path = report->path,
         .original = original,
         .series = report->series_uid,
+        .sop_instance = report->sop_instance_uid,
         .code = report->code,
         .message = report->message,
     };

@@ -130,6 +130,26 @@ START_TEST(a_file_that_cannot_be_read)
 
 END_TEST
 
+/* What its series lacks is told from one end to the other. */
+START_TEST(an_instance_that_never_came_whole)
+{
+    char relative[] = "1.2.3.5";
+    struct handover handover = {.sender = "CT1", .folder = "scu:CT1", .lost = true};
+    const struct in_hand_item item = {.import = {.outcome = IMPORT_QUARANTINED,
+                                                 .folder = "scu:CT1",
+                                                 .relative = relative,
+                                                 .report = {.code = CODE_NOT_RECEIVED,
+                                                            .series_uid = "1.2.3",
+                                                            .sop_instance_uid = "1.2.3.5",
+                                                            .message = "It broke off."}},
+                                      .handover = &handover};
+    send_item(&item);
+    assert_answer(&s, "SELECT original_path || sop_instance_uid || lacking FROM v_quarantine",
+                  "scu:CT1/1.2.3.51.2.3.51");
+}
+
+END_TEST
+
 START_TEST(a_commitment_report)
 {
     static const struct dicom_commitment_reference references[] = {
@@ -144,4 +164,5 @@ START_TEST(a_commitment_report)
 END_TEST
 
 SAMPLE_MAIN("arrivals", set_up, tear_down, an_image_found_at_start, an_image_received,
-            a_file_in_quarantine, a_file_that_cannot_be_read, a_commitment_report)
+            a_file_in_quarantine, a_file_that_cannot_be_read, an_instance_that_never_came_whole,
+            a_commitment_report)

@@ -148,7 +148,8 @@ START_TEST(requests_are_heard_and_answered)
         struct proto_writer writer;
         proto_start(&writer, cases[i].type);
         if (cases[i].type == PROTO_COMPLETE)
-            proto_put_str(&writer, cases[i].series);
+            message_write_complete(&writer,
+                                   &(struct message_complete){.series_uid = cases[i].series});
         else if (cases[i].type != PROTO_PING)
             proto_put_i64(&writer, cases[i].job);
         send_frame(fd, &writer);
@@ -157,6 +158,7 @@ START_TEST(requests_are_heard_and_answered)
         ck_assert_str_eq(message, "no such job");
         ck_assert_int_eq(seen.requests, i + 1);
         ck_assert_int_eq(seen.last.type, cases[i].type);
+        ck_assert_uint_eq(seen.last.user, getuid());
         if (cases[i].type == PROTO_RETRY)
             ck_assert_int_eq(seen.last.message.retry.job, cases[i].job);
         else if (cases[i].type == PROTO_CANCEL)

@@ -20,7 +20,7 @@ CREATE TABLE series (
     evidence TEXT NOT NULL DEFAULT '',
     complete_requested INTEGER NOT NULL DEFAULT 0 CHECK (complete_requested IN (0, 1)),
     duplicate_conflicts INTEGER NOT NULL DEFAULT 0 CHECK (duplicate_conflicts >= 0),
-    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '',
+    missing_files INTEGER NOT NULL DEFAULT 0 CHECK (missing_files >= 0), called_ae TEXT NOT NULL DEFAULT '', sender TEXT NOT NULL DEFAULT '', code TEXT NOT NULL DEFAULT '', message TEXT NOT NULL DEFAULT '', missing_accepted_by TEXT NOT NULL DEFAULT '',
     CHECK ((state = 'GATHERING') = (settled_at IS NULL))
 ) STRICT;
 CREATE INDEX series_state ON series (state, last_seen_at);
@@ -54,7 +54,7 @@ CREATE TABLE stack (
     code TEXT NOT NULL,
     message TEXT NOT NULL,
     file_a TEXT NOT NULL,
-    file_b TEXT NOT NULL,
+    file_b TEXT NOT NULL, split_by TEXT NOT NULL DEFAULT '', passed_over INTEGER NOT NULL DEFAULT 0 CHECK (passed_over IN (0, 1)),
     UNIQUE (series_id, revision, name),
     CHECK (accepted = (code = ''))
 ) STRICT;
@@ -134,10 +134,12 @@ CREATE TABLE quarantine (
     series_uid TEXT NOT NULL,
     code TEXT NOT NULL,
     message TEXT NOT NULL,
-    quarantined_at TEXT NOT NULL,
+    quarantined_at TEXT NOT NULL, sop_instance_uid TEXT NOT NULL DEFAULT '', lacking INTEGER NOT NULL DEFAULT 0 CHECK (lacking IN (0, 1)),
     UNIQUE (path, original_path, code)
 ) STRICT;
 CREATE INDEX quarantine_time ON quarantine (quarantined_at);
+CREATE INDEX quarantine_lacking ON quarantine (series_uid) WHERE lacking;
+CREATE INDEX quarantine_instance ON quarantine (sop_instance_uid) WHERE lacking;
 
 CREATE TABLE event (
     id INTEGER PRIMARY KEY,

@@ -357,11 +357,13 @@ START_TEST(views_have_their_columns)
          "series_uid,state,revision,study_uid,modality,body_part,series_description,instances,"
          "frames,expected_instances,first_seen_at,last_seen_at,settled_at,evidence,"
          "complete_requested,stacks,accepted_stacks,code,message,file_a,file_b,"
-         "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender"},
+         "duplicate_conflicts,missing_files,jobs,jobs_done,called_ae,sender,split_by,passed_over,"
+         "incomplete,quarantined,missing_accepted_by"},
         {"v_results",
          "job,pipeline,stack,series_uid,revision,kind,path,sop_class_uid,sop_instance_uid,"
          "result_series_uid,size_bytes,frames,created_at,superseded_by"},
-        {"v_quarantine", "quarantined_at,path,original_path,series_uid,code,message"},
+        {"v_quarantine",
+         "quarantined_at,path,original_path,series_uid,code,message,sop_instance_uid,lacking"},
         {"v_events", "event,at,kind,series_uid,job,from_state,to_state,detail,delivery"},
         {"v_night",
          "now_at,jobs_ready,jobs_running,jobs_delayed,jobs_done,jobs_empty,jobs_failed,"

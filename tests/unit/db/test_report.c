@@ -523,8 +523,13 @@ START_TEST(the_night_at_a_glance)
     run_job("2.2", 2 * 3600 * 1000, 2, 1);
     run_job("2.3", 13 * 3600 * 1000, 9, 0);
     run_job("2.4", 25 * 3600 * 1000, 100, 0);
-    ck_assert_int_eq(
-        queue_add_quarantine(s.queue, "quarantine/a", "a", "", CODE_NOT_DICOM, "a", now_ms()), 0);
+    ck_assert_int_eq(queue_add_quarantine(s.queue,
+                                          &(struct queue_quarantine){.path = "quarantine/a",
+                                                                     .original_path = "a",
+                                                                     .code = CODE_NOT_DICOM,
+                                                                     .message = "a"},
+                                          now_ms()),
+                     0);
     assert_answer(&s,
                   "SELECT jobs_ended_12h || ' ' || jobs_ended_24h || ' ' || jobs_failed_24h || "
                   "' ' || mean_seconds || ' ' || median_seconds || ' ' || quarantined_24h "

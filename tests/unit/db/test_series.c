@@ -1,4 +1,4 @@
-/* Instances, quarantine and series: every call, every edge, legal and not. */
+/* Instances and series: every call, every edge, legal and not. */
 #include "tests/unit/db/sample.h"
 
 #include <math.h>
@@ -237,17 +237,116 @@ START_TEST(an_operators_word_is_kept_until_it_settles)
 {
     int64_t id = sample_series(s.queue, "1.2.3", 3);
     struct queue_series series;
-    ck_assert_int_eq(queue_request_complete(s.queue, "9.9", SAMPLE_NOW), -ENOENT);
-    ck_assert_int_eq(queue_request_complete(s.queue, "1.2.3", SAMPLE_NOW), 0);
-    ck_assert_int_eq(queue_request_complete(s.queue, "1.2.3", SAMPLE_NOW), 0);
+    const struct queue_complete nothing = {"9.9", false, "jane"}, complete = {"1.2.3", false, ""};
+    ck_assert_int_eq(queue_request_complete(s.queue, &nothing, SAMPLE_NOW), -ENOENT);
+    ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), 0);
     sample_reopen(&s);
     ck_assert_int_eq(queue_get_series(s.queue, id, &series), 0);
     ck_assert(series.complete_requested);
     queue_series_clear(&series);
-    assert_answer(&s, "SELECT count(*) FROM v_events WHERE kind = 'COMPLETE_REQUESTED'", "1");
+    assert_answer(&s, "SELECT group_concat(detail) FROM v_events WHERE kind = 'COMPLETE_REQUESTED'",
+                  "an operator says that it is complete");
     ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
-    assert_answer(&s, "SELECT complete_requested FROM v_series", "0");
-    ck_assert_int_eq(queue_request_complete(s.queue, "1.2.3", SAMPLE_NOW), -EAGAIN);
+    assert_answer(&s, "SELECT complete_requested || missing_accepted_by FROM v_series", "0");
+    ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), -EAGAIN);
+    const struct queue_complete accept = {"1.2.3", true, "jane"};
+    ck_assert_int_eq(queue_request_complete(s.queue, &accept, SAMPLE_NOW), -EAGAIN);
+}
+
+END_TEST
+
+static int
+settle_incomplete(int64_t id, int32_t revision)
+{
+    struct queue_stack stack = {
+        .name = "", .planes = 3, .code = CODE_INCOMPLETE_SERIES, .message = "3 of 4 are there"};
+    return queue_settle(s.queue, id, revision, "quiet", &stack, 1, SAMPLE_NOW + 1000);
+}
+
+/* An operator's word on what is missing holds for one revision, before it is judged or after. */
+START_TEST(what_is_missing_is_accepted_by_name)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    const struct queue_complete complete = {"1.2.3", false, "jane"},
+                                accept = {"1.2.3", true, "jane"};
+    ck_assert_int_eq(settle_incomplete(id, 1), 0);
+    assert_answer(&s, "SELECT state || incomplete FROM v_series", "REFUSED3 of 4 are there");
+    ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), -EAGAIN);
+    ck_assert_ptr_nonnull(strstr(queue_reason(s.queue), "--accept-missing"));
+    ck_assert_int_eq(queue_request_complete(s.queue, &accept, SAMPLE_NOW), 0);
+    assert_answer(&s,
+                  "SELECT state || revision || complete_requested || missing_accepted_by || "
+                  "incomplete FROM v_series",
+                  "GATHERING21jane");
+    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC LIMIT 1",
+                  "MISSING_ACCEPTED jane accepts what is missing: revision 2");
+    ck_assert_int_eq(sample_settle(s.queue, id, 2), 0);
+    assert_answer(&s, "SELECT state || missing_accepted_by FROM v_series", "SETTLEDjane");
+    enum queue_arrival arrival;
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 4, &arrival, &id), 0);
+    assert_answer(&s, "SELECT revision || missing_accepted_by FROM v_series", "3");
+    ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_request_complete(s.queue, &accept, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_request_complete(s.queue, &accept, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT revision || missing_accepted_by FROM v_series", "3jane");
+    assert_answer(&s,
+                  "SELECT group_concat(detail, ';') FROM v_events WHERE event > "
+                  "(SELECT max(event) FROM v_events WHERE kind = 'INSTANCE')",
+                  "jane says that it is complete;jane accepts what is missing");
+}
+
+END_TEST
+
+/* What is said of a whole series stands before its stacks, and until it is judged again. */
+START_TEST(a_flag_is_told_and_goes_with_the_revision)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    const struct queue_complete complete = {"1.2.3", false, "jane"};
+    ck_assert_int_eq(queue_flag_series(s.queue, id, CODE_TOO_MANY_STACKS, "12 volumes", SAMPLE_NOW),
+                     -EAGAIN);
+    struct queue_stack stacks[] = {
+        {.name = "a", .accepted = true, .planes = 9},
+        {.name = "b", .code = CODE_TOO_FEW_SLICES, .message = "few", .file_a = "f"},
+    };
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "", stacks, 2, SAMPLE_NOW), 0);
+    ck_assert_int_eq(queue_flag_series(s.queue, id, CODE_TOO_MANY_STACKS, "12 volumes", SAMPLE_NOW),
+                     0);
+    assert_answer(&s, "SELECT state || code || message || file_a FROM v_series",
+                  "SETTLEDTOO_MANY_STACKS12 volumes");
+    assert_answer(&s, "SELECT detail FROM v_events WHERE kind = 'TOO_MANY_STACKS'", "12 volumes");
+    ck_assert_int_eq(queue_request_complete(s.queue, &complete, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state || revision || code || message FROM v_series", "GATHERING2");
+}
+
+END_TEST
+
+/* It is the series' code only where nothing else is there. */
+START_TEST(what_is_passed_over_is_no_refusal)
+{
+    struct queue_stack stacks[] = {
+        {.name = "derived", .planes = 2, .passed_over = true, .code = CODE_DERIVED_IMAGE},
+        {.name = "localizer", .planes = 3, .passed_over = true, .code = CODE_LOCALIZER},
+        {.name = "time 1", .accepted = true, .planes = 9, .split_by = "Temporal Position"},
+    };
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "", stacks, 3, SAMPLE_NOW), 0);
+    assert_answer(&s,
+                  "SELECT state || accepted_stacks || '/' || stacks || code || '|' || split_by || "
+                  "passed_over FROM v_series",
+                  "SETTLED1/3|Temporal Position5");
+    int64_t other = sample_series(s.queue, "1.2.4", 3);
+    ck_assert_int_eq(queue_settle(s.queue, other, 1, "", stacks, 2, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state || code FROM v_series WHERE series_uid = '1.2.4'",
+                  "REFUSEDDERIVED_IMAGE");
+    stacks[2] = (struct queue_stack){.name = "x", .code = CODE_MISSING_SLICE};
+    int64_t third = sample_series(s.queue, "1.2.5", 3);
+    ck_assert_int_eq(queue_settle(s.queue, third, 1, "", stacks, 3, SAMPLE_NOW), 0);
+    assert_answer(&s, "SELECT state || code FROM v_series WHERE series_uid = '1.2.5'",
+                  "REFUSEDMISSING_SLICE");
+    stacks[0] = (struct queue_stack){.name = "", .accepted = true, .passed_over = true};
+    int64_t fourth = sample_series(s.queue, "1.2.6", 3);
+    ck_assert_int_eq(queue_settle(s.queue, fourth, 1, "", stacks, 1, SAMPLE_NOW), -EINVAL);
 }
 
 END_TEST
@@ -438,56 +537,6 @@ START_TEST(a_series_whose_job_failed_is_judged_again_when_a_file_returns)
 
 END_TEST
 
-START_TEST(quarantine)
-{
-    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "", CODE_NOT_DICOM,
-                                          "a has no DICOM header", SAMPLE_NOW),
-                     0);
-    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "", CODE_NOT_DICOM,
-                                          "told twice", SAMPLE_NOW + 5),
-                     0);
-    assert_answer(&s,
-                  "SELECT quarantined_at || path || original_path || series_uid || code || "
-                  "message FROM v_quarantine",
-                  "2026-01-31T02:03:20.000Zquarantine/a/inbox/aNOT_DICOMa has no DICOM header");
-    assert_answer(&s, "SELECT count(*) FROM v_quarantine", "1");
-    for (int i = 0; i < 4; i++) {
-        char original[16];
-        snprintf(original, sizeof original, "/inbox/%d", i / 2);
-        ck_assert_int_eq(queue_add_quarantine(s.queue, "", original, "", CODE_FILE_UNREADABLE,
-                                              "it cannot be read", SAMPLE_NOW),
-                         0);
-    }
-    assert_answer(&s, "SELECT count(*) FROM v_quarantine WHERE path = ''", "2");
-    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event",
-                  "QUARANTINED NOT_DICOM: quarantine/a");
-    assert_answer(&s, "SELECT count(*) FROM v_events", "3");
-}
-
-END_TEST
-
-START_TEST(other_bytes_under_a_known_uid_flag_the_series)
-{
-    sample_series(s.queue, "1.2.3", 1);
-    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "1.2.3",
-                                          CODE_DUPLICATE_UID_DIFFERENT, "other bytes", SAMPLE_NOW),
-                     0);
-    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/a", "/inbox/a", "1.2.3",
-                                          CODE_DUPLICATE_UID_DIFFERENT, "other bytes", SAMPLE_NOW),
-                     0);
-    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/b", "/inbox/b", "1.2.3",
-                                          CODE_TAG_MISSING, "no rows", SAMPLE_NOW),
-                     0);
-    ck_assert_int_eq(queue_add_quarantine(s.queue, "quarantine/c", "/inbox/c", "9.9",
-                                          CODE_DUPLICATE_UID_DIFFERENT, "of nothing", SAMPLE_NOW),
-                     0);
-    assert_answer(&s, "SELECT duplicate_conflicts || state || revision FROM v_series",
-                  "1GATHERING1");
-    assert_answer(&s, "SELECT count(*) FROM v_events WHERE series_uid = '1.2.3'", "3");
-}
-
-END_TEST
-
 START_TEST(texts_are_made_utf8)
 {
     struct queue_instance instance = {.sop_instance_uid = "1.1",
@@ -554,12 +603,12 @@ SAMPLE_MAIN("db_series", open_sample, close_sample, a_first_instance_makes_a_ser
             one_uid_in_two_series_is_two_instances, a_late_slice_reopens_a_settled_series,
             a_late_slice_reopens_a_refused_series, settling_takes_what_is_gathering_only,
             one_accepted_stack_settles, no_stack_at_all_refuses, a_bad_stack_undoes_the_settling,
-            an_operators_word_is_kept_until_it_settles, gathering_lists_the_oldest_first,
-            a_missing_file_is_flagged_once_and_may_return,
+            an_operators_word_is_kept_until_it_settles, what_is_missing_is_accepted_by_name,
+            a_flag_is_told_and_goes_with_the_revision, what_is_passed_over_is_no_refusal,
+            gathering_lists_the_oldest_first, a_missing_file_is_flagged_once_and_may_return,
             a_file_that_returns_makes_the_series_wait,
             a_series_refused_without_a_file_is_judged_again_when_it_returns,
             a_series_with_results_stands_when_a_file_returns,
-            a_series_whose_job_failed_is_judged_again_when_a_file_returns, quarantine,
-            other_bytes_under_a_known_uid_flag_the_series, texts_are_made_utf8,
+            a_series_whose_job_failed_is_judged_again_when_a_file_returns, texts_are_made_utf8,
             series_are_found_by_uid, paths_come_sorted, each_path_is_visited_once,
             the_first_sender_is_kept, an_impossible_time_is_refused)

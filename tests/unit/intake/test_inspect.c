@@ -48,17 +48,16 @@ release(struct wire *wire)
     proto_stream_release(&wire->stream);
 }
 
+static const struct message_inspect strict = {
+    .series_id = 42, .revision = 3, .spacing_tolerance = 0.01};
+
 static void
-ask(struct wire *wire, double tolerance, const char *const *names, int64_t count)
+ask(struct wire *wire, const char *const *names, int64_t count)
 {
     *wire = (struct wire){0};
-    proto_start(&wire->writer, PROTO_INSPECT);
-    proto_put_i64(&wire->writer, 42);
-    proto_put_i64(&wire->writer, 3);
-    proto_put_f64(&wire->writer, tolerance);
-    proto_put_i64(&wire->writer, count);
+    message_write_inspect(&wire->writer, &strict);
     for (int64_t i = 0; i < count && names; i++)
-        proto_put_str(&wire->writer, scratch_path(names[i]));
+        message_add_path(&wire->writer, &(struct message_path){.path = scratch_path(names[i])});
     receive(wire);
 }
 
@@ -67,8 +66,9 @@ static int64_t
 answer_to(struct wire *answer, const char *const *names, int64_t count)
 {
     struct wire question;
+    struct message_inspected head;
     struct inspect *inspect;
-    ask(&question, 0.01, names, count);
+    ask(&question, names, count);
     ck_assert_int_eq(inspect_open(&question.reader, &inspect), 0);
     release(&question);
     inspect_run(inspect, 3);
@@ -77,9 +77,10 @@ answer_to(struct wire *answer, const char *const *names, int64_t count)
     inspect_free(inspect);
     receive(answer);
     ck_assert_int_eq(answer->reader.type, PROTO_INSPECTED);
-    ck_assert_int_eq(proto_get_i64(&answer->reader), 42);
-    ck_assert_int_eq(proto_get_i64(&answer->reader), 3);
-    return proto_get_i64(&answer->reader);
+    ck_assert_int_eq(message_read_inspected(&answer->reader, &head), 0);
+    ck_assert_int_eq(head.series_id, 42);
+    ck_assert_int_eq(head.revision, 3);
+    return answer->reader.rows;
 }
 
 static const char *const IN_ORDER[SLICES] = {"07.dcm", "00.dcm", "01.dcm", "02.dcm",
@@ -90,37 +91,37 @@ START_TEST(a_good_series_is_one_accepted_stack)
 {
     struct wire answer;
     ck_assert_int_eq(answer_to(&answer, IN_ORDER, SLICES), 1);
-    struct proto_reader *reader = &answer.reader;
-    ck_assert_str_eq(proto_get_str(reader), "");
-    ck_assert_int_eq(proto_get_i64(reader), 1);
-    ck_assert_int_eq(proto_get_i64(reader), SLICES);
-    ck_assert_int_eq(proto_get_i64(reader), 6); /* columns */
-    ck_assert_int_eq(proto_get_i64(reader), 4); /* rows */
-    ck_assert_double_eq_tol(proto_get_f64(reader), 3.0, 1e-9);
-    for (int i = 0; i < 4; i++)
-        ck_assert_str_eq(proto_get_str(reader), "");
-    ck_assert_int_eq(proto_end(reader), 0);
+    struct message_stack stack;
+    ck_assert(message_next_stack(&answer.reader, &stack));
+    ck_assert_str_eq(stack.name, "");
+    ck_assert_str_eq(stack.split_by, "");
+    ck_assert_int_eq(stack.accepted, 1);
+    ck_assert_int_eq(stack.passed_over, 0);
+    ck_assert_int_eq(stack.planes, SLICES);
+    ck_assert_int_eq(stack.columns, 6);
+    ck_assert_int_eq(stack.rows, 4);
+    ck_assert_double_eq_tol(stack.spacing, 3.0, 1e-9);
+    ck_assert_int_eq(stack.code, CODE_NONE);
+    ck_assert_str_eq(stack.message, "");
+    ck_assert_str_eq(stack.file_a, "");
+    ck_assert_str_eq(stack.file_b, "");
+    ck_assert(!message_next_stack(&answer.reader, &stack));
     release(&answer);
 }
 
 END_TEST
 
 static void
-assert_refused(const char *const *names, int64_t count, const char *code, const char *file)
+assert_refused(const char *const *names, int64_t count, enum code code, const char *file)
 {
     struct wire answer;
+    struct message_stack stack;
     ck_assert_int_eq(answer_to(&answer, names, count), 1);
-    struct proto_reader *reader = &answer.reader;
-    proto_get_str(reader);
-    ck_assert_int_eq(proto_get_i64(reader), 0);
-    for (int i = 0; i < 3; i++)
-        proto_get_i64(reader);
-    proto_get_f64(reader);
-    ck_assert_str_eq(proto_get_str(reader), code);
-    ck_assert_uint_gt(strlen(proto_get_str(reader)), 10);
-    ck_assert_ptr_nonnull(strstr(proto_get_str(reader), file));
-    proto_get_str(reader);
-    ck_assert_int_eq(proto_end(reader), 0);
+    ck_assert(message_next_stack(&answer.reader, &stack));
+    ck_assert_int_eq(stack.accepted, 0);
+    ck_assert_int_eq(stack.code, code);
+    ck_assert_uint_gt(strlen(stack.message), 10);
+    ck_assert_ptr_nonnull(strstr(stack.file_a, file));
     release(&answer);
 }
 
@@ -129,7 +130,7 @@ START_TEST(a_gap_is_refused_with_its_files)
     const char *names[SLICES];
     memcpy(names, IN_ORDER, sizeof names);
     names[5] = names[SLICES - 1]; /* without 04 */
-    assert_refused(names, SLICES - 1, "MISSING_SLICE", "03.dcm");
+    assert_refused(names, SLICES - 1, CODE_MISSING_SLICE, "03.dcm");
 }
 
 END_TEST
@@ -141,7 +142,7 @@ START_TEST(the_first_unreadable_file_is_named)
     names[4] = "gone-4.dcm";
     names[6] = "gone-6.dcm";
     for (int i = 0; i < 20; i++)
-        assert_refused(names, SLICES, "FILE_UNREADABLE", "gone-4.dcm");
+        assert_refused(names, SLICES, CODE_FILE_UNREADABLE, "gone-4.dcm");
 }
 
 END_TEST
@@ -152,7 +153,7 @@ START_TEST(several_series_are_refused)
     image.series_uid = "1.2.3.4.99";
     sample_write(&image, scratch_path("other.dcm"));
     const char *names[] = {"00.dcm", "01.dcm", "other.dcm"};
-    assert_refused(names, 3, "SERIES_MIXED", "");
+    assert_refused(names, 3, CODE_SERIES_MIXED, "");
 }
 
 END_TEST
@@ -167,6 +168,8 @@ START_TEST(broken_requests_are_told)
         proto_put_i64(&question.writer, 42);
         proto_put_i64(&question.writer, 3);
         proto_put_f64(&question.writer, 0.01);
+        for (int limit = 0; limit < 3; limit++)
+            proto_put_i64(&question.writer, 0);
         proto_put_i64(&question.writer, counts[i]);
         proto_put_str(&question.writer, "only one");
         receive(&question);

@@ -1,0 +1,184 @@
+/*
+ * quarantine.c - files that could not be taken in, and what their series lack for it.
+ *
+ * A row is `lacking` from the time that a damaged file of a series comes until a good file of the
+ * same SOP instance does. A series that had settled without it is judged again.
+ */
+#include "db/queue/queue_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* What stands for an instance that the series is to have. The rest is of another kind, was there
+ * already, or is nothing that anybody could name. */
+static bool
+is_damage(enum code code)
+{
+    switch (code) {
+    case CODE_FILE_UNREADABLE:
+    case CODE_FILE_TRUNCATED:
+    case CODE_TAG_MISSING:
+    case CODE_TAG_INVALID:
+    case CODE_UID_INVALID:
+    case CODE_TRANSFER_SYNTAX_UNSUPPORTED:
+    case CODE_PIXELS_UNDECODABLE:
+    case CODE_SIZE_IMPLAUSIBLE:
+    case CODE_COMMAND_MISMATCH:
+    case CODE_NOT_RECEIVED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* 1 when it is one that its series lacks. */
+static int
+is_lacking(struct queue *queue, const struct queue_quarantine *file, const struct series_row *row)
+{
+    int64_t there = 0;
+    if (!file->series_uid || !*file->series_uid || !is_damage(file->code))
+        return 0;
+    int rc = database_get(&queue->db,
+                          "SELECT 1 FROM instance WHERE series_id = ? AND sop_instance_uid = ?",
+                          VALUES(value_int(row->id), value_text(file->sop_instance_uid)), &there);
+    return rc < 0 ? rc : !there;
+}
+
+/* It counts as the arrival that it would have been; what it comes too late for is judged again. */
+static int
+series_note_lacking(struct queue *queue, struct series_row *row, int64_t now_ms)
+{
+    int rc = database_run(&queue->db, "UPDATE series SET last_seen_at = ?2 WHERE id = ?1",
+                          VALUES(value_int(row->id), value_time(now_ms)));
+    if (rc < 0 || row->state != SERIES_SETTLED)
+        return rc;
+    return queue_reopen_series(queue, row, "INSTANCE", "a damaged instance", now_ms);
+}
+
+static int
+series_note_conflict(struct queue *queue, const struct series_row *row)
+{
+    return database_run(
+        &queue->db, "UPDATE series SET duplicate_conflicts = duplicate_conflicts + 1 WHERE id = ?",
+        VALUES(value_int(row->id)));
+}
+
+static int
+quarantine_insert(struct queue *queue, const struct queue_quarantine *file, int lacking,
+                  int64_t now_ms)
+{
+    return database_change(
+        &queue->db,
+        "INSERT INTO quarantine (path, original_path, series_uid, sop_instance_uid, code, message, "
+        "lacking, quarantined_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        VALUES(value_text(file->path), value_text(file->original_path),
+               value_text(file->series_uid), value_text(file->sop_instance_uid),
+               value_text(code_name(file->code)), value_text(file->message), value_int(lacking),
+               value_time(now_ms)));
+}
+
+static int
+add_quarantine(struct queue *queue, const struct queue_quarantine *file, int64_t now_ms)
+{
+    struct series_row row = {0};
+    const int absent = queue_read_series(queue, file->series_uid, &row);
+    const int lacking = absent < 0 ? absent : is_lacking(queue, file, &row);
+    int rc = lacking < 0 ? lacking : quarantine_insert(queue, file, lacking, now_ms);
+    if (rc <= 0)
+        return rc; /* told before */
+    char detail[512];
+    snprintf(detail, sizeof detail, "%s: %s", code_name(file->code), file->path);
+    struct queue_event event = {.kind = "QUARANTINED", .series_id = row.id, .detail = detail};
+    rc = queue_add_event(queue, &event, now_ms);
+    if (rc == 0 && !absent && file->code == CODE_DUPLICATE_UID_DIFFERENT)
+        rc = series_note_conflict(queue, &row);
+    if (rc == 0 && !absent && lacking)
+        rc = series_note_lacking(queue, &row, now_ms);
+    return rc;
+}
+
+int
+queue_add_quarantine(struct queue *queue, const struct queue_quarantine *file, int64_t now_ms)
+{
+    int rc = queue_enter(queue);
+    return rc < 0 ? rc : queue_leave(queue, add_quarantine(queue, file, now_ms));
+}
+
+/* --------------------------------------------------------------------------------- lacking ---- */
+
+/* The instance was thought to be another series': that one is judged again without this blame. */
+static int
+clear_others(struct queue *queue, const struct queue_instance *instance, int64_t now_ms)
+{
+    char **series;
+    size_t count;
+    int rc =
+        queue_list(queue,
+                   "SELECT DISTINCT series_uid FROM quarantine "
+                   "WHERE sop_instance_uid = ? AND lacking AND series_uid <> ?",
+                   VALUES(value_text(instance->sop_instance_uid), value_text(instance->series_uid)),
+                   &database_string, &series, &count);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        struct series_row row;
+        if (rc == 0)
+            rc = queue_read_series(queue, series[i], &row);
+        if (rc == 0 && row.state == SERIES_REFUSED)
+            rc =
+                queue_reopen_series(queue, &row, "INSTANCE", "what it lacked is another's", now_ms);
+        rc = rc == 1 ? 0 : rc;
+        free(series[i]);
+    }
+    free(series);
+    return rc;
+}
+
+int
+queue_cure_instance(struct queue *queue, const struct queue_instance *instance, int64_t now_ms)
+{
+    int64_t lacking;
+    int rc = database_get(&queue->db,
+                          "SELECT 1 FROM quarantine WHERE sop_instance_uid = ? AND lacking LIMIT 1",
+                          VALUES(value_text(instance->sop_instance_uid)), &lacking);
+    if (rc <= 0)
+        return rc;
+    rc = clear_others(queue, instance, now_ms);
+    return rc < 0 ? rc
+                  : database_run(&queue->db,
+                                 "UPDATE quarantine SET lacking = 0 "
+                                 "WHERE sop_instance_uid = ? AND lacking",
+                                 VALUES(value_text(instance->sop_instance_uid)));
+}
+
+#define LACKING_FIELDS(FIELD)                                                                      \
+    FIELD(INT64, count, "count(*) OVER ()")                                                        \
+    FIELD(TEXT, path, "path")                                                                      \
+    FIELD(TEXT, original_path, "original_path")                                                    \
+    FIELD(TEXT, code, "code")                                                                      \
+    FIELD(TEXT, message, "message")
+#define LACKING_FIELD(kind, member, sql) {DATABASE_##kind, offsetof(struct queue_lacking, member)},
+
+static const struct database_field lacking_fields[] = {LACKING_FIELDS(LACKING_FIELD)};
+static const struct database_shape lacking_shape = {"quarantine", sizeof(struct queue_lacking),
+                                                    lacking_fields,
+                                                    sizeof lacking_fields / sizeof *lacking_fields};
+
+int
+queue_find_lacking(struct queue *queue, const char *series_uid, struct queue_lacking *lacking)
+{
+    *lacking = (struct queue_lacking){0};
+    int rc =
+        queue_read_row(queue,
+                       "SELECT " LACKING_FIELDS(
+                           DATABASE_COLUMN) "NULL FROM quarantine "
+                                            "WHERE series_uid = ? AND lacking ORDER BY id LIMIT 1",
+                       VALUES(value_text(series_uid)), &lacking_shape, lacking);
+    return rc == 1 ? 0 : rc;
+}
+
+void
+queue_lacking_clear(struct queue_lacking *lacking)
+{
+    database_clear_row(&lacking_shape, lacking);
+}

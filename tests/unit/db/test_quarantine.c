@@ -1,0 +1,179 @@
+/* Files that could not be taken in, and what their series lack for it. */
+#include "tests/unit/db/sample.h"
+
+static struct sample s;
+
+static void
+open_sample(void)
+{
+    sample_open(&s);
+}
+
+static void
+close_sample(void)
+{
+    sample_close(&s);
+}
+
+static void
+add_file(struct queue_quarantine file)
+{
+    file.message = file.message ? file.message : "it is damaged";
+    ck_assert_int_eq(queue_add_quarantine(s.queue, &file, SAMPLE_NOW + 500), 0);
+}
+
+/* As a file of an inbox. */
+static void
+add_damaged(const char *series_uid, const char *sop_instance_uid, enum code code)
+{
+    char original[64], path[64];
+    snprintf(original, sizeof original, "/inbox/%s", sop_instance_uid);
+    snprintf(path, sizeof path, "quarantine/%s", sop_instance_uid);
+    add_file((struct queue_quarantine){.path = path,
+                                       .original_path = original,
+                                       .series_uid = series_uid,
+                                       .sop_instance_uid = sop_instance_uid,
+                                       .code = code});
+}
+
+static int64_t
+count_lacking(const char *series_uid)
+{
+    struct queue_lacking lacking;
+    ck_assert_int_eq(queue_find_lacking(s.queue, series_uid, &lacking), 0);
+    int64_t count = lacking.count;
+    queue_lacking_clear(&lacking);
+    return count;
+}
+
+START_TEST(a_file_is_told_once)
+{
+    struct queue_quarantine file = {.path = "quarantine/a",
+                                    .original_path = "/inbox/a",
+                                    .code = CODE_NOT_DICOM,
+                                    .message = "a has no DICOM header"};
+    add_file(file);
+    file.message = "told twice";
+    add_file(file);
+    assert_answer(&s,
+                  "SELECT quarantined_at || path || original_path || series_uid || code || message "
+                  "FROM v_quarantine",
+                  "2026-01-31T02:03:20.500Zquarantine/a/inbox/aNOT_DICOMa has no DICOM header");
+    assert_answer(&s, "SELECT count(*) || max(lacking) FROM v_quarantine", "10");
+    for (int i = 0; i < 4; i++) {
+        char original[16];
+        snprintf(original, sizeof original, "/inbox/%d", i / 2);
+        add_file(
+            (struct queue_quarantine){.original_path = original, .code = CODE_FILE_UNREADABLE});
+    }
+    assert_answer(&s, "SELECT count(*) FROM v_quarantine WHERE path = ''", "2");
+    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event",
+                  "QUARANTINED NOT_DICOM: quarantine/a");
+    assert_answer(&s, "SELECT count(*) FROM v_events", "3");
+}
+
+END_TEST
+
+START_TEST(other_bytes_under_a_known_uid_flag_the_series)
+{
+    sample_series(s.queue, "1.2.3", 1);
+    add_damaged("1.2.3", "1.2.3.1", CODE_DUPLICATE_UID_DIFFERENT);
+    add_damaged("1.2.3", "1.2.3.1", CODE_DUPLICATE_UID_DIFFERENT);
+    add_damaged("1.2.3", "1.2.3.1", CODE_SOP_CLASS_UNSUPPORTED);
+    add_damaged("9.9", "9.9.1", CODE_DUPLICATE_UID_DIFFERENT);
+    assert_answer(&s,
+                  "SELECT duplicate_conflicts || state || revision || quarantined FROM v_series",
+                  "1GATHERING10");
+    assert_answer(&s, "SELECT count(*) FROM v_events WHERE series_uid = '1.2.3'", "3");
+}
+
+END_TEST
+
+/* The first of them is told, with how many there are. */
+START_TEST(what_is_lacking_is_told)
+{
+    struct queue_lacking lacking;
+    sample_series(s.queue, "1.2.3", 3);
+    ck_assert_int_eq(queue_find_lacking(s.queue, "1.2.3", &lacking), 0);
+    ck_assert_int_eq(lacking.count, 0);
+    add_damaged("1.2.3", "1.2.3.7", CODE_FILE_TRUNCATED);
+    add_damaged("1.2.3", "1.2.3.8", CODE_PIXELS_UNDECODABLE);
+    add_damaged("1.2.3", "1.2.3.9", CODE_SOP_CLASS_UNSUPPORTED); /* of another kind */
+    add_damaged("1.2.3", "1.2.3.2", CODE_TAG_MISSING);           /* it is there */
+    ck_assert_int_eq(queue_find_lacking(s.queue, "1.2.3", &lacking), 0);
+    ck_assert_int_eq(lacking.count, 2);
+    ck_assert_str_eq(lacking.code, "FILE_TRUNCATED");
+    ck_assert_str_eq(lacking.path, "quarantine/1.2.3.7");
+    ck_assert_str_eq(lacking.original_path, "/inbox/1.2.3.7");
+    ck_assert_str_eq(lacking.message, "it is damaged");
+    queue_lacking_clear(&lacking);
+    assert_answer(&s, "SELECT quarantined || last_seen_at FROM v_series",
+                  "22026-01-31T02:03:20.500Z");
+}
+
+END_TEST
+
+START_TEST(a_good_file_cures)
+{
+    enum queue_arrival arrival;
+    int64_t id;
+    add_damaged("1.2.3", "1.2.3.4", CODE_FILE_TRUNCATED); /* before any other of its series */
+    id = sample_series(s.queue, "1.2.3", 3);
+    ck_assert_int_eq(count_lacking("1.2.3"), 1);
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 4, &arrival, &id), 0);
+    ck_assert_int_eq(count_lacking("1.2.3"), 0);
+    assert_answer(&s, "SELECT quarantined FROM v_series", "0");
+    assert_answer(&s, "SELECT sop_instance_uid || lacking FROM v_quarantine", "1.2.3.40");
+    add_damaged("1.2.3", "1.2.3.4", CODE_TAG_INVALID); /* too late to be missed */
+    ck_assert_int_eq(count_lacking("1.2.3"), 0);
+}
+
+END_TEST
+
+/* What had settled without it is judged again; what was refused waits for the good file. */
+START_TEST(a_damaged_file_that_comes_late)
+{
+    enum queue_arrival arrival;
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    ck_assert_int_eq(sample_settle(s.queue, id, 1), 0);
+    add_damaged("1.2.3", "1.2.3.4", CODE_FILE_TRUNCATED);
+    assert_answer(&s, "SELECT state || revision FROM v_series", "GATHERING2");
+    assert_answer(&s, "SELECT kind || ' ' || detail FROM v_events ORDER BY event DESC LIMIT 1",
+                  "INSTANCE a damaged instance: revision 2");
+    struct queue_stack stack = {.name = "", .code = CODE_INCOMPLETE_SERIES, .message = "one"};
+    ck_assert_int_eq(queue_settle(s.queue, id, 2, "", &stack, 1, SAMPLE_NOW), 0);
+    add_damaged("1.2.3", "1.2.3.5", CODE_FILE_TRUNCATED);
+    assert_answer(&s, "SELECT state || revision || quarantined FROM v_series", "REFUSED22");
+    ck_assert_int_eq(sample_add(s.queue, "1.2.3", 4, &arrival, &id), 0);
+    assert_answer(&s, "SELECT state || revision || quarantined FROM v_series", "GATHERING31");
+}
+
+END_TEST
+
+/* One whose header never came was thought to be of the series before it. */
+START_TEST(what_was_another_series_is_cured_too)
+{
+    int64_t id = sample_series(s.queue, "1.2.3", 3);
+    add_file((struct queue_quarantine){.original_path = "scu:CT1/1.2.4.1",
+                                       .series_uid = "1.2.3",
+                                       .sop_instance_uid = "1.2.4.1",
+                                       .code = CODE_NOT_RECEIVED});
+    add_file((struct queue_quarantine){.original_path = "scu:CT1/1.2.4.1",
+                                       .series_uid = "1.2.9",
+                                       .sop_instance_uid = "1.2.4.1",
+                                       .code = CODE_TAG_INVALID}); /* of no series that is there */
+    struct queue_stack stack = {.name = "", .code = CODE_INCOMPLETE_SERIES, .message = "one"};
+    ck_assert_int_eq(queue_settle(s.queue, id, 1, "", &stack, 1, SAMPLE_NOW), 0);
+    sample_series(s.queue, "1.2.4", 2);
+    assert_answer(&s,
+                  "SELECT state || revision || quarantined FROM v_series "
+                  "WHERE series_uid = '1.2.3'",
+                  "GATHERING20");
+    assert_answer(&s, "SELECT sum(lacking) FROM v_quarantine", "0");
+}
+
+END_TEST
+
+SAMPLE_MAIN("db_quarantine", open_sample, close_sample, a_file_is_told_once,
+            other_bytes_under_a_known_uid_flag_the_series, what_is_lacking_is_told,
+            a_good_file_cures, a_damaged_file_that_comes_late, what_was_another_series_is_cured_too)
