@@ -1,51 +1,125 @@
 /* rules.c - see rules.h. */
 #include "service/daemon/series/rules.h"
 
-#include <stdbool.h>
+#include <fnmatch.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-static bool
-rule_matches(const struct conf_rule *rule, const struct rules_subject *subject)
+bool
+rules_match(const struct conf_rule *rule, const struct rules_series *series,
+            const struct rules_stack *stack)
 {
-    if (rule->modality && strcasecmp(rule->modality, subject->modality) != 0)
+    if (rule->modality && strcasecmp(rule->modality, series->modality) != 0)
         return false;
-    if (rule->body_part && strcasecmp(rule->body_part, subject->body_part) != 0)
+    if (rule->body_part && strcasecmp(rule->body_part, series->body_part) != 0)
         return false;
-    if (rule->description && !strcasestr(subject->description, rule->description))
+    if (rule->description && !strcasestr(series->description, rule->description))
         return false;
-    if (rule->min_slices > 0 && subject->planes < rule->min_slices)
+    if (rule->min_slices > 0 && stack->planes < rule->min_slices)
         return false;
-    return rule->max_slices <= 0 || subject->planes <= rule->max_slices;
+    return rule->max_slices <= 0 || stack->planes <= rule->max_slices;
+}
+
+/* The b-value in a stack's name ("echo 1, b 800"); 0 where it has none (geometry_stack.name). */
+static double
+stack_b_value(const struct rules_stack *stack)
+{
+    for (const char *part = stack->name; part; part = strstr(part, ", ")) {
+        part += part == stack->name ? 0 : 2;
+        if (strncmp(part, "b ", 2) == 0)
+            return strtod(part + 2, NULL);
+    }
+    return 0;
+}
+
+/* What a rule matches of a series. */
+struct rules_matches {
+    size_t count, first, last;
+    bool weighted; /* one has a b-value above 0 */
+};
+
+static struct rules_matches
+rules_find_matches(const struct conf_rule *rule, const struct rules_series *series)
+{
+    struct rules_matches matches = {0};
+    for (size_t i = 0; i < series->stack_count; i++) {
+        const struct rules_stack *stack = &series->stacks[i];
+        if (!stack->accepted || !rules_match(rule, series, stack))
+            continue;
+        if (matches.count++ == 0)
+            matches.first = i;
+        matches.last = i;
+        matches.weighted |= stack_b_value(stack) > 0;
+    }
+    return matches;
+}
+
+/* Is the stack one that the rule wants? It matches. */
+static bool
+rule_wants(const char *which, const struct rules_matches *matches, const struct rules_stack *stack,
+           size_t place)
+{
+    if (!which)
+        return matches->count <= RULES_MAX_STACKS;
+    if (strcmp(which, CONF_ALL_STACKS) == 0)
+        return true;
+    if (strcmp(which, CONF_FIRST_STACK) == 0)
+        return place == matches->first;
+    if (strcmp(which, CONF_LAST_STACK) == 0)
+        return place == matches->last;
+    if (strcmp(which, CONF_B0_STACKS) == 0)
+        return matches->weighted && stack_b_value(stack) <= 0;
+    return fnmatch(which, stack->name, 0) == 0;
 }
 
 static struct rules_pick *
-rules_find(struct rules_pick *picks, size_t count, const char *pipeline)
+rules_find(struct rules_pick *picks, size_t count, size_t stack, const char *pipeline)
 {
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(picks[i].pipeline, pipeline) == 0)
+        if (picks[i].stack == stack && strcmp(picks[i].pipeline, pipeline) == 0)
             return &picks[i];
     }
     return NULL;
 }
 
-size_t
-rules_pick(const struct conf_rule *rules, size_t rule_count, const struct rules_subject *subject,
-           struct rules_pick *picks)
+/* Adds what one rule asks for to `count` picks; returns how many there are then. */
+static size_t
+rule_pick(const struct conf_rule *rule, const struct rules_series *series, struct rules_pick *picks,
+          size_t count, struct rules_outcome *outcome)
 {
-    size_t count = 0;
-    if (subject->pipeline) {
-        picks[0] = (struct rules_pick){subject->pipeline, 0};
-        return 1;
+    const struct rules_matches matches = rules_find_matches(rule, series);
+    outcome->matched |= matches.count > 0;
+    if (!rule->stacks && matches.count > RULES_MAX_STACKS && !outcome->too_many) {
+        outcome->too_many = matches.count;
+        outcome->pipeline = rule->pipeline;
     }
-    for (size_t i = 0; i < rule_count; i++) {
-        if (!rule_matches(&rules[i], subject))
+    for (size_t i = 0; i < series->stack_count; i++) {
+        const struct rules_stack *stack = &series->stacks[i];
+        if (!stack->accepted || !rules_match(rule, series, stack) ||
+            !rule_wants(rule->stacks, &matches, stack, i))
             continue;
-        struct rules_pick *known = rules_find(picks, count, rules[i].pipeline);
+        struct rules_pick *known = rules_find(picks, count, i, rule->pipeline);
         if (!known)
-            picks[count++] = (struct rules_pick){rules[i].pipeline, rules[i].priority};
-        else if (rules[i].priority > known->priority)
-            known->priority = rules[i].priority;
+            picks[count++] = (struct rules_pick){i, rule->pipeline, rule->priority};
+        else if (rule->priority > known->priority)
+            known->priority = rule->priority;
     }
+    return count;
+}
+
+size_t
+rules_pick(const struct conf_rule *rules, size_t rule_count, const struct rules_series *series,
+           struct rules_pick *picks, struct rules_outcome *outcome)
+{
+    *outcome = (struct rules_outcome){0};
+    if (series->title && series->title->pipeline) {
+        const struct conf_rule of_the_title = {.pipeline = series->title->pipeline,
+                                               .stacks = series->title->stacks};
+        return rule_pick(&of_the_title, series, picks, 0, outcome);
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < rule_count; i++)
+        count = rule_pick(&rules[i], series, picks, count, outcome);
     return count;
 }

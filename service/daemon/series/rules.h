@@ -1,10 +1,11 @@
 /*
- * rules.h - which pipelines does a stack get? Pure: no I/O, no clock.
+ * rules.h - which pipelines do the volumes of a series get? Pure: no I/O, no clock.
  *
- * A rule matches when each of its conditions does; modality and body part compare whole and
- * without regard to case, the description as a substring. Every matching rule counts; a pipeline
- * named by several runs once, with the largest priority. A series that was sent to an AE title with
- * a pipeline of its own gets that one, and no rule is asked.
+ * A rule matches a stack when each of its conditions does; modality and body part compare whole and
+ * without regard to case, the description as a substring. Of the accepted stacks that match it, a
+ * rule takes those that its `stacks` says. Every rule counts; a pipeline named by several runs once
+ * on a stack, with the largest priority. A series that was sent to an AE title with a pipeline of
+ * its own gets that one, and no rule is asked.
  */
 #ifndef NOCTULE_RULES_H
 #define NOCTULE_RULES_H
@@ -14,19 +15,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct rules_subject {
-    const char *modality, *body_part, *description; /* of the series; "" when unknown */
-    int32_t planes;                                 /* of the stack */
-    const char *pipeline;                           /* of its AE title; NULL: the rules decide */
+#define RULES_MAX_STACKS 8 /* that a rule takes without saying which */
+
+struct rules_stack {
+    const char *name;
+    int32_t planes;
+    bool accepted;
+};
+
+struct rules_series {
+    const char *modality, *body_part, *description; /* "" when unknown */
+    const struct conf_title *title; /* that it was sent to; NULL: none of ours, or unknown */
+    const struct rules_stack *stacks;
+    size_t stack_count;
 };
 
 struct rules_pick {
+    size_t stack;         /* its place in the series */
     const char *pipeline; /* points into the rules */
     int priority;
 };
 
-/* Fills picks (room for rule_count, and for one) in the order of the rules and returns how many. */
+/* Why a series may have got nothing. */
+struct rules_outcome {
+    bool matched;    /* a rule did, or there is a title's pipeline */
+    size_t too_many; /* stacks that a rule matches without saying which it wants; 0: none does */
+    const char *pipeline; /* of that rule */
+};
+
+/* Does it match this stack, whatever its `stacks`? */
+bool rules_match(const struct conf_rule *rule, const struct rules_series *series,
+                 const struct rules_stack *stack);
+
+/* Fills picks (room for each stack with each rule, and with one) and returns how many: by rule, then
+ * by stack. */
 size_t rules_pick(const struct conf_rule *rules, size_t rule_count,
-                  const struct rules_subject *subject, struct rules_pick *picks);
+                  const struct rules_series *series, struct rules_pick *picks,
+                  struct rules_outcome *outcome);
 
 #endif

@@ -73,17 +73,50 @@ series_add_stack(char evidence[SERIES_EVIDENCE], const struct queue_stack *stack
         series_add_evidence(evidence, ", %.4g mm apart, unbroken", stack->spacing_mm);
 }
 
+static void
+series_add_stacks(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks, size_t count)
+{
+    size_t named = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (stacks[i].passed_over)
+            continue;
+        if (named < STACKS_NAMED) {
+            series_add_evidence(evidence, named ? "," : "");
+            series_add_stack(evidence, &stacks[i]);
+        }
+        named++;
+    }
+    if (named > STACKS_NAMED)
+        series_add_evidence(evidence, " and %zu more", named - STACKS_NAMED);
+}
+
+static void
+series_add_passed_over(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks,
+                       size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (stacks[i].passed_over)
+            series_add_evidence(evidence, "; %d image%s passed over (%s)", stacks[i].planes,
+                                stacks[i].planes == 1 ? "" : "s", code_name(stacks[i].code));
+    }
+}
+
 void
 series_add_geometry(char evidence[SERIES_EVIDENCE], const struct queue_stack *stacks, size_t count)
 {
-    series_add_evidence(evidence, "; %zu stack%s:", count, count == 1 ? "" : "s");
-    for (size_t i = 0; i < count && i < STACKS_NAMED; i++) {
-        if (i)
-            series_add_evidence(evidence, ",");
-        series_add_stack(evidence, &stacks[i]);
+    size_t images = 0;
+    const char *split_by = "";
+    for (size_t i = 0; i < count; i++) {
+        images += !stacks[i].passed_over;
+        if (!*split_by && stacks[i].split_by)
+            split_by = stacks[i].split_by;
     }
-    if (count > STACKS_NAMED)
-        series_add_evidence(evidence, " and %zu more", count - STACKS_NAMED);
+    series_add_evidence(evidence, "; %zu stack%s%s%s", images, images == 1 ? "" : "s",
+                        *split_by ? " by " : "", split_by);
+    if (images > 0)
+        series_add_evidence(evidence, ":");
+    series_add_stacks(evidence, stacks, count);
+    series_add_passed_over(evidence, stacks, count);
 }
 
 void

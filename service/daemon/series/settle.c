@@ -1,6 +1,7 @@
 /* settle.c - see settle.h. */
 #include "service/daemon/series/settle.h"
 
+#include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
 #include "service/daemon/jobs/jobs.h"
@@ -11,19 +12,80 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct rules_subject
-settle_subject(const struct conf *conf, const struct queue_series *series,
-               const struct queue_stack *stack)
+/* -------------------------------------------------------------------------------- lacking ---- */
+
+#define LACKING_MESSAGE 1024
+
+/* What the series lacks, in the words of its first damaged file. */
+static void
+lacking_explain(const struct queue_lacking *lacking, char message[LACKING_MESSAGE])
 {
-    const struct conf_title *title =
-        conf_find_title(conf, series->called_ae ? series->called_ae : "");
-    return (struct rules_subject){
-        .pipeline = title ? title->pipeline : NULL,
+    const bool one = lacking->count == 1;
+    snprintf(message, LACKING_MESSAGE,
+             "%lld instance%s of the series came damaged or not whole, and no good file of %s has "
+             "come since%s: %s (%s). %.512s Send %s again; noctule complete --accept-missing takes "
+             "the series without.",
+             (long long)lacking->count, one ? "" : "s", one ? "it" : "them",
+             one ? "" : "; the first", text_base_name(lacking->original_path), lacking->code,
+             lacking->message, one ? "it" : "them");
+}
+
+static void
+lacking_refuse(const struct queue_lacking *lacking, const char *message, struct queue_stack *stacks,
+               size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!stacks[i].accepted)
+            continue;
+        stacks[i].accepted = false;
+        stacks[i].code = CODE_INCOMPLETE_SERIES;
+        stacks[i].message = message;
+        stacks[i].file_a = *lacking->path ? lacking->path : lacking->original_path;
+        stacks[i].file_b = "";
+    }
+}
+
+/* ----------------------------------------------------------------------------------- jobs ---- */
+
+/* What the rules ask for. */
+struct settle_wish {
+    struct rules_stack *stacks;
+    struct rules_pick *picks;
+    size_t count;
+    struct rules_outcome outcome;
+};
+
+static void
+wish_release(struct settle_wish *wish)
+{
+    free(wish->stacks);
+    free(wish->picks);
+}
+
+static int
+wish_make(const struct conf *conf, const struct queue_series *series,
+          const struct queue_stack *stacks, size_t count, struct settle_wish *wish)
+{
+    const size_t room = count * (conf->rule_count + 1);
+    *wish = (struct settle_wish){.stacks = calloc(count + 1, sizeof *wish->stacks),
+                                 .picks = calloc(room + 1, sizeof *wish->picks)};
+    if (!wish->stacks || !wish->picks) {
+        wish_release(wish);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++)
+        wish->stacks[i] =
+            (struct rules_stack){stacks[i].name, stacks[i].planes, stacks[i].accepted};
+    const struct rules_series subject = {
         .modality = series->modality ? series->modality : "",
         .body_part = series->body_part ? series->body_part : "",
         .description = series->description ? series->description : "",
-        .planes = stack->planes,
+        .title = conf_find_title(conf, series->called_ae ? series->called_ae : ""),
+        .stacks = wish->stacks,
+        .stack_count = count,
     };
+    wish->count = rules_pick(conf->rules, conf->rule_count, &subject, wish->picks, &wish->outcome);
+    return 0;
 }
 
 static int
@@ -49,24 +111,6 @@ settle_add_job(struct core *core, const struct queue_series *series,
     return error == -EEXIST ? 0 : error;
 }
 
-/* The jobs of one stack; adds to *count. */
-static int
-settle_add_stack_jobs(struct core *core, const struct queue_series *series,
-                      const struct queue_stack *stack, size_t *count)
-{
-    const struct rules_subject subject = settle_subject(core->conf, series, stack);
-    struct rules_pick *picks = calloc(core->conf->rule_count + 1, sizeof *picks);
-    if (!picks)
-        return -ENOMEM;
-    size_t found = rules_pick(core->conf->rules, core->conf->rule_count, &subject, picks);
-    int error = 0;
-    for (size_t i = 0; i < found && !error; i++)
-        error = settle_add_job(core, series, stack, &picks[i]);
-    free(picks);
-    *count += found;
-    return error;
-}
-
 /* An accepted series for which nothing is to be done: somebody may have expected a result. */
 static int
 settle_note_no_rule(struct core *core, const struct queue_series *series)
@@ -80,23 +124,34 @@ settle_note_no_rule(struct core *core, const struct queue_series *series)
     return queue_note(core->queue, "NO_RULE", detail, clock_unix_ms());
 }
 
-/* Does any rule, or its AE title, want any accepted stack? */
-static bool
-settle_is_wanted(const struct core *core, const struct queue_series *series,
-                 const struct queue_stack *stacks, size_t count)
+/* A rule wants more volumes than anybody would by mistake. */
+static int
+settle_note_too_many(struct core *core, const struct queue_series *series,
+                     const struct rules_outcome *outcome)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct rules_subject subject = settle_subject(core->conf, series, &stacks[i]);
-        if (subject.pipeline && stacks[i].accepted)
-            return true;
-        for (size_t r = 0; r < core->conf->rule_count && stacks[i].accepted; r++) {
-            struct rules_pick pick;
-            if (rules_pick(&core->conf->rules[r], 1, &subject, &pick))
-                return true;
-        }
-    }
-    return false;
+    char message[320];
+    snprintf(message, sizeof message,
+             "The series has %zu volumes for pipeline %s: say with `stacks` in the rule, or of the "
+             "AE title, which are wanted, and judge it again with noctule complete.",
+             outcome->too_many, outcome->pipeline);
+    log_warn("series.too_many_stacks", LOG_STR("series", series->series_uid),
+             LOG_INT("revision", series->revision), LOG_INT("stacks", outcome->too_many),
+             LOG_STR("pipeline", outcome->pipeline));
+    return queue_flag_series(core->queue, series->id, CODE_TOO_MANY_STACKS, message,
+                             clock_unix_ms());
 }
+
+static int
+settle_add_jobs(struct core *core, const struct queue_series *series,
+                const struct queue_stack *stacks, const struct settle_wish *wish)
+{
+    int error = 0;
+    for (size_t i = 0; i < wish->count && !error; i++)
+        error = settle_add_job(core, series, &stacks[wish->picks[i].stack], &wish->picks[i]);
+    return error;
+}
+
+/* ------------------------------------------------------------------------------- settling ---- */
 
 static bool
 settle_has_accepted(const struct queue_stack *stacks, size_t count)
@@ -108,28 +163,73 @@ settle_has_accepted(const struct queue_stack *stacks, size_t count)
     return false;
 }
 
-int
-settle_series(struct core *core, const struct queue_series *series, char *evidence,
-              const struct queue_stack *stacks, size_t count)
+/* What becomes of it, behind the evidence. */
+static void
+settle_add_outcome(char *evidence, bool accepted, const struct settle_wish *wish)
 {
-    bool accepted = settle_has_accepted(stacks, count);
-    bool no_rule = accepted && !settle_is_wanted(core, series, stacks, count);
-    series_add_geometry(evidence, stacks, count);
-    if (no_rule)
-        series_add_evidence(evidence, "; no rule matches");
+    if (accepted && wish->outcome.too_many)
+        series_add_evidence(evidence, "; %zu volumes, and `stacks` does not say which",
+                            wish->outcome.too_many);
+    else if (accepted && wish->count == 0)
+        series_add_evidence(evidence, wish->outcome.matched ? "; `stacks` of the rules names none"
+                                                            : "; no rule matches");
+}
+
+/* The series with its jobs, in the open batch. */
+static int
+settle_write(struct core *core, const struct queue_series *series, const char *evidence,
+             const struct queue_stack *stacks, size_t count, const struct settle_wish *wish)
+{
     int error = queue_settle(core->queue, series->id, series->revision, evidence, stacks, count,
                              clock_unix_ms());
+    if (!error)
+        error = settle_add_jobs(core, series, stacks, wish);
+    if (!error && wish->outcome.too_many)
+        return settle_note_too_many(core, series, &wish->outcome);
+    if (!error && wish->count == 0 && settle_has_accepted(stacks, count))
+        error = settle_note_no_rule(core, series);
+    return error;
+}
+
+static int
+settle_judged(struct core *core, const struct queue_series *series, char *evidence,
+              const struct queue_stack *stacks, size_t count)
+{
+    struct settle_wish wish;
+    const bool accepted = settle_has_accepted(stacks, count);
+    int error = wish_make(core->conf, series, stacks, count, &wish);
     if (error)
         return error;
-    size_t jobs = 0;
-    for (size_t i = 0; i < count && !error; i++) {
-        if (stacks[i].accepted)
-            error = settle_add_stack_jobs(core, series, &stacks[i], &jobs);
+    series_add_geometry(evidence, stacks, count);
+    settle_add_outcome(evidence, accepted, &wish);
+    error = settle_write(core, series, evidence, stacks, count, &wish);
+    if (!error)
+        log_info(accepted ? "series.settled" : "series.refused",
+                 LOG_STR("series", series->series_uid), LOG_INT("revision", series->revision),
+                 LOG_INT("stacks", count), LOG_INT("jobs", wish.count),
+                 LOG_STR("evidence", evidence));
+    wish_release(&wish);
+    return error;
+}
+
+int
+settle_series(struct core *core, const struct queue_series *series, char *evidence,
+              struct queue_stack *stacks, size_t count)
+{
+    struct queue_lacking lacking;
+    char message[LACKING_MESSAGE];
+    int error = queue_find_lacking(core->queue, series->series_uid, &lacking);
+    if (error)
+        return error;
+    if (lacking.count > 0)
+        series_add_evidence(evidence, "; %lld damaged or not whole", (long long)lacking.count);
+    if (*series->missing_accepted_by)
+        series_add_evidence(evidence, "; taken as it is by %s", series->missing_accepted_by);
+    else if (lacking.count > 0) {
+        lacking_explain(&lacking, message);
+        lacking_refuse(&lacking, message, stacks, count);
     }
-    if (!error && no_rule)
-        error = settle_note_no_rule(core, series);
-    log_info(accepted ? "series.settled" : "series.refused", LOG_STR("series", series->series_uid),
-             LOG_INT("revision", series->revision), LOG_INT("stacks", count), LOG_INT("jobs", jobs),
-             LOG_STR("evidence", evidence));
+    error = settle_judged(core, series, evidence, stacks, count);
+    queue_lacking_clear(&lacking);
     return error;
 }

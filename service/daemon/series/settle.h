@@ -9,9 +9,11 @@
 
 /*
  * In the open batch; on an error it has to be aborted: a settled series without its jobs would be
- * forgotten. `evidence` (SERIES_EVIDENCE bytes) is added to. -EAGAIN: the series gathers no more.
+ * forgotten. `evidence` (SERIES_EVIDENCE bytes) is added to; stacks that were accepted are refused
+ * where the series lacks instances that the inspection knows nothing of. -EAGAIN: the series gathers
+ * no more.
  */
 int settle_series(struct core *core, const struct queue_series *series, char *evidence,
-                  const struct queue_stack *stacks, size_t count);
+                  struct queue_stack *stacks, size_t count);
 
 #endif

@@ -1,52 +1,76 @@
-/* Which pipelines a stack gets: a table of single rules, then several together. */
+/* Which pipelines the stacks of a series get: a table of single rules, then several together. */
 #include "service/daemon/series/rules.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+struct subject {
+    const char *modality, *body_part, *description;
+    int32_t planes;
+};
 
 static const struct {
     struct conf_rule rule;
-    struct rules_subject subject;
+    struct subject subject;
     bool matches;
 } cases[] = {
-    {{0}, {"CT", "HEAD", "Brain 5mm", 30, NULL}, true},
-    {{0}, {"", "", "", 0, NULL}, true},
-    {{.modality = "CT"}, {"CT", "", "", 1, NULL}, true},
-    {{.modality = "CT"}, {"ct", "", "", 1, NULL}, true},
-    {{.modality = "CT"}, {"MR", "", "", 1, NULL}, false},
-    {{.modality = "CT"}, {"CTX", "", "", 1, NULL}, false},
-    {{.modality = "CT"}, {"", "", "", 1, NULL}, false},
-    {{.body_part = "HEAD"}, {"CT", "HEAD", "", 1, NULL}, true},
-    {{.body_part = "HEAD"}, {"CT", "Head", "", 1, NULL}, true},
-    {{.body_part = "HEAD"}, {"CT", "HEADNECK", "", 1, NULL}, false},
-    {{.body_part = "HEAD"}, {"CT", "", "", 1, NULL}, false},
-    {{.description = "brain"}, {"CT", "", "Axial BRAIN 5 mm", 1, NULL}, true},
-    {{.description = "brain"}, {"CT", "", "brain", 1, NULL}, true},
-    {{.description = "brain"}, {"CT", "", "Bone", 1, NULL}, false},
-    {{.description = "brain"}, {"CT", "", "", 1, NULL}, false},
-    {{.description = ""}, {"CT", "", "", 1, NULL}, true},
-    {{.min_slices = 20}, {"CT", "", "", 19, NULL}, false},
-    {{.min_slices = 20}, {"CT", "", "", 20, NULL}, true},
-    {{.max_slices = 20}, {"CT", "", "", 20, NULL}, true},
-    {{.max_slices = 20}, {"CT", "", "", 21, NULL}, false},
-    {{.min_slices = 5, .max_slices = 9}, {"CT", "", "", 7, NULL}, true},
-    {{.min_slices = 5, .max_slices = 9}, {"CT", "", "", 10, NULL}, false},
+    {{0}, {"CT", "HEAD", "Brain 5mm", 30}, true},
+    {{0}, {"", "", "", 0}, true},
+    {{.modality = "CT"}, {"CT", "", "", 1}, true},
+    {{.modality = "CT"}, {"ct", "", "", 1}, true},
+    {{.modality = "CT"}, {"MR", "", "", 1}, false},
+    {{.modality = "CT"}, {"CTX", "", "", 1}, false},
+    {{.modality = "CT"}, {"", "", "", 1}, false},
+    {{.body_part = "HEAD"}, {"CT", "HEAD", "", 1}, true},
+    {{.body_part = "HEAD"}, {"CT", "Head", "", 1}, true},
+    {{.body_part = "HEAD"}, {"CT", "HEADNECK", "", 1}, false},
+    {{.body_part = "HEAD"}, {"CT", "", "", 1}, false},
+    {{.description = "brain"}, {"CT", "", "Axial BRAIN 5 mm", 1}, true},
+    {{.description = "brain"}, {"CT", "", "brain", 1}, true},
+    {{.description = "brain"}, {"CT", "", "Bone", 1}, false},
+    {{.description = "brain"}, {"CT", "", "", 1}, false},
+    {{.description = ""}, {"CT", "", "", 1}, true},
+    {{.min_slices = 20}, {"CT", "", "", 19}, false},
+    {{.min_slices = 20}, {"CT", "", "", 20}, true},
+    {{.max_slices = 20}, {"CT", "", "", 20}, true},
+    {{.max_slices = 20}, {"CT", "", "", 21}, false},
+    {{.min_slices = 5, .max_slices = 9}, {"CT", "", "", 7}, true},
+    {{.min_slices = 5, .max_slices = 9}, {"CT", "", "", 10}, false},
     {{.modality = "CT", .body_part = "HEAD", .description = "brain", .min_slices = 20},
-     {"CT", "HEAD", "Brain", 20, NULL},
+     {"CT", "HEAD", "Brain", 20},
      true},
     {{.modality = "CT", .body_part = "HEAD", .description = "brain", .min_slices = 20},
-     {"CT", "HEAD", "Brain", 5, NULL},
+     {"CT", "HEAD", "Brain", 5},
      false},
 };
+
+#define MAX_PICKS 512
+
+static struct rules_pick picks[MAX_PICKS];
+static struct rules_outcome outcome;
+
+/* Of a series with one stack. */
+static size_t
+pick_one(const struct conf_rule *rules, size_t count, const struct subject *subject,
+         const struct conf_title *title)
+{
+    const struct rules_stack stack = {"", subject->planes, true};
+    const struct rules_series series = {
+        subject->modality, subject->body_part, subject->description, title, &stack, 1};
+    return rules_pick(rules, count, &series, picks, &outcome);
+}
 
 START_TEST(one_rule)
 {
     struct conf_rule rule = cases[_i].rule;
     char name[] = "p";
-    struct rules_pick picks[1];
     rule.pipeline = name;
     rule.priority = 7;
-    ck_assert_uint_eq(rules_pick(&rule, 1, &cases[_i].subject, picks), cases[_i].matches);
+    ck_assert_uint_eq(pick_one(&rule, 1, &cases[_i].subject, NULL), cases[_i].matches);
+    ck_assert_int_eq(outcome.matched, cases[_i].matches);
+    ck_assert_uint_eq(outcome.too_many, 0);
     if (cases[_i].matches) {
         ck_assert_str_eq(picks[0].pipeline, "p");
         ck_assert_int_eq(picks[0].priority, 7);
@@ -64,9 +88,8 @@ START_TEST(several_rules)
         {.body_part = "HEAD", .pipeline = "a", .priority = 9},
         {.body_part = "HEAD", .pipeline = "c", .priority = -8},
     };
-    const struct rules_subject subject = {"CT", "HEAD", "", 10, NULL};
-    struct rules_pick picks[5];
-    ck_assert_uint_eq(rules_pick(rules, 5, &subject, picks), 2);
+    const struct subject subject = {"CT", "HEAD", "", 10};
+    ck_assert_uint_eq(pick_one(rules, 5, &subject, NULL), 2);
     ck_assert_str_eq(picks[0].pipeline, "a");
     ck_assert_int_eq(picks[0].priority, 9);
     ck_assert_str_eq(picks[1].pipeline, "c");
@@ -81,22 +104,114 @@ START_TEST(an_ae_title_of_its_own_overrides_the_rules)
         {.modality = "CT", .pipeline = "a", .priority = 1},
         {.pipeline = "c", .priority = -3},
     };
-    const struct rules_subject subject = {"CT", "HEAD", "", 10, "of-the-title"};
-    struct rules_pick picks[2];
-    ck_assert_uint_eq(rules_pick(rules, 2, &subject, picks), 1);
+    const struct subject subject = {"CT", "HEAD", "", 10};
+    const struct conf_title title = {.ae_title = "N", .pipeline = "of-the-title"};
+    const struct conf_title plain = {.ae_title = "M"};
+    ck_assert_uint_eq(pick_one(rules, 2, &subject, &title), 1);
     ck_assert_str_eq(picks[0].pipeline, "of-the-title");
     ck_assert_int_eq(picks[0].priority, 0);
-    ck_assert_uint_eq(rules_pick(NULL, 0, &subject, picks), 1);
+    ck_assert_uint_eq(pick_one(NULL, 0, &subject, &title), 1);
     ck_assert_str_eq(picks[0].pipeline, "of-the-title");
+    ck_assert_uint_eq(pick_one(rules, 2, &subject, &plain), 2);
 }
 
 END_TEST
 
 START_TEST(no_rules_no_pipelines)
 {
-    const struct rules_subject subject = {"CT", "HEAD", "", 10, NULL};
-    struct rules_pick pick;
-    ck_assert_uint_eq(rules_pick(NULL, 0, &subject, &pick), 0);
+    const struct subject subject = {"CT", "HEAD", "", 10};
+    ck_assert_uint_eq(pick_one(NULL, 0, &subject, NULL), 0);
+    ck_assert(!outcome.matched);
+}
+
+END_TEST
+
+/* ------------------------------------------------------------------------ which stacks ------ */
+
+static const struct rules_stack diffusion[] = {
+    {"b 0", 20, true},      {"b 0, direction 1", 20, true}, {"b 50", 20, false},
+    {"b 1000", 20, true},   {"b none", 20, true},           {"echo 1, b 1000", 5, true},
+    {"localizer", 3, false}};
+static const struct rules_stack echoes[] = {{"echo 1", 9, true}, {"echo 2", 9, true}};
+
+static const struct {
+    const char *which;
+    bool of_echoes;
+    int32_t min_slices;
+    const char *wanted; /* a digit for each stack, by its place */
+} choices[] = {
+    {NULL, false, 0, "01345"}, {"all", false, 0, "01345"},   {"first", false, 0, "0"},
+    {"last", false, 0, "5"},   {"last", false, 6, "4"},      {"b0", false, 0, "014"},
+    {"b 1000", false, 0, "3"}, {"*b 1000", false, 0, "35"},  {"b*", false, 0, "0134"},
+    {"b 50", false, 0, ""},    {"localizer", false, 0, ""},  {"[", false, 0, ""},
+    {"b0", true, 0, ""},       {"echo [2-9]", true, 0, "1"}, {"first", true, 0, "0"},
+    {"first", true, 10, ""},
+};
+
+START_TEST(stacks_are_chosen)
+{
+    char which[32] = "", pipeline[] = "p", wanted[8] = "";
+    struct conf_rule rule = {.pipeline = pipeline, .min_slices = choices[_i].min_slices};
+    if (choices[_i].which) {
+        strcpy(which, choices[_i].which);
+        rule.stacks = which;
+    }
+    const struct rules_series series = {
+        .modality = "MR",
+        .body_part = "",
+        .description = "",
+        .stacks = choices[_i].of_echoes ? echoes : diffusion,
+        .stack_count = choices[_i].of_echoes ? 2 : 7,
+    };
+    const size_t count = rules_pick(&rule, 1, &series, picks, &outcome);
+    for (size_t i = 0; i < count; i++)
+        wanted[i] = (char)('0' + picks[i].stack);
+    ck_assert_str_eq(wanted, choices[_i].wanted);
+    ck_assert_int_eq(outcome.matched, choices[_i].min_slices < 10);
+}
+
+END_TEST
+
+/* A functional series: jobs only where somebody said which volumes. */
+START_TEST(too_many_stacks_have_to_be_named)
+{
+    char names[100][16];
+    struct rules_stack stacks[100];
+    for (int i = 0; i < 100; i++) {
+        snprintf(names[i], sizeof names[i], "volume %d", i + 1);
+        stacks[i] = (struct rules_stack){names[i], 30, true};
+    }
+    struct conf_rule rules[] = {
+        {.modality = "MR", .pipeline = "a"},
+        {.pipeline = "b", .stacks = "volume 1?"},
+        {.pipeline = "b", .stacks = "first", .priority = 5},
+        {.pipeline = "b", .stacks = "volume 12", .priority = 3},
+    };
+    struct rules_series series = {.modality = "MR",
+                                  .body_part = "",
+                                  .description = "",
+                                  .stacks = stacks,
+                                  .stack_count = RULES_MAX_STACKS};
+    ck_assert_uint_eq(rules_pick(rules, 1, &series, picks, &outcome), RULES_MAX_STACKS);
+    ck_assert_uint_eq(outcome.too_many, 0);
+    series.stack_count = 100;
+    ck_assert_uint_eq(rules_pick(rules, 1, &series, picks, &outcome), 0);
+    ck_assert_uint_eq(outcome.too_many, 100);
+    ck_assert_str_eq(outcome.pipeline, "a");
+    ck_assert(outcome.matched);
+    ck_assert_uint_eq(rules_pick(rules, 4, &series, picks, &outcome), 11);
+    ck_assert_uint_eq(outcome.too_many, 100);
+    ck_assert_uint_eq(picks[2].stack, 11);
+    ck_assert_int_eq(picks[2].priority, 3);
+    ck_assert_uint_eq(picks[10].stack, 0);
+    ck_assert_uint_eq(rules_pick(rules + 1, 3, &series, picks, &outcome), 11);
+    ck_assert_uint_eq(outcome.too_many, 0);
+    const struct conf_title title = {.pipeline = "t"}, first = {.pipeline = "t", .stacks = "first"};
+    series.title = &title;
+    ck_assert_uint_eq(rules_pick(rules, 4, &series, picks, &outcome), 0);
+    ck_assert_str_eq(outcome.pipeline, "t");
+    series.title = &first;
+    ck_assert_uint_eq(rules_pick(rules, 4, &series, picks, &outcome), 1);
 }
 
 END_TEST
@@ -110,6 +225,8 @@ main(void)
     tcase_add_test(tests, several_rules);
     tcase_add_test(tests, an_ae_title_of_its_own_overrides_the_rules);
     tcase_add_test(tests, no_rules_no_pipelines);
+    tcase_add_loop_test(tests, stacks_are_chosen, 0, sizeof choices / sizeof choices[0]);
+    tcase_add_test(tests, too_many_stacks_have_to_be_named);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -128,6 +128,31 @@ START_TEST(the_geometry_is_added)
 
 END_TEST
 
+START_TEST(what_splits_and_what_is_passed_over_is_told)
+{
+    const struct queue_stack stacks[] = {
+        {.name = "localizer", .planes = 3, .passed_over = true, .code = CODE_LOCALIZER},
+        {.name = "time 1",
+         .accepted = true,
+         .planes = 1,
+         .columns = 8,
+         .rows = 8,
+         .split_by = "Temporal Position Identifier (0020,0100)"},
+        {.name = "time 2", .code = CODE_INCOMPLETE_SERIES},
+        {.name = "derived", .planes = 1, .passed_over = true, .code = CODE_DERIVED_IMAGE},
+    };
+    char evidence[SERIES_EVIDENCE] = "E";
+    series_add_geometry(evidence, stacks, 4);
+    ck_assert_str_eq(evidence, "E; 2 stacks by Temporal Position Identifier (0020,0100): time 1 "
+                               "1 plane of 8 x 8, time 2 refused (INCOMPLETE_SERIES); 3 images "
+                               "passed over (LOCALIZER); 1 image passed over (DERIVED_IMAGE)");
+    strcpy(evidence, "E");
+    series_add_geometry(evidence, stacks, 1);
+    ck_assert_str_eq(evidence, "E; 0 stacks; 3 images passed over (LOCALIZER)");
+}
+
+END_TEST
+
 START_TEST(many_stacks_are_cut_and_counted)
 {
     struct queue_stack stacks[300];
@@ -155,6 +180,7 @@ main(void)
     tcase_add_test(tests, the_evidence_says_what_was_known);
     tcase_add_test(tests, the_geometry_is_added);
     tcase_add_test(tests, many_stacks_are_cut_and_counted);
+    tcase_add_test(tests, what_splits_and_what_is_passed_over_is_told);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
