@@ -165,6 +165,18 @@ read_acquired(const Source &source, const std::string &instance, struct dicom_fr
 
 } // namespace
 
+static void
+frame_read(const Source &source, const std::string &acquired, const struct dicom_instance &instance,
+           struct dicom_frame &frame)
+{
+    const std::vector<std::string> types = source_types(source);
+    read_geometry(source, instance.frame_count == 1, frame);
+    read_rescale(source, frame);
+    read_acquired(source, acquired, frame);
+    keys_read(source, types, frame);
+    exclude_read(source, types, instance, frame);
+}
+
 void
 frames_read(const Header &dataset, struct dicom_instance &instance)
 {
@@ -173,12 +185,9 @@ frames_read(const Header &dataset, struct dicom_instance &instance)
         dataset, {DCM_AcquisitionDateTime, DCM_AcquisitionDate, DCM_AcquisitionTime});
     for (int32_t i = 0; i < instance.frame_count; i++) {
         source.advance();
-        struct dicom_frame &frame = instance.frames[i];
-        const std::vector<std::string> types = source_types(source);
-        read_geometry(source, instance.frame_count == 1, frame);
-        read_rescale(source, frame);
-        read_acquired(source, acquired, frame);
-        keys_read(source, types, frame);
-        exclude_read(source, types, instance, frame);
+        if (i == 0 || source.has_groups())
+            frame_read(source, acquired, instance, instance.frames[i]);
+        else /* nothing tells them apart */
+            instance.frames[i] = instance.frames[0];
     }
 }

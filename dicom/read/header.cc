@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <map>
 
 static E_TransferSyntax
 encoding_of(const struct scan &scan)
@@ -41,21 +42,31 @@ header_parse(const struct scan &scan, const char *path, DcmDataset &dataset, str
                            text_base_name(path), condition.text());
 }
 
+using Elements = std::vector<std::pair<uint32_t, DcmElement *>>;
+
+struct Header::Index {
+    Elements elements;
+    std::map<uint32_t, Header> items;
+};
+
 Header::Header(DcmItem &item)
 {
-    elements_.reserve(item.card());
+    if (item.card() == 0)
+        return;
+    index_ = std::make_shared<Index>();
+    Elements &elements = index_->elements;
+    elements.reserve(item.card());
     for (DcmObject *object = item.nextInContainer(nullptr); object;
          object = item.nextInContainer(object)) {
         const uint32_t tag = static_cast<uint32_t>(object->getGTag()) << 16 | object->getETag();
-        elements_.emplace_back(tag, static_cast<DcmElement *>(object));
+        elements.emplace_back(tag, static_cast<DcmElement *>(object));
     }
-    if (!std::is_sorted(elements_.begin(), elements_.end()))
-        std::sort(elements_.begin(), elements_.end());
+    if (!std::is_sorted(elements.begin(), elements.end()))
+        std::sort(elements.begin(), elements.end());
 }
 
 /* The first element whose tag is not below. */
-template <typename Elements>
-static auto
+static Elements::const_iterator
 header_from(const Elements &elements, uint32_t tag)
 {
     return std::lower_bound(
@@ -72,9 +83,11 @@ header_tag_number(const DcmTagKey &tag)
 DcmElement *
 Header::find(const DcmTagKey &tag) const
 {
-    const auto found = header_from(elements_, header_tag_number(tag));
-    return found != elements_.end() && found->first == header_tag_number(tag) ? found->second
-                                                                              : nullptr;
+    if (!index_)
+        return nullptr;
+    const auto found = header_from(index_->elements, header_tag_number(tag));
+    return found != index_->elements.end() && found->first == header_tag_number(tag) ? found->second
+                                                                                     : nullptr;
 }
 
 Header
@@ -83,8 +96,13 @@ Header::item(const DcmTagKey &sequence) const
     DcmElement *element = find(sequence);
     if (!element || element->ident() != EVR_SQ)
         return {};
+    const auto known = index_->items.find(header_tag_number(sequence));
+    if (known != index_->items.end())
+        return known->second;
     auto *items = static_cast<DcmSequenceOfItems *>(element);
-    return items->card() > 0 ? Header(*items->getItem(0)) : Header();
+    const Header first = items->card() > 0 ? Header(*items->getItem(0)) : Header();
+    index_->items.emplace(header_tag_number(sequence), first);
+    return first;
 }
 
 bool
@@ -121,10 +139,16 @@ unknown_text(DcmElement &element)
     return std::string(reinterpret_cast<const char *>(bytes), element.getLength());
 }
 
+/* Longer than any text that is of use here: what is written for each frame is read for each. */
+static constexpr uint32_t max_text = 4096;
+static constexpr size_t max_texts = 16;
+
 /* All values, as they are written. */
 static std::string
 whole_text(DcmElement &element)
 {
+    if (element.getLength() > max_text)
+        return {};
     if (is_unknown(element))
         return unknown_text(element);
     OFString text;
@@ -164,7 +188,8 @@ header_texts(const Header &header, const DcmTagKey &tag)
     if (!element || element->getLength() == 0)
         return texts;
     const std::string whole = whole_text(*element);
-    for (size_t start = 0; start != std::string::npos; start = after_backslash(whole, start))
+    for (size_t start = 0; start != std::string::npos && texts.size() < max_texts;
+         start = after_backslash(whole, start))
         texts.push_back(header_trimmed(whole.substr(start, whole.find('\\', start) - start)));
     return texts;
 }
@@ -234,8 +259,11 @@ DcmTagKey
 header_private(const Header &header, const struct private_attribute &attribute)
 {
     const uint32_t group = static_cast<uint32_t>(attribute.group) << 16;
-    for (auto creator = header_from(header.elements_, group | 0x10);
-         creator != header.elements_.end() && creator->first <= (group | 0xFF); ++creator) {
+    if (header.empty())
+        return {0, 0};
+    const Elements &elements = header.index_->elements;
+    for (auto creator = header_from(elements, group | 0x10);
+         creator != elements.end() && creator->first <= (group | 0xFF); ++creator) {
         if (header_trimmed(whole_text(*creator->second)) != attribute.creator)
             continue;
         const uint32_t block = creator->first & 0xFF;

@@ -16,9 +16,9 @@
 
 #include <dcmtk/dcmdata/dctk.h>
 
+#include <memory>
 #include <new>
 #include <string>
-#include <utility>
 #include <vector>
 
 /* Parses a data set in memory. */
@@ -30,7 +30,8 @@ int header_parse(const struct scan &scan, const char *path, DcmDataset &dataset,
 
 /*
  * The elements of a data set or of an item, in order of their tags: DCMTK would walk its list for
- * each. The item outlives it.
+ * each. What it has found of an item's own items is kept, so that what frames share is indexed
+ * once; copies are of one index. The item outlives it, one thread uses it.
  */
 class Header
 {
@@ -44,16 +45,18 @@ class Header
 
     bool empty() const
     {
-        return elements_.empty();
+        return !index_;
     }
 
   private:
     friend DcmTagKey header_private(const Header &, const struct private_attribute &);
-    std::vector<std::pair<uint32_t, DcmElement *>> elements_;
+    struct Index;
+    std::shared_ptr<Index> index_; /* nullptr when there are no elements */
 };
 
 bool header_has(const Header &header, const DcmTagKey &tag); /* there and not empty */
 std::string header_text(const Header &header, const DcmTagKey &tag, unsigned long index = 0);
+/* As many as 16, which is more than any attribute here has. */
 std::vector<std::string> header_texts(const Header &header, const DcmTagKey &tag);
 /* False when absent, empty or no number. Not necessarily finite. */
 bool header_number(const Header &header, const DcmTagKey &tag, double *value,

@@ -287,6 +287,47 @@ START_TEST(private_elements_are_passed_over)
 
 END_TEST
 
+/* What frames share, and what a frame does not have, costs once: a file of 400 KB must not take
+ * minutes. */
+static void
+add_costly_header(struct dicom_bytes *bytes)
+{
+    static char types[4096 * 8];
+    memset(types, 'A', sizeof(types) - 1);
+    for (size_t i = 1; i < sizeof(types) - 1; i += 2)
+        types[i] = '\\';
+    bytes_header(bytes, 0x00204000, "UT", sizeof(types));
+    bytes_put(bytes, types, sizeof(types));
+    bytes_sequence(bytes, 0x52009229);
+    bytes_item(bytes);
+    bytes_sequence(bytes, 0x00289110);
+    bytes_item(bytes);
+    for (unsigned i = 0; i < 20000; i++)
+        bytes_us(bytes, 0x00290000 + i, "US", 1);
+    bytes_text(bytes, 0x00280030, "DS", "0.5\\0.75");
+    bytes_item_end(bytes);
+    bytes_sequence_end(bytes);
+    put_group(bytes, 0x00209116, 0x00200037, types + sizeof(types) - 2048);
+    bytes_item_end(bytes);
+    bytes_sequence_end(bytes);
+}
+
+START_TEST(what_frames_share_costs_once)
+{
+    struct sample_image image = enhanced_image(_i ? SYNTAX_EXPLICIT : SYNTAX_IMPLICIT);
+    image.rows = image.columns = 1;
+    image.bits_allocated = image.bits_stored = 8;
+    image.high_bit = 7;
+    image.frames = "100000";
+    image.extra = add_costly_header;
+    struct dicom_instance *i = write_and_peek(&image);
+    ck_assert(i->frames[99999].has_spacing && i->frames[99999].pixel_spacing[1] == 0.75);
+    ck_assert(!i->frames[99999].has_orientation);
+    dicom_instance_free(i);
+}
+
+END_TEST
+
 int
 main(void)
 {
@@ -302,5 +343,6 @@ main(void)
     tcase_add_loop_test(structure, broken_sequences, 0, 5);
     tcase_add_test(structure, lengths_beyond_the_file);
     tcase_add_test(structure, private_elements_are_passed_over);
+    tcase_add_loop_test(structure, what_frames_share_costs_once, 0, 2);
     return suite_run(suite);
 }
