@@ -1,6 +1,7 @@
 /*
  * fuzz_geometry.c - any bytes as the frames of a series: every frame ends up in exactly one stack,
- * in order, whatever order they come in; what the gate accepts is what geometry.h says it accepts.
+ * in order, whatever order they come in; names are different; what the gate accepts is what
+ * geometry.h says it accepts.
  */
 #include "dicom/read/geometry/geometry.h"
 
@@ -11,7 +12,7 @@
 
 enum {
     MOST_FRAMES = 64,
-    FRAME_BYTES = 8, /* of input that describe one frame */
+    FRAME_BYTES = 12, /* of input that describe one frame */
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -51,7 +52,7 @@ describe(const uint8_t *bytes, int32_t index, struct dicom_instance *instance,
 {
     snprintf(instance->sop_instance_uid, sizeof(instance->sop_instance_uid), "1.%d", index);
     strcpy(instance->series_uid, "1.2");
-    strcpy(instance->modality, bytes[0] & 64 ? "CT" : "MR");
+    strcpy(instance->modality, "MR");
     instance->frame_count = 1;
     instance->frames = frame;
     instance->rows = 4;
@@ -76,6 +77,15 @@ describe(const uint8_t *bytes, int32_t index, struct dicom_instance *instance,
     key(frame->phase, bytes[6]);
     key(frame->image_type, bytes[7] & 3);
     key(frame->acquisition, bytes[7] >> 4);
+    instance->instance_number = bytes[8];
+    instance->images_in_acquisition = bytes[9] & 15;
+    instance->expected_instances = instance->images_in_acquisition * (bytes[9] >> 4);
+    key(frame->acquired, bytes[10] & 15);
+    key(instance->content, bytes[10] & 3);
+    key(instance->created, bytes[10] >> 4);
+    if (bytes[11] & 1)
+        frame->excluded = CODE_LOCALIZER;
+    frame->derived = bytes[11] & 2;
 }
 
 static void
@@ -87,7 +97,7 @@ check_accepted(struct dicom_instance *const *instances, const struct geometry_st
     for (int32_t i = 0; i < stack->plane_count; i++) {
         const struct dicom_instance *instance = instances[stack->planes[i].instance];
         must(instance->columns == stack->columns && instance->pixel == stack->pixel);
-        must(instance->frames[0].slope != 0);
+        must(instance->frames[0].slope != 0 && instance->frames[0].excluded == CODE_NONE);
         if (i > 0)
             must(stack->planes[i].position > stack->planes[i - 1].position);
     }
@@ -103,7 +113,7 @@ check_series(struct dicom_instance *const *instances, int32_t count,
         must(stack->plane_count > 0);
         must(stack->accepted == (stack->error.code == CODE_NONE));
         if (i > 0)
-            must(strverscmp(stack[-1].name, stack->name) <= 0);
+            must(strverscmp(stack[-1].name, stack->name) < 0);
         for (int32_t p = 0; p < stack->plane_count; p++)
             seen[stack->planes[p].instance]++;
         if (stack->accepted)
@@ -129,11 +139,10 @@ must_be_the_same(struct dicom_instance *const *a_instances, const struct geometr
 }
 
 static struct geometry_series *
-group(struct dicom_instance *const *instances, int32_t count)
+group(struct dicom_instance *const *instances, int32_t count, const struct geometry_limits *limits)
 {
-    const struct geometry_limits limits = {.min_planes = 2, .spacing_tolerance = 0.01};
     struct geometry_series *series;
-    must(geometry_group(instances, count, &limits, &series, NULL) == 0);
+    must(geometry_group(instances, count, limits, &series, NULL) == 0);
     check_series(instances, count, series);
     return series;
 }
@@ -153,7 +162,13 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         describe(bytes + FRAME_BYTES * i, i, &storage[i], &frames[i]);
         forward[i] = backward[count - 1 - i] = &storage[i];
     }
-    struct geometry_series *a = group(forward, count), *b = group(backward, count);
+    const struct geometry_limits limits = {.min_planes = 2,
+                                           .spacing_tolerance = 0.01,
+                                           .allow_missing = size % 2,
+                                           .newest_of_duplicates = size % 3 == 1,
+                                           .include_derived = size % 5 == 1};
+    struct geometry_series *a = group(forward, count, &limits);
+    struct geometry_series *b = group(backward, count, &limits);
     must_be_the_same(forward, a, backward, b);
     geometry_series_free(a);
     geometry_series_free(b);

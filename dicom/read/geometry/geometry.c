@@ -45,6 +45,20 @@ geometry_compare_identity(const void *left, const void *right)
     return order ? order : strcmp(a->instance->path, b->instance->path);
 }
 
+int
+geometry_compare_position(const void *left, const void *right)
+{
+    const struct plane *a = left, *b = right;
+    const int order = (a->position > b->position) - (a->position < b->position);
+    return order ? order : geometry_compare_identity(left, right);
+}
+
+const char *
+geometry_plane_name(const struct plane *plane)
+{
+    return text_base_name(plane->instance->path);
+}
+
 bool
 geometry_is_placed(const struct group *group)
 {
@@ -55,14 +69,6 @@ geometry_is_placed(const struct group *group)
 }
 
 /* ---- stacks ---- */
-
-static int
-compare_position(const void *left, const void *right)
-{
-    const struct plane *a = left, *b = right;
-    const int order = (a->position > b->position) - (a->position < b->position);
-    return order ? order : geometry_compare_identity(left, right);
-}
 
 /* Without positions, the sender's own numbering is the best order there is. */
 static int
@@ -106,6 +112,7 @@ geometry_describe(const struct group *group, struct geometry_stack *stack)
     const struct plane *first = &group->planes[0];
     const struct dicom_frame *frame = first->frame;
     memcpy(stack->name, group->name, sizeof(stack->name));
+    memcpy(stack->split_by, group->split_by, sizeof(stack->split_by));
     stack->columns = first->instance->columns;
     stack->rows = first->instance->rows;
     stack->pixel = first->instance->pixel;
@@ -121,76 +128,98 @@ geometry_describe(const struct group *group, struct geometry_stack *stack)
 }
 
 static int
-make_stack(struct grouping *grouping, struct group *group, struct geometry_stack *stack)
+make_stack(struct grouping *grouping, const struct group *group, struct geometry_stack *stack)
 {
-    qsort(group->planes, (size_t)group->count, sizeof(*group->planes),
-          geometry_is_placed(group) ? compare_position : compare_number);
-    geometry_judge(grouping, group, stack);
+    if (group->set_aside == CODE_NONE)
+        geometry_judge(grouping, group, stack);
+    else
+        geometry_tell_aside(group, stack);
     geometry_describe(group, stack);
     return copy_planes(group, stack);
 }
 
-static int
-compare_group(const void *left, const void *right)
+/* What was set aside is in the sender's order. */
+static void
+order_group(struct group *group)
 {
-    const struct group *a = left, *b = right;
-    const int order = strverscmp(a->name, b->name);
-    return order ? order : geometry_compare_identity(&a->planes[0], &b->planes[0]);
+    const bool placed = group->set_aside == CODE_NONE && geometry_is_placed(group);
+    qsort(group->planes, (size_t)group->count, sizeof(*group->planes),
+          placed ? geometry_compare_position : compare_number);
+    for (int32_t i = 0; i < group->count && !placed; i++)
+        group->planes[i].position = i;
 }
 
 static int
 make_stacks(struct grouping *grouping, struct geometry_series *series)
 {
-    qsort(grouping->groups, (size_t)grouping->group_count, sizeof(*grouping->groups),
-          compare_group);
+    for (int32_t i = 0; i < grouping->group_count; i++)
+        order_group(&grouping->groups[i]);
+    geometry_finish_names(grouping);
     series->stacks = calloc((size_t)grouping->group_count, sizeof(*series->stacks));
     if (!series->stacks)
         return -ENOMEM;
-    for (int32_t i = 0; i < grouping->group_count; i++) {
-        int error = make_stack(grouping, &grouping->groups[i], &series->stacks[i]);
-        if (error)
-            return error;
-        series->stack_count++;
+    int rc = 0;
+    for (int32_t i = 0; i < grouping->group_count && !rc; i++) {
+        rc = make_stack(grouping, &grouping->groups[i], &series->stacks[i]);
+        series->stack_count += !rc;
     }
-    return 0;
+    return rc;
 }
 
 /* ---- entry ---- */
 
 static int
-check_one_series(struct dicom_instance *const *instances, int32_t count, struct error *error)
-{
-    for (int32_t i = 1; i < count; i++)
-        if (strcmp(instances[0]->series_uid, instances[i]->series_uid) != 0)
-            return error_set_files(error, -EINVAL, CODE_SERIES_MIXED, instances[0]->path,
-                                   instances[i]->path, "%s and %s belong to different series.",
-                                   text_base_name(instances[0]->path),
-                                   text_base_name(instances[i]->path));
-    return 0;
-}
-
-static int
-collect_planes(struct dicom_instance *const *instances, int32_t count, struct grouping *grouping)
+collect_planes(struct grouping *grouping)
 {
     int64_t total = 0;
-    for (int32_t i = 0; i < count; i++)
-        total += instances[i]->frame_count;
+    for (int32_t i = 0; i < grouping->instance_count; i++)
+        total += grouping->instances[i]->frame_count;
     if (total > INT32_MAX)
         return -ENOMEM;
     grouping->planes = calloc((size_t)total + 1, sizeof(*grouping->planes));
     grouping->scratch = calloc((size_t)total + 1, sizeof(*grouping->scratch));
     if (!grouping->planes || !grouping->scratch)
         return -ENOMEM;
-    for (int32_t i = 0; i < count; i++)
-        for (int32_t f = 0; f < instances[i]->frame_count; f++) {
-            struct plane *plane = &grouping->planes[grouping->plane_count++];
-            plane->instance = instances[i];
-            plane->frame = &instances[i]->frames[f];
-            plane->instance_index = i;
-            plane->frame_index = f;
-        }
-    qsort(grouping->planes, (size_t)total, sizeof(*grouping->planes), geometry_compare_identity);
+    for (int32_t i = 0; i < grouping->instance_count; i++)
+        for (int32_t f = 0; f < grouping->instances[i]->frame_count; f++)
+            grouping->planes[grouping->plane_count++] =
+                (struct plane){.instance = grouping->instances[i],
+                               .frame = &grouping->instances[i]->frames[f],
+                               .instance_index = i,
+                               .frame_index = f,
+                               .orientation = -1};
     return 0;
+}
+
+/* All planes in one group that is refused. */
+static int
+refuse_all(struct grouping *grouping)
+{
+    struct group all = {.planes = grouping->planes,
+                        .count = grouping->plane_count,
+                        .set_aside = CODE_TOO_MANY_STACKS};
+    grouping->group_count = 0;
+    return geometry_add_group(grouping, &all);
+}
+
+static int
+group_planes(struct grouping *grouping)
+{
+    int rc = collect_planes(grouping);
+    if (!rc)
+        rc = geometry_set_aside(grouping);
+    if (!rc)
+        rc = geometry_make_groups(grouping);
+    return rc == -E2BIG ? refuse_all(grouping) : rc;
+}
+
+static void
+grouping_release(struct grouping *grouping)
+{
+    free(grouping->groups);
+    free(grouping->orientations);
+    free(grouping->scratch);
+    free(grouping->planes);
 }
 
 int
@@ -199,19 +228,15 @@ geometry_group(struct dicom_instance *const *instances, int32_t count,
                struct error *error)
 {
     *series = NULL;
-    int rc = check_one_series(instances, count, error);
+    int rc = geometry_check_series(instances, count, error);
     if (rc)
         return rc;
-    struct grouping grouping = {.limits = limits};
+    struct grouping grouping = {.limits = limits, .instances = instances, .instance_count = count};
     struct geometry_series *result = calloc(1, sizeof(*result));
-    rc = result ? collect_planes(instances, count, &grouping) : -ENOMEM;
-    if (!rc && grouping.plane_count > 0)
-        rc = geometry_make_groups(&grouping);
+    rc = result ? group_planes(&grouping) : -ENOMEM;
     if (!rc && grouping.group_count > 0)
         rc = make_stacks(&grouping, result);
-    free(grouping.groups);
-    free(grouping.scratch);
-    free(grouping.planes);
+    grouping_release(&grouping);
     if (rc) {
         geometry_series_free(result);
         return error_set(error, rc, CODE_OUT_OF_MEMORY,

@@ -2,19 +2,31 @@
  * geometry.h - from the instances of a series to stacks of parallel planes, and the gate.
  *
  * Pure C: no file is opened. A stack is what becomes one volume and one SEG: frames of one
- * orientation, size, echo, phase, b-value and temporal position, in ascending order along the
- * normal (row direction x column direction).
+ * orientation, size, echo, phase, b-value, temporal position and so on, in ascending order along the
+ * normal (row direction x column direction). Nothing depends on the order of the instances. The cost
+ * is that of sorting; a series of more than GEOMETRY_MOST_STACKS orientations or volumes is one
+ * stack that is refused (TOO_MANY_STACKS).
+ *
+ * One series. All instances agree in Series UID, Patient ID with its issuer, Patient's Name and
+ * Study UID, and those that are images in Modality and Frame of Reference UID, too.
+ *
+ * What is no image. Frames that their header excludes (frame->excluded) make one stack for each
+ * reason, "mosaic", "localizer", "screenshot" and "derived", that is refused with its code; all but
+ * the first are passed over. So are derived frames (frame->derived) where the series has originals.
+ * With include_derived, what is derived is an image. Nothing that follows looks at what was set
+ * aside.
  *
  * Stacks. Frames of one orientation (each direction cosine within 1e-3) belong together. They are
- * split further, in this order, by echo, b-value, temporal position, cardiac or respiratory phase,
- * type of image (magnitude, phase, ...) and acquisition number, where a value really means another
- * volume and does not merely vary from slice to slice:
- *   - echo, b-value and temporal position always do, unless there are fewer than two frames for
- *     each value (a value for every slice is no volume);
- *   - any of the six does when positions are repeated, splitting leaves fewer repeats, and its
- *     values cover at least half of the positions each, on average. So trigger times of an ungated
- *     series, image types and acquisition numbers that change along the body split nothing.
- * Sizes never split: they make SIZE_MIXED. Positions closer than 0.02 mm are one position.
+ * split further by the keys of keys.def, in that order, where a value really means another volume
+ * and does not merely vary from slice to slice:
+ *   - keys of VOLUMES always split, unless there are fewer than two frames for each value (a value
+ *     for every slice is no volume);
+ *   - any key does when at least half of the positions are repeated, splitting leaves fewer repeats,
+ *     and its values cover at least half of the positions each, on average. So trigger times of an
+ *     ungated series, image types and acquisition numbers that change along the body split nothing.
+ * A stack's name has the value of each key that split it ("echo 1, b 800"), none
+ * is twice (" #2"), and split_by has the attributes. Sizes never split: they make SIZE_MIXED.
+ * Positions closer than 0.02 mm are one position.
  *
  * Tolerances. A step between planes is regular within spacing_tolerance of the median step, but at
  * least within 0.02 mm, the rounding of the decimal strings; so is the shift within the planes from
@@ -30,6 +42,10 @@
 extern "C" {
 #endif
 
+#define GEOMETRY_MOST_STACKS 4096
+#define GEOMETRY_NAME_SIZE   128
+#define GEOMETRY_SPLIT_SIZE  256
+
 /* A frame of the stack: instances[instance]->frames[frame]. */
 struct geometry_plane {
     int32_t instance;
@@ -38,11 +54,13 @@ struct geometry_plane {
 };
 
 struct geometry_stack {
-    char name[128]; /* what sets it apart, for people: "echo 1, b 800"; "" for the only stack */
+    char name
+        [GEOMETRY_NAME_SIZE]; /* what sets it apart, for people: "echo 1, b 800"; "" for the only stack */
     bool accepted;
     bool passed_over;   /* by what it is (LOCALIZER, ...): not accepted, and nobody's mistake */
     struct error error; /* when not accepted */
-    char split_by[256]; /* the attributes that set it apart, for people; "" for the only stack */
+    char split_by
+        [GEOMETRY_SPLIT_SIZE]; /* the attributes that set it apart, for people; "" for the only stack */
     int32_t columns, rows;
     int32_t plane_count;
     struct geometry_plane *planes; /* ascending position */
@@ -70,12 +88,13 @@ struct geometry_limits {
 };
 
 /*
- * Groups, sorts and judges. -EINVAL only when the instances belong to several series
- * (SERIES_MIXED); a stack that the gate refuses fails nothing but has accepted = false and its error:
- * NO_GEOMETRY, SIZE_MIXED, PIXELS_MIXED, FRAME_OF_REFERENCE_MIXED, RESCALE_INVALID,
- * TOO_FEW_SLICES, DUPLICATE_POSITION, GANTRY_TILT, MISSING_SLICE, SPACING_NOT_UNIFORM. When several
- * apply, the first in this order, that of docs/codes.md, is the code and the message names the
- * others. -ENOMEM with OUT_OF_MEMORY.
+ * Groups, sorts and judges. -EINVAL only when the instances are not of one series: SERIES_MIXED,
+ * MIXED_PATIENTS, MIXED_STUDIES, MIXED_MODALITIES, MIXED_FRAMES_OF_REFERENCE. A stack that the gate
+ * refuses fails nothing but has accepted = false and its error: TOO_MANY_STACKS, MOSAIC, LOCALIZER,
+ * SCREENSHOT, DERIVED_IMAGE by themselves; NO_GEOMETRY, SIZE_MIXED, PIXELS_MIXED, RESCALE_INVALID,
+ * TOO_FEW_SLICES, DUPLICATE_POSITION, GANTRY_TILT, MISSING_SLICE, SPACING_NOT_UNIFORM. When several apply, the first in this
+ * order, that of docs/codes.md, is the code and the message names the others. -ENOMEM with
+ * OUT_OF_MEMORY.
  */
 int geometry_group(struct dicom_instance *const *instances, int32_t count,
                    const struct geometry_limits *limits, struct geometry_series **series,

@@ -11,15 +11,9 @@
 /* Pixel spacings within one stack may differ by rounding alone. */
 #define PIXEL_SPACING_TOLERANCE 1e-3
 
-/* Findings about one stack, in order of precedence; the first gives the code and the files. */
-struct verdict {
-    struct error *error;
-    bool refused;
-};
-
-static void __attribute__((format(printf, 5, 6)))
-refuse(struct verdict *verdict, enum code code, const struct plane *a, const struct plane *b,
-       const char *format, ...)
+void
+geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
+                const struct plane *b, const char *format, ...)
 {
     char text[384];
     va_list arguments;
@@ -38,12 +32,6 @@ refuse(struct verdict *verdict, enum code code, const struct plane *a, const str
              code_name(code), text);
 }
 
-static const char *
-name_of(const struct plane *plane)
-{
-    return text_base_name(plane->instance->path);
-}
-
 static bool
 plane_has_geometry(const struct plane *plane)
 {
@@ -60,8 +48,8 @@ check_geometry_is_there(struct verdict *verdict, const struct group *group)
         const char *what = !plane->frame->has_position      ? "Image Position (Patient)"
                            : !plane->frame->has_orientation ? "Image Orientation (Patient)"
                                                             : "Pixel Spacing";
-        refuse(verdict, CODE_NO_GEOMETRY, plane, NULL, "%s, frame %d, has no valid %s.",
-               name_of(plane), plane->frame_index + 1, what);
+        geometry_refuse(verdict, CODE_NO_GEOMETRY, plane, NULL, "%s, frame %d, has no valid %s.",
+                        geometry_plane_name(plane), plane->frame_index + 1, what);
         return false;
     }
     return true;
@@ -83,16 +71,17 @@ check_sizes(struct verdict *verdict, const struct group *group)
         const struct plane *plane = &group->planes[i];
         const struct dicom_instance *b = plane->instance;
         if (a->rows != b->rows || a->columns != b->columns) {
-            refuse(verdict, CODE_SIZE_MIXED, first, plane,
-                   "%s has %d x %d pixels and %s has %d x %d.", name_of(first), a->columns, a->rows,
-                   name_of(plane), b->columns, b->rows);
+            geometry_refuse(verdict, CODE_SIZE_MIXED, first, plane,
+                            "%s has %d x %d pixels and %s has %d x %d.", geometry_plane_name(first),
+                            a->columns, a->rows, geometry_plane_name(plane), b->columns, b->rows);
             return;
         }
         const double *s = first->frame->pixel_spacing, *t = plane->frame->pixel_spacing;
         if (first->frame->has_spacing && plane->frame->has_spacing && !same_spacing(s, t)) {
-            refuse(verdict, CODE_SIZE_MIXED, first, plane,
-                   "The pixels of %s are %.6g x %.6g mm and those of %s %.6g x %.6g mm.",
-                   name_of(first), s[1], s[0], name_of(plane), t[1], t[0]);
+            geometry_refuse(verdict, CODE_SIZE_MIXED, first, plane,
+                            "The pixels of %s are %.6g x %.6g mm and those of %s %.6g x %.6g mm.",
+                            geometry_plane_name(first), s[1], s[0], geometry_plane_name(plane),
+                            t[1], t[0]);
             return;
         }
     }
@@ -107,29 +96,13 @@ check_pixels(struct verdict *verdict, const struct group *group)
         const struct dicom_instance *a = first->instance, *b = plane->instance;
         if (a->pixel == b->pixel && a->monochrome1 == b->monochrome1)
             continue;
-        refuse(verdict, CODE_PIXELS_MIXED, first, plane,
-               "%s has %d-bit %s %s pixels and %s %d-bit %s %s ones.", name_of(first),
-               a->bits_allocated, a->is_signed ? "signed" : "unsigned",
-               a->monochrome1 ? "MONOCHROME1" : "MONOCHROME2", name_of(plane), b->bits_allocated,
-               b->is_signed ? "signed" : "unsigned",
-               b->monochrome1 ? "MONOCHROME1" : "MONOCHROME2");
-        return;
-    }
-}
-
-static void
-check_frame_of_reference(struct verdict *verdict, const struct group *group)
-{
-    const struct plane *first = &group->planes[0];
-    for (int32_t i = 1; i < group->count; i++) {
-        const struct plane *plane = &group->planes[i];
-        if (strcmp(first->instance->frame_of_reference_uid,
-                   plane->instance->frame_of_reference_uid) == 0)
-            continue;
-        refuse(verdict, CODE_FRAME_OF_REFERENCE_MIXED, first, plane,
-               "%s and %s have different Frames of Reference, so their positions cannot be "
-               "compared.",
-               name_of(first), name_of(plane));
+        geometry_refuse(verdict, CODE_PIXELS_MIXED, first, plane,
+                        "%s has %d-bit %s %s pixels and %s %d-bit %s %s ones.",
+                        geometry_plane_name(first), a->bits_allocated,
+                        a->is_signed ? "signed" : "unsigned",
+                        a->monochrome1 ? "MONOCHROME1" : "MONOCHROME2", geometry_plane_name(plane),
+                        b->bits_allocated, b->is_signed ? "signed" : "unsigned",
+                        b->monochrome1 ? "MONOCHROME1" : "MONOCHROME2");
         return;
     }
 }
@@ -144,16 +117,17 @@ check_rescale(struct verdict *verdict, const struct group *group)
         /* Their ranges are in HU and in activity; stored values mean nothing by themselves. */
         const bool required = strcmp(modality, "CT") == 0 || strcmp(modality, "PT") == 0;
         if (!frame->has_rescale && required) {
-            refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
-                   "%s, frame %d, has no Rescale Slope and Intercept, which %s needs.",
-                   name_of(plane), plane->frame_index + 1, modality);
+            geometry_refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
+                            "%s, frame %d, has no Rescale Slope and Intercept, which %s needs.",
+                            geometry_plane_name(plane), plane->frame_index + 1, modality);
             return;
         }
         if (isfinite(frame->slope) && isfinite(frame->intercept) && frame->slope != 0)
             continue;
-        refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
-               "%s, frame %d, has an impossible rescale: slope %g, intercept %g.", name_of(plane),
-               plane->frame_index + 1, frame->slope, frame->intercept);
+        geometry_refuse(verdict, CODE_RESCALE_INVALID, plane, NULL,
+                        "%s, frame %d, has an impossible rescale: slope %g, intercept %g.",
+                        geometry_plane_name(plane), plane->frame_index + 1, frame->slope,
+                        frame->intercept);
         return;
     }
 }
@@ -162,8 +136,8 @@ static void
 check_count(struct verdict *verdict, const struct group *group, int32_t min_planes)
 {
     if (group->count < min_planes)
-        refuse(verdict, CODE_TOO_FEW_SLICES, &group->planes[0], NULL,
-               "The stack has %d of at least %d slices.", group->count, min_planes);
+        geometry_refuse(verdict, CODE_TOO_FEW_SLICES, &group->planes[0], NULL,
+                        "The stack has %d of at least %d slices.", group->count, min_planes);
 }
 
 static double
@@ -199,10 +173,12 @@ check_duplicates(struct verdict *verdict, const struct group *group, double tole
         if (step_after(group, i) > tolerance)
             continue;
         const struct plane *a = &group->planes[i], *b = &group->planes[i + 1];
-        refuse(verdict, CODE_DUPLICATE_POSITION, a, b,
-               "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the "
-               "normal) and nothing that is known tells them apart.",
-               name_of(a), a->frame_index + 1, name_of(b), b->frame_index + 1, a->position);
+        geometry_refuse(
+            verdict, CODE_DUPLICATE_POSITION, a, b,
+            "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the "
+            "normal) and nothing that is known tells them apart.",
+            geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b), b->frame_index + 1,
+            a->position);
         return false;
     }
     return true;
@@ -230,10 +206,12 @@ check_tilt(struct verdict *verdict, const struct group *group, const struct geom
         const double step = step_after(group, i), shift = shift_between(a, b);
         if (shift <= tolerance_for(step, limits))
             continue;
-        refuse(verdict, CODE_GANTRY_TILT, a, b,
-               "The stack is sheared by %.1f degrees: from %s to %s, %.4g mm along the normal, "
-               "the image shifts by %.4g mm.",
-               atan2(shift, step) * 180 / M_PI, name_of(a), name_of(b), step, shift);
+        geometry_refuse(
+            verdict, CODE_GANTRY_TILT, a, b,
+            "The stack is sheared by %.1f degrees: from %s to %s, %.4g mm along the normal, "
+            "the image shifts by %.4g mm.",
+            atan2(shift, step) * 180 / M_PI, geometry_plane_name(a), geometry_plane_name(b), step,
+            shift);
         return;
     }
 }
@@ -268,18 +246,21 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
         }
     }
     if (gap >= 0)
-        refuse(verdict, CODE_MISSING_SLICE, &group->planes[gap], &group->planes[gap + 1],
-               "%lld %s missing; the first gap is %.4g mm, between %s and %s, where %.4g mm are "
-               "regular.",
-               (long long)missing, missing == 1 ? "slice is" : "slices are", step_after(group, gap),
-               name_of(&group->planes[gap]), name_of(&group->planes[gap + 1]), regular);
+        geometry_refuse(
+            verdict, CODE_MISSING_SLICE, &group->planes[gap], &group->planes[gap + 1],
+            "%lld %s missing; the first gap is %.4g mm, between %s and %s, where %.4g mm are "
+            "regular.",
+            (long long)missing, missing == 1 ? "slice is" : "slices are", step_after(group, gap),
+            geometry_plane_name(&group->planes[gap]), geometry_plane_name(&group->planes[gap + 1]),
+            regular);
     if (irregular >= 0)
-        refuse(verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[irregular],
-               &group->planes[irregular + 1],
-               "The spacing changes: %.4g mm between %s and %s where %.4g mm are regular; all "
-               "steps are from %.4g to %.4g mm.",
-               step_after(group, irregular), name_of(&group->planes[irregular]),
-               name_of(&group->planes[irregular + 1]), regular, shortest, longest);
+        geometry_refuse(
+            verdict, CODE_SPACING_NOT_UNIFORM, &group->planes[irregular],
+            &group->planes[irregular + 1],
+            "The spacing changes: %.4g mm between %s and %s where %.4g mm are regular; all "
+            "steps are from %.4g to %.4g mm.",
+            step_after(group, irregular), geometry_plane_name(&group->planes[irregular]),
+            geometry_plane_name(&group->planes[irregular + 1]), regular, shortest, longest);
 }
 
 /* In the order of docs/codes.md. */
@@ -291,7 +272,6 @@ geometry_judge(struct grouping *grouping, const struct group *group, struct geom
     stack->has_geometry = check_geometry_is_there(&verdict, group);
     check_sizes(&verdict, group);
     check_pixels(&verdict, group);
-    check_frame_of_reference(&verdict, group);
     check_rescale(&verdict, group);
     check_count(&verdict, group, limits->min_planes);
     if (stack->has_geometry && group->count > 1) {

@@ -58,48 +58,66 @@ compare_key(const void *left, const void *right, void *context)
 }
 
 static bool
-same_orientation(const struct plane *a, const struct plane *b)
+same_orientation(const struct dicom_frame *a, const struct dicom_frame *b)
 {
-    if (!a->frame->has_orientation || !b->frame->has_orientation)
-        return a->frame->has_orientation == b->frame->has_orientation;
+    if (!a->has_orientation || !b->has_orientation)
+        return a->has_orientation == b->has_orientation;
     for (int i = 0; i < 6; i++)
-        if (fabs(a->frame->orientation[i] - b->frame->orientation[i]) > ORIENTATION_TOLERANCE)
+        if (fabs(a->orientation[i] - b->orientation[i]) > ORIENTATION_TOLERANCE)
             return false;
     return true;
 }
 
-/* Numbers the orientations in the planes' order; -ENOMEM, or how many there are. */
-static int32_t
+int32_t
+geometry_find_orientation(const struct grouping *grouping, const struct dicom_frame *frame,
+                          int32_t hint)
+{
+    if (hint >= 0 && same_orientation(frame, grouping->orientations[hint]))
+        return hint;
+    for (int32_t k = 0; k < grouping->orientation_count; k++)
+        if (same_orientation(frame, grouping->orientations[k]))
+            return k;
+    return -1;
+}
+
+/* In the planes' order; 0, -ENOMEM or -E2BIG. */
+static int
 number_orientations(struct grouping *grouping)
 {
-    const struct plane **seen = calloc((size_t)grouping->plane_count, sizeof(*seen));
-    if (!seen)
+    grouping->orientations = calloc(GEOMETRY_MOST_STACKS, sizeof(*grouping->orientations));
+    if (!grouping->orientations)
         return -ENOMEM;
-    int32_t count = 0;
-    for (int32_t i = 0; i < grouping->plane_count; i++) {
+    int32_t k = -1;
+    for (int32_t i = 0; i < grouping->image_count; i++) {
         struct plane *plane = &grouping->planes[i];
-        int32_t k = 0;
-        while (k < count && !same_orientation(plane, seen[k]))
-            k++;
-        if (k == count)
-            seen[count++] = plane;
+        k = geometry_find_orientation(grouping, plane->frame, k);
+        if (k < 0) {
+            if (grouping->orientation_count == GEOMETRY_MOST_STACKS)
+                return -E2BIG;
+            k = grouping->orientation_count++;
+            grouping->orientations[k] = plane->frame;
+        }
         plane->orientation = k;
     }
-    free(seen);
-    return count;
+    return 0;
 }
 
 /* The anatomical plane closest to an orientation, for people. */
-static const char *
-orientation_name(const struct plane *plane)
+enum plane_name { NO_PLANE, AXIAL, CORONAL, SAGITTAL, PLANE_NAMES };
+
+static const char *const plane_names[PLANE_NAMES] = {"no orientation", "axial", "coronal",
+                                                     "sagittal"};
+
+static enum plane_name
+plane_name_of(const struct dicom_frame *frame)
 {
-    if (!plane->frame->has_orientation)
-        return "no orientation";
+    if (!frame->has_orientation)
+        return NO_PLANE;
     double normal[3];
-    geometry_normal(plane->frame->orientation, normal);
+    geometry_normal(frame->orientation, normal);
     if (fabs(normal[2]) >= fabs(normal[0]) && fabs(normal[2]) >= fabs(normal[1]))
-        return "axial";
-    return fabs(normal[1]) >= fabs(normal[0]) ? "coronal" : "sagittal";
+        return AXIAL;
+    return fabs(normal[1]) >= fabs(normal[0]) ? CORONAL : SAGITTAL;
 }
 
 static void
@@ -114,21 +132,26 @@ group_place(struct group *group)
             placed ? dot(normal, group->planes[i].frame->position) : (double)i;
 }
 
-/* How many different positions some planes have. */
-static int32_t
-count_positions(struct grouping *grouping, const struct plane *planes, int32_t count)
+/* The different positions of some planes, and how many of them are of several planes. */
+struct position_spread {
+    int32_t positions, repeated;
+};
+
+static struct position_spread
+find_spread(struct grouping *grouping, const struct plane *planes, int32_t count)
 {
+    double *sorted = grouping->scratch;
     for (int32_t i = 0; i < count; i++)
-        grouping->scratch[i] = planes[i].position;
-    geometry_sort_numbers(grouping->scratch, count);
-    int32_t different = count > 0;
-    double last = count > 0 ? grouping->scratch[0] : 0;
-    for (int32_t i = 1; i < count; i++)
-        if (grouping->scratch[i] - last > POSITION_FLOOR_MM) {
-            different++;
-            last = grouping->scratch[i];
-        }
-    return different;
+        sorted[i] = planes[i].position;
+    geometry_sort_numbers(sorted, count);
+    struct position_spread spread = {0};
+    for (int32_t start = 0, end; start < count; start = end) {
+        for (end = start; end < count && sorted[end] - sorted[start] <= POSITION_FLOOR_MM;)
+            end++;
+        spread.positions++;
+        spread.repeated += end - start > 1;
+    }
+    return spread;
 }
 
 /* First plane after `start` whose key differs; the planes are sorted by key. */
@@ -142,7 +165,18 @@ end_of_key(const struct group *group, int32_t start, enum discriminator discrimi
     return end;
 }
 
-/* See "Stacks" in geometry.h. The planes are sorted by this discriminator's key. */
+static bool
+is_one_key(const struct group *group, enum discriminator discriminator)
+{
+    for (int32_t i = 1; i < group->count; i++)
+        if (strcmp(key_of(&group->planes[0], discriminator),
+                   key_of(&group->planes[i], discriminator)) != 0)
+            return false;
+    return true;
+}
+
+/* See "Stacks" in geometry.h. The planes are sorted by this discriminator's key, of two or more
+ * values. */
 static bool
 should_split(struct grouping *grouping, const struct group *group, enum discriminator discriminator)
 {
@@ -151,121 +185,85 @@ should_split(struct grouping *grouping, const struct group *group, enum discrimi
         end = end_of_key(group, start, discriminator);
         values++;
         repeats_after +=
-            end - start - count_positions(grouping, group->planes + start, end - start);
+            end - start - find_spread(grouping, group->planes + start, end - start).positions;
     }
-    if (values < 2)
-        return false;
     if (discriminators[discriminator].rule == VOLUMES && group->count >= 2 * (int64_t)values)
         return true;
-    const int32_t positions = count_positions(grouping, group->planes, group->count);
-    return repeats_after < group->count - positions &&
-           (int64_t)values * positions <= 2 * (int64_t)group->count;
+    const struct position_spread spread = find_spread(grouping, group->planes, group->count);
+    return repeats_after < group->count - spread.positions &&
+           2 * spread.repeated >= spread.positions &&
+           (int64_t)values * spread.positions <= 2 * (int64_t)group->count;
 }
+
+static int split(struct grouping *grouping, struct group *group, enum discriminator discriminator);
 
 static int
-add_group(struct grouping *grouping, const struct group *group)
+split_by_key(struct grouping *grouping, const struct group *group, enum discriminator discriminator)
 {
-    if (grouping->group_count == grouping->group_room) {
-        const int32_t room = grouping->group_room ? 2 * grouping->group_room : 8;
-        struct group *groups = reallocarray(grouping->groups, (size_t)room, sizeof(*groups));
-        if (!groups)
-            return -ENOMEM;
-        grouping->groups = groups;
-        grouping->group_room = room;
+    const struct discriminator_row *row = &discriminators[discriminator];
+    for (int32_t start = 0, end; start < group->count; start = end) {
+        end = end_of_key(group, start, discriminator);
+        struct group part = *group;
+        part.planes += start;
+        part.count = end - start;
+        geometry_extend_name(&part, row->prefix, key_of(&part.planes[0], discriminator), row->what);
+        int rc = split(grouping, &part, discriminator + 1);
+        if (rc)
+            return rc;
     }
-    grouping->groups[grouping->group_count++] = *group;
     return 0;
-}
-
-static void
-extend_name(struct group *group, enum discriminator discriminator)
-{
-    const char *key = key_of(&group->planes[0], discriminator);
-    const size_t length = strlen(group->name);
-    snprintf(group->name + length, sizeof(group->name) - length, "%s%s%s", length ? ", " : "",
-             discriminators[discriminator].prefix, key[0] ? key : "none");
 }
 
 /* Splits by this discriminator if need be, and each part by the ones after it. Recursion is as deep
  * as there are discriminators. */
 static int
-split(struct grouping *grouping, const struct group *group, enum discriminator discriminator)
+split(struct grouping *grouping, struct group *group, enum discriminator discriminator)
 {
+    while (discriminator < DISCRIMINATORS && is_one_key(group, discriminator))
+        discriminator++;
     if (discriminator == DISCRIMINATORS)
-        return add_group(grouping, group);
+        return geometry_add_group(grouping, group);
     qsort_r(group->planes, (size_t)group->count, sizeof(*group->planes), compare_key,
             &discriminator);
-    if (!should_split(grouping, group, discriminator))
-        return split(grouping, group, discriminator + 1);
-    for (int32_t start = 0, end; start < group->count; start = end) {
-        end = end_of_key(group, start, discriminator);
-        struct group part = {group->planes + start, end - start, ""};
-        memcpy(part.name, group->name, sizeof(part.name));
-        extend_name(&part, discriminator);
-        int error = split(grouping, &part, discriminator + 1);
-        if (error)
-            return error;
-    }
-    return 0;
+    if (should_split(grouping, group, discriminator))
+        return split_by_key(grouping, group, discriminator);
+    return split(grouping, group, discriminator + 1);
 }
 
-/* How many of the orientations share a name, and the rank of one among them (from 1). */
-static int
-rank_of_name(const struct grouping *grouping, const struct plane *plane, int *rank)
-{
-    int32_t last = -1;
-    int same = 0;
-    *rank = 0;
-    for (int32_t i = 0; i < grouping->plane_count; i++) {
-        const struct plane *other = &grouping->planes[i];
-        if (other->orientation == last)
-            continue;
-        last = other->orientation;
-        if (strcmp(orientation_name(other), orientation_name(plane)) == 0) {
-            same++;
-            if (other->orientation <= plane->orientation)
-                *rank = same;
-        }
-    }
-    return same;
-}
+/* ---- orientations ---- */
 
+/* "axial", or "axial 2" when there are several; `ranks` counts those that were named. */
 static void
-name_orientation(const struct grouping *grouping, struct group *group)
+name_orientation(const struct grouping *grouping, struct group *group,
+                 const int32_t totals[PLANE_NAMES], int32_t ranks[PLANE_NAMES])
 {
-    int rank;
-    if (rank_of_name(grouping, &group->planes[0], &rank) > 1)
-        snprintf(group->name, sizeof(group->name), "%s %d", orientation_name(&group->planes[0]),
-                 rank);
-    else
-        snprintf(group->name, sizeof(group->name), "%s", orientation_name(&group->planes[0]));
+    const enum plane_name name = plane_name_of(group->planes[0].frame);
+    char text[64];
+    snprintf(text, sizeof(text), totals[name] > 1 ? "%s %d" : "%s", plane_names[name],
+             ++ranks[name]);
+    if (grouping->orientation_count > 1)
+        geometry_extend_name(group, "", text, "Image Orientation (Patient) (0020,0037)");
 }
 
 int
 geometry_make_groups(struct grouping *grouping)
 {
-    const int32_t orientations = number_orientations(grouping);
-    if (orientations < 0)
-        return orientations;
-    qsort(grouping->planes, (size_t)grouping->plane_count, sizeof(*grouping->planes),
-          compare_orientation);
-    struct group *ranges = calloc((size_t)orientations, sizeof(*ranges));
-    if (!ranges)
-        return -ENOMEM;
-    int32_t start = 0;
-    /* Named before any is split: splitting reorders the planes within their range. */
-    for (int32_t k = 0; k < orientations; k++) {
-        ranges[k].planes = grouping->planes + start;
-        while (start < grouping->plane_count && grouping->planes[start].orientation == k)
-            start++;
-        ranges[k].count = (int32_t)(grouping->planes + start - ranges[k].planes);
-        group_place(&ranges[k]);
-        if (orientations > 1)
-            name_orientation(grouping, &ranges[k]);
+    int rc = number_orientations(grouping);
+    if (rc)
+        return rc;
+    struct plane *planes = grouping->planes, *end = planes + grouping->image_count;
+    qsort(planes, (size_t)grouping->image_count, sizeof(*planes), compare_orientation);
+    int32_t totals[PLANE_NAMES] = {0}, ranks[PLANE_NAMES] = {0};
+    for (int32_t k = 0; k < grouping->orientation_count; k++)
+        totals[plane_name_of(grouping->orientations[k])]++;
+    while (planes < end && !rc) {
+        struct group group = {.planes = planes};
+        while (planes < end && planes->orientation == group.planes->orientation)
+            planes++;
+        group.count = (int32_t)(planes - group.planes);
+        group_place(&group);
+        name_orientation(grouping, &group, totals, ranks);
+        rc = split(grouping, &group, BY_echo);
     }
-    int error = 0;
-    for (int32_t k = 0; k < orientations && !error; k++)
-        error = split(grouping, &ranges[k], BY_echo);
-    free(ranges);
-    return error;
+    return rc;
 }

@@ -1,7 +1,7 @@
 /*
- * geometry_internal.h - planes on their way to stacks, and what the parts of geometry*.c share:
- * geometry_groups.c finds which planes belong together, geometry_gate.c judges them, geometry.c
- * makes the stacks. Private to geometry*.c.
+ * geometry_internal.h - planes on their way to stacks, and what the parts of geometry*.c share.
+ * In the order of use: geometry_series.c (one patient, one study, ...), geometry_aside.c (what is no
+ * image), geometry_groups.c (orientations and keys), geometry_names.c, geometry_gate.c (the judge); geometry.c makes the stacks. Private to geometry*.c.
  */
 #ifndef NOCTULE_GEOMETRY_INTERNAL_H
 #define NOCTULE_GEOMETRY_INTERNAL_H
@@ -22,22 +22,29 @@ struct plane {
     const struct dicom_instance *instance;
     const struct dicom_frame *frame;
     int32_t instance_index, frame_index;
-    double position; /* along the normal of its orientation group; the index without geometry */
-    int32_t orientation;
+    enum code set_aside; /* why it is no image of a stack; CODE_NONE: it is */
+    int32_t orientation; /* its number in the series */
+    double position;     /* along the normal of its orientation; the index without geometry */
 };
 
 /* Planes that belong together so far: a range of the planes array and what set it apart. */
 struct group {
     struct plane *planes;
     int32_t count;
-    char name[128];
+    enum code set_aside; /* as its planes' */
+    char name[GEOMETRY_NAME_SIZE];
+    char split_by[GEOMETRY_SPLIT_SIZE];
 };
 
 struct grouping {
     const struct geometry_limits *limits;
-    struct plane *planes;
-    int32_t plane_count;
-    double *scratch; /* plane_count positions */
+    struct dicom_instance *const *instances;
+    int32_t instance_count;
+    struct plane *planes; /* images first, then what was set aside */
+    int32_t plane_count, image_count;
+    double *scratch;                         /* plane_count + 1 numbers, for whoever runs */
+    const struct dicom_frame **orientations; /* the first frame of each */
+    int32_t orientation_count;
     struct group *groups;
     int32_t group_count, group_room;
 };
@@ -56,13 +63,51 @@ void geometry_sort_numbers(double *numbers, int32_t count);
 
 /* For qsort, of planes: the same order whatever order the instances come in. */
 int geometry_compare_identity(const void *left, const void *right);
+int geometry_compare_position(const void *left, const void *right);
 
 /* Whether all planes have a position along a normal. */
 bool geometry_is_placed(const struct group *group);
 
-/* Reorders the planes, and adds the groups that they make: see "Stacks" in geometry.h. 0 or
- * -ENOMEM. */
+/* For messages: the file's name. */
+const char *geometry_plane_name(const struct plane *plane);
+
+/* Whether all are of one series, patient, study, modality and frame of reference: 0, or -EINVAL. */
+int geometry_check_series(struct dicom_instance *const *instances, int32_t count,
+                          struct error *error);
+
+/* Moves what is no image to the end of the planes and makes a group of each kind. */
+int geometry_set_aside(struct grouping *grouping);
+
+/* How a group that was set aside is told. */
+void geometry_tell_aside(const struct group *group, struct geometry_stack *stack);
+
+/* -ENOMEM, or -E2BIG when it would be more groups than GEOMETRY_MOST_STACKS. */
+int geometry_add_group(struct grouping *grouping, const struct group *group);
+
+/* Adds to the group's name and to what it was split by: "b 800" of prefix "b " and value "800". */
+void geometry_extend_name(struct group *group, const char *prefix, const char *value,
+                          const char *what);
+
+/* Makes all names different. The planes of every group are in their order. */
+void geometry_finish_names(struct grouping *grouping);
+
+/* The number of a frame's orientation, or -1; `hint` is where to look first. */
+int32_t geometry_find_orientation(const struct grouping *grouping, const struct dicom_frame *frame,
+                                  int32_t hint);
+
+/* Reorders the images and adds the groups that they make: see "Stacks" in geometry.h. 0, -ENOMEM or
+ * -E2BIG. */
 int geometry_make_groups(struct grouping *grouping);
+
+/* Findings about one stack, in order of precedence; the first gives the code and the files. */
+struct verdict {
+    struct error *error;
+    bool refused;
+};
+
+void geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
+                     const struct plane *b, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /* Whether the group may be a stack, and else why not: accepted, has_geometry and error. Planes are
  * in ascending position. */

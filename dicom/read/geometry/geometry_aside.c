@@ -1,0 +1,108 @@
+/* geometry_aside.c - frames that are no images of a volume, and how they are told. */
+#include "base/error.h"
+#include "dicom/read/geometry/geometry_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Why frames are set aside. */
+static const struct aside_kind {
+    enum code code;
+    bool passed_over;
+    const char *name, *is, *then;
+} aside_kinds[] = {
+    {CODE_MOSAIC, false, "mosaic", "holds the slices of a volume as tiles of one image (a mosaic)",
+     "Let the scanner store single slices, or convert it."},
+    {CODE_LOCALIZER, true, "localizer", "is a localizer", "It is passed over."},
+    {CODE_SCREENSHOT, true, "screenshot", "is a picture of a screen or a report",
+     "It is passed over."},
+    {CODE_DERIVED_IMAGE, true, "derived",
+     "is derived: a reformat, projection or map, or derived beside originals",
+     "It is passed over; the pipeline's option derived = true takes it."},
+    {CODE_DUPLICATE_POSITION, true, "", "lies where a newer slice does",
+     "It is passed over; the newer one is taken."},
+    {CODE_TOO_MANY_STACKS, false, "",
+     "is of a series with more orientations or volumes than are ever processed", "Split it."},
+};
+
+static const struct aside_kind *
+aside_kind_of(enum code code)
+{
+    for (size_t i = 0; i < sizeof(aside_kinds) / sizeof(aside_kinds[0]); i++)
+        if (aside_kinds[i].code == code)
+            return &aside_kinds[i];
+    return NULL;
+}
+
+static enum code
+aside_by_header(const struct plane *plane, const struct geometry_limits *limits)
+{
+    const enum code code = plane->frame->excluded;
+    return code == CODE_DERIVED_IMAGE && limits->include_derived ? CODE_NONE : code;
+}
+
+static int
+compare_aside(const void *left, const void *right)
+{
+    const struct plane *a = left, *b = right;
+    const int order = (a->set_aside > b->set_aside) - (a->set_aside < b->set_aside);
+    return order ? order : geometry_compare_identity(left, right);
+}
+
+/* Finds why each plane is no image, and whether any is an original one. */
+static void
+mark_aside(struct grouping *grouping)
+{
+    bool originals = false;
+    for (int32_t i = 0; i < grouping->plane_count; i++) {
+        struct plane *plane = &grouping->planes[i];
+        plane->set_aside = aside_by_header(plane, grouping->limits);
+        originals |= plane->set_aside == CODE_NONE && !plane->frame->derived;
+    }
+    if (!originals || grouping->limits->include_derived)
+        return;
+    for (int32_t i = 0; i < grouping->plane_count; i++) {
+        struct plane *plane = &grouping->planes[i];
+        if (plane->set_aside == CODE_NONE && plane->frame->derived)
+            plane->set_aside = CODE_DERIVED_IMAGE;
+    }
+}
+
+int
+geometry_set_aside(struct grouping *grouping)
+{
+    mark_aside(grouping);
+    struct plane *planes = grouping->planes;
+    qsort(planes, (size_t)grouping->plane_count, sizeof(*planes), compare_aside);
+    int32_t start = 0, end;
+    while (start < grouping->plane_count && planes[start].set_aside == CODE_NONE)
+        start++;
+    grouping->image_count = start;
+    for (; start < grouping->plane_count; start = end) {
+        struct group group = {.planes = planes + start, .set_aside = planes[start].set_aside};
+        for (end = start; end < grouping->plane_count && planes[end].set_aside == group.set_aside;)
+            end++;
+        group.count = end - start;
+        geometry_extend_name(&group, "", aside_kind_of(group.set_aside)->name,
+                             "Image Type (0008,0008)");
+        int rc = geometry_add_group(grouping, &group);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+void
+geometry_tell_aside(const struct group *group, struct geometry_stack *stack)
+{
+    const struct aside_kind *kind = aside_kind_of(group->set_aside);
+    const struct plane *first = &group->planes[0];
+    char others[64] = "";
+    if (group->count > 1)
+        snprintf(others, sizeof(others), " So %s %d more.", group->count == 2 ? "is" : "are",
+                 group->count - 1);
+    stack->passed_over = kind->passed_over;
+    error_set_files(&stack->error, 0, kind->code, first->instance->path, NULL, "%s %s. %s%s",
+                    geometry_plane_name(first), kind->is, kind->then, others);
+}

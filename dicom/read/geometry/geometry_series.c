@@ -1,0 +1,86 @@
+/* geometry_series.c - one series is one patient, one study, one modality, one frame of reference. */
+#include "base/error.h"
+#include "base/text.h"
+#include "dicom/read/geometry/geometry_internal.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+/* What all instances have in common, in the order in which it is asked. */
+static const struct trait {
+    size_t offset; /* of its text in struct dicom_instance */
+    enum code code;
+    bool of_images; /* what is passed over may differ */
+    const char *what, *remedy;
+} traits[] = {
+    {offsetof(struct dicom_instance, series_uid), CODE_SERIES_MIXED, false,
+     "Series Instance UID (0020,000E)", "Give the files of one series."},
+    {offsetof(struct dicom_instance, patient), CODE_MIXED_PATIENTS, false,
+     "Patient ID (0010,0020) or its issuer", "Find out whose images they are."},
+    {offsetof(struct dicom_instance, patient_name), CODE_MIXED_PATIENTS, false,
+     "Patient's Name (0010,0010)", "Find out whose images they are."},
+    {offsetof(struct dicom_instance, study_uid), CODE_MIXED_STUDIES, false,
+     "Study Instance UID (0020,000D)", "Send each study's images as a series of its own."},
+    {offsetof(struct dicom_instance, modality), CODE_MIXED_MODALITIES, true, "Modality (0008,0060)",
+     "Send each modality's images as a series of its own."},
+    {offsetof(struct dicom_instance, frame_of_reference_uid), CODE_MIXED_FRAMES_OF_REFERENCE, true,
+     "Frame of Reference UID (0020,0052)",
+     "Send what lies in one patient coordinate system as a series of its own."},
+};
+
+static const char *
+trait_of(const struct dicom_instance *instance, const struct trait *trait)
+{
+    return (const char *)instance + trait->offset;
+}
+
+static bool
+trait_concerns(const struct trait *trait, const struct dicom_instance *instance)
+{
+    if (!trait->of_images)
+        return true;
+    for (int32_t f = 0; f < instance->frame_count; f++)
+        if (instance->frames[f].excluded == CODE_NONE)
+            return true;
+    return false;
+}
+
+static bool
+series_precedes(const struct dicom_instance *a, const struct dicom_instance *b)
+{
+    const int order = strcmp(a->sop_instance_uid, b->sop_instance_uid);
+    return order ? order < 0 : strcmp(a->path, b->path) < 0;
+}
+
+/* The first instance by UID that the trait concerns, and that differs in it from `other`; NULL:
+ * none. */
+static const struct dicom_instance *
+series_first(struct dicom_instance *const *instances, int32_t count, const struct trait *trait,
+             const struct dicom_instance *other)
+{
+    const struct dicom_instance *first = NULL;
+    for (int32_t i = 0; i < count; i++) {
+        const struct dicom_instance *instance = instances[i];
+        if (!trait_concerns(trait, instance) || (first && !series_precedes(instance, first)))
+            continue;
+        if (!other || strcmp(trait_of(instance, trait), trait_of(other, trait)) != 0)
+            first = instance;
+    }
+    return first;
+}
+
+int
+geometry_check_series(struct dicom_instance *const *instances, int32_t count, struct error *error)
+{
+    for (size_t i = 0; i < sizeof(traits) / sizeof(traits[0]); i++) {
+        const struct trait *trait = &traits[i];
+        const struct dicom_instance *a = series_first(instances, count, trait, NULL);
+        const struct dicom_instance *b = a ? series_first(instances, count, trait, a) : NULL;
+        if (b)
+            return error_set_files(error, -EINVAL, trait->code, a->path, b->path,
+                                   "%s and %s differ in %s. %s", text_base_name(a->path),
+                                   text_base_name(b->path), trait->what, trait->remedy);
+    }
+    return 0;
+}
