@@ -178,7 +178,8 @@ collect_planes(struct grouping *grouping)
         return -ENOMEM;
     grouping->planes = calloc((size_t)total + 1, sizeof(*grouping->planes));
     grouping->scratch = calloc((size_t)total + 1, sizeof(*grouping->scratch));
-    if (!grouping->planes || !grouping->scratch)
+    grouping->marks = calloc((size_t)total + 1, sizeof(*grouping->marks));
+    if (!grouping->planes || !grouping->scratch || !grouping->marks)
         return -ENOMEM;
     for (int32_t i = 0; i < grouping->instance_count; i++)
         for (int32_t f = 0; f < grouping->instances[i]->frame_count; f++)
@@ -218,6 +219,7 @@ grouping_release(struct grouping *grouping)
 {
     free(grouping->groups);
     free(grouping->orientations);
+    free(grouping->marks);
     free(grouping->scratch);
     free(grouping->planes);
 }

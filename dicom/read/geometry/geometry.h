@@ -24,9 +24,22 @@
  *   - any key does when at least half of the positions are repeated, splitting leaves fewer repeats,
  *     and its values cover at least half of the positions each, on average. So trigger times of an
  *     ungated series, image types and acquisition numbers that change along the body split nothing.
- * A stack's name has the value of each key that split it ("echo 1, b 800"), none
+ * Then the general rule: where no key is left and every position occurs k >= 2 times, the first of
+ * Acquisition Number, Acquisition Date and Time, Instance Number (with the order of frames in a
+ * file) and Content Date and Time that every frame has and that sorts the frames into k volumes,
+ *   - one after the other, each with every position once, the positions alike in all (each as late
+ *     after the volume's first, to a quarter of the shortest volume), and no step within one more
+ *     than twice as long as the shortest from one to the next; or,
+ *   - by Instance Number only, position by position, equally far apart, and with equal steps within
+ *     each: the j-th of each position is of volume j.
+ * A stack's name has the value of each key that split it ("b 1000, direction 3", "volume 2"), none
  * is twice (" #2"), and split_by has the attributes. Sizes never split: they make SIZE_MIXED.
  * Positions closer than 0.02 mm are one position.
+ *
+ * Duplicates. With newest_of_duplicates, where fewer than half of the positions are repeated, the
+ * newest of each is taken: by Instance Creation Date and Time, else Content, else Acquisition, the
+ * first that both have and in which they differ. The others are a stack "older slices" that is
+ * passed over. Where nothing says which is the newest of a position, nothing is taken.
  *
  * Tolerances. A step between planes is regular within spacing_tolerance of the median step, but at
  * least within 0.02 mm, the rounding of the decimal strings; so is the shift within the planes from

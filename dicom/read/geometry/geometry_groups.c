@@ -222,7 +222,7 @@ split(struct grouping *grouping, struct group *group, enum discriminator discrim
     while (discriminator < DISCRIMINATORS && is_one_key(group, discriminator))
         discriminator++;
     if (discriminator == DISCRIMINATORS)
-        return geometry_add_group(grouping, group);
+        return geometry_add_volumes(grouping, group);
     qsort_r(group->planes, (size_t)group->count, sizeof(*group->planes), compare_key,
             &discriminator);
     if (should_split(grouping, group, discriminator))

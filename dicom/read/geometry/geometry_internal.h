@@ -1,7 +1,8 @@
 /*
  * geometry_internal.h - planes on their way to stacks, and what the parts of geometry*.c share.
  * In the order of use: geometry_series.c (one patient, one study, ...), geometry_aside.c (what is no
- * image), geometry_groups.c (orientations and keys), geometry_names.c, geometry_gate.c (the judge); geometry.c makes the stacks. Private to geometry*.c.
+ * image), geometry_groups.c (orientations and keys), geometry_order.c (the general rule and the
+ * newest of duplicates), geometry_names.c, geometry_gate.c (the judge); geometry.c makes the stacks. Private to geometry*.c.
  */
 #ifndef NOCTULE_GEOMETRY_INTERNAL_H
 #define NOCTULE_GEOMETRY_INTERNAL_H
@@ -24,7 +25,9 @@ struct plane {
     int32_t instance_index, frame_index;
     enum code set_aside; /* why it is no image of a stack; CODE_NONE: it is */
     int32_t orientation; /* its number in the series */
+    int32_t place;       /* the number of its position in its group */
     double position;     /* along the normal of its orientation; the index without geometry */
+    double order;        /* what the general rule sorts by */
 };
 
 /* Planes that belong together so far: a range of the planes array and what set it apart. */
@@ -42,7 +45,8 @@ struct grouping {
     int32_t instance_count;
     struct plane *planes; /* images first, then what was set aside */
     int32_t plane_count, image_count;
-    double *scratch;                         /* plane_count + 1 numbers, for whoever runs */
+    double *scratch; /* plane_count + 1 numbers, and as many marks, for whoever runs */
+    int32_t *marks;
     const struct dicom_frame **orientations; /* the first frame of each */
     int32_t orientation_count;
     struct group *groups;
@@ -98,6 +102,9 @@ int32_t geometry_find_orientation(const struct grouping *grouping, const struct 
 /* Reorders the images and adds the groups that they make: see "Stacks" in geometry.h. 0, -ENOMEM or
  * -E2BIG. */
 int geometry_make_groups(struct grouping *grouping);
+
+/* Adds a group that no key splits, by volumes where positions repeat. */
+int geometry_add_volumes(struct grouping *grouping, struct group *group);
 
 /* Findings about one stack, in order of precedence; the first gives the code and the files. */
 struct verdict {

@@ -1,3 +1,4 @@
+/* What is no image of a volume and how stacks are called. */
 #include "tests/unit/series_sample.h"
 
 #include <errno.h>

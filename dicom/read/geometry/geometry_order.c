@@ -1,0 +1,381 @@
+/*
+ * geometry_order.c - planes that no key tells apart and whose positions repeat: the general rule,
+ * and the newest of duplicates. See "Stacks" in geometry.h.
+ */
+#include "dicom/read/geometry/geometry_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Frames in a file are fewer than this (dicom_peek). */
+#define ORDER_FRAMES (1 << 18)
+
+/* Against the rounding of times of day in seconds. */
+#define ORDER_EPSILON 1e-4
+
+/* ---- what may sort frames into volumes ---- */
+
+static double
+order_by_acquisition(const struct plane *plane)
+{
+    char *end;
+    const double number = strtod(plane->frame->acquisition, &end);
+    return end == plane->frame->acquisition || *end ? NAN : number;
+}
+
+static double
+two_digits(const char *text, size_t at, size_t length)
+{
+    return at + 1 < length ? 10 * (text[at] - '0') + (text[at + 1] - '0') : 0;
+}
+
+/* Seconds of "YYYYMMDDHHMMSS.F" or "HHMMSS.F", in ascending order, exact within a day. */
+static double
+order_by_time(const char *text)
+{
+    const size_t length = strspn(text, "0123456789"), date = length >= 8 ? 8 : 0;
+    if (length < 2)
+        return NAN;
+    double seconds = 0;
+    if (date)
+        seconds = (((two_digits(text, 0, date) * 100 + two_digits(text, 2, date)) * 12 +
+                    two_digits(text, 4, date)) *
+                       31 +
+                   two_digits(text, 6, date)) *
+                  86400;
+    seconds += two_digits(text, date, length) * 3600 + two_digits(text, date + 2, length) * 60 +
+               two_digits(text, date + 4, length);
+    return seconds + (text[length] == '.' ? strtod(text + length, NULL) : 0);
+}
+
+static double
+order_by_acquired(const struct plane *plane)
+{
+    return order_by_time(plane->frame->acquired);
+}
+
+static double
+order_by_number(const struct plane *plane)
+{
+    return (double)plane->instance->instance_number * ORDER_FRAMES + plane->frame_index;
+}
+
+static double
+order_by_content(const struct plane *plane)
+{
+    return order_by_time(plane->instance->content);
+}
+
+/* In the order in which they are tried. */
+static const struct order_row {
+    double (*of)(const struct plane *plane);
+    bool counts; /* also slice by slice, each through all volumes */
+    const char *what;
+} orders[] = {
+    {order_by_acquisition, false, "Acquisition Number (0020,0012)"},
+    {order_by_acquired, false, "Acquisition Date and Time (0008,002A)"},
+    {order_by_number, true, "Instance Number (0020,0013) or the order of the frames"},
+    {order_by_content, false, "Content Date and Time (0008,0023)"},
+};
+
+static int
+compare_order(const void *left, const void *right)
+{
+    const struct plane *a = left, *b = right;
+    const int order = (a->order > b->order) - (a->order < b->order);
+    return order ? order : geometry_compare_position(left, right);
+}
+
+static bool
+order_planes(struct group *group, const struct order_row *row)
+{
+    for (int32_t i = 0; i < group->count; i++) {
+        group->planes[i].order = row->of(&group->planes[i]);
+        if (!isfinite(group->planes[i].order))
+            return false;
+    }
+    qsort(group->planes, (size_t)group->count, sizeof(*group->planes), compare_order);
+    return true;
+}
+
+/* ---- volume by volume ---- */
+
+/* Consecutive planes, `size` of them a run. */
+struct runs {
+    const struct plane *planes;
+    int32_t size, count;
+};
+
+static double
+runs_first(const struct runs *runs, int32_t r)
+{
+    return runs->planes[(int64_t)r * runs->size].order;
+}
+
+static double
+runs_last(const struct runs *runs, int32_t r)
+{
+    return runs->planes[(int64_t)(r + 1) * runs->size - 1].order;
+}
+
+/* Whether each run has every place once. */
+static bool
+runs_are_whole(const struct runs *runs, int32_t *marks)
+{
+    memset(marks, 0, (size_t)runs->size * sizeof(*marks));
+    for (int32_t r = 0; r < runs->count; r++)
+        for (int32_t i = 0; i < runs->size; i++) {
+            const int32_t place = runs->planes[(int64_t)r * runs->size + i].place;
+            if (marks[place] == r + 1)
+                return false;
+            marks[place] = r + 1;
+        }
+    return true;
+}
+
+/* Whether each run ends before the next begins, and no step within a run is long beside those
+ * between them: else the rest of one volume and of another would do as one. */
+static bool
+runs_are_apart(const struct runs *runs)
+{
+    double within = 0, between = INFINITY;
+    for (int32_t i = 1; i < runs->size * runs->count; i++) {
+        const double step = runs->planes[i].order - runs->planes[i - 1].order;
+        if (i % runs->size == 0)
+            between = fmin(between, step);
+        else
+            within = fmax(within, step);
+    }
+    return between > 0 && within <= 2 * between;
+}
+
+/* Whether each place comes as late in every run as in the first, to a quarter of a run. */
+static bool
+runs_are_alike(const struct runs *runs, double *scratch)
+{
+    double shortest = INFINITY;
+    for (int32_t r = 0; r < runs->count; r++)
+        shortest = fmin(shortest, runs_last(runs, r) - runs_first(runs, r));
+    for (int32_t r = 0; r < runs->count; r++)
+        for (int32_t i = 0; i < runs->size; i++) {
+            const struct plane *plane = &runs->planes[(int64_t)r * runs->size + i];
+            const double late = plane->order - runs_first(runs, r);
+            if (r == 0)
+                scratch[plane->place] = late;
+            else if (fabs(late - scratch[plane->place]) > shortest / 4 + ORDER_EPSILON)
+                return false;
+        }
+    return true;
+}
+
+static bool
+is_volume_by_volume(const struct grouping *grouping, const struct group *group, int32_t places)
+{
+    const struct runs runs = {group->planes, places, group->count / places};
+    return runs_are_whole(&runs, grouping->marks) && runs_are_apart(&runs) &&
+           runs_are_alike(&runs, grouping->scratch);
+}
+
+/* ---- slice by slice ---- */
+
+/* Whether the planes come place by place, equally numbered and equally far apart. */
+static bool
+is_place_by_place(const struct group *group, int32_t places)
+{
+    const struct runs runs = {group->planes, group->count / places, places};
+    const double apart = runs_first(&runs, 1) - runs_first(&runs, 0);
+    for (int32_t i = 0; i < group->count; i++) {
+        const struct plane *plane = &group->planes[i], *head = plane - i % runs.size;
+        const double late = plane->order - head->order;
+        if (plane->place != head->place || (i > 0 && plane->order <= plane[-1].order) ||
+            fabs(late - (group->planes[i % runs.size].order - group->planes[0].order)) > 0.5)
+            return false;
+    }
+    for (int32_t p = 1; p < places; p++)
+        if (fabs(runs_first(&runs, p) - runs_first(&runs, p - 1) - apart) > 0.5)
+            return false;
+    return true;
+}
+
+/* The j-th of each place becomes volume j. */
+static void
+order_by_volume(struct group *group, int32_t places)
+{
+    const int32_t volumes = group->count / places;
+    for (int32_t i = 0; i < group->count; i++)
+        group->planes[i].order = i % volumes;
+    qsort(group->planes, (size_t)group->count, sizeof(*group->planes), compare_order);
+}
+
+/* ---- the general rule ---- */
+
+/* Sorts the planes into whole volumes, one after the other; the attribute that does, or NULL. */
+static const struct order_row *
+find_order(struct grouping *grouping, struct group *group, int32_t places)
+{
+    for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+        if (!order_planes(group, &orders[i]))
+            continue;
+        if (is_volume_by_volume(grouping, group, places))
+            return &orders[i];
+        if (orders[i].counts && places > 1 && is_place_by_place(group, places)) {
+            order_by_volume(group, places);
+            return &orders[i];
+        }
+    }
+    return NULL;
+}
+
+static int
+add_each_volume(struct grouping *grouping, const struct group *group, int32_t places,
+                const struct order_row *order)
+{
+    for (int32_t v = 0; v < group->count / places; v++) {
+        struct group volume = *group;
+        char number[16];
+        snprintf(number, sizeof(number), "%d", v + 1);
+        volume.planes += (int64_t)v * places;
+        volume.count = places;
+        geometry_extend_name(&volume, "volume ", number, order->what);
+        int rc = geometry_add_group(grouping, &volume);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- the newest of duplicates ---- */
+
+/* 1, -1, or 0 where nothing says which. */
+static int
+compare_age(const struct plane *a, const struct plane *b)
+{
+    const char *const times[][2] = {
+        {a->instance->created, b->instance->created},
+        {a->instance->content, b->instance->content},
+        {a->frame->acquired, b->frame->acquired},
+    };
+
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        const int order = strcmp(times[i][0], times[i][1]);
+        if (times[i][0][0] && times[i][1][0] && order)
+            return order > 0 ? 1 : -1;
+    }
+    return 0;
+}
+
+/* Sets all but the newest of some planes aside; false when nothing says which it is. */
+static bool
+keep_newest(struct plane *planes, int32_t count)
+{
+    struct plane *newest = &planes[0];
+    for (int32_t i = 1; i < count; i++)
+        if (compare_age(&planes[i], newest) > 0)
+            newest = &planes[i];
+    for (int32_t i = 0; i < count; i++) {
+        if (&planes[i] == newest)
+            continue;
+        if (compare_age(newest, &planes[i]) <= 0)
+            return false;
+        planes[i].set_aside = CODE_DUPLICATE_POSITION;
+    }
+    return true;
+}
+
+static int
+compare_kept(const void *left, const void *right)
+{
+    const struct plane *a = left, *b = right;
+    const int order = (a->set_aside != CODE_NONE) - (b->set_aside != CODE_NONE);
+    return order ? order : geometry_compare_position(left, right);
+}
+
+static int32_t
+end_of_place(const struct group *group, int32_t start)
+{
+    int32_t end = start + 1;
+    while (end < group->count && group->planes[end].place == group->planes[start].place)
+        end++;
+    return end;
+}
+
+/* Adds the newest of each place, and the older ones as a group that was set aside; all as one where
+ * a place has no newest. The planes are sorted by place. */
+static int
+add_newest(struct grouping *grouping, struct group *group, int32_t places)
+{
+    bool found = true;
+    for (int32_t start = 0, end; start < group->count && found; start = end) {
+        end = end_of_place(group, start);
+        found = keep_newest(group->planes + start, end - start);
+    }
+    if (!found) {
+        for (int32_t i = 0; i < group->count; i++)
+            group->planes[i].set_aside = CODE_NONE;
+        return geometry_add_group(grouping, group);
+    }
+    qsort(group->planes, (size_t)group->count, sizeof(*group->planes), compare_kept);
+    struct group kept = *group, older = *group;
+    kept.count = places;
+    older.planes += places;
+    older.count -= places;
+    older.set_aside = CODE_DUPLICATE_POSITION;
+    geometry_extend_name(&older, "", "older slices", "Instance Creation Date and Time (0008,0012)");
+    int rc = geometry_add_group(grouping, &kept);
+    return rc ? rc : geometry_add_group(grouping, &older);
+}
+
+/* ---- places ---- */
+
+/* Numbers the positions; how many there are. The planes are sorted by position. */
+static int32_t
+number_places(struct group *group)
+{
+    int32_t place = 0;
+    double first = group->planes[0].position;
+    for (int32_t i = 0; i < group->count; i++) {
+        if (group->planes[i].position - first > POSITION_FLOOR_MM) {
+            place++;
+            first = group->planes[i].position;
+        }
+        group->planes[i].place = place;
+    }
+    return place + 1;
+}
+
+/* How many of the places have more than one plane; *equal when all have as many. */
+static int32_t
+count_repeated(const struct group *group, bool *equal)
+{
+    int32_t repeated = 0;
+    *equal = true;
+    const int32_t size = end_of_place(group, 0);
+    for (int32_t start = 0, end; start < group->count; start = end) {
+        end = end_of_place(group, start);
+        repeated += end - start > 1;
+        *equal = *equal && end - start == size;
+    }
+    return repeated;
+}
+
+int
+geometry_add_volumes(struct grouping *grouping, struct group *group)
+{
+    if (!geometry_is_placed(group))
+        return geometry_add_group(grouping, group);
+    qsort(group->planes, (size_t)group->count, sizeof(*group->planes), geometry_compare_position);
+    const int32_t places = number_places(group);
+    bool equal;
+    const int32_t repeated = count_repeated(group, &equal);
+    if (repeated > 0 && equal) {
+        const struct order_row *order = find_order(grouping, group, places);
+        if (order)
+            return add_each_volume(grouping, group, places, order);
+    } else if (repeated > 0 && 2 * repeated < places && grouping->limits->newest_of_duplicates) {
+        return add_newest(grouping, group, places);
+    }
+    return geometry_add_group(grouping, group);
+}
