@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 
+import pydicom
 import pytest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -387,6 +388,15 @@ def phantom(folder, *arguments):
     """Writes a synthetic series and returns its files, sorted."""
     run_program("noctule-phantom", "--output", folder, *arguments)
     return sorted(path for path in pathlib.Path(folder).rglob("*.dcm"))
+
+
+def uncounted(files):
+    """Takes Images in Acquisition from files, so that nothing says how many the series has."""
+    for path in files:
+        dataset = pydicom.dcmread(path)
+        del dataset.ImagesInAcquisition
+        dataset.save_as(path)
+    return files
 
 
 def drop(files, folder):

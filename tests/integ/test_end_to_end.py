@@ -10,7 +10,7 @@ import time
 import highdicom
 import pydicom
 import pytest
-from conftest import SHARED, assert_valid, drop, needs_shared, phantom, run_program, wait_for
+from conftest import SHARED, assert_valid, drop, needs_shared, phantom, run_program, uncounted, wait_for
 
 
 def seg_path(daemon, job):
@@ -78,11 +78,11 @@ def test_own_results_are_not_processed_again(daemon, tmp_path):
 
 
 def test_a_late_slice_makes_a_new_revision(daemon, tmp_path):
-    files = phantom(tmp_path / "series", "--size", "32x32x8")
+    files = uncounted(phantom(tmp_path / "series", "--size", "32x32x8"))
     d = daemon(quiet=0.5).start()
-    drop(files[1:], d.inbox)
+    drop(files[:-1], d.inbox)
     (first,) = d.wait_jobs()
-    drop(files[:1], d.inbox)
+    drop(files[-1:], d.inbox)
     jobs = d.wait_jobs(2)
     assert [j["revision"] for j in jobs] == [1, 2]
     assert jobs[0]["superseded_by"] == jobs[1]["job"]
@@ -180,8 +180,20 @@ def test_originals_are_handled_as_configured(daemon, tmp_path, after):
     assert row["code"] == "NOT_DICOM"
 
 
+def test_a_series_is_whole_or_refused(daemon, tmp_path):
+    files = phantom(tmp_path / "series", "--size", "32x32x8")
+    d = daemon(quiet=0.5).start()
+    drop(files[:-1], d.inbox)
+    (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE state = 'REFUSED'"), 30, "the refusal")
+    assert row["code"] == "INCOMPLETE_SERIES" and "7 of the 8 images" in row["message"]
+    assert d.jobs() == []
+    drop(files[-1:], d.inbox)
+    (job,) = d.wait_jobs()
+    assert (job["state"], job["revision"]) == ("DONE", 2)
+
+
 def test_settling_survives_a_restart(daemon, tmp_path):
-    files = phantom(tmp_path / "series", "--size", "32x32x6", "--instances-lie")
+    files = uncounted(phantom(tmp_path / "series", "--size", "32x32x6"))
     d = daemon(quiet=4.0).start()
     drop(files, d.inbox)
     wait_for(lambda: d.query("SELECT 1 FROM v_series WHERE instances = 6"), 20, "the instances")
@@ -192,7 +204,7 @@ def test_settling_survives_a_restart(daemon, tmp_path):
 
 
 def test_an_operator_completes_a_series(daemon, tmp_path):
-    files = phantom(tmp_path / "series", "--size", "32x32x6", "--instances-lie")
+    files = uncounted(phantom(tmp_path / "series", "--size", "32x32x6"))
     d = daemon(quiet=600).start()
     drop(files, d.inbox)
     (row,) = wait_for(lambda: d.query("SELECT * FROM v_series WHERE instances = 6"), 20, "the instances")

@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from conftest import BIN, SETTINGS, drop, phantom, wait_for
+from conftest import BIN, SETTINGS, drop, phantom, uncounted, wait_for
 
 NOT_FOUND, USAGE = 3, 2
 TEXTURE = """texture = {
@@ -193,7 +193,7 @@ def test_a_retry_measures_anew(daemon, tmp_path):
 
 def test_late_slices_supersede_what_was_measured(daemon, tmp_path):
     d = daemon(quiet=0.5, pipeline_extra=TEXTURE).start()
-    files = phantom(tmp_path / "series", "--size", "48x40x8")
+    files = uncounted(phantom(tmp_path / "series", "--size", "48x40x8"))
     drop(files[:-1], d.inbox)
     d.wait_jobs()
     drop(files[-1:], d.inbox)

@@ -154,11 +154,13 @@ make_stacks(struct grouping *grouping, struct geometry_series *series)
 {
     for (int32_t i = 0; i < grouping->group_count; i++)
         order_group(&grouping->groups[i]);
+    int rc = geometry_gather_evidence(grouping);
+    if (rc)
+        return rc;
     geometry_finish_names(grouping);
     series->stacks = calloc((size_t)grouping->group_count, sizeof(*series->stacks));
     if (!series->stacks)
         return -ENOMEM;
-    int rc = 0;
     for (int32_t i = 0; i < grouping->group_count && !rc; i++) {
         rc = make_stack(grouping, &grouping->groups[i], &series->stacks[i]);
         series->stack_count += !rc;
@@ -217,6 +219,9 @@ group_planes(struct grouping *grouping)
 static void
 grouping_release(struct grouping *grouping)
 {
+    free(grouping->beside);
+    free(grouping->announced);
+    free(grouping->numbers);
     free(grouping->groups);
     free(grouping->orientations);
     free(grouping->marks);

@@ -14,7 +14,7 @@
  * reason, "mosaic", "localizer", "screenshot" and "derived", that is refused with its code; all but
  * the first are passed over. So are derived frames (frame->derived) where the series has originals.
  * With include_derived, what is derived is an image. Nothing that follows looks at what was set
- * aside.
+ * aside, but for "Whole".
  *
  * Stacks. Frames of one orientation (each direction cosine within 1e-3) belong together. They are
  * split further by the keys of keys.def, in that order, where a value really means another volume
@@ -42,9 +42,33 @@
  * passed over. Where nothing says which is the newest of a position, nothing is taken.
  *
  * Tolerances. A step between planes is regular within spacing_tolerance of the median step, but at
- * least within 0.02 mm, the rounding of the decimal strings; so is the shift within the planes from
- * one to the next, beyond which the stack is sheared. The spacing of an accepted stack is its mean
- * step. A stack of one plane is accepted where min_planes allows.
+ * least within 0.02 mm; so is the shift within the planes from one to the next, beyond which the
+ * stack is sheared. Where the digits that the file writes are coarser than that (the most decimals
+ * of each coordinate in the stack, over the three of them along the normal), the regular step is the
+ * mean of those that they can have made of one, each is regular within the digits, and what the
+ * digits can have shifted is no shear, unless it adds up from the first plane to the last. No
+ * tolerance is more than a quarter of the step. The spacing of an accepted stack is its mean step. A
+ * stack of one plane is accepted where min_planes allows.
+ *
+ * Whole. Unless allow_missing, a stack is refused as INCOMPLETE_SERIES where no gap shows it, but:
+ *   - more than half of the positions have k >= 2 planes and the others fewer;
+ *   - a stack of its orientation that shares a position with it, or one that shares one with that,
+ *     has a position that it lacks;
+ *   - something that is derived beside originals lies where its next plane would, at either end;
+ *   - there are fewer images than Images in Acquisition of one of its planes, counting those that
+ *     have the same value there;
+ *   - there are fewer images than expected_instances, unless Images in Acquisition is 1; or as many
+ *     as the stack's planes, which agree in all keys before phase and are numbered in equal steps;
+ *     or as many as there are images, all of them in stacks of the same planes that share their
+ *     positions, and as many stacks as expected_instances is times that, at least;
+ *   - it is the only stack of its orientation, its Instance Numbers run with the planes in steps of
+ *     which at least half are the same, n, and one goes on in another volume: by a whole number of
+ *     stacks more where n is 1, and else by no multiple of n;
+ *   - its Instance Numbers run with the planes, one by one, and as many as a tenth of the planes (at
+ *     least one) before or after them are of no file of the series, though a number before (or 0)
+ *     and one after it are.
+ * Images of one position that are not told apart count once. The last four are of planes that are
+ * files of their own.
  */
 #ifndef NOCTULE_GEOMETRY_H
 #define NOCTULE_GEOMETRY_H
@@ -105,7 +129,8 @@ struct geometry_limits {
  * MIXED_PATIENTS, MIXED_STUDIES, MIXED_MODALITIES, MIXED_FRAMES_OF_REFERENCE. A stack that the gate
  * refuses fails nothing but has accepted = false and its error: TOO_MANY_STACKS, MOSAIC, LOCALIZER,
  * SCREENSHOT, DERIVED_IMAGE by themselves; NO_GEOMETRY, SIZE_MIXED, PIXELS_MIXED, RESCALE_INVALID,
- * TOO_FEW_SLICES, DUPLICATE_POSITION, GANTRY_TILT, MISSING_SLICE, SPACING_NOT_UNIFORM. When several apply, the first in this
+ * TOO_FEW_SLICES, DUPLICATE_POSITION (or INCOMPLETE_SERIES in its place), GANTRY_TILT,
+ * MISSING_SLICE, SPACING_NOT_UNIFORM, INCOMPLETE_SERIES. When several apply, the first in this
  * order, that of docs/codes.md, is the code and the message names the others. -ENOMEM with
  * OUT_OF_MEMORY.
  */

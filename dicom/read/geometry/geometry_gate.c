@@ -3,9 +3,11 @@
 #include "base/text.h"
 #include "dicom/read/geometry/geometry_internal.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Pixel spacings within one stack may differ by rounding alone. */
@@ -140,16 +142,55 @@ check_count(struct verdict *verdict, const struct group *group, int32_t min_plan
                         "The stack has %d of at least %d slices.", group->count, min_planes);
 }
 
+/* ---- steps ---- */
+
 static double
 step_after(const struct group *group, int32_t i)
 {
     return group->planes[i + 1].position - group->planes[i].position;
 }
 
-static double
-tolerance_for(double step, const struct geometry_limits *limits)
+/* What a stack's steps are held against: see "Tolerances" in geometry.h. */
+struct ruler {
+    double digit[3]; /* mm of the last digit of each coordinate; 0: unknown, exact */
+    double regular;  /* mm; 0 when there is one position only */
+    double tolerance;
+};
+
+/* How many decimals a text has: 2 for "1.25", -1 for "1e1". */
+static int
+decimals_of(const char *text)
 {
-    return fmax(limits->spacing_tolerance * step, POSITION_FLOOR_MM);
+    const char *dot = strchr(text, '.');
+    const size_t fraction = dot ? strspn(dot + 1, "0123456789") : 0;
+    const char *exponent = strpbrk(text, "eE");
+    return (int)fraction - (exponent ? (int)strtol(exponent + 1, NULL, 10) : 0);
+}
+
+static void
+find_digits(const struct group *group, struct ruler *ruler)
+{
+    for (int c = 0; c < 3; c++) {
+        int most = INT_MIN;
+        bool known = true;
+        for (int32_t i = 0; i < group->count; i++) {
+            const char *text = group->planes[i].frame->position_text[c];
+            const int decimals = decimals_of(text);
+            most = decimals > most ? decimals : most;
+            known = known && text[0];
+        }
+        ruler->digit[c] = known ? pow(10, -most) : 0;
+    }
+}
+
+/* How far the digits put a step between two planes off. */
+static double
+rounding_of_step(const struct ruler *ruler, const double normal[3])
+{
+    double sum = 0;
+    for (int c = 0; c < 3; c++)
+        sum += fabs(normal[c]) * ruler->digit[c];
+    return sum;
 }
 
 /* Median of the steps between different positions; 0 when there is none. */
@@ -166,55 +207,187 @@ median_step(const struct group *group, double *scratch)
     return scratch[(count - 1) / 2];
 }
 
-static bool
-check_duplicates(struct verdict *verdict, const struct group *group, double tolerance)
+/* Mean of the steps within `reach` of `middle`. */
+static double
+mean_step(const struct group *group, double middle, double reach)
 {
-    for (int32_t i = 0; i + 1 < group->count; i++) {
-        if (step_after(group, i) > tolerance)
-            continue;
-        const struct plane *a = &group->planes[i], *b = &group->planes[i + 1];
-        geometry_refuse(
-            verdict, CODE_DUPLICATE_POSITION, a, b,
-            "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the "
-            "normal) and nothing that is known tells them apart.",
-            geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b), b->frame_index + 1,
-            a->position);
-        return false;
-    }
-    return true;
+    double sum = 0;
+    int32_t count = 0;
+    for (int32_t i = 0; i + 1 < group->count; i++)
+        if (fabs(step_after(group, i) - middle) <= reach) {
+            sum += step_after(group, i);
+            count++;
+        }
+    return sum / count;
 }
 
-/* Length of the part of b - a that lies within the planes. */
 static double
-shift_between(const struct plane *a, const struct plane *b)
+tolerance_for(double step, const struct geometry_limits *limits)
 {
-    double normal[3], in_plane[3];
+    return fmin(fmax(limits->spacing_tolerance * step, POSITION_FLOOR_MM), step / 4);
+}
+
+static struct ruler
+find_ruler(const struct grouping *grouping, const struct group *group)
+{
+    struct ruler ruler = {.regular = median_step(group, grouping->scratch)};
+    double normal[3];
+    find_digits(group, &ruler);
+    geometry_normal(group->planes[0].frame->orientation, normal);
+    const double rounding = rounding_of_step(&ruler, normal);
+    ruler.tolerance = tolerance_for(ruler.regular, grouping->limits);
+    if (rounding <= ruler.tolerance || ruler.regular == 0)
+        return ruler;
+    ruler.regular = mean_step(group, ruler.regular, fmin(2 * rounding, ruler.regular / 4));
+    ruler.tolerance = fmin(rounding, ruler.regular / 4);
+    return ruler;
+}
+
+/* ---- positions that repeat ---- */
+
+/* First plane after `start` that lies further than the tolerance from the one before. */
+static int32_t
+end_of_repeats(const struct group *group, int32_t start, double tolerance)
+{
+    int32_t end = start + 1;
+    while (end < group->count && step_after(group, end - 1) <= tolerance)
+        end++;
+    return end;
+}
+
+/* How many planes lie at one position at most, and how many positions have as many. */
+struct repeats {
+    int32_t positions, most, full;
+    int32_t first_full, first_short; /* the first plane of such a position */
+    int32_t planes_of_short;
+};
+
+static struct repeats
+count_repeats(const struct group *group, double tolerance)
+{
+    struct repeats r = {0};
+    for (int32_t start = 0, end; start < group->count; start = end) {
+        end = end_of_repeats(group, start, tolerance);
+        r.most = end - start > r.most ? end - start : r.most;
+    }
+    for (int32_t start = 0, end; start < group->count; start = end) {
+        end = end_of_repeats(group, start, tolerance);
+        r.positions++;
+        if (end - start == r.most) {
+            r.first_full = r.full++ ? r.first_full : start;
+        } else if (r.positions - r.full == 1) {
+            r.first_short = start;
+            r.planes_of_short = end - start;
+        }
+    }
+    return r;
+}
+
+/* Of the planes at one position two of one Instance Number, else the first two. */
+static const struct plane *
+find_repeated(const struct plane *planes, int32_t count)
+{
+    for (int32_t i = 0; i + 1 < count; i++)
+        if (planes[i].instance->instance_number == planes[i + 1].instance->instance_number)
+            return &planes[i];
+    return planes;
+}
+
+static bool
+check_repeats(struct verdict *verdict, const struct grouping *grouping, const struct group *group,
+              double tolerance)
+{
+    const struct repeats r = count_repeats(group, tolerance);
+    if (r.most <= 1)
+        return true;
+    if (2 * r.full > r.positions && r.full < r.positions && !grouping->limits->allow_missing) {
+        const struct plane *plane = &group->planes[r.first_short];
+        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
+                        "%d of %d positions have %d slices, and the others fewer: %d of them at "
+                        "%.4g mm along the normal, where %s lies.",
+                        r.full, r.positions, r.most, r.planes_of_short, plane->position,
+                        geometry_plane_name(plane));
+        return false;
+    }
+    const struct plane *a = find_repeated(&group->planes[r.first_full], r.most), *b = a + 1;
+    geometry_refuse(verdict, CODE_DUPLICATE_POSITION, a, b,
+                    "%s, frame %d, and %s, frame %d, lie at the same position (%.4g mm along the "
+                    "normal) and nothing that is known tells them apart. Remove the wrong one, or "
+                    "let the pipeline take the newer: duplicates = \"newest\".",
+                    geometry_plane_name(a), a->frame_index + 1, geometry_plane_name(b),
+                    b->frame_index + 1, a->position);
+    return false;
+}
+
+/* ---- shear ---- */
+
+/* The part of b - a that lies within the planes; its length. */
+static double
+shift_between(const struct plane *a, const struct plane *b, double normal[3], double shift[3])
+{
     geometry_normal(a->frame->orientation, normal);
     for (int i = 0; i < 3; i++)
-        in_plane[i] = b->frame->position[i] - a->frame->position[i];
-    const double along = dot(in_plane, normal);
+        shift[i] = b->frame->position[i] - a->frame->position[i];
+    const double along = dot(shift, normal);
     for (int i = 0; i < 3; i++)
-        in_plane[i] -= along * normal[i];
-    return sqrt(dot(in_plane, in_plane));
+        shift[i] -= along * normal[i];
+    return sqrt(dot(shift, shift));
+}
+
+/* What of a shift is more than the digits put it off. */
+static double
+shift_beyond_digits(const struct ruler *ruler, const double normal[3], const double shift[3])
+{
+    const double along = rounding_of_step(ruler, normal);
+    double beyond[3];
+    for (int c = 0; c < 3; c++)
+        beyond[c] = fmax(fabs(shift[c]) - ruler->digit[c] - fabs(normal[c]) * along, 0);
+    return sqrt(dot(beyond, beyond));
+}
+
+/* Whether b lies over a; `steps` are between them. */
+static bool
+is_upright(const struct ruler *ruler, const struct plane *a, const struct plane *b, int32_t steps,
+           const struct geometry_limits *limits)
+{
+    double normal[3], shift[3];
+    const double step = (b->position - a->position) / steps;
+    const double length = shift_between(a, b, normal, shift);
+    const double tolerance = tolerance_for(step, limits);
+    return length <= steps * tolerance ||
+           (length <= steps * step / 4 &&
+            shift_beyond_digits(ruler, normal, shift) <= steps * tolerance);
 }
 
 static void
-check_tilt(struct verdict *verdict, const struct group *group, const struct geometry_limits *limits)
+refuse_shear(struct verdict *verdict, const struct plane *a, const struct plane *b)
 {
-    for (int32_t i = 0; i + 1 < group->count; i++) {
-        const struct plane *a = &group->planes[i], *b = &group->planes[i + 1];
-        const double step = step_after(group, i), shift = shift_between(a, b);
-        if (shift <= tolerance_for(step, limits))
-            continue;
-        geometry_refuse(
-            verdict, CODE_GANTRY_TILT, a, b,
-            "The stack is sheared by %.1f degrees: from %s to %s, %.4g mm along the normal, "
-            "the image shifts by %.4g mm.",
-            atan2(shift, step) * 180 / M_PI, geometry_plane_name(a), geometry_plane_name(b), step,
-            shift);
-        return;
-    }
+    double normal[3], shift[3];
+    const double step = b->position - a->position, length = shift_between(a, b, normal, shift);
+    geometry_refuse(verdict, CODE_GANTRY_TILT, a, b,
+                    "The stack is sheared by %.1f degrees: from %s to %s, %.4g mm along the "
+                    "normal, the image shifts by %.4g mm.",
+                    atan2(length, step) * 180 / M_PI, geometry_plane_name(a),
+                    geometry_plane_name(b), step, length);
 }
+
+/* From each plane to the next and, where the digits hide that, from the first to the last. */
+static void
+check_tilt(struct verdict *verdict, const struct group *group, const struct ruler *ruler,
+           const struct geometry_limits *limits)
+{
+    const struct plane *planes = group->planes;
+    const int32_t last = group->count - 1;
+    for (int32_t i = 0; i < last; i++)
+        if (!is_upright(ruler, &planes[i], &planes[i + 1], 1, limits)) {
+            refuse_shear(verdict, &planes[i], &planes[i + 1]);
+            return;
+        }
+    if (!is_upright(ruler, &planes[0], &planes[last], last, limits))
+        refuse_shear(verdict, &planes[0], &planes[last]);
+}
+
+/* ---- gaps ---- */
 
 /* Whether a step is a whole number of two or more regular ones. More than a thousand slices are not
  * missing: that is another scan. */
@@ -222,7 +395,8 @@ static bool
 is_gap(double step, double regular, double tolerance)
 {
     const double slices = round(step / regular);
-    return slices >= 2 && slices <= 1000 && fabs(step - slices * regular) <= slices * tolerance;
+    return slices >= 2 && slices <= 1000 &&
+           fabs(step - slices * regular) <= fmin(slices * tolerance, regular / 4);
 }
 
 static void
@@ -263,24 +437,29 @@ check_steps(struct verdict *verdict, const struct group *group, double regular, 
             geometry_plane_name(&group->planes[irregular + 1]), regular, shortest, longest);
 }
 
+static void
+check_positions(struct verdict *verdict, struct grouping *grouping, const struct group *group)
+{
+    const struct ruler ruler = find_ruler(grouping, group);
+    if (!check_repeats(verdict, grouping, group, ruler.tolerance))
+        return;
+    check_tilt(verdict, group, &ruler, grouping->limits);
+    check_steps(verdict, group, ruler.regular, ruler.tolerance);
+}
+
 /* In the order of docs/codes.md. */
 void
 geometry_judge(struct grouping *grouping, const struct group *group, struct geometry_stack *stack)
 {
-    const struct geometry_limits *limits = grouping->limits;
     struct verdict verdict = {&stack->error, false};
     stack->has_geometry = check_geometry_is_there(&verdict, group);
     check_sizes(&verdict, group);
     check_pixels(&verdict, group);
     check_rescale(&verdict, group);
-    check_count(&verdict, group, limits->min_planes);
-    if (stack->has_geometry && group->count > 1) {
-        const double regular = median_step(group, grouping->scratch);
-        const double tolerance = tolerance_for(regular, limits);
-        if (check_duplicates(&verdict, group, tolerance)) {
-            check_tilt(&verdict, group, limits);
-            check_steps(&verdict, group, regular, tolerance);
-        }
-    }
+    check_count(&verdict, group, grouping->limits->min_planes);
+    if (stack->has_geometry && group->count > 1)
+        check_positions(&verdict, grouping, group);
+    if (stack->has_geometry && !grouping->limits->allow_missing)
+        geometry_check_whole(&verdict, grouping, group);
     stack->accepted = !verdict.refused;
 }

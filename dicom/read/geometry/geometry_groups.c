@@ -227,6 +227,7 @@ split(struct grouping *grouping, struct group *group, enum discriminator discrim
             &discriminator);
     if (should_split(grouping, group, discriminator))
         return split_by_key(grouping, group, discriminator);
+    group->varies |= discriminator < BY_phase;
     return split(grouping, group, discriminator + 1);
 }
 

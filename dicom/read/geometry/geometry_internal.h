@@ -2,7 +2,8 @@
  * geometry_internal.h - planes on their way to stacks, and what the parts of geometry*.c share.
  * In the order of use: geometry_series.c (one patient, one study, ...), geometry_aside.c (what is no
  * image), geometry_groups.c (orientations and keys), geometry_order.c (the general rule and the
- * newest of duplicates), geometry_names.c, geometry_gate.c (the judge); geometry.c makes the stacks. Private to geometry*.c.
+ * newest of duplicates), geometry_names.c, geometry_siblings.c and geometry_whole.c (is anything
+ * missing), geometry_gate.c (the judge); geometry.c makes the stacks. Private to geometry*.c.
  */
 #ifndef NOCTULE_GEOMETRY_INTERNAL_H
 #define NOCTULE_GEOMETRY_INTERNAL_H
@@ -37,6 +38,19 @@ struct group {
     enum code set_aside; /* as its planes' */
     char name[GEOMETRY_NAME_SIZE];
     char split_by[GEOMETRY_SPLIT_SIZE];
+    bool varies;            /* its planes differ in a key of contrast or time */
+    bool alone;             /* the only stack of its orientation */
+    int32_t stacks_of_grid; /* that share positions, itself among them */
+    /* Positions that stacks beside it have and it lacks, and a plane of theirs at the first. */
+    int32_t lacking;
+    const struct plane *lacks;
+};
+
+/* A frame that is derived, beside originals: its place along the normal of an orientation. */
+struct beside {
+    int32_t orientation;
+    double position;
+    const struct plane *plane;
 };
 
 struct grouping {
@@ -51,6 +65,12 @@ struct grouping {
     int32_t orientation_count;
     struct group *groups;
     int32_t group_count, group_room;
+    /* What the headers say of the whole series, sorted (geometry_whole.c). */
+    int32_t *numbers;   /* Instance Number of every instance */
+    int32_t *announced; /* Images in Acquisition of every image that is a file */
+    int32_t announced_count;
+    struct beside *beside;
+    int32_t beside_count;
 };
 
 static inline double
@@ -106,6 +126,13 @@ int geometry_make_groups(struct grouping *grouping);
 /* Adds a group that no key splits, by volumes where positions repeat. */
 int geometry_add_volumes(struct grouping *grouping, struct group *group);
 
+/* Collects what the headers say of the whole series. The planes of every group are in their order,
+ * and stay. */
+int geometry_gather_evidence(struct grouping *grouping);
+
+/* Fills alone, stacks_of_grid, lacking and lacks of every group. */
+int geometry_compare_siblings(struct grouping *grouping);
+
 /* Findings about one stack, in order of precedence; the first gives the code and the files. */
 struct verdict {
     struct error *error;
@@ -115,6 +142,10 @@ struct verdict {
 void geometry_refuse(struct verdict *verdict, enum code code, const struct plane *a,
                      const struct plane *b, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* INCOMPLETE_SERIES where evidence says that the stack is not whole. */
+void geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
+                          const struct group *group);
 
 /* Whether the group may be a stack, and else why not: accepted, has_geometry and error. Planes are
  * in ascending position. */

@@ -66,6 +66,22 @@ START_TEST(what_is_all_derived)
 
 END_TEST
 
+/* The last slices are derived, and the rest alone is not the volume. */
+START_TEST(what_goes_on_as_derived)
+{
+    add_slices(10, 0, 2);
+    series.storage[9].frames[0].derived = true;
+    ck_assert_str_eq(stacks_of_group(), ":9!INCOMPLETE_SERIES | derived:1!DERIVED_IMAGE");
+    series.storage[9].frames[0].position[2] = 19.3; /* of another grid */
+    series.storage[9].instance_number = 100;
+    ck_assert_str_eq(stacks_of_group(), ":9 | derived:1!DERIVED_IMAGE");
+    series.storage[9].frames[0].position[2] = 18;
+    series.storage[9].rows = 512; /* of another size */
+    ck_assert_str_eq(stacks_of_group(), ":9 | derived:1!DERIVED_IMAGE");
+}
+
+END_TEST
+
 START_TEST(too_many_orientations)
 {
     enum { FRAMES = 20000 };
@@ -148,6 +164,7 @@ main(void)
     tcase_add_test(aside, each_reason_is_a_stack);
     tcase_add_test(aside, what_is_derived_beside_originals);
     tcase_add_test(aside, what_is_all_derived);
+    tcase_add_test(aside, what_goes_on_as_derived);
     tcase_add_test(aside, too_many_orientations);
     tcase_add_test(aside, too_many_volumes);
     TCase *names = new_case(suite, "names");

@@ -1,0 +1,193 @@
+/*
+ * geometry_siblings.c - stacks of one orientation beside one another, and the positions that some
+ * have and others lack: see "Whole" in geometry.h.
+ *
+ * Stacks that share a position are of one grid, and so are those that share one with them; a stack
+ * is expected to have every place of its grid.
+ */
+#include "dicom/read/geometry/geometry_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A stack has a plane at a place. */
+struct sibling_plane {
+    int32_t place, group;
+    const struct plane *plane;
+};
+
+struct siblings {
+    struct group *groups;
+    int32_t group_count;
+    struct sibling_plane *cells; /* by place, then by group, each once */
+    int32_t cell_count;
+    int32_t *grid;    /* by group: another of its grid, in the end the grid's own number */
+    int32_t *own;     /* by group: how many places it has */
+    int32_t *leading; /* by group: how many of its grid's places it has before the first it lacks */
+    int32_t *stacks;  /* by grid: how many stacks are of it */
+    int32_t *total;   /* by grid: how many places it has */
+    int32_t *seen;    /* by grid: how many places were seen */
+    int32_t *first;   /* by grid: where its places begin in `places` */
+    int32_t *places;  /* the first cell of every place, grid by grid */
+};
+
+static int
+compare_plane_position(const void *left, const void *right)
+{
+    const struct sibling_plane *a = left, *b = right;
+    return geometry_compare_position(a->plane, b->plane);
+}
+
+static int
+compare_cell(const void *left, const void *right)
+{
+    const struct sibling_plane *a = left, *b = right;
+    const int order = (a->place > b->place) - (a->place < b->place);
+    return order ? order : (a->group > b->group) - (a->group < b->group);
+}
+
+static bool
+is_sibling(const struct group *group)
+{
+    return group->set_aside == CODE_NONE && geometry_is_placed(group);
+}
+
+static int32_t
+siblings_grid(struct siblings *s, int32_t group)
+{
+    while (s->grid[group] != group)
+        group = s->grid[group] = s->grid[s->grid[group]];
+    return group;
+}
+
+static int32_t
+end_of_cells(const struct siblings *s, int32_t start)
+{
+    int32_t end = start + 1;
+    while (end < s->cell_count && s->cells[end].place == s->cells[start].place)
+        end++;
+    return end;
+}
+
+/* Numbers the places of all planes, and keeps one cell of each stack at each. */
+static void
+siblings_number_places(struct siblings *s)
+{
+    struct sibling_plane *cells = s->cells;
+    qsort(cells, (size_t)s->cell_count, sizeof(*cells), compare_plane_position);
+    double first = cells[0].plane->position;
+    for (int32_t i = 0, place = 0; i < s->cell_count; i++) {
+        if (cells[i].plane->position - first > POSITION_FLOOR_MM) {
+            place++;
+            first = cells[i].plane->position;
+        }
+        cells[i].place = place;
+    }
+    qsort(cells, (size_t)s->cell_count, sizeof(*cells), compare_cell);
+    int32_t kept = 1;
+    for (int32_t i = 1; i < s->cell_count; i++)
+        if (compare_cell(&cells[kept - 1], &cells[i]) != 0)
+            cells[kept++] = cells[i];
+    s->cell_count = kept;
+}
+
+static void
+siblings_find_grids(struct siblings *s)
+{
+    for (int32_t g = 0; g < s->group_count; g++)
+        s->grid[g] = g;
+    for (int32_t start = 0, end; start < s->cell_count; start = end) {
+        end = end_of_cells(s, start);
+        for (int32_t i = start; i < end; i++) {
+            s->own[s->cells[i].group]++;
+            s->grid[siblings_grid(s, s->cells[i].group)] = siblings_grid(s, s->cells[start].group);
+        }
+    }
+}
+
+/* Lists the places of each grid, and counts how far each stack has them all. */
+static void
+siblings_list_places(struct siblings *s)
+{
+    for (int32_t start = 0; start < s->cell_count; start = end_of_cells(s, start))
+        s->total[siblings_grid(s, s->cells[start].group)]++;
+    for (int32_t g = 1; g < s->group_count; g++)
+        s->first[g] = s->first[g - 1] + s->total[g - 1];
+    for (int32_t start = 0, end; start < s->cell_count; start = end) {
+        const int32_t grid = siblings_grid(s, s->cells[start].group);
+        end = end_of_cells(s, start);
+        for (int32_t i = start; i < end; i++)
+            if (s->leading[s->cells[i].group] == s->seen[grid])
+                s->leading[s->cells[i].group]++;
+        s->places[s->first[grid] + s->seen[grid]++] = start;
+    }
+}
+
+static void
+siblings_tell(struct siblings *s)
+{
+    for (int32_t g = 0; g < s->group_count; g++)
+        s->stacks[siblings_grid(s, g)]++;
+    for (int32_t g = 0; g < s->group_count; g++) {
+        const int32_t grid = siblings_grid(s, g);
+        struct group *group = &s->groups[g];
+        group->stacks_of_grid = s->stacks[grid];
+        group->lacking = is_sibling(group) ? s->total[grid] - s->own[g] : 0;
+        if (group->lacking > 0)
+            group->lacks = s->cells[s->places[s->first[grid] + s->leading[g]]].plane;
+    }
+}
+
+static int
+siblings_compare(struct siblings *s)
+{
+    const size_t groups = (size_t)s->group_count, cells = (size_t)s->cell_count;
+    int32_t *numbers = calloc(7 * groups + cells, sizeof(*numbers));
+    if (!numbers)
+        return -ENOMEM;
+    int32_t **const arrays[] = {&s->grid,  &s->own,  &s->leading, &s->stacks,
+                                &s->total, &s->seen, &s->first};
+    for (size_t i = 0; i < 7; i++)
+        *arrays[i] = numbers + i * groups;
+    s->places = numbers + 7 * groups;
+    siblings_number_places(s);
+    siblings_find_grids(s);
+    siblings_list_places(s);
+    siblings_tell(s);
+    free(numbers);
+    return 0;
+}
+
+static int32_t
+siblings_add_cells(struct siblings *s, int32_t g)
+{
+    const struct group *group = &s->groups[g];
+    if (!is_sibling(group))
+        return 0;
+    for (int32_t i = 0; i < group->count; i++)
+        s->cells[s->cell_count++] = (struct sibling_plane){.group = g, .plane = &group->planes[i]};
+    return 1;
+}
+
+int
+geometry_compare_siblings(struct grouping *grouping)
+{
+    struct sibling_plane *cells = calloc((size_t)grouping->plane_count, sizeof(*cells));
+    int rc = cells ? 0 : -ENOMEM;
+    for (int32_t start = 0, end; start < grouping->group_count && !rc; start = end) {
+        struct siblings s = {.groups = grouping->groups + start, .cells = cells};
+        const int32_t orientation = s.groups[0].planes[0].orientation;
+        int32_t stacks = 0;
+        for (end = start; end < grouping->group_count &&
+                          grouping->groups[end].planes[0].orientation == orientation;
+             end++)
+            stacks += siblings_add_cells(&s, end - start);
+        s.group_count = end - start;
+        for (int32_t g = 0; g < s.group_count; g++)
+            s.groups[g].alone = stacks == 1;
+        if (stacks > 1)
+            rc = siblings_compare(&s);
+    }
+    free(cells);
+    return rc;
+}

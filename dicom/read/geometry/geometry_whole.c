@@ -1,0 +1,369 @@
+/* geometry_whole.c - the evidence that slices are missing where no gap shows it: see "Whole" in
+ * geometry.h. */
+#include "base/error.h"
+#include "dicom/read/geometry/geometry_internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+static int
+compare_integer(const void *left, const void *right)
+{
+    const int32_t a = *(const int32_t *)left, b = *(const int32_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* How many of some sorted numbers are less than `value`. */
+static int32_t
+numbers_below(const int32_t *sorted, int32_t count, int64_t value)
+{
+    int32_t low = 0, high = count;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        if (sorted[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* ---- collecting ---- */
+
+/* Whether the plane is a file of its own. */
+static bool
+is_single(const struct plane *plane)
+{
+    return plane->instance->frame_count == 1;
+}
+
+/* Images of one position that were not told apart count once. */
+static void
+gather_announced(struct grouping *grouping, const struct group *group)
+{
+    const bool placed = geometry_is_placed(group);
+    double last = -INFINITY;
+    for (int32_t i = 0; i < group->count; i++) {
+        const struct plane *plane = &group->planes[i];
+        if (!is_single(plane) || (placed && plane->position - last <= POSITION_FLOOR_MM))
+            continue;
+        last = plane->position;
+        grouping->announced[grouping->announced_count++] = plane->instance->images_in_acquisition;
+    }
+}
+
+static int
+gather_numbers(struct grouping *grouping)
+{
+    const size_t count = (size_t)grouping->instance_count;
+    grouping->numbers = calloc(count + 1, sizeof(*grouping->numbers));
+    grouping->announced = calloc((size_t)grouping->plane_count + 1, sizeof(*grouping->announced));
+    if (!grouping->numbers || !grouping->announced)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        grouping->numbers[i] = grouping->instances[i]->instance_number;
+    for (int32_t i = 0; i < grouping->group_count; i++)
+        if (grouping->groups[i].set_aside == CODE_NONE)
+            gather_announced(grouping, &grouping->groups[i]);
+    qsort(grouping->numbers, count, sizeof(*grouping->numbers), compare_integer);
+    qsort(grouping->announced, (size_t)grouping->announced_count, sizeof(*grouping->announced),
+          compare_integer);
+    return 0;
+}
+
+static int
+compare_beside(const void *left, const void *right)
+{
+    const struct beside *a = left, *b = right;
+    const int order = (a->orientation > b->orientation) - (a->orientation < b->orientation);
+    if (order || a->position == b->position)
+        return order ? order : geometry_compare_identity(a->plane, b->plane);
+    return a->position > b->position ? 1 : -1;
+}
+
+/* Places what is derived beside originals along their normals. */
+static int
+gather_beside(struct grouping *grouping)
+{
+    const int32_t aside = grouping->plane_count - grouping->image_count;
+    grouping->beside = calloc((size_t)aside + 1, sizeof(*grouping->beside));
+    if (!grouping->beside)
+        return -ENOMEM;
+    int32_t k = -1;
+    for (int32_t i = grouping->image_count; i < grouping->plane_count; i++) {
+        const struct plane *plane = &grouping->planes[i];
+        if (plane->frame->excluded != CODE_NONE || !plane->frame->has_position ||
+            !plane->frame->has_orientation)
+            continue;
+        k = geometry_find_orientation(grouping, plane->frame, k);
+        if (k < 0)
+            continue;
+        double normal[3];
+        geometry_normal(grouping->orientations[k]->orientation, normal);
+        grouping->beside[grouping->beside_count++] =
+            (struct beside){k, dot(normal, plane->frame->position), plane};
+    }
+    qsort(grouping->beside, (size_t)grouping->beside_count, sizeof(*grouping->beside),
+          compare_beside);
+    return 0;
+}
+
+int
+geometry_gather_evidence(struct grouping *grouping)
+{
+    int rc = gather_numbers(grouping);
+    if (!rc)
+        rc = gather_beside(grouping);
+    return rc ? rc : geometry_compare_siblings(grouping);
+}
+
+/* ---- stacks beside this one ---- */
+
+static bool
+check_siblings(struct verdict *verdict, const struct group *group)
+{
+    if (group->lacking == 0)
+        return false;
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, group->lacks, NULL,
+                    "%d of the slices that stacks beside this one have %s missing: none lies at "
+                    "%.4g mm along the normal, where %s does.",
+                    group->lacking, group->lacking == 1 ? "is" : "are", group->lacks->position,
+                    geometry_plane_name(group->lacks));
+    return true;
+}
+
+/* What is derived within `reach` of a position and of the same size as `plane`; NULL: nothing. */
+static const struct plane *
+find_beside(const struct grouping *grouping, const struct plane *plane, double position,
+            double reach)
+{
+    int32_t low = 0, high = grouping->beside_count;
+    while (low < high) {
+        const int32_t middle = low + (high - low) / 2;
+        const struct beside *b = &grouping->beside[middle];
+        if (b->orientation < plane->orientation ||
+            (b->orientation == plane->orientation && b->position < position - reach))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < grouping->beside_count; low++) {
+        const struct beside *b = &grouping->beside[low];
+        if (b->orientation != plane->orientation || b->position > position + reach)
+            break;
+        if (b->plane->instance->rows == plane->instance->rows &&
+            b->plane->instance->columns == plane->instance->columns)
+            return b->plane;
+    }
+    return NULL;
+}
+
+/* Where the stack would go on, something derived lies. */
+static bool
+check_beside(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
+{
+    const struct plane *first = &group->planes[0], *last = &group->planes[group->count - 1];
+    if (group->count < 2 || grouping->beside_count == 0)
+        return false;
+    const double step = (last->position - first->position) / (group->count - 1);
+    const double reach = fmax(step / 10, POSITION_FLOOR_MM);
+    const struct plane *found = find_beside(grouping, first, first->position - step, reach);
+    if (!found)
+        found = find_beside(grouping, first, last->position + step, reach);
+    if (!found)
+        return false;
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, found, NULL,
+                    "%s lies where the next slice would; it is derived, and there is no original "
+                    "of it.",
+                    geometry_plane_name(found));
+    return true;
+}
+
+/* ---- instance numbers ---- */
+
+static int64_t
+number_step(const struct group *group, int32_t i)
+{
+    return (int64_t)group->planes[i + 1].instance->instance_number -
+           group->planes[i].instance->instance_number;
+}
+
+static bool
+all_single(const struct group *group)
+{
+    for (int32_t i = 0; i < group->count; i++)
+        if (!is_single(&group->planes[i]))
+            return false;
+    return true;
+}
+
+/* Whether the numbers run with the positions in equal steps. */
+static bool
+is_numbered_evenly(const struct group *group)
+{
+    const int64_t step = group->count > 1 ? number_step(group, 0) : 0;
+    if (step == 0 || !all_single(group))
+        return false;
+    for (int32_t i = 1; i + 1 < group->count; i++)
+        if (number_step(group, i) != step)
+            return false;
+    return true;
+}
+
+/* ---- what the headers announce ---- */
+
+static bool
+check_acquisition(struct verdict *verdict, const struct grouping *grouping,
+                  const struct group *group)
+{
+    int32_t last = 0;
+    for (int32_t i = 0; i < group->count; i++) {
+        const struct plane *plane = &group->planes[i];
+        const int32_t announced = plane->instance->images_in_acquisition;
+        if (!is_single(plane) || announced <= 1 || announced == last)
+            continue;
+        last = announced;
+        const int32_t there =
+            numbers_below(grouping->announced, grouping->announced_count, announced + INT64_C(1)) -
+            numbers_below(grouping->announced, grouping->announced_count, announced);
+        if (there >= announced)
+            continue;
+        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
+                        "There are %d of the %d images that Images in Acquisition (0020,1002) of "
+                        "%s announces.",
+                        there, announced, geometry_plane_name(plane));
+        return true;
+    }
+    return false;
+}
+
+/* Images in Acquisition may count the images of one time, which the stack then has, or those of all
+ * times, which this and its siblings then are. */
+static bool
+has_all_announced(const struct grouping *grouping, const struct group *group, int32_t announced,
+                  int32_t expected)
+{
+    if (announced <= 1)
+        return announced == 1;
+    if (grouping->announced_count == announced && group->stacks_of_grid >= expected / announced)
+        return (int64_t)group->stacks_of_grid * group->count == announced;
+    return group->count == announced && !group->varies && is_numbered_evenly(group);
+}
+
+static bool
+check_series_count(struct verdict *verdict, const struct grouping *grouping,
+                   const struct group *group)
+{
+    const struct plane *plane = &group->planes[0];
+    const int32_t expected = plane->instance->expected_instances;
+    const int32_t there = grouping->announced_count;
+    if (!is_single(plane) || there >= expected ||
+        has_all_announced(grouping, group, plane->instance->images_in_acquisition, expected))
+        return false;
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
+                    "There are %d of the %d images that %s announces.", there, expected,
+                    geometry_plane_name(plane));
+    return true;
+}
+
+/* ---- numbers of other volumes, and of none ---- */
+
+/* The step of at least half of the numbers along the stack; 0 when there is none. */
+static int64_t
+usual_step(const struct grouping *grouping, const struct group *group)
+{
+    const int32_t steps = group->count - 1;
+    for (int32_t i = 0; i < steps; i++)
+        grouping->scratch[i] = (double)number_step(group, i);
+    geometry_sort_numbers(grouping->scratch, steps);
+    const int64_t usual = (int64_t)grouping->scratch[steps / 2];
+    int32_t count = 0;
+    for (int32_t i = 0; i < steps; i++)
+        count += number_step(group, i) == usual;
+    return 2 * count >= steps ? usual : 0;
+}
+
+/* Whether numbers that are usually `usual` apart go on in another volume: they run slice by slice
+ * through all volumes, or volume by volume. */
+static bool
+changes_volume(int64_t step, int64_t usual, int32_t planes)
+{
+    if (step == usual || usual == 0)
+        return false;
+    if (usual == 1 || usual == -1)
+        return (step - usual) % planes == 0;
+    return (step > 0) == (usual > 0) && step % usual != 0;
+}
+
+/* What is left of several volumes looks like one, but for its numbers. */
+static bool
+check_one_volume(struct verdict *verdict, const struct group *group, int64_t usual)
+{
+    for (int32_t i = 0; i + 1 < group->count; i++) {
+        if (!changes_volume(number_step(group, i), usual, group->count))
+            continue;
+        const struct plane *a = &group->planes[i], *b = a + 1;
+        geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, a, b,
+                        "From %s to %s Instance Number (0020,0013) goes from %d to %d, as if into "
+                        "another volume, and both lack slices.",
+                        geometry_plane_name(a), geometry_plane_name(b),
+                        a->instance->instance_number, b->instance->instance_number);
+        return true;
+    }
+    return false;
+}
+
+static bool
+refuse_numbers(struct verdict *verdict, const struct plane *plane, const char *side, int64_t lost)
+{
+    geometry_refuse(verdict, CODE_INCOMPLETE_SERIES, plane, NULL,
+                    "Instance Number (0020,0013) runs with the slices, and nothing of the series "
+                    "has the %lld %s the %d of %s.",
+                    (long long)lost, side, plane->instance->instance_number,
+                    geometry_plane_name(plane));
+    return true;
+}
+
+/* The stack's numbers follow one another: do a few before or after them belong to nothing? */
+static bool
+check_numbers_around(struct verdict *verdict, const struct grouping *grouping,
+                     const struct group *group, bool descending)
+{
+    const struct plane *ends[2] = {&group->planes[0], &group->planes[group->count - 1]};
+    const struct plane *first = ends[descending], *last = ends[!descending];
+    const int64_t low = first->instance->instance_number, high = last->instance->instance_number;
+    const int32_t below = numbers_below(grouping->numbers, grouping->instance_count, low);
+    const int32_t above = numbers_below(grouping->numbers, grouping->instance_count, high + 1);
+    const int64_t before =
+        below > 0 && grouping->numbers[below - 1] > 0 ? grouping->numbers[below - 1] : 0;
+    const int64_t after = above < grouping->instance_count ? grouping->numbers[above] : high + 1;
+    const int64_t few = group->count >= 20 ? group->count / 10 : 1;
+    if (low - before > 1 && low - before <= 1 + few)
+        return refuse_numbers(verdict, first, "before", low - before - 1);
+    if (after - high > 1 && after - high <= 1 + few)
+        return refuse_numbers(verdict, last, "after", after - high - 1);
+    return false;
+}
+
+static bool
+check_numbers(struct verdict *verdict, const struct grouping *grouping, const struct group *group)
+{
+    if (group->count < 2 || !all_single(group))
+        return false;
+    const int64_t usual = usual_step(grouping, group);
+    if (group->alone && check_one_volume(verdict, group, usual))
+        return true;
+    return (usual == 1 || usual == -1) && is_numbered_evenly(group) &&
+           check_numbers_around(verdict, grouping, group, usual < 0);
+}
+
+/* The first evidence is told. */
+void
+geometry_check_whole(struct verdict *verdict, const struct grouping *grouping,
+                     const struct group *group)
+{
+    (void)(check_siblings(verdict, group) || check_beside(verdict, grouping, group) ||
+           check_acquisition(verdict, grouping, group) ||
+           check_series_count(verdict, grouping, group) || check_numbers(verdict, grouping, group));
+}
