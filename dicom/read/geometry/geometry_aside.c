@@ -12,13 +12,14 @@ static const struct aside_kind {
     bool passed_over;
     const char *name, *is, *then;
 } aside_kinds[] = {
-    {CODE_MOSAIC, false, "mosaic", "holds the slices of a volume as tiles of one image (a mosaic)",
+    {CODE_MOSAIC, false, "mosaic",
+     "holds the slices of a volume side by side in one image, a mosaic",
      "Let the scanner store single slices, or convert it."},
     {CODE_LOCALIZER, true, "localizer", "is a localizer", "It is passed over."},
     {CODE_SCREENSHOT, true, "screenshot", "is a picture of a screen or a report",
      "It is passed over."},
     {CODE_DERIVED_IMAGE, true, "derived",
-     "is derived: a reformat, projection or map, or derived beside originals",
+     "is a reformat, projection or map, or derived beside originals",
      "It is passed over; the pipeline's option derived = true takes it."},
     {CODE_DUPLICATE_POSITION, true, "", "lies where a newer slice does",
      "It is passed over; the newer one is taken."},
@@ -98,11 +99,13 @@ geometry_tell_aside(const struct group *group, struct geometry_stack *stack)
 {
     const struct aside_kind *kind = aside_kind_of(group->set_aside);
     const struct plane *first = &group->planes[0];
-    char others[64] = "";
+    char tiles[32] = "", others[64] = "";
+    if (kind->code == CODE_MOSAIC && first->frame->tiles > 0)
+        snprintf(tiles, sizeof(tiles), " of %d tiles", first->frame->tiles);
     if (group->count > 1)
-        snprintf(others, sizeof(others), " So %s %d more.", group->count == 2 ? "is" : "are",
-                 group->count - 1);
+        snprintf(others, sizeof(others), " There %s %d more like it.",
+                 group->count == 2 ? "is" : "are", group->count - 1);
     stack->passed_over = kind->passed_over;
-    error_set_files(&stack->error, 0, kind->code, first->instance->path, NULL, "%s %s. %s%s",
-                    geometry_plane_name(first), kind->is, kind->then, others);
+    error_set_files(&stack->error, 0, kind->code, first->instance->path, NULL, "%s %s%s. %s%s",
+                    geometry_plane_name(first), kind->is, tiles, kind->then, others);
 }

@@ -16,6 +16,7 @@ START_TEST(each_reason_is_a_stack)
         place_frame(add_frames(1), i % 2 ? coronal : axial, 0, 0, 4);
         last()->rows = 512;
         last()->frames[0].excluded = codes[i];
+        last()->frames[0].tiles = 35;
     }
     shuffle(1);
     ck_assert_str_eq(stacks_of_group(), ":10 | derived:1!DERIVED_IMAGE | localizer:2!LOCALIZER | "
@@ -29,6 +30,7 @@ START_TEST(each_reason_is_a_stack)
     ck_assert(!result->stacks[0].passed_over);
     ck_assert_str_eq(result->stacks[2].error.file[0], "/series/0010.dcm");
     ck_assert_ptr_nonnull(strstr(result->stacks[2].error.message, "1 more"));
+    ck_assert_ptr_nonnull(strstr(result->stacks[3].error.message, "a mosaic of 35 tiles"));
     geometry_series_free(result);
 }
 
