@@ -35,7 +35,7 @@ struct file {
 struct output {
     char *path;
     int folder;
-    bool made;                 /* by this run */
+    int made;                  /* of the path's folders, by this run: the last ones */
     struct sync parent;        /* has the folder's entry */
     bool published;            /* something of this run may be in place */
     pthread_mutex_t lock;      /* of the list: its links, and which files are finished */
@@ -140,28 +140,51 @@ sync_entry(const char *path)
     return error;
 }
 
-/* As make_one; the entries of those on the way are synced. */
-static int
-make_all(const char *path)
+/* Cuts off the last name of a path, and the slashes before it. */
+static void
+cut_last(char *path)
+{
+    size_t length = strlen(path);
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    while (length > 0 && path[length - 1] == '/')
+        length--;
+    path[length] = '\0';
+}
+
+/* Takes a folder away and those above it, `count` in all, as long as nothing is in them. */
+static void
+remove_empty(const char *path, int count)
 {
     char *copy = strdup(path);
-    if (!copy)
-        return -ENOMEM;
-    size_t length = strlen(copy);
-    while (length > 1 && copy[length - 1] == '/')
-        copy[--length] = '\0';
-    int made = 0;
-    for (char *at = copy + 1; made >= 0 && (at = strchr(at, '/')) != NULL; at++) {
-        *at = '\0';
-        made = make_one(copy);
-        if (made > 0)
-            made = sync_entry(copy);
-        *at = '/';
-    }
-    if (made >= 0)
-        made = make_one(copy);
+    for (; copy && copy[0] && count > 0 && rmdir(copy) == 0; count--)
+        cut_last(copy);
     free(copy);
-    return made;
+}
+
+/* Makes what is missing of a path, and syncs the entries of all but the last. *made: how many are
+ * new; on a failure none stays. */
+static int
+make_all(char *path, int *made)
+{
+    int rc = 0;
+    *made = 0;
+    for (char *at = path + 1; rc >= 0 && at[-1]; at++) {
+        at = strchrnul(at, '/');
+        const char end = *at;
+        *at = '\0';
+        const int new = make_one(path);
+        rc = new > 0 && end ? sync_entry(path) : new;
+        if (rc < 0) {
+            cut_last(path);
+            remove_empty(path, *made);
+        }
+        *made += new > 0;
+        *at = end;
+    }
+    return rc < 0 ? rc : 0;
 }
 
 /* File systems without locks of this kind are used without. */
@@ -173,13 +196,12 @@ lock(int folder)
     return -EBUSY;
 }
 
-/* Unlocks, and takes the folder away if this run made it and nothing is in it. */
+/* Unlocks, and takes away the folders that this run made, if nothing is in them. */
 static void
 output_release(struct output *output)
 {
     sync_end(&output->parent);
-    if (output->made)
-        rmdir(output->path);
+    remove_empty(output->path, output->made);
     if (output->folder >= 0)
         close(output->folder);
     pthread_mutex_destroy(&output->lock);
@@ -195,7 +217,7 @@ sync_parent(struct output *output)
     struct sync *parent = &output->parent;
     parent->fd = openat(output->folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (parent->fd < 0)
-        return output->made || errno != EACCES ? -errno : 0;
+        return output->made > 0 || errno != EACCES ? -errno : 0;
     parent->is_folder = true;
     sync_begin(parent);
     return 0;
@@ -220,15 +242,15 @@ output_open(const char *path, struct output **output)
 {
     struct output *o = calloc(1, sizeof *o);
     char *copy = strdup(path);
-    int made = o && copy ? make_all(path) : -ENOMEM;
-    if (made < 0) {
+    int made, error = o && copy ? make_all(copy, &made) : -ENOMEM;
+    if (error) {
         free(o);
         free(copy);
-        return made;
+        return error;
     }
-    *o = (struct output){.path = copy, .made = made > 0, .end = &o->files};
+    *o = (struct output){.path = copy, .made = made, .end = &o->files};
     pthread_mutex_init(&o->lock, NULL);
-    int error = take_folder(o);
+    error = take_folder(o);
     if (error) {
         output_release(o);
         return error;
@@ -377,6 +399,6 @@ output_publish(struct output *output, bool (*is_result)(const char *name))
         return error;
     }
     forget_made(output);
-    output->made = false;
+    output->made = 0;
     return 0;
 }

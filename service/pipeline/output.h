@@ -40,8 +40,8 @@ int output_settle(struct output *output, const char **name);
  */
 int output_publish(struct output *output, bool (*is_result)(const char *name));
 
-/* Unlocks; what was not published is removed, and so is the folder if this run made it. NULL is
- * allowed. */
+/* Unlocks; what was not published is removed, and so are the folders that this run made for it. NULL
+ * is allowed. */
 void output_close(struct output *output);
 
 #endif

@@ -112,13 +112,40 @@ START_TEST(what_is_not_published_is_gone)
     struct output *output = open_output();
     add_file(output, "seg.dcm", "seg");
     output_close(output);
-    ck_assert_int_eq(access(path, F_OK), -1); /* the folder was this run's, too */
+    char above[128];
+    snprintf(above, sizeof above, "%s/a", base);
+    ck_assert_int_eq(access(above, F_OK), -1); /* the folders were this run's, too */
 
+    ck_assert_int_eq(mkdir(above, 0700), 0);
+    strcat(above, "/b");
+    ck_assert_int_eq(mkdir(above, 0700), 0);
     ck_assert_int_eq(mkdir(path, 0700), 0);
     output = open_output();
     add_file(output, "seg.dcm", "seg");
     output_close(output);
     assert_entries("");
+}
+
+END_TEST
+
+START_TEST(only_the_folders_that_were_made_are_taken_away)
+{
+    char above[128], beside[160], slashes[160];
+    snprintf(above, sizeof above, "%s/a", base);
+    ck_assert_int_eq(mkdir(above, 0700), 0);
+    struct output *output = NULL;
+    snprintf(slashes, sizeof slashes, "%s/a//b///17//", base);
+    ck_assert_int_eq(output_open(slashes, &output), 0);
+    assert_entries("");
+    output_close(output);
+    ck_assert_int_eq(rmdir(above), 0); /* was there, and is empty */
+
+    output = open_output();
+    snprintf(beside, sizeof beside, "%s/beside", above);
+    ck_assert_int_eq(mkdir(beside, 0700), 0);
+    output_close(output);
+    ck_assert_int_eq(rmdir(beside), 0);
+    ck_assert_int_eq(rmdir(above), 0);
 }
 
 END_TEST
@@ -295,6 +322,7 @@ main(void)
     tcase_add_checked_fixture(tests, make_base, remove_base);
     tcase_add_test(tests, files_appear_together);
     tcase_add_test(tests, what_is_not_published_is_gone);
+    tcase_add_test(tests, only_the_folders_that_were_made_are_taken_away);
     tcase_add_test(tests, leftovers_of_a_killed_run_are_swept);
     tcase_add_test(tests, results_not_made_again_are_retired);
     tcase_add_test(tests, an_abandoned_rerun_keeps_the_earlier_results);
