@@ -4,8 +4,8 @@
 #include "base/text.h"
 #include "service/common/clock.h"
 #include "service/common/log.h"
+#include "service/common/rules.h"
 #include "service/daemon/jobs/jobs.h"
-#include "service/daemon/series/rules.h"
 #include "service/daemon/series/series.h"
 
 #include <errno.h>

@@ -1,24 +1,57 @@
 /* rules.c - see rules.h. */
-#include "service/daemon/series/rules.h"
+#include "service/common/rules.h"
 
 #include <fnmatch.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+/* A condition that does not hold, behind the others; returns false. */
+static bool __attribute__((format(printf, 2, 3)))
+rules_reason(char *reasons, const char *format, ...)
+{
+    if (!reasons)
+        return false;
+    size_t used = strlen(reasons);
+    if (used > 0 && used + 2 < RULES_REASONS)
+        used = (size_t)(stpcpy(reasons + used, "; ") - reasons);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(reasons + used, RULES_REASONS - used, format, values);
+    va_end(values);
+    return false;
+}
+
+/* One that is to be equal, whole and in any case. */
+static bool
+rules_equal(const char *what, const char *wanted, const char *is, char *reasons)
+{
+    if (!wanted || strcasecmp(wanted, is) == 0)
+        return true;
+    return is[0] ? rules_reason(reasons, "%s %s is not %s", what, is, wanted)
+                 : rules_reason(reasons, "there is no %s, and it is not %s", what, wanted);
+}
+
 bool
 rules_match(const struct conf_rule *rule, const struct rules_series *series,
-            const struct rules_stack *stack)
+            const struct rules_stack *stack, char reasons[RULES_REASONS])
 {
-    if (rule->modality && strcasecmp(rule->modality, series->modality) != 0)
-        return false;
-    if (rule->body_part && strcasecmp(rule->body_part, series->body_part) != 0)
-        return false;
+    if (reasons)
+        reasons[0] = '\0';
+    bool matches = rules_equal("modality", rule->modality, series->modality, reasons);
+    matches &= rules_equal("body part", rule->body_part, series->body_part, reasons);
     if (rule->description && !strcasestr(series->description, rule->description))
-        return false;
+        matches = rules_reason(reasons, "the description \"%s\" has no \"%s\"", series->description,
+                               rule->description);
     if (rule->min_slices > 0 && stack->planes < rule->min_slices)
-        return false;
-    return rule->max_slices <= 0 || stack->planes <= rule->max_slices;
+        matches =
+            rules_reason(reasons, "%d slices are fewer than %d", stack->planes, rule->min_slices);
+    if (rule->max_slices > 0 && stack->planes > rule->max_slices)
+        matches =
+            rules_reason(reasons, "%d slices are more than %d", stack->planes, rule->max_slices);
+    return matches;
 }
 
 /* The b-value in a stack's name ("echo 1, b 800"); 0 where it has none (geometry_stack.name). */
@@ -45,7 +78,7 @@ rules_find_matches(const struct conf_rule *rule, const struct rules_series *seri
     struct rules_matches matches = {0};
     for (size_t i = 0; i < series->stack_count; i++) {
         const struct rules_stack *stack = &series->stacks[i];
-        if (!stack->accepted || !rules_match(rule, series, stack))
+        if (!stack->accepted || !rules_match(rule, series, stack, NULL))
             continue;
         if (matches.count++ == 0)
             matches.first = i;
@@ -96,7 +129,7 @@ rule_pick(const struct conf_rule *rule, const struct rules_series *series, struc
     }
     for (size_t i = 0; i < series->stack_count; i++) {
         const struct rules_stack *stack = &series->stacks[i];
-        if (!stack->accepted || !rules_match(rule, series, stack) ||
+        if (!stack->accepted || !rules_match(rule, series, stack, NULL) ||
             !rule_wants(rule->stacks, &matches, stack, i))
             continue;
         struct rules_pick *known = rules_find(picks, count, i, rule->pipeline);

@@ -43,9 +43,12 @@ struct rules_outcome {
     const char *pipeline; /* of that rule */
 };
 
-/* Does it match this stack, whatever its `stacks`? */
+#define RULES_REASONS 512
+
+/* Does it match this stack, whatever its `stacks`? If not, `reasons` (NULL: nobody asks) gets each
+ * condition that does not hold: "modality CT is not MR; 12 slices are fewer than 30". */
 bool rules_match(const struct conf_rule *rule, const struct rules_series *series,
-                 const struct rules_stack *stack);
+                 const struct rules_stack *stack, char reasons[RULES_REASONS]);
 
 /* Fills picks (room for each stack with each rule, and with one) and returns how many: by rule, then
  * by stack. */

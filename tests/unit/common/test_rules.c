@@ -1,5 +1,5 @@
 /* Which pipelines the stacks of a series get: a table of single rules, then several together. */
-#include "service/daemon/series/rules.h"
+#include "service/common/rules.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -75,6 +75,50 @@ START_TEST(one_rule)
         ck_assert_str_eq(picks[0].pipeline, "p");
         ck_assert_int_eq(picks[0].priority, 7);
     }
+}
+
+END_TEST
+
+static const struct {
+    struct conf_rule rule;
+    const char *reasons;
+} mismatches[] = {
+    {{0}, ""},
+    {{.modality = "MR", .body_part = "HEAD", .description = "5 mm", .max_slices = 20}, ""},
+    {{.modality = "CT"}, "modality MR is not CT"},
+    {{.body_part = "NECK"}, "body part Head is not NECK"},
+    {{.description = "bone"}, "the description \"Axial 5 mm\" has no \"bone\""},
+    {{.min_slices = 21}, "20 slices are fewer than 21"},
+    {{.max_slices = 19}, "20 slices are more than 19"},
+    {{.modality = "CT", .body_part = "NECK", .max_slices = 2},
+     "modality MR is not CT; body part Head is not NECK; 20 slices are more than 2"},
+};
+
+START_TEST(what_does_not_match_is_said)
+{
+    const struct rules_stack stack = {"", 20, true};
+    const struct rules_series series = {"MR", "Head", "Axial 5 mm", NULL, &stack, 1};
+    char reasons[RULES_REASONS];
+    const bool matches = rules_match(&mismatches[_i].rule, &series, &stack, reasons);
+    ck_assert_int_eq(matches, mismatches[_i].reasons[0] == '\0');
+    ck_assert_str_eq(reasons, mismatches[_i].reasons);
+}
+
+END_TEST
+
+START_TEST(reasons_are_cut_where_they_are_too_long)
+{
+    char words[600], reasons[RULES_REASONS];
+    memset(words, 'x', sizeof words);
+    words[sizeof words - 1] = '\0';
+    const struct rules_stack stack = {"", 20, true};
+    const struct rules_series series = {"MR", words, words, NULL, &stack, 1};
+    const struct conf_rule rule = {.modality = words, .body_part = "HEAD", .description = "y"};
+    ck_assert(!rules_match(&rule, &series, &stack, reasons));
+    ck_assert_uint_eq(strlen(reasons), sizeof reasons - 1);
+    const struct rules_series nameless = {"", "", "", NULL, &stack, 1};
+    ck_assert(!rules_match(&(struct conf_rule){.modality = "CT"}, &nameless, &stack, reasons));
+    ck_assert_str_eq(reasons, "there is no modality, and it is not CT");
 }
 
 END_TEST
@@ -222,6 +266,9 @@ main(void)
     Suite *suite = suite_create("service_rules");
     TCase *tests = tcase_create("rules");
     tcase_add_loop_test(tests, one_rule, 0, sizeof cases / sizeof cases[0]);
+    tcase_add_loop_test(tests, what_does_not_match_is_said, 0,
+                        sizeof mismatches / sizeof mismatches[0]);
+    tcase_add_test(tests, reasons_are_cut_where_they_are_too_long);
     tcase_add_test(tests, several_rules);
     tcase_add_test(tests, an_ae_title_of_its_own_overrides_the_rules);
     tcase_add_test(tests, no_rules_no_pipelines);
