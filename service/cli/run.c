@@ -23,9 +23,9 @@
 struct options {
     const struct conf_pipeline *pipeline;
     const char *output;
-    const char *stack; /* NULL: all */
+    const char *stack, *stacks; /* NULL: see struct units_request */
     int threads;
-    bool json, quiet;
+    bool accept_missing, json, quiet;
     char **inputs;
     int input_count;
 };
@@ -36,7 +36,7 @@ struct direct_run {
     struct collection files;
     struct headers headers;
     struct units units;
-    size_t skipped; /* no images of the kinds this program processes */
+    struct passed_over passed_over;
     size_t faulty;
     size_t refused, empty;
     char *settings;
@@ -99,6 +99,8 @@ parse_options(const struct conf *conf, int argc, char **argv, struct options *op
     const struct cli_option known[] = {{"pipeline", 'p', .text = &pipeline},
                                        {"output", 'o', .text = &options->output},
                                        {"stack", 's', .text = &options->stack},
+                                       {"stacks", .text = &options->stacks},
+                                       {"accept-missing", .flag = &options->accept_missing},
                                        {"threads", 't', .text = &threads},
                                        {"json", 'j', .flag = &options->json},
                                        {"quiet", 'q', .flag = &options->quiet},
@@ -114,6 +116,8 @@ parse_options(const struct conf *conf, int argc, char **argv, struct options *op
         return cli_usage_error("run", "--output is missing");
     if (options->input_count == 0)
         return cli_usage_error("run", "there is no input: files or folders");
+    if (options->stack && options->stacks)
+        return cli_usage_error("run", "--stack and --stacks exclude each other");
     if (options->threads == 0)
         options->threads = conf->compute.threads;
     if (options->threads == 0)
@@ -145,28 +149,24 @@ collect(struct direct_run *run)
     return EXIT_OK;
 }
 
-/* Folders hold other things than images; those are counted, and are no failure. */
-static bool
-is_other_thing(const struct error *error)
-{
-    return error->code == CODE_NOT_DICOM || error->code == CODE_OWN_RESULT ||
-           error->code == CODE_SOP_CLASS_UNSUPPORTED;
-}
-
-static void
+/* Tells of the files that cannot be read; folders hold other things than images, too. */
+static int
 sort_out(struct direct_run *run)
 {
-    for (size_t i = 0; i < run->headers.count; i++) {
+    int rc = 0;
+    for (size_t i = 0; i < run->headers.count && rc == 0; i++) {
         const struct error *error = &run->headers.errors[i];
         if (run->headers.rc[i] == 0)
             continue;
-        if (is_other_thing(error)) {
-            run->skipped++;
+        if (sorted_is_other_thing(error)) {
+            rc = passed_over_add(&run->passed_over, run->files.paths[i], error->code,
+                                 error->message);
             continue;
         }
         run->faulty++;
         complain_error(run, run->files.paths[i], error);
     }
+    return rc;
 }
 
 static void
@@ -187,28 +187,47 @@ read_headers(struct direct_run *run)
             cli_complain("the files cannot be read: %s", strerror(-error));
         return EXIT_PARTIAL;
     }
-    sort_out(run);
-    if (run->skipped + run->faulty < run->headers.count)
-        return EXIT_OK;
-    cli_complain("no image to process among %zu files", run->headers.count);
-    return run->faulty > 0 ? EXIT_PARTIAL : EXIT_NOT_FOUND;
+    error = sort_out(run);
+    if (error)
+        cli_complain("%s", strerror(-error));
+    return error ? EXIT_PARTIAL : EXIT_OK;
+}
+
+/* Why there is nothing to do. */
+static int
+tell_nothing(const struct direct_run *run)
+{
+    const struct options *options = &run->options;
+    if (run->units.stacks == 0) {
+        cli_complain("no image to process among %zu files", run->headers.count);
+        return run->faulty > 0 ? EXIT_PARTIAL : EXIT_NOT_FOUND;
+    }
+    cli_complain("STACK_NOT_FOUND: no series has a stack named \"%s\"; noctule explain lists them",
+                 options->stack ? options->stack : options->stacks);
+    return EXIT_NOT_FOUND;
 }
 
 static int
 make_units(struct direct_run *run)
 {
     struct error error;
-    if (units_make(&run->headers, run->options.pipeline, run->options.stack, run->options.output,
-                   &run->units, &error) != 0) {
+    const struct units_request request = {.headers = &run->headers,
+                                          .paths = run->files.paths,
+                                          .pipeline = run->options.pipeline,
+                                          .stack = run->options.stack,
+                                          .stacks = run->options.stacks,
+                                          .accept_missing = run->options.accept_missing,
+                                          .output = run->options.output,
+                                          .passed_over = &run->passed_over};
+    if (units_make(&request, &run->units, &error) != 0) {
         complain_error(run, "", &error);
         return EXIT_PARTIAL;
     }
-    if (run->units.count > 0)
-        return EXIT_OK;
-    cli_complain("STACK_NOT_FOUND: no series has a stack named \"%s\"; run without --stack to "
-                 "process all",
-                 run->options.stack);
-    return EXIT_NOT_FOUND;
+    progress_clear(run->progress);
+    /* Where nothing is left they are the reasons. */
+    if (run->units.count == 0 || !run->options.quiet)
+        passed_over_tell(&run->passed_over);
+    return EXIT_OK;
 }
 
 /* ------------------------------------------------------------------------------- running ---- */
@@ -350,6 +369,32 @@ run_tell(struct direct_run *run, const struct unit *unit, const struct job_spec 
     }
 }
 
+/* What was refused before anything was opened or written. */
+static void
+run_refuse(const struct unit *unit, struct pipeline_report *report)
+{
+    *report = (struct pipeline_report){.verdict = PROTO_VERDICT_REJECT, .error = unit->refusal};
+    memcpy(report->series_uid, unit->headers->instances[0]->series_uid, sizeof report->series_uid);
+}
+
+static void
+run_compute(struct direct_run *run, const struct unit *unit, const struct job_spec *spec,
+            struct pipeline_report *report)
+{
+    const struct pipeline_compute compute = {.device = run->device,
+                                             .lane = run->lane,
+                                             .threads = run->options.threads,
+                                             .fallback_device = run->fallback_device,
+                                             .fallback_lane = run->fallback_lane};
+    const struct pipeline_watch watch = {progress_tell, run->progress, &stop};
+    char title[48];
+    snprintf(title, sizeof title, "%.24s %zu/%zu", run->options.pipeline->name,
+             (size_t)(unit - run->units.items) + 1, run->units.count);
+    progress_begin(run->progress, title);
+    pipeline_run_headers(spec, unit->headers, &compute, &watch, report);
+    progress_clear(run->progress);
+}
+
 static void
 run_unit(struct direct_run *run, struct unit *unit)
 {
@@ -358,20 +403,13 @@ run_unit(struct direct_run *run, struct unit *unit)
                             .output = unit->output,
                             .device_serial_number = run->conf->device_serial_number,
                             .inputs = unit->paths,
-                            .input_count = unit->headers->count};
-    const struct pipeline_compute compute = {.device = run->device,
-                                             .lane = run->lane,
-                                             .threads = run->options.threads,
-                                             .fallback_device = run->fallback_device,
-                                             .fallback_lane = run->fallback_lane};
-    const struct pipeline_watch watch = {progress_tell, run->progress, &stop};
+                            .input_count = unit->headers->count,
+                            .note = unit->note};
     struct pipeline_report report;
-    char title[48];
-    snprintf(title, sizeof title, "%.24s %zu/%zu", run->options.pipeline->name,
-             (size_t)(unit - run->units.items) + 1, run->units.count);
-    progress_begin(run->progress, title);
-    pipeline_run_headers(&spec, unit->headers, &compute, &watch, &report);
-    progress_clear(run->progress);
+    if (unit->refusal.code == CODE_NONE)
+        run_compute(run, unit, &spec, &report);
+    else
+        run_refuse(unit, &report);
     run_tell(run, unit, &spec, &report);
     pipeline_report_clear(&report);
 }
@@ -379,11 +417,10 @@ run_unit(struct direct_run *run, struct unit *unit)
 static void
 put_warnings(struct direct_run *run)
 {
-    json_integer(&run->json, "skipped_files", (int64_t)run->skipped);
     json_begin_array(&run->json, "warnings");
     for (size_t i = 0; i < run->headers.count; i++) {
         const struct error *error = &run->headers.errors[i];
-        if (run->headers.rc[i] == 0 || is_other_thing(error))
+        if (run->headers.rc[i] == 0 || sorted_is_other_thing(error))
             continue;
         json_begin_object(&run->json, NULL);
         json_string(&run->json, "file", run->files.paths[i]);
@@ -394,12 +431,13 @@ put_warnings(struct direct_run *run)
     json_end_array(&run->json);
 }
 
-static int
-run_units(struct direct_run *run)
+static void
+run_all_units(struct direct_run *run)
 {
     if (run->options.json) {
         run->json.out = stdout;
         json_begin_object(&run->json, NULL);
+        passed_over_put(&run->passed_over, &run->json);
         put_warnings(run);
         json_begin_array(&run->json, "jobs");
     }
@@ -408,12 +446,28 @@ run_units(struct direct_run *run)
     if (run->options.json) {
         json_end_array(&run->json);
         json_end_object(&run->json);
-    } else if (run->skipped > 0 && !run->options.quiet) {
-        printf("%zu other files were passed over\n", run->skipped);
     }
-    if (run->refused > 0 || run->faulty > 0)
+}
+
+static int
+run_units(struct direct_run *run)
+{
+    run_all_units(run);
+    if (run->units.count == 0)
+        return tell_nothing(run);
+    const size_t lost = run->options.accept_missing ? run->units.sorted.orphans : run->faulty;
+    if (run->refused > 0 || lost > 0)
         return EXIT_PARTIAL;
     return run->empty > 0 ? EXIT_EMPTY : EXIT_OK;
+}
+
+static bool
+run_has_work(const struct direct_run *run)
+{
+    for (size_t i = 0; i < run->units.count; i++)
+        if (run->units.items[i].refusal.code == CODE_NONE)
+            return true;
+    return false;
 }
 
 static int
@@ -431,7 +485,7 @@ run_all(struct direct_run *run)
         status = read_headers(run);
     if (status == EXIT_OK)
         status = make_units(run);
-    if (status == EXIT_OK)
+    if (status == EXIT_OK && run_has_work(run))
         status = open_devices(run);
     return status == EXIT_OK ? run_units(run) : status;
 }
@@ -446,6 +500,7 @@ run_release(struct direct_run *run)
     kernels_device_close(run->device);
     kernels_device_close(run->fallback_device);
     units_free(&run->units);
+    passed_over_clear(&run->passed_over);
     headers_free(&run->headers);
     collect_free(&run->files);
     progress_close(run->progress);

@@ -36,6 +36,7 @@ struct job_spec {
     char *device_serial_number;
     char **inputs; /* absolute paths of the instances */
     size_t input_count;
+    const char *note; /* begins that of the report, and is in no file; NULL: nothing to note */
 };
 
 /* Durable: synced, and renamed into place, so that a reader sees all of it or none. 0 or -errno. */

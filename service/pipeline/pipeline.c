@@ -473,6 +473,8 @@ pipeline_run_headers(const struct job_spec *spec, const struct headers *headers,
                       .watch = watch,
                       .report = report};
     memset(report, 0, sizeof *report);
+    if (spec->note && spec->note[0])
+        pipeline_note(report, spec->note);
     use_lane(&job, compute_with->device, compute_with->lane);
     int error = run_steps(&job, begun);
     release(&job);

@@ -250,17 +250,155 @@ def test_what_is_no_image_is_passed_over(run, tmp_path):
     # Its own result lies in the input now, and does not disturb.
     result = run("ball", tmp_path / "in" / "out", tmp_path / "in", "--json")
     told = json.loads(result.stdout)
-    assert told["skipped_files"] == 4 and told["warnings"] == []  # the text and the three results
+    assert told["warnings"] == []
+    assert {(os.path.basename(f["file"]), f["code"]) for f in told["passed_over"]} == {
+        ("LICENSE.txt", "NOT_DICOM"), ("job.json", "NOT_DICOM"), ("preview.png", "NOT_DICOM"), ("seg.dcm", "OWN_RESULT")}
+    for file in told["passed_over"]:
+        assert f"passed over: {file['file']}: {file['code']}: {file['message']}\n" in result.stderr
     assert len(told["jobs"]) == 1
 
 
-def test_a_damaged_file_is_told_and_is_no_success(run, tmp_path):
+def test_many_files_are_passed_over_in_few_lines(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "32x32x6")
+    for number in range(40):
+        (tmp_path / "in" / f"{number:02}.txt").write_text("words, words, words\n" * 20)
+    result = run("ball", tmp_path / "out", tmp_path / "in", "--json")
+    assert len(json.loads(result.stdout)["passed_over"]) == 40
+    assert result.stderr == (f"noctule: passed over: 40 files in {tmp_path}/in/: NOT_DICOM, "
+                             "as 00.txt is not a DICOM file.\n")
+    for number in range(40):
+        (tmp_path / "in" / f"{number}").mkdir()
+        (tmp_path / "in" / f"{number:02}.txt").rename(tmp_path / "in" / f"{number}" / "note.txt")
+    result = run("ball", tmp_path / "out", tmp_path / "in")
+    assert result.stderr == (f"noctule: passed over: 40 files: NOT_DICOM, as {tmp_path}/in/0/note.txt: "
+                             "note.txt is not a DICOM file.\n")
+
+
+def scout(_, dataset):
+    dataset.ImageType = ["ORIGINAL", "PRIMARY", "LOCALIZER"]
+
+
+def test_a_scout_is_passed_over_and_the_series_is_done(run, tmp_path):
     files = phantom(tmp_path / "in", "--size", "32x32x8")
-    files[7].write_bytes(files[7].read_bytes()[:-700])
+    change(files, lambda _, dataset: dataset.pop("ImagesInAcquisition"))
+    change(files[:1], scout)
+    result = run("ball", tmp_path / "out", tmp_path / "in", "--json")
+    told = json.loads(result.stdout)
+    assert [(f["file"], f["code"]) for f in told["passed_over"]] == [(str(files[0]), "LOCALIZER")]
+    assert [job["volume"]["slices"] for job in told["jobs"]] == [7]
+    assert (tmp_path / "out" / "seg.dcm").is_file()
+    change(files, scout)
+    result = run("ball", tmp_path / "none", tmp_path / "in", "--json", "--quiet", status=3)
+    assert "no image to process among 8 files" in result.stderr
+    assert result.stderr.count("LOCALIZER") == 8
+    told = json.loads(result.stdout)
+    assert len(told["passed_over"]) == 8 and told["jobs"] == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_damaged_file_makes_its_series_incomplete(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x8", "--count", "2")
+    first = [f for f in files if f.parent == files[0].parent]
+    first[7].write_bytes(first[7].read_bytes()[:-700])
+    (tmp_path / "mixed").mkdir()
+    for number, path in enumerate(files):  # in one folder: its header says which series it is missing in
+        shutil.copy(path, tmp_path / "mixed" / f"{number:02}.dcm")
+    damaged = tmp_path / "mixed" / f"{files.index(first[7]):02}.dcm"
+    result = run("ball", tmp_path / "out", tmp_path / "mixed", "--json", status=1)
+    assert damaged.name in result.stderr and "FILE_TRUNCATED" in result.stderr
+    told = json.loads(result.stdout)
+    (warning,) = told["warnings"]
+    assert warning["code"] == "FILE_TRUNCATED" and warning["file"] == str(damaged)
+    assert sorted((job["outcome"], job["code"], job["files"]) for job in told["jobs"]) == [
+        ("DONE", "", []), ("REJECT", "INCOMPLETE_SERIES", [str(damaged)])]
+    assert len(list((tmp_path / "out").iterdir())) == 1
+
+
+def test_nothing_is_written_of_a_series_that_is_not_whole(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x8")
+    files[7].write_bytes(b"")  # it says nothing of itself: that of the files beside it
+    output = tmp_path / "new" / "deep" / "out"
+    result = run("ball", output, tmp_path / "in", status=1)
+    assert "FILE_EMPTY" in result.stderr and "INCOMPLETE_SERIES" in result.stderr
+    assert not (tmp_path / "new").exists()
+    result = run("ball", output, "--accept-missing", tmp_path / "in")
+    note = f"missing files are accepted: 1 cannot be used, such as {files[7].name}"
+    assert note in result.stdout
+    job = json.loads((output / "job.json").read_text())
+    assert job["outcome"] == "DONE" and job["note"] == note and job["volume"]["slices"] == 7
+
+
+def test_a_series_that_its_headers_say_is_longer(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x8")
+
+    def expect(_, dataset):
+        dataset.ImagesInAcquisition = 10
+
+    change(files, expect)
+    assert "INCOMPLETE_SERIES" in run("ball", tmp_path / "out", tmp_path / "in", status=1).stderr
+    assert not (tmp_path / "out").exists()
+    result = run("ball", tmp_path / "out", "--accept-missing", tmp_path / "in")
+    assert "missing slices are accepted: " in result.stdout
+    assert json.loads((tmp_path / "out" / "job.json").read_text())["note"].startswith("missing slices are accepted: ")
+
+
+def test_the_same_file_twice_counts_once(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x8")
+    run("ball", tmp_path / "a", tmp_path / "in")
+    shutil.copy(files[3], tmp_path / "in" / "copy of it.dcm")
+    told = json.loads(run("ball", tmp_path / "b", tmp_path / "in", "--json").stdout)
+    (file,) = told["passed_over"]
+    assert file["code"] == "DUPLICATE_FILE" and "copy of it.dcm" in file["file"] + file["message"]
+    a, b = (pydicom.dcmread(tmp_path / n / "seg.dcm") for n in "ab")
+    assert a.SOPInstanceUID == b.SOPInstanceUID and a.PixelData == b.PixelData
+
+
+def test_one_sop_instance_uid_for_different_files_is_refused(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x8")
+    uid = pydicom.dcmread(files[0]).SOPInstanceUID
+
+    def same(_, dataset):
+        dataset.SOPInstanceUID = dataset.file_meta.MediaStorageSOPInstanceUID = uid
+
+    change(files, same)
     result = run("ball", tmp_path / "out", tmp_path / "in", "--json", status=1)
-    assert files[7].name in result.stderr and "FILE_TRUNCATED" in result.stderr
-    (warning,) = json.loads(result.stdout)["warnings"]
-    assert warning["code"] == "FILE_TRUNCATED" and warning["file"] == str(files[7])
+    (job,) = json.loads(result.stdout)["jobs"]
+    assert job["code"] == "DUPLICATE_UID_DIFFERENT" and job["files"] == [str(files[0]), str(files[1])]
+    assert files[0].name in job["message"] and files[1].name in job["message"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_two_patients_in_one_series_are_refused_and_not_named(run, tmp_path):
+    files = phantom(tmp_path / "in", "--size", "32x32x8")
+
+    def rename(_, dataset):
+        dataset.PatientID, dataset.PatientName = "NEVER-TOLD", "Never^Told"
+
+    change(files[4:], rename)
+    result = run("ball", tmp_path / "out", tmp_path / "in", "--json", status=1)
+    (job,) = json.loads(result.stdout)["jobs"]
+    assert job["code"] == "MIXED_PATIENTS" and len(job["files"]) == 2
+    assert "never" not in (result.stdout + result.stderr).lower()
+    assert not (tmp_path / "out").exists()
+
+
+def test_which_stacks_are_wanted(run, tmp_path):
+    phantom(tmp_path / "in", "--size", "32x32x6", "--echoes", "9")
+    result = run("ball", tmp_path / "out", tmp_path / "in", "--json", status=1)
+    (job,) = json.loads(result.stdout)["jobs"]
+    assert job["code"] == "TOO_MANY_STACKS" and "9 volumes: echo " in job["message"]
+    assert not (tmp_path / "out").exists()
+
+    def stacks(which):
+        told = run("ball", tmp_path / which.replace("*", "x"), "--stacks", which, tmp_path / "in", "--json")
+        return [job["stack"] for job in json.loads(told.stdout)["jobs"]]
+
+    every = stacks("all")
+    assert len(every) == 9
+    assert stacks("first") == every[:1] and stacks("last") == every[-1:]
+    assert stacks(every[0][:7] + "*") == [s for s in every if s.startswith(every[0][:7])]
+    assert "STACK_NOT_FOUND" in run("ball", tmp_path / "b0", "--stacks", "b0", tmp_path / "in", status=3).stderr
+    run("ball", tmp_path / "x", "--stacks", "all", "--stack", every[0], tmp_path / "in", status=2)
 
 
 @pytest.mark.parametrize("option,code", [

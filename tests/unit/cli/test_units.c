@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST = 32 };
+enum { MOST = 64 };
 
 static struct dicom_instance instances[MOST];
 static struct dicom_frame frames[MOST];
@@ -22,6 +22,9 @@ static int results[MOST];
 static struct headers headers;
 static struct conf_pipeline pipeline;
 static struct units units;
+static struct passed_over passed_over;
+static char *file_paths[MOST];
+static struct units_request request;
 
 static void
 set_up(void)
@@ -33,12 +36,18 @@ set_up(void)
     headers =
         (struct headers){.instances = pointers, .errors = errors, .rc = results, .seconds = 1.5};
     pipeline = (struct conf_pipeline){.min_slices = 1, .spacing_tolerance = 0.01};
+    request = (struct units_request){.headers = &headers,
+                                     .paths = file_paths,
+                                     .pipeline = &pipeline,
+                                     .output = "/out",
+                                     .passed_over = &passed_over};
 }
 
 static void
 tear_down(void)
 {
     units_free(&units);
+    passed_over_clear(&passed_over);
 }
 
 /* Three axial slices of a series. */
@@ -58,6 +67,7 @@ add_series(const char *uid, int32_t number, const char *echo)
                                       .has_rescale = true};
         snprintf(frame->echo, sizeof frame->echo, "%s", echo);
         snprintf(paths[i], sizeof paths[i], "/in/%zu", i);
+        file_paths[i] = paths[i];
         instances[i] = (struct dicom_instance){.path = paths[i],
                                                .series_number = number,
                                                .rows = 4,
@@ -73,17 +83,24 @@ add_series(const char *uid, int32_t number, const char *echo)
 }
 
 static void
-make(const char *stack)
+make(void)
 {
     struct error error = {0};
-    int rc = units_make(&headers, &pipeline, stack, "/out", &units, &error);
+    int rc = units_make(&request, &units, &error);
     ck_assert_msg(rc == 0, "%s", error.message);
+}
+
+static void
+make_stack(const char *stack)
+{
+    request.stack = stack;
+    make();
 }
 
 START_TEST(one_stack_goes_into_the_folder_itself)
 {
     add_series("1.2.3", 4, "");
-    make(NULL);
+    make();
     ck_assert_uint_eq(units.count, 1);
     ck_assert_str_eq(units.items[0].output, "/out");
     ck_assert_str_eq(units.items[0].stack, "");
@@ -100,7 +117,7 @@ START_TEST(series_are_apart_and_named_by_number_or_uid)
     add_series("1.2.9", 0, "");
     add_series("1.2.4", 7, "");
     add_series("1.2.5", 7, "");
-    make(NULL);
+    make();
     ck_assert_uint_eq(units.count, 4);
     ck_assert_str_eq(units.items[0].output, "/out/series-4");
     ck_assert_str_eq(units.items[1].output, "/out/1.2.9");
@@ -116,7 +133,7 @@ START_TEST(stacks_are_apart_and_can_be_picked)
 {
     add_series("1.2.3", 4, "1");
     add_series("1.2.3", 4, "2");
-    make(NULL);
+    make();
     ck_assert_uint_eq(units.count, 2);
     ck_assert_str_ne(units.items[0].stack, units.items[1].stack);
     ck_assert_str_ne(units.items[0].output, units.items[1].output);
@@ -125,12 +142,12 @@ START_TEST(stacks_are_apart_and_can_be_picked)
     char name[128];
     snprintf(name, sizeof name, "%s", units.items[1].stack);
     units_free(&units);
-    make(name);
+    make_stack(name);
     ck_assert_uint_eq(units.count, 1);
     ck_assert_str_eq(units.items[0].stack, name);
     ck_assert_str_eq(units.items[0].output, "/out");
     units_free(&units);
-    make("no such stack");
+    make_stack("no such stack");
     ck_assert_uint_eq(units.count, 0);
 }
 
@@ -141,7 +158,7 @@ START_TEST(names_that_look_alike_stay_apart)
     add_series("1.2.3", 4, "a b");
     add_series("1.2.3", 4, "a/b");
     add_series("1.2.3", 4, "a-b");
-    make(NULL);
+    make();
     ck_assert_uint_eq(units.count, 3);
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < i; j++)
@@ -150,17 +167,191 @@ START_TEST(names_that_look_alike_stay_apart)
 
 END_TEST
 
-START_TEST(faulty_files_are_passed_over)
+/* The file is none that can be read. */
+static void
+damage(size_t i, enum code code)
+{
+    pointers[i] = NULL;
+    results[i] = -EBADMSG;
+    errors[i] = (struct error){.code = code};
+}
+
+START_TEST(other_things_are_no_damage)
 {
     add_series("1.2.3", 4, "");
     add_series("1.2.4", 5, "");
-    for (int i = 0; i < 3; i++) {
-        pointers[i] = NULL;
-        results[i] = -EINVAL;
-    }
-    make(NULL);
+    for (size_t i = 0; i < 3; i++)
+        damage(i, i == 0 ? CODE_NOT_DICOM : i == 1 ? CODE_SOP_CLASS_UNSUPPORTED : CODE_OWN_RESULT);
+    make();
     ck_assert_uint_eq(units.count, 1);
     ck_assert_str_eq(units.items[0].headers->instances[0]->series_uid, "1.2.4");
+    ck_assert_int_eq(units.items[0].refusal.code, CODE_NONE);
+    ck_assert_uint_eq(units.sorted.orphans, 0);
+}
+
+END_TEST
+
+START_TEST(a_damaged_file_makes_the_series_beside_it_incomplete)
+{
+    add_series("1.2.3", 4, "");
+    add_series("1.2.4", 5, "");
+    damage(2, CODE_FILE_EMPTY);
+    snprintf(paths[4], sizeof paths[4], "/other/4");
+    snprintf(paths[3], sizeof paths[3], "/other/3");
+    snprintf(paths[5], sizeof paths[5], "/other/5");
+    make();
+    ck_assert_uint_eq(units.count, 2);
+    ck_assert_int_eq(units.items[0].refusal.code, CODE_INCOMPLETE_SERIES);
+    ck_assert_str_eq(units.items[0].refusal.file[0], "/in/2");
+    ck_assert_ptr_nonnull(strstr(units.items[0].refusal.message, "2 cannot be used (FILE_EMPTY)"));
+    ck_assert_int_eq(units.items[1].refusal.code, CODE_NONE);
+    units_free(&units);
+
+    request.accept_missing = true;
+    make();
+    ck_assert_int_eq(units.items[0].refusal.code, CODE_NONE);
+    ck_assert_str_eq(units.items[0].note,
+                     "missing files are accepted: 1 cannot be used, such as 2");
+    ck_assert_str_eq(units.items[1].note, "");
+}
+
+END_TEST
+
+START_TEST(damage_that_no_series_has_is_counted)
+{
+    add_series("1.2.3", 4, "");
+    add_series("1.2.4", 5, "");
+    damage(3, CODE_FILE_TRUNCATED);
+    damage(4, CODE_FILE_TRUNCATED);
+    damage(5, CODE_FILE_TRUNCATED);
+    for (size_t i = 3; i < 6; i++)
+        snprintf(paths[i], sizeof paths[i], "/other/%zu", i);
+    make();
+    ck_assert_uint_eq(units.sorted.orphans, 3);
+    ck_assert_uint_eq(units.count, 1);
+    ck_assert_int_eq(units.items[0].refusal.code, CODE_NONE);
+}
+
+END_TEST
+
+START_TEST(what_is_missing_is_refused_or_accepted)
+{
+    add_series("1.2.3", 4, "");
+    for (int i = 0; i < 3; i++)
+        instances[i].images_in_acquisition = instances[i].expected_instances = 4;
+    make();
+    ck_assert_uint_eq(units.count, 1);
+    ck_assert_int_eq(units.items[0].refusal.code, CODE_INCOMPLETE_SERIES);
+    units_free(&units);
+    request.accept_missing = true;
+    make();
+    ck_assert_uint_eq(units.count, 1);
+    ck_assert_int_eq(units.items[0].refusal.code, CODE_NONE);
+    ck_assert_ptr_nonnull(strstr(units.items[0].note, "missing slices are accepted: "));
+}
+
+END_TEST
+
+START_TEST(scouts_are_passed_over_file_by_file)
+{
+    add_series("1.2.3", 4, "");
+    add_series("1.2.3", 4, "");
+    for (int i = 0; i < 3; i++)
+        frames[i].excluded = CODE_LOCALIZER;
+    make();
+    ck_assert_uint_eq(units.count, 1);
+    ck_assert_uint_eq(units.stacks, 1);
+    ck_assert_str_eq(units.items[0].stack, "");
+    ck_assert_uint_eq(passed_over.count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        char words[64];
+        snprintf(words, sizeof words, "%zu is a localizer.", i);
+        ck_assert_str_eq(passed_over.files[i].path, paths[i]);
+        ck_assert_int_eq(passed_over.files[i].code, CODE_LOCALIZER);
+        ck_assert_str_eq(passed_over.files[i].message, words);
+    }
+}
+
+END_TEST
+
+START_TEST(two_patients_are_refused_as_one_unit)
+{
+    add_series("1.2.3", 4, "");
+    add_series("1.2.4", 5, "");
+    snprintf(instances[1].patient, sizeof instances[1].patient, "another");
+    make();
+    ck_assert_uint_eq(units.count, 2);
+    ck_assert_int_eq(units.items[0].refusal.code, CODE_MIXED_PATIENTS);
+    ck_assert_int_eq(units.items[1].refusal.code, CODE_NONE);
+    ck_assert_ptr_null(strstr(units.items[0].refusal.message, "another"));
+}
+
+END_TEST
+
+/* --------------------------------------------------------------------------------- choosing -- */
+
+/* So many echoes, of which the first is refused where it is wanted. */
+static void
+add_echoes(int count, bool first_refused)
+{
+    for (int echo = 1; echo <= count; echo++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", echo);
+        add_series("1.2.3", 4, text);
+    }
+    for (int i = 0; i < 3 && first_refused; i++)
+        instances[i].columns += i;
+}
+
+static const struct {
+    const char *stacks;
+    int echoes;
+    bool first_refused;
+    const char *expected; /* the echoes' numbers, each with ! when refused */
+} choices[] = {
+    {NULL, 3, false, "123"},    {NULL, 3, true, "1!23"},   {"all", 9, false, "123456789"},
+    {"all", 3, true, "1!23"},   {"first", 9, false, "1"},  {"first", 3, true, "2"},
+    {"last", 9, false, "9"},    {"b0", 3, false, ""},      {"echo [12]", 9, false, "12"},
+    {"echo ?", 2, true, "1!2"}, {"echo 1", 2, true, "1!"}, {"nothing", 2, false, ""},
+    {"nothing", 2, true, "1!"},
+};
+
+START_TEST(stacks_are_chosen)
+{
+    char made[64] = "";
+    add_echoes(choices[_i].echoes, choices[_i].first_refused);
+    request.stacks = choices[_i].stacks;
+    make();
+    for (size_t i = 0; i < units.count; i++) {
+        ck_assert_int_eq(strncmp(units.items[i].stack, "echo ", 5), 0);
+        strcat(made, units.items[i].stack + 5);
+        strcat(made, units.items[i].refusal.code ? "!" : "");
+    }
+    ck_assert_str_eq(made, choices[_i].expected);
+    ck_assert_uint_eq(units.stacks, (size_t)choices[_i].echoes);
+}
+
+END_TEST
+
+START_TEST(too_many_stacks_are_none)
+{
+    add_echoes(8, false);
+    make();
+    ck_assert_uint_eq(units.count, 8);
+    units_free(&units);
+    set_up();
+    headers.count = 0;
+    add_echoes(9, false);
+    make();
+    ck_assert_uint_eq(units.count, 1);
+    ck_assert_int_eq(units.items[0].refusal.code, CODE_TOO_MANY_STACKS);
+    ck_assert_ptr_nonnull(strstr(units.items[0].refusal.message,
+                                 "9 volumes: echo 1; echo 2; echo 3; echo 4; echo 5; echo 6; "
+                                 "echo 7; echo 8; echo 9. "));
+    units_free(&units);
+    make_stack("echo 7");
+    ck_assert_uint_eq(units.count, 1);
+    ck_assert_str_eq(units.items[0].stack, "echo 7");
 }
 
 END_TEST
@@ -247,7 +438,14 @@ main(void)
     tcase_add_test(tests, series_are_apart_and_named_by_number_or_uid);
     tcase_add_test(tests, stacks_are_apart_and_can_be_picked);
     tcase_add_test(tests, names_that_look_alike_stay_apart);
-    tcase_add_test(tests, faulty_files_are_passed_over);
+    tcase_add_test(tests, other_things_are_no_damage);
+    tcase_add_test(tests, a_damaged_file_makes_the_series_beside_it_incomplete);
+    tcase_add_test(tests, damage_that_no_series_has_is_counted);
+    tcase_add_test(tests, what_is_missing_is_refused_or_accepted);
+    tcase_add_test(tests, scouts_are_passed_over_file_by_file);
+    tcase_add_test(tests, two_patients_are_refused_as_one_unit);
+    tcase_add_loop_test(tests, stacks_are_chosen, 0, sizeof choices / sizeof choices[0]);
+    tcase_add_test(tests, too_many_stacks_are_none);
     tcase_add_test(tests, folders_are_walked_in_order);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
